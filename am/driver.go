@@ -1,0 +1,90 @@
+package am
+
+import "context"
+
+// Driver gets containers for the application master and gives them back. am/yarn and
+// am/local implement it. Its methods do not wait and may be called from one
+// goroutine only; what becomes of them arrives on Events.
+type Driver interface {
+	// Events delivers what happened, in order. It is closed after Finish returned.
+	Events() <-chan DriverEvent
+	// Ask wants one more container. The same Ask.Request is never used twice.
+	Ask(Ask)
+	// Withdraw takes an Ask back. A container that comes all the same is
+	// released by the driver.
+	Withdraw(request string)
+	// Launch starts an agent in an allocated container; LaunchFailed or,
+	// later, Ended follows.
+	Launch(container string)
+	// Release ends a container and gives it back. Ended follows unless it had ended.
+	Release(container string)
+	// Finish tells the outcome to the cluster, gives everything back and ends
+	// the driver. ctx bounds it.
+	Finish(ctx context.Context, o Outcome) error
+}
+
+// Ask describes a container that is wanted.
+type Ask struct {
+	Request  string // names the ask
+	Role     string
+	MemoryMB int64
+	VCores   int32
+	GPUs     int32
+	Avoid    []string // nodes that had better not be used
+}
+
+// Outcome is how a job ended.
+type Outcome struct {
+	Succeeded bool
+	Killed    bool
+	Why       string // a line or more for a person
+}
+
+// DriverEvent is one of Allocated, LaunchFailed, Ended, Waiting, Broken.
+type DriverEvent interface{ driverEvent() }
+
+// Allocated answers an Ask.
+type Allocated struct{ Request, Container, Node string }
+
+// LaunchFailed says that no agent could be started in a container; the
+// container has been given back.
+type LaunchFailed struct {
+	Container string
+	Err       error
+}
+
+// EndCause is what the driver knows about a container's end.
+type EndCause int
+
+// Causes of a container's end. YARN's exit statuses are in
+// org.apache.hadoop.yarn.api.records.ContainerExitStatus.
+const (
+	EndExited      EndCause = iota // its process ended; see Ended.Exit
+	EndReleased                    // by us
+	EndPreempted                   // the scheduler wanted it back
+	EndNodeLost                    // the node is gone
+	EndDisksFailed                 // the node's disks
+	EndOutOfMemory                 // used more than it asked for
+	EndKilled                      // by the RM or a user
+	EndUnknown
+)
+
+// Ended says that a container is gone; it comes once for each container.
+type Ended struct {
+	Container   string
+	Cause       EndCause
+	Exit        int    // exit code or YARN exit status
+	Diagnostics string // of the cluster, for a person
+}
+
+// Waiting says in words why asks are not answered; empty: they are again.
+type Waiting struct{ Why string }
+
+// Broken says that the driver cannot go on; the job must end.
+type Broken struct{ Err error }
+
+func (Allocated) driverEvent()    {}
+func (LaunchFailed) driverEvent() {}
+func (Ended) driverEvent()        {}
+func (Waiting) driverEvent()      {}
+func (Broken) driverEvent()       {}

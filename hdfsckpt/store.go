@@ -1,0 +1,96 @@
+// Package hdfsckpt is the checkpoint store: a directory, on HDFS or local, in
+// which every task of a job sees the same files.
+//
+// A name is slash-separated and relative to the store's root; "." is the root.
+// Errors of every method wrap a syscall.Errno, so that a mount can pass it on
+// and errors.Is(err, fs.ErrNotExist) works; their text says what was tried, on
+// what, and why it failed. All methods may be called from many goroutines.
+package hdfsckpt
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// Store is a directory in which checkpoints live. The conformance suite is
+// package storetest.
+type Store interface {
+	// URI is where the store is, as a user writes it.
+	URI() string
+	// Stat fails with ENOENT where there is nothing.
+	Stat(ctx context.Context, name string) (Info, error)
+	// List returns a directory's entries sorted by name, without temporary
+	// files (IsTemporary). ENOENT, ENOTDIR.
+	List(ctx context.Context, dir string) ([]Info, error)
+	// Mkdir makes one directory. ENOENT if the parent is missing, EEXIST.
+	Mkdir(ctx context.Context, name string, perm fs.FileMode) error
+	// Rename moves a file or directory in one atomic step. A file replaces a
+	// file; a directory replaces an empty directory (ENOTEMPTY otherwise).
+	Rename(ctx context.Context, from, to string) error
+	// Remove deletes a file or an empty directory. ENOENT, ENOTEMPTY.
+	Remove(ctx context.Context, name string) error
+	// Create opens a new file for writing; nothing stands under name until
+	// Close, which replaces what was there. ENOENT if the parent is missing.
+	Create(ctx context.Context, name string, perm fs.FileMode) (Writer, error)
+	// Append opens a file that is visible while it is written; it is created
+	// if missing.
+	Append(ctx context.Context, name string, perm fs.FileMode) (Appender, error)
+	// Open opens a file for reading. It sees the content as of the call, also
+	// after the name was replaced or removed, as far as the file system can:
+	// on HDFS a reader of a removed file may fail with ESTALE.
+	Open(ctx context.Context, name string) (Reader, error)
+	// Chmod and Chtimes change attributes.
+	Chmod(ctx context.Context, name string, perm fs.FileMode) error
+	Chtimes(ctx context.Context, name string, atime, mtime time.Time) error
+	// Space tells how much there is, quotas taken into account.
+	Space(ctx context.Context) (Space, error)
+	// Close lets go of connections. Open files are not closed.
+	Close() error
+}
+
+// Info describes a file or directory.
+type Info struct {
+	Name    string // base name
+	Size    int64  // bytes; 0 for directories
+	Mode    fs.FileMode
+	ModTime time.Time
+	Inode   uint64 // 0 if the store has no such thing
+}
+
+// IsDir tells whether the entry is a directory.
+func (i Info) IsDir() bool { return i.Mode.IsDir() }
+
+// Writer writes a new file. It is used by one goroutine at a time.
+type Writer interface {
+	io.Writer
+	// Close makes the file durable and visible under its name, in one atomic
+	// step, or fails and leaves what was there.
+	Close() error
+	// Abort drops what was written. After Close it does nothing.
+	Abort() error
+}
+
+// Appender adds to a file that others may read meanwhile. It is used by one
+// goroutine at a time.
+type Appender interface {
+	io.Writer
+	// Flush makes all that was written visible to readers.
+	Flush() error
+	Close() error
+}
+
+// Reader reads a file; ReadAt may be called from many goroutines. A read past
+// the end is short, with io.EOF.
+type Reader interface {
+	io.ReaderAt
+	Size() int64
+	Close() error
+}
+
+// Space is the room in a store, in bytes and files.
+type Space struct {
+	Total, Free           int64
+	FilesTotal, FilesFree int64 // 0: no limit known
+}

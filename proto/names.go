@@ -1,0 +1,38 @@
+package proto
+
+// Names that more than one room uses: what stands in a job's directory, what
+// travels in a container's environment and credentials.
+const (
+	// SpecFile and StatusFile stand in the job's directory, as protobuf JSON.
+	SpecFile   = "spec.json"
+	StatusFile = "status.json"
+	// LogsDir holds TASK/ATTEMPT.log.
+	LogsDir = "logs"
+	// KeysFile holds the client's certificate and key (JSON of jobtls.Keys), mode 0600.
+	KeysFile = "keys.json"
+	// HomeDir is Holdfast's directory in the user's home on the store.
+	HomeDir = ".holdfast"
+
+	// EnvJob, EnvJobDirectory, EnvMaster and EnvContainer tell AM and agents
+	// who they are. EnvMaster is host:port of the AM's gRPC service.
+	EnvJob          = "HOLDFAST_JOB"
+	EnvJobDirectory = "HOLDFAST_JOB_DIRECTORY"
+	EnvMaster       = "HOLDFAST_MASTER"
+	EnvContainer    = "HOLDFAST_CONTAINER"
+	// EnvHost is the address under which a container's host is reached.
+	EnvHost = "HOLDFAST_HOST"
+	// EnvCredentials names a file of secrets where YARN does not provide one (local jobs).
+	EnvCredentials = "HOLDFAST_CREDENTIALS"
+
+	// Secrets in a container's credentials: JSON of jobtls.Keys for the AM
+	// itself, the agents and the client; the packed Hadoop configuration.
+	SecretMaster = "holdfast.master"
+	SecretAgent  = "holdfast.agent"
+	SecretClient = "holdfast.client"
+	SecretConf   = "holdfast.conf"
+)
+
+// Done tells whether the state is final.
+func (s JobState) Done() bool {
+	return s == JobState_JOB_STATE_SUCCEEDED || s == JobState_JOB_STATE_FAILED || s == JobState_JOB_STATE_KILLED
+}
