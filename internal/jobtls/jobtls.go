@@ -1,0 +1,180 @@
+// Package jobtls makes the keys of one job and the TLS configurations that use
+// them. Each job has a certificate authority of its own, made at submission,
+// whose key is forgotten as soon as it has signed one certificate for each
+// Party. Every connection is mutually authenticated TLS 1.3; the common name of
+// a certificate is the party that holds it.
+package jobtls
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// Party is one of those who speak to each other about a job.
+type Party string
+
+// The parties. A master serves; agents and clients call it.
+const (
+	Master Party = "master"
+	Agent  Party = "agent"
+	Client Party = "client"
+)
+
+// Keys is what one party holds, PEM. It is secret.
+type Keys struct {
+	CA   []byte `json:"ca"`
+	Cert []byte `json:"cert"`
+	Key  []byte `json:"key"`
+}
+
+// Set holds the keys of all the parties of a job.
+type Set struct{ Master, Agent, Client Keys }
+
+// validity is longer than any job; a job's keys are of no use after its end.
+const validity = 10 * 365 * 24 * time.Hour
+
+// New makes the keys of a job. job is its name for humans only.
+func New(job string) (Set, error) {
+	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Set{}, fmt.Errorf("making the job's keys: %w", err)
+	}
+	now := time.Now()
+	ca := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "holdfast " + job},
+		NotBefore:             now.Add(-time.Hour), // clocks of a cluster differ
+		NotAfter:              now.Add(validity),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign,
+	}
+	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
+	if err != nil {
+		return Set{}, fmt.Errorf("making the job's certificate authority: %w", err)
+	}
+	var s Set
+	for i, p := range []struct {
+		party Party
+		keys  *Keys
+	}{{Master, &s.Master}, {Agent, &s.Agent}, {Client, &s.Client}} {
+		k, err := issue(ca, caKey, p.party, int64(i+2))
+		if err != nil {
+			return Set{}, fmt.Errorf("making the %s's certificate: %w", p.party, err)
+		}
+		k.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})
+		*p.keys = k
+	}
+	return s, nil
+}
+
+func issue(ca *x509.Certificate, caKey *ecdsa.PrivateKey, p Party, serial int64) (Keys, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Keys{}, err
+	}
+	usage := x509.ExtKeyUsageClientAuth
+	if p == Master {
+		usage = x509.ExtKeyUsageServerAuth
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(serial),
+		Subject:      pkix.Name{CommonName: string(p)},
+		DNSNames:     []string{string(p)},
+		NotBefore:    ca.NotBefore,
+		NotAfter:     ca.NotAfter,
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{usage},
+	}, ca, &key.PublicKey, caKey)
+	if err != nil {
+		return Keys{}, err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return Keys{}, err
+	}
+	return Keys{
+		Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		Key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+	}, nil
+}
+
+// Marshal gives the form in which keys travel in credentials and files.
+func (k Keys) Marshal() []byte {
+	b, err := json.Marshal(k)
+	if err != nil {
+		panic(err) // byte slices always marshal
+	}
+	return b
+}
+
+// Unmarshal reads what Marshal wrote.
+func Unmarshal(b []byte) (Keys, error) {
+	var k Keys
+	if err := json.Unmarshal(b, &k); err != nil {
+		return Keys{}, fmt.Errorf("reading the job's keys: %w", err)
+	}
+	if len(k.CA) == 0 || len(k.Cert) == 0 || len(k.Key) == 0 {
+		return Keys{}, errors.New("reading the job's keys: the authority, the certificate or the key is missing")
+	}
+	return k, nil
+}
+
+func (k Keys) load() (tls.Certificate, *x509.CertPool, error) {
+	cert, err := tls.X509KeyPair(k.Cert, k.Key)
+	if err != nil {
+		return cert, nil, fmt.Errorf("loading the job's keys: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(k.CA) {
+		return cert, nil, errors.New("loading the job's keys: the authority's certificate does not parse")
+	}
+	return cert, pool, nil
+}
+
+// Server is the configuration of the master.
+func (k Keys) Server() (*tls.Config, error) {
+	cert, pool, err := k.load()
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{cert},
+		ClientCAs:    pool,
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+	}, nil
+}
+
+// Dialer is the configuration of those who call the master, at whatever
+// address it has.
+func (k Keys) Dialer() (*tls.Config, error) {
+	cert, pool, err := k.load()
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{cert},
+		RootCAs:      pool,
+		ServerName:   string(Master),
+	}, nil
+}
+
+// Peer tells which party is at the other end of an established connection.
+func Peer(s tls.ConnectionState) (Party, error) {
+	if len(s.VerifiedChains) == 0 || len(s.VerifiedChains[0]) == 0 {
+		return "", errors.New("the caller showed no certificate of this job")
+	}
+	return Party(s.VerifiedChains[0][0].Subject.CommonName), nil
+}
