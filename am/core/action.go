@@ -1,0 +1,85 @@
+package core
+
+import "holdfast/proto"
+
+// Action is something that Job.Step wants done. Actions are carried out in
+// order; none of them answers other than by a later Event.
+type Action interface{ action() }
+
+// Ask wants a container for a task.
+type Ask struct {
+	Request  string
+	Task     string
+	Role     string
+	MemoryMB int64
+	VCores   int32
+	GPUs     int32
+	Avoid    []string // nodes
+}
+
+// Withdraw takes an Ask back.
+type Withdraw struct{ Request string }
+
+// Launch starts an agent in a container.
+type Launch struct{ Container string }
+
+// Release ends a container.
+type Release struct{ Container string }
+
+// Assign tells an agent which task it hosts. Port 0: it chooses one.
+type Assign struct {
+	Container, Task string
+	Port            int
+}
+
+// Start runs an attempt of the task that the container hosts.
+type Start struct {
+	Container, Task     string
+	Attempt, Generation int
+}
+
+// Stop ends the attempt that runs in a container; TaskExited follows.
+type Stop struct{ Container string }
+
+// Bye ends an agent; AgentLost follows.
+type Bye struct{ Container, Why string }
+
+// Route tells all agents where the tasks are now (Job.Routes), and to cut
+// the connections to these tasks.
+type Route struct{ Cut []string }
+
+// Record adds a line to the job's story.
+type Record struct {
+	Task   string
+	Kind   string
+	Text   string
+	TookMS int64
+}
+
+// Finish ends the job.
+type Finish struct {
+	State proto.JobState
+	Why   string
+}
+
+func (Ask) action()      {}
+func (Withdraw) action() {}
+func (Launch) action()   {}
+func (Release) action()  {}
+func (Assign) action()   {}
+func (Start) action()    {}
+func (Stop) action()     {}
+func (Bye) action()      {}
+func (Route) action()    {}
+func (Record) action()   {}
+func (Finish) action()   {}
+
+// Kinds of Record.
+const (
+	KindStarted = "started"
+	KindLost    = "lost"
+	KindBack    = "back"
+	KindEnded   = "ended"
+	KindWaiting = "waiting"
+	KindNote    = "note"
+)

@@ -1,0 +1,322 @@
+package core_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden transcripts")
+
+// player plays a job against a cluster that does what it is asked, and writes
+// down every event and action. Scenarios say only what goes wrong.
+type player struct {
+	t     *testing.T
+	job   *core.Job
+	now   time.Time
+	start time.Time
+	log   strings.Builder
+
+	containers int
+	node       func(container int) string
+	port       func(task, container string) int
+	mute       map[string]bool // kinds of answers that do not come: "allocated", "attached", ...
+	hosted     map[string]string
+	lastEnd    core.Finish
+}
+
+func play(t *testing.T, roles []*proto.RoleSpec, restarts int) *player {
+	t.Helper()
+	var tasks []core.Task
+	for _, r := range roles {
+		for i := range int(r.Count) {
+			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
+		}
+	}
+	p := &player{
+		t: t, job: core.New(tasks, restarts, core.Limits{}),
+		now: time.Unix(1000, 0), start: time.Unix(1000, 0),
+		node:   func(c int) string { return fmt.Sprintf("n%d", c%3) },
+		port:   func(string, string) int { return 20000 },
+		mute:   map[string]bool{},
+		hosted: map[string]string{},
+	}
+	return p
+}
+
+// step gives an event to the job and lets the cluster answer.
+func (p *player) step(e core.Event) {
+	p.t.Helper()
+	queue := []core.Event{e}
+	for len(queue) > 0 {
+		e, queue = queue[0], queue[1:]
+		fmt.Fprintf(&p.log, "%6.1fs %T%+v\n", p.now.Sub(p.start).Seconds(), e, e)
+		for _, a := range p.job.Step(p.now, e) {
+			fmt.Fprintf(&p.log, "          -> %T%+v\n", a, a)
+			if next := p.answer(a); next != nil && !p.mute[strings.TrimPrefix(fmt.Sprintf("%T", next), "core.")] {
+				queue = append(queue, next)
+			}
+		}
+	}
+}
+
+func (p *player) answer(a core.Action) core.Event {
+	switch a := a.(type) {
+	case core.Ask:
+		p.containers++
+		c := fmt.Sprintf("c%d", p.containers)
+		return core.Allocated{Request: a.Request, Container: c, Node: p.node(p.containers)}
+	case core.Launch:
+		return core.AgentAttached{Container: a.Container, Host: "h", PID: 100}
+	case core.Assign:
+		port := a.Port
+		if port == 0 {
+			port = p.port(a.Task, a.Container)
+		}
+		if taken := p.port(a.Task, a.Container); taken < 0 {
+			port = -taken
+		}
+		p.hosted[a.Task] = a.Container
+		return core.AgentPrepared{Container: a.Container, Port: port}
+	case core.Start:
+		return core.TaskStarted{Container: a.Container, Attempt: a.Attempt, PID: 200}
+	case core.Stop:
+		return core.TaskExited{Container: a.Container, Attempt: p.task(a.Container).Attempt, Signal: 15}
+	case core.Bye:
+		return core.AgentLost{Container: a.Container}
+	case core.Release:
+		return core.ContainerEnded{Container: a.Container, Cause: core.CauseReleased}
+	case core.Finish:
+		p.lastEnd = a
+	}
+	return nil
+}
+
+func (p *player) task(container string) *core.Task {
+	for _, t := range p.job.Tasks() {
+		if t.Container == container {
+			return t
+		}
+	}
+	return &core.Task{}
+}
+
+// exit ends the attempt that runs as a task.
+func (p *player) exit(task string, e core.TaskExited) {
+	p.t.Helper()
+	for _, t := range p.job.Tasks() {
+		if t.Name == task {
+			e.Container, e.Attempt = t.Container, t.Attempt
+			p.step(e)
+			return
+		}
+	}
+	p.t.Fatalf("no task %s", task)
+}
+
+// wait lets time pass up to the job's next deadline, d at most.
+func (p *player) wait(d time.Duration) {
+	p.t.Helper()
+	end := p.now.Add(d)
+	for {
+		next, ok := p.job.Deadline()
+		if !ok || next.After(end) {
+			p.now = end
+			return
+		}
+		p.now = next
+		p.step(core.Tick{})
+	}
+}
+
+func (p *player) golden() {
+	p.t.Helper()
+	state, why := p.job.State()
+	fmt.Fprintf(&p.log, "%s %s\n", state, why)
+	for _, t := range p.job.Tasks() {
+		fmt.Fprintf(&p.log, "  %s %s attempt %d\n", t.Name, t.State, t.Attempt)
+	}
+	file := filepath.Join("testdata", strings.ReplaceAll(p.t.Name(), "/", "-")+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(p.log.String()), 0o644); err != nil {
+			p.t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		p.t.Fatalf("%v; write it with: go test ./am/core -update", err)
+	}
+	if string(want) != p.log.String() {
+		p.t.Errorf("the transcript differs from %s; it is now:\n%s", file, p.log.String())
+	}
+}
+
+func (p *player) state(want proto.JobState) {
+	p.t.Helper()
+	if got, why := p.job.State(); got != want {
+		p.t.Fatalf("the job is %s (%s), want %s\n%s", got, why, want, p.log.String())
+	}
+}
+
+func psAndWorkers(ps, workers int32) []*proto.RoleSpec {
+	return []*proto.RoleSpec{
+		{Name: "ps", Count: ps, MemoryMb: 1024, Vcores: 1, Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_SERVICE},
+		{Name: "worker", Count: workers, MemoryMb: 2048, Vcores: 1, Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_REQUIRED},
+	}
+}
+
+func ranks(n int32) []*proto.RoleSpec {
+	return []*proto.RoleSpec{{Name: "worker", Count: n, MemoryMb: 1024, Vcores: 1, Loss: proto.LossRule_LOSS_RULE_ALL, Completion: proto.CompletionRule_COMPLETION_RULE_REQUIRED}}
+}
+
+func TestTranscripts(t *testing.T) {
+	succeeded, failed, killed, running := proto.JobState_JOB_STATE_SUCCEEDED, proto.JobState_JOB_STATE_FAILED, proto.JobState_JOB_STATE_KILLED, proto.JobState_JOB_STATE_RUNNING
+	for _, s := range []struct {
+		name     string
+		roles    []*proto.RoleSpec
+		restarts int
+		script   func(p *player)
+		want     proto.JobState
+	}{
+		{"all goes well", psAndWorkers(1, 2), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("worker-0", core.TaskExited{})
+			p.exit("worker-1", core.TaskExited{})
+		}, succeeded},
+		{"a process dies", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("ps-0", core.TaskExited{Signal: 9})
+		}, running},
+		{"a process dies again and again", psAndWorkers(1, 1), 2, func(p *player) {
+			p.step(core.Begin{})
+			for range 3 {
+				p.exit("worker-0", core.TaskExited{Code: 1, Tail: []string{"ValueError"}})
+				p.wait(time.Minute)
+			}
+		}, failed},
+		{"a container is lost", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.step(core.AgentLost{Container: "c1"})
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseOwnFault, Exit: 137})
+		}, running},
+		{"an agent is silent and its container does not end", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.step(core.AgentLost{Container: "c1"})
+			p.wait(time.Minute)
+		}, running},
+		{"a worker ends because its parameter server was lost", psAndWorkers(1, 1), 0, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("worker-0", core.TaskExited{Code: 1, PeerLost: true})
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
+			p.wait(time.Minute)
+		}, running},
+		{"a worker blames a peer that was never lost", psAndWorkers(1, 1), 0, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("worker-0", core.TaskExited{Code: 1, PeerLost: true})
+			p.wait(time.Minute)
+		}, failed},
+		{"the port is taken on the new node", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.port = func(string, string) int { return -20007 }
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CausePreempted})
+		}, running},
+		{"all ranks start again", ranks(3), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("worker-1", core.TaskExited{Code: 1})
+			p.exit("worker-0", core.TaskExited{})
+			p.exit("worker-2", core.TaskExited{Signal: 11})
+			for i := range 3 {
+				p.exit(fmt.Sprintf("worker-%d", i), core.TaskExited{})
+			}
+		}, succeeded},
+		{"a user kills the job", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.step(core.Kill{Why: "killed by alice"})
+		}, killed},
+		{"killed while it waits", psAndWorkers(1, 1), 3, func(p *player) {
+			p.mute["Allocated"] = true
+			p.step(core.Begin{})
+			p.step(core.Waiting{Why: "the queue is full"})
+			p.step(core.Kill{Why: "killed by alice"})
+		}, killed},
+		{"a task does not stop", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.mute["TaskExited"], p.mute["AgentLost"] = true, true
+			p.step(core.Kill{Why: "killed by alice"})
+			p.wait(time.Minute)
+		}, killed},
+		{"the command is not there", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("worker-0", core.TaskExited{Code: 127, CommandMissing: true, Detail: "pyton: not found"})
+		}, failed},
+		{"a node cannot mount", psAndWorkers(0, 1), 3, func(p *player) {
+			p.mute["AgentPrepared"] = true
+			p.step(core.Begin{})
+			for i := range 3 {
+				p.step(core.AgentTrouble{Container: fmt.Sprintf("c%d", i+1), What: "no /dev/fuse", Node: true})
+			}
+		}, proto.JobState_JOB_STATE_WAITING},
+		{"nothing can mount", psAndWorkers(0, 1), 3, func(p *player) {
+			p.mute["AgentPrepared"] = true
+			p.step(core.Begin{})
+			for i := 1; !p.job.Finished() && i < 100; i++ {
+				p.step(core.AgentTrouble{Container: fmt.Sprintf("c%d", i), What: "no /dev/fuse", Node: true})
+			}
+		}, failed},
+		{"an agent never comes up", psAndWorkers(0, 1), 3, func(p *player) {
+			p.mute["AgentAttached"] = true
+			p.step(core.Begin{})
+			p.wait(61 * time.Second)
+		}, proto.JobState_JOB_STATE_WAITING},
+		{"out of memory", psAndWorkers(0, 1), 1, func(p *player) {
+			p.step(core.Begin{})
+			for i := range 2 {
+				p.step(core.ContainerEnded{Container: fmt.Sprintf("c%d", i+1), Cause: core.CauseOutOfMemory, Diagnostics: "beyond physical memory limits"})
+			}
+		}, failed},
+		{"a late container is given back", psAndWorkers(0, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.step(core.Allocated{Request: "worker-0/99", Container: "c99", Node: "n1"})
+		}, running},
+		{"the evaluator does not matter", append(psAndWorkers(0, 1), &proto.RoleSpec{Name: "evaluator", Count: 1,
+			Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL}), 0, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("evaluator-0", core.TaskExited{Code: 1})
+			p.exit("worker-0", core.TaskExited{})
+		}, succeeded},
+		{"the cluster breaks", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.step(core.Broken{Why: "the ResourceManager does not know this attempt"})
+		}, failed},
+	} {
+		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
+			p := play(t, s.roles, s.restarts)
+			p.t = t
+			s.script(p)
+			p.state(s.want)
+			if s.want.Done() != p.job.Finished() {
+				t.Errorf("finished: %v", p.job.Finished())
+			}
+			p.golden()
+		})
+	}
+}
+
+func TestCausesAreNamed(t *testing.T) {
+	seen := map[string]bool{}
+	for c := core.CauseUnknown; c <= core.CauseRestartedAll; c++ {
+		s := c.String()
+		if s == "" || seen[s] {
+			t.Errorf("cause %d has no text of its own: %q", c, s)
+		}
+		seen[s] = true
+	}
+}

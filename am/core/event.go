@@ -1,0 +1,131 @@
+package core
+
+// Event is something that happened, told to Job.Step.
+type Event interface{ event() }
+
+// Begin is the first event: the driver stands.
+type Begin struct{}
+
+// Allocated answers an Ask.
+type Allocated struct{ Request, Container, Node string }
+
+// LaunchFailed says that no agent could be started in a container, which has
+// been given back.
+type LaunchFailed struct{ Container, Why string }
+
+// ContainerEnded comes once for each container.
+type ContainerEnded struct {
+	Container   string
+	Cause       Cause
+	Exit        int
+	Diagnostics string
+}
+
+// AgentAttached says that the agent in a container has connected.
+type AgentAttached struct {
+	Container, Host string
+	PID             int
+}
+
+// AgentPrepared says that a task could start now, on this port.
+type AgentPrepared struct {
+	Container string
+	Port      int
+	Notes     []string
+}
+
+// AgentTrouble says that an agent could not prepare its task.
+type AgentTrouble struct {
+	Container, What string
+	Node            bool // another node may do better
+	Hopeless        bool // trying again cannot work
+}
+
+// AgentLost says that the connection to an agent ended.
+type AgentLost struct{ Container string }
+
+// TaskStarted says that an attempt's process runs.
+type TaskStarted struct {
+	Container    string
+	Attempt, PID int
+}
+
+// TaskExited says how an attempt ended.
+type TaskExited struct {
+	Container      string
+	Attempt        int
+	Code, Signal   int
+	OutOfMemory    bool
+	CommandMissing bool
+	PeerLost       bool
+	Detail, Advice string
+	Tail           []string
+}
+
+// Tick says that the time that Deadline named has come.
+type Tick struct{}
+
+// Kill ends the job because a person wants it.
+type Kill struct{ Why string }
+
+// Broken ends the job because the cluster does not serve it any longer.
+type Broken struct{ Why string }
+
+// Waiting says why containers do not come; empty: they do.
+type Waiting struct{ Why string }
+
+func (Begin) event()          {}
+func (Allocated) event()      {}
+func (LaunchFailed) event()   {}
+func (ContainerEnded) event() {}
+func (AgentAttached) event()  {}
+func (AgentPrepared) event()  {}
+func (AgentTrouble) event()   {}
+func (AgentLost) event()      {}
+func (TaskStarted) event()    {}
+func (TaskExited) event()     {}
+func (Tick) event()           {}
+func (Kill) event()           {}
+func (Broken) event()         {}
+func (Waiting) event()        {}
+
+// Cause is why a container or an attempt was lost.
+type Cause int
+
+// The causes. Their text is what a user reads.
+const (
+	CauseUnknown      Cause = iota
+	CauseOwnFault           // its process failed
+	CausePeerLost           // its process ended because a peer had gone
+	CauseOutOfMemory        // it needed more memory than it asked for
+	CausePreempted          // the scheduler wanted its container back
+	CauseNodeLost           // its node is gone
+	CauseDisksFailed        // its node's disks are bad
+	CauseKilled             // the RM or a person killed its container
+	CauseAgentLost          // its agent ended or fell silent
+	CauseLaunch             // its agent did not come up
+	CauseReleased           // we gave its container back
+	CauseRestartedAll       // another task was lost, and all start together
+)
+
+var causeText = [...]string{
+	CauseUnknown:      "unknown cause",
+	CauseOwnFault:     "its process failed",
+	CausePeerLost:     "a peer was lost",
+	CauseOutOfMemory:  "out of memory",
+	CausePreempted:    "container preempted",
+	CauseNodeLost:     "node lost",
+	CauseDisksFailed:  "disks of the node failed",
+	CauseKilled:       "container killed",
+	CauseAgentLost:    "container lost",
+	CauseLaunch:       "agent did not come up",
+	CauseReleased:     "container released",
+	CauseRestartedAll: "restarted together with a lost task",
+}
+
+func (c Cause) String() string {
+	if c < 0 || int(c) >= len(causeText) {
+		return "cause out of range"
+	}
+	return causeText[c]
+}

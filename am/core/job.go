@@ -1,0 +1,374 @@
+// Package core decides what an application master does. It does no I/O, reads
+// no clock and starts no goroutine: Job.Step(now, event) changes the job's
+// state and returns the actions to carry out, and Job.Deadline says when the
+// next Tick is due. The loop around it is package am.
+//
+// Each task goes through
+//
+//	waiting -> preparing -> ready -> running -> succeeded
+//
+// A lost container brings it back to waiting, a lost process to restarting and
+// then running again in the same container. Tasks start together: none runs
+// before all of them are ready (job.go, gather). What a loss means is in
+// loss.go, how a job ends in ending.go.
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"holdfast/proto"
+)
+
+// Task is a task as core sees it.
+type Task struct {
+	Name  string
+	Role  *proto.RoleSpec
+	Index int
+
+	State     proto.TaskState
+	Attempt   int // number of the present or last attempt; -1 before the first
+	Container string
+	Node      string
+	Host      string // under which peers reach it
+	Port      int    // that peers know; for life
+	RealPort  int    // on which it listens now
+	PID       int
+	AgentPID  int
+	Why       string
+	Tail      []string
+
+	request  string    // outstanding Ask
+	memoryMB int64     // asked for next time
+	prepared bool      // its agent can start it
+	stopping bool      // a Stop was sent and not answered
+	deadline time.Time // of attach or prepare
+	notUntil time.Time // back-off
+	// draining is the container that may still run an attempt; nothing is
+	// started before it has ended or drainUntil has come.
+	draining   string
+	drainUntil time.Time
+	lostAt     time.Time // of the loss that it has not come back from
+	blamed     bool      // its last exit blames a peer; judged at notUntil
+	failures   []time.Time
+	losses     []time.Time
+	lastLoss   time.Time
+}
+
+// Job is the state of one job.
+type Job struct {
+	limits   Limits
+	restarts int
+
+	state       proto.JobState
+	why         string
+	waiting     string // why containers do not come
+	tasks       []*Task
+	generation  int
+	gathering   bool // nothing starts until all are ready
+	requests    int
+	nodeTrouble map[string][]time.Time
+
+	outcome   proto.JobState // while stopping: what it will be
+	phaseEnds time.Time      // while stopping
+	leaving   bool           // agents were sent home
+	finished  bool
+
+	now     time.Time // of the present step
+	actions []Action
+}
+
+// New makes a job of tasks that are named and numbered as given. restarts is
+// how often one task may fail by its own fault within Limits.Window.
+func New(tasks []Task, restarts int, limits Limits) *Job {
+	j := &Job{
+		limits:      limits.withDefaults(),
+		restarts:    restarts,
+		state:       proto.JobState_JOB_STATE_WAITING,
+		gathering:   true,
+		nodeTrouble: map[string][]time.Time{},
+	}
+	for _, t := range tasks {
+		t.State = proto.TaskState_TASK_STATE_WAITING
+		t.Attempt = -1
+		t.memoryMB = t.Role.MemoryMb
+		j.tasks = append(j.tasks, &t)
+	}
+	return j
+}
+
+// Tasks gives the tasks' present state, for reading only.
+func (j *Job) Tasks() []*Task { return j.tasks }
+
+// State gives the job's state and the reason of it.
+func (j *Job) State() (proto.JobState, string) {
+	if j.state == proto.JobState_JOB_STATE_WAITING && j.waiting != "" {
+		return j.state, j.waiting
+	}
+	return j.state, j.why
+}
+
+// Generation numbers the starts of all tasks together, from 0.
+func (j *Job) Generation() int { return j.generation }
+
+// Finished tells whether Finish was decided; later events change nothing.
+func (j *Job) Finished() bool { return j.finished }
+
+// Step takes in an event and returns what to do.
+func (j *Job) Step(now time.Time, e Event) []Action {
+	if j.finished {
+		return nil
+	}
+	j.now, j.actions = now, nil
+	j.handle(e)
+	if j.ending() {
+		j.proceedEnding()
+	} else {
+		j.expire()
+		j.startReady()
+		j.checkCompletion()
+	}
+	return j.actions
+}
+
+func (j *Job) do(a ...Action) { j.actions = append(j.actions, a...) }
+
+func (j *Job) record(t *Task, kind, format string, args ...any) {
+	name := ""
+	if t != nil {
+		name = t.Name
+	}
+	j.do(Record{Task: name, Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
+
+// byContainer finds the task that a container hosts; nil for one that was given up.
+func (j *Job) byContainer(c string) *Task {
+	for _, t := range j.tasks {
+		if t.Container == c && c != "" {
+			return t
+		}
+	}
+	return nil
+}
+
+// ask wants a container for a task.
+func (j *Job) ask(t *Task) {
+	j.requests++
+	t.request = fmt.Sprintf("%s/%d", t.Name, j.requests)
+	t.State = proto.TaskState_TASK_STATE_WAITING
+	j.do(Ask{
+		Request: t.request, Task: t.Name, Role: t.Role.Name,
+		MemoryMB: t.memoryMB, VCores: t.Role.Vcores, GPUs: t.Role.Gpus,
+		Avoid: j.avoid(),
+	})
+}
+
+// avoid names the nodes that have given trouble twice lately.
+func (j *Job) avoid() []string {
+	var nodes []string
+	for n, at := range j.nodeTrouble {
+		if j.within(at) >= 2 {
+			nodes = append(nodes, n)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// within counts the times that are not older than the window.
+func (j *Job) within(at []time.Time) int {
+	n := 0
+	for _, a := range at {
+		if j.now.Sub(a) < j.limits.Window {
+			n++
+		}
+	}
+	return n
+}
+
+func (j *Job) handle(e Event) {
+	switch e := e.(type) {
+	case Begin:
+		for _, t := range j.tasks {
+			j.ask(t)
+		}
+	case Allocated:
+		j.allocated(e)
+	case AgentAttached:
+		j.attached(e)
+	case AgentPrepared:
+		j.ready(e)
+	case TaskStarted:
+		j.started(e)
+	case TaskExited:
+		j.exited(e)
+	case ContainerEnded:
+		j.containerEnded(e)
+	case LaunchFailed:
+		if t := j.byContainer(e.Container); t != nil {
+			j.loseContainer(t, CauseLaunch, e.Why)
+		}
+	case AgentTrouble:
+		j.trouble(e)
+	case AgentLost:
+		j.agentLost(e)
+	case Waiting:
+		if e.Why != "" && e.Why != j.waiting && !j.ending() {
+			j.record(nil, KindWaiting, "%s", e.Why)
+		}
+		j.waiting = e.Why
+	case Kill:
+		j.end(proto.JobState_JOB_STATE_KILLED, e.Why)
+	case Broken:
+		j.end(proto.JobState_JOB_STATE_FAILED, e.Why)
+	case Tick:
+	}
+}
+
+func (j *Job) allocated(e Allocated) {
+	for _, t := range j.tasks {
+		if t.request != "" && t.request == e.Request {
+			t.request = ""
+			t.Container, t.Node = e.Container, e.Node
+			t.State = proto.TaskState_TASK_STATE_PREPARING
+			t.prepared = false
+			t.deadline = j.now.Add(j.limits.Attach)
+			j.do(Launch{e.Container})
+			return
+		}
+	}
+	j.do(Release{e.Container})
+}
+
+func (j *Job) attached(e AgentAttached) {
+	t := j.byContainer(e.Container)
+	if t == nil || j.ending() {
+		j.do(Bye{e.Container, "its container is not needed any longer"})
+		return
+	}
+	t.Host, t.AgentPID = e.Host, e.PID
+	t.deadline = j.now.Add(j.limits.Prepare)
+	j.do(Assign{Container: e.Container, Task: t.Name, Port: t.Port})
+}
+
+func (j *Job) ready(e AgentPrepared) {
+	t := j.byContainer(e.Container)
+	if t == nil || j.ending() {
+		return
+	}
+	for _, n := range e.Notes {
+		j.record(t, KindNote, "%s", n)
+	}
+	t.prepared = true
+	t.deadline = time.Time{}
+	if t.Port == 0 {
+		t.Port = e.Port
+	} else if t.Port != e.Port {
+		j.record(t, KindNote, "port %d is taken on %s; it listens on %d there, and the others' connections are steered to it", t.Port, t.Node, e.Port)
+	}
+	t.RealPort = e.Port
+	t.State = proto.TaskState_TASK_STATE_READY
+	j.do(Route{})
+}
+
+// startReady starts what may start: everything at once if the tasks are
+// gathering, else each task that is ready.
+func (j *Job) startReady() {
+	if j.gathering {
+		for _, t := range j.tasks {
+			switch t.State {
+			case proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED:
+				continue
+			case proto.TaskState_TASK_STATE_RUNNING:
+				if !t.stopping {
+					continue // not of the tasks that start together
+				}
+			}
+			if !j.mayStart(t) {
+				return
+			}
+		}
+		j.gathering = false
+	}
+	for _, t := range j.tasks {
+		if j.mayStart(t) && !j.unjustBlame(t) {
+			j.start(t)
+		}
+		if j.ending() {
+			return
+		}
+	}
+}
+
+// mayStart tells whether a task waits for nothing but its start.
+func (j *Job) mayStart(t *Task) bool {
+	waits := t.State == proto.TaskState_TASK_STATE_READY || t.State == proto.TaskState_TASK_STATE_RESTARTING
+	if !waits || !t.prepared || t.stopping || t.draining != "" || t.notUntil.After(j.now) {
+		return false
+	}
+	return !t.blamed || !j.serviceDown(t)
+}
+
+func (j *Job) start(t *Task) {
+	t.Attempt++
+	t.State = proto.TaskState_TASK_STATE_RUNNING
+	t.PID = 0
+	t.blamed = false
+	if j.state == proto.JobState_JOB_STATE_WAITING {
+		j.state, j.why, j.waiting = proto.JobState_JOB_STATE_RUNNING, "", ""
+	}
+	j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation})
+}
+
+func (j *Job) started(e TaskStarted) {
+	t := j.byContainer(e.Container)
+	if t == nil || e.Attempt != t.Attempt {
+		return
+	}
+	t.PID = e.PID
+	if t.lostAt.IsZero() {
+		j.record(t, KindStarted, "attempt %d runs on %s, process %d", t.Attempt, t.Node, t.PID)
+		return
+	}
+	took := j.now.Sub(t.lostAt)
+	t.lostAt = time.Time{}
+	j.do(Record{Task: t.Name, Kind: KindBack, TookMS: took.Milliseconds(),
+		Text: fmt.Sprintf("attempt %d runs on %s, process %d", t.Attempt, t.Node, t.PID)})
+}
+
+// Deadline says when the next Tick is due, if no event comes before.
+func (j *Job) Deadline() (time.Time, bool) {
+	var next time.Time
+	consider := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	consider(j.phaseEnds)
+	if !j.ending() {
+		for _, t := range j.tasks {
+			consider(t.deadline)
+			consider(t.drainUntil)
+			if t.notUntil.After(j.now) {
+				consider(t.notUntil)
+			}
+		}
+	}
+	return next, !next.IsZero() && !j.finished
+}
+
+// expire acts on the deadlines that have come.
+func (j *Job) expire() {
+	for _, t := range j.tasks {
+		if t.draining != "" && !t.drainUntil.After(j.now) {
+			j.do(Release{t.draining})
+			t.draining, t.drainUntil = "", time.Time{}
+		}
+		if !t.deadline.IsZero() && !t.deadline.After(j.now) {
+			c := t.Container
+			j.loseContainer(t, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.Node))
+			j.do(Release{c})
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package core
+
+import "time"
+
+// Limits are the times and counts of the policy. The zero value of a field
+// stands for the default.
+type Limits struct {
+	// Attach is how long a launched agent may take to connect.
+	Attach time.Duration
+	// Prepare is how long an agent may take to make a task ready.
+	Prepare time.Duration
+	// Drain is how long a task whose agent was lost is waited for before its
+	// replacement starts, unless its container is known to have ended. An
+	// agent without a connection stops its task well within this time.
+	Drain time.Duration
+	// Stop is the time that tasks get between SIGTERM and SIGKILL at the job's
+	// end, and Leave what agents get to save logs and unmount.
+	Stop, Leave time.Duration
+	// Window is how long a failure or loss counts.
+	Window time.Duration
+	// Losses is how many containers one task may lose within Window without
+	// being at fault itself.
+	Losses int
+	// PeerWindow is how near to the loss of another task an exit must be to be
+	// put down to it.
+	PeerWindow time.Duration
+	// Settle is what a task that blames a peer waits before that is judged.
+	Settle time.Duration
+	// BackoffMax bounds the delay before an attempt; it doubles from one second.
+	BackoffMax time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	d := func(p *time.Duration, v time.Duration) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	d(&l.Attach, time.Minute)
+	d(&l.Prepare, 10*time.Minute)
+	d(&l.Drain, 10*time.Second)
+	d(&l.Stop, 5*time.Second)
+	d(&l.Leave, 10*time.Second)
+	d(&l.Window, time.Hour)
+	d(&l.PeerWindow, time.Minute)
+	d(&l.Settle, time.Second)
+	d(&l.BackoffMax, 30*time.Second)
+	if l.Losses == 0 {
+		l.Losses = 10
+	}
+	return l
+}

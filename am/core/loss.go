@@ -1,0 +1,306 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"holdfast/proto"
+)
+
+// exited decides what the end of an attempt means.
+func (j *Job) exited(e TaskExited) {
+	t := j.byContainer(e.Container)
+	if t == nil || e.Attempt != t.Attempt || t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
+		return
+	}
+	t.PID = 0
+	if j.ending() {
+		t.stopping = false
+		if t.State == proto.TaskState_TASK_STATE_RUNNING {
+			t.State = proto.TaskState_TASK_STATE_STOPPED
+		}
+		return
+	}
+	if t.stopping { // because all restart together
+		t.stopping = false
+		t.State = proto.TaskState_TASK_STATE_READY
+		return
+	}
+	service := t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
+	if e.Code == 0 && e.Signal == 0 && !service {
+		t.State = proto.TaskState_TASK_STATE_SUCCEEDED
+		t.Why = ""
+		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.Attempt)
+		if t.Role.Loss != proto.LossRule_LOSS_RULE_ALL {
+			j.do(Bye{t.Container, "its task is done"})
+		}
+		return
+	}
+	t.Tail = e.Tail
+	t.Why = describeExit(e)
+	if e.CommandMissing {
+		j.fail(t, "its command cannot be run: "+e.Detail)
+		return
+	}
+	j.lost(t, exitCause(e))
+	if j.ending() {
+		return
+	}
+	t.State = proto.TaskState_TASK_STATE_RESTARTING
+	if e.PeerLost {
+		// Whether it was a peer is judged when the others' losses are known.
+		t.blamed = true
+		t.notUntil = j.now.Add(j.limits.Settle)
+		return
+	}
+	j.charge(t)
+}
+
+func exitCause(e TaskExited) Cause {
+	switch {
+	case e.OutOfMemory:
+		return CauseOutOfMemory
+	case e.PeerLost:
+		return CausePeerLost
+	default:
+		return CauseOwnFault
+	}
+}
+
+func describeExit(e TaskExited) string {
+	var s string
+	switch {
+	case e.Detail != "":
+		s = e.Detail
+	case e.Signal != 0:
+		s = fmt.Sprintf("ended by signal %d", e.Signal)
+	default:
+		s = fmt.Sprintf("exit code %d", e.Code)
+	}
+	if e.Advice != "" {
+		s += "; " + e.Advice
+	}
+	return s
+}
+
+// lost records the loss of a task and, where its role says so, brings the
+// others down for a common start.
+func (j *Job) lost(t *Task, c Cause) {
+	if t.lostAt.IsZero() {
+		t.lostAt = j.now
+	}
+	t.lastLoss = j.now
+	j.record(t, KindLost, "attempt %d: %s (%s)", max(t.Attempt, 0), c, t.Why)
+	if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && t.Attempt >= 0 {
+		j.restartAll(t)
+	}
+}
+
+// restartAll begins a new generation: all tasks of roles that restart together
+// are stopped where they are and start again once all are ready.
+func (j *Job) restartAll(cause *Task) {
+	if !j.gathering {
+		j.generation++
+		j.gathering = true
+		j.record(nil, KindNote, "generation %d: all tasks start again because %s was lost", j.generation, cause.Name)
+	}
+	for _, t := range j.tasks {
+		if t == cause || t.Role.Loss != proto.LossRule_LOSS_RULE_ALL {
+			continue
+		}
+		switch t.State {
+		case proto.TaskState_TASK_STATE_RUNNING:
+			if !t.stopping {
+				t.stopping = true
+				t.Why = CauseRestartedAll.String()
+				j.do(Stop{t.Container})
+			}
+		case proto.TaskState_TASK_STATE_SUCCEEDED:
+			t.State = proto.TaskState_TASK_STATE_READY
+		}
+	}
+}
+
+// charge counts a failure against a task and sets its back-off, or gives the
+// job up.
+func (j *Job) charge(t *Task) {
+	t.failures = append(t.failures, j.now)
+	n := j.within(t.failures)
+	if n > j.restarts {
+		if j.optional(t) {
+			t.State = proto.TaskState_TASK_STATE_FAILED
+			t.lostAt = time.Time{}
+			j.record(t, KindEnded, "failed %s and is given up; the job goes on without it", times(n))
+			return
+		}
+		j.fail(t, fmt.Sprintf("failed %s; it is restarted %s (--restarts %d); the last time: %s", times(n), times(j.restarts), j.restarts, t.Why))
+		return
+	}
+	t.notUntil = j.now.Add(j.backoff(n))
+}
+
+// backoff is nothing for a first failure, then 1, 2, 4... seconds.
+func (j *Job) backoff(n int) time.Duration {
+	if n <= 1 {
+		return 0
+	}
+	if n > 10 {
+		return j.limits.BackoffMax
+	}
+	return min(time.Second<<(n-2), j.limits.BackoffMax)
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return "not at all"
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	default:
+		return fmt.Sprintf("%d times", n)
+	}
+}
+
+func (j *Job) optional(t *Task) bool {
+	return t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
+}
+
+// unjustBlame judges a task that is about to start again after it blamed a
+// peer: if no other task was lost near its exit, the failure is its own.
+func (j *Job) unjustBlame(t *Task) bool {
+	if !t.blamed {
+		return false
+	}
+	t.blamed = false
+	for _, o := range j.tasks {
+		if o != t && !o.lastLoss.IsZero() && t.lastLoss.Sub(o.lastLoss) < j.limits.PeerWindow {
+			return false
+		}
+	}
+	j.charge(t)
+	return t.notUntil.After(j.now) || j.ending() || t.State == proto.TaskState_TASK_STATE_FAILED
+}
+
+// serviceDown tells whether a task that others depend on is down.
+func (j *Job) serviceDown(except *Task) bool {
+	for _, t := range j.tasks {
+		if t != except && t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE && t.State != proto.TaskState_TASK_STATE_RUNNING {
+			return true
+		}
+	}
+	return false
+}
+
+// agentLost: an agent without a connection stops its task, and ends. Its
+// replacement is asked for at once, but does not start before the old
+// container is known to have ended or the time for that has passed.
+func (j *Job) agentLost(e AgentLost) {
+	t := j.byContainer(e.Container)
+	if t == nil || j.ending() {
+		if t != nil {
+			t.AgentPID, t.PID = 0, 0
+			t.prepared = false
+		}
+		return
+	}
+	if t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
+		t.AgentPID = 0
+		t.Container = ""
+		return
+	}
+	t.draining, t.drainUntil = e.Container, j.now.Add(j.limits.Drain)
+	j.loseContainer(t, CauseAgentLost, "the connection to its agent on "+t.Node+" ended")
+}
+
+func (j *Job) containerEnded(e ContainerEnded) {
+	for _, t := range j.tasks {
+		if t.draining == e.Container {
+			t.draining, t.drainUntil = "", time.Time{}
+			if e.Cause != CauseUnknown && e.Cause != CauseReleased {
+				j.containerCause(t, e)
+			}
+			return
+		}
+	}
+	t := j.byContainer(e.Container)
+	if t == nil {
+		return
+	}
+	if j.ending() || t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
+		t.AgentPID, t.PID, t.prepared = 0, 0, false
+		t.Container = ""
+		return
+	}
+	why := e.Diagnostics
+	if why == "" {
+		why = fmt.Sprintf("exit status %d", e.Exit)
+	}
+	cause := e.Cause
+	if cause == CauseUnknown || cause == CauseOwnFault {
+		cause = CauseAgentLost
+	}
+	j.loseContainer(t, cause, strings.TrimSpace(why))
+	if !j.ending() {
+		j.containerCause(t, e)
+	}
+}
+
+// containerCause acts on what the cluster says about the end of a container
+// after the loss itself has been dealt with.
+func (j *Job) containerCause(t *Task, e ContainerEnded) {
+	switch e.Cause {
+	case CauseOutOfMemory:
+		t.Why = fmt.Sprintf("it needed more than the %d MB of its container; give the role more with --%s-memory", t.memoryMB, t.Role.Name)
+		j.record(t, KindNote, "%s", t.Why)
+		j.charge(t)
+	case CauseNodeLost, CauseDisksFailed:
+		j.record(t, KindNote, "%s", e.Cause)
+	}
+}
+
+func (j *Job) trouble(e AgentTrouble) {
+	t := j.byContainer(e.Container)
+	if t == nil || j.ending() {
+		return
+	}
+	if e.Hopeless {
+		t.Why = e.What
+		j.fail(t, "cannot be prepared: "+e.What)
+		return
+	}
+	if e.Node {
+		j.nodeTrouble[t.Node] = append(j.nodeTrouble[t.Node], j.now)
+	}
+	c := t.Container
+	j.loseContainer(t, CauseLaunch, e.What)
+	j.do(Bye{c, "it could not prepare its task"}, Release{c})
+}
+
+// loseContainer gives a task's container up and asks for another.
+func (j *Job) loseContainer(t *Task, c Cause, why string) {
+	ran := t.State == proto.TaskState_TASK_STATE_RUNNING
+	t.Why = why
+	t.losses = append(t.losses, j.now)
+	if c == CauseLaunch || c == CauseDisksFailed {
+		j.nodeTrouble[t.Node] = append(j.nodeTrouble[t.Node], j.now)
+	}
+	hadAddress := t.RealPort != 0
+	j.lost(t, c)
+	if t.draining == "" && ran && c == CauseLaunch {
+		t.draining, t.drainUntil = t.Container, j.now.Add(j.limits.Drain)
+	}
+	t.Container, t.Node, t.Host, t.RealPort, t.PID, t.AgentPID = "", "", "", 0, 0, 0
+	t.prepared, t.stopping = false, false
+	t.deadline = time.Time{}
+	if hadAddress {
+		j.do(Route{Cut: []string{t.Name}})
+	}
+	if n := j.within(t.losses); n > j.limits.Losses {
+		j.fail(t, fmt.Sprintf("lost its container %s within %s; the last time: %s", times(n), j.limits.Window, why))
+		return
+	}
+	j.ask(t)
+}
