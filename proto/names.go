@@ -6,6 +6,8 @@ const (
 	// SpecFile and StatusFile stand in the job's directory, as protobuf JSON.
 	SpecFile   = "spec.json"
 	StatusFile = "status.json"
+	// AddressFile says where the AM is: {"address": "host:port", "pid": N}.
+	AddressFile = "am.json"
 	// LogsDir holds TASK/ATTEMPT.log.
 	LogsDir = "logs"
 	// KeysFile holds the client's certificate and key (JSON of jobtls.Keys), mode 0600.
@@ -21,7 +23,8 @@ const (
 	EnvContainer    = "HOLDFAST_CONTAINER"
 	// EnvHost is the address under which a container's host is reached.
 	EnvHost = "HOLDFAST_HOST"
-	// EnvCredentials names a file of secrets where YARN does not provide one (local jobs).
+	// EnvCredentials names a token file with the secrets where YARN does not
+	// provide one by HADOOP_TOKEN_FILE_LOCATION (local jobs).
 	EnvCredentials = "HOLDFAST_CREDENTIALS"
 
 	// Secrets in a container's credentials: JSON of jobtls.Keys for the AM
