@@ -1,0 +1,301 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"holdfast/internal/hadoop/wire/common"
+)
+
+// pingInterval is how often a connection on which an answer is awaited says
+// that it is there; Java's ipc.ping.interval is a minute.
+const pingInterval = 10 * time.Second
+
+// call is one attempt of a call on one connection.
+type call struct {
+	id     int32
+	packet []byte
+	resp   proto.Message
+
+	// Guarded by conn.mu until done is closed.
+	taken bool // the sender has begun to write it
+	done  chan struct{}
+	err   error
+}
+
+// conn is a connection. run owns the socket: it opens it, starts the sender,
+// reads until the end, and fails what is left.
+type conn struct {
+	c       *Client
+	address string
+
+	ctx    context.Context // ends with the connection
+	cancel context.CancelFunc
+	send   chan *call
+
+	mu      sync.Mutex
+	pending map[int32]*call // also those not sent yet
+	ended   error           // why there are no more calls on it
+	retired bool            // closes when pending is empty
+}
+
+func newConn(c *Client, address string) *conn {
+	k := &conn{c: c, address: address, send: make(chan *call), pending: map[int32]*call{}}
+	k.ctx, k.cancel = context.WithCancel(c.life)
+	return k
+}
+
+// over tells whether calls must go to another connection.
+func (k *conn) over() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ended != nil || k.retired
+}
+
+// retire closes the connection once its calls are done.
+func (k *conn) retire() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.retired = true
+	if len(k.pending) == 0 {
+		k.cancel()
+	}
+}
+
+// errRetired sends a call that came too late to a new connection.
+var errRetired = errors.New("the connection was closed for want of calls")
+
+// do carries out a call. sent tells whether the server may have received it.
+func (k *conn) do(ctx context.Context, a *call, timeout time.Duration) (sent bool, err error) {
+	k.mu.Lock()
+	if k.ended != nil || k.retired {
+		err := k.ended
+		k.mu.Unlock()
+		if err == nil {
+			err = errRetired
+		}
+		return false, &unreachable{err: err}
+	}
+	k.pending[a.id] = a
+	k.mu.Unlock()
+
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	send := k.send
+	for {
+		select {
+		case send <- a:
+			send = nil
+		case <-a.done:
+			return a.taken, a.err
+		case <-ctx.Done():
+			return k.forget(a, ctx.Err())
+		case <-timer.C:
+			// A server that does not answer at all: later calls should not wait
+			// for it as long.
+			err := fmt.Errorf("no answer from %s within %s", k.address, timeout)
+			sent, err := k.forget(a, &unreachable{err: err, sent: true})
+			k.fail(err)
+			return sent, err
+		}
+	}
+}
+
+// forget gives up a call, whose answer will be dropped.
+func (k *conn) forget(a *call, err error) (bool, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	select {
+	case <-a.done: // it was answered meanwhile
+		return a.taken, a.err
+	default:
+	}
+	k.remove(a)
+	return a.taken, err
+}
+
+// remove takes a call off; k.mu is held.
+func (k *conn) remove(a *call) {
+	delete(k.pending, a.id)
+	if k.retired && len(k.pending) == 0 {
+		k.cancel()
+	}
+}
+
+// fail ends the connection and its calls. The first reason counts.
+func (k *conn) fail(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ended == nil {
+		k.ended = err
+	}
+	for id, a := range k.pending {
+		var remote *RemoteError
+		switch {
+		case k.c.life.Err() != nil:
+			a.err = ErrClosed
+		case errors.As(err, &remote):
+			a.err = err
+		default:
+			a.err = &unreachable{err: err, sent: a.taken}
+		}
+		delete(k.pending, id)
+		close(a.done)
+	}
+	k.cancel()
+}
+
+// run is the connection's life.
+func (k *conn) run() {
+	defer k.cancel()
+	raw, err := k.c.o.Dial(k.ctx, "tcp", k.address)
+	if err != nil {
+		k.fail(fmt.Errorf("connect to %s: %w", k.address, err))
+		return
+	}
+	stop := context.AfterFunc(k.ctx, func() { raw.Close() })
+	defer raw.Close()
+	defer stop()
+
+	opening, cancel := context.WithTimeout(k.ctx, k.c.o.Timeout)
+	s, err := Open(opening, raw, k.address, k.c.o.Login)
+	cancel()
+	if err == nil {
+		err = s.WritePacket(k.contextPacket())
+	}
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	var sender sync.WaitGroup
+	sender.Go(func() { k.sender(s) })
+	err = k.receive(s)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%s closed the connection", k.address)
+	}
+	k.fail(err)
+	sender.Wait()
+}
+
+// contextPacket tells the protocol and, without SASL, the user; a token says
+// itself whose it is (ProtoUtil.makeIpcConnectionContext).
+func (k *conn) contextPacket() []byte {
+	ctx := &common.IpcConnectionContextProto{Protocol: &k.c.o.Protocol}
+	if k.c.o.Login == nil {
+		ctx.UserInfo = &common.UserInformationProto{EffectiveUser: &k.c.o.User}
+	}
+	return packet(k.control(callContext), ctx)
+}
+
+func (k *conn) control(id int32) *common.RpcRequestHeaderProto {
+	return &common.RpcRequestHeaderProto{
+		RpcKind:    common.RpcKindProto_RPC_PROTOCOL_BUFFER.Enum(),
+		RpcOp:      common.RpcRequestHeaderProto_RPC_FINAL_PACKET.Enum(),
+		CallId:     &id,
+		ClientId:   k.c.id,
+		RetryCount: proto.Int32(-1),
+	}
+}
+
+// sender writes calls, pings while answers are awaited, and retires the
+// connection when there was no call for a while.
+func (k *conn) sender(s *Stream) {
+	ping := time.NewTicker(pingInterval)
+	defer ping.Stop()
+	idle := time.NewTicker(k.c.o.Idle)
+	defer idle.Stop()
+	used := true
+	for {
+		var err error
+		select {
+		case a := <-k.send:
+			used = true
+			if k.take(a) {
+				err = s.WritePacket(a.packet)
+			}
+		case <-ping.C:
+			if k.waiting() {
+				used = true
+				err = s.WritePacket(packet(k.control(callPing)))
+			}
+		case <-idle.C:
+			if !used && !k.waiting() {
+				k.retire()
+			}
+			used = false
+		case <-k.ctx.Done():
+			return
+		}
+		if err != nil {
+			k.fail(fmt.Errorf("send to %s: %w", k.address, err))
+			return
+		}
+	}
+}
+
+// take marks a call as sent, unless it was given up.
+func (k *conn) take(a *call) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.pending[a.id] != a {
+		return false
+	}
+	a.taken = true
+	return true
+}
+
+func (k *conn) waiting() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.pending) > 0
+}
+
+// receive hands answers to their calls until the connection ends.
+func (k *conn) receive(s *Stream) error {
+	for {
+		b, err := s.ReadPacket()
+		if err != nil {
+			return fmt.Errorf("receive from %s: %w", k.address, err)
+		}
+		h, body, err := parseResponse(b)
+		if err != nil {
+			return err
+		}
+		failure := remoteError(h)
+		k.answer(int32(h.GetCallId()), body, failure)
+		if h.GetStatus() == common.RpcResponseHeaderProto_FATAL {
+			return failure
+		}
+	}
+}
+
+func (k *conn) answer(id int32, body []byte, failure error) {
+	k.mu.Lock()
+	a, ok := k.pending[id]
+	if ok {
+		// From here on nobody else touches the call: forget finds it gone.
+		delete(k.pending, id)
+	}
+	k.mu.Unlock()
+	if !ok {
+		return
+	}
+	if failure == nil {
+		if err := unmarshalDelimited(body, a.resp); err != nil {
+			failure = fmt.Errorf("the answer of %s cannot be read: %w", k.address, err)
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	a.err = failure
+	close(a.done)
+	if k.retired && len(k.pending) == 0 {
+		k.cancel()
+	}
+}

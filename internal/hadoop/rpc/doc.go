@@ -1,0 +1,33 @@
+// Package rpc is a client of Hadoop RPC, version 9 (org.apache.hadoop.ipc),
+// with protobuf messages.
+//
+// # On the wire
+//
+// A connection begins with "hrpc", the version 09, a service class 00, and 00
+// for SIMPLE or df (−33) for SASL. Then packets go both ways, each a 4-byte
+// big-endian length and length-delimited messages: from the client a
+// RpcRequestHeaderProto, a RequestHeaderProto and the request; from the server
+// a RpcResponseHeaderProto and the response, in any order. Call ids below zero
+// are no calls: −3 the connection context, sent once before the first call, −4
+// a ping, −33 SASL messages. A response with status FATAL ends the connection.
+//
+// With SASL: NEGOTIATE, answered by the methods on offer; INITIATE with the
+// chosen one and the answer to the challenge in the offer; then CHALLENGE and
+// RESPONSE in turn until SUCCESS. If integrity or privacy was negotiated, whole
+// packets with their length are wrapped in SASL messages of state WRAP.
+//
+// # What is retried
+//
+// A call that a standby or a refused connection has kept from being carried out
+// goes to the next address. A call that was sent and whose connection was then
+// lost is sent again only if Options.Retry.Resend says so; it keeps its call id
+// and client id and counts its retries, so that the NameNode's retry cache
+// recognises it. Exceptions are returned as they are.
+//
+// # Goroutines
+//
+// A Client has one connection, opened by need. Its goroutine opens and reads
+// it, a second one writes; both end when the connection does or with Close,
+// which waits for them. A call that is given up leaves the connection as it is;
+// its answer is dropped.
+package rpc

@@ -1,0 +1,112 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Java classes that the RPC layer itself knows.
+const (
+	classStandby       = "org.apache.hadoop.ipc.StandbyException"
+	classRetriable     = "org.apache.hadoop.ipc.RetriableException"
+	classObserverRetry = "org.apache.hadoop.ipc.ObserverRetryOnActiveException"
+	classAccessControl = "org.apache.hadoop.security.AccessControlException"
+	classAuthorization = "org.apache.hadoop.security.authorize.AuthorizationException"
+	classInvalidToken  = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
+	classSASL          = "javax.security.sasl.SaslException"
+	classSafeMode      = "org.apache.hadoop.hdfs.server.namenode.SafeModeException"
+)
+
+// RemoteError is an exception that the server threw.
+type RemoteError struct {
+	// Class is the Java class's full name.
+	Class string
+	// Message is the exception's message; often the stack trace follows it.
+	Message string
+	// Code is RpcErrorCodeProto's name.
+	Code string
+	// Fatal says that the server closed the connection.
+	Fatal bool
+}
+
+// Error gives the class's short name and the message's first line: the rest is
+// the server's stack.
+func (e *RemoteError) Error() string {
+	class := e.Class[strings.LastIndexAny(e.Class, ".$")+1:]
+	message, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
+	if message == "" {
+		return class
+	}
+	if strings.HasPrefix(message, e.Class) {
+		return class + strings.TrimPrefix(message, e.Class)
+	}
+	return class + ": " + message
+}
+
+// unreachable wraps an error of dialling, or of a connection that was lost.
+type unreachable struct {
+	err  error
+	sent bool // the request may have arrived
+}
+
+func (e *unreachable) Error() string { return e.err.Error() }
+func (e *unreachable) Unwrap() error { return e.err }
+
+// IsRemote tells whether err is an exception of this Java class.
+func IsRemote(err error, class string) bool {
+	var r *RemoteError
+	return errors.As(err, &r) && r.Class == class
+}
+
+// RemoteClass returns the Java class of the exception that err is, or "".
+func RemoteClass(err error) string {
+	var r *RemoteError
+	if errors.As(err, &r) {
+		return r.Class
+	}
+	return ""
+}
+
+// IsStandby tells whether the server is not the active one of its pair.
+func IsStandby(err error) bool {
+	return IsRemote(err, classStandby) || IsRemote(err, classObserverRetry) ||
+		remoteMessageStarts(err, classStandby)
+}
+
+// IsRetriable tells whether the server asks for the same call again later.
+func IsRetriable(err error) bool {
+	return IsRemote(err, classRetriable) || remoteMessageStarts(err, classRetriable)
+}
+
+// IsSafeMode tells whether a NameNode refuses changes because it is in safe mode.
+func IsSafeMode(err error) bool { return IsRemote(err, classSafeMode) }
+
+// IsDenied tells whether the server does not let this user in, or not do this.
+func IsDenied(err error) bool {
+	return IsRemote(err, classAccessControl) || IsRemote(err, classAuthorization) ||
+		IsInvalidToken(err) || IsRemote(err, classSASL)
+}
+
+// IsInvalidToken tells whether the server does not accept the token: expired,
+// cancelled, or of another cluster.
+func IsInvalidToken(err error) bool { return IsRemote(err, classInvalidToken) }
+
+// Unreachable tells whether no server could be talked to.
+func Unreachable(err error) bool {
+	var u *unreachable
+	return errors.As(err, &u)
+}
+
+// remoteMessageStarts recognises a class that the server has wrapped: the
+// message of the outer exception then begins with the name of the inner one.
+func remoteMessageStarts(err error, class string) bool {
+	var r *RemoteError
+	return errors.As(err, &r) && strings.HasPrefix(r.Message, class)
+}
+
+// errUnreachable says what to do about a server that does not answer.
+func errUnreachable(o *Options, method string, tries int, err error) error {
+	return fmt.Errorf("call %s at %s (tried %d times): %w; check that the service runs there and that the Hadoop configuration names the right address",
+		method, strings.Join(o.Addresses, ", "), tries, err)
+}

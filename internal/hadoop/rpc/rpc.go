@@ -1,0 +1,107 @@
+package rpc
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"holdfast/internal/hadoop/token"
+)
+
+// Caller calls methods of one protocol of a Hadoop service.
+type Caller interface {
+	// Call sends req and fills resp. An exception of the server is an error for
+	// which IsRemote tells the class; a server that cannot be reached one for
+	// which Unreachable holds.
+	Call(ctx context.Context, method string, req, resp proto.Message) error
+}
+
+// Options tell New what to talk to and how.
+type Options struct {
+	// Protocol is the Java name, e.g. org.apache.hadoop.yarn.api.ApplicationClientProtocolPB.
+	Protocol string
+	// Version is the protocol's version; 0 means 1, which all of them have.
+	Version uint64
+	// Addresses are host:port of servers of which one is active. They are tried
+	// in order.
+	Addresses []string
+	// User is whom the calls are made as where Login is nil.
+	User string
+	// Login authenticates each new connection; nil means SIMPLE.
+	Login Login
+	// Retry tells what to do when no server answers.
+	Retry Retry
+	// Dial replaces the dialler, e.g. for tests.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Timeout limits one attempt of a call; 0 means 2 minutes, as
+	// ipc.client.rpc-timeout.ms.
+	Timeout time.Duration
+	// Idle closes a connection without calls; 0 means 10 s, as
+	// ipc.client.connection.maxidletime.
+	Idle time.Duration
+}
+
+// Retry tells how long Call goes on. All servers that are in standby or refuse
+// the connection are tried again in turn, with growing pauses: such a call has
+// surely not been carried out. The caller's context limits it too.
+type Retry struct {
+	// Resend allows a call to be sent again when the connection was lost after
+	// it had been sent, so that it may be carried out twice. It is sent under
+	// its old call id, which the NameNode's retry cache recognises.
+	Resend bool
+	// Limit is for how long a call is tried; 0 means 20 s, negative once only
+	// at each address.
+	Limit time.Duration
+	// Pause is the first pause, doubled up to MaxPause; 0 means 100 ms and 3 s.
+	Pause, MaxPause time.Duration
+}
+
+// Login authenticates connections by SASL. One Login serves many connections,
+// at the same time.
+type Login interface {
+	// Start chooses one of the methods that the server offers and begins it. It
+	// is told the address as it was dialled, for the service's principal. A
+	// Login that supports none of the offers returns an error that says so.
+	Start(ctx context.Context, address string, offers []Auth) (Auth, Mechanism, error)
+}
+
+// Auth is a method that the server offers (RpcHeader.proto, RpcSaslProto.SaslAuth).
+type Auth struct {
+	Method    string // TOKEN, KERBEROS, SIMPLE
+	Mechanism string // DIGEST-MD5, GSSAPI
+	Protocol  string
+	ServerID  string
+	Challenge []byte // the first challenge, where the server has sent it along
+}
+
+// Mechanism is one SASL exchange.
+type Mechanism interface {
+	// Step answers a challenge; the first one is the offer's, maybe nil.
+	Step(challenge []byte) (response []byte, err error)
+	// Finish verifies what the server sent with its success and returns what
+	// protects the packets from now on; nil where nothing was negotiated.
+	Finish(token []byte) (Session, error)
+}
+
+// Session protects packets after a login. Wrap is called by one goroutine and
+// Unwrap by one.
+type Session interface {
+	Wrap(packet []byte) ([]byte, error)
+	Unwrap(packet []byte) ([]byte, error)
+	// QOP is what was negotiated: auth-int or auth-conf.
+	QOP() string
+}
+
+// TokenLogin authenticates by DIGEST-MD5 with a token.
+func TokenLogin(t token.Token) Login {
+	return TokenLoginFunc(func() (token.Token, error) { return t, nil })
+}
+
+// TokenLoginFunc is TokenLogin with the token that get returns at the time of
+// each new connection, for tokens that are replaced now and then.
+func TokenLoginFunc(get func() (token.Token, error)) Login { return tokenLogin{get} }
+
+// New returns a client. It connects when it is first called.
+func New(o Options) *Client { return newClient(o) }
