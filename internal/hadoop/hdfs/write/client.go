@@ -1,0 +1,170 @@
+package write
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	pb "google.golang.org/protobuf/proto"
+
+	"holdfast/internal/hadoop/rpc"
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// Options are a Client's settings; zero values stand for the defaults.
+type Options struct {
+	// Replication and BlockSize of new files; 3 and 128 MiB.
+	Replication int
+	BlockSize   int64
+	// Window bounds the bytes of an open file that are not yet acked; 4 MiB.
+	Window int
+	// Timeout is how long a DataNode may be silent: 60 s, plus 5 s for each
+	// DataNode of the pipeline, as dfs.client.socket-timeout.
+	Timeout time.Duration
+	// Dial connects to a DataNode; the seam for SASL. Nil: plain TCP.
+	Dial func(ctx context.Context, node *wire.DatanodeIDProto, token *wire.BlockTokenProto) (net.Conn, error)
+	// Log hears of DataNodes that were lost. May be nil.
+	Log *logrus.Entry
+}
+
+// Client writes files of one file system. Its methods may be called from many
+// goroutines.
+type Client struct {
+	nn   rpc.Caller
+	o    Options
+	name string // lease holder
+
+	mu    sync.Mutex
+	open  int
+	renew chan struct{} // closed to end the renewal
+}
+
+// New makes a client that calls org.apache.hadoop.hdfs.protocol.ClientProtocol
+// at the active NameNode through nn.
+func New(nn rpc.Caller, o Options) *Client {
+	if o.Replication == 0 {
+		o.Replication = 3
+	}
+	if o.BlockSize == 0 {
+		o.BlockSize = 128 << 20
+	}
+	if o.Window == 0 {
+		o.Window = 4 << 20
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 60 * time.Second
+	}
+	if o.Dial == nil {
+		o.Dial = dial
+	}
+	if o.Log == nil {
+		quiet := logrus.New()
+		quiet.SetLevel(logrus.PanicLevel)
+		o.Log = logrus.NewEntry(quiet)
+	}
+	return &Client{nn: nn, o: o, name: "holdfast_" + rand.Text()}
+}
+
+func dial(ctx context.Context, node *wire.DatanodeIDProto, _ *wire.BlockTokenProto) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", address(node))
+}
+
+func address(node *wire.DatanodeIDProto) string {
+	return net.JoinHostPort(node.GetIpAddr(), strconv.Itoa(int(node.GetXferPort())))
+}
+
+// Bits of createFlag (ClientNamenodeProtocol.proto, CreateFlagProto).
+const (
+	flagCreate    = 0x01
+	flagOverwrite = 0x02
+	flagAppend    = 0x04
+	flagNewBlock  = 0x20
+)
+
+// Create makes a file and opens it for writing; overwrite replaces one that is
+// there. The parent directory must exist.
+func (c *Client) Create(ctx context.Context, path string, perm fs.FileMode, overwrite bool) (*File, error) {
+	flags := uint32(flagCreate)
+	if overwrite {
+		flags |= flagOverwrite
+	}
+	resp := &wire.CreateResponseProto{}
+	err := c.nn.Call(ctx, "create", &wire.CreateRequestProto{
+		Src: &path, Masked: &wire.FsPermissionProto{Perm: pb.Uint32(uint32(perm.Perm()))},
+		ClientName: &c.name, CreateFlag: &flags, CreateParent: pb.Bool(false),
+		Replication: pb.Uint32(uint32(c.o.Replication)), BlockSize: pb.Uint64(uint64(c.o.BlockSize)),
+	}, resp)
+	if err != nil {
+		return nil, fmt.Errorf("creating %s: %w", path, err)
+	}
+	return c.start(path, resp.GetFs(), nil, true), nil
+}
+
+// Append opens a file that exists, to add to it. New bytes go to new blocks.
+func (c *Client) Append(ctx context.Context, path string) (*File, error) {
+	resp := &wire.AppendResponseProto{}
+	err := c.nn.Call(ctx, "append", &wire.AppendRequestProto{
+		Src: &path, ClientName: &c.name, Flag: pb.Uint32(flagAppend | flagNewBlock),
+	}, resp)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s to append: %w", path, err)
+	}
+	return c.start(path, resp.GetStat(), resp.GetBlock().GetB(), false), nil
+}
+
+func (c *Client) start(path string, status *wire.HdfsFileStatusProto, previous *wire.ExtendedBlockProto, created bool) *File {
+	c.hold()
+	f := newFile(c, path, status, previous)
+	f.created = created
+	go f.stream()
+	return f
+}
+
+// renewEvery is well within the NameNode's soft limit of 60 s
+// (HdfsConstants.LEASE_SOFTLIMIT_PERIOD).
+const renewEvery = 30 * time.Second
+
+// hold counts an open file, and starts to renew the lease with the first.
+func (c *Client) hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open++
+	if c.open == 1 {
+		c.renew = make(chan struct{})
+		go c.renewLease(c.renew)
+	}
+}
+
+func (c *Client) letGo() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+	if c.open == 0 {
+		close(c.renew)
+	}
+}
+
+func (c *Client) renewLease(end <-chan struct{}) {
+	tick := time.NewTicker(renewEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-end:
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), renewEvery)
+		err := c.nn.Call(ctx, "renewLease", &wire.RenewLeaseRequestProto{ClientName: &c.name}, &wire.RenewLeaseResponseProto{})
+		cancel()
+		if err != nil {
+			c.o.Log.WithError(err).Warn("cannot renew the lease of open files at the NameNode; trying again")
+		}
+	}
+}

@@ -1,0 +1,42 @@
+// Package write writes files to HDFS, and does not lose them when DataNodes go
+// away in the middle.
+//
+// # Protocol
+//
+// The NameNode is asked for blocks one after the other (ClientProtocol: create,
+// addBlock, complete). A block's bytes go to a pipeline of DataNodes, of which
+// the client talks to the first (operation WRITE_BLOCK of the data transfer
+// protocol, version 28; DataTransferProtocol.java, datatransfer.proto). A
+// packet is
+//
+//	int32  length of what follows the header length field, less the header: 4 + checksums + data
+//	int16  length of the header
+//	PacketHeaderProto
+//	CRC32C of each 512 bytes of data, big endian
+//	data, at most 64 KiB
+//
+// and starts at a multiple of 512 bytes in the block; after a flush in the
+// middle of such a chunk the next packet repeats the chunk's beginning. Acks
+// come back in order, with one status for each DataNode. A block ends with an
+// empty packet that is marked as the last one, sent when all others are acked.
+//
+// # Recovery
+//
+// A packet is kept until all DataNodes of the pipeline have acked it. When one
+// of them fails, the pipeline is built anew without it: the NameNode gives the
+// block a new generation stamp (updateBlockForPipeline), the others are set up
+// with it (stages PIPELINE_SETUP_STREAMING_RECOVERY, or PIPELINE_CLOSE_RECOVERY
+// once everything is acked), the NameNode is told (updatePipeline), and what
+// was not acked is sent again. Where too few are left, another DataNode is
+// brought in first, by copying the block to it (getAdditionalDatanode,
+// TRANSFER_BLOCK), as dfs.client.block.write.replace-datanode-on-failure does by
+// default. When none is left and nothing of the block was acked yet, the block is
+// abandoned and another begun; otherwise the write fails.
+//
+// # Goroutines and memory
+//
+// Each open file has one goroutine that sends and, while a pipeline stands, one
+// that reads acks; both end with Close or Abort. A Client with open files has
+// one goroutine that renews its lease, every 30 s. An open file holds at most
+// Options.Window bytes that are not acked, and one packet more.
+package write

@@ -1,0 +1,317 @@
+package write
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	pb "google.golang.org/protobuf/proto"
+
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// File is an open file. Write, Flush, Sync, Close and Abort are for one
+// goroutine at a time. After an error of one of them the file is good only for
+// Abort.
+type File struct {
+	c         *Client
+	path      string
+	id        uint64
+	blockSize int64
+	created   bool // not opened by Append
+
+	// Of the one who writes.
+	current *packet // being filled; nil at a packet's edge
+	filled  int64   // bytes of the current block that were put into packets
+	seq     int64
+	length  int64 // bytes written since the file was opened
+	ended   bool
+
+	mu      sync.Mutex
+	cond    sync.Cond
+	queue   []*packet // not sent
+	acks    []*packet // sent, not acked
+	held    int       // bytes in both
+	ackedTo int64     // sequence numbers below it are acked
+	err     error     // that ended the stream
+	finish  bool      // nothing more will be queued
+	aborted bool
+	done    chan struct{} // closed when the stream has ended
+
+	stop    context.CancelFunc // ends what the stream waits for
+	running context.Context
+
+	s streamState
+}
+
+var _ io.WriteCloser = (*File)(nil)
+
+func newFile(c *Client, path string, status *wire.HdfsFileStatusProto, previous *wire.ExtendedBlockProto) *File {
+	f := &File{
+		c: c, path: path, id: status.GetFileId(), blockSize: int64(status.GetBlocksize()),
+		done: make(chan struct{}),
+	}
+	if f.blockSize <= 0 {
+		f.blockSize = c.o.BlockSize
+	}
+	f.cond.L = &f.mu
+	f.s.previous = previous
+	f.s.replication = int(status.GetBlockReplication())
+	f.running, f.stop = context.WithCancel(context.Background())
+	return f
+}
+
+// Write adds to the file. It waits while as much as Options.Window is not acked.
+func (f *File) Write(b []byte) (int, error) {
+	if f.ended {
+		return 0, fmt.Errorf("writing %s: it is closed", f.path)
+	}
+	total := len(b)
+	for len(b) > 0 {
+		if f.current == nil {
+			f.current = newPacket(f.filled)
+		}
+		p := f.current
+		room := f.blockSize - p.end()
+		n := p.add(b[:min(int64(len(b)), room)])
+		b = b[n:]
+		f.length += int64(n)
+		if p.full() || p.end() == f.blockSize {
+			if err := f.push(); err != nil {
+				return total - len(b), err
+			}
+		}
+	}
+	return total, nil
+}
+
+// push queues the current packet and, at a block's end, the block's last one.
+func (f *File) push() error {
+	p := f.current
+	f.current = nil
+	f.filled = p.end()
+	if err := f.enqueue(p); err != nil {
+		return err
+	}
+	if f.filled == f.blockSize {
+		return f.endBlock()
+	}
+	return nil
+}
+
+func (f *File) endBlock() error {
+	p := newPacket(f.filled)
+	p.last = true
+	f.filled = 0
+	return f.enqueue(p)
+}
+
+// enqueue hands a packet to the stream, waiting for room in the window.
+func (f *File) enqueue(p *packet) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.held > 0 && f.held+p.n > f.c.o.Window && f.err == nil && !f.aborted {
+		f.cond.Wait()
+	}
+	if err := f.failure(); err != nil {
+		return err
+	}
+	p.seq = f.seq
+	f.seq++
+	f.queue = append(f.queue, p)
+	f.held += p.n
+	f.cond.Broadcast()
+	return nil
+}
+
+// failure says why the stream is of no use any longer; f.mu is held.
+func (f *File) failure() error {
+	if f.err != nil {
+		return fmt.Errorf("writing %s: %w", f.path, f.err)
+	}
+	if f.aborted {
+		return fmt.Errorf("writing %s: it was aborted", f.path)
+	}
+	return nil
+}
+
+// Length is the number of bytes written since the file was opened.
+func (f *File) Length() int64 { return f.length }
+
+// Flush waits until every DataNode has all that was written, and tells the
+// NameNode the length: new readers see it (hflush).
+func (f *File) Flush(ctx context.Context) error { return f.flush(ctx, false) }
+
+// Sync is Flush with the DataNodes' disks (hsync).
+func (f *File) Sync(ctx context.Context) error { return f.flush(ctx, true) }
+
+func (f *File) flush(ctx context.Context, sync bool) error {
+	if f.ended {
+		return fmt.Errorf("flushing %s: it is closed", f.path)
+	}
+	if p := f.current; p != nil {
+		p.sync = sync
+		tail := p.n % chunkSize
+		last := append([]byte(nil), p.data()[p.n-tail:]...)
+		end := p.end()
+		f.current = nil
+		if err := f.enqueue(p); err != nil {
+			return err
+		}
+		// The next packet starts at the chunk's beginning again.
+		f.filled = end - int64(tail)
+		if tail > 0 {
+			f.current = newPacket(f.filled)
+			f.current.add(last)
+		}
+	}
+	if err := f.drain(ctx, f.seq); err != nil {
+		return err
+	}
+	length := f.filled
+	if f.current != nil {
+		length = f.current.end()
+	}
+	if length == 0 {
+		return nil // at a block's edge all is complete
+	}
+	err := f.c.nn.Call(ctx, "fsync", &wire.FsyncRequestProto{
+		Src: &f.path, Client: &f.c.name, LastBlockLength: pb.Int64(length), FileId: &f.id,
+	}, &wire.FsyncResponseProto{})
+	if err != nil {
+		return fmt.Errorf("telling the NameNode the length of %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// drain waits until the packets below seq are acked.
+func (f *File) drain(ctx context.Context, seq int64) error {
+	defer context.AfterFunc(ctx, func() {
+		f.mu.Lock()
+		f.cond.Broadcast()
+		f.mu.Unlock()
+	})()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.ackedTo < seq {
+		if err := f.failure(); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("flushing %s: %w", f.path, err)
+		}
+		f.cond.Wait()
+	}
+	return nil
+}
+
+// Close writes what is left and completes the file. The file is durable when
+// it returns nil.
+func (f *File) Close() error {
+	if f.ended {
+		return nil
+	}
+	err := f.close()
+	if err != nil {
+		_ = f.Abort() // the first error is the one to tell
+	}
+	return err
+}
+
+func (f *File) close() error {
+	if p := f.current; p != nil {
+		f.current = nil
+		f.filled = p.end()
+		if err := f.enqueue(p); err != nil {
+			return err
+		}
+	}
+	if f.filled > 0 {
+		if err := f.endBlock(); err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	f.finish = true
+	f.cond.Broadcast()
+	f.mu.Unlock()
+	<-f.done
+	f.mu.Lock()
+	err := f.failure()
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := f.complete(); err != nil {
+		return err
+	}
+	f.ended = true
+	f.stop()
+	f.c.letGo()
+	return nil
+}
+
+// completeLimit bounds the wait for the DataNodes to tell the NameNode that
+// they have the last block.
+const completeLimit = 2 * time.Minute
+
+// complete asks until the NameNode knows enough replicas of the last block
+// (dfs.namenode.replication.min).
+func (f *File) complete() error {
+	ctx, cancel := context.WithTimeout(f.running, completeLimit)
+	defer cancel()
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		resp := &wire.CompleteResponseProto{}
+		err := f.c.nn.Call(ctx, "complete", &wire.CompleteRequestProto{
+			Src: &f.path, ClientName: &f.c.name, Last: f.s.previous, FileId: &f.id,
+		}, resp)
+		if err != nil {
+			return fmt.Errorf("completing %s: %w", f.path, err)
+		}
+		if resp.GetResult() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("completing %s: the NameNode did not hear of enough replicas of its last block within %s", f.path, completeLimit)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Abort gives the file up: one that was created is deleted, one that was opened
+// by Append keeps what was flushed. After Close it does nothing.
+func (f *File) Abort() error {
+	if f.ended {
+		return nil
+	}
+	f.ended = true
+	f.mu.Lock()
+	f.aborted = true
+	f.cond.Broadcast()
+	f.mu.Unlock()
+	f.stop()
+	<-f.done
+	f.c.letGo()
+	for _, p := range append(f.queue, f.acks...) {
+		packets.Put(p)
+	}
+	f.queue, f.acks = nil, nil
+	// The lease must not stay: it is renewed as long as other files are open.
+	ctx, cancel := context.WithTimeout(context.Background(), abortLimit)
+	defer cancel()
+	var err error
+	if f.created {
+		err = f.c.nn.Call(ctx, "delete", &wire.DeleteRequestProto{Src: &f.path, Recursive: pb.Bool(false)}, &wire.DeleteResponseProto{})
+	} else {
+		err = f.c.nn.Call(ctx, "recoverLease", &wire.RecoverLeaseRequestProto{Src: &f.path, ClientName: &f.c.name}, &wire.RecoverLeaseResponseProto{})
+	}
+	if err != nil {
+		return fmt.Errorf("giving up %s: %w", f.path, err)
+	}
+	return nil
+}
+
+const abortLimit = 10 * time.Second

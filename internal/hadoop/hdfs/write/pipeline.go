@@ -1,0 +1,236 @@
+package write
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	pb "google.golang.org/protobuf/proto"
+
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// Constants of DataTransferProtocol.java and Op.java.
+const (
+	transferVersion = 28
+	opWriteBlock    = 80
+	opTransferBlock = 86
+)
+
+// pipeline is a connection to the first DataNode of a block.
+type pipeline struct {
+	f       *File
+	conn    net.Conn
+	timeout time.Duration // of acks
+	reader  chan struct{} // closed when the reader of acks has ended
+
+	// Under File.mu: the first failure, and which node it was (see connect).
+	broken error
+	bad    int
+}
+
+// connectLimit bounds the TCP connection to a DataNode.
+const connectLimit = 10 * time.Second
+
+// connect sets the pipeline of the present block and nodes up. On failure it
+// tells which node is to blame: the first, if nothing better is known.
+func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stamp uint64) (bad int, err error) {
+	timeout := f.c.o.Timeout + time.Duration(len(f.s.nodes))*5*time.Second
+	conn, err := f.dial(f.s.nodes[0])
+	if err != nil {
+		return 0, err
+	}
+	defer context.AfterFunc(f.running, func() { conn.Close() })()
+	f.mu.Lock()
+	acked, sent := f.s.acked, f.s.sent
+	f.mu.Unlock()
+	op := &wire.OpWriteBlockProto{
+		Header:       f.header(),
+		Stage:        &stage,
+		PipelineSize: pb.Uint32(uint32(len(f.s.nodes))),
+		MinBytesRcvd: pb.Uint64(uint64(acked)), MaxBytesRcvd: pb.Uint64(uint64(sent)),
+		LatestGenerationStamp: &stamp,
+		RequestedChecksum: &wire.ChecksumProto{
+			Type: wire.ChecksumTypeProto_CHECKSUM_CRC32C.Enum(), BytesPerChecksum: pb.Uint32(chunkSize),
+		},
+		StorageType: f.s.nodes[0].storageType.Enum(),
+	}
+	for _, n := range f.s.nodes[1:] {
+		op.Targets = append(op.Targets, n.info)
+		op.TargetStorageTypes = append(op.TargetStorageTypes, n.storageType)
+	}
+	r := bufio.NewReader(conn)
+	resp, err := operate(conn, r, opWriteBlock, op, timeout)
+	if err != nil {
+		conn.Close()
+		return 0, fmt.Errorf("DataNode %s: %w", address(f.s.nodes[0].info.GetId()), err)
+	}
+	if resp.GetStatus() != wire.Status_SUCCESS {
+		conn.Close()
+		return f.indexOf(resp.GetFirstBadLink()), fmt.Errorf("DataNode %s answers %s %s", resp.GetFirstBadLink(), resp.GetStatus(), resp.GetMessage())
+	}
+	p := &pipeline{f: f, conn: conn, timeout: timeout, reader: make(chan struct{}), bad: -1}
+	f.s.pipe = p
+	go p.readAcks(r, len(f.s.nodes))
+	return -1, nil
+}
+
+func (f *File) dial(n node) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(f.running, connectLimit)
+	defer cancel()
+	conn, err := f.c.o.Dial(ctx, n.info.GetId(), f.s.token)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to DataNode %s: %w", address(n.info.GetId()), err)
+	}
+	return conn, nil
+}
+
+func (f *File) header() *wire.ClientOperationHeaderProto {
+	return &wire.ClientOperationHeaderProto{
+		BaseHeader: &wire.BaseHeaderProto{Block: f.s.block, Token: f.s.token},
+		ClientName: &f.c.name,
+	}
+}
+
+// indexOf finds the node that a DataNode names as ip:port; 0 if it names none.
+func (f *File) indexOf(link string) int {
+	for i, n := range f.s.nodes {
+		if link != "" && (address(n.info.GetId()) == link || strings.HasPrefix(link, address(n.info.GetId())+" ")) {
+			return i
+		}
+	}
+	return 0
+}
+
+// operate sends an operation and reads the answer to it.
+func operate(conn net.Conn, r *bufio.Reader, op byte, m pb.Message, timeout time.Duration) (*wire.BlockOpResponseProto, error) {
+	body, err := pb.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	b := binary.BigEndian.AppendUint16(nil, transferVersion)
+	b = append(b, op)
+	b = binary.AppendUvarint(b, uint64(len(body)))
+	b = append(b, body...)
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(b); err != nil {
+		return nil, err
+	}
+	resp := &wire.BlockOpResponseProto{}
+	if err := readDelimited(r, resp); err != nil {
+		return nil, err
+	}
+	return resp, conn.SetDeadline(time.Time{})
+}
+
+// maxMessage bounds an answer or ack of a DataNode; real ones have some dozens
+// of bytes.
+const maxMessage = 1 << 20
+
+func readDelimited(r *bufio.Reader, m pb.Message) error {
+	n, err := binary.ReadUvarint(r)
+	if err != nil {
+		return err
+	}
+	if n > maxMessage {
+		return fmt.Errorf("a message of %d bytes, which cannot be", n)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return err
+	}
+	return pb.Unmarshal(b, m)
+}
+
+// send writes a packet; a failure shows in broken.
+func (p *pipeline) send(b []byte, timeout time.Duration) {
+	p.f.mu.Lock()
+	// An ack is due from now on.
+	_ = p.conn.SetReadDeadline(time.Now().Add(p.timeout)) // fails only when closed, and then so does the read
+	p.f.mu.Unlock()
+	_ = p.conn.SetWriteDeadline(time.Now().Add(timeout))
+	if _, err := p.conn.Write(b); err != nil {
+		// The DataNodes may have said which of them is the cause.
+		select {
+		case <-p.reader:
+		case <-time.After(time.Second):
+			p.fail(0, err)
+		}
+	}
+}
+
+func (p *pipeline) fail(bad int, err error) {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	if p.broken == nil {
+		p.broken, p.bad = err, bad
+		p.f.cond.Broadcast()
+	}
+}
+
+// close ends the connection and the reader.
+func (p *pipeline) close() {
+	p.conn.Close()
+	<-p.reader
+}
+
+// readAcks takes acks in until the connection ends or a DataNode reports a
+// failure.
+func (p *pipeline) readAcks(r *bufio.Reader, nodes int) {
+	defer close(p.reader)
+	defer context.AfterFunc(p.f.running, func() { p.conn.Close() })()
+	for {
+		ack := &wire.PipelineAckProto{}
+		if err := readDelimited(r, ack); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				err = fmt.Errorf("no ack for %s", p.timeout)
+			}
+			p.fail(0, fmt.Errorf("the pipeline ended: %w", err))
+			return
+		}
+		for i, s := range ack.GetReply() {
+			if s != wire.Status_SUCCESS {
+				p.fail(i, fmt.Errorf("DataNode %d of %d reports %s", i+1, nodes, s))
+				return
+			}
+		}
+		if ack.GetSeqno() == heartbeatSeq {
+			continue
+		}
+		if err := p.acked(ack.GetSeqno()); err != nil {
+			p.fail(0, err)
+			return
+		}
+	}
+}
+
+func (p *pipeline) acked(seq int64) error {
+	f := p.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p.broken != nil || len(f.acks) == 0 || f.acks[0].seq != seq {
+		return fmt.Errorf("an ack came for packet %d, which was not due", seq)
+	}
+	done := f.acks[0]
+	f.acks = f.acks[1:]
+	f.held -= done.n
+	f.ackedTo = seq + 1
+	f.s.acked = max(f.s.acked, done.end())
+	packets.Put(done)
+	deadline := time.Time{}
+	if len(f.acks) > 0 {
+		deadline = time.Now().Add(p.timeout)
+	}
+	_ = p.conn.SetReadDeadline(deadline) // fails only when closed, and then so does the read
+	f.cond.Broadcast()
+	return nil
+}

@@ -1,0 +1,162 @@
+package write
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"slices"
+
+	pb "google.golang.org/protobuf/proto"
+
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+var errNoneLeft = errors.New("every DataNode that had the block is lost, and with them what they had acknowledged")
+
+// recover brings a broken pipeline back without the node that failed.
+func (f *File) recover() error {
+	f.s.pipe.close()
+	f.mu.Lock()
+	bad, why := f.s.pipe.bad, f.s.pipe.broken
+	closing := len(f.acks) == 1 && f.acks[0].last
+	if !closing {
+		f.queue = append(slices.Clone(f.acks), f.queue...)
+		f.acks = nil
+	}
+	untouched := f.s.acked == 0
+	f.mu.Unlock()
+	f.s.pipe = nil
+
+	for {
+		bad = min(max(bad, 0), len(f.s.nodes)-1)
+		f.exclude(f.s.nodes[bad], why)
+		f.s.nodes = slices.Delete(slices.Clone(f.s.nodes), bad, bad+1)
+		if len(f.s.nodes) == 0 {
+			if !untouched || closing {
+				return fmt.Errorf("%w: %w", errNoneLeft, why)
+			}
+			// next finds the packets in the queue and begins another block.
+			return f.abandon()
+		}
+		if err := f.running.Err(); err != nil {
+			return err
+		}
+		var err error
+		if bad, err = f.rebuild(closing); err == nil {
+			return nil
+		} else if bad < 0 {
+			return err
+		}
+		why = err
+	}
+}
+
+// rebuild sets the pipeline up on the nodes that are left. A negative index
+// says that no node is to blame.
+func (f *File) rebuild(closing bool) (bad int, err error) {
+	resp := &wire.UpdateBlockForPipelineResponseProto{}
+	f.mu.Lock()
+	acked := f.s.acked
+	f.mu.Unlock()
+	old := pb.Clone(f.s.block).(*wire.ExtendedBlockProto)
+	old.NumBytes = pb.Uint64(uint64(acked))
+	if err := f.c.nn.Call(f.running, "updateBlockForPipeline", &wire.UpdateBlockForPipelineRequestProto{
+		Block: old, ClientName: &f.c.name,
+	}, resp); err != nil {
+		return -1, fmt.Errorf("recovering a block: %w", err)
+	}
+	stamp := resp.GetBlock().GetB().GetGenerationStamp()
+	f.s.token = resp.GetBlock().GetBlockToken()
+	f.s.block = old // the DataNodes know it under its old stamp
+
+	stage := wire.OpWriteBlockProto_PIPELINE_SETUP_STREAMING_RECOVERY
+	if closing {
+		stage = wire.OpWriteBlockProto_PIPELINE_CLOSE_RECOVERY
+	} else if f.wantsAnother() {
+		if err := f.addNode(); err != nil {
+			f.c.o.Log.WithError(err).Warnf("writing %s: going on with %d DataNodes", f.path, len(f.s.nodes))
+		}
+	}
+	if bad, err := f.connect(stage, stamp); err != nil {
+		return bad, err
+	}
+	next := pb.Clone(old).(*wire.ExtendedBlockProto)
+	next.GenerationStamp = &stamp
+	update := &wire.UpdatePipelineRequestProto{ClientName: &f.c.name, OldBlock: old, NewBlock: next}
+	for _, n := range f.s.nodes {
+		update.NewNodes = append(update.NewNodes, n.info.GetId())
+		update.StorageIDs = append(update.StorageIDs, n.storageID)
+	}
+	if err := f.c.nn.Call(f.running, "updatePipeline", update, &wire.UpdatePipelineResponseProto{}); err != nil {
+		return -1, fmt.Errorf("recovering a block: %w", err)
+	}
+	f.s.block = next
+	if closing {
+		// The recovery itself has closed the block: no packet is sent for it.
+		f.mu.Lock()
+		last := f.acks[0]
+		f.acks = nil
+		f.ackedTo = last.seq + 1
+		packets.Put(last)
+		f.cond.Broadcast()
+		f.mu.Unlock()
+	}
+	f.c.o.Log.Infof("writing %s: block %d goes on with %d DataNodes", f.path, next.GetBlockId(), len(f.s.nodes))
+	return -1, nil
+}
+
+// wantsAnother is the default of dfs.client.block.write.replace-datanode-on-failure.policy:
+// with a replication of 3 or more, when half or fewer of the replicas are left.
+func (f *File) wantsAnother() bool {
+	r := f.s.replication
+	if r == 0 {
+		r = f.c.o.Replication
+	}
+	return r >= 3 && len(f.s.nodes) <= r/2
+}
+
+// addNode brings another DataNode in and has the block copied to it.
+func (f *File) addNode() error {
+	have := make([]*wire.DatanodeInfoProto, len(f.s.nodes))
+	ids := make([]string, len(f.s.nodes))
+	for i, n := range f.s.nodes {
+		have[i], ids[i] = n.info, n.storageID
+	}
+	resp := &wire.GetAdditionalDatanodeResponseProto{}
+	if err := f.c.nn.Call(f.running, "getAdditionalDatanode", &wire.GetAdditionalDatanodeRequestProto{
+		Src: &f.path, Blk: f.s.block, Existings: have, Excludes: f.s.excluded,
+		NumAdditionalNodes: pb.Uint32(1), ClientName: &f.c.name, ExistingStorageUuids: ids, FileId: &f.id,
+	}, resp); err != nil {
+		return fmt.Errorf("asking for another DataNode: %w", err)
+	}
+	var added *node
+	for _, n := range nodesOf(resp.GetBlock()) {
+		if !slices.ContainsFunc(f.s.nodes, func(o node) bool {
+			return o.info.GetId().GetDatanodeUuid() == n.info.GetId().GetDatanodeUuid()
+		}) {
+			added = &n
+		}
+	}
+	if added == nil {
+		return errors.New("asking for another DataNode: there is none")
+	}
+	source := f.s.nodes[len(f.s.nodes)-1]
+	conn, err := f.dial(source)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// The copy has as long as a whole block may take to write.
+	answer, err := operate(conn, bufio.NewReader(conn), opTransferBlock, &wire.OpTransferBlockProto{
+		Header: f.header(), Targets: []*wire.DatanodeInfoProto{added.info},
+		TargetStorageTypes: []wire.StorageTypeProto{added.storageType},
+	}, 2*f.c.o.Timeout)
+	if err != nil {
+		return fmt.Errorf("copying the block from %s to %s: %w", address(source.info.GetId()), address(added.info.GetId()), err)
+	}
+	if answer.GetStatus() != wire.Status_SUCCESS {
+		return fmt.Errorf("copying the block from %s to %s: %s %s", address(source.info.GetId()), address(added.info.GetId()), answer.GetStatus(), answer.GetMessage())
+	}
+	f.s.nodes = append(f.s.nodes, *added)
+	return nil
+}

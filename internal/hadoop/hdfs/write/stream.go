@@ -1,0 +1,231 @@
+package write
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	pb "google.golang.org/protobuf/proto"
+
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// streamState is what the sending goroutine knows of the block that it writes.
+type streamState struct {
+	previous    *wire.ExtendedBlockProto // the last complete block
+	replication int
+
+	block    *wire.ExtendedBlockProto // nil between blocks
+	token    *wire.BlockTokenProto
+	nodes    []node
+	excluded []*wire.DatanodeInfoProto // not to be used for this file any longer
+	pipe     *pipeline
+
+	// Under File.mu.
+	acked int64 // bytes of the block that all DataNodes have
+	sent  int64 // bytes of the block that any may have
+}
+
+// node is one DataNode of a block's pipeline.
+type node struct {
+	info        *wire.DatanodeInfoProto
+	storageType wire.StorageTypeProto
+	storageID   string
+}
+
+// heartbeatEvery keeps an idle pipeline open: DataNodes give up after their
+// socket timeout of 60 s.
+const heartbeatEvery = 20 * time.Second
+
+// stream sends what is queued, and recovers what breaks, until the file is
+// finished or given up.
+func (f *File) stream() {
+	defer close(f.done)
+	err := f.run()
+	if f.s.pipe != nil {
+		f.s.pipe.close()
+	}
+	f.mu.Lock()
+	if f.err == nil {
+		f.err = err
+	}
+	f.cond.Broadcast()
+	f.mu.Unlock()
+}
+
+func (f *File) run() error {
+	for {
+		p, broken, over := f.next()
+		switch {
+		case over:
+			return nil
+		case broken:
+			if err := f.recover(); err != nil {
+				return err
+			}
+			continue
+		case p == nil:
+			f.s.pipe.send(heartbeat(), f.c.o.Timeout)
+			continue
+		}
+		if f.s.block == nil {
+			if err := f.beginBlock(); err != nil {
+				return err
+			}
+		}
+		f.mu.Lock()
+		f.queue = f.queue[1:]
+		f.acks = append(f.acks, p)
+		f.s.sent = max(f.s.sent, p.end())
+		f.mu.Unlock()
+		f.s.pipe.send(p.bytes(), f.c.o.Timeout) // what fails is broken, and next says so
+		if p.last {
+			if err := f.finishBlock(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// next waits for something to do: a packet to send (still in the queue), a
+// broken pipeline to mend, a heartbeat (no packet), or the end.
+func (f *File) next() (p *packet, broken, over bool) {
+	idle := time.AfterFunc(heartbeatEvery, func() {
+		f.mu.Lock()
+		f.cond.Broadcast()
+		f.mu.Unlock()
+	})
+	defer idle.Stop()
+	start := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for {
+		switch {
+		case f.aborted:
+			return nil, false, true
+		case f.s.pipe != nil && f.s.pipe.broken != nil:
+			return nil, true, false
+		case len(f.queue) > 0 && (!f.queue[0].last || len(f.acks) == 0):
+			return f.queue[0], false, false
+		case f.finish && len(f.queue) == 0 && len(f.acks) == 0:
+			return nil, false, true
+		case f.s.pipe != nil && time.Since(start) >= heartbeatEvery:
+			return nil, false, false
+		}
+		f.cond.Wait()
+	}
+}
+
+// finishBlock waits for the ack of the block's last packet.
+func (f *File) finishBlock() error {
+	for {
+		f.mu.Lock()
+		for len(f.acks) > 0 && f.s.pipe.broken == nil && !f.aborted {
+			f.cond.Wait()
+		}
+		done, aborted := len(f.acks) == 0, f.aborted
+		f.mu.Unlock()
+		if aborted {
+			return nil
+		}
+		if done {
+			break
+		}
+		// All data is acked: what remains is to close the block on those left.
+		if err := f.recover(); err != nil {
+			return err
+		}
+	}
+	f.s.pipe.close()
+	f.s.block.NumBytes = pb.Uint64(uint64(f.s.acked))
+	f.s.previous = f.s.block
+	f.s.block, f.s.pipe, f.s.nodes = nil, nil, nil
+	return nil
+}
+
+// beginBlock asks for a block and sets its pipeline up, leaving out DataNodes
+// that do not answer.
+func (f *File) beginBlock() error {
+	for tries := 0; ; tries++ {
+		b, err := f.addBlock()
+		if err != nil {
+			return err
+		}
+		f.mu.Lock()
+		f.s.acked, f.s.sent = 0, 0
+		f.mu.Unlock()
+		f.s.block, f.s.token = b.GetB(), b.GetBlockToken()
+		f.s.nodes = nodesOf(b)
+		bad, err := f.connect(wire.OpWriteBlockProto_PIPELINE_SETUP_CREATE, f.s.block.GetGenerationStamp())
+		if err == nil {
+			return nil
+		}
+		f.exclude(f.s.nodes[bad], err)
+		if abandonErr := f.abandon(); abandonErr != nil {
+			return abandonErr
+		}
+		if tries >= 10 {
+			return fmt.Errorf("no pipeline of DataNodes could be set up, tried %d: %w", tries+1, err)
+		}
+	}
+}
+
+func nodesOf(b *wire.LocatedBlockProto) []node {
+	nodes := make([]node, len(b.Locs))
+	for i, l := range b.Locs {
+		nodes[i] = node{info: l, storageType: wire.StorageTypeProto_DISK}
+		if i < len(b.StorageTypes) {
+			nodes[i].storageType = b.StorageTypes[i]
+		}
+		if i < len(b.StorageIDs) {
+			nodes[i].storageID = b.StorageIDs[i]
+		}
+	}
+	return nodes
+}
+
+// addBlockLimit bounds the wait for the NameNode to allow the next block
+// (NotReplicatedYetException) or to find DataNodes for it.
+const addBlockLimit = 60 * time.Second
+
+func (f *File) addBlock() (*wire.LocatedBlockProto, error) {
+	ctx, cancel := context.WithTimeout(f.running, addBlockLimit)
+	defer cancel()
+	excluded := f.s.excluded
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		resp := &wire.AddBlockResponseProto{}
+		err := f.c.nn.Call(ctx, "addBlock", &wire.AddBlockRequestProto{
+			Src: &f.path, ClientName: &f.c.name, Previous: f.s.previous, ExcludeNodes: excluded, FileId: &f.id,
+		}, resp)
+		if err == nil {
+			return resp.GetBlock(), nil
+		}
+		if len(excluded) > 0 && notEnoughNodes(err) {
+			// Better one that failed before than none: it may be back.
+			excluded = nil
+		} else if !notReplicatedYet(err) && !notEnoughNodes(err) {
+			return nil, fmt.Errorf("asking for a block: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("asking for a block, for %s: %w", addBlockLimit, err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (f *File) abandon() error {
+	err := f.c.nn.Call(f.running, "abandonBlock", &wire.AbandonBlockRequestProto{
+		B: f.s.block, Src: &f.path, Holder: &f.c.name, FileId: &f.id,
+	}, &wire.AbandonBlockResponseProto{})
+	f.s.block, f.s.nodes = nil, nil
+	if err != nil {
+		return fmt.Errorf("abandoning a block: %w", err)
+	}
+	return nil
+}
+
+func (f *File) exclude(n node, why error) {
+	f.c.o.Log.WithError(why).Warnf("writing %s: DataNode %s is left out", f.path, address(n.info.GetId()))
+	f.s.excluded = append(f.s.excluded, n.info)
+}

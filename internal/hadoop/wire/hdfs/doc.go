@@ -1,0 +1,3 @@
+// Package hdfs holds the messages of HDFS's client protocol and data transfer
+// that are needed to write files.
+package hdfs
