@@ -107,10 +107,12 @@ func (c *Conf) Int(key string, def int64) (int64, error) {
 	if s == "" {
 		return def, nil
 	}
-	if n, err := strconv.ParseInt(s, 0, 64); err == nil {
-		return n, nil
+	if hex, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
+		if n, err := strconv.ParseInt(hex, 16, 64); err == nil {
+			return n, nil
+		}
 	}
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil { // 0-prefixed decimals
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n, nil
 	}
 	if n, err := strconv.ParseInt(s[:len(s)-1], 10, 64); err == nil {

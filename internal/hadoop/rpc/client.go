@@ -128,6 +128,8 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 			return fmt.Errorf("call %s at %s: %w", method, c.o.Addresses[index], err)
 		}
 		switch {
+		case errors.Is(err, errRetired): // it never left; there is a new connection
+			continue
 		case IsStandby(err):
 			c.rotate(index)
 		case IsRetriable(err):

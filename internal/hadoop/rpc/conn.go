@@ -110,22 +110,17 @@ func (k *conn) do(ctx context.Context, a *call, timeout time.Duration) (sent boo
 // forget gives up a call, whose answer will be dropped.
 func (k *conn) forget(a *call, err error) (bool, error) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	select {
-	case <-a.done: // it was answered meanwhile
+	if k.pending[a.id] != a { // it is being answered: resp is not ours yet
+		k.mu.Unlock()
+		<-a.done
 		return a.taken, a.err
-	default:
 	}
-	k.remove(a)
-	return a.taken, err
-}
-
-// remove takes a call off; k.mu is held.
-func (k *conn) remove(a *call) {
+	defer k.mu.Unlock()
 	delete(k.pending, a.id)
 	if k.retired && len(k.pending) == 0 {
 		k.cancel()
 	}
+	return a.taken, err
 }
 
 // fail ends the connection and its calls. The first reason counts.
@@ -137,10 +132,11 @@ func (k *conn) fail(err error) {
 	}
 	for id, a := range k.pending {
 		var remote *RemoteError
+		var login *loginError
 		switch {
 		case k.c.life.Err() != nil:
 			a.err = ErrClosed
-		case errors.As(err, &remote):
+		case errors.As(err, &remote), errors.As(err, &login):
 			a.err = err
 		default:
 			a.err = &unreachable{err: err, sent: a.taken}

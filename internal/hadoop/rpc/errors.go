@@ -53,6 +53,12 @@ type unreachable struct {
 func (e *unreachable) Error() string { return e.err.Error() }
 func (e *unreachable) Unwrap() error { return e.err }
 
+// loginError is a login that failed on our side: the next try would fail alike.
+type loginError struct{ err error }
+
+func (e *loginError) Error() string { return "log in: " + e.err.Error() }
+func (e *loginError) Unwrap() error { return e.err }
+
 // IsRemote tells whether err is an exception of this Java class.
 func IsRemote(err error, class string) bool {
 	var r *RemoteError
@@ -84,7 +90,8 @@ func IsSafeMode(err error) bool { return IsRemote(err, classSafeMode) }
 
 // IsDenied tells whether the server does not let this user in, or not do this.
 func IsDenied(err error) bool {
-	return IsRemote(err, classAccessControl) || IsRemote(err, classAuthorization) ||
+	var login *loginError
+	return errors.As(err, &login) || IsRemote(err, classAccessControl) || IsRemote(err, classAuthorization) ||
 		IsInvalidToken(err) || IsRemote(err, classSASL)
 }
 

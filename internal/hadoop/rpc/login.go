@@ -20,14 +20,14 @@ func (l tokenLogin) Start(_ context.Context, address string, offers []Auth) (Aut
 		}
 		t, err := l.get()
 		if err != nil {
-			return Auth{}, nil, fmt.Errorf("log in at %s: %w", address, err)
+			return Auth{}, nil, fmt.Errorf("get a token for %s: %w", address, err)
 		}
 		user, password := sasl.TokenUser(t.Identifier, t.Password)
 		return a, digest{sasl.NewDigest(sasl.Options{
 			Username: user, Password: password, Protocol: a.Protocol, Server: a.ServerID,
 		})}, nil
 	}
-	return Auth{}, nil, fmt.Errorf("log in at %s with a token: the server takes only %s", address, methods(offers))
+	return Auth{}, nil, fmt.Errorf("%s takes only %s, not tokens", address, methods(offers))
 }
 
 func methods(offers []Auth) string {

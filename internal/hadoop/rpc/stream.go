@@ -80,7 +80,7 @@ func (s *Stream) open(ctx context.Context, address string, login Login) error {
 		if err == nil {
 			err = errors.New("the server does not authenticate its clients")
 		}
-		return err
+		return &loginError{err}
 	}
 	offers := make([]Auth, 0, len(reply.GetAuths()))
 	for _, a := range reply.GetAuths() {
@@ -88,11 +88,11 @@ func (s *Stream) open(ctx context.Context, address string, login Login) error {
 	}
 	auth, mechanism, err := login.Start(ctx, address, offers)
 	if err != nil {
-		return err
+		return &loginError{err}
 	}
 	response, err := mechanism.Step(auth.Challenge)
 	if err != nil {
-		return err
+		return &loginError{err}
 	}
 	request := &common.RpcSaslProto{
 		State: common.RpcSaslProto_INITIATE.Enum(),
@@ -108,14 +108,16 @@ func (s *Stream) open(ctx context.Context, address string, login Login) error {
 		switch reply.GetState() {
 		case common.RpcSaslProto_CHALLENGE:
 			if response, err = mechanism.Step(reply.GetToken()); err != nil {
-				return err
+				return &loginError{err}
 			}
 			request = &common.RpcSaslProto{State: common.RpcSaslProto_RESPONSE.Enum(), Token: response}
 		case common.RpcSaslProto_SUCCESS:
-			s.session, err = mechanism.Finish(reply.GetToken())
-			return err
+			if s.session, err = mechanism.Finish(reply.GetToken()); err != nil {
+				return &loginError{err}
+			}
+			return nil
 		default:
-			return fmt.Errorf("log in: the server answered with the unexpected state %v", reply.GetState())
+			return fmt.Errorf("the login was answered with the unexpected state %v", reply.GetState())
 		}
 	}
 }
@@ -127,7 +129,7 @@ func (s *Stream) sasl(m *common.RpcSaslProto) (*common.RpcSaslProto, error) {
 	}
 	b, err := s.readRaw()
 	if err != nil {
-		return nil, fmt.Errorf("log in: %w", err)
+		return nil, fmt.Errorf("read the answer to the login: %w", err)
 	}
 	h, body, err := parseResponse(b)
 	if err != nil {
@@ -137,7 +139,7 @@ func (s *Stream) sasl(m *common.RpcSaslProto) (*common.RpcSaslProto, error) {
 		return nil, err
 	}
 	if int32(h.GetCallId()) != callSASL {
-		return nil, fmt.Errorf("log in: the server answered to call %d", int32(h.GetCallId()))
+		return nil, fmt.Errorf("the login was answered to call %d", int32(h.GetCallId()))
 	}
 	return parseSASL(body)
 }
