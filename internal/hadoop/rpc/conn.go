@@ -80,7 +80,7 @@ func (k *conn) do(ctx context.Context, a *call, timeout time.Duration) (sent boo
 		if err == nil {
 			err = errRetired
 		}
-		return false, &unreachable{err: err}
+		return false, k.failure(err, false)
 	}
 	k.pending[a.id] = a
 	k.mu.Unlock()
@@ -131,20 +131,25 @@ func (k *conn) fail(err error) {
 		k.ended = err
 	}
 	for id, a := range k.pending {
-		var remote *RemoteError
-		var login *loginError
-		switch {
-		case k.c.life.Err() != nil:
-			a.err = ErrClosed
-		case errors.As(err, &remote), errors.As(err, &login):
-			a.err = err
-		default:
-			a.err = &unreachable{err: err, sent: a.taken}
-		}
+		a.err = k.failure(err, a.taken)
 		delete(k.pending, id)
 		close(a.done)
 	}
 	k.cancel()
+}
+
+// failure is what the end of the connection means to a call: the server's
+// refusal or a failed login as it is, anything else that it was not reached.
+func (k *conn) failure(err error, sent bool) error {
+	var remote *RemoteError
+	var login *loginError
+	switch {
+	case k.c.life.Err() != nil:
+		return ErrClosed
+	case errors.As(err, &remote), errors.As(err, &login):
+		return err
+	}
+	return &unreachable{err: err, sent: sent}
 }
 
 // run is the connection's life.
@@ -264,14 +269,19 @@ func (k *conn) receive(s *Stream) error {
 			return err
 		}
 		failure := remoteError(h)
-		k.answer(int32(h.GetCallId()), body, failure)
-		if h.GetStatus() == common.RpcResponseHeaderProto_FATAL {
+		known := k.answer(int32(h.GetCallId()), body, failure)
+		switch {
+		case h.GetStatus() != common.RpcResponseHeaderProto_FATAL:
+		case known: // it is that call's; the others have only lost their connection
+			return fmt.Errorf("%s closed the connection over another call: %v", k.address, failure)
+		default:
 			return failure
 		}
 	}
 }
 
-func (k *conn) answer(id int32, body []byte, failure error) {
+// answer ends a call; it tells whether there was one.
+func (k *conn) answer(id int32, body []byte, failure error) bool {
 	k.mu.Lock()
 	a, ok := k.pending[id]
 	if ok {
@@ -280,7 +290,7 @@ func (k *conn) answer(id int32, body []byte, failure error) {
 	}
 	k.mu.Unlock()
 	if !ok {
-		return
+		return false
 	}
 	if failure == nil {
 		if err := unmarshalDelimited(body, a.resp); err != nil {
@@ -294,4 +304,5 @@ func (k *conn) answer(id int32, body []byte, failure error) {
 	if k.retired && len(k.pending) == 0 {
 		k.cancel()
 	}
+	return true
 }

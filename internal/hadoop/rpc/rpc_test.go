@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -298,7 +299,7 @@ func TestContext(t *testing.T) {
 // TestSilence: pings while an answer is awaited, then the attempt's time-out.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pings, calls := 0, 0
+		var pings, calls atomic.Int32
 		f := newFarm(t, map[string]func(*server){"a:1": func(s *server) {
 			for {
 				r, err := s.next()
@@ -306,9 +307,9 @@ func TestSilence(t *testing.T) {
 					return
 				}
 				if r.header.GetCallId() == -4 {
-					pings++
+					pings.Add(1)
 				} else {
-					calls++
+					calls.Add(1)
 				}
 			}
 		}})
@@ -318,18 +319,18 @@ func TestSilence(t *testing.T) {
 		if err := call(c, "x"); !rpc.Unreachable(err) || !strings.Contains(err.Error(), "no answer") {
 			t.Errorf("a server that does not answer: %v", err)
 		}
-		if d := time.Since(start); d != 65*time.Second || pings != 6 || calls != 1 {
-			t.Errorf("after %v: %d pings, %d calls", d, pings, calls)
+		if d := time.Since(start); d != 65*time.Second || pings.Load() != 6 || calls.Load() != 1 {
+			t.Errorf("after %v: %d pings, %d calls", d, pings.Load(), calls.Load())
 		}
 	})
 }
 
 func TestIdleClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ended := 0
+		var ended atomic.Int32
 		f := newFarm(t, map[string]func(*server){"a:1": func(s *server) {
 			s.echo()
-			ended++
+			ended.Add(1)
 		}})
 		c, end := f.client(rpc.Options{Addresses: []string{"a:1"}, Idle: 10 * time.Second})
 		defer end()
@@ -339,12 +340,12 @@ func TestIdleClose(t *testing.T) {
 			}
 			time.Sleep(5 * time.Second)
 		}
-		if ended != 0 || len(f.dialled()) != 1 {
-			t.Errorf("in use: %d ended of %d", ended, len(f.dialled()))
+		if ended.Load() != 0 || len(f.dialled()) != 1 {
+			t.Errorf("in use: %d ended of %d", ended.Load(), len(f.dialled()))
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if ended != 1 {
+		if ended.Load() != 1 {
 			t.Error("the idle connection was not closed")
 		}
 		if err := call(c, "x"); err != nil {
@@ -352,7 +353,7 @@ func TestIdleClose(t *testing.T) {
 		}
 		c.Reconnect()
 		synctest.Wait()
-		if ended != 2 {
+		if ended.Load() != 2 {
 			t.Error("Reconnect left the idle connection open")
 		}
 		if err := call(c, "x"); err != nil {
