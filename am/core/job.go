@@ -372,3 +372,9 @@ func (j *Job) expire() {
 		}
 	}
 }
+
+// Failures counts the failures that were the task's own, ever.
+func (t *Task) Failures() int { return len(t.failures) }
+
+// StopGrace is what a task gets between SIGTERM and SIGKILL.
+func (j *Job) StopGrace() time.Duration { return j.limits.Stop }
