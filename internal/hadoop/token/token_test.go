@@ -139,3 +139,26 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestWrittenByHadoop reads files that Hadoop 3.4.2's Credentials wrote, in
+// both formats.
+func TestWrittenByHadoop(t *testing.T) {
+	identifier := make([]byte, 300)
+	for i := range identifier {
+		identifier[i] = byte(i)
+	}
+	want := New()
+	want.Tokens["127.0.0.1:8020"] = Token{Identifier: identifier, Password: []byte("password of the token"), Kind: KindHDFS, Service: "127.0.0.1:8020"}
+	want.Tokens[""] = Token{Identifier: []byte{1}, Password: []byte{2}, Kind: KindAMRM}
+	want.Secrets["näme"] = make([]byte, 200)
+	want.Secrets["empty"] = nil
+	for _, name := range []string{"writable", "protobuf"} {
+		got, err := ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Marshal(), want.Marshal()) {
+			t.Errorf("%s: read %v", name, got)
+		}
+	}
+}
