@@ -161,6 +161,23 @@ func (c *Conf) Secure() bool {
 	return strings.EqualFold(c.Get("hadoop.security.authentication"), "kerberos")
 }
 
+// protections of hadoop.rpc.protection as SASL names them (SaslRpcServer.QualityOfProtection).
+var protections = map[string]string{"authentication": "auth", "integrity": "auth-int", "privacy": "auth-conf"}
+
+// RPCProtection is hadoop.rpc.protection in SASL's words, the best liked first.
+func (c *Conf) RPCProtection() ([]string, error) {
+	const key = "hadoop.rpc.protection"
+	var list []string
+	for _, name := range c.List(key) {
+		qop, ok := protections[strings.ToLower(name)]
+		if !ok {
+			return nil, fmt.Errorf("the Hadoop property %s is %q%s: it takes authentication, integrity and privacy", key, c.Get(key), c.origin(key))
+		}
+		list = append(list, qop)
+	}
+	return list, nil
+}
+
 func (c *Conf) origin(key string) string {
 	if v, ok := c.values[key]; ok {
 		return " (in " + v.from + ")"

@@ -112,6 +112,18 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+func TestRPCProtection(t *testing.T) {
+	for text, want := range map[string][]string{"": {"auth"}, "privacy": {"auth-conf"}, "Integrity, authentication": {"auth-int", "auth"}, "secret": nil} {
+		p := map[string]string{}
+		if text != "" {
+			p["hadoop.rpc.protection"] = text
+		}
+		if got, err := New(p).RPCProtection(); !reflect.DeepEqual(got, want) || (err == nil) != (want != nil) {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
+
 func TestLoadErrors(t *testing.T) {
 	t.Setenv(EnvDir, "")
 	file := filepath.Join(write(t, map[string]string{"f": ""}), "f")

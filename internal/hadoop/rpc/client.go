@@ -124,8 +124,8 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil || errors.Is(err, ErrClosed) {
-			return fmt.Errorf("call %s at %s: %w", method, c.o.Addresses[index], err)
+		if ctx.Err() != nil {
+			return fmt.Errorf("call %s at %s, without an answer for %s: %w", method, c.o.Addresses[index], time.Since(start).Round(time.Millisecond), err)
 		}
 		switch {
 		case errors.Is(err, errRetired): // it never left; there is a new connection
@@ -135,7 +135,7 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 		case IsRetriable(err):
 		case Unreachable(err) && (!sent || c.o.Retry.Resend):
 			c.rotate(index)
-		default:
+		default: // also ErrClosed
 			return fmt.Errorf("call %s at %s: %w", method, c.o.Addresses[index], err)
 		}
 		if sent {
@@ -146,7 +146,7 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 			continue
 		}
 		if c.o.Retry.Limit < 0 || time.Since(start)+pause > c.o.Retry.Limit {
-			return errUnreachable(&c.o, method, try, err)
+			return c.o.gaveUp(method, try, err)
 		}
 		timer := time.NewTimer(pause)
 		select {

@@ -112,8 +112,13 @@ func remoteMessageStarts(err error, class string) bool {
 	return errors.As(err, &r) && strings.HasPrefix(r.Message, class)
 }
 
-// errUnreachable says what to do about a server that does not answer.
-func errUnreachable(o *Options, method string, tries int, err error) error {
-	return fmt.Errorf("call %s at %s (tried %d times): %w; check that the service runs there and that the Hadoop configuration names the right address",
-		method, strings.Join(o.Addresses, ", "), tries, err)
+// gaveUp says what to do about servers that do not do their work.
+func (o *Options) gaveUp(method string, tries int, err error) error {
+	hint := "check that the service runs there and that the Hadoop configuration names the right address"
+	if IsStandby(err) {
+		hint = "none of the servers is active: see why on their own pages or in their logs"
+	} else if !Unreachable(err) {
+		hint = "the server asks to come back later"
+	}
+	return fmt.Errorf("call %s at %s (tried %d times): %w; %s", method, strings.Join(o.Addresses, ", "), tries, err, hint)
 }

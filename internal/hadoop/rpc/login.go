@@ -11,6 +11,7 @@ import (
 
 type tokenLogin struct {
 	get func() (token.Token, error)
+	qop []string
 }
 
 func (l tokenLogin) Start(_ context.Context, address string, offers []Auth) (Auth, Mechanism, error) {
@@ -24,7 +25,7 @@ func (l tokenLogin) Start(_ context.Context, address string, offers []Auth) (Aut
 		}
 		user, password := sasl.TokenUser(t.Identifier, t.Password)
 		return a, digest{sasl.NewDigest(sasl.Options{
-			Username: user, Password: password, Protocol: a.Protocol, Server: a.ServerID,
+			Username: user, Password: password, Protocol: a.Protocol, Server: a.ServerID, QOP: l.qop,
 		})}, nil
 	}
 	return Auth{}, nil, fmt.Errorf("%s takes only %s, not tokens", address, methods(offers))

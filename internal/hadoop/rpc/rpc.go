@@ -94,14 +94,18 @@ type Session interface {
 	QOP() string
 }
 
-// TokenLogin authenticates by DIGEST-MD5 with a token.
-func TokenLogin(t token.Token) Login {
-	return TokenLoginFunc(func() (token.Token, error) { return t, nil })
+// TokenLogin authenticates by DIGEST-MD5 with a token. qop are the acceptable
+// protections, the best liked first (conf.RPCProtection); none takes what the
+// server likes best.
+func TokenLogin(t token.Token, qop ...string) Login {
+	return TokenLoginFunc(func() (token.Token, error) { return t, nil }, qop...)
 }
 
 // TokenLoginFunc is TokenLogin with the token that get returns at the time of
 // each new connection, for tokens that are replaced now and then.
-func TokenLoginFunc(get func() (token.Token, error)) Login { return tokenLogin{get} }
+func TokenLoginFunc(get func() (token.Token, error), qop ...string) Login {
+	return tokenLogin{get, qop}
+}
 
 // New returns a client. It connects when it is first called.
 func New(o Options) *Client { return newClient(o) }

@@ -31,7 +31,7 @@ type Options struct {
 	// "" and "default", its data transfer "hdfs" and "0".
 	Protocol string
 	Server   string
-	// QOP are the acceptable qualities of protection, the best liked first. Nil
+	// QOP are the acceptable qualities of protection, the best liked first. None
 	// takes the first that the server offers.
 	QOP []string
 	// Ciphers likewise; nil means Java's order, the strongest first.
@@ -152,7 +152,7 @@ func (d *Digest) QOP() string { return d.qop }
 // choose takes the first of want that is offered; without want the first
 // offered that is known.
 func choose(want, offered, known []string) string {
-	if want == nil {
+	if len(want) == 0 {
 		want = offered
 	}
 	for _, w := range want {
