@@ -1,0 +1,384 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"holdfast/container/proctree"
+)
+
+// Options say how to start a box.
+type Options struct {
+	Exe string // this binary; empty: /proc/self/exe
+	// NoNamespace asks for none, UserNamespace for a user namespace where root
+	// could do without one. For tests and for those who cannot have one.
+	NoNamespace, UserNamespace bool
+}
+
+// Abilities say what is allowed here; nil is yes, and an error says why not
+// and what to do about it.
+type Abilities struct {
+	Namespace error // private mounts and hosts file
+	Fuse      error // the store as a directory
+	Steer     error // connections steered by seccomp
+}
+
+// Box is a running keeper.
+type Box struct {
+	cmd       *exec.Cmd
+	conn      *net.UnixConn
+	abilities Abilities
+	listener  *os.File
+
+	asking  sync.Mutex // one request at a time
+	answers chan reply
+	done    chan struct{} // the keeper has ended
+	err     error         // why, once done
+
+	mu        sync.Mutex
+	processes map[int]*Process
+	early     map[int]syscall.WaitStatus // exits that overtook exec's answer
+}
+
+type reply struct {
+	m     message
+	files []*os.File
+}
+
+// Process is one attempt's process.
+type Process struct {
+	Pid    int
+	done   chan struct{}
+	status syscall.WaitStatus
+	lost   bool
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Status is how it ended; ok is false if that is not known, since the keeper
+// ended first.
+func (p *Process) Status() (status syscall.WaitStatus, ok bool) {
+	<-p.done
+	return p.status, !p.lost
+}
+
+// Start starts a keeper, in namespaces of its own if that is allowed here.
+func Start(ctx context.Context, o Options) (*Box, error) {
+	if o.Exe == "" {
+		o.Exe = "/proc/self/exe"
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("becoming a subreaper: %w", err)
+	}
+	var refused error
+	for _, a := range attributes(o) {
+		b, err := start(ctx, o.Exe, a)
+		if err != nil && a.Cloneflags != 0 {
+			refused = fmt.Errorf("starting a process in a new namespace: %w", err)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("starting the sandbox's keeper, %s: %w", o.Exe, err)
+		}
+		if b.abilities.Namespace != nil {
+			refused = b.abilities.Namespace
+			b.Close()
+			continue
+		}
+		if a.Cloneflags == 0 {
+			if refused == nil {
+				refused = errors.New("not asked for")
+			}
+			b.abilities.Namespace = adviseNamespace(refused)
+		}
+		return b, nil
+	}
+	return nil, errors.New("starting the sandbox's keeper: no way is left") // the last way has no flags
+}
+
+// attributes are the ways to start a keeper, best first. Root needs no user
+// namespace, and is better off without: in one, it could not use other users'
+// files.
+func attributes(o Options) []*syscall.SysProcAttr {
+	plain := &syscall.SysProcAttr{Setsid: true}
+	if o.NoNamespace {
+		return []*syscall.SysProcAttr{plain}
+	}
+	user := &syscall.SysProcAttr{
+		Setsid:      true,
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}},
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
+	}
+	if os.Geteuid() != 0 || o.UserNamespace {
+		return []*syscall.SysProcAttr{user, plain}
+	}
+	return []*syscall.SysProcAttr{{Setsid: true, Cloneflags: syscall.CLONE_NEWNS}, user, plain}
+}
+
+func start(ctx context.Context, exe string, attr *syscall.SysProcAttr) (*Box, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making a socket pair: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "keeper"), os.NewFile(uintptr(pair[1]), "agent")
+	c, err := net.FileConn(ours)
+	ours.Close()
+	if err != nil {
+		theirs.Close()
+		return nil, err
+	}
+	b := &Box{
+		conn: c.(*net.UnixConn), answers: make(chan reply, 1), done: make(chan struct{}),
+		processes: map[int]*Process{}, early: map[int]syscall.WaitStatus{},
+	}
+	arg := argShared
+	if attr.Cloneflags != 0 {
+		arg = argPrivate
+	}
+	b.cmd = &exec.Cmd{
+		Path: exe, Args: []string{KeeperName, arg}, Env: []string{},
+		Stderr: os.Stderr, ExtraFiles: []*os.File{theirs}, SysProcAttr: attr,
+	}
+	err = b.cmd.Start()
+	theirs.Close()
+	if err != nil {
+		b.conn.Close()
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { b.conn.SetReadDeadline(time.Unix(1, 0)) })
+	up, files, err := receive(b.conn)
+	stop()
+	if err != nil || up.Op != opUp {
+		b.conn.Close()
+		_ = b.cmd.Process.Kill()
+		state := b.cmd.Wait()
+		return nil, fmt.Errorf("the keeper did not come up: %w", errors.Join(err, state, ctx.Err()))
+	}
+	_ = b.conn.SetReadDeadline(time.Time{})
+	if len(files) > 0 {
+		b.listener = files[0]
+	}
+	b.abilities = Abilities{
+		Namespace: said(up.Namespace),
+		Fuse:      adviseFuse(said(up.Fuse)),
+		Steer:     said(up.Steer),
+	}
+	go b.read()
+	return b, nil
+}
+
+func said(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}
+
+// read takes what the keeper says, until it ends.
+func (b *Box) read() {
+	var reason error
+	for {
+		m, files, err := receive(b.conn)
+		if err != nil {
+			reason = err
+			break
+		}
+		if m.Op == opExit {
+			b.exited(m.Pid, syscall.WaitStatus(m.Status))
+			continue
+		}
+		b.answers <- reply{m, files}
+	}
+	_ = b.cmd.Process.Kill() // it closed the socket, or spoke nonsense
+	err := b.cmd.Wait()
+	b.err = fmt.Errorf("the sandbox's keeper ended: %w", errors.Join(err, reason))
+	close(b.done)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for pid, p := range b.processes {
+		p.lost = true
+		close(p.done)
+		delete(b.processes, pid)
+	}
+}
+
+func (b *Box) exited(pid int, status syscall.WaitStatus) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.processes[pid]
+	if p == nil {
+		b.early[pid] = status
+		return
+	}
+	delete(b.processes, pid)
+	p.status = status
+	close(p.done)
+}
+
+// ask sends a request and waits for its answer.
+func (b *Box) ask(m message, fds ...int) (reply, error) {
+	b.asking.Lock()
+	defer b.asking.Unlock()
+	if err := send(b.conn, m, fds...); err != nil {
+		return reply{}, fmt.Errorf("speaking to the sandbox's keeper: %w", err)
+	}
+	select {
+	case r := <-b.answers:
+		return r, r.m.failure()
+	case <-b.done:
+		return reply{}, b.err
+	}
+}
+
+// Abilities says what the box may do.
+func (b *Box) Abilities() Abilities { return b.abilities }
+
+// Listener is the descriptor for package steer, nil without steering. It is
+// the caller's to close.
+func (b *Box) Listener() *os.File { return b.listener }
+
+// Pid is the keeper's.
+func (b *Box) Pid() int { return b.cmd.Process.Pid }
+
+// Done is closed when the keeper has ended; that must not happen before Close.
+func (b *Box) Done() <-chan struct{} { return b.done }
+
+// Err says why the keeper ended, once Done is closed.
+func (b *Box) Err() error { return b.err }
+
+// Mount mounts a FUSE file system in the box. options are those of mount(2)
+// without fd; serve is called with the descriptor, which becomes its own, and
+// must answer requests from then on.
+func (b *Box) Mount(target, options string, serve func(fd int) error) error {
+	if err := b.abilities.Namespace; err != nil {
+		return err
+	}
+	r, err := b.ask(message{Op: opFuse, Target: target, Options: options})
+	if err != nil {
+		return err
+	}
+	if len(r.files) != 1 {
+		return errors.New("the sandbox's keeper sent no descriptor of its FUSE mount")
+	}
+	fd, err := unix.FcntlInt(r.files[0].Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	r.files[0].Close()
+	if err != nil {
+		return fmt.Errorf("keeping the descriptor of the mount on %s: %w", target, err)
+	}
+	if err := serve(fd); err != nil {
+		return fmt.Errorf("serving the mount on %s: %w", target, err)
+	}
+	// The first create after a mount fails with EACCES until the root was
+	// looked at once (Linux, fs/fuse: its attributes are not yet known).
+	_, err = b.ask(message{Op: opStat, Target: target})
+	return err
+}
+
+// Bind binds a file or directory over another, in the box.
+func (b *Box) Bind(source, target string) error {
+	if err := b.abilities.Namespace; err != nil {
+		return err
+	}
+	_, err := b.ask(message{Op: opBind, Source: source, Target: target})
+	return err
+}
+
+// Command is what Exec runs. Its standard input is empty.
+type Command struct {
+	Argv   []string
+	Env    []string
+	Dir    string
+	Output *os.File // of standard output and error
+}
+
+// Exec starts a process in the box, the leader of a session of its own. Errors
+// wrap the errno of exec.
+func (b *Box) Exec(c Command) (*Process, error) {
+	r, err := b.ask(message{Op: opExec, Argv: c.Argv, Env: c.Env, Dir: c.Dir}, int(c.Output.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{Pid: r.m.Pid, done: make(chan struct{})}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if status, ok := b.early[p.Pid]; ok {
+		delete(b.early, p.Pid)
+		p.status = status
+		close(p.done)
+		return p, nil
+	}
+	select {
+	case <-b.done:
+		p.lost = true
+		close(p.done)
+	default:
+		b.processes[p.Pid] = p
+	}
+	return p, nil
+}
+
+// KillAll ends every process in the box but the keeper.
+func (b *Box) KillAll(ctx context.Context) error {
+	return proctree.KillDescendants(ctx, b.Pid())
+}
+
+// Processes are those in the box, the keeper left out.
+func (b *Box) Processes() []int { return proctree.Descendants(b.Pid()) }
+
+// Close ends the keeper and all that runs in the box, and with them the
+// namespace and its mounts. It waits for the keeper's end.
+func (b *Box) Close() {
+	_ = b.conn.CloseWrite()
+	select {
+	case <-b.done:
+	case <-time.After(10 * time.Second):
+		_ = b.cmd.Process.Kill()
+		<-b.done
+	}
+	b.conn.Close()
+}
+
+// Probe says what is allowed on this machine, for this user.
+func Probe(ctx context.Context, o Options) (Abilities, error) {
+	b, err := Start(ctx, o)
+	if err != nil {
+		return Abilities{}, err
+	}
+	defer b.Close()
+	if b.listener != nil {
+		b.listener.Close()
+	}
+	return b.abilities, nil
+}
+
+// adviseNamespace says what to do where no namespace could be had.
+func adviseNamespace(err error) error {
+	remedy := "let this user have user namespaces: sysctl user.max_user_namespaces=10000"
+	if b, e := os.ReadFile("/proc/sys/kernel/unprivileged_userns_clone"); e == nil && strings.TrimSpace(string(b)) == "0" {
+		remedy = "let this user have user namespaces: sysctl kernel.unprivileged_userns_clone=1"
+	}
+	if b, e := os.ReadFile("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"); e == nil && strings.TrimSpace(string(b)) == "1" {
+		remedy = "let this user have user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+	}
+	return fmt.Errorf("a private mount namespace is not allowed here: %w; %s (in a Docker container: run it with --security-opt seccomp=unconfined or --cap-add SYS_ADMIN)", err, remedy)
+}
+
+func adviseFuse(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("FUSE is not allowed here: %w; load the module (modprobe fuse) and let users open it: chmod 0666 /dev/fuse (in a Docker container: --device /dev/fuse)", err)
+}

@@ -1,0 +1,304 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"holdfast/container/proctree"
+	"holdfast/container/steer"
+)
+
+// KeeperName is argument 0 of a keeper's process.
+const KeeperName = "holdfast-sandbox"
+
+// Arguments of a keeper: whether it was cloned into namespaces of its own.
+const (
+	argPrivate = "private"
+	argShared  = "shared"
+)
+
+func init() {
+	if len(os.Args) == 2 && os.Args[0] == KeeperName {
+		runtime.LockOSThread() // the thread that forks and carries the filter
+		if err := keep(os.Args[1] == argPrivate); err != nil {
+			fmt.Fprintln(os.Stderr, "the sandbox's keeper:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// keeper is the keeper's side. Its main goroutine serves requests; one more
+// reaps what ended.
+type keeper struct {
+	conn    *net.UnixConn
+	writing sync.Mutex
+
+	// Held while forking, so that no exit is reaped before its pid is known.
+	forking sync.Mutex
+	pids    map[int]bool // attempts' processes; others are orphans of theirs
+}
+
+func keep(private bool) error {
+	debug.SetGCPercent(20) // it holds next to nothing
+	file := os.NewFile(3, "agent")
+	unix.CloseOnExec(3)
+	c, err := net.FileConn(file)
+	if err != nil {
+		return fmt.Errorf("started without its agent's socket on descriptor 3: %w", err)
+	}
+	file.Close()
+	k := &keeper{conn: c.(*net.UnixConn), pids: map[int]bool{}}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("becoming a subreaper: %w", err)
+	}
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, syscall.SIGCHLD)
+	// Signals for the whole container are the agent's to act upon. They are
+	// not ignored, for that would pass to the task.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	go k.reap(children)
+
+	up := message{Op: opUp}
+	var fds []int
+	if private {
+		if err := isolate(); err != nil {
+			up.Namespace = err.Error()
+		}
+	}
+	if f, err := openFuse(); err != nil {
+		up.Fuse = err.Error()
+	} else {
+		f.Close()
+	}
+	listener, err := steer.Install()
+	if err != nil {
+		up.Steer = err.Error()
+	} else {
+		fds = append(fds, listener)
+	}
+	if err := k.send(up, fds...); err != nil {
+		return fmt.Errorf("speaking to the agent: %w", err)
+	}
+	if listener > 0 && len(fds) > 0 {
+		unix.Close(listener) // or steering would survive the agent, unanswered
+	}
+	debug.FreeOSMemory()
+	for {
+		m, files, err := receive(k.conn)
+		if err != nil {
+			break // the agent has ended
+		}
+		answer, fuse := k.serve(m, files)
+		for _, f := range files {
+			f.Close()
+		}
+		answer.Op = opAnswer
+		if fuse != nil {
+			err = k.send(answer, int(fuse.Fd()))
+			// Only the agent may hold it, so that its end ends the connection
+			// and nothing waits for answers that never come.
+			fuse.Close()
+		} else {
+			err = k.send(answer)
+		}
+		if err != nil {
+			break
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return proctree.KillDescendants(ctx, os.Getpid())
+}
+
+func (k *keeper) send(m message, fds ...int) error {
+	k.writing.Lock()
+	defer k.writing.Unlock()
+	return send(k.conn, m, fds...)
+}
+
+// isolate cuts the new mount namespace off from the host's, in one direction:
+// what the host mounts and unmounts goes on to be seen (automounted homes need
+// that), what is mounted here is not seen there.
+func isolate() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("making / private in a new mount namespace: %w", err)
+	}
+	// What the keeper may do by an ambient capability is not for the task. The
+	// thread keeps what it is permitted until it execs, which it never does.
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("dropping ambient capabilities: %w", err)
+	}
+	return nil
+}
+
+func openFuse() (*os.File, error) {
+	// Not os.OpenFile, which would make it non-blocking.
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening /dev/fuse: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "/dev/fuse"), nil
+}
+
+func (k *keeper) serve(m message, files []*os.File) (answer message, fuse *os.File) {
+	switch m.Op {
+	case opFuse:
+		f, err := openFuse()
+		if err != nil {
+			return answer.withError(err), nil
+		}
+		options := fmt.Sprintf("fd=%d,%s", f.Fd(), m.Options)
+		if err := unix.Mount("holdfast", m.Target, "fuse.holdfast", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+			f.Close()
+			return answer.withError(fmt.Errorf("mounting FUSE on %s: %w", m.Target, err)), nil
+		}
+		return answer, f
+	case opStat:
+		var st unix.Stat_t
+		if err := unix.Stat(m.Target, &st); err != nil {
+			return answer.withError(fmt.Errorf("looking at the mount on %s: %w", m.Target, err)), nil
+		}
+	case opBind:
+		if err := unix.Mount(m.Source, m.Target, "", unix.MS_BIND, ""); err != nil {
+			return answer.withError(fmt.Errorf("binding %s over %s: %w", m.Source, m.Target, err)), nil
+		}
+	case opExec:
+		pid, err := k.exec(m, files)
+		answer.Pid = pid
+		return answer.withError(err), nil
+	default:
+		answer.Error = fmt.Sprintf("no such request: %q", m.Op)
+	}
+	return answer, nil
+}
+
+// exec forks and execs an attempt's process.
+func (k *keeper) exec(m message, files []*os.File) (int, error) {
+	if len(files) != 1 || len(m.Argv) == 0 {
+		return 0, fmt.Errorf("a command and one descriptor for its output are needed: %w", syscall.EINVAL)
+	}
+	path, err := findCommand(m.Argv[0], m.Dir, m.Env)
+	if err != nil {
+		return 0, err
+	}
+	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("opening %s: %w", os.DevNull, err)
+	}
+	defer unix.Close(null)
+	out := files[0].Fd()
+	attr := &syscall.ProcAttr{
+		Dir: m.Dir, Env: m.Env, Files: []uintptr{uintptr(null), out, out},
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	for try := 0; ; try++ {
+		k.forking.Lock()
+		pid, err := syscall.ForkExec(path, m.Argv, attr)
+		if err == nil {
+			k.pids[pid] = true
+		}
+		k.forking.Unlock()
+		switch {
+		case err == nil:
+			return pid, nil
+		case err == syscall.ETXTBSY && try < 20:
+			// A file that was just written, and whose descriptor is for an
+			// instant still held by another process's fork.
+			time.Sleep(10 * time.Millisecond)
+		case err == syscall.ENOENT:
+			if _, gone := os.Stat(m.Dir); gone != nil {
+				return 0, fmt.Errorf("entering the working directory %s: %w", m.Dir, gone)
+			}
+			return 0, fmt.Errorf("running %s: the interpreter that its first line names is not on this node: %w", path, err)
+		case err == syscall.ENOEXEC:
+			return 0, fmt.Errorf("running %s: neither a program for this machine nor a script with a first line #!INTERPRETER: %w", path, err)
+		default:
+			return 0, fmt.Errorf("running %s: %w", path, err)
+		}
+	}
+}
+
+// findCommand does what a shell does with a command's name.
+func findCommand(name, dir string, env []string) (string, error) {
+	at := func(p string) string {
+		if filepath.IsAbs(p) {
+			return p
+		}
+		return filepath.Join(dir, p)
+	}
+	executable := func(p string) error {
+		st, err := os.Stat(p)
+		if err != nil {
+			return err
+		}
+		if st.IsDir() {
+			return syscall.EISDIR
+		}
+		return unix.Faccessat(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS)
+	}
+	if strings.Contains(name, "/") {
+		p := at(name)
+		if err := executable(p); err != nil {
+			return "", fmt.Errorf("the command %s cannot be run on this node: %w", p, err)
+		}
+		return p, nil
+	}
+	path := ""
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, "PATH="); ok {
+			path = v
+		}
+	}
+	var denied error
+	for _, d := range filepath.SplitList(path) {
+		p := filepath.Join(at(d), name)
+		err := executable(p)
+		if err == nil {
+			return p, nil
+		}
+		if os.IsPermission(err) {
+			denied = fmt.Errorf("the command %s cannot be run on this node: %w", p, err)
+		}
+	}
+	if denied != nil {
+		return "", denied
+	}
+	return "", fmt.Errorf("the command %q is not on this node's PATH (%s): give its full path, or ship it with --files or --archives: %w", name, path, syscall.ENOENT)
+}
+
+// reap waits for all children: attempts' processes and the orphans that a
+// subreaper inherits.
+func (k *keeper) reap(children <-chan os.Signal) {
+	for range children {
+		for {
+			var status syscall.WaitStatus
+			k.forking.Lock()
+			pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+			mine := err == nil && k.pids[pid]
+			delete(k.pids, pid)
+			k.forking.Unlock()
+			if err == syscall.EINTR {
+				continue
+			}
+			if err != nil || pid <= 0 {
+				break
+			}
+			if mine {
+				_ = k.send(message{Op: opExit, Pid: pid, Status: uint32(status)}) // or the agent has ended
+			}
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package steer
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cut shuts the connections of processes to peers that are lost, given by
+// virtual address, so that a silent loss is noticed at once and not after
+// TCP's minutes. before is what Replace returned: a connection counts if it was
+// steered to the peer by those routes or earlier ones, or if its other end is
+// where they lead. It returns how many were shut.
+func (s *Supervisor) Cut(before Routes, lost []netip.Addr, processes []int) int {
+	virtual := map[netip.Addr]bool{}
+	for _, a := range lost {
+		virtual[a] = true
+	}
+	real := map[netip.AddrPort]bool{}
+	for _, r := range before.routes {
+		if !virtual[r.Virtual.Addr()] {
+			continue
+		}
+		if a, err := s.resolve(r); err == nil {
+			real[a] = true
+		}
+	}
+	shut := map[uint64]bool{} // a socket may be held by many processes
+	for _, p := range processes {
+		eachSocket(p, func(sock int) {
+			cookie, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE)
+			if err != nil || shut[cookie] {
+				return
+			}
+			hit := false
+			if w, ok := s.table.went(cookie); ok {
+				hit = virtual[w.virtual] && w.number <= before.number
+			} else if sa, err := unix.Getpeername(sock); err == nil {
+				if peer, ok := fromSockaddr(sa); ok {
+					hit = real[peer]
+				}
+			}
+			if hit && unix.Shutdown(sock, unix.SHUT_RDWR) == nil {
+				shut[cookie] = true
+			}
+		})
+	}
+	return len(shut)
+}
+
+// eachSocket calls f with a duplicate of each socket of a process.
+func eachSocket(pid int, f func(sock int)) {
+	p, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return // it has ended
+	}
+	defer unix.Close(p)
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	d, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	for _, n := range names {
+		link, err := os.Readlink(dir + "/" + n)
+		if err != nil || !strings.HasPrefix(link, "socket:") {
+			continue
+		}
+		fd, err := strconv.Atoi(n)
+		if err != nil {
+			continue
+		}
+		sock, err := unix.PidfdGetfd(p, fd, 0)
+		if err != nil {
+			continue
+		}
+		f(sock)
+		unix.Close(sock)
+	}
+}

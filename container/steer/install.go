@@ -1,0 +1,86 @@
+package steer
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The parts of seccomp(2), linux/seccomp.h, that x/sys does not name.
+const (
+	setModeFilter    = 1      // SECCOMP_SET_MODE_FILTER
+	flagNewListener  = 1 << 3 // SECCOMP_FILTER_FLAG_NEW_LISTENER
+	flagWaitKillable = 1 << 5 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19
+	retUserNotify    = 0x7fc00000
+	retAllow         = 0x7fff0000
+)
+
+// Offsets in struct seccomp_data.
+const (
+	dataNumber = 0
+	dataArch   = 4
+)
+
+// Install puts the filter on the calling thread, and so on all that it forks,
+// and returns the descriptor on which connect(2) and bind(2) are announced.
+// The caller must have locked the goroutine to its thread.
+func Install() (int, error) {
+	if err := supported(); err != nil {
+		return -1, err
+	}
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: dataArch},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: auditArch, Jf: 4},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: dataNumber},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CONNECT, Jt: 1},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_BIND, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: retUserNotify},
+		{Code: unix.BPF_RET | unix.BPF_K, K: retAllow},
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	install := func() (int, syscall.Errno) {
+		var fd uintptr
+		var e syscall.Errno
+		for _, flags := range []uintptr{flagNewListener | flagWaitKillable, flagNewListener} {
+			fd, _, e = syscall.RawSyscall(unix.SYS_SECCOMP, setModeFilter, flags, uintptr(unsafe.Pointer(&prog)))
+			if e != syscall.EINVAL {
+				break
+			}
+		}
+		return int(fd), e
+	}
+	fd, e := install()
+	if e == syscall.EACCES {
+		// Without CAP_SYS_ADMIN in its user namespace, a thread must first
+		// promise that nothing it runs gains privileges: seccomp(2).
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return -1, fmt.Errorf("setting no_new_privs for steering: %w", err)
+		}
+		fd, e = install()
+	}
+	switch e {
+	case 0:
+		unix.CloseOnExec(fd)
+		return fd, nil
+	case syscall.EBUSY:
+		return -1, fmt.Errorf("installing the steering filter: another supervisor listens to this process already: %w", e)
+	default:
+		return -1, fmt.Errorf("installing the steering filter (seccomp user notification, Linux 5.0): %w", e)
+	}
+}
+
+// supported looks whether the kernel hands out other processes' descriptors.
+func supported() error {
+	p, err := unix.PidfdOpen(unix.Getpid(), 0)
+	if err != nil {
+		return fmt.Errorf("steering needs pidfd_open (Linux 5.3): %w", err)
+	}
+	defer unix.Close(p)
+	fd, err := unix.PidfdGetfd(p, p, 0)
+	if err != nil {
+		return fmt.Errorf("steering needs pidfd_getfd (Linux 5.6): %w", err)
+	}
+	return unix.Close(fd)
+}

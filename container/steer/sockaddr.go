@@ -1,0 +1,53 @@
+package steer
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// parseSockaddr reads an AF_INET or AF_INET6 sockaddr as the task gave it to
+// the kernel: family in the machine's byte order, port in the network's.
+func parseSockaddr(b []byte) (netip.AddrPort, bool) {
+	if len(b) < 2 {
+		return netip.AddrPort{}, false
+	}
+	switch binary.NativeEndian.Uint16(b) {
+	case unix.AF_INET: // family, port, address: 16 bytes with padding
+		if len(b) < unix.SizeofSockaddrInet4 {
+			return netip.AddrPort{}, false
+		}
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:])), true
+	case unix.AF_INET6: // family, port, flow, address, scope
+		if len(b) < unix.SizeofSockaddrInet6-4 { // Linux takes it without the scope
+			return netip.AddrPort{}, false
+		}
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[8:24])), binary.BigEndian.Uint16(b[2:])), true
+	}
+	return netip.AddrPort{}, false
+}
+
+// sockaddr makes the address for a socket of the given kind. An IPv4 socket
+// cannot reach an IPv6 address.
+func sockaddr(v6 bool, to netip.AddrPort) (unix.Sockaddr, error) {
+	a := to.Addr().Unmap()
+	switch {
+	case v6:
+		return &unix.SockaddrInet6{Port: int(to.Port()), Addr: a.As16()}, nil
+	case a.Is4():
+		return &unix.SockaddrInet4{Port: int(to.Port()), Addr: a.As4()}, nil
+	}
+	return nil, unix.EAFNOSUPPORT
+}
+
+// fromSockaddr is the other way round.
+func fromSockaddr(sa unix.Sockaddr) (netip.AddrPort, bool) {
+	switch s := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(s.Addr), uint16(s.Port)), true
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(s.Addr).Unmap(), uint16(s.Port)), true
+	}
+	return netip.AddrPort{}, false
+}

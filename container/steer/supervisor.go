@@ -1,0 +1,261 @@
+package steer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+)
+
+// notification is struct seccomp_notif, linux/seccomp.h.
+type notification struct {
+	id          uint64
+	pid, flags  uint32
+	number      int32
+	arch        uint32
+	instruction uint64
+	args        [6]uint64
+}
+
+// response is struct seccomp_notif_resp.
+type response struct {
+	id    uint64
+	val   int64
+	err   int32
+	flags uint32
+}
+
+const (
+	ioctlReceive  = 0xc0502100 // SECCOMP_IOCTL_NOTIF_RECV
+	ioctlSend     = 0xc0182101 // SECCOMP_IOCTL_NOTIF_SEND
+	ioctlValid    = 0x40082102 // SECCOMP_IOCTL_NOTIF_ID_VALID
+	flagGoOn      = 1          // SECCOMP_USER_NOTIF_FLAG_CONTINUE
+	resolveBudget = 5 * time.Second
+)
+
+// Supervisor answers the announcements of one filter.
+type Supervisor struct {
+	listener *os.File
+	table    *table
+	log      *logrus.Entry
+	wake     [2]int // a pipe; closing its end wakes the receiver
+	done     chan struct{}
+	ctx      context.Context
+	cancel   context.CancelFunc
+}
+
+// New starts a supervisor of the filter whose descriptor is listener, which
+// becomes its own. virtual are the addresses that it answers for, own that of
+// the task itself.
+func New(listener *os.File, own netip.Addr, virtual []netip.Addr, log *logrus.Entry) (*Supervisor, error) {
+	s := &Supervisor{listener: listener, table: newTable(own, virtual), log: log, done: make(chan struct{})}
+	if err := unix.Pipe2(s.wake[:], unix.O_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("making a pipe for steering: %w", err)
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	go s.receive()
+	return s, nil
+}
+
+// Replace replaces all routes and returns those that were in force, for Cut.
+func (s *Supervisor) Replace(routes []Route) Routes { return s.table.replace(routes) }
+
+// Close stops answering. Processes that still carry the filter fail to connect
+// from then on (ENOSYS): they must have ended.
+func (s *Supervisor) Close() {
+	s.cancel()
+	unix.Close(s.wake[1])
+	<-s.done
+}
+
+func (s *Supervisor) receive() {
+	defer close(s.done)
+	defer s.listener.Close()
+	defer unix.Close(s.wake[0])
+	fd := int(s.listener.Fd())
+	for {
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(s.wake[0])}}
+		if _, err := unix.Poll(poll, -1); err != nil && err != unix.EINTR {
+			s.log.WithError(err).Error("waiting for the task's connects")
+			return
+		}
+		if poll[1].Revents != 0 {
+			return
+		}
+		if poll[0].Revents&unix.POLLIN == 0 {
+			if poll[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0 {
+				return // all who carry the filter have ended
+			}
+			continue
+		}
+		n := &notification{}
+		switch err := ioctl(fd, ioctlReceive, unsafe.Pointer(n)); err {
+		case nil:
+			go s.answer(fd, n)
+		case unix.EINTR, unix.ENOENT, unix.EAGAIN: // the caller was interrupted or killed
+		default:
+			s.log.WithError(err).Error("receiving the task's connects")
+			return
+		}
+	}
+}
+
+// answer answers one announcement.
+func (s *Supervisor) answer(fd int, n *notification) {
+	r := &response{id: n.id}
+	err := s.handle(fd, n)
+	var e syscall.Errno
+	switch {
+	case errors.Is(err, errNotOurs):
+		r.flags = flagGoOn
+	case errors.As(err, &e):
+		r.err = -int32(e)
+	case err != nil:
+		r.err = -int32(unix.EHOSTUNREACH)
+	}
+	_ = ioctl(fd, ioctlSend, unsafe.Pointer(r)) // ENOENT: the caller was interrupted or killed
+}
+
+var errNotOurs = errors.New("not a virtual address")
+
+func (s *Supervisor) handle(fd int, n *notification) error {
+	size := int(n.args[2])
+	if size < 2 || size > unix.SizeofSockaddrAny+16 {
+		return errNotOurs // the kernel judges it
+	}
+	b := make([]byte, min(size, unix.SizeofSockaddrInet6))
+	if err := readMemory(int(n.pid), uintptr(n.args[1]), b); err != nil {
+		return errNotOurs // a bad pointer: the kernel says so
+	}
+	to, ok := parseSockaddr(b)
+	if !ok {
+		return errNotOurs
+	}
+	// What was read is the caller's only if the caller is still there.
+	if err := ioctl(fd, ioctlValid, unsafe.Pointer(&n.id)); err != nil {
+		return errNotOurs
+	}
+	v6 := !to.Addr().Is4()
+	if n.number == unix.SYS_BIND {
+		if s.table.own != to.Addr().Unmap() {
+			return errNotOurs
+		}
+		return s.bind(n, v6, to.Port())
+	}
+	route, number, steer, ok := s.table.lookup(to)
+	if !steer {
+		return errNotOurs
+	}
+	if !ok {
+		return unix.ECONNREFUSED
+	}
+	target, err := s.resolve(route)
+	if err != nil {
+		s.log.WithError(err).WithField("peer", to.String()).Warn("the host of a peer has no address")
+		return unix.EHOSTUNREACH
+	}
+	sa, err := sockaddr(v6, target)
+	if err != nil {
+		return err
+	}
+	sock, err := duplicate(int(n.pid), int(n.args[0]))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(sock)
+	if cookie, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE); err == nil {
+		s.table.remember(cookie, way{virtual: to.Addr().Unmap(), number: number})
+	}
+	for {
+		if err := unix.Connect(sock, sa); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// bind binds to all addresses what the task binds to its virtual one.
+func (s *Supervisor) bind(n *notification, v6 bool, port uint16) error {
+	sock, err := duplicate(int(n.pid), int(n.args[0]))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(sock)
+	if v6 {
+		return unix.Bind(sock, &unix.SockaddrInet6{Port: int(port)})
+	}
+	return unix.Bind(sock, &unix.SockaddrInet4{Port: int(port)})
+}
+
+func (s *Supervisor) resolve(r Route) (netip.AddrPort, error) {
+	if a, err := netip.ParseAddr(r.Host); err == nil {
+		return netip.AddrPortFrom(a, r.Port), nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, resolveBudget)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", r.Host)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("resolving %s: %w", r.Host, err)
+	}
+	best := found[0]
+	for _, a := range found {
+		if a.Unmap().Is4() {
+			best = a.Unmap()
+			break
+		}
+	}
+	return netip.AddrPortFrom(best, r.Port), nil
+}
+
+// duplicate takes a duplicate of a descriptor of the process of thread tid.
+func duplicate(tid, fd int) (int, error) {
+	p, err := unix.PidfdOpen(threadGroup(tid), 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(p)
+	return unix.PidfdGetfd(p, fd, 0)
+}
+
+// threadGroup is the process of a thread: pidfd_open(2) wants that.
+func threadGroup(tid int) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	if err != nil {
+		return tid
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "Tgid:"); ok {
+			if n, err := strconv.Atoi(strings.TrimSpace(rest)); err == nil {
+				return n
+			}
+		}
+	}
+	return tid
+}
+
+// readMemory fills b from another process's memory.
+func readMemory(pid int, at uintptr, b []byte) error {
+	local := []unix.Iovec{{Base: &b[0]}}
+	local[0].SetLen(len(b))
+	n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: at, Len: len(b)}}, 0)
+	if err == nil && n < len(b) {
+		err = unix.EFAULT
+	}
+	return err
+}
+
+func ioctl(fd int, request uintptr, p unsafe.Pointer) error {
+	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), request, uintptr(p)); e != 0 {
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package steer
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+)
+
+// Route says where a virtual address leads.
+type Route struct {
+	Virtual netip.AddrPort
+	// Host is an address or a name, resolved when it is used.
+	Host string
+	Port uint16
+}
+
+// Routes is a set of routes that was in force.
+type Routes struct {
+	routes []Route
+	number int // counts replacements
+}
+
+// way is how a socket went.
+type way struct {
+	virtual netip.Addr
+	number  int // of the Routes then in force
+}
+
+// table is the routes of the moment and which sockets went by them.
+type table struct {
+	virtual map[netip.Addr]bool // all addresses that are ours to answer
+	own     netip.Addr
+
+	mu      sync.Mutex
+	present Routes
+
+	// Sockets that were steered, by SO_COOKIE, which the kernel never uses
+	// twice; the oldest are forgotten.
+	steered map[uint64]way
+	order   []uint64
+	next    int
+}
+
+// remembered bounds how many sockets are remembered.
+const remembered = 8192
+
+func newTable(own netip.Addr, virtual []netip.Addr) *table {
+	t := &table{own: own, virtual: map[netip.Addr]bool{own: true}, steered: map[uint64]way{}}
+	for _, a := range virtual {
+		t.virtual[a] = true
+	}
+	return t
+}
+
+// replace gives back what was in force.
+func (t *table) replace(routes []Route) Routes {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.present
+	t.present = Routes{routes: slices.Clone(routes), number: before.number + 1}
+	return before
+}
+
+// lookup finds where to connect for a destination. steer is false where the
+// destination is no business of ours; ok is false where nobody is there.
+// A port that has no route of its own leads to the same port of the peer's host.
+func (t *table) lookup(to netip.AddrPort) (r Route, number int, steer, ok bool) {
+	a := to.Addr().Unmap()
+	if !t.virtual[a] {
+		return Route{}, 0, false, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.present.routes {
+		if c.Virtual.Addr() != a {
+			continue
+		}
+		if c.Virtual.Port() == to.Port() {
+			r, ok = c, true
+			break
+		}
+		r, ok = Route{Host: c.Host, Port: to.Port()}, true
+	}
+	if a == t.own {
+		if r.Port == 0 {
+			r.Port = to.Port()
+		}
+		r.Host, ok = "127.0.0.1", true
+	}
+	r.Virtual = to
+	return r, t.present.number, true, ok
+}
+
+func (t *table) remember(cookie uint64, w way) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.steered[cookie]; !known {
+		if len(t.order) < remembered {
+			t.order = append(t.order, cookie)
+		} else {
+			delete(t.steered, t.order[t.next])
+			t.order[t.next] = cookie
+			t.next = (t.next + 1) % remembered
+		}
+	}
+	t.steered[cookie] = w
+}
+
+func (t *table) went(cookie uint64) (way, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w, ok := t.steered[cookie]
+	return w, ok
+}
