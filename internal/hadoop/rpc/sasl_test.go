@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 
@@ -71,7 +72,39 @@ func offer(method, mechanism, challenge string) *common.RpcSaslProto_SaslAuth {
 }
 
 func TestSASL(t *testing.T) {
-	f := newFarm(t, map[string]func(*server){"a:1": func(s *server) {
+	f := newFarm(t, map[string]func(*server){"a:1": serveXOR(t)})
+	c, end := f.client(rpc.Options{Addresses: []string{"a:1"}, Login: xorLogin{}})
+	defer end()
+	for range 3 {
+		if err := call(c, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTunnel has a client that knows SIMPLE only log in.
+func TestTunnel(t *testing.T) {
+	f := newFarm(t, map[string]func(*server){"a:1": serveXOR(t)})
+	c := rpc.New(rpc.Options{Protocol: protocol, User: "bob", Addresses: []string{"a:1"},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := f.dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return rpc.Tunnel(ctx, conn, address, xorLogin{})
+		}})
+	for range 3 {
+		if err := call(c, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Close()
+	f.wg.Wait()
+}
+
+// serveXOR is an echo server that demands xorLogin.
+func serveXOR(t *testing.T) func(s *server) {
+	return func(s *server) {
 		if s.hello[6] != 0xdf {
 			t.Errorf("connection header %x", s.hello)
 		}
@@ -131,13 +164,6 @@ func TestSASL(t *testing.T) {
 			if cut < len(b) {
 				s.saslWrite(common.RpcSaslProto_WRAP, flip(b[cut:]))
 			}
-		}
-	}})
-	c, end := f.client(rpc.Options{Addresses: []string{"a:1"}, Login: xorLogin{}})
-	defer end()
-	for range 3 {
-		if err := call(c, "x"); err != nil {
-			t.Fatal(err)
 		}
 	}
 }
