@@ -808,10 +808,17 @@ func (*FromAgent_Trouble) isFromAgent_Message() {}
 func (*FromAgent_Committed) isFromAgent_Message() {}
 
 type Hello struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Container     string                 `protobuf:"bytes,1,opt,name=container,proto3" json:"container,omitempty"` // as the driver named it
-	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`           // address under which peers reach this agent's host
-	Pid           int32                  `protobuf:"varint,3,opt,name=pid,proto3" json:"pid,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Container string                 `protobuf:"bytes,1,opt,name=container,proto3" json:"container,omitempty"` // as the driver named it
+	Host      string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`           // address under which peers reach this agent's host
+	Pid       int32                  `protobuf:"varint,3,opt,name=pid,proto3" json:"pid,omitempty"`
+	// Of an agent that has been here before: what it hosts. An attempt that
+	// ended meanwhile is in exited.
+	Task          string  `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
+	Port          int32   `protobuf:"varint,5,opt,name=port,proto3" json:"port,omitempty"`                      // 0: not prepared
+	Attempt       int32   `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`                // of the running or last process; -1: none yet
+	TaskPid       int32   `protobuf:"varint,7,opt,name=task_pid,json=taskPid,proto3" json:"task_pid,omitempty"` // 0: no process runs
+	Exited        *Exited `protobuf:"bytes,8,opt,name=exited,proto3" json:"exited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -865,6 +872,41 @@ func (x *Hello) GetPid() int32 {
 		return x.Pid
 	}
 	return 0
+}
+
+func (x *Hello) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Hello) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *Hello) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Hello) GetTaskPid() int32 {
+	if x != nil {
+		return x.TaskPid
+	}
+	return 0
+}
+
+func (x *Hello) GetExited() *Exited {
+	if x != nil {
+		return x.Exited
+	}
+	return nil
 }
 
 // Prepared: directory, files, mounts and namespace stand; the port is held.
@@ -1429,6 +1471,7 @@ type Assign struct {
 	Checkpoints    []*CheckpointSpec      `protobuf:"bytes,8,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	Files          []*FileSpec            `protobuf:"bytes,9,rep,name=files,proto3" json:"files,omitempty"`
 	JobDirectory   string                 `protobuf:"bytes,10,opt,name=job_directory,json=jobDirectory,proto3" json:"job_directory,omitempty"` // URI; output goes to logs/TASK/ATTEMPT.log below it
+	LeaseMs        int64                  `protobuf:"varint,11,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`               // how long the task may run without a connection to the AM
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1531,6 +1574,13 @@ func (x *Assign) GetJobDirectory() string {
 		return x.JobDirectory
 	}
 	return ""
+}
+
+func (x *Assign) GetLeaseMs() int64 {
+	if x != nil {
+		return x.LeaseMs
+	}
+	return 0
 }
 
 type Peer struct {
@@ -2444,11 +2494,16 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04beat\x18\x05 \x01(\v2\x0e.holdfast.BeatH\x00R\x04beat\x12-\n" +
 	"\atrouble\x18\x06 \x01(\v2\x11.holdfast.TroubleH\x00R\atrouble\x123\n" +
 	"\tcommitted\x18\a \x01(\v2\x13.holdfast.CommittedH\x00R\tcommittedB\t\n" +
-	"\amessage\"K\n" +
+	"\amessage\"\xd2\x01\n" +
 	"\x05Hello\x12\x1c\n" +
 	"\tcontainer\x18\x01 \x01(\tR\tcontainer\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x10\n" +
-	"\x03pid\x18\x03 \x01(\x05R\x03pid\"l\n" +
+	"\x03pid\x18\x03 \x01(\x05R\x03pid\x12\x12\n" +
+	"\x04task\x18\x04 \x01(\tR\x04task\x12\x12\n" +
+	"\x04port\x18\x05 \x01(\x05R\x04port\x12\x18\n" +
+	"\aattempt\x18\x06 \x01(\x05R\aattempt\x12\x19\n" +
+	"\btask_pid\x18\a \x01(\x05R\ataskPid\x12(\n" +
+	"\x06exited\x18\b \x01(\v2\x10.holdfast.ExitedR\x06exited\"l\n" +
 	"\bPrepared\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\x05R\x04port\x12\x1a\n" +
 	"\bsteering\x18\x02 \x01(\tR\bsteering\x12\x1a\n" +
@@ -2489,7 +2544,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04stop\x18\x03 \x01(\v2\x0e.holdfast.StopH\x00R\x04stop\x12*\n" +
 	"\x06routes\x18\x04 \x01(\v2\x10.holdfast.RoutesH\x00R\x06routes\x12!\n" +
 	"\x03bye\x18\x05 \x01(\v2\r.holdfast.ByeH\x00R\x03byeB\t\n" +
-	"\amessage\"\xc6\x02\n" +
+	"\amessage\"\xe1\x02\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -2501,7 +2556,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vcheckpoints\x18\b \x03(\v2\x18.holdfast.CheckpointSpecR\vcheckpoints\x12(\n" +
 	"\x05files\x18\t \x03(\v2\x12.holdfast.FileSpecR\x05files\x12#\n" +
 	"\rjob_directory\x18\n" +
-	" \x01(\tR\fjobDirectory\"C\n" +
+	" \x01(\tR\fjobDirectory\x12\x19\n" +
+	"\blease_ms\x18\v \x01(\x03R\aleaseMs\"C\n" +
 	"\x04Peer\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12'\n" +
 	"\x0fvirtual_address\x18\x02 \x01(\tR\x0evirtualAddress\"\x89\x02\n" +
@@ -2675,35 +2731,36 @@ var file_holdfast_proto_depIdxs = []int32{
 	13, // 10: holdfast.FromAgent.beat:type_name -> holdfast.Beat
 	14, // 11: holdfast.FromAgent.trouble:type_name -> holdfast.Trouble
 	15, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	17, // 13: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	19, // 14: holdfast.ToAgent.start:type_name -> holdfast.Start
-	22, // 15: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	20, // 16: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	23, // 17: holdfast.ToAgent.bye:type_name -> holdfast.Bye
-	18, // 18: holdfast.Assign.peers:type_name -> holdfast.Peer
-	6,  // 19: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 20: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	31, // 21: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	21, // 22: holdfast.Start.routes:type_name -> holdfast.Route
-	21, // 23: holdfast.Routes.routes:type_name -> holdfast.Route
-	2,  // 24: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	28, // 25: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	29, // 26: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
-	6,  // 27: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	3,  // 28: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	8,  // 29: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
-	24, // 30: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
-	24, // 31: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
-	25, // 32: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
-	16, // 33: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
-	27, // 34: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
-	27, // 35: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
-	26, // 36: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
-	33, // [33:37] is the sub-list for method output_type
-	29, // [29:33] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	12, // 13: holdfast.Hello.exited:type_name -> holdfast.Exited
+	17, // 14: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	19, // 15: holdfast.ToAgent.start:type_name -> holdfast.Start
+	22, // 16: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	20, // 17: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	23, // 18: holdfast.ToAgent.bye:type_name -> holdfast.Bye
+	18, // 19: holdfast.Assign.peers:type_name -> holdfast.Peer
+	6,  // 20: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	7,  // 21: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	31, // 22: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	21, // 23: holdfast.Start.routes:type_name -> holdfast.Route
+	21, // 24: holdfast.Routes.routes:type_name -> holdfast.Route
+	2,  // 25: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	28, // 26: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	29, // 27: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
+	6,  // 28: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	3,  // 29: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	8,  // 30: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
+	24, // 31: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
+	24, // 32: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
+	25, // 33: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
+	16, // 34: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
+	27, // 35: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
+	27, // 36: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
+	26, // 37: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
+	34, // [34:38] is the sub-list for method output_type
+	30, // [30:34] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }

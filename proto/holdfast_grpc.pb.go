@@ -30,9 +30,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type AgentsClient interface {
-	// An agent opens one stream and keeps it for its life. The first message is
-	// Hello. The AM ends the agent by Bye; an agent whose stream breaks stops
-	// its task and ends.
+	// An agent opens a stream and keeps it. The first message is Hello. The AM
+	// ends the agent by Bye. An agent whose stream breaks opens another, to the
+	// AM's present address, for as long as its lease lasts; then it stops its
+	// task and ends.
 	Attend(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromAgent, ToAgent], error)
 }
 
@@ -61,9 +62,10 @@ type Agents_AttendClient = grpc.BidiStreamingClient[FromAgent, ToAgent]
 // All implementations must embed UnimplementedAgentsServer
 // for forward compatibility.
 type AgentsServer interface {
-	// An agent opens one stream and keeps it for its life. The first message is
-	// Hello. The AM ends the agent by Bye; an agent whose stream breaks stops
-	// its task and ends.
+	// An agent opens a stream and keeps it. The first message is Hello. The AM
+	// ends the agent by Bye. An agent whose stream breaks opens another, to the
+	// AM's present address, for as long as its lease lasts; then it stops its
+	// task and ends.
 	Attend(grpc.BidiStreamingServer[FromAgent, ToAgent]) error
 	mustEmbedUnimplementedAgentsServer()
 }

@@ -57,7 +57,13 @@ func (p *player) step(e core.Event) {
 	queue := []core.Event{e}
 	for len(queue) > 0 {
 		e, queue = queue[0], queue[1:]
-		fmt.Fprintf(&p.log, "%6.1fs %T%+v\n", p.now.Sub(p.start).Seconds(), e, e)
+		text := fmt.Sprintf("%+v", e)
+		if a, ok := e.(core.AgentAttached); ok && a.Exited != nil {
+			x := *a.Exited
+			a.Exited = nil
+			text = fmt.Sprintf("%+v, exited %+v", a, x)
+		}
+		fmt.Fprintf(&p.log, "%6.1fs %T%s\n", p.now.Sub(p.start).Seconds(), e, text)
 		for _, a := range p.job.Step(p.now, e) {
 			fmt.Fprintf(&p.log, "          -> %T%+v\n", a, a)
 			if next := p.answer(a); next != nil && !p.mute[strings.TrimPrefix(fmt.Sprintf("%T", next), "core.")] {
@@ -211,6 +217,33 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.Begin{})
 			p.step(core.AgentLost{Container: "c1"})
 			p.wait(time.Minute)
+		}, running},
+		{"an agent is connected again", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.step(core.AgentLost{Container: "c1"})
+			p.wait(2 * time.Second)
+			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
+			p.wait(time.Minute)
+		}, running},
+		{"a process ends while its agent is not connected", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.step(core.AgentLost{Container: "c2"})
+			p.wait(2 * time.Second)
+			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{}})
+		}, succeeded},
+		{"an agent never heard of an attempt", psAndWorkers(0, 1), 3, func(p *player) {
+			p.mute["TaskStarted"] = true
+			p.step(core.Begin{})
+			p.step(core.AgentLost{Container: "c1"})
+			p.mute["TaskStarted"] = false
+			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: -1})
+		}, running},
+		{"a NodeManager is lost and its containers go on", psAndWorkers(1, 1), 3, func(p *player) {
+			p.mute["AgentLost"] = true
+			p.step(core.Begin{})
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.wait(2 * time.Second)
+			p.step(core.AgentLost{Container: "c1"})
 		}, running},
 		{"a worker ends because its parameter server was lost", psAndWorkers(1, 1), 0, func(p *player) {
 			p.step(core.Begin{})

@@ -21,10 +21,18 @@ type ContainerEnded struct {
 	Diagnostics string
 }
 
-// AgentAttached says that the agent in a container has connected.
+// AgentAttached says that the agent in a container has connected. One that
+// was connected before says what it hosts: Task and Port once it has prepared,
+// and the present or last Attempt (-1 before the first) with its process or,
+// if it is over, its end.
 type AgentAttached struct {
 	Container, Host string
 	PID             int
+	Task            string
+	Port            int
+	Attempt         int
+	TaskPID         int
+	Exited          *TaskExited
 }
 
 // AgentPrepared says that a task could start now, on this port.
@@ -41,7 +49,8 @@ type AgentTrouble struct {
 	Hopeless        bool // trying again cannot work
 }
 
-// AgentLost says that the connection to an agent ended.
+// AgentLost says that the connection to an agent ended. The agent may be back
+// before its lease has run out.
 type AgentLost struct{ Container string }
 
 // TaskStarted says that an attempt's process runs.

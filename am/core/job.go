@@ -39,12 +39,14 @@ type Task struct {
 	Why       string
 	Tail      []string
 
-	request  string    // outstanding Ask
-	memoryMB int64     // asked for next time
-	prepared bool      // its agent can start it
-	stopping bool      // a Stop was sent and not answered
-	deadline time.Time // of attach or prepare
-	notUntil time.Time // back-off
+	request  string // outstanding Ask
+	memoryMB int64  // asked for next time
+	prepared bool   // its agent can start it
+	stopping bool   // a Stop was sent and not answered
+	// unreachable: its agent has no connection; it may be back until deadline.
+	unreachable bool
+	deadline    time.Time // of attach, prepare, or the return of an agent
+	notUntil    time.Time // back-off
 	// draining is the container that may still run an attempt; nothing is
 	// started before it has ended or drainUntil has come.
 	draining   string
@@ -232,7 +234,7 @@ func (j *Job) allocated(e Allocated) {
 			t.request = ""
 			t.Container, t.Node = e.Container, e.Node
 			t.State = proto.TaskState_TASK_STATE_PREPARING
-			t.prepared = false
+			t.prepared, t.unreachable = false, false
 			t.deadline = j.now.Add(j.limits.Attach)
 			j.do(Launch{e.Container})
 			return
@@ -248,8 +250,46 @@ func (j *Job) attached(e AgentAttached) {
 		return
 	}
 	t.Host, t.AgentPID = e.Host, e.PID
+	if e.Task == t.Name && e.Port != 0 {
+		j.rejoined(t, e)
+		return
+	}
+	t.unreachable = false
 	t.deadline = j.now.Add(j.limits.Prepare)
 	j.do(Assign{Container: e.Container, Task: t.Name, Port: t.Port})
+}
+
+// rejoined takes an agent in that was here before, and puts right what one of
+// the two sides has missed.
+func (j *Job) rejoined(t *Task, e AgentAttached) {
+	if t.unreachable {
+		j.record(t, KindNote, "its agent on %s is connected again", t.Node)
+	}
+	t.unreachable, t.deadline = false, time.Time{}
+	t.prepared = true
+	t.RealPort = e.Port
+	if t.Port == 0 {
+		t.Port = e.Port
+	}
+	switch t.State {
+	case proto.TaskState_TASK_STATE_PREPARING:
+		t.State = proto.TaskState_TASK_STATE_READY
+	case proto.TaskState_TASK_STATE_RUNNING:
+		switch {
+		case e.Attempt < t.Attempt: // it never heard of this attempt
+			j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation})
+		case e.Exited != nil:
+			x := *e.Exited
+			x.Container = e.Container
+			j.exited(x)
+		case t.PID == 0 && e.TaskPID != 0:
+			j.started(TaskStarted{Container: e.Container, Attempt: e.Attempt, PID: e.TaskPID})
+		}
+		if t.stopping {
+			j.do(Stop{t.Container})
+		}
+	}
+	j.do(Route{})
 }
 
 func (j *Job) ready(e AgentPrepared) {
@@ -304,7 +344,7 @@ func (j *Job) startReady() {
 // mayStart tells whether a task waits for nothing but its start.
 func (j *Job) mayStart(t *Task) bool {
 	waits := t.State == proto.TaskState_TASK_STATE_READY || t.State == proto.TaskState_TASK_STATE_RESTARTING
-	if !waits || !t.prepared || t.stopping || t.draining != "" || t.notUntil.After(j.now) {
+	if !waits || !t.prepared || t.unreachable || t.stopping || t.draining != "" || t.notUntil.After(j.now) {
 		return false
 	}
 	return !t.blamed || !j.serviceDown(t)
@@ -366,8 +406,11 @@ func (j *Job) expire() {
 			t.draining, t.drainUntil = "", time.Time{}
 		}
 		if !t.deadline.IsZero() && !t.deadline.After(j.now) {
-			c := t.Container
-			j.loseContainer(t, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.Node))
+			c, cause, why := t.Container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.Node)
+			if t.unreachable {
+				cause, why = CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease", t.Node)
+			}
+			j.loseContainer(t, cause, why)
 			j.do(Release{c})
 		}
 	}
@@ -376,5 +419,5 @@ func (j *Job) expire() {
 // Failures counts the failures that were the task's own, ever.
 func (t *Task) Failures() int { return len(t.failures) }
 
-// StopGrace is what a task gets between SIGTERM and SIGKILL.
-func (j *Job) StopGrace() time.Duration { return j.limits.Stop }
+// Limits are the times and counts that are in force.
+func (j *Job) Limits() Limits { return j.limits }

@@ -9,9 +9,12 @@ type Limits struct {
 	Attach time.Duration
 	// Prepare is how long an agent may take to make a task ready.
 	Prepare time.Duration
-	// Drain is how long a task whose agent was lost is waited for before its
-	// replacement starts, unless its container is known to have ended. An
-	// agent without a connection stops its task well within this time.
+	// Lease is how long an agent without a connection lets its task run.
+	Lease time.Duration
+	// Drain is how long an agent without a connection is waited for before its
+	// task is started elsewhere, unless its container is known to have ended. It
+	// is longer than Lease by what the agent needs to stop its task, and by
+	// more than clocks can drift apart.
 	Drain time.Duration
 	// Stop is the time that tasks get between SIGTERM and SIGKILL at the job's
 	// end, and Leave what agents get to save logs and unmount.
@@ -38,8 +41,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	d(&l.Attach, time.Minute)
 	d(&l.Prepare, 10*time.Minute)
-	d(&l.Drain, 10*time.Second)
 	d(&l.Stop, 5*time.Second)
+	d(&l.Lease, 10*time.Second)
+	d(&l.Drain, l.Lease+l.Lease/5+l.Stop+time.Second)
 	d(&l.Leave, 10*time.Second)
 	d(&l.Window, time.Hour)
 	d(&l.PeerWindow, time.Minute)

@@ -194,37 +194,32 @@ func (j *Job) serviceDown(except *Task) bool {
 	return false
 }
 
-// agentLost: an agent without a connection stops its task, and ends. Its
-// replacement is asked for at once, but does not start before the old
-// container is known to have ended or the time for that has passed.
+// agentLost: an agent without a connection tries to come back for as long as
+// its lease lasts, and then stops its task and ends. So the task is left to it
+// until that is surely over, or its container has ended.
 func (j *Job) agentLost(e AgentLost) {
-	t := j.byContainer(e.Container)
-	if t == nil || j.ending() {
-		if t != nil {
-			t.AgentPID, t.PID = 0, 0
-			t.prepared = false
+	for _, t := range j.tasks {
+		if t.draining == e.Container { // it was sent home
+			t.draining, t.drainUntil = "", time.Time{}
 		}
+	}
+	t := j.byContainer(e.Container)
+	if t == nil {
 		return
 	}
-	if t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
-		t.AgentPID = 0
+	t.AgentPID = 0
+	switch {
+	case j.ending():
+		t.PID, t.prepared = 0, false
+	case t.State == proto.TaskState_TASK_STATE_SUCCEEDED:
 		t.Container = ""
-		return
+	default:
+		t.unreachable = true
+		t.deadline = j.now.Add(j.limits.Drain)
 	}
-	t.draining, t.drainUntil = e.Container, j.now.Add(j.limits.Drain)
-	j.loseContainer(t, CauseAgentLost, "the connection to its agent on "+t.Node+" ended")
 }
 
 func (j *Job) containerEnded(e ContainerEnded) {
-	for _, t := range j.tasks {
-		if t.draining == e.Container {
-			t.draining, t.drainUntil = "", time.Time{}
-			if e.Cause != CauseUnknown && e.Cause != CauseReleased {
-				j.containerCause(t, e)
-			}
-			return
-		}
-	}
 	t := j.byContainer(e.Container)
 	if t == nil {
 		return
@@ -242,22 +237,16 @@ func (j *Job) containerEnded(e ContainerEnded) {
 	if cause == CauseUnknown || cause == CauseOwnFault {
 		cause = CauseAgentLost
 	}
-	j.loseContainer(t, cause, strings.TrimSpace(why))
-	if !j.ending() {
-		j.containerCause(t, e)
+	if e.Cause == CauseNodeLost && t.AgentPID != 0 {
+		// The NodeManager is gone, and what it ran may still be there.
+		t.draining, t.drainUntil = t.Container, j.now.Add(j.limits.Drain)
+		j.do(Bye{t.Container, "YARN has given its node up"})
 	}
-}
-
-// containerCause acts on what the cluster says about the end of a container
-// after the loss itself has been dealt with.
-func (j *Job) containerCause(t *Task, e ContainerEnded) {
-	switch e.Cause {
-	case CauseOutOfMemory:
+	j.loseContainer(t, cause, strings.TrimSpace(why))
+	if e.Cause == CauseOutOfMemory && !j.ending() {
 		t.Why = fmt.Sprintf("it needed more than the %d MB of its container; give the role more with --%s-memory", t.memoryMB, t.Role.Name)
 		j.record(t, KindNote, "%s", t.Why)
 		j.charge(t)
-	case CauseNodeLost, CauseDisksFailed:
-		j.record(t, KindNote, "%s", e.Cause)
 	}
 }
 
@@ -281,7 +270,6 @@ func (j *Job) trouble(e AgentTrouble) {
 
 // loseContainer gives a task's container up and asks for another.
 func (j *Job) loseContainer(t *Task, c Cause, why string) {
-	ran := t.State == proto.TaskState_TASK_STATE_RUNNING
 	t.Why = why
 	t.losses = append(t.losses, j.now)
 	if c == CauseLaunch || c == CauseDisksFailed {
@@ -289,11 +277,8 @@ func (j *Job) loseContainer(t *Task, c Cause, why string) {
 	}
 	hadAddress := t.RealPort != 0
 	j.lost(t, c)
-	if t.draining == "" && ran && c == CauseLaunch {
-		t.draining, t.drainUntil = t.Container, j.now.Add(j.limits.Drain)
-	}
 	t.Container, t.Node, t.Host, t.RealPort, t.PID, t.AgentPID = "", "", "", 0, 0, 0
-	t.prepared, t.stopping = false, false
+	t.prepared, t.stopping, t.unreachable = false, false, false
 	t.deadline = time.Time{}
 	if hadAddress {
 		j.do(Route{Cut: []string{t.Name}})
