@@ -1,0 +1,200 @@
+package yarn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/token"
+	wire "holdfast/internal/hadoop/wire/yarn"
+)
+
+// Client talks to the ResourceManager as a user.
+type Client struct {
+	rpc   rpc.Caller
+	close func() error
+}
+
+// Options tell who a Client is and how patient.
+type Options struct {
+	// User is whom calls are made as without security; empty: the current user.
+	User string
+	// Credentials may hold an RM delegation token; nil: none.
+	Credentials *token.Credentials
+	// Retry is for calls that no RM answers.
+	Retry rpc.Retry
+	// Timeout limits one attempt of a call; 0: as rpc.Options.
+	Timeout time.Duration
+}
+
+// NewClient returns a client of the cluster that the configuration names.
+func NewClient(c *conf.Conf, o Options) (*Client, error) {
+	rms, err := c.ResourceManagers()
+	if err != nil {
+		return nil, err
+	}
+	var login rpc.Login
+	if c.Secure() {
+		if o.Credentials == nil {
+			o.Credentials = token.New()
+		}
+		t, ok := o.Credentials.Find(token.KindRM, "")
+		if !ok {
+			return nil, errors.New("the cluster demands Kerberos (hadoop.security.authentication), and there is no delegation token for its ResourceManager: get one with a Hadoop client and name its file in " + token.EnvFile)
+		}
+		login = rpc.TokenLogin(t)
+	}
+	// A submission is known by its id, so that sending it twice does no harm;
+	// the other calls change nothing or may be repeated.
+	o.Retry.Resend = true
+	cl := rpc.New(rpc.Options{
+		Protocol: "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB", Addresses: rms.Client,
+		User: o.User, Login: login, Retry: o.Retry, Timeout: o.Timeout,
+	})
+	return &Client{rpc: cl, close: cl.Close}, nil
+}
+
+// Close ends the connections.
+func (c *Client) Close() error { return c.close() }
+
+// NewApplication gets an id for an application, and the largest container that
+// the scheduler would give.
+func (c *Client) NewApplication(ctx context.Context) (ApplicationID, Resource, error) {
+	var r wire.GetNewApplicationResponseProto
+	if err := c.rpc.Call(ctx, "getNewApplication", &wire.GetNewApplicationRequestProto{}, &r); err != nil {
+		return ApplicationID{}, Resource{}, fmt.Errorf("get an application id from the ResourceManager: %w", err)
+	}
+	return applicationID(r.GetApplicationId()), resource(r.GetMaximumCapability()), nil
+}
+
+// Report returns what the RM knows of an application.
+func (c *Client) Report(ctx context.Context, id ApplicationID) (Report, error) {
+	var r wire.GetApplicationReportResponseProto
+	err := c.rpc.Call(ctx, "getApplicationReport", &wire.GetApplicationReportRequestProto{ApplicationId: id.proto()}, &r)
+	if err != nil {
+		return Report{}, fmt.Errorf("get the report of %s: %w", id, err)
+	}
+	return report(r.GetApplicationReport()), nil
+}
+
+// Kill ends an application; it returns when the RM has done so.
+func (c *Client) Kill(ctx context.Context, id ApplicationID, why string) error {
+	req := &wire.KillApplicationRequestProto{ApplicationId: id.proto()}
+	if why != "" {
+		req.Diagnostics = &why
+	}
+	for {
+		var r wire.KillApplicationResponseProto
+		if err := c.rpc.Call(ctx, "forceKillApplication", req, &r); err != nil {
+			return fmt.Errorf("kill %s: %w", id, err)
+		}
+		if r.GetIsKillCompleted() {
+			return nil
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return fmt.Errorf("kill %s: the ResourceManager has not done it yet: %w", id, err)
+		}
+	}
+}
+
+// Filter says which applications List returns; what is empty does not matter.
+type Filter struct {
+	Types  []string
+	Users  []string
+	States []State
+}
+
+// List returns applications.
+func (c *Client) List(ctx context.Context, f Filter) ([]Report, error) {
+	req := &wire.GetApplicationsRequestProto{ApplicationTypes: f.Types, Users: f.Users, Scope: wire.ApplicationsRequestScopeProto_ALL.Enum()}
+	for _, s := range f.States {
+		req.ApplicationStates = append(req.ApplicationStates, wire.YarnApplicationStateProto(s))
+	}
+	var r wire.GetApplicationsResponseProto
+	if err := c.rpc.Call(ctx, "getApplications", req, &r); err != nil {
+		return nil, fmt.Errorf("list the applications: %w", err)
+	}
+	list := make([]Report, 0, len(r.GetApplications()))
+	for _, p := range r.GetApplications() {
+		list = append(list, report(p))
+	}
+	return list, nil
+}
+
+// Nodes returns the NodeManagers that the RM knows, whatever their state.
+func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
+	var r wire.GetClusterNodesResponseProto
+	req := &wire.GetClusterNodesRequestProto{}
+	for n := range wire.NodeStateProto_name {
+		req.NodeStates = append(req.NodeStates, wire.NodeStateProto(n))
+	}
+	if err := c.rpc.Call(ctx, "getClusterNodes", req, &r); err != nil {
+		return nil, fmt.Errorf("list the cluster's nodes: %w", err)
+	}
+	return nodes(r.GetNodeReports()), nil
+}
+
+// Metrics counts a cluster's NodeManagers by state.
+type Metrics struct{ Active, Lost, Unhealthy, Decommissioned int }
+
+// Metrics counts the cluster's NodeManagers.
+func (c *Client) Metrics(ctx context.Context) (Metrics, error) {
+	var r wire.GetClusterMetricsResponseProto
+	if err := c.rpc.Call(ctx, "getClusterMetrics", &wire.GetClusterMetricsRequestProto{}, &r); err != nil {
+		return Metrics{}, fmt.Errorf("get the cluster's metrics: %w", err)
+	}
+	m := r.GetClusterMetrics()
+	return Metrics{
+		Active: int(m.GetNumActiveNms()), Lost: int(m.GetNumLostNms()),
+		Unhealthy: int(m.GetNumUnhealthyNms()), Decommissioned: int(m.GetNumDecommissionedNms()),
+	}, nil
+}
+
+// Queue returns a queue with its children; for one that does not exist an error
+// for which IsUnknownQueue holds.
+func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
+	var r wire.GetQueueInfoResponseProto
+	err := c.rpc.Call(ctx, "getQueueInfo", &wire.GetQueueInfoRequestProto{
+		QueueName: &name, IncludeChildQueues: proto.Bool(true), Recursive: proto.Bool(true), IncludeApplications: proto.Bool(false),
+	}, &r)
+	if err != nil {
+		if IsUnknownQueue(err) {
+			return Queue{}, &unknownQueue{name: name}
+		}
+		return Queue{}, fmt.Errorf("look up the queue %q: %w", name, err)
+	}
+	// ClientRMService answers nothing where the scheduler does not know the queue.
+	if r.QueueInfo == nil || r.QueueInfo.GetQueueName() == "" {
+		return Queue{}, &unknownQueue{name: name}
+	}
+	return queue(r.QueueInfo), nil
+}
+
+type unknownQueue struct {
+	name   string
+	others []string
+}
+
+func (e *unknownQueue) Error() string {
+	s := fmt.Sprintf("the cluster has no queue %q", e.name)
+	if len(e.others) > 0 {
+		s += fmt.Sprintf("; it has %s", list(e.others))
+	}
+	return s + ": name another with --queue"
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

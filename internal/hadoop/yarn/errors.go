@@ -1,0 +1,45 @@
+package yarn
+
+import (
+	"strings"
+
+	"holdfast/internal/hadoop/rpc"
+)
+
+const exceptions = "org.apache.hadoop.yarn.exceptions."
+
+// IsInvalidRequest tells whether the scheduler refused an ask: larger than its
+// maximum, or of a resource type or node label that it does not have.
+func IsInvalidRequest(err error) bool {
+	return isA(err, "InvalidResourceRequestException") || isA(err, "InvalidLabelResourceRequestException") ||
+		isA(err, "ResourceNotFoundException") || isA(err, "SchedulerInvalidResoureRequestException")
+}
+
+// IsNotRegistered tells whether the RM does not know the AM as registered: it
+// was restarted, and the AM must register again.
+func IsNotRegistered(err error) bool { return isA(err, "ApplicationMasterNotRegisteredException") }
+
+// IsAttemptGone tells whether the RM has given up this attempt of the AM.
+func IsAttemptGone(err error) bool { return isA(err, "ApplicationAttemptNotFoundException") }
+
+// IsAlreadyRegistered tells whether the AM has been registered before.
+func IsAlreadyRegistered(err error) bool {
+	return isA(err, "InvalidApplicationMasterRequestException") && strings.Contains(err.Error(), "already registered")
+}
+
+// IsUnknownApplication tells whether the RM does not know the application (any more).
+func IsUnknownApplication(err error) bool { return isA(err, "ApplicationNotFoundException") }
+
+// IsUnknownQueue tells whether a queue does not exist.
+func IsUnknownQueue(err error) bool {
+	if err == nil {
+		return false
+	}
+	if _, ok := err.(*unknownQueue); ok {
+		return true
+	}
+	text := strings.ToLower(err.Error())
+	return rpc.RemoteClass(err) != "" && (strings.Contains(text, "unknown queue") || strings.Contains(text, "non-existent queue"))
+}
+
+func isA(err error, class string) bool { return rpc.IsRemote(err, exceptions+class) }

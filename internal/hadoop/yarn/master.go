@@ -1,0 +1,267 @@
+package yarn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/token"
+	wire "holdfast/internal/hadoop/wire/yarn"
+)
+
+// Master talks to the scheduler as an application's master.
+type Master struct {
+	rpc       rpc.Caller
+	reconnect func()
+	close     func() error
+
+	mu       sync.Mutex
+	amrm     token.Token
+	response int32 // id of the last response
+}
+
+// NewMaster returns a master that logs in with the AMRMToken among the
+// credentials. Its service is empty there: it is for whichever RM is active.
+func NewMaster(c *conf.Conf, creds *token.Credentials, retry rpc.Retry) (*Master, error) {
+	t, ok := creds.Find(token.KindAMRM, "")
+	if !ok {
+		return nil, fmt.Errorf("no %s among the credentials of this process: it was not started by YARN as an application master", token.KindAMRM)
+	}
+	rms, err := c.ResourceManagers()
+	if err != nil {
+		return nil, err
+	}
+	m := &Master{amrm: t}
+	// Calls may be sent again: the scheduler answers a repeated allocate, known
+	// by its response id, as before (ApplicationMasterService.allocate).
+	retry.Resend = true
+	cl := rpc.New(rpc.Options{
+		Protocol: "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB", Addresses: rms.Scheduler,
+		Login: rpc.TokenLoginFunc(func() (token.Token, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.amrm, nil
+		}),
+		Retry: retry, Timeout: 30 * time.Second,
+	})
+	m.rpc, m.reconnect, m.close = cl, cl.Reconnect, cl.Close
+	return m, nil
+}
+
+// Close ends the connections.
+func (m *Master) Close() error { return m.close() }
+
+// Registration is what an AM tells of itself.
+type Registration struct {
+	Host        string
+	Port        int // of its RPC service
+	TrackingURL string
+}
+
+// Registered is what the RM answers.
+type Registered struct {
+	Maximum  Resource // of one container
+	GPUs     bool     // the cluster has GPUs as a resource
+	Queue    string
+	Previous []Container // that run since an earlier attempt
+	NMTokens []NMToken   // for them
+}
+
+// NMToken lets its bearer start containers on a node.
+type NMToken struct {
+	Node  NodeID
+	Token token.Token
+}
+
+// Register makes the AM known. It may be called again after the RM was restarted.
+func (m *Master) Register(ctx context.Context, g Registration) (Registered, error) {
+	var r wire.RegisterApplicationMasterResponseProto
+	err := m.rpc.Call(ctx, "registerApplicationMaster", &wire.RegisterApplicationMasterRequestProto{
+		Host: &g.Host, RpcPort: proto.Int32(int32(g.Port)), TrackingUrl: &g.TrackingURL,
+	}, &r)
+	if err != nil {
+		return Registered{}, fmt.Errorf("register at the ResourceManager: %w", err)
+	}
+	m.mu.Lock()
+	m.response = 0
+	m.mu.Unlock()
+	g2 := Registered{
+		Maximum: resource(r.GetMaximumCapability()), Queue: r.GetQueue(),
+		Previous: containers(r.GetContainersFromPreviousAttempts()), NMTokens: nmTokens(r.GetNmTokensFromPreviousAttempts()),
+	}
+	for _, t := range r.GetResourceTypes() {
+		g2.GPUs = g2.GPUs || t.GetName() == gpuResource
+	}
+	return g2, nil
+}
+
+// Request asks for a number of containers at a place. Counts are absolute: they
+// replace what was asked for before with this priority, place and resource.
+type Request struct {
+	Priority int32
+	Place    string // a node's host, a rack, or Anywhere
+	Resource Resource
+	Count    int32
+}
+
+// Anywhere is the place that stands for the whole cluster (ResourceRequest.ANY).
+const Anywhere = "*"
+
+// Heartbeat is what an allocate call says.
+type Heartbeat struct {
+	Requests []Request
+	Release  []ContainerID
+	Avoid    []string // hosts that are to be avoided from now on
+	Allow    []string // hosts that need not be avoided any more
+	Progress float32
+}
+
+// Container is one that was allocated.
+type Container struct {
+	ID       ContainerID
+	Node     NodeID
+	Resource Resource
+	Priority int32
+	HTTP     string      // the NodeManager's web address
+	Token    token.Token // shows the NodeManager that the container may be started
+}
+
+// Completed is a container that ended.
+type Completed struct {
+	ID          ContainerID
+	Exit        int // the process's exit code, or one of the Exit constants
+	Diagnostics string
+}
+
+// Answer is the scheduler's.
+type Answer struct {
+	Allocated []Container
+	Completed []Completed
+	Updated   []Node   // nodes whose state changed
+	Headroom  Resource // what the queue and its limits leave for this application
+	Nodes     int      // in the cluster
+	NMTokens  []NMToken
+	Previous  []Container // of an earlier attempt, found again since
+	Shutdown  bool        // the RM wants the AM to end
+	Resync    bool        // the RM wants the AM to register again
+}
+
+// Allocate is the AM's heartbeat.
+func (m *Master) Allocate(ctx context.Context, h Heartbeat) (*Answer, error) {
+	m.mu.Lock()
+	id := m.response
+	m.mu.Unlock()
+	req := &wire.AllocateRequestProto{
+		ResponseId: &id, Progress: &h.Progress, Release: containerIDs(h.Release),
+	}
+	for _, r := range h.Requests {
+		req.Ask = append(req.Ask, r.proto())
+	}
+	if len(h.Avoid)+len(h.Allow) > 0 {
+		req.BlacklistRequest = &wire.ResourceBlacklistRequestProto{BlacklistAdditions: h.Avoid, BlacklistRemovals: h.Allow}
+	}
+	var r wire.AllocateResponseProto
+	if err := m.rpc.Call(ctx, "allocate", req, &r); err != nil {
+		return nil, fmt.Errorf("ask the scheduler: %w", err)
+	}
+	m.mu.Lock()
+	m.response = r.GetResponseId()
+	if t := r.GetAmRmToken(); t != nil {
+		m.amrm = fromProto(t)
+	}
+	m.mu.Unlock()
+	if r.GetAmRmToken() != nil {
+		m.reconnect()
+	}
+	return answer(&r), nil
+}
+
+func answer(r *wire.AllocateResponseProto) *Answer {
+	a := &Answer{
+		Allocated: containers(r.GetAllocatedContainers()), Updated: nodes(r.GetUpdatedNodes()),
+		Headroom: resource(r.GetLimit()), Nodes: int(r.GetNumClusterNodes()), NMTokens: nmTokens(r.GetNmTokens()),
+		Previous: containers(r.GetContainersFromPreviousAttempts()),
+	}
+	for _, s := range r.GetCompletedContainerStatuses() {
+		a.Completed = append(a.Completed, Completed{ID: containerID(s.GetContainerId()), Exit: int(s.GetExitStatus()), Diagnostics: known(s.GetDiagnostics())})
+	}
+	if r.AMCommand != nil {
+		a.Shutdown = r.GetAMCommand() == wire.AMCommandProto_AM_SHUTDOWN
+		a.Resync = r.GetAMCommand() == wire.AMCommandProto_AM_RESYNC
+	}
+	return a
+}
+
+// Finish tells the outcome, until the RM has noted it. ErrGone: there is nothing to finish.
+func (m *Master) Finish(ctx context.Context, f Final, diagnostics, trackingURL string) error {
+	req := &wire.FinishApplicationMasterRequestProto{
+		Diagnostics: &diagnostics, TrackingUrl: &trackingURL,
+		FinalApplicationStatus: wire.FinalApplicationStatusProto(f).Enum(),
+	}
+	for {
+		var r wire.FinishApplicationMasterResponseProto
+		err := m.rpc.Call(ctx, "finishApplicationMaster", req, &r)
+		switch {
+		case IsUnknownApplication(err), IsAttemptGone(err):
+			return fmt.Errorf("tell the ResourceManager the outcome: %w", errors.Join(ErrGone, err))
+		case err != nil:
+			return fmt.Errorf("tell the ResourceManager the outcome: %w", err)
+		case r.GetIsUnregistered():
+			return nil
+		}
+		// It is, once the RM's state store has it.
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("tell the ResourceManager the outcome: it has not noted it yet: %w", err)
+		}
+	}
+}
+
+// ErrGone is returned by Finish for an attempt that the RM has given up.
+var ErrGone = errors.New("the ResourceManager does not know this attempt of the application any more")
+
+func (r Request) proto() *wire.ResourceRequestProto {
+	return &wire.ResourceRequestProto{
+		Priority: &wire.PriorityProto{Priority: &r.Priority}, ResourceName: &r.Place,
+		Capability: r.Resource.proto(), NumContainers: &r.Count, RelaxLocality: proto.Bool(true),
+	}
+}
+
+func containers(list []*wire.ContainerProto) []Container {
+	var out []Container
+	for _, c := range list {
+		out = append(out, Container{
+			ID: containerID(c.GetId()), Node: nodeID(c.GetNodeId()), Resource: resource(c.GetResource()),
+			Priority: c.GetPriority().GetPriority(), HTTP: c.GetNodeHttpAddress(), Token: fromProto(c.GetContainerToken()),
+		})
+	}
+	return out
+}
+
+func nmTokens(list []*wire.NMTokenProto) []NMToken {
+	var out []NMToken
+	for _, t := range list {
+		out = append(out, NMToken{Node: nodeID(t.GetNodeId()), Token: fromProto(t.GetToken())})
+	}
+	return out
+}
+
+func fromProto(p *wire.TokenProto) token.Token {
+	return token.Token{Identifier: p.GetIdentifier(), Password: p.GetPassword(), Kind: p.GetKind(), Service: p.GetService()}
+}
+
+func toProto(t token.Token) *wire.TokenProto {
+	p := &wire.TokenProto{Identifier: t.Identifier, Password: t.Password, Kind: &t.Kind, Service: &t.Service}
+	if p.Identifier == nil {
+		p.Identifier = []byte{} // required fields
+	}
+	if p.Password == nil {
+		p.Password = []byte{}
+	}
+	return p
+}

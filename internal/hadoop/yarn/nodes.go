@@ -1,0 +1,163 @@
+package yarn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/token"
+	wire "holdfast/internal/hadoop/wire/yarn"
+)
+
+// Nodes starts and stops containers on NodeManagers.
+type Nodes struct {
+	mu      sync.Mutex
+	tokens  map[NodeID]token.Token
+	clients map[NodeID]*rpc.Client
+	retry   rpc.Retry
+}
+
+// NewNodes returns clients for NodeManagers, which connect when used.
+func NewNodes(retry rpc.Retry) *Nodes {
+	// Starting a container twice is refused for the second time, so nothing
+	// goes wrong, and stopping is the same twice.
+	retry.Resend = true
+	return &Nodes{tokens: map[NodeID]token.Token{}, clients: map[NodeID]*rpc.Client{}, retry: retry}
+}
+
+// Learn keeps the tokens that came with an Answer.
+func (n *Nodes) Learn(tokens []NMToken) {
+	var renew []*rpc.Client
+	n.mu.Lock()
+	for _, t := range tokens {
+		n.tokens[t.Node] = t.Token
+		if c := n.clients[t.Node]; c != nil {
+			renew = append(renew, c)
+		}
+	}
+	n.mu.Unlock()
+	for _, c := range renew {
+		c.Reconnect()
+	}
+}
+
+// Start is one container to be started.
+type Start struct {
+	Container Container
+	Launch    Launch
+}
+
+// Start starts containers of one node. The map has the error of each one that
+// the node refused; the error is for all of them.
+func (n *Nodes) Start(ctx context.Context, node NodeID, list []Start) (map[ContainerID]error, error) {
+	req := &wire.StartContainersRequestProto{}
+	for _, s := range list {
+		req.StartContainerRequest = append(req.StartContainerRequest, &wire.StartContainerRequestProto{
+			ContainerLaunchContext: s.Launch.proto(), ContainerToken: toProto(s.Container.Token),
+		})
+	}
+	var r wire.StartContainersResponseProto
+	if err := n.client(node).Call(ctx, "startContainers", req, &r); err != nil {
+		return nil, fmt.Errorf("start %s at the NodeManager %s: %w", plural(int64(len(list)), "container"), node, err)
+	}
+	return failures("start", node, r.GetFailedRequests()), nil
+}
+
+// Stop ends containers of one node. The map has the error of each one that the
+// node does not know.
+func (n *Nodes) Stop(ctx context.Context, node NodeID, ids []ContainerID) (map[ContainerID]error, error) {
+	var r wire.StopContainersResponseProto
+	if err := n.client(node).Call(ctx, "stopContainers", &wire.StopContainersRequestProto{ContainerId: containerIDs(ids)}, &r); err != nil {
+		return nil, fmt.Errorf("stop %s at the NodeManager %s: %w", plural(int64(len(ids)), "container"), node, err)
+	}
+	return failures("stop", node, r.GetFailedRequests()), nil
+}
+
+// Status is a NodeManager's word on a container.
+type Status struct {
+	Completed
+	Running bool
+}
+
+// Statuses asks for the state of containers of one node; those that it does not
+// know are left out.
+func (n *Nodes) Statuses(ctx context.Context, node NodeID, ids []ContainerID) ([]Status, error) {
+	var r wire.GetContainerStatusesResponseProto
+	if err := n.client(node).Call(ctx, "getContainerStatuses", &wire.GetContainerStatusesRequestProto{ContainerId: containerIDs(ids)}, &r); err != nil {
+		return nil, fmt.Errorf("get the status of %s at the NodeManager %s: %w", plural(int64(len(ids)), "container"), node, err)
+	}
+	var list []Status
+	for _, s := range r.GetStatus() {
+		list = append(list, Status{
+			Completed: Completed{ID: containerID(s.GetContainerId()), Exit: int(s.GetExitStatus()), Diagnostics: known(s.GetDiagnostics())},
+			Running:   s.GetState() != wire.ContainerStateProto_C_COMPLETE,
+		})
+	}
+	return list, nil
+}
+
+// Close ends the connections.
+func (n *Nodes) Close() error {
+	n.mu.Lock()
+	all := n.clients
+	n.clients = map[NodeID]*rpc.Client{}
+	n.mu.Unlock()
+	for _, c := range all {
+		_ = c.Close() // it has nothing to report
+	}
+	return nil
+}
+
+func (n *Nodes) client(node NodeID) *rpc.Client {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := n.clients[node]
+	if c == nil {
+		c = rpc.New(rpc.Options{
+			Protocol:  "org.apache.hadoop.yarn.api.ContainerManagementProtocolPB",
+			Addresses: []string{node.String()},
+			Login: rpc.TokenLoginFunc(func() (token.Token, error) {
+				n.mu.Lock()
+				defer n.mu.Unlock()
+				t, ok := n.tokens[node]
+				if !ok {
+					return t, fmt.Errorf("the ResourceManager has sent no token for the node %s", node)
+				}
+				return t, nil
+			}),
+			Retry: n.retry, Timeout: 30 * time.Second,
+		})
+		n.clients[node] = c
+	}
+	return c
+}
+
+func failures(what string, node NodeID, list []*wire.ContainerExceptionMapProto) map[ContainerID]error {
+	m := map[ContainerID]error{}
+	for _, f := range list {
+		id := containerID(f.GetContainerId())
+		m[id] = fmt.Errorf("%s %s at the NodeManager %s: %w", what, id, node, serialized(f.GetException()))
+	}
+	return m
+}
+
+// serialized makes an error of an exception that a response carries; the cause
+// often says more than what it caused.
+func serialized(e *wire.SerializedExceptionProto) error {
+	var parts []string
+	for ; e != nil; e = e.GetCause() {
+		class := e.GetClassName()
+		line, _, _ := strings.Cut(strings.TrimSpace(e.GetMessage()), "\n")
+		if s := strings.TrimSpace(class[strings.LastIndexByte(class, '.')+1:] + ": " + line); len(parts) == 0 || !strings.Contains(parts[len(parts)-1], line) {
+			parts = append(parts, s)
+		}
+	}
+	if len(parts) == 0 {
+		return errors.New("no reason given")
+	}
+	return errors.New(strings.Join(parts, ": "))
+}

@@ -1,0 +1,177 @@
+package yarn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	wire "holdfast/internal/hadoop/wire/yarn"
+)
+
+// ApplicationType is the type under which jobs are listed.
+const ApplicationType = "HOLDFAST"
+
+// Submission is an application to be submitted.
+type Submission struct {
+	ID          ApplicationID // from NewApplication
+	Name        string
+	Queue       string // empty: default
+	Master      Resource
+	MaxAttempts int // of the AM; 0: 1
+	// KeepContainers leaves containers running when the AM ends before its
+	// application.
+	KeepContainers bool
+	Tags           []string
+	// Launch is the AM's. An empty Command stands for that of yarn-submit's AM.
+	Launch Launch
+	// Agents are the resources that the AM is to give its agents; it finds them
+	// in EnvResources.
+	Agents []LocalResource
+}
+
+// MasterCommand runs the AM that came as the resource yarn-submit.
+const MasterCommand = "exec ./yarn-submit am 1><LOG_DIR>/am.log 2><LOG_DIR>/stderr"
+
+// Demand is what a job's role will ask for.
+type Demand struct {
+	Role     string
+	Count    int
+	Resource Resource
+}
+
+// CheckDemands says which role could never get a container, since it asks for
+// more than the scheduler gives at most.
+func CheckDemands(maximum Resource, demands []Demand) error {
+	for _, d := range demands {
+		if d.Resource.Fits(maximum) {
+			continue
+		}
+		flag := "memory"
+		switch {
+		case d.Resource.MemoryMB > maximum.MemoryMB:
+		case d.Resource.VCores > maximum.VCores:
+			flag = "vcores"
+		case maximum.GPUs == 0:
+			return fmt.Errorf("the role %q asks for %s a task, and the cluster knows no GPUs (resource type %s): ask for none with --%s-gpus 0, or for a cluster that has them",
+				d.Role, plural(int64(d.Resource.GPUs), "GPU"), gpuResource, d.Role)
+		default:
+			flag = "gpus"
+		}
+		return fmt.Errorf("the role %q asks for %s a task, and the cluster gives a container at most %s: lower --%s-%s, or have yarn.scheduler.maximum-allocation-* raised",
+			d.Role, d.Resource, maximum, d.Role, flag)
+	}
+	return nil
+}
+
+// CheckQueue says whether a queue takes applications.
+func (c *Client) CheckQueue(ctx context.Context, name string) error {
+	if name == "" {
+		name = "default"
+	}
+	q, err := c.Queue(ctx, name)
+	var unknown *unknownQueue
+	if errors.As(err, &unknown) {
+		if c.hasParent(ctx, name) {
+			return nil // the scheduler may make the queue when it is first used
+		}
+		if root, rootErr := c.Queue(ctx, "root"); rootErr == nil {
+			unknown.others = root.Leaves()
+		}
+		return unknown
+	}
+	if err != nil {
+		return err
+	}
+	if len(q.Children) > 0 {
+		return fmt.Errorf("the queue %q takes no applications itself, only its children do: name one of %s with --queue", name, list(q.Leaves()))
+	}
+	if !q.Running {
+		return fmt.Errorf("the queue %q is stopped: name another with --queue, or have it started", name)
+	}
+	return nil
+}
+
+// hasParent tells whether the parent of a queue that is named by its path exists.
+func (c *Client) hasParent(ctx context.Context, name string) bool {
+	i := strings.LastIndexByte(name, '.')
+	if i <= 0 {
+		return false
+	}
+	_, err := c.Queue(ctx, name[:i])
+	return err == nil
+}
+
+// Submit submits an application and returns once the RM has accepted it. It
+// does not wait until the AM runs.
+func (c *Client) Submit(ctx context.Context, s Submission) error {
+	for _, r := range append(s.Launch.Resources[:len(s.Launch.Resources):len(s.Launch.Resources)], s.Agents...) {
+		if err := r.Check(); err != nil {
+			return err
+		}
+	}
+	req := &wire.SubmitApplicationRequestProto{ApplicationSubmissionContext: s.proto()}
+	if err := c.rpc.Call(ctx, "submitApplication", req, &wire.SubmitApplicationResponseProto{}); err != nil {
+		return fmt.Errorf("submit %s to the queue %q: %w", s.ID, req.ApplicationSubmissionContext.GetQueue(), err)
+	}
+	for {
+		r, err := c.Report(ctx, s.ID)
+		switch {
+		case IsUnknownApplication(err):
+			// The RM was replaced before it had saved the application.
+			if err := c.rpc.Call(ctx, "submitApplication", req, &wire.SubmitApplicationResponseProto{}); err != nil {
+				return fmt.Errorf("submit %s again: %w", s.ID, err)
+			}
+		case err != nil:
+			return err
+		case r.State == StateFailed || r.State == StateKilled:
+			return fmt.Errorf("the ResourceManager refused %s: %s", s.ID, words(r.Diagnostics))
+		case r.State >= StateAccepted:
+			return nil
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("submit %s: the ResourceManager has not accepted it yet: %w", s.ID, err)
+		}
+	}
+}
+
+func (s Submission) proto() *wire.ApplicationSubmissionContextProto {
+	if s.Queue == "" {
+		s.Queue = "default"
+	}
+	if s.MaxAttempts == 0 {
+		s.MaxAttempts = 1
+	}
+	if s.Launch.Command == "" {
+		s.Launch.Command = MasterCommand
+	}
+	if s.Agents != nil {
+		env := maps.Clone(s.Launch.Environment)
+		if env == nil {
+			env = map[string]string{}
+		}
+		env[EnvResources] = EncodeResources(s.Agents)
+		s.Launch.Environment = env
+	}
+	return &wire.ApplicationSubmissionContextProto{
+		ApplicationId: s.ID.proto(), ApplicationName: &s.Name, Queue: &s.Queue,
+		ApplicationType: proto.String(ApplicationType), ApplicationTags: s.Tags,
+		AmContainerSpec: s.Launch.proto(), Resource: s.Master.proto(),
+		MaxAppAttempts:                          proto.Int32(int32(s.MaxAttempts)),
+		KeepContainersAcrossApplicationAttempts: &s.KeepContainers,
+		CancelTokensWhenComplete:                proto.Bool(true),
+	}
+}
+
+// words is the first line of a diagnostics text, or a remark that there is none.
+func words(diagnostics string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(diagnostics), "\n")
+	if line == "" {
+		return "it gave no reason"
+	}
+	return line
+}
