@@ -48,6 +48,10 @@ type Bye struct{ Container, Why string }
 // the connections to these tasks.
 type Route struct{ Cut []string }
 
+// Secure makes the checkpoint directories safe to start from; Secured follows.
+// AllDown says that no task runs, so that broken saves may be removed.
+type Secure struct{ AllDown bool }
+
 // Record adds a line to the job's story.
 type Record struct {
 	Task   string
@@ -71,6 +75,7 @@ func (Start) action()    {}
 func (Stop) action()     {}
 func (Bye) action()      {}
 func (Route) action()    {}
+func (Secure) action()   {}
 func (Record) action()   {}
 func (Finish) action()   {}
 

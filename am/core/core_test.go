@@ -99,6 +99,8 @@ func (p *player) answer(a core.Action) core.Event {
 		return core.AgentLost{Container: a.Container}
 	case core.Release:
 		return core.ContainerEnded{Container: a.Container, Cause: core.CauseReleased}
+	case core.Secure:
+		return core.Secured{Notes: []string{"checkpoint 12 is used"}}
 	case core.Finish:
 		p.lastEnd = a
 	}
@@ -244,6 +246,16 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
 			p.wait(2 * time.Second)
 			p.step(core.AgentLost{Container: "c1"})
+		}, running},
+		{"a second loss while the store is made safe", psAndWorkers(2, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.mute["Secured"] = true
+			p.exit("ps-0", core.TaskExited{Signal: 9})
+			p.now = p.now.Add(time.Second)
+			p.exit("ps-1", core.TaskExited{Signal: 9})
+			p.now = p.now.Add(time.Second)
+			p.mute["Secured"] = false
+			p.step(core.Secured{})
 		}, running},
 		{"a worker ends because its parameter server was lost", psAndWorkers(1, 1), 0, func(p *player) {
 			p.step(core.Begin{})

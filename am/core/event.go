@@ -71,6 +71,9 @@ type TaskExited struct {
 	Tail           []string
 }
 
+// Secured says that Secure was done, and what had to be put right.
+type Secured struct{ Notes []string }
+
 // Tick says that the time that Deadline named has come.
 type Tick struct{}
 
@@ -93,6 +96,7 @@ func (AgentTrouble) event()   {}
 func (AgentLost) event()      {}
 func (TaskStarted) event()    {}
 func (TaskExited) event()     {}
+func (Secured) event()        {}
 func (Tick) event()           {}
 func (Kill) event()           {}
 func (Broken) event()         {}

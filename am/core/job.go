@@ -56,6 +56,8 @@ type Task struct {
 	failures   []time.Time
 	losses     []time.Time
 	lastLoss   time.Time
+	// unsafe: it was lost, and the store was not made safe since.
+	unsafe bool
 }
 
 // Job is the state of one job.
@@ -71,6 +73,7 @@ type Job struct {
 	gathering   bool // nothing starts until all are ready
 	requests    int
 	nodeTrouble map[string][]time.Time
+	securing    time.Time // when Secure was decided that is not answered
 
 	outcome   proto.JobState // while stopping: what it will be
 	phaseEnds time.Time      // while stopping
@@ -211,6 +214,8 @@ func (j *Job) handle(e Event) {
 		if t := j.byContainer(e.Container); t != nil {
 			j.loseContainer(t, CauseLaunch, e.Why)
 		}
+	case Secured:
+		j.secured(e)
 	case AgentTrouble:
 		j.trouble(e)
 	case AgentLost:
@@ -331,13 +336,36 @@ func (j *Job) startReady() {
 		}
 		j.gathering = false
 	}
+	wantsSafety := false
 	for _, t := range j.tasks {
-		if j.mayStart(t) && !j.unjustBlame(t) {
-			j.start(t)
+		if !j.mayStart(t) || j.unjustBlame(t) {
+			if j.ending() {
+				return
+			}
+			continue
 		}
-		if j.ending() {
-			return
+		if t.unsafe {
+			wantsSafety = true
+			continue
 		}
+		j.start(t)
+	}
+	if wantsSafety && j.securing.IsZero() {
+		j.securing = j.now
+		j.do(Secure{AllDown: !j.any(func(t *Task) bool { return t.State == proto.TaskState_TASK_STATE_RUNNING })})
+	}
+}
+
+// secured lets the tasks start that were lost before the store was made safe.
+func (j *Job) secured(e Secured) {
+	for _, t := range j.tasks {
+		if !t.lastLoss.After(j.securing) {
+			t.unsafe = false
+		}
+	}
+	j.securing = time.Time{}
+	for _, n := range e.Notes {
+		j.record(nil, KindNote, "%s", n)
 	}
 }
 
