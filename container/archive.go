@@ -1,0 +1,180 @@
+package container
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// unpack unpacks a local archive into a directory: tar, also compressed by
+// gzip or bzip2, or zip, told by its content. Nothing is written outside of
+// the directory, whatever the archive says.
+func unpack(ctx context.Context, archive, dir string) error {
+	f, err := os.Open(archive)
+	if err != nil {
+		return storeTrouble(fmt.Errorf("opening the job's archive: %w", err))
+	}
+	defer f.Close()
+	tmp := dir + ".unpacking"
+	fail := func(err error) error {
+		os.RemoveAll(tmp)
+		return nodeTrouble(fmt.Errorf("unpacking the job's archive %s: %w", archive, err))
+	}
+	if err := os.RemoveAll(tmp); err != nil {
+		return fail(err)
+	}
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return fail(err)
+	}
+	root, err := os.OpenRoot(tmp)
+	if err != nil {
+		return fail(err)
+	}
+	defer root.Close()
+	if err := unpackInto(ctx, f, root); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+func unpackInto(ctx context.Context, f *os.File, root *os.Root) error {
+	r := bufio.NewReader(f)
+	head, _ := r.Peek(4)
+	switch {
+	case bytes.HasPrefix(head, []byte("PK")):
+		st, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		z, err := zip.NewReader(f, st.Size())
+		if err != nil {
+			return err
+		}
+		return unzip(ctx, z, root)
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return err
+		}
+		return untar(ctx, z, root)
+	case bytes.HasPrefix(head, []byte("BZh")):
+		return untar(ctx, bzip2.NewReader(r), root)
+	}
+	return untar(ctx, r, root)
+}
+
+func untar(ctx context.Context, r io.Reader, root *os.Root) error {
+	t := tar.NewReader(r)
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		name, err := inside(h.Name)
+		if err != nil {
+			return err
+		}
+		mode := h.FileInfo().Mode().Perm()
+		switch h.Typeflag {
+		case tar.TypeDir:
+			err = root.MkdirAll(name, mode|0o700)
+		case tar.TypeReg:
+			err = unpackFile(root, name, mode, t)
+		case tar.TypeSymlink:
+			if err = root.MkdirAll(path.Dir(name), 0o755); err == nil {
+				err = root.Symlink(h.Linkname, name) // it is never followed outside by root
+			}
+		case tar.TypeLink:
+			var old string
+			if old, err = inside(h.Linkname); err == nil {
+				err = root.Link(old, name)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
+		}
+	}
+}
+
+func unzip(ctx context.Context, z *zip.Reader, root *os.Root) error {
+	for _, e := range z.File {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		name, err := inside(e.Name)
+		if err != nil {
+			return err
+		}
+		if err := unzipOne(e, name, root); err != nil {
+			return fmt.Errorf("%s: %w", e.Name, err)
+		}
+	}
+	return nil
+}
+
+func unzipOne(e *zip.File, name string, root *os.Root) error {
+	mode := e.Mode()
+	if mode.IsDir() {
+		return root.MkdirAll(name, mode.Perm()|0o700)
+	}
+	r, err := e.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if mode&fs.ModeSymlink != 0 {
+		target, err := io.ReadAll(io.LimitReader(r, 4096))
+		if err != nil {
+			return err
+		}
+		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+			return err
+		}
+		return root.Symlink(string(target), name)
+	}
+	return unpackFile(root, name, mode.Perm(), r)
+}
+
+func unpackFile(root *os.Root, name string, mode fs.FileMode, r io.Reader) error {
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if mode == 0 {
+		mode = 0o644
+	}
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode|0o400)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	return errors.Join(err, f.Close())
+}
+
+func inside(name string) (string, error) {
+	clean := path.Clean(strings.TrimPrefix(name, "./"))
+	if !filepath.IsLocal(filepath.FromSlash(clean)) {
+		return "", fmt.Errorf("%q would stand outside of the archive's directory", name)
+	}
+	return clean, nil
+}

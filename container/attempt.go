@@ -1,0 +1,150 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"holdfast/container/sandbox"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// attempt is one run of the task's command.
+type attempt struct {
+	number    int32
+	framework string
+	started   time.Time
+	process   *sandbox.Process
+	box       *sandbox.Box
+	out       *output
+	oomBefore int
+	log       *logrus.Entry
+
+	stopOnce sync.Once
+	stopping chan struct{} // closed once it was asked to stop
+}
+
+// leftoverLimit is how long the killing of what an attempt left behind may take.
+const leftoverLimit = 10 * time.Second
+
+// run starts an attempt. What it cannot run is an error that wraps exec's errno.
+func (t *task) run(cfg Config, box *sandbox.Box, s *proto.Start, log *logrus.Entry, wg *sync.WaitGroup) (*attempt, error) {
+	if len(s.Command) == 0 {
+		return nil, fmt.Errorf("there is no command to run: %w", syscall.ENOENT)
+	}
+	tmp := filepath.Join(cfg.TmpDir, "task")
+	if err := os.MkdirAll(tmp, 0o700); err != nil {
+		return nil, fmt.Errorf("making the task's temporary directory: %w", err)
+	}
+	command, given := t.names.substitute(s)
+	python := append([]string{t.shim}, s.PythonPath...)
+	out, w, err := newOutput(
+		filepath.Join(cfg.LogDir, fmt.Sprintf("%s.%d.log", t.assign.Task, s.Attempt)),
+		path.Join(proto.LogsDir, t.assign.Task, fmt.Sprintf("%d.log", s.Attempt)), log)
+	if err != nil {
+		return nil, err
+	}
+	wg.Go(func() { out.copyTo(t.logs.open) })
+	a := &attempt{
+		number: s.Attempt, framework: given["HOLDFAST_FRAMEWORK"], started: time.Now(),
+		box: box, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}),
+	}
+	t.port.release()
+	a.process, err = box.Exec(sandbox.Command{
+		Argv: command, Env: environment(cfg.Env, given, tmp, python), Dir: t.work, Output: w,
+	})
+	if err != nil {
+		fmt.Fprintf(w, "holdfast: %v\n", err) // it belongs in the attempt's log
+	}
+	w.Close()
+	if err != nil {
+		<-out.read
+		return nil, err
+	}
+	return a, nil
+}
+
+// stop asks the attempt to end, and makes it end after grace.
+func (a *attempt) stop(grace time.Duration) {
+	a.stopOnce.Do(func() {
+		close(a.stopping)
+		if grace > 0 {
+			_ = syscall.Kill(-a.process.Pid, syscall.SIGTERM) // it may have ended just now
+			_ = syscall.Kill(-a.process.Pid, syscall.SIGCONT)
+		}
+		go func() {
+			select {
+			case <-a.process.Done():
+			case <-time.After(grace):
+				ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
+				defer cancel()
+				if err := a.box.KillAll(ctx); err != nil {
+					a.log.WithError(err).Error("stopping the task")
+				}
+			}
+		}()
+	})
+}
+
+// wait waits for the attempt's end, ends what it left behind, and says how it
+// ended.
+func (a *attempt) wait() *proto.Exited {
+	status, known := a.process.Status()
+	at := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
+	defer cancel()
+	if err := a.box.KillAll(ctx); err != nil {
+		a.log.WithError(err).Error("ending what the task left behind")
+	}
+	select {
+	case <-a.out.read:
+	case <-ctx.Done(): // somebody outside the box holds the pipe; the tail may lack something
+	}
+	e := &proto.Exited{Attempt: a.number, Tail: a.out.tail(), AtUnixMs: at.UnixMilli()}
+	select {
+	case <-a.stopping:
+		e.Stopped = true
+	default:
+	}
+	switch {
+	case !known:
+		e.Code, e.Signal, e.Detail = -1, int32(syscall.SIGKILL), "it was killed together with the agent's helper process"
+	case status.Signaled():
+		e.Code, e.Signal = -1, int32(status.Signal())
+		e.Detail = fmt.Sprintf("killed by %s", unix.SignalName(status.Signal()))
+		if status.Signal() == syscall.SIGKILL && oomKills() > a.oomBefore {
+			e.OutOfMemory = true
+			e.Detail = "killed by the kernel: the container's memory was used up"
+		}
+	default:
+		e.Code = int32(status.ExitStatus())
+		e.Detail = fmt.Sprintf("exited with %d", e.Code)
+	}
+	if e.Code != 0 && a.framework != "" {
+		v := runtime.Explain(a.framework, e.Tail)
+		e.PeerLost, e.Advice = v.PeerLost, v.Advice
+	}
+	a.log.WithFields(logrus.Fields{"pid": a.process.Pid, "stopped": e.Stopped}).Info(e.Detail)
+	return e
+}
+
+// notRun is the exit of an attempt that could not be started.
+func notRun(number int32, err error) *proto.Exited {
+	e := &proto.Exited{Attempt: number, Code: 126, Detail: err.Error(), Tail: []string{err.Error()}, AtUnixMs: time.Now().UnixMilli()}
+	for _, missing := range []error{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC, syscall.EISDIR, syscall.ENOTDIR, syscall.ELOOP} {
+		if errors.Is(err, missing) {
+			e.Code, e.CommandMissing = 127, true
+		}
+	}
+	return e
+}

@@ -1,0 +1,62 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/jobtls"
+)
+
+// Config is what an agent is started with.
+type Config struct {
+	Master    string // host:port of the AM
+	Container string // as the driver named it
+	Host      string // the address under which peers reach this host
+	Keys      jobtls.Keys
+	Conf      *conf.Conf // Hadoop's configuration; nil without Hadoop
+	WorkDir   string     // the container's directory
+	LogDir    string
+	TmpDir    string
+	Log       *logrus.Entry
+	Exe       string // this binary; empty: /proc/self/exe
+	// Env is the environment from which the task gets the little that it
+	// inherits (PATH, HOME, LANG and such); nil: this process's.
+	Env []string
+
+	// NoNamespace and UserNamespace are sandbox.Options's.
+	NoNamespace, UserNamespace bool
+}
+
+func (c *Config) complete() error {
+	if c.Master == "" || c.Container == "" {
+		return errors.New("an agent needs the address of its application master and its container's name; people do not start it by hand")
+	}
+	if c.Log == nil {
+		c.Log = logrus.NewEntry(logrus.StandardLogger())
+	}
+	if c.Host == "" {
+		c.Host = "127.0.0.1"
+	}
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	for _, d := range []*string{&c.WorkDir, &c.LogDir, &c.TmpDir} {
+		if *d == "" {
+			return errors.New("an agent needs a working, a log and a temporary directory")
+		}
+		abs, err := filepath.Abs(*d)
+		if err != nil {
+			return fmt.Errorf("finding the container's directory: %w", err)
+		}
+		*d = abs
+		if err := os.MkdirAll(abs, 0o755); err != nil {
+			return fmt.Errorf("making the container's directory: %w", err)
+		}
+	}
+	return nil
+}

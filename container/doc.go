@@ -1,0 +1,27 @@
+// Package container is the agent: what runs in a container, hosts one task of
+// the job, and does for it what the application master decides.
+//
+// An agent opens one stream to the AM (Agents.Attend in proto), says Hello, is
+// assigned a task, prepares for it (working directory, files, checkpoint
+// mounts, names, port), says Prepared, and then runs attempts of the task's
+// command as it is told, one at a time and in place: namespace, mounts and
+// steering stay. It ends by the AM's Bye, when ctx ends, or when its stream
+// breaks; its task ends with it, always. (An AM that comes back, and leases,
+// are to change the last one.)
+//
+// # Directories
+//
+//	WorkDir/work            the task's working directory, with the job's files
+//	WorkDir/hosts           bound over the task's /etc/hosts
+//	LogDir/TASK.ATTEMPT.log output of each attempt, as it came
+//	TmpDir                  the task's TMPDIR and the mounts' spool
+//	JOB/logs/TASK/ATTEMPT.log  the same output in the job's directory, a second or two later
+//
+// # Goroutines
+//
+// Run owns all state and is one loop. Goroutines of its own: one receives from
+// the stream and one sends; one prepares; for an attempt, one reads its output,
+// one copies it to the job's directory and one waits for its end. All have
+// ended when Run returns, but for the receiving one, which ends with the
+// connection. Packages sandbox and steer say what they start.
+package container

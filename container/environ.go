@@ -1,0 +1,58 @@
+package container
+
+import (
+	"os"
+	"sort"
+	"strings"
+)
+
+// inherited are the variables that a task gets from its container's
+// environment; a name that ends in * stands for all that begin so. The rest,
+// Hadoop's and ours, is no business of the task's.
+var inherited = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM",
+	"LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME",
+	"CUDA_*", "NVIDIA_*", "ROCR_*", "HIP_*",
+	"MALLOC_ARENA_MAX",
+}
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// environment makes a task's environment: what it inherits, then tmp as its
+// TMPDIR, then what the AM gave. python directories go in front of PYTHONPATH.
+func environment(base []string, given map[string]string, tmp string, python []string) []string {
+	env := map[string]string{}
+	for _, kv := range base {
+		name, v, ok := strings.Cut(kv, "=")
+		if !ok {
+			continue
+		}
+		for _, p := range inherited {
+			if prefix, many := strings.CutSuffix(p, "*"); name == p || many && strings.HasPrefix(name, prefix) {
+				env[name] = v
+			}
+		}
+	}
+	if env["PATH"] == "" {
+		env["PATH"] = defaultPath
+	}
+	if tmp != "" {
+		env["TMPDIR"] = tmp
+	}
+	for name, v := range given {
+		env[name] = v
+	}
+	if len(python) > 0 {
+		path := strings.Join(python, string(os.PathListSeparator))
+		if old := env["PYTHONPATH"]; old != "" {
+			path += string(os.PathListSeparator) + old
+		}
+		env["PYTHONPATH"] = path
+	}
+	list := make([]string, 0, len(env))
+	for name, v := range env {
+		list = append(list, name+"="+v)
+	}
+	sort.Strings(list)
+	return list
+}

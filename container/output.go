@@ -1,0 +1,233 @@
+package container
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/hdfsckpt"
+)
+
+const (
+	tailLines  = 30
+	tailWidth  = 1000 // bytes of a line that are kept for the tail
+	copyEvery  = time.Second
+	copyRetry  = 5 * time.Second
+	copyMost   = 1 << 20 // bytes that wait for the store
+	finalLimit = 5 * time.Second
+)
+
+// output takes what an attempt prints: into a local file at once, into the
+// job's directory soon, and its last lines into memory. The task never waits
+// for any of them.
+type output struct {
+	log   *logrus.Entry
+	local *os.File
+	name  string        // of the copy, relative to the job's directory
+	read  chan struct{} // all has been read
+
+	mu      sync.Mutex
+	lines   []string
+	partial []byte // the line that is not finished
+	pending []byte // for the store
+	lost    int64  // bytes that were dropped since it did not keep up
+	closed  bool
+}
+
+// newOutput makes the local file and returns the end of a pipe that the task is to
+// write to. The caller closes it once the task has it.
+func newOutput(file, name string, log *logrus.Entry) (*output, *os.File, error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the file for the task's output: %w", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("making a pipe for the task's output: %w", err)
+	}
+	o := &output{log: log, local: f, name: name, read: make(chan struct{})}
+	go o.pump(r)
+	return o, w, nil
+}
+
+func (o *output) pump(r *os.File) {
+	defer close(o.read)
+	defer o.local.Close()
+	defer r.Close()
+	buf := make([]byte, 16<<10)
+	failed := false
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			if _, err := o.local.Write(buf[:n]); err != nil && !failed {
+				failed = true
+				o.log.WithError(err).WithField("file", o.local.Name()).Warn("the task's output cannot be written to its local file; it still goes to the job's directory")
+			}
+			o.take(buf[:n])
+		}
+		if err != nil {
+			if err != io.EOF {
+				o.log.WithError(err).Warn("reading the task's output")
+			}
+			return
+		}
+	}
+}
+
+func (o *output) take(b []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pending = append(o.pending, b...)
+	if over := len(o.pending) - copyMost; over > 0 {
+		o.lost += int64(over)
+		o.pending = append(o.pending[:0], o.pending[over:]...)
+	}
+	for {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			o.partial = clip(append(o.partial, b...))
+			return
+		}
+		o.push(append(o.partial, b[:i]...))
+		o.partial = o.partial[:0]
+		b = b[i+1:]
+	}
+}
+
+// clip keeps a line from growing: of one that rewrites itself (progress bars)
+// what was last written, of others the beginning.
+func clip(line []byte) []byte {
+	if i := bytes.LastIndexByte(line[:max(len(line)-1, 0)], '\r'); i >= 0 {
+		line = append(line[:0], line[i+1:]...)
+	}
+	return line[:min(len(line), tailWidth)]
+}
+
+func (o *output) push(line []byte) {
+	text := strings.ToValidUTF8(strings.TrimRight(string(clip(line)), "\r"), "�")
+	if len(o.lines) == tailLines {
+		o.lines = append(o.lines[:0], o.lines[1:]...)
+	}
+	o.lines = append(o.lines, text)
+}
+
+// tail is the last lines.
+func (o *output) tail() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := append([]string(nil), o.lines...)
+	if len(o.partial) > 0 {
+		t = append(t, strings.ToValidUTF8(string(o.partial), "�"))
+	}
+	return t[max(0, len(t)-tailLines):]
+}
+
+// next takes what waits for the store; end says that no more will come.
+func (o *output) next() (b []byte, end bool) {
+	select {
+	case <-o.read:
+		end = true
+	default:
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b = o.pending
+	if o.lost > 0 {
+		b = append(fmt.Appendf(nil, "[... %d bytes are left out here: the store did not keep up; they are in %s on the task's host ...]\n", o.lost, o.local.Name()), b...)
+	}
+	o.pending, o.lost = nil, 0
+	return b, end
+}
+
+func (o *output) putBack(b []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pending = append(b, o.pending...)
+	if over := len(o.pending) - copyMost; over > 0 {
+		o.lost += int64(over)
+		o.pending = append([]byte(nil), o.pending[over:]...)
+	}
+}
+
+// copyTo copies the output to the store until all has been read, and a little
+// longer if the store fails. open gives the store.
+func (o *output) copyTo(open func(context.Context) (hdfsckpt.Store, error)) {
+	var to hdfsckpt.Appender
+	warned := false
+	attempt := func(b []byte) error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if to == nil {
+			store, err := open(ctx)
+			if err != nil {
+				return err
+			}
+			if err := makeParents(ctx, store, o.name); err != nil {
+				return err
+			}
+			if to, err = store.Append(ctx, o.name, 0o640); err != nil {
+				return err
+			}
+		}
+		if _, err := to.Write(b); err != nil {
+			return err
+		}
+		return to.Flush()
+	}
+	var deadline time.Time
+	wait := time.NewTimer(copyEvery)
+	defer wait.Stop()
+	read := o.read
+	for {
+		select {
+		case <-wait.C:
+		case <-read:
+			read = nil
+			deadline = time.Now().Add(finalLimit)
+		}
+		b, end := o.next()
+		pause := copyEvery
+		if len(b) > 0 {
+			if err := attempt(b); err != nil {
+				if !warned {
+					warned = true
+					o.log.WithError(err).Warn("copying the task's output to the job's directory; trying again")
+				}
+				if to != nil {
+					_ = to.Close()
+					to = nil
+				}
+				o.putBack(b)
+				pause = copyRetry
+				if end && time.Now().Add(pause).After(deadline) {
+					return
+				}
+				wait.Reset(min(pause, time.Second))
+				continue
+			}
+		}
+		if end {
+			if to != nil {
+				if err := to.Close(); err != nil {
+					o.log.WithError(err).Warn("closing the copy of the task's output")
+				}
+			}
+			return
+		}
+		wait.Reset(pause)
+	}
+}
+
+// makeParents makes the directories above a name.
+func makeParents(ctx context.Context, store hdfsckpt.Store, name string) error {
+	return hdfsckpt.MkdirAll(ctx, store, path.Dir(name), 0o750)
+}

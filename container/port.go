@@ -1,0 +1,111 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// heldPort is a port that nobody else on the host can take until it is let
+// go: a socket bound to all addresses, and not listening, so that whoever
+// connects is refused.
+type heldPort struct {
+	number int
+	fd     int
+}
+
+const lowestPort = 10000
+
+// holdPort holds the wanted port, or another where that is taken or none is
+// wanted.
+func holdPort(wanted int) (*heldPort, error) {
+	if wanted != 0 {
+		if p, err := bindPort(wanted); err == nil {
+			return p, nil
+		}
+	}
+	limit := firstEphemeral()
+	var last error
+	for range 200 {
+		p, err := bindPort(lowestPort + rand.IntN(limit-lowestPort))
+		if err == nil {
+			return p, nil
+		}
+		last = err
+		if !errors.Is(err, unix.EADDRINUSE) {
+			break
+		}
+	}
+	return nil, nodeTrouble(fmt.Errorf("finding a free port between %d and %d on this host: %w", lowestPort, limit-1, last))
+}
+
+func bindPort(number int) (*heldPort, error) {
+	// Without SO_REUSEADDR the bind fails if anybody uses the port at all.
+	if p, err := bindSocket(number, false); err == nil || !errors.Is(err, unix.EADDRINUSE) {
+		return p, err
+	}
+	// It may be that only closed connections of a task that was here before
+	// linger (TIME_WAIT). They do not hinder a server. A listener would: look.
+	look, err := bindSocket(number, true)
+	if err != nil {
+		return nil, err
+	}
+	defer look.release()
+	if err := unix.Listen(look.fd, 1); err != nil {
+		return nil, fmt.Errorf("listening on port %d: %w", number, err)
+	}
+	look.release()
+	return bindSocket(number, true)
+}
+
+func bindSocket(number int, reuse bool) (*heldPort, error) {
+	var addr unix.Sockaddr = &unix.SockaddrInet6{Port: number}
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+	} else { // a host without IPv6
+		addr = &unix.SockaddrInet4{Port: number}
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a socket for port %d: %w", number, err)
+	}
+	if reuse {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	}
+	if err == nil {
+		err = unix.Bind(fd, addr)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("binding port %d: %w", number, err)
+	}
+	return &heldPort{number: number, fd: fd}, nil
+}
+
+// release lets go of the port, right before the task takes it.
+func (p *heldPort) release() {
+	if p != nil && p.fd >= 0 {
+		unix.Close(p.fd)
+		p.fd = -1
+	}
+}
+
+// firstEphemeral is where the ports begin that the kernel gives to outgoing
+// connections; a task's port is below, so that none of them takes it.
+func firstEphemeral() int {
+	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err == nil {
+		if f := strings.Fields(string(b)); len(f) == 2 {
+			if n, err := strconv.Atoi(f[0]); err == nil && n > lowestPort+1000 {
+				return n
+			}
+		}
+	}
+	return 32768
+}

@@ -1,0 +1,286 @@
+package container_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"holdfast/container"
+	"holdfast/proto"
+)
+
+// assignment is a task like any other; change may alter it.
+func assignment(t *testing.T, change func(*proto.Assign)) *proto.Assign {
+	a := &proto.Assign{
+		Job: "job-1", Task: "ps-1", Role: "ps", Index: 1, VirtualAddress: "127.77.0.2",
+		Peers: []*proto.Peer{
+			{Task: "ps-0", VirtualAddress: "127.77.0.1"},
+			{Task: "ps-1", VirtualAddress: "127.77.0.2"},
+			{Task: "worker-0", VirtualAddress: "127.77.0.3"},
+		},
+		JobDirectory: filepath.Join(t.TempDir(), "job"),
+	}
+	if change != nil {
+		change(a)
+	}
+	return a
+}
+
+func shell(script string) []string { return []string{"sh", "-c", script} }
+
+func TestAttemptsRunInPlace(t *testing.T) {
+	m := newMaster(t)
+	r := m.startAgent("c1", nil)
+	c := m.agent()
+	if c.hello.Container != "c1" || c.hello.Host != "127.0.0.1" || c.hello.Pid == 0 {
+		t.Fatalf("hello: %v", c.hello)
+	}
+	assign := assignment(t, nil)
+	c.send(assign)
+	p := c.prepared()
+	if p.Port < 10000 || p.Port >= 32768 {
+		t.Errorf("port %d is in the ephemeral range or below 10000", p.Port)
+	}
+	for i := range int32(3) {
+		c.send(&proto.Start{Attempt: i, Command: shell(`echo attempt $N of $X; test -e old && echo again; touch old; exit $N`), Env: map[string]string{"N": fmt.Sprint(i), "X": "a b"}})
+		s := c.started()
+		if s.Attempt != i || s.Pid == 0 || s.AtUnixMs == 0 {
+			t.Fatalf("started: %v", s)
+		}
+		e := c.exited()
+		if e.Attempt != i || e.Code != i || e.Signal != 0 || e.Stopped || e.CommandMissing {
+			t.Fatalf("exited: %v", e)
+		}
+		want := []string{fmt.Sprintf("attempt %d of a b", i)}
+		if i > 0 {
+			want = append(want, "again")
+		}
+		if !slices.Equal(e.Tail, want) {
+			t.Fatalf("tail %q, want %q", e.Tail, want)
+		}
+	}
+	c.send(&proto.Bye{Why: "done"})
+	if err := r.end(); err != nil {
+		t.Fatalf("after Bye: %v", err)
+	}
+	for i := range 3 {
+		for _, file := range []string{
+			filepath.Join(r.config.LogDir, fmt.Sprintf("ps-1.%d.log", i)),
+			filepath.Join(assign.JobDirectory, "logs", "ps-1", fmt.Sprintf("%d.log", i)),
+		} {
+			b, err := os.ReadFile(file)
+			if err != nil || !strings.HasPrefix(string(b), fmt.Sprintf("attempt %d of a b\n", i)) {
+				t.Errorf("%s: %q, %v", file, b, err)
+			}
+		}
+	}
+}
+
+func TestOutputReachesTheJobsDirectoryWhileTheTaskRuns(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	assign := assignment(t, nil)
+	c.send(assign)
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`echo early; exec sleep 1000`)})
+	c.started()
+	file := filepath.Join(assign.JobDirectory, "logs", "ps-1", "0.log")
+	eventually(t, "the first line of a running task in "+file, func() bool {
+		b, _ := os.ReadFile(file)
+		return string(b) == "early\n"
+	})
+	eventually(t, "a beat with the memory of task and agent", func() bool {
+		b := <-c.beats
+		return b.RssBytes > 0 && b.AgentRssBytes > 0
+	})
+	c.send(&proto.Stop{GraceMs: 60000})
+	e := c.exited()
+	if !e.Stopped || e.Signal != 15 || e.Code != -1 {
+		t.Fatalf("exited: %v", e)
+	}
+}
+
+func TestStopKillsWhatDoesNotListen(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(t, nil))
+	c.prepared()
+	// A child in a session of its own, whose parent has ended: nothing but the
+	// tree finds it.
+	c.send(&proto.Start{Command: shell(`trap '' TERM; setsid sh -c 'sleep 1000 & echo $! >orphan; exit' ; echo ready; while :; do sleep 1000; done`)})
+	c.started()
+	orphan := readPid(t, filepath.Join(lastWorkDir(m), "orphan"))
+	c.send(&proto.Stop{GraceMs: 100})
+	e := c.exited()
+	if !e.Stopped || e.Signal != 9 {
+		t.Fatalf("exited: %v", e)
+	}
+	if alive(orphan) {
+		t.Fatalf("the orphan %d is still there after Exited", orphan)
+	}
+}
+
+func TestWhatAnAttemptLeavesBehindIsEnded(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(t, nil))
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`setsid sleep 1000 & echo $! >orphan; exit 3`)})
+	c.started()
+	e := c.exited()
+	if e.Code != 3 {
+		t.Fatalf("exited: %v", e)
+	}
+	if p := readPid(t, filepath.Join(lastWorkDir(m), "orphan")); alive(p) {
+		t.Fatalf("the child %d of an ended attempt is still there after Exited", p)
+	}
+}
+
+func TestCommandsThatCannotRun(t *testing.T) {
+	m := newMaster(t)
+	r := m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(t, nil))
+	c.prepared()
+	work := filepath.Join(r.config.WorkDir, "work")
+	for name, text := range map[string]string{"no-x": "#!/bin/sh\n", "no-interpreter": "#!/no/such/thing\n", "no-format": "hello\n"} {
+		mode := os.FileMode(0o755)
+		if name == "no-x" {
+			mode = 0o644
+		}
+		if err := os.WriteFile(filepath.Join(work, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, test := range []struct{ command, says string }{
+		{"no-such-command", "PATH"},
+		{"./no-such-file", "no-such-file"},
+		{"./no-x", "permission denied"},
+		{"./no-interpreter", "interpreter"},
+		{"./no-format", "#!"},
+		{"/", "directory"},
+	} {
+		c.send(&proto.Start{Attempt: int32(i), Command: []string{test.command}})
+		e := c.exited()
+		if !e.CommandMissing || e.Code != 127 || e.Attempt != int32(i) || !strings.Contains(e.Detail, test.says) || !strings.Contains(e.Detail, strings.TrimPrefix(test.command, ".")) {
+			t.Errorf("%s: %v", test.command, e)
+		}
+		b, err := os.ReadFile(filepath.Join(r.config.LogDir, fmt.Sprintf("ps-1.%d.log", i)))
+		if err != nil || !strings.Contains(string(b), test.says) {
+			t.Errorf("%s: the attempt's log says %q, %v", test.command, b, err)
+		}
+	}
+	c.send(&proto.Start{Attempt: 99, Command: []string{"true"}})
+	c.started()
+	if e := c.exited(); e.Code != 0 || e.CommandMissing {
+		t.Fatalf("after commands that could not run: %v", e)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", func(c *container.Config) {
+		c.Env = []string{"PATH=/usr/bin:/bin", "HOME=/h", "LC_ALL=C", "SECRET=1", "HOLDFAST_CREDENTIALS=/x", "HADOOP_TOKEN_FILE_LOCATION=/y"}
+	})
+	c := m.agent()
+	c.send(assignment(t, nil))
+	c.prepared()
+	c.send(&proto.Start{Command: []string{"env"}, Env: map[string]string{"GIVEN": "1", "PYTHONPATH": "/mine"}, PythonPath: []string{"/shim"}})
+	c.started()
+	e := c.exited()
+	var names []string
+	for _, line := range e.Tail {
+		name, value, _ := strings.Cut(line, "=")
+		names = append(names, name)
+		if name == "PYTHONPATH" && !(strings.HasSuffix(value, ":/shim:/mine")) {
+			t.Errorf("PYTHONPATH is %q", value)
+		}
+	}
+	slices.Sort(names)
+	if want := []string{"GIVEN", "HOME", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR"}; !slices.Equal(names, want) {
+		t.Errorf("the task sees %q, want %q", names, want)
+	}
+}
+
+func TestFilesAreFetchedAndChecked(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "t.sh")
+	content := []byte("#!/bin/sh\necho it runs\n")
+	if err := os.WriteFile(script, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(content)
+	spec := &proto.FileSpec{Name: "sub/train.sh", Uri: script, Size: int64(len(content)), Sha256: hex.EncodeToString(sum[:]), Mode: 0o755}
+
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(t, func(a *proto.Assign) { a.Files = []*proto.FileSpec{spec} }))
+	c.prepared()
+	c.send(&proto.Start{Command: []string{"sub/train.sh"}})
+	c.started()
+	if e := c.exited(); e.Code != 0 || !slices.Equal(e.Tail, []string{"it runs"}) {
+		t.Fatalf("exited: %v", e)
+	}
+
+	for name, test := range map[string]struct {
+		change func(*proto.FileSpec)
+		says   string
+	}{
+		"changed content": {func(s *proto.FileSpec) { s.Sha256 = strings.Repeat("0", 64) }, "SHA-256"},
+		"changed size":    {func(s *proto.FileSpec) { s.Size++ }, "bytes"},
+		"gone":            {func(s *proto.FileSpec) { s.Uri += ".gone" }, "no such file"},
+		"outside":         {func(s *proto.FileSpec) { s.Name = "../x" }, "outside"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMaster(t)
+			m.startAgent("c1", nil)
+			c := m.agent()
+			bad := &proto.FileSpec{Name: spec.Name, Uri: spec.Uri, Size: spec.Size, Sha256: spec.Sha256, Mode: spec.Mode}
+			test.change(bad)
+			c.send(assignment(t, func(a *proto.Assign) { a.Files = []*proto.FileSpec{bad} }))
+			if tr := c.trouble(); !tr.Hopeless || !strings.Contains(tr.What, test.says) {
+				t.Fatalf("trouble: %v", tr)
+			}
+		})
+	}
+}
+
+func TestABrokenStreamEndsTheTask(t *testing.T) {
+	m := newMaster(t)
+	r := m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(t, nil))
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`trap '' TERM; sleep 1000`)})
+	pid := int(c.started().Pid)
+	close(c.drop)
+	if err := r.end(); err == nil || !strings.Contains(err.Error(), m.address) {
+		t.Fatalf("the agent ended with %v, which does not name its master", err)
+	}
+	if alive(pid) {
+		t.Fatal("the task outlived the stream")
+	}
+}
+
+// lastWorkDir is where the only agent of a test works.
+func lastWorkDir(m *master) string { return filepath.Join(m.last.config.WorkDir, "work") }
+
+func readPid(t *testing.T, file string) int {
+	t.Helper()
+	pid := 0
+	eventually(t, file, func() bool {
+		b, _ := os.ReadFile(file)
+		n, _ := fmt.Sscan(string(b), &pid)
+		return n == 1
+	})
+	return pid
+}

@@ -1,0 +1,217 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/container/sandbox"
+	"holdfast/container/steer"
+	"holdfast/hdfsckpt"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// task is what was prepared for the assigned task, and stays over its
+// attempts.
+type task struct {
+	assign   *proto.Assign
+	prepared *proto.Prepared
+	work     string // working directory
+	shim     string // directory for PYTHONPATH
+	log      *logrus.Entry
+
+	port    *heldPort
+	places  []*place // checkpoint paths
+	steerer *steer.Supervisor
+	names   *names
+	logs    *jobLogs
+}
+
+// newTask is a task of which nothing is prepared.
+func newTask(cfg Config, assign *proto.Assign) *task {
+	return &task{
+		assign: assign, work: filepath.Join(cfg.WorkDir, "work"), shim: filepath.Join(cfg.WorkDir, "shim"),
+		log:      cfg.Log.WithField("task", assign.Task),
+		prepared: &proto.Prepared{Steering: "none", Mounting: "symlink"},
+		logs:     &jobLogs{uri: assign.JobDirectory, conf: cfg.Conf},
+	}
+}
+
+// prepare makes everything ready for attempts. What it takes is given back by
+// close, after a failure too.
+func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits) (err error) {
+	assign := t.assign
+	for _, d := range []string{t.work, t.shim} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return nodeTrouble(fmt.Errorf("making the task's directory: %w", err))
+		}
+	}
+	if err := runtime.WriteShim(t.shim); err != nil {
+		return nodeTrouble(fmt.Errorf("writing the task's Python start-up file: %w", err))
+	}
+	if err := fetchFiles(ctx, cfg, t.work, assign.Files); err != nil {
+		return err
+	}
+	if err := t.placeCheckpoints(ctx, cfg, box, commits); err != nil {
+		return err
+	}
+	if err := t.steer(box); err != nil {
+		return err
+	}
+	if err := t.nameHosts(cfg, box); err != nil {
+		return err
+	}
+	t.port, err = holdPort(int(assign.Port))
+	if err != nil {
+		return err
+	}
+	if assign.Port != 0 && t.port.number != int(assign.Port) {
+		t.note("port %d is taken on this host; the task listens on %d and its peers are led there", assign.Port, t.port.number)
+	}
+	t.prepared.Port = int32(t.port.number)
+	return nil
+}
+
+func (t *task) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	t.log.Info(text)
+	t.prepared.Notes = append(t.prepared.Notes, text)
+}
+
+// steer starts answering the task's connects.
+func (t *task) steer(box *sandbox.Box) error {
+	if err := box.Abilities().Steer; err != nil {
+		t.note("connections are not steered on this node, so a moved peer is not found again by those that are connected to it: %v", err)
+		return nil
+	}
+	own, err := netip.ParseAddr(t.assign.VirtualAddress)
+	if err != nil {
+		return hopeless(fmt.Errorf("the task's virtual address: %w", err))
+	}
+	var all []netip.Addr
+	for _, p := range t.assign.Peers {
+		a, err := netip.ParseAddr(p.VirtualAddress)
+		if err != nil {
+			return hopeless(fmt.Errorf("the virtual address of %s: %w", p.Task, err))
+		}
+		all = append(all, a)
+	}
+	t.steerer, err = steer.New(box.Listener(), own, all, t.log)
+	if err != nil {
+		return nodeTrouble(err)
+	}
+	t.prepared.Steering = "seccomp"
+	return nil
+}
+
+// nameHosts gives the task a hosts file of its own.
+func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
+	const hosts = "/etc/hosts"
+	t.names = &names{peers: t.assign.Peers, steered: t.steerer != nil}
+	if err := box.Abilities().Namespace; err != nil {
+		t.note("the task has no hosts file of its own, so the names of its peers work only as NAME:PORT in its command and environment: %v", err)
+		return nil
+	}
+	b, err := os.ReadFile(hosts)
+	if err != nil {
+		t.note("the task has no hosts file of its own, so the names of its peers work only as NAME:PORT in its command and environment: %v", err)
+		return nil
+	}
+	t.names.host = string(b)
+	t.names.file = filepath.Join(cfg.WorkDir, "hosts")
+	if err := t.names.write(nil); err != nil {
+		return nodeTrouble(err)
+	}
+	if err := box.Bind(t.names.file, hosts); err != nil {
+		return nodeTrouble(fmt.Errorf("giving the task its own hosts file: %w", err))
+	}
+	return bindResolver(cfg, box)
+}
+
+// route takes the routes of now, and cuts connections to peers that are lost.
+func (t *task) route(routes []*proto.Route, cut []string, box *sandbox.Box) {
+	if err := t.names.write(routes); err != nil {
+		t.log.WithError(err).Error("the task's peers have moved, and it is not told")
+	}
+	if t.steerer == nil {
+		return
+	}
+	var table []steer.Route
+	for _, r := range routes {
+		a, err := netip.ParseAddr(r.VirtualAddress)
+		if err != nil {
+			t.log.WithError(err).Error("a route that makes no sense")
+			continue
+		}
+		table = append(table, steer.Route{
+			Virtual: netip.AddrPortFrom(a, uint16(r.VirtualPort)), Host: r.RealAddress, Port: uint16(r.RealPort),
+		})
+	}
+	var lost []netip.Addr
+	for _, c := range cut {
+		if a, err := netip.ParseAddr(c); err == nil {
+			lost = append(lost, a)
+		}
+	}
+	// New connects must not go to the lost place while those there are cut.
+	before := t.steerer.Replace(table)
+	if len(lost) == 0 {
+		return
+	}
+	if n := t.steerer.Cut(before, lost, box.Processes()); n > 0 {
+		t.log.WithFields(logrus.Fields{"peers": cut, "connections": n}).Info("cut connections to lost peers")
+	}
+}
+
+// close gives back all that was taken; the task's processes have ended.
+func (t *task) close(ctx context.Context, box *sandbox.Box) {
+	t.port.release()
+	t.fence(context.Canceled)
+	box.Close() // the namespace's end is the mounts' end
+	for _, p := range t.places {
+		p.close(ctx, t.log)
+	}
+	if t.steerer != nil {
+		t.steerer.Close()
+	}
+	t.logs.close()
+}
+
+// jobLogs is the job's directory, opened when the first output is copied
+// there: a slow store must not hold up a start.
+type jobLogs struct {
+	uri  string
+	conf *conf.Conf
+
+	mu    sync.Mutex
+	store hdfsckpt.Store
+}
+
+func (j *jobLogs) open(ctx context.Context) (hdfsckpt.Store, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.store == nil {
+		s, err := hdfsckpt.Open(ctx, j.uri, j.conf)
+		if err != nil {
+			return nil, err
+		}
+		j.store = s
+	}
+	return j.store, nil
+}
+
+func (j *jobLogs) close() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.store != nil {
+		_ = j.store.Close() // nothing is open
+		j.store = nil
+	}
+}
