@@ -18,6 +18,7 @@ import (
 type Client struct {
 	rpc   rpc.Caller
 	close func() error
+	user  string // empty with security
 }
 
 // Options tell who a Client is and how patient.
@@ -33,13 +34,13 @@ type Options struct {
 }
 
 // NewClient returns a client of the cluster that the configuration names.
-func NewClient(c *conf.Conf, o Options) (*Client, error) {
-	rms, err := c.ResourceManagers()
+func NewClient(cf *conf.Conf, o Options) (*Client, error) {
+	rms, err := cf.ResourceManagers()
 	if err != nil {
 		return nil, err
 	}
 	var login rpc.Login
-	if c.Secure() {
+	if cf.Secure() {
 		if o.Credentials == nil {
 			o.Credentials = token.New()
 		}
@@ -56,7 +57,13 @@ func NewClient(c *conf.Conf, o Options) (*Client, error) {
 		Protocol: "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB", Addresses: rms.Client,
 		User: o.User, Login: login, Retry: o.Retry, Timeout: o.Timeout,
 	})
-	return &Client{rpc: cl, close: cl.Close}, nil
+	c := &Client{rpc: cl, close: cl.Close}
+	if !cf.Secure() {
+		if c.user = o.User; c.user == "" {
+			c.user = rpc.CurrentUser()
+		}
+	}
+	return c, nil
 }
 
 // Close ends the connections.

@@ -2,6 +2,7 @@ package yarn
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -72,7 +73,7 @@ func resource(p *wire.ResourceProto) Resource {
 	r := Resource{MemoryMB: p.GetMemory(), VCores: p.GetVirtualCores()}
 	for _, v := range p.GetResourceValueMap() {
 		if v.GetKey() == gpuResource {
-			r.GPUs = int32(v.GetValue())
+			r.GPUs = int32(min(v.GetValue(), math.MaxInt32))
 		}
 	}
 	return r

@@ -114,6 +114,11 @@ func (c *Client) Submit(ctx context.Context, s Submission) error {
 			return err
 		}
 	}
+	if c.user != "" {
+		// Without security, HDFS takes a process for the user whom this names,
+		// and containers run as whoever runs the NodeManager.
+		s.Launch.Environment = withDefault(s.Launch.Environment, "HADOOP_USER_NAME", c.user)
+	}
 	req := &wire.SubmitApplicationRequestProto{ApplicationSubmissionContext: s.proto()}
 	if err := c.rpc.Call(ctx, "submitApplication", req, &wire.SubmitApplicationResponseProto{}); err != nil {
 		return fmt.Errorf("submit %s to the queue %q: %w", s.ID, req.ApplicationSubmissionContext.GetQueue(), err)
@@ -150,12 +155,7 @@ func (s Submission) proto() *wire.ApplicationSubmissionContextProto {
 		s.Launch.Command = MasterCommand
 	}
 	if s.Agents != nil {
-		env := maps.Clone(s.Launch.Environment)
-		if env == nil {
-			env = map[string]string{}
-		}
-		env[EnvResources] = EncodeResources(s.Agents)
-		s.Launch.Environment = env
+		s.Launch.Environment = withDefault(s.Launch.Environment, EnvResources, EncodeResources(s.Agents))
 	}
 	return &wire.ApplicationSubmissionContextProto{
 		ApplicationId: s.ID.proto(), ApplicationName: &s.Name, Queue: &s.Queue,
@@ -165,6 +165,18 @@ func (s Submission) proto() *wire.ApplicationSubmissionContextProto {
 		KeepContainersAcrossApplicationAttempts: &s.KeepContainers,
 		CancelTokensWhenComplete:                proto.Bool(true),
 	}
+}
+
+// withDefault returns a copy of env in which the name has a value.
+func withDefault(env map[string]string, name, value string) map[string]string {
+	env = maps.Clone(env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	if _, ok := env[name]; !ok {
+		env[name] = value
+	}
+	return env
 }
 
 // words is the first line of a diagnostics text, or a remark that there is none.

@@ -1,0 +1,257 @@
+package yarn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/am"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/token"
+	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+)
+
+// Config is what the driver needs to know.
+type Config struct {
+	Conf        *conf.Conf
+	Credentials *token.Credentials // of the AM's container
+	Spec        *proto.JobSpec
+
+	Job          string // the application's id
+	JobDirectory string
+	Master       string // host:port of the AM's service for agents
+	Host         string // under which the AM registers
+	Port         int
+	TrackingURL  string
+	Log          *logrus.Entry
+
+	// Resources are the agents' files; nil: those in hadoop.EnvResources.
+	Resources []hadoop.LocalResource
+	// Command runs in an agent's container; empty: AgentCommand.
+	Command string
+}
+
+// AgentCommand runs the agent that came as the resource yarn-submit.
+const AgentCommand = "exec ./yarn-submit agent 1>><LOG_DIR>/agent.log 2>&1"
+
+// Driver implements am.Driver.
+type Driver struct {
+	cfg    Config
+	log    *logrus.Entry
+	master *hadoop.Master
+	nodes  *hadoop.Nodes
+	client *hadoop.Client // nil if the RM does not let this process in as a client
+	agent  hadoop.Launch  // without what differs between containers
+	reg    hadoop.Registered
+	limit  time.Duration // for how long the RM may be away
+
+	events *events
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu   sync.Mutex
+	todo []any         // commands for run, in order
+	wake chan struct{} // capacity 1
+	back chan any      // results for run
+
+	s *state // owned by run, and by Finish after run has ended
+}
+
+var _ am.Driver = (*Driver)(nil)
+
+// Commands are an am.Ask or one of these.
+type (
+	withdraw string
+	launch   string
+	release  string
+)
+
+// New registers the application master. ctx bounds only that.
+func New(ctx context.Context, cfg Config) (*Driver, error) {
+	if cfg.Log == nil {
+		cfg.Log = logrus.NewEntry(logrus.StandardLogger())
+	}
+	if cfg.Resources == nil {
+		list, err := hadoop.DecodeResources(os.Getenv(hadoop.EnvResources))
+		if err != nil {
+			return nil, fmt.Errorf("the application master was started without the list of its agents' files: %w", err)
+		}
+		cfg.Resources = list
+	}
+	if cfg.Command == "" {
+		cfg.Command = AgentCommand
+	}
+	limit, err := cfg.Conf.Duration("yarn.resourcemanager.connect.max-wait.ms", time.Millisecond, 15*time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	if limit < 0 {
+		limit = 1<<63 - 1 // YARN's "for ever"
+	}
+	master, err := hadoop.NewMaster(cfg.Conf, cfg.Credentials, rpc.Retry{Limit: 10 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{
+		cfg: cfg, log: cfg.Log, master: master, limit: limit,
+		nodes: hadoop.NewNodes(rpc.Retry{Limit: 8 * time.Second}),
+		agent: hadoop.Launch{
+			Resources: cfg.Resources, Command: cfg.Command,
+			Environment: environment(cfg), Credentials: agentCredentials(cfg.Credentials),
+		},
+		wake: make(chan struct{}, 1), back: make(chan any, 16), s: newState(),
+	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	// The client is for reading only: the driver does without it where it must.
+	d.client, err = hadoop.NewClient(cfg.Conf, hadoop.Options{Credentials: cfg.Credentials, Retry: rpc.Retry{Limit: 3 * time.Second}})
+	if err != nil {
+		d.log.WithError(err).Info("the cluster's nodes and queues cannot be looked at; asks will not name nodes")
+	}
+	found := make(chan []hadoop.Node, 1)
+	go func() {
+		var list []hadoop.Node
+		if d.client != nil {
+			list, err = d.client.Nodes(ctx)
+			if err != nil {
+				d.log.WithError(err).Warn("the first asks will not name nodes")
+			}
+		}
+		found <- list
+	}()
+	reg, regErr := master.Register(ctx, d.registration())
+	list := <-found
+	if regErr != nil {
+		d.cancel()
+		_ = d.close() // it has nothing to report
+		return nil, regErr
+	}
+	d.registered(reg)
+	d.s.setNodes(list, time.Now())
+	d.events = newEvents()
+	d.wg.Go(d.run)
+	return d, nil
+}
+
+func (d *Driver) registration() hadoop.Registration {
+	return hadoop.Registration{Host: d.cfg.Host, Port: d.cfg.Port, TrackingURL: d.cfg.TrackingURL}
+}
+
+func (d *Driver) registered(reg hadoop.Registered) {
+	d.reg = reg
+	d.nodes.Learn(reg.NMTokens)
+}
+
+// environment is what all agents have in common.
+func environment(cfg Config) map[string]string {
+	env := map[string]string{
+		proto.EnvJob:          cfg.Job,
+		proto.EnvJobDirectory: cfg.JobDirectory,
+		proto.EnvMaster:       cfg.Master,
+	}
+	// Without security, HDFS takes a process for the user whom this names, and
+	// the container runs as whoever runs the NodeManager.
+	if user := os.Getenv("HADOOP_USER_NAME"); user != "" && !cfg.Conf.Secure() {
+		env["HADOOP_USER_NAME"] = user
+	}
+	return env
+}
+
+// agentCredentials leaves out what only an AM may do.
+func agentCredentials(all *token.Credentials) *token.Credentials {
+	c := all.Clone()
+	for _, kind := range []string{token.KindAMRM, token.KindNM, token.KindRM, token.KindClientAM} {
+		c.RemoveKind(kind)
+	}
+	maps.DeleteFunc(c.Secrets, func(name string, _ []byte) bool {
+		return name != proto.SecretAgent && name != proto.SecretConf
+	})
+	return c
+}
+
+// Events implements am.Driver.
+func (d *Driver) Events() <-chan am.DriverEvent { return d.events.out }
+
+// Ask implements am.Driver.
+func (d *Driver) Ask(a am.Ask) { d.do(a) }
+
+// Withdraw implements am.Driver.
+func (d *Driver) Withdraw(request string) { d.do(withdraw(request)) }
+
+// Launch implements am.Driver.
+func (d *Driver) Launch(container string) { d.do(launch(container)) }
+
+// Release implements am.Driver.
+func (d *Driver) Release(container string) { d.do(release(container)) }
+
+func (d *Driver) do(command any) {
+	d.mu.Lock()
+	d.todo = append(d.todo, command)
+	d.mu.Unlock()
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (d *Driver) commands() []any {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.todo
+	d.todo = nil
+	return list
+}
+
+// Finish implements am.Driver.
+func (d *Driver) Finish(ctx context.Context, o am.Outcome) error {
+	d.cancel()
+	d.wg.Wait()
+	d.stopAll(ctx)
+	final := hadoop.FinalFailed
+	switch {
+	case o.Succeeded:
+		final = hadoop.FinalSucceeded
+	case o.Killed:
+		final = hadoop.FinalKilled
+	}
+	err := d.master.Finish(ctx, final, o.Why, d.cfg.TrackingURL)
+	if errors.Is(err, hadoop.ErrGone) {
+		// The application was ended from outside, and the RM ends its containers.
+		d.log.WithError(err).Info("nobody wants to know the outcome")
+		err = nil
+	}
+	_ = d.close() // it has nothing to report
+	d.events.close()
+	return err
+}
+
+// stopAll stops what still runs. The RM would do it too, a while later.
+func (d *Driver) stopAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for node, ids := range d.s.launchedByNode() {
+		wg.Go(func() {
+			if _, err := d.nodes.Stop(ctx, node, ids); err != nil {
+				d.log.WithError(err).Warn("containers are left to the ResourceManager")
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (d *Driver) close() error {
+	err := errors.Join(d.master.Close(), d.nodes.Close())
+	if d.client != nil {
+		err = errors.Join(err, d.client.Close())
+	}
+	return err
+}

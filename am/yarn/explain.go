@@ -1,0 +1,138 @@
+package yarn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"holdfast/am"
+	hadoop "holdfast/internal/hadoop/yarn"
+)
+
+// view is what is known of the cluster when a job waits.
+type view struct {
+	nodes    []hadoop.Node
+	queue    hadoop.Queue
+	hasQueue bool
+	headroom hadoop.Resource // what queue and user limits leave, as the scheduler says
+	hasRoom  bool
+	avoided  map[string]bool
+}
+
+// explain says in words why asks are not answered; empty if none is pending.
+func explain(pending []am.Ask, v view) string {
+	if len(pending) == 0 {
+		return ""
+	}
+	// The largest ask is the hardest to answer.
+	a := slices.MaxFunc(pending, func(a, b am.Ask) int {
+		if a.GPUs != b.GPUs {
+			return int(a.GPUs - b.GPUs)
+		}
+		return int(a.MemoryMB - b.MemoryMB)
+	})
+	return fmt.Sprintf("waiting for %s: %s", whatFor(pending), why(a, v))
+}
+
+// whatFor counts asks by role: "2 containers for ps, 1 for worker".
+func whatFor(pending []am.Ask) string {
+	var roles []string
+	count := map[string]int{}
+	for _, a := range pending {
+		if count[a.Role] == 0 {
+			roles = append(roles, a.Role)
+		}
+		count[a.Role]++
+	}
+	var parts []string
+	for i, r := range roles {
+		noun := ""
+		if i == 0 {
+			noun = " containers"
+			if count[r] == 1 {
+				noun = " container"
+			}
+		}
+		parts = append(parts, fmt.Sprintf("%d%s for %s", count[r], noun, r))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// why says what is missing for one ask.
+func why(a am.Ask, v view) string {
+	r := resourceOf(a)
+	var running, able []hadoop.Node
+	var sick int
+	for _, n := range v.nodes {
+		if !n.Running() {
+			if n.State == "UNHEALTHY" || n.State == "LOST" {
+				sick++
+			}
+			continue
+		}
+		running = append(running, n)
+		if r.Fits(n.Capability) {
+			able = append(able, n)
+		}
+	}
+	switch {
+	case len(v.nodes) > 0 && len(running) == 0:
+		return fmt.Sprintf("the cluster has no node that runs (%d lost or unhealthy)", sick)
+	case len(running) > 0 && len(able) == 0:
+		return tooLarge(a, r, running)
+	}
+	if v.hasQueue && !v.queue.Running {
+		return fmt.Sprintf("the queue %q is stopped", v.queue.Name)
+	}
+	if v.hasRoom && !headroomFits(r, v.headroom) {
+		return fmt.Sprintf("the queue %s is full%s: it leaves this job %s, and %s asks for %s; it goes on when others in the queue end",
+			queueName(v), queueUse(v), atLeastNothing(v.headroom), a.Role, r)
+	}
+	if len(able) == 0 {
+		return "the ResourceManager has not given them yet"
+	}
+	free := slices.ContainsFunc(able, func(n hadoop.Node) bool { return fit(r, n.Free()) > 0 })
+	if !free {
+		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return int(a.Free().MemoryMB - b.Free().MemoryMB) })
+		return fmt.Sprintf("no node has %s free now for %s; the most is %s on %s; it goes on when other containers end",
+			r, a.Role, atLeastNothing(most.Free()), most.ID.Host)
+	}
+	if slices.ContainsFunc(able, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
+		return "nodes where tasks of this job failed are avoided for the moment"
+	}
+	return "there is room, and the ResourceManager will give it with the nodes' next heartbeats"
+}
+
+func tooLarge(a am.Ask, r hadoop.Resource, running []hadoop.Node) string {
+	if r.GPUs > 0 && !slices.ContainsFunc(running, func(n hadoop.Node) bool { return n.Capability.GPUs >= r.GPUs }) {
+		return fmt.Sprintf("no node has %d GPUs, which %s asks for", r.GPUs, a.Role)
+	}
+	most := slices.MaxFunc(running, func(a, b hadoop.Node) int { return int(a.Capability.MemoryMB - b.Capability.MemoryMB) })
+	return fmt.Sprintf("no node is large enough for %s, which asks for %s; the largest, %s, has %s in all", a.Role, r, most.ID.Host, most.Capability)
+}
+
+// headroomFits looks at memory, and at vcores only where the scheduler counts
+// them: with its default calculator the headroom's vcores say nothing.
+func headroomFits(r, headroom hadoop.Resource) bool { return r.MemoryMB <= headroom.MemoryMB }
+
+func atLeastNothing(r hadoop.Resource) string {
+	if r.MemoryMB <= 0 {
+		return "nothing"
+	}
+	return hadoop.Megabytes(r.MemoryMB)
+}
+
+func queueName(v view) string { return fmt.Sprintf("%q", v.queue.Name) }
+
+func queueUse(v view) string {
+	if !v.hasQueue || v.queue.AbsoluteMax <= 0 {
+		return ""
+	}
+	var all int64
+	for _, n := range v.nodes {
+		if n.Running() {
+			all += n.Capability.MemoryMB
+		}
+	}
+	return fmt.Sprintf(" (%s of at most %s in use)", hadoop.Megabytes(v.queue.Allocated), hadoop.Megabytes(int64(v.queue.AbsoluteMax*float64(all))))
+}

@@ -1,0 +1,194 @@
+package yarn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/am"
+	"holdfast/internal/hadoop/rpc"
+	hadoop "holdfast/internal/hadoop/yarn"
+)
+
+func (d *Driver) afterStart(r startResult) {
+	for _, id := range r.ids {
+		h := d.s.byID[id]
+		if h == nil {
+			continue // its end was reported already
+		}
+		h.launching = false
+		err := r.err
+		if err == nil {
+			err = r.failed[id]
+		}
+		switch {
+		case err == nil:
+			h.launched = true
+			if h.released {
+				d.stop(h.container.Node, []hadoop.ContainerID{id})
+			}
+		case h.released:
+			d.s.giveBack(h)
+		default:
+			// The container is given back, and nothing more is said of it. It
+			// may have been started all the same: the answer was lost then.
+			h.released, h.releaseAt, h.quiet = true, time.Now(), true
+			d.s.giveBack(h)
+			d.events.put(am.LaunchFailed{Container: h.name, Err: err})
+		}
+	}
+}
+
+func (d *Driver) afterStop(r stopResult) {
+	if r.err != nil {
+		d.log.WithError(r.err).Info("released at the ResourceManager instead")
+	}
+	for _, id := range r.ids {
+		if h := d.s.byID[id]; h != nil && (r.err != nil || r.failed[id] != nil) {
+			d.s.giveBack(h)
+		}
+	}
+}
+
+// afterAllocate takes the RM's answer in and returns the time to the next heartbeat.
+func (d *Driver) afterAllocate(r allocated) time.Duration {
+	s := d.s
+	if r.err != nil {
+		s.again()
+		return d.afterError(r.err)
+	}
+	if !s.downSince.IsZero() || s.odd > 0 {
+		// The answer to a repeated heartbeat may be the one that was lost, with
+		// what was new in the repetition ignored.
+		s.again()
+		d.log.Info("the ResourceManager answers again")
+		d.say("", true)
+		s.downSince, s.odd = time.Time{}, 0
+	}
+	a := r.answer
+	if a.Shutdown {
+		d.breakDown(errors.New("the ResourceManager wants the application master to end"))
+		return time.Second
+	}
+	d.nodes.Learn(a.NMTokens)
+	s.headroom, s.hasRoom = a.Headroom, true
+	now := time.Now()
+	for _, c := range a.Allocated {
+		h := s.add(c)
+		ask, wanted := s.table.allocated(c.Priority, c.Node.Host)
+		if !wanted {
+			h.released, h.releaseAt, h.quiet = true, now, true
+			s.giveBack(h)
+			continue
+		}
+		s.answered, s.moved = now, now
+		d.events.put(am.Allocated{Request: ask.Request, Container: h.name, Node: c.Node.Host})
+	}
+	s.table.answered()
+	if len(s.table.pending()) == 0 {
+		d.say("", true)
+	}
+	for _, c := range a.Completed {
+		h := s.byID[c.ID]
+		if h == nil {
+			continue
+		}
+		s.remove(h)
+		if h.quiet {
+			continue
+		}
+		d.events.put(am.Ended{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics})
+	}
+	return s.pace(now)
+}
+
+// afterError decides what a failed call to the RM means.
+func (d *Driver) afterError(err error) time.Duration {
+	s := d.s
+	switch {
+	case d.ctx.Err() != nil || hadoop.IsNotRegistered(err):
+		return 0
+	case hadoop.IsAttemptGone(err), hadoop.IsUnknownApplication(err):
+		d.breakDown(fmt.Errorf("the ResourceManager has given up this application master: %w", err))
+		return time.Second
+	case hadoop.IsInvalidRequest(err):
+		d.breakDown(fmt.Errorf("the scheduler refused what the job asks for; lower it, or look at yarn.scheduler.maximum-allocation-*: %w", err))
+		return time.Second
+	case rpc.IsDenied(err):
+		d.breakDown(fmt.Errorf("the ResourceManager does not let the application master in: %w", err))
+		return time.Second
+	case rpc.Unreachable(err) || rpc.IsStandby(err) || rpc.IsRetriable(err) || errors.Is(err, context.DeadlineExceeded):
+		now := time.Now()
+		if s.downSince.IsZero() {
+			s.downSince = now
+			d.log.WithError(err).Warn("the ResourceManager does not answer")
+		}
+		if now.Sub(s.downSince) > d.limit {
+			d.breakDown(fmt.Errorf("no ResourceManager answered for %s: %w", d.limit, err))
+		}
+		d.say(fmt.Sprintf("the ResourceManager has not answered since %s; what runs goes on", s.downSince.Format("15:04:05")), true)
+		return 500 * time.Millisecond
+	}
+	s.odd++
+	d.log.WithError(err).Warn("the scheduler answered with an error")
+	if s.odd >= 10 {
+		d.breakDown(fmt.Errorf("the scheduler answered %d times in a row with an error: %w", s.odd, err))
+	}
+	return time.Second
+}
+
+// afterRegister goes on with an RM that was restarted.
+func (d *Driver) afterRegister(r reregistered) time.Duration {
+	s := d.s
+	s.again()
+	switch {
+	case r.err == nil:
+		d.registered(r.reg)
+		d.log.Info("registered again at a ResourceManager that was restarted")
+		return 0
+	case hadoop.IsAlreadyRegistered(r.err):
+		return 0
+	}
+	return d.afterError(r.err)
+}
+
+// breakDown says that the driver cannot go on.
+func (d *Driver) breakDown(err error) {
+	if !d.s.broken {
+		d.s.broken = true
+		d.events.put(am.Broken{Err: err})
+	}
+}
+
+// say tells why the job waits, if that is new. sure: also that it does not.
+func (d *Driver) say(why string, sure bool) {
+	if why == d.s.said || (why == "" && !sure) {
+		return
+	}
+	d.s.said = why
+	d.events.put(am.Waiting{Why: why})
+}
+
+func (d *Driver) afterLook(r looked) {
+	s := d.s
+	s.looking = false
+	if r.err != nil {
+		s.nodesAt = r.at
+		s.table.stale()
+		if d.ctx.Err() == nil {
+			d.log.WithError(r.err).Info("cannot look at the cluster to say why the job waits")
+		}
+		return
+	}
+	s.setNodes(r.view.nodes, r.at)
+	pending := s.table.pending()
+	if len(pending) == 0 || time.Since(s.answered) < patience {
+		return
+	}
+	r.view.headroom, r.view.hasRoom, r.view.avoided = s.headroom, s.hasRoom, s.table.avoided
+	if r.view.queue.Name == "" {
+		r.view.queue.Name = d.reg.Queue
+	}
+	d.say(explain(pending, r.view), true)
+}

@@ -1,0 +1,265 @@
+package yarn
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"holdfast/am"
+	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+)
+
+const (
+	// gather is how long run waits for more commands after the first: they come
+	// in bursts, and a burst belongs into one call.
+	gather = 2 * time.Millisecond
+	// freshFor is how long a look at the nodes tells what room there is.
+	freshFor = 1500 * time.Millisecond
+	// patience is how long asks may wait before that is explained, and
+	// lookEvery how often the cluster is looked at while they do.
+	patience  = 1500 * time.Millisecond
+	lookEvery = time.Second
+	// avoidFor is how long nodes are avoided for asks that nothing answers.
+	avoidFor = 5 * time.Second
+	// stopFor is how long a stopped container may take to end before the RM is
+	// told to release it.
+	stopFor = 5 * time.Second
+)
+
+// Results that come back to run.
+type (
+	allocated struct {
+		answer *hadoop.Answer
+		err    error
+	}
+	reregistered struct {
+		reg hadoop.Registered
+		err error
+	}
+	startResult struct {
+		ids    []hadoop.ContainerID
+		failed map[hadoop.ContainerID]error
+		err    error
+	}
+	stopResult struct {
+		ids    []hadoop.ContainerID
+		failed map[hadoop.ContainerID]error
+		err    error
+	}
+	looked struct {
+		at   time.Time
+		view view
+		err  error
+	}
+)
+
+// run owns the state until the driver's context ends.
+func (d *Driver) run() {
+	s := d.s
+	beat := time.NewTimer(0)
+	defer beat.Stop()
+	calling := false // allocate or register is under way
+	due := time.Now()
+	for {
+		select {
+		case <-d.ctx.Done():
+			return
+		case <-d.wake:
+			if d.sleep(gather) {
+				return
+			}
+			d.carryOut(d.commands())
+		case r := <-d.back:
+			switch r := r.(type) {
+			case allocated:
+				calling = false
+				due = time.Now().Add(d.afterAllocate(r))
+				if hadoop.IsNotRegistered(r.err) || (r.answer != nil && r.answer.Resync) {
+					calling = true
+					d.async(func() any {
+						reg, err := d.master.Register(d.ctx, d.registration())
+						return reregistered{reg, err}
+					})
+				}
+			case reregistered:
+				calling = false
+				due = time.Now().Add(d.afterRegister(r))
+			case startResult:
+				d.afterStart(r)
+			case stopResult:
+				d.afterStop(r)
+			case looked:
+				d.afterLook(r)
+			}
+		case <-beat.C:
+		}
+		if s.broken {
+			beat.Stop()
+			continue // only Finish helps
+		}
+		now := time.Now()
+		d.giveUpStopping(now)
+		d.look(now)
+		news := (s.table.hasNews() || len(s.give) > 0) && s.downSince.IsZero()
+		if !calling && (news || !now.Before(due)) {
+			calling = true
+			h := d.heartbeat(now)
+			d.async(func() any {
+				a, err := d.master.Allocate(d.ctx, h)
+				return allocated{a, err}
+			})
+		}
+		next := due
+		if calling {
+			next = now.Add(time.Second) // its result wakes run
+		}
+		beat.Reset(max(time.Until(next), time.Millisecond))
+	}
+}
+
+// async does something elsewhere and brings the result back to run.
+func (d *Driver) async(f func() any) {
+	d.wg.Go(func() {
+		r := f()
+		select {
+		case d.back <- r:
+		case <-d.ctx.Done():
+		}
+	})
+}
+
+// sleep reports whether the driver ended meanwhile.
+func (d *Driver) sleep(t time.Duration) bool {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return false
+	case <-d.ctx.Done():
+		return true
+	}
+}
+
+// carryOut does what the AM wants.
+func (d *Driver) carryOut(commands []any) {
+	s := d.s
+	starts := map[hadoop.NodeID][]hadoop.Start{}
+	stops := map[hadoop.NodeID][]hadoop.ContainerID{}
+	for _, c := range commands {
+		switch c := c.(type) {
+		case am.Ask:
+			if err := d.check(c); err != nil {
+				d.breakDown(err)
+				return
+			}
+			s.ask(c, time.Now())
+		case withdraw:
+			s.table.remove(string(c))
+			d.say("", len(s.table.pending()) == 0)
+		case launch:
+			h := s.held[string(c)]
+			if h == nil || h.released || h.launching || h.launched {
+				break // it has ended meanwhile
+			}
+			h.launching = true
+			n := h.container.Node
+			starts[n] = append(starts[n], hadoop.Start{Container: h.container, Launch: d.launchOf(h)})
+		case release:
+			h := s.held[string(c)]
+			if h == nil || h.released {
+				break
+			}
+			h.released, h.releaseAt = true, time.Now()
+			switch {
+			case h.launched:
+				stops[h.container.Node] = append(stops[h.container.Node], h.container.ID)
+			case !h.launching: // else it is stopped once it has been started
+				s.giveBack(h)
+			}
+		}
+	}
+	for node, list := range starts {
+		d.start(node, list)
+	}
+	for node, ids := range stops {
+		d.stop(node, ids)
+	}
+}
+
+// check says which asks could never be answered.
+func (d *Driver) check(a am.Ask) error {
+	return hadoop.CheckDemands(d.reg.Maximum, []hadoop.Demand{{Role: a.Role, Count: 1, Resource: resourceOf(a)}})
+}
+
+// launchOf is what runs in a container.
+func (d *Driver) launchOf(h *held) hadoop.Launch {
+	l := d.agent
+	l.Environment = maps.Clone(l.Environment)
+	l.Environment[proto.EnvContainer] = h.name
+	l.Environment[proto.EnvHost] = h.container.Node.Host
+	return l
+}
+
+func (d *Driver) start(node hadoop.NodeID, list []hadoop.Start) {
+	d.async(func() any {
+		r := startResult{}
+		for _, s := range list {
+			r.ids = append(r.ids, s.Container.ID)
+		}
+		r.failed, r.err = d.nodes.Start(d.ctx, node, list)
+		return r
+	})
+}
+
+func (d *Driver) stop(node hadoop.NodeID, ids []hadoop.ContainerID) {
+	d.async(func() any {
+		ctx, cancel := context.WithTimeout(d.ctx, stopFor)
+		defer cancel()
+		failed, err := d.nodes.Stop(ctx, node, ids)
+		return stopResult{ids, failed, err}
+	})
+}
+
+// giveUpStopping releases what should have ended.
+func (d *Driver) giveUpStopping(now time.Time) {
+	for _, h := range d.s.held {
+		if h.released && !h.given && !h.launching && now.Sub(h.releaseAt) > stopFor {
+			d.s.giveBack(h)
+		}
+	}
+}
+
+// heartbeat takes what the RM must be told.
+func (d *Driver) heartbeat(now time.Time) hadoop.Heartbeat {
+	s := d.s
+	soft := len(s.table.pending()) > 0 && now.Sub(s.answered) > avoidFor
+	c := s.table.changes(soft)
+	h := hadoop.Heartbeat{Requests: c.requests, Avoid: c.avoid, Allow: c.allow, Release: s.give}
+	s.give = nil
+	return h
+}
+
+// look looks at the cluster while asks wait.
+func (d *Driver) look(now time.Time) {
+	s := d.s
+	if d.client == nil || s.looking || len(s.table.pending()) == 0 || !s.downSince.IsZero() ||
+		now.Sub(s.nodesAt) < lookEvery || now.Sub(s.answered) < patience {
+		return
+	}
+	s.looking = true
+	queue := d.reg.Queue
+	d.async(func() any {
+		ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
+		defer cancel()
+		r := looked{at: time.Now()}
+		if r.view.nodes, r.err = d.client.Nodes(ctx); r.err != nil {
+			return r
+		}
+		if q, err := d.client.Queue(ctx, queue); err == nil {
+			r.view.queue, r.view.hasQueue = q, true
+		}
+		return r
+	})
+}
+
