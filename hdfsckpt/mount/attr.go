@@ -1,0 +1,289 @@
+package mount
+
+import (
+	"context"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"holdfast/hdfsckpt"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// stat asks the store, for a process that may be killed meanwhile.
+func (f *FS) stat(cancel <-chan struct{}, pid uint32, name string) (hdfsckpt.Info, error) {
+	return await(f, cancel, pid, func(ctx context.Context) (hdfsckpt.Info, error) {
+		return f.store.Stat(ctx, name)
+	}, nil)
+}
+
+// Lookup finds a name in a directory.
+func (f *FS) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	d, p, st := f.dirEntry(in.NodeId, name)
+	if st != fuse.OK {
+		return st
+	}
+	if isTemporary(name) {
+		return fuse.ENOENT
+	}
+	if f.lookupHidden(d, name, out) {
+		return fuse.OK
+	}
+	info, err := f.stat(cancel, in.Pid, p)
+	// A file of ours may have got the name meanwhile.
+	if f.lookupHidden(d, name, out) {
+		return fuse.OK
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		if c := d.children[name]; c != nil && errnoOf(err) == syscall.ENOENT && !c.hidden() {
+			f.detachLocked(c)
+		}
+		f.mu.Unlock()
+		defer f.mu.Lock()
+		return f.fail("lookup", p, err)
+	}
+	f.entryLocked(f.childLocked(d, name, info), out)
+	return fuse.OK
+}
+
+// lookupHidden answers for a file that is being written through this mount.
+func (f *FS) lookupHidden(d *node, name string, out *fuse.EntryOut) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := d.children[name]
+	if c == nil || !c.hidden() {
+		return false
+	}
+	f.entryLocked(c, out)
+	return true
+}
+
+// GetAttr is stat(2) of what the kernel holds, and fstat(2).
+func (f *FS) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	n := f.node(in.NodeId)
+	if n == nil {
+		return fuse.Status(syscall.ESTALE)
+	}
+	return f.getAttr(cancel, n, in.Pid, out)
+}
+
+func (f *FS) getAttr(cancel <-chan struct{}, n *node, pid uint32, out *fuse.AttrOut) fuse.Status {
+	f.mu.Lock()
+	name, named := f.pathLocked(n)
+	if n.hidden() || !named {
+		defer f.mu.Unlock()
+		return f.attrOfOpenLocked(n, named, out)
+	}
+	f.mu.Unlock()
+	info, err := f.stat(cancel, pid, name)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case n.hidden():
+	case err == nil && n.dir == info.IsDir() && (!n.known || same(n.info, info)):
+		n.info, n.known = info, true
+	case err == nil || errnoOf(err) == syscall.ENOENT:
+		// Another mount removed or replaced it. Whoever has it open keeps it;
+		// for the rest ESTALE makes the kernel look the name up again.
+		return f.attrOfOpenLocked(n, false, out)
+	default:
+		f.mu.Unlock()
+		defer f.mu.Lock()
+		return f.fail("stat", name, err)
+	}
+	f.attrLocked(n, &out.Attr)
+	return fuse.OK
+}
+
+// attrOfOpenLocked answers from memory.
+func (f *FS) attrOfOpenLocked(n *node, named bool, out *fuse.AttrOut) fuse.Status {
+	if !named && n.opens == 0 && n != f.root && !n.hidden() {
+		return fuse.Status(syscall.ESTALE)
+	}
+	f.attrLocked(n, &out.Attr)
+	if !named && !n.dir {
+		out.Attr.Nlink = 0
+	}
+	return fuse.OK
+}
+
+// SetAttr is truncate, chmod, utimens and chown.
+func (f *FS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	n := f.node(in.NodeId)
+	if n == nil {
+		return fuse.Status(syscall.ESTALE)
+	}
+	if uid, ok := in.GetUID(); ok && uid != f.o.UID {
+		return fuse.EPERM
+	}
+	if gid, ok := in.GetGID(); ok && gid != f.o.GID {
+		return fuse.EPERM
+	}
+	if size, ok := in.GetSize(); ok {
+		if n.dir {
+			return fuse.Status(syscall.EISDIR)
+		}
+		if err := f.truncate(n, in, int64(size)); err != nil {
+			return f.fail("truncate", f.nameOf(n), err)
+		}
+	}
+	if mode, ok := in.GetMode(); ok {
+		if err := f.chmod(n, fs.FileMode(mode)); err != nil {
+			return f.fail("chmod", f.nameOf(n), err)
+		}
+	}
+	atime, aok := in.GetATime()
+	mtime, mok := in.GetMTime()
+	if aok || mok {
+		if !mok {
+			f.mu.Lock()
+			mtime = n.info.ModTime
+			if n.hidden() {
+				mtime = time.Unix(0, n.work.mtime.Load())
+			}
+			f.mu.Unlock()
+		}
+		if !aok {
+			atime = mtime
+		}
+		if err := f.chtimes(n, atime, mtime); err != nil {
+			return f.fail("utimens", f.nameOf(n), err)
+		}
+	}
+	return f.getAttr(cancel, n, in.Pid, out)
+}
+
+// truncate sets a file's size: of the copy being written if somebody has the
+// file open for writing, and at once otherwise.
+func (f *FS) truncate(n *node, in *fuse.SetAttrIn, size int64) error {
+	if fh, ok := in.GetFh(); ok {
+		if h := f.handle(fh); h != nil && h.work != nil {
+			h.mu.Lock()
+			h.dirty = true
+			h.mu.Unlock()
+			return h.work.truncate(size)
+		}
+	}
+	f.mu.Lock()
+	writers := n.writers
+	f.mu.Unlock()
+	h := &handle{n: n}
+	if err := f.openForWriting(h, 0); err != nil {
+		return err
+	}
+	defer f.dropWork(h.work)
+	if err := h.work.truncate(size); err != nil {
+		return err
+	}
+	if writers > 0 {
+		f.markDirty(n)
+		return nil
+	}
+	h.work.mu.Lock()
+	defer h.work.mu.Unlock()
+	return h.work.publish()
+}
+
+func (f *FS) chmod(n *node, mode fs.FileMode) error {
+	ctx, leave, err := f.gate.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return f.change(n, func(w *work) error {
+		w.perm.Store(uint32(mode.Perm()))
+		if w.at != inPlace {
+			return nil
+		}
+		name, _ := f.path(n)
+		return f.store.Chmod(ctx, name, mode)
+	}, func(name string) error { return f.store.Chmod(ctx, name, mode) })
+}
+
+func (f *FS) chtimes(n *node, atime, mtime time.Time) error {
+	ctx, leave, err := f.gate.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return f.change(n, func(w *work) error {
+		w.times = &[2]time.Time{atime, mtime}
+		w.mtime.Store(mtime.UnixNano())
+		return nil
+	}, func(name string) error { return f.store.Chtimes(ctx, name, atime, mtime) })
+}
+
+// change applies a change to a file that is being written, or else to the store.
+func (f *FS) change(n *node, writing func(*work) error, stored func(string) error) error {
+	f.mu.Lock()
+	w := n.work
+	f.mu.Unlock()
+	if w != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.local.Load() {
+			return writing(w)
+		}
+	}
+	name, ok := f.path(n)
+	if !ok {
+		return syscall.ESTALE
+	}
+	if err := stored(name); err != nil {
+		return err
+	}
+	if info, err := f.store.Stat(f.gate.ctx, name); err == nil {
+		f.mu.Lock()
+		n.info = info
+		f.mu.Unlock()
+		if w != nil {
+			w.perm.Store(uint32(info.Mode.Perm()))
+		}
+	}
+	return nil
+}
+
+// Access is access(2), by the owner's bits; the store has the last word.
+func (f *FS) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
+	var out fuse.AttrOut
+	n := f.node(in.NodeId)
+	if n == nil {
+		return fuse.Status(syscall.ESTALE)
+	}
+	if st := f.getAttr(cancel, n, in.Pid, &out); st != fuse.OK {
+		return st
+	}
+	mode := out.Mode
+	if in.Uid == 0 {
+		mode |= 0o600
+		if mode&0o111 != 0 || n.dir {
+			mode |= 0o100
+		}
+	}
+	if in.Mask&^(mode>>6)&7 != 0 {
+		return fuse.EACCES
+	}
+	return fuse.OK
+}
+
+// StatFs is the store's room, quotas taken into account.
+func (f *FS) StatFs(cancel <-chan struct{}, in *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+	s, err := await(f, cancel, in.Pid, func(ctx context.Context) (hdfsckpt.Space, error) {
+		return f.store.Space(ctx)
+	}, nil)
+	if err != nil {
+		return f.fail("statfs", ".", err)
+	}
+	const block = 4096
+	out.Bsize, out.Frsize = block, block
+	out.Blocks = uint64(s.Total) / block
+	out.Bfree = uint64(max(s.Free, 0)) / block
+	out.Bavail = out.Bfree
+	out.Files = uint64(max(s.FilesTotal, 0))
+	out.Ffree = uint64(max(s.FilesFree, 0))
+	out.NameLen = 255
+	return fuse.OK
+}

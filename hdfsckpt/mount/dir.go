@@ -1,0 +1,409 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"syscall"
+	"time"
+
+	"holdfast/hdfsckpt"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// OpenDir opens a directory; what is in it is read by the first ReadDir.
+func (f *FS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	n := f.node(in.NodeId)
+	if n == nil {
+		return fuse.Status(syscall.ESTALE)
+	}
+	out.Fh = f.newHandle(&handle{n: n})
+	return fuse.OK
+}
+
+// ReadDir lists; from offset 0 the store is asked again, as rewinddir(3) wants.
+func (f *FS) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	h := f.handle(in.Fh)
+	if h == nil {
+		return fuse.EBADF
+	}
+	h.mu.Lock()
+	entries := h.entries
+	h.mu.Unlock()
+	if in.Offset == 0 || entries == nil {
+		var err error
+		if entries, err = f.list(cancel, in.Pid, h.n); err != nil {
+			return f.fail("list", f.nameOf(h.n), err)
+		}
+		h.mu.Lock()
+		h.entries = entries
+		h.mu.Unlock()
+	}
+	for i := in.Offset; i < uint64(len(entries)); i++ {
+		e := entries[i]
+		e.Off = i + 1
+		if !out.AddDirEntry(e) {
+			break
+		}
+	}
+	return fuse.OK
+}
+
+func (f *FS) list(cancel <-chan struct{}, pid uint32, d *node) ([]fuse.DirEntry, error) {
+	entries := []fuse.DirEntry{{Name: ".", Mode: syscall.S_IFDIR, Ino: d.id}, {Name: "..", Mode: syscall.S_IFDIR}}
+	name, ok := f.path(d)
+	if !ok {
+		return entries, nil // removed while open: nothing is in it
+	}
+	infos, err := await(f, cancel, pid, func(ctx context.Context) ([]hdfsckpt.Info, error) {
+		return f.store.List(ctx, name)
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	listed := make(map[string]bool)
+	for _, i := range infos {
+		e := fuse.DirEntry{Name: i.Name, Mode: syscall.S_IFREG}
+		if i.IsDir() {
+			e.Mode = syscall.S_IFDIR
+		}
+		if c := d.children[i.Name]; c != nil {
+			e.Ino = c.id
+			listed[i.Name] = c.hidden()
+		}
+		entries = append(entries, e)
+	}
+	for n, c := range d.children {
+		if _, ok := listed[n]; !ok && c.hidden() {
+			entries = append(entries, fuse.DirEntry{Name: n, Mode: syscall.S_IFREG, Ino: c.id})
+		}
+	}
+	return entries, nil
+}
+
+// ReleaseDir closes a directory.
+func (f *FS) ReleaseDir(in *fuse.ReleaseIn) { f.Release(nil, in) }
+
+// FsyncDir has nothing to do: a rename of the store is durable when it returns.
+func (f *FS) FsyncDir(<-chan struct{}, *fuse.FsyncIn) fuse.Status { return fuse.OK }
+
+// Mkdir makes a directory.
+func (f *FS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	d, p, st := f.dirEntry(in.NodeId, name)
+	if st != fuse.OK {
+		return st
+	}
+	if isTemporary(name) {
+		return fuse.EPERM
+	}
+	ctx, leave, err := f.gate.enter()
+	if err != nil {
+		return f.fail("mkdir", p, err)
+	}
+	defer leave()
+	perm := fs.FileMode(in.Mode).Perm()
+	if err := f.store.Mkdir(ctx, p, perm); err != nil {
+		return f.fail("mkdir", p, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info := hdfsckpt.Info{Name: name, Mode: fs.ModeDir | perm, ModTime: time.Now()}
+	f.entryLocked(f.childLocked(d, name, info), out)
+	return fuse.OK
+}
+
+// Mknod makes an empty file, at once; devices and the like are refused.
+func (f *FS) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+	if in.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return fuse.EPERM
+	}
+	d, p, st := f.dirEntry(in.NodeId, name)
+	if st != fuse.OK {
+		return st
+	}
+	if isTemporary(name) {
+		return fuse.EPERM
+	}
+	ctx, leave, err := f.gate.enter()
+	if err != nil {
+		return f.fail("mknod", p, err)
+	}
+	defer leave()
+	w, err := f.store.Create(ctx, p, fs.FileMode(in.Mode).Perm())
+	if err == nil {
+		err = w.Close()
+	}
+	var info hdfsckpt.Info
+	if err == nil {
+		info, err = f.store.Stat(ctx, p)
+	}
+	if err != nil {
+		return f.fail("mknod", p, err)
+	}
+	f.mu.Lock()
+	f.entryLocked(f.childLocked(d, name, info), out)
+	f.mu.Unlock()
+	f.committed(p)
+	return fuse.OK
+}
+
+// Rmdir removes an empty directory.
+func (f *FS) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
+	d, p, st := f.dirEntry(in.NodeId, name)
+	if st != fuse.OK {
+		return st
+	}
+	ctx, leave, err := f.gate.enter()
+	if err != nil {
+		return f.fail("rmdir", p, err)
+	}
+	defer leave()
+	f.mu.Lock()
+	c := d.children[name]
+	busy := c != nil && hasHidden(c)
+	f.mu.Unlock()
+	if busy {
+		return fuse.Status(syscall.ENOTEMPTY)
+	}
+	if c != nil {
+		f.localise(c) // a temporary file of one that was moved away
+	}
+	if err := f.store.Remove(ctx, p); err != nil {
+		return f.fail("rmdir", p, err)
+	}
+	f.unname(d, name, c)
+	return fuse.OK
+}
+
+func hasHidden(d *node) bool {
+	for _, c := range d.children {
+		if c.hidden() {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *FS) unname(d *node, name string, c *node) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c != nil && d.children[name] == c {
+		f.detachLocked(c)
+	}
+}
+
+// Unlink removes a file. Who has it open keeps it.
+func (f *FS) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
+	d, p, st := f.dirEntry(in.NodeId, name)
+	if st != fuse.OK {
+		return st
+	}
+	ctx, leave, err := f.gate.enter()
+	if err != nil {
+		return f.fail("unlink", p, err)
+	}
+	defer leave()
+	c, w, unlock := f.lockWorks(d, name, nil, "")
+	defer unlock()
+	hidden := w[0] != nil && w[0].local.Load()
+	if c[0] != nil && f.bury(ctx, d, name, p, c[0]) {
+		return fuse.OK
+	}
+	err = f.store.Remove(ctx, p)
+	if err != nil && !(hidden && errors.Is(err, syscall.ENOENT)) {
+		return f.fail("unlink", p, err)
+	}
+	f.unname(d, name, c[0])
+	return fuse.OK
+}
+
+// bury renames a file that is open through this mount to a hidden name instead
+// of removing it, since HDFS soon deletes the blocks of a removed file under
+// its readers. The last Release removes it.
+func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) bool {
+	f.mu.Lock()
+	open := n.opens > 0 && !n.hidden() && !n.dir
+	f.mu.Unlock()
+	if !open {
+		return false
+	}
+	grave := temporary{dir: d, base: temporaryFor(name)}
+	if err := f.store.Rename(ctx, p, path.Join(path.Dir(p), grave.base)); err != nil {
+		return false // Remove says what is wrong
+	}
+	f.mu.Lock()
+	if d.children[name] == n {
+		f.detachLocked(n)
+	}
+	n.grave = &grave
+	gone := n.opens == 0
+	f.mu.Unlock()
+	if gone {
+		f.unearth(n)
+	}
+	return true
+}
+
+// unearth removes a file that was removed while it was open, after its last
+// close.
+func (f *FS) unearth(n *node) {
+	f.mu.Lock()
+	if n.grave == nil || n.opens > 0 {
+		f.mu.Unlock()
+		return
+	}
+	name, ok := f.contentLocked(n)
+	n.grave = nil
+	f.mu.Unlock()
+	ctx, leave, err := f.gate.enter()
+	if err != nil || !ok {
+		return // it is removed with other leftovers
+	}
+	defer leave()
+	if err := f.store.Remove(ctx, name); err != nil {
+		f.fail("removing the removed file", name, err)
+	}
+}
+
+// lockWorks finds the nodes of two names and locks what is being written to
+// them, so that none is published meanwhile.
+func (f *FS) lockWorks(d1 *node, name1 string, d2 *node, name2 string) (nodes [2]*node, works [2]*work, unlock func()) {
+	f.mu.Lock()
+	nodes[0] = d1.children[name1]
+	if d2 != nil {
+		nodes[1] = d2.children[name2]
+	}
+	var locks []*work
+	for i, n := range nodes {
+		if n != nil && n.work != nil {
+			works[i] = n.work
+			if len(locks) == 0 || locks[0] != n.work {
+				locks = append(locks, n.work)
+			}
+		}
+	}
+	f.mu.Unlock()
+	if len(locks) == 2 && locks[0].n.id > locks[1].n.id {
+		locks[0], locks[1] = locks[1], locks[0]
+	}
+	for _, w := range locks {
+		w.mu.Lock()
+	}
+	return nodes, works, func() {
+		for _, w := range locks {
+			w.mu.Unlock()
+		}
+	}
+}
+
+const (
+	renameNoReplace = 1 // include/uapi/linux/fs.h
+)
+
+// Rename moves a file or directory over what has the new name.
+func (f *FS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName string) fuse.Status {
+	d1, p1, st := f.dirEntry(in.NodeId, oldName)
+	if st != fuse.OK {
+		return st
+	}
+	d2, p2, st := f.dirEntry(in.Newdir, newName)
+	if st != fuse.OK {
+		return st
+	}
+	if in.Flags&^renameNoReplace != 0 {
+		return fuse.EINVAL
+	}
+	if isTemporary(newName) {
+		return fuse.EPERM
+	}
+	ctx, leave, err := f.gate.enter()
+	if err != nil {
+		return f.fail("rename", p1, err)
+	}
+	defer leave()
+	f.mu.Lock()
+	moving := d1.children[oldName]
+	f.mu.Unlock()
+	if moving != nil && moving.dir {
+		f.localise(moving)
+	}
+	n, works, unlock := f.lockWorks(d1, oldName, d2, newName)
+	defer unlock()
+	if in.Flags&renameNoReplace != 0 {
+		if n[1] != nil && n[1].hidden() {
+			return fuse.Status(syscall.EEXIST)
+		}
+		if _, err := f.store.Stat(ctx, p2); err == nil {
+			return fuse.Status(syscall.EEXIST)
+		}
+	}
+	moved, err := f.renameStored(ctx, n[0], n[1], works[0], p1, p2)
+	if err != nil {
+		return f.fail("rename to "+p2, p1, err)
+	}
+	f.mu.Lock()
+	if old := d2.children[newName]; old != nil && old != n[0] {
+		f.detachLocked(old)
+	}
+	if n[0] != nil && d1.children[oldName] == n[0] {
+		f.moveLocked(n[0], d2, newName)
+	}
+	file := n[0] == nil || !n[0].dir
+	f.mu.Unlock()
+	if moved && file {
+		f.committed(p2)
+	}
+	return fuse.OK
+}
+
+// renameStored renames in the store what is there of a file; moved tells
+// whether something was.
+func (f *FS) renameStored(ctx context.Context, from, to *node, w *work, p1, p2 string) (moved bool, err error) {
+	f.mu.Lock()
+	hidden := w != nil && w.local.Load()
+	busy := to != nil && to.dir && hasHidden(to)
+	toHidden := to != nil && to.hidden()
+	f.mu.Unlock()
+	if busy {
+		return false, syscall.ENOTEMPTY
+	}
+	if from != nil && from.dir && toHidden {
+		return false, syscall.ENOTDIR
+	}
+	if !hidden || w.at == inPlace || w.replaces {
+		err := f.store.Rename(ctx, p1, p2)
+		if err == nil {
+			return true, nil
+		}
+		if !hidden || !errors.Is(err, syscall.ENOENT) {
+			return false, err
+		}
+	}
+	// Nothing of it is in the store yet: it will appear under the new name. It
+	// must be possible there.
+	info, err := f.store.Stat(ctx, p2)
+	switch {
+	case err == nil && info.IsDir():
+		return false, syscall.EISDIR
+	case err == nil:
+		w.replaces = true
+		return false, nil
+	case !errors.Is(err, syscall.ENOENT):
+		return false, err
+	}
+	_, err = f.store.Stat(ctx, path.Dir(p2))
+	return false, err
+}
+
+// Link and Symlink are refused: HDFS has none.
+func (f *FS) Link(<-chan struct{}, *fuse.LinkIn, string, *fuse.EntryOut) fuse.Status {
+	return fuse.EPERM
+}
+
+func (f *FS) Symlink(<-chan struct{}, *fuse.InHeader, string, string, *fuse.EntryOut) fuse.Status {
+	return fuse.EPERM
+}

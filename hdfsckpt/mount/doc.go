@@ -1,0 +1,59 @@
+// Package mount shows a checkpoint store as a directory (FUSE), so that an
+// unchanged training script writes its checkpoints to the store.
+//
+// # Semantics
+//
+// What one mount has closed, every mount sees; what is not closed, only the
+// mount of its writer sees:
+//
+//   - A new or truncated file is written to a hidden temporary file of the
+//     store. FLUSH, which the kernel sends for each close(2), renames it over
+//     its name in one step. Until then other mounts see the former content.
+//     An error of the store fails write, fsync or close, and the name keeps
+//     its former content. RELEASE cannot fail anything, so nothing is left to
+//     it.
+//   - A process that is killed in the middle of a file publishes nothing. The
+//     kernel sends FLUSH for it as well, so FLUSH looks at the caller in /proc
+//     (caller.go). A process that exits by itself with an error, with a file
+//     still open that is not one of its standard streams, publishes nothing
+//     either: nobody closed that file.
+//   - FLUSH also comes from a child that inherited a descriptor. It counts only
+//     if that process opened or wrote the file. If a file is written on after
+//     such a close, the rest goes to a new copy that is published at the next.
+//   - Sequential writes stream to the store. The first write that is not at the
+//     end, and a read of what is not published, moves the file to a local
+//     spool, an unlinked file in Options.SpoolDir that is uploaded at FLUSH.
+//   - Event files (the name contains "tfevents") and files that exist and are
+//     opened with O_APPEND are written in place, and flushed to readers every
+//     FlushEvery.
+//   - Nothing is cached: every lookup asks the store, and a name whose file was
+//     replaced through another mount gets a new inode, so that pages of two
+//     versions never mix.
+//
+// Differences from POSIX, all intended: O_EXCL is exclusive among published
+// files and within one mount; links, devices and extended attributes are
+// refused; all files belong to Options.UID and GID, and chown to anyone else is
+// refused; locks hold within one mount; access times are not kept; on HDFS a
+// file that another mount removed may fail with ESTALE while it is read.
+//
+// # Structure
+//
+// A node is an inode known to the kernel; nodes form a tree by name (node.go).
+// A handle is an open file of a process (handle.go). A work is the content of a
+// node while somebody writes it (work.go, spool.go, publish.go). All reach the
+// store through the gate (gate.go), which Fence closes.
+//
+// # Locks
+//
+// FS.mu guards the tree, the tables and the fields so marked, and is never held
+// across I/O. work.mu makes the I/O on one written file sequential, as
+// hdfsckpt.Writer asks. It is taken before FS.mu, and two works are locked in
+// the order of their nodes' numbers.
+//
+// # Goroutines
+//
+// go-fuse serves each request in a goroutine of its own; Serve and ServeFD
+// start one goroutine that waits for the end of service and one that flushes
+// event files; both end when the file system is unmounted. A read that a killed
+// process gave up ends when the store answers.
+package mount

@@ -1,0 +1,84 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// errnoOf finds the errno that a process gets for an error of the store.
+func errnoOf(err error) syscall.Errno {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &errno):
+		return errno
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return syscall.EIO
+	case errors.Is(err, fs.ErrNotExist):
+		return syscall.ENOENT
+	case errors.Is(err, fs.ErrExist):
+		return syscall.EEXIST
+	case errors.Is(err, fs.ErrPermission):
+		return syscall.EACCES
+	}
+	return syscall.EIO
+}
+
+// ordinary errors are answers, not troubles: they are not logged.
+func ordinary(errno syscall.Errno) bool {
+	switch errno {
+	case syscall.ENOENT, syscall.EEXIST, syscall.ENOTEMPTY, syscall.ENOTDIR,
+		syscall.EISDIR, syscall.EINTR, syscall.EINVAL, syscall.ENAMETOOLONG:
+		return true
+	}
+	return false
+}
+
+// fail turns an error into a status and logs it, since the process that asked
+// sees only the errno.
+func (f *FS) fail(op, name string, err error) fuse.Status {
+	errno := errnoOf(err)
+	if errno == 0 {
+		return fuse.OK
+	}
+	e := f.log.WithField("store", f.store.URI())
+	var fenced *fencedError
+	switch {
+	case ordinary(errno), errors.As(err, &fenced):
+		e.Debugf("%s %s: %v", op, name, err)
+	case f.quiet.first(op + " " + name + " " + errno.Error()):
+		e.Warnf("%s %s failed with %q: %v", op, name, errno.Error(), err)
+	}
+	return fuse.Status(errno)
+}
+
+// quieter lets through the first of like messages in a while.
+type quieter struct {
+	mu   sync.Mutex
+	seen map[string]time.Time
+}
+
+func (q *quieter) first(key string) bool {
+	const (
+		pause = 30 * time.Second
+		most  = 1000
+	)
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t, ok := q.seen[key]; ok && now.Sub(t) < pause {
+		return false
+	}
+	if q.seen == nil || len(q.seen) >= most {
+		q.seen = make(map[string]time.Time)
+	}
+	q.seen[key] = now
+	return true
+}

@@ -1,0 +1,83 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+)
+
+// gate is what every operation that changes the store passes. Closing it
+// refuses new ones and cancels those under way.
+type gate struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	reason error
+	busy   int
+	idle   chan struct{} // closed when busy falls to 0 and somebody waits
+}
+
+func (g *gate) init() { g.ctx, g.cancel = context.WithCancel(context.Background()) }
+
+// enter fails with EIO once the gate is closed; otherwise leave must be called.
+func (g *gate) enter() (ctx context.Context, leave func(), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reason != nil {
+		return nil, nil, &fencedError{g.reason}
+	}
+	g.busy++
+	return g.ctx, g.leave, nil
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy--; g.busy == 0 && g.idle != nil {
+		close(g.idle)
+		g.idle = nil
+	}
+}
+
+// close tells whether this call closed it.
+func (g *gate) close(reason error) bool {
+	if reason == nil {
+		reason = errors.New("fenced")
+	}
+	g.mu.Lock()
+	first := g.reason == nil
+	if first {
+		g.reason = reason
+	}
+	g.mu.Unlock()
+	g.cancel()
+	return first
+}
+
+func (g *gate) wait(ctx context.Context) error {
+	g.mu.Lock()
+	if g.busy == 0 {
+		g.mu.Unlock()
+		return nil
+	}
+	if g.idle == nil {
+		g.idle = make(chan struct{})
+	}
+	idle, n := g.idle, g.busy
+	g.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%d operations of the store are still under way: %w", n, ctx.Err())
+	}
+}
+
+// fencedError is what operations get once the gate is closed.
+type fencedError struct{ reason error }
+
+func (e *fencedError) Error() string { return "nothing may be committed any more: " + e.reason.Error() }
+func (e *fencedError) Unwrap() error { return syscall.EIO }

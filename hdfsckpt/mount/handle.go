@@ -1,0 +1,371 @@
+package mount
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"sync"
+	"syscall"
+
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// handle is an open file or directory, as the kernel knows it: shared by all
+// descriptors that were duplicated or inherited from one open(2).
+type handle struct {
+	id    uint64
+	n     *node
+	read  bool
+	atEnd bool  // O_APPEND
+	work  *work // nil: not open for writing
+
+	mu            sync.Mutex
+	reader        *sharedReader
+	readerVersion uint64
+	groups        map[int]bool // processes that opened or wrote; true: as a standard stream
+	lastPid       uint32
+	dirty         bool // changed through this handle since the last publication
+	entries       []fuse.DirEntry
+}
+
+func (f *FS) newHandle(h *handle) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lastHandle++
+	h.id = f.lastHandle
+	f.handles[h.id] = h
+	h.n.opens++
+	if h.work != nil {
+		h.n.writers++
+	}
+	return h.id
+}
+
+func (f *FS) handle(id uint64) *handle {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.handles[id]
+}
+
+// usedBy records that a thread's process opened or wrote.
+func (h *handle) usedBy(pid uint32) {
+	h.mu.Lock()
+	known := h.lastPid == pid && h.groups != nil
+	h.mu.Unlock()
+	if known {
+		return
+	}
+	group := groupOf(pid)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lastPid = pid
+	if h.groups == nil {
+		h.groups = make(map[int]bool)
+	}
+	if _, ok := h.groups[group]; !ok {
+		h.groups[group] = group != 0 && standardStream(group, "/"+h.work.base)
+	}
+}
+
+// Create opens a new file.
+func (f *FS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	d, p, st := f.dirEntry(in.NodeId, name)
+	if st != fuse.OK {
+		return st
+	}
+	if isTemporary(name) {
+		return fuse.EPERM
+	}
+	ctx, leave, err := f.gate.enter()
+	if err != nil {
+		return f.fail("create", p, err)
+	}
+	defer leave()
+	// The kernel has just looked the name up and found nothing, here; another
+	// mount may have put it there since.
+	exists := false
+	if in.Flags&syscall.O_EXCL != 0 || in.Flags&syscall.O_TRUNC == 0 {
+		info, err := f.store.Stat(ctx, p)
+		switch {
+		case err == nil && in.Flags&syscall.O_EXCL != 0:
+			return fuse.Status(syscall.EEXIST)
+		case err == nil && info.IsDir():
+			return fuse.Status(syscall.EISDIR)
+		case err == nil:
+			exists = true
+		case errnoOf(err) != syscall.ENOENT:
+			return f.fail("create", p, err)
+		}
+		if exists {
+			f.mu.Lock()
+			n := f.childLocked(d, name, info)
+			f.entryLocked(n, &out.EntryOut)
+			f.mu.Unlock()
+			st := f.open(cancel, n, in.Flags, in.Pid, &out.OpenOut)
+			if st != fuse.OK {
+				f.Forget(n.id, 1)
+			}
+			return st
+		}
+	}
+	f.mu.Lock()
+	n := d.children[name]
+	if n != nil && n.hidden() && in.Flags&syscall.O_EXCL != 0 {
+		f.mu.Unlock()
+		return fuse.Status(syscall.EEXIST)
+	}
+	if n == nil || n.dir {
+		if n != nil {
+			f.detachLocked(n)
+		}
+		n = f.newNodeLocked(d, name, false)
+	}
+	n.lookups++ // holds the node until the answer is made
+	exists = n.known
+	f.mu.Unlock()
+
+	w := f.takeWork(n, exists, fs.FileMode(in.Mode).Perm())
+	w.perm.Store(uint32(fs.FileMode(in.Mode).Perm()))
+	w.mu.Lock()
+	err = w.restart()
+	w.mu.Unlock()
+	if err != nil {
+		f.dropWork(w)
+		f.mu.Lock()
+		if !n.known && n.opens == 0 && n.work == nil {
+			n.lookups--
+			f.detachLocked(n)
+			f.mu.Unlock()
+		} else {
+			f.mu.Unlock()
+			f.Forget(n.id, 1)
+		}
+		return f.fail("create", p, err)
+	}
+	h := &handle{n: n, read: readable(in.Flags), atEnd: in.Flags&syscall.O_APPEND != 0, work: w, dirty: true}
+	h.usedBy(in.Pid)
+	out.Fh = f.newHandle(h)
+	f.mu.Lock()
+	n.lookups--
+	f.entryLocked(n, &out.EntryOut)
+	f.mu.Unlock()
+	return fuse.OK
+}
+
+func readable(flags uint32) bool { return flags&syscall.O_ACCMODE != syscall.O_WRONLY }
+func writable(flags uint32) bool { return flags&syscall.O_ACCMODE != syscall.O_RDONLY }
+
+// Open opens a file that is there.
+func (f *FS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	n := f.node(in.NodeId)
+	if n == nil {
+		return fuse.Status(syscall.ESTALE)
+	}
+	return f.open(cancel, n, in.Flags, in.Pid, out)
+}
+
+func (f *FS) open(cancel <-chan struct{}, n *node, flags, pid uint32, out *fuse.OpenOut) fuse.Status {
+	h := &handle{n: n, read: readable(flags), atEnd: flags&syscall.O_APPEND != 0}
+	if writable(flags) || flags&syscall.O_TRUNC != 0 {
+		if err := f.openForWriting(h, flags); err != nil {
+			return f.fail("open", f.nameOf(n), err)
+		}
+		h.usedBy(pid)
+	} else if st := f.openForReading(cancel, h, pid); st != fuse.OK {
+		return st
+	}
+	// Without FOPEN_KEEP_CACHE the kernel drops the pages it has.
+	out.Fh = f.newHandle(h)
+	return fuse.OK
+}
+
+func (f *FS) openForWriting(h *handle, flags uint32) error {
+	_, leave, err := f.gate.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	f.mu.Lock()
+	perm := h.n.info.Mode
+	if h.n.hidden() {
+		perm = fs.FileMode(h.n.work.perm.Load())
+	}
+	f.mu.Unlock()
+	// The new content is another file to the store, which therefore cannot
+	// tell that the former one may not be written.
+	if perm&0o200 == 0 && f.o.UID != 0 {
+		return fmt.Errorf("its mode is %v: %w", perm, syscall.EACCES)
+	}
+	h.work = f.takeWork(h.n, true, perm.Perm())
+	if flags&syscall.O_TRUNC == 0 {
+		return nil
+	}
+	h.dirty = true
+	h.work.mu.Lock()
+	err = h.work.restart()
+	h.work.mu.Unlock()
+	if err != nil {
+		f.dropWork(h.work)
+	}
+	return err
+}
+
+func (f *FS) openForReading(cancel <-chan struct{}, h *handle, pid uint32) fuse.Status {
+	f.mu.Lock()
+	hidden := h.n.hidden()
+	f.mu.Unlock()
+	if hidden {
+		return fuse.OK
+	}
+	r, err := f.openReader(cancel, h, pid)
+	if err != nil {
+		return f.fail("open", f.nameOf(h.n), err)
+	}
+	r.release()
+	return fuse.OK
+}
+
+// Write passes data on, in the order of the requests.
+func (f *FS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	h := f.handle(in.Fh)
+	if h == nil || h.work == nil {
+		return 0, fuse.EBADF
+	}
+	if in.Pid != 0 && in.WriteFlags&fuse.WRITE_CACHE == 0 {
+		h.usedBy(in.Pid)
+		h.mu.Lock()
+		h.dirty = true
+		h.mu.Unlock()
+	} else {
+		// Pages of a shared mapping come through any handle.
+		f.markDirty(h.n)
+	}
+	if err := h.work.write(data, int64(in.Offset), h.atEnd); err != nil {
+		return 0, f.fail("write", f.nameOf(h.n), err)
+	}
+	return uint32(len(data)), fuse.OK
+}
+
+// markDirty makes the next FLUSH of any handle of a node publish.
+func (f *FS) markDirty(n *node) {
+	f.mu.Lock()
+	var all []*handle
+	for _, h := range f.handles {
+		if h.n == n && h.work != nil {
+			all = append(all, h)
+		}
+	}
+	f.mu.Unlock()
+	for _, h := range all {
+		h.mu.Lock()
+		h.dirty = true
+		h.mu.Unlock()
+	}
+}
+
+// Flush is sent for every close(2), of every descriptor and every process, and
+// for the descriptors of a process that ends.
+func (f *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+	h := f.handle(in.Fh)
+	if h == nil || h.work == nil {
+		return fuse.OK
+	}
+	c := callerOf(in.Pid)
+	h.mu.Lock()
+	stream, ours := h.groups[c.group]
+	if c.group == 0 || len(h.groups) == 0 || in.Pid == h.lastPid {
+		ours = true
+	}
+	if _, unknown := h.groups[0]; unknown {
+		ours = true
+	}
+	dirty := h.dirty
+	if ours {
+		h.dirty = false
+	}
+	h.mu.Unlock()
+	if !ours {
+		return fuse.OK // a child lets go of what it inherited
+	}
+	w := h.work
+	switch {
+	case c.killed:
+		if dirty {
+			w.abort("its writer was killed")
+		}
+		return fuse.OK
+	case c.exiting && c.status != 0 && !stream:
+		if dirty {
+			w.abort(fmt.Sprintf("its writer exited with %d without closing it", c.status))
+		}
+		return fuse.OK
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var err error
+	if dirty {
+		err = w.publish()
+	} else {
+		err = w.err
+	}
+	if err != nil {
+		return f.fail("close", f.nameOf(h.n), err)
+	}
+	return fuse.OK
+}
+
+// Fsync tells of errors so far.
+func (f *FS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	h := f.handle(in.Fh)
+	if h == nil || h.work == nil {
+		return fuse.OK
+	}
+	if err := h.work.sync(); err != nil {
+		return f.fail("fsync", f.nameOf(h.n), err)
+	}
+	return fuse.OK
+}
+
+// Release follows the last close of a handle; nobody gets its errors.
+func (f *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
+	f.mu.Lock()
+	h := f.handles[in.Fh]
+	delete(f.handles, in.Fh)
+	f.mu.Unlock()
+	if h == nil {
+		return
+	}
+	if h.work != nil {
+		f.dropWork(h.work)
+	}
+	h.mu.Lock()
+	r := h.reader
+	h.reader = nil
+	h.mu.Unlock()
+	if r != nil {
+		r.release()
+	}
+	f.mu.Lock()
+	h.n.opens--
+	if h.work != nil {
+		h.n.writers--
+	}
+	f.dropLocked(h.n)
+	last := h.n.opens == 0 && h.n.grave != nil
+	f.mu.Unlock()
+	if last {
+		f.unearth(h.n)
+	}
+}
+
+// nameOf is a node's name for messages.
+func (f *FS) nameOf(n *node) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, ok := f.pathLocked(n)
+	if !ok {
+		return path.Join("(removed)", n.name)
+	}
+	return p
+}

@@ -1,0 +1,263 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	stdlog "log"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"holdfast/hdfsckpt"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+)
+
+// maxIO is the most that one READ or WRITE carries; Linux allows up to 1 MiB
+// since 4.20 (256 pages, include/uapi/linux/fuse.h).
+const maxIO = 1 << 20
+
+// Options say how a store is shown.
+type Options struct {
+	UID, GID uint32 // who owns every file
+	// SpoolDir is a local directory for files that are not written
+	// sequentially; os.TempDir() if empty.
+	SpoolDir string
+	Log      *logrus.Entry
+	// OnCommit is told each name that became visible or was replaced, relative
+	// to the store's root, after the fact. It is called without locks, from
+	// many goroutines, and delays the close or rename it is called from.
+	OnCommit func(name string)
+	// FlushEvery bounds how long what is written to an event file stays
+	// unseen; 2 s if zero.
+	FlushEvery time.Duration
+}
+
+// FS is a store that is served as a file system.
+type FS struct {
+	fuse.RawFileSystem // refuses what is not written here with ENOSYS
+
+	store hdfsckpt.Store
+	o     Options
+	log   *logrus.Entry
+	gate  gate
+	pool  sync.Pool // *[]byte of maxIO
+
+	readCtx    context.Context // ends with the mount
+	stopReads  context.CancelFunc
+	served     chan struct{} // closed when service has ended
+	server     *fuse.Server
+	mountPoint string // "" if somebody else mounted it
+	closing    sync.Once
+	serving    atomic.Bool
+
+	quiet quieter
+
+	mu         sync.Mutex
+	nodes      map[uint64]*node
+	handles    map[uint64]*handle
+	works      map[*work]struct{}
+	root       *node
+	lastNode   uint64
+	lastHandle uint64
+}
+
+// New makes a file system of a store; ServeFD or Serve start it.
+func New(store hdfsckpt.Store, o Options) (*FS, error) {
+	if o.SpoolDir == "" {
+		o.SpoolDir = os.TempDir()
+	}
+	if st, err := os.Stat(o.SpoolDir); err != nil || !st.IsDir() {
+		if err == nil {
+			err = unix.ENOTDIR
+		}
+		return nil, fmt.Errorf("spool directory %s for files that are not written sequentially: %w; name another", o.SpoolDir, err)
+	}
+	if o.FlushEvery <= 0 {
+		o.FlushEvery = 2 * time.Second
+	}
+	if o.Log == nil {
+		l := logrus.New()
+		l.SetOutput(io.Discard)
+		o.Log = logrus.NewEntry(l)
+	}
+	f := &FS{
+		RawFileSystem: fuse.NewDefaultRawFileSystem(),
+		store:         store,
+		o:             o,
+		log:           o.Log,
+		served:        make(chan struct{}),
+		nodes:         make(map[uint64]*node),
+		handles:       make(map[uint64]*handle),
+		works:         make(map[*work]struct{}),
+	}
+	f.pool.New = func() any { b := make([]byte, maxIO); return &b }
+	f.readCtx, f.stopReads = context.WithCancel(context.Background())
+	f.gate.init()
+	f.root = &node{id: fuse.FUSE_ROOT_ID, dir: true, lookups: 1, children: make(map[string]*node)}
+	f.lastNode = fuse.FUSE_ROOT_ID
+	f.nodes[f.root.id] = f.root
+	return f, nil
+}
+
+// MountOptions is the data argument of mount(2) for a file system of type
+// "fuse" that is served over fd by ServeFD.
+func MountOptions(fd int, uid, gid uint32) string {
+	return fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d,max_read=%d", fd, uid, gid, maxIO)
+}
+
+func (f *FS) options() *fuse.MountOptions {
+	w := &logWriter{f.log}
+	return &fuse.MountOptions{
+		Name:              "holdfast",
+		FsName:            strings.ReplaceAll(f.store.URI(), ",", "_"),
+		MaxWrite:          maxIO,
+		MaxReadAhead:      maxIO,
+		MaxBackground:     32,
+		DirectMountStrict: true,
+		DisableXAttrs:     true,
+		// A directory's entries carry no lifetime, so READDIRPLUS would fetch
+		// attributes that nobody may use.
+		DisableReadDirPlus: true,
+		// O_TRUNC comes with OPEN instead of as a SETATTR without a handle.
+		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC,
+		// Each request takes a buffer of maxIO while it is served; this bounds
+		// what a stalled store may pile up.
+		MaxInflightRequestBytes: 64 * maxIO,
+		Logger:                  stdlog.New(w, "", 0),
+	}
+}
+
+// ServeFD serves a descriptor of /dev/fuse that has been mounted with
+// MountOptions, and owns it from now on. It returns when the kernel's handshake
+// is done; service goes on in the background until the last mount of it is gone
+// (Wait).
+func (f *FS) ServeFD(fd int) error {
+	o := f.options()
+	o.DirectMountStrict = false
+	return f.serve(fmt.Sprintf("/dev/fd/%d", fd), "", o)
+}
+
+// Serve mounts on dir and serves in the background until Close. It needs
+// CAP_SYS_ADMIN in the current user and mount namespaces.
+func (f *FS) Serve(dir string) error {
+	return f.serve(dir, dir, f.options())
+}
+
+func (f *FS) serve(target, mountPoint string, o *fuse.MountOptions) error {
+	if !f.serving.CompareAndSwap(false, true) {
+		return errors.New("mount: served already")
+	}
+	s, err := fuse.NewServer(f, target, o)
+	if err != nil {
+		close(f.served)
+		return fmt.Errorf("mounting %s on %s: %w (is /dev/fuse there, readable and writable?)", f.store.URI(), target, err)
+	}
+	f.server, f.mountPoint = s, mountPoint
+	go func() {
+		defer close(f.served)
+		s.Serve()
+		f.stopReads()
+	}()
+	go f.flushLoop()
+	return nil
+}
+
+// Wait returns when service has ended, because of Close or because the mount
+// namespace that held the mount is gone.
+func (f *FS) Wait() { <-f.served }
+
+// Done is closed when service has ended.
+func (f *FS) Done() <-chan struct{} { return f.served }
+
+// Fence makes every operation that would change the store fail with EIO from
+// now on, and gives up those under way where the store can. It does not wait
+// for them: Quiesce does.
+func (f *FS) Fence(reason error) {
+	if f.gate.close(reason) {
+		f.log.WithField("store", f.store.URI()).Warnf("nothing is committed any more through this mount: %v", reason)
+	}
+}
+
+// Quiesce waits until no operation that changes the store is under way. After
+// Fence and Quiesce nothing of this mount can become visible any more.
+func (f *FS) Quiesce(ctx context.Context) error { return f.gate.wait(ctx) }
+
+// Close unmounts, if Serve mounted, waits for the end of service until ctx
+// ends, and drops what was not published. It never waits longer than ctx: a
+// mount that is still in use is then cut off by force. A mount made by somebody
+// else ends with its mount namespace, so end its processes first.
+func (f *FS) Close(ctx context.Context) error {
+	var err error
+	f.closing.Do(func() { err = f.shut(ctx) })
+	return err
+}
+
+func (f *FS) shut(ctx context.Context) error {
+	var err error
+	if f.serving.Load() {
+		if f.mountPoint != "" {
+			err = f.unmount(ctx)
+		}
+		select {
+		case <-f.served:
+		case <-ctx.Done():
+			err = errors.Join(err, fmt.Errorf("the mount of %s is still in use: end the processes that use it: %w", f.store.URI(), ctx.Err()))
+		}
+	}
+	f.gate.close(errors.New("unmounted"))
+	f.stopReads()
+	dropped := make(chan struct{})
+	go func() { // may wait for a store that does not answer
+		defer close(dropped)
+		f.dropWorks()
+	}()
+	select {
+	case <-dropped:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+func (f *FS) unmount(ctx context.Context) error {
+	const pause = 20 * time.Millisecond
+	for {
+		err := unix.Unmount(f.mountPoint, 0)
+		if err == nil || errors.Is(err, unix.EINVAL) { // EINVAL: not mounted any more
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			// MNT_FORCE aborts the connection (fs/fuse/inode.c,
+			// fuse_umount_begin): whoever waits for us gets an error.
+			if err := unix.Unmount(f.mountPoint, unix.MNT_FORCE|unix.MNT_DETACH); err != nil {
+				return fmt.Errorf("unmounting %s: %w", f.mountPoint, err)
+			}
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// String names the file system for go-fuse.
+func (f *FS) String() string { return "holdfast" }
+
+// Init and OnUnmount are go-fuse's.
+func (f *FS) Init(*fuse.Server) {}
+func (f *FS) OnUnmount()        {}
+
+// logWriter carries go-fuse's complaints to our log.
+type logWriter struct{ log *logrus.Entry }
+
+func (w *logWriter) Write(p []byte) (int, error) {
+	w.log.Debug("fuse: " + strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+var _ fuse.RawFileSystem = (*FS)(nil)

@@ -1,0 +1,227 @@
+package mount
+
+import (
+	"io/fs"
+	"path"
+	"syscall"
+	"time"
+
+	"holdfast/hdfsckpt"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// node is an inode that the kernel knows. FS.mu guards its fields.
+type node struct {
+	id       uint64
+	dir      bool
+	parent   *node // nil: the root, or a node whose name is gone
+	name     string
+	children map[string]*node // known to the kernel, of a directory
+
+	lookups uint64 // that the kernel has not forgotten
+	opens   int
+	writers int // handles open for writing
+
+	// info is what the store said last. known is false after a commit of our
+	// own until the store is asked again: then whatever has the name is it.
+	info  hdfsckpt.Info
+	known bool
+	// version counts contents put under this node through this mount, so that
+	// open readers notice.
+	version uint64
+	// work is the content while it is written; nil otherwise.
+	work *work
+	// grave is where the file lies that was removed while it was open.
+	grave *temporary
+}
+
+// hidden tells whether the node's content is not, or not as it is, in the store.
+func (n *node) hidden() bool { return n.work != nil && n.work.local.Load() }
+
+// pathLocked finds the node's name in the store; false if it has none any more.
+func (f *FS) pathLocked(n *node) (string, bool) {
+	if n == f.root {
+		return ".", true
+	}
+	p := ""
+	for ; n != f.root; n = n.parent {
+		if n.parent == nil {
+			return p, false
+		}
+		p = path.Join(n.name, p)
+	}
+	return p, true
+}
+
+func (f *FS) path(n *node) (string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pathLocked(n)
+}
+
+// contentLocked finds where the store has a node's content: under its name, or
+// in its grave.
+func (f *FS) contentLocked(n *node) (string, bool) {
+	if n.grave != nil {
+		p, ok := f.pathLocked(n.grave.dir)
+		return path.Join(p, n.grave.base), ok
+	}
+	return f.pathLocked(n)
+}
+
+func (f *FS) node(id uint64) *node {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.nodes[id]
+}
+
+// dirEntry finds a directory by number and the path of a name in it.
+func (f *FS) dirEntry(id uint64, name string) (*node, string, fuse.Status) {
+	if len(name) > 255 {
+		return nil, "", fuse.Status(syscall.ENAMETOOLONG)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.nodes[id]
+	if d == nil || !d.dir {
+		return nil, "", fuse.Status(syscall.ESTALE)
+	}
+	p, ok := f.pathLocked(d)
+	if !ok {
+		return nil, "", fuse.ENOENT
+	}
+	return d, path.Join(p, name), fuse.OK
+}
+
+// same tells whether two answers of the store are about the same file.
+func same(a, b hdfsckpt.Info) bool {
+	switch {
+	case a.IsDir() || b.IsDir():
+		return a.IsDir() && b.IsDir()
+	case a.Inode != 0 && b.Inode != 0:
+		return a.Inode == b.Inode
+	}
+	return a.Size == b.Size && a.ModTime.Equal(b.ModTime)
+}
+
+// childLocked finds or makes the node of what the store has under a name. A
+// known node stays if it is the same file; otherwise it loses its name, so that
+// the kernel does not mix two files' pages.
+func (f *FS) childLocked(d *node, name string, info hdfsckpt.Info) *node {
+	if c := d.children[name]; c != nil {
+		if c.dir == info.IsDir() && (!c.known || same(c.info, info)) {
+			c.info, c.known = info, true
+			return c
+		}
+		f.detachLocked(c)
+	}
+	c := f.newNodeLocked(d, name, info.IsDir())
+	c.info, c.known = info, true
+	return c
+}
+
+func (f *FS) newNodeLocked(d *node, name string, dir bool) *node {
+	f.lastNode++
+	c := &node{id: f.lastNode, dir: dir, parent: d, name: name}
+	if dir {
+		c.children = make(map[string]*node)
+	}
+	f.nodes[c.id] = c
+	d.children[name] = c
+	return c
+}
+
+// detachLocked takes a node's name away.
+func (f *FS) detachLocked(n *node) {
+	if n.parent != nil && n.parent.children[n.name] == n {
+		delete(n.parent.children, n.name)
+	}
+	n.parent = nil
+	f.dropLocked(n)
+}
+
+func (f *FS) moveLocked(n, d *node, name string) {
+	if old := d.children[name]; old != nil && old != n {
+		f.detachLocked(old)
+	}
+	if n.parent != nil && n.parent.children[n.name] == n {
+		delete(n.parent.children, n.name)
+	}
+	n.parent, n.name = d, name
+	d.children[name] = n
+}
+
+// dropLocked forgets a node that nobody needs.
+func (f *FS) dropLocked(n *node) {
+	if n == f.root || n.lookups > 0 || n.opens > 0 || len(n.children) > 0 || n.work != nil {
+		return
+	}
+	delete(f.nodes, n.id)
+	if p := n.parent; p != nil {
+		n.parent = nil
+		if p.children[n.name] == n {
+			delete(p.children, n.name)
+			f.dropLocked(p)
+		}
+	}
+}
+
+// Forget is the kernel's.
+func (f *FS) Forget(id, count uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.nodes[id]
+	if n == nil {
+		return
+	}
+	n.lookups -= min(count, n.lookups)
+	f.dropLocked(n)
+}
+
+// entryLocked answers with a node and counts the lookup. All lifetimes stay 0:
+// nothing may be cached.
+func (f *FS) entryLocked(n *node, out *fuse.EntryOut) {
+	n.lookups++
+	out.NodeId = n.id
+	out.Generation = 1
+	f.attrLocked(n, &out.Attr)
+}
+
+// attrLocked fills in a node's attributes as this mount sees them.
+func (f *FS) attrLocked(n *node, a *fuse.Attr) {
+	size, mtime, mode := n.info.Size, n.info.ModTime, n.info.Mode
+	if n.hidden() {
+		size = n.work.size.Load()
+		mtime = time.Unix(0, n.work.mtime.Load())
+		mode = fs.FileMode(n.work.perm.Load())
+	}
+	a.Ino = n.id
+	a.Owner = fuse.Owner{Uid: f.o.UID, Gid: f.o.GID}
+	a.Nlink = 1
+	// stdio and Python size their buffers by this: fewer, larger writes.
+	a.Blksize = 128 << 10
+	a.SetTimes(&mtime, &mtime, &mtime)
+	if n.dir {
+		a.Mode = syscall.S_IFDIR | permBits(mode)
+		a.Nlink = 2
+		return
+	}
+	if n.parent == nil {
+		a.Nlink = 0
+	}
+	a.Mode = syscall.S_IFREG | permBits(mode)
+	a.Size = uint64(size)
+	a.Blocks = (uint64(size) + 511) / 512
+}
+
+func permBits(m fs.FileMode) uint32 {
+	p := uint32(m.Perm())
+	if m&fs.ModeSticky != 0 {
+		p |= syscall.S_ISVTX
+	}
+	if m&fs.ModeSetgid != 0 {
+		p |= syscall.S_ISGID
+	}
+	return p
+}

@@ -1,0 +1,230 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"syscall"
+	"time"
+
+	"holdfast/hdfsckpt"
+)
+
+// temporaryFor chooses a hidden name beside a node's.
+func (f *FS) temporaryFor(n *node) (temporary, string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := temporary{dir: n.parent, base: temporaryFor(n.name)}
+	p, _ := f.pathLocked(t.dir)
+	return t, path.Join(p, t.base)
+}
+
+func (t temporary) path(f *FS) (string, bool) {
+	p, ok := f.path(t.dir)
+	return path.Join(p, t.base), ok
+}
+
+// publish makes the content visible under the name, in one step. On failure the
+// content is lost and the name keeps what it had. w.mu is held.
+func (w *work) publish() error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.at == inPlace {
+		return w.closeAppend()
+	}
+	if !w.dirty {
+		return nil
+	}
+	ctx, leave, err := w.f.gate.enter()
+	if err != nil {
+		return w.spoil("closing", err)
+	}
+	defer leave()
+	if _, named := w.f.path(w.n); !named {
+		return nil // removed while open: it lives until its last close
+	}
+	if w.at == inSpool {
+		if err := w.openUpload(ctx); err != nil {
+			return w.spoil("closing", err)
+		}
+		err = w.upload(w.stream)
+	} else {
+		err = w.stream.Close()
+		if err != nil {
+			w.stream.Abort()
+		}
+	}
+	w.stream = nil
+	if err != nil {
+		return w.spoil("closing", err)
+	}
+	name, err := w.rename(ctx)
+	if err != nil {
+		if tmp, ok := w.tmp.path(w.f); ok {
+			w.f.store.Remove(ctx, tmp)
+		}
+		return w.spoil("closing", err)
+	}
+	if name != "" {
+		w.published(ctx, name)
+	}
+	return nil
+}
+
+func (w *work) openUpload(ctx context.Context) error {
+	tmp, name := w.f.temporaryFor(w.n)
+	perm := fs.FileMode(w.perm.Load()).Perm()
+	s, err := w.f.store.Create(ctx, name, perm)
+	if err != nil {
+		return err
+	}
+	w.stream, w.tmp, w.tmpPerm = s, tmp, perm
+	return nil
+}
+
+// rename moves the completed hidden file to the node's name; "" if it lost its
+// name meanwhile.
+func (w *work) rename(ctx context.Context) (string, error) {
+	for {
+		tmp, ok := w.tmp.path(w.f)
+		if !ok {
+			return "", syscall.ENOENT
+		}
+		name, ok := w.f.path(w.n)
+		if !ok {
+			return "", w.f.store.Remove(ctx, tmp)
+		}
+		err := w.dress(ctx, tmp)
+		if err == nil {
+			err = w.f.store.Rename(ctx, tmp, name)
+		}
+		if err == nil {
+			return name, nil
+		}
+		// A directory above may have been renamed in between.
+		again, _ := w.f.path(w.n)
+		if !errors.Is(err, syscall.ENOENT) || again == name {
+			return "", err
+		}
+	}
+}
+
+// dress gives the hidden file the attributes that were set while it was open.
+func (w *work) dress(ctx context.Context, tmp string) error {
+	if perm := fs.FileMode(w.perm.Load()).Perm(); perm != w.tmpPerm {
+		if err := w.f.store.Chmod(ctx, tmp, perm); err != nil {
+			return err
+		}
+		w.tmpPerm = perm
+	}
+	if w.times != nil {
+		return w.f.store.Chtimes(ctx, tmp, w.times[0], w.times[1])
+	}
+	return nil
+}
+
+func (w *work) published(ctx context.Context, name string) {
+	w.dirty, w.replaces = false, true
+	if w.at == inStream {
+		w.at = inStore
+	}
+	f, n := w.f, w.n
+	f.mu.Lock()
+	n.version++
+	n.known = false
+	n.info = hdfsckpt.Info{
+		Name: path.Base(name), Size: w.size.Load(),
+		Mode: fs.FileMode(w.perm.Load()), ModTime: time.Unix(0, w.mtime.Load()),
+	}
+	if w.times != nil {
+		n.info.ModTime = w.times[1]
+	}
+	others := n.opens > 1
+	w.local.Store(false)
+	f.mu.Unlock()
+	w.times = nil
+	if others {
+		// Somebody goes on with this inode: make sure that it is known by what
+		// is ours, not by what another mount puts there later.
+		if info, err := f.store.Stat(ctx, name); err == nil && info.Size == w.size.Load() {
+			f.mu.Lock()
+			if !n.known {
+				n.info, n.known = info, true
+			}
+			f.mu.Unlock()
+		}
+	}
+	f.committed(name)
+}
+
+// closeAppend completes what was added to a visible file; a later write opens
+// it again.
+func (w *work) closeAppend() error {
+	if w.app == nil {
+		return nil
+	}
+	ctx, leave, err := w.f.gate.enter()
+	if err != nil {
+		return w.spoil("closing", err)
+	}
+	defer leave()
+	app := w.app
+	w.app, w.unseen = nil, false
+	if err := app.Close(); err != nil {
+		return w.spoil("closing", err)
+	}
+	w.at = inStore
+	w.f.mu.Lock()
+	w.n.version++
+	w.n.info.Size = w.size.Load()
+	w.n.info.ModTime = time.Unix(0, w.mtime.Load())
+	w.n.info.Mode = fs.FileMode(w.perm.Load())
+	w.n.known = w.n.known && w.n.info.Inode != 0
+	w.local.Store(false)
+	w.f.mu.Unlock()
+	name, ok := w.f.path(w.n)
+	if !ok {
+		return nil
+	}
+	if w.times != nil {
+		times := w.times
+		w.times = nil
+		if err := w.f.store.Chtimes(ctx, name, times[0], times[1]); err != nil {
+			return err
+		}
+	}
+	w.f.committed(name)
+	return nil
+}
+
+// abort drops what a killed process left half written.
+func (w *work) abort(why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.at == inPlace { // what was added stays, as in any log
+		w.closeAppend()
+		return
+	}
+	if !w.dirty || w.err != nil {
+		return
+	}
+	w.f.log.WithField("store", w.f.store.URI()).Infof("%s: %s while it was being written: nothing of it is kept", w.base, why)
+	w.err = syscall.EIO
+	w.lost.Store(true)
+	w.discard()
+}
+
+func (f *FS) committed(name string) {
+	if f.o.OnCommit != nil {
+		f.o.OnCommit(name)
+	}
+}
+
+func (f *FS) forgetInfo(n *node) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n.known = false
+	n.version++
+}

@@ -1,0 +1,243 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"syscall"
+	"time"
+
+	"holdfast/hdfsckpt"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// sharedReader is a reader of the store that is closed after its last user: a
+// handle, and each read under way.
+type sharedReader struct {
+	hdfsckpt.Reader
+	mu    sync.Mutex
+	users int
+}
+
+func (r *sharedReader) take() { r.mu.Lock(); r.users++; r.mu.Unlock() }
+
+func (r *sharedReader) release() {
+	r.mu.Lock()
+	r.users--
+	last := r.users == 0
+	r.mu.Unlock()
+	if last {
+		r.Reader.Close()
+	}
+}
+
+// await runs something that may take long and gives up on it when the process
+// that waits is killed, or the mount ends. Other signals do not end it: a
+// program does not expect EINTR of a file. drop gets the result of what was
+// given up.
+func await[T any](f *FS, cancel <-chan struct{}, pid uint32, do func(context.Context) (T, error), drop func(T)) (T, error) {
+	type result struct {
+		v   T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := do(f.readCtx)
+		done <- result{v, err}
+	}()
+	giveUp := func() {
+		if drop != nil {
+			go func() {
+				if r := <-done; r.err == nil {
+					drop(r.v)
+				}
+			}()
+		}
+	}
+	const look = 100 * time.Millisecond
+	var again <-chan time.Time
+	for {
+		select {
+		case r := <-done:
+			return r.v, r.err
+		case <-f.readCtx.Done():
+			giveUp()
+			var none T
+			return none, syscall.EIO
+		case <-cancel:
+			cancel = nil
+		case <-again:
+		}
+		if callerOf(pid).killed {
+			giveUp()
+			var none T
+			return none, syscall.EINTR
+		}
+		again = time.After(look)
+	}
+}
+
+// openReader opens what the store has now under the handle's name, for a read
+// that must release it.
+func (f *FS) openReader(cancel <-chan struct{}, h *handle, pid uint32) (*sharedReader, error) {
+	f.mu.Lock()
+	name, ok := f.contentLocked(h.n)
+	version := h.n.version
+	f.mu.Unlock()
+	if !ok {
+		return nil, syscall.ESTALE
+	}
+	r, err := await(f, cancel, pid, func(ctx context.Context) (hdfsckpt.Reader, error) {
+		return f.store.Open(ctx, name)
+	}, func(r hdfsckpt.Reader) { r.Close() })
+	if err != nil {
+		return nil, err
+	}
+	s := &sharedReader{Reader: r, users: 2}
+	h.mu.Lock()
+	old := h.reader
+	h.reader, h.readerVersion = s, version
+	h.mu.Unlock()
+	if old != nil {
+		old.release()
+	}
+	return s, nil
+}
+
+// Read reads from the work while the content is not in the store, and from the
+// store otherwise.
+func (f *FS) Read(cancel <-chan struct{}, in *fuse.ReadIn, _ []byte) (fuse.ReadResult, fuse.Status) {
+	h := f.handle(in.Fh)
+	if h == nil || !h.read {
+		return nil, fuse.EBADF
+	}
+	p := f.pool.Get().(*[]byte)
+	buf := *p
+	if int(in.Size) > len(buf) {
+		buf = make([]byte, in.Size)
+		p = &buf
+	}
+	buf = buf[:in.Size]
+	n, err := f.readAt(cancel, h, in.Pid, buf, int64(in.Offset))
+	if err != nil {
+		// A read that was given up still writes to the buffer: leave it.
+		return nil, f.fail("read", f.nameOf(h.n), err)
+	}
+	return &pooled{f: f, p: p, data: buf[:n]}, fuse.OK
+}
+
+// pooled is the answer to a READ; its buffer goes back when it has been sent.
+type pooled struct {
+	f    *FS
+	p    *[]byte
+	data []byte
+}
+
+func (r *pooled) Bytes([]byte) ([]byte, fuse.Status) { return r.data, fuse.OK }
+func (r *pooled) Size() int                          { return len(r.data) }
+func (r *pooled) Done()                              { r.f.pool.Put(r.p) }
+
+func (f *FS) readAt(cancel <-chan struct{}, h *handle, pid uint32, buf []byte, off int64) (int, error) {
+	f.mu.Lock()
+	w := h.n.work
+	if w == nil || !w.local.Load() {
+		w = h.work
+	}
+	f.mu.Unlock()
+	if w != nil {
+		if n, done, err := w.read(buf, off); done {
+			return n, err
+		}
+	}
+	r, err := f.reader(cancel, h, pid)
+	if err != nil {
+		return 0, err
+	}
+	if off+int64(len(buf)) > r.Size() {
+		// It may have grown since it was opened, as an event file does.
+		if r, err = f.regrown(cancel, h, pid, r); err != nil {
+			return 0, err
+		}
+	}
+	return await(f, cancel, pid, func(context.Context) (int, error) {
+		defer r.release()
+		n, err := r.ReadAt(buf, off)
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return n, err
+	}, nil)
+}
+
+// reader finds the handle's reader for one read, opening it if there is none or
+// if this mount has put another content under the node.
+func (f *FS) reader(cancel <-chan struct{}, h *handle, pid uint32) (*sharedReader, error) {
+	f.mu.Lock()
+	version, named := h.n.version, h.n.parent != nil || h.n.grave != nil
+	f.mu.Unlock()
+	h.mu.Lock()
+	if r := h.reader; r != nil && (h.readerVersion == version || !named) {
+		r.take()
+		h.mu.Unlock()
+		return r, nil
+	}
+	h.mu.Unlock()
+	return f.openReader(cancel, h, pid)
+}
+
+// regrown takes a reader and returns it, or a newer one if the same file is
+// longer now.
+func (f *FS) regrown(cancel <-chan struct{}, h *handle, pid uint32, r *sharedReader) (*sharedReader, error) {
+	f.mu.Lock()
+	name, ok := f.pathLocked(h.n)
+	before, known := h.n.info, h.n.known
+	f.mu.Unlock()
+	if !ok || !known {
+		return r, nil
+	}
+	info, err := await(f, cancel, pid, func(ctx context.Context) (hdfsckpt.Info, error) {
+		return f.store.Stat(ctx, name)
+	}, nil)
+	if err != nil || info.Size <= r.Size() || !grown(before, info) {
+		return r, nil
+	}
+	s, err := f.openReader(cancel, h, pid)
+	r.release()
+	return s, err
+}
+
+// grown tells whether b is a later state of the same file as a.
+func grown(a, b hdfsckpt.Info) bool {
+	if a.Inode != 0 && b.Inode != 0 {
+		return a.Inode == b.Inode
+	}
+	return false
+}
+
+// read reads content that is not in the store; done is false if it is there.
+func (w *work) read(buf []byte, off int64) (n int, done bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return 0, true, w.err
+	}
+	if w.at == inStore {
+		return 0, false, nil
+	}
+	if off >= w.size.Load() {
+		return 0, true, nil
+	}
+	if w.at == inPlace {
+		return 0, false, w.flushAppend()
+	}
+	if err := w.toSpool(); err != nil {
+		return 0, true, w.spoil("reading back", err)
+	}
+	n, err = w.spool.ReadAt(buf, off)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, true, err
+}

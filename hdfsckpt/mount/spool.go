@@ -1,0 +1,169 @@
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"holdfast/hdfsckpt"
+
+	"golang.org/x/sys/unix"
+)
+
+// newSpool opens a local file without a name, so that nothing is left of it
+// whatever happens to us.
+func (f *FS) newSpool() (*os.File, error) {
+	fd, err := unix.Open(f.o.SpoolDir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		return os.NewFile(uintptr(fd), f.o.SpoolDir+"/(spool)"), nil
+	}
+	// Not every file system has O_TMPFILE.
+	file, err := os.CreateTemp(f.o.SpoolDir, "holdfast-spool-")
+	if err != nil {
+		return nil, fmt.Errorf("opening a spool file for a file that is not written sequentially: %w", err)
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("opening a spool file: %w", err)
+	}
+	return file, nil
+}
+
+func (w *work) spoolError(err error) error {
+	return fmt.Errorf("the local spool in %s: %w", w.f.o.SpoolDir, err)
+}
+
+// toSpool brings the whole content to a local file, where it can be written and
+// read at any place. w.mu is held.
+func (w *work) toSpool() error {
+	if w.at == inSpool {
+		return nil
+	}
+	spool, err := w.f.newSpool()
+	if err != nil {
+		return err
+	}
+	ctx, leave, err := w.f.gate.enter()
+	if err != nil {
+		spool.Close()
+		return err
+	}
+	defer leave()
+	switch w.at {
+	case inStream:
+		err = w.unstream(spool)
+	case inPlace:
+		if err = w.app.Close(); err == nil {
+			w.app, w.unseen = nil, false
+			err = w.download(spool)
+		}
+	default:
+		err = w.download(spool)
+	}
+	if err == nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		spool.Close()
+		return err
+	}
+	w.spool, w.at = spool, inSpool
+	return nil
+}
+
+// unstream takes back what has been streamed: it completes the hidden file,
+// reads it, and removes it.
+func (w *work) unstream(to *os.File) error {
+	s := w.stream
+	w.stream = nil
+	if w.size.Load() == 0 {
+		return s.Abort()
+	}
+	if err := s.Close(); err != nil {
+		s.Abort()
+		return err
+	}
+	name, ok := w.tmp.path(w.f)
+	if !ok {
+		return fmt.Errorf("the directory is gone: %w", syscall.ENOENT)
+	}
+	_, err := w.f.copyOut(name, to)
+	if rerr := w.f.store.Remove(w.f.gate.ctx, name); rerr != nil && !errors.Is(rerr, syscall.ENOENT) {
+		w.f.fail("removing the temporary file", name, rerr)
+	}
+	return err
+}
+
+// download copies the published content.
+func (w *work) download(to *os.File) error {
+	w.f.mu.Lock()
+	name, ok := w.f.contentLocked(w.n)
+	w.f.mu.Unlock()
+	if !ok {
+		return fmt.Errorf("another file has its name now: %w", syscall.ESTALE)
+	}
+	n, err := w.f.copyOut(name, to)
+	w.size.Store(n)
+	return err
+}
+
+func (f *FS) copyOut(name string, to *os.File) (int64, error) {
+	r, err := f.store.Open(f.gate.ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	return f.copy(to, io.NewSectionReader(r, 0, r.Size()))
+}
+
+// copy is io.Copy with a buffer of ours.
+func (f *FS) copy(to io.Writer, from io.Reader) (int64, error) {
+	b := f.pool.Get().(*[]byte)
+	defer f.pool.Put(b)
+	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, *b)
+}
+
+// upload writes the spool to a hidden file of the store.
+func (w *work) upload(to hdfsckpt.Writer) error {
+	_, err := w.f.copy(to, io.NewSectionReader(w.spool, 0, w.size.Load()))
+	if err != nil {
+		to.Abort()
+		return err
+	}
+	return to.Close()
+}
+
+// localise brings to the spool what is being written below a directory that is
+// about to be moved or removed: the store's writers do not follow it. What
+// cannot be brought there fails its writer.
+func (f *FS) localise(d *node) {
+	f.mu.Lock()
+	var works []*work
+	for w := range f.works {
+		if below(w.n, d) || w.tmp.dir != nil && below(w.tmp.dir, d) {
+			works = append(works, w)
+		}
+	}
+	f.mu.Unlock()
+	for _, w := range works {
+		w.mu.Lock()
+		if w.at == inStream && w.err == nil {
+			if err := w.toSpool(); err != nil {
+				w.spoil("spooling", err)
+			}
+		}
+		w.mu.Unlock()
+	}
+}
+
+// below tells whether a node is a directory or in it. FS.mu is held.
+func below(n, d *node) bool {
+	for ; n != nil; n = n.parent {
+		if n == d {
+			return true
+		}
+	}
+	return false
+}

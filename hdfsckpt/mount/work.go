@@ -1,0 +1,387 @@
+package mount
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"holdfast/hdfsckpt"
+)
+
+// where a work's content is
+type place int
+
+const (
+	inStore  place = iota // as published; nothing to do
+	inStream              // on its way to a hidden temporary file
+	inSpool               // in a local file
+	inPlace               // being added to the visible file
+)
+
+// work is the content of a node while it is written. It is shared by all
+// handles of the node that are open for writing.
+type work struct {
+	f    *FS
+	n    *node
+	base string // the name when it was opened, for messages and event files
+
+	users int // handles; guarded by FS.mu
+
+	// What others may read at any time without waiting for I/O.
+	size  atomic.Int64
+	mtime atomic.Int64  // ns
+	perm  atomic.Uint32 // fs.FileMode
+	local atomic.Bool   // the store does not show this content
+	lost  atomic.Bool   // failed or over: who opens the file next starts a new work
+
+	mu       sync.Mutex // the rest, and all I/O
+	at       place
+	dirty    bool // there is something to publish
+	replaces bool // the store has a former version under the name
+	err      error
+	stream   hdfsckpt.Writer
+	tmp      temporary
+	tmpPerm  fs.FileMode // what the temporary file was made with
+	app      hdfsckpt.Appender
+	unseen   bool // app has something that readers do not see yet
+	spool    *os.File
+	times    *[2]time.Time // to set when published
+}
+
+// temporary is a hidden file of the store in a directory, which may be renamed
+// meanwhile.
+type temporary struct {
+	dir  *node
+	base string
+}
+
+func eventFile(name string) bool { return strings.Contains(name, "tfevents") }
+
+// takeWork finds or makes the work of a node for one more handle.
+func (f *FS) takeWork(n *node, exists bool, perm fs.FileMode) *work {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := n.work
+	if w == nil || w.lost.Load() {
+		w = &work{f: f, n: n, base: n.name, replaces: exists}
+		w.size.Store(n.info.Size)
+		w.mtime.Store(n.info.ModTime.UnixNano())
+		w.perm.Store(uint32(perm))
+		n.work = w
+		f.works[w] = struct{}{}
+	}
+	w.users++
+	return w
+}
+
+// dropWork gives up a handle's share. After the last, the work is gone.
+func (f *FS) dropWork(w *work) {
+	f.mu.Lock()
+	w.users--
+	last := w.users == 0
+	if last {
+		w.lost.Store(true)
+	}
+	f.mu.Unlock()
+	if !last {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dirty && w.err == nil {
+		// No FLUSH of a writer came, as for pages of a shared mapping that
+		// outlives its descriptor. An error is logged; nobody is left to get it.
+		w.publish()
+	}
+	w.discard()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.works, w)
+	if w.n.work == w {
+		w.n.work = nil
+	}
+	f.dropLocked(w.n)
+}
+
+// discard lets go of what the work holds. w.mu is held.
+func (w *work) discard() {
+	if w.stream != nil {
+		w.stream.Abort()
+		w.stream = nil
+	}
+	if w.app != nil {
+		if err := w.app.Close(); err != nil {
+			w.f.fail("closing", w.base, err)
+		}
+		w.app = nil
+	}
+	if w.spool != nil {
+		w.spool.Close()
+		w.spool = nil
+	}
+	w.at, w.dirty = inStore, false
+	w.local.Store(false)
+}
+
+// spoil makes the work fail from now on: what it holds will not be published.
+// The store's former content stays. w.mu is held.
+func (w *work) spoil(op string, err error) error {
+	if w.err == nil {
+		w.f.fail(op, w.base, err)
+		w.err = errnoOf(err)
+		w.lost.Store(true)
+	}
+	if w.at == inPlace && w.app != nil {
+		w.app.Close() // what readers have seen stays
+		w.app = nil
+	}
+	w.discard()
+	return w.err
+}
+
+// restart makes the content empty: a new file, O_TRUNC, or truncation to 0.
+func (w *work) restart() error {
+	if w.err != nil {
+		return w.err
+	}
+	ctx, leave, err := w.f.gate.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	w.discard()
+	name, ok := w.f.path(w.n)
+	if !ok {
+		return w.restartUnnamed()
+	}
+	perm := fs.FileMode(w.perm.Load()).Perm()
+	if eventFile(w.base) {
+		if w.replaces {
+			empty, err := w.f.store.Create(ctx, name, perm)
+			if err != nil {
+				return err
+			}
+			if err := empty.Close(); err != nil {
+				return err
+			}
+		}
+		app, err := w.f.store.Append(ctx, name, perm)
+		if err != nil {
+			return err
+		}
+		w.app, w.at, w.replaces = app, inPlace, true
+		w.touched(0)
+		w.f.forgetInfo(w.n)
+		return nil
+	}
+	w.tmp, name = w.f.temporaryFor(w.n)
+	s, err := w.f.store.Create(ctx, name, perm)
+	if err != nil {
+		return err
+	}
+	w.stream, w.tmpPerm, w.at = s, perm, inStream
+	w.dirty = true
+	w.touched(0)
+	return nil
+}
+
+// restartUnnamed is restart for a file that was removed: it needs no store.
+func (w *work) restartUnnamed() error {
+	spool, err := w.f.newSpool()
+	if err != nil {
+		return err
+	}
+	w.spool, w.at = spool, inSpool
+	w.dirty = true
+	w.touched(0)
+	return nil
+}
+
+// touched records a change of the content.
+func (w *work) touched(size int64) {
+	w.size.Store(size)
+	w.mtime.Store(time.Now().UnixNano())
+	w.local.Store(true)
+}
+
+// write puts data at an offset, or at the end.
+func (w *work) write(data []byte, off int64, atEnd bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	size := w.size.Load()
+	if atEnd {
+		off = size
+	}
+	sequential := off == size
+	if w.at == inStore && sequential && (atEnd || eventFile(w.base)) {
+		if err := w.openAppend(); err != nil {
+			return w.spoil("appending to", err)
+		}
+		size = w.size.Load()
+		off = size
+	}
+	switch {
+	case w.at == inStream && sequential:
+		return w.writeTo(w.stream.Write, data)
+	case w.at == inPlace && sequential:
+		w.unseen = true
+		return w.writeTo(w.app.Write, data)
+	}
+	if err := w.toSpool(); err != nil {
+		return w.spoil("spooling", err)
+	}
+	if _, err := w.spool.WriteAt(data, off); err != nil {
+		return w.spoil("spooling", w.spoolError(err))
+	}
+	w.dirty = true
+	w.touched(max(w.size.Load(), off+int64(len(data))))
+	return nil
+}
+
+func (w *work) writeTo(write func([]byte) (int, error), data []byte) error {
+	_, leave, err := w.f.gate.enter()
+	if err != nil {
+		return w.spoil("writing", err)
+	}
+	defer leave()
+	if _, err := write(data); err != nil {
+		return w.spoil("writing", err)
+	}
+	w.touched(w.size.Load() + int64(len(data)))
+	return nil
+}
+
+// openAppend goes on with the visible file.
+func (w *work) openAppend() error {
+	ctx, leave, err := w.f.gate.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	name, ok := w.f.path(w.n)
+	if !ok {
+		return syscall.ESTALE
+	}
+	info, err := w.f.store.Stat(ctx, name)
+	if err != nil {
+		return err
+	}
+	app, err := w.f.store.Append(ctx, name, info.Mode.Perm())
+	if err != nil {
+		return err
+	}
+	w.app, w.at, w.replaces = app, inPlace, true
+	w.touched(info.Size)
+	return nil
+}
+
+// truncate sets the size.
+func (w *work) truncate(size int64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	switch {
+	case size == w.size.Load() && w.at != inStore:
+		return nil
+	case size == 0:
+		return w.restart()
+	}
+	if err := w.toSpool(); err != nil {
+		return w.spoil("spooling", err)
+	}
+	if err := w.spool.Truncate(size); err != nil {
+		return w.spoil("spooling", w.spoolError(err))
+	}
+	w.dirty = true
+	w.touched(size)
+	return nil
+}
+
+// flushAppend shows readers what was added.
+func (w *work) flushAppend() error {
+	if w.app == nil || !w.unseen {
+		return nil
+	}
+	_, leave, err := w.f.gate.enter()
+	if err != nil {
+		return w.spoil("flushing", err)
+	}
+	defer leave()
+	if err := w.app.Flush(); err != nil {
+		return w.spoil("flushing", err)
+	}
+	w.unseen = false
+	return nil
+}
+
+// sync is fsync(2). What is hidden until close needs no more than the promise
+// that close will tell; what is visible is flushed.
+func (w *work) sync() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	return w.flushAppend()
+}
+
+// flushLoop shows readers what was added to event files, all files at once so
+// that one that hangs does not hold up the others.
+func (f *FS) flushLoop() {
+	tick := time.NewTicker(f.o.FlushEvery / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.served:
+			return
+		case <-tick.C:
+		}
+		f.mu.Lock()
+		works := make([]*work, 0, len(f.works))
+		for w := range f.works {
+			works = append(works, w)
+		}
+		f.mu.Unlock()
+		for _, w := range works {
+			if !w.mu.TryLock() { // busy: it is being written or flushed
+				continue
+			}
+			if w.app == nil || !w.unseen || w.err != nil {
+				w.mu.Unlock()
+				continue
+			}
+			go func() {
+				defer w.mu.Unlock()
+				w.flushAppend() // the next write, fsync or close tells
+			}()
+		}
+	}
+}
+
+// dropWorks gives up all that is not published, at the end.
+func (f *FS) dropWorks() {
+	f.mu.Lock()
+	works := make([]*work, 0, len(f.works))
+	for w := range f.works {
+		works = append(works, w)
+	}
+	f.mu.Unlock()
+	for _, w := range works {
+		w.mu.Lock()
+		if w.err == nil {
+			w.err = syscall.EIO
+			w.lost.Store(true)
+		}
+		w.discard()
+		w.mu.Unlock()
+	}
+}
