@@ -1,0 +1,127 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"holdfast/proto"
+)
+
+// Frameworks are the values of JobSpec.framework.
+var Frameworks = []string{"tensorflow", "pytorch", "jax", "none"}
+
+// roleName: a role's tasks are names of hosts and stand in environment
+// variables and in paths.
+var roleName = regexp.MustCompile(`^[a-z]([a-z0-9_-]{0,30}[a-z0-9])?$`)
+
+// Complete checks the roles of a job against its framework and fills in what
+// the framework decides: what the loss of a task means, and what its end does.
+// Roles without tasks are dropped. An empty framework is "none".
+func Complete(spec *proto.JobSpec) error {
+	if spec.Framework == "" {
+		spec.Framework = "none"
+	}
+	if !slices.Contains(Frameworks, spec.Framework) {
+		return fmt.Errorf("the framework %q is not known; use one of %s", spec.Framework, strings.Join(Frameworks, ", "))
+	}
+	if err := checkRoles(spec); err != nil {
+		return err
+	}
+	spec.Roles = slices.DeleteFunc(spec.Roles, func(r *proto.RoleSpec) bool { return r.Count == 0 })
+	if len(spec.Roles) == 0 {
+		return errors.New("the job has no tasks; say how many it is to have, for example --worker 1")
+	}
+	if n := len(Tasks(spec)); n > maxTasks {
+		return fmt.Errorf("the job has %d tasks; at most %d can have an address", n, maxTasks)
+	}
+	required := false
+	for _, r := range spec.Roles {
+		r.Loss, r.Completion = rules(spec.Framework, r.Name)
+		required = required || r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED
+		if len(r.Command) == 0 && len(spec.Command) == 0 {
+			return fmt.Errorf("the role %s has no command; put it after --, for example: -- python train.py", r.Name)
+		}
+	}
+	if !required {
+		return fmt.Errorf("the job would never end: %s run until others are done, and there are no others; add workers, for example --worker 1", roleList(spec))
+	}
+	if spec.Tf1 && spec.Framework != "tensorflow" {
+		return fmt.Errorf("--tf1 is for scripts of TensorFlow 1, and the framework is %s; use --framework tensorflow, or leave --tf1 out", spec.Framework)
+	}
+	return checkFramework(spec)
+}
+
+func checkRoles(spec *proto.JobSpec) error {
+	seen := map[string]string{}
+	for _, r := range spec.Roles {
+		if !roleName.MatchString(r.Name) {
+			return fmt.Errorf("a role cannot be named %q: its tasks are host names, so use small letters, digits and - only, a letter first, at most 32", r.Name)
+		}
+		if before, ok := seen[variable(r.Name)]; ok {
+			if before == r.Name {
+				return fmt.Errorf("the role %s is given twice; give it once, with its number of tasks", r.Name)
+			}
+			return fmt.Errorf("the roles %s and %s share the variable HOLDFAST_%s_HOSTS; rename one", before, r.Name, variable(r.Name))
+		}
+		seen[variable(r.Name)] = r.Name
+		if r.Count < 0 {
+			return fmt.Errorf("the role %s cannot have %d tasks", r.Name, r.Count)
+		}
+	}
+	return nil
+}
+
+// checkFramework refuses what the framework would refuse, or wait for, later.
+func checkFramework(spec *proto.JobSpec) error {
+	if spec.Framework != "tensorflow" {
+		return nil
+	}
+	count := map[string]int32{}
+	for _, r := range spec.Roles {
+		count[r.Name] = r.Count
+	}
+	// TF_CONFIG knows one chief and one evaluator (tf.distribute: "Setting up TF_CONFIG").
+	for _, single := range []string{"chief", "evaluator"} {
+		if count[single] > 1 {
+			return fmt.Errorf("TensorFlow knows one %s only, and the job has %d; the others are workers: use --%s 1 --worker N", single, count[single], single)
+		}
+	}
+	return nil
+}
+
+// rules says what the framework makes of a role.
+//
+// TensorFlow's tasks are lost and come back one by one: parameter servers keep
+// their peers' sessions recoverable, and a worker that dies of a peer's loss
+// is restarted for that cause. All-reduce has no use for a rank that comes
+// back alone: every rank has to begin again with it.
+func rules(framework, role string) (proto.LossRule, proto.CompletionRule) {
+	if beside(framework, role) {
+		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_OPTIONAL
+	}
+	switch framework {
+	case "pytorch", "jax":
+		return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+	}
+	if role == "ps" {
+		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_SERVICE
+	}
+	return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+}
+
+// beside tells whether a role only looks on: it is no member of the
+// framework's cluster and never decides the job's end.
+func beside(framework, role string) bool {
+	return framework != "none" && (role == "evaluator" || role == "tensorboard")
+}
+
+func roleList(spec *proto.JobSpec) string {
+	var names []string
+	for _, r := range spec.Roles {
+		names = append(names, r.Name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,34 @@
+// Package runtime knows what each framework needs: the command line and the
+// environment of a task, what the loss of a task means for the others, when
+// the job is complete, and what a failed task's last words mean. All of it is
+// pure but for WriteShim.
+//
+// # Placeholders
+//
+// In the command and in the values of the user's environment these are
+// replaced for each task; anything else in braces is left alone, and so is
+// whatever follows a dollar sign, which belongs to a shell:
+//
+//	{role} {index} {task}   the task: worker, 1, worker-1
+//	{port}                  the port on which it is to listen
+//	{ps_hosts}              all tasks of the role ps: ps-0:20000,ps-1:20001;
+//	                        likewise for any other role of the job
+//
+// # Environment
+//
+// Every task finds these, whatever the framework:
+//
+//	HOLDFAST_FRAMEWORK      tensorflow, pytorch, jax or none
+//	HOLDFAST_TASK           worker-1
+//	HOLDFAST_ROLE           worker
+//	HOLDFAST_INDEX          1
+//	HOLDFAST_PORT           the port on which it is to listen
+//	HOLDFAST_<ROLE>_HOSTS   as {ROLE_hosts}; the role in capitals, - as _
+//	HOLDFAST_JOB            the job
+//	HOLDFAST_ATTEMPT        how often the task was started before
+//	HOLDFAST_GENERATION     how often all tasks were started again together
+//
+// The last three are added by the application master, which knows them. The
+// user's own environment wins over what a framework gets, and loses against
+// HOLDFAST_*, but for the two settings of the shim (see shim.go).
+package runtime

@@ -1,0 +1,185 @@
+"""Holdfast's start-up file for the Python programs of a task.
+
+Python imports the first sitecustomize on its path as it starts. This one
+stands in front of it, does nothing but note what to do when TensorFlow is
+imported, and hands over to the sitecustomize that it hides, if there is one.
+
+HOLDFAST_RECOVERY_WAIT_SECS=1  A worker that finds the model not ready looks
+    again after so many seconds instead of SessionManager's 30.
+HOLDFAST_TF1=1  `import tensorflow` gives TensorFlow 2's compat.v1, with
+    version 2's behaviour switched off, so that a script written for
+    TensorFlow 1 runs unedited.
+"""
+
+import os
+import sys
+
+
+def _after_import(actions):
+    """Runs actions[name](module) when the module of that name has been executed."""
+    import importlib.abc
+
+    class Finder(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path=None, target=None):
+            action = actions.get(name)
+            if action is None:
+                return None
+            spec = self._others(name, path, target)
+            execute = getattr(getattr(spec, "loader", None), "exec_module", None)
+            if execute is None:
+                return spec
+
+            def exec_module(module):
+                execute(module)
+                actions.pop(name, None)
+                if not actions and self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                action(module)
+
+            try:
+                # The loader keeps its type: inspect and pkgutil ask for it.
+                spec.loader.exec_module = exec_module
+            except AttributeError:
+                pass
+            return spec
+
+        def _others(self, name, path, target):
+            for finder in list(sys.meta_path):
+                find = getattr(finder, "find_spec", None)
+                if finder is self or find is None:
+                    continue
+                spec = find(name, path, target)
+                if spec is not None:
+                    return spec
+            return None
+
+    sys.meta_path.insert(0, Finder())
+
+
+def _shorten_waits(seconds):
+    def action(module):
+        manager = getattr(module, "SessionManager", None)
+        if manager is None:
+            return
+        original = manager.__init__
+
+        def __init__(self, *args, **kwargs):
+            original(self, *args, **kwargs)
+            # 30 is the default. Whoever chose another number meant it.
+            if getattr(self, "_recovery_wait_secs", None) == 30:
+                self._recovery_wait_secs = seconds
+
+        __init__.__doc__ = original.__doc__
+        __init__.__wrapped__ = original
+        manager.__init__ = __init__
+
+    return action
+
+
+# Libraries that are written for TensorFlow 2 and import it by the same name.
+_LIBRARIES = ("keras", "tf_keras", "tensorflow", "tensorboard")
+
+
+def _become_tf1(real):
+    """Puts a module in the place of TensorFlow's that answers like version 1."""
+    import types
+
+    if str(getattr(real, "__version__", "1")).startswith("1."):
+        return  # it is TensorFlow 1
+    import tensorflow.compat.v1 as v1
+
+    v1.disable_v2_behavior()
+
+    module = types.ModuleType("tensorflow", real.__doc__)
+    for name in ("__file__", "__path__", "__spec__", "__loader__", "__package__", "__version__"):
+        if hasattr(real, name):
+            setattr(module, name, getattr(real, name))
+
+    # The whole of compat.v1 is in the real one's; v1 has an abridged one below it.
+    module.compat = real.compat
+    installed = os.path.dirname(os.path.dirname(os.path.abspath(real.__file__))) + os.sep
+
+    def __getattr__(name):
+        caller = sys._getframe(1).f_globals
+        if str(caller.get("__name__")).startswith(_LIBRARIES) and str(caller.get("__file__")).startswith(installed):
+            return getattr(real, name)
+        for version in (v1, real):
+            try:
+                return getattr(version, name)
+            except AttributeError:
+                pass
+        raise AttributeError("module 'tensorflow' has no attribute %r" % name)
+
+    def __dir__():
+        return sorted(set(dir(v1)) | set(dir(real)))
+
+    module.__getattr__ = __getattr__
+    module.__dir__ = __dir__
+    _add_contrib(module, v1)
+    sys.modules["tensorflow"] = module
+
+
+def _add_contrib(module, v1):
+    """tf.contrib ended with version 1; what is kept has the same meaning in v1."""
+    import types
+
+    def gone(prefix):
+        def __getattr__(name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise AttributeError(
+                "%s.%s is not in TensorFlow 2, so a script that uses it needs TensorFlow 1 itself" % (prefix, name)
+            )
+
+        return __getattr__
+
+    contrib = types.ModuleType("tensorflow.contrib")
+    contrib.__path__ = []
+    contrib.__getattr__ = gone("tf.contrib")
+    framework = types.ModuleType("tensorflow.contrib.framework")
+    framework.__getattr__ = gone("tf.contrib.framework")
+    for name in ("get_or_create_global_step", "get_global_step", "create_global_step"):
+        if hasattr(v1.train, name):
+            setattr(framework, name, getattr(v1.train, name))
+    contrib.framework = framework
+    module.contrib = contrib
+    sys.modules["tensorflow.contrib"] = contrib
+    sys.modules["tensorflow.contrib.framework"] = framework
+
+
+def _run_hidden():
+    """Runs the sitecustomize that this file hides; it then is the module of that name."""
+    from importlib.machinery import PathFinder
+    import importlib.util
+
+    here = os.path.realpath(os.path.dirname(os.path.abspath(__file__)))
+    path = [p for p in sys.path if os.path.realpath(p or os.curdir) != here]
+    spec = PathFinder.find_spec("sitecustomize", path)
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+def _install():
+    actions = {}
+    wait = os.environ.get("HOLDFAST_RECOVERY_WAIT_SECS", "")
+    if wait:
+        try:
+            seconds = float(wait)
+        except ValueError:
+            sys.stderr.write("HOLDFAST_RECOVERY_WAIT_SECS is %r, which is no number of seconds; it is ignored\n" % wait)
+        else:
+            actions["tensorflow.python.training.session_manager"] = _shorten_waits(seconds)
+    if os.environ.get("HOLDFAST_TF1") == "1":
+        actions["tensorflow"] = _become_tf1
+    if actions:
+        _after_import(actions)
+
+
+# Python 2 has neither the machinery nor TensorFlow 2. Module __getattr__ came
+# with 3.7, which every TensorFlow since 2.4 has.
+if sys.version_info >= (3, 7):
+    _install()
+    _run_hidden()
