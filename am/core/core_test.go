@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -96,7 +97,7 @@ func (p *player) answer(a core.Action) core.Event {
 	case core.Stop:
 		return core.TaskExited{Container: a.Container, Attempt: p.task(a.Container).Attempt, Signal: 15}
 	case core.Bye:
-		return core.AgentLost{Container: a.Container}
+		return core.AgentLost{Container: a.Container, Orderly: true}
 	case core.Release:
 		return core.ContainerEnded{Container: a.Container, Cause: core.CauseReleased}
 	case core.Secure:
@@ -114,6 +115,26 @@ func (p *player) task(container string) *core.Task {
 		}
 	}
 	return &core.Task{}
+}
+
+// takeOver replaces the job by one that knows the journal only.
+func (p *player) takeOver(e core.Recovered) {
+	p.t.Helper()
+	var tasks []core.Task
+	for _, t := range p.job.Tasks() {
+		tasks = append(tasks, core.Task{Name: t.Name, Role: t.Role, Index: t.Index})
+	}
+	text, err := json.Marshal(p.job.Journal())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var journal core.Journal
+	if err := json.Unmarshal(text, &journal); err != nil {
+		p.t.Fatal(err)
+	}
+	p.job = core.New(tasks, 3, core.Limits{})
+	p.job.Resume(journal)
+	p.step(e)
 }
 
 // exit ends the attempt that runs as a task.
@@ -245,7 +266,7 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.Begin{})
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
 			p.wait(2 * time.Second)
-			p.step(core.AgentLost{Container: "c1"})
+			p.step(core.AgentLost{Container: "c1", Orderly: true})
 		}, running},
 		{"a second loss while the store is made safe", psAndWorkers(2, 1), 3, func(p *player) {
 			p.step(core.Begin{})
@@ -256,6 +277,20 @@ func TestTranscripts(t *testing.T) {
 			p.now = p.now.Add(time.Second)
 			p.mute["Secured"] = false
 			p.step(core.Secured{})
+		}, running},
+		{"another application master takes over", psAndWorkers(2, 2), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("worker-1", core.TaskExited{})
+			p.exit("ps-0", core.TaskExited{Signal: 9})
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c3": "n0", "c9": "n2"}})
+			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, Attempt: 1, TaskPID: 200})
+			p.wait(time.Second)
+			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{}})
+		}, succeeded},
+		{"an agent does not come back to another application master", psAndWorkers(0, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
+			p.wait(time.Minute)
 		}, running},
 		{"a worker ends because its parameter server was lost", psAndWorkers(1, 1), 0, func(p *player) {
 			p.step(core.Begin{})

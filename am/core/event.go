@@ -6,6 +6,13 @@ type Event interface{ event() }
 // Begin is the first event: the driver stands.
 type Begin struct{}
 
+// Recovered is the first event of an application master that takes over: the
+// containers that the job still has, with their nodes.
+type Recovered struct {
+	Attempt    int
+	Containers map[string]string
+}
+
 // Allocated answers an Ask.
 type Allocated struct{ Request, Container, Node string }
 
@@ -49,9 +56,13 @@ type AgentTrouble struct {
 	Hopeless        bool // trying again cannot work
 }
 
-// AgentLost says that the connection to an agent ended. The agent may be back
-// before its lease has run out.
-type AgentLost struct{ Container string }
+// AgentLost says that the connection to an agent ended. Orderly: the agent has
+// stopped its task and leaves; otherwise it may be back before its lease has
+// run out.
+type AgentLost struct {
+	Container string
+	Orderly   bool
+}
 
 // TaskStarted says that an attempt's process runs.
 type TaskStarted struct {
@@ -86,6 +97,7 @@ type Broken struct{ Why string }
 // Waiting says why containers do not come; empty: they do.
 type Waiting struct{ Why string }
 
+func (Recovered) event()      {}
 func (Begin) event()          {}
 func (Allocated) event()      {}
 func (LaunchFailed) event()   {}

@@ -15,6 +15,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -47,15 +48,14 @@ type Task struct {
 	unreachable bool
 	deadline    time.Time // of attach, prepare, or the return of an agent
 	notUntil    time.Time // back-off
-	// draining is the container that may still run an attempt; nothing is
-	// started before it has ended or drainUntil has come.
-	draining   string
-	drainUntil time.Time
-	lostAt     time.Time // of the loss that it has not come back from
-	blamed     bool      // its last exit blames a peer; judged at notUntil
-	failures   []time.Time
-	losses     []time.Time
-	lastLoss   time.Time
+	// draining are containers that may still run an attempt, until when at the
+	// latest; nothing is started before they are gone.
+	draining map[string]time.Time
+	lostAt   time.Time // of the loss that it has not come back from
+	blamed   bool      // its last exit blames a peer; judged at notUntil
+	failures []time.Time
+	losses   []time.Time
+	lastLoss time.Time
 	// unsafe: it was lost, and the store was not made safe since.
 	unsafe bool
 }
@@ -98,6 +98,7 @@ func New(tasks []Task, restarts int, limits Limits) *Job {
 		t.State = proto.TaskState_TASK_STATE_WAITING
 		t.Attempt = -1
 		t.memoryMB = t.Role.MemoryMb
+		t.draining = map[string]time.Time{}
 		j.tasks = append(j.tasks, &t)
 	}
 	return j
@@ -198,6 +199,8 @@ func (j *Job) handle(e Event) {
 		for _, t := range j.tasks {
 			j.ask(t)
 		}
+	case Recovered:
+		j.recovered(e)
 	case Allocated:
 		j.allocated(e)
 	case AgentAttached:
@@ -372,7 +375,7 @@ func (j *Job) secured(e Secured) {
 // mayStart tells whether a task waits for nothing but its start.
 func (j *Job) mayStart(t *Task) bool {
 	waits := t.State == proto.TaskState_TASK_STATE_READY || t.State == proto.TaskState_TASK_STATE_RESTARTING
-	if !waits || !t.prepared || t.unreachable || t.stopping || t.draining != "" || t.notUntil.After(j.now) {
+	if !waits || !t.prepared || t.unreachable || t.stopping || len(t.draining) > 0 || t.notUntil.After(j.now) {
 		return false
 	}
 	return !t.blamed || !j.serviceDown(t)
@@ -417,7 +420,9 @@ func (j *Job) Deadline() (time.Time, bool) {
 	if !j.ending() {
 		for _, t := range j.tasks {
 			consider(t.deadline)
-			consider(t.drainUntil)
+			for _, until := range t.draining {
+				consider(until)
+			}
 			if t.notUntil.After(j.now) {
 				consider(t.notUntil)
 			}
@@ -429,9 +434,11 @@ func (j *Job) Deadline() (time.Time, bool) {
 // expire acts on the deadlines that have come.
 func (j *Job) expire() {
 	for _, t := range j.tasks {
-		if t.draining != "" && !t.drainUntil.After(j.now) {
-			j.do(Release{t.draining})
-			t.draining, t.drainUntil = "", time.Time{}
+		for _, c := range slices.Sorted(maps.Keys(t.draining)) {
+			if !t.draining[c].After(j.now) {
+				j.do(Release{c})
+				delete(t.draining, c)
+			}
 		}
 		if !t.deadline.IsZero() && !t.deadline.After(j.now) {
 			c, cause, why := t.Container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.Node)

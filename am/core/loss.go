@@ -119,6 +119,9 @@ func (j *Job) restartAll(cause *Task) {
 			}
 		case proto.TaskState_TASK_STATE_SUCCEEDED:
 			t.State = proto.TaskState_TASK_STATE_READY
+			if t.Container == "" {
+				j.ask(t)
+			}
 		}
 	}
 }
@@ -200,8 +203,8 @@ func (j *Job) serviceDown(except *Task) bool {
 // until that is surely over, or its container has ended.
 func (j *Job) agentLost(e AgentLost) {
 	for _, t := range j.tasks {
-		if t.draining == e.Container { // it was sent home
-			t.draining, t.drainUntil = "", time.Time{}
+		if e.Orderly { // it was sent home
+			delete(t.draining, e.Container)
 		}
 	}
 	t := j.byContainer(e.Container)
@@ -213,7 +216,8 @@ func (j *Job) agentLost(e AgentLost) {
 	case j.ending():
 		t.PID, t.prepared = 0, false
 	case t.State == proto.TaskState_TASK_STATE_SUCCEEDED:
-		t.Container = ""
+		j.do(Release{t.Container})
+		j.forget(t)
 	default:
 		t.unreachable = true
 		t.deadline = j.now.Add(j.limits.Drain)
@@ -226,8 +230,7 @@ func (j *Job) containerEnded(e ContainerEnded) {
 		return
 	}
 	if j.ending() || t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
-		t.AgentPID, t.PID, t.prepared = 0, 0, false
-		t.Container = ""
+		j.forget(t)
 		return
 	}
 	why := e.Diagnostics
@@ -238,9 +241,11 @@ func (j *Job) containerEnded(e ContainerEnded) {
 	if cause == CauseUnknown || cause == CauseOwnFault {
 		cause = CauseAgentLost
 	}
-	if e.Cause == CauseNodeLost && t.AgentPID != 0 {
-		// The NodeManager is gone, and what it ran may still be there.
-		t.draining, t.drainUntil = t.Container, j.now.Add(j.limits.Drain)
+	// Where the NodeManager is gone, what it ran may still be there.
+	if e.Cause == CauseNodeLost && t.unreachable {
+		t.draining[t.Container] = t.deadline
+	} else if e.Cause == CauseNodeLost && t.AgentPID != 0 {
+		t.draining[t.Container] = j.now.Add(j.limits.Drain)
 		j.do(Bye{t.Container, "YARN has given its node up"})
 	}
 	j.loseContainer(t, cause, strings.TrimSpace(why))
@@ -278,9 +283,7 @@ func (j *Job) loseContainer(t *Task, c Cause, why string) {
 	}
 	hadAddress := t.RealPort != 0
 	j.lost(t, c)
-	t.Container, t.Node, t.Host, t.RealPort, t.PID, t.AgentPID = "", "", "", 0, 0, 0
-	t.prepared, t.stopping, t.unreachable = false, false, false
-	t.deadline = time.Time{}
+	j.forget(t)
 	if hadAddress {
 		j.do(Route{Cut: []string{t.Name}})
 	}
@@ -289,4 +292,11 @@ func (j *Job) loseContainer(t *Task, c Cause, why string) {
 		return
 	}
 	j.ask(t)
+}
+
+// forget lets go of a task's container.
+func (j *Job) forget(t *Task) {
+	t.Container, t.Node, t.Host, t.RealPort, t.PID, t.AgentPID = "", "", "", 0, 0, 0
+	t.prepared, t.stopping, t.unreachable = false, false, false
+	t.deadline = time.Time{}
 }

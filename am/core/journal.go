@@ -1,0 +1,137 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"holdfast/proto"
+)
+
+// Journal is what of a job's state must outlive its application master. It is
+// written before a deed that it records is done, so that an AM that takes over
+// never starts an attempt twice or forgets a loss. Times are Unix milliseconds.
+type Journal struct {
+	Generation int          `json:"generation"`
+	Requests   int          `json:"requests"`
+	Gathering  bool         `json:"gathering"`
+	Tasks      []TaskRecord `json:"tasks"`
+}
+
+// TaskRecord is what a Journal says of a task.
+type TaskRecord struct {
+	Name      string          `json:"name"`
+	State     proto.TaskState `json:"state"`
+	Attempt   int             `json:"attempt"`
+	Container string          `json:"container,omitempty"`
+	Node      string          `json:"node,omitempty"`
+	Port      int             `json:"port,omitempty"`
+	Failures  []int64         `json:"failures,omitempty"`
+	Losses    []int64         `json:"losses,omitempty"`
+	LastLoss  int64           `json:"last_loss,omitempty"`
+	Unsafe    bool            `json:"unsafe,omitempty"`
+	// Draining are containers that may still run an attempt, until when.
+	Draining map[string]int64 `json:"draining,omitempty"`
+}
+
+// Journal gives the present state's.
+func (j *Job) Journal() Journal {
+	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering}
+	for _, t := range j.tasks {
+		r.Tasks = append(r.Tasks, TaskRecord{
+			Name: t.Name, State: t.State, Attempt: t.Attempt,
+			Container: t.Container, Node: t.Node, Port: t.Port,
+			Failures: toMillis(t.failures), Losses: toMillis(t.losses),
+			LastLoss: millis(t.lastLoss), Unsafe: t.unsafe, Draining: map[string]int64{},
+		})
+		for c, until := range t.draining {
+			r.Tasks[len(r.Tasks)-1].Draining[c] = until.UnixMilli()
+		}
+	}
+	return r
+}
+
+// Resume takes a journal over into a new job. Its first event is Recovered, in
+// place of Begin.
+func (j *Job) Resume(r Journal) {
+	j.generation, j.requests, j.gathering = r.Generation, r.Requests, r.Gathering
+	if !r.Gathering {
+		j.state = proto.JobState_JOB_STATE_RUNNING
+	}
+	for _, rec := range r.Tasks {
+		for _, t := range j.tasks {
+			if t.Name != rec.Name {
+				continue
+			}
+			t.State, t.Attempt = rec.State, rec.Attempt
+			t.Container, t.Node, t.Port = rec.Container, rec.Node, rec.Port
+			t.failures, t.losses = fromMillis(rec.Failures), fromMillis(rec.Losses)
+			t.unsafe = rec.Unsafe
+			for c, until := range rec.Draining {
+				t.draining[c] = time.UnixMilli(until)
+			}
+			if rec.LastLoss != 0 {
+				t.lastLoss = time.UnixMilli(rec.LastLoss)
+			}
+		}
+	}
+}
+
+// recovered begins the work of an AM that takes over: what runs is left alone
+// until its agent is back or its lease has ended; what is not there any longer
+// is asked for anew; what nobody knows is given back.
+func (j *Job) recovered(e Recovered) {
+	j.record(nil, KindNote, "application master attempt %d has taken over %d containers", e.Attempt, len(e.Containers))
+	wanted := map[string]bool{}
+	for _, t := range j.tasks {
+		switch t.State {
+		case proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED:
+			t.Container = ""
+			continue
+		}
+		node, there := e.Containers[t.Container]
+		switch {
+		case t.Container != "" && there:
+			wanted[t.Container] = true
+			t.Node = node
+			t.unreachable = true
+			t.deadline = j.now.Add(j.limits.Drain)
+			t.prepared = false
+		case t.Container != "":
+			j.loseContainer(t, CauseAgentLost, "its container on "+t.Node+" ended while no application master was there")
+		default:
+			j.ask(t)
+		}
+		if j.ending() {
+			return
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(e.Containers)) {
+		if !wanted[c] {
+			j.do(Release{c})
+		}
+	}
+}
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func toMillis(times []time.Time) []int64 {
+	var ms []int64
+	for _, t := range times {
+		ms = append(ms, t.UnixMilli())
+	}
+	return ms
+}
+
+func fromMillis(ms []int64) []time.Time {
+	var times []time.Time
+	for _, m := range ms {
+		times = append(times, time.UnixMilli(m))
+	}
+	return times
+}

@@ -1,0 +1,530 @@
+package core_test
+
+import (
+	"container/heap"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+var (
+	seeds = flag.Int("seeds", 1000, "how many jobs TestSimulation runs")
+	seed  = flag.Uint64("seed", 0, "run only the job of this seed, and tell its story")
+)
+
+// sim is a model of a cluster in virtual time, in which things go wrong at
+// random: processes and containers die, agents lose their connection for a
+// while or for good, containers fail to start, the application master itself is
+// killed and another takes over. It checks what must hold whatever happens:
+//
+//   - a task never has two live processes;
+//   - nothing is told to an agent of another task;
+//   - the job ends, and succeeds, once nothing goes wrong any longer;
+//   - nothing is left when it has ended.
+type sim struct {
+	t     *testing.T
+	seed  uint64
+	r     *rand.Rand
+	now   time.Time
+	queue timers
+	order int
+
+	roles  []*proto.RoleSpec
+	job    *core.Job
+	down   bool
+	epoch  int // of the application master; what was meant for an older one is lost
+	saved  core.Journal
+	alive  map[string]*simProcess // task -> its live process
+	boxes  map[string]*simBox
+	asked  map[string]bool
+	boxNo  int
+	work   map[string]time.Duration // what is left to do, per worker
+	calm   time.Time                // no faults after it
+	story  []string
+	tell   bool
+	finish *core.Finish
+}
+
+type simProcess struct {
+	task    string
+	attempt int
+	started time.Time
+	box     *simBox
+}
+
+// simBox is a container with its agent.
+type simBox struct {
+	id, node  string
+	launched  bool
+	ended     bool
+	agent     bool // it runs
+	connected bool
+	line      int // counts connections, so that an old loss is not taken for a new one
+	task      string
+	port      int
+	attempt   int
+	process   *simProcess
+	exited    *core.TaskExited
+}
+
+type timer struct {
+	at    time.Time
+	order int
+	do    func()
+}
+type timers []timer
+
+func (q timers) Len() int { return len(q) }
+func (q timers) Less(a, b int) bool {
+	return q[a].at.Before(q[b].at) || q[a].at.Equal(q[b].at) && q[a].order < q[b].order
+}
+func (q timers) Swap(a, b int) { q[a], q[b] = q[b], q[a] }
+func (q *timers) Push(x any)   { *q = append(*q, x.(timer)) }
+func (q *timers) Pop() any {
+	old := *q
+	x := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return x
+}
+
+func (s *sim) after(d time.Duration, do func()) {
+	s.order++
+	heap.Push(&s.queue, timer{s.now.Add(d), s.order, do})
+}
+
+func (s *sim) upTo(d time.Duration) time.Duration { return time.Duration(s.r.Int64N(int64(d))) }
+
+func (s *sim) chance(percent int) bool { return s.now.Before(s.calm) && s.r.IntN(100) < percent }
+
+func (s *sim) log(format string, args ...any) {
+	if s.tell {
+		s.story = append(s.story, fmt.Sprintf("%8.3f ", s.now.Sub(time.Unix(0, 0)).Seconds())+fmt.Sprintf(format, args...))
+	}
+}
+
+func (s *sim) fail(format string, args ...any) {
+	s.t.Helper()
+	if !s.tell {
+		s.t.Log("its story: go test ./am/core -run TestSimulation -seed N")
+	}
+	for _, l := range s.story {
+		fmt.Println(l)
+	}
+	s.t.Fatalf("seed %d: %s", s.seed, fmt.Sprintf(format, args...))
+}
+
+// tellAM gives an event to the application master after a while, unless that is another
+// one by then.
+func (s *sim) tellAM(d time.Duration, e core.Event) {
+	epoch := s.epoch
+	s.after(d, func() {
+		if s.epoch == epoch {
+			s.step(e)
+		}
+	})
+}
+
+func (s *sim) step(e core.Event) {
+	s.log("%T%+v", e, e)
+	actions := s.job.Step(s.now, e)
+	text, err := json.Marshal(s.job.Journal())
+	if err != nil {
+		s.fail("%v", err)
+	}
+	s.saved = core.Journal{}
+	if err := json.Unmarshal(text, &s.saved); err != nil {
+		s.fail("%v", err)
+	}
+	for _, a := range actions {
+		s.log("    %T%+v", a, a)
+		s.act(a)
+	}
+	if at, ok := s.job.Deadline(); ok {
+		epoch := s.epoch
+		s.after(max(0, at.Sub(s.now)), func() {
+			if next, ok := s.job.Deadline(); s.epoch == epoch && ok && !next.After(s.now) {
+				s.step(core.Tick{})
+			}
+		})
+	}
+}
+
+func (s *sim) act(a core.Action) {
+	switch a := a.(type) {
+	case core.Ask:
+		s.asked[a.Request] = true
+		s.after(s.upTo(time.Second), func() { s.allocate(a) })
+	case core.Withdraw:
+		delete(s.asked, a.Request)
+	case core.Launch:
+		s.launch(s.boxes[a.Container])
+	case core.Release:
+		if b := s.boxes[a.Container]; b != nil {
+			s.after(s.upTo(50*time.Millisecond), func() { s.end(b, core.CauseReleased) })
+		}
+	case core.Assign:
+		s.toAgent(a.Container, func(b *simBox) {
+			b.task = a.Task
+			s.after(s.upTo(time.Second), func() {
+				if s.chance(3) {
+					s.fromAgent(b, core.AgentTrouble{Container: b.id, What: "no", Node: true})
+					return
+				}
+				b.port = a.Port
+				if b.port == 0 || s.chance(10) {
+					b.port = 20000 + s.r.IntN(100)
+				}
+				s.fromAgent(b, core.AgentPrepared{Container: b.id, Port: b.port})
+			})
+		})
+	case core.Start:
+		s.toAgent(a.Container, func(b *simBox) { s.run(b, a) })
+	case core.Stop:
+		s.toAgent(a.Container, func(b *simBox) {
+			if p := b.process; p != nil {
+				s.after(s.upTo(5*time.Second), func() { s.exit(p, core.TaskExited{Signal: 15}) })
+			}
+		})
+	case core.Bye:
+		s.toAgent(a.Container, func(b *simBox) {
+			s.after(s.upTo(2*time.Second), func() {
+				if b.agent && b.connected {
+					s.fromAgent(b, core.AgentLost{Container: b.id, Orderly: true})
+					b.connected = false
+				}
+				s.end(b, core.CauseOwnFault)
+			})
+		})
+	case core.Secure:
+		s.tellAM(s.upTo(100*time.Millisecond), core.Secured{})
+	case core.Finish:
+		s.finish = &a
+		for _, id := range slices.Sorted(maps.Keys(s.boxes)) { // the cluster takes back what an ended job has
+			s.end(s.boxes[id], core.CauseReleased)
+		}
+	}
+}
+
+// toAgent delivers a message to a connected agent.
+func (s *sim) toAgent(container string, do func(*simBox)) {
+	b := s.boxes[container]
+	if b == nil || !b.connected {
+		return
+	}
+	line := b.line
+	s.after(s.upTo(20*time.Millisecond), func() {
+		if b.agent && b.connected && b.line == line {
+			do(b)
+		}
+	})
+}
+
+func (s *sim) fromAgent(b *simBox, e core.Event) {
+	if b.agent && b.connected {
+		s.tellAM(20*time.Millisecond, e) // one delay for all keeps their order
+	}
+}
+
+func (s *sim) allocate(a core.Ask) {
+	if !s.asked[a.Request] {
+		return
+	}
+	delete(s.asked, a.Request)
+	s.boxNo++
+	b := &simBox{id: fmt.Sprintf("c%d", s.boxNo), node: fmt.Sprintf("n%d", s.r.IntN(4)), attempt: -1}
+	s.boxes[b.id] = b
+	s.tellAM(0, core.Allocated{Request: a.Request, Container: b.id, Node: b.node})
+}
+
+func (s *sim) launch(b *simBox) {
+	if b == nil || b.ended || b.launched {
+		return
+	}
+	b.launched = true
+	if s.chance(3) {
+		b.ended = true
+		s.tellAM(10*time.Millisecond, core.LaunchFailed{Container: b.id, Why: "no"})
+		return
+	}
+	if s.chance(2) {
+		return // it hangs
+	}
+	s.after(s.upTo(300*time.Millisecond), func() {
+		if !b.ended {
+			b.agent = true
+			s.connect(b)
+		}
+	})
+}
+
+func (s *sim) connect(b *simBox) {
+	if !b.agent || b.connected {
+		return
+	}
+	if s.down {
+		s.after(200*time.Millisecond, func() { s.connect(b) })
+		return
+	}
+	b.connected = true
+	b.line++
+	e := core.AgentAttached{Container: b.id, Host: b.node, PID: 1, Task: b.task, Port: b.port, Attempt: b.attempt}
+	if b.process != nil {
+		e.TaskPID = 2
+	} else if b.exited != nil {
+		x := *b.exited
+		e.Exited = &x
+	}
+	s.fromAgent(b, e)
+}
+
+func (s *sim) disconnect(b *simBox, back time.Duration) {
+	if !b.agent || !b.connected {
+		return
+	}
+	s.log("disconnect %s for %s", b.id, back)
+	b.connected = false
+	line := b.line
+	s.tellAM(20*time.Millisecond, core.AgentLost{Container: b.id})
+	lease := core.New(nil, 0, core.Limits{}).Limits().Lease
+	if back < lease {
+		s.after(back, func() {
+			if b.line == line {
+				s.connect(b)
+			}
+		})
+		return
+	}
+	s.after(lease, func() { // it stops its task and ends; nobody may hear of it
+		if b.agent && b.line == line && !b.connected {
+			s.log("the lease of %s has run out", b.id)
+			s.kill(b)
+			if s.r.IntN(2) == 0 {
+				s.end(b, core.CauseOwnFault)
+			}
+		}
+	})
+}
+
+// kill ends a container's agent and process.
+func (s *sim) kill(b *simBox) {
+	if b.process != nil && s.alive[b.process.task] == b.process {
+		s.spend(b.process)
+		delete(s.alive, b.process.task)
+	}
+	b.process, b.agent, b.connected = nil, false, false
+}
+
+func (s *sim) end(b *simBox, cause core.Cause) {
+	if b.ended {
+		return
+	}
+	s.log("container %s ends: %s", b.id, cause)
+	if b.connected {
+		s.tellAM(20*time.Millisecond, core.AgentLost{Container: b.id})
+	}
+	s.kill(b)
+	b.ended = true
+	s.tellAM(20*time.Millisecond+s.upTo(200*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: cause, Exit: 137})
+}
+
+func (s *sim) run(b *simBox, a core.Start) {
+	if b.process != nil {
+		return // as agents do: they answer that they are busy
+	}
+	if b.task != a.Task {
+		s.fail("%s was told to start %s, and hosts %s", b.id, a.Task, b.task)
+	}
+	if other := s.alive[a.Task]; other != nil {
+		s.fail("two processes of %s: attempt %d in %s and attempt %d in %s", a.Task, other.attempt, other.box.id, a.Attempt, b.id)
+	}
+	p := &simProcess{task: a.Task, attempt: a.Attempt, started: s.now, box: b}
+	b.process, b.attempt, b.exited = p, a.Attempt, nil
+	s.alive[a.Task] = p
+	s.fromAgent(b, core.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
+	if left, ok := s.work[a.Task]; ok {
+		s.after(left, func() { s.exit(p, core.TaskExited{}) })
+	}
+}
+
+// spend takes what a process has worked off what is left to do: it was saved.
+func (s *sim) spend(p *simProcess) {
+	if left, ok := s.work[p.task]; ok {
+		s.work[p.task] = max(0, left-s.now.Sub(p.started))
+	}
+}
+
+func (s *sim) exit(p *simProcess, e core.TaskExited) {
+	if s.alive[p.task] != p {
+		return
+	}
+	s.spend(p)
+	delete(s.alive, p.task)
+	p.box.process = nil
+	e.Container, e.Attempt = p.box.id, p.attempt
+	p.box.exited = &e
+	s.fromAgent(p.box, e)
+}
+
+// fault breaks something.
+func (s *sim) fault() {
+	if !s.now.Before(s.calm) || s.finish != nil {
+		return
+	}
+	s.after(s.upTo(8*time.Second), s.fault)
+	ids := slices.Sorted(maps.Keys(s.boxes))
+	var live []*simBox
+	for _, id := range ids {
+		if b := s.boxes[id]; !b.ended {
+			live = append(live, b)
+		}
+	}
+	if len(live) == 0 {
+		return
+	}
+	b := live[s.r.IntN(len(live))]
+	switch s.r.IntN(8) {
+	case 0, 1:
+		if p := b.process; p != nil {
+			e := core.TaskExited{Signal: 9}
+			if s.r.IntN(2) == 0 {
+				e = core.TaskExited{Code: 1, PeerLost: true}
+			}
+			s.log("kill the process of %s", p.task)
+			s.exit(p, e)
+		}
+	case 2:
+		s.end(b, core.CauseOwnFault)
+	case 3:
+		s.end(b, core.CausePreempted)
+	case 4:
+		if b.agent { // the NodeManager is lost, and what it ran goes on
+			s.log("node of %s is lost", b.id)
+			s.tellAM(0, core.ContainerEnded{Container: b.id, Cause: core.CauseNodeLost})
+		}
+	case 5:
+		s.disconnect(b, s.upTo(20*time.Second))
+	case 6:
+		s.disconnect(b, time.Hour)
+	case 7:
+		if s.r.IntN(3) == 0 {
+			s.restartAM()
+		}
+	}
+}
+
+// restartAM kills the application master. Agents find the next one.
+func (s *sim) restartAM() {
+	s.log("the application master is killed")
+	s.epoch++
+	s.down = true
+	epoch := s.epoch
+	for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
+		if b := s.boxes[id]; b.connected {
+			b.connected = false
+			s.lost(b)
+		}
+	}
+	clear(s.asked)
+	s.after(500*time.Millisecond+s.upTo(4*time.Second), func() {
+		if s.epoch != epoch {
+			return
+		}
+		s.down = false
+		s.job = s.newJob()
+		s.job.Resume(s.saved)
+		e := core.Recovered{Attempt: epoch + 1, Containers: map[string]string{}}
+		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
+			if b := s.boxes[id]; !b.ended {
+				e.Containers[id] = b.node
+			}
+		}
+		s.step(e)
+		for _, id := range slices.Sorted(maps.Keys(e.Containers)) {
+			b := s.boxes[id]
+			s.after(s.upTo(500*time.Millisecond), func() { s.connect(b) })
+		}
+	})
+}
+
+// lost runs the lease of an agent whose application master is gone.
+func (s *sim) lost(b *simBox) {
+	line := b.line
+	s.after(core.New(nil, 0, core.Limits{}).Limits().Lease, func() {
+		if b.agent && b.line == line && !b.connected {
+			s.kill(b)
+			s.end(b, core.CauseOwnFault)
+		}
+	})
+}
+
+func (s *sim) newJob() *core.Job {
+	var tasks []core.Task
+	for _, r := range s.roles {
+		for i := range int(r.Count) {
+			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
+		}
+	}
+	return core.New(tasks, 1000, core.Limits{Losses: 1000})
+}
+
+func simulate(t *testing.T, n uint64, tell bool) {
+	start := time.Unix(0, 0)
+	s := &sim{
+		t: t, seed: n, r: rand.New(rand.NewPCG(n, 1)), now: start, tell: tell,
+		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, asked: map[string]bool{}, work: map[string]time.Duration{},
+	}
+	s.roles = psAndWorkers(int32(s.r.IntN(3)), 1+int32(s.r.IntN(3)))
+	if n%3 == 0 {
+		s.roles = ranks(1 + int32(s.r.IntN(4)))
+	}
+	for _, r := range s.roles {
+		if r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED {
+			for i := range int(r.Count) {
+				s.work[fmt.Sprintf("%s-%d", r.Name, i)] = 10*time.Second + s.upTo(50*time.Second)
+			}
+		}
+	}
+	s.calm = start.Add(2 * time.Minute)
+	s.job = s.newJob()
+	s.after(0, func() { s.step(core.Begin{}) })
+	s.after(s.upTo(8*time.Second), s.fault)
+	limit := start.Add(time.Hour)
+	for s.finish == nil {
+		if len(s.queue) == 0 {
+			s.fail("nothing will ever happen any more, and the job has not ended")
+		}
+		next := heap.Pop(&s.queue).(timer)
+		s.now = next.at
+		if s.now.After(limit) {
+			s.fail("the job has not ended after %s", limit.Sub(start))
+		}
+		next.do()
+	}
+	if s.finish.State != proto.JobState_JOB_STATE_SUCCEEDED {
+		s.fail("it ended as %s: %s", s.finish.State, s.finish.Why)
+	}
+	if len(s.alive) != 0 {
+		s.fail("processes are left")
+	}
+}
+
+func TestSimulation(t *testing.T) {
+	if *seed != 0 {
+		simulate(t, *seed, true)
+		return
+	}
+	for n := range *seeds {
+		simulate(t, uint64(n+1), false)
+		if t.Failed() {
+			return
+		}
+	}
+}
