@@ -108,7 +108,9 @@ func (a *attempt) wait() *proto.Exited {
 	}
 	select {
 	case <-a.out.read:
-	case <-ctx.Done(): // somebody outside the box holds the pipe; the tail may lack something
+	case <-ctx.Done():
+		a.out.giveUp()
+		<-a.out.read
 	}
 	e := &proto.Exited{Attempt: a.number, Tail: a.out.tail(), AtUnixMs: at.UnixMilli()}
 	select {

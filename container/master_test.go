@@ -324,7 +324,7 @@ func (m *master) startAgentProcess(name string, uid uint32, change func(*contain
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = &testLog{m.t}, &testLog{m.t}
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if int(uid) != os.Getuid() {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
 	}

@@ -31,6 +31,7 @@ const (
 type output struct {
 	log   *logrus.Entry
 	local *os.File
+	pipe  *os.File
 	name  string        // of the copy, relative to the job's directory
 	read  chan struct{} // all has been read
 
@@ -39,7 +40,6 @@ type output struct {
 	partial []byte // the line that is not finished
 	pending []byte // for the store
 	lost    int64  // bytes that were dropped since it did not keep up
-	closed  bool
 }
 
 // newOutput makes the local file and returns the end of a pipe that the task is to
@@ -54,19 +54,22 @@ func newOutput(file, name string, log *logrus.Entry) (*output, *os.File, error) 
 		f.Close()
 		return nil, nil, fmt.Errorf("making a pipe for the task's output: %w", err)
 	}
-	o := &output{log: log, local: f, name: name, read: make(chan struct{})}
-	go o.pump(r)
+	o := &output{log: log, local: f, pipe: r, name: name, read: make(chan struct{})}
+	go o.pump()
 	return o, w, nil
 }
 
-func (o *output) pump(r *os.File) {
+// giveUp stops reading, where somebody who does not end holds the pipe.
+func (o *output) giveUp() { o.pipe.SetReadDeadline(time.Unix(1, 0)) }
+
+func (o *output) pump() {
 	defer close(o.read)
 	defer o.local.Close()
-	defer r.Close()
+	defer o.pipe.Close()
 	buf := make([]byte, 16<<10)
 	failed := false
 	for {
-		n, err := r.Read(buf)
+		n, err := o.pipe.Read(buf)
 		if n > 0 {
 			if _, err := o.local.Write(buf[:n]); err != nil && !failed {
 				failed = true

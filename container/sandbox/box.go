@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,6 +45,7 @@ type Box struct {
 	answers chan reply
 	done    chan struct{} // the keeper has ended
 	err     error         // why, once done
+	closing atomic.Bool   // it was told to
 
 	mu        sync.Mutex
 	processes map[int]*Process
@@ -332,7 +334,17 @@ func (b *Box) Exec(c Command) (*Process, error) {
 
 // KillAll ends every process in the box but the keeper.
 func (b *Box) KillAll(ctx context.Context) error {
-	return proctree.KillDescendants(ctx, b.Pid())
+	select {
+	case <-b.done:
+		if b.closing.Load() {
+			return nil // Close had it end everything
+		}
+		// The keeper was killed, and this process has inherited what was below
+		// it. A process that has a box has no other children of its own.
+		return proctree.KillDescendants(ctx, os.Getpid())
+	default:
+		return proctree.KillDescendants(ctx, b.Pid())
+	}
 }
 
 // Processes are those in the box, the keeper left out.
@@ -341,6 +353,7 @@ func (b *Box) Processes() []int { return proctree.Descendants(b.Pid()) }
 // Close ends the keeper and all that runs in the box, and with them the
 // namespace and its mounts. It waits for the keeper's end.
 func (b *Box) Close() {
+	b.closing.Store(true)
 	_ = b.conn.CloseWrite()
 	select {
 	case <-b.done:
