@@ -1,0 +1,71 @@
+package hdfsckpt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"syscall"
+)
+
+// ReadFile reads a whole file.
+func ReadFile(ctx context.Context, s Store, name string) ([]byte, error) {
+	r, err := s.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	b := make([]byte, r.Size())
+	n, err := r.ReadAt(b, 0)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	return b[:n], nil
+}
+
+// WriteFile writes a file in one step: readers see the old content or the new.
+func WriteFile(ctx context.Context, s Store, name string, content []byte, perm fs.FileMode) error {
+	w, err := s.Create(ctx, name, perm)
+	if err != nil {
+		return err
+	}
+	if _, err = w.Write(content); err != nil {
+		_ = w.Abort()
+		return err
+	}
+	return w.Close()
+}
+
+// MkdirAll makes a directory and those above it, as far as they are missing.
+func MkdirAll(ctx context.Context, s Store, dir string, perm fs.FileMode) error {
+	if dir == "." {
+		return nil
+	}
+	err := s.Mkdir(ctx, dir, perm)
+	if errors.Is(err, syscall.ENOENT) && path.Dir(dir) != dir {
+		if err = MkdirAll(ctx, s, path.Dir(dir), perm); err == nil {
+			err = s.Mkdir(ctx, dir, perm)
+		}
+	}
+	if errors.Is(err, syscall.EEXIST) { // maybe made by somebody else just now
+		i, statErr := s.Stat(ctx, dir)
+		if statErr != nil {
+			return statErr
+		}
+		if !i.IsDir() {
+			return fmt.Errorf("cannot make the directory %s in %s, a file has that name: %w", dir, s.URI(), syscall.ENOTDIR)
+		}
+		return nil
+	}
+	return err
+}
+
+// readError passes io.EOF on as it is: callers compare it.
+func readError(wrap func(op, name string, err error) error, name string, err error) error {
+	if err == nil || err == io.EOF {
+		return err
+	}
+	return wrap("read", name, err)
+}

@@ -1,0 +1,197 @@
+package hdfsckpt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"sort"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Local is a store in a local directory.
+type Local struct {
+	dir  string
+	root *os.Root // names, and symbolic links behind them, cannot leave it
+}
+
+var (
+	_ Store           = (*Local)(nil)
+	_ temporaryLister = (*Local)(nil)
+)
+
+// NewLocal opens the store in a directory that exists.
+func NewLocal(dir string) (*Local, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the directory %s as a checkpoint store: %w", dir, err)
+	}
+	return &Local{dir: dir, root: root}, nil
+}
+
+// URI is the directory.
+func (l *Local) URI() string { return l.dir }
+
+// Close lets go of the directory.
+func (l *Local) Close() error { return l.root.Close() }
+
+func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
+	if err := begin(ctx, "stat", name, checkName); err != nil {
+		return Info{}, err
+	}
+	st, err := l.root.Stat(name)
+	if err != nil {
+		return Info{}, l.wrap("stat", name, err)
+	}
+	return localInfo(path.Base(name), st), nil
+}
+
+func (l *Local) List(ctx context.Context, dir string) ([]Info, error) {
+	return l.list(ctx, dir, func(name string) bool { return !IsTemporary(name) })
+}
+
+func (l *Local) listTemporary(ctx context.Context, dir string) ([]Info, error) {
+	return l.list(ctx, dir, IsTemporary)
+}
+
+func (l *Local) list(ctx context.Context, dir string, want func(string) bool) ([]Info, error) {
+	if err := begin(ctx, "list", dir, checkName); err != nil {
+		return nil, err
+	}
+	f, err := l.root.Open(dir)
+	if err != nil {
+		return nil, l.wrap("list", dir, err)
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	if err != nil {
+		return nil, l.wrap("list", dir, err)
+	}
+	infos := make([]Info, 0, len(entries))
+	for _, e := range entries {
+		if !want(e.Name()) {
+			continue
+		}
+		st, err := e.Info()
+		if err == nil && st.Mode()&fs.ModeSymlink != 0 {
+			st, err = l.root.Stat(path.Join(dir, e.Name()))
+		}
+		if err != nil {
+			continue // gone since, or a link to nowhere
+		}
+		infos = append(infos, localInfo(e.Name(), st))
+	}
+	sort.Slice(infos, func(i, j int) bool { return infos[i].Name < infos[j].Name })
+	return infos, nil
+}
+
+func (l *Local) Mkdir(ctx context.Context, name string, perm fs.FileMode) error {
+	if name == "." {
+		return l.wrap("mkdir", name, syscall.EEXIST)
+	}
+	if err := begin(ctx, "mkdir", name, checkName); err != nil {
+		return err
+	}
+	err := l.root.Mkdir(name, perm.Perm())
+	if err == nil {
+		err = l.root.Chmod(name, perm.Perm()) // as asked, whatever the umask
+	}
+	return l.wrap("mkdir", name, err)
+}
+
+func (l *Local) Rename(ctx context.Context, from, to string) error {
+	if err := begin(ctx, "rename", from, checkChange); err != nil {
+		return err
+	}
+	if err := begin(ctx, "rename", to, checkChange); err != nil {
+		return err
+	}
+	err := l.root.Rename(from, to)
+	if errors.Is(err, syscall.EEXIST) { // rename(2) may say so of a directory that is not empty
+		err = syscall.ENOTEMPTY
+	}
+	return l.wrap("rename "+from+" to", to, err)
+}
+
+func (l *Local) Remove(ctx context.Context, name string) error {
+	if err := begin(ctx, "remove", name, checkChange); err != nil {
+		return err
+	}
+	return l.wrap("remove", name, l.root.Remove(name))
+}
+
+func (l *Local) Chmod(ctx context.Context, name string, perm fs.FileMode) error {
+	if err := begin(ctx, "chmod", name, checkName); err != nil {
+		return err
+	}
+	return l.wrap("chmod", name, l.root.Chmod(name, perm.Perm()))
+}
+
+func (l *Local) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {
+	if err := begin(ctx, "set the times of", name, checkName); err != nil {
+		return err
+	}
+	return l.wrap("set the times of", name, l.root.Chtimes(name, atime, mtime))
+}
+
+func (l *Local) Space(ctx context.Context) (Space, error) {
+	if err := begin(ctx, "statfs", ".", checkName); err != nil {
+		return Space{}, err
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(l.dir, &st); err != nil {
+		return Space{}, l.wrap("statfs", ".", err)
+	}
+	return Space{
+		Total: int64(st.Blocks) * st.Bsize, Free: int64(st.Bavail) * st.Bsize,
+		FilesTotal: int64(st.Files), FilesFree: int64(st.Ffree),
+	}, nil
+}
+
+// begin is what every operation checks first.
+func begin(ctx context.Context, op, name string, check func(op, name string) error) error {
+	if err := ctx.Err(); err != nil {
+		return &fs.PathError{Op: op, Path: name, Err: errors.Join(err, syscall.EIO)}
+	}
+	return check(op, name)
+}
+
+// wrap names the file in full and sees to it that there is an errno inside.
+func (l *Local) wrap(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e := new(fs.PathError); errors.As(err, &e) {
+		err = e.Err
+	}
+	if e := new(os.LinkError); errors.As(err, &e) {
+		err = e.Err
+	}
+	if e := new(os.SyscallError); errors.As(err, &e) {
+		err = e.Err
+	}
+	if errno := syscall.Errno(0); !errors.As(err, &errno) {
+		errno = syscall.EIO
+		if err.Error() == "path escapes from parent" { // of os.Root, which exports no error
+			errno = syscall.EACCES
+		}
+		err = fmt.Errorf("%w: %w", err, errno)
+	}
+	return &fs.PathError{Op: op, Path: path.Join(l.dir, name), Err: err}
+}
+
+func localInfo(name string, st fs.FileInfo) Info {
+	i := Info{Name: name, Size: st.Size(), Mode: st.Mode(), ModTime: st.ModTime()}
+	if i.IsDir() {
+		i.Size = 0
+	}
+	if s, ok := st.Sys().(*syscall.Stat_t); ok {
+		i.Inode = s.Ino
+	}
+	return i
+}

@@ -1,0 +1,60 @@
+package hdfsckpt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"syscall"
+	"time"
+)
+
+// temporaryLister is a store that can list what List hides.
+type temporaryLister interface {
+	listTemporary(ctx context.Context, dir string) ([]Info, error)
+}
+
+// RemoveTemporaries removes the temporary files in the whole store. It is for
+// the end of a job, when nobody writes: a file that is being written is lost.
+func RemoveTemporaries(ctx context.Context, s Store) error {
+	return RemoveTemporariesOlderThan(ctx, s, 0)
+}
+
+// RemoveTemporariesOlderThan leaves those alone that were begun or written to
+// less than age ago; 0 takes all.
+func RemoveTemporariesOlderThan(ctx context.Context, s Store, age time.Duration) error {
+	lister, ok := s.(temporaryLister)
+	if !ok {
+		return fmt.Errorf("cannot remove temporary files: the store %s cannot list them", s.URI())
+	}
+	return removeTemporaries(ctx, s, lister, ".", time.Now().Add(-age), age == 0)
+}
+
+func removeTemporaries(ctx context.Context, s Store, lister temporaryLister, dir string, before time.Time, all bool) error {
+	var errs []error
+	found, err := lister.listTemporary(ctx, dir)
+	if errors.Is(err, syscall.ENOENT) {
+		return nil // removed meanwhile, by its owner
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if f.IsDir() || !all && f.ModTime.After(before) {
+			continue
+		}
+		if err := s.Remove(ctx, path.Join(dir, f.Name)); err != nil && !errors.Is(err, syscall.ENOENT) {
+			errs = append(errs, err)
+		}
+	}
+	entries, err := s.List(ctx, dir)
+	if err != nil && !errors.Is(err, syscall.ENOENT) {
+		errs = append(errs, err)
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			errs = append(errs, removeTemporaries(ctx, s, lister, path.Join(dir, e.Name), before, all))
+		}
+	}
+	return errors.Join(errs...)
+}
