@@ -44,9 +44,16 @@ func (d *Driver) afterStop(r stopResult) {
 	if r.err != nil {
 		d.log.WithError(r.err).Info("released at the ResourceManager instead")
 	}
-	for _, id := range r.ids {
-		if h := d.s.byID[id]; h != nil && (r.err != nil || r.failed[id] != nil) {
+	for _, id := range r.left {
+		if h := d.s.byID[id]; h != nil {
 			d.s.giveBack(h)
+		}
+	}
+	for _, c := range r.ended {
+		if h := d.s.byID[c.ID]; h != nil {
+			d.s.giveBack(h) // the scheduler may use the room at once
+			d.end(h, c)
+			h.quiet = true // until the RM reports it too
 		}
 	}
 }
@@ -95,12 +102,16 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 			continue
 		}
 		s.remove(h)
-		if h.quiet {
-			continue
-		}
-		d.events.put(am.Ended{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics})
+		d.end(h, c)
 	}
 	return s.pace(now)
+}
+
+// end reports a container's end, once.
+func (d *Driver) end(h *held, c hadoop.Completed) {
+	if !h.quiet {
+		d.events.put(am.Ended{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics})
+	}
 }
 
 // afterError decides what a failed call to the RM means.

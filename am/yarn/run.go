@@ -24,7 +24,8 @@ const (
 	avoidFor = 5 * time.Second
 	// stopFor is how long a stopped container may take to end before the RM is
 	// told to release it.
-	stopFor = 5 * time.Second
+	stopFor  = 5 * time.Second
+	stopPoll = 50 * time.Millisecond
 )
 
 // Results that come back to run.
@@ -43,9 +44,10 @@ type (
 		err    error
 	}
 	stopResult struct {
-		ids    []hadoop.ContainerID
-		failed map[hadoop.ContainerID]error
-		err    error
+		node  hadoop.NodeID
+		ended []hadoop.Completed
+		left  []hadoop.ContainerID // that the node could not be made to end
+		err   error
 	}
 	looked struct {
 		at   time.Time
@@ -212,12 +214,45 @@ func (d *Driver) start(node hadoop.NodeID, list []hadoop.Start) {
 	})
 }
 
+// stop ends containers at their node and asks it until they have ended: the RM
+// would tell a node's heartbeat later.
 func (d *Driver) stop(node hadoop.NodeID, ids []hadoop.ContainerID) {
 	d.async(func() any {
 		ctx, cancel := context.WithTimeout(d.ctx, stopFor)
 		defer cancel()
-		failed, err := d.nodes.Stop(ctx, node, ids)
-		return stopResult{ids, failed, err}
+		r := stopResult{node: node, left: ids}
+		var failed map[hadoop.ContainerID]error
+		if failed, r.err = d.nodes.Stop(ctx, node, ids); r.err != nil {
+			return r
+		}
+		var waiting []hadoop.ContainerID
+		r.left = nil
+		for _, id := range ids {
+			if failed[id] != nil {
+				r.left = append(r.left, id)
+			} else {
+				waiting = append(waiting, id)
+			}
+		}
+		for len(waiting) > 0 {
+			if d.sleep(stopPoll) {
+				return r
+			}
+			list, err := d.nodes.Statuses(ctx, node, waiting)
+			if err != nil {
+				r.left, r.err = append(r.left, waiting...), err
+				return r
+			}
+			waiting = nil
+			for _, c := range list {
+				if c.Running {
+					waiting = append(waiting, c.ID)
+				} else {
+					r.ended = append(r.ended, c.Completed)
+				}
+			}
+		}
+		return r
 	})
 }
 
@@ -262,4 +297,3 @@ func (d *Driver) look(now time.Time) {
 		return r
 	})
 }
-

@@ -1,0 +1,220 @@
+package yarn_test
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/am"
+	"holdfast/am/yarn"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/token"
+	"holdfast/proto"
+)
+
+// The tests' AM is this test binary, run by YARN in the AM's container. It
+// connects to the test and does as it is told, so that a test can use a driver
+// that YARN knows as an application master.
+
+const (
+	envControl = "HOLDFAST_TEST_CONTROL" // where the test listens
+	envCommand = "HOLDFAST_TEST_COMMAND" // what agents' containers run
+	envLiteral = "HOLDFAST_TEST_LITERAL" // echoed to the test
+)
+
+// order is what the test tells the AM to do; one field is set.
+type order struct {
+	Ask      *am.Ask
+	Withdraw string
+	Launch   string
+	Release  string
+	Finish   *am.Outcome
+}
+
+// happening is what the AM tells the test.
+type happening struct {
+	Hello     bool
+	Literal   string
+	Fault     string // New or Finish failed
+	Finished  bool
+	Allocated *am.Allocated
+	Ended     *am.Ended
+	Failed    string // container of LaunchFailed
+	Waiting   *am.Waiting
+	Broken    string
+}
+
+func runMaster() error {
+	c, err := net.Dial("tcp", os.Getenv(envControl))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	out, in := gob.NewEncoder(c), gob.NewDecoder(c)
+	d, err := newDriver()
+	if err != nil {
+		return errors.Join(err, out.Encode(happening{Fault: err.Error()}))
+	}
+	if err := out.Encode(happening{Hello: true, Literal: os.Getenv(envLiteral)}); err != nil {
+		return err
+	}
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for e := range d.Events() {
+			var h happening
+			switch e := e.(type) {
+			case am.Allocated:
+				h.Allocated = &e
+			case am.Ended:
+				h.Ended = &e
+			case am.LaunchFailed:
+				h.Failed, h.Fault = e.Container, e.Err.Error()
+			case am.Waiting:
+				h.Waiting = &e
+			case am.Broken:
+				h.Broken = e.Err.Error()
+			}
+			if out.Encode(h) != nil {
+				return
+			}
+		}
+	}()
+	for {
+		var o order
+		if err := in.Decode(&o); err != nil {
+			o.Finish = &am.Outcome{Why: "the test is gone"}
+		}
+		switch {
+		case o.Ask != nil:
+			d.Ask(*o.Ask)
+		case o.Withdraw != "":
+			d.Withdraw(o.Withdraw)
+		case o.Launch != "":
+			d.Launch(o.Launch)
+		case o.Release != "":
+			d.Release(o.Release)
+		case o.Finish != nil:
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			err := d.Finish(ctx, *o.Finish)
+			<-told
+			h := happening{Finished: true}
+			if err != nil {
+				h.Fault = err.Error()
+			}
+			return errors.Join(err, out.Encode(h))
+		}
+	}
+}
+
+func newDriver() (*yarn.Driver, error) {
+	creds, err := token.FromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	cf, err := conf.Unpack(creds.Secrets[proto.SecretConf])
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	host := os.Getenv("NM_HOST")
+	return yarn.New(ctx, yarn.Config{
+		Conf: cf, Credentials: creds, Job: os.Getenv(proto.EnvJob), JobDirectory: os.Getenv(proto.EnvJobDirectory),
+		Master: "127.0.0.1:1", Host: host, Port: 4711, TrackingURL: "http://" + host + ":4712/",
+		Log: logrus.NewEntry(logrus.StandardLogger()), Command: os.Getenv(envCommand),
+	})
+}
+
+// master is the test's end of the connection.
+type master struct {
+	t       *testing.T
+	conn    net.Conn
+	out     *gob.Encoder
+	in      chan happening
+	literal string
+	// what happened, as far as it was read
+	waiting string
+}
+
+func (m *master) tell(o order) {
+	m.t.Helper()
+	if err := m.out.Encode(o); err != nil {
+		m.t.Fatalf("the AM cannot be told anything: %v", err)
+	}
+}
+
+func (m *master) ask(role string, n int, mb int64) {
+	for i := range n {
+		m.tell(order{Ask: &am.Ask{Request: fmt.Sprintf("%s-%d", role, i), Role: role, MemoryMB: mb, VCores: 1}})
+	}
+}
+
+// await returns the first happening for which ok holds, within a generous time.
+func (m *master) await(what string, ok func(happening) bool) happening {
+	m.t.Helper()
+	deadline := time.After(2 * time.Minute)
+	for {
+		select {
+		case h, open := <-m.in:
+			if !open {
+				m.t.Fatalf("the AM is gone while waiting for %s", what)
+			}
+			if h.Waiting != nil {
+				m.waiting = h.Waiting.Why
+			}
+			if ok(h) {
+				return h
+			}
+			if h.Broken != "" || (h.Fault != "" && h.Failed == "") {
+				m.t.Fatalf("waiting for %s: the AM says %s%s", what, h.Broken, h.Fault)
+			}
+			if h.Waiting == nil {
+				m.t.Logf("while waiting for %s: %s", what, describe(h))
+			}
+		case <-deadline:
+			m.t.Fatalf("%s did not happen", what)
+		}
+	}
+}
+
+func describe(h happening) string {
+	switch {
+	case h.Allocated != nil:
+		return fmt.Sprintf("%+v", *h.Allocated)
+	case h.Ended != nil:
+		return fmt.Sprintf("%+v", *h.Ended)
+	}
+	return fmt.Sprintf("%+v", h)
+}
+
+func (m *master) allocated(n int) []am.Allocated {
+	m.t.Helper()
+	var list []am.Allocated
+	for len(list) < n {
+		h := m.await("a container", func(h happening) bool { return h.Allocated != nil })
+		list = append(list, *h.Allocated)
+	}
+	return list
+}
+
+func (m *master) ended(container string) am.Ended {
+	m.t.Helper()
+	return *m.await("the end of "+container, func(h happening) bool { return h.Ended != nil && h.Ended.Container == container }).Ended
+}
+
+func (m *master) finish(o am.Outcome) {
+	m.t.Helper()
+	m.tell(order{Finish: &o})
+	if h := m.await("the AM's end", func(h happening) bool { return h.Finished }); h.Fault != "" {
+		m.t.Errorf("Finish: %s", h.Fault)
+	}
+}
