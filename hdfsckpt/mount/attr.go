@@ -24,7 +24,7 @@ func (f *FS) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out 
 	if st != fuse.OK {
 		return st
 	}
-	if isTemporary(name) {
+	if hdfsckpt.IsTemporary(name) {
 		return fuse.ENOENT
 	}
 	if f.lookupHidden(d, name, out) {

@@ -97,7 +97,7 @@ func (f *FS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.E
 	if st != fuse.OK {
 		return st
 	}
-	if isTemporary(name) {
+	if hdfsckpt.IsTemporary(name) {
 		return fuse.EPERM
 	}
 	ctx, leave, err := f.gate.enter()
@@ -125,7 +125,7 @@ func (f *FS) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.E
 	if st != fuse.OK {
 		return st
 	}
-	if isTemporary(name) {
+	if hdfsckpt.IsTemporary(name) {
 		return fuse.EPERM
 	}
 	ctx, leave, err := f.gate.enter()
@@ -231,7 +231,7 @@ func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) bool {
 	if !open {
 		return false
 	}
-	grave := temporary{dir: d, base: temporaryFor(name)}
+	grave := temporary{dir: d, base: hdfsckpt.TemporaryFor(name)}
 	if err := f.store.Rename(ctx, p, path.Join(path.Dir(p), grave.base)); err != nil {
 		return false // Remove says what is wrong
 	}
@@ -317,7 +317,7 @@ func (f *FS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName 
 	if in.Flags&^renameNoReplace != 0 {
 		return fuse.EINVAL
 	}
-	if isTemporary(newName) {
+	if hdfsckpt.IsTemporary(newName) {
 		return fuse.EPERM
 	}
 	ctx, leave, err := f.gate.enter()

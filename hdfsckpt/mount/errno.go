@@ -41,6 +41,12 @@ func ordinary(errno syscall.Errno) bool {
 	return false
 }
 
+// toldError is an error that was logged when it happened, and is met again.
+type toldError struct{ errno syscall.Errno }
+
+func (e *toldError) Error() string { return "an earlier operation on it failed: " + e.errno.Error() }
+func (e *toldError) Unwrap() error { return e.errno }
+
 // fail turns an error into a status and logs it, since the process that asked
 // sees only the errno.
 func (f *FS) fail(op, name string, err error) fuse.Status {
@@ -50,11 +56,12 @@ func (f *FS) fail(op, name string, err error) fuse.Status {
 	}
 	e := f.log.WithField("store", f.store.URI())
 	var fenced *fencedError
+	var told *toldError
 	switch {
-	case ordinary(errno), errors.As(err, &fenced):
+	case ordinary(errno), errors.As(err, &fenced), errors.As(err, &told):
 		e.Debugf("%s %s: %v", op, name, err)
 	case f.quiet.first(op + " " + name + " " + errno.Error()):
-		e.Warnf("%s %s failed with %q: %v", op, name, errno.Error(), err)
+		e.Warnf("%s %s failed: %v", op, name, err)
 	}
 	return fuse.Status(errno)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"holdfast/hdfsckpt"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -74,7 +75,7 @@ func (f *FS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out 
 	if st != fuse.OK {
 		return st
 	}
-	if isTemporary(name) {
+	if hdfsckpt.IsTemporary(name) {
 		return fuse.EPERM
 	}
 	ctx, leave, err := f.gate.enter()

@@ -15,7 +15,7 @@ import (
 func (f *FS) temporaryFor(n *node) (temporary, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := temporary{dir: n.parent, base: temporaryFor(n.name)}
+	t := temporary{dir: n.parent, base: hdfsckpt.TemporaryFor(n.name)}
 	p, _ := f.pathLocked(t.dir)
 	return t, path.Join(p, t.base)
 }
@@ -211,7 +211,7 @@ func (w *work) abort(why string) {
 		return
 	}
 	w.f.log.WithField("store", w.f.store.URI()).Infof("%s: %s while it was being written: nothing of it is kept", w.base, why)
-	w.err = syscall.EIO
+	w.err = &toldError{syscall.EIO}
 	w.lost.Store(true)
 	w.discard()
 }

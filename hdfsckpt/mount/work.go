@@ -132,7 +132,7 @@ func (w *work) discard() {
 func (w *work) spoil(op string, err error) error {
 	if w.err == nil {
 		w.f.fail(op, w.base, err)
-		w.err = errnoOf(err)
+		w.err = &toldError{errnoOf(err)}
 		w.lost.Store(true)
 	}
 	if w.at == inPlace && w.app != nil {
@@ -378,7 +378,7 @@ func (f *FS) dropWorks() {
 	for _, w := range works {
 		w.mu.Lock()
 		if w.err == nil {
-			w.err = syscall.EIO
+			w.err = &toldError{syscall.EIO}
 			w.lost.Store(true)
 		}
 		w.discard()

@@ -1,0 +1,70 @@
+package mount
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+const (
+	tail    = " 0 20 0 1 0 100 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 "
+	running = "123 (a) b (c) S 1 123 123 0 -1 4194304 0 0 0 0 0 0 0" + tail + "0\n"
+)
+
+func TestParseCaller(t *testing.T) {
+	status := []byte("Name:\ta\nTgid:\t120\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\n")
+	of := func(flags, code string) string {
+		return "123 (a) b (c) S 1 123 123 0 -1 " + flags + " 0 0 0 0 0 0 0" + tail + code + "\n"
+	}
+	tests := []struct {
+		name string
+		stat string
+		want caller
+	}{
+		{"running", running, caller{group: 120}},
+		{"killed", of("4195332", "9"), caller{group: 120, exiting: true, killed: true}},
+		{"core dumped", of("4195332", "139"), caller{group: 120, exiting: true, killed: true}},
+		{"exits with 0", of("4194308", "0"), caller{group: 120, exiting: true}},
+		{"exits with 3", of("4194308", "768"), caller{group: 120, exiting: true, status: 3}},
+		{"stopped", of("4194304", "19"), caller{group: 120}},
+	}
+	for _, tt := range tests {
+		got, err := parseCaller([]byte(tt.stat), status)
+		if err != nil || got != tt.want {
+			t.Errorf("%s: got %+v, %v, want %+v", tt.name, got, err, tt.want)
+		}
+	}
+	for _, bad := range []string{"", "1 (a", "1 (a) S 1 2", of("x", "0"), of("0", "x")} {
+		if c, err := parseCaller([]byte(bad), status); err == nil {
+			t.Errorf("%q gives %+v", bad, c)
+		}
+	}
+}
+
+func TestCallerOf(t *testing.T) {
+	if c := callerOf(uint32(os.Getpid())); c.group != os.Getpid() || c.exiting || c.killed {
+		t.Errorf("we are %+v", c)
+	}
+	if c := callerOf(0); c != (caller{}) {
+		t.Errorf("a thread that we cannot see is %+v", c)
+	}
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	if c := callerOf(uint32(cmd.Process.Pid)); c.group != cmd.Process.Pid || c.killed {
+		t.Errorf("a running process is %+v", c)
+	}
+}
+
+func FuzzParseCaller(f *testing.F) {
+	f.Add([]byte(running), []byte("Tgid:\t1\n"))
+	f.Fuzz(func(t *testing.T, stat, status []byte) {
+		c, err := parseCaller(stat, status)
+		if err == nil && c.killed && c.status == 0 && !c.exiting && len(stat) == 0 {
+			t.Error("something from nothing")
+		}
+		sigkillPending(stat, status)
+	})
+}
