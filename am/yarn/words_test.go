@@ -1,0 +1,80 @@
+package yarn
+
+import (
+	"strings"
+	"testing"
+
+	"holdfast/am"
+	hadoop "holdfast/internal/hadoop/yarn"
+)
+
+func TestCauses(t *testing.T) {
+	tests := []struct {
+		exit    int
+		text    string
+		stopped bool
+		want    am.EndCause
+	}{
+		{0, "", false, am.EndExited},
+		{137, "Container killed on request. Exit code is 137", false, am.EndExited},
+		{143, "", true, am.EndReleased},
+		{-100, "Container released on a *lost* node", false, am.EndNodeLost},
+		{-100, "Container released by application", false, am.EndReleased},
+		{-100, "Container expired since it was unused", false, am.EndUnknown},
+		{-100, "", true, am.EndReleased},
+		{-101, "", false, am.EndDisksFailed},
+		{-102, "Container preempted by scheduler", false, am.EndPreempted},
+		{-102, "", true, am.EndPreempted},
+		{-103, "", false, am.EndOutOfMemory},
+		{-104, "", false, am.EndOutOfMemory},
+		{-105, "", false, am.EndReleased},
+		{-106, "", false, am.EndKilled},
+		{-107, "", false, am.EndKilled},
+		{-108, "", false, am.EndKilled},
+		{-1000, "", false, am.EndUnknown},
+		{-42, "", false, am.EndUnknown},
+	}
+	for _, tt := range tests {
+		if got := cause(hadoop.Completed{Exit: tt.exit, Diagnostics: tt.text}, tt.stopped); got != tt.want {
+			t.Errorf("exit %d %q, stopped %v: %v, want %v", tt.exit, tt.text, tt.stopped, got, tt.want)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	big := hadoop.Resource{MemoryMB: 1 << 20, VCores: 100}
+	lost := node(1, 8192, 0)
+	lost.State = "LOST"
+	tests := []struct {
+		name string
+		asks []am.Ask
+		view view
+		want []string
+	}{
+		{"too large for any node", asks("worker", 0, 2, 65536), view{nodes: []hadoop.Node{node(1, 8192, 0), node(2, 4096, 0)}},
+			[]string{"2 containers for worker", "64 GB", "n1", "8 GB"}},
+		{"no node", asks("ps", 0, 1, 1024), view{nodes: []hadoop.Node{lost}}, []string{"1 container for ps", "no node that runs", "1 lost"}},
+		{"queue full", asks("ps", 0, 1, 1024), view{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: hadoop.Resource{MemoryMB: 512},
+			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, AbsoluteMax: 0.25, Allocated: 1536}},
+			[]string{`"small" is full`, "1.5 GB of at most 2 GB", "512 MB", "ps asks for 1 GB"}},
+		{"nodes full", asks("ps", 0, 3, 4096), view{nodes: []hadoop.Node{node(1, 8192, 7168), node(2, 8192, 6144)}, hasRoom: true, headroom: big},
+			[]string{"3 containers for ps", "no node has 4 GB", "2 GB on n2"}},
+		{"GPUs", []am.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, view{nodes: []hadoop.Node{node(1, 8192, 0)}}, []string{"no node has 2 GPUs", "worker"}},
+		{"nothing known", asks("ps", 0, 1, 1024), view{}, []string{"the ResourceManager has not given them yet"}},
+		{"room", asks("ps", 0, 1, 1024), view{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: big}, []string{"there is room"}},
+		{"queue stopped", asks("ps", 0, 1, 1024), view{nodes: []hadoop.Node{node(1, 8192, 0)}, hasQueue: true, queue: hadoop.Queue{Name: "q"}}, []string{`"q" is stopped`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := explain(tt.asks, tt.view)
+			for _, w := range tt.want {
+				if !strings.Contains(got, w) {
+					t.Errorf("%q does not say %q", got, w)
+				}
+			}
+		})
+	}
+	if got := explain(nil, view{}); got != "" {
+		t.Errorf("nothing is waited for, and it says %q", got)
+	}
+}
