@@ -40,12 +40,13 @@ type master struct {
 
 // connected is the master's end of one agent's stream.
 type connected struct {
-	t      *testing.T
-	hello  *proto.Hello
-	stream proto.Agents_AttendServer
-	heard  chan *proto.FromAgent // closed at the stream's end
-	drop   chan struct{}
-	beats  chan *proto.Beat // the last ones
+	t       *testing.T
+	hello   *proto.Hello
+	stream  proto.Agents_AttendServer
+	heard   chan *proto.FromAgent // closed at the stream's end
+	drop    chan struct{}
+	beats   chan *proto.Beat // the last ones
+	commits chan *proto.Committed
 }
 
 func newMaster(t *testing.T) *master {
@@ -78,6 +79,7 @@ func (m *master) Attend(s proto.Agents_AttendServer) error {
 	c := &connected{
 		t: m.t, hello: first.GetHello(), stream: s, heard: make(chan *proto.FromAgent, 1000),
 		drop: make(chan struct{}), beats: make(chan *proto.Beat, 1000),
+		commits: make(chan *proto.Committed, 1000),
 	}
 	m.agents <- c
 	ended := make(chan struct{})
@@ -91,6 +93,10 @@ func (m *master) Attend(s proto.Agents_AttendServer) error {
 			}
 			if b := f.GetBeat(); b != nil {
 				c.beats <- b
+				continue
+			}
+			if m := f.GetCommitted(); m != nil {
+				c.commits <- m
 				continue
 			}
 			c.heard <- f

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/container"
 	"holdfast/container/proctree"
@@ -295,5 +296,106 @@ func TestWhereFuseIsNotAllowed(t *testing.T) {
 		if _, err := os.Lstat(absolute); err == nil {
 			t.Errorf("%s was left behind", absolute)
 		}
+	}
+}
+
+func TestCheckpointsAreMounted(t *testing.T) {
+	needRoot(t)
+	for _, name := range []string{"root", "root, user namespace"} {
+		t.Run(name, func(t *testing.T) {
+			m := newMaster(t)
+			store := filepath.Join(t.TempDir(), "store")
+			absolute := filepath.Join(t.TempDir(), "made", "logs")
+			begin := func(container string) *connected {
+				m.startAgentProcess(container, 0, ways[name].change)
+				c := m.agent()
+				c.send(assignment(t, func(a *proto.Assign) {
+					a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}, {Path: absolute, Uri: store}}
+				}))
+				if p := c.prepared(); p.Mounting != "fuse" {
+					t.Fatalf("not mounted: %v (/dev/fuse and mount namespaces are needed)", p)
+				}
+				return c
+			}
+			run := func(c *connected, attempt int32, script string, want ...string) {
+				t.Helper()
+				c.send(&proto.Start{Attempt: attempt, Command: shell(script)})
+				if e := c.exited(); e.Code != 0 || !slices.Equal(e.Tail, want) {
+					t.Fatalf("%s: %v, want %q", script, e, want)
+				}
+			}
+			a, b := begin("c1"), begin("c2")
+			run(a, 0, `mkdir train_logs/sub && echo one >train_logs/sub/x && mv train_logs/sub/x train_logs/y && cat `+absolute+`/y`, "one")
+			for named := []string{}; !slices.Contains(named, "y"); {
+				select {
+				case m := <-a.commits:
+					if m.Path != "./train_logs" {
+						t.Errorf("committed: %v", m)
+					}
+					named = append(named, m.Names...)
+				case <-time.After(patience):
+					t.Fatalf("only %q were said to be committed", named)
+				}
+			}
+			if got, err := os.ReadFile(filepath.Join(store, "y")); err != nil || string(got) != "one\n" {
+				t.Fatalf("in the store: %q, %v", got, err)
+			}
+			run(b, 0, `cat train_logs/y; echo two >>train_logs/y`, "one")
+			// The same mount serves the next attempt.
+			run(a, 1, `cat train_logs/y; stat -f -c %T train_logs`, "one", "two", "fuseblk")
+			if b, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(b), absolute) {
+				t.Fatal("the mount is seen outside of the task")
+			}
+			// A killed writer publishes nothing.
+			ready := filepath.Join(t.TempDir(), "ready")
+			a.send(&proto.Start{Attempt: 2, Command: []string{"python3", "-c", `
+import sys, time
+f = open("train_logs/half", "w")
+f.write("half")
+f.flush()
+open(sys.argv[1], "w").close()
+time.sleep(1000)`, ready}})
+			a.started()
+			eventually(t, ready, func() bool {
+				_, err := os.Stat(ready)
+				return err == nil
+			})
+			a.send(&proto.Stop{GraceMs: 0})
+			if e := a.exited(); e.Signal != 9 {
+				t.Fatalf("exited: %v", e)
+			}
+			run(b, 1, `ls -A train_logs`, "sub", "y")
+			for _, c := range []*connected{a, b} {
+				c.send(&proto.Bye{})
+			}
+			eventually(t, "the end of "+absolute, func() bool {
+				_, err := os.Lstat(absolute)
+				return err != nil
+			})
+			left, err := os.ReadDir(store)
+			if err != nil || len(left) != 2 {
+				t.Errorf("in the store at the end: %v, %v", left, err)
+			}
+			for beats := a.beats; len(beats) > 0; {
+				t.Logf("memory: %v", <-beats)
+			}
+		})
+	}
+}
+
+func TestACheckpointPathThatCannotBeMade(t *testing.T) {
+	needRoot(t)
+	m := newMaster(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.startAgentProcess("c1", 0, nil)
+	c := m.agent()
+	c.send(assignment(t, func(a *proto.Assign) {
+		a.Checkpoints = []*proto.CheckpointSpec{{Path: filepath.Join(file, "logs"), Uri: filepath.Join(t.TempDir(), "store")}}
+	}))
+	if tr := c.trouble(); !strings.Contains(tr.What, file) {
+		t.Fatalf("trouble: %v", tr)
 	}
 }
