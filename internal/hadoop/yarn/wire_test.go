@@ -1,0 +1,214 @@
+package yarn
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/token"
+	wire "holdfast/internal/hadoop/wire/yarn"
+)
+
+// Bytes written by Hadoop 3.4.2's own classes (AllocateRequestPBImpl,
+// AllocateResponsePBImpl, ContainerIdPBImpl).
+const (
+	javaContainer = "120d0a0908071080d095ffbc311002188c8080808060"
+	javaAllocate  = "0a3e0a02080212012a1a2b08801010031a140a096d656d6f72792d6d621080101a024d6920001a0e0a0676636f72657310031a002000200428013a04080110001216120d0a0908071080d095ffbc311002188c80808080601a080a026e3112026e3220052d0000003f"
+	javaAnswer    = "10061a80010a16120d0a0908071080d095ffbc311002188c808080806012070a026e3110e93e1a076e313a38303432222b08801010031a140a096d656d6f72792d6d621080101a024d6920001a0e0a0676636f72657310031a0020002a02080232210a026964120270771a0e436f6e7461696e6572546f6b656e22076e313a383034313801224c0a16120d0a0908071080d095ffbc311002188c808080806010031a23436f6e7461696e65722072656c6561736564206f6e2061202a6c6f73742a206e6f6465209cffffffffffffffff0130012a2b08802010041a140a096d656d6f72792d6d621080201a024d6920001a0e0a0676636f72657310041a00200038034a230a070a026e3110e93e12180a01691201701a074e4d546f6b656e22076e313a3830343162210a036e657712067365637265741a105941524e5f414d5f524d5f544f4b454e22006a020800"
+)
+
+var javaID = ContainerID{AttemptID{ApplicationID{1700000000000, 7}, 2}, 3<<40 | 12}
+
+func decode(t testing.TB, text string, m proto.Message) {
+	t.Helper()
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := proto.Unmarshal(b, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fake answers calls as a server would.
+type fake struct {
+	t       *testing.T
+	methods []string
+	answer  func(method string, req, resp proto.Message) error
+}
+
+func (f *fake) Call(_ context.Context, method string, req, resp proto.Message) error {
+	f.methods = append(f.methods, method)
+	b, err := proto.Marshal(req)
+	if err != nil {
+		f.t.Errorf("%s: what was sent lacks something: %v", method, err)
+	}
+	if err := proto.Unmarshal(b, req); err != nil {
+		f.t.Error(err)
+	}
+	return f.answer(method, req, resp)
+}
+
+func TestContainerIDOnTheWire(t *testing.T) {
+	var p wire.ContainerIdProto
+	decode(t, javaContainer, &p)
+	if got := containerID(&p); got != javaID {
+		t.Errorf("Java's container id is read as %+v", got)
+	}
+}
+
+func TestAllocateOnTheWire(t *testing.T) {
+	var java, ours wire.AllocateRequestProto
+	decode(t, javaAllocate, &java)
+	var answer wire.AllocateResponseProto
+	decode(t, javaAnswer, &answer)
+	reconnected := 0
+	f := &fake{t: t, answer: func(_ string, req, resp proto.Message) error {
+		proto.Merge(&ours, req)
+		proto.Merge(resp, &answer)
+		return nil
+	}}
+	m := &Master{rpc: f, reconnect: func() { reconnected++ }, response: 5, amrm: token.Token{Identifier: []byte("old")}}
+	a, err := m.Allocate(t.Context(), Heartbeat{
+		Requests: []Request{{Priority: 2, Place: Anywhere, Resource: Resource{2048, 3, 0}, Count: 4}},
+		Release:  []ContainerID{javaID}, Avoid: []string{"n1"}, Allow: []string{"n2"}, Progress: 0.5,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Java also writes the resource as a map, and the default execution type.
+	ask := java.GetAsk()[0]
+	ask.Capability.ResourceValueMap, ask.ExecutionTypeRequest = nil, nil
+	java.Release[0].AppId, ours.Release[0].AppId = nil, nil
+	if !proto.Equal(&java, &ours) {
+		t.Errorf("sent\n%v\nwhere Java sends\n%v", &ours, &java)
+	}
+
+	want := &Answer{
+		Allocated: []Container{{
+			ID: javaID, Node: NodeID{"n1", 8041}, Resource: Resource{2048, 3, 0}, Priority: 2, HTTP: "n1:8042",
+			Token: token.Token{Identifier: []byte("id"), Password: []byte("pw"), Kind: "ContainerToken", Service: "n1:8041"},
+		}},
+		Completed: []Completed{{ID: javaID, Exit: -100, Diagnostics: "Container released on a *lost* node"}},
+		Updated:   []Node{}, Headroom: Resource{4096, 4, 0}, Nodes: 3,
+		NMTokens: []NMToken{{NodeID{"n1", 8041}, token.Token{Identifier: []byte("i"), Password: []byte("p"), Kind: "NMToken", Service: "n1:8041"}}},
+	}
+	if !reflect.DeepEqual(a, want) {
+		t.Errorf("Java's answer is read as\n%+v, not as\n%+v", a, want)
+	}
+	if m.response != 6 {
+		t.Errorf("the next heartbeat has response id %d", m.response)
+	}
+	if string(m.amrm.Identifier) != "new" || string(m.amrm.Password) != "secret" || reconnected != 1 {
+		t.Errorf("the new AMRMToken was not taken over: %s, %d", m.amrm.Identifier, reconnected)
+	}
+	// A failed call changes nothing.
+	f.answer = func(string, proto.Message, proto.Message) error { return errors.New("lost") }
+	if _, err := m.Allocate(t.Context(), Heartbeat{}); err == nil || m.response != 6 {
+		t.Errorf("after a failed call: %v, response id %d", err, m.response)
+	}
+}
+
+func TestFinishUntilNoted(t *testing.T) {
+	n := 0
+	f := &fake{t: t, answer: func(_ string, req, resp proto.Message) error {
+		n++
+		if got := req.(*wire.FinishApplicationMasterRequestProto).GetFinalApplicationStatus().String(); got != "APP_KILLED" {
+			t.Errorf("final status %s", got)
+		}
+		resp.(*wire.FinishApplicationMasterResponseProto).IsUnregistered = proto.Bool(n == 3)
+		return nil
+	}}
+	m := &Master{rpc: f}
+	if err := m.Finish(t.Context(), FinalKilled, "why", "url"); err != nil || n != 3 {
+		t.Errorf("%v after %d calls", err, n)
+	}
+	f.answer = func(string, proto.Message, proto.Message) error {
+		return &rpc.RemoteError{Class: exceptions + "ApplicationAttemptNotFoundException"}
+	}
+	if err := m.Finish(t.Context(), FinalKilled, "why", "url"); !errors.Is(err, ErrGone) {
+		t.Errorf("finishing what is gone: %v", err)
+	}
+}
+
+func TestKillUntilDone(t *testing.T) {
+	n := 0
+	c := &Client{rpc: &fake{t: t, answer: func(_ string, req, resp proto.Message) error {
+		n++
+		if got := req.(*wire.KillApplicationRequestProto).GetDiagnostics(); got != "enough" {
+			t.Errorf("diagnostics %q", got)
+		}
+		resp.(*wire.KillApplicationResponseProto).IsKillCompleted = proto.Bool(n == 2)
+		return nil
+	}}}
+	if err := c.Kill(t.Context(), ApplicationID{1, 1}, "enough"); err != nil || n != 2 {
+		t.Errorf("%v after %d calls", err, n)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	n = 10
+	if err := c.Kill(ctx, ApplicationID{1, 1}, "enough"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a kill that is not done in time: %v", err)
+	}
+}
+
+func TestStartReportsEachFailure(t *testing.T) {
+	f := &wire.ContainerExceptionMapProto{
+		ContainerId: javaID.proto(),
+		Exception: &wire.SerializedExceptionProto{
+			ClassName: proto.String("org.apache.hadoop.yarn.exceptions.YarnException"), Message: proto.String("Unauthorized request to start container.\nmore"),
+			Cause: &wire.SerializedExceptionProto{ClassName: proto.String("java.io.IOException"), Message: proto.String("token expired")},
+		},
+	}
+	err := failures("start", NodeID{"n1", 8041}, []*wire.ContainerExceptionMapProto{f})[javaID]
+	want := fmt.Sprintf("start %s at the NodeManager n1:8041: YarnException: Unauthorized request to start container.: IOException: token expired", javaID)
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestGPUsAreAResourceOfTheirOwn(t *testing.T) {
+	r := Resource{MemoryMB: 1024, VCores: 1, GPUs: 2}
+	if got := resource(r.proto()); got != r {
+		t.Errorf("%v comes back as %v", r, got)
+	}
+	if r.GPUs = 0; len(r.proto().GetResourceValueMap()) != 0 {
+		t.Error("a cluster without GPUs would refuse an ask that names them")
+	}
+}
+
+func TestMasterNeedsItsToken(t *testing.T) {
+	if _, err := NewMaster(conf.New(nil), token.New(), rpc.Retry{}); err == nil {
+		t.Error("an AM without an AMRMToken cannot log in")
+	}
+	if _, err := NewClient(conf.New(map[string]string{"hadoop.security.authentication": "kerberos"}), Options{}); err == nil {
+		t.Error("a client without a token cannot log in to a cluster with Kerberos")
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	b, _ := hex.DecodeString(javaAnswer)
+	f.Add(b)
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		var r wire.AllocateResponseProto
+		if proto.Unmarshal(b, &r) == nil {
+			answer(&r)
+		}
+		var q wire.GetApplicationReportResponseProto
+		if proto.Unmarshal(b, &q) == nil {
+			_ = Waiting(report(q.GetApplicationReport()))
+		}
+		var u wire.GetQueueInfoResponseProto
+		if proto.Unmarshal(b, &u) == nil {
+			queue(u.GetQueueInfo()).Leaves()
+		}
+	})
+}
