@@ -1,0 +1,178 @@
+package testcluster
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+type properties map[string]string
+
+// files tells which properties belong into which file; whatever has another
+// prefix goes into core-site.xml.
+var files = map[string][]string{
+	"hdfs-site.xml":          {"dfs."},
+	"capacity-scheduler.xml": {"yarn.scheduler.capacity."},
+	"yarn-site.xml":          {"yarn."},
+}
+
+const log4j = `log4j.rootLogger=%s,out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.target=System.err
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%%d{HH:mm:ss,SSS} %%p %%c{2}: %%m%%n
+log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
+`
+
+// write writes a configuration directory.
+func (p properties) write(dir, logLevel string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making a configuration directory: %w", err)
+	}
+	sorted := map[string]*bytes.Buffer{}
+	for _, file := range []string{"core-site.xml", "hdfs-site.xml", "yarn-site.xml", "capacity-scheduler.xml"} {
+		sorted[file] = bytes.NewBufferString("<configuration>\n")
+	}
+	for _, key := range slices.Sorted(maps.Keys(p)) {
+		b := sorted[fileOf(key)]
+		b.WriteString("<property><name>")
+		_ = xml.EscapeText(b, []byte(key)) // a Buffer never fails
+		b.WriteString("</name><value>")
+		_ = xml.EscapeText(b, []byte(p[key]))
+		b.WriteString("</value></property>\n")
+	}
+	for file, b := range sorted {
+		b.WriteString("</configuration>\n")
+		if err := os.WriteFile(filepath.Join(dir, file), b.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("writing the cluster's configuration: %w", err)
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "log4j.properties"), fmt.Appendf(nil, log4j, logLevel), 0o644)
+}
+
+func fileOf(key string) string {
+	best, length := "core-site.xml", 0
+	for file, prefixes := range files {
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(key, prefix) && len(prefix) > length {
+				best, length = file, len(prefix)
+			}
+		}
+	}
+	return best
+}
+
+// configure writes all configuration directories and lists the daemons.
+func (c *Cluster) configure() error {
+	common := c.common()
+	maps.Copy(common, c.opts.Conf)
+	if err := common.write(c.ConfDir(), "WARN"); err != nil {
+		return err
+	}
+	add := func(name, class string, own properties) error {
+		d := &Daemon{cluster: c, name: name, class: class, dir: filepath.Join(c.dir, name)}
+		c.daemons = append(c.daemons, d)
+		p := maps.Clone(common)
+		p["hadoop.tmp.dir"] = filepath.Join(d.dir, "tmp")
+		maps.Copy(p, own)
+		maps.Copy(p, c.opts.Conf)
+		return p.write(d.confDir(), "INFO")
+	}
+	if err := add("nn", "org.apache.hadoop.hdfs.server.namenode.NameNode", properties{
+		"dfs.namenode.name.dir": "file://" + filepath.Join(c.dir, "nn", "data"),
+	}); err != nil {
+		return err
+	}
+	if !c.opts.HDFSOnly {
+		if err := add("rm", "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager", nil); err != nil {
+			return err
+		}
+	}
+	for i := range c.opts.DataNodes {
+		if err := add(fmt.Sprintf("dn%d", i), "org.apache.hadoop.hdfs.server.datanode.DataNode", c.dataNode(i)); err != nil {
+			return err
+		}
+	}
+	for i := range c.opts.NodeManagers {
+		if err := add(fmt.Sprintf("nm%d", i), "org.apache.hadoop.yarn.server.nodemanager.NodeManager", c.nodeManager(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// common is what clients and daemons share. What is not here is as Hadoop
+// ships it.
+func (c *Cluster) common() properties {
+	at := func(place int) string { return c.ports.addr(loopback, place) }
+	return properties{
+		"fs.defaultFS":                                         c.HDFS(),
+		"hadoop.tmp.dir":                                       filepath.Join(c.dir, "tmp"),
+		"dfs.replication":                                      "2",
+		"dfs.namenode.http-address":                            at(portNNWeb),
+		"dfs.namenode.fs-limits.min-block-size":                "4096",
+		"dfs.namenode.safemode.extension":                      "0",
+		"dfs.namenode.heartbeat.recheck-interval":              "2000", // ms; a lost DataNode is dead after 14 s instead of 10 min
+		"dfs.heartbeat.interval":                               "1",    // s
+		"dfs.namenode.datanode.registration.ip-hostname-check": "false",
+
+		"yarn.resourcemanager.hostname":                       loopback,
+		"yarn.resourcemanager.address":                        at(portRM),
+		"yarn.resourcemanager.scheduler.address":              at(portRMScheduler),
+		"yarn.resourcemanager.resource-tracker.address":       at(portRMTracker),
+		"yarn.resourcemanager.admin.address":                  at(portRMAdmin),
+		"yarn.resourcemanager.webapp.address":                 at(portRMWeb),
+		"yarn.resourcemanager.am.max-attempts":                "2",
+		"yarn.nm.liveness-monitor.expiry-interval-ms":         "10000",
+		"yarn.am.liveness-monitor.expiry-interval-ms":         "20000",
+		"yarn.scheduler.minimum-allocation-mb":                "64",
+		"yarn.scheduler.maximum-allocation-mb":                "8192",
+		"yarn.scheduler.maximum-allocation-vcores":            "4",
+		"yarn.application.classpath":                          c.ConfDir() + "," + filepath.Join(c.dist.Lib, "*"),
+		"yarn.scheduler.capacity.root.queues":                 "default,small",
+		"yarn.scheduler.capacity.root.default.capacity":       "90",
+		"yarn.scheduler.capacity.root.small.capacity":         "10",
+		"yarn.scheduler.capacity.root.small.maximum-capacity": "10",
+		"yarn.scheduler.capacity.maximum-am-resource-percent": "0.5",
+	}
+}
+
+func (c *Cluster) dataNode(i int) properties {
+	at := func(place int) string { return c.ports.addr(loopback, portDN(i)+place) }
+	return properties{
+		"dfs.datanode.hostname":     loopback,
+		"dfs.datanode.address":      at(0),
+		"dfs.datanode.http.address": at(1),
+		"dfs.datanode.ipc.address":  at(2),
+		"dfs.datanode.data.dir":     "file://" + filepath.Join(c.dir, fmt.Sprintf("dn%d", i), "data"),
+	}
+}
+
+func (c *Cluster) nodeManager(i int) properties {
+	at := func(place int) string { return c.ports.addr(nodeHost(i), c.portNM(i)+place) }
+	dir := c.nodeDir(i)
+	return properties{
+		"yarn.nodemanager.hostname":                                                     nodeHost(i),
+		"yarn.nodemanager.address":                                                      at(0),
+		"yarn.nodemanager.localizer.address":                                            at(1),
+		"yarn.nodemanager.webapp.address":                                               at(2),
+		"yarn.nodemanager.local-dirs":                                                   filepath.Join(dir, "local"),
+		"yarn.nodemanager.log-dirs":                                                     filepath.Join(dir, "logs"),
+		"yarn.nodemanager.resource.memory-mb":                                           "8192",
+		"yarn.nodemanager.resource.cpu-vcores":                                          "4",
+		"yarn.nodemanager.vmem-check-enabled":                                           "false",
+		"yarn.nodemanager.delete.debug-delay-sec":                                       "0",
+		"yarn.resourcemanager.connect.retry-interval.ms":                                "500", // it starts together with the ResourceManager
+		"yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.5",
+	}
+}
+
+// nodeDir is where a NodeManager keeps its containers.
+func (c *Cluster) nodeDir(i int) string {
+	return filepath.Join(c.dir, nodesDir, fmt.Sprintf("nm%d", i))
+}

@@ -1,0 +1,96 @@
+// Package dist provides Hadoop's jars and a Java to run them with. The jars
+// come from Maven Central, as pom.xml lists them, once per user and version.
+package dist
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"holdfast/internal/testcluster/cached"
+)
+
+// Version is the one that pom.xml names.
+const Version = "3.4.2"
+
+//go:embed pom.xml
+var pom []byte
+
+// Dist is a Hadoop on this machine.
+type Dist struct {
+	Java string // the java command
+	Lib  string // the directory of jars
+	Web  string // has the empty webapps that HDFS's daemons look for on the classpath
+}
+
+// Get finds Java and the jars, and downloads the jars the first time.
+func Get(ctx context.Context) (Dist, error) {
+	java, err := findJava()
+	if err != nil {
+		return Dist{}, err
+	}
+	dir, err := cached.Dir(ctx, "hadoop-"+Version, download)
+	if err != nil {
+		return Dist{}, err
+	}
+	return Dist{Java: java, Lib: filepath.Join(dir, "lib"), Web: filepath.Join(dir, "web")}, nil
+}
+
+func findJava() (string, error) {
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		java := filepath.Join(home, "bin", "java")
+		if _, err := os.Stat(java); err == nil {
+			return java, nil
+		}
+	}
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return "", errors.New("Hadoop's daemons need Java, and there is none on the PATH or in JAVA_HOME: install Java 17 (on Debian: apt-get install openjdk-17-jre-headless)")
+	}
+	return java, nil
+}
+
+func download(ctx context.Context, dir string) error {
+	mvn, err := exec.LookPath("mvn")
+	if err != nil {
+		return errors.New("Hadoop's jars come by Maven, and mvn is not on the PATH: install it (on Debian: apt-get install maven)")
+	}
+	// HttpServer2 refuses to start when webapps/<name> is not on the classpath.
+	for _, name := range []string{"hdfs", "datanode", "secondary", "journal"} {
+		if err := os.MkdirAll(filepath.Join(dir, "web", "webapps", name), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), pom, 0o644); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "--strict-checksums",
+		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(dir, "lib"))
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("downloading Hadoop %s by Maven: %w\n%s", Version, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// Args are java's arguments up to and without the class's own.
+func (d Dist) Args(confDir, heap, class string, defines ...string) []string {
+	args := []string{
+		"-Xmx" + heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		// Hadoop 3.4 reflects into java.lang.
+		"--add-opens", "java.base/java.lang=ALL-UNNAMED",
+		"-Djava.net.preferIPv4Stack=true",
+	}
+	args = append(args, defines...)
+	return append(args, "-cp", strings.Join([]string{confDir, d.Web, filepath.Join(d.Lib, "*")}, ":"), class)
+}
+
+// Jar is the path of a jar of Hadoop's own, by its artifact's name.
+func (d Dist) Jar(artifact string) string {
+	return filepath.Join(d.Lib, artifact+"-"+Version+".jar")
+}

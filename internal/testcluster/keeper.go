@@ -1,0 +1,151 @@
+package testcluster
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// keeperEnv makes this executable a keeper; its value is the directory.
+	keeperEnv = "HOLDFAST_TESTCLUSTER_KEEPER"
+	// keepEnv, not empty, keeps the directory, to look at its logs.
+	keepEnv = "HOLDFAST_TESTCLUSTER_KEEP"
+	// keeperMark, followed by the directory, is on each daemon's command line.
+	keeperMark = "-Dholdfast.cluster="
+)
+
+// An executable that has this package in it can be its own keeper, whatever
+// its main function is: that is how test binaries can have one.
+func init() {
+	if dir := os.Getenv(keeperEnv); dir != "" {
+		os.Exit(keep(dir))
+	}
+}
+
+// keep is the keeper's life: it waits for the end of its standard input, which
+// only the cluster's process holds open, and clears up. What it could not
+// clear up it prints.
+func keep(dir string) int {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	err := clear(dir)
+	if err == nil && os.Getenv(keepEnv) == "" {
+		err = remove(dir)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// clear ends everything that belongs to the cluster. It looks again until it
+// finds nothing twice, because processes fork.
+func clear(dir string) error {
+	deadline := time.Now().Add(60 * time.Second)
+	for quiet := 0; quiet < 2; {
+		found, err := belonging(dir)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			quiet++
+		} else {
+			quiet = 0
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes %v of the cluster in %s do not end", found, dir)
+		}
+		for _, pid := range found {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("ending process %d of the cluster in %s: %w", pid, dir, err)
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil
+}
+
+// remove removes the directory, but nothing that is mounted below it.
+func remove(dir string) error {
+	mounts, err := mountsBelow(dir)
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if err := unix.Unmount(m, unix.MNT_DETACH); err != nil {
+			return fmt.Errorf("unmounting %s, which a container left: %w", m, err)
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+func mountsBelow(dir string) ([]string, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var found []string
+	for s := bufio.NewScanner(f); s.Scan(); {
+		// proc(5): the fifth field is the mount point, blanks in it as \040.
+		if fields := strings.Fields(s.Text()); len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {
+			found = append([]string{strings.ReplaceAll(fields[4], `\040`, " ")}, found...) // the innermost first
+		}
+	}
+	return found, nil
+}
+
+// keeper is the cluster's end of it.
+type keeper struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	output strings.Builder
+	once   sync.Once
+	err    error
+}
+
+func startKeeper(dir string, ports *portBlock) (*keeper, error) {
+	hold, err := ports.hold.File()
+	if err != nil {
+		return nil, fmt.Errorf("starting the cluster's keeper: %w", err)
+	}
+	defer hold.Close()
+	k := &keeper{cmd: exec.Command("/proc/self/exe")}
+	k.cmd.Args = []string{filepath.Base(os.Args[0]), "testcluster-keeper"}
+	k.cmd.Env = append(os.Environ(), keeperEnv+"="+dir)
+	k.cmd.Dir = "/"
+	k.cmd.Stdout = &k.output
+	k.cmd.ExtraFiles = []*os.File{hold} // the ports stay claimed until it is done
+	// Ctrl-C in a terminal goes to the foreground group; the keeper outlives it.
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if k.stdin, err = k.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("starting the cluster's keeper: %w", err)
+	}
+	if err := k.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the cluster's keeper: %w", err)
+	}
+	return k, nil
+}
+
+func (k *keeper) pid() int { return k.cmd.Process.Pid }
+
+func (k *keeper) stop() error {
+	k.once.Do(func() {
+		k.stdin.Close()
+		if err := k.cmd.Wait(); err != nil {
+			k.err = fmt.Errorf("stopping the cluster: %w: %s", err, strings.TrimSpace(k.output.String()))
+		}
+	})
+	return k.err
+}

@@ -1,0 +1,147 @@
+package testcluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// format makes the NameNode's storage.
+func (c *Cluster) format(ctx context.Context) error {
+	nn := c.Daemon("nn")
+	cmd := exec.CommandContext(ctx, c.dist.Java, c.dist.Args(nn.confDir(), "96m", nn.class, keeperMark+c.dir)...)
+	cmd.Args = append(cmd.Args, "-format", "-nonInteractive", "-force")
+	cmd.Dir, cmd.Env = nn.dir, c.env()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: c.keeper.pid()}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("formatting the NameNode's storage: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// ready waits until everything has registered.
+func (c *Cluster) ready(ctx context.Context) error {
+	for _, d := range c.daemons {
+		if err := d.ready(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready waits until the daemon serves: the NameNode, when the running
+// DataNodes have registered with it and it is out of safe mode; the
+// ResourceManager, when the running NodeManagers have; the others, when they
+// have registered since they were started.
+func (d *Daemon) ready(ctx context.Context) error {
+	var last string
+	for {
+		ok, detail := d.serves(ctx)
+		if ok {
+			return nil
+		}
+		if detail != "" {
+			last = detail
+		}
+		if !d.Running() {
+			return fmt.Errorf("%s ended while it started; the end of its log:\n%s", d.name, d.tail())
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s to be ready: %w (%s); the end of its log:\n%s", d.name, ctx.Err(), last, d.tail())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (d *Daemon) serves(ctx context.Context) (ok bool, detail string) {
+	c := d.cluster
+	switch d.name[:2] {
+	case "nn":
+		var nn struct {
+			NumLiveDataNodes int
+			FSState          string
+		}
+		if err := jmx(ctx, c.ports.addr(loopback, portNNWeb), "Hadoop:service=NameNode,name=FSNamesystemState", &nn); err != nil {
+			return false, err.Error()
+		}
+		want := c.running("dn")
+		return nn.NumLiveDataNodes >= want && nn.FSState == "Operational",
+			fmt.Sprintf("%d of %d DataNodes have registered, state %s", nn.NumLiveDataNodes, want, nn.FSState)
+	case "rm":
+		var rm struct{ NumActiveNMs int }
+		if err := jmx(ctx, c.RMWeb(), "Hadoop:service=ResourceManager,name=ClusterMetrics", &rm); err != nil {
+			return false, err.Error()
+		}
+		want := c.running("nm")
+		return rm.NumActiveNMs >= want, fmt.Sprintf("%d of %d NodeManagers have registered", rm.NumActiveNMs, want)
+	case "dn":
+		// BPServiceActor prints this after the block report that follows the registration.
+		return strings.Contains(d.recent(), "Successfully sent block report"), "it has not sent its blocks to the NameNode"
+	default:
+		return strings.Contains(d.recent(), "Registered with ResourceManager as"), "it has not registered with the ResourceManager"
+	}
+}
+
+// running counts the daemons of a kind that run.
+func (c *Cluster) running(kind string) int {
+	n := 0
+	for _, d := range c.daemons {
+		if strings.HasPrefix(d.name, kind) && d.Running() {
+			n++
+		}
+	}
+	return n
+}
+
+var web = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+func jmx(ctx context.Context, addr, bean string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/jmx?qry="+url.QueryEscape(bean), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := web.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", req.URL, resp.Status)
+	}
+	var answer struct{ Beans []json.RawMessage }
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return fmt.Errorf("%s: %w", req.URL, err)
+	}
+	if len(answer.Beans) != 1 {
+		return fmt.Errorf("%s: %d beans", req.URL, len(answer.Beans))
+	}
+	return json.Unmarshal(answer.Beans[0], into)
+}
+
+// makeHomes makes what an administrator makes on a new cluster.
+func (c *Cluster) makeHomes(ctx context.Context) error {
+	for _, d := range []struct{ path, mode string }{{"/tmp", "1777"}, {"/user", "755"}, {"/user/" + c.user, "755"}} {
+		u := url.URL{Scheme: "http", Host: c.ports.addr(loopback, portNNWeb), Path: "/webhdfs/v1" + d.path}
+		u.RawQuery = url.Values{"op": {"MKDIRS"}, "permission": {d.mode}, "user.name": {c.user}}.Encode()
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, u.String(), nil)
+		if err != nil {
+			return err
+		}
+		resp, err := web.Do(req)
+		if err != nil {
+			return fmt.Errorf("making %s on HDFS: %w", d.path, err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("making %s on HDFS: %s", d.path, resp.Status)
+		}
+	}
+	return nil
+}
