@@ -27,26 +27,36 @@ func (f *FS) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out 
 	if hdfsckpt.IsTemporary(name) {
 		return fuse.ENOENT
 	}
-	if f.lookupHidden(d, name, out) {
+	for {
+		if f.lookupHidden(d, name, out) {
+			return fuse.OK
+		}
+		before := f.changes(d)
+		info, err := f.stat(cancel, in.Pid, p)
+		f.mu.Lock()
+		if d.changes != before {
+			// We ourselves changed the directory meanwhile: what the store
+			// said may be older than that.
+			f.mu.Unlock()
+			continue
+		}
+		if err != nil {
+			if c := d.children[name]; c != nil && errnoOf(err) == syscall.ENOENT && !c.hidden() {
+				f.detachLocked(c)
+			}
+			f.mu.Unlock()
+			return f.fail("lookup", p, err)
+		}
+		f.entryLocked(f.childLocked(d, name, info), out)
+		f.mu.Unlock()
 		return fuse.OK
 	}
-	info, err := f.stat(cancel, in.Pid, p)
-	// A file of ours may have got the name meanwhile.
-	if f.lookupHidden(d, name, out) {
-		return fuse.OK
-	}
+}
+
+func (f *FS) changes(d *node) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil {
-		if c := d.children[name]; c != nil && errnoOf(err) == syscall.ENOENT && !c.hidden() {
-			f.detachLocked(c)
-		}
-		f.mu.Unlock()
-		defer f.mu.Lock()
-		return f.fail("lookup", p, err)
-	}
-	f.entryLocked(f.childLocked(d, name, info), out)
-	return fuse.OK
+	return d.changes
 }
 
 // lookupHidden answers for a file that is being written through this mount.
@@ -77,12 +87,19 @@ func (f *FS) getAttr(cancel <-chan struct{}, n *node, pid uint32, out *fuse.Attr
 		defer f.mu.Unlock()
 		return f.attrOfOpenLocked(n, named, out)
 	}
+	parent := n.parent
+	var before uint64
+	if parent != nil {
+		before = parent.changes
+	}
 	f.mu.Unlock()
 	info, err := f.stat(cancel, pid, name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case n.hidden():
+	case n.parent != parent || parent != nil && parent.changes != before:
+		// Changed through this mount meanwhile: what we remember is newer.
 	case err == nil && n.dir == info.IsDir() && (!n.known || same(n.info, info)):
 		n.info, n.known = info, true
 	case err == nil || errnoOf(err) == syscall.ENOENT:
@@ -95,6 +112,7 @@ func (f *FS) getAttr(cancel <-chan struct{}, n *node, pid uint32, out *fuse.Attr
 		return f.fail("stat", name, err)
 	}
 	f.attrLocked(n, &out.Attr)
+	out.SetTimeout(n.attrLifetime())
 	return fuse.OK
 }
 

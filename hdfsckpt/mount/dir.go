@@ -223,7 +223,8 @@ func (f *FS) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Stat
 
 // bury renames a file that is open through this mount to a hidden name instead
 // of removing it, since HDFS soon deletes the blocks of a removed file under
-// its readers. The last Release removes it.
+// its readers. The last Release removes it. It lies in the store's root, so that
+// its directory can be removed.
 func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) bool {
 	f.mu.Lock()
 	open := n.opens > 0 && !n.hidden() && !n.dir
@@ -231,8 +232,8 @@ func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) bool {
 	if !open {
 		return false
 	}
-	grave := temporary{dir: d, base: hdfsckpt.TemporaryFor(name)}
-	if err := f.store.Rename(ctx, p, path.Join(path.Dir(p), grave.base)); err != nil {
+	grave := temporary{dir: f.root, base: hdfsckpt.TemporaryFor(name)}
+	if err := f.store.Rename(ctx, p, grave.base); err != nil {
 		return false // Remove says what is wrong
 	}
 	f.mu.Lock()

@@ -18,6 +18,9 @@ type node struct {
 	parent   *node // nil: the root, or a node whose name is gone
 	name     string
 	children map[string]*node // known to the kernel, of a directory
+	// changes counts what this mount has put in a directory or taken away, so
+	// that an older answer of the store is noticed.
+	changes uint64
 
 	lookups uint64 // that the kernel has not forgotten
 	opens   int
@@ -137,6 +140,9 @@ func (f *FS) detachLocked(n *node) {
 	if n.parent != nil && n.parent.children[n.name] == n {
 		delete(n.parent.children, n.name)
 	}
+	if n.parent != nil {
+		n.parent.changes++
+	}
 	n.parent = nil
 	f.dropLocked(n)
 }
@@ -148,8 +154,12 @@ func (f *FS) moveLocked(n, d *node, name string) {
 	if n.parent != nil && n.parent.children[n.name] == n {
 		delete(n.parent.children, n.name)
 	}
+	if n.parent != nil {
+		n.parent.changes++
+	}
 	n.parent, n.name = d, name
 	d.children[name] = n
+	d.changes++
 }
 
 // dropLocked forgets a node that nobody needs.
@@ -179,13 +189,26 @@ func (f *FS) Forget(id, count uint64) {
 	f.dropLocked(n)
 }
 
-// entryLocked answers with a node and counts the lookup. All lifetimes stay 0:
-// nothing may be cached.
+// attrLifetime is how long the kernel may use a file's attributes. A name's
+// lifetime is 0, so every path is looked up, and brings fresh attributes with
+// it; this only spares a file that is open from being asked about at each
+// read(2), which on HDFS is a call of the NameNode. Event files grow while they
+// are open.
+func (n *node) attrLifetime() time.Duration {
+	if n.dir || eventFile(n.name) {
+		return 0
+	}
+	return time.Second
+}
+
+// entryLocked answers with a node and counts the lookup. The name's lifetime
+// stays 0: nothing may be cached.
 func (f *FS) entryLocked(n *node, out *fuse.EntryOut) {
 	n.lookups++
 	out.NodeId = n.id
 	out.Generation = 1
 	f.attrLocked(n, &out.Attr)
+	out.SetAttrTimeout(n.attrLifetime())
 }
 
 // attrLocked fills in a node's attributes as this mount sees them.

@@ -133,6 +133,9 @@ func (w *work) published(ctx context.Context, name string) {
 	f, n := w.f, w.n
 	f.mu.Lock()
 	n.version++
+	if n.parent != nil {
+		n.parent.changes++
+	}
 	n.known = false
 	n.info = hdfsckpt.Info{
 		Name: path.Base(name), Size: w.size.Load(),

@@ -320,6 +320,9 @@ func (w *work) flushAppend() error {
 		return w.spoil("flushing", err)
 	}
 	w.unseen = false
+	w.f.mu.Lock()
+	w.n.version++ // readers open it anew, longer
+	w.f.mu.Unlock()
 	return nil
 }
 
