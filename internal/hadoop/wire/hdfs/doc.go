@@ -1,3 +1,3 @@
 // Package hdfs holds the messages of HDFS's client protocol and data transfer
-// that are needed to write files.
+// that are needed to write and read files.
 package hdfs

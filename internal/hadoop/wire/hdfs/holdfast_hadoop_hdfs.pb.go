@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: holdfast_hadoop_hdfs.proto
 
-// What a client needs of HDFS's messages to write files: a subset of Hadoop's
+// What a client needs of HDFS's messages to write and read files: a subset of Hadoop's
 // hdfs.proto, ClientNamenodeProtocol.proto and datatransfer.proto. Fields that
 // are left out survive as unknown fields where a message is sent back.
 
@@ -232,6 +232,65 @@ func (Status) EnumDescriptor() ([]byte, []int) {
 	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{2}
 }
 
+type HdfsFileStatusProto_FileType int32
+
+const (
+	HdfsFileStatusProto_IS_DIR     HdfsFileStatusProto_FileType = 1
+	HdfsFileStatusProto_IS_FILE    HdfsFileStatusProto_FileType = 2
+	HdfsFileStatusProto_IS_SYMLINK HdfsFileStatusProto_FileType = 3
+)
+
+// Enum value maps for HdfsFileStatusProto_FileType.
+var (
+	HdfsFileStatusProto_FileType_name = map[int32]string{
+		1: "IS_DIR",
+		2: "IS_FILE",
+		3: "IS_SYMLINK",
+	}
+	HdfsFileStatusProto_FileType_value = map[string]int32{
+		"IS_DIR":     1,
+		"IS_FILE":    2,
+		"IS_SYMLINK": 3,
+	}
+)
+
+func (x HdfsFileStatusProto_FileType) Enum() *HdfsFileStatusProto_FileType {
+	p := new(HdfsFileStatusProto_FileType)
+	*p = x
+	return p
+}
+
+func (x HdfsFileStatusProto_FileType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (HdfsFileStatusProto_FileType) Descriptor() protoreflect.EnumDescriptor {
+	return file_holdfast_hadoop_hdfs_proto_enumTypes[3].Descriptor()
+}
+
+func (HdfsFileStatusProto_FileType) Type() protoreflect.EnumType {
+	return &file_holdfast_hadoop_hdfs_proto_enumTypes[3]
+}
+
+func (x HdfsFileStatusProto_FileType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Do not use.
+func (x *HdfsFileStatusProto_FileType) UnmarshalJSON(b []byte) error {
+	num, err := protoimpl.X.UnmarshalJSONEnum(x.Descriptor(), b)
+	if err != nil {
+		return err
+	}
+	*x = HdfsFileStatusProto_FileType(num)
+	return nil
+}
+
+// Deprecated: Use HdfsFileStatusProto_FileType.Descriptor instead.
+func (HdfsFileStatusProto_FileType) EnumDescriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{6, 0}
+}
+
 type OpWriteBlockProto_BlockConstructionStage int32
 
 const (
@@ -277,11 +336,11 @@ func (x OpWriteBlockProto_BlockConstructionStage) String() string {
 }
 
 func (OpWriteBlockProto_BlockConstructionStage) Descriptor() protoreflect.EnumDescriptor {
-	return file_holdfast_hadoop_hdfs_proto_enumTypes[3].Descriptor()
+	return file_holdfast_hadoop_hdfs_proto_enumTypes[4].Descriptor()
 }
 
 func (OpWriteBlockProto_BlockConstructionStage) Type() protoreflect.EnumType {
-	return &file_holdfast_hadoop_hdfs_proto_enumTypes[3]
+	return &file_holdfast_hadoop_hdfs_proto_enumTypes[4]
 }
 
 func (x OpWriteBlockProto_BlockConstructionStage) Number() protoreflect.EnumNumber {
@@ -300,7 +359,7 @@ func (x *OpWriteBlockProto_BlockConstructionStage) UnmarshalJSON(b []byte) error
 
 // Deprecated: Use OpWriteBlockProto_BlockConstructionStage.Descriptor instead.
 func (OpWriteBlockProto_BlockConstructionStage) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{34, 0}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{57, 0}
 }
 
 type BlockTokenProto struct {
@@ -712,11 +771,18 @@ func (x *FsPermissionProto) GetPerm() uint32 {
 }
 
 type HdfsFileStatusProto struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Length           *uint64                `protobuf:"varint,3,req,name=length" json:"length,omitempty"`
-	BlockReplication *uint32                `protobuf:"varint,10,opt,name=block_replication,json=blockReplication" json:"block_replication,omitempty"`
-	Blocksize        *uint64                `protobuf:"varint,11,opt,name=blocksize" json:"blocksize,omitempty"`
-	FileId           *uint64                `protobuf:"varint,13,opt,name=fileId" json:"fileId,omitempty"`
+	state            protoimpl.MessageState        `protogen:"open.v1"`
+	FileType         *HdfsFileStatusProto_FileType `protobuf:"varint,1,opt,name=fileType,enum=holdfast.hadoop.hdfs.HdfsFileStatusProto_FileType" json:"fileType,omitempty"`
+	Path             []byte                        `protobuf:"bytes,2,opt,name=path" json:"path,omitempty"`
+	Length           *uint64                       `protobuf:"varint,3,req,name=length" json:"length,omitempty"`
+	Permission       *FsPermissionProto            `protobuf:"bytes,4,opt,name=permission" json:"permission,omitempty"`
+	Owner            *string                       `protobuf:"bytes,5,opt,name=owner" json:"owner,omitempty"`
+	Group            *string                       `protobuf:"bytes,6,opt,name=group" json:"group,omitempty"`
+	ModificationTime *uint64                       `protobuf:"varint,7,opt,name=modification_time,json=modificationTime" json:"modification_time,omitempty"`
+	AccessTime       *uint64                       `protobuf:"varint,8,opt,name=access_time,json=accessTime" json:"access_time,omitempty"`
+	BlockReplication *uint32                       `protobuf:"varint,10,opt,name=block_replication,json=blockReplication" json:"block_replication,omitempty"`
+	Blocksize        *uint64                       `protobuf:"varint,11,opt,name=blocksize" json:"blocksize,omitempty"`
+	FileId           *uint64                       `protobuf:"varint,13,opt,name=fileId" json:"fileId,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -751,9 +817,58 @@ func (*HdfsFileStatusProto) Descriptor() ([]byte, []int) {
 	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{6}
 }
 
+func (x *HdfsFileStatusProto) GetFileType() HdfsFileStatusProto_FileType {
+	if x != nil && x.FileType != nil {
+		return *x.FileType
+	}
+	return HdfsFileStatusProto_IS_DIR
+}
+
+func (x *HdfsFileStatusProto) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
 func (x *HdfsFileStatusProto) GetLength() uint64 {
 	if x != nil && x.Length != nil {
 		return *x.Length
+	}
+	return 0
+}
+
+func (x *HdfsFileStatusProto) GetPermission() *FsPermissionProto {
+	if x != nil {
+		return x.Permission
+	}
+	return nil
+}
+
+func (x *HdfsFileStatusProto) GetOwner() string {
+	if x != nil && x.Owner != nil {
+		return *x.Owner
+	}
+	return ""
+}
+
+func (x *HdfsFileStatusProto) GetGroup() string {
+	if x != nil && x.Group != nil {
+		return *x.Group
+	}
+	return ""
+}
+
+func (x *HdfsFileStatusProto) GetModificationTime() uint64 {
+	if x != nil && x.ModificationTime != nil {
+		return *x.ModificationTime
+	}
+	return 0
+}
+
+func (x *HdfsFileStatusProto) GetAccessTime() uint64 {
+	if x != nil && x.AccessTime != nil {
+		return *x.AccessTime
 	}
 	return 0
 }
@@ -779,6 +894,218 @@ func (x *HdfsFileStatusProto) GetFileId() uint64 {
 	return 0
 }
 
+type DirectoryListingProto struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	PartialListing   []*HdfsFileStatusProto `protobuf:"bytes,1,rep,name=partialListing" json:"partialListing,omitempty"`
+	RemainingEntries *uint32                `protobuf:"varint,2,req,name=remainingEntries" json:"remainingEntries,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *DirectoryListingProto) Reset() {
+	*x = DirectoryListingProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DirectoryListingProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DirectoryListingProto) ProtoMessage() {}
+
+func (x *DirectoryListingProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DirectoryListingProto.ProtoReflect.Descriptor instead.
+func (*DirectoryListingProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *DirectoryListingProto) GetPartialListing() []*HdfsFileStatusProto {
+	if x != nil {
+		return x.PartialListing
+	}
+	return nil
+}
+
+func (x *DirectoryListingProto) GetRemainingEntries() uint32 {
+	if x != nil && x.RemainingEntries != nil {
+		return *x.RemainingEntries
+	}
+	return 0
+}
+
+type LocatedBlocksProto struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	FileLength          *uint64                `protobuf:"varint,1,req,name=fileLength" json:"fileLength,omitempty"`
+	Blocks              []*LocatedBlockProto   `protobuf:"bytes,2,rep,name=blocks" json:"blocks,omitempty"`
+	UnderConstruction   *bool                  `protobuf:"varint,3,req,name=underConstruction" json:"underConstruction,omitempty"`
+	LastBlock           *LocatedBlockProto     `protobuf:"bytes,4,opt,name=lastBlock" json:"lastBlock,omitempty"`
+	IsLastBlockComplete *bool                  `protobuf:"varint,5,req,name=isLastBlockComplete" json:"isLastBlockComplete,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *LocatedBlocksProto) Reset() {
+	*x = LocatedBlocksProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocatedBlocksProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocatedBlocksProto) ProtoMessage() {}
+
+func (x *LocatedBlocksProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocatedBlocksProto.ProtoReflect.Descriptor instead.
+func (*LocatedBlocksProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *LocatedBlocksProto) GetFileLength() uint64 {
+	if x != nil && x.FileLength != nil {
+		return *x.FileLength
+	}
+	return 0
+}
+
+func (x *LocatedBlocksProto) GetBlocks() []*LocatedBlockProto {
+	if x != nil {
+		return x.Blocks
+	}
+	return nil
+}
+
+func (x *LocatedBlocksProto) GetUnderConstruction() bool {
+	if x != nil && x.UnderConstruction != nil {
+		return *x.UnderConstruction
+	}
+	return false
+}
+
+func (x *LocatedBlocksProto) GetLastBlock() *LocatedBlockProto {
+	if x != nil {
+		return x.LastBlock
+	}
+	return nil
+}
+
+func (x *LocatedBlocksProto) GetIsLastBlockComplete() bool {
+	if x != nil && x.IsLastBlockComplete != nil {
+		return *x.IsLastBlockComplete
+	}
+	return false
+}
+
+type ContentSummaryProto struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Length         *uint64                `protobuf:"varint,1,req,name=length" json:"length,omitempty"`
+	FileCount      *uint64                `protobuf:"varint,2,req,name=fileCount" json:"fileCount,omitempty"`
+	DirectoryCount *uint64                `protobuf:"varint,3,req,name=directoryCount" json:"directoryCount,omitempty"`
+	Quota          *uint64                `protobuf:"varint,4,req,name=quota" json:"quota,omitempty"`
+	SpaceConsumed  *uint64                `protobuf:"varint,5,req,name=spaceConsumed" json:"spaceConsumed,omitempty"`
+	SpaceQuota     *uint64                `protobuf:"varint,6,req,name=spaceQuota" json:"spaceQuota,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ContentSummaryProto) Reset() {
+	*x = ContentSummaryProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContentSummaryProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContentSummaryProto) ProtoMessage() {}
+
+func (x *ContentSummaryProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContentSummaryProto.ProtoReflect.Descriptor instead.
+func (*ContentSummaryProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ContentSummaryProto) GetLength() uint64 {
+	if x != nil && x.Length != nil {
+		return *x.Length
+	}
+	return 0
+}
+
+func (x *ContentSummaryProto) GetFileCount() uint64 {
+	if x != nil && x.FileCount != nil {
+		return *x.FileCount
+	}
+	return 0
+}
+
+func (x *ContentSummaryProto) GetDirectoryCount() uint64 {
+	if x != nil && x.DirectoryCount != nil {
+		return *x.DirectoryCount
+	}
+	return 0
+}
+
+func (x *ContentSummaryProto) GetQuota() uint64 {
+	if x != nil && x.Quota != nil {
+		return *x.Quota
+	}
+	return 0
+}
+
+func (x *ContentSummaryProto) GetSpaceConsumed() uint64 {
+	if x != nil && x.SpaceConsumed != nil {
+		return *x.SpaceConsumed
+	}
+	return 0
+}
+
+func (x *ContentSummaryProto) GetSpaceQuota() uint64 {
+	if x != nil && x.SpaceQuota != nil {
+		return *x.SpaceQuota
+	}
+	return 0
+}
+
 type CreateRequestProto struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
@@ -794,7 +1121,7 @@ type CreateRequestProto struct {
 
 func (x *CreateRequestProto) Reset() {
 	*x = CreateRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[7]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +1133,7 @@ func (x *CreateRequestProto) String() string {
 func (*CreateRequestProto) ProtoMessage() {}
 
 func (x *CreateRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[7]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +1146,7 @@ func (x *CreateRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequestProto.ProtoReflect.Descriptor instead.
 func (*CreateRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{7}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CreateRequestProto) GetSrc() string {
@@ -880,7 +1207,7 @@ type CreateResponseProto struct {
 
 func (x *CreateResponseProto) Reset() {
 	*x = CreateResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[8]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +1219,7 @@ func (x *CreateResponseProto) String() string {
 func (*CreateResponseProto) ProtoMessage() {}
 
 func (x *CreateResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[8]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +1232,7 @@ func (x *CreateResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateResponseProto.ProtoReflect.Descriptor instead.
 func (*CreateResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{8}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CreateResponseProto) GetFs() *HdfsFileStatusProto {
@@ -926,7 +1253,7 @@ type AppendRequestProto struct {
 
 func (x *AppendRequestProto) Reset() {
 	*x = AppendRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[9]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -938,7 +1265,7 @@ func (x *AppendRequestProto) String() string {
 func (*AppendRequestProto) ProtoMessage() {}
 
 func (x *AppendRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[9]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -951,7 +1278,7 @@ func (x *AppendRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendRequestProto.ProtoReflect.Descriptor instead.
 func (*AppendRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{9}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AppendRequestProto) GetSrc() string {
@@ -985,7 +1312,7 @@ type AppendResponseProto struct {
 
 func (x *AppendResponseProto) Reset() {
 	*x = AppendResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[10]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1324,7 @@ func (x *AppendResponseProto) String() string {
 func (*AppendResponseProto) ProtoMessage() {}
 
 func (x *AppendResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[10]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1337,7 @@ func (x *AppendResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendResponseProto.ProtoReflect.Descriptor instead.
 func (*AppendResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{10}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AppendResponseProto) GetBlock() *LocatedBlockProto {
@@ -1039,7 +1366,7 @@ type AbandonBlockRequestProto struct {
 
 func (x *AbandonBlockRequestProto) Reset() {
 	*x = AbandonBlockRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[11]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1378,7 @@ func (x *AbandonBlockRequestProto) String() string {
 func (*AbandonBlockRequestProto) ProtoMessage() {}
 
 func (x *AbandonBlockRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[11]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1391,7 @@ func (x *AbandonBlockRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonBlockRequestProto.ProtoReflect.Descriptor instead.
 func (*AbandonBlockRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{11}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AbandonBlockRequestProto) GetB() *ExtendedBlockProto {
@@ -1103,7 +1430,7 @@ type AbandonBlockResponseProto struct {
 
 func (x *AbandonBlockResponseProto) Reset() {
 	*x = AbandonBlockResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[12]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1442,7 @@ func (x *AbandonBlockResponseProto) String() string {
 func (*AbandonBlockResponseProto) ProtoMessage() {}
 
 func (x *AbandonBlockResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[12]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1455,7 @@ func (x *AbandonBlockResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonBlockResponseProto.ProtoReflect.Descriptor instead.
 func (*AbandonBlockResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{15}
 }
 
 type AddBlockRequestProto struct {
@@ -1144,7 +1471,7 @@ type AddBlockRequestProto struct {
 
 func (x *AddBlockRequestProto) Reset() {
 	*x = AddBlockRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[13]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1483,7 @@ func (x *AddBlockRequestProto) String() string {
 func (*AddBlockRequestProto) ProtoMessage() {}
 
 func (x *AddBlockRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[13]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1496,7 @@ func (x *AddBlockRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddBlockRequestProto.ProtoReflect.Descriptor instead.
 func (*AddBlockRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AddBlockRequestProto) GetSrc() string {
@@ -1216,7 +1543,7 @@ type AddBlockResponseProto struct {
 
 func (x *AddBlockResponseProto) Reset() {
 	*x = AddBlockResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[14]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1555,7 @@ func (x *AddBlockResponseProto) String() string {
 func (*AddBlockResponseProto) ProtoMessage() {}
 
 func (x *AddBlockResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[14]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1568,7 @@ func (x *AddBlockResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddBlockResponseProto.ProtoReflect.Descriptor instead.
 func (*AddBlockResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AddBlockResponseProto) GetBlock() *LocatedBlockProto {
@@ -1267,7 +1594,7 @@ type GetAdditionalDatanodeRequestProto struct {
 
 func (x *GetAdditionalDatanodeRequestProto) Reset() {
 	*x = GetAdditionalDatanodeRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[15]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1279,7 +1606,7 @@ func (x *GetAdditionalDatanodeRequestProto) String() string {
 func (*GetAdditionalDatanodeRequestProto) ProtoMessage() {}
 
 func (x *GetAdditionalDatanodeRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[15]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1292,7 +1619,7 @@ func (x *GetAdditionalDatanodeRequestProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GetAdditionalDatanodeRequestProto.ProtoReflect.Descriptor instead.
 func (*GetAdditionalDatanodeRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetAdditionalDatanodeRequestProto) GetSrc() string {
@@ -1360,7 +1687,7 @@ type GetAdditionalDatanodeResponseProto struct {
 
 func (x *GetAdditionalDatanodeResponseProto) Reset() {
 	*x = GetAdditionalDatanodeResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[16]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +1699,7 @@ func (x *GetAdditionalDatanodeResponseProto) String() string {
 func (*GetAdditionalDatanodeResponseProto) ProtoMessage() {}
 
 func (x *GetAdditionalDatanodeResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[16]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +1712,7 @@ func (x *GetAdditionalDatanodeResponseProto) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use GetAdditionalDatanodeResponseProto.ProtoReflect.Descriptor instead.
 func (*GetAdditionalDatanodeResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetAdditionalDatanodeResponseProto) GetBlock() *LocatedBlockProto {
@@ -1407,7 +1734,7 @@ type CompleteRequestProto struct {
 
 func (x *CompleteRequestProto) Reset() {
 	*x = CompleteRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[17]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1419,7 +1746,7 @@ func (x *CompleteRequestProto) String() string {
 func (*CompleteRequestProto) ProtoMessage() {}
 
 func (x *CompleteRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[17]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1432,7 +1759,7 @@ func (x *CompleteRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteRequestProto.ProtoReflect.Descriptor instead.
 func (*CompleteRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CompleteRequestProto) GetSrc() string {
@@ -1472,7 +1799,7 @@ type CompleteResponseProto struct {
 
 func (x *CompleteResponseProto) Reset() {
 	*x = CompleteResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[18]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1484,7 +1811,7 @@ func (x *CompleteResponseProto) String() string {
 func (*CompleteResponseProto) ProtoMessage() {}
 
 func (x *CompleteResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[18]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1497,7 +1824,7 @@ func (x *CompleteResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteResponseProto.ProtoReflect.Descriptor instead.
 func (*CompleteResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CompleteResponseProto) GetResult() bool {
@@ -1516,7 +1843,7 @@ type RenewLeaseRequestProto struct {
 
 func (x *RenewLeaseRequestProto) Reset() {
 	*x = RenewLeaseRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[19]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1855,7 @@ func (x *RenewLeaseRequestProto) String() string {
 func (*RenewLeaseRequestProto) ProtoMessage() {}
 
 func (x *RenewLeaseRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[19]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1868,7 @@ func (x *RenewLeaseRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeaseRequestProto.ProtoReflect.Descriptor instead.
 func (*RenewLeaseRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RenewLeaseRequestProto) GetClientName() string {
@@ -1559,7 +1886,7 @@ type RenewLeaseResponseProto struct {
 
 func (x *RenewLeaseResponseProto) Reset() {
 	*x = RenewLeaseResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[20]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1898,7 @@ func (x *RenewLeaseResponseProto) String() string {
 func (*RenewLeaseResponseProto) ProtoMessage() {}
 
 func (x *RenewLeaseResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[20]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1911,7 @@ func (x *RenewLeaseResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeaseResponseProto.ProtoReflect.Descriptor instead.
 func (*RenewLeaseResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{23}
 }
 
 type DeleteRequestProto struct {
@@ -1597,7 +1924,7 @@ type DeleteRequestProto struct {
 
 func (x *DeleteRequestProto) Reset() {
 	*x = DeleteRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[21]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1609,7 +1936,7 @@ func (x *DeleteRequestProto) String() string {
 func (*DeleteRequestProto) ProtoMessage() {}
 
 func (x *DeleteRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[21]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1622,7 +1949,7 @@ func (x *DeleteRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequestProto.ProtoReflect.Descriptor instead.
 func (*DeleteRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DeleteRequestProto) GetSrc() string {
@@ -1648,7 +1975,7 @@ type DeleteResponseProto struct {
 
 func (x *DeleteResponseProto) Reset() {
 	*x = DeleteResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[22]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1987,7 @@ func (x *DeleteResponseProto) String() string {
 func (*DeleteResponseProto) ProtoMessage() {}
 
 func (x *DeleteResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[22]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +2000,7 @@ func (x *DeleteResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponseProto.ProtoReflect.Descriptor instead.
 func (*DeleteResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeleteResponseProto) GetResult() bool {
@@ -1681,6 +2008,950 @@ func (x *DeleteResponseProto) GetResult() bool {
 		return *x.Result
 	}
 	return false
+}
+
+type GetFileInfoRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFileInfoRequestProto) Reset() {
+	*x = GetFileInfoRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFileInfoRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFileInfoRequestProto) ProtoMessage() {}
+
+func (x *GetFileInfoRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFileInfoRequestProto.ProtoReflect.Descriptor instead.
+func (*GetFileInfoRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *GetFileInfoRequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+type GetFileInfoResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fs            *HdfsFileStatusProto   `protobuf:"bytes,1,opt,name=fs" json:"fs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFileInfoResponseProto) Reset() {
+	*x = GetFileInfoResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFileInfoResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFileInfoResponseProto) ProtoMessage() {}
+
+func (x *GetFileInfoResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFileInfoResponseProto.ProtoReflect.Descriptor instead.
+func (*GetFileInfoResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *GetFileInfoResponseProto) GetFs() *HdfsFileStatusProto {
+	if x != nil {
+		return x.Fs
+	}
+	return nil
+}
+
+type GetListingRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	StartAfter    []byte                 `protobuf:"bytes,2,req,name=startAfter" json:"startAfter,omitempty"`
+	NeedLocation  *bool                  `protobuf:"varint,3,req,name=needLocation" json:"needLocation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetListingRequestProto) Reset() {
+	*x = GetListingRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetListingRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetListingRequestProto) ProtoMessage() {}
+
+func (x *GetListingRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetListingRequestProto.ProtoReflect.Descriptor instead.
+func (*GetListingRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *GetListingRequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *GetListingRequestProto) GetStartAfter() []byte {
+	if x != nil {
+		return x.StartAfter
+	}
+	return nil
+}
+
+func (x *GetListingRequestProto) GetNeedLocation() bool {
+	if x != nil && x.NeedLocation != nil {
+		return *x.NeedLocation
+	}
+	return false
+}
+
+type GetListingResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	DirList       *DirectoryListingProto `protobuf:"bytes,1,opt,name=dirList" json:"dirList,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetListingResponseProto) Reset() {
+	*x = GetListingResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetListingResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetListingResponseProto) ProtoMessage() {}
+
+func (x *GetListingResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetListingResponseProto.ProtoReflect.Descriptor instead.
+func (*GetListingResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *GetListingResponseProto) GetDirList() *DirectoryListingProto {
+	if x != nil {
+		return x.DirList
+	}
+	return nil
+}
+
+type GetBlockLocationsRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	Offset        *uint64                `protobuf:"varint,2,req,name=offset" json:"offset,omitempty"`
+	Length        *uint64                `protobuf:"varint,3,req,name=length" json:"length,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBlockLocationsRequestProto) Reset() {
+	*x = GetBlockLocationsRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBlockLocationsRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBlockLocationsRequestProto) ProtoMessage() {}
+
+func (x *GetBlockLocationsRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBlockLocationsRequestProto.ProtoReflect.Descriptor instead.
+func (*GetBlockLocationsRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *GetBlockLocationsRequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *GetBlockLocationsRequestProto) GetOffset() uint64 {
+	if x != nil && x.Offset != nil {
+		return *x.Offset
+	}
+	return 0
+}
+
+func (x *GetBlockLocationsRequestProto) GetLength() uint64 {
+	if x != nil && x.Length != nil {
+		return *x.Length
+	}
+	return 0
+}
+
+type GetBlockLocationsResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Locations     *LocatedBlocksProto    `protobuf:"bytes,1,opt,name=locations" json:"locations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBlockLocationsResponseProto) Reset() {
+	*x = GetBlockLocationsResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBlockLocationsResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBlockLocationsResponseProto) ProtoMessage() {}
+
+func (x *GetBlockLocationsResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBlockLocationsResponseProto.ProtoReflect.Descriptor instead.
+func (*GetBlockLocationsResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *GetBlockLocationsResponseProto) GetLocations() *LocatedBlocksProto {
+	if x != nil {
+		return x.Locations
+	}
+	return nil
+}
+
+type ReportBadBlocksRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Blocks        []*LocatedBlockProto   `protobuf:"bytes,1,rep,name=blocks" json:"blocks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportBadBlocksRequestProto) Reset() {
+	*x = ReportBadBlocksRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportBadBlocksRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportBadBlocksRequestProto) ProtoMessage() {}
+
+func (x *ReportBadBlocksRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportBadBlocksRequestProto.ProtoReflect.Descriptor instead.
+func (*ReportBadBlocksRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ReportBadBlocksRequestProto) GetBlocks() []*LocatedBlockProto {
+	if x != nil {
+		return x.Blocks
+	}
+	return nil
+}
+
+type ReportBadBlocksResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportBadBlocksResponseProto) Reset() {
+	*x = ReportBadBlocksResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportBadBlocksResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportBadBlocksResponseProto) ProtoMessage() {}
+
+func (x *ReportBadBlocksResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportBadBlocksResponseProto.ProtoReflect.Descriptor instead.
+func (*ReportBadBlocksResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{33}
+}
+
+type MkdirsRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	Masked        *FsPermissionProto     `protobuf:"bytes,2,req,name=masked" json:"masked,omitempty"`
+	CreateParent  *bool                  `protobuf:"varint,3,req,name=createParent" json:"createParent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MkdirsRequestProto) Reset() {
+	*x = MkdirsRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MkdirsRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MkdirsRequestProto) ProtoMessage() {}
+
+func (x *MkdirsRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MkdirsRequestProto.ProtoReflect.Descriptor instead.
+func (*MkdirsRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *MkdirsRequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *MkdirsRequestProto) GetMasked() *FsPermissionProto {
+	if x != nil {
+		return x.Masked
+	}
+	return nil
+}
+
+func (x *MkdirsRequestProto) GetCreateParent() bool {
+	if x != nil && x.CreateParent != nil {
+		return *x.CreateParent
+	}
+	return false
+}
+
+type MkdirsResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Result        *bool                  `protobuf:"varint,1,req,name=result" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MkdirsResponseProto) Reset() {
+	*x = MkdirsResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MkdirsResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MkdirsResponseProto) ProtoMessage() {}
+
+func (x *MkdirsResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MkdirsResponseProto.ProtoReflect.Descriptor instead.
+func (*MkdirsResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *MkdirsResponseProto) GetResult() bool {
+	if x != nil && x.Result != nil {
+		return *x.Result
+	}
+	return false
+}
+
+type Rename2RequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	Dst           *string                `protobuf:"bytes,2,req,name=dst" json:"dst,omitempty"`
+	OverwriteDest *bool                  `protobuf:"varint,3,req,name=overwriteDest" json:"overwriteDest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rename2RequestProto) Reset() {
+	*x = Rename2RequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rename2RequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rename2RequestProto) ProtoMessage() {}
+
+func (x *Rename2RequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rename2RequestProto.ProtoReflect.Descriptor instead.
+func (*Rename2RequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *Rename2RequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *Rename2RequestProto) GetDst() string {
+	if x != nil && x.Dst != nil {
+		return *x.Dst
+	}
+	return ""
+}
+
+func (x *Rename2RequestProto) GetOverwriteDest() bool {
+	if x != nil && x.OverwriteDest != nil {
+		return *x.OverwriteDest
+	}
+	return false
+}
+
+type Rename2ResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rename2ResponseProto) Reset() {
+	*x = Rename2ResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rename2ResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rename2ResponseProto) ProtoMessage() {}
+
+func (x *Rename2ResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rename2ResponseProto.ProtoReflect.Descriptor instead.
+func (*Rename2ResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{37}
+}
+
+type SetPermissionRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	Permission    *FsPermissionProto     `protobuf:"bytes,2,req,name=permission" json:"permission,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPermissionRequestProto) Reset() {
+	*x = SetPermissionRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPermissionRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPermissionRequestProto) ProtoMessage() {}
+
+func (x *SetPermissionRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPermissionRequestProto.ProtoReflect.Descriptor instead.
+func (*SetPermissionRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SetPermissionRequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *SetPermissionRequestProto) GetPermission() *FsPermissionProto {
+	if x != nil {
+		return x.Permission
+	}
+	return nil
+}
+
+type SetPermissionResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPermissionResponseProto) Reset() {
+	*x = SetPermissionResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPermissionResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPermissionResponseProto) ProtoMessage() {}
+
+func (x *SetPermissionResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPermissionResponseProto.ProtoReflect.Descriptor instead.
+func (*SetPermissionResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{39}
+}
+
+type SetTimesRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	Mtime         *uint64                `protobuf:"varint,2,req,name=mtime" json:"mtime,omitempty"`
+	Atime         *uint64                `protobuf:"varint,3,req,name=atime" json:"atime,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTimesRequestProto) Reset() {
+	*x = SetTimesRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTimesRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTimesRequestProto) ProtoMessage() {}
+
+func (x *SetTimesRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTimesRequestProto.ProtoReflect.Descriptor instead.
+func (*SetTimesRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *SetTimesRequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *SetTimesRequestProto) GetMtime() uint64 {
+	if x != nil && x.Mtime != nil {
+		return *x.Mtime
+	}
+	return 0
+}
+
+func (x *SetTimesRequestProto) GetAtime() uint64 {
+	if x != nil && x.Atime != nil {
+		return *x.Atime
+	}
+	return 0
+}
+
+type SetTimesResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTimesResponseProto) Reset() {
+	*x = SetTimesResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTimesResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTimesResponseProto) ProtoMessage() {}
+
+func (x *SetTimesResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTimesResponseProto.ProtoReflect.Descriptor instead.
+func (*SetTimesResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{41}
+}
+
+type GetFsStatusRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFsStatusRequestProto) Reset() {
+	*x = GetFsStatusRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFsStatusRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFsStatusRequestProto) ProtoMessage() {}
+
+func (x *GetFsStatusRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFsStatusRequestProto.ProtoReflect.Descriptor instead.
+func (*GetFsStatusRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{42}
+}
+
+type GetFsStatsResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Capacity      *uint64                `protobuf:"varint,1,req,name=capacity" json:"capacity,omitempty"`
+	Used          *uint64                `protobuf:"varint,2,req,name=used" json:"used,omitempty"`
+	Remaining     *uint64                `protobuf:"varint,3,req,name=remaining" json:"remaining,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFsStatsResponseProto) Reset() {
+	*x = GetFsStatsResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFsStatsResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFsStatsResponseProto) ProtoMessage() {}
+
+func (x *GetFsStatsResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFsStatsResponseProto.ProtoReflect.Descriptor instead.
+func (*GetFsStatsResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *GetFsStatsResponseProto) GetCapacity() uint64 {
+	if x != nil && x.Capacity != nil {
+		return *x.Capacity
+	}
+	return 0
+}
+
+func (x *GetFsStatsResponseProto) GetUsed() uint64 {
+	if x != nil && x.Used != nil {
+		return *x.Used
+	}
+	return 0
+}
+
+func (x *GetFsStatsResponseProto) GetRemaining() uint64 {
+	if x != nil && x.Remaining != nil {
+		return *x.Remaining
+	}
+	return 0
+}
+
+type GetContentSummaryRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          *string                `protobuf:"bytes,1,req,name=path" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetContentSummaryRequestProto) Reset() {
+	*x = GetContentSummaryRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetContentSummaryRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetContentSummaryRequestProto) ProtoMessage() {}
+
+func (x *GetContentSummaryRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetContentSummaryRequestProto.ProtoReflect.Descriptor instead.
+func (*GetContentSummaryRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *GetContentSummaryRequestProto) GetPath() string {
+	if x != nil && x.Path != nil {
+		return *x.Path
+	}
+	return ""
+}
+
+type GetContentSummaryResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Summary       *ContentSummaryProto   `protobuf:"bytes,1,req,name=summary" json:"summary,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetContentSummaryResponseProto) Reset() {
+	*x = GetContentSummaryResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetContentSummaryResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetContentSummaryResponseProto) ProtoMessage() {}
+
+func (x *GetContentSummaryResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetContentSummaryResponseProto.ProtoReflect.Descriptor instead.
+func (*GetContentSummaryResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *GetContentSummaryResponseProto) GetSummary() *ContentSummaryProto {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
 }
 
 type RecoverLeaseRequestProto struct {
@@ -1693,7 +2964,7 @@ type RecoverLeaseRequestProto struct {
 
 func (x *RecoverLeaseRequestProto) Reset() {
 	*x = RecoverLeaseRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[23]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +2976,7 @@ func (x *RecoverLeaseRequestProto) String() string {
 func (*RecoverLeaseRequestProto) ProtoMessage() {}
 
 func (x *RecoverLeaseRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[23]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +2989,7 @@ func (x *RecoverLeaseRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverLeaseRequestProto.ProtoReflect.Descriptor instead.
 func (*RecoverLeaseRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RecoverLeaseRequestProto) GetSrc() string {
@@ -1744,7 +3015,7 @@ type RecoverLeaseResponseProto struct {
 
 func (x *RecoverLeaseResponseProto) Reset() {
 	*x = RecoverLeaseResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[24]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +3027,7 @@ func (x *RecoverLeaseResponseProto) String() string {
 func (*RecoverLeaseResponseProto) ProtoMessage() {}
 
 func (x *RecoverLeaseResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[24]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +3040,7 @@ func (x *RecoverLeaseResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverLeaseResponseProto.ProtoReflect.Descriptor instead.
 func (*RecoverLeaseResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RecoverLeaseResponseProto) GetResult() bool {
@@ -1791,7 +3062,7 @@ type FsyncRequestProto struct {
 
 func (x *FsyncRequestProto) Reset() {
 	*x = FsyncRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[25]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +3074,7 @@ func (x *FsyncRequestProto) String() string {
 func (*FsyncRequestProto) ProtoMessage() {}
 
 func (x *FsyncRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[25]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +3087,7 @@ func (x *FsyncRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsyncRequestProto.ProtoReflect.Descriptor instead.
 func (*FsyncRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *FsyncRequestProto) GetSrc() string {
@@ -1855,7 +3126,7 @@ type FsyncResponseProto struct {
 
 func (x *FsyncResponseProto) Reset() {
 	*x = FsyncResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[26]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +3138,7 @@ func (x *FsyncResponseProto) String() string {
 func (*FsyncResponseProto) ProtoMessage() {}
 
 func (x *FsyncResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[26]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +3151,7 @@ func (x *FsyncResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsyncResponseProto.ProtoReflect.Descriptor instead.
 func (*FsyncResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{49}
 }
 
 type UpdateBlockForPipelineRequestProto struct {
@@ -1893,7 +3164,7 @@ type UpdateBlockForPipelineRequestProto struct {
 
 func (x *UpdateBlockForPipelineRequestProto) Reset() {
 	*x = UpdateBlockForPipelineRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[27]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1905,7 +3176,7 @@ func (x *UpdateBlockForPipelineRequestProto) String() string {
 func (*UpdateBlockForPipelineRequestProto) ProtoMessage() {}
 
 func (x *UpdateBlockForPipelineRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[27]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1918,7 +3189,7 @@ func (x *UpdateBlockForPipelineRequestProto) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use UpdateBlockForPipelineRequestProto.ProtoReflect.Descriptor instead.
 func (*UpdateBlockForPipelineRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *UpdateBlockForPipelineRequestProto) GetBlock() *ExtendedBlockProto {
@@ -1944,7 +3215,7 @@ type UpdateBlockForPipelineResponseProto struct {
 
 func (x *UpdateBlockForPipelineResponseProto) Reset() {
 	*x = UpdateBlockForPipelineResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[28]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +3227,7 @@ func (x *UpdateBlockForPipelineResponseProto) String() string {
 func (*UpdateBlockForPipelineResponseProto) ProtoMessage() {}
 
 func (x *UpdateBlockForPipelineResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[28]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +3240,7 @@ func (x *UpdateBlockForPipelineResponseProto) ProtoReflect() protoreflect.Messag
 
 // Deprecated: Use UpdateBlockForPipelineResponseProto.ProtoReflect.Descriptor instead.
 func (*UpdateBlockForPipelineResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *UpdateBlockForPipelineResponseProto) GetBlock() *LocatedBlockProto {
@@ -1992,7 +3263,7 @@ type UpdatePipelineRequestProto struct {
 
 func (x *UpdatePipelineRequestProto) Reset() {
 	*x = UpdatePipelineRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[29]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +3275,7 @@ func (x *UpdatePipelineRequestProto) String() string {
 func (*UpdatePipelineRequestProto) ProtoMessage() {}
 
 func (x *UpdatePipelineRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[29]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +3288,7 @@ func (x *UpdatePipelineRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePipelineRequestProto.ProtoReflect.Descriptor instead.
 func (*UpdatePipelineRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *UpdatePipelineRequestProto) GetClientName() string {
@@ -2063,7 +3334,7 @@ type UpdatePipelineResponseProto struct {
 
 func (x *UpdatePipelineResponseProto) Reset() {
 	*x = UpdatePipelineResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[30]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2075,7 +3346,7 @@ func (x *UpdatePipelineResponseProto) String() string {
 func (*UpdatePipelineResponseProto) ProtoMessage() {}
 
 func (x *UpdatePipelineResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[30]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2088,7 +3359,7 @@ func (x *UpdatePipelineResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePipelineResponseProto.ProtoReflect.Descriptor instead.
 func (*UpdatePipelineResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{53}
 }
 
 type BaseHeaderProto struct {
@@ -2101,7 +3372,7 @@ type BaseHeaderProto struct {
 
 func (x *BaseHeaderProto) Reset() {
 	*x = BaseHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[31]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +3384,7 @@ func (x *BaseHeaderProto) String() string {
 func (*BaseHeaderProto) ProtoMessage() {}
 
 func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[31]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +3397,7 @@ func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BaseHeaderProto.ProtoReflect.Descriptor instead.
 func (*BaseHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *BaseHeaderProto) GetBlock() *ExtendedBlockProto {
@@ -2153,7 +3424,7 @@ type ClientOperationHeaderProto struct {
 
 func (x *ClientOperationHeaderProto) Reset() {
 	*x = ClientOperationHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[32]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +3436,7 @@ func (x *ClientOperationHeaderProto) String() string {
 func (*ClientOperationHeaderProto) ProtoMessage() {}
 
 func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[32]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +3449,7 @@ func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientOperationHeaderProto.ProtoReflect.Descriptor instead.
 func (*ClientOperationHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ClientOperationHeaderProto) GetBaseHeader() *BaseHeaderProto {
@@ -2205,7 +3476,7 @@ type ChecksumProto struct {
 
 func (x *ChecksumProto) Reset() {
 	*x = ChecksumProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[33]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2217,7 +3488,7 @@ func (x *ChecksumProto) String() string {
 func (*ChecksumProto) ProtoMessage() {}
 
 func (x *ChecksumProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[33]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2230,7 +3501,7 @@ func (x *ChecksumProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChecksumProto.ProtoReflect.Descriptor instead.
 func (*ChecksumProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ChecksumProto) GetType() ChecksumTypeProto {
@@ -2265,7 +3536,7 @@ type OpWriteBlockProto struct {
 
 func (x *OpWriteBlockProto) Reset() {
 	*x = OpWriteBlockProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[34]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2277,7 +3548,7 @@ func (x *OpWriteBlockProto) String() string {
 func (*OpWriteBlockProto) ProtoMessage() {}
 
 func (x *OpWriteBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[34]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2290,7 +3561,7 @@ func (x *OpWriteBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpWriteBlockProto.ProtoReflect.Descriptor instead.
 func (*OpWriteBlockProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *OpWriteBlockProto) GetHeader() *ClientOperationHeaderProto {
@@ -2363,6 +3634,175 @@ func (x *OpWriteBlockProto) GetTargetStorageTypes() []StorageTypeProto {
 	return nil
 }
 
+type OpReadBlockProto struct {
+	state         protoimpl.MessageState      `protogen:"open.v1"`
+	Header        *ClientOperationHeaderProto `protobuf:"bytes,1,req,name=header" json:"header,omitempty"`
+	Offset        *uint64                     `protobuf:"varint,2,req,name=offset" json:"offset,omitempty"`
+	Len           *uint64                     `protobuf:"varint,3,req,name=len" json:"len,omitempty"`
+	SendChecksums *bool                       `protobuf:"varint,4,opt,name=sendChecksums,def=1" json:"sendChecksums,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+// Default values for OpReadBlockProto fields.
+const (
+	Default_OpReadBlockProto_SendChecksums = bool(true)
+)
+
+func (x *OpReadBlockProto) Reset() {
+	*x = OpReadBlockProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpReadBlockProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpReadBlockProto) ProtoMessage() {}
+
+func (x *OpReadBlockProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpReadBlockProto.ProtoReflect.Descriptor instead.
+func (*OpReadBlockProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *OpReadBlockProto) GetHeader() *ClientOperationHeaderProto {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *OpReadBlockProto) GetOffset() uint64 {
+	if x != nil && x.Offset != nil {
+		return *x.Offset
+	}
+	return 0
+}
+
+func (x *OpReadBlockProto) GetLen() uint64 {
+	if x != nil && x.Len != nil {
+		return *x.Len
+	}
+	return 0
+}
+
+func (x *OpReadBlockProto) GetSendChecksums() bool {
+	if x != nil && x.SendChecksums != nil {
+		return *x.SendChecksums
+	}
+	return Default_OpReadBlockProto_SendChecksums
+}
+
+type ClientReadStatusProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *Status                `protobuf:"varint,1,req,name=status,enum=holdfast.hadoop.hdfs.Status" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClientReadStatusProto) Reset() {
+	*x = ClientReadStatusProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClientReadStatusProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClientReadStatusProto) ProtoMessage() {}
+
+func (x *ClientReadStatusProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClientReadStatusProto.ProtoReflect.Descriptor instead.
+func (*ClientReadStatusProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *ClientReadStatusProto) GetStatus() Status {
+	if x != nil && x.Status != nil {
+		return *x.Status
+	}
+	return Status_SUCCESS
+}
+
+type ReadOpChecksumInfoProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Checksum      *ChecksumProto         `protobuf:"bytes,1,req,name=checksum" json:"checksum,omitempty"`
+	ChunkOffset   *uint64                `protobuf:"varint,2,req,name=chunkOffset" json:"chunkOffset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadOpChecksumInfoProto) Reset() {
+	*x = ReadOpChecksumInfoProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadOpChecksumInfoProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadOpChecksumInfoProto) ProtoMessage() {}
+
+func (x *ReadOpChecksumInfoProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadOpChecksumInfoProto.ProtoReflect.Descriptor instead.
+func (*ReadOpChecksumInfoProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *ReadOpChecksumInfoProto) GetChecksum() *ChecksumProto {
+	if x != nil {
+		return x.Checksum
+	}
+	return nil
+}
+
+func (x *ReadOpChecksumInfoProto) GetChunkOffset() uint64 {
+	if x != nil && x.ChunkOffset != nil {
+		return *x.ChunkOffset
+	}
+	return 0
+}
+
 type OpTransferBlockProto struct {
 	state              protoimpl.MessageState      `protogen:"open.v1"`
 	Header             *ClientOperationHeaderProto `protobuf:"bytes,1,req,name=header" json:"header,omitempty"`
@@ -2374,7 +3814,7 @@ type OpTransferBlockProto struct {
 
 func (x *OpTransferBlockProto) Reset() {
 	*x = OpTransferBlockProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[35]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +3826,7 @@ func (x *OpTransferBlockProto) String() string {
 func (*OpTransferBlockProto) ProtoMessage() {}
 
 func (x *OpTransferBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[35]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2399,7 +3839,7 @@ func (x *OpTransferBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpTransferBlockProto.ProtoReflect.Descriptor instead.
 func (*OpTransferBlockProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *OpTransferBlockProto) GetHeader() *ClientOperationHeaderProto {
@@ -2436,7 +3876,7 @@ type PacketHeaderProto struct {
 
 func (x *PacketHeaderProto) Reset() {
 	*x = PacketHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[36]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +3888,7 @@ func (x *PacketHeaderProto) String() string {
 func (*PacketHeaderProto) ProtoMessage() {}
 
 func (x *PacketHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[36]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +3901,7 @@ func (x *PacketHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PacketHeaderProto.ProtoReflect.Descriptor instead.
 func (*PacketHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PacketHeaderProto) GetOffsetInBlock() int64 {
@@ -2509,7 +3949,7 @@ type PipelineAckProto struct {
 
 func (x *PipelineAckProto) Reset() {
 	*x = PipelineAckProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[37]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2521,7 +3961,7 @@ func (x *PipelineAckProto) String() string {
 func (*PipelineAckProto) ProtoMessage() {}
 
 func (x *PipelineAckProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[37]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2534,7 +3974,7 @@ func (x *PipelineAckProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PipelineAckProto.ProtoReflect.Descriptor instead.
 func (*PipelineAckProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PipelineAckProto) GetSeqno() int64 {
@@ -2552,17 +3992,18 @@ func (x *PipelineAckProto) GetReply() []Status {
 }
 
 type BlockOpResponseProto struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *Status                `protobuf:"varint,1,req,name=status,enum=holdfast.hadoop.hdfs.Status" json:"status,omitempty"`
-	FirstBadLink  *string                `protobuf:"bytes,2,opt,name=firstBadLink" json:"firstBadLink,omitempty"`
-	Message       *string                `protobuf:"bytes,5,opt,name=message" json:"message,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState   `protogen:"open.v1"`
+	Status             *Status                  `protobuf:"varint,1,req,name=status,enum=holdfast.hadoop.hdfs.Status" json:"status,omitempty"`
+	FirstBadLink       *string                  `protobuf:"bytes,2,opt,name=firstBadLink" json:"firstBadLink,omitempty"`
+	ReadOpChecksumInfo *ReadOpChecksumInfoProto `protobuf:"bytes,4,opt,name=readOpChecksumInfo" json:"readOpChecksumInfo,omitempty"`
+	Message            *string                  `protobuf:"bytes,5,opt,name=message" json:"message,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *BlockOpResponseProto) Reset() {
 	*x = BlockOpResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[38]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2574,7 +4015,7 @@ func (x *BlockOpResponseProto) String() string {
 func (*BlockOpResponseProto) ProtoMessage() {}
 
 func (x *BlockOpResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[38]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2587,7 +4028,7 @@ func (x *BlockOpResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockOpResponseProto.ProtoReflect.Descriptor instead.
 func (*BlockOpResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *BlockOpResponseProto) GetStatus() Status {
@@ -2602,6 +4043,13 @@ func (x *BlockOpResponseProto) GetFirstBadLink() string {
 		return *x.FirstBadLink
 	}
 	return ""
+}
+
+func (x *BlockOpResponseProto) GetReadOpChecksumInfo() *ReadOpChecksumInfoProto {
+	if x != nil {
+		return x.ReadOpChecksumInfo
+	}
+	return nil
 }
 
 func (x *BlockOpResponseProto) GetMessage() string {
@@ -2651,13 +4099,49 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"storageIDs\x18\b \x03(\tR\n" +
 	"storageIDs\"'\n" +
 	"\x11FsPermissionProto\x12\x12\n" +
-	"\x04perm\x18\x01 \x02(\rR\x04perm\"\x90\x01\n" +
-	"\x13HdfsFileStatusProto\x12\x16\n" +
-	"\x06length\x18\x03 \x02(\x04R\x06length\x12+\n" +
+	"\x04perm\x18\x01 \x02(\rR\x04perm\"\xec\x03\n" +
+	"\x13HdfsFileStatusProto\x12N\n" +
+	"\bfileType\x18\x01 \x01(\x0e22.holdfast.hadoop.hdfs.HdfsFileStatusProto.FileTypeR\bfileType\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\fR\x04path\x12\x16\n" +
+	"\x06length\x18\x03 \x02(\x04R\x06length\x12G\n" +
+	"\n" +
+	"permission\x18\x04 \x01(\v2'.holdfast.hadoop.hdfs.FsPermissionProtoR\n" +
+	"permission\x12\x14\n" +
+	"\x05owner\x18\x05 \x01(\tR\x05owner\x12\x14\n" +
+	"\x05group\x18\x06 \x01(\tR\x05group\x12+\n" +
+	"\x11modification_time\x18\a \x01(\x04R\x10modificationTime\x12\x1f\n" +
+	"\vaccess_time\x18\b \x01(\x04R\n" +
+	"accessTime\x12+\n" +
 	"\x11block_replication\x18\n" +
 	" \x01(\rR\x10blockReplication\x12\x1c\n" +
 	"\tblocksize\x18\v \x01(\x04R\tblocksize\x12\x16\n" +
-	"\x06fileId\x18\r \x01(\x04R\x06fileId\"\x8b\x02\n" +
+	"\x06fileId\x18\r \x01(\x04R\x06fileId\"3\n" +
+	"\bFileType\x12\n" +
+	"\n" +
+	"\x06IS_DIR\x10\x01\x12\v\n" +
+	"\aIS_FILE\x10\x02\x12\x0e\n" +
+	"\n" +
+	"IS_SYMLINK\x10\x03\"\x96\x01\n" +
+	"\x15DirectoryListingProto\x12Q\n" +
+	"\x0epartialListing\x18\x01 \x03(\v2).holdfast.hadoop.hdfs.HdfsFileStatusProtoR\x0epartialListing\x12*\n" +
+	"\x10remainingEntries\x18\x02 \x02(\rR\x10remainingEntries\"\x9c\x02\n" +
+	"\x12LocatedBlocksProto\x12\x1e\n" +
+	"\n" +
+	"fileLength\x18\x01 \x02(\x04R\n" +
+	"fileLength\x12?\n" +
+	"\x06blocks\x18\x02 \x03(\v2'.holdfast.hadoop.hdfs.LocatedBlockProtoR\x06blocks\x12,\n" +
+	"\x11underConstruction\x18\x03 \x02(\bR\x11underConstruction\x12E\n" +
+	"\tlastBlock\x18\x04 \x01(\v2'.holdfast.hadoop.hdfs.LocatedBlockProtoR\tlastBlock\x120\n" +
+	"\x13isLastBlockComplete\x18\x05 \x02(\bR\x13isLastBlockComplete\"\xcf\x01\n" +
+	"\x13ContentSummaryProto\x12\x16\n" +
+	"\x06length\x18\x01 \x02(\x04R\x06length\x12\x1c\n" +
+	"\tfileCount\x18\x02 \x02(\x04R\tfileCount\x12&\n" +
+	"\x0edirectoryCount\x18\x03 \x02(\x04R\x0edirectoryCount\x12\x14\n" +
+	"\x05quota\x18\x04 \x02(\x04R\x05quota\x12$\n" +
+	"\rspaceConsumed\x18\x05 \x02(\x04R\rspaceConsumed\x12\x1e\n" +
+	"\n" +
+	"spaceQuota\x18\x06 \x02(\x04R\n" +
+	"spaceQuota\"\x8b\x02\n" +
 	"\x12CreateRequestProto\x12\x10\n" +
 	"\x03src\x18\x01 \x02(\tR\x03src\x12?\n" +
 	"\x06masked\x18\x02 \x02(\v2'.holdfast.hadoop.hdfs.FsPermissionProtoR\x06masked\x12\x1e\n" +
@@ -2728,7 +4212,59 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\x03src\x18\x01 \x02(\tR\x03src\x12\x1c\n" +
 	"\trecursive\x18\x02 \x02(\bR\trecursive\"-\n" +
 	"\x13DeleteResponseProto\x12\x16\n" +
-	"\x06result\x18\x01 \x02(\bR\x06result\"L\n" +
+	"\x06result\x18\x01 \x02(\bR\x06result\"+\n" +
+	"\x17GetFileInfoRequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\"U\n" +
+	"\x18GetFileInfoResponseProto\x129\n" +
+	"\x02fs\x18\x01 \x01(\v2).holdfast.hadoop.hdfs.HdfsFileStatusProtoR\x02fs\"n\n" +
+	"\x16GetListingRequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\x12\x1e\n" +
+	"\n" +
+	"startAfter\x18\x02 \x02(\fR\n" +
+	"startAfter\x12\"\n" +
+	"\fneedLocation\x18\x03 \x02(\bR\fneedLocation\"`\n" +
+	"\x17GetListingResponseProto\x12E\n" +
+	"\adirList\x18\x01 \x01(\v2+.holdfast.hadoop.hdfs.DirectoryListingProtoR\adirList\"a\n" +
+	"\x1dGetBlockLocationsRequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\x12\x16\n" +
+	"\x06offset\x18\x02 \x02(\x04R\x06offset\x12\x16\n" +
+	"\x06length\x18\x03 \x02(\x04R\x06length\"h\n" +
+	"\x1eGetBlockLocationsResponseProto\x12F\n" +
+	"\tlocations\x18\x01 \x01(\v2(.holdfast.hadoop.hdfs.LocatedBlocksProtoR\tlocations\"^\n" +
+	"\x1bReportBadBlocksRequestProto\x12?\n" +
+	"\x06blocks\x18\x01 \x03(\v2'.holdfast.hadoop.hdfs.LocatedBlockProtoR\x06blocks\"\x1e\n" +
+	"\x1cReportBadBlocksResponseProto\"\x8b\x01\n" +
+	"\x12MkdirsRequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\x12?\n" +
+	"\x06masked\x18\x02 \x02(\v2'.holdfast.hadoop.hdfs.FsPermissionProtoR\x06masked\x12\"\n" +
+	"\fcreateParent\x18\x03 \x02(\bR\fcreateParent\"-\n" +
+	"\x13MkdirsResponseProto\x12\x16\n" +
+	"\x06result\x18\x01 \x02(\bR\x06result\"_\n" +
+	"\x13Rename2RequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\x12\x10\n" +
+	"\x03dst\x18\x02 \x02(\tR\x03dst\x12$\n" +
+	"\roverwriteDest\x18\x03 \x02(\bR\roverwriteDest\"\x16\n" +
+	"\x14Rename2ResponseProto\"v\n" +
+	"\x19SetPermissionRequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\x12G\n" +
+	"\n" +
+	"permission\x18\x02 \x02(\v2'.holdfast.hadoop.hdfs.FsPermissionProtoR\n" +
+	"permission\"\x1c\n" +
+	"\x1aSetPermissionResponseProto\"T\n" +
+	"\x14SetTimesRequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\x12\x14\n" +
+	"\x05mtime\x18\x02 \x02(\x04R\x05mtime\x12\x14\n" +
+	"\x05atime\x18\x03 \x02(\x04R\x05atime\"\x17\n" +
+	"\x15SetTimesResponseProto\"\x19\n" +
+	"\x17GetFsStatusRequestProto\"g\n" +
+	"\x17GetFsStatsResponseProto\x12\x1a\n" +
+	"\bcapacity\x18\x01 \x02(\x04R\bcapacity\x12\x12\n" +
+	"\x04used\x18\x02 \x02(\x04R\x04used\x12\x1c\n" +
+	"\tremaining\x18\x03 \x02(\x04R\tremaining\"3\n" +
+	"\x1dGetContentSummaryRequestProto\x12\x12\n" +
+	"\x04path\x18\x01 \x02(\tR\x04path\"e\n" +
+	"\x1eGetContentSummaryResponseProto\x12C\n" +
+	"\asummary\x18\x01 \x02(\v2).holdfast.hadoop.hdfs.ContentSummaryProtoR\asummary\"L\n" +
 	"\x18RecoverLeaseRequestProto\x12\x10\n" +
 	"\x03src\x18\x01 \x02(\tR\x03src\x12\x1e\n" +
 	"\n" +
@@ -2791,7 +4327,17 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"!PIPELINE_SETUP_STREAMING_RECOVERY\x10\x03\x12\x12\n" +
 	"\x0ePIPELINE_CLOSE\x10\x04\x12\x1b\n" +
 	"\x17PIPELINE_CLOSE_RECOVERY\x10\x05\x12\x19\n" +
-	"\x15PIPELINE_SETUP_CREATE\x10\x06\"\xfb\x01\n" +
+	"\x15PIPELINE_SETUP_CREATE\x10\x06\"\xb2\x01\n" +
+	"\x10OpReadBlockProto\x12H\n" +
+	"\x06header\x18\x01 \x02(\v20.holdfast.hadoop.hdfs.ClientOperationHeaderProtoR\x06header\x12\x16\n" +
+	"\x06offset\x18\x02 \x02(\x04R\x06offset\x12\x10\n" +
+	"\x03len\x18\x03 \x02(\x04R\x03len\x12*\n" +
+	"\rsendChecksums\x18\x04 \x01(\b:\x04trueR\rsendChecksums\"M\n" +
+	"\x15ClientReadStatusProto\x124\n" +
+	"\x06status\x18\x01 \x02(\x0e2\x1c.holdfast.hadoop.hdfs.StatusR\x06status\"|\n" +
+	"\x17ReadOpChecksumInfoProto\x12?\n" +
+	"\bchecksum\x18\x01 \x02(\v2#.holdfast.hadoop.hdfs.ChecksumProtoR\bchecksum\x12 \n" +
+	"\vchunkOffset\x18\x02 \x02(\x04R\vchunkOffset\"\xfb\x01\n" +
 	"\x14OpTransferBlockProto\x12H\n" +
 	"\x06header\x18\x01 \x02(\v20.holdfast.hadoop.hdfs.ClientOperationHeaderProtoR\x06header\x12A\n" +
 	"\atargets\x18\x02 \x03(\v2'.holdfast.hadoop.hdfs.DatanodeInfoProtoR\atargets\x12V\n" +
@@ -2804,10 +4350,11 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\tsyncBlock\x18\x05 \x01(\bR\tsyncBlock\"\\\n" +
 	"\x10PipelineAckProto\x12\x14\n" +
 	"\x05seqno\x18\x01 \x02(\x12R\x05seqno\x122\n" +
-	"\x05reply\x18\x02 \x03(\x0e2\x1c.holdfast.hadoop.hdfs.StatusR\x05reply\"\x8a\x01\n" +
+	"\x05reply\x18\x02 \x03(\x0e2\x1c.holdfast.hadoop.hdfs.StatusR\x05reply\"\xe9\x01\n" +
 	"\x14BlockOpResponseProto\x124\n" +
 	"\x06status\x18\x01 \x02(\x0e2\x1c.holdfast.hadoop.hdfs.StatusR\x06status\x12\"\n" +
-	"\ffirstBadLink\x18\x02 \x01(\tR\ffirstBadLink\x12\x18\n" +
+	"\ffirstBadLink\x18\x02 \x01(\tR\ffirstBadLink\x12]\n" +
+	"\x12readOpChecksumInfo\x18\x04 \x01(\v2-.holdfast.hadoop.hdfs.ReadOpChecksumInfoProtoR\x12readOpChecksumInfo\x12\x18\n" +
 	"\amessage\x18\x05 \x01(\tR\amessage*N\n" +
 	"\x10StorageTypeProto\x12\b\n" +
 	"\x04DISK\x10\x01\x12\a\n" +
@@ -2844,97 +4391,140 @@ func file_holdfast_hadoop_hdfs_proto_rawDescGZIP() []byte {
 	return file_holdfast_hadoop_hdfs_proto_rawDescData
 }
 
-var file_holdfast_hadoop_hdfs_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_holdfast_hadoop_hdfs_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_holdfast_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_holdfast_hadoop_hdfs_proto_goTypes = []any{
-	(StorageTypeProto)(0),  // 0: holdfast.hadoop.hdfs.StorageTypeProto
-	(ChecksumTypeProto)(0), // 1: holdfast.hadoop.hdfs.ChecksumTypeProto
-	(Status)(0),            // 2: holdfast.hadoop.hdfs.Status
-	(OpWriteBlockProto_BlockConstructionStage)(0), // 3: holdfast.hadoop.hdfs.OpWriteBlockProto.BlockConstructionStage
-	(*BlockTokenProto)(nil),                       // 4: holdfast.hadoop.hdfs.BlockTokenProto
-	(*ExtendedBlockProto)(nil),                    // 5: holdfast.hadoop.hdfs.ExtendedBlockProto
-	(*DatanodeIDProto)(nil),                       // 6: holdfast.hadoop.hdfs.DatanodeIDProto
-	(*DatanodeInfoProto)(nil),                     // 7: holdfast.hadoop.hdfs.DatanodeInfoProto
-	(*LocatedBlockProto)(nil),                     // 8: holdfast.hadoop.hdfs.LocatedBlockProto
-	(*FsPermissionProto)(nil),                     // 9: holdfast.hadoop.hdfs.FsPermissionProto
-	(*HdfsFileStatusProto)(nil),                   // 10: holdfast.hadoop.hdfs.HdfsFileStatusProto
-	(*CreateRequestProto)(nil),                    // 11: holdfast.hadoop.hdfs.CreateRequestProto
-	(*CreateResponseProto)(nil),                   // 12: holdfast.hadoop.hdfs.CreateResponseProto
-	(*AppendRequestProto)(nil),                    // 13: holdfast.hadoop.hdfs.AppendRequestProto
-	(*AppendResponseProto)(nil),                   // 14: holdfast.hadoop.hdfs.AppendResponseProto
-	(*AbandonBlockRequestProto)(nil),              // 15: holdfast.hadoop.hdfs.AbandonBlockRequestProto
-	(*AbandonBlockResponseProto)(nil),             // 16: holdfast.hadoop.hdfs.AbandonBlockResponseProto
-	(*AddBlockRequestProto)(nil),                  // 17: holdfast.hadoop.hdfs.AddBlockRequestProto
-	(*AddBlockResponseProto)(nil),                 // 18: holdfast.hadoop.hdfs.AddBlockResponseProto
-	(*GetAdditionalDatanodeRequestProto)(nil),     // 19: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto
-	(*GetAdditionalDatanodeResponseProto)(nil),    // 20: holdfast.hadoop.hdfs.GetAdditionalDatanodeResponseProto
-	(*CompleteRequestProto)(nil),                  // 21: holdfast.hadoop.hdfs.CompleteRequestProto
-	(*CompleteResponseProto)(nil),                 // 22: holdfast.hadoop.hdfs.CompleteResponseProto
-	(*RenewLeaseRequestProto)(nil),                // 23: holdfast.hadoop.hdfs.RenewLeaseRequestProto
-	(*RenewLeaseResponseProto)(nil),               // 24: holdfast.hadoop.hdfs.RenewLeaseResponseProto
-	(*DeleteRequestProto)(nil),                    // 25: holdfast.hadoop.hdfs.DeleteRequestProto
-	(*DeleteResponseProto)(nil),                   // 26: holdfast.hadoop.hdfs.DeleteResponseProto
-	(*RecoverLeaseRequestProto)(nil),              // 27: holdfast.hadoop.hdfs.RecoverLeaseRequestProto
-	(*RecoverLeaseResponseProto)(nil),             // 28: holdfast.hadoop.hdfs.RecoverLeaseResponseProto
-	(*FsyncRequestProto)(nil),                     // 29: holdfast.hadoop.hdfs.FsyncRequestProto
-	(*FsyncResponseProto)(nil),                    // 30: holdfast.hadoop.hdfs.FsyncResponseProto
-	(*UpdateBlockForPipelineRequestProto)(nil),    // 31: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto
-	(*UpdateBlockForPipelineResponseProto)(nil),   // 32: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto
-	(*UpdatePipelineRequestProto)(nil),            // 33: holdfast.hadoop.hdfs.UpdatePipelineRequestProto
-	(*UpdatePipelineResponseProto)(nil),           // 34: holdfast.hadoop.hdfs.UpdatePipelineResponseProto
-	(*BaseHeaderProto)(nil),                       // 35: holdfast.hadoop.hdfs.BaseHeaderProto
-	(*ClientOperationHeaderProto)(nil),            // 36: holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	(*ChecksumProto)(nil),                         // 37: holdfast.hadoop.hdfs.ChecksumProto
-	(*OpWriteBlockProto)(nil),                     // 38: holdfast.hadoop.hdfs.OpWriteBlockProto
-	(*OpTransferBlockProto)(nil),                  // 39: holdfast.hadoop.hdfs.OpTransferBlockProto
-	(*PacketHeaderProto)(nil),                     // 40: holdfast.hadoop.hdfs.PacketHeaderProto
-	(*PipelineAckProto)(nil),                      // 41: holdfast.hadoop.hdfs.PipelineAckProto
-	(*BlockOpResponseProto)(nil),                  // 42: holdfast.hadoop.hdfs.BlockOpResponseProto
+	(StorageTypeProto)(0),                         // 0: holdfast.hadoop.hdfs.StorageTypeProto
+	(ChecksumTypeProto)(0),                        // 1: holdfast.hadoop.hdfs.ChecksumTypeProto
+	(Status)(0),                                   // 2: holdfast.hadoop.hdfs.Status
+	(HdfsFileStatusProto_FileType)(0),             // 3: holdfast.hadoop.hdfs.HdfsFileStatusProto.FileType
+	(OpWriteBlockProto_BlockConstructionStage)(0), // 4: holdfast.hadoop.hdfs.OpWriteBlockProto.BlockConstructionStage
+	(*BlockTokenProto)(nil),                       // 5: holdfast.hadoop.hdfs.BlockTokenProto
+	(*ExtendedBlockProto)(nil),                    // 6: holdfast.hadoop.hdfs.ExtendedBlockProto
+	(*DatanodeIDProto)(nil),                       // 7: holdfast.hadoop.hdfs.DatanodeIDProto
+	(*DatanodeInfoProto)(nil),                     // 8: holdfast.hadoop.hdfs.DatanodeInfoProto
+	(*LocatedBlockProto)(nil),                     // 9: holdfast.hadoop.hdfs.LocatedBlockProto
+	(*FsPermissionProto)(nil),                     // 10: holdfast.hadoop.hdfs.FsPermissionProto
+	(*HdfsFileStatusProto)(nil),                   // 11: holdfast.hadoop.hdfs.HdfsFileStatusProto
+	(*DirectoryListingProto)(nil),                 // 12: holdfast.hadoop.hdfs.DirectoryListingProto
+	(*LocatedBlocksProto)(nil),                    // 13: holdfast.hadoop.hdfs.LocatedBlocksProto
+	(*ContentSummaryProto)(nil),                   // 14: holdfast.hadoop.hdfs.ContentSummaryProto
+	(*CreateRequestProto)(nil),                    // 15: holdfast.hadoop.hdfs.CreateRequestProto
+	(*CreateResponseProto)(nil),                   // 16: holdfast.hadoop.hdfs.CreateResponseProto
+	(*AppendRequestProto)(nil),                    // 17: holdfast.hadoop.hdfs.AppendRequestProto
+	(*AppendResponseProto)(nil),                   // 18: holdfast.hadoop.hdfs.AppendResponseProto
+	(*AbandonBlockRequestProto)(nil),              // 19: holdfast.hadoop.hdfs.AbandonBlockRequestProto
+	(*AbandonBlockResponseProto)(nil),             // 20: holdfast.hadoop.hdfs.AbandonBlockResponseProto
+	(*AddBlockRequestProto)(nil),                  // 21: holdfast.hadoop.hdfs.AddBlockRequestProto
+	(*AddBlockResponseProto)(nil),                 // 22: holdfast.hadoop.hdfs.AddBlockResponseProto
+	(*GetAdditionalDatanodeRequestProto)(nil),     // 23: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto
+	(*GetAdditionalDatanodeResponseProto)(nil),    // 24: holdfast.hadoop.hdfs.GetAdditionalDatanodeResponseProto
+	(*CompleteRequestProto)(nil),                  // 25: holdfast.hadoop.hdfs.CompleteRequestProto
+	(*CompleteResponseProto)(nil),                 // 26: holdfast.hadoop.hdfs.CompleteResponseProto
+	(*RenewLeaseRequestProto)(nil),                // 27: holdfast.hadoop.hdfs.RenewLeaseRequestProto
+	(*RenewLeaseResponseProto)(nil),               // 28: holdfast.hadoop.hdfs.RenewLeaseResponseProto
+	(*DeleteRequestProto)(nil),                    // 29: holdfast.hadoop.hdfs.DeleteRequestProto
+	(*DeleteResponseProto)(nil),                   // 30: holdfast.hadoop.hdfs.DeleteResponseProto
+	(*GetFileInfoRequestProto)(nil),               // 31: holdfast.hadoop.hdfs.GetFileInfoRequestProto
+	(*GetFileInfoResponseProto)(nil),              // 32: holdfast.hadoop.hdfs.GetFileInfoResponseProto
+	(*GetListingRequestProto)(nil),                // 33: holdfast.hadoop.hdfs.GetListingRequestProto
+	(*GetListingResponseProto)(nil),               // 34: holdfast.hadoop.hdfs.GetListingResponseProto
+	(*GetBlockLocationsRequestProto)(nil),         // 35: holdfast.hadoop.hdfs.GetBlockLocationsRequestProto
+	(*GetBlockLocationsResponseProto)(nil),        // 36: holdfast.hadoop.hdfs.GetBlockLocationsResponseProto
+	(*ReportBadBlocksRequestProto)(nil),           // 37: holdfast.hadoop.hdfs.ReportBadBlocksRequestProto
+	(*ReportBadBlocksResponseProto)(nil),          // 38: holdfast.hadoop.hdfs.ReportBadBlocksResponseProto
+	(*MkdirsRequestProto)(nil),                    // 39: holdfast.hadoop.hdfs.MkdirsRequestProto
+	(*MkdirsResponseProto)(nil),                   // 40: holdfast.hadoop.hdfs.MkdirsResponseProto
+	(*Rename2RequestProto)(nil),                   // 41: holdfast.hadoop.hdfs.Rename2RequestProto
+	(*Rename2ResponseProto)(nil),                  // 42: holdfast.hadoop.hdfs.Rename2ResponseProto
+	(*SetPermissionRequestProto)(nil),             // 43: holdfast.hadoop.hdfs.SetPermissionRequestProto
+	(*SetPermissionResponseProto)(nil),            // 44: holdfast.hadoop.hdfs.SetPermissionResponseProto
+	(*SetTimesRequestProto)(nil),                  // 45: holdfast.hadoop.hdfs.SetTimesRequestProto
+	(*SetTimesResponseProto)(nil),                 // 46: holdfast.hadoop.hdfs.SetTimesResponseProto
+	(*GetFsStatusRequestProto)(nil),               // 47: holdfast.hadoop.hdfs.GetFsStatusRequestProto
+	(*GetFsStatsResponseProto)(nil),               // 48: holdfast.hadoop.hdfs.GetFsStatsResponseProto
+	(*GetContentSummaryRequestProto)(nil),         // 49: holdfast.hadoop.hdfs.GetContentSummaryRequestProto
+	(*GetContentSummaryResponseProto)(nil),        // 50: holdfast.hadoop.hdfs.GetContentSummaryResponseProto
+	(*RecoverLeaseRequestProto)(nil),              // 51: holdfast.hadoop.hdfs.RecoverLeaseRequestProto
+	(*RecoverLeaseResponseProto)(nil),             // 52: holdfast.hadoop.hdfs.RecoverLeaseResponseProto
+	(*FsyncRequestProto)(nil),                     // 53: holdfast.hadoop.hdfs.FsyncRequestProto
+	(*FsyncResponseProto)(nil),                    // 54: holdfast.hadoop.hdfs.FsyncResponseProto
+	(*UpdateBlockForPipelineRequestProto)(nil),    // 55: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto
+	(*UpdateBlockForPipelineResponseProto)(nil),   // 56: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto
+	(*UpdatePipelineRequestProto)(nil),            // 57: holdfast.hadoop.hdfs.UpdatePipelineRequestProto
+	(*UpdatePipelineResponseProto)(nil),           // 58: holdfast.hadoop.hdfs.UpdatePipelineResponseProto
+	(*BaseHeaderProto)(nil),                       // 59: holdfast.hadoop.hdfs.BaseHeaderProto
+	(*ClientOperationHeaderProto)(nil),            // 60: holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	(*ChecksumProto)(nil),                         // 61: holdfast.hadoop.hdfs.ChecksumProto
+	(*OpWriteBlockProto)(nil),                     // 62: holdfast.hadoop.hdfs.OpWriteBlockProto
+	(*OpReadBlockProto)(nil),                      // 63: holdfast.hadoop.hdfs.OpReadBlockProto
+	(*ClientReadStatusProto)(nil),                 // 64: holdfast.hadoop.hdfs.ClientReadStatusProto
+	(*ReadOpChecksumInfoProto)(nil),               // 65: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
+	(*OpTransferBlockProto)(nil),                  // 66: holdfast.hadoop.hdfs.OpTransferBlockProto
+	(*PacketHeaderProto)(nil),                     // 67: holdfast.hadoop.hdfs.PacketHeaderProto
+	(*PipelineAckProto)(nil),                      // 68: holdfast.hadoop.hdfs.PipelineAckProto
+	(*BlockOpResponseProto)(nil),                  // 69: holdfast.hadoop.hdfs.BlockOpResponseProto
 }
 var file_holdfast_hadoop_hdfs_proto_depIdxs = []int32{
-	6,  // 0: holdfast.hadoop.hdfs.DatanodeInfoProto.id:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
-	5,  // 1: holdfast.hadoop.hdfs.LocatedBlockProto.b:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	7,  // 2: holdfast.hadoop.hdfs.LocatedBlockProto.locs:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	4,  // 3: holdfast.hadoop.hdfs.LocatedBlockProto.blockToken:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
+	7,  // 0: holdfast.hadoop.hdfs.DatanodeInfoProto.id:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
+	6,  // 1: holdfast.hadoop.hdfs.LocatedBlockProto.b:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	8,  // 2: holdfast.hadoop.hdfs.LocatedBlockProto.locs:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	5,  // 3: holdfast.hadoop.hdfs.LocatedBlockProto.blockToken:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
 	0,  // 4: holdfast.hadoop.hdfs.LocatedBlockProto.storageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	9,  // 5: holdfast.hadoop.hdfs.CreateRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
-	10, // 6: holdfast.hadoop.hdfs.CreateResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
-	8,  // 7: holdfast.hadoop.hdfs.AppendResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	10, // 8: holdfast.hadoop.hdfs.AppendResponseProto.stat:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
-	5,  // 9: holdfast.hadoop.hdfs.AbandonBlockRequestProto.b:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	5,  // 10: holdfast.hadoop.hdfs.AddBlockRequestProto.previous:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	7,  // 11: holdfast.hadoop.hdfs.AddBlockRequestProto.excludeNodes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	8,  // 12: holdfast.hadoop.hdfs.AddBlockResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	5,  // 13: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.blk:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	7,  // 14: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.existings:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	7,  // 15: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.excludes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	8,  // 16: holdfast.hadoop.hdfs.GetAdditionalDatanodeResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	5,  // 17: holdfast.hadoop.hdfs.CompleteRequestProto.last:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	5,  // 18: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	8,  // 19: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	5,  // 20: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.oldBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	5,  // 21: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	6,  // 22: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newNodes:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
-	5,  // 23: holdfast.hadoop.hdfs.BaseHeaderProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	4,  // 24: holdfast.hadoop.hdfs.BaseHeaderProto.token:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
-	35, // 25: holdfast.hadoop.hdfs.ClientOperationHeaderProto.baseHeader:type_name -> holdfast.hadoop.hdfs.BaseHeaderProto
-	1,  // 26: holdfast.hadoop.hdfs.ChecksumProto.type:type_name -> holdfast.hadoop.hdfs.ChecksumTypeProto
-	36, // 27: holdfast.hadoop.hdfs.OpWriteBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	7,  // 28: holdfast.hadoop.hdfs.OpWriteBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	3,  // 29: holdfast.hadoop.hdfs.OpWriteBlockProto.stage:type_name -> holdfast.hadoop.hdfs.OpWriteBlockProto.BlockConstructionStage
-	37, // 30: holdfast.hadoop.hdfs.OpWriteBlockProto.requestedChecksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
-	0,  // 31: holdfast.hadoop.hdfs.OpWriteBlockProto.storageType:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	0,  // 32: holdfast.hadoop.hdfs.OpWriteBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	36, // 33: holdfast.hadoop.hdfs.OpTransferBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	7,  // 34: holdfast.hadoop.hdfs.OpTransferBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	0,  // 35: holdfast.hadoop.hdfs.OpTransferBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	2,  // 36: holdfast.hadoop.hdfs.PipelineAckProto.reply:type_name -> holdfast.hadoop.hdfs.Status
-	2,  // 37: holdfast.hadoop.hdfs.BlockOpResponseProto.status:type_name -> holdfast.hadoop.hdfs.Status
-	38, // [38:38] is the sub-list for method output_type
-	38, // [38:38] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	3,  // 5: holdfast.hadoop.hdfs.HdfsFileStatusProto.fileType:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto.FileType
+	10, // 6: holdfast.hadoop.hdfs.HdfsFileStatusProto.permission:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
+	11, // 7: holdfast.hadoop.hdfs.DirectoryListingProto.partialListing:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	9,  // 8: holdfast.hadoop.hdfs.LocatedBlocksProto.blocks:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	9,  // 9: holdfast.hadoop.hdfs.LocatedBlocksProto.lastBlock:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	10, // 10: holdfast.hadoop.hdfs.CreateRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
+	11, // 11: holdfast.hadoop.hdfs.CreateResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	9,  // 12: holdfast.hadoop.hdfs.AppendResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	11, // 13: holdfast.hadoop.hdfs.AppendResponseProto.stat:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	6,  // 14: holdfast.hadoop.hdfs.AbandonBlockRequestProto.b:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	6,  // 15: holdfast.hadoop.hdfs.AddBlockRequestProto.previous:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	8,  // 16: holdfast.hadoop.hdfs.AddBlockRequestProto.excludeNodes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	9,  // 17: holdfast.hadoop.hdfs.AddBlockResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	6,  // 18: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.blk:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	8,  // 19: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.existings:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	8,  // 20: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.excludes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	9,  // 21: holdfast.hadoop.hdfs.GetAdditionalDatanodeResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	6,  // 22: holdfast.hadoop.hdfs.CompleteRequestProto.last:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	11, // 23: holdfast.hadoop.hdfs.GetFileInfoResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	12, // 24: holdfast.hadoop.hdfs.GetListingResponseProto.dirList:type_name -> holdfast.hadoop.hdfs.DirectoryListingProto
+	13, // 25: holdfast.hadoop.hdfs.GetBlockLocationsResponseProto.locations:type_name -> holdfast.hadoop.hdfs.LocatedBlocksProto
+	9,  // 26: holdfast.hadoop.hdfs.ReportBadBlocksRequestProto.blocks:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	10, // 27: holdfast.hadoop.hdfs.MkdirsRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
+	10, // 28: holdfast.hadoop.hdfs.SetPermissionRequestProto.permission:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
+	14, // 29: holdfast.hadoop.hdfs.GetContentSummaryResponseProto.summary:type_name -> holdfast.hadoop.hdfs.ContentSummaryProto
+	6,  // 30: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	9,  // 31: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	6,  // 32: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.oldBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	6,  // 33: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	7,  // 34: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newNodes:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
+	6,  // 35: holdfast.hadoop.hdfs.BaseHeaderProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	5,  // 36: holdfast.hadoop.hdfs.BaseHeaderProto.token:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
+	59, // 37: holdfast.hadoop.hdfs.ClientOperationHeaderProto.baseHeader:type_name -> holdfast.hadoop.hdfs.BaseHeaderProto
+	1,  // 38: holdfast.hadoop.hdfs.ChecksumProto.type:type_name -> holdfast.hadoop.hdfs.ChecksumTypeProto
+	60, // 39: holdfast.hadoop.hdfs.OpWriteBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	8,  // 40: holdfast.hadoop.hdfs.OpWriteBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	4,  // 41: holdfast.hadoop.hdfs.OpWriteBlockProto.stage:type_name -> holdfast.hadoop.hdfs.OpWriteBlockProto.BlockConstructionStage
+	61, // 42: holdfast.hadoop.hdfs.OpWriteBlockProto.requestedChecksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
+	0,  // 43: holdfast.hadoop.hdfs.OpWriteBlockProto.storageType:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
+	0,  // 44: holdfast.hadoop.hdfs.OpWriteBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
+	60, // 45: holdfast.hadoop.hdfs.OpReadBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	2,  // 46: holdfast.hadoop.hdfs.ClientReadStatusProto.status:type_name -> holdfast.hadoop.hdfs.Status
+	61, // 47: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto.checksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
+	60, // 48: holdfast.hadoop.hdfs.OpTransferBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	8,  // 49: holdfast.hadoop.hdfs.OpTransferBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	0,  // 50: holdfast.hadoop.hdfs.OpTransferBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
+	2,  // 51: holdfast.hadoop.hdfs.PipelineAckProto.reply:type_name -> holdfast.hadoop.hdfs.Status
+	2,  // 52: holdfast.hadoop.hdfs.BlockOpResponseProto.status:type_name -> holdfast.hadoop.hdfs.Status
+	65, // 53: holdfast.hadoop.hdfs.BlockOpResponseProto.readOpChecksumInfo:type_name -> holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
+	54, // [54:54] is the sub-list for method output_type
+	54, // [54:54] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_hadoop_hdfs_proto_init() }
@@ -2947,8 +4537,8 @@ func file_holdfast_hadoop_hdfs_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_hadoop_hdfs_proto_rawDesc), len(file_holdfast_hadoop_hdfs_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   39,
+			NumEnums:      5,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
