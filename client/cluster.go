@@ -1,0 +1,202 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/hdfsckpt"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+)
+
+// patience is how long a command waits for a cluster that does not answer.
+const patience = 10 * time.Second
+
+// Cluster is the Hadoop cluster that HADOOP_CONF_DIR describes.
+type Cluster struct {
+	conf *conf.Conf
+	rm   *yarn.Client
+	user string
+}
+
+// Connect reads the Hadoop configuration. Nothing is asked of the cluster yet.
+func Connect() (*Cluster, error) {
+	c, err := conf.Load("")
+	if err != nil {
+		return nil, Usagef("%w; without Hadoop, run jobs on this machine with --local", err)
+	}
+	if _, err := c.NameNodes(""); err != nil {
+		return nil, Usagef("the Hadoop configuration: %w", err)
+	}
+	user := rpc.CurrentUser()
+	rm, err := yarn.NewClient(c, yarn.Options{User: user, Retry: rpc.Retry{Limit: patience / 2}, Timeout: patience})
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{conf: c, rm: rm, user: user}, nil
+}
+
+// Warnings are what is odd about the configuration.
+func (c *Cluster) Warnings() []string { return c.conf.Warnings() }
+
+// Close lets go of connections.
+func (c *Cluster) Close() { _ = c.rm.Close() }
+
+// home is Holdfast's directory in the home of a user.
+func (c *Cluster) home(user string) string {
+	prefix := c.conf.Get("dfs.user.home.dir.prefix")
+	if prefix == "" {
+		prefix = "/user"
+	}
+	return c.conf.DefaultFS() + strings.TrimSuffix(prefix, "/") + "/" + user + "/" + proto.HomeDir
+}
+
+// openHome opens Holdfast's directory of the present user, and makes it if it
+// is missing.
+func (c *Cluster) openHome(ctx context.Context) (hdfsckpt.Store, error) {
+	uri := c.home(c.user)
+	s, err := c.open(ctx, uri)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("the directory %s, where Holdfast keeps jobs and its binary, cannot be made: %w; have an HDFS administrator make the home directory %s with you (%s) as its owner",
+			uri, err, strings.TrimSuffix(uri, "/"+proto.HomeDir), c.user)
+	}
+	return s, err
+}
+
+// open opens a directory on HDFS, or says within seconds that HDFS does not answer.
+func (c *Cluster) open(ctx context.Context, uri string) (hdfsckpt.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	s, err := hdfsckpt.Open(ctx, uri, c.conf)
+	if err != nil && ExitCode(err) == ExitUnreachable {
+		return nil, unreachablef("HDFS does not answer: %w; check that the NameNode runs, and fs.defaultFS in the directory that %s names", err, conf.EnvDir)
+	}
+	return s, err
+}
+
+// rmError says what the ResourceManager's silence means to a user.
+func rmError(err error) error {
+	if err == nil || ExitCode(err) != ExitUnreachable {
+		return err
+	}
+	return unreachablef("YARN does not answer: %w (the directory that %s names says where the ResourceManager is)", err, conf.EnvDir)
+}
+
+// checkYARN makes sure that the queue takes the job and that each role fits a
+// node, and gets an id for the job.
+func (c *Cluster) checkYARN(ctx context.Context, spec *proto.JobSpec) (yarn.ApplicationID, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	demands := demandsOf(spec)
+	var id yarn.ApplicationID
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		got, maximum, err := c.rm.NewApplication(ctx)
+		if err != nil {
+			return rmError(err)
+		}
+		id = got
+		return c.usage(yarn.CheckDemands(maximum, demands))
+	})
+	g.Go(func() error { return c.usage(c.rm.CheckQueue(ctx, spec.Queue)) })
+	g.Go(func() error {
+		nodes, err := c.rm.Nodes(ctx)
+		if err != nil {
+			return rmError(err)
+		}
+		return c.usage(fitNodes(nodes, demands))
+	})
+	return id, g.Wait()
+}
+
+// usage marks what a user asked too much of as a matter of usage.
+func (c *Cluster) usage(err error) error {
+	if err == nil || ExitCode(err) != ExitFailed || rpc.RemoteClass(err) != "" {
+		return rmError(err)
+	}
+	return &coded{ExitUsage, err}
+}
+
+func demandsOf(spec *proto.JobSpec) []yarn.Demand {
+	var list []yarn.Demand
+	for _, r := range spec.Roles {
+		list = append(list, yarn.Demand{
+			Role: r.Name, Count: int(r.Count),
+			Resource: yarn.Resource{MemoryMB: r.MemoryMb, VCores: r.Vcores, GPUs: r.Gpus},
+		})
+	}
+	return list
+}
+
+// fitNodes says which role is larger than every node. Nodes that do not run now
+// do not count; without any running node there is nothing to compare with, and
+// the job waits.
+func fitNodes(nodes []yarn.Node, demands []yarn.Demand) error {
+	var running []yarn.Resource
+	for _, n := range nodes {
+		if n.Running() {
+			running = append(running, n.Capability)
+		}
+	}
+	if len(running) == 0 {
+		return nil
+	}
+	for _, d := range demands {
+		fits := false
+		largest := running[0]
+		for _, r := range running {
+			fits = fits || d.Resource.Fits(r)
+			if r.MemoryMB > largest.MemoryMB {
+				largest = r
+			}
+		}
+		if !fits {
+			return fmt.Errorf("the role %q asks for %s a task, and no node of the cluster has that much (the largest has %s): ask for less with --%s-memory, --%s-vcores or --%s-gpus",
+				d.Role, d.Resource, largest, d.Role, d.Role, d.Role)
+		}
+	}
+	return nil
+}
+
+// checkCheckpoints makes the checkpoint directories on HDFS and makes sure that
+// the user may write there.
+func (c *Cluster) checkCheckpoints(ctx context.Context, spec *proto.JobSpec) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, cp := range spec.Checkpoints {
+		if !strings.HasPrefix(cp.Uri, "hdfs:") {
+			continue // a directory of the nodes: only they can tell
+		}
+		g.Go(func() error {
+			s, err := c.open(ctx, cp.Uri)
+			if err == nil {
+				err = writable(ctx, s)
+				s.Close()
+			}
+			if errors.Is(err, fs.ErrPermission) {
+				return fmt.Errorf("the checkpoint directory %s is not writable for %s: %w; have its owner or permissions changed (hdfs dfs -chown, -chmod), or name another with --checkpoint", cp.Uri, c.user, err)
+			}
+			if err != nil {
+				return fmt.Errorf("the checkpoint directory %s cannot be used: %w", cp.Uri, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// writable tries to begin a file, and leaves none.
+func writable(ctx context.Context, s hdfsckpt.Store) error {
+	w, err := s.Create(ctx, ".holdfast-check", 0o600)
+	if err != nil {
+		return err
+	}
+	return w.Abort()
+}

@@ -1,0 +1,92 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strings"
+	"syscall"
+
+	"holdfast/internal/hadoop/rpc"
+)
+
+// Exit codes of yarn-submit.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitUnreachable = 3
+	ExitDenied      = 4
+	ExitInterrupted = 130
+)
+
+// ErrJobFailed is returned where a job was followed to an end that was not
+// success; what happened has been told already.
+var ErrJobFailed = errors.New("the job did not succeed")
+
+// ErrInterrupted is returned where the user ended a command by Ctrl-C.
+var ErrInterrupted = errors.New("interrupted")
+
+// coded is an error whose exit code is known where it is made.
+type coded struct {
+	code int
+	err  error
+}
+
+func (e *coded) Error() string { return e.err.Error() }
+func (e *coded) Unwrap() error { return e.err }
+
+// Usagef makes an error about what the user typed.
+func Usagef(format string, args ...any) error {
+	return &coded{ExitUsage, fmt.Errorf(format, args...)}
+}
+
+// IsUsage tells whether the user typed something wrong.
+func IsUsage(err error) bool { return ExitCode(err) == ExitUsage }
+
+// unreachablef makes an error about a cluster that does not answer.
+func unreachablef(format string, args ...any) error {
+	return &coded{ExitUnreachable, fmt.Errorf(format, args...)}
+}
+
+// ExitCode is what a command exits with after err.
+func ExitCode(err error) int {
+	var c *coded
+	var network net.Error
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &c):
+		return c.code
+	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled):
+		return ExitInterrupted
+	case errors.Is(err, ErrJobFailed):
+		return ExitFailed
+	case rpc.IsDenied(err), errors.Is(err, fs.ErrPermission):
+		return ExitDenied
+	case rpc.Unreachable(err), rpc.IsStandby(err), errors.Is(err, context.DeadlineExceeded), errors.As(err, &network):
+		return ExitUnreachable
+	}
+	for _, errno := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT, syscall.ECONNRESET} {
+		if errors.Is(err, errno) {
+			return ExitUnreachable
+		}
+	}
+	return ExitFailed
+}
+
+// joinLines puts several complaints under one heading, so that a user can mend
+// all of them at once.
+func joinLines(heading string, complaints []error) error {
+	if len(complaints) == 1 {
+		return complaints[0]
+	}
+	lines := make([]string, 0, len(complaints)+1)
+	lines = append(lines, heading)
+	for _, c := range complaints {
+		lines = append(lines, "  - "+c.Error())
+	}
+	return Usagef("%s", strings.Join(lines, "\n"))
+}

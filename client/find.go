@@ -1,0 +1,227 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"holdfast/hdfsckpt"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+)
+
+// Entry is a job in a list.
+type Entry struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	User    string    `json:"user"`
+	State   string    `json:"state"`
+	Where   string    `json:"where"` // local, or the queue's name
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Why     string    `json:"why,omitempty"`
+}
+
+// StateWord is a state as people read it.
+func StateWord(s fmt.Stringer) string {
+	text := strings.ToLower(s.String())
+	if i := strings.Index(text, "state_"); i >= 0 {
+		text = text[i+len("state_"):]
+	}
+	return text
+}
+
+// ListOptions say which jobs List returns.
+type ListOptions struct {
+	Everybody bool // also those of other users
+}
+
+// List returns the local jobs and, where HADOOP_CONF_DIR is set, those that the
+// ResourceManager knows, the newest first.
+func List(ctx context.Context, o ListOptions) ([]Entry, error) {
+	list, err := listLocal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if os.Getenv(conf.EnvDir) != "" {
+		c, err := Connect()
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		more, err := c.list(ctx, o.Everybody)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	sort.SliceStable(list, func(a, b int) bool { return list[a].Started.After(list[b].Started) })
+	return list, nil
+}
+
+func (c *Cluster) list(ctx context.Context, everybody bool) ([]Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	filter := yarn.Filter{Types: []string{yarn.ApplicationType}}
+	if !everybody {
+		filter.Users = []string{c.user}
+	}
+	reports, err := c.rm.List(ctx, filter)
+	if err != nil {
+		return nil, rmError(err)
+	}
+	var list []Entry
+	for _, r := range reports {
+		s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}
+		settleYARN(s, &r, r.ID.String())
+		list = append(list, Entry{
+			ID: s.Id, Name: r.Name, User: r.User, State: StateWord(s.State), Where: r.Queue,
+			Started: r.Started, Ended: r.Finished, Why: s.Why,
+		})
+	}
+	return list, nil
+}
+
+func listLocal(ctx context.Context) ([]Entry, error) {
+	dir, err := localHome()
+	if err != nil {
+		return nil, err
+	}
+	names, err := os.ReadDir(filepath.Join(dir, jobsDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the local jobs: %w", err)
+	}
+	home, err := openLocalHome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer home.Close()
+	var list []Entry
+	for _, n := range names {
+		if !strings.HasPrefix(n.Name(), localPrefix) {
+			continue
+		}
+		j := &Job{ID: n.Name(), home: home, dir: path.Join(jobsDir, n.Name())}
+		s, err := j.settled(ctx)
+		if err != nil {
+			continue // being made, or being removed
+		}
+		e := Entry{ID: j.ID, Name: s.Name, User: s.User, State: StateWord(s.State), Where: "local", Why: s.Why, Started: time.UnixMilli(s.StartedUnixMs)}
+		if info, err := n.Info(); err == nil && s.StartedUnixMs == 0 {
+			e.Started = info.ModTime()
+		}
+		if s.EndedUnixMs != 0 {
+			e.Ended = time.UnixMilli(s.EndedUnixMs)
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// Find finds a job by its id, or the newest of that name.
+func Find(ctx context.Context, ref string) (*Job, error) {
+	switch {
+	case strings.HasPrefix(ref, localPrefix) && fs.ValidPath(ref) && path.Base(ref) == ref:
+		if j, err := findLocal(ctx, ref); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return j, err
+		}
+	case strings.HasPrefix(ref, "application_"):
+		return findYARN(ctx, ref)
+	}
+	list, err := List(ctx, ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		if e.Name != ref && e.ID != ref {
+			continue
+		}
+		if e.Where == "local" {
+			return findLocal(ctx, e.ID)
+		}
+		return findYARN(ctx, e.ID)
+	}
+	where := "on this machine"
+	if os.Getenv(conf.EnvDir) != "" {
+		where += " or on the cluster"
+	} else {
+		where += fmt.Sprintf(" (for jobs on a cluster, set %s)", conf.EnvDir)
+	}
+	return nil, Usagef("there is no job %q %s: see yarn-submit list", ref, where)
+}
+
+func findLocal(ctx context.Context, id string) (*Job, error) {
+	home, err := openLocalHome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{ID: id, home: home, dir: path.Join(jobsDir, id)}
+	if _, err := home.Stat(ctx, j.dir); err != nil {
+		home.Close()
+		return nil, fmt.Errorf("find the job %s: %w", id, err)
+	}
+	return j, nil
+}
+
+func findYARN(ctx context.Context, ref string) (*Job, error) {
+	id, err := yarn.ParseApplicationID(ref)
+	if err != nil {
+		return nil, Usagef("%w", err)
+	}
+	c, err := Connect()
+	if err != nil {
+		return nil, err
+	}
+	j, err := c.find(ctx, id)
+	if err != nil {
+		c.Close()
+	}
+	return j, err
+}
+
+// find opens the directory of a job, which is in the home of its user. Without
+// a ResourceManager that knows it, the present user's home is tried.
+func (c *Cluster) find(ctx context.Context, id yarn.ApplicationID) (*Job, error) {
+	asking, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	owner := c.user
+	r, err := c.rm.Report(asking, id)
+	switch {
+	case err == nil && r.Type != yarn.ApplicationType:
+		return nil, Usagef("%s is an application of type %s, not a job of yarn-submit", id, r.Type)
+	case err == nil:
+		owner = r.User
+	case !yarn.IsUnknownApplication(err):
+		return nil, rmError(err)
+	}
+	uri := c.home(owner)
+	opening, cancelOpening := context.WithTimeout(ctx, 2*patience)
+	defer cancelOpening()
+	home, err := hdfsckpt.OpenExisting(opening, uri, c.conf)
+	j := &Job{ID: id.String(), cluster: c, app: id, home: home, dir: path.Join(jobsDir, id.String())}
+	if err == nil {
+		if _, err = home.Stat(opening, j.dir); err != nil {
+			home.Close()
+		}
+	}
+	switch {
+	case err == nil:
+		return j, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, Usagef("there is no job %s: its directory %s/%s is missing; see yarn-submit list", id, uri, j.dir)
+	case errors.Is(err, fs.ErrPermission) && owner != c.user:
+		return nil, fmt.Errorf("the job %s is %s's, and only its user may see its directory: %w", id, owner, err)
+	}
+	return nil, fmt.Errorf("open the directory of %s: %w", id, err)
+}

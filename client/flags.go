@@ -1,0 +1,221 @@
+package client
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Flags are those of `yarn-submit run` that describe the job.
+type Flags struct {
+	set *pflag.FlagSet
+
+	file                   string
+	name, queue, framework string
+	roles                  []string // NAME=COUNT
+	checkpoints, env       []string
+	files, archives        []string
+	tf1, local, keepWaits  bool
+	restarts, spares       int
+	principal, keytab      string
+	perRole                []string // roles that have flags of their own
+	counts, vcores, gpus   map[string]*int
+	memory                 map[string]*string
+}
+
+// AddFlags declares the flags on set. roles are those beside KnownRoles that get
+// flags of their own: see RolesIn.
+func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
+	f := &Flags{
+		set:    set,
+		counts: map[string]*int{}, vcores: map[string]*int{}, gpus: map[string]*int{}, memory: map[string]*string{},
+	}
+	set.StringVarP(&f.file, "file", "f", "", "the job as a YAML `file`; flags override what it says")
+	set.StringVar(&f.name, "name", "", "the job's `name` (default: its script's)")
+	set.StringVar(&f.queue, "queue", "", "YARN's `queue` (default \"default\")")
+	set.StringVar(&f.framework, "framework", "", "tensorflow, pytorch, jax or none (default tensorflow where there is a ps, else none)")
+	set.StringArrayVar(&f.roles, "role", nil, "a role with any `NAME=COUNT`; may be repeated. NAME gets the flags --NAME-memory, --NAME-vcores and --NAME-gpus")
+	set.StringArrayVar(&f.checkpoints, "checkpoint", nil, "`PATH=URI`: PATH as the script spells it, URI hdfs://... or a local directory; may be repeated")
+	set.StringSliceVar(&f.files, "files", nil, "`files` and directories for the tasks' working directory, PATH or PATH#NAME, separated by commas")
+	set.StringSliceVar(&f.archives, "archives", nil, "`archives` to be unpacked there, PATH#NAME (venv.tar.gz#venv), separated by commas")
+	set.StringArrayVar(&f.env, "env", nil, "`K=V` for the tasks' environment; may be repeated")
+	set.BoolVar(&f.tf1, "tf1", false, "run an unedited TensorFlow 1 script on TensorFlow 2")
+	set.BoolVar(&f.keepWaits, "keep-interpreter-waits", false, "leave TensorFlow's own 30 s wait between readiness checks as it is")
+	set.IntVar(&f.restarts, "restarts", DefaultRestarts, "how `often` one task may fail by its own fault")
+	set.BoolVar(&f.local, "local", false, "run on this machine, without Hadoop")
+	set.StringVar(&f.principal, "principal", "", "Kerberos `principal` (not yet)")
+	set.StringVar(&f.keytab, "keytab", "", "Kerberos `keytab` (not yet)")
+	set.IntVar(&f.spares, "spares", 0, "spare containers (not yet)")
+	for _, r := range append(slices.Clone(KnownRoles), roles...) {
+		if f.counts[r] != nil || !roleName.MatchString(r) || set.Lookup(r) != nil {
+			continue // a role that is called like another flag is for --role and YAML
+		}
+		f.perRole = append(f.perRole, r)
+		f.counts[r] = set.Int(r, 0, "`number` of "+r+" tasks")
+		f.memory[r] = set.String(r+"-memory", "", "memory of a "+r+" task (default "+defaultMemory(r)+")")
+		f.vcores[r] = set.Int(r+"-vcores", defaultVCores, "virtual cores of a "+r+" task")
+		f.gpus[r] = set.Int(r+"-gpus", 0, "GPUs of a "+r+" task")
+		if !slices.Contains([]string{"ps", "worker"}, r) {
+			for _, name := range []string{r + "-memory", r + "-vcores", r + "-gpus"} {
+				set.Lookup(name).Hidden = true // they are like those of ps and worker
+			}
+		}
+	}
+	set.Lookup("principal").Hidden, set.Lookup("keytab").Hidden, set.Lookup("spares").Hidden = true, true, true
+	return f
+}
+
+func defaultMemory(role string) string {
+	if role == "ps" {
+		return "1g"
+	}
+	return "2g"
+}
+
+// RolesIn finds the roles that arguments name by --role or in the file of -f, so
+// that they can have flags of their own before the arguments are parsed.
+func RolesIn(args []string) []string {
+	var roles []string
+	value := func(i int, names ...string) (string, bool) {
+		for _, n := range names {
+			if args[i] == n && i+1 < len(args) {
+				return args[i+1], true
+			}
+			if v, ok := strings.CutPrefix(args[i], n+"="); ok {
+				return v, true
+			}
+		}
+		return "", false
+	}
+	for i, a := range args {
+		if a == "--" {
+			break
+		}
+		if v, ok := value(i, "--role"); ok {
+			name, _, _ := strings.Cut(v, "=")
+			roles = append(roles, name)
+		}
+		if v, ok := value(i, "-f", "--file"); ok {
+			if d, err := ReadDraft(v); err == nil { // if not, Draft says so
+				for _, r := range d.Roles {
+					roles = append(roles, r.Name)
+				}
+			}
+		}
+	}
+	return roles
+}
+
+// Draft reads the file, if there is one, and applies the flags and the command
+// over it.
+func (f *Flags) Draft(command []string) (*Draft, error) {
+	d := &Draft{}
+	if f.file != "" {
+		var err error
+		if d, err = ReadDraft(f.file); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case f.principal != "" || f.keytab != "":
+		return nil, Usagef("--principal and --keytab: Kerberos is not supported yet; on a cluster with Kerberos this version cannot run jobs")
+	case f.spares != 0:
+		return nil, Usagef("--spares: spare containers are not supported yet; leave the flag out")
+	}
+	var problem error
+	f.set.Visit(func(flag *pflag.Flag) {
+		if problem == nil {
+			problem = f.apply(d, flag.Name)
+		}
+	})
+	if problem != nil {
+		return nil, problem
+	}
+	if len(command) > 0 {
+		d.Command = command
+	}
+	return d, nil
+}
+
+// apply takes over one flag that the user gave.
+func (f *Flags) apply(d *Draft, name string) error {
+	switch name {
+	case "name":
+		d.Name = f.name
+	case "queue":
+		d.Queue = f.queue
+	case "framework":
+		d.Framework = f.framework
+	case "tf1":
+		d.TF1 = f.tf1
+	case "local":
+		d.Local = f.local
+	case "keep-interpreter-waits":
+		d.KeepInterpreterWaits = f.keepWaits
+	case "restarts":
+		d.Restarts = &f.restarts
+	case "role":
+		for _, r := range f.roles {
+			role, count, ok := strings.Cut(r, "=")
+			n, err := strconv.Atoi(count)
+			if !ok || err != nil || n < 0 {
+				return Usagef("--role %s: write NAME=COUNT, as in --role reader=2", r)
+			}
+			d.Role(role).Count = &n
+		}
+	case "env":
+		for _, e := range f.env {
+			k, v, ok := strings.Cut(e, "=")
+			if !ok {
+				return Usagef("--env %s: write NAME=VALUE", e)
+			}
+			if d.Env == nil {
+				d.Env = map[string]string{}
+			}
+			d.Env[k] = v
+		}
+	case "checkpoint":
+		for _, c := range f.checkpoints {
+			p, uri, ok := strings.Cut(c, "=")
+			if !ok {
+				return Usagef("--checkpoint %s: write PATH=URI, PATH as the script spells it, as in ./train_logs=hdfs:///user/me/train_logs", c)
+			}
+			d.SetCheckpoint(DraftCheckpoint{Path: p, URI: uri})
+		}
+	case "files", "archives":
+		list := f.files
+		if name == "archives" {
+			list = f.archives
+		}
+		for _, s := range list {
+			in, err := ParseInput(s, "", name == "archives")
+			if err != nil {
+				return Usagef("--%s: %w", name, err)
+			}
+			d.AddInput(in)
+		}
+	}
+	return f.applyRole(d, name)
+}
+
+func (f *Flags) applyRole(d *Draft, name string) error {
+	for _, r := range f.perRole {
+		switch name {
+		case r:
+			d.Role(r).Count = f.counts[r]
+		case r + "-vcores":
+			d.Role(r).VCores = f.vcores[r]
+		case r + "-gpus":
+			d.Role(r).GPUs = f.gpus[r]
+		case r + "-memory":
+			mb, err := ParseMemory(*f.memory[r])
+			if err != nil {
+				return Usagef("--%s: %w", name, err)
+			}
+			d.Role(r).MemoryMB = mb
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package client
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"holdfast/proto"
+)
+
+// timelineShown is how many lines of a job's story status shows.
+const timelineShown = 20
+
+// WriteStatus writes a job's state for people.
+func WriteStatus(w io.Writer, s *proto.JobStatus) error {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "%s  %s  %s", s.Id, printable(s.Name), StateWord(s.State))
+	if s.StartedUnixMs != 0 {
+		fmt.Fprintf(b, "  %s", took(s))
+	}
+	fmt.Fprintln(b)
+	if s.Why != "" {
+		fmt.Fprintf(b, "  %s\n", indent(printable(s.Why), "  "))
+	}
+	if s.TrackingUrl != "" && !s.State.Done() {
+		fmt.Fprintf(b, "  page: %s\n", s.TrackingUrl)
+	}
+	for _, c := range s.Checkpoints {
+		fmt.Fprintf(b, "  checkpoints: %s -> %s\n", c.Path, c.Uri)
+	}
+	if len(s.Tasks) > 0 {
+		fmt.Fprintln(b)
+		t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
+		fmt.Fprintln(t, "TASK\tSTATE\tATTEMPT\tFAILURES\tNODE\tMEMORY\tPID\tNOTE")
+		for _, k := range s.Tasks {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", k.Task, StateWord(k.State), attempt(k.Attempt),
+				k.Failures, dash(k.Node), memory(k.RssBytes), pid(k.Pid), printable(strings.ReplaceAll(k.Why, "\n", " ")))
+		}
+		t.Flush()
+	}
+	if n := len(s.Timeline); n > 0 {
+		fmt.Fprintln(b)
+		first := max(0, n-timelineShown)
+		if first > 0 {
+			fmt.Fprintf(b, "(%d earlier lines: --output json has all)\n", first)
+		}
+		for _, m := range s.Timeline[first:] {
+			fmt.Fprintln(b, momentLine(m))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// momentLine is one line of a job's story.
+func momentLine(m *proto.Moment) string {
+	line := time.UnixMilli(m.AtUnixMs).Format("15:04:05.000")
+	if m.Task != "" {
+		line += "  " + m.Task
+	}
+	line += "  " + printable(strings.ReplaceAll(m.Text, "\n", "; "))
+	if m.TookMs > 0 {
+		line += fmt.Sprintf("  (%.1f s after the loss)", float64(m.TookMs)/1000)
+	}
+	return line
+}
+
+// WriteFailure writes why a job did not succeed: the failing task, what it wrote
+// last, and where the rest is.
+func WriteFailure(w io.Writer, s *proto.JobStatus) error {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "%s %s", s.Id, StateWord(s.State))
+	if s.Why != "" {
+		fmt.Fprintf(b, ": %s", indent(printable(s.Why), "  "))
+	}
+	fmt.Fprintln(b)
+	if t := failing(s); t != nil {
+		fmt.Fprintf(b, "  %s, attempt %s", t.Task, attempt(t.Attempt))
+		if t.Node != "" {
+			fmt.Fprintf(b, " on %s", t.Node)
+		}
+		if t.Why != "" && !strings.Contains(s.Why, t.Why) {
+			fmt.Fprintf(b, ": %s", indent(printable(t.Why), "  "))
+		}
+		fmt.Fprintln(b)
+		if len(t.Tail) > 0 {
+			fmt.Fprintln(b, "  the last lines that it wrote:")
+			for _, l := range t.Tail {
+				fmt.Fprintf(b, "    | %s\n", printable(l))
+			}
+		}
+		fmt.Fprintf(b, "  all of its output: yarn-submit logs %s %s\n", s.Id, t.Task)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// failing is the task that made the job fail; nil if it was none.
+func failing(s *proto.JobStatus) *proto.TaskStatus {
+	if s.State != proto.JobState_JOB_STATE_FAILED {
+		return nil
+	}
+	for _, t := range s.Tasks {
+		if t.State == proto.TaskState_TASK_STATE_FAILED {
+			return t
+		}
+	}
+	var found *proto.TaskStatus
+	for _, t := range s.Tasks {
+		if len(t.Tail) > 0 && (found == nil || t.Failures > found.Failures) {
+			found = t
+		}
+	}
+	return found
+}
+
+// WriteList writes a list of jobs for people.
+func WriteList(w io.Writer, list []Entry) error {
+	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "JOB\tNAME\tUSER\tWHERE\tSTATE\tSTARTED\tTOOK")
+	for _, e := range list {
+		end := e.Ended
+		if end.IsZero() {
+			end = time.Now()
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, printable(e.Name), e.User, e.Where, e.State,
+			e.Started.Format("2006-01-02 15:04:05"), end.Sub(e.Started).Round(time.Second))
+	}
+	return t.Flush()
+}
+
+func took(s *proto.JobStatus) string {
+	end := time.Now()
+	if s.EndedUnixMs != 0 {
+		end = time.UnixMilli(s.EndedUnixMs)
+	}
+	return end.Sub(time.UnixMilli(s.StartedUnixMs)).Round(100 * time.Millisecond).String()
+}
+
+// printable keeps a job's own texts from steering the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		if r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func indent(s, by string) string {
+	return strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n"+by+"  ")
+}
+
+func attempt(n int32) string {
+	if n < 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+func pid(n int32) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+func memory(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return humanize.IBytes(uint64(n))
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

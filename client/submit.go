@@ -1,0 +1,259 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/encoding/protojson"
+	pb "google.golang.org/protobuf/proto"
+
+	"holdfast/hdfsckpt"
+	"holdfast/internal/hadoop/token"
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/internal/jobtls"
+	"holdfast/proto"
+)
+
+// binaryName is the name of the binary in containers and in its directory.
+const binaryName = "yarn-submit"
+
+// jobsDir holds the directories of jobs, below Holdfast's home.
+const jobsDir = "jobs"
+
+// masterResource is what the application master asks for itself.
+var masterResource = yarn.Resource{MemoryMB: 256, VCores: 1}
+
+// Submit checks the spec against the cluster, brings the binary and the inputs
+// there and starts the job. exe is the binary. Where it fails, nothing of the
+// job stays on the cluster.
+func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, err error) {
+	home, err := c.openHome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var id yarn.ApplicationID
+	var binary yarn.LocalResource
+	g, checking := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { id, err = c.checkYARN(checking, spec); return err })
+	g.Go(func() error { return c.checkCheckpoints(checking, spec) })
+	g.Go(func() (err error) { binary, err = provideBinary(checking, home, exe); return err })
+	if err := g.Wait(); err != nil {
+		home.Close()
+		return nil, err
+	}
+
+	j := &Job{ID: id.String(), cluster: c, app: id, home: home, dir: path.Join(jobsDir, id.String())}
+	defer func() {
+		if err != nil {
+			cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+			defer cancel()
+			_ = removeAll(cleaning, home, j.dir) // the error that led here is the one to tell
+			j.Close()
+		}
+	}()
+	set, err := jobtls.New(j.ID)
+	if err != nil {
+		return nil, err
+	}
+	j.keys = &set.Client
+	agents := []yarn.LocalResource{binary}
+	archives, err := j.upload(ctx, spec, set)
+	if err != nil {
+		return nil, fmt.Errorf("bring the job's files to %s: %w", j.URI(), err)
+	}
+	agents = append(agents, archives...)
+	credentials, err := c.credentials(set)
+	if err != nil {
+		return nil, err
+	}
+	submitting, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err = c.rm.Submit(submitting, yarn.Submission{
+		ID: id, Name: spec.Name, Queue: spec.Queue, Master: masterResource,
+		Launch: yarn.Launch{
+			Resources:   []yarn.LocalResource{binary},
+			Environment: map[string]string{proto.EnvJob: j.ID, proto.EnvJobDirectory: j.URI()},
+			Credentials: credentials,
+		},
+		Agents: agents,
+	})
+	if err != nil {
+		c.forget(ctx, id)
+		return nil, rmError(err)
+	}
+	return j, nil
+}
+
+// forget ends an application of which it is not known whether the RM has taken it.
+func (c *Cluster) forget(ctx context.Context, id yarn.ApplicationID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_ = c.rm.Kill(ctx, id, "its submission failed") // most often it is not there
+}
+
+// credentials are what the AM's container gets.
+func (c *Cluster) credentials(set jobtls.Set) (*token.Credentials, error) {
+	packed, err := c.conf.Pack()
+	if err != nil {
+		return nil, err
+	}
+	s := token.New()
+	s.Secrets[proto.SecretMaster] = set.Master.Marshal()
+	s.Secrets[proto.SecretAgent] = set.Agent.Marshal()
+	s.Secrets[proto.SecretConf] = packed
+	return s, nil
+}
+
+// provideBinary makes sure that the binary is on HDFS, under its digest, so that
+// it is brought there once and nodes may cache it.
+func provideBinary(ctx context.Context, home hdfsckpt.Store, exe string) (yarn.LocalResource, error) {
+	sum, err := digest(ctx, exe)
+	if err != nil {
+		return yarn.LocalResource{}, err
+	}
+	name := path.Join("bin", sum, binaryName)
+	local, err := os.Stat(exe)
+	if err != nil {
+		return yarn.LocalResource{}, err
+	}
+	info, err := home.Stat(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size != local.Size() {
+		if err = hdfsckpt.MkdirAll(ctx, home, path.Dir(name), 0o755); err == nil {
+			err = uploadFile(ctx, home, name, exe, 0o755)
+		}
+		if err == nil {
+			info, err = home.Stat(ctx, name)
+		}
+	}
+	if err != nil {
+		return yarn.LocalResource{}, fmt.Errorf("bring the program %s to %s/%s: %w", exe, home.URI(), name, err)
+	}
+	return resourceOf(home, name, binaryName, info), nil
+}
+
+func resourceOf(home hdfsckpt.Store, name, as string, info hdfsckpt.Info) yarn.LocalResource {
+	return yarn.LocalResource{
+		Name: as, URI: home.URI() + "/" + name, Size: info.Size, Timestamp: info.ModTime.UnixMilli(),
+		Visibility: yarn.Private,
+	}
+}
+
+// upload fills the job's directory and returns the archives, which NodeManagers
+// unpack. The spec that is stored names the files where they are on HDFS.
+func (j *Job) upload(ctx context.Context, spec *proto.JobSpec, set jobtls.Set) ([]yarn.LocalResource, error) {
+	if err := hdfsckpt.MkdirAll(ctx, j.home, jobsDir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := j.home.Mkdir(ctx, j.dir, 0o700); err != nil {
+		return nil, err
+	}
+	stored := pb.Clone(spec).(*proto.JobSpec)
+	names := make([]string, len(stored.Files))
+	made := map[string]bool{}
+	for i, f := range stored.Files {
+		if f.Archive {
+			// The suffix tells the NodeManager how to unpack it.
+			names[i] = path.Join(j.dir, "archives", fmt.Sprint(i), path.Base(f.Uri))
+		} else {
+			names[i] = path.Join(j.dir, "files", f.Name)
+		}
+		if dir := path.Dir(names[i]); !made[dir] {
+			if err := hdfsckpt.MkdirAll(ctx, j.home, dir, 0o700); err != nil {
+				return nil, err
+			}
+			made[dir] = true
+		}
+	}
+	archives := make([]yarn.LocalResource, len(stored.Files))
+	g, uploading := errgroup.WithContext(ctx)
+	g.SetLimit(4)
+	g.Go(func() error {
+		return hdfsckpt.WriteFile(uploading, j.home, path.Join(j.dir, proto.KeysFile), set.Client.Marshal(), 0o600)
+	})
+	for i, f := range stored.Files {
+		g.Go(func() error {
+			if err := uploadFile(uploading, j.home, names[i], f.Uri, fs.FileMode(f.Mode)&0o777); err != nil {
+				return err
+			}
+			f.Uri = j.home.URI() + "/" + names[i]
+			if !f.Archive {
+				return nil
+			}
+			f.Sha256 = ""
+			info, err := j.home.Stat(uploading, names[i])
+			if err != nil {
+				return err
+			}
+			archives[i] = resourceOf(j.home, names[i], f.Name, info)
+			archives[i].Archive, archives[i].Visibility = true, yarn.Application
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	var list []yarn.LocalResource
+	for _, a := range archives {
+		if a.Name != "" {
+			list = append(list, a)
+		}
+	}
+	return list, j.writeSpec(ctx, stored)
+}
+
+func (j *Job) writeSpec(ctx context.Context, spec *proto.JobSpec) error {
+	text, err := protojson.MarshalOptions{Multiline: true}.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("write the job's spec: %w", err)
+	}
+	return hdfsckpt.WriteFile(ctx, j.home, path.Join(j.dir, proto.SpecFile), text, 0o600)
+}
+
+func uploadFile(ctx context.Context, s hdfsckpt.Store, name, local string, mode fs.FileMode) error {
+	f, err := os.Open(local)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w, err := s.Create(ctx, name, mode)
+	if err != nil {
+		return err
+	}
+	if _, err := io.CopyBuffer(onlyWriter{w}, reader{ctx, f}, make([]byte, 1<<20)); err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	return w.Close()
+}
+
+// onlyWriter keeps io.Copy to its buffer.
+type onlyWriter struct{ io.Writer }
+
+// removeAll removes a directory and all in it.
+func removeAll(ctx context.Context, s hdfsckpt.Store, name string) error {
+	list, err := s.List(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		child := path.Join(name, e.Name)
+		if e.IsDir() {
+			err = removeAll(ctx, s, child)
+		} else {
+			err = s.Remove(ctx, child)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.Remove(ctx, name)
+}

@@ -1,0 +1,166 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"holdfast/proto"
+)
+
+// Pace at which a job is asked after while no application master answers, and
+// how long a cluster may be silent before Watch gives up. A ResourceManager or
+// NameNode that fails over is back within that.
+const (
+	watchPace    = 150 * time.Millisecond
+	watchSilence = 5 * time.Minute
+)
+
+// Watch calls show with each state of the job until the job has ended, and
+// returns the last one. The job goes on when ctx ends.
+func (j *Job) Watch(ctx context.Context, show func(*proto.JobStatus)) (*proto.JobStatus, error) {
+	heard := time.Now()
+	quiet := watchPace
+	for {
+		last, err := j.stream(ctx, show)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if last != nil {
+			if last.State.Done() {
+				return last, nil
+			}
+			quiet = watchPace
+		}
+		s, err2 := j.settled(ctx)
+		switch {
+		case err2 == nil:
+			heard = time.Now()
+			if s.State.Done() {
+				show(s)
+				return s, nil
+			}
+			if err != nil && len(s.Tasks) > 0 && s.Why == "" && !errors.Is(err, errNoMaster) {
+				s.Why = "the application master does not answer"
+			}
+			show(s)
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case ExitCode(err2) != ExitUnreachable:
+			return nil, err2
+		case time.Since(heard) > watchSilence:
+			return nil, unreachablef("lost sight of %s, which may still run: %w; ask again with: yarn-submit status %s", j.ID, err2, j.ID)
+		}
+		if err := pause(ctx, quiet); err != nil {
+			return nil, err
+		}
+		quiet = min(quiet*5/4, 2*time.Second)
+	}
+}
+
+// stream follows the application master's own account until it breaks off, and
+// returns the last state heard.
+func (j *Job) stream(ctx context.Context, show func(*proto.JobStatus)) (*proto.JobStatus, error) {
+	m, err := j.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer m.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := m.Watch(ctx, &proto.StatusRequest{})
+	if err != nil {
+		return nil, err
+	}
+	var last *proto.JobStatus
+	for {
+		s, err := stream.Recv()
+		if err != nil {
+			return last, err
+		}
+		j.viaProxy(ctx, s)
+		last = s
+		show(s)
+	}
+}
+
+// viaProxy puts the ResourceManager's proxy in place of the AM's own address.
+func (j *Job) viaProxy(ctx context.Context, s *proto.JobStatus) {
+	if j.Local() {
+		return
+	}
+	j.mu.Lock()
+	url, ask := j.tracking, j.tracking == "" && time.Since(j.asked) > time.Second
+	if ask {
+		j.asked = time.Now()
+	}
+	j.mu.Unlock()
+	if ask {
+		asking, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if r, err := j.cluster.rm.Report(asking, j.app); err == nil {
+			url = r.TrackingURL
+			j.mu.Lock()
+			j.tracking = url
+			j.mu.Unlock()
+		}
+	}
+	if url != "" {
+		s.TrackingUrl = url
+	}
+}
+
+// Kill ends the job in good order, or else by force. It returns once the job
+// has ended, with its last state.
+func (j *Job) Kill(ctx context.Context, why string) (*proto.JobStatus, error) {
+	orderly, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if m, err := j.dial(orderly); err == nil {
+		_, err = m.Kill(orderly, &proto.KillRequest{Why: why})
+		m.close()
+		if err == nil {
+			s, err := j.Watch(orderly, func(*proto.JobStatus) {})
+			if err == nil || ctx.Err() != nil {
+				return s, err
+			}
+		}
+	}
+	if s, err := j.settled(ctx); err != nil || s.State.Done() {
+		return s, err
+	}
+	if j.Local() {
+		return j.killLocal(ctx)
+	}
+	forcing, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := j.cluster.rm.Kill(forcing, j.app, why); err != nil {
+		return nil, rmError(err)
+	}
+	return j.settled(ctx)
+}
+
+// killLocal ends the application master's process; the agents follow it.
+func (j *Job) killLocal(ctx context.Context) (*proto.JobStatus, error) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		pid := j.masterPID()
+		if pid == 0 {
+			break
+		}
+		p, err := os.FindProcess(pid)
+		if err == nil {
+			err = p.Signal(sig)
+		}
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return nil, fmt.Errorf("end the application master of %s (process %d): %w", j.ID, pid, err)
+		}
+		for deadline := time.Now().Add(30 * time.Second); j.masterRuns() && time.Now().Before(deadline); {
+			if err := pause(ctx, watchPace); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return j.settled(ctx)
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/client"
+)
+
+func newKillCommand() *cobra.Command {
+	o := &output{}
+	cmd := &cobra.Command{
+		Use:   "kill JOB",
+		Short: "end a job",
+		Long:  "Kill ends a job in good order, or by force if its application master does not answer, and returns once it has ended.",
+		Args:  between(1, 1, "JOB"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runKill(cmd, o, args[0]) },
+	}
+	o.add(cmd)
+	return cmd
+}
+
+func runKill(cmd *cobra.Command, o *output, ref string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	j, err := client.Find(ctx, ref)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	s, err := j.Kill(ctx, "killed by yarn-submit kill")
+	if err != nil {
+		return err
+	}
+	if o.json() {
+		return writeProto(cmd.OutOrStdout(), s)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", j.ID, client.StateWord(s.State))
+	return err
+}

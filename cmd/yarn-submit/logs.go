@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/client"
+)
+
+type logsOptions struct {
+	output
+	client.LogOptions
+}
+
+func newLogsCommand() *cobra.Command {
+	o := &logsOptions{}
+	cmd := &cobra.Command{
+		Use:   "logs JOB [TASK]",
+		Short: "print what a job's tasks wrote",
+		Long:  "Logs prints the output of a job's tasks, of all of them or of TASK, running or ended.",
+		Args:  between(1, 2, "JOB [TASK]"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runLogs(cmd, o, args) },
+	}
+	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the job ends")
+	cmd.Flags().IntVar(&o.Attempt, "attempt", -1, "the attempt's `number`, counted from 0 (default all)")
+	o.add(cmd)
+	return cmd
+}
+
+func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.Attempt < -1 {
+		return client.Usagef("--attempt %d: attempts are counted from 0", o.Attempt)
+	}
+	if len(args) > 1 {
+		o.Task = args[1]
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	j, err := client.Find(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	out := bufio.NewWriter(cmd.OutOrStdout())
+	defer out.Flush()
+	var before client.LogLine
+	err = j.Logs(ctx, o.LogOptions, func(l client.LogLine) error {
+		switch {
+		case o.json():
+			if err := json.NewEncoder(out).Encode(l); err != nil {
+				return err
+			}
+		case o.Task != "" && o.Attempt >= 0:
+			fmt.Fprintln(out, l.Text)
+		case o.Follow && o.Task == "":
+			fmt.Fprintf(out, "[%s] %s\n", l.Task, l.Text)
+		default:
+			if l.Task != before.Task || l.Attempt != before.Attempt {
+				fmt.Fprintf(out, "==> %s, attempt %d <==\n", l.Task, l.Attempt)
+			}
+			fmt.Fprintln(out, l.Text)
+		}
+		before = l
+		if o.Follow {
+			return out.Flush()
+		}
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,71 @@
+// Command yarn-submit runs distributed training on a Hadoop cluster, or on one
+// machine. The same binary is the client, the application master (the hidden
+// command am) and the agent in every container (agent).
+//
+// Each command has a file: newXCommand declares it, runX does it. Their work is
+// in package client.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/client"
+)
+
+func main() { os.Exit(run(context.Background(), os.Args[1:])) }
+
+func run(ctx context.Context, args []string) int {
+	root := newRootCommand(args)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !client.IsTold(err) {
+		fmt.Fprintln(os.Stderr, "yarn-submit:", err)
+		if client.IsUsage(err) {
+			fmt.Fprintln(os.Stderr, "See yarn-submit --help, or yarn-submit COMMAND --help.")
+		}
+	}
+	return client.ExitCode(err)
+}
+
+func newRootCommand(args []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "yarn-submit",
+		Short: "distributed training on a Hadoop cluster that is not lost",
+		Long: `yarn-submit runs distributed training as an application on YARN, with its
+checkpoints on HDFS, or with --local on this machine.
+
+Exit codes: 0 done, 1 the job or the command failed, 2 usage, 3 the cluster or
+HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return client.Usagef("%q is not a command of yarn-submit", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return client.Usagef("%w", err) })
+	root.AddCommand(
+		newRunCommand(args), newStatusCommand(), newLogsCommand(), newKillCommand(), newListCommand(),
+		newDoctorCommand(), newVersionCommand(),
+		newAMCommand(), newAgentCommand(),
+	)
+	return root
+}
+
+// between demands a number of arguments, whose names are in usage.
+func between(least, most int, usage string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return client.Usagef("write: %s %s", cmd.CommandPath(), usage)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"holdfast/client"
+)
+
+type statusOptions struct {
+	output
+	follow bool
+}
+
+func newStatusCommand() *cobra.Command {
+	o := &statusOptions{}
+	cmd := &cobra.Command{
+		Use:   "status JOB",
+		Short: "show a job's state, its tasks and its story",
+		Long:  "Status shows a job, running or ended. JOB is its id or its name, of which the newest is meant.",
+		Args:  between(1, 1, "JOB"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return runStatus(cmd, o, args[0]) },
+	}
+	cmd.Flags().BoolVar(&o.follow, "follow", false, "go on until the job ends, as run does; the exit code is the job's")
+	o.add(cmd)
+	return cmd
+}
+
+func runStatus(cmd *cobra.Command, o *statusOptions, ref string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	j, err := client.Find(cmd.Context(), ref)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	if o.follow {
+		return follow(cmd, j, o.output)
+	}
+	s, err := j.Status(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if o.json() {
+		return writeProto(cmd.OutOrStdout(), s)
+	}
+	return client.WriteStatus(cmd.OutOrStdout(), s)
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set when a release is built (-ldflags "-X main.version=...").
+var version = "development"
+
+func newVersionCommand() *cobra.Command {
+	o := &output{}
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "print the version",
+		Args:  between(0, 0, ""),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runVersion(cmd, o) },
+	}
+	o.add(cmd)
+	return cmd
+}
+
+func runVersion(cmd *cobra.Command, o *output) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	v := map[string]string{"version": version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v["revision"] = s.Value
+			}
+		}
+	}
+	if o.json() {
+		return writeJSON(cmd.OutOrStdout(), v)
+	}
+	line := fmt.Sprintf("yarn-submit %s", v["version"])
+	if r := v["revision"]; r != "" {
+		line += fmt.Sprintf(" (%.12s)", r)
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s, %s, %s\n", line, v["go"], v["platform"])
+	return err
+}
