@@ -14,12 +14,15 @@ import (
 	"time"
 
 	"holdfast/am"
-	"holdfast/am/yarn"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/internal/testcluster"
 	"holdfast/proto"
 )
+
+// cluster is the Hadoop of all tests of this package.
+var cluster *testcluster.Cluster
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envControl) != "" {
@@ -29,14 +32,36 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(withCluster(m))
 }
 
-func confDir(t *testing.T) string { return os.Getenv("HOLDFAST_TEST_CONF") }
+func withCluster(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute) // the first one downloads Hadoop
+	defer cancel()
+	var err error
+	cluster, err = testcluster.Start(ctx, testcluster.Options{DataNodes: 1, Conf: map[string]string{
+		// A ResourceManager that was restarted knows its applications.
+		"yarn.resourcemanager.recovery.enabled":                            "true",
+		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
+		"yarn.resourcemanager.fs.state-store.uri":                          "/rmstore",
+		"yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "500",
+		"yarn.nodemanager.container-monitor.interval-ms":                   "500",
+	}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := cluster.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	return m.Run()
+}
 
 func loadConf(t *testing.T) *conf.Conf {
 	t.Helper()
-	cf, err := conf.Load(confDir(t))
+	cf, err := conf.Load(cluster.ConfDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,4 +283,230 @@ func TestContainersLiveAndEnd(t *testing.T) {
 	}
 }
 
-var _ = yarn.AgentCommand
+func TestEndsAreToldApart(t *testing.T) {
+	// What a container does depends on the memory it was given, which tells roles apart.
+	const command = `case $HOLDFAST_CONTAINER in *2) exit 7;; *) exec tail -c 1G /dev/zero;; esac`
+	j := submit(t, command)
+	j.ask("exits", 1, 64)
+	a := j.allocated(1)[0]
+	if !strings.HasSuffix(a.Container, "2") {
+		t.Fatalf("the first container is called %s", a.Container)
+	}
+	j.tell(order{Launch: a.Container})
+	if e := j.ended(a.Container); e.Cause != am.EndExited || e.Exit != 7 {
+		t.Errorf("after exit 7: %+v", e)
+	}
+	j.ask("hogs", 1, 64)
+	a = j.allocated(1)[0]
+	j.tell(order{Launch: a.Container})
+	if e := j.ended(a.Container); e.Cause != am.EndOutOfMemory || !strings.Contains(e.Diagnostics, "memory") {
+		t.Errorf("after using too much memory: %+v", e)
+	}
+	j.finish(am.Outcome{Why: "a role failed"})
+	if r := j.state(hadoop.StateFinished); r.Final != hadoop.FinalFailed || r.Diagnostics != "a role failed" {
+		t.Errorf("final state: %s, %q", r.Final, r.Diagnostics)
+	}
+}
+
+func TestFileThatChangedIsSaid(t *testing.T) {
+	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) { s.Agents[0].Timestamp++ })
+	j.ask("ps", 1, 64)
+	a := j.allocated(1)[0]
+	j.tell(order{Launch: a.Container})
+	if e := j.ended(a.Container); e.Cause != am.EndUnknown || !strings.Contains(e.Diagnostics, "changed on src filesystem") {
+		t.Errorf("a file that changed since: %+v", e)
+	}
+	j.finish(am.Outcome{})
+}
+
+func TestWaitingIsExplained(t *testing.T) {
+	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) { s.Queue = "small" })
+	j.ask("worker", 4, 1024) // the queue has 2.4 GB
+	h := j.await("an explanation", func(h happening) bool { return h.Waiting != nil && h.Waiting.Why != "" })
+	for _, w := range []string{"for worker", `"small" is full`, "1 GB"} {
+		if !strings.Contains(h.Waiting.Why, w) {
+			t.Errorf("%q does not say %q", h.Waiting.Why, w)
+		}
+	}
+	t.Log(h.Waiting.Why)
+	for i := range 4 {
+		j.tell(order{Withdraw: fmt.Sprintf("worker-%d", i)})
+	}
+	j.await("the end of waiting", func(h happening) bool { return h.Waiting != nil && h.Waiting.Why == "" })
+	j.ask("giant", 1, 1<<20)
+	h = j.await("a refusal", func(h happening) bool { return h.Broken != "" })
+	for _, w := range []string{`"giant"`, "1024 GB", "8 GB"} {
+		if !strings.Contains(h.Broken, w) {
+			t.Errorf("%q does not say %q", h.Broken, w)
+		}
+	}
+	j.finish(am.Outcome{Killed: true})
+	if r := j.state(hadoop.StateFinished); r.Final != hadoop.FinalKilled {
+		t.Errorf("final state: %s", r.Final)
+	}
+}
+
+func TestKillEndsEverything(t *testing.T) {
+	j := submit(t, runs+"sleep 1000")
+	j.ask("ps", 2, 64)
+	var pids []int
+	for _, a := range j.allocated(2) {
+		j.tell(order{Launch: a.Container})
+		pids = append(pids, j.pid(a.Container))
+	}
+	if err := j.client.Kill(t.Context(), j.id, "enough of it"); err != nil {
+		t.Fatal(err)
+	}
+	if r := j.state(hadoop.StateKilled); !strings.Contains(r.Diagnostics, "enough of it") {
+		t.Errorf("diagnostics: %q", r.Diagnostics)
+	}
+	for _, pid := range pids {
+		eventually(t, "the end of a container", func() bool { return !alive(pid) })
+	}
+	list, err := j.client.List(t.Context(), hadoop.Filter{Types: []string{hadoop.ApplicationType}, States: []hadoop.State{hadoop.StateKilled}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, r := range list {
+		found = found || r.ID == j.id && r.Name == t.Name()
+	}
+	if !found {
+		t.Errorf("the application is not among the killed: %+v", list)
+	}
+}
+
+func TestBadSubmissionsAreRefused(t *testing.T) {
+	c := newClient(t)
+	for name, want := range map[string][]string{
+		"nowhere": {`"nowhere"`, "default", "small", "--queue"},
+		"root":    {`"root"`, "default"},
+	} {
+		err := c.CheckQueue(t.Context(), name)
+		if err == nil {
+			t.Errorf("the queue %q was accepted", name)
+			continue
+		}
+		for _, w := range want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("queue %s: %q does not say %q", name, err, w)
+			}
+		}
+	}
+	for _, name := range []string{"", "default", "small", "root.small"} {
+		if err := c.CheckQueue(t.Context(), name); err != nil {
+			t.Errorf("queue %q: %v", name, err)
+		}
+	}
+	id, most, err := c.NewApplication(t.Context())
+	if err != nil || most.MemoryMB != 8192 || most.VCores != 4 {
+		t.Fatalf("largest container: %v, %v", most, err)
+	}
+	err = c.Submit(t.Context(), hadoop.Submission{ID: id, Name: "x", Queue: "nowhere", Master: hadoop.Resource{MemoryMB: 64, VCores: 1}})
+	if err == nil || !hadoop.IsUnknownQueue(err) && !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("submitted to a queue that does not exist: %v", err)
+	}
+	if _, err := c.Report(t.Context(), hadoop.ApplicationID{Cluster: 1, Number: 1}); !hadoop.IsUnknownApplication(err) {
+		t.Errorf("the report of an application that never was: %v", err)
+	}
+	nodes, err := c.Nodes(t.Context())
+	if err != nil || len(nodes) != 3 || !nodes[0].Running() || nodes[0].Capability.MemoryMB != 8192 || nodes[0].Rack == "" {
+		t.Errorf("nodes: %+v, %v", nodes, err)
+	}
+	if m, err := c.Metrics(t.Context()); err != nil || m.Active != 3 {
+		t.Errorf("metrics: %+v, %v", m, err)
+	}
+}
+
+func TestNodeIsLost(t *testing.T) {
+	j := submit(t, runs+"sleep 1000")
+	r := j.state(hadoop.StateRunning)
+	j.ask("ps", 6, 64)
+	on := map[string][]string{}
+	for _, a := range j.allocated(6) {
+		if a.Node != r.Host {
+			on[a.Node] = append(on[a.Node], a.Container)
+		}
+	}
+	var host string
+	for h, list := range on {
+		if len(list) >= 2 {
+			host = h
+		}
+	}
+	if host == "" {
+		t.Fatalf("no node but the AM's has two containers: %v", on)
+	}
+	running, late := on[host][0], on[host][1]
+	j.tell(order{Launch: running})
+	pid := j.pid(running)
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	last, err := strconv.Atoi(host[strings.LastIndexByte(host, '.')+1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	nm := cluster.Daemon(fmt.Sprintf("nm%d", last-2))
+	if err := nm.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := nm.Restart(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	j.tell(order{Launch: late})
+	var lost, failed bool
+	for !lost || !failed {
+		h := j.await("the loss of both containers", func(h happening) bool { return h.Ended != nil || h.Failed != "" })
+		switch {
+		case h.Failed == late:
+			failed = true
+			if !strings.Contains(h.Fault, host) {
+				t.Errorf("%q does not name %s", h.Fault, host)
+			}
+		case h.Ended != nil && h.Ended.Cause == am.EndNodeLost:
+			lost = lost || h.Ended.Container == running
+			failed = failed || h.Ended.Container == late // the RM may have been first
+		default:
+			t.Fatalf("%s", describe(h))
+		}
+	}
+	j.finish(am.Outcome{Succeeded: true})
+}
+
+func TestResourceManagerComesBack(t *testing.T) {
+	j := submit(t, runs+"sleep 1000")
+	j.ask("ps", 1, 64)
+	first := j.allocated(1)[0]
+	j.tell(order{Launch: first.Container})
+	pid := j.pid(first.Container)
+	rm := cluster.Daemon("rm")
+	if err := rm.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	j.tell(order{Ask: &am.Ask{Request: "meanwhile", Role: "ps", MemoryMB: 64, VCores: 1}})
+	h := j.await("a word of it", func(h happening) bool { return h.Waiting != nil && h.Waiting.Why != "" })
+	if !strings.Contains(h.Waiting.Why, "ResourceManager has not answered") {
+		t.Errorf("it says %q", h.Waiting.Why)
+	}
+	if err := rm.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := j.allocated(1)[0]
+	if second.Request != "meanwhile" {
+		t.Errorf("what was asked for meanwhile is answered by %+v", second)
+	}
+	j.tell(order{Launch: second.Container})
+	j.pid(second.Container)
+	if !alive(pid) {
+		t.Error("the container of before is gone")
+	}
+	j.tell(order{Release: first.Container})
+	if e := j.ended(first.Container); e.Cause != am.EndReleased || alive(pid) {
+		t.Errorf("the container of before: %+v", e)
+	}
+	j.finish(am.Outcome{Succeeded: true})
+	if r := j.state(hadoop.StateFinished); r.Final != hadoop.FinalSucceeded || r.Attempt != 1 {
+		t.Errorf("final state: %s of attempt %d", r.Final, r.Attempt)
+	}
+}

@@ -1,0 +1,82 @@
+package am
+
+import (
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// causes maps what a driver says to what core decides on.
+var causes = map[EndCause]core.Cause{
+	EndExited:      core.CauseOwnFault,
+	EndReleased:    core.CauseReleased,
+	EndPreempted:   core.CausePreempted,
+	EndNodeLost:    core.CauseNodeLost,
+	EndDisksFailed: core.CauseDisksFailed,
+	EndOutOfMemory: core.CauseOutOfMemory,
+	EndKilled:      core.CauseKilled,
+	EndUnknown:     core.CauseUnknown,
+}
+
+// fromDriver translates a driver's event.
+func fromDriver(e DriverEvent) core.Event {
+	switch e := e.(type) {
+	case Allocated:
+		return core.Allocated{Request: e.Request, Container: e.Container, Node: e.Node}
+	case LaunchFailed:
+		return core.LaunchFailed{Container: e.Container, Why: e.Err.Error()}
+	case Ended:
+		return core.ContainerEnded{Container: e.Container, Cause: causes[e.Cause], Exit: e.Exit, Diagnostics: e.Diagnostics}
+	case Waiting:
+		return core.Waiting{Why: e.Why}
+	case Broken:
+		return core.Broken{Why: e.Err.Error()}
+	default:
+		return nil
+	}
+}
+
+// fromAgent translates an agent's message; nil for what core need not know.
+func (m *Master) fromAgent(a fromAgent) core.Event {
+	if a.message == nil {
+		return core.AgentLost{Container: a.container, Orderly: a.orderly}
+	}
+	switch e := a.message.Message.(type) {
+	case *proto.FromAgent_Hello:
+		h := e.Hello
+		attached := core.AgentAttached{
+			Container: a.container, Host: h.Host, PID: int(h.Pid),
+			Task: h.Task, Port: int(h.Port), Attempt: int(h.Attempt), TaskPID: int(h.TaskPid),
+		}
+		if h.Exited != nil {
+			x := exited(a.container, h.Exited)
+			attached.Exited = &x
+		}
+		return attached
+	case *proto.FromAgent_Prepared:
+		m.cfg.Log.WithField("container", a.container).Infof("prepared: mounting %s, steering %s, port %d", e.Prepared.Mounting, e.Prepared.Steering, e.Prepared.Port)
+		return core.AgentPrepared{Container: a.container, Port: int(e.Prepared.Port), Notes: e.Prepared.Notes}
+	case *proto.FromAgent_Trouble:
+		return core.AgentTrouble{Container: a.container, What: e.Trouble.What, Node: e.Trouble.Node, Hopeless: e.Trouble.Hopeless}
+	case *proto.FromAgent_Started:
+		return core.TaskStarted{Container: a.container, Attempt: int(e.Started.Attempt), PID: int(e.Started.Pid)}
+	case *proto.FromAgent_Exited:
+		return exited(a.container, e.Exited)
+	case *proto.FromAgent_Beat:
+		m.board.change(func(s *proto.JobStatus) {
+			for _, t := range s.Tasks {
+				if t.Container == a.container {
+					t.RssBytes, t.AgentRssBytes = e.Beat.RssBytes, e.Beat.AgentRssBytes
+				}
+			}
+		})
+	}
+	return nil
+}
+
+func exited(container string, x *proto.Exited) core.TaskExited {
+	return core.TaskExited{
+		Container: container, Attempt: int(x.Attempt), Code: int(x.Code), Signal: int(x.Signal),
+		OutOfMemory: x.OutOfMemory, CommandMissing: x.CommandMissing, PeerLost: x.PeerLost,
+		Detail: x.Detail, Advice: x.Advice, Tail: x.Tail,
+	}
+}

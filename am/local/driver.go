@@ -1,0 +1,157 @@
+// Package local is the driver of jobs that run on one machine: a container is
+// an agent's process in a directory of its own. There is nothing to wait for,
+// so every Ask is answered at once.
+//
+// Each container has one goroutine, which waits for its process; Finish ends
+// the processes and waits for the goroutines.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"holdfast/am"
+	"holdfast/internal/hadoop/token"
+	"holdfast/proto"
+)
+
+// Config is what the driver starts agents with.
+type Config struct {
+	Executable string // yarn-submit
+	Job        string // the job's id
+	Dir        string // the job's directory, a local path
+	Master     string // host:port of the AM
+	AgentKeys  []byte // proto.SecretAgent
+}
+
+// Driver implements am.Driver.
+type Driver struct {
+	cfg    Config
+	events *queue
+	wg     sync.WaitGroup
+
+	count   int // of containers, ever
+	mu      sync.Mutex
+	running map[string]*os.Process
+}
+
+var _ am.Driver = (*Driver)(nil)
+
+// New makes a driver.
+func New(cfg Config) *Driver {
+	return &Driver{cfg: cfg, events: newQueue(), running: map[string]*os.Process{}}
+}
+
+// Events implements am.Driver.
+func (d *Driver) Events() <-chan am.DriverEvent { return d.events.out }
+
+// Ask implements am.Driver.
+func (d *Driver) Ask(a am.Ask) {
+	d.count++
+	d.events.put(am.Allocated{Request: a.Request, Container: fmt.Sprintf("container-%d", d.count), Node: "localhost"})
+}
+
+// Withdraw implements am.Driver. Every Ask has been answered.
+func (d *Driver) Withdraw(string) {}
+
+// Launch implements am.Driver.
+func (d *Driver) Launch(container string) {
+	cmd, err := d.start(container)
+	if err != nil {
+		d.events.put(am.LaunchFailed{Container: container, Err: fmt.Errorf("starting the agent of %s: %w", container, err)})
+		return
+	}
+	d.mu.Lock()
+	d.running[container] = cmd.Process
+	d.mu.Unlock()
+	d.wg.Go(func() {
+		err := cmd.Wait()
+		d.mu.Lock()
+		_, mine := d.running[container]
+		delete(d.running, container)
+		d.mu.Unlock()
+		end := am.Ended{Container: container, Cause: am.EndExited, Exit: cmd.ProcessState.ExitCode()}
+		if !mine {
+			end.Cause = am.EndReleased
+		}
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			end.Diagnostics = fmt.Sprintf("the agent's process: %v", exit)
+		}
+		d.events.put(end)
+	})
+}
+
+func (d *Driver) start(container string) (*exec.Cmd, error) {
+	dir := filepath.Join(d.cfg.Dir, "containers", container)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	secrets := token.New()
+	secrets.Secrets[proto.SecretAgent] = d.cfg.AgentKeys
+	credentials := filepath.Join(dir, "credentials")
+	if err := secrets.WriteFile(credentials); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(filepath.Join(dir, "agent.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the agent has a descriptor of its own
+	cmd := exec.Command(d.cfg.Executable, "agent")
+	cmd.Dir = dir
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(),
+		proto.EnvJob+"="+d.cfg.Job,
+		proto.EnvJobDirectory+"="+d.cfg.Dir,
+		proto.EnvMaster+"="+d.cfg.Master,
+		proto.EnvContainer+"="+container,
+		proto.EnvHost+"=127.0.0.1",
+		proto.EnvCredentials+"="+credentials,
+	)
+	// A Ctrl-C in the terminal is for the client alone.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd, cmd.Start()
+}
+
+// Release implements am.Driver. All that an agent started dies with it.
+func (d *Driver) Release(container string) {
+	d.mu.Lock()
+	p := d.running[container]
+	delete(d.running, container)
+	d.mu.Unlock()
+	if p != nil {
+		_ = p.Kill() // it may have ended just now
+	}
+}
+
+// Finish implements am.Driver.
+func (d *Driver) Finish(ctx context.Context, _ am.Outcome) error {
+	d.mu.Lock()
+	var left []string
+	for c := range d.running {
+		left = append(left, c)
+	}
+	d.mu.Unlock()
+	for _, c := range left {
+		d.Release(c)
+	}
+	done := make(chan struct{})
+	go func() {
+		d.wg.Wait()
+		d.events.close()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the agents' processes to end: %w", ctx.Err())
+	}
+}

@@ -1,0 +1,303 @@
+// Package am is the application master: it gets containers from a Driver, keeps
+// the agents in them and runs the job. What to do is decided by package core;
+// this package carries it out.
+//
+// One goroutine, Master.Run, owns the core.Job and the driver. Agents' streams
+// (hub), clients' calls (Board) and the driver have goroutines of their own and
+// speak to it by channels. Run ends them all before it returns.
+package am
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"holdfast/am/core"
+	"holdfast/hdfsckpt"
+	"holdfast/internal/jobtls"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// Config is what a master needs to know.
+type Config struct {
+	ID   string         // of the job
+	Spec *proto.JobSpec // complete: see runtime.Complete
+	Dir  hdfsckpt.Store // the job's directory
+	Keys jobtls.Keys    // the master's
+	// OpenStore opens a checkpoint directory, for tidying up at the job's end.
+	OpenStore func(ctx context.Context, uri string) (hdfsckpt.Store, error)
+	// Host is the name or address under which agents and clients reach this host.
+	Host   string
+	Limits core.Limits
+	Log    *logrus.Entry
+}
+
+// Master runs one job.
+type Master struct {
+	cfg      Config
+	listener net.Listener
+	server   *grpc.Server
+	board    *Board
+	hub      *hub
+	orders   *orders
+	job      *core.Job
+	agents   chan fromAgent
+	kills    chan string
+	secured  chan core.Secured // one at a time, as core asks
+	done     chan struct{}
+}
+
+// New makes a master that listens already: its address is needed to start agents.
+func New(cfg Config) (*Master, error) {
+	m := &Master{
+		cfg:     cfg,
+		agents:  make(chan fromAgent, 64),
+		kills:   make(chan string, 1),
+		secured: make(chan core.Secured, 1),
+		done:    make(chan struct{}),
+		orders:  newOrders(cfg.ID, cfg.Spec, cfg.Dir.URI()),
+	}
+	var tasks []core.Task
+	roles := map[string]*proto.RoleSpec{}
+	for _, r := range cfg.Spec.Roles {
+		roles[r.Name] = r
+	}
+	for _, t := range runtime.Tasks(cfg.Spec) {
+		tasks = append(tasks, core.Task{Name: t.Name, Role: roles[t.Role], Index: t.Index})
+	}
+	m.job = core.New(tasks, int(cfg.Spec.Restarts), cfg.Limits)
+	m.board = newBoard(&proto.JobStatus{
+		Id: cfg.ID, Name: cfg.Spec.Name, User: cfg.Spec.User, Framework: cfg.Spec.Framework,
+		StartedUnixMs: time.Now().UnixMilli(), Checkpoints: cfg.Spec.Checkpoints, AmHost: cfg.Host,
+	}, m.Kill)
+	m.board.show(m.job, nil)
+	m.hub = newHub(m.agents, m.done, cfg.Log)
+	server, err := newServer(cfg.Keys, m.hub, m.board)
+	if err != nil {
+		return nil, err
+	}
+	m.server = server
+	// Local jobs stay on the loopback interface.
+	where := ":0"
+	if ip := net.ParseIP(cfg.Host); ip != nil && ip.IsLoopback() {
+		where = net.JoinHostPort(cfg.Host, "0")
+	}
+	m.listener, err = net.Listen("tcp", where)
+	if err != nil {
+		return nil, fmt.Errorf("listening for the job's agents on %s: %w", where, err)
+	}
+	return m, nil
+}
+
+// Address is host:port of the master's gRPC service.
+func (m *Master) Address() string {
+	return net.JoinHostPort(m.cfg.Host, fmt.Sprint(m.Port()))
+}
+
+// Port is the port of the master's gRPC service.
+func (m *Master) Port() int { return m.listener.Addr().(*net.TCPAddr).Port }
+
+// Board shows the job's state.
+func (m *Master) Board() *Board { return m.board }
+
+// SetTrackingURL says where the job's page is.
+func (m *Master) SetTrackingURL(url string) {
+	m.board.change(func(s *proto.JobStatus) { s.TrackingUrl = url })
+}
+
+// Kill ends the job; it may be called from any goroutine, and more than once.
+func (m *Master) Kill(why string) {
+	select {
+	case m.kills <- why:
+	default:
+	}
+}
+
+// Run runs the job to its end and returns its final state. The end of ctx
+// kills the job.
+func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, error) {
+	if err := m.writeAddress(ctx); err != nil {
+		return nil, err
+	}
+	var background sync.WaitGroup
+	background.Go(func() { _ = m.server.Serve(m.listener) }) // ends by Stop
+	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
+	background.Go(func() { m.board.keep(keeping, m.cfg.Dir, m.cfg.Log) })
+
+	finish := m.loop(ctx, driver)
+
+	close(m.done)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	m.sweep(ending)
+	stopKeeping()
+	m.board.change(func(s *proto.JobStatus) { s.EndedUnixMs = time.Now().UnixMilli() })
+	final, _ := m.board.Snapshot()
+	save(ending, m.cfg.Dir, final, m.cfg.Log)
+	err := driver.Finish(ending, Outcome{
+		Succeeded: finish.State == proto.JobState_JOB_STATE_SUCCEEDED,
+		Killed:    finish.State == proto.JobState_JOB_STATE_KILLED,
+		Why:       finish.Why,
+	})
+	m.lingering()
+	m.server.Stop()
+	background.Wait()
+	if err != nil {
+		return final, fmt.Errorf("telling the cluster that job %s ended: %w", m.cfg.ID, err)
+	}
+	return final, nil
+}
+
+// lingering gives those who watch the time to receive the final state.
+func (m *Master) lingering() {
+	stopped := make(chan struct{})
+	go func() {
+		m.server.GracefulStop()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(time.Second):
+	}
+}
+
+// writeAddress tells clients where the AM is.
+func (m *Master) writeAddress(ctx context.Context) error {
+	text := fmt.Sprintf("{\"address\": %q, \"pid\": %d}\n", m.Address(), os.Getpid())
+	if err := hdfsckpt.WriteFile(ctx, m.cfg.Dir, proto.AddressFile, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("writing where the application master is: %w", err)
+	}
+	return nil
+}
+
+// loop feeds events to core and carries its actions out, until core says Finish.
+func (m *Master) loop(ctx context.Context, driver Driver) core.Finish {
+	act := actor{m: m, driver: driver}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	events := driver.Events()
+	ended := ctx.Done()
+	var next core.Event = core.Begin{}
+	for {
+		if next != nil {
+			if f := act.step(next); f != nil {
+				return *f
+			}
+		}
+		next = nil
+		if at, ok := m.job.Deadline(); ok {
+			timer.Reset(time.Until(at))
+		} else {
+			timer.Reset(time.Hour)
+		}
+		select {
+		case e, ok := <-events:
+			if !ok {
+				events = nil
+				next = core.Broken{Why: "the connection to the cluster has ended"}
+				break
+			}
+			next = fromDriver(e)
+		case a := <-m.agents:
+			next = m.fromAgent(a)
+		case next = <-m.secured:
+		case why := <-m.kills:
+			next = core.Kill{Why: why}
+		case <-ended:
+			ended = nil
+			next = core.Kill{Why: "the application master was told to end"}
+		case <-timer.C:
+			next = core.Tick{}
+		}
+	}
+}
+
+// actor carries actions out.
+type actor struct {
+	m      *Master
+	driver Driver
+}
+
+func (a actor) step(e core.Event) *core.Finish {
+	m := a.m
+	now := time.Now()
+	var moments []*proto.Moment
+	var finish *core.Finish
+	for _, action := range m.job.Step(now, e) {
+		switch action := action.(type) {
+		case core.Ask:
+			a.driver.Ask(Ask{
+				Request: action.Request, Role: action.Role,
+				MemoryMB: action.MemoryMB, VCores: action.VCores, GPUs: action.GPUs, Avoid: action.Avoid,
+			})
+		case core.Withdraw:
+			a.driver.Withdraw(action.Request)
+		case core.Launch:
+			a.driver.Launch(action.Container)
+		case core.Release:
+			a.driver.Release(action.Container)
+		case core.Assign:
+			m.hub.send(action.Container, m.orders.assign(action, m.job.Limits().Lease))
+		case core.Start:
+			start, err := m.orders.start(action, m.job.Tasks())
+			if err != nil {
+				m.Kill(err.Error())
+				break
+			}
+			m.hub.send(action.Container, start)
+		case core.Stop:
+			m.hub.send(action.Container, m.orders.stop(m.job.Limits().Stop.Milliseconds()))
+		case core.Bye:
+			m.hub.send(action.Container, m.orders.bye(action.Why))
+		case core.Route:
+			m.hub.broadcast(m.orders.route(action, m.job.Tasks()))
+		case core.Secure:
+			m.secured <- core.Secured{}
+		case core.Record:
+			moments = append(moments, &proto.Moment{
+				AtUnixMs: now.UnixMilli(), Task: action.Task, Kind: action.Kind, Text: action.Text, TookMs: action.TookMS,
+			})
+			m.cfg.Log.WithField("task", action.Task).Infof("%s: %s", action.Kind, action.Text)
+		case core.Finish:
+			finish = &action
+		}
+	}
+	m.board.show(m.job, moments)
+	return finish
+}
+
+// sweep removes what killed writers left in the checkpoint directories: when
+// the job ends nobody writes there any longer.
+func (m *Master) sweep(ctx context.Context) {
+	for _, c := range m.cfg.Spec.Checkpoints {
+		store, err := m.cfg.OpenStore(ctx, c.Uri)
+		if err == nil {
+			err = hdfsckpt.RemoveTemporaries(ctx, store)
+			store.Close()
+		}
+		if err != nil {
+			m.cfg.Log.WithError(err).Warnf("cannot remove the leftovers of killed tasks in %s", c.Uri)
+		}
+	}
+}
+
+// ReadSpec reads the spec from a job's directory.
+func ReadSpec(ctx context.Context, dir hdfsckpt.Store) (*proto.JobSpec, error) {
+	text, err := hdfsckpt.ReadFile(ctx, dir, proto.SpecFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the job's spec: %w", err)
+	}
+	spec := &proto.JobSpec{}
+	if err := protojson.Unmarshal(text, spec); err != nil {
+		return nil, fmt.Errorf("reading the job's spec %s/%s: %w", dir.URI(), proto.SpecFile, err)
+	}
+	return spec, nil
+}

@@ -1,0 +1,417 @@
+package am_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"holdfast/am"
+	"holdfast/am/core"
+	"holdfast/hdfsckpt"
+	"holdfast/internal/jobtls"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// agent is a container's agent that runs nothing: it prepares at once, says
+// that attempts have started, and ends them when the test or the master says so.
+type agent struct {
+	container string
+	stream    proto.Agents_AttendClient
+	assigned  *proto.Assign
+	started   chan *proto.Start
+	mu        sync.Mutex
+	attempt   int32
+	routes    []*proto.Route
+	cuts      []string
+}
+
+func (a *agent) send(m *proto.FromAgent) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_ = a.stream.Send(m) // fails when the master is gone
+}
+
+func (a *agent) exit(code int32) {
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: &proto.Exited{Attempt: a.attempt, Code: code, Tail: []string{"last words"}}}})
+}
+
+func (a *agent) run() {
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: &proto.Hello{Container: a.container, Host: "127.0.0.1", Pid: 7}}})
+	for {
+		m, err := a.stream.Recv()
+		if err != nil {
+			return
+		}
+		switch m := m.Message.(type) {
+		case *proto.ToAgent_Assign:
+			a.assigned = m.Assign
+			port := m.Assign.Port
+			if port == 0 {
+				port = 20000 + m.Assign.Index
+			}
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: port}}})
+		case *proto.ToAgent_Start:
+			a.attempt = m.Start.Attempt
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{Attempt: a.attempt, Pid: 8}}})
+			a.started <- m.Start
+		case *proto.ToAgent_Stop:
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: &proto.Exited{Attempt: a.attempt, Signal: 15, Stopped: true}}})
+		case *proto.ToAgent_Routes:
+			a.mu.Lock()
+			a.routes = m.Routes.Routes
+			a.cuts = append(a.cuts, m.Routes.Cut...)
+			a.mu.Unlock()
+		case *proto.ToAgent_Bye:
+			_ = a.stream.CloseSend()
+			return
+		}
+	}
+}
+
+// cluster is a driver whose containers are agents in this process.
+type cluster struct {
+	t      *testing.T
+	keys   jobtls.Set
+	master string
+	events chan am.DriverEvent
+
+	mu       sync.Mutex
+	count    int
+	agents   map[string]*agent // by task's request prefix: see agentOf
+	byName   map[string]string // container -> task
+	conns    map[string]*grpc.ClientConn
+	outcome  *am.Outcome
+	silent   bool // asks are not answered
+	withdrew []string
+}
+
+func (c *cluster) Events() <-chan am.DriverEvent { return c.events }
+
+func (c *cluster) Ask(a am.Ask) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.silent {
+		return
+	}
+	c.count++
+	name := fmt.Sprintf("c%d", c.count)
+	task, _, _ := strings.Cut(a.Request, "/")
+	c.byName[name] = task
+	c.events <- am.Allocated{Request: a.Request, Container: name, Node: "n1"}
+}
+
+func (c *cluster) Withdraw(r string) { c.withdrew = append(c.withdrew, r) }
+
+func (c *cluster) Launch(container string) {
+	conn := dial(c.t, c.keys.Agent, c.master)
+	stream, err := proto.NewAgentsClient(conn).Attend(context.Background())
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	a := &agent{container: container, stream: stream, started: make(chan *proto.Start, 10)}
+	c.mu.Lock()
+	c.agents[c.byName[container]] = a
+	c.conns[container] = conn
+	c.mu.Unlock()
+	go a.run()
+}
+
+func (c *cluster) Release(string) {}
+
+func (c *cluster) Finish(_ context.Context, o am.Outcome) error {
+	c.outcome = &o
+	return nil
+}
+
+// lose ends a task's agent and its container.
+func (c *cluster) lose(task string) {
+	c.mu.Lock()
+	a := c.agents[task]
+	delete(c.agents, task)
+	conn := c.conns[a.container]
+	c.mu.Unlock()
+	conn.Close()
+	c.events <- am.Ended{Container: a.container, Cause: am.EndExited, Exit: 137}
+}
+
+// started waits for the next attempt of a task.
+func (c *cluster) started(task string) (*agent, *proto.Start) {
+	c.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for time.Now().Before(deadline) {
+		c.mu.Lock()
+		a := c.agents[task]
+		c.mu.Unlock()
+		if a != nil {
+			select {
+			case s := <-a.started:
+				return a, s
+			case <-time.After(time.Until(deadline)):
+			}
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	c.t.Fatalf("%s did not start", task)
+	return nil, nil
+}
+
+func dial(t *testing.T, k jobtls.Keys, address string) *grpc.ClientConn {
+	t.Helper()
+	config, err := k.Dialer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// job is a master that runs on a cluster.
+type job struct {
+	*cluster
+	client proto.JobsClient
+	dir    string
+	final  chan *proto.JobStatus
+	stop   context.CancelFunc
+}
+
+func start(t *testing.T, change func(*proto.JobSpec, *cluster)) *job {
+	t.Helper()
+	spec := &proto.JobSpec{
+		Name: "test", Framework: "none", User: "alice", Restarts: 2,
+		Roles:   []*proto.RoleSpec{{Name: "ps", Count: 1, MemoryMb: 64, Vcores: 1}, {Name: "worker", Count: 2, MemoryMb: 64, Vcores: 1}},
+		Command: []string{"train", "--ps={ps_hosts}", "--me={role}-{index}"},
+	}
+	keys, err := jobtls.New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, keys: keys, events: make(chan am.DriverEvent, 100), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
+	j := &job{cluster: c, dir: t.TempDir(), final: make(chan *proto.JobStatus, 1)}
+	checkpoints := filepath.Join(j.dir, "checkpoints")
+	spec.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: checkpoints}}
+	if change != nil {
+		change(spec, c)
+	}
+	if err := runtime.Complete(spec); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	j.stop = stop
+	dir, err := hdfsckpt.Open(ctx, j.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	m, err := am.New(am.Config{
+		ID: "job_1", Spec: spec, Dir: dir, Keys: keys.Master, Host: "127.0.0.1", Log: logrus.NewEntry(quiet),
+		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.Open(ctx, uri, nil) },
+		Limits:    core.Limits{Stop: 100 * time.Millisecond, Leave: time.Second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.master = m.Address()
+	j.client = proto.NewJobsClient(dial(t, keys.Client, m.Address()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		final, err := m.Run(ctx, c)
+		if err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		j.final <- final
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return j
+}
+
+func (j *job) end(want proto.JobState) *proto.JobStatus {
+	j.t.Helper()
+	select {
+	case s := <-j.final:
+		if s.State != want {
+			j.t.Fatalf("the job ended as %s (%s), want %s", s.State, s.Why, want)
+		}
+		return s
+	case <-time.After(time.Minute):
+		j.t.Fatal("the job does not end")
+		return nil
+	}
+}
+
+func TestAJobRunsToItsEnd(t *testing.T) {
+	j := start(t, nil)
+	_, s := j.started("ps-0")
+	if want := []string{"train", "--ps=ps-0:20000", "--me=ps-0"}; !slices.Equal(s.Command, want) {
+		t.Errorf("command %q, want %q", s.Command, want)
+	}
+	if s.Env["HOLDFAST_JOB"] != "job_1" || s.Env["HOLDFAST_ATTEMPT"] != "0" {
+		t.Errorf("environment %v", s.Env)
+	}
+	if len(s.Routes) != 3 || s.Routes[0].VirtualAddress == "" || s.Routes[0].RealAddress != "127.0.0.1" {
+		t.Errorf("routes %v", s.Routes)
+	}
+	for i := range 2 {
+		a, _ := j.started(fmt.Sprintf("worker-%d", i))
+		a.exit(0)
+	}
+	s2 := j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+	if j.outcome == nil || !j.outcome.Succeeded {
+		t.Errorf("the driver was told %+v", j.outcome)
+	}
+	text, err := os.ReadFile(filepath.Join(j.dir, proto.StatusFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := &proto.JobStatus{}
+	if err := protojson.Unmarshal(text, saved); err != nil {
+		t.Fatal(err)
+	}
+	if saved.State != s2.State || saved.EndedUnixMs == 0 || len(saved.Tasks) != 3 {
+		t.Errorf("%s says %v", proto.StatusFile, saved)
+	}
+}
+
+func TestALostContainerIsReplacedAtTheSameAddress(t *testing.T) {
+	j := start(t, nil)
+	old, _ := j.started("ps-0")
+	worker, first := j.started("worker-0")
+	j.started("worker-1")
+	j.lose("ps-0")
+	again, s := j.started("ps-0")
+	if again.container == old.container || s.Attempt != 1 {
+		t.Errorf("attempt %d in %s", s.Attempt, again.container)
+	}
+	if again.assigned.Port != 20000 || again.assigned.VirtualAddress != old.assigned.VirtualAddress {
+		t.Errorf("it came back at %s:%d", again.assigned.VirtualAddress, again.assigned.Port)
+	}
+	worker.mu.Lock()
+	if !slices.Contains(worker.cuts, old.assigned.VirtualAddress) {
+		t.Error("the worker was not told to cut its connections")
+	}
+	worker.mu.Unlock()
+	if len(first.Routes) != 3 {
+		t.Errorf("routes %v", first.Routes)
+	}
+	status, err := j.client.Status(context.Background(), &proto.StatusRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, m := range status.Timeline {
+		if m.Task == "ps-0" {
+			kinds = append(kinds, m.Kind)
+		}
+	}
+	if want := []string{core.KindStarted, core.KindLost, core.KindBack}; !slices.Equal(kinds, want) {
+		t.Errorf("the story of ps-0 is %v, want %v", kinds, want)
+	}
+	j.stop()
+	j.end(proto.JobState_JOB_STATE_KILLED)
+}
+
+func TestAFailedTaskSaysWhy(t *testing.T) {
+	j := start(t, func(s *proto.JobSpec, _ *cluster) { s.Restarts = 1 })
+	for range 2 {
+		a, _ := j.started("worker-1")
+		a.exit(3)
+	}
+	s := j.end(proto.JobState_JOB_STATE_FAILED)
+	if !strings.Contains(s.Why, "worker-1") || !strings.Contains(s.Why, "exit code 3") {
+		t.Errorf("why: %s", s.Why)
+	}
+	for _, task := range s.Tasks {
+		if task.Task == "worker-1" && !slices.Equal(task.Tail, []string{"last words"}) {
+			t.Errorf("tail: %q", task.Tail)
+		}
+	}
+}
+
+func TestKillAndWatch(t *testing.T) {
+	j := start(t, func(_ *proto.JobSpec, c *cluster) { c.silent = true })
+	ctx := context.Background()
+	watch, err := j.client.Watch(ctx, &proto.StatusRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.events <- am.Waiting{Why: "the queue is full"}
+	var last *proto.JobStatus
+	killed := false
+	for {
+		s, err := watch.Recv()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = s
+		if s.Why == "the queue is full" && !killed {
+			killed = true
+			if _, err := j.client.Kill(ctx, &proto.KillRequest{Why: "enough"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !killed || last.State != proto.JobState_JOB_STATE_KILLED || last.Why != "enough" {
+		t.Errorf("watched to the end: %v", last)
+	}
+	j.end(proto.JobState_JOB_STATE_KILLED)
+	if len(j.withdrew) != 3 {
+		t.Errorf("withdrew %v", j.withdrew)
+	}
+}
+
+func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
+	j := start(t, func(_ *proto.JobSpec, c *cluster) { c.silent = true })
+	stranger, err := jobtls.New("other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	for _, c := range []struct {
+		name string
+		keys jobtls.Keys
+		want codes.Code
+	}{
+		{"an agent asks to kill", j.keys.Agent, codes.PermissionDenied},
+		{"a stranger asks to kill", stranger.Client, codes.Unavailable},
+	} {
+		_, err := proto.NewJobsClient(dial(t, c.keys, j.master)).Kill(ctx, &proto.KillRequest{})
+		if status.Code(err) != c.want {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+	}
+	stream, err := proto.NewAgentsClient(dial(t, j.keys.Client, j.master)).Attend(ctx)
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if status.Code(err) != codes.PermissionDenied {
+		t.Errorf("a client attends as an agent: %v", err)
+	}
+}

@@ -1,0 +1,94 @@
+package am
+
+import (
+	"fmt"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// orders turns core's actions into messages to agents. It knows the job's
+// spec and the tasks' virtual addresses, and nothing that changes.
+type orders struct {
+	id      string
+	spec    *proto.JobSpec
+	dir     string // the job's directory
+	tasks   map[string]runtime.Task
+	peers   []*proto.Peer
+	virtual map[string]string // task -> virtual address
+}
+
+func newOrders(id string, spec *proto.JobSpec, dir string) *orders {
+	o := &orders{id: id, spec: spec, dir: dir, tasks: map[string]runtime.Task{}, virtual: map[string]string{}}
+	for i, t := range runtime.Tasks(spec) {
+		a := runtime.VirtualAddress(i)
+		o.tasks[t.Name] = t
+		o.virtual[t.Name] = a
+		o.peers = append(o.peers, &proto.Peer{Task: t.Name, VirtualAddress: a})
+	}
+	return o
+}
+
+func (o *orders) assign(a core.Assign, lease time.Duration) *proto.ToAgent {
+	t := o.tasks[a.Task]
+	return &proto.ToAgent{Message: &proto.ToAgent_Assign{Assign: &proto.Assign{
+		Job: o.id, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
+		VirtualAddress: o.virtual[a.Task], Peers: o.peers,
+		Checkpoints: o.spec.Checkpoints, Files: o.spec.Files, JobDirectory: o.dir,
+		LeaseMs: lease.Milliseconds(),
+	}}}
+}
+
+// start makes the command and environment of an attempt from where the tasks are now.
+func (o *orders) start(a core.Start, tasks []*core.Task) (*proto.ToAgent, error) {
+	ports := map[string]int{}
+	for _, t := range tasks {
+		ports[t.Name] = t.Port
+		if t.Name == a.Task {
+			ports[t.Name] = t.RealPort // it listens there, whatever its peers believe
+		}
+	}
+	command, env, err := runtime.Command(o.spec, o.tasks[a.Task], ports)
+	if err != nil {
+		return nil, fmt.Errorf("making the command of %s: %w", a.Task, err)
+	}
+	env["HOLDFAST_JOB"] = o.id
+	env["HOLDFAST_ATTEMPT"] = fmt.Sprint(a.Attempt)
+	env["HOLDFAST_GENERATION"] = fmt.Sprint(a.Generation)
+	return &proto.ToAgent{Message: &proto.ToAgent_Start{Start: &proto.Start{
+		Attempt: int32(a.Attempt), Generation: int32(a.Generation),
+		Command: command, Env: env, Routes: o.routes(tasks),
+	}}}, nil
+}
+
+// routes says where each task that has an address is now.
+func (o *orders) routes(tasks []*core.Task) []*proto.Route {
+	var r []*proto.Route
+	for _, t := range tasks {
+		if t.RealPort != 0 {
+			r = append(r, &proto.Route{
+				VirtualAddress: o.virtual[t.Name], VirtualPort: int32(t.Port),
+				RealAddress: t.Host, RealPort: int32(t.RealPort),
+			})
+		}
+	}
+	return r
+}
+
+func (o *orders) route(a core.Route, tasks []*core.Task) *proto.ToAgent {
+	m := &proto.Routes{Routes: o.routes(tasks)}
+	for _, name := range a.Cut {
+		m.Cut = append(m.Cut, o.virtual[name])
+	}
+	return &proto.ToAgent{Message: &proto.ToAgent_Routes{Routes: m}}
+}
+
+func (o *orders) stop(graceMS int64) *proto.ToAgent {
+	return &proto.ToAgent{Message: &proto.ToAgent_Stop{Stop: &proto.Stop{GraceMs: graceMS}}}
+}
+
+func (o *orders) bye(why string) *proto.ToAgent {
+	return &proto.ToAgent{Message: &proto.ToAgent_Bye{Bye: &proto.Bye{Why: why}}}
+}
