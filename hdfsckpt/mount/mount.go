@@ -138,6 +138,12 @@ func (f *FS) options() *fuse.MountOptions {
 // MountOptions, and owns it from now on. It returns when the kernel's handshake
 // is done; service goes on in the background until the last mount of it is gone
 // (Wait).
+//
+// Whoever mounted must stat the root once ServeFD has returned: until then the
+// kernel has it owned by root, who does not exist in a user namespace, and
+// refuses to create anything (fs/namei.c, HAS_UNMAPPED_ID). And it must close
+// its own copy of the descriptor, or a mount whose server has died hangs instead
+// of failing.
 func (f *FS) ServeFD(fd int) error {
 	o := f.options()
 	o.DirectMountStrict = false

@@ -1,9 +1,11 @@
 package mount_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -19,7 +21,11 @@ func mountAndSend(dir string, socket int) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
 	}
-	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	device := "/dev/fuse"
+	if other := os.Getenv("HOLDFAST_TEST_FUSE_DEVICE"); other != "" {
+		device = other
+	}
+	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -49,35 +55,79 @@ func receiveFD(t *testing.T, socket int) int {
 	return fds[0]
 }
 
-// TestServeFD mounts as an agent does: as nobody in particular, in a private
-// namespace, invisible outside, and gone with its last process.
-func TestServeFD(t *testing.T) {
-	store, dir := t.TempDir(), t.TempDir()
+// namespaced is a process in a private user and mount namespace, in which a
+// store is mounted and served by us.
+func namespaced(t *testing.T, store string, uid, gid int, env ...string) (p *process, fs *mount.FS, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	letOthersIn(dir)
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(pair[0])
 	theirs := os.NewFile(uintptr(pair[1]), "socket")
-	p := startProcess(t, func(cmd *exec.Cmd) {
+	p = startProcess(t, func(cmd *exec.Cmd) {
+		cmd.Env = append(cmd.Env, env...)
+		if uid != os.Getuid() { // who may not enter go test's directory
+			cmd.Path = copyOf(t, cmd.Path)
+		}
 		cmd.ExtraFiles = []*os.File{theirs} // 3
-		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
-		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+		a := cmd.SysProcAttr
+		a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		a.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), NoSetGroups: true}
+		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
 	})
 	theirs.Close()
 	p.do(call{Op: "mountfuse", Path: dir, Fd: 3})
-	fs, err := mount.New(localStore(t, store), mount.Options{
-		UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), SpoolDir: t.TempDir(),
-	})
+	fs, err = mount.New(localStore(t, store), mount.Options{UID: uint32(uid), GID: uint32(gid), SpoolDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := fs.ServeFD(receiveFD(t, pair[0])); err != nil {
 		t.Fatal(err)
 	}
-	p.do(call{Op: "stat", Path: dir})
+	t.Cleanup(func() {
+		p.kill()
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+		defer cancel()
+		if err := fs.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	p.do(call{Op: "stat", Path: dir}) // as the init stage must: see ServeFD
+	return p, fs, dir
+}
+
+// letOthersIn opens a directory of t.TempDir to other users.
+func letOthersIn(dir string) {
+	for ; dir != "/" && dir != os.TempDir(); dir = filepath.Dir(dir) {
+		os.Chmod(dir, 0o755)
+	}
+}
+
+func copyOf(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	letOthersIn(dir)
+	name := filepath.Join(dir, filepath.Base(file))
+	if err := os.WriteFile(name, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestServeFD mounts as an agent does: in a private namespace, invisible
+// outside, and gone with its last process.
+func TestServeFD(t *testing.T) {
+	store := t.TempDir()
+	p, fs, dir := namespaced(t, store, os.Getuid(), os.Getgid())
 	p.put(dir+"/a", "from a private namespace")
 	if got := p.get(dir + "/a"); got != "from a private namespace" {
 		t.Errorf("got %q", got)
@@ -103,6 +153,42 @@ func TestServeFD(t *testing.T) {
 	if _, err := os.Stat(store + "/b"); err == nil {
 		t.Error("a killed writer's file was published")
 	}
+}
+
+// TestOrdinaryUser does the same as somebody without any right, who meets the
+// permissions that root does not.
+func TestOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Log("not root: TestServeFD has shown it for this user")
+		return
+	}
+	// Where /dev/fuse is closed to others, a node of our own stands in for one
+	// that an administrator has opened.
+	device := filepath.Join(t.TempDir(), "fuse")
+	if err := unix.Mknod(device, unix.S_IFCHR|0o666, int(unix.Mkdev(10, 229))); err != nil {
+		t.Fatal(err)
+	}
+	os.Chmod(device, 0o666)
+	letOthersIn(filepath.Dir(device))
+	const nobody = 65534
+	p, _, dir := namespaced(t, t.TempDir(), nobody, nobody, "HOLDFAST_TEST_FUSE_DEVICE="+device)
+	p.do(call{Op: "mkdir", Path: dir + "/d", Mode: 0o755})
+	p.put(dir+"/d/a", "content")
+	st := p.do(call{Op: "stat", Path: dir + "/d/a"}).Stat
+	if st.Uid != nobody || st.Gid != nobody {
+		t.Errorf("owner %d:%d", st.Uid, st.Gid)
+	}
+	p.do(call{Op: "chmod", Path: dir + "/d/a", Mode: 0o444})
+	p.fails(call{Op: "open", Path: dir + "/d/a", Flags: unix.O_WRONLY}, syscall.EACCES)
+	p.fails(call{Op: "open", Path: dir + "/d/a", Flags: forNew, Mode: 0o644}, syscall.EACCES)
+	p.fails(call{Op: "access", Path: dir + "/d/a", Mode: unix.W_OK}, syscall.EACCES)
+	if got := p.get(dir + "/d/a"); got != "content" {
+		t.Errorf("got %q", got)
+	}
+	p.do(call{Op: "chown", Path: dir + "/d/a", Flags: nobody})
+	p.fails(call{Op: "chown", Path: dir + "/d/a", Flags: 0}, syscall.EPERM, syscall.EINVAL)
+	p.do(call{Op: "unlink", Path: dir + "/d/a"})
+	p.do(call{Op: "rmdir", Path: dir + "/d"})
 }
 
 func init() {
