@@ -264,6 +264,28 @@ func (j *job) end(want proto.JobState) *proto.JobStatus {
 	}
 }
 
+// story waits until the job tells this of a task.
+func (j *job) story(task string, want ...string) {
+	j.t.Helper()
+	var kinds []string
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		status, err := j.client.Status(context.Background(), &proto.StatusRequest{})
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		kinds = nil
+		for _, m := range status.Timeline {
+			if m.Task == task {
+				kinds = append(kinds, m.Kind)
+			}
+		}
+		if slices.Equal(kinds, want) {
+			return
+		}
+	}
+	j.t.Fatalf("the story of %s is %v, want %v", task, kinds, want)
+}
+
 func TestAJobRunsToItsEnd(t *testing.T) {
 	j := start(t, nil)
 	_, s := j.started("ps-0")
@@ -302,6 +324,7 @@ func TestALostContainerIsReplacedAtTheSameAddress(t *testing.T) {
 	old, _ := j.started("ps-0")
 	worker, first := j.started("worker-0")
 	j.started("worker-1")
+	j.story("ps-0", core.KindStarted)
 	j.lose("ps-0")
 	again, s := j.started("ps-0")
 	if again.container == old.container || s.Attempt != 1 {
@@ -318,19 +341,7 @@ func TestALostContainerIsReplacedAtTheSameAddress(t *testing.T) {
 	if len(first.Routes) != 3 {
 		t.Errorf("routes %v", first.Routes)
 	}
-	status, err := j.client.Status(context.Background(), &proto.StatusRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kinds []string
-	for _, m := range status.Timeline {
-		if m.Task == "ps-0" {
-			kinds = append(kinds, m.Kind)
-		}
-	}
-	if want := []string{core.KindStarted, core.KindLost, core.KindBack}; !slices.Equal(kinds, want) {
-		t.Errorf("the story of ps-0 is %v, want %v", kinds, want)
-	}
+	j.story("ps-0", core.KindStarted, core.KindLost, core.KindBack)
 	j.stop()
 	j.end(proto.JobState_JOB_STATE_KILLED)
 }

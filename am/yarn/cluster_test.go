@@ -218,6 +218,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestContainersLiveAndEnd(t *testing.T) {
+	t.Parallel()
 	j := submit(t, runs+"sleep 1000")
 	if j.literal != literal {
 		t.Errorf("an environment value arrived as\n%q, not as\n%q", j.literal, literal)
@@ -284,8 +285,9 @@ func TestContainersLiveAndEnd(t *testing.T) {
 }
 
 func TestEndsAreToldApart(t *testing.T) {
-	// What a container does depends on the memory it was given, which tells roles apart.
-	const command = `case $HOLDFAST_CONTAINER in *2) exit 7;; *) exec tail -c 1G /dev/zero;; esac`
+	t.Parallel()
+	// The AM's is container 1. The next one exits, the others use 300 MB.
+	const command = `case $HOLDFAST_CONTAINER in *2) exit 7;; *) head -c 300M /dev/zero | tail -n 1 | sleep 1000;; esac`
 	j := submit(t, command)
 	j.ask("exits", 1, 64)
 	a := j.allocated(1)[0]
@@ -309,6 +311,7 @@ func TestEndsAreToldApart(t *testing.T) {
 }
 
 func TestFileThatChangedIsSaid(t *testing.T) {
+	t.Parallel()
 	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) { s.Agents[0].Timestamp++ })
 	j.ask("ps", 1, 64)
 	a := j.allocated(1)[0]
@@ -320,6 +323,7 @@ func TestFileThatChangedIsSaid(t *testing.T) {
 }
 
 func TestWaitingIsExplained(t *testing.T) {
+	t.Parallel()
 	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) { s.Queue = "small" })
 	j.ask("worker", 4, 1024) // the queue has 2.4 GB
 	h := j.await("an explanation", func(h happening) bool { return h.Waiting != nil && h.Waiting.Why != "" })
@@ -347,6 +351,7 @@ func TestWaitingIsExplained(t *testing.T) {
 }
 
 func TestKillEndsEverything(t *testing.T) {
+	t.Parallel()
 	j := submit(t, runs+"sleep 1000")
 	j.ask("ps", 2, 64)
 	var pids []int
@@ -377,6 +382,7 @@ func TestKillEndsEverything(t *testing.T) {
 }
 
 func TestBadSubmissionsAreRefused(t *testing.T) {
+	t.Parallel()
 	c := newClient(t)
 	for name, want := range map[string][]string{
 		"nowhere": {`"nowhere"`, "default", "small", "--queue"},
@@ -481,18 +487,22 @@ func TestResourceManagerComesBack(t *testing.T) {
 	j.tell(order{Launch: first.Container})
 	pid := j.pid(first.Container)
 	rm := cluster.Daemon("rm")
+	begin := time.Now()
 	if err := rm.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	j.tell(order{Ask: &am.Ask{Request: "meanwhile", Role: "ps", MemoryMB: 64, VCores: 1}})
 	h := j.await("a word of it", func(h happening) bool { return h.Waiting != nil && h.Waiting.Why != "" })
+	t.Logf("said after %v", time.Since(begin))
 	if !strings.Contains(h.Waiting.Why, "ResourceManager has not answered") {
 		t.Errorf("it says %q", h.Waiting.Why)
 	}
 	if err := rm.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("the ResourceManager is back after %v", time.Since(begin))
 	second := j.allocated(1)[0]
+	t.Logf("it has answered after %v", time.Since(begin))
 	if second.Request != "meanwhile" {
 		t.Errorf("what was asked for meanwhile is answered by %+v", second)
 	}

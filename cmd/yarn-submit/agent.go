@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"holdfast/container"
+	"holdfast/proto"
+)
+
+// newAgentCommand is what a task's container runs. People do not call it.
+func newAgentCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "agent",
+		Short:  "run a container's agent",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runAgent(cmd.Context())
+		},
+	}
+}
+
+func runAgent(ctx context.Context) error {
+	debug.SetGCPercent(50) // an agent's memory is the task's loss
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	name := os.Getenv(proto.EnvContainer)
+	s, err := readSecrets(proto.SecretAgent)
+	if err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return container.Run(ctx, container.Config{
+		Master: os.Getenv(proto.EnvMaster), Container: name, Host: os.Getenv(proto.EnvHost),
+		Keys: s.keys, Conf: s.conf, Exe: exe,
+		WorkDir: dir, LogDir: dir, TmpDir: filepath.Join(dir, "tmp"),
+		Log: logrus.WithFields(logrus.Fields{"app": os.Getenv(proto.EnvJob), "container": name}),
+	})
+}

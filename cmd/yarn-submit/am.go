@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"holdfast/am"
+	"holdfast/am/local"
+	"holdfast/am/web"
+	"holdfast/am/yarn"
+	"holdfast/hdfsckpt"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/token"
+	"holdfast/internal/jobtls"
+	"holdfast/proto"
+)
+
+// newAMCommand is what a job's first container, or a local job's first
+// process, runs. People do not call it.
+func newAMCommand() *cobra.Command {
+	var isLocal bool
+	cmd := &cobra.Command{
+		Use:    "am",
+		Short:  "run a job's application master",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runAM(cmd.Context(), isLocal)
+		},
+	}
+	cmd.Flags().BoolVar(&isLocal, "local", false, "processes for containers")
+	return cmd
+}
+
+// secrets is what travels in a container's credentials.
+type secrets struct {
+	*token.Credentials
+	keys jobtls.Keys
+	conf *conf.Conf // nil for a local job without Hadoop
+}
+
+// readSecrets reads the credentials that the environment names: the keys of
+// one party and the Hadoop configuration of the one who submitted.
+func readSecrets(party string) (secrets, error) {
+	var s secrets
+	var err error
+	if path := os.Getenv(proto.EnvCredentials); path != "" {
+		s.Credentials, err = token.ReadFile(path)
+	} else {
+		s.Credentials, err = token.FromEnvironment()
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading the container's credentials: %w", err)
+	}
+	if s.keys, err = jobtls.Unmarshal(s.Secrets[party]); err != nil {
+		return s, err
+	}
+	if packed := s.Secrets[proto.SecretConf]; packed != nil {
+		if s.conf, err = conf.Unpack(packed); err != nil {
+			return s, fmt.Errorf("reading the Hadoop configuration that came with the job: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func runAM(ctx context.Context, isLocal bool) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	id := os.Getenv(proto.EnvJob)
+	log := logrus.WithField("app", id)
+	s, err := readSecrets(proto.SecretMaster)
+	if err != nil {
+		return err
+	}
+	dir, err := hdfsckpt.Open(ctx, os.Getenv(proto.EnvJobDirectory), s.conf)
+	if err != nil {
+		return fmt.Errorf("opening the job's directory: %w", err)
+	}
+	defer dir.Close()
+	spec, err := am.ReadSpec(ctx, dir)
+	if err != nil {
+		return err
+	}
+	host := "127.0.0.1"
+	if !isLocal {
+		host = os.Getenv("NM_HOST") // set by every NodeManager
+	}
+	m, err := am.New(am.Config{
+		ID: id, Spec: spec, Dir: dir, Keys: s.keys, Host: host, Log: log,
+		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) {
+			return hdfsckpt.Open(ctx, uri, s.conf)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	page, url, err := servePage(host, m.Board())
+	if err != nil {
+		return err
+	}
+	defer page.Close()
+
+	var driver am.Driver
+	if isLocal {
+		m.SetTrackingURL(url)
+		exe, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		driver = local.New(local.Config{
+			Executable: exe, Job: id, Dir: os.Getenv(proto.EnvJobDirectory),
+			Master: m.Address(), AgentKeys: s.Secrets[proto.SecretAgent],
+		})
+	} else {
+		driver, err = yarn.New(ctx, yarn.Config{
+			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id,
+			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: m.Address(),
+			Host: host, Port: m.Port(), TrackingURL: url, Log: log,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	final, err := m.Run(ctx, driver)
+	if err != nil {
+		return err
+	}
+	if final.State != proto.JobState_JOB_STATE_SUCCEEDED {
+		log.Infof("the job ended as %s: %s", final.State, final.Why)
+	}
+	return nil
+}
+
+// servePage serves the tracking page on a port of its own.
+func servePage(host string, board web.Source) (*http.Server, string, error) {
+	where := ":0"
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		where = net.JoinHostPort(host, "0")
+	}
+	l, err := net.Listen("tcp", where)
+	if err != nil {
+		return nil, "", fmt.Errorf("listening for the tracking page: %w", err)
+	}
+	s := &http.Server{Handler: web.Handler(board), ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			logrus.WithError(err).Error("the tracking page is gone")
+		}
+	}()
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	return s, "http://" + net.JoinHostPort(host, port), nil
+}

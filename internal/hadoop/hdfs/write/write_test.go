@@ -1,0 +1,251 @@
+package write_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs/write"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/testcluster"
+)
+
+const dataNodes = 4
+
+var cluster *testcluster.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+		defer cancel()
+		var err error
+		cluster, err = testcluster.Start(ctx, testcluster.Options{HDFSOnly: true, DataNodes: dataNodes})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer cluster.Stop()
+		return m.Run()
+	}())
+}
+
+// client writes with a replication and a block size.
+func client(t *testing.T, replication int, blockSize int64) *write.Client {
+	t.Helper()
+	c, err := conf.Load(cluster.ConfDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nn, err := c.NameNodes(cluster.HDFS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := logrus.New()
+	log.SetOutput(t.Output())
+	return write.New(rpc.New(rpc.Options{
+		Protocol: "org.apache.hadoop.hdfs.protocol.ClientProtocol", Addresses: nn, User: os.Getenv("USER"), Retry: rpc.Retry{Resend: true},
+	}), write.Options{Replication: replication, BlockSize: blockSize, Log: logrus.NewEntry(log)})
+}
+
+// content is reproducible noise.
+func content(seed uint64, n int) []byte {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
+	_, _ = r.Read(b)
+	return b
+}
+
+// stored reads a file back with Hadoop's own client.
+func stored(t *testing.T, path string) []byte {
+	t.Helper()
+	local := filepath.Join(t.TempDir(), "copy")
+	if out, err := cluster.Hadoop(t.Context(), "fs", "-get", path, local); err != nil {
+		t.Fatalf("hadoop fs -get %s: %v\n%s", path, err, out)
+	}
+	b, err := os.ReadFile(local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func same(t *testing.T, path string, want []byte) {
+	t.Helper()
+	got := stored(t, path)
+	if sha256.Sum256(got) != sha256.Sum256(want) {
+		i := 0
+		for i < min(len(got), len(want)) && got[i] == want[i] {
+			i++
+		}
+		t.Fatalf("%s has %d bytes, want %d; the first difference is at %d", path, len(got), len(want), i)
+	}
+}
+
+func create(t *testing.T, c *write.Client, path string) *write.File {
+	t.Helper()
+	f, err := c.Create(t.Context(), path, 0o640, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestSizes(t *testing.T) {
+	const block = 1 << 20
+	c := client(t, 2, block)
+	for _, n := range []int{0, 1, 511, 512, 513, 65536, 65537, block - 1, block, block + 1, 3*block + 12345} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			path, want := fmt.Sprintf("/size-%d", n), content(uint64(n), n)
+			f := create(t, c, path)
+			for rest := want; len(rest) > 0; { // in odd pieces
+				k := min(len(rest), 70001)
+				if _, err := f.Write(rest[:k]); err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[k:]
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			same(t, path, want)
+		})
+	}
+}
+
+func TestFlushedBytesAreVisible(t *testing.T) {
+	c := client(t, 2, 1<<20)
+	f := create(t, c, "/flushed")
+	var want []byte
+	for i, n := range []int{10, 500, 2, 1, 70000, 1 << 20, 3} {
+		b := content(uint64(i), n)
+		want = append(want, b...)
+		if _, err := f.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		flush := f.Flush
+		if i%2 == 1 {
+			flush = f.Sync
+		}
+		if err := flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "/flushed", want)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "/flushed", want)
+}
+
+func TestAppend(t *testing.T) {
+	c := client(t, 2, 1<<20)
+	want := content(1, 1000)
+	f := create(t, c, "/appended")
+	_, _ = f.Write(want)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		more := content(uint64(i+2), 700)
+		want = append(want, more...)
+		f, err := c.Append(t.Context(), "/appended")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(more); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, "/appended", want)
+}
+
+func TestAbortLeavesNothing(t *testing.T) {
+	c := client(t, 2, 1<<20)
+	f := create(t, c, "/aborted")
+	if _, err := f.Write(content(1, 3<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte("x")); err == nil {
+		t.Error("an aborted file takes more")
+	}
+	if out, err := cluster.Hadoop(t.Context(), "fs", "-ls", "/aborted"); err == nil {
+		t.Errorf("it is still there: %s", out)
+	}
+}
+
+func TestManyWriters(t *testing.T) {
+	c := client(t, 2, 4<<20)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			f, err := c.Create(t.Context(), fmt.Sprintf("/many-%d", i), 0o644, false)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := io.Copy(f, bytes.NewReader(content(uint64(i), 9<<20))); err != nil {
+				t.Error(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range 4 {
+		same(t, fmt.Sprintf("/many-%d", i), content(uint64(i), 9<<20))
+	}
+}
+
+// TestADataNodeIsLost kills a DataNode at a different point of the write each
+// time, and starts it again afterwards.
+func TestADataNodeIsLost(t *testing.T) {
+	const size, block, piece = 48 << 20, 16 << 20, 1 << 20
+	for _, replication := range []int{2, 3} {
+		c := client(t, replication, block)
+		for round := range 6 {
+			t.Run(fmt.Sprintf("replication %d round %d", replication, round), func(t *testing.T) {
+				path, want := fmt.Sprintf("/lost-%d-%d", replication, round), content(uint64(round), size)
+				f := create(t, c, path)
+				victim := cluster.Daemon(fmt.Sprintf("dn%d", round%dataNodes))
+				at := (1 + round*7) * piece
+				for done := 0; done < size; done += piece {
+					if done == at {
+						if err := victim.Kill(); err != nil {
+							t.Fatal(err)
+						}
+						defer func() {
+							if err := victim.Restart(context.Background()); err != nil {
+								t.Error(err)
+							}
+						}()
+					}
+					if _, err := f.Write(want[done : done+piece]); err != nil {
+						t.Fatalf("after %d MiB: %v", done>>20, err)
+					}
+				}
+				if err := f.Close(); err != nil {
+					t.Fatal(err)
+				}
+				same(t, path, want)
+			})
+		}
+	}
+}
