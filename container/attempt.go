@@ -42,9 +42,9 @@ func (t *task) run(cfg Config, box *sandbox.Box, s *proto.Start, log *logrus.Ent
 	if len(s.Command) == 0 {
 		return nil, fmt.Errorf("there is no command to run: %w", syscall.ENOENT)
 	}
-	tmp := filepath.Join(cfg.TmpDir, "task")
-	if err := os.MkdirAll(tmp, 0o700); err != nil {
-		return nil, fmt.Errorf("making the task's temporary directory: %w", err)
+	tmp, err := temporary(cfg.TmpDir)
+	if err != nil {
+		return nil, err
 	}
 	command, given := t.names.substitute(s)
 	python := append([]string{t.shim}, s.PythonPath...)
@@ -72,6 +72,24 @@ func (t *task) run(cfg Config, box *sandbox.Box, s *proto.Start, log *logrus.Ent
 		return nil, err
 	}
 	return a, nil
+}
+
+// longestTemporary is how long the name of a temporary directory may be so that
+// sockets can be made in it, as Python's multiprocessing does: their names are
+// limited to 107 bytes, unix(7).
+const longestTemporary = 64
+
+// temporary makes the task's temporary directory; "" is the system's, where the
+// container's would be too long a name, as on YARN.
+func temporary(dir string) (string, error) {
+	tmp := filepath.Join(dir, "task")
+	if len(tmp) > longestTemporary {
+		return "", nil
+	}
+	if err := os.MkdirAll(tmp, 0o700); err != nil {
+		return "", fmt.Errorf("making the task's temporary directory: %w", err)
+	}
+	return tmp, nil
 }
 
 // stop asks the attempt to end, and makes it end after grace.

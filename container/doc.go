@@ -14,7 +14,7 @@
 //	WorkDir/work            the task's working directory, with the job's files
 //	WorkDir/hosts           bound over the task's /etc/hosts
 //	LogDir/TASK.ATTEMPT.log output of each attempt, as it came
-//	TmpDir                  the task's TMPDIR and the mounts' spool
+//	TmpDir                  the mounts' spool and, unless its name is too long, the task's TMPDIR
 //	JOB/logs/TASK/ATTEMPT.log  the same output in the job's directory, a second or two later
 //
 // # Goroutines

@@ -188,6 +188,7 @@ func TestCommandsThatCannotRun(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	m := newMaster(t)
 	m.startAgent("c1", func(c *container.Config) {
+		c.TmpDir = sharedDir(t, 0)
 		c.Env = []string{"PATH=/usr/bin:/bin", "HOME=/h", "LC_ALL=C", "SECRET=1", "HOLDFAST_CREDENTIALS=/x", "HADOOP_TOKEN_FILE_LOCATION=/y"}
 	})
 	c := m.agent()

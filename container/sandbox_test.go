@@ -399,3 +399,82 @@ func TestACheckpointPathThatCannotBeMade(t *testing.T) {
 		t.Fatalf("trouble: %v", tr)
 	}
 }
+
+func TestAKilledAgentTakesItsMountsAlong(t *testing.T) {
+	needRoot(t)
+	m := newMaster(t)
+	agent := m.startAgentProcess("c1", 0, nil)
+	c := m.agent()
+	store := filepath.Join(t.TempDir(), "store")
+	c.send(assignment(t, func(a *proto.Assign) {
+		a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}}
+	}))
+	c.prepared()
+	// Processes in the middle of reads and writes, over and over.
+	c.send(&proto.Start{Command: shell(`for i in 1 2 3 4; do
+		while :; do dd if=/dev/zero of=train_logs/x$i bs=100k count=20; cat train_logs/x$i; done >/dev/null 2>&1 &
+	done; wait`)})
+	c.started()
+	for i := range 4 {
+		eventually(t, "a file in the store", func() bool {
+			_, err := os.Stat(filepath.Join(store, fmt.Sprintf("x%d", i+1)))
+			return err == nil
+		})
+	}
+	below := proctree.Descendants(agent.Process.Pid)
+	if err := agent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = agent.Wait()
+	for _, p := range below {
+		eventually(t, "the end of process "+strconv.Itoa(p), func() bool { return !alive(p) })
+	}
+}
+
+func TestTheContainersDiskIsFull(t *testing.T) {
+	needRoot(t)
+	small := t.TempDir()
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=256k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(small, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	big := filepath.Join(t.TempDir(), "big")
+	if err := os.WriteFile(big, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("while files are fetched", func(t *testing.T) {
+		m := newMaster(t)
+		m.startAgent("c1", func(c *container.Config) { c.WorkDir = filepath.Join(small, "c1") })
+		c := m.agent()
+		c.send(assignment(t, func(a *proto.Assign) {
+			a.Files = []*proto.FileSpec{{Name: "big", Uri: big, Size: 1 << 20}}
+		}))
+		if tr := c.trouble(); !tr.Node || tr.Hopeless || !strings.Contains(tr.What, "no space left") || !strings.Contains(tr.What, "big") {
+			t.Fatalf("trouble: %v", tr)
+		}
+	})
+	t.Run("while the task prints", func(t *testing.T) {
+		m := newMaster(t)
+		r := m.startAgent("c1", func(c *container.Config) { c.LogDir = filepath.Join(small, "logs") })
+		c := m.agent()
+		a := assignment(t, nil)
+		c.send(a)
+		c.prepared()
+		c.send(&proto.Start{Command: shell(`head -c 400000 /dev/zero | tr '\0' x; echo; echo end`)})
+		if e := c.exited(); e.Code != 0 || e.Tail[len(e.Tail)-1] != "end" {
+			t.Fatalf("exited: %v", e)
+		}
+		c.send(&proto.Bye{})
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(a.JobDirectory, "logs", "ps-1", "0.log"))
+		if err != nil || len(b) != 400005 {
+			t.Fatalf("the copy of the output has %d bytes, %v", len(b), err)
+		}
+	})
+}

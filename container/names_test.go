@@ -1,0 +1,91 @@
+package container
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"holdfast/proto"
+)
+
+var testPeers = []*proto.Peer{
+	{Task: "ps-1", VirtualAddress: "127.77.0.1"},
+	{Task: "ps-10", VirtualAddress: "127.77.0.2"},
+}
+
+func TestHostsFile(t *testing.T) {
+	n := &names{peers: testPeers, steered: true, host: "127.0.0.1 localhost # here\n\n# nothing\n10.0.0.9 ps-1 other.example\n10.0.0.8 ps-10\n::1 ip6-localhost"}
+	got := n.content(n.addresses(nil))
+	want := "127.77.0.1 ps-1\n127.77.0.2 ps-10\n127.0.0.1 localhost\n10.0.0.9 other.example\n::1 ip6-localhost\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func FuzzHostsFile(f *testing.F) {
+	f.Add("127.0.0.1 localhost\n10.0.0.9 ps-1 x\n")
+	f.Fuzz(func(t *testing.T, host string) {
+		n := &names{peers: testPeers, steered: true, host: host}
+		found := map[string]string{}
+		for line := range strings.Lines(n.content(n.addresses(nil))) {
+			f := strings.Fields(line)
+			for _, name := range f[1:] {
+				if _, twice := found[name]; !twice {
+					found[name] = f[0]
+				}
+			}
+		}
+		if found["ps-1"] != "127.77.0.1" || found["ps-10"] != "127.77.0.2" {
+			t.Fatalf("the peers are at %v", found)
+		}
+	})
+}
+
+func TestSubstitute(t *testing.T) {
+	start := &proto.Start{
+		Command: []string{"x", "--ps=ps-1:4000,ps-10:4000", "not-ps-1:4000 xps-1:4000 ps-1", "ps-1:5000"},
+		Env:     map[string]string{"TF_CONFIG": `{"ps":["ps-1:4000","ps-10:4000"]}`, "MASTER_ADDR": "ps-1", "OTHER": "ps-1"},
+		Routes: []*proto.Route{
+			{VirtualAddress: "127.77.0.1", VirtualPort: 4000, RealAddress: "10.0.0.1", RealPort: 4001},
+			{VirtualAddress: "127.77.0.2", VirtualPort: 4000, RealAddress: "10.0.0.2", RealPort: 4000},
+		},
+	}
+	for _, c := range []struct {
+		name    string
+		names   names
+		command []string
+		env     map[string]string
+	}{
+		{"own hosts file, steered", names{file: "hosts", steered: true}, start.Command, start.Env},
+		{
+			"steered only", names{steered: true},
+			[]string{"x", "--ps=127.77.0.1:4000,127.77.0.2:4000", "not-ps-1:4000 xps-1:4000 ps-1", "127.77.0.1:5000"},
+			map[string]string{"TF_CONFIG": `{"ps":["127.77.0.1:4000","127.77.0.2:4000"]}`, "MASTER_ADDR": "127.77.0.1", "OTHER": "ps-1"},
+		},
+		{
+			"neither", names{},
+			[]string{"x", "--ps=10.0.0.1:4001,10.0.0.2:4000", "not-ps-1:4000 xps-1:4000 ps-1", "10.0.0.1:5000"},
+			map[string]string{"TF_CONFIG": `{"ps":["10.0.0.1:4001","10.0.0.2:4000"]}`, "MASTER_ADDR": "10.0.0.1", "OTHER": "ps-1"},
+		},
+	} {
+		c.names.peers = testPeers
+		command, env := c.names.substitute(start)
+		if !slices.Equal(command, c.command) || !maps.Equal(env, c.env) {
+			t.Errorf("%s: %q, %q", c.name, command, env)
+		}
+	}
+}
+
+func TestFilesFirst(t *testing.T) {
+	for in, want := range map[string]string{
+		"passwd: files\nhosts:  files dns\n":                               "passwd: files\nhosts:  files dns\n",
+		"hosts: mymachines resolve [!UNAVAIL=return] files dns\npasswd: x": "hosts: files mymachines resolve [!UNAVAIL=return] files dns\npasswd: x",
+		"#hosts: dns\n": "#hosts: dns\n",
+		"":              "",
+	} {
+		if got := filesFirst(in); got != want {
+			t.Errorf("%q became %q", in, got)
+		}
+	}
+}
