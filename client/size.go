@@ -30,7 +30,7 @@ func ParseMemory(s string) (int64, error) {
 		return 0, bad
 	}
 	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || strings.ContainsAny(number, "+-_xX") || math.IsNaN(v) || v*mb > 1<<40 {
+	if err != nil || strings.ContainsAny(number, "+-_xXeEpP") || math.IsNaN(v) || v*mb > 1<<40 {
 		return 0, bad
 	}
 	n := int64(math.Ceil(v * mb))

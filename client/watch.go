@@ -31,7 +31,7 @@ func (j *Job) Watch(ctx context.Context, show func(*proto.JobStatus)) (*proto.Jo
 		}
 		if last != nil {
 			if last.State.Done() {
-				return last, nil
+				return last, j.awaitExit(ctx)
 			}
 			quiet = watchPace
 		}
@@ -59,6 +59,20 @@ func (j *Job) Watch(ctx context.Context, show func(*proto.JobStatus)) (*proto.Jo
 		}
 		quiet = min(quiet*5/4, 2*time.Second)
 	}
+}
+
+// awaitExit waits until the application master of a local job that is over has
+// gone, so that nothing of the job runs when a command says that it has ended.
+func (j *Job) awaitExit(ctx context.Context) error {
+	if !j.Local() {
+		return nil
+	}
+	for deadline := time.Now().Add(30 * time.Second); j.masterRuns() && time.Now().Before(deadline); {
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stream follows the application master's own account until it breaks off, and
@@ -156,10 +170,8 @@ func (j *Job) killLocal(ctx context.Context) (*proto.JobStatus, error) {
 		if err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return nil, fmt.Errorf("end the application master of %s (process %d): %w", j.ID, pid, err)
 		}
-		for deadline := time.Now().Add(30 * time.Second); j.masterRuns() && time.Now().Before(deadline); {
-			if err := pause(ctx, watchPace); err != nil {
-				return nil, err
-			}
+		if err := j.awaitExit(ctx); err != nil {
+			return nil, err
 		}
 	}
 	return j.settled(ctx)
