@@ -211,10 +211,8 @@ func (f *FS) shut(ctx context.Context) error {
 		if f.mountPoint != "" {
 			err = f.unmount(ctx)
 		}
-		select {
-		case <-f.served:
-		case <-ctx.Done():
-			err = errors.Join(err, fmt.Errorf("the mount of %s is still in use: end the processes that use it: %w", f.store.URI(), ctx.Err()))
+		if serr := f.awaitEnd(ctx); serr != nil {
+			err = errors.Join(err, serr)
 		}
 	}
 	f.gate.close(errors.New("unmounted"))
@@ -231,24 +229,55 @@ func (f *FS) shut(ctx context.Context) error {
 	return err
 }
 
+func (f *FS) awaitEnd(ctx context.Context) error {
+	select {
+	case <-f.served:
+		return nil
+	case <-ctx.Done():
+	}
+	if f.mountPoint == "" {
+		return fmt.Errorf("the mount of %s is still in use: end the processes that use it: %w", f.store.URI(), ctx.Err())
+	}
+	// It is cut off: only a request that waits for the store is left.
+	f.gate.close(errors.New("unmounted"))
+	f.stopReads()
+	const grace = time.Second
+	select {
+	case <-f.served:
+		return nil
+	case <-time.After(grace):
+		return fmt.Errorf("the mount of %s is gone, but the store has not answered: %w", f.store.URI(), ctx.Err())
+	}
+}
+
+// unmount waits until nobody uses the mount and takes it away. It ends the
+// connection itself (MNT_FORCE: fs/fuse/inode.c, fuse_umount_begin): a mount
+// namespace that was made meanwhile may hold a copy of the mount, which would
+// keep the service up after ours is gone.
 func (f *FS) unmount(ctx context.Context) error {
-	const pause = 20 * time.Millisecond
-	for {
-		err := unix.Unmount(f.mountPoint, 0)
-		if err == nil || errors.Is(err, unix.EINVAL) { // EINVAL: not mounted any more
-			return nil
-		}
+	for f.inUse() && ctx.Err() == nil {
 		select {
-		case <-ctx.Done():
-			// MNT_FORCE aborts the connection (fs/fuse/inode.c,
-			// fuse_umount_begin): whoever waits for us gets an error.
-			if err := unix.Unmount(f.mountPoint, unix.MNT_FORCE|unix.MNT_DETACH); err != nil {
-				return fmt.Errorf("unmounting %s: %w", f.mountPoint, err)
-			}
+		case <-f.served:
 			return nil
-		case <-time.After(pause):
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
+	err := unix.Unmount(f.mountPoint, unix.MNT_FORCE|unix.MNT_DETACH)
+	if err != nil && !errors.Is(err, unix.EINVAL) { // EINVAL: not mounted any more
+		return fmt.Errorf("unmounting %s: %w", f.mountPoint, err)
+	}
+	return nil
+}
+
+// inUse tells whether a process uses the mount, or what one closed has not
+// reached us yet. MNT_EXPIRE answers EAGAIN, and only marks the mount, if it is
+// not busy (umount(2)).
+func (f *FS) inUse() bool {
+	f.mu.Lock()
+	open := len(f.handles)
+	f.mu.Unlock()
+	return open > 0 || errors.Is(unix.Unmount(f.mountPoint, unix.MNT_EXPIRE), unix.EBUSY)
 }
 
 // String names the file system for go-fuse.

@@ -1,0 +1,142 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"path"
+	"syscall"
+
+	"holdfast/hdfsckpt"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// lockWorks finds the nodes of two names and locks what is being written to
+// them, so that none is published meanwhile.
+func (f *FS) lockWorks(d1 *node, name1 string, d2 *node, name2 string) (nodes [2]*node, works [2]*work, unlock func()) {
+	f.mu.Lock()
+	nodes[0] = d1.children[name1]
+	if d2 != nil {
+		nodes[1] = d2.children[name2]
+	}
+	var locks []*work
+	for i, n := range nodes {
+		if n != nil && n.work != nil {
+			works[i] = n.work
+			if len(locks) == 0 || locks[0] != n.work {
+				locks = append(locks, n.work)
+			}
+		}
+	}
+	f.mu.Unlock()
+	if len(locks) == 2 && locks[0].n.id > locks[1].n.id {
+		locks[0], locks[1] = locks[1], locks[0]
+	}
+	for _, w := range locks {
+		w.mu.Lock()
+	}
+	return nodes, works, func() {
+		for _, w := range locks {
+			w.mu.Unlock()
+		}
+	}
+}
+
+const (
+	renameNoReplace = 1 // include/uapi/linux/fs.h
+)
+
+// Rename moves a file or directory over what has the new name.
+func (f *FS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName string) fuse.Status {
+	d1, p1, st := f.dirEntry(in.NodeId, oldName)
+	if st != fuse.OK {
+		return st
+	}
+	d2, p2, st := f.dirEntry(in.Newdir, newName)
+	if st != fuse.OK {
+		return st
+	}
+	if in.Flags&^renameNoReplace != 0 {
+		return fuse.EINVAL
+	}
+	if hdfsckpt.IsTemporary(newName) {
+		return fuse.EPERM
+	}
+	ctx, leave, err := f.gate.enter()
+	if err != nil {
+		return f.fail("rename", p1, err)
+	}
+	defer leave()
+	f.mu.Lock()
+	moving := d1.children[oldName]
+	f.mu.Unlock()
+	if moving != nil && moving.dir {
+		f.localise(moving)
+	}
+	n, works, unlock := f.lockWorks(d1, oldName, d2, newName)
+	defer unlock()
+	if in.Flags&renameNoReplace != 0 {
+		if n[1] != nil && n[1].hidden() {
+			return fuse.Status(syscall.EEXIST)
+		}
+		if _, err := f.store.Stat(ctx, p2); err == nil {
+			return fuse.Status(syscall.EEXIST)
+		}
+	}
+	moved, err := f.renameStored(ctx, n[0], n[1], works[0], p1, p2)
+	if err != nil {
+		return f.fail("rename to "+p2, p1, err)
+	}
+	f.mu.Lock()
+	if old := d2.children[newName]; old != nil && old != n[0] {
+		f.detachLocked(old)
+	}
+	if n[0] != nil && d1.children[oldName] == n[0] {
+		f.moveLocked(n[0], d2, newName)
+	}
+	file := n[0] == nil || !n[0].dir
+	f.mu.Unlock()
+	if moved && file {
+		f.committed(p2)
+	}
+	return fuse.OK
+}
+
+// renameStored renames in the store what is there of a file; moved tells
+// whether something was.
+func (f *FS) renameStored(ctx context.Context, from, to *node, w *work, p1, p2 string) (moved bool, err error) {
+	f.mu.Lock()
+	hidden := w != nil && w.local.Load()
+	busy := to != nil && to.dir && hasHidden(to)
+	toHidden := to != nil && to.hidden()
+	f.mu.Unlock()
+	if busy {
+		return false, syscall.ENOTEMPTY
+	}
+	if from != nil && from.dir && toHidden {
+		return false, syscall.ENOTDIR
+	}
+	if !hidden || w.at == inPlace || w.replaces {
+		err := f.store.Rename(ctx, p1, p2)
+		if err == nil {
+			return true, nil
+		}
+		if !hidden || !errors.Is(err, syscall.ENOENT) {
+			return false, err
+		}
+	}
+	// Nothing of it is in the store yet: it will appear under the new name. It
+	// must be possible there.
+	info, err := f.store.Stat(ctx, p2)
+	switch {
+	case err == nil && info.IsDir():
+		return false, syscall.EISDIR
+	case err == nil:
+		w.replaces = true
+		return false, nil
+	case !errors.Is(err, syscall.ENOENT):
+		return false, err
+	}
+	_, err = f.store.Stat(ctx, path.Dir(p2))
+	return false, err
+}
