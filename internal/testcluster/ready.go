@@ -128,20 +128,35 @@ func jmx(ctx context.Context, addr, bean string, into any) error {
 // makeHomes makes what an administrator makes on a new cluster.
 func (c *Cluster) makeHomes(ctx context.Context) error {
 	for _, d := range []struct{ path, mode string }{{"/tmp", "1777"}, {"/user", "755"}, {"/user/" + c.user, "755"}} {
-		u := url.URL{Scheme: "http", Host: c.ports.addr(loopback, portNNWeb), Path: "/webhdfs/v1" + d.path}
-		u.RawQuery = url.Values{"op": {"MKDIRS"}, "permission": {d.mode}, "user.name": {c.user}}.Encode()
-		req, err := http.NewRequestWithContext(ctx, http.MethodPut, u.String(), nil)
-		if err != nil {
-			return err
+		for {
+			err := c.mkdirs(ctx, d.path, d.mode)
+			if err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("making %s on HDFS: %w", d.path, err)
+			case <-time.After(100 * time.Millisecond): // a busy machine may have timed it out
+			}
 		}
-		resp, err := web.Do(req)
-		if err != nil {
-			return fmt.Errorf("making %s on HDFS: %w", d.path, err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("making %s on HDFS: %s", d.path, resp.Status)
-		}
+	}
+	return nil
+}
+
+func (c *Cluster) mkdirs(ctx context.Context, path, mode string) error {
+	u := url.URL{Scheme: "http", Host: c.ports.addr(loopback, portNNWeb), Path: "/webhdfs/v1" + path}
+	u.RawQuery = url.Values{"op": {"MKDIRS"}, "permission": {mode}, "user.name": {c.user}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := web.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", req.URL, resp.Status)
 	}
 	return nil
 }
