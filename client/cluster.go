@@ -73,7 +73,7 @@ func (c *Cluster) openHome(ctx context.Context) (hdfsckpt.Store, error) {
 
 // open opens a directory on HDFS, or says within seconds that HDFS does not answer.
 func (c *Cluster) open(ctx context.Context, uri string) (hdfsckpt.Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, patience*3/2)
 	defer cancel()
 	s, err := hdfsckpt.Open(ctx, uri, c.conf)
 	if err != nil && ExitCode(err) == ExitUnreachable {

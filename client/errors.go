@@ -43,9 +43,6 @@ func Usagef(format string, args ...any) error {
 	return &coded{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// IsUsage tells whether the user typed something wrong.
-func IsUsage(err error) bool { return ExitCode(err) == ExitUsage }
-
 // unreachablef makes an error about a cluster that does not answer.
 func unreachablef(format string, args ...any) error {
 	return &coded{ExitUnreachable, fmt.Errorf(format, args...)}

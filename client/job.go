@@ -143,6 +143,7 @@ func (j *Job) Status(ctx context.Context) (*proto.JobStatus, error) {
 		calling, cancel := context.WithTimeout(ctx, patience/2)
 		defer cancel()
 		if s, err := m.Status(calling, &proto.StatusRequest{}); err == nil {
+			j.viaProxy(ctx, s)
 			return s, nil
 		}
 	}

@@ -64,8 +64,11 @@ func (p *Progress) Show(s *proto.JobStatus) {
 	}
 	// Without a terminal a state is told when it is another, and what a job
 	// waits for with it.
+	if s.State.Done() {
+		return // Follow tells the end
+	}
 	said := StateWord(s.State)
-	if s.Why != "" && !s.State.Done() {
+	if s.Why != "" && (p.shown == nil || !strings.Contains(p.shown.Text, s.Why)) {
 		said += ": " + printable(strings.ReplaceAll(s.Why, "\n", "; "))
 	}
 	if said != p.said {

@@ -79,7 +79,10 @@ func WriteFailure(w io.Writer, s *proto.JobStatus) error {
 	}
 	fmt.Fprintln(b)
 	if t := failing(s); t != nil {
-		fmt.Fprintf(b, "  %s, attempt %s", t.Task, attempt(t.Attempt))
+		fmt.Fprintf(b, "  %s", t.Task)
+		if t.Attempt >= 0 {
+			fmt.Fprintf(b, ", attempt %d", t.Attempt)
+		}
 		if t.Node != "" {
 			fmt.Fprintf(b, " on %s", t.Node)
 		}
@@ -87,13 +90,15 @@ func WriteFailure(w io.Writer, s *proto.JobStatus) error {
 			fmt.Fprintf(b, ": %s", indent(printable(t.Why), "  "))
 		}
 		fmt.Fprintln(b)
-		if len(t.Tail) > 0 {
+		if len(t.Tail) > 1 || len(t.Tail) == 1 && !strings.Contains(s.Why, t.Tail[0]) {
 			fmt.Fprintln(b, "  the last lines that it wrote:")
 			for _, l := range t.Tail {
 				fmt.Fprintf(b, "    | %s\n", printable(l))
 			}
 		}
-		fmt.Fprintf(b, "  all of its output: yarn-submit logs %s %s\n", s.Id, t.Task)
+		if t.Attempt >= 0 {
+			fmt.Fprintf(b, "  all of its output: yarn-submit logs %s %s\n", s.Id, t.Task)
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -34,18 +34,23 @@ var masterResource = yarn.Resource{MemoryMB: 256, VCores: 1}
 // there and starts the job. exe is the binary. Where it fails, nothing of the
 // job stays on the cluster.
 func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, err error) {
-	home, err := c.openHome(ctx)
-	if err != nil {
-		return nil, err
-	}
+	var home hdfsckpt.Store
 	var id yarn.ApplicationID
 	var binary yarn.LocalResource
 	g, checking := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { id, err = c.checkYARN(checking, spec); return err })
 	g.Go(func() error { return c.checkCheckpoints(checking, spec) })
-	g.Go(func() (err error) { binary, err = provideBinary(checking, home, exe); return err })
+	g.Go(func() (err error) {
+		if home, err = c.openHome(checking); err != nil {
+			return err
+		}
+		binary, err = provideBinary(checking, home, exe)
+		return err
+	})
 	if err := g.Wait(); err != nil {
-		home.Close()
+		if home != nil {
+			home.Close()
+		}
 		return nil, err
 	}
 

@@ -24,9 +24,6 @@ func run(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	if err != nil && !client.IsTold(err) {
 		fmt.Fprintln(os.Stderr, "yarn-submit:", err)
-		if client.IsUsage(err) {
-			fmt.Fprintln(os.Stderr, "See yarn-submit --help, or yarn-submit COMMAND --help.")
-		}
 	}
 	return client.ExitCode(err)
 }
@@ -45,13 +42,15 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return client.Usagef("%q is not a command of yarn-submit", args[0])
+				return client.Usagef("%q is not a command of yarn-submit: see yarn-submit --help", args[0])
 			}
 			return cmd.Help()
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return client.Usagef("%w", err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return client.Usagef("%w: see %s --help", err, cmd.CommandPath())
+	})
 	root.AddCommand(
 		newRunCommand(args), newStatusCommand(), newLogsCommand(), newKillCommand(), newListCommand(),
 		newDoctorCommand(), newVersionCommand(),
