@@ -2,13 +2,145 @@ package hdfsckpt
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"path"
+	"sync"
 	"syscall"
+	"time"
 
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs"
 )
 
-func openHDFS(_ context.Context, u *url.URL, _ *conf.Conf, _ bool) (Store, error) {
-	return nil, fmt.Errorf("stores on HDFS are not there yet: %s: %w", u, syscall.ENOSYS)
+// hdfsStore is a store in an HDFS directory.
+type hdfsStore struct {
+	c    *hdfs.Client
+	uri  string
+	root string // absolute path
+
+	mu      sync.Mutex
+	space   Space // as of spaceAt
+	spaceAt time.Time
+}
+
+var (
+	_ Store           = (*hdfsStore)(nil)
+	_ temporaryLister = (*hdfsStore)(nil)
+)
+
+func openHDFS(ctx context.Context, u *url.URL, c *conf.Conf, create bool) (Store, error) {
+	if c == nil {
+		return nil, fmt.Errorf("cannot open the checkpoint store %s: no Hadoop configuration is there; set %s", u, conf.EnvDir)
+	}
+	client, err := hdfs.Dial(ctx, u.String(), c, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the checkpoint store %s: %w", u, err)
+	}
+	s := &hdfsStore{c: client, uri: u.String(), root: path.Clean(u.Path)}
+	if err := s.begin(ctx, create); err != nil {
+		client.Close()
+		return nil, fmt.Errorf("cannot open the checkpoint store %s: %w", u, err)
+	}
+	return s, nil
+}
+
+// begin sees that the root is a directory.
+func (s *hdfsStore) begin(ctx context.Context, create bool) error {
+	st, err := s.c.Stat(ctx, s.root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && create:
+		return s.c.MkdirAll(ctx, s.root, 0o755)
+	case err != nil:
+		return err
+	case !st.Mode.IsDir():
+		return hdfs.Wrap("open", s.root, syscall.ENOTDIR)
+	}
+	return nil
+}
+
+func (s *hdfsStore) URI() string { return s.uri }
+
+func (s *hdfsStore) Close() error { return s.c.Close() }
+
+func (s *hdfsStore) at(name string) string { return path.Join(s.root, name) }
+
+func (s *hdfsStore) Stat(ctx context.Context, name string) (Info, error) {
+	if err := checkName("stat", name); err != nil {
+		return Info{}, err
+	}
+	st, err := s.c.Stat(ctx, s.at(name))
+	if err != nil {
+		return Info{}, err
+	}
+	st.Name = path.Base(name)
+	return hdfsInfo(st), nil
+}
+
+func hdfsInfo(st hdfs.Status) Info {
+	return Info{Name: st.Name, Size: st.Size, Mode: st.Mode, ModTime: st.ModTime, Inode: st.Inode}
+}
+
+func (s *hdfsStore) List(ctx context.Context, dir string) ([]Info, error) {
+	return s.list(ctx, dir, func(name string) bool { return !IsTemporary(name) })
+}
+
+func (s *hdfsStore) listTemporary(ctx context.Context, dir string) ([]Info, error) {
+	return s.list(ctx, dir, IsTemporary)
+}
+
+func (s *hdfsStore) list(ctx context.Context, dir string, want func(string) bool) ([]Info, error) {
+	if err := checkName("list", dir); err != nil {
+		return nil, err
+	}
+	all, err := s.c.List(ctx, s.at(dir))
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]Info, 0, len(all))
+	for _, st := range all {
+		if want(st.Name) {
+			infos = append(infos, hdfsInfo(st))
+		}
+	}
+	return infos, nil
+}
+
+func (s *hdfsStore) Mkdir(ctx context.Context, name string, perm fs.FileMode) error {
+	if err := checkName("mkdir", name); err != nil {
+		return err
+	}
+	return s.c.Mkdir(ctx, s.at(name), perm)
+}
+
+func (s *hdfsStore) Rename(ctx context.Context, from, to string) error {
+	for _, name := range []string{from, to} {
+		if err := checkChange("rename", name); err != nil {
+			return err
+		}
+	}
+	return s.c.Rename(ctx, s.at(from), s.at(to))
+}
+
+func (s *hdfsStore) Remove(ctx context.Context, name string) error {
+	if err := checkChange("remove", name); err != nil {
+		return err
+	}
+	return s.c.Remove(ctx, s.at(name))
+}
+
+func (s *hdfsStore) Chmod(ctx context.Context, name string, perm fs.FileMode) error {
+	if err := checkName("chmod", name); err != nil {
+		return err
+	}
+	return s.c.Chmod(ctx, s.at(name), perm)
+}
+
+func (s *hdfsStore) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {
+	if err := checkName("set the times of", name); err != nil {
+		return err
+	}
+	return s.c.Chtimes(ctx, s.at(name), atime, mtime)
 }

@@ -111,11 +111,27 @@ func (l *Local) Rename(ctx context.Context, from, to string) error {
 	if err := begin(ctx, "rename", to, checkChange); err != nil {
 		return err
 	}
-	err := l.root.Rename(from, to)
-	if errors.Is(err, syscall.EEXIST) { // rename(2) may say so of a directory that is not empty
-		err = syscall.ENOTEMPTY
+	return l.wrap("rename "+from+" to", to, l.rename(from, to))
+}
+
+// rename is rename(2): os.Root's own puts no directory in the place of an empty
+// one.
+func (l *Local) rename(from, to string) error {
+	fromDir, err := l.root.Open(path.Dir(from))
+	if err != nil {
+		return err
 	}
-	return l.wrap("rename "+from+" to", to, err)
+	defer fromDir.Close()
+	toDir, err := l.root.Open(path.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer toDir.Close()
+	err = unix.Renameat(int(fromDir.Fd()), path.Base(from), int(toDir.Fd()), path.Base(to))
+	if err == unix.EEXIST { // rename(2) may say so of a directory that is not empty
+		return unix.ENOTEMPTY
+	}
+	return err
 }
 
 func (l *Local) Remove(ctx context.Context, name string) error {

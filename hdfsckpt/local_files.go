@@ -55,7 +55,7 @@ func (w *localWriter) Close() error {
 	w.done = true
 	err = w.file.Close()
 	if err == nil {
-		err = w.store.root.Rename(w.temporary, w.name)
+		err = w.store.rename(w.temporary, w.name)
 	}
 	if err != nil {
 		_ = w.store.root.Remove(w.temporary)

@@ -1,0 +1,137 @@
+package hdfsckpt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"holdfast/internal/hadoop/hdfs"
+	"holdfast/internal/hadoop/hdfs/write"
+)
+
+// flushLimit bounds a flush of a file that others read: pipelines may have to
+// be rebuilt in it.
+const flushLimit = 3 * time.Minute
+
+// renameLimit bounds the last step of a new file, which must not be given up
+// lightly: all bytes are there.
+const renameLimit = 2 * time.Minute
+
+type hdfsWriter struct {
+	store     *hdfsStore
+	file      *write.File
+	temporary string
+	name      string
+	done      bool
+}
+
+func (s *hdfsStore) Create(ctx context.Context, name string, perm fs.FileMode) (Writer, error) {
+	if err := checkChange("create", name); err != nil {
+		return nil, err
+	}
+	temporary := TemporaryFor(name)
+	f, err := s.c.Create(ctx, s.at(temporary), perm)
+	if err != nil {
+		return nil, renamed(err, "create", s.at(name))
+	}
+	return &hdfsWriter{store: s, file: f, temporary: temporary, name: name}, nil
+}
+
+// renamed puts the name that the caller knows in the place of a temporary one.
+func renamed(err error, op, path string) error {
+	if e := new(fs.PathError); errors.As(err, &e) {
+		err = e.Err
+	}
+	return hdfs.Wrap(op, path, err)
+}
+
+func (w *hdfsWriter) Write(b []byte) (int, error) {
+	n, err := w.file.Write(b)
+	return n, hdfs.Wrap("write", w.store.at(w.name), err)
+}
+
+func (w *hdfsWriter) Close() error {
+	name := w.store.at(w.name)
+	if w.done {
+		return hdfs.Wrap("close", name, syscall.EBADF)
+	}
+	w.done = true
+	if err := w.file.Close(); err != nil { // it has aborted the file
+		return hdfs.Wrap("close", name, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), renameLimit)
+	defer cancel()
+	if err := w.store.c.Rename(ctx, w.store.at(w.temporary), name); err != nil {
+		if removeErr := w.store.c.Remove(ctx, w.store.at(w.temporary)); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
+			err = fmt.Errorf("%w; its temporary file stays: %w", err, removeErr)
+		}
+		return renamed(err, "close", name)
+	}
+	return nil
+}
+
+func (w *hdfsWriter) Abort() error {
+	if w.done {
+		return nil
+	}
+	w.done = true
+	return hdfs.Wrap("abandon", w.store.at(w.name), w.file.Abort())
+}
+
+type hdfsAppender struct {
+	store *hdfsStore
+	file  *write.File
+	name  string
+}
+
+func (s *hdfsStore) Append(ctx context.Context, name string, perm fs.FileMode) (Appender, error) {
+	if err := checkChange("append to", name); err != nil {
+		return nil, err
+	}
+	// A file that was made is closed and opened anew: what a later failure
+	// gives up is then its end only.
+	f, err := s.c.Create(ctx, s.at(name), perm)
+	if err == nil {
+		err = f.Close()
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EBUSY) {
+		f, err = s.c.Append(ctx, s.at(name))
+	}
+	if err != nil {
+		return nil, renamed(err, "append to", s.at(name))
+	}
+	return &hdfsAppender{store: s, file: f, name: name}, nil
+}
+
+func (a *hdfsAppender) Write(b []byte) (int, error) {
+	n, err := a.file.Write(b)
+	return n, hdfs.Wrap("append to", a.store.at(a.name), err)
+}
+
+func (a *hdfsAppender) Flush() error {
+	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
+	defer cancel()
+	return hdfs.Wrap("flush", a.store.at(a.name), a.file.Flush(ctx))
+}
+
+func (a *hdfsAppender) Close() error {
+	err := a.file.Flush(context.Background()) // Close gives up what it cannot complete: keep it visible
+	if closeErr := a.file.Close(); err == nil {
+		err = closeErr
+	}
+	return hdfs.Wrap("close", a.store.at(a.name), err)
+}
+
+func (s *hdfsStore) Open(ctx context.Context, name string) (Reader, error) {
+	if err := checkName("open", name); err != nil {
+		return nil, err
+	}
+	r, err := s.c.Open(ctx, s.at(name))
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}

@@ -1,0 +1,95 @@
+package hdfsckpt_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/storetest"
+)
+
+func openLocal(t *testing.T, dir string) hdfsckpt.Store {
+	t.Helper()
+	s, err := hdfsckpt.Open(context.Background(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestLocal(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) hdfsckpt.Store { return openLocal(t, filepath.Join(t.TempDir(), "a", "store")) })
+}
+
+// TestLocalLinks follows symbolic links inside the root and none that leave it.
+func TestLocalLinks(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	outside := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(outside, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openLocal(t, dir)
+	defer s.Close()
+	if err := hdfsckpt.WriteFile(ctx, s, "real", []byte("inside"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"in": "real", "out": outside, "up": "../..", "nowhere": "missing"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, err := hdfsckpt.ReadFile(ctx, s, "in"); err != nil || string(b) != "inside" {
+		t.Errorf("%q, %v", b, err)
+	}
+	for _, name := range []string{"out", "up/etc/passwd"} {
+		if _, err := s.Open(ctx, name); !errors.Is(err, syscall.EACCES) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	infos, err := s.List(ctx, ".")
+	if err != nil || len(infos) != 2 || infos[0].Name != "in" || !infos[0].Mode.IsRegular() {
+		t.Errorf("%+v, %v", infos, err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	ctx, file := context.Background(), filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, uri := range []string{"", "train_logs", "./x", "s3a://bucket/x", "hdfs://nn:1", "hdfs://nn:1/x?y", "file://host/x", "hdfs:///x", file, "file://" + file} {
+		s, err := hdfsckpt.Open(ctx, uri, nil)
+		if err == nil {
+			s.Close()
+			t.Errorf("%q was taken", uri)
+		} else if !strings.Contains(err.Error(), "checkpoint store") {
+			t.Errorf("%q: %v", uri, err)
+		}
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	if _, err := hdfsckpt.OpenExisting(ctx, missing, nil); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("a directory that is missing: %v", err)
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("it was made")
+	}
+}
+
+func TestTemporaryNames(t *testing.T) {
+	for _, name := range []string{"a", ".a", "d/a", strings.Repeat("n", 255), strings.Repeat("é", 127), "a.hf-tmp"} {
+		tmp := hdfsckpt.TemporaryFor(name)
+		if !hdfsckpt.IsTemporary(tmp) || len(filepath.Base(tmp)) > 255 || filepath.Dir(tmp) != filepath.Dir(name) || tmp == hdfsckpt.TemporaryFor(name) || strings.ToValidUTF8(tmp, "") != tmp {
+			t.Errorf("%q becomes %q", name, tmp)
+		}
+	}
+	for _, name := range []string{"a", "a.hf-tmp", ".hf-tmp", ".a", "", "."} {
+		if hdfsckpt.IsTemporary(name) {
+			t.Errorf("%q is no temporary name", name)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package hdfs
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	pb "google.golang.org/protobuf/proto"
+
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// Constants of DataTransferProtocol.java, Op.java and PacketReceiver.java.
+const (
+	transferVersion = 28
+	opReadBlock     = 81
+	maxPacket       = 16 << 20
+	maxHeader       = 4 << 10
+	maxMessage      = 1 << 20
+)
+
+// silence is how long a DataNode may take for the next bytes before another
+// one is asked.
+const silence = 20 * time.Second
+
+// errChecksum: a DataNode sent bytes that do not fit their checksums.
+var errChecksum = errors.New("the checksum does not fit")
+
+// blockStream is one READ_BLOCK: bytes of a block from a DataNode, in order.
+type blockStream struct {
+	conn     net.Conn
+	r        *bufio.Reader
+	stop     func() bool // ends the watch over the context
+	table    *crc32.Table
+	chunk    int   // bytes under one checksum; 0: none are sent
+	pos, end int64 // in the block: next byte to hand out, and where to stop
+	at       int64 // where the next packet's data must begin
+	packet   []byte
+	data     []byte // what is left of the packet
+}
+
+// openBlock asks a DataNode for the bytes [pos, end) of a block.
+func openBlock(ctx context.Context, dial DialDataNode, node *wire.DatanodeIDProto, b *wire.LocatedBlockProto, client string, pos, end int64) (*blockStream, error) {
+	connectCtx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	conn, err := dial(connectCtx, node, b.GetBlockToken())
+	if err != nil {
+		return nil, err
+	}
+	s := &blockStream{conn: conn, r: bufio.NewReaderSize(conn, 128<<10), pos: pos, end: end}
+	s.stop = context.AfterFunc(ctx, func() { conn.Close() })
+	if err := s.begin(b, client); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *blockStream) begin(b *wire.LocatedBlockProto, client string) error {
+	body, err := pb.Marshal(&wire.OpReadBlockProto{
+		Header: &wire.ClientOperationHeaderProto{
+			BaseHeader: &wire.BaseHeaderProto{Block: b.GetB(), Token: b.GetBlockToken()},
+			ClientName: &client,
+		},
+		Offset: pb.Uint64(uint64(s.pos)), Len: pb.Uint64(uint64(s.end - s.pos)),
+	})
+	if err != nil {
+		return err
+	}
+	op := binary.BigEndian.AppendUint16(nil, transferVersion)
+	op = append(op, opReadBlock)
+	op = binary.AppendUvarint(op, uint64(len(body)))
+	_ = s.conn.SetDeadline(time.Now().Add(silence)) // fails only when closed, and then so does what follows
+	if _, err := s.conn.Write(append(op, body...)); err != nil {
+		return err
+	}
+	resp := &wire.BlockOpResponseProto{}
+	if err := readDelimited(s.r, resp); err != nil {
+		return err
+	}
+	if resp.GetStatus() != wire.Status_SUCCESS {
+		return fmt.Errorf("it answers %s %s", resp.GetStatus(), resp.GetMessage())
+	}
+	return s.agree(resp.GetReadOpChecksumInfo())
+}
+
+// agree takes the checksums' kind in. Data begins at a chunk's beginning, at or
+// before what was asked for.
+func (s *blockStream) agree(info *wire.ReadOpChecksumInfoProto) error {
+	switch info.GetChecksum().GetType() {
+	case wire.ChecksumTypeProto_CHECKSUM_CRC32C:
+		s.table = crc32.MakeTable(crc32.Castagnoli)
+	case wire.ChecksumTypeProto_CHECKSUM_CRC32:
+		s.table = crc32.IEEETable
+	}
+	if s.table != nil {
+		s.chunk = int(info.GetChecksum().GetBytesPerChecksum())
+		if s.chunk <= 0 || s.chunk > maxPacket {
+			return fmt.Errorf("it has %d bytes under one checksum", s.chunk)
+		}
+	}
+	s.at = int64(info.GetChunkOffset())
+	if s.at > s.pos || s.at < 0 || s.chunk > 0 && s.pos-s.at >= int64(s.chunk) {
+		return fmt.Errorf("it starts at %d instead of %d", s.at, s.pos)
+	}
+	return nil
+}
+
+func (s *blockStream) close() {
+	s.stop()
+	s.conn.Close()
+}
+
+// Read hands out bytes up to end, and then io.EOF.
+func (s *blockStream) Read(b []byte) (int, error) {
+	for len(s.data) == 0 {
+		if s.pos == s.end {
+			return 0, io.EOF
+		}
+		if err := s.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, s.data)
+	s.data = s.data[n:]
+	s.pos += int64(n)
+	return n, nil
+}
+
+// next reads a packet and keeps what was asked for of it.
+func (s *blockStream) next() error {
+	_ = s.conn.SetReadDeadline(time.Now().Add(silence)) // fails only when closed, and then so does the read
+	h, sums, data, err := s.readPacket()
+	if err != nil {
+		return err
+	}
+	if h.GetLastPacketInBlock() || len(data) == 0 {
+		return fmt.Errorf("it ends at %d of %d bytes: %w", s.pos, s.end, io.ErrUnexpectedEOF)
+	}
+	if h.GetOffsetInBlock() != s.at {
+		return fmt.Errorf("it sends the bytes at %d instead of %d", h.GetOffsetInBlock(), s.at)
+	}
+	if err := s.check(sums, data); err != nil {
+		return err
+	}
+	from := s.at
+	s.at += int64(len(data))
+	if s.at <= s.pos { // the chunks before
+		return nil
+	}
+	s.data = data[s.pos-from : min(s.end, s.at)-from]
+	return nil
+}
+
+// readPacket reads one packet; what it returns is good until the next call.
+func (s *blockStream) readPacket() (*wire.PacketHeaderProto, []byte, []byte, error) {
+	var lengths [6]byte
+	if _, err := io.ReadFull(s.r, lengths[:]); err != nil {
+		return nil, nil, nil, err
+	}
+	// The first length counts itself, the checksums and the data.
+	payload, header := int64(binary.BigEndian.Uint32(lengths[:]))-4, int(binary.BigEndian.Uint16(lengths[4:]))
+	if payload < 0 || payload > maxPacket || header > maxHeader {
+		return nil, nil, nil, fmt.Errorf("it sends a packet of %d and %d bytes, which cannot be", header, payload)
+	}
+	whole := header + int(payload)
+	if cap(s.packet) < whole {
+		s.packet = make([]byte, whole)
+	}
+	s.packet = s.packet[:whole]
+	if _, err := io.ReadFull(s.r, s.packet); err != nil {
+		return nil, nil, nil, err
+	}
+	h := &wire.PacketHeaderProto{}
+	if err := pb.Unmarshal(s.packet[:header], h); err != nil {
+		return nil, nil, nil, err
+	}
+	length := int64(h.GetDataLen())
+	if length < 0 || length > payload {
+		return nil, nil, nil, fmt.Errorf("it sends %d bytes in a packet of %d", length, payload)
+	}
+	rest := s.packet[header:]
+	return h, rest[:payload-length], rest[payload-length:], nil
+}
+
+// check compares the data with one checksum for each chunk.
+func (s *blockStream) check(sums, data []byte) error {
+	if s.chunk == 0 {
+		return nil
+	}
+	if n := (len(data) + s.chunk - 1) / s.chunk; len(sums) != 4*n {
+		return fmt.Errorf("it sends %d bytes of checksums for %d chunks", len(sums), n)
+	}
+	for i := 0; len(data) > 0; i += 4 {
+		n := min(s.chunk, len(data))
+		if crc32.Checksum(data[:n], s.table) != binary.BigEndian.Uint32(sums[i:]) {
+			return errChecksum
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
+func readDelimited(r *bufio.Reader, m pb.Message) error {
+	n, err := binary.ReadUvarint(r)
+	if err != nil {
+		return err
+	}
+	if n > maxMessage {
+		return fmt.Errorf("it sends a message of %d bytes, which cannot be", n)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return err
+	}
+	return pb.Unmarshal(b, m)
+}
+
+func nodeAddress(n *wire.DatanodeIDProto) string {
+	return net.JoinHostPort(n.GetIpAddr(), strconv.Itoa(int(n.GetXferPort())))
+}

@@ -1,0 +1,35 @@
+// Package hdfs is a client of HDFS: names, reading, and with package write,
+// writing.
+//
+// # Names
+//
+// Calls of ClientProtocol (ClientNamenodeProtocol.proto) go over one RPC
+// connection, many at a time. What is sent again after a lost connection keeps
+// its call id, so that the NameNode's retry cache answers it. A NameNode that
+// is away, stalled or in safe mode is waited for, up to a minute; then the
+// call fails with an error that names its address.
+//
+// # Reading
+//
+// A Reader knows its file by the inode's number (/.reserved/.inodes/N), so that
+// a rename or a replacement does not confuse it. Bytes come from DataNodes by
+// READ_BLOCK (DataTransferProtocol.java, version 28): packets as package write
+// has them, each checked by its checksums. When a DataNode fails, is silent or
+// sends a wrong byte, the next one is asked, and the NameNode is told of wrong
+// bytes (reportBadBlocks); when all have failed, the NameNode is asked again.
+//
+// A file is read in pieces of 256 KiB, kept while there is room; readers of one
+// piece wait for the same fetch. Where pieces are read one after the other, a
+// runner fetches up to 4 MiB ahead over one connection. A Reader holds at most
+// some 6 MiB.
+//
+// # Errors
+//
+// Errors wrap the syscall.Errno that fits the Java exception, whose message is
+// kept in the text.
+//
+// # Goroutines
+//
+// A runner ends when its Reader is closed, or when it has nothing to fetch.
+// Close waits for it.
+package hdfs

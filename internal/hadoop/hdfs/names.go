@@ -1,0 +1,254 @@
+package hdfs
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	pb "google.golang.org/protobuf/proto"
+
+	"holdfast/internal/hadoop/hdfs/write"
+	"holdfast/internal/hadoop/rpc"
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// Status is what the NameNode knows of a file or directory.
+type Status struct {
+	Name        string // base name; "" where it was asked for by path
+	Mode        fs.FileMode
+	Size        int64
+	ModTime     time.Time
+	Owner       string
+	Replication int
+	Inode       uint64
+}
+
+func statusOf(p *wire.HdfsFileStatusProto) Status {
+	s := Status{
+		Name:        string(p.GetPath()),
+		Mode:        fs.FileMode(p.GetPermission().GetPerm()) & fs.ModePerm,
+		Size:        int64(p.GetLength()),
+		ModTime:     time.UnixMilli(int64(p.GetModificationTime())),
+		Owner:       p.GetOwner(),
+		Replication: int(p.GetBlockReplication()),
+		Inode:       p.GetFileId(),
+	}
+	switch p.GetFileType() {
+	case wire.HdfsFileStatusProto_IS_DIR:
+		s.Mode |= fs.ModeDir
+		s.Size = 0
+	case wire.HdfsFileStatusProto_IS_SYMLINK:
+		s.Mode |= fs.ModeSymlink
+	}
+	return s
+}
+
+// Stat fails with ENOENT where there is nothing.
+func (c *Client) Stat(ctx context.Context, name string) (Status, error) {
+	resp := &wire.GetFileInfoResponseProto{}
+	err := c.call(ctx, "getFileInfo", &wire.GetFileInfoRequestProto{Src: &name}, resp)
+	if err == nil && resp.GetFs() == nil {
+		err = syscall.ENOENT
+	}
+	if err != nil {
+		return Status{}, Wrap("stat", name, err)
+	}
+	return statusOf(resp.GetFs()), nil
+}
+
+// List returns a directory's entries, sorted by name.
+func (c *Client) List(ctx context.Context, dir string) ([]Status, error) {
+	var list []Status
+	after := []byte{}
+	for {
+		resp := &wire.GetListingResponseProto{}
+		err := c.call(ctx, "getListing", &wire.GetListingRequestProto{Src: &dir, StartAfter: after, NeedLocation: pb.Bool(false)}, resp)
+		if err == nil && resp.GetDirList() == nil {
+			err = syscall.ENOENT
+		}
+		if err != nil {
+			return nil, Wrap("list", dir, err)
+		}
+		page := resp.GetDirList().GetPartialListing()
+		for _, p := range page {
+			if len(p.GetPath()) == 0 { // a file, as the only entry of itself
+				return nil, Wrap("list", dir, syscall.ENOTDIR)
+			}
+			list = append(list, statusOf(p))
+		}
+		if resp.GetDirList().GetRemainingEntries() == 0 || len(page) == 0 {
+			// The NameNode sorts by signed bytes (DFSUtil.compareBytes).
+			slices.SortFunc(list, func(a, b Status) int { return strings.Compare(a.Name, b.Name) })
+			return list, nil
+		}
+		after = page[len(page)-1].GetPath()
+	}
+}
+
+// Mkdir makes one directory. The NameNode does not mind one that is there, so
+// that it is asked before: of two who make the same directory at the same
+// moment, both may succeed.
+func (c *Client) Mkdir(ctx context.Context, name string, perm fs.FileMode) error {
+	_, err := c.Stat(ctx, name)
+	if err == nil {
+		err = syscall.EEXIST
+	} else if Errno(err) == syscall.ENOENT {
+		err = c.mkdir(ctx, name, perm, false)
+	}
+	return Wrap("mkdir", name, err)
+}
+
+// MkdirAll makes a directory and those above it, as far as they are missing.
+func (c *Client) MkdirAll(ctx context.Context, name string, perm fs.FileMode) error {
+	return Wrap("mkdir", name, c.mkdir(ctx, name, perm, true))
+}
+
+func (c *Client) mkdir(ctx context.Context, name string, perm fs.FileMode, parents bool) error {
+	resp := &wire.MkdirsResponseProto{}
+	err := c.call(ctx, "mkdirs", &wire.MkdirsRequestProto{Src: &name, Masked: permission(perm), CreateParent: &parents}, resp)
+	if err == nil && !resp.GetResult() {
+		err = fmt.Errorf("the NameNode did not make the directory: %w", syscall.EIO)
+	}
+	return err
+}
+
+func permission(perm fs.FileMode) *wire.FsPermissionProto {
+	return &wire.FsPermissionProto{Perm: pb.Uint32(uint32(perm.Perm()))}
+}
+
+// Rename replaces what is there: a file by a file, an empty directory by a
+// directory.
+func (c *Client) Rename(ctx context.Context, from, to string) error {
+	if from == to { // the NameNode refuses what POSIX allows
+		_, err := c.Stat(ctx, from)
+		return Wrap("rename", from, err)
+	}
+	err := c.call(ctx, "rename2", &wire.Rename2RequestProto{Src: &from, Dst: &to, OverwriteDest: pb.Bool(true)}, &wire.Rename2ResponseProto{})
+	if err != nil && strings.Contains(err.Error(), "must both be directories") { // FSDirRenameOp.validateOverwrite
+		errno := syscall.ENOTDIR
+		if st, statErr := c.Stat(ctx, to); statErr == nil && st.Mode.IsDir() {
+			errno = syscall.EISDIR
+		}
+		err = &failure{err, errno}
+	}
+	return Wrap("rename "+from+" to", to, err)
+}
+
+// Remove deletes a file or an empty directory.
+func (c *Client) Remove(ctx context.Context, name string) error {
+	resp := &wire.DeleteResponseProto{}
+	err := c.call(ctx, "delete", &wire.DeleteRequestProto{Src: &name, Recursive: pb.Bool(false)}, resp)
+	if err == nil && !resp.GetResult() {
+		err = syscall.ENOENT
+	}
+	return Wrap("remove", name, err)
+}
+
+// Chmod sets the permission bits.
+func (c *Client) Chmod(ctx context.Context, name string, perm fs.FileMode) error {
+	err := c.call(ctx, "setPermission", &wire.SetPermissionRequestProto{Src: &name, Permission: permission(perm)}, &wire.SetPermissionResponseProto{})
+	return Wrap("chmod", name, err)
+}
+
+// unset is -1, which leaves a time as it is (ClientProtocol.setTimes).
+const unset = math.MaxUint64
+
+// Chtimes sets the times, in milliseconds. The access time is left where the
+// file system does not keep it (dfs.namenode.accesstime.precision 0).
+func (c *Client) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {
+	req := &wire.SetTimesRequestProto{Src: &name, Mtime: milli(mtime), Atime: milli(atime)}
+	err := c.call(ctx, "setTimes", req, &wire.SetTimesResponseProto{})
+	if err != nil && strings.Contains(err.Error(), "Access time for hdfs is not configured") {
+		req.Atime = pb.Uint64(unset)
+		err = c.call(ctx, "setTimes", req, &wire.SetTimesResponseProto{})
+	}
+	return Wrap("set the times of", name, err)
+}
+
+func milli(t time.Time) *uint64 {
+	if t.IsZero() {
+		return pb.Uint64(unset)
+	}
+	return pb.Uint64(uint64(t.UnixMilli()))
+}
+
+// Create makes a new file for writing. The parent must exist.
+func (c *Client) Create(ctx context.Context, name string, perm fs.FileMode) (*write.File, error) {
+	f, err := c.files.Create(ctx, name, perm, false)
+	return f, Wrap("create", name, err)
+}
+
+// takeOverLimit bounds the wait for a file whose last writer did not close it.
+const takeOverLimit = 60 * time.Second
+
+// Append opens a file that exists, to add to it. A writer that has it open
+// loses it: whoever comes later is the one that lives.
+func (c *Client) Append(ctx context.Context, name string) (*write.File, error) {
+	limited, cancel := context.WithTimeout(ctx, takeOverLimit)
+	defer cancel()
+	for {
+		f, err := c.files.Append(ctx, name)
+		if Errno(err) != syscall.EBUSY {
+			return f, Wrap("append to", name, err)
+		}
+		// The NameNode begins to recover the last block, and takes the lease
+		// away when that is done (FSNamesystem.recoverLease).
+		holder := "holdfast"
+		recoverErr := c.call(limited, "recoverLease", &wire.RecoverLeaseRequestProto{Src: &name, ClientName: &holder}, &wire.RecoverLeaseResponseProto{})
+		if recoverErr != nil {
+			return nil, Wrap("append to", name, fmt.Errorf("%w; taking it over: %w", err, recoverErr))
+		}
+		select {
+		case <-limited.Done():
+			return nil, Wrap("append to", name, fmt.Errorf("its last writer's lease could not be ended within %s: %w", takeOverLimit, err))
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// Space is the room in the file system, in bytes of all replicas.
+type Space struct{ Total, Free int64 }
+
+// Space asks for the room in the file system as a whole.
+func (c *Client) Space(ctx context.Context) (Space, error) {
+	resp := &wire.GetFsStatsResponseProto{}
+	if err := c.call(ctx, "getFsStats", &wire.GetFsStatusRequestProto{}, resp); err != nil {
+		return Space{}, Wrap("statfs", "/", err)
+	}
+	return Space{Total: int64(resp.GetCapacity()), Free: int64(resp.GetRemaining())}, nil
+}
+
+// Quota is the limit of one directory; negative: none.
+type Quota struct {
+	Files, FilesLimit int64 // directories too
+	Bytes, BytesLimit int64 // of all replicas
+}
+
+// Quota asks for a directory's use and limits. The NameNode counts the files
+// under it, which takes it a while for a large tree.
+func (c *Client) Quota(ctx context.Context, dir string) (Quota, error) {
+	resp := &wire.GetContentSummaryResponseProto{}
+	err := c.call(ctx, "getContentSummary", &wire.GetContentSummaryRequestProto{Path: &dir}, resp)
+	if err != nil {
+		return Quota{}, Wrap("quota of", dir, err)
+	}
+	s := resp.GetSummary()
+	return Quota{
+		Files: int64(s.GetFileCount() + s.GetDirectoryCount()), FilesLimit: int64(s.GetQuota()),
+		Bytes: int64(s.GetSpaceConsumed()), BytesLimit: int64(s.GetSpaceQuota()),
+	}, nil
+}
+
+// inodePath names a file whatever it is called (FSDirectory.DOT_INODES_STRING).
+func inodePath(inode uint64) string {
+	return path.Join("/.reserved/.inodes", fmt.Sprint(inode))
+}
+
+// gone tells whether a file was deleted.
+func gone(err error) bool { return rpc.IsRemote(err, "java.io.FileNotFoundException") }

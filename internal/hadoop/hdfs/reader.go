@@ -1,0 +1,239 @@
+package hdfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+)
+
+const (
+	pieceSize  = 256 << 10
+	aheadCount = 16 // pieces that a runner may be ahead
+	keepCount  = 24 // pieces kept
+)
+
+// Reader reads a file as it was when it was opened.
+type Reader struct {
+	src  *source
+	life context.Context
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	pieces map[int64]*piece
+	clock  int64
+	run    *runner // the one that reads ahead, or nil
+	idle   *fileStream
+	closed bool
+}
+
+// piece is a part of the file that was fetched, or is being fetched.
+type piece struct {
+	ready chan struct{} // closed once data or err is set
+	data  []byte
+	err   error
+	used  int64 // clock of the last use
+}
+
+// runner fetches pieces one after the other, up to but not including target.
+type runner struct{ next, target int64 }
+
+// Open opens a file for reading.
+func (c *Client) Open(ctx context.Context, name string) (*Reader, error) {
+	src, err := c.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{src: src, pieces: map[int64]*piece{}}
+	r.life, r.end = context.WithCancel(context.Background())
+	return r, nil
+}
+
+// Size is the file's length when it was opened.
+func (r *Reader) Size() int64 { return r.src.size }
+
+// Close lets go of connections; reads that go on fail.
+func (r *Reader) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.end()
+	r.wg.Wait()
+	if r.idle != nil {
+		r.idle.close()
+		r.idle = nil
+	}
+	return nil
+}
+
+var errClosed = fmt.Errorf("the file is closed: %w", syscall.EBADF)
+
+// ReadAt may be called from many goroutines.
+func (r *Reader) ReadAt(b []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, Wrap("read", r.src.path, syscall.EINVAL)
+	}
+	n := 0
+	for n < len(b) {
+		if off >= r.src.size {
+			return n, io.EOF
+		}
+		p, err := r.get(off / pieceSize)
+		if err != nil {
+			return n, Wrap("read", r.src.path, err)
+		}
+		k := copy(b[n:], p[off%pieceSize:])
+		n += k
+		off += int64(k)
+	}
+	return n, nil
+}
+
+// get returns a piece, fetched now if need be.
+func (r *Reader) get(i int64) ([]byte, error) {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil, errClosed
+	}
+	p := r.pieces[i]
+	if p == nil {
+		p = r.begin(i)
+	}
+	r.clock++
+	p.used = r.clock
+	if run := r.run; run != nil && i < run.next && i+aheadCount >= run.next {
+		run.target = max(run.target, min(i+1+aheadCount, r.count())) // someone follows it
+	} else if r.run == nil && r.pieces[i-1] != nil && r.pieces[i+1] == nil && i+1 < r.count() {
+		r.follow(i + 1)
+	}
+	r.mu.Unlock()
+	select {
+	case <-p.ready:
+		return p.data, p.err
+	case <-r.life.Done():
+		return nil, errClosed
+	}
+}
+
+func (r *Reader) count() int64 { return (r.src.size + pieceSize - 1) / pieceSize }
+
+// begin starts to fetch a piece that is not there: by a runner if the one
+// before it is, or it is the first; else alone. r.mu is held.
+func (r *Reader) begin(i int64) *piece {
+	if r.run == nil && (i == 0 || r.pieces[i-1] != nil) {
+		r.follow(i)
+		return r.pieces[i]
+	}
+	p := r.add(i)
+	r.wg.Go(func() {
+		s := &fileStream{s: r.src, pos: i * pieceSize, limit: min(r.src.size, (i+1)*pieceSize)}
+		r.fetch(s, i, p)
+		s.close()
+	})
+	return p
+}
+
+// follow starts a runner at piece i. r.mu is held.
+func (r *Reader) follow(i int64) {
+	r.run = &runner{next: i, target: min(i+1, r.count())}
+	if i > 0 { // one that was read before shows that reading goes on
+		r.run.target = min(i+aheadCount, r.count())
+	}
+	s := r.idle
+	r.idle = nil
+	if s == nil || s.pos != i*pieceSize {
+		if s != nil {
+			s.close()
+		}
+		s = &fileStream{s: r.src, pos: i * pieceSize}
+	}
+	s.limit = r.src.size
+	if i == 0 && s.block == nil { // maybe only a look at the beginning
+		s.limit = min(r.src.size, pieceSize)
+	}
+	p := r.pieces[i]
+	if p == nil {
+		p = r.add(i)
+	}
+	run := r.run
+	r.wg.Go(func() { r.runAhead(s, run, p) })
+}
+
+// runAhead fetches pieces until the runner's target; p is the first.
+func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
+	for {
+		r.fetch(s, run.next, p)
+		r.mu.Lock()
+		run.next++
+		for run.next < run.target && r.pieces[run.next] != nil { // somebody else's
+			run.next++
+		}
+		if p.err != nil || run.next >= run.target || r.closed {
+			r.run = nil
+			if p.err == nil && !r.closed {
+				r.idle = s
+			} else {
+				s.close()
+			}
+			r.mu.Unlock()
+			return
+		}
+		p = r.add(run.next)
+		if s.pos != run.next*pieceSize {
+			s.close()
+			s.pos = run.next * pieceSize
+		}
+		s.limit = r.src.size
+		r.mu.Unlock()
+	}
+}
+
+// add makes a piece that is being fetched, and drops those that were not used
+// for longest. r.mu is held.
+func (r *Reader) add(i int64) *piece {
+	for len(r.pieces) >= keepCount {
+		oldest, used := int64(-1), int64(0)
+		for j, p := range r.pieces {
+			select {
+			case <-p.ready:
+			default:
+				continue // being fetched
+			}
+			if oldest < 0 || p.used < used {
+				oldest, used = j, p.used
+			}
+		}
+		if oldest < 0 {
+			break
+		}
+		delete(r.pieces, oldest)
+	}
+	r.clock++
+	p := &piece{ready: make(chan struct{}), used: r.clock}
+	r.pieces[i] = p
+	return p
+}
+
+// fetch reads a piece over s. One that fails is not kept.
+func (r *Reader) fetch(s *fileStream, i int64, p *piece) {
+	data := make([]byte, min(pieceSize, r.src.size-i*pieceSize))
+	err := s.readFull(r.life, data)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		p.err = err
+		if errors.Is(err, context.Canceled) {
+			p.err = errClosed
+		}
+		if r.pieces[i] == p {
+			delete(r.pieces, i)
+		}
+	} else {
+		p.data = data
+	}
+	close(p.ready)
+}

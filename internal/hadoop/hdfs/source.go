@@ -1,0 +1,244 @@
+package hdfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sort"
+	"sync"
+	"syscall"
+	"time"
+
+	pb "google.golang.org/protobuf/proto"
+
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// source finds the bytes of a file: its blocks, and who of their DataNodes is
+// worth asking.
+type source struct {
+	c     *Client
+	path  string // for messages
+	inode uint64
+	size  int64
+
+	mu     sync.Mutex
+	blocks []*wire.LocatedBlockProto
+	bad    map[string]bool // DataNodes that failed, by uuid
+}
+
+// Open looks a file up, as it is now.
+func (c *Client) open(ctx context.Context, name string) (*source, error) {
+	st, err := c.Stat(ctx, name)
+	if err == nil && st.Mode.IsDir() {
+		err = syscall.EISDIR
+	}
+	if err != nil {
+		return nil, Wrap("open", name, err)
+	}
+	s := &source{c: c, path: name, inode: st.Inode, bad: map[string]bool{}}
+	located, err := s.locate(ctx)
+	if err != nil {
+		return nil, Wrap("open", name, err)
+	}
+	s.size = int64(located.GetFileLength())
+	if last := located.GetLastBlock(); !located.GetIsLastBlockComplete() && last != nil {
+		// It is being written: what its writer has flushed and told the
+		// NameNode counts too.
+		s.size = max(s.size, int64(last.GetOffset()+last.GetB().GetNumBytes()))
+	}
+	return s, nil
+}
+
+// locate asks the NameNode where the blocks are.
+func (s *source) locate(ctx context.Context) (*wire.LocatedBlocksProto, error) {
+	resp := &wire.GetBlockLocationsResponseProto{}
+	name := inodePath(s.inode)
+	err := s.c.call(ctx, "getBlockLocations", &wire.GetBlockLocationsRequestProto{
+		Src: &name, Offset: pb.Uint64(0), Length: pb.Uint64(math.MaxInt64),
+	}, resp)
+	if gone(err) || err == nil && resp.GetLocations() == nil {
+		return nil, fmt.Errorf("the file was removed meanwhile: %w", syscall.ESTALE)
+	}
+	if err != nil {
+		return nil, err
+	}
+	located := resp.GetLocations()
+	blocks := located.GetBlocks()
+	if last := located.GetLastBlock(); !located.GetIsLastBlockComplete() && last != nil {
+		if n := len(blocks); n == 0 || blocks[n-1].GetOffset() < last.GetOffset() {
+			blocks = append(blocks, last)
+		} else if blocks[n-1].GetOffset() == last.GetOffset() {
+			blocks[n-1] = last
+		}
+	}
+	s.mu.Lock()
+	s.blocks = blocks
+	s.mu.Unlock()
+	return located, nil
+}
+
+// at finds the block of an offset and its DataNodes, those that failed last.
+func (s *source) at(off int64) (*wire.LocatedBlockProto, []*wire.DatanodeIDProto) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := sort.Search(len(s.blocks), func(i int) bool { return int64(s.blocks[i].GetOffset()) > off }) - 1
+	if i < 0 || off >= int64(s.blocks[i].GetOffset()+s.blocks[i].GetB().GetNumBytes()) {
+		return nil, nil
+	}
+	var good, bad []*wire.DatanodeIDProto
+	for _, l := range s.blocks[i].GetLocs() {
+		if s.bad[l.GetId().GetDatanodeUuid()] {
+			bad = append(bad, l.GetId())
+		} else {
+			good = append(good, l.GetId())
+		}
+	}
+	return s.blocks[i], append(good, bad...)
+}
+
+func (s *source) blame(node *wire.DatanodeIDProto) {
+	s.mu.Lock()
+	s.bad[node.GetDatanodeUuid()] = true
+	s.mu.Unlock()
+}
+
+// fileStream reads a file from some offset on, over its blocks.
+type fileStream struct {
+	s     *source
+	pos   int64
+	limit int64 // not read further than this; moved by who reads
+	block *blockStream
+	base  int64 // the block's offset in the file
+	from  *wire.DatanodeIDProto
+	b     *wire.LocatedBlockProto
+}
+
+// readLimit bounds what is done for one read.
+const readLimit = 60 * time.Second
+
+// readFull fills b, from whatever DataNodes it takes. It reads ahead in a block
+// as far as limit.
+func (f *fileStream) readFull(ctx context.Context, b []byte) error {
+	limited, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	failed := map[string]bool{} // in this round
+	var last error
+	pause := 100 * time.Millisecond
+	for len(b) > 0 {
+		err := f.connect(ctx, failed)
+		if err == nil {
+			n, readErr := io.ReadFull(f.block, b[:min(int64(len(b)), f.base+f.block.end-f.pos)])
+			f.pos += int64(n)
+			b = b[n:]
+			if readErr == nil {
+				if f.block.pos == f.block.end {
+					f.close()
+				}
+				continue
+			}
+			f.fail(ctx, readErr, failed)
+			last = fmt.Errorf("DataNode %s: %w", nodeAddress(f.from), readErr)
+			continue
+		}
+		if !errors.Is(err, errNoReplica) {
+			last = err
+			if ctx.Err() == nil {
+				continue // another replica
+			}
+		}
+		if last == nil {
+			last = err
+		}
+		// All have failed: maybe the NameNode knows others by now, or the file
+		// is gone.
+		if limited.Err() != nil {
+			return fmt.Errorf("no DataNode could be read from, at byte %d: %w", f.pos, last)
+		}
+		if _, err := f.s.locate(limited); err != nil {
+			if limited.Err() != nil {
+				return fmt.Errorf("no DataNode could be read from, at byte %d: %w", f.pos, last)
+			}
+			return err
+		}
+		clear(failed)
+		select {
+		case <-limited.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 3*time.Second)
+	}
+	return nil
+}
+
+// errNoReplica: every DataNode of the block has failed in this round.
+var errNoReplica = errors.New("no DataNode has the block")
+
+// connect sees to a stream at pos.
+func (f *fileStream) connect(ctx context.Context, failed map[string]bool) error {
+	if f.block != nil {
+		return nil
+	}
+	b, nodes := f.s.at(f.pos)
+	if b == nil {
+		return errNoReplica
+	}
+	for _, n := range nodes {
+		if failed[n.GetDatanodeUuid()] {
+			continue
+		}
+		f.base = int64(b.GetOffset())
+		end := min(f.limit, f.s.size, f.base+int64(b.GetB().GetNumBytes()))
+		block, err := openBlock(ctx, f.s.c.dial, n, b, "holdfast", f.pos-f.base, end-f.base)
+		f.from, f.b = n, b
+		if err != nil {
+			f.fail(ctx, err, failed)
+			return fmt.Errorf("DataNode %s: %w", nodeAddress(n), err)
+		}
+		f.block = block
+		return nil
+	}
+	return errNoReplica
+}
+
+// fail notes that a DataNode failed, and reports wrong bytes.
+func (f *fileStream) fail(ctx context.Context, why error, failed map[string]bool) {
+	f.close()
+	if ctx.Err() != nil {
+		return // it was not the DataNode's fault
+	}
+	failed[f.from.GetDatanodeUuid()] = true
+	f.s.blame(f.from)
+	f.s.c.log.WithError(why).Warnf("reading %s: DataNode %s is left out", f.s.path, nodeAddress(f.from))
+	if !errors.Is(why, errChecksum) {
+		return
+	}
+	bad := pb.Clone(f.b).(*wire.LocatedBlockProto)
+	i := 0
+	for i < len(bad.Locs) && bad.Locs[i].GetId().GetDatanodeUuid() != f.from.GetDatanodeUuid() {
+		i++
+	}
+	if i == len(bad.Locs) {
+		return
+	}
+	bad.Locs = bad.Locs[i : i+1]
+	if i < len(bad.StorageIDs) {
+		bad.StorageIDs = bad.StorageIDs[i : i+1]
+	}
+	if i < len(bad.StorageTypes) {
+		bad.StorageTypes = bad.StorageTypes[i : i+1]
+	}
+	err := f.s.c.call(ctx, "reportBadBlocks", &wire.ReportBadBlocksRequestProto{Blocks: []*wire.LocatedBlockProto{bad}}, &wire.ReportBadBlocksResponseProto{})
+	if err != nil {
+		f.s.c.log.WithError(err).Warnf("cannot tell the NameNode of wrong bytes of %s on DataNode %s", f.s.path, nodeAddress(f.from))
+	}
+}
+
+func (f *fileStream) close() {
+	if f.block != nil {
+		f.block.close()
+		f.block = nil
+	}
+}
