@@ -71,6 +71,7 @@ func (a *agent) run(ctx context.Context) error {
 		}
 		a.end(grace)
 	}()
+	var memory trimmer
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
 	a.line.say(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: &proto.Hello{
@@ -125,7 +126,8 @@ func (a *agent) run(ctx context.Context) error {
 			a.line.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
 		case <-a.commits.ready:
 			a.tellCommits()
-		case <-beat.C:
+		case now := <-beat.C:
+			memory.trim(now)
 			b := &proto.Beat{AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 			if a.attempt != nil {
 				b.RssBytes = proctree.RSS(a.box.Processes()...)
@@ -173,8 +175,12 @@ func (a *agent) tellCommits() {
 	}
 }
 
-// end stops the task and gives back all it held.
+// end stops the task and gives back all it held. Without grace, somebody may
+// be about to take the task's place: first of all it can commit nothing more.
 func (a *agent) end(grace time.Duration) {
+	if a.task != nil && grace == 0 {
+		a.task.fence(errors.New("this agent has lost its application master, or its task's surroundings"))
+	}
 	if a.attempt != nil {
 		a.attempt.stop(grace)
 		e := <-a.ended
@@ -186,6 +192,9 @@ func (a *agent) end(grace time.Duration) {
 	defer cancel()
 	if err := a.box.KillAll(ctx); err != nil {
 		a.log.WithError(err).Error("something of the task does not end")
+		if a.task != nil {
+			a.task.fence(err)
+		}
 	}
 	a.wg.Wait() // each is bounded
 	if a.task != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -284,6 +285,7 @@ var parts = map[string]func([]string) error{}
 
 func init() {
 	parts["part-agent"] = agentPart
+	parts["part-user"] = userPart
 }
 
 // agentPart is an agent in a process of its own.
@@ -298,6 +300,34 @@ func agentPart(args []string) error {
 	}
 	c.Log = logrus.NewEntry(logrus.New())
 	return container.Run(context.Background(), c)
+}
+
+// userPart becomes an ordinary user, for whom /dev/fuse is open, and then an
+// agent. It is started as root in a mount namespace of its own.
+func userPart(args []string) error {
+	uid, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	node := filepath.Join(filepath.Dir(args[1]), "fuse")
+	for _, step := range []func() error{
+		func() error { return syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "") },
+		func() error { return syscall.Mknod(node, syscall.S_IFCHR, 10<<8|229) }, // Documentation/admin-guide/devices.txt
+		func() error { return os.Chmod(node, 0o666) },
+		func() error { return syscall.Mount(node, "/dev/fuse", "", syscall.MS_BIND, "") },
+		func() error { return syscall.Setgroups(nil) },
+		func() error { return syscall.Setresgid(uid, uid, uid) },
+		func() error { return syscall.Setresuid(uid, uid, uid) },
+		// A process that changed its user must exec to be looked at by its own.
+		func() error {
+			return syscall.Exec("/proc/self/exe", []string{os.Args[0], "part-agent", args[1]}, os.Environ())
+		},
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // startAgentProcess starts an agent in a process of its own, as a user.
@@ -331,7 +361,11 @@ func (m *master) startAgentProcess(name string, uid uint32, change func(*contain
 	cmd.Stdout, cmd.Stderr = &testLog{m.t}, &testLog{m.t}
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if int(uid) != os.Getuid() {
+	switch uid {
+	case nobody:
+		cmd.Args = []string{cmd.Path, "part-user", strconv.Itoa(int(uid)), file}
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS
+	case stranger:
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
 	}
 	if err := cmd.Start(); err != nil {

@@ -51,8 +51,11 @@ func dialPart(args []string) error {
 	return err
 }
 
-// nobody is an ordinary user.
-const nobody = 65534
+// Ordinary users.
+const (
+	nobody   = 65534
+	stranger = 65533 // for whom /dev/fuse is not open
+)
 
 // ways are the surroundings that an agent may find.
 var ways = map[string]struct {
@@ -301,15 +304,17 @@ func TestWhereFuseIsNotAllowed(t *testing.T) {
 
 func TestCheckpointsAreMounted(t *testing.T) {
 	needRoot(t)
-	for _, name := range []string{"root", "root, user namespace"} {
+	for _, name := range []string{"root", "root, user namespace", "a user"} {
 		t.Run(name, func(t *testing.T) {
 			m := newMaster(t)
-			store := filepath.Join(t.TempDir(), "store")
-			absolute := filepath.Join(t.TempDir(), "made", "logs")
+			uid := ways[name].uid
+			dir := sharedDir(t, uid)
+			store, absolute := filepath.Join(dir, "store"), filepath.Join(dir, "made", "logs")
 			begin := func(container string) *connected {
-				m.startAgentProcess(container, 0, ways[name].change)
+				m.startAgentProcess(container, uid, ways[name].change)
 				c := m.agent()
 				c.send(assignment(t, func(a *proto.Assign) {
+					a.JobDirectory = filepath.Join(dir, "job")
 					a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}, {Path: absolute, Uri: store}}
 				}))
 				if p := c.prepared(); p.Mounting != "fuse" {
@@ -347,7 +352,7 @@ func TestCheckpointsAreMounted(t *testing.T) {
 				t.Fatal("the mount is seen outside of the task")
 			}
 			// A killed writer publishes nothing.
-			ready := filepath.Join(t.TempDir(), "ready")
+			ready := filepath.Join(dir, "ready")
 			a.send(&proto.Start{Attempt: 2, Command: []string{"python3", "-c", `
 import sys, time
 f = open("train_logs/half", "w")
@@ -380,6 +385,29 @@ time.sleep(1000)`, ready}})
 				t.Logf("memory: %v", <-beats)
 			}
 		})
+	}
+}
+
+func TestAUserWithoutFuse(t *testing.T) {
+	needRoot(t)
+	if st, err := os.Stat("/dev/fuse"); err != nil || st.Mode().Perm()&0o006 != 0 {
+		t.Fatalf("this test wants a /dev/fuse that is root's alone (chmod 0600 /dev/fuse): %v, %v", st, err)
+	}
+	m := newMaster(t)
+	m.startAgentProcess("c1", stranger, nil)
+	c := m.agent()
+	dir := sharedDir(t, stranger)
+	c.send(assignment(t, func(a *proto.Assign) {
+		a.JobDirectory = dir
+		a.Checkpoints = []*proto.CheckpointSpec{{Path: "train_logs", Uri: dir + "/store"}}
+	}))
+	p := c.prepared()
+	if p.Mounting != "symlink" || p.Steering != "seccomp" || !strings.Contains(strings.Join(p.Notes, "\n"), "chmod 0666 /dev/fuse") {
+		t.Fatalf("prepared: %v", p)
+	}
+	c.send(&proto.Start{Command: shell("getent hosts ps-0; echo 1 >train_logs/x; cat " + dir + "/store/x")})
+	if e := c.exited(); e.Code != 0 || len(e.Tail) != 2 || e.Tail[1] != "1" || !strings.HasPrefix(e.Tail[0], "127.77.0.1") {
+		t.Fatalf("exited: %v", e)
 	}
 }
 

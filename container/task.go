@@ -2,7 +2,6 @@ package container
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -174,7 +173,6 @@ func (t *task) route(routes []*proto.Route, cut []string, box *sandbox.Box) {
 // close gives back all that was taken; the task's processes have ended.
 func (t *task) close(ctx context.Context, box *sandbox.Box) {
 	t.port.release()
-	t.fence(errors.New("the task has ended"))
 	box.Close() // the namespace's end is the mounts' end
 	for _, p := range t.places {
 		p.close(ctx, t.log)
