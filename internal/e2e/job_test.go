@@ -1,0 +1,301 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"holdfast/internal/testcluster"
+	"holdfast/proto"
+)
+
+// where says on what a job runs.
+type where struct {
+	cluster *testcluster.Cluster // nil: --local
+}
+
+func (w where) env() []string {
+	if w.cluster == nil {
+		return os.Environ()
+	}
+	return append(os.Environ(), "HADOOP_CONF_DIR="+w.cluster.ConfDir())
+}
+
+// call runs yarn-submit to its end.
+func (w where) call(ctx context.Context, dir string, args ...string) (stdout, stderr string, code int) {
+	cmd := exec.CommandContext(ctx, submit, args...)
+	cmd.Env, cmd.Dir = w.env(), dir
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	default:
+		code = -1
+		errs.WriteString(err.Error())
+	}
+	return out.String(), errs.String(), code
+}
+
+// job is a job that was submitted and is followed by status alone.
+type job struct {
+	t     *testing.T
+	w     where
+	id    string
+	store string // where its checkpoints are
+}
+
+// callLimit bounds one call of yarn-submit that does not follow a job.
+const callLimit = 2 * time.Minute
+
+// start submits a job. args are of `run`, after --detach.
+func (w where) start(t *testing.T, dir string, args ...string) *job {
+	t.Helper()
+	all := []string{"run", "--detach", "--output", "json"}
+	if w.cluster == nil {
+		all = append(all, "--local")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), callLimit)
+	defer cancel()
+	stdout, stderr, code := w.call(ctx, dir, append(all, args...)...)
+	var answer struct {
+		ID string `json:"id"`
+	}
+	if code != 0 || json.Unmarshal([]byte(stdout), &answer) != nil || answer.ID == "" {
+		t.Fatalf("submitting ended with %d:\n%s\n%s", code, stdout, stderr)
+	}
+	j := &job{t: t, w: w, id: answer.ID}
+	t.Cleanup(j.tidy)
+	return j
+}
+
+func (j *job) status() *proto.JobStatus {
+	j.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
+	defer cancel()
+	stdout, stderr, code := j.w.call(ctx, "", "status", j.id, "--output", "json")
+	s := &proto.JobStatus{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(stdout), s); err != nil {
+		j.t.Fatalf("status of %s ended with %d: %v\n%s\n%s", j.id, code, err, stdout, stderr)
+	}
+	return s
+}
+
+// until polls the job's state until ok, or fails after limit.
+func (j *job) until(limit time.Duration, what string, ok func(*proto.JobStatus) bool) *proto.JobStatus {
+	j.t.Helper()
+	for end := time.Now().Add(limit); ; {
+		s := j.status()
+		if ok(s) {
+			return s
+		}
+		if time.Now().After(end) || s.State.Done() {
+			j.t.Fatalf("waited for %s; the job is:\n%s\n%s", what, protojson.Format(s), j.allLogs())
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// end waits for the job's end.
+func (j *job) end(limit time.Duration, want proto.JobState) *proto.JobStatus {
+	j.t.Helper()
+	s := j.until(limit, "the job's end", func(s *proto.JobStatus) bool { return s.State.Done() })
+	if s.State != want {
+		j.t.Fatalf("the job ended as %s (%s), want %s:\n%s\n%s", s.State, s.Why, want, protojson.Format(s), j.allLogs())
+	}
+	return s
+}
+
+func task(s *proto.JobStatus, name string) *proto.TaskStatus {
+	for _, t := range s.Tasks {
+		if t.Task == name {
+			return t
+		}
+	}
+	return &proto.TaskStatus{}
+}
+
+// logs is a task's output, of all its attempts.
+func (j *job) logs(task string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
+	defer cancel()
+	stdout, stderr, code := j.w.call(ctx, "", "logs", j.id, task)
+	if code != 0 {
+		return fmt.Sprintf("logs of %s: %d %s", task, code, stderr)
+	}
+	return stdout
+}
+
+func (j *job) allLogs() string {
+	var all strings.Builder
+	for _, t := range j.status().Tasks {
+		fmt.Fprintf(&all, "---- %s\n%s\n", t.Task, tail(j.logs(t.Task), 40))
+	}
+	return all.String()
+}
+
+func tail(s string, lines int) string {
+	all := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// said waits until a task's output matches, and returns the first group.
+func (j *job) said(limit time.Duration, task, pattern string) string {
+	j.t.Helper()
+	re := regexp.MustCompile(pattern)
+	for end := time.Now().Add(limit); ; {
+		text := j.logs(task)
+		if m := re.FindStringSubmatch(text); m != nil {
+			return m[len(m)-1]
+		}
+		if s := j.status(); time.Now().After(end) || s.State.Done() {
+			j.t.Fatalf("%s never said %q; the job is %s (%s):\n%s", task, pattern, s.State, s.Why, j.allLogs())
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// checkpoints is what `ckpt ls` says of the job's store.
+type checkpoint struct {
+	Step     int64  `json:"step"`
+	Shards   int    `json:"shards"`
+	Complete bool   `json:"complete"`
+	State    string `json:"state"`
+}
+
+func (j *job) checkpoints() []checkpoint {
+	j.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
+	defer cancel()
+	stdout, stderr, code := j.w.call(ctx, "", "ckpt", "ls", j.store, "--output", "json")
+	var list []checkpoint
+	if err := json.Unmarshal([]byte(stdout), &list); err != nil {
+		j.t.Fatalf("ckpt ls %s ended with %d: %v\n%s\n%s", j.store, code, err, stdout, stderr)
+	}
+	return list
+}
+
+// untilCheckpoint waits for a complete checkpoint of at least this step and
+// returns the newest one's.
+func (j *job) untilCheckpoint(limit time.Duration, step int64) int64 {
+	j.t.Helper()
+	for end := time.Now().Add(limit); ; {
+		newest := int64(-1)
+		for _, c := range j.checkpoints() {
+			if c.Complete {
+				newest = max(newest, c.Step)
+			}
+		}
+		if newest >= step {
+			return newest
+		}
+		if s := j.status(); time.Now().After(end) || s.State.Done() {
+			j.t.Fatalf("no checkpoint of step %d or later; the job is %s (%s):\n%s", step, s.State, s.Why, j.allLogs())
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// killProcess ends a task's process.
+func (j *job) killProcess(name string) {
+	j.t.Helper()
+	s := j.status()
+	pid := int(task(s, name).Pid)
+	if pid == 0 {
+		j.t.Fatalf("%s does not run: %s", name, protojson.Format(s))
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		j.t.Fatalf("killing process %d of %s: %v", pid, name, err)
+	}
+}
+
+// killContainer ends a task's agent, and its process with it.
+func (j *job) killContainer(name string) {
+	j.t.Helper()
+	s := j.status()
+	pid := int(task(s, name).AgentPid)
+	if pid == 0 {
+		j.t.Fatalf("%s has no agent: %s", name, protojson.Format(s))
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		j.t.Fatalf("killing agent %d of %s: %v", pid, name, err)
+	}
+}
+
+// back waits until a task runs again after its loss and returns how long that took.
+func (j *job) back(limit time.Duration, name string) time.Duration {
+	j.t.Helper()
+	var took time.Duration
+	j.until(limit, name+" to be back", func(s *proto.JobStatus) bool {
+		for _, m := range s.Timeline {
+			if m.Task == name && m.Kind == "back" {
+				took = time.Duration(m.TookMs) * time.Millisecond
+				return true
+			}
+		}
+		return false
+	})
+	return took
+}
+
+// tidy ends what a failed test left, and fails the test if anything of the job
+// outlives it.
+func (j *job) tidy() {
+	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
+	defer cancel()
+	if s := j.status(); !s.State.Done() {
+		j.w.call(ctx, "", "kill", j.id)
+	}
+	for end := time.Now().Add(time.Minute); ; {
+		left := j.left()
+		if left == "" {
+			return
+		}
+		if time.Now().After(end) {
+			j.t.Errorf("the job %s left this behind:\n%s", j.id, left)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// left names the processes of the job that still live, found by the job's id
+// in their environment, and the hidden files in its store.
+func (j *job) left() string {
+	var found strings.Builder
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		environ, err := os.ReadFile(filepath.Join(d, "environ"))
+		if err != nil || !bytes.Contains(environ, []byte("HOLDFAST_JOB="+j.id+"\x00")) {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(d))
+		cmdline, _ := os.ReadFile(filepath.Join(d, "cmdline"))
+		fmt.Fprintf(&found, "process %d: %s\n", pid, bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '}))
+	}
+	if j.w.cluster == nil && j.store != "" {
+		_ = filepath.Walk(j.store, func(path string, _ os.FileInfo, err error) error {
+			if err == nil && strings.HasSuffix(path, ".hf-tmp") {
+				fmt.Fprintf(&found, "file %s\n", path)
+			}
+			return nil
+		})
+	}
+	return found.String()
+}

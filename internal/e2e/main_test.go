@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"holdfast/internal/pyenv"
+	"holdfast/internal/testcluster"
+)
+
+// What all tests share, made when first needed and taken down by TestMain.
+var (
+	scratch   string // removed at the end
+	submit    string // the yarn-submit binary
+	trainer   string // examples/gotrainer
+	clusterUp *testcluster.Cluster
+	upOnce    sync.Once
+	upErr     error
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	var err error
+	scratch, err = os.MkdirTemp("", "holdfast-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(scratch)
+	submit = filepath.Join(scratch, "yarn-submit")
+	trainer = filepath.Join(scratch, "gotrainer")
+	for out, pkg := range map[string]string{submit: "holdfast/cmd/yarn-submit", trainer: "holdfast/examples/gotrainer"} {
+		build := exec.Command("go", "build", "-trimpath", "-o", out, pkg)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if text, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", pkg, err, text)
+			return 1
+		}
+	}
+	os.Setenv("HOLDFAST_HOME", filepath.Join(scratch, "home"))
+	os.Unsetenv("HADOOP_CONF_DIR")
+	code := m.Run()
+	if clusterUp != nil {
+		clusterUp.Stop()
+	}
+	return code
+}
+
+// hadoop is the cluster that all tests share.
+func hadoop(t *testing.T) *testcluster.Cluster {
+	t.Helper()
+	upOnce.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+		defer cancel()
+		clusterUp, upErr = testcluster.Start(ctx, testcluster.Options{})
+	})
+	if upErr != nil {
+		t.Fatalf("starting the test cluster: %v", upErr)
+	}
+	return clusterUp
+}
+
+// tensorflow is a Python with TensorFlow.
+func tensorflow(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	python, err := pyenv.TensorFlow(ctx)
+	if err != nil {
+		t.Fatalf("making a Python environment with TensorFlow: %v", err)
+	}
+	return python
+}

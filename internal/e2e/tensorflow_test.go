@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/proto"
+)
+
+// program is one of the example programs that reproduce a report.
+type program struct {
+	name        string
+	script      string // below examples
+	ps, workers int
+	steps       int
+	path        string // of its checkpoints, as it spells it
+	// control is what its logs say when every task has a directory of its own.
+	control string
+}
+
+var programs = []program{
+	{"Supervisor", "supervisor/supervisor.py", 2, 2, 300, "./train_logs", ""},
+	{"SupervisorSharded", "supervisor-sharded/supervisor_sharded.py", 2, 5, 300, "./train_logs", `part-0000\d-of-00002|_temp`},
+	{"MonitoredSession", "monitored-session/monitored_session.py", 2, 3, 300, "./train_logs", `part-0000\d-of-00002|_temp`},
+}
+
+// tfLimit is how long a TensorFlow job may go without what a test waits for:
+// eight imports at once take a minute on two idle cores.
+const tfLimit = 8 * time.Minute
+
+func (p program) start(t *testing.T, w where, python, store string) *job {
+	t.Helper()
+	script, err := filepath.Abs(filepath.Join("../../examples", p.script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--name", p.name, "--framework", "tensorflow", "--tf1",
+		"--ps", fmt.Sprint(p.ps), "--worker", fmt.Sprint(p.workers),
+		"--ps-memory", "900m", "--worker-memory", "900m", "--files", script}
+	if store != "" {
+		args = append(args, "--checkpoint", p.path+"="+store)
+	}
+	args = append(args, "--", python, filepath.Base(script), "--job_name={role}", "--task_index={index}",
+		"--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}", "--steps", fmt.Sprint(p.steps))
+	j := w.start(t, t.TempDir(), args...)
+	j.store = store
+	return j
+}
+
+// shards fails the test unless the newest checkpoint has all its shards.
+func (j *job) shards(want int) {
+	j.t.Helper()
+	list := j.checkpoints()
+	if len(list) == 0 {
+		j.t.Fatalf("there is no checkpoint in %s", j.store)
+	}
+	for _, c := range list {
+		if !c.Complete {
+			j.t.Errorf("the checkpoint of step %d is not complete: %s", c.Step, c.State)
+		}
+		if c.Shards != want {
+			j.t.Errorf("the checkpoint of step %d has %d shards, want %d", c.Step, c.Shards, want)
+		}
+	}
+}
+
+func TestTensorFlow(t *testing.T) {
+	python := tensorflow(t)
+	w := where{hadoop(t)}
+	for _, p := range programs {
+		for _, loss := range []struct {
+			name string
+			kill func(*job, string)
+		}{
+			{"ToTheEnd", nil},
+			{"ContainerLost", (*job).killContainer},
+			{"ProcessLost", (*job).killProcess},
+		} {
+			t.Run(p.name+"/"+loss.name, func(t *testing.T) {
+				store := w.cluster.HDFS() + "/tests/" + strings.ReplaceAll(t.Name(), "/", "-")
+				j := p.start(t, w, python, store)
+				before := int64(0)
+				if loss.kill != nil {
+					before = j.untilCheckpoint(tfLimit, 10)
+					loss.kill(j, "ps-1")
+					took := j.back(tfLimit, "ps-1")
+					t.Logf("%s of ps-1 lost after the checkpoint of step %d: running again after %s", loss.name, before, took)
+				}
+				j.end(tfLimit, proto.JobState_JOB_STATE_SUCCEEDED)
+				text := j.logs("worker-0")
+				if loss.kill != nil {
+					if lowest := lowestAfterTheLast(t, text, `begins at step (\d+)`); lowest < before {
+						t.Errorf("it went on from step %d, and the checkpoint of step %d was complete:\n%s", lowest, before, tail(text, 60))
+					}
+				}
+				if !strings.Contains(text, fmt.Sprintf("final step %d", p.steps)) {
+					t.Errorf("worker-0 did not reach step %d:\n%s", p.steps, tail(text, 60))
+				}
+				if p.control != "" {
+					j.shards(p.ps)
+				} else if len(j.checkpoints()) == 0 {
+					t.Errorf("there is no checkpoint in %s", store)
+				}
+			})
+		}
+	}
+}
+
+// lowestAfterTheLast gives the number in the last line that matches.
+func lowestAfterTheLast(t *testing.T, text, pattern string) int64 {
+	t.Helper()
+	all := regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1)
+	if len(all) == 0 {
+		t.Fatalf("nothing matches %q in\n%s", pattern, tail(text, 60))
+	}
+	return number(t, all[len(all)-1][1])
+}
+
+// TestPrivateDirectories is the control: the same programs without a shared
+// checkpoint directory fail as users reported.
+func TestPrivateDirectories(t *testing.T) {
+	python := tensorflow(t)
+	w := where{hadoop(t)}
+	for _, p := range programs {
+		if p.control == "" {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			j := p.start(t, w, python, "")
+			re := regexp.MustCompile(p.control)
+			for end := time.Now().Add(tfLimit); ; time.Sleep(time.Second) {
+				if text := j.logs("worker-0"); re.MatchString(text) && regexp.MustCompile(`NotFound|NOT_FOUND|InvalidArgument|INVALID_ARGUMENT`).MatchString(text) {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("saving does not fail:\n%s", j.allLogs())
+				}
+			}
+		})
+	}
+}

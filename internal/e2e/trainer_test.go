@@ -1,0 +1,217 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/proto"
+)
+
+// long is how long a step of a job may take on a machine that is busy
+// otherwise. Nothing waits for it when all is well.
+const long = 3 * time.Minute
+
+// trainerArgs runs the Go example with two parameter servers and two workers.
+func trainerArgs(store string, steps int, more ...string) []string {
+	args := []string{"--ps", "2", "--worker", "2", "--ps-memory", "256m", "--worker-memory", "256m",
+		"--checkpoint", "./train_logs=" + store}
+	args = append(args, more...)
+	return append(args, "--", trainer, "--job_name={role}", "--task_index={index}",
+		"--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}",
+		"--train_dir=./train_logs", "--steps="+strconv.Itoa(steps), "--step_time=20ms")
+}
+
+// places are the two ways to run a job.
+func places(t *testing.T, f func(t *testing.T, w where, store string)) {
+	t.Run("local", func(t *testing.T) {
+		f(t, where{}, filepath.Join(t.TempDir(), "store"))
+	})
+	t.Run("yarn", func(t *testing.T) {
+		c := hadoop(t)
+		f(t, where{c}, c.HDFS()+"/tests/"+strings.ReplaceAll(t.Name(), "/", "-"))
+	})
+}
+
+// ship gives a task the trainer: on YARN it is one of the job's files.
+func ship(w where, args []string) []string {
+	if w.cluster == nil {
+		return args
+	}
+	out := append([]string{"--files", trainer}, args...)
+	for i, a := range out[2:] {
+		if a == trainer {
+			out[i+2] = "./" + filepath.Base(trainer)
+		}
+	}
+	return out
+}
+
+func (w where) train(t *testing.T, store string, steps int, more ...string) *job {
+	t.Helper()
+	j := w.start(t, "", ship(w, trainerArgs(store, steps, more...))...)
+	j.store = store
+	return j
+}
+
+func TestTrainerToTheEnd(t *testing.T) {
+	places(t, func(t *testing.T, w where, store string) {
+		j := w.train(t, store, 100)
+		j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+		if newest := j.untilCheckpointDone(); newest != 100 {
+			t.Errorf("the newest checkpoint is of step %d, want 100", newest)
+		}
+		if text := j.logs("worker-0"); !strings.Contains(text, "step 100") {
+			t.Errorf("the logs of worker-0 after the end:\n%s", text)
+		}
+	})
+}
+
+// untilCheckpointDone gives the newest complete checkpoint's step.
+func (j *job) untilCheckpointDone() int64 {
+	newest := int64(-1)
+	for _, c := range j.checkpoints() {
+		if c.Complete {
+			newest = max(newest, c.Step)
+		}
+	}
+	return newest
+}
+
+func TestTrainerLosesAParameterServer(t *testing.T) {
+	for _, loss := range []struct {
+		name string
+		kill func(j *job, task string)
+	}{
+		{"container", (*job).killContainer},
+		{"process", (*job).killProcess},
+	} {
+		t.Run(loss.name, func(t *testing.T) {
+			places(t, func(t *testing.T, w where, store string) {
+				j := w.train(t, store, 400)
+				j.until(long, "all to run", running)
+				before := j.untilCheckpoint(long, 1)
+				loss.kill(j, "ps-1")
+				took := j.back(long, "ps-1")
+				restored := number(t, j.said(long, "worker-0", `restored step (\d+)`))
+				if restored < before {
+					t.Errorf("it went on from step %d, and the checkpoint of step %d was complete", restored, before)
+				}
+				j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+				if newest := j.untilCheckpointDone(); newest != 400 {
+					t.Errorf("the newest checkpoint is of step %d, want 400", newest)
+				}
+				t.Logf("%s of ps-1 lost after step %d: running again after %s, continued from step %d", loss.name, before, took, restored)
+			})
+		})
+	}
+}
+
+func running(s *proto.JobStatus) bool {
+	for _, t := range s.Tasks {
+		if t.State != proto.TaskState_TASK_STATE_RUNNING || t.Pid == 0 {
+			return false
+		}
+	}
+	return len(s.Tasks) > 0
+}
+
+func number(t *testing.T, s string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestAFailingTaskEndsTheJob(t *testing.T) {
+	places(t, func(t *testing.T, w where, _ string) {
+		j := w.start(t, "", "--worker", "2", "--worker-memory", "256m", "--restarts", "1", "--",
+			"sh", "-c", "echo this is {role}-{index}; if [ {index} = 1 ]; then echo it went wrong >&2; exit 7; fi; sleep 600")
+		s := j.end(long, proto.JobState_JOB_STATE_FAILED)
+		for _, want := range []string{"worker-1", "7", "--restarts 1"} {
+			if !strings.Contains(s.Why, want) {
+				t.Errorf("why it failed: %q does not say %q", s.Why, want)
+			}
+		}
+		if got := strings.Join(task(s, "worker-1").Tail, "\n"); !strings.Contains(got, "it went wrong") {
+			t.Errorf("its last lines: %q", got)
+		}
+		if text := j.logs("worker-1"); strings.Count(text, "it went wrong") != 2 {
+			t.Errorf("the logs of both attempts of worker-1:\n%s", text)
+		}
+	})
+}
+
+func TestACommandThatIsNotThere(t *testing.T) {
+	places(t, func(t *testing.T, w where, _ string) {
+		j := w.start(t, "", "--worker", "1", "--worker-memory", "256m", "--", "pyton3", "train.py")
+		s := j.end(long, proto.JobState_JOB_STATE_FAILED)
+		if !strings.Contains(s.Why, "pyton3") {
+			t.Errorf("why it failed: %q", s.Why)
+		}
+		if a := task(s, "worker-0").Attempt; a != 0 {
+			t.Errorf("it was tried again: attempt %d", a)
+		}
+	})
+}
+
+func TestKill(t *testing.T) {
+	places(t, func(t *testing.T, w where, store string) {
+		j := w.train(t, store, 1000000)
+		j.until(long, "all to run", running)
+		if _, stderr, code := w.call(t.Context(), "", "kill", j.id); code != 0 {
+			t.Fatalf("kill ended with %d: %s", code, stderr)
+		}
+		j.end(long, proto.JobState_JOB_STATE_KILLED)
+	})
+}
+
+func TestFollowingTellsTheStory(t *testing.T) {
+	places(t, func(t *testing.T, w where, _ string) {
+		args := []string{"run"}
+		if w.cluster == nil {
+			args = append(args, "--local")
+		}
+		dir := t.TempDir()
+		stdout, stderr, code := w.call(t.Context(), dir, append(args, "--worker", "1", "--worker-memory", "256m", "--", "true")...)
+		if code != 0 {
+			t.Fatalf("ended with %d:\n%s\n%s", code, stdout, stderr)
+		}
+		stdout, stderr, code = w.call(t.Context(), dir, append(args, "--worker", "1", "--worker-memory", "256m", "--restarts", "0", "--", "sh", "-c", "echo alas; exit 3")...)
+		all := stdout + stderr
+		if code != 1 {
+			t.Errorf("a job that fails: exit code %d, want 1", code)
+		}
+		for _, want := range []string{"worker-0", "alas", "3"} {
+			if !strings.Contains(all, want) {
+				t.Errorf("a job that fails: %q is not in\n%s", want, all)
+			}
+		}
+	})
+}
+
+// TestOneDirectoryForAll: what one task has closed, all others see, wherever
+// they run and however they spell the path.
+func TestOneDirectoryForAll(t *testing.T) {
+	for _, path := range []string{"./logs", "deep/er/logs", "/tmp/holdfast-e2e-logs"} {
+		t.Run(path, func(t *testing.T) {
+			places(t, func(t *testing.T, w where, store string) {
+				if strings.HasPrefix(path, "/") && w.cluster == nil {
+					store = filepath.Join(t.TempDir(), "abs")
+				}
+				script := fmt.Sprintf(`cd . && echo {index} > %[1]s/part-{index} && mv %[1]s/part-{index} %[1]s/done-{index} || exit 1
+for i in $(seq 1 600); do [ "$(cat %[1]s/done-0 %[1]s/done-1 2>/dev/null | tr -d '\n')" = 01 ] && exit 0; sleep 0.1; done
+ls -la %[1]s; exit 1`, path)
+				j := w.start(t, "", "--worker", "2", "--worker-memory", "256m", "--restarts", "0",
+					"--checkpoint", path+"="+store, "--", "sh", "-c", script)
+				j.store = store
+				j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+			})
+		})
+	}
+}
