@@ -45,7 +45,11 @@ func withCluster(m *testing.M) int {
 		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
 		"yarn.resourcemanager.fs.state-store.uri":                          "/rmstore",
 		"yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "500",
-		"yarn.nodemanager.container-monitor.interval-ms":                   "500",
+		// Without this, the NodeManager leaves a container that uses too much
+		// memory to cgroups (ContainersMonitorImpl.checkLimit), which need the
+		// LinuxContainerExecutor.
+		"yarn.nodemanager.resource.memory.enforced":      "false",
+		"yarn.nodemanager.container-monitor.interval-ms": "500",
 	}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

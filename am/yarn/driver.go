@@ -97,7 +97,8 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if limit < 0 {
 		limit = 1<<63 - 1 // YARN's "for ever"
 	}
-	master, err := hadoop.NewMaster(cfg.Conf, cfg.Credentials, rpc.Retry{Limit: 10 * time.Second})
+	// run tries again itself, and says meanwhile that it does.
+	master, err := hadoop.NewMaster(cfg.Conf, cfg.Credentials, rpc.Retry{Limit: 2 * time.Second})
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		}
 		found <- list
 	}()
-	reg, regErr := master.Register(ctx, d.registration())
+	reg, regErr := d.register(ctx)
 	list := <-found
 	if regErr != nil {
 		d.cancel()
@@ -140,6 +141,20 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d.wg.Go(d.run)
 	return d, nil
 }
+
+// register goes on while no RM answers: one may be taking over from another.
+func (d *Driver) register(ctx context.Context) (hadoop.Registered, error) {
+	begin := time.Now()
+	for {
+		reg, err := d.master.Register(ctx, d.registration())
+		if !rpc.Unreachable(err) || time.Since(begin) > min(d.limit, registerFor) || ctx.Err() != nil {
+			return reg, err
+		}
+	}
+}
+
+// registerFor is how long an AM waits for an RM when it starts.
+const registerFor = 2 * time.Minute
 
 func (d *Driver) registration() hadoop.Registration {
 	return hadoop.Registration{Host: d.cfg.Host, Port: d.cfg.Port, TrackingURL: d.cfg.TrackingURL}
