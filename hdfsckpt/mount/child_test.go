@@ -89,6 +89,12 @@ func carryOut(c call) (a answer) {
 			n += k
 		}
 		a.Data = a.Data[:n]
+	case "readall": // reads and drops
+		b := make([]byte, 1<<20)
+		for n := 1; n > 0 && err == nil; {
+			n, err = unix.Read(c.Fd, b)
+			a.N += int64(max(n, 0))
+		}
 	case "close":
 		err = unix.Close(c.Fd)
 	case "dup":

@@ -7,20 +7,27 @@ import (
 	"syscall"
 	"testing"
 
+	"holdfast/hdfsckpt"
+
 	"golang.org/x/sys/unix"
 )
 
-// TestTensorFlowSave does what TensorFlow's sharded V2 save does, with a
+func TestTensorFlowSave(t *testing.T) {
+	dir := t.TempDir()
+	tensorFlowSave(t, func() hdfsckpt.Store { return localStore(t, dir) })
+	noLeftovers(t, dir)
+}
+
+// tensorFlowSave does what TensorFlow's sharded V2 save does, with a
 // parameter server in each of two mounts and the chief in a third: each writes
 // and renames its part, the last one merges, the chief names the checkpoint.
 // (tensorflow/core/util/tensor_bundle, SaveV2 and MergeV2Checkpoints.)
-func TestTensorFlowSave(t *testing.T) {
-	dir := t.TempDir()
+func tensorFlowSave(t *testing.T, open func() hdfsckpt.Store) {
 	const servers = 2
 	var m []*mounted
 	var p []*process
 	for range servers + 1 {
-		m = append(m, mountStore(t, localStore(t, dir)))
+		m = append(m, mountStore(t, open()))
 		p = append(p, newProcess(t))
 	}
 	chief := servers
@@ -74,7 +81,7 @@ func TestTensorFlowSave(t *testing.T) {
 	p[chief].close(events)
 
 	// Restore: a task in a new container finds it all and reads past the end.
-	m3, p3 := mountStore(t, localStore(t, dir)), newProcess(t)
+	m3, p3 := mountStore(t, open()), newProcess(t)
 	if got := p3.get(m3.path("checkpoint")); got != `model_checkpoint_path: "model.ckpt-2"` {
 		t.Errorf("checkpoint: %q", got)
 	}
@@ -98,5 +105,4 @@ func TestTensorFlowSave(t *testing.T) {
 	if got := m[chief].committed(); !slices.Contains(got, "checkpoint") {
 		t.Errorf("the checkpoint's rename was not reported: %q", got)
 	}
-	noLeftovers(t, dir)
 }

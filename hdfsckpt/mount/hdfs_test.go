@@ -1,0 +1,175 @@
+package mount_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"holdfast/hdfsckpt"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/testcluster"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestHDFS is the short version of this package's tests on a real HDFS.
+func TestHDFS(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cluster, err := testcluster.Start(ctx, testcluster.Options{DataNodes: 2, HDFSOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := conf.Load(cluster.ConfDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := func(t *testing.T, dir string) func() hdfsckpt.Store {
+		return func() hdfsckpt.Store {
+			s, err := hdfsckpt.Open(t.Context(), cluster.HDFS()+"/user/"+dir, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			return s
+		}
+	}
+	t.Run("TensorFlow's save", func(t *testing.T) { tensorFlowSave(t, on(t, "save")) })
+	t.Run("event file", func(t *testing.T) { hdfsEventFile(t, on(t, "events")) })
+	t.Run("any order", func(t *testing.T) { hdfsAnyOrder(t, on(t, "order")) })
+	t.Run("killed writer", func(t *testing.T) { hdfsKilled(t, on(t, "killed")) })
+	t.Run("names", func(t *testing.T) { hdfsNames(t, on(t, "names")) })
+	t.Run("speed", func(t *testing.T) { hdfsSpeed(t, on(t, "speed")) })
+}
+
+func hdfsEventFile(t *testing.T, open func() hdfsckpt.Store) {
+	m1, m2, p1, p2 := mountStore(t, open()), mountStore(t, open()), newProcess(t), newProcess(t)
+	const name = "events.out.tfevents.1"
+	fd := p1.open(m1.path(name), forNew)
+	want := ""
+	for i := range 5 {
+		event := fmt.Sprintf("event %d;", i)
+		want += event
+		p1.write(fd, event)
+		eventually(t, "another mount reads "+event, func() bool {
+			return p2.exists(m2.path(name)) && p2.get(m2.path(name)) == want
+		})
+		if got := p1.get(m1.path(name)); got != want {
+			t.Errorf("its own mount reads %q", got)
+		}
+	}
+	p1.kill()
+	p3 := newProcess(t)
+	fd = p3.open(m2.path(name), unix.O_WRONLY|unix.O_APPEND)
+	p3.write(fd, "appended")
+	p3.close(fd)
+	if got := p2.get(m1.path(name)); got != want+"appended" {
+		t.Errorf("after appending: %q", got)
+	}
+}
+
+func hdfsAnyOrder(t *testing.T, open func() hdfsckpt.Store) {
+	m1, m2, p1, p2 := mountStore(t, open()), mountStore(t, open()), newProcess(t), newProcess(t)
+	fd := p1.open(m1.path("a.npz"), forNewRW)
+	p1.do(call{Op: "write", Fd: fd, Size: 3 << 20, Fill: 5})
+	p1.pwrite(fd, 10, "back")
+	p1.do(call{Op: "pwrite", Fd: fd, Off: 3 << 20, Data: []byte("tail")})
+	if p2.exists(m2.path("a.npz")) {
+		t.Error("seen before close")
+	}
+	p1.close(fd)
+	want := append(pattern(3<<20, 5), "tail"...)
+	copy(want[10:], "back")
+	if got := p2.get(m2.path("a.npz")); got != string(want) {
+		t.Errorf("%d bytes that differ, want %d", len(got), len(want))
+	}
+	fd = p2.open(m2.path("a.npz"), unix.O_RDONLY)
+	if got := p2.do(call{Op: "mmap", Fd: fd, Size: int64(len(want))}).Data; string(got) != string(want) {
+		t.Error("mapped content differs")
+	}
+	p1.do(call{Op: "truncate", Path: m1.path("a.npz"), Off: 100})
+	if got := p2.get(m2.path("a.npz")); got != string(want[:100]) {
+		t.Errorf("after truncate(2): %d bytes", len(got))
+	}
+}
+
+func hdfsKilled(t *testing.T, open func() hdfsckpt.Store) {
+	m1, m2, p1, p2 := mountStore(t, open()), mountStore(t, open()), newProcess(t), newProcess(t)
+	p2.put(m2.path("a"), "whole")
+	for _, name := range []string{"a", "b"} {
+		fd := p1.open(m1.path(name), forNew)
+		p1.do(call{Op: "write", Fd: fd, Size: 5 << 20})
+	}
+	p1.kill()
+	eventually(t, "nothing is being written", func() bool { _, h, w := m1.Remembered(); return h+w == 0 })
+	if got := p2.get(m2.path("a")); got != "whole" || p2.exists(m2.path("b")) {
+		t.Errorf("half a file was published: %d bytes", len(got))
+	}
+}
+
+func hdfsNames(t *testing.T, open func() hdfsckpt.Store) {
+	m1, m2, p1, p2 := mountStore(t, open()), mountStore(t, open()), newProcess(t), newProcess(t)
+	p1.do(call{Op: "mkdir", Path: m1.path("d"), Mode: 0o755})
+	for _, name := range []string{"a", "naïve-模型", "b"} {
+		p1.put(m1.path("d/"+name), name)
+	}
+	p1.do(call{Op: "rename", Path: m1.path("d/b"), To: m1.path("d/a")})
+	r := p2.open(m2.path("d/a"), unix.O_RDONLY)
+	if got := p2.pread(r, 0, 10); got != "b" {
+		t.Errorf("after the rename: %q", got)
+	}
+	p2.do(call{Op: "unlink", Path: m2.path("d/a")})
+	if p1.exists(m1.path("d/a")) {
+		t.Error("removed, and still there")
+	}
+	p1.fails(call{Op: "rmdir", Path: m1.path("d")}, unix.ENOTEMPTY)
+	if got := p1.list(m1.path("d")); !slices.Equal(got, []string{"naïve-模型"}) {
+		t.Errorf("listed: %q", got)
+	}
+	p2.do(call{Op: "unlink", Path: m2.path("d/naïve-模型")})
+	p1.do(call{Op: "rmdir", Path: m1.path("d")}) // though a removed file is open
+	if got := p2.pread(r, 0, 10); got != "b" {
+		t.Errorf("a file that was removed while open reads %q", got)
+	}
+	if s := p1.do(call{Op: "statfs", Path: m1.dir}).Fs; s.Blocks == 0 || s.Bavail == 0 {
+		t.Errorf("statfs: %+v", s)
+	}
+}
+
+// hdfsSpeed measures; it asserts nothing.
+func hdfsSpeed(t *testing.T, open func() hdfsckpt.Store) {
+	m, p := mountStore(t, open()), newProcess(t)
+	const size = 256 << 20
+	begin := time.Now()
+	fd := p.open(m.path("a"), forNew)
+	p.do(call{Op: "write", Fd: fd, Size: size})
+	p.close(fd)
+	wrote := time.Since(begin)
+	begin = time.Now()
+	fd = p.open(m.path("a"), unix.O_RDONLY)
+	if n := p.do(call{Op: "readall", Fd: fd}).N; n != size {
+		t.Errorf("read %d bytes, want %d", n, size)
+	}
+	read := time.Since(begin)
+	begin = time.Now()
+	const small = 100
+	for i := range small {
+		p.put(m.path(fmt.Sprintf("small-%d", i)), "x")
+	}
+	made := time.Since(begin)
+	begin = time.Now()
+	const looks = 500
+	for range looks {
+		p.size(m.path("a"))
+	}
+	t.Logf("write %.0f MB/s, read %.0f MB/s, %.1f ms a small file, %.2f ms a stat",
+		size/1e6/wrote.Seconds(), size/1e6/read.Seconds(),
+		made.Seconds()*1000/small, time.Since(begin).Seconds()*1000/looks)
+}
