@@ -1,0 +1,86 @@
+package write_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/internal/hadoop/hdfs/write"
+	"holdfast/internal/hadoop/rpc"
+)
+
+// TestTheNameNodeIsRestarted kills the NameNode in the middle of a write of
+// many blocks, and starts it again: the write waits and goes on.
+func TestTheNameNodeIsRestarted(t *testing.T) {
+	const size, block, piece = 64 << 20, 4 << 20, 1 << 20
+	want := content(1, size)
+	// A NameNode may take longer to come back than a person wants to wait.
+	nameNode := rpc.New(rpc.Options{
+		Protocol: "org.apache.hadoop.hdfs.protocol.ClientProtocol", Addresses: []string{strings.TrimPrefix(cluster.HDFS(), "hdfs://")},
+		Retry: rpc.Retry{Resend: true, Limit: 4 * time.Minute},
+	})
+	defer nameNode.Close()
+	f := create(t, write.New(nameNode, write.Options{Replication: 2, BlockSize: block}), "/restarted")
+	nn := cluster.Daemon("nn")
+	back := make(chan error, 1)
+	for done := 0; done < size; done += piece {
+		if done == 10*piece {
+			if err := nn.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			go func() { back <- nn.Restart(context.Background()) }()
+		}
+		if _, err := f.Write(want[done : done+piece]); err != nil {
+			t.Fatalf("after %d MiB: %v", done>>20, err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-back; err != nil {
+		t.Fatal(err)
+	}
+	same(t, "/restarted", want)
+}
+
+// TestAllDataNodesAreLost: what was flushed is gone from the writer's memory,
+// so the write fails, says why, and the next one works.
+func TestAllDataNodesAreLost(t *testing.T) {
+	c := client(t, 2, 16<<20)
+	f := create(t, c, "/all-lost")
+	if _, err := f.Write(content(1, 8<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range dataNodes {
+		if err := cluster.Daemon(fmt.Sprintf("dn%d", i)).Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := f.Write(content(2, 8<<20))
+	if err == nil {
+		err = f.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "/all-lost") || !strings.Contains(err.Error(), "every DataNode that had the block is lost") {
+		t.Errorf("with no DataNode left: %v", err)
+	}
+	_ = f.Abort() // also deletes it, which Close has done
+	for i := range dataNodes {
+		if err := cluster.Daemon(fmt.Sprintf("dn%d", i)).Restart(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := content(3, 1<<20)
+	f = create(t, c, "/after-all-lost")
+	if _, err := f.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "/after-all-lost", want)
+}
