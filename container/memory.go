@@ -11,7 +11,7 @@ import (
 const (
 	// trimAbove is how much memory of its own an agent may keep after a burst
 	// of reads and writes: what it holds, its task lacks.
-	trimAbove = 12 << 20
+	trimAbove = 9 << 20
 	trimEvery = 5 * time.Second
 )
 

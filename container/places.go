@@ -45,7 +45,7 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 		t.prepared.Mounting = "fuse"
 	}
 	for _, spec := range t.assign.Checkpoints {
-		p := &place{spec: spec, path: spec.Path}
+		p := &place{spec: spec, path: filepath.Clean(spec.Path)}
 		if !filepath.IsAbs(p.path) {
 			if !filepath.IsLocal(p.path) {
 				return hopeless(fmt.Errorf("the checkpoint path %s leads out of the task's working directory", spec.Path))

@@ -78,10 +78,8 @@ func keep(private bool) error {
 			up.Namespace = err.Error()
 		}
 	}
-	if f, err := openFuse(); err != nil {
+	if err := tryFuse(private && up.Namespace == ""); err != nil {
 		up.Fuse = err.Error()
-	} else {
-		f.Close()
 	}
 	listener, err := steer.Install()
 	if err != nil {
@@ -151,6 +149,29 @@ func openFuse() (*os.File, error) {
 		return nil, fmt.Errorf("opening /dev/fuse: %w", err)
 	}
 	return os.NewFile(uintptr(fd), "/dev/fuse"), nil
+}
+
+// tryFuse finds out whether FUSE can be mounted: security modules and old
+// kernels (before 4.18, in a user namespace) refuse it. The trial hides /dev for
+// an instant, in a namespace that nobody else is in yet.
+func tryFuse(private bool) error {
+	f, err := openFuse()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !private {
+		return nil
+	}
+	const over = "/dev"
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d", f.Fd(), os.Geteuid(), os.Getegid())
+	if err := unix.Mount("holdfast", over, "fuse.holdfast", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("mounting FUSE: %w", err)
+	}
+	if err := unix.Unmount(over, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmounting FUSE: %w", err)
+	}
+	return nil
 }
 
 func (k *keeper) serve(m message, files []*os.File) (answer message, fuse *os.File) {
