@@ -319,7 +319,7 @@ func (p *process) receive(c call) answer {
 		if err != nil {
 			p.t.Fatalf("%s %s: the process is gone: %v", c.Op, c.Path, err)
 		}
-	case <-time.After(60 * time.Second):
+	case <-time.After(2 * time.Minute):
 		p.t.Fatalf("%s %s hangs", c.Op, c.Path)
 	}
 	return a

@@ -46,6 +46,8 @@ func TestHDFS(t *testing.T) {
 	t.Run("any order", func(t *testing.T) { hdfsAnyOrder(t, on(t, "order")) })
 	t.Run("killed writer", func(t *testing.T) { hdfsKilled(t, on(t, "killed")) })
 	t.Run("names", func(t *testing.T) { hdfsNames(t, on(t, "names")) })
+	t.Run("DataNode lost", func(t *testing.T) { hdfsDataNodeLost(t, cluster, on(t, "lost")) })
+	t.Run("NameNode stalls", func(t *testing.T) { hdfsNameNodeStalls(t, cluster, on(t, "stalls")) })
 	t.Run("speed", func(t *testing.T) { hdfsSpeed(t, on(t, "speed")) })
 }
 
@@ -140,6 +142,53 @@ func hdfsNames(t *testing.T, open func() hdfsckpt.Store) {
 	}
 	if s := p1.do(call{Op: "statfs", Path: m1.dir}).Fs; s.Blocks == 0 || s.Bavail == 0 {
 		t.Errorf("statfs: %+v", s)
+	}
+}
+
+// hdfsDataNodeLost ends a DataNode in the middle of a file: it costs time, and
+// is no error.
+func hdfsDataNodeLost(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+	m1, m2, p1, p2 := mountStore(t, open()), mountStore(t, open()), newProcess(t), newProcess(t)
+	fd := p1.open(m1.path("a"), forNew)
+	p1.do(call{Op: "write", Fd: fd, Size: 8 << 20, Fill: 1})
+	dn := c.Daemon("dn0")
+	if err := dn.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p1.do(call{Op: "write", Fd: fd, Size: 8 << 20, Fill: 1})
+	p1.close(fd)
+	r := p2.open(m2.path("a"), unix.O_RDONLY)
+	for off := int64(0); off < 16<<20; off += 4 << 20 {
+		if got := p2.pread(r, off, 4<<20); got != string(pattern(4<<20, 1)) {
+			t.Errorf("at %d: %d bytes that differ", off, len(got))
+		}
+	}
+	if err := dn.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hdfsNameNodeStalls: calls wait for it, and who is killed does not.
+func hdfsNameNodeStalls(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+	m, p, impatient := mountStore(t, open()), newProcess(t), newProcess(t)
+	fd := p.open(m.path("a"), forNew)
+	p.write(fd, "content")
+	nn := c.Daemon("nn")
+	if err := nn.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	closing := call{Op: "close", Fd: fd}
+	p.send(closing)
+	impatient.send(call{Op: "stat", Path: m.path("b")})
+	impatient.kill()
+	if err := nn.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if a := p.receive(closing); a.Errno != 0 {
+		t.Errorf("close: %v", a.Errno)
+	}
+	if got := p.get(m.path("a")); got != "content" {
+		t.Errorf("got %q", got)
 	}
 }
 
