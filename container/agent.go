@@ -44,7 +44,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	box, err := sandbox.Start(ctx, sandbox.Options{
-		Exe: cfg.Exe, NoNamespace: cfg.NoNamespace, UserNamespace: cfg.UserNamespace,
+		Exe: cfg.Exe, NoNamespace: cfg.NoNamespace, UserNamespace: cfg.UserNamespace, NoSteering: cfg.NoSteering,
 	})
 	if err != nil {
 		return err

@@ -28,8 +28,8 @@ type Config struct {
 	// inherits (PATH, HOME, LANG and such); nil: this process's.
 	Env []string
 
-	// NoNamespace and UserNamespace are sandbox.Options's.
-	NoNamespace, UserNamespace bool
+	// NoNamespace, UserNamespace and NoSteering are sandbox.Options's.
+	NoNamespace, UserNamespace, NoSteering bool
 }
 
 func (c *Config) complete() error {

@@ -67,6 +67,8 @@ var ways = map[string]struct {
 	"root, no namespace":   {0, func(c *container.Config) { c.NoNamespace = true }},
 	"a user":               {nobody, nil},
 	"a user, no namespace": {nobody, func(c *container.Config) { c.NoNamespace = true }},
+	"a user, no steering":  {nobody, func(c *container.Config) { c.NoSteering = true }},
+	"a user, neither":      {nobody, func(c *container.Config) { c.NoNamespace, c.NoSteering = true, true }},
 }
 
 func needRoot(t *testing.T) {
@@ -82,6 +84,14 @@ func TestPeersFindEachOtherByName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMaster(t)
 			binary := testBinary(t)
+			var c container.Config
+			if way.change != nil {
+				way.change(&c)
+			}
+			steering, listenOn := "seccomp", "ps-1"
+			if c.NoSteering {
+				steering, listenOn = "forwarding", "" // then it may not listen on its own name
+			}
 			task := func(container, task string) (*connected, *proto.Prepared) {
 				m.startAgentProcess(container, way.uid, way.change)
 				c := m.agent()
@@ -95,8 +105,8 @@ func TestPeersFindEachOtherByName(t *testing.T) {
 					}
 				}))
 				p := c.prepared()
-				if p.Steering != "seccomp" {
-					t.Fatalf("not steered: %v (Linux 5.6 or later is needed)", p)
+				if p.Steering != steering {
+					t.Fatalf("not steered by %s: %v (Linux 5.6 or later is needed)", steering, p)
 				}
 				return c, p
 			}
@@ -105,8 +115,7 @@ func TestPeersFindEachOtherByName(t *testing.T) {
 			at := func(port int32) []*proto.Route {
 				return []*proto.Route{{VirtualAddress: "127.77.0.2", VirtualPort: 4000, RealAddress: "127.0.0.1", RealPort: port}}
 			}
-			// It may listen on its own name.
-			ps.send(&proto.Start{Command: []string{binary, "part-greet", fmt.Sprintf("ps-1:%d", prepared.Port)}})
+			ps.send(&proto.Start{Command: []string{binary, "part-greet", fmt.Sprintf("%s:%d", listenOn, prepared.Port)}})
 			ps.started()
 			eventually(t, "ps-1 listens", func() bool {
 				c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", prepared.Port))

@@ -29,7 +29,7 @@ type task struct {
 
 	port    *heldPort
 	places  []*place // checkpoint paths
-	steerer *steer.Supervisor
+	steerer steerer
 	names   *names
 	logs    *jobLogs
 }
@@ -62,7 +62,7 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 	if err := t.placeCheckpoints(ctx, cfg, box, commits); err != nil {
 		return err
 	}
-	if err := t.steer(box); err != nil {
+	if err := t.steer(cfg, box); err != nil {
 		return err
 	}
 	if err := t.nameHosts(cfg, box); err != nil {
@@ -85,15 +85,25 @@ func (t *task) note(format string, args ...any) {
 	t.prepared.Notes = append(t.prepared.Notes, text)
 }
 
+// steerer is what leads connections to where peers are: a steer.Supervisor, or
+// a steer.Forwarder where the kernel is too old for one.
+type steerer interface {
+	Replace([]steer.Route) steer.Routes
+	Cut(before steer.Routes, lost []netip.Addr, processes []int) int
+	Close()
+}
+
 // steer starts answering the task's connects.
-func (t *task) steer(box *sandbox.Box) error {
-	if err := box.Abilities().Steer; err != nil {
-		t.note("connections are not steered on this node, so a moved peer is not found again by those that are connected to it: %v", err)
-		return nil
-	}
+func (t *task) steer(cfg Config, box *sandbox.Box) error {
 	own, err := netip.ParseAddr(t.assign.VirtualAddress)
 	if err != nil {
 		return hopeless(fmt.Errorf("the task's virtual address: %w", err))
+	}
+	if err := box.Abilities().Steer; err != nil {
+		t.steerer = steer.NewForwarder(own, cfg.Host, t.log)
+		t.prepared.Steering = "forwarding"
+		t.note("connections to peers on other hosts are forwarded by the agent, which copies their data, since this node does not allow better: %v", err)
+		return nil
 	}
 	var all []netip.Addr
 	for _, p := range t.assign.Peers {
@@ -103,10 +113,11 @@ func (t *task) steer(box *sandbox.Box) error {
 		}
 		all = append(all, a)
 	}
-	t.steerer, err = steer.New(box.Listener(), own, all, t.log)
+	s, err := steer.New(box.Listener(), own, all, t.log)
 	if err != nil {
 		return nodeTrouble(err)
 	}
+	t.steerer = s
 	t.prepared.Steering = "seccomp"
 	return nil
 }
@@ -139,9 +150,6 @@ func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
 func (t *task) route(routes []*proto.Route, cut []string, box *sandbox.Box) {
 	if err := t.names.write(routes); err != nil {
 		t.log.WithError(err).Error("the task's peers have moved, and it is not told")
-	}
-	if t.steerer == nil {
-		return
 	}
 	var table []steer.Route
 	for _, r := range routes {

@@ -24,6 +24,8 @@ type Options struct {
 	// NoNamespace asks for none, UserNamespace for a user namespace where root
 	// could do without one. For tests and for those who cannot have one.
 	NoNamespace, UserNamespace bool
+	// NoSteering leaves out the seccomp filter.
+	NoSteering bool
 }
 
 // Abilities say what is allowed here; nil is yes, and an error says why not
@@ -85,7 +87,7 @@ func Start(ctx context.Context, o Options) (*Box, error) {
 	}
 	var refused error
 	for _, a := range attributes(o) {
-		b, err := start(ctx, o.Exe, a)
+		b, err := start(ctx, o, a)
 		if err != nil && a.Cloneflags != 0 {
 			refused = fmt.Errorf("starting a process in a new namespace: %w", err)
 			continue
@@ -130,7 +132,7 @@ func attributes(o Options) []*syscall.SysProcAttr {
 	return []*syscall.SysProcAttr{{Setsid: true, Cloneflags: syscall.CLONE_NEWNS}, user, plain}
 }
 
-func start(ctx context.Context, exe string, attr *syscall.SysProcAttr) (*Box, error) {
+func start(ctx context.Context, o Options, attr *syscall.SysProcAttr) (*Box, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("making a socket pair: %w", err)
@@ -146,12 +148,15 @@ func start(ctx context.Context, exe string, attr *syscall.SysProcAttr) (*Box, er
 		conn: c.(*net.UnixConn), answers: make(chan reply, 1), done: make(chan struct{}),
 		processes: map[int]*Process{}, early: map[int]syscall.WaitStatus{},
 	}
-	arg := argShared
+	args := []string{KeeperName, argShared, argSteered}
 	if attr.Cloneflags != 0 {
-		arg = argPrivate
+		args[1] = argPrivate
+	}
+	if o.NoSteering {
+		args[2] = argUnsteered
 	}
 	b.cmd = &exec.Cmd{
-		Path: exe, Args: []string{KeeperName, arg}, Env: []string{},
+		Path: o.Exe, Args: args, Env: []string{},
 		Stderr: os.Stderr, ExtraFiles: []*os.File{theirs}, SysProcAttr: attr,
 	}
 	err = b.cmd.Start()

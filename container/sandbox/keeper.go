@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -23,16 +24,19 @@ import (
 // KeeperName is argument 0 of a keeper's process.
 const KeeperName = "holdfast-sandbox"
 
-// Arguments of a keeper: whether it was cloned into namespaces of its own.
+// Arguments of a keeper: whether it was cloned into namespaces of its own, and
+// whether it is to install steering.
 const (
-	argPrivate = "private"
-	argShared  = "shared"
+	argPrivate   = "private"
+	argShared    = "shared"
+	argSteered   = "steered"
+	argUnsteered = "unsteered"
 )
 
 func init() {
-	if len(os.Args) == 2 && os.Args[0] == KeeperName {
+	if len(os.Args) == 3 && os.Args[0] == KeeperName {
 		runtime.LockOSThread() // the thread that forks and carries the filter
-		if err := keep(os.Args[1] == argPrivate); err != nil {
+		if err := keep(os.Args[1] == argPrivate, os.Args[2] == argSteered); err != nil {
 			fmt.Fprintln(os.Stderr, "the sandbox's keeper:", err)
 			os.Exit(1)
 		}
@@ -51,7 +55,7 @@ type keeper struct {
 	pids    map[int]bool // attempts' processes; others are orphans of theirs
 }
 
-func keep(private bool) error {
+func keep(private, steered bool) error {
 	debug.SetGCPercent(20) // it holds next to nothing
 	file := os.NewFile(3, "agent")
 	unix.CloseOnExec(3)
@@ -81,7 +85,10 @@ func keep(private bool) error {
 	if err := tryFuse(private && up.Namespace == ""); err != nil {
 		up.Fuse = err.Error()
 	}
-	listener, err := steer.Install()
+	listener, err := -1, errors.New("not asked for")
+	if steered {
+		listener, err = steer.Install()
+	}
 	if err != nil {
 		up.Steer = err.Error()
 	} else {
@@ -90,8 +97,8 @@ func keep(private bool) error {
 	if err := k.send(up, fds...); err != nil {
 		return fmt.Errorf("speaking to the agent: %w", err)
 	}
-	if listener > 0 && len(fds) > 0 {
-		unix.Close(listener) // or steering would survive the agent, unanswered
+	for _, fd := range fds {
+		unix.Close(fd) // or steering would survive the agent, unanswered
 	}
 	debug.FreeOSMemory()
 	for {

@@ -1,0 +1,209 @@
+package steer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+)
+
+// Forwarder stands in for a Supervisor where the kernel does not allow one
+// (before Linux 5.6): it listens on the peers' virtual addresses, which are
+// loopback addresses, and passes on what comes. The data is copied, bind is not
+// steered, and only ports that have a route are forwarded.
+//
+// A peer on this very host whose port is what others believe needs nothing: a
+// server that listens on all addresses is reached under its virtual one.
+// Several agents of one host share the listening (SO_REUSEPORT), since all know
+// the same routes.
+//
+// Goroutines: one for each listener, and two for each connection; Close ends
+// them and waits.
+type Forwarder struct {
+	own  netip.Addr
+	host string
+	log  *logrus.Entry
+	wg   sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
+	listeners map[netip.AddrPort]*forwarding
+	conns     map[*net.TCPConn]netip.Addr // both ends of each, by virtual address
+}
+
+type forwarding struct {
+	l     *net.TCPListener
+	route Route // guarded by Forwarder.mu
+}
+
+const forwardDial = 10 * time.Second
+
+// NewForwarder makes a forwarder for a task whose virtual address is own, on a
+// host that its peers reach as host.
+func NewForwarder(own netip.Addr, host string, log *logrus.Entry) *Forwarder {
+	return &Forwarder{
+		own: own, host: host, log: log,
+		listeners: map[netip.AddrPort]*forwarding{}, conns: map[*net.TCPConn]netip.Addr{},
+	}
+}
+
+// Replace replaces all routes. Connections that stand are left alone.
+func (f *Forwarder) Replace(routes []Route) Routes {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return Routes{}
+	}
+	wanted := map[netip.AddrPort]Route{}
+	for _, r := range routes {
+		here := r.Host == f.host && r.Port == r.Virtual.Port()
+		if r.Virtual.Addr() != f.own && !here {
+			wanted[r.Virtual] = r
+		}
+	}
+	for at, l := range f.listeners {
+		if _, ok := wanted[at]; !ok {
+			l.l.Close()
+			delete(f.listeners, at)
+		}
+	}
+	for at, r := range wanted {
+		if l := f.listeners[at]; l != nil {
+			l.route = r
+			continue
+		}
+		l, err := listenShared(at)
+		if err != nil {
+			f.log.WithError(err).WithField("address", at.String()).Error("cannot forward connections from a peer's virtual address; the task cannot reach that peer")
+			continue
+		}
+		w := &forwarding{l: l, route: r}
+		f.listeners[at] = w
+		f.wg.Go(func() { f.accept(w) })
+	}
+	return Routes{}
+}
+
+func listenShared(at netip.AddrPort) (*net.TCPListener, error) {
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		e := c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		})
+		return errors.Join(e, err)
+	}}
+	l, err := config.Listen(context.Background(), "tcp4", at.String())
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.TCPListener), nil
+}
+
+func (f *Forwarder) accept(w *forwarding) {
+	for {
+		c, err := w.l.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			f.log.WithError(err).Warn("accepting a connection to be forwarded")
+			time.Sleep(100 * time.Millisecond) // out of descriptors, most likely
+			continue
+		}
+		f.mu.Lock()
+		r := w.route
+		f.mu.Unlock()
+		if !f.track(c, r.Virtual.Addr()) {
+			c.Close()
+			return
+		}
+		f.wg.Go(func() {
+			defer f.untrack(c)
+			f.forward(c, r)
+		})
+	}
+}
+
+// track notes a connection for Cut and Close; false if it is too late.
+func (f *Forwarder) track(c *net.TCPConn, virtual netip.Addr) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return false
+	}
+	f.conns[c] = virtual
+	return true
+}
+
+func (f *Forwarder) untrack(c *net.TCPConn) {
+	f.mu.Lock()
+	delete(f.conns, c)
+	f.mu.Unlock()
+	c.Close()
+}
+
+func (f *Forwarder) forward(c *net.TCPConn, r Route) {
+	to, err := net.DialTimeout("tcp", net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port))), forwardDial)
+	if err != nil {
+		_ = c.SetLinger(0) // a reset is as near to a refusal as we come
+		return
+	}
+	t := to.(*net.TCPConn)
+	if !f.track(t, r.Virtual.Addr()) {
+		t.Close()
+		return
+	}
+	defer f.untrack(t)
+	var both sync.WaitGroup
+	pass := func(to, from *net.TCPConn) {
+		if _, err := io.Copy(to, from); err != nil { // splice(2): it does not come through our memory
+			_ = to.SetLinger(0)
+			to.Close()
+			from.Close()
+			return
+		}
+		_ = to.CloseWrite()
+	}
+	both.Go(func() { pass(t, c) })
+	pass(c, t)
+	both.Wait()
+}
+
+// Cut ends the connections to peers that are lost.
+func (f *Forwarder) Cut(_ Routes, lost []netip.Addr, _ []int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for c, virtual := range f.conns {
+		for _, a := range lost {
+			if a == virtual {
+				_ = c.SetLinger(0)
+				c.Close()
+				n++
+			}
+		}
+	}
+	return (n + 1) / 2
+}
+
+// Close ends all listeners and connections.
+func (f *Forwarder) Close() {
+	f.mu.Lock()
+	f.closed = true
+	for _, l := range f.listeners {
+		l.l.Close()
+	}
+	for c := range f.conns {
+		c.Close()
+	}
+	f.mu.Unlock()
+	f.wg.Wait()
+}

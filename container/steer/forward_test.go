@@ -1,0 +1,133 @@
+package steer_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/container/steer"
+)
+
+func forwarder(t *testing.T) *steer.Forwarder {
+	t.Helper()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	f := steer.NewForwarder(own, "192.0.2.1", logrus.NewEntry(log))
+	t.Cleanup(f.Close)
+	return f
+}
+
+func TestForwarder(t *testing.T) {
+	f := forwarder(t)
+	first, second := greet(t, "127.0.0.1", "first"), greet(t, "127.0.0.2", "second")
+	at := fmt.Sprintf("%s:%d", peer, freePort(t))
+	r := func(to netip.AddrPort) []steer.Route {
+		return []steer.Route{{Virtual: netip.MustParseAddrPort(at), Host: to.Addr().String(), Port: to.Port()}}
+	}
+	dial := func() (net.Conn, string) {
+		t.Helper()
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		b := make([]byte, 100)
+		c.SetReadDeadline(time.Now().Add(patience))
+		n, err := c.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, string(b[:n])
+	}
+	refused := func() {
+		t.Helper()
+		if _, err := net.Dial("tcp", at); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Fatalf("a peer without a route: %v", err)
+		}
+	}
+	refused()
+	f.Replace(r(first))
+	old, text := dial()
+	if text != "first" {
+		t.Errorf("heard %q", text)
+	}
+	f.Replace(r(second))
+	kept, text := dial()
+	if text != "second" {
+		t.Errorf("after the move, heard %q", text)
+	}
+	// Another agent of this host listens too.
+	other := forwarder(t)
+	other.Replace(r(second))
+	if n := f.Cut(steer.Routes{}, []netip.Addr{own}, nil); n != 0 {
+		t.Errorf("%d connections to somebody else were cut", n)
+	}
+	if n := f.Cut(steer.Routes{}, []netip.Addr{peer}, nil); n != 2 {
+		t.Errorf("%d connections were cut instead of 2", n)
+	}
+	for _, c := range []net.Conn{old, kept} {
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) || strings.Contains(err.Error(), "timeout") {
+			t.Errorf("a connection that was cut: %v", err)
+		}
+	}
+	f.Replace(nil)
+	other.Replace(nil)
+	refused()
+}
+
+func TestForwarderPassesWhatIsSent(t *testing.T) {
+	f := forwarder(t)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { // answers when all was sent
+				defer c.Close()
+				b, _ := io.ReadAll(c)
+				fmt.Fprintf(c, "%d", len(b))
+			}()
+		}
+	}()
+	at := netip.AddrPortFrom(peer, freePort(t))
+	f.Replace([]steer.Route{{Virtual: at, Host: "localhost", Port: uint16(l.Addr().(*net.TCPAddr).Port)}})
+	c, err := net.Dial("tcp", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	if _, err := c.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(c); err != nil || string(b) != "1048576" {
+		t.Fatalf("heard %q, %v", b, err)
+	}
+}
+
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp4", peer.String()+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
