@@ -64,7 +64,7 @@ var (
 	// TensorFlow: _RecoverableSession (monitored_session.py) takes the first
 	// two as a lost peer; a cancelled step is what the others of a broken
 	// session see.
-	peerErrors = regexp.MustCompile(`^(?:[A-Za-z_]\w*\.)*(?:AbortedError|UnavailableError|CancelledError|ConnectionResetError|ConnectionRefusedError|ConnectionAbortedError|BrokenPipeError|DistNetworkError|DistStoreError)\b`)
+	peerErrors = regexp.MustCompile(`^(?:[A-Za-z_]\w*\.)*(?:AbortedError|UnavailableError|CancelledError|ConnectionResetError|ConnectionRefusedError|ConnectionAbortedError|BrokenPipeError|ncclRemoteError|DistNetworkError|DistStoreError)\b`)
 
 	// wrapperErrors are exceptions that wrap any cause.
 	wrapperErrors = regexp.MustCompile(`^(?:[A-Za-z_]\w*\.)*(?:RuntimeError|InternalError|UnknownError|DeadlineExceededError|FailedPreconditionError|NotFoundError|InvalidArgumentError|DistBackendError|DistError|XlaRuntimeError|JaxRuntimeError|OSError|EOFError|TimeoutError)\b`)
@@ -122,8 +122,8 @@ var advice = []struct {
 		"The script is not where the task runs: ship it with --files, and name it in the command as it stands in the working directory.",
 	},
 	{
-		regexp.MustCompile(`(?i)address already in use`),
-		"The task's port was taken by another program, or the script listens on a port of its own: let it listen on {port}.",
+		regexp.MustCompile(`(?i)address already in use|Could not start gRPC server`),
+		"The task's port was taken by another program, or the script listens on a port of its own: let it listen on {port}, or on its own entry of {ROLE_hosts}.",
 	},
 }
 

@@ -1,0 +1,86 @@
+package runtime_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"holdfast/runtime"
+)
+
+// TestExplain reads last lines as programs left them: the files in
+// testdata/tails are from TensorFlow 2.21.
+func TestExplain(t *testing.T) {
+	for _, c := range []struct {
+		file   string
+		lost   bool
+		advice string
+	}{
+		{"supervisor-chief-loses-ps", true, ""},
+		{"supervisor-worker-loses-ps", true, ""},
+		{"supervisor-sharded-private-directories", false, "--checkpoint"},
+		{"monitored-session-private-directories", false, "--checkpoint"},
+		{"port-taken", false, "{port}"},
+		{"tf1-placeholder", false, "--tf1"},
+		{"tf1-server", false, "--tf1"},
+		{"module-missing", false, "--archives"},
+	} {
+		b, err := os.ReadFile(filepath.Join("testdata", "tails", c.file+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := runtime.Explain("tensorflow", strings.Split(strings.TrimRight(string(b), "\n"), "\n"))
+		if v.PeerLost != c.lost || (c.advice == "") != (v.Advice == "") || !strings.Contains(v.Advice, c.advice) {
+			t.Errorf("%s: %+v, want lost %v and advice about %q", c.file, v, c.lost, c.advice)
+		}
+	}
+}
+
+func TestExplainLines(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		tail   string
+		lost   bool
+		advice string
+	}{
+		{"nothing", "", false, ""},
+		{"a plain failure", "Traceback (most recent call last):\n  File \"x.py\", line 1\nValueError: shapes do not match", false, ""},
+		{"aborted", "tensorflow.python.framework.errors_impl.AbortedError: Graph handle is not found: 0000000000000003.", true, ""},
+		{"an own fault after an old complaint",
+			"INFO: UnavailableError: recovering\nrecvmsg:Connection reset by peer\nTraceback (most recent call last):\nKeyError: 'x'", false, ""},
+		{"a message of many lines", "tensorflow.python.framework.errors_impl.InternalError: 2 root error(s) found.\n  (0) Internal: x\n  (1) UNAVAILABLE: Socket closed\n", true, ""},
+		{"python's own", "ConnectionResetError: [Errno 104] Connection reset by peer", true, ""},
+		{"go", "gotrainer: Pull of parameter server ps-1:20001: rpc error: code = Unavailable desc = connection error", true, ""},
+		{"torch", "torch.distributed.DistBackendError: NCCL error in: x.cpp:1\nncclRemoteError: remote process exited or there was a network error", true, ""},
+		{"gloo", "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:21000", true, ""},
+		{"a runtime error of one's own", "RuntimeError: mat1 and mat2 shapes cannot be multiplied", false, ""},
+		{"jax", "jaxlib.xla_extension.XlaRuntimeError: UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats)", true, ""},
+		{"cuda", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", false, "smaller batch"},
+		{"old save", "NotFoundError (see above for traceback): ./train_logs/model.ckpt-0_temp_0205a1571bdb4f9db000d0caf3139d5a/part-00000-of-00002.index", false, "--checkpoint"},
+		{"old restore", "InvalidArgumentError (see above for traceback): Unsuccessful TensorSliceReader constructor: Failed to get matching files on /dump/model.ckpt-24: Not found: /dump", false, "--checkpoint"},
+		{"eager", "RuntimeError: tf.placeholder() is not compatible with eager execution.", false, "--tf1"},
+		{"contrib", "ModuleNotFoundError: No module named 'tensorflow.contrib'", false, "tf.contrib"},
+		{"an attribute of one's own", "AttributeError: module 'mymodel' has no attribute 'Session'", false, ""},
+		{"disk", "OSError: [Errno 28] No space left on device", false, "room"},
+		{"script", "/usr/bin/python3: can't open file '/x/train.py': [Errno 2] No such file or directory", false, "--files"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := runtime.Explain("tensorflow", strings.Split(c.tail, "\n"))
+			if v.PeerLost != c.lost || (c.advice == "") != (v.Advice == "") || !strings.Contains(v.Advice, c.advice) {
+				t.Errorf("%+v, want lost %v and advice about %q", v, c.lost, c.advice)
+			}
+		})
+	}
+}
+
+func FuzzExplain(f *testing.F) {
+	f.Add("tensorflow.python.framework.errors_impl.UnavailableError: Socket closed")
+	f.Add("Traceback (most recent call last):\nA.B.CError\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		v := runtime.Explain("tensorflow", strings.Split(s, "\n"))
+		if v.PeerLost && v.Advice != "" {
+			t.Errorf("%+v: a lost peer is nobody's mistake", v)
+		}
+	})
+}

@@ -1,0 +1,305 @@
+package runtime_test
+
+import (
+	"encoding/json"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+const (
+	alone    = proto.LossRule_LOSS_RULE_ALONE
+	together = proto.LossRule_LOSS_RULE_ALL
+	required = proto.CompletionRule_COMPLETION_RULE_REQUIRED
+	service  = proto.CompletionRule_COMPLETION_RULE_SERVICE
+	optional = proto.CompletionRule_COMPLETION_RULE_OPTIONAL
+)
+
+// spec makes a job from role, count, role, count, ...
+func spec(framework string, roles ...any) *proto.JobSpec {
+	s := &proto.JobSpec{Framework: framework, Command: []string{"train"}}
+	for i := 0; i < len(roles); i += 2 {
+		s.Roles = append(s.Roles, &proto.RoleSpec{Name: roles[i].(string), Count: int32(roles[i+1].(int))})
+	}
+	return s
+}
+
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		framework, role string
+		loss            proto.LossRule
+		completion      proto.CompletionRule
+	}{
+		{"tensorflow", "ps", alone, service},
+		{"tensorflow", "worker", alone, required},
+		{"tensorflow", "chief", alone, required},
+		{"tensorflow", "evaluator", alone, optional},
+		{"tensorflow", "tensorboard", alone, optional},
+		{"tensorflow", "reader", alone, required},
+		{"pytorch", "worker", together, required},
+		{"pytorch", "node", together, required},
+		{"pytorch", "tensorboard", alone, optional},
+		{"jax", "worker", together, required},
+		{"none", "ps", alone, service},
+		{"none", "worker", alone, required},
+		{"none", "evaluator", alone, required},
+		{"", "worker", alone, required},
+	} {
+		s := spec(c.framework, "boss", 1, c.role, 1)
+		if err := runtime.Complete(s); err != nil {
+			t.Errorf("%s, role %s: %v", c.framework, c.role, err)
+			continue
+		}
+		if r := s.Roles[1]; r.Loss != c.loss || r.Completion != c.completion {
+			t.Errorf("%s, role %s: %v and %v, want %v and %v", c.framework, c.role, r.Loss, r.Completion, c.loss, c.completion)
+		}
+	}
+}
+
+func TestCompleteRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec *proto.JobSpec
+		says []string
+	}{
+		{"framework", spec("caffe", "worker", 1), []string{"caffe", "tensorflow"}},
+		{"no task", spec("none"), []string{"no tasks", "--worker"}},
+		{"only zeros", spec("none", "worker", 0), []string{"no tasks"}},
+		{"only services", spec("tensorflow", "ps", 2), []string{"never end", "ps", "--worker"}},
+		{"only lookers-on", spec("pytorch", "tensorboard", 1), []string{"never end"}},
+		{"name", spec("none", "Big Worker", 1), []string{"Big Worker", "small letters"}},
+		{"name ends badly", spec("none", "worker-", 1), []string{"worker-"}},
+		{"twice", spec("none", "worker", 1, "worker", 2), []string{"worker", "twice"}},
+		{"one variable", spec("none", "a-b", 1, "a_b", 2), []string{"a-b", "a_b", "HOLDFAST_A_B_HOSTS"}},
+		{"negative", spec("none", "worker", -1), []string{"worker", "-1"}},
+		{"two chiefs", spec("tensorflow", "chief", 2, "worker", 1), []string{"chief", "2"}},
+		{"too many", spec("none", "worker", 70000), []string{"70000", "65024"}},
+		{"no command", &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", Count: 1}}}, []string{"worker", "command", "--"}},
+		{"tf1 elsewhere", func() *proto.JobSpec { s := spec("pytorch", "worker", 1); s.Tf1 = true; return s }(), []string{"--tf1", "pytorch"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := runtime.Complete(c.spec)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, w := range c.says {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q does not say %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+func TestRolesWithoutTasksAreDropped(t *testing.T) {
+	s := spec("tensorflow", "ps", 0, "worker", 2)
+	if err := runtime.Complete(s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Roles) != 1 || s.Roles[0].Name != "worker" {
+		t.Errorf("roles %v", s.Roles)
+	}
+}
+
+func TestTasks(t *testing.T) {
+	got := runtime.Tasks(spec("none", "worker", 2, "ps", 1))
+	want := []runtime.Task{{Name: "worker-0", Role: "worker", Index: 0}, {Name: "worker-1", Role: "worker", Index: 1}, {Name: "ps-0", Role: "ps", Index: 0}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestVirtualAddresses(t *testing.T) {
+	for i, want := range map[int]string{0: "127.77.0.1", 253: "127.77.0.254", 254: "127.77.1.1", 65023: "127.77.255.254"} {
+		if got := runtime.VirtualAddress(i); got != want {
+			t.Errorf("address %d is %s, want %s", i, got, want)
+		}
+	}
+	seen := map[netip.Addr]bool{}
+	for i := range 65024 {
+		a, err := netip.ParseAddr(runtime.VirtualAddress(i))
+		if err != nil || seen[a] || !netip.MustParsePrefix("127.77.0.0/16").Contains(a) || a.As4()[3] == 0 || a.As4()[3] == 255 {
+			t.Fatalf("address %d is %s: %v", i, runtime.VirtualAddress(i), err)
+		}
+		seen[a] = true
+	}
+}
+
+// peers gives every task of the job the port 20000 and up.
+func peers(s *proto.JobSpec) map[string]int {
+	p := map[string]int{}
+	for i, t := range runtime.Tasks(s) {
+		p[t.Name] = 20000 + i
+	}
+	return p
+}
+
+func command(t *testing.T, s *proto.JobSpec, name string) ([]string, map[string]string) {
+	t.Helper()
+	if err := runtime.Complete(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range runtime.Tasks(s) {
+		if task.Name == name {
+			argv, env, err := runtime.Command(s, task, peers(s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return argv, env
+		}
+	}
+	t.Fatalf("no task %s", name)
+	return nil, nil
+}
+
+func TestPlaceholders(t *testing.T) {
+	for in, want := range map[string]string{
+		"--job_name={role}":                "--job_name=worker",
+		"{index}":                          "1",
+		"{role}-{index}={task}":            "worker-1=worker-1",
+		"{role}{index}{port}":              "worker120003",
+		"--ps={ps_hosts}":                  "--ps=ps-0:20000,ps-1:20001",
+		"{worker_hosts}":                   "worker-0:20002,worker-1:20003",
+		"{data-reader_hosts}":              "data-reader-0:20004",
+		"{chief_hosts}":                    "",
+		"{other_hosts}":                    "{other_hosts}",
+		"{batch}":                          "{batch}",
+		"{{role}}":                         "{worker}",
+		"{role":                            "{role",
+		"role}":                            "role}",
+		"{}":                               "{}",
+		"{ role }":                         "{ role }",
+		"${index}":                         "${index}",
+		"${role}{role}":                    "${role}worker",
+		`{"type": "{role}", "n": {index}}`: `{"type": "worker", "n": 1}`,
+		"ä{role}ö":                         "äworkerö",
+		"":                                 "",
+	} {
+		s := spec("none", "ps", 2, "worker", 2, "data-reader", 1)
+		s.Command = []string{"train", in}
+		s.Env = map[string]string{"WHAT": in}
+		argv, env := command(t, s, "worker-1")
+		if argv[1] != want || env["WHAT"] != want {
+			t.Errorf("%q becomes %q and, in the environment, %q; want %q", in, argv[1], env["WHAT"], want)
+		}
+	}
+}
+
+func TestARoleHasItsOwnCommand(t *testing.T) {
+	s := spec("none", "ps", 1, "worker", 1)
+	s.Roles[0].Command = []string{"serve", "{task}"}
+	if argv, _ := command(t, s, "ps-0"); !slices.Equal(argv, []string{"serve", "ps-0"}) {
+		t.Errorf("ps-0 runs %q", argv)
+	}
+	if argv, _ := command(t, s, "worker-0"); !slices.Equal(argv, []string{"train"}) {
+		t.Errorf("worker-0 runs %q", argv)
+	}
+}
+
+func TestOwnVariables(t *testing.T) {
+	s := spec("none", "ps", 1, "data-reader", 2)
+	s.Env = map[string]string{"HOLDFAST_TASK": "mine", "COLOUR": "red"}
+	_, env := command(t, s, "data-reader-1")
+	want := map[string]string{
+		"HOLDFAST_FRAMEWORK": "none", "HOLDFAST_TASK": "data-reader-1", "HOLDFAST_ROLE": "data-reader", "HOLDFAST_INDEX": "1",
+		"HOLDFAST_PORT": "20002", "HOLDFAST_PS_HOSTS": "ps-0:20000", "HOLDFAST_DATA_READER_HOSTS": "data-reader-0:20001,data-reader-1:20002",
+		"COLOUR": "red",
+	}
+	if !reflect.DeepEqual(env, want) {
+		t.Errorf("got %v\nwant %v", env, want)
+	}
+}
+
+func TestTensorFlowVariables(t *testing.T) {
+	for _, c := range []struct{ task, config string }{
+		{"worker-1", `{"cluster":{"chief":["chief-0:20003"],"ps":["ps-0:20000"],"worker":["worker-0:20001","worker-1:20002"]},"task":{"type":"worker","index":1}}`},
+		{"chief-0", `{"cluster":{"chief":["chief-0:20003"],"ps":["ps-0:20000"],"worker":["worker-0:20001","worker-1:20002"]},"task":{"type":"chief","index":0}}`},
+		{"evaluator-0", `{"cluster":{"chief":["chief-0:20003"],"ps":["ps-0:20000"],"worker":["worker-0:20001","worker-1:20002"]},"task":{"type":"evaluator","index":0}}`},
+	} {
+		s := spec("tensorflow", "ps", 1, "worker", 2, "chief", 1, "evaluator", 1)
+		s.Tf1 = true
+		_, env := command(t, s, c.task)
+		if !json.Valid([]byte(env["TF_CONFIG"])) || env["TF_CONFIG"] != c.config {
+			t.Errorf("%s: TF_CONFIG is\n%s, want\n%s", c.task, env["TF_CONFIG"], c.config)
+		}
+		for k, v := range map[string]string{"GRPC_FAIL_FAST": "use_caller", "HOLDFAST_TF1": "1", "HOLDFAST_RECOVERY_WAIT_SECS": "1", "PYTHONUNBUFFERED": "1"} {
+			if env[k] != v {
+				t.Errorf("%s: %s is %q, want %q", c.task, k, env[k], v)
+			}
+		}
+	}
+	s := spec("tensorflow", "ps", 1, "worker", 1)
+	s.KeepInterpreterWaits = true
+	s.Env = map[string]string{"GRPC_FAIL_FAST": "false"}
+	_, env := command(t, s, "worker-0")
+	if _, ok := env["HOLDFAST_RECOVERY_WAIT_SECS"]; ok {
+		t.Error("the waits were to be kept")
+	}
+	if _, ok := env["HOLDFAST_TF1"]; ok {
+		t.Error("nobody asked for TensorFlow 1")
+	}
+	if env["GRPC_FAIL_FAST"] != "false" {
+		t.Errorf("the user's GRPC_FAIL_FAST became %q", env["GRPC_FAIL_FAST"])
+	}
+}
+
+func TestRanks(t *testing.T) {
+	for _, c := range []struct {
+		framework, task string
+		want            map[string]string
+	}{
+		{"pytorch", "worker-0", map[string]string{"RANK": "1", "WORLD_SIZE": "3", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "boss-0", "MASTER_PORT": "20001"}},
+		{"pytorch", "boss-0", map[string]string{"RANK": "0"}},
+		{"pytorch", "tensorboard-0", map[string]string{"RANK": "", "MASTER_ADDR": ""}},
+		{"jax", "worker-1", map[string]string{"JAX_COORDINATOR_ADDRESS": "boss-0:20001", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "2", "RANK": ""}},
+	} {
+		_, env := command(t, spec(c.framework, "tensorboard", 1, "boss", 1, "worker", 2), c.task)
+		for k, v := range c.want {
+			if env[k] != v {
+				t.Errorf("%s, %s: %s is %q, want %q", c.framework, c.task, k, env[k], v)
+			}
+		}
+	}
+}
+
+// A port that is missing would give a framework a cluster that cannot work.
+func TestCommandNeedsPorts(t *testing.T) {
+	s := spec("tensorflow", "ps", 1, "worker", 1)
+	if err := runtime.Complete(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, missing := range []string{"ps-0", "worker-0"} {
+		p := peers(s)
+		p[missing] = 0
+		if _, _, err := runtime.Command(s, runtime.Tasks(s)[1], p); err == nil || !strings.Contains(err.Error(), missing) {
+			t.Errorf("without the port of %s: %v", missing, err)
+		}
+	}
+	if _, _, err := runtime.Command(s, runtime.Task{Name: "ps-7", Role: "ps", Index: 7}, peers(s)); err == nil {
+		t.Error("ps-7 is no task of the job")
+	}
+}
+
+func FuzzPlaceholders(f *testing.F) {
+	f.Add("{role}-{index}")
+	f.Add("${role}{{x}_hosts}")
+	f.Fuzz(func(t *testing.T, word string) {
+		s := spec("none", "worker", 2)
+		s.Command = []string{"train", word}
+		if err := runtime.Complete(s); err != nil {
+			t.Fatal(err)
+		}
+		argv, _, err := runtime.Command(s, runtime.Tasks(s)[1], peers(s))
+		if err != nil || len(argv) != 2 {
+			t.Fatalf("%q, %v", argv, err)
+		}
+		if !strings.Contains(word, "{") && argv[1] != word {
+			t.Errorf("%q became %q", word, argv[1])
+		}
+	})
+}

@@ -1,0 +1,176 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/internal/pyenv"
+	"holdfast/runtime"
+)
+
+// shimDir writes the shim and gives its directory.
+func shimDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for range 2 { // a second attempt writes it again
+		if err := runtime.WriteShim(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("%v in the shim's directory, %v", entries, err)
+	}
+	return dir
+}
+
+// runPython runs a script as a task would, and gives what it printed.
+func runPython(t *testing.T, python, path, script string, env ...string) (stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	file := filepath.Join(t.TempDir(), "train.py")
+	if err := os.WriteFile(file, []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, python, file)
+	cmd.Dir = filepath.Dir(file)
+	cmd.Env = append(append(os.Environ(), "PYTHONPATH="+path, "TF_CPP_MIN_LOG_LEVEL=3", "CUDA_VISIBLE_DEVICES="), env...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out.String(), errs.String())
+	}
+	return out.String(), errs.String()
+}
+
+func python3(t *testing.T) string {
+	t.Helper()
+	p, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal("python3 is not on the PATH: install it (on Debian: apt-get install python3-venv)")
+	}
+	return p
+}
+
+func TestTheShimRunsTheSitecustomizeItHides(t *testing.T) {
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "sitecustomize.py"), []byte("import builtins\nbuiltins.seen = 'yes'\nvalue = 7\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := runPython(t, python3(t), shimDir(t)+":"+other,
+		"import builtins, sitecustomize\nprint(builtins.seen, sitecustomize.value)\n", "HOLDFAST_TF1=1")
+	if strings.TrimSpace(out) != "yes 7" {
+		t.Errorf("it printed %q", out)
+	}
+}
+
+func TestTheShimIsQuietWithoutTensorFlow(t *testing.T) {
+	out, errs := runPython(t, python3(t), shimDir(t), "import sys, json\nprint('tensorflow' in sys.modules)\n"+
+		"try:\n    import tensorflow_of_nobody\nexcept ImportError as e:\n    print(e)\n", "HOLDFAST_TF1=1", "HOLDFAST_RECOVERY_WAIT_SECS=1")
+	if out != "False\nNo module named 'tensorflow_of_nobody'\n" || errs != "" {
+		t.Errorf("it printed %q and %q", out, errs)
+	}
+	// Bad settings do not keep a program from running.
+	out, errs = runPython(t, python3(t), shimDir(t), "print('runs')\n", "HOLDFAST_RECOVERY_WAIT_SECS=soon")
+	if out != "runs\n" || !strings.Contains(errs, "soon") {
+		t.Errorf("it printed %q and %q", out, errs)
+	}
+}
+
+// A TensorFlow 1 that is really there is left as it is.
+func TestTheShimLeavesTensorFlow1Alone(t *testing.T) {
+	site := t.TempDir()
+	if err := os.Mkdir(filepath.Join(site, "tensorflow"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(site, "tensorflow", "__init__.py"), []byte("__version__ = '1.15.5'\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := runPython(t, python3(t), shimDir(t)+":"+site, "import tensorflow as tf\nprint(tf.__version__, tf.__file__)\n", "HOLDFAST_TF1=1")
+	if !strings.HasPrefix(out, "1.15.5 "+site) {
+		t.Errorf("it printed %q", out)
+	}
+}
+
+// What scripts of TensorFlow 1 do, and what libraries for TensorFlow 2 need
+// beside them.
+const tf1Script = `
+import tensorflow as tf
+from tensorflow.contrib.framework import get_or_create_global_step
+import inspect, json
+import tensorflow.compat.v1 as v1
+import tensorflow.python.training.session_manager as sm
+import tensorflow as again
+
+x = tf.placeholder(tf.float32)
+w = tf.get_variable("w", [1])
+step = get_or_create_global_step()
+train = tf.train.AdagradOptimizer(0.1).minimize(tf.reduce_sum(w * x), global_step=step)
+with tf.Session() as s:
+    s.run(tf.global_variables_initializer())
+    s.run(train, {x: 1})
+    n = int(s.run(step))
+def missing(f):
+    try:
+        f()
+    except AttributeError as e:
+        return str(e)
+print(json.dumps(dict(
+    step=n, eager=tf.executing_eagerly(), same=again is tf, v1=tf.compat.v1 is v1,
+    supervisor=hasattr(tf.train, "Supervisor"), app=hasattr(tf.app, "run"), name=tf.__name__,
+    wait=sm.SessionManager()._recovery_wait_secs, chosen=sm.SessionManager(recovery_wait_secs=7)._recovery_wait_secs,
+    source=len(inspect.getsource(sm)) > 1000,
+    slim=missing(lambda: tf.contrib.slim), nope=missing(lambda: tf.nope),
+    keras=tf.keras.layers.Dense(3).units,
+)))
+`
+
+func TestTheShimWithTensorFlow(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	python, err := pyenv.TensorFlow(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := shimDir(t)
+	out, errs := runPython(t, python, dir, tf1Script, "HOLDFAST_TF1=1", "HOLDFAST_RECOVERY_WAIT_SECS=1")
+	var got struct {
+		Step, Keras      int
+		Eager, Same, V1  bool
+		Supervisor, App  bool
+		Source           bool
+		Wait, Chosen     float64
+		Name, Slim, Nope string
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, errs)
+	}
+	if got.Step != 1 || got.Eager || !got.Same || !got.V1 || !got.Supervisor || !got.App || got.Name != "tensorflow" {
+		t.Errorf("as TensorFlow 1: %+v", got)
+	}
+	if got.Wait != 1 || got.Chosen != 7 || !got.Source {
+		t.Errorf("SessionManager: %+v", got)
+	}
+	if !strings.Contains(got.Slim, "tf.contrib.slim is not in TensorFlow 2") || got.Nope != "module 'tensorflow' has no attribute 'nope'" {
+		t.Errorf("what is missing: %+v", got)
+	}
+	if got.Keras != 3 {
+		t.Errorf("keras: %+v", got)
+	}
+
+	out, _ = runPython(t, python, dir, `
+import tensorflow as tf
+import tensorflow.python.training.session_manager as sm
+print(tf.executing_eagerly(), hasattr(tf, "placeholder"), sm.SessionManager(ready_op=None)._recovery_wait_secs)
+`, "HOLDFAST_TF1=", "HOLDFAST_RECOVERY_WAIT_SECS=")
+	if out != "True False 30\n" {
+		t.Errorf("without settings it printed %q", out)
+	}
+}
