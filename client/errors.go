@@ -51,7 +51,8 @@ func unreachablef(format string, args ...any) error {
 // ExitCode is what a command exits with after err.
 func ExitCode(err error) int {
 	var c *coded
-	var network net.Error
+	var operation *net.OpError // not net.Error, which every syscall.Errno is
+	var name *net.DNSError
 	switch {
 	case err == nil:
 		return ExitOK
@@ -63,7 +64,7 @@ func ExitCode(err error) int {
 		return ExitFailed
 	case rpc.IsDenied(err), errors.Is(err, fs.ErrPermission):
 		return ExitDenied
-	case rpc.Unreachable(err), rpc.IsStandby(err), errors.Is(err, context.DeadlineExceeded), errors.As(err, &network):
+	case rpc.Unreachable(err), rpc.IsStandby(err), errors.Is(err, context.DeadlineExceeded), errors.As(err, &operation), errors.As(err, &name):
 		return ExitUnreachable
 	}
 	for _, errno := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT, syscall.ECONNRESET} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,6 +93,8 @@ func TestExitCode(t *testing.T) {
 		{nil, 0},
 		{errors.New("x"), 1},
 		{ErrJobFailed, 1},
+		{fmt.Errorf("x: %w", syscall.ENOENT), 1},
+		{&net.OpError{Op: "dial", Err: errors.New("y")}, 3},
 		{fmt.Errorf("x: %w", Usagef("y")), 2},
 		{unreachablef("x"), 3},
 		{fmt.Errorf("x: %w", syscall.ECONNREFUSED), 3},

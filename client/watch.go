@@ -67,7 +67,7 @@ func (j *Job) awaitExit(ctx context.Context) error {
 	if !j.Local() {
 		return nil
 	}
-	for deadline := time.Now().Add(30 * time.Second); j.masterRuns() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); j.masterRuns() && time.Now().Before(deadline); {
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
@@ -133,7 +133,9 @@ func (j *Job) Kill(ctx context.Context, why string) (*proto.JobStatus, error) {
 	orderly, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if m, err := j.dial(orderly); err == nil {
-		_, err = m.Kill(orderly, &proto.KillRequest{Why: why})
+		calling, cancelCall := context.WithTimeout(orderly, patience)
+		_, err = m.Kill(calling, &proto.KillRequest{Why: why})
+		cancelCall()
 		m.close()
 		if err == nil {
 			s, err := j.Watch(orderly, func(*proto.JobStatus) {})

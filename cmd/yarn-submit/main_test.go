@@ -1,0 +1,423 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"holdfast/client"
+	"holdfast/proto"
+)
+
+// envBinary makes the test binary behave as yarn-submit, which it also is for
+// the application masters and agents that it starts.
+const envBinary = "YARN_SUBMIT_TEST_BINARY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envBinary) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// limit is much more than a local job of these tests takes.
+const limit = 2 * time.Minute
+
+// place is a home and a working directory of its own.
+type place struct {
+	t         *testing.T
+	home, dir string
+}
+
+func newPlace(t *testing.T) place {
+	p := place{t, t.TempDir(), t.TempDir()}
+	// No process of a job outlives its test.
+	t.Cleanup(func() {
+		list, _ := os.ReadDir(filepath.Join(p.home, "jobs"))
+		for _, e := range list {
+			_ = p.command("kill", e.Name()).Run()
+		}
+	})
+	return p
+}
+
+func (p place) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Dir = p.dir
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "HADOOP_") {
+			cmd.Env = append(cmd.Env, e)
+		}
+	}
+	cmd.Env = append(cmd.Env, envBinary+"=1", client.EnvHome+"="+p.home)
+	return cmd
+}
+
+// call runs a command to its end.
+func (p place) call(args ...string) (stdout, stderr string, code int) {
+	p.t.Helper()
+	cmd := p.command(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	timer := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = cmd.Wait()
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func (p place) status(job string) *proto.JobStatus {
+	p.t.Helper()
+	out, errs, code := p.call("status", job, "--output", "json")
+	s := &proto.JobStatus{}
+	if err := protojson.Unmarshal([]byte(out), s); err != nil {
+		p.t.Fatalf("status ended with %d: %v\n%s%s", code, err, out, errs)
+	}
+	return s
+}
+
+// detached starts a job and waits until its tasks run.
+func (p place) detached(args ...string) string {
+	p.t.Helper()
+	out, errs, code := p.call(append([]string{"run", "--local", "--detach", "--output", "json"}, args...)...)
+	var started struct{ ID, Directory string }
+	if err := json.Unmarshal([]byte(out), &started); code != 0 || err != nil || started.ID == "" {
+		p.t.Fatalf("run ended with %d: %v\n%s%s", code, err, out, errs)
+	}
+	p.until(started.ID, "all tasks to run", func(s *proto.JobStatus) bool {
+		for _, t := range s.Tasks {
+			if t.State != proto.TaskState_TASK_STATE_RUNNING {
+				return false
+			}
+		}
+		return len(s.Tasks) > 0
+	})
+	return started.ID
+}
+
+func (p place) until(job, what string, ok func(*proto.JobStatus) bool) *proto.JobStatus {
+	p.t.Helper()
+	for deadline := time.Now().Add(limit); ; {
+		s := p.status(job)
+		if ok(s) {
+			return s
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("waited for %s, and the job is: %s", what, protojson.Format(s))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func contains(t *testing.T, text string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q is missing in:\n%s", w, text)
+		}
+	}
+}
+
+func TestJobThatSucceeds(t *testing.T) {
+	p := newPlace(t)
+	write(t, filepath.Join(p.dir, "data/in.txt"), "input\n")
+	out, errs, code := p.call("run", "--local", "--worker", "2", "--ps", "1", "--files", "data", "--env", "WHO={task}", "--checkpoint", "./logs=ck", "--",
+		"sh", "-c", `if [ {role} = ps ]; then echo serving; exec sleep 1000; fi
+cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
+	if code != 0 {
+		t.Fatalf("run ended with %d:\n%s%s", code, out, errs)
+	}
+	contains(t, out, "started local-", "page: http://127.0.0.1:", "worker-1", "succeeded in")
+	for _, task := range []string{"worker-0", "worker-1"} {
+		if b, err := os.ReadFile(filepath.Join(p.dir, "ck", task)); err != nil || string(b) != task+"\n" {
+			t.Errorf("the checkpoint directory has %q of %s (%v)", b, task, err)
+		}
+	}
+	id := strings.Fields(strings.TrimPrefix(out, "started "))[0]
+
+	logs, errs, code := p.call("logs", id)
+	if code != 0 {
+		t.Errorf("logs ended with %d: %s", code, errs)
+	}
+	contains(t, logs, "==> ps-0, attempt 0 <==\nserving\n", "==> worker-1, attempt 0 <==\ninput\nworker-1 of worker-0:")
+	logs, _, _ = p.call("logs", id, "worker-0", "--attempt", "0")
+	if !strings.HasPrefix(logs, "input\nworker-0 of ") {
+		t.Errorf("one attempt's output is %q", logs)
+	}
+	logs, _, _ = p.call("logs", "sh", "ps-0", "--output", "json") // by the job's name
+	if strings.TrimSpace(logs) != `{"task":"ps-0","attempt":0,"text":"serving"}` {
+		t.Errorf("the output of ps-0 is %q", logs)
+	}
+	_, errs, code = p.call("logs", id, "worker-7")
+	if code != client.ExitUsage || !strings.Contains(errs, "worker-0, worker-1") {
+		t.Errorf("logs of a task that is not there ended with %d: %s", code, errs)
+	}
+
+	if s := p.status(id); s.State != proto.JobState_JOB_STATE_SUCCEEDED || len(s.Tasks) != 3 || s.EndedUnixMs == 0 {
+		t.Errorf("the state afterwards is %s", protojson.Format(s))
+	}
+	text, _, _ := p.call("status", id)
+	contains(t, text, id, "succeeded", "ps-0", "worker-1", filepath.Join(p.dir, "ck"))
+
+	listed, _, _ := p.call("list", "--output", "json")
+	var list []client.Entry
+	if err := json.Unmarshal([]byte(listed), &list); err != nil || len(list) != 1 || list[0].ID != id || list[0].State != "succeeded" || list[0].Where != "local" {
+		t.Errorf("the list is %s (%v)", listed, err)
+	}
+	killed, _, code := p.call("kill", id)
+	if code != 0 || !strings.Contains(killed, "succeeded") {
+		t.Errorf("kill of a job that is over ended with %d: %s", code, killed)
+	}
+	alone(t, id)
+}
+
+// A failed job shows which task failed, why, and what it wrote last.
+func TestJobThatFails(t *testing.T) {
+	p := newPlace(t)
+	out, _, code := p.call("run", "--local", "--worker", "2", "--restarts", "1", "--", "sh", "-c",
+		`if [ {index} = 1 ]; then echo "on the way"; echo "ValueError: bad" >&2; exit 7; fi; exec sleep 1000`)
+	if code != client.ExitFailed {
+		t.Errorf("run ended with %d", code)
+	}
+	contains(t, out, "failed", "worker-1", "7", "| on the way", "| ValueError: bad", "yarn-submit logs local-", "--restarts")
+	id := strings.Fields(strings.TrimPrefix(out, "started "))[0]
+	if s := p.status(id); s.State != proto.JobState_JOB_STATE_FAILED {
+		t.Errorf("the state is %s", s.State)
+	}
+	logs, _, _ := p.call("logs", id, "worker-1")
+	contains(t, logs, "==> worker-1, attempt 0 <==", "==> worker-1, attempt 1 <==")
+	if _, _, code := p.call("status", id, "--follow"); code != client.ExitFailed {
+		t.Errorf("status --follow of a failed job ended with %d", code)
+	}
+	alone(t, id)
+}
+
+func TestCommandThatIsNotThere(t *testing.T) {
+	p := newPlace(t)
+	out, _, code := p.call("run", "--local", "--worker", "1", "--", "no-such-program")
+	if code != client.ExitFailed {
+		t.Errorf("run ended with %d", code)
+	}
+	contains(t, out, "no-such-program")
+	if strings.Contains(out, "attempt 1") {
+		t.Errorf("it was tried again:\n%s", out)
+	}
+}
+
+func TestKill(t *testing.T) {
+	p := newPlace(t)
+	id := p.detached("--worker", "2", "--name", "to-be-killed", "--", "sleep", "1000")
+	out, errs, code := p.call("kill", "to-be-killed")
+	if code != 0 || !strings.Contains(out, id+": killed") {
+		t.Errorf("kill ended with %d: %s%s", code, out, errs)
+	}
+	if s := p.status(id); s.State != proto.JobState_JOB_STATE_KILLED {
+		t.Errorf("the state is %s", s.State)
+	}
+	alone(t, id)
+}
+
+// A job whose application master is killed is over, and says so.
+func TestMasterKilled(t *testing.T) {
+	p := newPlace(t)
+	id := p.detached("--worker", "1", "--", "sleep", "1000")
+	pid := masterOf(t, p, id)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s := p.until(id, "the end", func(s *proto.JobStatus) bool { return s.State.Done() })
+	if s.State != proto.JobState_JOB_STATE_FAILED {
+		t.Errorf("the state is %s", s.State)
+	}
+	contains(t, s.Why, "application master", "am.log")
+	alone(t, id)
+}
+
+// An application master that does not answer is ended by force.
+func TestKillOfAStoppedMaster(t *testing.T) {
+	p := newPlace(t)
+	id := p.detached("--worker", "1", "--", "sleep", "1000")
+	pid := masterOf(t, p, id)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := p.call("kill", id); code != 0 {
+		t.Errorf("kill ended with %d: %s%s", code, out, errs)
+	}
+	alone(t, id)
+}
+
+// Without a terminal an interrupt kills the job; when it has ended, run has.
+func TestInterrupt(t *testing.T) {
+	p := newPlace(t)
+	cmd := p.command("run", "--local", "--worker", "1", "--name", "interrupted", "--", "sleep", "1000")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	id := ""
+	for deadline := time.Now().Add(limit); id == "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if list, err := filepath.Glob(filepath.Join(p.home, "jobs", "local-*", proto.AddressFile)); err == nil && len(list) == 1 {
+			id = filepath.Base(filepath.Dir(list[0]))
+		}
+	}
+	p.until(id, "the task to run", func(s *proto.JobStatus) bool { return s.State == proto.JobState_JOB_STATE_RUNNING })
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != client.ExitInterrupted {
+		t.Errorf("run ended with %d:\n%s", code, out.String())
+	}
+	contains(t, out.String(), "killing "+id, "killed")
+	alone(t, id)
+}
+
+func TestUsage(t *testing.T) {
+	p := newPlace(t)
+	for _, c := range []struct {
+		args []string
+		want string
+		code int
+	}{
+		{[]string{"frobnicate"}, `"frobnicate" is not a command`, client.ExitUsage},
+		{[]string{"run", "--local", "--wroker", "1", "--", "true"}, "--wroker", client.ExitUsage},
+		{[]string{"run", "--local", "--", "true"}, "--worker", client.ExitUsage},
+		{[]string{"run", "--local", "--worker", "1", "--files", "none.py", "--", "true"}, "none.py", client.ExitUsage},
+		{[]string{"run", "--worker", "1", "--", "true"}, "HADOOP_CONF_DIR", client.ExitUsage},
+		{[]string{"run", "--worker", "1", "--output", "xml", "--", "true"}, "--output xml", client.ExitUsage},
+		{[]string{"run", "--local", "--worker", "1", "--checkpoint", "x=/proc/none", "--", "true"}, "/proc/none", client.ExitFailed},
+		{[]string{"status"}, "status JOB", client.ExitUsage},
+		{[]string{"status", "nobody"}, `no job "nobody"`, client.ExitUsage},
+		{[]string{"status", "application_x"}, "application_x", client.ExitUsage},
+		{[]string{"status", "local-../../etc"}, "local-../../etc", client.ExitUsage},
+		{[]string{"logs", "nobody", "--attempt", "-3"}, "--attempt", client.ExitUsage},
+	} {
+		out, errs, code := p.call(c.args...)
+		if code != c.code || !strings.Contains(errs, c.want) {
+			t.Errorf("%v ended with %d, want %d and %q:\n%s%s", c.args, code, c.code, c.want, out, errs)
+		}
+	}
+	if list, _ := os.ReadDir(filepath.Join(p.home, "jobs")); len(list) != 0 {
+		t.Errorf("jobs that were refused left %v", list)
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	p := newPlace(t)
+	write(t, filepath.Join(p.dir, "train.py"), "")
+	out, errs, code := p.call("run", "--ps", "1", "--worker", "1", "--dry-run", "--", "python", "train.py")
+	spec := &proto.JobSpec{}
+	if err := protojson.Unmarshal([]byte(out), spec); code != 0 || err != nil || len(spec.Roles) != 2 || spec.Framework != "tensorflow" {
+		t.Errorf("it ended with %d (%v):\n%s", code, err, out)
+	}
+	contains(t, errs, "train.py", "--files train.py") // the tasks would not find it
+}
+
+func TestDoctorAndVersion(t *testing.T) {
+	p := newPlace(t)
+	out, _, code := p.call("doctor", "--output", "json")
+	var list []client.Finding
+	if err := json.Unmarshal([]byte(out), &list); code != 0 || err != nil || len(list) < 4 {
+		t.Errorf("doctor ended with %d (%v):\n%s", code, err, out)
+	}
+	if out, _, code := p.call("version"); code != 0 || !strings.HasPrefix(out, "yarn-submit ") {
+		t.Errorf("version ended with %d: %s", code, out)
+	}
+}
+
+// A cluster that is not there is told within seconds, and with its own exit code.
+func TestClusterThatIsNotThere(t *testing.T) {
+	p := newPlace(t)
+	conf := t.TempDir()
+	write(t, filepath.Join(conf, "core-site.xml"), `<configuration><property><name>fs.defaultFS</name><value>hdfs://127.0.0.1:1</value></property></configuration>`)
+	write(t, filepath.Join(conf, "yarn-site.xml"), `<configuration><property><name>yarn.resourcemanager.address</name><value>127.0.0.1:1</value></property></configuration>`)
+	for _, args := range [][]string{{"run", "--worker", "1", "--", "true"}, {"list"}, {"doctor"}, {"status", "application_1_0001"}} {
+		cmd := p.command(args...)
+		cmd.Env = append(cmd.Env, "HADOOP_CONF_DIR="+conf)
+		out, err := runFor(cmd, limit)
+		if cmd.ProcessState.ExitCode() != client.ExitUnreachable {
+			t.Errorf("%v ended with %v:\n%s", args, err, out)
+		}
+		contains(t, out, "127.0.0.1:1", "HADOOP_CONF_DIR")
+	}
+}
+
+func runFor(cmd *exec.Cmd, d time.Duration) (string, error) {
+	timer := time.AfterFunc(d, func() {
+		if cmd.Process != nil {
+			_ = cmd.Process.Kill()
+		}
+	})
+	defer timer.Stop()
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func masterOf(t *testing.T, p place, id string) int {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(p.home, "jobs", id, proto.AddressFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var where struct{ PID int }
+	if err := json.Unmarshal(b, &where); err != nil || where.PID == 0 {
+		t.Fatalf("%s is %s (%v)", proto.AddressFile, b, err)
+	}
+	return where.PID
+}
+
+// alone waits until no process of the job is left.
+func alone(t *testing.T, id string) {
+	t.Helper()
+	if id == "" {
+		t.Fatal("there is no job")
+	}
+	for deadline := time.Now().Add(limit); ; time.Sleep(50 * time.Millisecond) {
+		left := processesOf(id)
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("processes of %s are left: %v", id, left)
+			return
+		}
+	}
+}
+
+// processesOf finds processes by what every process of a job has in its environment.
+func processesOf(id string) []string {
+	var left []string
+	list, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, name := range list {
+		b, err := os.ReadFile(name)
+		if err == nil && bytes.Contains(b, []byte("HOLDFAST_JOB="+id+"\x00")) {
+			cmdline, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+			left = append(left, filepath.Base(filepath.Dir(name))+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	return left
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"holdfast/client"
+	"holdfast/proto"
+)
+
+// terminal is a pseudo-terminal with a command in it.
+type terminal struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	master *os.File
+	ended  chan struct{}
+
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func inTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatalf("open a pseudo-terminal (is devpts mounted?): %v", err)
+	}
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.Env = append(cmd.Env, "TERM=xterm")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	x := &terminal{t: t, cmd: cmd, master: master, ended: make(chan struct{})}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		buffer := make([]byte, 4096)
+		for {
+			n, err := master.Read(buffer)
+			x.mu.Lock()
+			x.text.Write(buffer[:n])
+			x.mu.Unlock()
+			if err != nil {
+				return // EIO: nobody has the terminal open any longer
+			}
+		}
+	})
+	go func() {
+		_ = cmd.Wait()
+		close(x.ended)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-x.ended
+		reading.Wait()
+		master.Close()
+	})
+	return x
+}
+
+func (x *terminal) shown() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.text.String()
+}
+
+// see waits until the terminal has shown text so many times.
+func (x *terminal) see(text string, times int) {
+	x.t.Helper()
+	for deadline := time.Now().Add(limit); strings.Count(x.shown(), text) < times; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			x.t.Fatalf("the terminal has not shown %q %d times:\n%q", text, times, x.shown())
+		}
+	}
+}
+
+func (x *terminal) press(keys string) {
+	x.t.Helper()
+	if _, err := x.master.WriteString(keys); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func (x *terminal) code() int {
+	x.t.Helper()
+	select {
+	case <-x.ended:
+		return x.cmd.ProcessState.ExitCode()
+	case <-time.After(limit):
+		x.t.Fatalf("the command has not ended:\n%q", x.shown())
+		return -1
+	}
+}
+
+func jobIn(t *testing.T, x *terminal) string {
+	t.Helper()
+	x.see("started local-", 1)
+	_, rest, _ := strings.Cut(x.shown(), "started ")
+	x.see("worker 1/1", 1) // the live line
+	return strings.Fields(rest)[0]
+}
+
+const question = "leave it running"
+
+// Ctrl-C in a terminal asks; the job goes on meanwhile and when it is left.
+func TestCtrlCAsks(t *testing.T) {
+	p := newPlace(t)
+	x := inTerminal(t, p.command("run", "--local", "--worker", "1", "--", "sleep", "1000"))
+	id := jobIn(t, x)
+	x.press("\x03")
+	x.see(question, 1)
+	x.press("what\n")
+	x.see(question, 2)
+	x.press("g\n")
+	x.see("worker 1/1", strings.Count(x.shown(), "worker 1/1")+1) // it goes on
+	x.press("\x03")
+	x.see(question, 3)
+	x.press("l\n")
+	if code := x.code(); code != client.ExitInterrupted {
+		t.Errorf("run ended with %d", code)
+	}
+	x.see("yarn-submit kill "+id, 1)
+	if s := p.status(id); s.State != proto.JobState_JOB_STATE_RUNNING {
+		t.Errorf("the job that was left is %s", s.State)
+	}
+	if _, errs, code := p.call("kill", id); code != 0 {
+		t.Errorf("kill ended with %d: %s", code, errs)
+	}
+	alone(t, id)
+}
+
+func TestSecondCtrlCKills(t *testing.T) {
+	p := newPlace(t)
+	x := inTerminal(t, p.command("run", "--local", "--worker", "1", "--", "sleep", "1000"))
+	id := jobIn(t, x)
+	x.press("\x03")
+	x.see(question, 1)
+	x.press("\x03")
+	if code := x.code(); code != client.ExitInterrupted {
+		t.Errorf("run ended with %d", code)
+	}
+	if s := p.status(id); s.State != proto.JobState_JOB_STATE_KILLED {
+		t.Errorf("the job is %s", s.State)
+	}
+	alone(t, id)
+}
