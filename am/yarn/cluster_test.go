@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,9 +22,6 @@ import (
 	"holdfast/proto"
 )
 
-// cluster is the Hadoop of all tests of this package.
-var cluster *testcluster.Cluster
-
 func TestMain(m *testing.M) {
 	if os.Getenv(envControl) != "" {
 		if err := runMaster(); err != nil {
@@ -32,14 +30,22 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(withCluster(m))
+	code := m.Run()
+	if hadoopCluster != nil {
+		if err := hadoopCluster.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	os.Exit(code)
 }
 
-func withCluster(m *testing.M) int {
+// hadoopCluster is the Hadoop of all tests of this package, once one needed it.
+var hadoopCluster *testcluster.Cluster
+
+var startCluster = sync.OnceValue(func() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute) // the first one downloads Hadoop
 	defer cancel()
-	var err error
-	cluster, err = testcluster.Start(ctx, testcluster.Options{DataNodes: 1, Conf: map[string]string{
+	hadoopCluster, err = testcluster.Start(ctx, testcluster.Options{DataNodes: 1, Conf: map[string]string{
 		// A ResourceManager that was restarted knows its applications.
 		"yarn.resourcemanager.recovery.enabled":                            "true",
 		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
@@ -51,21 +57,21 @@ func withCluster(m *testing.M) int {
 		"yarn.nodemanager.resource.memory.enforced":      "false",
 		"yarn.nodemanager.container-monitor.interval-ms": "500",
 	}})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	return err
+})
+
+// cluster returns the running Hadoop.
+func cluster(t *testing.T) *testcluster.Cluster {
+	t.Helper()
+	if err := startCluster(); err != nil {
+		t.Fatal(err)
 	}
-	defer func() {
-		if err := cluster.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	return m.Run()
+	return hadoopCluster
 }
 
 func loadConf(t *testing.T) *conf.Conf {
 	t.Helper()
-	cf, err := conf.Load(cluster.ConfDir())
+	cf, err := conf.Load(cluster(t).ConfDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,7 +461,7 @@ func TestNodeIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nm := cluster.Daemon(fmt.Sprintf("nm%d", last-2))
+	nm := cluster(t).Daemon(fmt.Sprintf("nm%d", last-2))
 	if err := nm.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -490,7 +496,7 @@ func TestResourceManagerComesBack(t *testing.T) {
 	first := j.allocated(1)[0]
 	j.tell(order{Launch: first.Container})
 	pid := j.pid(first.Container)
-	rm := cluster.Daemon("rm")
+	rm := cluster(t).Daemon("rm")
 	begin := time.Now()
 	if err := rm.Kill(); err != nil {
 		t.Fatal(err)

@@ -237,7 +237,7 @@ func (d *Driver) Finish(ctx context.Context, o am.Outcome) error {
 	case o.Killed:
 		final = hadoop.FinalKilled
 	}
-	err := d.master.Finish(ctx, final, o.Why, d.cfg.TrackingURL)
+	err := d.tellOutcome(ctx, final, o.Why)
 	if errors.Is(err, hadoop.ErrGone) {
 		// The application was ended from outside, and the RM ends its containers.
 		d.log.WithError(err).Info("nobody wants to know the outcome")
@@ -246,6 +246,23 @@ func (d *Driver) Finish(ctx context.Context, o am.Outcome) error {
 	_ = d.close() // it has nothing to report
 	d.events.close()
 	return err
+}
+
+// tellOutcome goes on while the RM is away, or comes back without knowing us.
+func (d *Driver) tellOutcome(ctx context.Context, final hadoop.Final, why string) error {
+	for {
+		err := d.master.Finish(ctx, final, why, d.cfg.TrackingURL)
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case hadoop.IsNotRegistered(err):
+			if _, regErr := d.master.Register(ctx, d.registration()); regErr != nil && !rpc.Unreachable(regErr) {
+				return errors.Join(err, regErr)
+			}
+		case !rpc.Unreachable(err):
+			return err
+		}
+	}
 }
 
 // stopAll stops what still runs. The RM would do it too, a while later.

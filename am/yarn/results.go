@@ -65,10 +65,8 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		s.again()
 		return d.afterError(r.err)
 	}
-	if !s.downSince.IsZero() || s.odd > 0 {
-		// The answer to a repeated heartbeat may be the one that was lost, with
-		// what was new in the repetition ignored.
-		s.again()
+	repeated := !s.downSince.IsZero() || s.odd > 0
+	if repeated {
 		d.log.Info("the ResourceManager answers again")
 		d.say("", true)
 		s.downSince, s.odd = time.Time{}, 0
@@ -103,6 +101,11 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		}
 		s.remove(h)
 		d.end(h, c)
+	}
+	if repeated {
+		// The answer to a repeated heartbeat may be the one that was lost, with
+		// what was new in the repetition ignored.
+		s.again()
 	}
 	return s.pace(now)
 }
@@ -192,6 +195,7 @@ func (d *Driver) afterLook(r looked) {
 		}
 		return
 	}
+	s.nodesAt = r.at
 	s.setNodes(r.view.nodes, r.at)
 	pending := s.table.pending()
 	if len(pending) == 0 || time.Since(s.answered) < patience {

@@ -278,7 +278,7 @@ func (d *Driver) heartbeat(now time.Time) hadoop.Heartbeat {
 // look looks at the cluster while asks wait.
 func (d *Driver) look(now time.Time) {
 	s := d.s
-	if d.client == nil || s.looking || len(s.table.pending()) == 0 || !s.downSince.IsZero() ||
+	if s.looking || len(s.table.pending()) == 0 || !s.downSince.IsZero() ||
 		now.Sub(s.nodesAt) < lookEvery || now.Sub(s.answered) < patience {
 		return
 	}
@@ -288,6 +288,9 @@ func (d *Driver) look(now time.Time) {
 		ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 		defer cancel()
 		r := looked{at: time.Now()}
+		if d.client == nil {
+			return r // what the scheduler says must do
+		}
 		if r.view.nodes, r.err = d.client.Nodes(ctx); r.err != nil {
 			return r
 		}

@@ -1,0 +1,222 @@
+package yarn
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/am"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/token"
+	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+)
+
+// quietDriver has no cluster: a test gives it the RM's answers.
+func quietDriver(t *testing.T) *Driver {
+	t.Helper()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	ctx := t.Context()
+	d := &Driver{
+		log: logrus.NewEntry(log), s: newState(), events: newEvents(), ctx: ctx, limit: time.Minute,
+		nodes: hadoop.NewNodes(rpc.Retry{}), reg: hadoop.Registered{Maximum: hadoop.Resource{MemoryMB: 8192, VCores: 4}},
+	}
+	t.Cleanup(func() {
+		d.events.close()
+		if err := d.nodes.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// told returns the events so far.
+func (d *Driver) told() []string {
+	d.events.put(nil) // marks the end
+	var list []string
+	for e := range d.events.out {
+		switch e := e.(type) {
+		case nil:
+			return list
+		case am.Broken:
+			list = append(list, "broken: "+e.Err.Error())
+		default:
+			list = append(list, fmt.Sprintf("%T %+v", e, e))
+		}
+	}
+	return list
+}
+
+func container(n int64, priority int32) hadoop.Container {
+	return hadoop.Container{
+		ID:   hadoop.ContainerID{Attempt: hadoop.AttemptID{Application: hadoop.ApplicationID{Cluster: 1, Number: 1}, Number: 1}, Number: n},
+		Node: hadoop.NodeID{Host: "n1", Port: 1}, Priority: priority,
+	}
+}
+
+func expect(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("told %q, want %q", got, want)
+	}
+	for i := range got {
+		if !strings.Contains(got[i], want[i]) {
+			t.Errorf("told %q, want %q", got[i], want[i])
+		}
+	}
+}
+
+func TestDriverGivesBackWhatNobodyWants(t *testing.T) {
+	d := quietDriver(t)
+	d.carryOut([]any{asks("ps", 0, 1, 1024)[0]})
+	d.heartbeat(time.Now())
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Allocated: []hadoop.Container{container(2, 1), container(3, 1)}}})
+	expect(t, d.told(), "Allocated {Request:ps-0 Container:container_1_0001_01_000002 Node:n1}")
+	h := d.heartbeat(time.Now())
+	if len(h.Release) != 1 || h.Release[0].Number != 3 {
+		t.Fatalf("released: %v", h.Release)
+	}
+	// The call is lost: it is released again, not forgotten.
+	d.afterAllocate(allocated{err: errors.New("something odd")})
+	if h = d.heartbeat(time.Now()); len(h.Release) != 1 || h.Release[0].Number != 3 {
+		t.Fatalf("released after a lost call: %v", h.Release)
+	}
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{{ID: container(3, 1).ID, Exit: exitAborted}}}})
+	if h = d.heartbeat(time.Now()); len(h.Release) != 0 {
+		t.Errorf("released what has ended: %v", h.Release)
+	}
+	expect(t, d.told())
+}
+
+func TestDriverReleasesBeforeLaunch(t *testing.T) {
+	d := quietDriver(t)
+	d.carryOut([]any{asks("ps", 0, 1, 1024)[0]})
+	d.heartbeat(time.Now())
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Allocated: []hadoop.Container{container(2, 1)}}})
+	name := container(2, 1).ID.String()
+	d.carryOut([]any{release(name), release(name), launch(name), release("container_1_0001_01_000009")})
+	if h := d.heartbeat(time.Now()); len(h.Release) != 1 {
+		t.Fatalf("released: %v", h.Release)
+	}
+	ended := hadoop.Completed{ID: container(2, 1).ID, Exit: exitAborted, Diagnostics: "Container released by application"}
+	for range 2 { // the RM may say so twice, after it was restarted
+		d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{ended}}})
+	}
+	expect(t, d.told(), "Allocated", fmt.Sprintf("Ended {Container:%s Cause:%d", name, am.EndReleased))
+}
+
+func TestDriverTellsAnEndOnce(t *testing.T) {
+	d := quietDriver(t)
+	h := d.s.add(container(2, 1))
+	h.launched, h.released, h.releaseAt = true, true, time.Now()
+	d.afterStop(stopResult{ended: []hadoop.Completed{{ID: h.container.ID, Exit: 143}}})
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{{ID: h.container.ID, Exit: 143}}}})
+	expect(t, d.told(), fmt.Sprintf("Ended {Container:%s Cause:%d Exit:143", h.name, am.EndReleased))
+	if len(d.s.held) != 0 {
+		t.Errorf("still held: %v", d.s.held)
+	}
+}
+
+func TestDriverReportsALaunchThatFailed(t *testing.T) {
+	d := quietDriver(t)
+	a, b := d.s.add(container(2, 1)), d.s.add(container(3, 1))
+	a.launching, b.launching = true, true
+	d.afterStart(startResult{ids: []hadoop.ContainerID{a.container.ID, b.container.ID}, failed: map[hadoop.ContainerID]error{b.container.ID: errors.New("no disk")}})
+	if !a.launched {
+		t.Error("the one that was started does not count as launched")
+	}
+	if g := d.heartbeat(time.Now()).Release; len(g) != 1 || g[0] != b.container.ID {
+		t.Errorf("given back: %v", g)
+	}
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{{ID: b.container.ID, Exit: exitAborted}}}})
+	expect(t, d.told(), "LaunchFailed {Container:"+b.name+" Err:no disk}")
+}
+
+func TestDriverGivesUpOnlyWhenItMust(t *testing.T) {
+	remote := func(class string) error {
+		return fmt.Errorf("ask the scheduler: %w", &rpc.RemoteError{Class: class, Message: "because"})
+	}
+	const yarn = "org.apache.hadoop.yarn.exceptions."
+	for _, tt := range []struct {
+		name string
+		err  error
+		want []string
+	}{
+		{"attempt gone", remote(yarn + "ApplicationAttemptNotFoundException"), []string{"broken: the ResourceManager has given up"}},
+		{"refused", remote(yarn + "InvalidResourceRequestException"), []string{"broken: the scheduler refused"}},
+		{"token expired", remote("org.apache.hadoop.security.token.SecretManager$InvalidToken"), []string{"broken: the ResourceManager does not let"}},
+		{"restarted", remote(yarn + "ApplicationMasterNotRegisteredException"), nil},
+		{"standby", remote("org.apache.hadoop.ipc.StandbyException"), []string{"Waiting {Why:the ResourceManager has not answered since"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := quietDriver(t)
+			d.carryOut([]any{asks("ps", 0, 1, 1024)[0]})
+			before := d.heartbeat(time.Now())
+			d.afterAllocate(allocated{err: tt.err})
+			expect(t, d.told(), tt.want...)
+			if after := d.heartbeat(time.Now()); len(after.Requests) != len(before.Requests) {
+				t.Errorf("after the error it asks %+v, before it was %+v", after.Requests, before.Requests)
+			}
+		})
+	}
+	d := quietDriver(t)
+	d.limit = -1
+	d.afterAllocate(allocated{err: remote("org.apache.hadoop.ipc.StandbyException")})
+	if got := d.told(); len(got) == 0 || !strings.HasPrefix(got[0], "broken: no ResourceManager answered") {
+		t.Errorf("after too long: %q", got)
+	}
+	d = quietDriver(t)
+	for range 12 {
+		d.afterAllocate(allocated{err: errors.New("odd")})
+	}
+	expect(t, d.told(), "broken: the scheduler answered 10 times in a row with an error: odd")
+}
+
+func TestAgentsGetOnlyTheirSecrets(t *testing.T) {
+	all := token.New()
+	for _, kind := range []string{token.KindAMRM, token.KindNM, token.KindRM, token.KindHDFS} {
+		all.Tokens[kind] = token.Token{Kind: kind}
+	}
+	for _, s := range []string{proto.SecretMaster, proto.SecretAgent, proto.SecretClient, proto.SecretConf} {
+		all.Secrets[s] = []byte("x")
+	}
+	c := agentCredentials(all)
+	if len(c.Tokens) != 1 || c.Tokens[token.KindHDFS].Kind != token.KindHDFS {
+		t.Errorf("an agent gets the tokens %v", c.Tokens)
+	}
+	if len(c.Secrets) != 2 || c.Secrets[proto.SecretAgent] == nil || c.Secrets[proto.SecretConf] == nil {
+		t.Errorf("an agent gets the secrets %v", c.Secrets)
+	}
+	if len(all.Tokens) != 4 || len(all.Secrets) != 4 {
+		t.Error("the AM's own credentials were changed")
+	}
+	t.Setenv("HADOOP_USER_NAME", "ann")
+	env := environment(Config{Conf: conf.New(nil), Job: "j", JobDirectory: "d", Master: "m:1"})
+	for k, v := range map[string]string{proto.EnvJob: "j", proto.EnvJobDirectory: "d", proto.EnvMaster: "m:1", "HADOOP_USER_NAME": "ann"} {
+		if env[k] != v {
+			t.Errorf("an agent sees %s=%q, not %q", k, env[k], v)
+		}
+	}
+}
+
+func TestPaceFollowsNeed(t *testing.T) {
+	now := time.Now()
+	s := newState()
+	if got := s.pace(now); got != time.Second {
+		t.Errorf("with nothing to wait for: %v", got)
+	}
+	s.ask(asks("ps", 0, 1, 1024)[0], now)
+	if got := s.pace(now); got > 100*time.Millisecond {
+		t.Errorf("with an ask: %v", got)
+	}
+	if got := s.pace(now.Add(time.Hour)); got != time.Second {
+		t.Errorf("with an ask that waits for an hour: %v", got)
+	}
+}
