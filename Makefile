@@ -5,6 +5,11 @@ GO ?= go
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOTESTSUM := gotest.tools/gotestsum@v1.13.0
+BUF := github.com/bufbuild/buf/cmd/buf@v1.75.0
+
+# Each cluster wants both cores of a small machine: one package at a time.
+# What fails is tried once more, and the report says so.
+RUN_TESTS := $(GO) run $(GOTESTSUM) --format pkgname-and-test-fails --rerun-fails=1 --rerun-fails-max-failures=5
 
 .DEFAULT_GOAL := help
 
@@ -13,18 +18,44 @@ GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## the one static binary, bin/yarn-submit
+	@.ci/need go
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/yarn-submit ./cmd/yarn-submit
+
+.PHONY: demo
+demo: build ## train on this machine, lose a parameter server, go on
+	@.ci/need python3
+	@$(GO) run ./examples/demo
+
+.PHONY: demo-yarn
+demo-yarn: build ## the same on a real YARN and HDFS, started for it
+	@.ci/need python3 java mvn
+	@$(GO) run ./examples/demo -yarn
+
+.PHONY: cluster
+cluster: ## keep a real YARN and HDFS up until Ctrl-C, to try things out
+	@.ci/need go java mvn
+	@$(GO) run ./internal/testcluster/cmd
 
 ##@ Work on it
 .PHONY: test
 test: ## everything, against real Hadoop daemons and real TensorFlow
 	@.ci/need go java mvn python3 tar
-	$(GO) run $(GOTESTSUM) --format pkgname-and-test-fails --rerun-fails=1 --rerun-fails-max-failures=5 \
-	  --packages ./... -- -p 1 -timeout 40m
+	$(RUN_TESTS) --packages ./... -- -p 1 -timeout 40m
+
+.PHONY: test-short
+test-short: ## the packages whose tests need no Hadoop and no TensorFlow
+	@.ci/need go
+	$(GO) test -timeout 10m $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... \
+	  | awk '{ tested[$$1] } /testcluster|pyenv/ { real[$$1] } END { for (p in tested) if (!(p in real)) print p }')
+
+.PHONY: bench
+bench: build ## compare with Hadoop's DistributedShell and FsShell (many minutes; needs a quiet machine)
+	@.ci/need java mvn
+	@$(GO) run ./internal/bench/cmd
 
 .PHONY: verify
 verify: ## formatting, vet, staticcheck
@@ -36,6 +67,10 @@ verify: ## formatting, vet, staticcheck
 .PHONY: fix
 fix: ## format what verify found unformatted
 	gofmt -w .
+
+.PHONY: proto
+proto: ## generate Go from the .proto files
+	for dir in $$(dirname $$(find . -name buf.gen.yaml)); do (cd $$dir && $(GO) run $(BUF) generate) || exit 1; done
 
 .PHONY: clean
 clean: ## remove what build made (the cached downloads stay)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"holdfast/internal/testcluster/dist"
 )
 
 // Daemon is one JVM of the cluster. It keeps its name, ports, configuration
@@ -51,8 +53,11 @@ func (d *Daemon) start() error {
 		heap = "96m"
 	}
 	c := d.cluster
-	// The keeper knows the daemons by this property.
-	cmd := exec.Command(c.dist.Java, c.dist.Args(d.confDir(), heap, d.class, keeperMark+c.dir)...)
+	options := []string{keeperMark + c.dir} // by which the keeper knows the daemons
+	if c.records() {
+		options = append(options, dist.RecordClasses(d.classList()))
+	}
+	cmd := exec.Command(c.dist.Java, c.dist.Args(d.confDir(), heap, d.class, options...)...)
 	cmd.Dir = d.dir
 	cmd.Env = c.env()
 	cmd.Stdout, cmd.Stderr = log, log

@@ -6,24 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 )
-
-// format makes the NameNode's storage.
-func (c *Cluster) format(ctx context.Context) error {
-	nn := c.Daemon("nn")
-	cmd := exec.CommandContext(ctx, c.dist.Java, c.dist.Args(nn.confDir(), "96m", nn.class, keeperMark+c.dir)...)
-	cmd.Args = append(cmd.Args, "-format", "-nonInteractive", "-force")
-	cmd.Dir, cmd.Env = nn.dir, c.env()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: c.keeper.pid()}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("formatting the NameNode's storage: %w\n%s", err, out)
-	}
-	return nil
-}
 
 // ready waits until everything has registered.
 func (c *Cluster) ready(ctx context.Context) error {

@@ -105,7 +105,10 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if err := c.ready(ctx); err != nil {
 		return nil, err
 	}
-	return c, c.makeHomes(ctx)
+	if err := c.makeHomes(ctx); err != nil {
+		return nil, err
+	}
+	return c, c.archiveClasses(ctx)
 }
 
 // Stop ends all daemons and containers and removes the cluster's directory.

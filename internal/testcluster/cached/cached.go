@@ -20,11 +20,10 @@ const complete = ".complete"
 // Dir returns the cached directory of that name. If there is none, or only
 // the remains of an interrupted attempt, it calls fill with an empty one.
 func Dir(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (string, error) {
-	cache, err := os.UserCacheDir()
+	root, err := root()
 	if err != nil {
-		return "", fmt.Errorf("finding the cache directory: %w (set HOME or XDG_CACHE_HOME)", err)
+		return "", err
 	}
-	root := filepath.Join(cache, "holdfast")
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", fmt.Errorf("making the cache directory: %w", err)
 	}
@@ -53,6 +52,24 @@ func Dir(ctx context.Context, name string, fill func(ctx context.Context, dir st
 		return "", fmt.Errorf("marking %s as complete: %w", dir, err)
 	}
 	return dir, nil
+}
+
+// Find returns the cached directory of that name if it has been made.
+func Find(name string) (dir string, ok bool) {
+	root, err := root()
+	if err != nil {
+		return "", false
+	}
+	dir = filepath.Join(root, name)
+	return dir, made(dir)
+}
+
+func root() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the cache directory: %w (set HOME or XDG_CACHE_HOME)", err)
+	}
+	return filepath.Join(cache, "holdfast"), nil
 }
 
 func made(dir string) bool {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"holdfast/internal/testcluster/cached"
@@ -23,9 +24,12 @@ var pom []byte
 
 // Dist is a Hadoop on this machine.
 type Dist struct {
-	Java string // the java command
-	Lib  string // the directory of jars
-	Web  string // has the empty webapps that HDFS's daemons look for on the classpath
+	Java    string // the java command
+	Lib     string // the directory of jars
+	Web     string // has the empty webapps that HDFS's daemons look for on the classpath
+	Archive string // of loaded classes (archive.go), "" if there is none yet
+
+	jars []string
 }
 
 // Get finds Java and the jars, and downloads the jars the first time.
@@ -38,7 +42,14 @@ func Get(ctx context.Context) (Dist, error) {
 	if err != nil {
 		return Dist{}, err
 	}
-	return Dist{Java: java, Lib: filepath.Join(dir, "lib"), Web: filepath.Join(dir, "web")}, nil
+	d := Dist{Java: java, Lib: filepath.Join(dir, "lib"), Web: filepath.Join(dir, "web")}
+	if d.jars, err = filepath.Glob(filepath.Join(d.Lib, "*.jar")); err != nil || len(d.jars) == 0 {
+		return Dist{}, fmt.Errorf("no jars in %s (%v): remove %s and try again", d.Lib, err, dir)
+	}
+	if d.Archive, err = d.archive(ctx, nil); err != nil {
+		return Dist{}, err
+	}
+	return d, nil
 }
 
 func findJava() (string, error) {
@@ -78,16 +89,27 @@ func download(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Args are java's arguments up to and without the class's own.
-func (d Dist) Args(confDir, heap, class string, defines ...string) []string {
-	args := []string{
-		"-Xmx" + heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+// Args are java's arguments up to and with the class's name. The jars come
+// first on the classpath, as an archive of classes demands; none of them has
+// a file that a configuration directory has.
+func (d Dist) Args(confDir, heap, class string, options ...string) []string {
+	args := append([]string{"-Xmx" + heap}, d.common()...)
+	if d.Archive != "" {
+		args = append(args, "-XX:SharedArchiveFile="+d.Archive)
+	}
+	args = append(args, options...)
+	return append(args, "-cp", strings.Join(append(slices.Clone(d.jars), d.Web, confDir), ":"), class)
+}
+
+func (d Dist) common() []string {
+	return []string{
+		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		// Hadoop 3.4 reflects into java.lang.
 		"--add-opens", "java.base/java.lang=ALL-UNNAMED",
 		"-Djava.net.preferIPv4Stack=true",
+		// A JVM that cannot use an archive says so on standard output.
+		"-Xlog:disable", "-Xlog:all=error:stderr",
 	}
-	args = append(args, defines...)
-	return append(args, "-cp", strings.Join([]string{confDir, d.Web, filepath.Join(d.Lib, "*")}, ":"), class)
 }
 
 // Jar is the path of a jar of Hadoop's own, by its artifact's name.

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"holdfast/proto"
+)
+
+// show runs a job, kills a task in the middle of it and tells the story.
+type show struct {
+	caller
+	yarn  bool
+	steps int
+	store string
+
+	job   string
+	told  int       // moments of the job's timeline that were told
+	begun time.Time // the job, by its own account
+	ended bool      // the job
+
+	killed    time.Time
+	step      int // the last one that worker-0 told
+	before    int // the step at the kill
+	continued int // the step from which training went on; -1: not yet
+	wentOn    time.Time
+}
+
+const victim = "ps-1"
+
+// patience is how long the demo waits for anything. Four imports of TensorFlow
+// take long on a small machine.
+const patience = 10 * time.Minute
+
+func (s *show) run(ctx context.Context, args []string) (err error) {
+	s.continued = -1
+	fmt.Printf("\nTraining %d steps with 2 parameter servers and 2 workers; checkpoints go to %s\n\n", s.steps, s.store)
+	if s.job, err = s.submit(ctx, args); err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil || s.ended {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if _, e := s.call(ctx, "kill", s.job); e != nil {
+			err = errors.Join(err, e)
+		}
+		s.untilEnded(ctx)
+	}()
+
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	lines, err := s.follow(following, s.job, "worker-0")
+	if err != nil {
+		return err
+	}
+	final, err := s.watch(ctx, lines)
+	if err != nil {
+		return err
+	}
+	return s.sumUp(ctx, final)
+}
+
+// untilEnded lets a job that was killed come to its end, so that nothing of it
+// is left when its directory goes.
+func (s *show) untilEnded(ctx context.Context) {
+	for {
+		st, err := s.status(ctx, s.job)
+		if err != nil || st.State.Done() {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+// watch goes with the job to its end, and kills the victim on the way.
+func (s *show) watch(ctx context.Context, lines <-chan string) (*proto.JobStatus, error) {
+	limit := time.Now().Add(patience)
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, errors.New("interrupted; the job is killed")
+		case line, ok := <-lines:
+			if !ok {
+				lines = nil
+				continue
+			}
+			s.hear(line)
+		case <-tick.C:
+		}
+		if time.Now().After(limit) {
+			return nil, fmt.Errorf("the job did not end in %s", patience)
+		}
+		st, err := s.status(ctx, s.job)
+		if err != nil {
+			return nil, err
+		}
+		s.tell(st)
+		if st.State.Done() {
+			s.ended = true
+			for line := range orEmpty(lines) { // its last words
+				s.hear(line)
+			}
+			return st, nil
+		}
+		if s.killed.IsZero() && s.step > s.steps/3 {
+			if err := s.strike(st); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+func orEmpty(c <-chan string) <-chan string {
+	if c == nil {
+		empty := make(chan string)
+		close(empty)
+		return empty
+	}
+	return c
+}
+
+var (
+	stepLine  = regexp.MustCompile(`^step (\d+) loss`)
+	beginLine = regexp.MustCompile(`^worker 0 begins at step (\d+)`)
+)
+
+// hear takes a line of worker-0's output.
+func (s *show) hear(line string) {
+	if m := stepLine.FindStringSubmatch(line); m != nil {
+		s.step, _ = strconv.Atoi(m[1])
+		if s.step%100 == 0 {
+			s.say(time.Now(), "worker-0", line)
+		}
+	}
+	if m := beginLine.FindStringSubmatch(line); m != nil {
+		s.say(time.Now(), "worker-0", line)
+		if !s.killed.IsZero() {
+			s.continued, _ = strconv.Atoi(m[1])
+			s.wentOn = time.Now()
+		}
+	}
+}
+
+// tell prints what is new in the job's own story.
+func (s *show) tell(st *proto.JobStatus) {
+	if st.StartedUnixMs != 0 {
+		s.begun = time.UnixMilli(st.StartedUnixMs)
+	}
+	for _, m := range st.Timeline[min(s.told, len(st.Timeline)):] {
+		s.say(time.UnixMilli(m.AtUnixMs), m.Task, m.Text)
+	}
+	s.told = max(s.told, len(st.Timeline))
+}
+
+func (s *show) say(at time.Time, task, text string) {
+	if s.begun.IsZero() {
+		s.begun = at
+	}
+	fmt.Printf("%7.1f s  %-9s %s\n", max(0, at.Sub(s.begun).Seconds()), task, text)
+}
+
+// strike kills the victim: its process, or on YARN its container.
+func (s *show) strike(st *proto.JobStatus) error {
+	for _, t := range st.Tasks {
+		if t.Task != victim {
+			continue
+		}
+		pid, what := t.Pid, "process"
+		if s.yarn {
+			pid, what = t.AgentPid, "container, by its agent,"
+		}
+		s.killed, s.before = time.Now(), s.step
+		s.say(s.killed, victim, fmt.Sprintf(">>> the demo kills its %s (kill -9 %d) <<<", what, pid))
+		if err := kill(pid); err != nil {
+			return fmt.Errorf("killing %s: %w", victim, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("the job has no task %s", victim)
+}
+
+// sumUp says what it came to, and fails if that is not what it should be.
+func (s *show) sumUp(ctx context.Context, final *proto.JobStatus) error {
+	if final.State != proto.JobState_JOB_STATE_SUCCEEDED {
+		logs, _ := s.call(ctx, "logs", s.job)
+		return fmt.Errorf("the job did not succeed: %s\n%s", final.Why, logs)
+	}
+	list, err := s.call(ctx, "ckpt", "ls", s.store)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nThe checkpoints now (yarn-submit ckpt ls %s):\n\n%s\n", s.store, list)
+	if s.killed.IsZero() {
+		return fmt.Errorf("the job ended before %s could be killed; take more --steps", victim)
+	}
+	var lost, back *proto.Moment
+	for _, m := range final.Timeline {
+		switch {
+		case m.Task != victim:
+		case m.Kind == "lost" && lost == nil:
+			lost = m
+		case m.Kind == "back" && back == nil:
+			back = m
+		}
+	}
+	if lost == nil || back == nil || s.continued < 0 {
+		return errors.New("the job succeeded, but its story lacks the loss, the return or the step from which it went on")
+	}
+	since := func(at time.Time) float64 { return at.Sub(s.begun).Seconds() }
+	fmt.Printf("%s lost             %7.1f s  %.2f s after the kill; training was past step %d\n", victim, since(time.UnixMilli(lost.AtUnixMs)), time.UnixMilli(lost.AtUnixMs).Sub(s.killed).Seconds(), s.before)
+	fmt.Printf("%s running again    %7.1f s  %.2f s after its loss\n", victim, since(time.UnixMilli(back.AtUnixMs)), time.Duration(back.TookMs*int64(time.Millisecond)).Seconds())
+	fmt.Printf("training went on      %7.1f s  from step %d, %.1f s after the kill (importing TensorFlow is most of it)\n", since(s.wentOn), s.continued, s.wentOn.Sub(s.killed).Seconds())
+	fmt.Printf("the job ended         %7.1f s  at step %d: succeeded\n", since(time.UnixMilli(final.EndedUnixMs)), s.steps)
+	return nil
+}
