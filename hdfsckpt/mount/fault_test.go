@@ -185,6 +185,35 @@ func TestSpoolRefuses(t *testing.T) {
 	}
 }
 
+func TestFullDiskUnderTheSpool(t *testing.T) {
+	spool := t.TempDir()
+	if err := unix.Mount("spool", spool, "tmpfs", 0, "size=2m"); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(spool, unix.MNT_DETACH)
+	dir := t.TempDir()
+	m, p := mountStoreWith(t, localStore(t, dir), spool), newProcess(t)
+	p.put(m.path("a"), "former content")
+	fd := p.open(m.path("a"), forNewRW)
+	p.pwrite(fd, 100, "not at the end")
+	p.fails(call{Op: "pwrite", Fd: fd, Size: 4 << 20}, syscall.ENOSPC)
+	p.fails(call{Op: "close", Fd: fd}, syscall.ENOSPC)
+	if got := p.get(m.path("a")); got != "former content" {
+		t.Errorf("after the disk was full: %q", got)
+	}
+	// What streams needs no disk.
+	fd = p.open(m.path("a"), forNew)
+	p.do(call{Op: "write", Fd: fd, Size: 4 << 20, Fill: 1})
+	p.close(fd)
+	if got := p.get(m.path("a")); got != string(pattern(4<<20, 1)) {
+		t.Errorf("%d bytes that differ", len(got))
+	}
+	if !strings.Contains(m.logged(), spool) {
+		t.Errorf("the log does not name the directory that is full:\n%s", m.logged())
+	}
+	noLeftovers(t, dir)
+}
+
 func TestKillEndsAReadOfAStalledStore(t *testing.T) {
 	s, _ := newFaulty(t)
 	m := mountStore(t, s)

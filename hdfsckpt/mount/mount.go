@@ -30,9 +30,10 @@ type Options struct {
 	// sequentially; os.TempDir() if empty.
 	SpoolDir string
 	Log      *logrus.Entry
-	// OnCommit is told each name that became visible or was replaced, relative
-	// to the store's root, after the fact. It is called without locks, from
-	// many goroutines, and delays the close or rename it is called from.
+	// OnCommit is told each file that became visible or was replaced, and each
+	// file or directory that was renamed, by its name relative to the store's
+	// root, after the fact. It is called from many goroutines and delays the
+	// close or rename it is called from: it must not use the mount.
 	OnCommit func(name string)
 	// FlushEvery bounds how long what is written to an event file stays
 	// unseen; 2 s if zero.
@@ -184,7 +185,8 @@ func (f *FS) Done() <-chan struct{} { return f.served }
 
 // Fence makes every operation that would change the store fail with EIO from
 // now on, and gives up those under way where the store can. It does not wait
-// for them: Quiesce does.
+// for them: Quiesce does. Only what a process had already added to an event
+// file may still reach it when the file is closed.
 func (f *FS) Fence(reason error) {
 	if f.gate.close(reason) {
 		f.log.WithField("store", f.store.URI()).Warnf("nothing is committed any more through this mount: %v", reason)

@@ -51,11 +51,16 @@ func (m *mounted) Write(p []byte) (int, error) {
 
 func mountStore(t *testing.T, s hdfsckpt.Store) *mounted {
 	t.Helper()
+	return mountStoreWith(t, s, t.TempDir())
+}
+
+func mountStoreWith(t *testing.T, s hdfsckpt.Store, spool string) *mounted {
+	t.Helper()
 	m := &mounted{t: t, dir: t.TempDir()}
 	log := logrus.New()
 	log.SetOutput(m)
 	fs, err := mount.New(s, mount.Options{
-		UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), SpoolDir: t.TempDir(),
+		UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), SpoolDir: spool,
 		Log: logrus.NewEntry(log), FlushEvery: 200 * time.Millisecond,
 		OnCommit: func(name string) {
 			m.mu.Lock()
@@ -189,17 +194,25 @@ func TestEventFileIsReadWhileWritten(t *testing.T) {
 	if got := p1.get(m1.path(name)); got != "header event" {
 		t.Errorf("its own mount reads %q", got)
 	}
+	own := p1.open(m1.path(name), unix.O_RDONLY)
+	for _, more := range []string{"1", "2", "3"} {
+		before := p1.pread(own, 0, 100)
+		p1.write(fd, more)
+		if got := p1.pread(own, 0, 100); got != before+more {
+			t.Errorf("an open reader in its own mount reads %q, want %q", got, before+more)
+		}
+	}
 	// A kill loses nothing that was written.
 	p1.write(fd, ", last")
 	p1.kill()
-	eventually(t, "the last event is there", func() bool { return p2.get(m2.path(name)) == "header event, last" })
+	eventually(t, "the last event is there", func() bool { return p2.get(m2.path(name)) == "header event123, last" })
 	noLeftovers(t, dir)
 
 	p3 := newProcess(t)
 	fd = p3.open(m1.path(name), unix.O_WRONLY|unix.O_APPEND)
 	p3.write(fd, "!")
 	eventually(t, "what was appended is seen before close", func() bool {
-		return p2.get(m2.path(name)) == "header event, last!"
+		return p2.get(m2.path(name)) == "header event123, last!"
 	})
 	p3.close(fd)
 	fd = p3.open(m1.path(name), forNew)
@@ -290,6 +303,19 @@ func pattern(size int, fill byte) []byte {
 		b[i] = fill + byte(i%(1<<20)%251)
 	}
 	return b
+}
+
+func TestOpenReaderSeesWhatItsOwnMountWrites(t *testing.T) {
+	m, _ := mountLocal(t)
+	p := newProcess(t)
+	p.put(m.path("a"), "first content")
+	r := p.open(m.path("a"), unix.O_RDONLY)
+	for _, want := range []string{"second", "third, longer than all", "x"} {
+		p.put(m.path("a"), want)
+		if got := p.pread(r, 0, 100); got != want { // the same file, as in any file system
+			t.Errorf("read %q, want %q", got, want)
+		}
+	}
 }
 
 func TestChangingAnExistingFile(t *testing.T) {

@@ -56,8 +56,10 @@ func await[T any](f *FS, cancel <-chan struct{}, pid uint32, do func(context.Con
 			}()
 		}
 	}
-	const look = 100 * time.Millisecond
-	var again <-chan time.Time
+	// The kernel says once that a signal has come, and the kill may come later;
+	// under load it may not get to say it at all.
+	const first, look = time.Second, 100 * time.Millisecond
+	again := time.After(first)
 	for {
 		select {
 		case r := <-done:

@@ -94,9 +94,8 @@ func (f *FS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName 
 	if n[0] != nil && d1.children[oldName] == n[0] {
 		f.moveLocked(n[0], d2, newName)
 	}
-	file := n[0] == nil || !n[0].dir
 	f.mu.Unlock()
-	if moved && file {
+	if moved {
 		f.committed(p2)
 	}
 	return fuse.OK
