@@ -1,0 +1,185 @@
+package tfbundle
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Index is what PREFIX.index says.
+type Index struct {
+	Header  Header
+	Entries []Entry // in the order of the index: slices first, then by name
+}
+
+// Header describes the bundle.
+type Header struct {
+	Shards    int
+	BigEndian bool
+	Producer  int // version of the format that wrote it
+}
+
+// Entry is a tensor, or a slice of a partitioned one.
+type Entry struct {
+	Name   string
+	DType  DType
+	Shape  []int64 // of the whole tensor, or of the slice
+	Shard  int
+	Offset int64
+	Size   int64
+	CRC32C uint32  // unmasked
+	Slices []Slice // of a partitioned tensor, which has no bytes of its own
+	Of     *Slice  // set: this is that slice of the tensor Name
+}
+
+// Partitioned tells whether the bytes are in the entries of the slices.
+func (e *Entry) Partitioned() bool { return len(e.Slices) > 0 }
+
+// Elements is the number of elements of the shape.
+func (e *Entry) Elements() int64 {
+	n := int64(1)
+	for _, d := range e.Shape {
+		n *= d
+	}
+	return n
+}
+
+// Extent is a slice's part of one dimension; a Length of -1 is all of it.
+type Extent struct{ Start, Length int64 }
+
+// Slice is a part of a tensor, with one extent for each dimension.
+type Slice []Extent
+
+// String is TensorFlow's own notation: "0,5:-" is five rows, all columns.
+func (s Slice) String() string {
+	var parts []string
+	for _, e := range s {
+		if e.Length < 0 {
+			parts = append(parts, "-")
+		} else {
+			parts = append(parts, fmt.Sprintf("%d,%d", e.Start, e.Length))
+		}
+	}
+	return strings.Join(parts, ":")
+}
+
+// maxShards bounds what a header may claim: TensorFlow's names have five digits.
+const maxShards = 99999
+
+// Parse reads an index of size bytes. It checks the checksums of its blocks,
+// and that what the entries say fits together.
+func Parse(r io.ReaderAt, size int64) (*Index, error) {
+	x := &Index{}
+	header := false
+	err := readTable(r, size, func(key, value []byte) error {
+		if len(key) == 0 {
+			header = true
+			return parseHeader(value, &x.Header)
+		}
+		if !header {
+			return errors.New("it does not begin with the header")
+		}
+		var e Entry
+		if err := parseEntry(value, &e); err != nil {
+			return fmt.Errorf("entry %q: %w", key, err)
+		}
+		e.Name = string(key)
+		if key[0] == 0 {
+			name, slice, err := parseSliceKey(key)
+			if err != nil {
+				return fmt.Errorf("entry %q: %w", key, err)
+			}
+			e.Name, e.Of = name, &slice
+		}
+		if err := x.check(&e); err != nil {
+			return fmt.Errorf("entry %q: %w", e.Name, err)
+		}
+		x.Entries = append(x.Entries, e)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("not a whole TensorFlow index: %w", err)
+	}
+	if !header {
+		return nil, errors.New("not a whole TensorFlow index: it has no header")
+	}
+	return x, nil
+}
+
+func (x *Index) check(e *Entry) error {
+	n := int64(1)
+	for _, d := range e.Shape {
+		if d < 0 || d > 0 && n > (1<<62)/d {
+			return fmt.Errorf("a shape of %v", e.Shape)
+		}
+		n *= d
+	}
+	if e.Partitioned() {
+		return nil
+	}
+	if e.Shard < 0 || e.Shard >= x.Header.Shards {
+		return fmt.Errorf("it is in shard %d of %d", e.Shard, x.Header.Shards)
+	}
+	if e.Offset < 0 || e.Size < 0 || e.Offset > 1<<62 || e.Size > 1<<62 {
+		return fmt.Errorf("%d bytes at %d", e.Size, e.Offset)
+	}
+	if w := e.DType.Size(); w > 0 && e.Size != n*int64(w) {
+		return fmt.Errorf("%d bytes for %d elements of %s", e.Size, n, e.DType)
+	}
+	return nil
+}
+
+// ShardSizes is the length that each data file must have at least.
+func (x *Index) ShardSizes() []int64 {
+	sizes := make([]int64, x.Header.Shards)
+	for i := range x.Entries {
+		e := &x.Entries[i]
+		if !e.Partitioned() {
+			sizes[e.Shard] = max(sizes[e.Shard], e.Offset+e.Size)
+		}
+	}
+	return sizes
+}
+
+// Tensors are the whole tensors, without the slices of partitioned ones.
+func (x *Index) Tensors() []*Entry {
+	var list []*Entry
+	for i := range x.Entries {
+		if x.Entries[i].Of == nil {
+			list = append(list, &x.Entries[i])
+		}
+	}
+	return list
+}
+
+// SlicesOf are the entries with the bytes of a partitioned tensor.
+func (x *Index) SlicesOf(name string) []*Entry {
+	var list []*Entry
+	for i := range x.Entries {
+		if e := &x.Entries[i]; e.Of != nil && e.Name == name {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// Bytes is how much data a tensor has, slices included.
+func (x *Index) Bytes(e *Entry) int64 {
+	if !e.Partitioned() {
+		return e.Size
+	}
+	var n int64
+	for _, s := range x.SlicesOf(e.Name) {
+		n += s.Size
+	}
+	return n
+}
+
+// DataFile is the name of a shard's file.
+func DataFile(prefix string, shard, of int) string {
+	return fmt.Sprintf("%s.data-%05d-of-%05d", prefix, shard, of)
+}
+
+// IndexFile is the name of the index.
+func IndexFile(prefix string) string { return prefix + ".index" }
