@@ -53,7 +53,7 @@ def main():
         y = weights * x_data + biases
         loss = tf.reduce_mean(tf.square(y - y_data))
         global_step = tf.contrib.framework.get_or_create_global_step()
-        train_op = tf.train.AdagradOptimizer(0.3).minimize(loss, global_step=global_step)
+        train_op = tf.train.AdagradOptimizer(0.01).minimize(loss, global_step=global_step)
 
     # A worker needs the parameter servers and itself. Without this it would
     # wait for workers that have ended.
