@@ -28,7 +28,7 @@ func forwarder(t *testing.T) *steer.Forwarder {
 func TestForwarder(t *testing.T) {
 	f := forwarder(t)
 	first, second := greet(t, "127.0.0.1", "first"), greet(t, "127.0.0.2", "second")
-	at := fmt.Sprintf("%s:%d", peer, freePort(t))
+	at := netip.AddrPortFrom(peer, freePort(t)).String()
 	r := func(to netip.AddrPort) []steer.Route {
 		return []steer.Route{{Virtual: netip.MustParseAddrPort(at), Host: to.Addr().String(), Port: to.Port()}}
 	}

@@ -1,0 +1,217 @@
+package container_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/container"
+	"holdfast/container/proctree"
+	"holdfast/proto"
+)
+
+func TestWhereFuseIsNotAllowed(t *testing.T) {
+	for uri, says := range map[string]string{"hdfs://nn/x": "FUSE", "": ""} {
+		m := newMaster(t)
+		m.startAgent("c1", func(c *container.Config) { c.NoNamespace = true })
+		c := m.agent()
+		dir := filepath.Join(t.TempDir(), "store")
+		absolute := filepath.Join(t.TempDir(), "logs")
+		a := assignment(t, func(a *proto.Assign) {
+			a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: dir}, {Path: absolute, Uri: dir + "2"}}
+			if uri != "" {
+				a.Checkpoints[0].Uri = uri
+			}
+		})
+		c.send(a)
+		if says != "" {
+			host, _ := os.Hostname()
+			if tr := c.trouble(); !tr.Node || tr.Hopeless || !strings.Contains(tr.What, says) || !strings.Contains(tr.What, host) || !strings.Contains(tr.What, "sysctl") {
+				t.Fatalf("trouble: %v", tr)
+			}
+			continue
+		}
+		p := c.prepared()
+		if p.Mounting != "symlink" || !strings.Contains(strings.Join(p.Notes, "\n"), "links") {
+			t.Fatalf("prepared: %v", p)
+		}
+		c.send(&proto.Start{Command: shell("echo 1 >train_logs/a && echo 2 >" + absolute + "/b")})
+		if e := c.exited(); e.Code != 0 {
+			t.Fatalf("exited: %v", e)
+		}
+		for file, want := range map[string]string{dir + "/a": "1\n", dir + "2/b": "2\n"} {
+			if b, err := os.ReadFile(file); err != nil || string(b) != want {
+				t.Errorf("%s: %q, %v", file, b, err)
+			}
+		}
+		c.send(&proto.Bye{})
+		if err := m.last.end(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(absolute); err == nil {
+			t.Errorf("%s was left behind", absolute)
+		}
+	}
+}
+
+func TestCheckpointsAreMounted(t *testing.T) {
+	needRoot(t)
+	for _, name := range []string{"root", "root, user namespace", "a user"} {
+		t.Run(name, func(t *testing.T) {
+			m := newMaster(t)
+			uid := ways[name].uid
+			dir := sharedDir(t, uid)
+			store, absolute := filepath.Join(dir, "store"), filepath.Join(dir, "made", "logs")
+			begin := func(container string) *connected {
+				m.startAgentProcess(container, uid, ways[name].change)
+				c := m.agent()
+				c.send(assignment(t, func(a *proto.Assign) {
+					a.JobDirectory = filepath.Join(dir, "job")
+					a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}, {Path: absolute, Uri: store}}
+				}))
+				if p := c.prepared(); p.Mounting != "fuse" {
+					t.Fatalf("not mounted: %v (/dev/fuse and mount namespaces are needed)", p)
+				}
+				return c
+			}
+			run := func(c *connected, attempt int32, script string, want ...string) {
+				t.Helper()
+				c.send(&proto.Start{Attempt: attempt, Command: shell(script)})
+				if e := c.exited(); e.Code != 0 || !slices.Equal(e.Tail, want) {
+					t.Fatalf("%s: %v, want %q", script, e, want)
+				}
+			}
+			a, b := begin("c1"), begin("c2")
+			run(a, 0, `mkdir train_logs/sub && echo one >train_logs/sub/x && mv train_logs/sub/x train_logs/y && cat `+absolute+`/y`, "one")
+			for named := []string{}; !slices.Contains(named, "y"); {
+				select {
+				case m := <-a.commits:
+					if m.Path != "./train_logs" {
+						t.Errorf("committed: %v", m)
+					}
+					named = append(named, m.Names...)
+				case <-time.After(patience):
+					t.Fatalf("only %q were said to be committed", named)
+				}
+			}
+			if got, err := os.ReadFile(filepath.Join(store, "y")); err != nil || string(got) != "one\n" {
+				t.Fatalf("in the store: %q, %v", got, err)
+			}
+			run(b, 0, `cat train_logs/y; echo two >>train_logs/y`, "one")
+			// The same mount serves the next attempt.
+			run(a, 1, `cat train_logs/y; stat -f -c %T train_logs`, "one", "two", "fuseblk")
+			if b, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(b), absolute) {
+				t.Fatal("the mount is seen outside of the task")
+			}
+			// A killed writer publishes nothing.
+			ready := filepath.Join(dir, "ready")
+			a.send(&proto.Start{Attempt: 2, Command: []string{"python3", "-c", `
+import sys, time
+f = open("train_logs/half", "w")
+f.write("half")
+f.flush()
+open(sys.argv[1], "w").close()
+time.sleep(1000)`, ready}})
+			a.started()
+			eventually(t, ready, func() bool {
+				_, err := os.Stat(ready)
+				return err == nil
+			})
+			a.send(&proto.Stop{GraceMs: 0})
+			if e := a.exited(); e.Signal != 9 {
+				t.Fatalf("exited: %v", e)
+			}
+			run(b, 1, `ls -A train_logs`, "sub", "y")
+			for _, c := range []*connected{a, b} {
+				c.send(&proto.Bye{})
+			}
+			eventually(t, "the end of "+absolute, func() bool {
+				_, err := os.Lstat(absolute)
+				return err != nil
+			})
+			left, err := os.ReadDir(store)
+			if err != nil || len(left) != 2 {
+				t.Errorf("in the store at the end: %v, %v", left, err)
+			}
+			for beats := a.beats; len(beats) > 0; {
+				t.Logf("memory: %v", <-beats)
+			}
+		})
+	}
+}
+
+func TestAUserWithoutFuse(t *testing.T) {
+	needRoot(t)
+	if st, err := os.Stat("/dev/fuse"); err != nil || st.Mode().Perm()&0o006 != 0 {
+		t.Fatalf("this test wants a /dev/fuse that is root's alone (chmod 0600 /dev/fuse): %v, %v", st, err)
+	}
+	m := newMaster(t)
+	m.startAgentProcess("c1", stranger, nil)
+	c := m.agent()
+	dir := sharedDir(t, stranger)
+	c.send(assignment(t, func(a *proto.Assign) {
+		a.JobDirectory = dir
+		a.Checkpoints = []*proto.CheckpointSpec{{Path: "train_logs", Uri: dir + "/store"}}
+	}))
+	p := c.prepared()
+	if p.Mounting != "symlink" || p.Steering != "seccomp" || !strings.Contains(strings.Join(p.Notes, "\n"), "chmod 0666 /dev/fuse") {
+		t.Fatalf("prepared: %v", p)
+	}
+	c.send(&proto.Start{Command: shell("getent hosts ps-0; echo 1 >train_logs/x; cat " + dir + "/store/x")})
+	if e := c.exited(); e.Code != 0 || len(e.Tail) != 2 || e.Tail[1] != "1" || !strings.HasPrefix(e.Tail[0], "127.77.0.1") {
+		t.Fatalf("exited: %v", e)
+	}
+}
+
+func TestACheckpointPathThatCannotBeMade(t *testing.T) {
+	needRoot(t)
+	m := newMaster(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.startAgentProcess("c1", 0, nil)
+	c := m.agent()
+	c.send(assignment(t, func(a *proto.Assign) {
+		a.Checkpoints = []*proto.CheckpointSpec{{Path: filepath.Join(file, "logs"), Uri: filepath.Join(t.TempDir(), "store")}}
+	}))
+	if tr := c.trouble(); !strings.Contains(tr.What, file) {
+		t.Fatalf("trouble: %v", tr)
+	}
+}
+
+func TestAKilledAgentTakesItsMountsAlong(t *testing.T) {
+	needRoot(t)
+	m := newMaster(t)
+	agent := m.startAgentProcess("c1", 0, nil)
+	c := m.agent()
+	store := filepath.Join(t.TempDir(), "store")
+	c.send(assignment(t, func(a *proto.Assign) {
+		a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}}
+	}))
+	c.prepared()
+	// Processes in the middle of reads and writes, over and over.
+	c.send(&proto.Start{Command: shell(`for i in 1 2 3 4; do
+		while :; do dd if=/dev/zero of=train_logs/x$i bs=100k count=20; cat train_logs/x$i; done >/dev/null 2>&1 &
+	done; wait`)})
+	c.started()
+	for i := range 4 {
+		eventually(t, "a file in the store", func() bool {
+			_, err := os.Stat(filepath.Join(store, fmt.Sprintf("x%d", i+1)))
+			return err == nil
+		})
+	}
+	below := proctree.Descendants(agent.Process.Pid)
+	if err := agent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = agent.Wait()
+	for _, p := range below {
+		eventually(t, "the end of process "+strconv.Itoa(p), func() bool { return !alive(p) })
+	}
+}
