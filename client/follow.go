@@ -21,6 +21,8 @@ type FollowOptions struct {
 	In io.Reader
 	// Interrupts delivers SIGINT and SIGTERM.
 	Interrupts <-chan os.Signal
+	// Onlooker says that an interrupt is only the end of looking on.
+	Onlooker bool
 }
 
 // question is what an interrupt asks in a terminal.
@@ -116,6 +118,9 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 			}
 		case sig := <-f.o.Interrupts:
 			switch {
+			case f.o.Onlooker:
+				f.progress.Clear()
+				return latest, ErrInterrupted
 			case f.killing:
 				f.progress.Line("%s is being killed, and may still end: see yarn-submit status %s", f.job.ID, f.job.ID)
 				return latest, ErrInterrupted

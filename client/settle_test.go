@@ -203,3 +203,15 @@ func TestWriteFailure(t *testing.T) {
 		t.Errorf("another task's output is shown:\n%s", out.String())
 	}
 }
+
+// What YARN says of an application is text from outside, cut anywhere.
+func FuzzMasterEnd(f *testing.F) {
+	f.Add(crashed)
+	f.Add("AM Container exitCode: ")
+	f.Add("Diagnostics: \n\n AM Container Last 4096 bytes of ")
+	f.Fuzz(func(t *testing.T, s string) {
+		if strings.Count(masterEnd(s), "\n") > 10 {
+			t.Errorf("too much of %q", s)
+		}
+	})
+}

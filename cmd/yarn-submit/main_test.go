@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"os"
@@ -284,6 +285,35 @@ func TestInterrupt(t *testing.T) {
 	}
 	contains(t, out.String(), "killing "+id, "killed")
 	alone(t, id)
+}
+
+// Who only looks on at a job does nothing to it by an interrupt.
+func TestInterruptOfAnOnlooker(t *testing.T) {
+	p := newPlace(t)
+	id := p.detached("--worker", "1", "--", "sleep", "1000")
+	cmd := p.command("status", id, "--follow")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil { // it follows
+		t.Errorf("it has shown %q: %v", line, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != client.ExitInterrupted {
+		t.Errorf("it ended with %d", code)
+	}
+	if s := p.status(id); s.State != proto.JobState_JOB_STATE_RUNNING {
+		t.Errorf("the job is %s", s.State)
+	}
 }
 
 func TestUsage(t *testing.T) {

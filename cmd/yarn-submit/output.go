@@ -63,12 +63,12 @@ func width() int {
 }
 
 // follow follows a job. With JSON the progress goes to standard error and the
-// final state to standard output.
-func follow(cmd *cobra.Command, j *client.Job, o output) error {
+// final state to standard output. An onlooker's interrupt does nothing to the job.
+func follow(cmd *cobra.Command, j *client.Job, o output, onlooker bool) error {
 	interrupts := make(chan os.Signal, 4)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(interrupts)
-	options := client.FollowOptions{Out: cmd.OutOrStdout(), Width: width(), In: os.Stdin, Interrupts: interrupts}
+	options := client.FollowOptions{Out: cmd.OutOrStdout(), Width: width(), In: os.Stdin, Interrupts: interrupts, Onlooker: onlooker}
 	if o.json() {
 		options.Out, options.Width = cmd.ErrOrStderr(), 0
 	}

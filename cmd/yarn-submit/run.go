@@ -91,7 +91,7 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 		out = cmd.ErrOrStderr()
 	}
 	fmt.Fprintf(out, "started %s (%s)\n", job.ID, spec.Name)
-	return follow(cmd, job, o.output)
+	return follow(cmd, job, o.output, false)
 }
 
 // start starts the job where the spec says.

@@ -35,7 +35,7 @@ func runStatus(cmd *cobra.Command, o *statusOptions, ref string) error {
 	}
 	defer j.Close()
 	if o.follow {
-		return follow(cmd, j, o.output)
+		return follow(cmd, j, o.output, true)
 	}
 	s, err := j.Status(cmd.Context())
 	if err != nil {
