@@ -281,6 +281,12 @@ func (f *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	if _, unknown := h.groups[0]; unknown {
 		ours = true
 	}
+	if len(h.groups) == 0 && !c.exiting && !c.killed && standardStream(c.group, "/"+h.work.base) {
+		// A shell, or dd, has put the new file in the place of a standard stream
+		// and lets go of the first descriptor. Nothing is written yet.
+		h.mu.Unlock()
+		return fuse.OK
+	}
 	dirty := h.dirty
 	if ours {
 		h.dirty = false
