@@ -62,6 +62,8 @@ func ExitCode(err error) int {
 		return ExitInterrupted
 	case errors.Is(err, ErrJobFailed):
 		return ExitFailed
+	case errors.Is(err, syscall.ENOTDIR): // a path that the user typed leads through a file
+		return ExitUsage
 	case rpc.IsDenied(err), errors.Is(err, fs.ErrPermission):
 		return ExitDenied
 	case rpc.Unreachable(err), rpc.IsStandby(err), errors.Is(err, context.DeadlineExceeded), errors.As(err, &operation), errors.As(err, &name):
