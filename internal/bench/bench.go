@@ -1,0 +1,251 @@
+// Package bench measures Holdfast beside Hadoop's own DistributedShell and
+// FsShell, on the same test cluster in the same minutes. Measurements that are
+// compared alternate, so that a machine that gets busier is busier for both,
+// and each pair gives a ratio; what is reported is the median and the range.
+//
+// What a measurement means is told by the tasks themselves: they are a script
+// that writes the time into a file as its first act.
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"holdfast/internal/testcluster"
+	"holdfast/proto"
+)
+
+// Options say what to measure and how often.
+type Options struct {
+	Submit string    // the yarn-submit binary
+	Pairs  int       // of each comparison
+	FileMB int       // size of the file that is written
+	Only   []string  // some of Names; all if empty
+	Out    io.Writer // the report
+}
+
+// Names of the measurements.
+var Names = []string{"start4", "start16", "recover", "write"}
+
+type bench struct {
+	Options
+	cluster *testcluster.Cluster
+	dir     string
+}
+
+// Run starts a cluster, measures, and prints as it goes.
+func Run(ctx context.Context, opts Options) (err error) {
+	for _, name := range opts.Only {
+		if !slices.Contains(Names, name) {
+			return fmt.Errorf("there is no measurement %q: choose from %s", name, strings.Join(Names, ", "))
+		}
+	}
+	b := &bench{Options: opts}
+	if b.Submit, err = filepath.Abs(b.Submit); err != nil {
+		return err
+	}
+	if b.dir, err = os.MkdirTemp("", "holdfast-bench-"); err != nil {
+		return fmt.Errorf("making a directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	if b.cluster, err = testcluster.Start(ctx, testcluster.Options{}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.cluster.Stop()) }()
+	fmt.Fprintf(b.Out, "%s\n\n", machine())
+	for _, m := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"start4", func(ctx context.Context) error { return b.start(ctx, 4, 0.25) }},
+		{"start16", func(ctx context.Context) error { return b.start(ctx, 16, 0.25) }},
+		{"recover", b.recover},
+		{"write", b.write},
+	} {
+		if len(b.Only) > 0 && !slices.Contains(b.Only, m.name) {
+			continue
+		}
+		if err := m.run(ctx); err != nil {
+			return fmt.Errorf("measuring %s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+// machine describes what the figures were taken on.
+func machine() string {
+	cpus, load := 0, "?"
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		cpus = strings.Count(string(text), "processor\t:")
+	}
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load, _, _ = strings.Cut(string(text), " ")
+	}
+	return fmt.Sprintf("%d processors, load %s at the beginning, %s", cpus, load, time.Now().Format(time.DateTime))
+}
+
+// submit runs yarn-submit to its end and returns what it prints.
+func (b *bench) submit(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, b.Submit, args...)
+	cmd.Dir = b.dir
+	cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+b.cluster.ConfDir(), "HOLDFAST_HOME="+filepath.Join(b.dir, "home"))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("yarn-submit %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return out, nil
+}
+
+// run submits a job and returns its id.
+func (b *bench) run(ctx context.Context, args ...string) (string, error) {
+	out, err := b.submit(ctx, append([]string{"run", "--detach", "--output", "json"}, args...)...)
+	if err != nil {
+		return "", err
+	}
+	var answer struct{ ID string }
+	if err := json.Unmarshal(out, &answer); err != nil || answer.ID == "" {
+		return "", fmt.Errorf("reading the job's id from %q: %w", out, err)
+	}
+	return answer.ID, nil
+}
+
+func (b *bench) status(ctx context.Context, job string) (*proto.JobStatus, error) {
+	out, err := b.submit(ctx, "status", job, "--output", "json")
+	if err != nil {
+		return nil, err
+	}
+	s := &proto.JobStatus{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(out, s); err != nil {
+		return nil, fmt.Errorf("reading the job's status: %w", err)
+	}
+	return s, nil
+}
+
+// kill ends a job and returns when the cluster is idle again.
+func (b *bench) kill(ctx context.Context, job string) error {
+	if _, err := b.submit(ctx, "kill", job); err != nil {
+		return err
+	}
+	return b.idle(ctx)
+}
+
+// idle waits until nothing runs on the cluster.
+func (b *bench) idle(ctx context.Context) error {
+	return poll(ctx, time.Minute, "an idle cluster", func() (bool, error) {
+		var m struct {
+			ClusterMetrics struct{ AppsRunning, AppsPending, ContainersAllocated int }
+		}
+		if err := b.rm(ctx, "metrics", &m); err != nil {
+			return false, err
+		}
+		running, err := b.cluster.Containers()
+		c := m.ClusterMetrics
+		return c.AppsRunning+c.AppsPending+c.ContainersAllocated+len(running) == 0, err
+	})
+}
+
+// rm asks the ResourceManager's REST interface.
+func (b *bench) rm(ctx context.Context, what string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.cluster.RMWeb()+"/ws/v1/cluster/"+what, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return json.NewDecoder(resp.Body).Decode(into)
+}
+
+// poll waits for a condition without burdening the machine that it measures.
+func poll(ctx context.Context, limit time.Duration, what string, ok func() (bool, error)) error {
+	for end := time.Now().Add(limit); ; {
+		done, err := ok()
+		if done || err != nil {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("waited %v for %s", limit, what)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// marks is a directory in which processes write when they began.
+type marks struct{ dir, script string }
+
+// newMarks makes one, with a script that does this and then waits for ever.
+func (b *bench) newMarks() (marks, error) {
+	dir, err := os.MkdirTemp(b.dir, "marks-")
+	if err != nil {
+		return marks{}, err
+	}
+	m := marks{dir, dir + ".sh"}
+	// Renamed, so that what is there is whole.
+	text := fmt.Sprintf("echo $EPOCHREALTIME > %[1]s/.$$ && mv %[1]s/.$$ %[1]s/$$\nexec sleep 1000000\n", dir)
+	return m, os.WriteFile(m.script, []byte(text), 0o755)
+}
+
+// read returns the times in order.
+func (m marks) read() ([]time.Time, error) {
+	files, err := filepath.Glob(m.dir + "/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	var all []time.Time
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		t, err := parseTime(strings.TrimSpace(string(text)))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	slices.SortFunc(all, time.Time.Compare)
+	return all, nil
+}
+
+// wait waits until n processes have begun.
+func (m marks) wait(ctx context.Context, n int) (all []time.Time, err error) {
+	err = poll(ctx, 2*time.Minute, fmt.Sprintf("%d processes to begin", n), func() (bool, error) {
+		all, err = m.read()
+		return len(all) >= n, err
+	})
+	return all, err
+}
+
+// parseTime reads bash's EPOCHREALTIME: seconds and six decimals, after a
+// point or, in some locales, a comma.
+func parseTime(s string) (time.Time, error) {
+	digits := strings.NewReplacer(".", "", ",", "").Replace(s)
+	us, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || len(s)-len(digits) != 1 {
+		return time.Time{}, fmt.Errorf("%q is not a time", s)
+	}
+	return time.UnixMicro(us), nil
+}

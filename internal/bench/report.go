@@ -1,0 +1,51 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"slices"
+)
+
+// series are the figures of one measurement.
+type series []float64
+
+func (s series) median() float64 {
+	sorted := slices.Sorted(slices.Values(s))
+	n := len(sorted)
+	if n == 0 {
+		return 0
+	}
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+func (s series) format(unit string, decimals int) string {
+	if len(s) == 0 {
+		return "nothing measured"
+	}
+	if len(s) == 1 {
+		return fmt.Sprintf("%.*f%s", decimals, s[0], unit)
+	}
+	return fmt.Sprintf("%.*f%s (%.*f to %.*f, n=%d)", decimals, s.median(), unit, decimals, slices.Min(s), decimals, slices.Max(s), len(s))
+}
+
+// ratios divides pair by pair.
+func ratios(ours, theirs series) series {
+	var all series
+	for i := range min(len(ours), len(theirs)) {
+		all = append(all, ours[i]/theirs[i])
+	}
+	return all
+}
+
+func title(w io.Writer, text string) { fmt.Fprintf(w, "%s\n", text) }
+
+func line(w io.Writer, name, figures string) { fmt.Fprintf(w, "  %-34s %s\n", name, figures) }
+
+// against adds what was aimed at, and whether the median is within it.
+func against(figures string, median, aim float64, unit string) string {
+	verdict := "met"
+	if median > aim {
+		verdict = "missed"
+	}
+	return fmt.Sprintf("%s; aim at most %g%s: %s", figures, aim, unit, verdict)
+}

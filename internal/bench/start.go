@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const containerMB = "256"
+
+// start measures from the start of the client's process to the first act of
+// the last task's process.
+func (b *bench) start(ctx context.Context, tasks int, aim float64) error {
+	var ours, theirs, master, agents, theirMaster series
+	// The first one uploads the binary and warms the caches of both.
+	first, err := b.startOurs(ctx, tasks, nil, nil)
+	if err != nil {
+		return err
+	}
+	if _, err := b.startTheirs(ctx, tasks, nil); err != nil {
+		return err
+	}
+	for range b.Pairs {
+		t, err := b.startOurs(ctx, tasks, &master, &agents)
+		if err != nil {
+			return err
+		}
+		ours = append(ours, t)
+		if t, err = b.startTheirs(ctx, tasks, &theirMaster); err != nil {
+			return err
+		}
+		theirs = append(theirs, t)
+	}
+	r := ratios(ours, theirs)
+	title(b.Out, fmt.Sprintf("From the command's start to the last of %d processes running", tasks))
+	line(b.Out, "yarn-submit", ours.format(" s", 2))
+	line(b.Out, "yarn-submit, first time", series{first}.format(" s", 2))
+	line(b.Out, "DistributedShell", theirs.format(" s", 2))
+	line(b.Out, "ratio", against(r.format("", 2), r.median(), aim, ""))
+	title(b.Out, fmt.Sprintf("Resident memory with %d tasks", tasks))
+	line(b.Out, "yarn-submit's application master", against(master.format(" MB", 0), master.median(), 40, " MB"))
+	line(b.Out, "DistributedShell's", theirMaster.format(" MB", 0))
+	line(b.Out, "an agent", against(agents.format(" MB", 0), agents.median(), 30, " MB"))
+	fmt.Fprintln(b.Out)
+	return nil
+}
+
+func (b *bench) startOurs(ctx context.Context, tasks int, master, agents *series) (float64, error) {
+	m, err := b.newMarks()
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	job, err := b.run(ctx, "--worker", strconv.Itoa(tasks), "--worker-memory", containerMB+"m", "--", "bash", m.script)
+	if err != nil {
+		return 0, err
+	}
+	all, err := m.wait(ctx, tasks)
+	if err != nil {
+		return 0, b.explain(ctx, job, err)
+	}
+	if master != nil {
+		if err := b.memory(ctx, job, master, agents); err != nil {
+			return 0, err
+		}
+	}
+	return all[tasks-1].Sub(began).Seconds(), b.kill(ctx, job)
+}
+
+// explain adds what the job's state says to an error.
+func (b *bench) explain(ctx context.Context, job string, err error) error {
+	text, statusErr := b.submit(ctx, "status", job)
+	if statusErr != nil {
+		return fmt.Errorf("%w (and %v)", err, statusErr)
+	}
+	return fmt.Errorf("%w\n%s", err, text)
+}
+
+func (b *bench) memory(ctx context.Context, job string, master, agents *series) error {
+	s, err := b.status(ctx, job)
+	if err != nil {
+		return err
+	}
+	for _, t := range s.Tasks {
+		mb, err := resident(int(t.AgentPid))
+		if err != nil {
+			return err
+		}
+		*agents = append(*agents, mb)
+	}
+	return b.masterMemory(master)
+}
+
+// masterMemory finds the application master: its container is the first one,
+// and it is the largest process there.
+func (b *bench) masterMemory(into *series) error {
+	all, err := b.cluster.Containers()
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if !strings.HasSuffix(c.ID, "_000001") {
+			continue
+		}
+		largest := 0.0
+		for _, pid := range c.PIDs {
+			if mb, err := resident(pid); err == nil {
+				largest = max(largest, mb)
+			}
+		}
+		*into = append(*into, largest)
+		return nil
+	}
+	return fmt.Errorf("found no application master among %d containers", len(all))
+}
+
+// resident is a process's resident memory in MB.
+func resident(pid int) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory of process %d: %w", pid, err)
+	}
+	for l := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(l, "VmRSS:"); ok {
+			kb, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
+			return kb / 1024, err
+		}
+	}
+	return 0, fmt.Errorf("process %d has no memory", pid)
+}
+
+func (b *bench) startTheirs(ctx context.Context, tasks int, master *series) (float64, error) {
+	m, err := b.newMarks()
+	if err != nil {
+		return 0, err
+	}
+	cmd := b.cluster.HadoopCommand(ctx, "distributedshell", "-jar", b.cluster.Jar("hadoop-yarn-applications-distributedshell"),
+		"-shell_command", "bash "+m.script, "-num_containers", strconv.Itoa(tasks),
+		"-container_memory", containerMB, "-master_memory", containerMB)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	all, err := m.wait(ctx, tasks)
+	if err != nil {
+		return 0, fmt.Errorf("%w\n%s", err, output.Bytes())
+	}
+	if master != nil {
+		if err := b.masterMemory(master); err != nil {
+			return 0, err
+		}
+	}
+	return all[tasks-1].Sub(began).Seconds(), b.killTheirs(ctx)
+}
+
+func (b *bench) killTheirs(ctx context.Context) error {
+	var running struct {
+		Apps struct{ App []struct{ ID string } }
+	}
+	if err := b.rm(ctx, "apps?states=RUNNING,ACCEPTED", &running); err != nil {
+		return err
+	}
+	for _, a := range running.Apps.App {
+		if _, err := b.cluster.Hadoop(ctx, "application", "-kill", a.ID); err != nil {
+			return err
+		}
+	}
+	return b.idle(ctx)
+}
