@@ -18,6 +18,9 @@ type Driver interface {
 	Launch(container string)
 	// Release ends a container and gives it back. Ended follows unless it had ended.
 	Release(container string)
+	// Check says that a container's agent cannot be reached: if the container
+	// has ended, its Ended is wanted as soon as the cluster can tell.
+	Check(container string)
 	// Finish tells the outcome to the cluster, gives everything back and ends
 	// the driver. ctx bounds it.
 	Finish(ctx context.Context, o Outcome) error

@@ -244,6 +244,8 @@ func (a actor) step(e core.Event) *core.Finish {
 			a.driver.Launch(action.Container)
 		case core.Release:
 			a.driver.Release(action.Container)
+		case core.Check:
+			a.driver.Check(action.Container)
 		case core.Assign:
 			m.hub.send(action.Container, m.orders.assign(action, m.job.Limits().Lease))
 		case core.Start:

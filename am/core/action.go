@@ -26,6 +26,9 @@ type Launch struct{ Container string }
 // Release ends a container.
 type Release struct{ Container string }
 
+// Check asks the cluster about a container whose agent cannot be reached.
+type Check struct{ Container string }
+
 // Assign tells an agent which task it hosts. Port 0: it chooses one.
 type Assign struct {
 	Container, Task string
@@ -70,6 +73,7 @@ func (Ask) action()      {}
 func (Withdraw) action() {}
 func (Launch) action()   {}
 func (Release) action()  {}
+func (Check) action()    {}
 func (Assign) action()   {}
 func (Start) action()    {}
 func (Stop) action()     {}

@@ -221,6 +221,7 @@ func (j *Job) agentLost(e AgentLost) {
 	default:
 		t.unreachable = true
 		t.deadline = j.now.Add(j.limits.Drain)
+		j.do(Check{e.Container})
 	}
 }
 

@@ -131,6 +131,9 @@ func (d *Driver) Release(container string) {
 	}
 }
 
+// Check implements am.Driver. A process's end is known at once.
+func (d *Driver) Check(string) {}
+
 // Finish implements am.Driver.
 func (d *Driver) Finish(ctx context.Context, _ am.Outcome) error {
 	d.mu.Lock()

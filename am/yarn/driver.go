@@ -73,6 +73,7 @@ type (
 	withdraw string
 	launch   string
 	release  string
+	check    string
 )
 
 // New registers the application master. ctx bounds only that.
@@ -206,6 +207,9 @@ func (d *Driver) Launch(container string) { d.do(launch(container)) }
 
 // Release implements am.Driver.
 func (d *Driver) Release(container string) { d.do(release(container)) }
+
+// Check implements am.Driver.
+func (d *Driver) Check(container string) { d.do(check(container)) }
 
 func (d *Driver) do(command any) {
 	d.mu.Lock()

@@ -101,6 +101,9 @@ func (d *Driver) run() {
 			continue // only Finish helps
 		}
 		now := time.Now()
+		if s.hurry {
+			s.hurry, due = false, now
+		}
 		d.giveUpStopping(now)
 		d.look(now)
 		news := (s.table.hasNews() || len(s.give) > 0) && s.downSince.IsZero()
@@ -151,7 +154,7 @@ func (d *Driver) carryOut(commands []any) {
 	for _, c := range commands {
 		switch c := c.(type) {
 		case am.Ask:
-			if err := d.check(c); err != nil {
+			if err := d.answerable(c); err != nil {
 				d.breakDown(err)
 				return
 			}
@@ -167,6 +170,10 @@ func (d *Driver) carryOut(commands []any) {
 			h.launching = true
 			n := h.container.Node
 			starts[n] = append(starts[n], hadoop.Start{Container: h.container, Launch: d.launchOf(h)})
+		case check:
+			if h := s.held[string(c)]; h != nil && !h.released {
+				s.doubted, s.hurry = time.Now(), true
+			}
 		case release:
 			h := s.held[string(c)]
 			if h == nil || h.released {
@@ -189,8 +196,8 @@ func (d *Driver) carryOut(commands []any) {
 	}
 }
 
-// check says which asks could never be answered.
-func (d *Driver) check(a am.Ask) error {
+// answerable says which asks could never be answered.
+func (d *Driver) answerable(a am.Ask) error {
 	return hadoop.CheckDemands(d.reg.Maximum, []hadoop.Demand{{Role: a.Role, Count: 1, Resource: resourceOf(a)}})
 }
 

@@ -17,6 +17,8 @@ type state struct {
 
 	answered  time.Time // when an ask was answered last, or came after there was none
 	moved     time.Time // when an ask came or was answered last
+	doubted   time.Time // when a container was last thought to have ended
+	hurry     bool      // the next heartbeat is due at once
 	nodesAt   time.Time // when the nodes were looked at
 	looking   bool      // somebody looks at the cluster
 	said      string    // the last Waiting
@@ -112,10 +114,14 @@ func (s *state) ending(now time.Time) bool {
 	return false
 }
 
+// doubtFor is how long the RM is asked often after a container's agent was
+// lost: an end is known to the RM some milliseconds after it.
+const doubtFor = 3 * time.Second
+
 // pace is the time between heartbeats: short while something is awaited, longer
 // as that takes longer, so that a full queue's jobs do not keep the RM busy.
 func (s *state) pace(now time.Time) time.Duration {
-	ending := s.ending(now)
+	ending := s.ending(now) || now.Sub(s.doubted) < doubtFor
 	if len(s.table.pending()) == 0 && !ending {
 		return time.Second
 	}
