@@ -99,10 +99,15 @@ func (s *source) at(off int64) (*wire.LocatedBlockProto, []*wire.DatanodeIDProto
 	return s.blocks[i], append(good, bad...)
 }
 
-func (s *source) blame(node *wire.DatanodeIDProto) {
+// blame notes that a DataNode failed, and tells whether it is the first time.
+func (s *source) blame(node *wire.DatanodeIDProto) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bad[node.GetDatanodeUuid()] {
+		return false
+	}
 	s.bad[node.GetDatanodeUuid()] = true
-	s.mu.Unlock()
+	return true
 }
 
 // fileStream reads a file from some offset on, over its blocks.
@@ -116,8 +121,13 @@ type fileStream struct {
 	b     *wire.LocatedBlockProto
 }
 
-// readLimit bounds what is done for one read.
-const readLimit = 60 * time.Second
+const (
+	// readLimit bounds what is done for one read.
+	readLimit = 60 * time.Second
+	// wrongRounds is how often the NameNode is asked for other replicas when
+	// those that it names hold wrong bytes.
+	wrongRounds = 3
+)
 
 // readFull fills b, from whatever DataNodes it takes. It reads ahead in a block
 // as far as limit.
@@ -127,6 +137,7 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 	failed := map[string]bool{} // in this round
 	var last error
 	pause := 100 * time.Millisecond
+	wrong := 0
 	for len(b) > 0 {
 		err := f.connect(ctx, failed)
 		if err == nil {
@@ -154,7 +165,10 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 		}
 		// All have failed: maybe the NameNode knows others by now, or the file
 		// is gone.
-		if limited.Err() != nil {
+		if errors.Is(last, errChecksum) {
+			wrong++
+		}
+		if limited.Err() != nil || wrong == wrongRounds {
 			return fmt.Errorf("no DataNode could be read from, at byte %d: %w", f.pos, last)
 		}
 		if _, err := f.s.locate(limited); err != nil {
@@ -210,7 +224,9 @@ func (f *fileStream) fail(ctx context.Context, why error, failed map[string]bool
 		return // it was not the DataNode's fault
 	}
 	failed[f.from.GetDatanodeUuid()] = true
-	f.s.blame(f.from)
+	if !f.s.blame(f.from) {
+		return
+	}
 	f.s.c.log.WithError(why).Warnf("reading %s: DataNode %s is left out", f.s.path, nodeAddress(f.from))
 	if !errors.Is(why, errChecksum) {
 		return

@@ -3,6 +3,7 @@ package write
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -163,6 +164,9 @@ func (c *Client) renewLease(end <-chan struct{}) {
 		ctx, cancel := context.WithTimeout(context.Background(), renewEvery)
 		err := c.nn.Call(ctx, "renewLease", &wire.RenewLeaseRequestProto{ClientName: &c.name}, &wire.RenewLeaseResponseProto{})
 		cancel()
+		if errors.Is(err, rpc.ErrClosed) {
+			return // with files left open, which nobody can complete any longer
+		}
 		if err != nil {
 			c.o.Log.WithError(err).Warn("cannot renew the lease of open files at the NameNode; trying again")
 		}

@@ -1,0 +1,188 @@
+package hdfsckpt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Kind is the form that a checkpoint's files have.
+type Kind string
+
+const (
+	// TensorFlow is PREFIX.index and PREFIX.data-SSSSS-of-NNNNN (V2).
+	TensorFlow Kind = "tensorflow"
+	// Plain is a directory step-N with files of the program's own, complete
+	// when it has a file COMMITTED, which is written last.
+	Plain Kind = "plain"
+)
+
+// State tells whether a checkpoint can be restored from.
+type State string
+
+const (
+	// Complete: every file that belongs to it is there, with its length.
+	Complete State = "complete"
+	// Torn: it cannot be restored from; Checkpoint.Why says what is wrong.
+	Torn State = "torn"
+	// InProgress: not complete, and written to a short while ago.
+	InProgress State = "in progress"
+)
+
+// recent is how old the files of a save may be for it to count as in progress.
+const recent = 2 * time.Minute
+
+// NoStep is the step of a checkpoint whose name has none.
+const NoStep = -1
+
+// Checkpoint is a checkpoint in a store.
+type Checkpoint struct {
+	Name    string    // the prefix or directory, relative to the store's root
+	Kind    Kind      //
+	Step    int64     // NoStep if the name has none
+	Time    time.Time // of its last file
+	Size    int64     // bytes, all files together
+	Shards  int       // files with values
+	Files   []File    // sorted by name
+	State   State     //
+	Why     string    // what is wrong, unless complete
+	Current bool      // the file `checkpoint` beside it names it
+}
+
+// File is a file of a checkpoint.
+type File struct {
+	Name    string // relative to the store's root
+	Size    int64
+	ModTime time.Time
+}
+
+const (
+	maxDepth     = 5  // directories that are looked into
+	parallelism  = 16 // calls at a time
+	hiddenPrefix = "."
+)
+
+// Checkpoints lists the checkpoints in a store and in the directories below its
+// root, the newest last: by step, then by time. It looks into every index, and
+// reads none of the data.
+func Checkpoints(ctx context.Context, s Store) ([]Checkpoint, error) {
+	l := &lister{s: s}
+	l.group, l.ctx = errgroup.WithContext(ctx)
+	l.slots = make(chan struct{}, parallelism)
+	l.group.Go(func() error { return l.directory(".", 0) })
+	if err := l.group.Wait(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(l.found, func(a, b Checkpoint) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), a.Time.Compare(b.Time), strings.Compare(a.Name, b.Name))
+	})
+	return l.found, nil
+}
+
+// NewestComplete is the one to restore from: the complete one with the highest
+// step, of several the youngest; nil if there is none.
+func NewestComplete(list []Checkpoint) *Checkpoint {
+	var best *Checkpoint
+	for i := range list {
+		c := &list[i]
+		if c.State != Complete {
+			continue
+		}
+		if best == nil || cmp.Or(cmp.Compare(c.Step, best.Step), c.Time.Compare(best.Time)) >= 0 {
+			best = c
+		}
+	}
+	return best
+}
+
+// lister goes through the directories. Its goroutines end with its group;
+// slots bounds how many of them wait for the store.
+type lister struct {
+	s     Store
+	group *errgroup.Group
+	ctx   context.Context
+	slots chan struct{}
+
+	mu    sync.Mutex
+	found []Checkpoint
+}
+
+func (l *lister) add(c Checkpoint) {
+	slices.SortFunc(c.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	for _, f := range c.Files {
+		c.Size += f.Size
+		if f.ModTime.After(c.Time) {
+			c.Time = f.ModTime
+		}
+	}
+	if c.State == Torn && time.Since(c.Time) < recent {
+		c.State = InProgress
+	}
+	l.mu.Lock()
+	l.found = append(l.found, c)
+	l.mu.Unlock()
+}
+
+// limited takes a slot for one use of the store.
+func (l *lister) limited(f func() error) error {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.ctx.Done():
+		return l.ctx.Err()
+	}
+	defer func() { <-l.slots }()
+	return f()
+}
+
+// directory finds the checkpoints in one directory, and goes into those below.
+func (l *lister) directory(dir string, depth int) error {
+	var entries []Info
+	err := l.limited(func() (err error) {
+		entries, err = l.s.List(l.ctx, dir)
+		return err
+	})
+	if vanished(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name)
+		switch {
+		case !e.IsDir() || strings.HasPrefix(e.Name, hiddenPrefix) || isTemporaryPart(e.Name):
+		case isPlainName(e.Name):
+			l.group.Go(func() error { return l.plain(name) })
+		case depth < maxDepth:
+			l.group.Go(func() error { return l.directory(name, depth+1) })
+		}
+	}
+	return l.tensorflow(dir, entries)
+}
+
+// vanished tells that a file was removed while it was being looked at.
+func vanished(err error) bool {
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESTALE)
+}
+
+// stepOf finds the step in a name: the number after its last dash.
+func stepOf(name string) int64 {
+	i := strings.LastIndexByte(name, '-')
+	if n, err := strconv.ParseUint(name[i+1:], 10, 63); err == nil && i >= 0 {
+		return int64(n)
+	}
+	return NoStep
+}
+
+func fileOf(dir string, i Info) File {
+	return File{Name: path.Join(dir, i.Name), Size: i.Size, ModTime: i.ModTime}
+}
