@@ -73,9 +73,15 @@ func (c *Cluster) openHome(ctx context.Context) (hdfsckpt.Store, error) {
 
 // open opens a directory on HDFS, or says within seconds that HDFS does not answer.
 func (c *Cluster) open(ctx context.Context, uri string) (hdfsckpt.Store, error) {
+	return c.openWith(ctx, uri, hdfsckpt.Open)
+}
+
+type opener func(context.Context, string, *conf.Conf) (hdfsckpt.Store, error)
+
+func (c *Cluster) openWith(ctx context.Context, uri string, open opener) (hdfsckpt.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience*3/2)
 	defer cancel()
-	s, err := hdfsckpt.Open(ctx, uri, c.conf)
+	s, err := open(ctx, uri, c.conf)
 	if err != nil && ExitCode(err) == ExitUnreachable {
 		return nil, unreachablef("HDFS does not answer: %w; check that the NameNode runs, and fs.defaultFS in the directory that %s names", err, conf.EnvDir)
 	}

@@ -206,12 +206,10 @@ func (c *Cluster) find(ctx context.Context, id yarn.ApplicationID) (*Job, error)
 		return nil, rmError(err)
 	}
 	uri := c.home(owner)
-	opening, cancelOpening := context.WithTimeout(ctx, 2*patience)
-	defer cancelOpening()
-	home, err := hdfsckpt.OpenExisting(opening, uri, c.conf)
+	home, err := c.openWith(ctx, uri, hdfsckpt.OpenExisting)
 	j := &Job{ID: id.String(), cluster: c, app: id, home: home, dir: path.Join(jobsDir, id.String())}
 	if err == nil {
-		if _, err = home.Stat(opening, j.dir); err != nil {
+		if _, err = home.Stat(ctx, j.dir); err != nil {
 			home.Close()
 		}
 	}

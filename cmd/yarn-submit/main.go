@@ -53,7 +53,7 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	})
 	root.AddCommand(
 		newRunCommand(args), newStatusCommand(), newLogsCommand(), newKillCommand(), newListCommand(),
-		newDoctorCommand(), newVersionCommand(),
+		newCheckpointCommand(), newDoctorCommand(), newVersionCommand(),
 		newAMCommand(), newAgentCommand(),
 	)
 	return root

@@ -357,6 +357,49 @@ func TestDryRun(t *testing.T) {
 	contains(t, errs, "train.py", "--files train.py") // the tasks would not find it
 }
 
+func TestCheckpoints(t *testing.T) {
+	p := newPlace(t)
+	out, errs, code := p.call("run", "--local", "--worker", "1", "--name", "saver", "--checkpoint", "./logs=ck", "--", "sh", "-c",
+		`for s in 5 10; do mkdir logs/step-$s; echo {} > logs/step-$s/ps-0.json; echo {} > logs/step-$s/ps-1.json; touch logs/step-$s/COMMITTED; done
+mkdir logs/step-15; echo {} > logs/step-15/ps-0.json`)
+	if code != 0 {
+		t.Fatalf("run ended with %d:\n%s%s", code, out, errs)
+	}
+	for _, ref := range []string{"saver", "./ck", filepath.Join(p.dir, "ck"), "file://" + filepath.Join(p.dir, "ck")} {
+		out, errs, code := p.call("ckpt", "ls", ref, "--output", "json")
+		var list []client.Checkpoint
+		if err := json.Unmarshal([]byte(out), &list); err != nil || code != 0 || len(list) != 3 {
+			t.Fatalf("ls %s ended with %d (%v):\n%s%s", ref, code, err, out, errs)
+		}
+		if c := list[1]; *c.Step != 10 || c.State != "complete" || c.Name != "step-10" || c.Shards != 2 {
+			t.Errorf("the second is %+v", c)
+		}
+		if c := list[2]; *c.Step != 15 || c.State == "complete" || c.Why == "" {
+			t.Errorf("the third is %+v", c)
+		}
+	}
+	text, _, _ := p.call("ckpt", "ls", "saver")
+	contains(t, text, filepath.Join(p.dir, "ck"), "STEP", "step-10", "complete")
+	text, _, _ = p.call("ckpt", "show", "saver") // the newest that is complete
+	contains(t, text, "step-10/ps-0.json", "step-10/ps-1.json", "step-10/COMMITTED")
+	text, _, _ = p.call("ckpt", "show", "saver", "5")
+	contains(t, text, "step-5/ps-0.json")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"ckpt", "show", "saver", "7"}, "no checkpoint 7"},
+		{[]string{"ckpt", "ls", "./none"}, "none"},
+		{[]string{"ckpt", "ls", "nobody"}, `no job "nobody"`},
+		{[]string{"ckpt", "ls", "s3://b/x"}, "s3://b/x"},
+		{[]string{"ckpt", "frobnicate"}, "frobnicate"},
+	} {
+		if _, errs, code := p.call(c.args...); code != client.ExitUsage || !strings.Contains(errs, c.want) {
+			t.Errorf("%v ended with %d: %s", c.args, code, errs)
+		}
+	}
+}
+
 func TestDoctorAndVersion(t *testing.T) {
 	p := newPlace(t)
 	out, _, code := p.call("doctor", "--output", "json")
