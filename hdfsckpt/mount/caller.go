@@ -144,16 +144,3 @@ func field(status []byte, key string) []byte {
 	}
 	return nil
 }
-
-// standardStream tells whether a process has the file as its output, as in
-// "command > file": then the end of the command is what closes it.
-func standardStream(group int, name string) bool {
-	for fd := 0; fd <= 2; fd++ {
-		// The link is made from names the kernel has; it does not ask us.
-		target, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", group, fd))
-		if err == nil && len(target) >= len(name) && target[len(target)-len(name):] == name {
-			return true
-		}
-	}
-	return false
-}

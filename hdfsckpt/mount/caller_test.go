@@ -66,5 +66,24 @@ func FuzzParseCaller(f *testing.F) {
 			t.Error("something from nothing")
 		}
 		sigkillPending(stat, status)
+		writesTo(status, 1)
 	})
+}
+
+func TestWritesTo(t *testing.T) {
+	tests := []struct {
+		info string
+		want bool
+	}{
+		{"pos:\t0\nflags:\t0100001\nmnt_id:\t29\nino:\t7\n", true},
+		{"pos:\t0\nflags:\t0100002\nmnt_id:\t29\n", true},
+		{"pos:\t0\nflags:\t0100000\nmnt_id:\t29\nino:\t7\n", false},
+		{"pos:\t0\nflags:\t0100001\nmnt_id:\t29\nino:\t77\n", false},
+		{"", false},
+	}
+	for _, tt := range tests {
+		if got := writesTo([]byte(tt.info), 7); got != tt.want {
+			t.Errorf("%q: %v", tt.info, got)
+		}
+	}
 }

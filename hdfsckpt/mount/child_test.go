@@ -152,7 +152,7 @@ func carryOut(c call) (a answer) {
 		cmd := exec.Command("/bin/true")
 		cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(mustDup(c.Fd)), "inherited")}
 		err = cmd.Run()
-		cmd.ExtraFiles[0] = nil
+		cmd.ExtraFiles[0].Close()
 	case "exit":
 		os.Exit(c.Flags)
 	default:

@@ -17,9 +17,11 @@
 //     (caller.go). A process that exits by itself with an error, with a file
 //     still open that is not one of its standard streams, publishes nothing
 //     either: nobody closed that file.
-//   - FLUSH also comes from a child that inherited a descriptor. It counts only
-//     if that process opened or wrote the file. If a file is written on after
-//     such a close, the rest goes to a new copy that is published at the next.
+//   - FLUSH also comes from a child that inherited a descriptor, and for each
+//     duplicate. It counts only if that process opened or wrote the file, and
+//     if none that did still has it open (flush.go). Where that cannot be told,
+//     and a file is written on after it was published, the rest goes to a new
+//     copy that is published at the next close.
 //   - Sequential writes stream to the store. The first write that is not at the
 //     end, and a read of what is not published, moves the file to a local
 //     spool, an unlinked file in Options.SpoolDir that is uploaded at FLUSH.

@@ -24,9 +24,9 @@ type handle struct {
 	mu            sync.Mutex
 	reader        *sharedReader
 	readerVersion uint64
-	groups        map[int]bool // processes that opened or wrote; true: as a standard stream
-	lastPid       uint32
-	dirty         bool // changed through this handle since the last publication
+	users         map[int]*user // processes that opened or wrote it
+	lastPid       uint32        // a thread known to be of a user that wrote
+	dirty         bool          // changed through this handle since the last publication
 	entries       []fuse.DirEntry
 }
 
@@ -49,23 +49,41 @@ func (f *FS) handle(id uint64) *handle {
 	return f.handles[id]
 }
 
+// user is a process that opened a handle or wrote through it.
+type user struct {
+	wrote  bool
+	stream bool // as one of its standard streams
+}
+
 // usedBy records that a thread's process opened or wrote.
-func (h *handle) usedBy(pid uint32) {
+func (h *handle) usedBy(pid uint32, wrote bool) {
 	h.mu.Lock()
-	known := h.lastPid == pid && h.groups != nil
+	known := h.lastPid == pid && pid != 0
 	h.mu.Unlock()
 	if known {
 		return
 	}
 	group := groupOf(pid)
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lastPid = pid
-	if h.groups == nil {
-		h.groups = make(map[int]bool)
+	u := h.users[group]
+	if u == nil {
+		u = &user{}
+		if h.users == nil {
+			h.users = make(map[int]*user)
+		}
+		h.users[group] = u
 	}
-	if _, ok := h.groups[group]; !ok {
-		h.groups[group] = group != 0 && standardStream(group, "/"+h.work.base)
+	look := wrote && !u.wrote && group != 0
+	u.wrote = u.wrote || wrote
+	if u.wrote {
+		h.lastPid = pid
+	}
+	h.mu.Unlock()
+	// Not at open: a shell opens the file first and makes it the output then.
+	if look && standardStream(group, h.n.id, h.work.base) {
+		h.mu.Lock()
+		u.stream = true
+		h.mu.Unlock()
 	}
 }
 
@@ -145,7 +163,7 @@ func (f *FS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out 
 		return f.fail("create", p, err)
 	}
 	h := &handle{n: n, read: readable(in.Flags), atEnd: in.Flags&syscall.O_APPEND != 0, work: w, dirty: true}
-	h.usedBy(in.Pid)
+	h.usedBy(in.Pid, false)
 	out.Fh = f.newHandle(h)
 	f.mu.Lock()
 	n.lookups--
@@ -172,7 +190,7 @@ func (f *FS) open(cancel <-chan struct{}, n *node, flags, pid uint32, out *fuse.
 		if err := f.openForWriting(h, flags); err != nil {
 			return f.fail("open", f.nameOf(n), err)
 		}
-		h.usedBy(pid)
+		h.usedBy(pid, false)
 	} else if st := f.openForReading(cancel, h, pid); st != fuse.OK {
 		return st
 	}
@@ -234,7 +252,7 @@ func (f *FS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fu
 		return 0, fuse.EBADF
 	}
 	if in.Pid != 0 && in.WriteFlags&fuse.WRITE_CACHE == 0 {
-		h.usedBy(in.Pid)
+		h.usedBy(in.Pid, true)
 		h.mu.Lock()
 		h.dirty = true
 		h.mu.Unlock()
@@ -263,63 +281,6 @@ func (f *FS) markDirty(n *node) {
 		h.dirty = true
 		h.mu.Unlock()
 	}
-}
-
-// Flush is sent for every close(2), of every descriptor and every process, and
-// for the descriptors of a process that ends.
-func (f *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
-	h := f.handle(in.Fh)
-	if h == nil || h.work == nil {
-		return fuse.OK
-	}
-	c := callerOf(in.Pid)
-	h.mu.Lock()
-	stream, ours := h.groups[c.group]
-	if c.group == 0 || len(h.groups) == 0 || in.Pid == h.lastPid {
-		ours = true
-	}
-	if _, unknown := h.groups[0]; unknown {
-		ours = true
-	}
-	if len(h.groups) == 0 && !c.exiting && !c.killed && standardStream(c.group, "/"+h.work.base) {
-		// A shell, or dd, has put the new file in the place of a standard stream
-		// and lets go of the first descriptor. Nothing is written yet.
-		h.mu.Unlock()
-		return fuse.OK
-	}
-	dirty := h.dirty
-	if ours {
-		h.dirty = false
-	}
-	h.mu.Unlock()
-	if !ours {
-		return fuse.OK // a child lets go of what it inherited
-	}
-	w := h.work
-	switch {
-	case c.killed:
-		if dirty {
-			w.abort("its writer was killed")
-		}
-		return fuse.OK
-	case c.exiting && c.status != 0 && !stream:
-		if dirty {
-			w.abort(fmt.Sprintf("its writer exited with %d without closing it", c.status))
-		}
-		return fuse.OK
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var err error
-	if dirty {
-		err = w.publish()
-	} else {
-		err = w.err
-	}
-	if err != nil {
-		return f.fail("close", f.nameOf(h.n), err)
-	}
-	return fuse.OK
 }
 
 // Fsync tells of errors so far.

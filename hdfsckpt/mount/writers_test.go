@@ -80,6 +80,9 @@ func TestWritingOnAfterClosingADuplicate(t *testing.T) {
 	p1.write(fd, "one ")
 	dup := int(p1.do(call{Op: "dup", Fd: fd}).N)
 	p1.close(dup)
+	if p2.exists(m2.path("a")) {
+		t.Error("closing a duplicate published half the file")
+	}
 	p1.write(fd, "two")
 	p1.close(fd)
 	if got := p2.get(m2.path("a")); got != "one two" {
@@ -89,25 +92,29 @@ func TestWritingOnAfterClosingADuplicate(t *testing.T) {
 }
 
 func TestShellRedirections(t *testing.T) {
-	m1, m2, p1, p2, _ := twoMounts(t)
-	_ = p1
-	run := func(script string) {
-		t.Helper()
-		if out, err := shell(t, m1.dir, script); err != nil && !strings.Contains(script, "exit 3") {
-			t.Fatalf("%s: %v: %s", script, err, out)
+	m1, m2, _, p2, _ := twoMounts(t)
+	for _, sh := range []string{"/bin/sh", "/bin/bash"} {
+		p2.put(m2.path("held"), "former")
+		for _, script := range []string{
+			`(echo one; /bin/echo two; echo three) > a`,
+			sh + ` -c 'echo failing; exit 3' > b; true`,
+			`: > empty`,
+			`echo one > log; echo two >> log; /bin/echo three >> log`,
+			`cp a copy && mv copy moved && cmp a moved`,
+			// The former content stays until the command is done.
+			`(/bin/echo new; cat ` + m2.path("held") + `; cat ` + m2.path("held") + `) > held`,
+		} {
+			if out, err := shell(t, sh, m1.dir, script); err != nil {
+				t.Fatalf("%s: %s: %v: %s", sh, script, err, out)
+			}
 		}
-	}
-	run(`(echo one; /bin/echo two; echo three) > a`)
-	run(`sh -c 'echo failing; exit 3' > b`)
-	run(`: > empty`)
-	run(`echo one > log; echo two >> log; /bin/echo three >> log`)
-	run(`cp a copy && mv copy moved && cmp a moved`)
-	for name, want := range map[string]string{
-		"a": "one\ntwo\nthree\n", "b": "failing\n", "empty": "", "log": "one\ntwo\nthree\n", "moved": "one\ntwo\nthree\n",
-	} {
-		eventually(t, name+" is there", func() bool { return p2.exists(m2.path(name)) })
-		if got := p2.get(m2.path(name)); got != want {
-			t.Errorf("%s: got %q, want %q", name, got, want)
+		for name, want := range map[string]string{
+			"a": "one\ntwo\nthree\n", "b": "failing\n", "empty": "", "log": "one\ntwo\nthree\n",
+			"moved": "one\ntwo\nthree\n", "held": "new\nformerformer",
+		} {
+			if got := p2.get(m2.path(name)); got != want {
+				t.Errorf("%s: %s: got %q, want %q", sh, name, got, want)
+			}
 		}
 	}
 }
@@ -205,8 +212,8 @@ func TestCloseWhileInUse(t *testing.T) {
 
 // shell runs a script in a directory of a mount. The directory is entered by the
 // shell, not by us.
-func shell(t *testing.T, dir, script string) (string, error) {
+func shell(t *testing.T, sh, dir, script string) (string, error) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", "cd \"$1\" && "+script, "sh", dir).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), sh, "-c", "cd \"$1\" && "+script, "sh", dir).CombinedOutput()
 	return string(out), err
 }
