@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"holdfast/proto"
@@ -169,6 +170,7 @@ func (s *show) say(at time.Time, task, text string) {
 	if s.begun.IsZero() {
 		s.begun = at
 	}
+	text = strings.Join(strings.Fields(text), " ") // YARN's diagnostics have lines
 	fmt.Printf("%7.1f s  %-9s %s\n", max(0, at.Sub(s.begun).Seconds()), task, text)
 }
 
@@ -197,6 +199,11 @@ func (s *show) sumUp(ctx context.Context, final *proto.JobStatus) error {
 	if final.State != proto.JobState_JOB_STATE_SUCCEEDED {
 		logs, _ := s.call(ctx, "logs", s.job)
 		return fmt.Errorf("the job did not succeed: %s\n%s", final.Why, logs)
+	}
+	for _, t := range final.Tasks {
+		if t.Task != victim && len(t.Tail) > 0 {
+			fmt.Printf("\n%s failed on the way; its last lines were:\n  %s\n", t.Task, strings.Join(t.Tail, "\n  "))
+		}
 	}
 	list, err := s.call(ctx, "ckpt", "ls", s.store)
 	if err != nil {
