@@ -61,7 +61,7 @@ func findJava() (string, error) {
 	}
 	java, err := exec.LookPath("java")
 	if err != nil {
-		return "", errors.New("Hadoop's daemons need Java, and there is none on the PATH or in JAVA_HOME: install Java 17 (on Debian: apt-get install openjdk-17-jre-headless)")
+		return "", errors.New("no java on the PATH or in JAVA_HOME, which Hadoop's daemons need: install Java 17 (on Debian: apt-get install openjdk-17-jre-headless)")
 	}
 	return java, nil
 }
@@ -69,7 +69,7 @@ func findJava() (string, error) {
 func download(ctx context.Context, dir string) error {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
-		return errors.New("Hadoop's jars come by Maven, and mvn is not on the PATH: install it (on Debian: apt-get install maven)")
+		return errors.New("no mvn on the PATH, which brings Hadoop's jars: install Maven (on Debian: apt-get install maven)")
 	}
 	// HttpServer2 refuses to start when webapps/<name> is not on the classpath.
 	for _, name := range []string{"hdfs", "datanode", "secondary", "journal"} {
