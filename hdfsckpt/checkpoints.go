@@ -30,6 +30,8 @@ const (
 type State string
 
 const (
+	// Sealed: complete, and with a manifest that its files still agree with.
+	Sealed State = "sealed"
 	// Complete: every file that belongs to it is there, with its length.
 	Complete State = "complete"
 	// Torn: it cannot be restored from; Checkpoint.Why says what is wrong.
@@ -56,7 +58,12 @@ type Checkpoint struct {
 	State   State     //
 	Why     string    // what is wrong, unless complete
 	Current bool      // the file `checkpoint` beside it names it
+
+	Manifest *Manifest // of a sealed one
 }
+
+// Whole tells whether the checkpoint can be restored from.
+func (c *Checkpoint) Whole() bool { return c.State == Complete || c.State == Sealed }
 
 // File is a file of a checkpoint.
 type File struct {
@@ -72,15 +79,23 @@ const (
 )
 
 // Checkpoints lists the checkpoints in a store and in the directories below its
-// root, the newest last: by step, then by time. It looks into every index, and
-// reads none of the data.
+// root, the newest last: by step, then by time. It looks into every index and
+// manifest, and reads none of the data.
 func Checkpoints(ctx context.Context, s Store) ([]Checkpoint, error) {
 	l := &lister{s: s}
 	l.group, l.ctx = errgroup.WithContext(ctx)
 	l.slots = make(chan struct{}, parallelism)
+	var manifests map[string]*Manifest
+	l.group.Go(func() (err error) { manifests, err = l.manifests(); return err })
 	l.group.Go(func() error { return l.directory(".", 0) })
 	if err := l.group.Wait(); err != nil {
 		return nil, err
+	}
+	for i := range l.found {
+		c := &l.found[i]
+		if m := manifests[c.Name]; m != nil && c.State == Complete && m.fits(c) {
+			c.State, c.Manifest = Sealed, m
+		}
 	}
 	slices.SortFunc(l.found, func(a, b Checkpoint) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), a.Time.Compare(b.Time), strings.Compare(a.Name, b.Name))
@@ -94,7 +109,7 @@ func NewestComplete(list []Checkpoint) *Checkpoint {
 	var best *Checkpoint
 	for i := range list {
 		c := &list[i]
-		if c.State != Complete {
+		if !c.Whole() {
 			continue
 		}
 		if best == nil || cmp.Or(cmp.Compare(c.Step, best.Step), c.Time.Compare(best.Time)) >= 0 {

@@ -1,0 +1,181 @@
+package hdfsckpt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"syscall"
+
+	"holdfast/hdfsckpt/tfbundle"
+)
+
+// PrunePlan says what a prune will remove and why each of the others stays.
+type PrunePlan struct {
+	Remove []Checkpoint
+	Keep   []Kept
+	Bytes  int64 // freed
+}
+
+// Kept is a checkpoint that stays.
+type Kept struct {
+	Checkpoint
+	Reason string
+}
+
+// PlanPrune keeps the newest keep whole checkpoints of each directory, and of
+// the others those whose step is a multiple of every (0: none). Torn ones that
+// are older than a whole one go; what is in progress, what `checkpoint` names,
+// and the newest sealed one stay whatever is asked for.
+func PlanPrune(list []Checkpoint, keep int, every int64) PrunePlan {
+	var plan PrunePlan
+	seen := map[string]int{} // whole ones of the directory, from the newest on
+	sealed := map[string]bool{}
+	for i := len(list) - 1; i >= 0; i-- {
+		c := list[i]
+		place := string(c.Kind) + " " + path.Dir(c.Name)
+		reason := ""
+		switch {
+		case c.State == InProgress:
+			reason = "in progress"
+		case c.Current:
+			reason = "named by " + StateFile
+		case c.State == Sealed && !sealed[place]:
+			reason = "the newest sealed"
+		case c.Whole() && seen[place] < keep:
+			reason = fmt.Sprintf("one of the newest %d", keep)
+		case c.Whole() && seen[place] == 0:
+			reason = "the newest complete"
+		case c.Whole() && every > 0 && c.Step >= 0 && c.Step%every == 0:
+			reason = fmt.Sprintf("a multiple of %d", every)
+		case !c.Whole() && seen[place] == 0:
+			reason = "newer than every complete one"
+		}
+		if c.Whole() {
+			seen[place]++
+		}
+		sealed[place] = sealed[place] || c.State == Sealed
+		if reason != "" {
+			plan.Keep = append(plan.Keep, Kept{c, reason})
+			continue
+		}
+		plan.Remove = append(plan.Remove, c)
+		plan.Bytes += c.Size
+	}
+	return plan
+}
+
+// Execute removes what the plan says, the oldest first. Of each checkpoint the
+// file that makes it count goes first, so that none looks whole while it goes.
+// A checkpoint that has changed since it was listed stays.
+func (p PrunePlan) Execute(ctx context.Context, s Store) error {
+	var errs []error
+	for i := len(p.Remove) - 1; i >= 0; i-- {
+		c := p.Remove[i]
+		if err := removeCheckpoint(ctx, s, c); err != nil {
+			errs = append(errs, fmt.Errorf("cannot remove the checkpoint %s: %w", c.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func removeCheckpoint(ctx context.Context, s Store, c Checkpoint) error {
+	for _, f := range c.Files {
+		i, err := s.Stat(ctx, f.Name)
+		if vanished(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if i.Size != f.Size || !i.ModTime.Equal(f.ModTime) {
+			return fmt.Errorf("%s was changed meanwhile: %w", f.Name, syscall.EBUSY)
+		}
+	}
+	first := tfbundle.IndexFile(c.Name)
+	if c.Kind == Plain {
+		first = path.Join(c.Name, Committed)
+	}
+	names := []string{first}
+	for _, f := range c.Files {
+		if f.Name != first {
+			names = append(names, f.Name)
+		}
+	}
+	if c.Kind == Plain {
+		names = append(names, c.Name)
+	}
+	for _, name := range names {
+		if err := s.Remove(ctx, name); err != nil && !vanished(err) {
+			return err
+		}
+	}
+	return Unseal(ctx, s, c.Name)
+}
+
+// RollbackPlan points `checkpoint` at an older one. Nothing is removed.
+type RollbackPlan struct {
+	To    Checkpoint
+	Newer []Checkpoint // stay, and are not restored from
+	dir   []Checkpoint
+}
+
+// PlanRollback finds the whole checkpoint of a step. Where several directories
+// have one, dir says in which; "" where only one has.
+func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, error) {
+	var found []Checkpoint
+	var have []string
+	for _, c := range list {
+		if dir != "" && path.Dir(c.Name) != dir {
+			continue
+		}
+		if c.Whole() {
+			have = append(have, c.Name)
+		}
+		if c.Step == step {
+			found = append(found, c)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return RollbackPlan{}, fmt.Errorf("there is no checkpoint of step %d; complete are: %s: %w", step, strings.Join(have, ", "), syscall.ENOENT)
+	case len(found) > 1:
+		var names []string
+		for _, c := range found {
+			names = append(names, c.Name)
+		}
+		return RollbackPlan{}, fmt.Errorf("several checkpoints are of step %d, say in which directory: %s: %w", step, strings.Join(names, ", "), syscall.EINVAL)
+	case !found[0].Whole():
+		return RollbackPlan{}, fmt.Errorf("%s is %s: %s; complete are: %s: %w", found[0].Name, found[0].State, found[0].Why, strings.Join(have, ", "), syscall.EINVAL)
+	case found[0].Kind != TensorFlow:
+		return RollbackPlan{}, fmt.Errorf("%s cannot be rolled back to: a program with checkpoints of its own takes the newest; remove the newer ones: %w", found[0].Name, syscall.EINVAL)
+	}
+	plan := RollbackPlan{To: found[0]}
+	for _, c := range list {
+		if c.Kind == TensorFlow && path.Dir(c.Name) == path.Dir(plan.To.Name) {
+			plan.dir = append(plan.dir, c)
+			if c.Step > step {
+				plan.Newer = append(plan.Newer, c)
+			}
+		}
+	}
+	return plan, nil
+}
+
+// Execute points `checkpoint` at the plan's checkpoint.
+func (p RollbackPlan) Execute(ctx context.Context, s Store) error {
+	dir := path.Dir(p.To.Name)
+	text, err := ReadFile(ctx, s, path.Join(dir, StateFile))
+	if err != nil && !vanished(err) {
+		return err
+	}
+	state, err := ParseState(text)
+	if err != nil {
+		state = SavedState{}
+	}
+	if err := pointAt(ctx, s, dir, state, p.dir, &p.To); err != nil {
+		return fmt.Errorf("cannot point %s at %s: %w", path.Join(dir, StateFile), p.To.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package hdfsckpt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Report says what MakeSafe has done.
+type Report struct {
+	Pointed []Pointed
+	Removed []string // leftovers of saves that did not end
+}
+
+// Pointed is a file `checkpoint` that was written anew.
+type Pointed struct {
+	Dir  string
+	From string // what it named; "" if it was missing or not readable
+	To   string // the checkpoint's name in the store; "" if none is whole
+	Why  string
+}
+
+// String is one line for each thing done.
+func (r Report) String() string {
+	var lines []string
+	for _, p := range r.Pointed {
+		file := path.Join(p.Dir, StateFile)
+		if p.To == "" {
+			lines = append(lines, fmt.Sprintf("removed %s: %s, and no other checkpoint is complete", file, p.Why))
+		} else {
+			lines = append(lines, fmt.Sprintf("pointed %s at %s: %s", file, p.To, p.Why))
+		}
+	}
+	if n := len(r.Removed); n > 0 {
+		lines = append(lines, fmt.Sprintf("removed %d leftovers of saves that did not end: %s", n, strings.Join(r.Removed[:min(n, 5)], ", ")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// MakeSafe makes a store safe to start from. A file `checkpoint` that is
+// missing, not readable, or names a checkpoint that is not whole, is pointed at
+// the newest one that is, in one step; if none is, it is removed, for
+// TensorFlow then begins at the beginning instead of failing. Leftovers of
+// broken saves that were last written to more than age ago are removed: 0 takes
+// all, which is right only when nobody writes. No checkpoint is removed.
+func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
+	var report Report
+	list, err := Checkpoints(ctx, s)
+	if err != nil {
+		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
+	}
+	byDir := map[string][]Checkpoint{}
+	var dirs []string
+	for _, c := range list {
+		if c.Kind != TensorFlow {
+			continue
+		}
+		dir := path.Dir(c.Name)
+		if byDir[dir] == nil {
+			dirs = append(dirs, dir)
+		}
+		byDir[dir] = append(byDir[dir], c)
+	}
+	slices.Sort(dirs)
+	if !slices.Contains(dirs, ".") {
+		dirs = append(dirs, ".") // where `checkpoint` may stand with all else gone
+	}
+	for _, dir := range dirs {
+		p, err := point(ctx, s, dir, byDir[dir])
+		if err != nil {
+			return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
+		}
+		if p != nil {
+			report.Pointed = append(report.Pointed, *p)
+		}
+	}
+	sw := &sweeper{s: s, all: age == 0, before: time.Now().Add(-age)}
+	err = errors.Join(sw.sweep(ctx, ".", 0), RemoveTemporariesOlderThan(ctx, s, age))
+	report.Removed = sw.removed
+	if err != nil {
+		return report, fmt.Errorf("cannot remove the leftovers of broken saves in %s: %w", s.URI(), err)
+	}
+	return report, nil
+}
+
+// point sees that `checkpoint` in a directory names a whole one.
+func point(ctx context.Context, s Store, dir string, list []Checkpoint) (*Pointed, error) {
+	p := &Pointed{Dir: dir}
+	text, err := ReadFile(ctx, s, path.Join(dir, StateFile))
+	missing := vanished(err)
+	if err != nil && !missing {
+		return nil, err
+	}
+	state, parseErr := ParseState(text)
+	best := NewestComplete(list)
+	switch {
+	case missing && best == nil:
+		return nil, nil
+	case missing:
+		p.Why = "it was missing"
+	case parseErr != nil:
+		p.Why = parseErr.Error()
+	default:
+		p.From = state.Current
+		ok, why, err := restorable(ctx, s, dir, state, list)
+		if ok || err != nil {
+			return nil, err
+		}
+		p.Why = why
+	}
+	if best == nil {
+		err := s.Remove(ctx, path.Join(dir, StateFile))
+		if vanished(err) {
+			err = nil
+		}
+		return p, err
+	}
+	p.To = best.Name
+	return p, pointAt(ctx, s, dir, state, list, best)
+}
+
+// restorable tells whether what `checkpoint` names can be restored.
+func restorable(ctx context.Context, s Store, dir string, state SavedState, list []Checkpoint) (bool, string, error) {
+	base := path.Base(state.Current)
+	for _, c := range list {
+		if path.Base(c.Name) == base {
+			return c.Whole(), fmt.Sprintf("it named %s, which is %s: %s", base, c.State, c.Why), nil
+		}
+	}
+	// A checkpoint of the old form, V1, is one file, which we cannot judge.
+	_, err := s.Stat(ctx, path.Join(dir, base))
+	if err == nil {
+		return true, "", nil
+	}
+	if !vanished(err) {
+		return false, "", err
+	}
+	return false, fmt.Sprintf("it named %s, which is not there", base), nil
+}
+
+// pointAt writes `checkpoint`, in the form that the program's own had: absolute
+// paths stay absolute, and the list keeps what is whole.
+func pointAt(ctx context.Context, s Store, dir string, old SavedState, list []Checkpoint, to *Checkpoint) error {
+	whole := map[string]bool{}
+	for _, c := range list {
+		if c.Whole() {
+			whole[path.Base(c.Name)] = true
+		}
+	}
+	state := SavedState{Current: path.Base(to.Name)}
+	if d := path.Dir(old.Current); old.Current != "" && d != "." {
+		state.Current = path.Join(d, state.Current)
+	}
+	for _, p := range old.All {
+		if whole[path.Base(p)] && path.Base(p) != path.Base(to.Name) {
+			state.All = append(state.All, p)
+		}
+	}
+	state.All = append(state.All, state.Current)
+	return WriteFile(ctx, s, path.Join(dir, StateFile), state.Bytes(), 0o644)
+}
+
+var (
+	// PREFIX_temp/ and PREFIX_temp_UUID/ hold part-00000-of-00002... of a save.
+	tempDir  = regexp.MustCompile(`^.+_temp(_[0-9a-f]+)?$`)
+	tempPart = regexp.MustCompile(`^part-\d{5}-of-\d{5}\.`)
+	// checkpoint.tmpUUID becomes checkpoint; FILE.tempstateNNN becomes FILE.
+	tempFile = regexp.MustCompile(`^checkpoint\.tmp[0-9a-f]+$|\.(index|data-\d{5}-of-\d{5})\.tempstate\d+$`)
+)
+
+// sweeper removes leftovers of TensorFlow's saves.
+type sweeper struct {
+	s       Store
+	all     bool
+	before  time.Time
+	removed []string
+}
+
+func (w *sweeper) aged(i Info) bool { return w.all || i.ModTime.Before(w.before) }
+
+func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
+	entries, err := w.s.List(ctx, dir)
+	if vanished(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		name := path.Join(dir, e.Name)
+		switch {
+		case e.IsDir() && tempDir.MatchString(e.Name):
+			errs = append(errs, w.removeParts(ctx, name))
+		case e.IsDir() && !strings.HasPrefix(e.Name, hiddenPrefix) && depth < maxDepth:
+			errs = append(errs, w.sweep(ctx, name, depth+1))
+		case !e.IsDir() && tempFile.MatchString(e.Name) && w.aged(e):
+			errs = append(errs, w.remove(ctx, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeParts removes a directory of parts, unless something else is in it.
+func (w *sweeper) removeParts(ctx context.Context, dir string) error {
+	parts, err := w.s.List(ctx, dir)
+	if vanished(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.IsDir() || !tempPart.MatchString(p.Name) || !w.aged(p) {
+			return nil
+		}
+	}
+	for _, p := range parts {
+		if err := w.s.Remove(ctx, path.Join(dir, p.Name)); err != nil && !vanished(err) {
+			return err
+		}
+	}
+	// Hidden temporary files of parts go first; a young one keeps the directory.
+	age := time.Duration(0)
+	if !w.all {
+		age = time.Since(w.before)
+	}
+	if lister, ok := w.s.(temporaryLister); ok {
+		if err := removeTemporaries(ctx, w.s, lister, dir, time.Now().Add(-age), w.all); err != nil {
+			return err
+		}
+		if left, err := lister.listTemporary(ctx, dir); err != nil || len(left) > 0 {
+			return err
+		}
+	}
+	return w.remove(ctx, dir)
+}
+
+func (w *sweeper) remove(ctx context.Context, name string) error {
+	err := w.s.Remove(ctx, name)
+	if vanished(err) {
+		return nil
+	}
+	if err == nil {
+		w.removed = append(w.removed, name)
+	}
+	return err
+}

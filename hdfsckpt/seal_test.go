@@ -1,0 +1,269 @@
+package hdfsckpt_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/hdfsckpt"
+)
+
+// onBoth runs a test on a local store and on HDFS.
+func onBoth(t *testing.T, test func(t *testing.T, s hdfsckpt.Store)) {
+	t.Run("local", func(t *testing.T) {
+		s := openLocal(t, t.TempDir())
+		defer s.Close()
+		test(t, s)
+	})
+	t.Run("hdfs", func(t *testing.T) {
+		s := openHDFS(t)
+		defer s.Close()
+		test(t, s)
+	})
+}
+
+func seal(t *testing.T, s hdfsckpt.Store, names ...string) {
+	t.Helper()
+	for _, c := range list(t, s) {
+		for _, name := range names {
+			if c.Name == name {
+				if _, err := hdfsckpt.Seal(context.Background(), s, c, hdfsckpt.Meta{Job: "job_1", Generation: 3}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func states(list []hdfsckpt.Checkpoint) string {
+	var all []string
+	for _, c := range list {
+		text := fmt.Sprintf("%s %s", c.Name, c.State)
+		if c.Current {
+			text += " current"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestSeal(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		ctx := context.Background()
+		putCheckpoint(t, s, "a/model.ckpt-10", nil)
+		putCheckpoint(t, s, "a/model.ckpt-20", nil)
+		putCheckpoint(t, s, "a/model.ckpt-30", without(".index"))
+		seal(t, s, "a/model.ckpt-10", "a/model.ckpt-20")
+		found := list(t, s)
+		if got, want := states(found), "a/model.ckpt-10 sealed; a/model.ckpt-20 sealed; a/model.ckpt-30 torn"; got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+		m := found[0].Manifest
+		if m == nil || m.Job != "job_1" || m.Generation != 3 || m.Step != 10 || len(m.Files) != 5 || time.Since(m.Sealed).Abs() > time.Hour {
+			t.Errorf("manifest: %+v", m)
+		}
+		if _, err := hdfsckpt.Seal(ctx, s, found[2], hdfsckpt.Meta{}, nil); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("a torn one was sealed: %v", err)
+		}
+		// Overwritten in place, by bytes of the same length.
+		must(t, hdfsckpt.WriteFile(ctx, s, "a/model.ckpt-20.data-00001-of-00004", make([]byte, 40), 0o644))
+		if got, want := states(list(t, s)[:2]), "a/model.ckpt-10 sealed; a/model.ckpt-20 complete"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		// A manifest that cannot be read says nothing.
+		infos, err := s.List(ctx, ".holdfast/manifests")
+		must(t, err)
+		must(t, hdfsckpt.WriteFile(ctx, s, path.Join(".holdfast/manifests", infos[0].Name), []byte("{"), 0o644))
+		if got, want := states(list(t, s)[:1]), "a/model.ckpt-10 complete"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func stateFile(current string, all ...string) []byte {
+	return hdfsckpt.SavedState{Current: current, All: all}.Bytes()
+}
+
+func TestMakeSafe(t *testing.T) {
+	ctx := context.Background()
+	for _, x := range []struct {
+		name   string
+		state  []byte // of the file `checkpoint`; nil: missing
+		change func(suffix string, content []byte) []byte
+		want   string // model_checkpoint_path and the list; "": no file
+	}{
+		{"all is well", stateFile("model.ckpt-30", "model.ckpt-20", "model.ckpt-30"), nil, "model.ckpt-30 [model.ckpt-20 model.ckpt-30]"},
+		{"missing", nil, nil, "model.ckpt-30 [model.ckpt-30]"},
+		{"missing, newest torn", nil, without(".index"), "model.ckpt-20 [model.ckpt-20]"},
+		{"cut off", []byte("model_checkpoint_pa"), nil, "model.ckpt-30 [model.ckpt-30]"},
+		{"empty", []byte{}, nil, "model.ckpt-30 [model.ckpt-30]"},
+		{"names a torn one", stateFile("model.ckpt-30", "model.ckpt-10", "model.ckpt-20", "model.ckpt-30"), without(".data-00001-of-00004"), "model.ckpt-20 [model.ckpt-10 model.ckpt-20]"},
+		{"absolute", stateFile("/tmp/train_logs/model.ckpt-30", "/tmp/train_logs/model.ckpt-10"), without(".index"), "/tmp/train_logs/model.ckpt-20 [/tmp/train_logs/model.ckpt-10 /tmp/train_logs/model.ckpt-20]"},
+		{"names one that is gone", stateFile("model.ckpt-40"), nil, "model.ckpt-30 [model.ckpt-30]"},
+		{"an older one, which is whole", stateFile("model.ckpt-10"), nil, "model.ckpt-10 []"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			s := openLocal(t, t.TempDir())
+			defer s.Close()
+			putCheckpoint(t, s, "model.ckpt-10", nil)
+			putCheckpoint(t, s, "model.ckpt-20", nil)
+			putCheckpoint(t, s, "model.ckpt-30", x.change)
+			if x.state != nil {
+				must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", x.state, 0o644))
+			}
+			before := len(list(t, s))
+			report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+			must(t, err)
+			text, err := hdfsckpt.ReadFile(ctx, s, "checkpoint")
+			must(t, err)
+			st, err := hdfsckpt.ParseState(text)
+			must(t, err)
+			if got := fmt.Sprint(st.Current, " ", st.All); got != x.want {
+				t.Errorf("it is %s, want %s\n%s", got, x.want, report)
+			}
+			if after := len(list(t, s)); after != before {
+				t.Errorf("%d checkpoints of %d are left", after, before)
+			}
+			again, err := hdfsckpt.MakeSafe(ctx, s, 0)
+			if err != nil || again.String() != "" {
+				t.Errorf("the second time: %v, %v", again, err)
+			}
+		})
+	}
+}
+
+func TestMakeSafeWithNothingWhole(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		ctx := context.Background()
+		if report, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || report.String() != "" {
+			t.Errorf("an empty store: %v, %v", report, err)
+		}
+		putCheckpoint(t, s, "model.ckpt-0", without(".index"))
+		must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-0"), 0o644))
+		report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+		if err != nil || !strings.Contains(report.String(), "removed checkpoint") {
+			t.Errorf("%s, %v", report, err)
+		}
+		if _, err := s.Stat(ctx, "checkpoint"); !errors.Is(err, syscall.ENOENT) {
+			t.Errorf("checkpoint: %v", err)
+		}
+	})
+}
+
+func TestLeftovers(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		ctx := context.Background()
+		for _, name := range []string{
+			"model.ckpt-5_temp/part-00000-of-00002.data-00000-of-00001", "model.ckpt-5_temp/part-00000-of-00002.index",
+			"model.ckpt-6_temp_0af3/part-00001-of-00002.data-00000-of-00001.tempstate123", "checkpoint.tmp12ab",
+			"model.ckpt-7.index.tempstate99", "step-8/ps-0.json", "my_temp/notes.txt", "events.out.tfevents.1",
+		} {
+			put(t, s, name, []byte("x"))
+		}
+		putCheckpoint(t, s, "sub/model.ckpt-5", nil)
+		young, err := s.Create(ctx, "model.ckpt-9.index", 0o644)
+		must(t, err)
+		_, err = young.Write([]byte("x"))
+		must(t, err)
+		report, err := hdfsckpt.MakeSafe(ctx, s, 10*time.Minute)
+		if err != nil || len(report.Removed) != 4 {
+			t.Errorf("%s, %v", report, err)
+		}
+		var names []string
+		infos, err := s.List(ctx, ".")
+		must(t, err)
+		for _, i := range infos {
+			names = append(names, i.Name)
+		}
+		if got, want := strings.Join(names, " "), "events.out.tfevents.1 my_temp step-8 sub"; got != want {
+			t.Errorf("left are %s, want %s", got, want)
+		}
+		must(t, young.Close()) // it was not touched
+		if _, err := s.Stat(ctx, "my_temp/notes.txt"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPrune(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		ctx := context.Background()
+		for i := range 6 {
+			putCheckpoint(t, s, fmt.Sprintf("model.ckpt-%d", i*50), nil)
+		}
+		putCheckpoint(t, s, "model.ckpt-60", without(".index"))
+		putCheckpoint(t, s, "model.ckpt-300", without(".index"))
+		must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-50"), 0o644))
+		seal(t, s, "model.ckpt-0", "model.ckpt-150")
+		plan := hdfsckpt.PlanPrune(list(t, s), 1, 100)
+		var kept []string
+		for _, k := range plan.Keep {
+			kept = append(kept, k.Name+": "+k.Reason)
+		}
+		want := "model.ckpt-300: newer than every complete one; model.ckpt-250: one of the newest 1; model.ckpt-200: a multiple of 100; model.ckpt-150: the newest sealed; model.ckpt-100: a multiple of 100; model.ckpt-50: named by checkpoint; model.ckpt-0: a multiple of 100"
+		if got := strings.Join(kept, "; "); got != want {
+			t.Errorf("kept are\n%s, want\n%s", got, want)
+		}
+		plan = hdfsckpt.PlanPrune(list(t, s), 0, 0)
+		must(t, plan.Execute(ctx, s))
+		if got, want := states(list(t, s)), "model.ckpt-50 complete current; model.ckpt-150 sealed; model.ckpt-250 complete; model.ckpt-300 torn"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		infos, err := s.List(ctx, ".holdfast/manifests")
+		if err != nil || len(infos) != 1 {
+			t.Errorf("manifests: %v, %v", infos, err)
+		}
+	})
+}
+
+func TestPruneLeavesWhatChanged(t *testing.T) {
+	ctx, s := context.Background(), openLocal(t, t.TempDir())
+	defer s.Close()
+	putCheckpoint(t, s, "model.ckpt-1", nil)
+	putCheckpoint(t, s, "model.ckpt-2", nil)
+	plan := hdfsckpt.PlanPrune(list(t, s), 1, 0)
+	must(t, s.Chtimes(ctx, "model.ckpt-1.data-00002-of-00004", time.Now(), time.Now()))
+	if err := plan.Execute(ctx, s); !errors.Is(err, syscall.EBUSY) || len(list(t, s)) != 2 {
+		t.Errorf("%v, %s", err, states(list(t, s)))
+	}
+}
+
+func TestRollback(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		ctx := context.Background()
+		for _, step := range []int{10, 20, 30} {
+			putCheckpoint(t, s, fmt.Sprintf("model.ckpt-%d", step), nil)
+		}
+		putCheckpoint(t, s, "model.ckpt-40", without(".index"))
+		putCheckpoint(t, s, "other/model.ckpt-20", nil)
+		must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("/x/model.ckpt-30", "/x/model.ckpt-20", "/x/model.ckpt-30"), 0o644))
+		for _, x := range []struct {
+			dir  string
+			step int64
+			text string
+		}{{"", 11, "no checkpoint of step 11"}, {"", 20, "several"}, {"", 40, "torn"}} {
+			if _, err := hdfsckpt.PlanRollback(list(t, s), x.dir, x.step); err == nil || !strings.Contains(err.Error(), x.text) {
+				t.Errorf("to %d: %v", x.step, err)
+			}
+		}
+		plan, err := hdfsckpt.PlanRollback(list(t, s), ".", 20)
+		must(t, err)
+		if len(plan.Newer) != 2 {
+			t.Errorf("newer are %s", states(plan.Newer))
+		}
+		must(t, plan.Execute(ctx, s))
+		if got, want := states(list(t, s)), "model.ckpt-10 complete; model.ckpt-20 complete current; other/model.ckpt-20 complete; model.ckpt-30 complete; model.ckpt-40 torn"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		text, err := hdfsckpt.ReadFile(ctx, s, "checkpoint")
+		must(t, err)
+		if st, err := hdfsckpt.ParseState(text); err != nil || st.Current != "/x/model.ckpt-20" {
+			t.Errorf("%+v, %v", st, err)
+		}
+	})
+}
