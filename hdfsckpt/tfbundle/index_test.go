@@ -109,17 +109,14 @@ func TestManyBlocks(t *testing.T) {
 	}
 }
 
-// TestDamage flips each byte of an index, and cuts it off everywhere: what
-// matters is noticed.
+// TestDamage changes each byte of an index, and cuts it off everywhere.
 func TestDamage(t *testing.T) {
 	b := read(t, "sharded.ckpt-1200.index")
-	whole := fmt.Sprintf("%+v", parse(t, "sharded.ckpt-1200").Entries)
 	for i := range b {
 		d := bytes.Clone(b)
 		d[i] ^= byte(1 + rand.IntN(255))
-		x, err := tfbundle.Parse(bytes.NewReader(d), int64(len(d)))
-		if err == nil && fmt.Sprintf("%+v", x.Entries) != whole {
-			t.Errorf("byte %d was changed from %#x to %#x and the index says something else", i, b[i], d[i])
+		if _, err := tfbundle.Parse(bytes.NewReader(d), int64(len(d))); err == nil {
+			t.Errorf("byte %d was changed from %#x to %#x unnoticed", i, b[i], d[i])
 		}
 		if _, err := tfbundle.Parse(bytes.NewReader(b[:i]), int64(i)); err == nil {
 			t.Errorf("cut off at %d of %d it was read", i, len(b))

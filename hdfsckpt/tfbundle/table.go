@@ -1,6 +1,7 @@
 package tfbundle
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -55,13 +56,19 @@ func readTable(r io.ReaderAt, size int64, entry func(key, value []byte) error) e
 	if binary.LittleEndian.Uint64(footer[footerSize-8:]) != magic {
 		return errors.New("it does not end as an index does: cut off, or no index")
 	}
-	_, rest, err := readHandle(footer) // the meta index: TensorFlow keeps nothing there
+	meta, rest, err := readHandle(footer)
 	if err != nil {
 		return err
 	}
-	top, _, err := readHandle(rest)
+	top, rest, err := readHandle(rest)
 	if err != nil {
 		return err
+	}
+	if len(bytes.Trim(rest[:max(0, len(rest)-8)], "\x00")) > 0 {
+		return errors.New("its footer is not padded by zeros")
+	}
+	if _, err := readBlock(r, size, meta); err != nil { // TensorFlow keeps nothing there
+		return fmt.Errorf("meta index block: %w", err)
 	}
 	index, err := readBlock(r, size, top)
 	if err != nil {

@@ -1,0 +1,186 @@
+package tfbundle_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"holdfast/hdfsckpt/tfbundle"
+)
+
+func opener(prefix string, of int) tfbundle.Opener {
+	return func(shard int) (io.ReaderAt, error) {
+		b, err := os.ReadFile(filepath.Join("testdata", tfbundle.DataFile(prefix, shard, of)))
+		return bytes.NewReader(b), err
+	}
+}
+
+func same(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+
+// TestValuesAgreeWithTensorFlow compares all values with those that TensorFlow
+// reads back.
+func TestValuesAgreeWithTensorFlow(t *testing.T) {
+	compared := 0
+	for prefix, shards := range fixtures {
+		x := parse(t, prefix)
+		var want map[string]told
+		d := json.NewDecoder(bytes.NewReader(read(t, prefix+".json")))
+		d.UseNumber()
+		if err := d.Decode(&want); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range x.Tensors() {
+			values := want[e.Name].Values
+			if e.DType == tfbundle.String {
+				got, err := x.Strings(opener(prefix, shards), e)
+				if err != nil || len(got) != len(values) {
+					t.Errorf("%s: %d strings of %d, %v", e.Name, len(got), len(values), err)
+					continue
+				}
+				for i := range got {
+					if hex.EncodeToString([]byte(got[i])) != values[i] {
+						t.Errorf("%s[%d] is %q", e.Name, i, got[i])
+					}
+					compared++
+				}
+				continue
+			}
+			b, err := x.Read(opener(prefix, shards), e)
+			if err != nil {
+				t.Errorf("%s: %v", e.Name, err)
+				continue
+			}
+			kind := e.DType
+			if kind == tfbundle.Complex64 || kind == tfbundle.Complex128 {
+				kind = map[tfbundle.DType]tfbundle.DType{tfbundle.Complex64: tfbundle.Float, tfbundle.Complex128: tfbundle.Double}[kind]
+				var flat []any
+				for _, v := range values {
+					flat = append(flat, v.([]any)...)
+				}
+				values = flat
+			}
+			i := 0
+			err = tfbundle.Numbers(kind, b, func(v float64) {
+				w, err := strconv.ParseFloat(fmt.Sprint(values[i]), 64)
+				if err != nil || !same(v, w) {
+					t.Errorf("%s[%d] is %v, TensorFlow says %v", e.Name, i, v, values[i])
+				}
+				i++
+				compared++
+			})
+			if err != nil || i != len(values) {
+				t.Errorf("%s: %d elements of %d, %v", e.Name, i, len(values), err)
+			}
+			if s, ok := tfbundle.Integer(e.DType, b[:min(8, len(b))]); ok && s != fmt.Sprint(values[0]) {
+				t.Errorf("%s is %s, TensorFlow says %v", e.Name, s, values[0])
+			}
+		}
+	}
+	if compared < 500 {
+		t.Errorf("only %d values were compared", compared)
+	}
+}
+
+// TestSmallFloats tries every value of the narrow kinds against known ones.
+func TestSmallFloats(t *testing.T) {
+	for _, x := range []struct {
+		d    tfbundle.DType
+		b    []byte
+		want float64
+	}{
+		{tfbundle.Half, []byte{0, 0x3c}, 1}, {tfbundle.Half, []byte{1, 0}, math.Ldexp(1, -24)}, {tfbundle.Half, []byte{0xff, 0x7b}, 65504},
+		{tfbundle.Half, []byte{0, 0xfc}, math.Inf(-1)}, {tfbundle.Half, []byte{1, 0x7c}, math.NaN()}, {tfbundle.Half, []byte{0, 0xc0}, -2},
+		{tfbundle.Float8E5M2, []byte{0x3c}, 1}, {tfbundle.Float8E5M2, []byte{0x7b}, 57344}, {tfbundle.Float8E5M2, []byte{0x7c}, math.Inf(1)},
+		{tfbundle.Float8E4M3, []byte{0x38}, 1}, {tfbundle.Float8E4M3, []byte{0x7e}, 448}, {tfbundle.Float8E4M3, []byte{0xff}, math.NaN()},
+		{tfbundle.Float8E4M3, []byte{0x01}, math.Ldexp(1, -9)}, {tfbundle.BFloat16, []byte{0x80, 0x3f}, 1},
+	} {
+		if err := tfbundle.Numbers(x.d, x.b, func(v float64) {
+			if !same(v, x.want) {
+				t.Errorf("%s % x is %v, want %v", x.d, x.b, v, x.want)
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFlippedBits changes bits all over the data: the checksum of the tensor
+// that they are in notices, whatever pieces the bytes come in.
+func TestFlippedBits(t *testing.T) {
+	for prefix, shards := range fixtures {
+		x := parse(t, prefix)
+		for i := range x.Entries {
+			e := &x.Entries[i]
+			if e.Partitioned() {
+				continue
+			}
+			r, err := opener(prefix, shards)(e.Shard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := make([]byte, e.Size)
+			if _, err := r.ReadAt(b, e.Offset); err != nil && err != io.EOF {
+				t.Fatal(err)
+			}
+			if err := check(e, b); err != nil {
+				t.Errorf("%s: %s: %v", prefix, e.Name, err)
+			}
+			for range min(300, 8*len(b)) {
+				d := bytes.Clone(b)
+				bit := rand.IntN(8 * len(d))
+				d[bit/8] ^= 1 << (bit % 8)
+				if check(e, d) == nil {
+					t.Errorf("%s: %s: bit %d was flipped unnoticed", prefix, e.Name, bit)
+				}
+			}
+			if len(b) > 0 && check(e, b[:len(b)-1]) == nil {
+				t.Errorf("%s: %s: a missing byte was not noticed", prefix, e.Name)
+			}
+		}
+	}
+}
+
+func check(e *tfbundle.Entry, b []byte) error {
+	c := tfbundle.NewCheck(e)
+	for len(b) > 0 {
+		n := 1 + rand.IntN(len(b))
+		if _, err := c.Write(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return c.End()
+}
+
+// FuzzValues reads tensors whose index and data do not fit together.
+func FuzzValues(f *testing.F) {
+	for prefix, shards := range fixtures {
+		data := []byte{}
+		for i := range shards {
+			data = append(data, read(f, tfbundle.DataFile(prefix, i, shards))...)
+		}
+		f.Add(read(f, tfbundle.IndexFile(prefix)), data)
+	}
+	f.Fuzz(func(_ *testing.T, index, data []byte) {
+		x, err := tfbundle.Parse(bytes.NewReader(index), int64(len(index)))
+		if err != nil {
+			return
+		}
+		open := func(int) (io.ReaderAt, error) { return bytes.NewReader(data), nil }
+		for _, e := range x.Tensors() {
+			if e.DType == tfbundle.String {
+				_, _ = x.Strings(open, e)
+			} else if b, err := x.Read(open, e); err == nil && e.DType.Size() > 0 {
+				_ = tfbundle.Numbers(e.DType, b, func(float64) {})
+			}
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package hdfsckpt_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"holdfast/hdfsckpt"
+)
+
+func verify(t *testing.T, s hdfsckpt.Store, c hdfsckpt.Checkpoint) []hdfsckpt.Problem {
+	t.Helper()
+	problems, err := hdfsckpt.Verify(context.Background(), s, c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return problems
+}
+
+func TestVerify(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		putCheckpoint(t, s, "a/model.ckpt-1", nil)
+		c := list(t, s)[0]
+		var done, total atomic.Int64
+		problems, err := hdfsckpt.Verify(context.Background(), s, c, func(d, all int64) {
+			done.Store(max(d, done.Load()))
+			total.Store(all)
+		})
+		if err != nil || len(problems) != 0 || total.Load() != c.Size || done.Load() != c.Size {
+			t.Errorf("%v, %v, %d of %d", problems, err, done.Load(), total.Load())
+		}
+		name := "a/model.ckpt-1.data-00002-of-00004"
+		b, err := hdfsckpt.ReadFile(context.Background(), s, name)
+		must(t, err)
+		b[17] ^= 4
+		put(t, s, name, b)
+		problems = verify(t, s, list(t, s)[0])
+		if len(problems) != 1 || problems[0].File != name || problems[0].Tensor != "v1" || !strings.Contains(problems[0].String(), "checksum") {
+			t.Errorf("%v", problems)
+		}
+		put(t, s, name, b[:50])
+		problems = verify(t, s, list(t, s)[0])
+		if len(problems) != 2 || !strings.Contains(problems[0].String(), `"v1" reaches to byte 80, the file ends at 50`) {
+			t.Errorf("%v", problems)
+		}
+	})
+}
+
+// TestVerifyFindsEveryBit flips bits everywhere in a sealed checkpoint, behind
+// the store's back.
+func TestVerifyFindsEveryBit(t *testing.T) {
+	dir := t.TempDir()
+	s := openLocal(t, dir)
+	defer s.Close()
+	putCheckpoint(t, s, "model.ckpt-1", nil)
+	seal(t, s, "model.ckpt-1")
+	c := list(t, s)[0]
+	if c.State != hdfsckpt.Sealed || len(verify(t, s, c)) != 0 {
+		t.Fatalf("%s: %v", c.State, verify(t, s, c))
+	}
+	for _, f := range c.Files {
+		b, err := os.ReadFile(path.Join(dir, f.Name))
+		must(t, err)
+		for range 100 {
+			bit := rand.IntN(8 * len(b))
+			b[bit/8] ^= 1 << (bit % 8)
+			must(t, os.WriteFile(path.Join(dir, f.Name), b, 0o644))
+			found := false
+			for _, p := range verify(t, s, c) {
+				found = found || p.File == f.Name
+			}
+			if !found {
+				t.Errorf("%s: bit %d was flipped unnoticed", f.Name, bit)
+			}
+			b[bit/8] ^= 1 << (bit % 8)
+		}
+		must(t, os.WriteFile(path.Join(dir, f.Name), b, 0o644))
+	}
+}
