@@ -32,7 +32,7 @@ type Config struct {
 	Spec *proto.JobSpec // complete: see runtime.Complete
 	Dir  hdfsckpt.Store // the job's directory
 	Keys jobtls.Keys    // the master's
-	// OpenStore opens a checkpoint directory, for tidying up at the job's end.
+	// OpenStore opens a checkpoint directory, to make it safe to start from.
 	OpenStore func(ctx context.Context, uri string) (hdfsckpt.Store, error)
 	// Host is the name or address under which agents and clients reach this host.
 	Host   string
@@ -51,8 +51,15 @@ type Master struct {
 	job      *core.Job
 	agents   chan fromAgent
 	kills    chan string
+	keeper   *keeper
 	secured  chan core.Secured // one at a time, as core asks
-	done     chan struct{}
+	securing sync.WaitGroup
+	// firstSecured gets the result of securing the store while containers are
+	// still being waited for.
+	firstSecured chan core.Secured
+	working      context.Context // of what serves the loop
+	stopWorking  context.CancelFunc
+	done         chan struct{}
 }
 
 // New makes a master that listens already: its address is needed to start agents.
@@ -79,6 +86,7 @@ func New(cfg Config) (*Master, error) {
 		StartedUnixMs: time.Now().UnixMilli(), Checkpoints: cfg.Spec.Checkpoints, AmHost: cfg.Host,
 	}, m.Kill)
 	m.board.show(m.job, nil)
+	m.keeper = &keeper{specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
 	m.hub = newHub(m.agents, m.done, cfg.Log)
 	server, err := newServer(cfg.Keys, m.hub, m.board)
 	if err != nil {
@@ -131,13 +139,22 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	background.Go(func() { _ = m.server.Serve(m.listener) }) // ends by Stop
 	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
 	background.Go(func() { m.board.keep(keeping, m.cfg.Dir, m.cfg.Log) })
+	m.working, m.stopWorking = context.WithCancel(context.WithoutCancel(ctx))
+	defer m.stopWorking()
+	first := make(chan core.Secured, 1)
+	m.firstSecured = first
+	m.securing.Go(func() { first <- m.keeper.secure(m.working, false) })
 
 	finish := m.loop(ctx, driver)
 
 	close(m.done)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	m.sweep(ending)
+	m.stopWorking()
+	m.securing.Wait()
+	for _, n := range m.keeper.secure(ending, true).Notes { // nobody writes any longer
+		m.cfg.Log.Info(n)
+	}
 	stopKeeping()
 	m.board.change(func(s *proto.JobStatus) { s.EndedUnixMs = time.Now().UnixMilli() })
 	final, _ := m.board.Snapshot()
@@ -262,7 +279,7 @@ func (a actor) step(e core.Event) *core.Finish {
 		case core.Route:
 			m.hub.broadcast(m.orders.route(action, m.job.Tasks()))
 		case core.Secure:
-			m.secured <- core.Secured{}
+			m.secure(action.AllDown)
 		case core.Record:
 			moments = append(moments, &proto.Moment{
 				AtUnixMs: now.UnixMilli(), Task: action.Task, Kind: action.Kind, Text: action.Text, TookMs: action.TookMS,
@@ -276,19 +293,18 @@ func (a actor) step(e core.Event) *core.Finish {
 	return finish
 }
 
-// sweep removes what killed writers left in the checkpoint directories: when
-// the job ends nobody writes there any longer.
-func (m *Master) sweep(ctx context.Context) {
-	for _, c := range m.cfg.Spec.Checkpoints {
-		store, err := m.cfg.OpenStore(ctx, c.Uri)
-		if err == nil {
-			err = hdfsckpt.RemoveTemporaries(ctx, store)
-			store.Close()
+// secure makes the store safe in the background; loop hears of it. The first
+// time that was begun by Run already.
+func (m *Master) secure(allDown bool) {
+	first := m.firstSecured
+	m.firstSecured = nil
+	m.securing.Go(func() {
+		if first != nil {
+			m.secured <- <-first
+			return
 		}
-		if err != nil {
-			m.cfg.Log.WithError(err).Warnf("cannot remove the leftovers of killed tasks in %s", c.Uri)
-		}
-	}
+		m.secured <- m.keeper.secure(m.working, allDown)
+	})
 }
 
 // ReadSpec reads the spec from a job's directory.

@@ -56,7 +56,7 @@ type Task struct {
 	failures []time.Time
 	losses   []time.Time
 	lastLoss time.Time
-	// unsafe: it was lost, and the store was not made safe since.
+	// unsafe: the store was not made safe since it was lost, or ever.
 	unsafe bool
 }
 
@@ -99,6 +99,7 @@ func New(tasks []Task, restarts int, limits Limits) *Job {
 		t.Attempt = -1
 		t.memoryMB = t.Role.MemoryMb
 		t.draining = map[string]time.Time{}
+		t.unsafe = true
 		j.tasks = append(j.tasks, &t)
 	}
 	return j

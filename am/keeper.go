@@ -1,0 +1,90 @@
+package am
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/am/core"
+	"holdfast/hdfsckpt"
+	"holdfast/proto"
+)
+
+const (
+	// leftoverAge is how old an unfinished save must be to be taken for a broken
+	// one while tasks run that may be writing.
+	leftoverAge = 10 * time.Minute
+	// secureLimit bounds making a store safe, and securePause is the wait before
+	// another try within it.
+	secureLimit = 2 * time.Minute
+	securePause = 2 * time.Second
+)
+
+// keeper looks after the job's checkpoint directories.
+type keeper struct {
+	specs []*proto.CheckpointSpec
+	open  func(ctx context.Context, uri string) (hdfsckpt.Store, error)
+	log   *logrus.Entry
+}
+
+// secure makes every directory safe to start from, all at once. It says what
+// it had to put right, and which directory it could not look at: the tasks are
+// started all the same, since a store that does not answer will tell them so.
+func (k *keeper) secure(ctx context.Context, allDown bool) core.Secured {
+	age := leftoverAge
+	if allDown {
+		age = 0
+	}
+	notes := make([]string, len(k.specs))
+	var wg sync.WaitGroup
+	for i, c := range k.specs {
+		wg.Go(func() {
+			report, err := k.secureOne(ctx, c.Uri, age)
+			switch text := report.String(); {
+			case err != nil:
+				notes[i] = fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err)
+			case text != "":
+				notes[i] = c.Uri + ": " + strings.ReplaceAll(text, "\n", "; ")
+			}
+		})
+	}
+	wg.Wait()
+	var s core.Secured
+	for _, n := range notes {
+		if n != "" {
+			s.Notes = append(s.Notes, n)
+		}
+	}
+	return s
+}
+
+// secureOne tries again while the store does not answer.
+func (k *keeper) secureOne(ctx context.Context, uri string, age time.Duration) (hdfsckpt.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, secureLimit)
+	defer cancel()
+	for {
+		report, err := k.tryOne(ctx, uri, age)
+		if err == nil {
+			return report, nil
+		}
+		k.log.WithError(err).Warnf("cannot make %s safe to start from; trying again", uri)
+		select {
+		case <-ctx.Done():
+			return report, err
+		case <-time.After(securePause):
+		}
+	}
+}
+
+func (k *keeper) tryOne(ctx context.Context, uri string, age time.Duration) (hdfsckpt.Report, error) {
+	store, err := k.open(ctx, uri)
+	if err != nil {
+		return hdfsckpt.Report{}, err
+	}
+	defer store.Close()
+	return hdfsckpt.MakeSafe(ctx, store, age)
+}
