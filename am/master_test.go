@@ -428,3 +428,57 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 		t.Errorf("a client attends as an agent: %v", err)
 	}
 }
+
+// TestTheStoreIsMadeSafeBeforeARestart: a task never starts from a store whose
+// file `checkpoint` names what is not whole.
+func TestTheStoreIsMadeSafeBeforeARestart(t *testing.T) {
+	j := start(t, func(s *proto.JobSpec, _ *cluster) { s.Restarts = 5 })
+	store := filepath.Join(j.dir, "checkpoints")
+	files, err := filepath.Glob("../hdfsckpt/tfbundle/testdata/sharded.ckpt-1200.*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no checkpoint to try with: %v", err)
+	}
+	j.started("worker-0")
+	a, _ := j.started("ps-0")
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []string{"1200", "1300"} {
+			if step == "1300" && strings.HasSuffix(f, "data-00002-of-00004") {
+				continue // torn
+			}
+			name := strings.ReplaceAll(filepath.Base(f), "1200", step)
+			if err := os.WriteFile(filepath.Join(store, name), b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	state := filepath.Join(store, "checkpoint")
+	for _, text := range []string{`model_checkpoint_path: "sharded.ckpt-1300"`, "", "rubbish"} {
+		os.Remove(state)
+		if text != "" {
+			if err := os.WriteFile(state, []byte(text+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.exit(9)
+		a, _ = j.started("ps-0")
+		got, err := os.ReadFile(state)
+		if err != nil || !strings.Contains(string(got), `"sharded.ckpt-1200"`) {
+			t.Errorf("started with %q in place of %q (%v)", got, text, err)
+		}
+	}
+	status, err := j.client.Status(context.Background(), &proto.StatusRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(status.Timeline, func(m *proto.Moment) bool {
+		return m.Kind == core.KindNote && strings.Contains(m.Text, "sharded.ckpt-1200")
+	}) {
+		t.Errorf("the story does not tell it: %v", status.Timeline)
+	}
+	j.stop()
+	j.end(proto.JobState_JOB_STATE_KILLED)
+}
