@@ -228,37 +228,37 @@ func TestWritesInAnyOrder(t *testing.T) {
 	const size = 3 << 20
 	tests := []struct {
 		name string
-		do   func(fd int, want []byte) []byte
+		do   func(fd int) []byte
 	}{
-		{"backwards", func(fd int, b []byte) []byte {
+		{"backwards", func(fd int) []byte {
 			p1.do(call{Op: "write", Fd: fd, Size: size, Fill: 1})
 			p1.pwrite(fd, 100, "header")
 			p1.do(call{Op: "pwrite", Fd: fd, Off: size, Data: []byte("tail")})
-			b = pattern(size, 1)
+			b := pattern(size, 1)
 			copy(b[100:], "header")
 			return append(b, "tail"...)
 		}},
-		{"sparse", func(fd int, b []byte) []byte {
+		{"sparse", func(fd int) []byte {
 			p1.pwrite(fd, 1<<20, "far")
 			p1.pwrite(fd, 0, "near")
-			b = make([]byte, 1<<20+3)
+			b := make([]byte, 1<<20+3)
 			copy(b, "near")
 			copy(b[1<<20:], "far")
 			return b
 		}},
-		{"shrunk and grown", func(fd int, b []byte) []byte {
+		{"shrunk and grown", func(fd int) []byte {
 			p1.do(call{Op: "write", Fd: fd, Size: size, Fill: 2})
 			p1.do(call{Op: "ftruncate", Fd: fd, Off: 1000})
 			p1.do(call{Op: "ftruncate", Fd: fd, Off: 2000})
 			return append(pattern(1000, 2), make([]byte, 1000)...)
 		}},
-		{"emptied", func(fd int, b []byte) []byte {
+		{"emptied", func(fd int) []byte {
 			p1.do(call{Op: "write", Fd: fd, Size: size, Fill: 3})
 			p1.do(call{Op: "ftruncate", Fd: fd, Off: 0})
 			p1.pwrite(fd, 0, "new")
 			return []byte("new")
 		}},
-		{"read back", func(fd int, b []byte) []byte {
+		{"read back", func(fd int) []byte {
 			p1.do(call{Op: "write", Fd: fd, Size: size, Fill: 4})
 			if got := p1.pread(fd, 5, size); got != string(pattern(size, 4)[5:]) {
 				t.Errorf("read back %d bytes that differ", len(got))
@@ -266,10 +266,10 @@ func TestWritesInAnyOrder(t *testing.T) {
 			p1.do(call{Op: "pwrite", Fd: fd, Off: size, Data: []byte("more")})
 			return append(pattern(size, 4), "more"...)
 		}},
-		{"mapped", func(fd int, b []byte) []byte {
+		{"mapped", func(fd int) []byte {
 			p1.do(call{Op: "ftruncate", Fd: fd, Off: 8192})
 			p1.do(call{Op: "mmapwrite", Fd: fd, Size: 8192, Off: 5000, Data: []byte("through a mapping")})
-			b = make([]byte, 8192)
+			b := make([]byte, 8192)
 			copy(b[5000:], "through a mapping")
 			return b
 		}},
@@ -277,7 +277,7 @@ func TestWritesInAnyOrder(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			fd := p1.open(m1.path(tt.name), forNewRW)
-			want := tt.do(fd, nil)
+			want := tt.do(fd)
 			if n := p1.size(m1.path(tt.name)); n != int64(len(want)) {
 				t.Errorf("while open: %d bytes, want %d", n, len(want))
 			}

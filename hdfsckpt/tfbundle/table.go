@@ -22,8 +22,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // beside data that they are computed over again.
 const maskDelta = 0xa282ead8
 
-func mask(crc uint32) uint32 { return (crc>>15 | crc<<17) + maskDelta }
-
 func unmask(masked uint32) uint32 {
 	rot := masked - maskDelta
 	return rot>>17 | rot<<15

@@ -67,7 +67,7 @@ func TestRefusedAtOnce(t *testing.T) {
 		})
 	}
 	w := where{c}
-	if stdout, stderr, _ := w.call(t.Context(), "", "list", "--output", "json"); strings.Contains(stdout, `"RUNNING"`) || strings.Contains(stdout, `"ACCEPTED"`) {
+	if stdout, stderr, _ := w.call(t.Context(), "", "list", "--output", "json"); strings.Contains(stdout, `"running"`) || strings.Contains(stdout, `"waiting"`) {
 		t.Errorf("applications were left behind:\n%s%s", stdout, stderr)
 	}
 }
