@@ -201,8 +201,8 @@ func (s *show) sumUp(ctx context.Context, final *proto.JobStatus) error {
 		return fmt.Errorf("the job did not succeed: %s\n%s", final.Why, logs)
 	}
 	for _, t := range final.Tasks {
-		if t.Task != victim && len(t.Tail) > 0 {
-			fmt.Printf("\n%s failed on the way; its last lines were:\n  %s\n", t.Task, strings.Join(t.Tail, "\n  "))
+		if t.Task != victim && t.Attempt > 0 {
+			fmt.Printf("\n%s failed on the way and was started again; its reason was:\n  %s\n", t.Task, s.reason(ctx, t))
 		}
 	}
 	list, err := s.call(ctx, "ckpt", "ls", s.store)
@@ -230,6 +230,26 @@ func (s *show) sumUp(ctx context.Context, final *proto.JobStatus) error {
 	fmt.Printf("%s lost             %7.1f s  %.2f s after the kill; training was past step %d\n", victim, since(time.UnixMilli(lost.AtUnixMs)), time.UnixMilli(lost.AtUnixMs).Sub(s.killed).Seconds(), s.before)
 	fmt.Printf("%s running again    %7.1f s  %.2f s after its loss\n", victim, since(time.UnixMilli(back.AtUnixMs)), time.Duration(back.TookMs*int64(time.Millisecond)).Seconds())
 	fmt.Printf("training went on      %7.1f s  from step %d, %.1f s after the kill (importing TensorFlow is most of it)\n", since(s.wentOn), s.continued, s.wentOn.Sub(s.killed).Seconds())
-	fmt.Printf("the job ended         %7.1f s  at step %d: succeeded\n", since(time.UnixMilli(final.EndedUnixMs)), s.steps)
+	ended := final.Timeline[len(final.Timeline)-1].AtUnixMs // the job's story ends with it
+	fmt.Printf("the job ended         %7.1f s  at step %d: succeeded\n", since(time.UnixMilli(ended)), s.steps)
 	return nil
+}
+
+// exception is the line of a traceback that names it.
+var exception = regexp.MustCompile(`^[A-Za-z_][\w.]*Error\b`)
+
+// reason finds what a task's first attempt died of in its output.
+func (s *show) reason(ctx context.Context, t *proto.TaskStatus) string {
+	text, err := s.call(ctx, "logs", s.job, t.Task, "--attempt", "0")
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	first := max(0, len(lines)-10)
+	for i, line := range lines {
+		if exception.MatchString(line) {
+			first = i
+		}
+	}
+	return strings.Join(lines[first:min(first+10, len(lines))], "\n  ")
 }
