@@ -50,6 +50,7 @@ func TestExplainLines(t *testing.T) {
 		{"an own fault after an old complaint",
 			"INFO: UnavailableError: recovering\nrecvmsg:Connection reset by peer\nTraceback (most recent call last):\nKeyError: 'x'", false, ""},
 		{"a message of many lines", "tensorflow.python.framework.errors_impl.InternalError: 2 root error(s) found.\n  (0) Internal: x\n  (1) UNAVAILABLE: Socket closed\n", true, ""},
+		{"a peer's mount went with its agent", "tensorflow.python.framework.errors_impl.FailedPreconditionError: ./train_logs/model.ckpt-5_temp: Transport endpoint is not connected", true, ""},
 		{"python's own", "ConnectionResetError: [Errno 104] Connection reset by peer", true, ""},
 		{"go", "gotrainer: Pull of parameter server ps-1:20001: rpc error: code = Unavailable desc = connection error", true, ""},
 		{"torch", "torch.distributed.DistBackendError: NCCL error in: x.cpp:1\nncclRemoteError: remote process exited or there was a network error", true, ""},
