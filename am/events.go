@@ -61,6 +61,8 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 		return core.TaskStarted{Container: a.container, Attempt: int(e.Started.Attempt), PID: int(e.Started.Pid)}
 	case *proto.FromAgent_Exited:
 		return exited(a.container, e.Exited)
+	case *proto.FromAgent_Committed:
+		m.sealer.committed(e.Committed, m.job.Generation())
 	case *proto.FromAgent_Beat:
 		m.board.change(func(s *proto.JobStatus) {
 			for _, t := range s.Tasks {

@@ -52,6 +52,7 @@ type Master struct {
 	agents   chan fromAgent
 	kills    chan string
 	keeper   *keeper
+	sealer   *sealer
 	secured  chan core.Secured // one at a time, as core asks
 	securing sync.WaitGroup
 	// firstSecured gets the result of securing the store while containers are
@@ -87,6 +88,7 @@ func New(cfg Config) (*Master, error) {
 	}, m.Kill)
 	m.board.show(m.job, nil)
 	m.keeper = &keeper{specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
+	m.sealer = newSealer(cfg)
 	m.hub = newHub(m.agents, m.done, cfg.Log)
 	server, err := newServer(cfg.Keys, m.hub, m.board)
 	if err != nil {
@@ -141,6 +143,11 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	background.Go(func() { m.board.keep(keeping, m.cfg.Dir, m.cfg.Log) })
 	m.working, m.stopWorking = context.WithCancel(context.WithoutCancel(ctx))
 	defer m.stopWorking()
+	sealed := make(chan struct{})
+	go func() {
+		defer close(sealed)
+		m.sealer.run(m.working, m.done)
+	}()
 	first := make(chan core.Secured, 1)
 	m.firstSecured = first
 	m.securing.Go(func() { first <- m.keeper.secure(m.working, false) })
@@ -150,7 +157,12 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	close(m.done)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
+	select {
+	case <-sealed:
+	case <-time.After(sealLimit):
+	}
 	m.stopWorking()
+	<-sealed
 	m.securing.Wait()
 	for _, n := range m.keeper.secure(ending, true).Notes { // nobody writes any longer
 		m.cfg.Log.Info(n)
@@ -292,6 +304,9 @@ func (a actor) step(e core.Event) *core.Finish {
 	m.board.show(m.job, moments)
 	return finish
 }
+
+// sealLimit bounds the sealing of the last checkpoints at the job's end.
+const sealLimit = 30 * time.Second
 
 // secure makes the store safe in the background; loop hears of it. The first
 // time that was begun by Run already.

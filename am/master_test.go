@@ -429,6 +429,61 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 	}
 }
 
+// TestCheckpointsAreSealed: what agents report as written becomes a sealed
+// checkpoint, with the checksums that they computed.
+func TestCheckpointsAreSealed(t *testing.T) {
+	j := start(t, nil)
+	store := filepath.Join(j.dir, "checkpoints")
+	w0, _ := j.started("worker-0")
+	w1, _ := j.started("worker-1")
+	ps, _ := j.started("ps-0")
+	var said []*proto.CommittedFile
+	for name, crc := range map[string]uint32{"step-7/ps-0.json": 11, "step-7/COMMITTED": 22} {
+		if err := os.MkdirAll(filepath.Join(store, "step-7"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(store, name), []byte("{}"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, &proto.CommittedFile{Name: name, Size: 2, Crc32C: crc, Summed: true})
+	}
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: said}}})
+	s, err := hdfsckpt.NewLocal(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	sealed := func() *hdfsckpt.Checkpoint {
+		list, err := hdfsckpt.Checkpoints(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range list {
+			if c.State == hdfsckpt.Sealed {
+				return &c
+			}
+		}
+		return nil
+	}
+	for end := time.Now().Add(time.Minute); sealed() == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the checkpoint is not sealed")
+		}
+	}
+	m := sealed().Manifest
+	if m.Job != "job_1" || m.Step != 7 {
+		t.Errorf("manifest: %+v", m)
+	}
+	for _, f := range m.Files {
+		if want := map[string]uint32{"step-7/ps-0.json": 11, "step-7/COMMITTED": 22}[f.Name]; f.CRC32C != want {
+			t.Errorf("%s has the checksum %d, want the agent's, %d", f.Name, f.CRC32C, want)
+		}
+	}
+	w0.exit(0)
+	w1.exit(0)
+	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
 // TestTheStoreIsMadeSafeBeforeARestart: a task never starts from a store whose
 // file `checkpoint` names what is not whole.
 func TestTheStoreIsMadeSafeBeforeARestart(t *testing.T) {

@@ -4,30 +4,32 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/hdfsckpt/mount"
 	"holdfast/proto"
 )
 
-// commits gathers the names of files that became visible, to tell of many at
-// once.
+// commits gathers the files that became visible, to tell of many at once.
 type commits struct {
 	ready chan struct{}
 
 	mu    sync.Mutex
-	names map[string][]string // by CheckpointSpec.path
+	files map[string][]*proto.CommittedFile // by CheckpointSpec.path
 	timer bool
 }
 
-// gatherFor is how long names are gathered.
+// gatherFor is how long they are gathered.
 const gatherFor = 100 * time.Millisecond
 
 func newCommits() *commits {
-	return &commits{ready: make(chan struct{}, 1), names: map[string][]string{}}
+	return &commits{ready: make(chan struct{}, 1), files: map[string][]*proto.CommittedFile{}}
 }
 
-func (c *commits) add(path, name string) {
+func (c *commits) add(path string, m mount.Commit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.names[path] = append(c.names[path], name)
+	c.files[path] = append(c.files[path], &proto.CommittedFile{
+		Name: m.Name, From: m.From, Size: m.Size, Crc32C: m.CRC32C, Summed: m.Summed,
+	})
 	if !c.timer {
 		c.timer = true
 		time.AfterFunc(gatherFor, func() {
@@ -43,10 +45,10 @@ func (c *commits) take() []*proto.Committed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []*proto.Committed
-	for path, names := range c.names {
-		all = append(all, &proto.Committed{Path: path, Names: names})
+	for path, files := range c.files {
+		all = append(all, &proto.Committed{Path: path, Files: files})
 	}
-	clear(c.names)
+	clear(c.files)
 	c.timer = false
 	return all
 }

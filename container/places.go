@@ -88,7 +88,7 @@ func (p *place) mount(ctx context.Context, cfg Config, box *sandbox.Box, commits
 	p.fs, err = mount.New(p.store, mount.Options{
 		UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), SpoolDir: spool,
 		Log:      log.WithField("checkpoint", p.spec.Path),
-		OnCommit: func(name string) { commits.add(p.spec.Path, name) },
+		OnCommit: func(c mount.Commit) { commits.add(p.spec.Path, c) },
 	})
 	if err != nil {
 		return nodeTrouble(fmt.Errorf("mounting %s on %s: %w", p.spec.Uri, p.spec.Path, err))

@@ -94,7 +94,12 @@ func TestCheckpointsAreMounted(t *testing.T) {
 					if m.Path != "./train_logs" {
 						t.Errorf("committed: %v", m)
 					}
-					named = append(named, m.Names...)
+					for _, f := range m.Files {
+						named = append(named, f.Name)
+						if f.From == "" && (!f.Summed || f.Size != 4) {
+							t.Errorf("%s was committed with %d bytes, summed: %v", f.Name, f.Size, f.Summed)
+						}
+					}
 				case <-time.After(patience):
 					t.Fatalf("only %q were said to be committed", named)
 				}

@@ -1275,11 +1275,11 @@ func (x *Trouble) GetHopeless() bool {
 	return false
 }
 
-// Committed names files that became visible in a checkpoint directory.
+// Committed tells of files that became visible in a checkpoint directory, in order.
 type Committed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`   // CheckpointSpec.path
-	Names         []string               `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"` // relative to the directory
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // CheckpointSpec.path
+	Files         []*CommittedFile       `protobuf:"bytes,3,rep,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1321,11 +1321,87 @@ func (x *Committed) GetPath() string {
 	return ""
 }
 
-func (x *Committed) GetNames() []string {
+func (x *Committed) GetFiles() []*CommittedFile {
 	if x != nil {
-		return x.Names
+		return x.Files
 	}
 	return nil
+}
+
+type CommittedFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`      // relative to the directory
+	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`      // its former name, if it was renamed; it may be a directory
+	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`     // bytes
+	Crc32C        uint32                 `protobuf:"varint,4,opt,name=crc32c,proto3" json:"crc32c,omitempty"` // of the whole content
+	Summed        bool                   `protobuf:"varint,5,opt,name=summed,proto3" json:"summed,omitempty"` // crc32c is known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommittedFile) Reset() {
+	*x = CommittedFile{}
+	mi := &file_holdfast_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommittedFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommittedFile) ProtoMessage() {}
+
+func (x *CommittedFile) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommittedFile.ProtoReflect.Descriptor instead.
+func (*CommittedFile) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *CommittedFile) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CommittedFile) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *CommittedFile) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *CommittedFile) GetCrc32C() uint32 {
+	if x != nil {
+		return x.Crc32C
+	}
+	return 0
+}
+
+func (x *CommittedFile) GetSummed() bool {
+	if x != nil {
+		return x.Summed
+	}
+	return false
 }
 
 type ToAgent struct {
@@ -1344,7 +1420,7 @@ type ToAgent struct {
 
 func (x *ToAgent) Reset() {
 	*x = ToAgent{}
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1432,7 @@ func (x *ToAgent) String() string {
 func (*ToAgent) ProtoMessage() {}
 
 func (x *ToAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1445,7 @@ func (x *ToAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToAgent.ProtoReflect.Descriptor instead.
 func (*ToAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ToAgent) GetMessage() isToAgent_Message {
@@ -1478,7 +1554,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1490,7 +1566,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1503,7 +1579,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Assign) GetJob() string {
@@ -1593,7 +1669,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1681,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1694,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Peer) GetTask() string {
@@ -1651,7 +1727,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1663,7 +1739,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1676,7 +1752,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -1734,7 +1810,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +1822,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +1835,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -1788,7 +1864,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +1876,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +1889,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Route) GetVirtualAddress() string {
@@ -1854,7 +1930,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1866,7 +1942,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1879,7 +1955,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -1899,7 +1975,7 @@ type Bye struct {
 
 func (x *Bye) Reset() {
 	*x = Bye{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +1987,7 @@ func (x *Bye) String() string {
 func (*Bye) ProtoMessage() {}
 
 func (x *Bye) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +2000,7 @@ func (x *Bye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bye.ProtoReflect.Descriptor instead.
 func (*Bye) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Bye) GetWhy() string {
@@ -1942,7 +2018,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1954,7 +2030,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1967,7 +2043,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 type KillRequest struct {
@@ -1979,7 +2055,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1991,7 +2067,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2004,7 +2080,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -2022,7 +2098,7 @@ type KillReply struct {
 
 func (x *KillReply) Reset() {
 	*x = KillReply{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2034,7 +2110,7 @@ func (x *KillReply) String() string {
 func (*KillReply) ProtoMessage() {}
 
 func (x *KillReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2047,7 +2123,7 @@ func (x *KillReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillReply.ProtoReflect.Descriptor instead.
 func (*KillReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 // JobStatus is also status.json in the job's directory.
@@ -2074,7 +2150,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +2162,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +2175,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *JobStatus) GetId() string {
@@ -2230,7 +2306,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +2318,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2331,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -2377,7 +2453,7 @@ type Moment struct {
 
 func (x *Moment) Reset() {
 	*x = Moment{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2389,7 +2465,7 @@ func (x *Moment) String() string {
 func (*Moment) ProtoMessage() {}
 
 func (x *Moment) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2402,7 +2478,7 @@ func (x *Moment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moment.ProtoReflect.Descriptor instead.
 func (*Moment) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Moment) GetAtUnixMs() int64 {
@@ -2534,10 +2610,16 @@ const file_holdfast_proto_rawDesc = "" +
 	"\aTrouble\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\bR\x04node\x12\x1a\n" +
-	"\bhopeless\x18\x03 \x01(\bR\bhopeless\"5\n" +
+	"\bhopeless\x18\x03 \x01(\bR\bhopeless\"N\n" +
 	"\tCommitted\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
-	"\x05names\x18\x02 \x03(\tR\x05names\"\xde\x01\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12-\n" +
+	"\x05files\x18\x03 \x03(\v2\x17.holdfast.CommittedFileR\x05files\"{\n" +
+	"\rCommittedFile\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06crc32c\x18\x04 \x01(\rR\x06crc32c\x12\x16\n" +
+	"\x06summed\x18\x05 \x01(\bR\x06summed\"\xde\x01\n" +
 	"\aToAgent\x12*\n" +
 	"\x06assign\x18\x01 \x01(\v2\x10.holdfast.AssignH\x00R\x06assign\x12'\n" +
 	"\x05start\x18\x02 \x01(\v2\x0f.holdfast.StartH\x00R\x05start\x12$\n" +
@@ -2682,7 +2764,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),          // 0: holdfast.LossRule
 	(CompletionRule)(0),    // 1: holdfast.CompletionRule
@@ -2700,26 +2782,27 @@ var file_holdfast_proto_goTypes = []any{
 	(*Beat)(nil),           // 13: holdfast.Beat
 	(*Trouble)(nil),        // 14: holdfast.Trouble
 	(*Committed)(nil),      // 15: holdfast.Committed
-	(*ToAgent)(nil),        // 16: holdfast.ToAgent
-	(*Assign)(nil),         // 17: holdfast.Assign
-	(*Peer)(nil),           // 18: holdfast.Peer
-	(*Start)(nil),          // 19: holdfast.Start
-	(*Routes)(nil),         // 20: holdfast.Routes
-	(*Route)(nil),          // 21: holdfast.Route
-	(*Stop)(nil),           // 22: holdfast.Stop
-	(*Bye)(nil),            // 23: holdfast.Bye
-	(*StatusRequest)(nil),  // 24: holdfast.StatusRequest
-	(*KillRequest)(nil),    // 25: holdfast.KillRequest
-	(*KillReply)(nil),      // 26: holdfast.KillReply
-	(*JobStatus)(nil),      // 27: holdfast.JobStatus
-	(*TaskStatus)(nil),     // 28: holdfast.TaskStatus
-	(*Moment)(nil),         // 29: holdfast.Moment
-	nil,                    // 30: holdfast.JobSpec.EnvEntry
-	nil,                    // 31: holdfast.Start.EnvEntry
+	(*CommittedFile)(nil),  // 16: holdfast.CommittedFile
+	(*ToAgent)(nil),        // 17: holdfast.ToAgent
+	(*Assign)(nil),         // 18: holdfast.Assign
+	(*Peer)(nil),           // 19: holdfast.Peer
+	(*Start)(nil),          // 20: holdfast.Start
+	(*Routes)(nil),         // 21: holdfast.Routes
+	(*Route)(nil),          // 22: holdfast.Route
+	(*Stop)(nil),           // 23: holdfast.Stop
+	(*Bye)(nil),            // 24: holdfast.Bye
+	(*StatusRequest)(nil),  // 25: holdfast.StatusRequest
+	(*KillRequest)(nil),    // 26: holdfast.KillRequest
+	(*KillReply)(nil),      // 27: holdfast.KillReply
+	(*JobStatus)(nil),      // 28: holdfast.JobStatus
+	(*TaskStatus)(nil),     // 29: holdfast.TaskStatus
+	(*Moment)(nil),         // 30: holdfast.Moment
+	nil,                    // 31: holdfast.JobSpec.EnvEntry
+	nil,                    // 32: holdfast.Start.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	30, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	31, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -2732,35 +2815,36 @@ var file_holdfast_proto_depIdxs = []int32{
 	14, // 11: holdfast.FromAgent.trouble:type_name -> holdfast.Trouble
 	15, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
 	12, // 13: holdfast.Hello.exited:type_name -> holdfast.Exited
-	17, // 14: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	19, // 15: holdfast.ToAgent.start:type_name -> holdfast.Start
-	22, // 16: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	20, // 17: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	23, // 18: holdfast.ToAgent.bye:type_name -> holdfast.Bye
-	18, // 19: holdfast.Assign.peers:type_name -> holdfast.Peer
-	6,  // 20: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 21: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	31, // 22: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	21, // 23: holdfast.Start.routes:type_name -> holdfast.Route
-	21, // 24: holdfast.Routes.routes:type_name -> holdfast.Route
-	2,  // 25: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	28, // 26: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	29, // 27: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
-	6,  // 28: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	3,  // 29: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	8,  // 30: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
-	24, // 31: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
-	24, // 32: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
-	25, // 33: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
-	16, // 34: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
-	27, // 35: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
-	27, // 36: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
-	26, // 37: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
-	34, // [34:38] is the sub-list for method output_type
-	30, // [30:34] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	16, // 14: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	18, // 15: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	20, // 16: holdfast.ToAgent.start:type_name -> holdfast.Start
+	23, // 17: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	21, // 18: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	24, // 19: holdfast.ToAgent.bye:type_name -> holdfast.Bye
+	19, // 20: holdfast.Assign.peers:type_name -> holdfast.Peer
+	6,  // 21: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	7,  // 22: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	32, // 23: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	22, // 24: holdfast.Start.routes:type_name -> holdfast.Route
+	22, // 25: holdfast.Routes.routes:type_name -> holdfast.Route
+	2,  // 26: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	29, // 27: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	30, // 28: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
+	6,  // 29: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	3,  // 30: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	8,  // 31: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
+	25, // 32: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
+	25, // 33: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
+	26, // 34: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
+	17, // 35: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
+	28, // 36: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
+	28, // 37: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
+	27, // 38: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
+	35, // [35:39] is the sub-list for method output_type
+	31, // [31:35] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -2777,7 +2861,7 @@ func file_holdfast_proto_init() {
 		(*FromAgent_Trouble)(nil),
 		(*FromAgent_Committed)(nil),
 	}
-	file_holdfast_proto_msgTypes[12].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[13].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
 		(*ToAgent_Start)(nil),
 		(*ToAgent_Stop)(nil),
@@ -2790,7 +2874,7 @@ func file_holdfast_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -146,7 +146,7 @@ func (f *FS) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.E
 	f.mu.Lock()
 	f.entryLocked(f.childLocked(d, name, info), out)
 	f.mu.Unlock()
-	f.committed(p)
+	f.committed(Commit{Name: p, Summed: true})
 	return fuse.OK
 }
 

@@ -31,13 +31,24 @@ type Options struct {
 	SpoolDir string
 	Log      *logrus.Entry
 	// OnCommit is told each file that became visible or was replaced, and each
-	// file or directory that was renamed, by its name relative to the store's
-	// root, after the fact. It is called from many goroutines and delays the
-	// close or rename it is called from: it must not use the mount.
-	OnCommit func(name string)
+	// file or directory that was renamed, after the fact. It is called from
+	// many goroutines and delays the close or rename it is called from: it must
+	// not use the mount.
+	OnCommit func(Commit)
 	// FlushEvery bounds how long what is written to an event file stays
 	// unseen; 2 s if zero.
 	FlushEvery time.Duration
+}
+
+// Commit is a file that became visible or was replaced, or a file or directory
+// that was renamed. Names are relative to the store's root.
+type Commit struct {
+	Name string
+	From string // its former name, if it was renamed
+	Size int64  // bytes
+	// CRC32C is of the whole content, as it went by; Summed says that it is known.
+	CRC32C uint32
+	Summed bool
 }
 
 // FS is a store that is served as a file system.

@@ -25,16 +25,21 @@ type mounted struct {
 	dir string
 
 	mu      sync.Mutex
-	commits []string
+	commits []mount.Commit
 	log     strings.Builder
 }
 
 func (m *mounted) path(name string) string { return filepath.Join(m.dir, name) }
 
+// committed are the names of what was committed.
 func (m *mounted) committed() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.commits)
+	var names []string
+	for _, c := range m.commits {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 func (m *mounted) logged() string {
@@ -62,10 +67,10 @@ func mountStoreWith(t *testing.T, s hdfsckpt.Store, spool string) *mounted {
 	fs, err := mount.New(s, mount.Options{
 		UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), SpoolDir: spool,
 		Log: logrus.NewEntry(log), FlushEvery: 200 * time.Millisecond,
-		OnCommit: func(name string) {
+		OnCommit: func(c mount.Commit) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			m.commits = append(m.commits, name)
+			m.commits = append(m.commits, c)
 		},
 	})
 	if err != nil {

@@ -159,7 +159,7 @@ func (w *work) published(ctx context.Context, name string) {
 			f.mu.Unlock()
 		}
 	}
-	f.committed(name)
+	f.committed(Commit{Name: name, Size: w.size.Load(), CRC32C: w.sum, Summed: w.summed})
 }
 
 // closeAppend completes what was added to a visible file; a later write opens
@@ -198,7 +198,7 @@ func (w *work) closeAppend() error {
 			return err
 		}
 	}
-	w.f.committed(name)
+	w.f.committed(Commit{Name: name, Size: w.size.Load()})
 	return nil
 }
 
@@ -219,9 +219,9 @@ func (w *work) abort(why string) {
 	w.discard()
 }
 
-func (f *FS) committed(name string) {
+func (f *FS) committed(c Commit) {
 	if f.o.OnCommit != nil {
-		f.o.OnCommit(name)
+		f.o.OnCommit(c)
 	}
 }
 

@@ -96,7 +96,7 @@ func (f *FS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName 
 	}
 	f.mu.Unlock()
 	if moved {
-		f.committed(p2)
+		f.committed(Commit{Name: p2, From: p1})
 	}
 	return fuse.OK
 }

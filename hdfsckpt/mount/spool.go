@@ -3,6 +3,7 @@ package mount
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"syscall"
@@ -127,12 +128,17 @@ func (f *FS) copy(to io.Writer, from io.Reader) (int64, error) {
 
 // upload writes the spool to a hidden file of the store.
 func (w *work) upload(to hdfsckpt.Writer) error {
-	_, err := w.f.copy(to, io.NewSectionReader(w.spool, 0, w.size.Load()))
+	w.sum, w.summed = 0, false
+	_, err := w.f.copy(to, io.TeeReader(io.NewSectionReader(w.spool, 0, w.size.Load()), summer{&w.sum}))
 	if err != nil {
 		to.Abort()
 		return err
 	}
-	return to.Close()
+	if err := to.Close(); err != nil {
+		return err
+	}
+	w.summed = true
+	return nil
 }
 
 // localise brings to the spool what is being written below a directory that is
@@ -166,4 +172,12 @@ func below(n, d *node) bool {
 		}
 	}
 	return false
+}
+
+// summer sums what goes by.
+type summer struct{ sum *uint32 }
+
+func (s summer) Write(b []byte) (int, error) {
+	*s.sum = crc32.Update(*s.sum, castagnoli, b)
+	return len(b), nil
 }

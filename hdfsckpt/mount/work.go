@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"strings"
@@ -21,6 +22,8 @@ const (
 	inSpool               // in a local file
 	inPlace               // being added to the visible file
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // work is the content of a node while it is written. It is shared by all
 // handles of the node that are open for writing.
@@ -44,6 +47,8 @@ type work struct {
 	replaces bool // the store has a former version under the name
 	err      error
 	stream   hdfsckpt.Writer
+	sum      uint32 // CRC32C of what went into stream, or was uploaded
+	summed   bool   // sum is of the whole content
 	tmp      temporary
 	tmpPerm  fs.FileMode // what the temporary file was made with
 	app      hdfsckpt.Appender
@@ -184,6 +189,7 @@ func (w *work) restart() error {
 		return err
 	}
 	w.stream, w.tmpPerm, w.at = s, perm, inStream
+	w.sum, w.summed = 0, true
 	w.dirty = true
 	w.touched(0)
 	return nil
@@ -229,7 +235,11 @@ func (w *work) write(data []byte, off int64, atEnd bool) error {
 	}
 	switch {
 	case w.at == inStream && sequential:
-		return w.writeTo(w.stream.Write, data)
+		if err := w.writeTo(w.stream.Write, data); err != nil {
+			return err
+		}
+		w.sum = crc32.Update(w.sum, castagnoli, data)
+		return nil
 	case w.at == inPlace && sequential:
 		w.unseen = true
 		return w.writeTo(w.app.Write, data)

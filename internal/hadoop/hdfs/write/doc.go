@@ -30,7 +30,7 @@
 // was not acked is sent again. Where too few are left, another DataNode is
 // brought in first, by copying the block to it (getAdditionalDatanode,
 // TRANSFER_BLOCK), as dfs.client.block.write.replace-datanode-on-failure does by
-// default. When none is left and nothing of the block was acked yet, the block is
+// default for files of three replicas. When none is left and nothing of the block was acked yet, the block is
 // abandoned and another begun; otherwise the write fails.
 //
 // # Goroutines and memory

@@ -105,18 +105,33 @@ func (f *File) rebuild(closing bool) (bad int, err error) {
 	return -1, nil
 }
 
-// wantsAnother is the default of dfs.client.block.write.replace-datanode-on-failure.policy:
-// with a replication of 3 or more, when half or fewer of the replicas are left.
+// wantsAnother is the default of dfs.client.block.write.replace-datanode-on-failure.policy,
+// with a replication of 3 or more when half or fewer of the replicas are left,
+// but careful with a replication of 2 as well: what is on one DataNode alone
+// does not survive its loss.
 func (f *File) wantsAnother() bool {
 	r := f.s.replication
 	if r == 0 {
 		r = f.c.o.Replication
 	}
-	return r >= 3 && len(f.s.nodes) <= r/2
+	return r >= 2 && len(f.s.nodes) <= r/2
 }
 
-// addNode brings another DataNode in and has the block copied to it.
+// addNode brings another DataNode in and has the block copied to it. Where there
+// is no fresh one, one that failed earlier is better than none: it may be back.
 func (f *File) addNode() error {
+	added, err := f.anotherNode(f.s.excluded)
+	if err != nil && len(f.s.excluded) > 1 {
+		added, err = f.anotherNode(f.s.excluded[len(f.s.excluded)-1:])
+	}
+	if err != nil {
+		return err
+	}
+	return f.copyTo(added)
+}
+
+// anotherNode asks for a DataNode that has not got the block.
+func (f *File) anotherNode(excluded []*wire.DatanodeInfoProto) (*node, error) {
 	have := make([]*wire.DatanodeInfoProto, len(f.s.nodes))
 	ids := make([]string, len(f.s.nodes))
 	for i, n := range f.s.nodes {
@@ -124,22 +139,23 @@ func (f *File) addNode() error {
 	}
 	resp := &wire.GetAdditionalDatanodeResponseProto{}
 	if err := f.c.nn.Call(f.running, "getAdditionalDatanode", &wire.GetAdditionalDatanodeRequestProto{
-		Src: &f.path, Blk: f.s.block, Existings: have, Excludes: f.s.excluded,
+		Src: &f.path, Blk: f.s.block, Existings: have, Excludes: excluded,
 		NumAdditionalNodes: pb.Uint32(1), ClientName: &f.c.name, ExistingStorageUuids: ids, FileId: &f.id,
 	}, resp); err != nil {
-		return fmt.Errorf("asking for another DataNode: %w", err)
+		return nil, fmt.Errorf("asking for another DataNode: %w", err)
 	}
-	var added *node
 	for _, n := range nodesOf(resp.GetBlock()) {
 		if !slices.ContainsFunc(f.s.nodes, func(o node) bool {
 			return o.info.GetId().GetDatanodeUuid() == n.info.GetId().GetDatanodeUuid()
 		}) {
-			added = &n
+			return &n, nil
 		}
 	}
-	if added == nil {
-		return errors.New("asking for another DataNode: there is none")
-	}
+	return nil, errors.New("asking for another DataNode: there is none")
+}
+
+// copyTo has the block copied to a DataNode, which joins the pipeline.
+func (f *File) copyTo(added *node) error {
 	source := f.s.nodes[len(f.s.nodes)-1]
 	conn, err := f.dial(source)
 	if err != nil {

@@ -214,6 +214,43 @@ func TestManyWriters(t *testing.T) {
 	}
 }
 
+// TestOneDataNodeAfterTheOther: every DataNode is lost once while one block is
+// being written, with two replicas: another one takes the place of each in time.
+func TestOneDataNodeAfterTheOther(t *testing.T) {
+	const size, piece = 20 << 20, 1 << 20
+	c := client(t, 2, 64<<20)
+	want := content(9, size)
+	f := create(t, c, "/one-after-the-other")
+	written := 0
+	writeSome := func() {
+		t.Helper()
+		for range 4 {
+			if _, err := f.Write(want[written : written+piece]); err != nil {
+				t.Fatalf("after %d MiB: %v", written>>20, err)
+			}
+			written += piece
+		}
+		if err := f.Flush(t.Context()); err != nil {
+			t.Fatalf("after %d MiB: %v", written>>20, err)
+		}
+	}
+	writeSome()
+	for i := range dataNodes {
+		victim := cluster.Daemon(fmt.Sprintf("dn%d", i))
+		if err := victim.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		writeSome()
+		if err := victim.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "/one-after-the-other", want)
+}
+
 // TestADataNodeIsLost kills a DataNode at a different point of the write each
 // time, and starts it again afterwards.
 func TestADataNodeIsLost(t *testing.T) {
