@@ -110,6 +110,9 @@ func (b *Board) Kill(_ context.Context, r *proto.KillRequest) (*proto.KillReply,
 func (b *Board) show(job *core.Job, moments []*proto.Moment) {
 	b.change(func(s *proto.JobStatus) {
 		s.State, s.Why = job.State()
+		if s.State.Done() {
+			s.State = proto.JobState_JOB_STATE_STOPPING // until close
+		}
 		s.Generation = int32(job.Generation())
 		known := make(map[string]*proto.TaskStatus, len(s.Tasks))
 		for _, t := range s.Tasks {
@@ -127,6 +130,14 @@ func (b *Board) show(job *core.Job, moments []*proto.Moment) {
 		if len(s.Timeline) > timelineLimit {
 			s.Timeline = append(s.Timeline[:timelineLimit/4], s.Timeline[len(s.Timeline)-timelineLimit/2:]...)
 		}
+	})
+}
+
+// close shows the final state, once nothing is left to be done.
+func (b *Board) close(job *core.Job) {
+	b.change(func(s *proto.JobStatus) {
+		s.State, s.Why = job.State()
+		s.EndedUnixMs = time.Now().UnixMilli()
 	})
 }
 

@@ -168,7 +168,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 		m.cfg.Log.Info(n)
 	}
 	stopKeeping()
-	m.board.change(func(s *proto.JobStatus) { s.EndedUnixMs = time.Now().UnixMilli() })
+	m.board.close(m.job)
 	final, _ := m.board.Snapshot()
 	save(ending, m.cfg.Dir, final, m.cfg.Log)
 	err := driver.Finish(ending, Outcome{

@@ -48,7 +48,7 @@ func Describe(uri string, list []hdfsckpt.Checkpoint) []Checkpoint {
 		c := &list[i]
 		all[i] = Checkpoint{
 			Directory: uri, Name: c.Name, Kind: string(c.Kind), Time: c.Time, Bytes: c.Size, Shards: c.Shards,
-			State: string(c.State), Complete: c.State == hdfsckpt.Complete, Why: c.Why, Current: c.Current, Newest: c == newest,
+			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: c == newest,
 		}
 		if c.Step != hdfsckpt.NoStep {
 			all[i].Step = &c.Step

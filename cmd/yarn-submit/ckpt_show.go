@@ -77,7 +77,7 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 			shown.Files = append(shown.Files, shownFile{f.Name, f.Size, f.ModTime})
 		}
 		if c.Kind == hdfsckpt.TensorFlow {
-			if shown.Tensors, err = tensors(cmd, d.Store, c, o.filter); err != nil && c.State == hdfsckpt.Complete {
+			if shown.Tensors, err = tensors(cmd, d.Store, c, o.filter); err != nil && c.Whole() {
 				return err
 			}
 		}

@@ -371,15 +371,15 @@ mkdir logs/step-15; echo {} > logs/step-15/ps-0.json`)
 		if err := json.Unmarshal([]byte(out), &list); err != nil || code != 0 || len(list) != 3 {
 			t.Fatalf("ls %s ended with %d (%v):\n%s%s", ref, code, err, out, errs)
 		}
-		if c := list[1]; *c.Step != 10 || c.State != "complete" || c.Name != "step-10" || c.Shards != 2 {
+		if c := list[1]; *c.Step != 10 || c.State != "sealed" || !c.Complete || c.Name != "step-10" || c.Shards != 2 {
 			t.Errorf("the second is %+v", c)
 		}
-		if c := list[2]; *c.Step != 15 || c.State == "complete" || c.Why == "" {
+		if c := list[2]; *c.Step != 15 || c.Complete || c.Why == "" {
 			t.Errorf("the third is %+v", c)
 		}
 	}
 	text, _, _ := p.call("ckpt", "ls", "saver")
-	contains(t, text, filepath.Join(p.dir, "ck"), "STEP", "step-10", "complete")
+	contains(t, text, filepath.Join(p.dir, "ck"), "STEP", "step-10", "sealed")
 	text, _, _ = p.call("ckpt", "show", "saver") // the newest that is complete
 	contains(t, text, "step-10/ps-0.json", "step-10/ps-1.json", "step-10/COMMITTED")
 	text, _, _ = p.call("ckpt", "show", "saver", "5")

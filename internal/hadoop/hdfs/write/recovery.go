@@ -13,6 +13,9 @@ import (
 
 var errNoneLeft = errors.New("every DataNode that had the block is lost, and with them what they had acknowledged")
 
+// fruitlessLimit is how many pipelines may break in a row without taking a byte.
+const fruitlessLimit = 20
+
 // recover brings a broken pipeline back without the node that failed.
 func (f *File) recover() error {
 	f.s.pipe.close()
@@ -24,8 +27,16 @@ func (f *File) recover() error {
 		f.acks = nil
 	}
 	untouched := f.s.acked == 0
+	if f.ackedTo == f.s.ackedTo {
+		f.s.fruitless++
+	} else {
+		f.s.fruitless, f.s.ackedTo = 0, f.ackedTo
+	}
 	f.mu.Unlock()
 	f.s.pipe = nil
+	if f.s.fruitless > fruitlessLimit {
+		return fmt.Errorf("%d pipelines broke one after the other, and none took anything: %w", f.s.fruitless, why)
+	}
 
 	for {
 		bad = min(max(bad, 0), len(f.s.nodes)-1)

@@ -21,6 +21,10 @@ type streamState struct {
 	excluded []*wire.DatanodeInfoProto // not to be used for this file any longer
 	pipe     *pipeline
 
+	// Recoveries since anything was acked.
+	fruitless int
+	ackedTo   int64
+
 	// Under File.mu.
 	acked int64 // bytes of the block that all DataNodes have
 	sent  int64 // bytes of the block that any may have
@@ -78,8 +82,9 @@ func (f *File) run() error {
 		f.acks = append(f.acks, p)
 		f.s.sent = max(f.s.sent, p.end())
 		f.mu.Unlock()
+		last := p.last                          // once it is sent, p may be acked and reused
 		f.s.pipe.send(p.bytes(), f.c.o.Timeout) // what fails is broken, and next says so
-		if p.last {
+		if last {
 			if err := f.finishBlock(); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs/write"
 	"holdfast/internal/hadoop/rpc"
+	wire "holdfast/internal/hadoop/wire/hdfs"
 	"holdfast/internal/testcluster"
 )
 
@@ -43,6 +45,11 @@ func TestMain(m *testing.M) {
 // client writes with a replication and a block size.
 func client(t *testing.T, replication int, blockSize int64) *write.Client {
 	t.Helper()
+	return clientWith(t, write.Options{Replication: replication, BlockSize: blockSize})
+}
+
+func clientWith(t *testing.T, o write.Options) *write.Client {
+	t.Helper()
 	c, err := conf.Load(cluster.ConfDir())
 	if err != nil {
 		t.Fatal(err)
@@ -53,9 +60,10 @@ func client(t *testing.T, replication int, blockSize int64) *write.Client {
 	}
 	log := logrus.New()
 	log.SetOutput(t.Output())
+	o.Log = logrus.NewEntry(log)
 	return write.New(rpc.New(rpc.Options{
 		Protocol: "org.apache.hadoop.hdfs.protocol.ClientProtocol", Addresses: nn, User: os.Getenv("USER"), Retry: rpc.Retry{Resend: true},
-	}), write.Options{Replication: replication, BlockSize: blockSize, Log: logrus.NewEntry(log)})
+	}), o)
 }
 
 // content is reproducible noise.
@@ -212,6 +220,33 @@ func TestManyWriters(t *testing.T) {
 	for i := range 4 {
 		same(t, fmt.Sprintf("/many-%d", i), content(uint64(i), 9<<20))
 	}
+}
+
+// slow holds each write back after its bytes are gone, so that acks come before
+// it returns.
+type slow struct{ net.Conn }
+
+func (s slow) Write(b []byte) (int, error) {
+	n, err := s.Conn.Write(b)
+	time.Sleep(2 * time.Millisecond)
+	return n, err
+}
+
+func TestAcksBeforeTheSendReturns(t *testing.T) {
+	c := clientWith(t, write.Options{Replication: 2, BlockSize: 16 << 20, Dial: func(ctx context.Context, n *wire.DatanodeIDProto, _ *wire.BlockTokenProto) (net.Conn, error) {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", fmt.Sprintf("%s:%d", n.GetIpAddr(), n.GetXferPort()))
+		return slow{conn}, err
+	}})
+	want := content(3, 40<<20)
+	f := create(t, c, "/slow")
+	if _, err := f.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "/slow", want)
 }
 
 // TestOneDataNodeAfterTheOther: every DataNode is lost once while one block is
