@@ -22,7 +22,10 @@ writes them, its id or name.`,
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(newCkptLsCommand(), newCkptShowCommand())
+	cmd.AddCommand(
+		newCkptLsCommand(), newCkptShowCommand(), newCkptVerifyCommand(),
+		newCkptGetCommand(), newCkptPruneCommand(), newCkptRollbackCommand(),
+	)
 	return cmd
 }
 

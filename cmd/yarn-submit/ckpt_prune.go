@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"holdfast/client"
+	"holdfast/hdfsckpt"
+)
+
+type ckptPruneOptions struct {
+	output
+	keep  int
+	every int64
+	yes   bool
+}
+
+func newCkptPruneCommand() *cobra.Command {
+	o := &ckptPruneOptions{}
+	cmd := &cobra.Command{
+		Use:   "prune URI|JOB --keep N [--every M]",
+		Short: "remove old checkpoints",
+		Long: `Prune keeps the newest N complete checkpoints, and of the older ones those whose
+step is a multiple of M. What is in progress, what the program goes on from and
+the newest sealed checkpoint stay in any case. It shows what it will do and asks.`,
+		Args: between(1, 1, "URI|JOB --keep N"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runCkptPrune(cmd, o, args[0]) },
+	}
+	cmd.Flags().IntVar(&o.keep, "keep", 0, "`number` of newest checkpoints to keep, at least 1")
+	cmd.Flags().Int64Var(&o.every, "every", 0, "keep those whose `step` is a multiple of this as well")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	o.add(cmd)
+	return cmd
+}
+
+// pruned is the JSON of ckpt prune.
+type pruned struct {
+	Directory string              `json:"directory"`
+	Done      bool                `json:"done"`
+	Bytes     int64               `json:"bytes"`
+	Remove    []client.Checkpoint `json:"remove"`
+	Keep      []client.Checkpoint `json:"keep"`
+}
+
+func runCkptPrune(cmd *cobra.Command, o *ckptPruneOptions, ref string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.keep < 1 {
+		return client.Usagef("say how many checkpoints to keep, for example --keep 3")
+	}
+	return listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
+		plan := hdfsckpt.PlanPrune(list, o.keep, o.every)
+		result := pruned{Directory: d.Store.URI(), Bytes: plan.Bytes, Remove: client.Describe(d.Store.URI(), plan.Remove), Keep: []client.Checkpoint{}}
+		for _, k := range plan.Keep {
+			result.Keep = append(result.Keep, client.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{k.Checkpoint})...)
+		}
+		if !o.json() {
+			writePlan(cmd, d.Store.URI(), plan)
+		}
+		if len(plan.Remove) > 0 && agreed(cmd, o.yes, fmt.Sprintf("Remove %d checkpoints?", len(plan.Remove))) {
+			if err := plan.Execute(cmd.Context(), d.Store); err != nil {
+				return err
+			}
+			result.Done = true
+		}
+		if o.json() {
+			return writeJSON(cmd.OutOrStdout(), result)
+		}
+		switch {
+		case result.Done:
+			fmt.Fprintf(cmd.OutOrStdout(), "removed %d checkpoints, %s\n", len(plan.Remove), humanize.IBytes(uint64(plan.Bytes)))
+		case len(plan.Remove) > 0:
+			fmt.Fprintln(cmd.OutOrStdout(), "nothing was removed")
+		}
+		return nil
+	})
+}
+
+func writePlan(cmd *cobra.Command, uri string, plan hdfsckpt.PrunePlan) {
+	w := cmd.OutOrStdout()
+	fmt.Fprintf(w, "%s: %d to remove (%s), %d stay\n", uri, len(plan.Remove), humanize.IBytes(uint64(plan.Bytes)), len(plan.Keep))
+	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
+	for i := range plan.Remove {
+		c := &plan.Remove[i]
+		fmt.Fprintf(t, "remove\t%s\t%s\t%s\t%s\n", step(c), humanize.IBytes(uint64(c.Size)), c.State, c.Name)
+	}
+	for _, k := range plan.Keep {
+		fmt.Fprintf(t, "keep\t%s\t%s\t%s\t%s (%s)\n", step(&k.Checkpoint), humanize.IBytes(uint64(k.Size)), k.State, k.Name, k.Reason)
+	}
+	t.Flush()
+}
+
+// agreed asks a person; where none is there, only --yes agrees.
+func agreed(cmd *cobra.Command, yes bool, question string) bool {
+	if yes || width() == 0 {
+		return yes
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s [y/N] ", question)
+	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // no answer is no
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}

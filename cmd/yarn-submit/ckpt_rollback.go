@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/client"
+	"holdfast/hdfsckpt"
+)
+
+type ckptRollbackOptions struct {
+	output
+	dir string
+	yes bool
+}
+
+func newCkptRollbackCommand() *cobra.Command {
+	o := &ckptRollbackOptions{}
+	cmd := &cobra.Command{
+		Use:   "rollback URI|JOB STEP",
+		Short: "have TensorFlow go on from an older checkpoint",
+		Long: `Rollback points the file "checkpoint" at the complete checkpoint of STEP, from
+which TensorFlow restores at the next start. Newer checkpoints stay where they
+are. Do it while no job writes there.`,
+		Args: between(2, 2, "URI|JOB STEP"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runCkptRollback(cmd, o, args[0], args[1]) },
+	}
+	cmd.Flags().StringVar(&o.dir, "dir", "", "the `directory` below URI, where several have a checkpoint of STEP")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	o.add(cmd)
+	return cmd
+}
+
+// rolledBack is the JSON of ckpt rollback.
+type rolledBack struct {
+	Directory string              `json:"directory"`
+	Done      bool                `json:"done"`
+	To        client.Checkpoint   `json:"to"`
+	Newer     []client.Checkpoint `json:"newer"` // stay, and are not restored from
+}
+
+func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	wanted, err := strconv.ParseInt(which, 10, 64)
+	if err != nil {
+		return client.Usagef("%q is not a step: see yarn-submit ckpt ls %s", which, ref)
+	}
+	return listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
+		plan, err := hdfsckpt.PlanRollback(list, o.dir, wanted)
+		if err != nil {
+			return client.Usagef("%s: %w", d.Store.URI(), err)
+		}
+		uri := d.Store.URI()
+		result := rolledBack{Directory: uri, To: client.Describe(uri, []hdfsckpt.Checkpoint{plan.To})[0], Newer: client.Describe(uri, plan.Newer)}
+		if !o.json() {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: the next start goes on from %s; %d newer checkpoints stay, and are not restored from\n", uri, plan.To.Name, len(plan.Newer))
+		}
+		if agreed(cmd, o.yes, "Roll back?") {
+			if err := plan.Execute(cmd.Context(), d.Store); err != nil {
+				return err
+			}
+			result.Done = true
+		}
+		if o.json() {
+			return writeJSON(cmd.OutOrStdout(), result)
+		}
+		if !result.Done {
+			fmt.Fprintln(cmd.OutOrStdout(), "nothing was changed")
+		}
+		return nil
+	})
+}

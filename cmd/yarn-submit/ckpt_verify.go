@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"holdfast/client"
+	"holdfast/hdfsckpt"
+)
+
+func newCkptVerifyCommand() *cobra.Command {
+	o := &output{}
+	cmd := &cobra.Command{
+		Use:   "verify URI|JOB [STEP]",
+		Short: "read every byte of a checkpoint and check it",
+		Long: `Verify reads every byte of one checkpoint, the newest complete one if no STEP is
+given, and compares it with the checksums in its manifest, if it is sealed, and
+with those that TensorFlow keeps of each tensor. The exit code is 1 if anything
+is wrong.`,
+		Args: between(1, 2, "URI|JOB [STEP]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runCkptVerify(cmd, o, args[0], strings.Join(args[1:], ""))
+		},
+	}
+	o.add(cmd)
+	return cmd
+}
+
+// verified is the JSON of ckpt verify.
+type verified struct {
+	client.Checkpoint
+	OK       bool      `json:"ok"`
+	Problems []problem `json:"problems"`
+}
+
+type problem struct {
+	File   string `json:"file"`
+	Tensor string `json:"tensor,omitempty"`
+	Text   string `json:"text"`
+}
+
+// errDamaged ends verify where something is wrong, which has been told.
+var errDamaged = fmt.Errorf("the checkpoint is damaged: %w", client.ErrJobFailed)
+
+func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	var failed error
+	err := listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
+		c, err := client.Choose(list, d.Store.URI(), which)
+		if err != nil {
+			return err
+		}
+		problems, err := hdfsckpt.Verify(cmd.Context(), d.Store, *c, bar(cmd, c.Name))
+		if err != nil {
+			return err
+		}
+		result := verified{Checkpoint: client.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{*c})[0], OK: len(problems) == 0, Problems: []problem{}}
+		for _, p := range problems {
+			result.Problems = append(result.Problems, problem{p.File, p.Tensor, p.Text})
+		}
+		if !result.OK {
+			failed = errDamaged
+		}
+		if o.json() {
+			return writeJSON(cmd.OutOrStdout(), result)
+		}
+		w := cmd.OutOrStdout()
+		if result.OK {
+			against := "the checksums of its tensors"
+			if c.Manifest != nil {
+				against = "its manifest"
+			}
+			_, err = fmt.Fprintf(w, "%s/%s: all of its %s agree with %s\n", d.Store.URI(), c.Name, humanize.IBytes(uint64(c.Size)), against)
+			return err
+		}
+		fmt.Fprintf(w, "%s/%s is damaged:\n", d.Store.URI(), c.Name)
+		for _, p := range problems {
+			fmt.Fprintf(w, "  %s\n", p)
+		}
+		return nil
+	})
+	return errors.Join(err, failed)
+}
+
+// bar shows progress on standard error where a person looks on.
+func bar(cmd *cobra.Command, name string) func(done, total int64) {
+	columns := width()
+	if columns == 0 {
+		return nil
+	}
+	var mu sync.Mutex
+	var last time.Time
+	return func(done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		over := done >= total
+		if total == 0 || !over && time.Since(last) < 100*time.Millisecond {
+			return
+		}
+		last = time.Now()
+		room := max(10, min(40, columns-len(name)-30))
+		full := int(done * int64(room) / total)
+		fmt.Fprintf(cmd.ErrOrStderr(), "\r%s [%s%s] %s", name, strings.Repeat("#", full), strings.Repeat(".", room-full), humanize.IBytes(uint64(done)))
+		if over {
+			fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
+		}
+	}
+}
