@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -492,5 +493,84 @@ func write(t *testing.T, name, text string) {
 	}
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCheckpointsAreKeptInOrder: verify, get, prune and rollback, on what
+// TensorFlow wrote.
+func TestCheckpointsAreKeptInOrder(t *testing.T) {
+	p := newPlace(t)
+	files, err := filepath.Glob("../../hdfsckpt/tfbundle/testdata/sharded.ckpt-1200.*")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("no checkpoint to try with: %v", err)
+	}
+	for _, step := range []string{"1200", "1300", "1400", "1500"} {
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(p.dir, "ck", strings.ReplaceAll(filepath.Base(f), "1200", step)), string(b))
+		}
+	}
+	state := filepath.Join(p.dir, "ck", "checkpoint")
+	write(t, state, "model_checkpoint_path: \"sharded.ckpt-1500\"\n")
+
+	if out, errs, code := p.call("ckpt", "verify", "./ck"); code != 0 || !strings.Contains(out, "1500") {
+		t.Errorf("verify ended with %d: %s%s", code, out, errs)
+	}
+	shard := filepath.Join(p.dir, "ck", "sharded.ckpt-1300.data-00001-of-00004")
+	b, err := os.ReadFile(shard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	write(t, shard, string(b))
+	out, _, code := p.call("ckpt", "verify", "./ck", "1300")
+	if code != client.ExitFailed {
+		t.Errorf("verify of a damaged checkpoint ended with %d", code)
+	}
+	contains(t, out, "sharded.ckpt-1300.data-00001-of-00004", "tensor")
+
+	if _, errs, code := p.call("ckpt", "rollback", "./ck", "1400"); code != 0 {
+		t.Errorf("rollback that nobody agreed to ended with %d: %s", code, errs)
+	}
+	if text, _ := os.ReadFile(state); !strings.Contains(string(text), "1500") {
+		t.Errorf("rollback did not ask: %s", text)
+	}
+	if _, errs, code := p.call("ckpt", "rollback", "./ck", "1400", "--yes"); code != 0 {
+		t.Errorf("rollback ended with %d: %s", code, errs)
+	}
+	if text, _ := os.ReadFile(state); !strings.Contains(string(text), `model_checkpoint_path: "sharded.ckpt-1400"`) {
+		t.Errorf("after the rollback: %s", text)
+	}
+	if _, errs, code := p.call("ckpt", "rollback", "./ck", "17", "--yes"); code != client.ExitUsage || !strings.Contains(errs, "sharded.ckpt-1200") {
+		t.Errorf("rollback to what is not there ended with %d: %s", code, errs)
+	}
+
+	if _, errs, code := p.call("ckpt", "get", "./ck", "1200", "copy"); code != 0 {
+		t.Errorf("get ended with %d: %s", code, errs)
+	}
+	if out, errs, code := p.call("ckpt", "verify", "./copy"); code != 0 || !strings.Contains(out, "1200") {
+		t.Errorf("verify of the copy ended with %d: %s%s", code, out, errs)
+	}
+
+	if _, _, code := p.call("ckpt", "prune", "./ck"); code != client.ExitUsage {
+		t.Errorf("prune without --keep ended with %d", code)
+	}
+	if out, errs, code := p.call("ckpt", "prune", "./ck", "--keep", "1", "--yes"); code != 0 {
+		t.Errorf("prune ended with %d: %s%s", code, out, errs)
+	}
+	listed, _, _ := p.call("ckpt", "ls", "./ck", "--output", "json")
+	var list []client.Checkpoint
+	if err := json.Unmarshal([]byte(listed), &list); err != nil {
+		t.Fatal(err)
+	}
+	var steps []int64
+	for _, c := range list {
+		steps = append(steps, *c.Step)
+	}
+	if want := []int64{1400, 1500}; !slices.Equal(steps, want) { // the current one, and the newest
+		t.Errorf("after the prune there are %v, want %v", steps, want)
 	}
 }
