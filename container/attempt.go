@@ -130,7 +130,8 @@ func (a *attempt) wait() *proto.Exited {
 		a.out.giveUp()
 		<-a.out.read
 	}
-	e := &proto.Exited{Attempt: a.number, Tail: a.out.tail(), AtUnixMs: at.UnixMilli()}
+	heard := a.out.heard()
+	e := &proto.Exited{Attempt: a.number, Tail: heard[max(0, len(heard)-tailLines):], AtUnixMs: at.UnixMilli()}
 	select {
 	case <-a.stopping:
 		e.Stopped = true
@@ -150,8 +151,8 @@ func (a *attempt) wait() *proto.Exited {
 		e.Code = int32(status.ExitStatus())
 		e.Detail = fmt.Sprintf("exited with %d", e.Code)
 	}
-	if e.Code != 0 && a.framework != "" {
-		v := runtime.Explain(a.framework, e.Tail)
+	if a.framework != "" && (e.Code > 0 || syscall.Signal(e.Signal) == syscall.SIGABRT) {
+		v := runtime.Explain(a.framework, heard)
 		e.PeerLost, e.Advice = v.PeerLost, v.Advice
 	}
 	a.log.WithFields(logrus.Fields{"pid": a.process.Pid, "stopped": e.Stopped}).Info(e.Detail)

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	tailLines  = 30
+	tailLines  = 30   // that are reported
+	heardLines = 400  // that are kept to be explained: a TensorFlow error quotes its graph
 	tailWidth  = 1000 // bytes of a line that are kept for the tail
 	copyEvery  = time.Second
 	copyRetry  = 5 * time.Second
@@ -117,21 +118,21 @@ func clip(line []byte) []byte {
 
 func (o *output) push(line []byte) {
 	text := strings.ToValidUTF8(strings.TrimRight(string(clip(line)), "\r"), "�")
-	if len(o.lines) == tailLines {
+	if len(o.lines) == heardLines {
 		o.lines = append(o.lines[:0], o.lines[1:]...)
 	}
 	o.lines = append(o.lines, text)
 }
 
-// tail is the last lines.
-func (o *output) tail() []string {
+// heard is the last lines, more of them than are reported.
+func (o *output) heard() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t := append([]string(nil), o.lines...)
 	if len(o.partial) > 0 {
 		t = append(t, strings.ToValidUTF8(string(o.partial), "�"))
 	}
-	return t[max(0, len(t)-tailLines):]
+	return t
 }
 
 // next takes what waits for the store; end says that no more will come.

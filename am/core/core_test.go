@@ -298,6 +298,13 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
 			p.wait(time.Minute)
 		}, running},
+		{"two workers blame each other for ever", psAndWorkers(0, 2), 3, func(p *player) {
+			p.step(core.Begin{})
+			for i := 0; !p.job.Finished() && i < 100; i++ {
+				p.exit(fmt.Sprintf("worker-%d", i%2), core.TaskExited{Code: 1, PeerLost: true})
+				p.wait(5 * time.Second)
+			}
+		}, failed},
 		{"a worker blames a peer that was never lost", psAndWorkers(1, 1), 0, func(p *player) {
 			p.step(core.Begin{})
 			p.exit("worker-0", core.TaskExited{Code: 1, PeerLost: true})

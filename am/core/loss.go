@@ -181,7 +181,12 @@ func (j *Job) unjustBlame(t *Task) bool {
 	t.blamed = false
 	for _, o := range j.tasks {
 		if o != t && !o.lastLoss.IsZero() && t.lastLoss.Sub(o.lastLoss) < j.limits.PeerWindow {
-			return false
+			// Tasks that only ever blame each other must come to an end, too.
+			t.losses = append(t.losses, j.now)
+			if n := j.within(t.losses); n > j.limits.Losses {
+				j.fail(t, fmt.Sprintf("ended because of a lost peer, or lost its container, %s within %s; the last time: %s", times(n), j.limits.Window, t.Why))
+			}
+			return j.ending()
 		}
 	}
 	j.charge(t)
