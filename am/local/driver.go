@@ -33,7 +33,7 @@ type Config struct {
 // Driver implements am.Driver.
 type Driver struct {
 	cfg    Config
-	events *queue
+	events *am.DriverEvents
 	wg     sync.WaitGroup
 
 	count   int // of containers, ever
@@ -45,16 +45,16 @@ var _ am.Driver = (*Driver)(nil)
 
 // New makes a driver.
 func New(cfg Config) *Driver {
-	return &Driver{cfg: cfg, events: newQueue(), running: map[string]*os.Process{}}
+	return &Driver{cfg: cfg, events: am.NewDriverEvents(), running: map[string]*os.Process{}}
 }
 
 // Events implements am.Driver.
-func (d *Driver) Events() <-chan am.DriverEvent { return d.events.out }
+func (d *Driver) Events() <-chan am.DriverEvent { return d.events.C() }
 
 // Ask implements am.Driver.
 func (d *Driver) Ask(a am.Ask) {
 	d.count++
-	d.events.put(am.Allocated{Request: a.Request, Container: fmt.Sprintf("container-%d", d.count), Node: "localhost"})
+	d.events.Put(am.Allocated{Request: a.Request, Container: fmt.Sprintf("container-%d", d.count), Node: "localhost"})
 }
 
 // Withdraw implements am.Driver. Every Ask has been answered.
@@ -64,7 +64,7 @@ func (d *Driver) Withdraw(string) {}
 func (d *Driver) Launch(container string) {
 	cmd, err := d.start(container)
 	if err != nil {
-		d.events.put(am.LaunchFailed{Container: container, Err: fmt.Errorf("starting the agent of %s: %w", container, err)})
+		d.events.Put(am.LaunchFailed{Container: container, Err: fmt.Errorf("starting the agent of %s: %w", container, err)})
 		return
 	}
 	d.mu.Lock()
@@ -84,7 +84,7 @@ func (d *Driver) Launch(container string) {
 		if errors.As(err, &exit) {
 			end.Diagnostics = fmt.Sprintf("the agent's process: %v", exit)
 		}
-		d.events.put(end)
+		d.events.Put(end)
 	})
 }
 
@@ -148,7 +148,7 @@ func (d *Driver) Finish(ctx context.Context, _ am.Outcome) error {
 	done := make(chan struct{})
 	go func() {
 		d.wg.Wait()
-		d.events.close()
+		d.events.Close()
 		close(done)
 	}()
 	select {

@@ -53,7 +53,7 @@ type Driver struct {
 	reg    hadoop.Registered
 	limit  time.Duration // for how long the RM may be away
 
-	events *events
+	events *am.DriverEvents
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -138,7 +138,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d.registered(reg)
 	d.s.setNodes(list, time.Now())
-	d.events = newEvents()
+	d.events = am.NewDriverEvents()
 	d.wg.Go(d.run)
 	return d, nil
 }
@@ -194,7 +194,7 @@ func agentCredentials(all *token.Credentials) *token.Credentials {
 }
 
 // Events implements am.Driver.
-func (d *Driver) Events() <-chan am.DriverEvent { return d.events.out }
+func (d *Driver) Events() <-chan am.DriverEvent { return d.events.C() }
 
 // Ask implements am.Driver.
 func (d *Driver) Ask(a am.Ask) { d.do(a) }
@@ -248,7 +248,7 @@ func (d *Driver) Finish(ctx context.Context, o am.Outcome) error {
 		err = nil
 	}
 	_ = d.close() // it has nothing to report
-	d.events.close()
+	d.events.Close()
 	return err
 }
 

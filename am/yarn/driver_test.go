@@ -25,11 +25,11 @@ func quietDriver(t *testing.T) *Driver {
 	log.SetOutput(io.Discard)
 	ctx := t.Context()
 	d := &Driver{
-		log: logrus.NewEntry(log), s: newState(), events: newEvents(), ctx: ctx, limit: time.Minute,
+		log: logrus.NewEntry(log), s: newState(), events: am.NewDriverEvents(), ctx: ctx, limit: time.Minute,
 		nodes: hadoop.NewNodes(rpc.Retry{}), reg: hadoop.Registered{Maximum: hadoop.Resource{MemoryMB: 8192, VCores: 4}},
 	}
 	t.Cleanup(func() {
-		d.events.close()
+		d.events.Close()
 		if err := d.nodes.Close(); err != nil {
 			t.Error(err)
 		}
@@ -39,9 +39,9 @@ func quietDriver(t *testing.T) *Driver {
 
 // told returns the events so far.
 func (d *Driver) told() []string {
-	d.events.put(nil) // marks the end
+	d.events.Put(nil) // marks the end
 	var list []string
-	for e := range d.events.out {
+	for e := range d.events.C() {
 		switch e := e.(type) {
 		case nil:
 			return list

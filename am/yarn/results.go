@@ -35,7 +35,7 @@ func (d *Driver) afterStart(r startResult) {
 			// may have been started all the same: the answer was lost then.
 			h.released, h.releaseAt, h.quiet = true, time.Now(), true
 			d.s.giveBack(h)
-			d.events.put(am.LaunchFailed{Container: h.name, Err: err})
+			d.events.Put(am.LaunchFailed{Container: h.name, Err: err})
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 			continue
 		}
 		s.answered, s.moved = now, now
-		d.events.put(am.Allocated{Request: ask.Request, Container: h.name, Node: c.Node.Host})
+		d.events.Put(am.Allocated{Request: ask.Request, Container: h.name, Node: c.Node.Host})
 	}
 	s.table.answered()
 	if len(s.table.pending()) == 0 {
@@ -113,7 +113,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 // end reports a container's end, once.
 func (d *Driver) end(h *held, c hadoop.Completed) {
 	if !h.quiet {
-		d.events.put(am.Ended{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics})
+		d.events.Put(am.Ended{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics})
 	}
 }
 
@@ -171,7 +171,7 @@ func (d *Driver) afterRegister(r reregistered) time.Duration {
 func (d *Driver) breakDown(err error) {
 	if !d.s.broken {
 		d.s.broken = true
-		d.events.put(am.Broken{Err: err})
+		d.events.Put(am.Broken{Err: err})
 	}
 }
 
@@ -181,7 +181,7 @@ func (d *Driver) say(why string, sure bool) {
 		return
 	}
 	d.s.said = why
-	d.events.put(am.Waiting{Why: why})
+	d.events.Put(am.Waiting{Why: why})
 }
 
 func (d *Driver) afterLook(r looked) {
