@@ -58,3 +58,28 @@ func removeTemporaries(ctx context.Context, s Store, lister temporaryLister, dir
 	}
 	return errors.Join(errs...)
 }
+
+// RemoveDir removes a directory in which nothing is visible. The temporary
+// files in it go with it, as those of a writer that was killed must not keep a
+// directory from being removed; a writer that lives is told when it closes its
+// file. ENOTEMPTY if there is anything visible.
+func RemoveDir(ctx context.Context, s Store, dir string) error {
+	err := s.Remove(ctx, dir)
+	lister, ok := s.(temporaryLister)
+	if !ok || !errors.Is(err, syscall.ENOTEMPTY) {
+		return err
+	}
+	if visible, listErr := s.List(ctx, dir); listErr != nil || len(visible) > 0 {
+		return err
+	}
+	hidden, listErr := lister.listTemporary(ctx, dir)
+	if listErr != nil {
+		return err
+	}
+	for _, f := range hidden {
+		if err := s.Remove(ctx, path.Join(dir, f.Name)); err != nil && !errors.Is(err, syscall.ENOENT) {
+			return err
+		}
+	}
+	return s.Remove(ctx, dir)
+}

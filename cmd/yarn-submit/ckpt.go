@@ -23,7 +23,7 @@ writes them, its id or name.`,
 		},
 	}
 	cmd.AddCommand(
-		newCkptLsCommand(), newCkptShowCommand(), newCkptVerifyCommand(),
+		newCkptLsCommand(), newCkptShowCommand(), newCkptCatCommand(), newCkptDiffCommand(), newCkptVerifyCommand(),
 		newCkptGetCommand(), newCkptPruneCommand(), newCkptRollbackCommand(),
 	)
 	return cmd

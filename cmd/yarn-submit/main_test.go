@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -573,4 +575,69 @@ func TestCheckpointsAreKeptInOrder(t *testing.T) {
 	if want := []int64{1400, 1500}; !slices.Equal(steps, want) { // the current one, and the newest
 		t.Errorf("after the prune there are %v, want %v", steps, want)
 	}
+}
+
+// TestTensorsAreShown compares cat with what TensorFlow itself read back.
+func TestTensorsAreShown(t *testing.T) {
+	p := newPlace(t)
+	for _, name := range []string{"dtypes.ckpt-7", "sharded.ckpt-1200"} {
+		files, err := filepath.Glob("../../hdfsckpt/tfbundle/testdata/" + name + ".[id]*")
+		if err != nil || len(files) < 2 {
+			t.Fatalf("no checkpoint to try with: %v", err)
+		}
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(p.dir, "ck", filepath.Base(f)), string(b))
+		}
+	}
+	text, err := os.ReadFile("../../hdfsckpt/tfbundle/testdata/dtypes.ckpt-7.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var truth map[string]struct {
+		DType  string
+		Shape  []int64
+		Values []any
+	}
+	if err := json.Unmarshal(text, &truth); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"deep/er/name_1", "f/float64", "i/int32", "i/int64", "bool"} {
+		out, errs, code := p.call("ckpt", "cat", "./ck", "7", name, "--values", "--output", "json")
+		var got struct {
+			DType    string
+			Shape    []int64
+			Elements int
+			Values   []any
+		}
+		d := json.NewDecoder(strings.NewReader(out))
+		d.UseNumber()
+		if err := d.Decode(&got); err != nil || code != 0 {
+			t.Fatalf("cat %s ended with %d (%v): %s%s", name, code, err, out, errs)
+		}
+		want := truth[name]
+		if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) || len(got.Values) != len(want.Values) {
+			t.Errorf("%s is %s %v with %d values, want %s %v with %d", name, got.DType, got.Shape, len(got.Values), want.DType, want.Shape, len(want.Values))
+			continue
+		}
+		for i, v := range got.Values {
+			g, gerr := strconv.ParseFloat(fmt.Sprint(v), 64)
+			w, werr := strconv.ParseFloat(fmt.Sprint(want.Values[i]), 64)
+			if gerr == nil && werr == nil && g != w {
+				t.Errorf("%s[%d] is %v, want %v", name, i, v, want.Values[i])
+			}
+		}
+	}
+	out, _, _ := p.call("ckpt", "cat", "./ck", "7", "deep/er/name_1")
+	contains(t, out, "15 elements", "mean", "#")
+	if _, errs, code := p.call("ckpt", "cat", "./ck", "7", "none"); code != client.ExitUsage || !strings.Contains(errs, "no tensor none") {
+		t.Errorf("cat of what is not there ended with %d: %s", code, errs)
+	}
+	out, _, _ = p.call("ckpt", "diff", "./ck", "7", "7")
+	contains(t, out, "the same")
+	out, _, _ = p.call("ckpt", "diff", "./ck", "7", "1200")
+	contains(t, out, "removed", "deep/er/name_1", "added")
 }

@@ -171,7 +171,7 @@ func (f *FS) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Statu
 	if c != nil {
 		f.localise(c) // a temporary file of one that was moved away
 	}
-	if err := f.store.Remove(ctx, p); err != nil {
+	if err := hdfsckpt.RemoveDir(ctx, f.store, p); err != nil {
 		return f.fail("rmdir", p, err)
 	}
 	f.unname(d, name, c)

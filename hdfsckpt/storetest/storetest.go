@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) hdfsckpt.Store) {
 		{"append", (*suite).appends},
 		{"many writers", (*suite).writers},
 		{"temporaries", (*suite).temporaries},
+		{"a directory that a killed writer left", (*suite).abandoned},
 		{"helpers", (*suite).helpers},
 		{"space", (*suite).space},
 		{"context", (*suite).cancelled},
@@ -529,6 +530,29 @@ func (s *suite) temporaries() {
 	}
 	s.must(s.s.Remove(s.ctx, "d/keep"))
 	s.must(s.s.Remove(s.ctx, "d"))
+}
+
+func (s *suite) abandoned() {
+	s.must(s.s.Mkdir(s.ctx, "d", 0o755))
+	w, err := s.s.Create(s.ctx, "d/x", 0o644)
+	s.must(err)
+	_, err = w.Write([]byte("x"))
+	s.must(err)
+	s.write("d/seen", "x")
+	if err := hdfsckpt.RemoveDir(s.ctx, s.s, "d"); !errors.Is(err, syscall.ENOTEMPTY) {
+		s.Fatalf("removing a directory with a file in it: %v", err)
+	}
+	s.must(s.s.Remove(s.ctx, "d/seen"))
+	s.must(hdfsckpt.RemoveDir(s.ctx, s.s, "d"))
+	if err := w.Close(); err == nil {
+		s.Errorf("a writer in a directory that was removed is not told")
+	}
+	if got := s.list("."); got != "" {
+		s.Errorf("left: %q", got)
+	}
+	if err := hdfsckpt.RemoveDir(s.ctx, s.s, "d"); !errors.Is(err, syscall.ENOENT) {
+		s.Errorf("removing what is not there: %v", err)
+	}
 }
 
 func (s *suite) helpers() {

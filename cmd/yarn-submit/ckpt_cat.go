@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/client"
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/tfbundle"
+)
+
+type ckptCatOptions struct {
+	output
+	values bool
+}
+
+func newCkptCatCommand() *cobra.Command {
+	o := &ckptCatOptions{}
+	cmd := &cobra.Command{
+		Use:   "cat URI|JOB STEP TENSOR",
+		Short: "show a tensor: a summary of its numbers, or all of them",
+		Long: `Cat shows the smallest, largest and mean value of a tensor, how many are no
+finite numbers, and how the others are spread. With --values it prints all of
+them, one a line, as they lie in memory: row by row.`,
+		Args: between(3, 3, "URI|JOB STEP TENSOR"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runCkptCat(cmd, o, args[0], args[1], args[2]) },
+	}
+	cmd.Flags().BoolVar(&o.values, "values", false, "print all values")
+	o.add(cmd)
+	return cmd
+}
+
+const histogramBins = 20
+
+// catTensor is the JSON of ckpt cat. Numbers that JSON has no form for are null.
+type catTensor struct {
+	Name      string   `json:"name"`
+	DType     string   `json:"dtype"`
+	Shape     []int64  `json:"shape"`
+	Elements  int64    `json:"elements"`
+	NaN       int64    `json:"nan"`
+	Inf       int64    `json:"inf"`
+	Min       float64  `json:"min"`
+	Max       float64  `json:"max"`
+	Mean      *float64 `json:"mean"`
+	Norm      *float64 `json:"norm"`
+	Histogram []int64  `json:"histogram"` // equal steps from min to max
+	Values    []any    `json:"values,omitempty"`
+}
+
+func runCkptCat(cmd *cobra.Command, o *ckptCatOptions, ref, which, name string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	return listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
+		c, err := client.Choose(list, d.Store.URI(), which)
+		if err != nil {
+			return err
+		}
+		t, err := hdfsckpt.OpenTensors(cmd.Context(), d.Store, c)
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		e := t.Find(name)
+		if e == nil {
+			return client.Usagef("there is no tensor %s in %s: see yarn-submit ckpt show %s %s", name, c.Name, ref, which)
+		}
+		values, summary, err := readTensor(t, e, o.values)
+		if err != nil {
+			return err
+		}
+		if !o.json() {
+			return writeTensor(cmd.OutOrStdout(), e, values, summary)
+		}
+		return writeJSON(cmd.OutOrStdout(), catTensor{
+			Name: e.Name, DType: e.DType.String(), Shape: append([]int64{}, e.Shape...), Elements: e.Elements(),
+			NaN: summary.NaN, Inf: summary.Inf, Min: summary.Min, Max: summary.Max,
+			Mean: finite(summary.Mean), Norm: finite(summary.Norm),
+			Histogram: summary.Histogram, Values: values,
+		})
+	})
+}
+
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// readTensor reads a tensor; strings have no summary, and always their values.
+func readTensor(t *hdfsckpt.Tensors, e *tfbundle.Entry, wanted bool) ([]any, hdfsckpt.Summary, error) {
+	var values []any
+	if e.DType == tfbundle.String {
+		list, err := t.Strings(e)
+		for _, s := range list {
+			values = append(values, s)
+		}
+		return values, hdfsckpt.Summary{Elements: int64(len(list))}, err
+	}
+	b, err := t.Read(e)
+	if err != nil {
+		return nil, hdfsckpt.Summary{}, err
+	}
+	summary, err := hdfsckpt.Summarise(e.DType, b, histogramBins)
+	if err != nil || !wanted {
+		return nil, summary, err
+	}
+	at, size := 0, e.DType.Size()
+	err = tfbundle.Numbers(e.DType, b, func(v float64) {
+		if text, ok := tfbundle.Integer(e.DType, b[at:]); ok {
+			values = append(values, number(text))
+		} else if p := finite(v); p != nil {
+			values = append(values, v)
+		} else {
+			values = append(values, nil)
+		}
+		at += size
+	})
+	return values, summary, err
+}
+
+// number is an integer that a float64 may not hold.
+type number string
+
+// MarshalJSON writes the digits as they are.
+func (n number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
+
+func writeTensor(w io.Writer, e *tfbundle.Entry, values []any, s hdfsckpt.Summary) error {
+	out := bufio.NewWriter(w)
+	if values != nil {
+		for _, v := range values {
+			switch v := v.(type) {
+			case nil:
+				fmt.Fprintln(out, "not finite")
+			case string:
+				fmt.Fprintln(out, strconv.Quote(v))
+			default:
+				fmt.Fprintln(out, v)
+			}
+		}
+		return out.Flush()
+	}
+	fmt.Fprintf(out, "%s  %s %v, %d elements\n", e.Name, e.DType, e.Shape, s.Elements)
+	fmt.Fprintf(out, "min %g, mean %g, max %g, norm %g; NaN %d, infinite %d\n", s.Min, s.Mean, s.Max, s.Norm, s.NaN, s.Inf)
+	most := int64(1)
+	for _, n := range s.Histogram {
+		most = max(most, n)
+	}
+	for i, n := range s.Histogram {
+		from := s.Min + (s.Max-s.Min)*float64(i)/float64(len(s.Histogram))
+		fmt.Fprintf(out, "%12.4g  %s %d\n", from, strings.Repeat("#", int(n*50/most)), n)
+		if s.Max == s.Min {
+			break // one value
+		}
+	}
+	return out.Flush()
+}
