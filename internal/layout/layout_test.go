@@ -15,7 +15,7 @@ import (
 // our packages it may import. The most specific entry counts.
 var rooms = map[string][]string{
 	"cmd/...":                  {"..."},
-	"client/...":               {"hdfsckpt/...", "runtime", "proto", "internal/hadoop/...", "internal/jobtls", "client/..."},
+	"client/...":               {"container/sandbox", "hdfsckpt/...", "runtime", "proto", "internal/hadoop/...", "internal/jobtls", "client/..."},
 	"am":                       {"am/core", "hdfsckpt", "runtime", "proto", "internal/jobtls"},
 	"am/core":                  {"proto"},
 	"am/yarn":                  {"am", "proto", "internal/hadoop/..."},
@@ -35,7 +35,7 @@ var rooms = map[string][]string{
 	"internal/hadoop/sasl":     {},
 	"internal/hadoop/wire/...": {"internal/hadoop/wire/..."},
 	"internal/testcluster/...": {"internal/testcluster/..."},
-	"internal/pyenv":           {"internal/testcluster/..."},
+	"internal/pyenv/...":       {"internal/pyenv/...", "internal/testcluster/..."},
 	"internal/bench/...":       {"..."},
 	"internal/e2e/...":         {"..."},
 	"internal/layout":          {},
