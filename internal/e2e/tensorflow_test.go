@@ -143,3 +143,28 @@ func TestPrivateDirectories(t *testing.T) {
 		})
 	}
 }
+
+// TestPrivateDirectoriesForgetTheCheckpoint is the control of the first report:
+// with a directory of its own, the relaunched chief does not find what it had
+// saved, and training begins again.
+func TestPrivateDirectoriesForgetTheCheckpoint(t *testing.T) {
+	w := where{hadoop(t)}
+	p := programs[0]
+	p.steps = 100000
+	j := p.start(t, w, tensorflow(t), "")
+	before := number(t, j.said(tfLimit, "worker-0", `step ([1-9]\d{2,}) loss`))
+	j.killContainer("worker-0")
+	j.back(tfLimit, "worker-0")
+	begins := regexp.MustCompile(`begins at step (\d+)`)
+	for end := time.Now().Add(tfLimit); ; time.Sleep(time.Second) {
+		if all := begins.FindAllStringSubmatch(j.logs("worker-0"), -1); len(all) > 1 {
+			if again := number(t, all[len(all)-1][1]); again >= before {
+				t.Errorf("it went on from step %d, and had reached %d: then nothing is to be mended", again, before)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it does not begin again:\n%s", j.allLogs())
+		}
+	}
+}
