@@ -81,17 +81,15 @@ func (b *Board) Watch(_ *proto.StatusRequest, stream proto.Jobs_WatchServer) err
 		if s.State.Done() {
 			return nil
 		}
-		for _, c := range []<-chan struct{}{changed, nil} {
-			var tick <-chan time.Time
-			if c == nil {
-				tick = pace.C
-			}
-			select {
-			case <-stream.Context().Done():
-				return stream.Context().Err()
-			case <-c:
-			case <-tick:
-			}
+		select {
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case <-changed:
+		}
+		select {
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case <-pace.C:
 		}
 	}
 }
@@ -153,7 +151,7 @@ func taskStatus(t *core.Task) *proto.TaskStatus {
 	return s
 }
 
-// keep writes status.json at each change until ctx ends, and once more then.
+// keep writes status.json at each change until ctx ends.
 func (b *Board) keep(ctx context.Context, dir hdfsckpt.Store, log *logrus.Entry) {
 	for {
 		s, changed := b.Snapshot()

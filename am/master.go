@@ -140,7 +140,8 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	var background sync.WaitGroup
 	background.Go(func() { _ = m.server.Serve(m.listener) }) // ends by Stop
 	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
-	background.Go(func() { m.board.keep(keeping, m.cfg.Dir, m.cfg.Log) })
+	var keeper sync.WaitGroup
+	keeper.Go(func() { m.board.keep(keeping, m.cfg.Dir, m.cfg.Log) })
 	m.working, m.stopWorking = context.WithCancel(context.WithoutCancel(ctx))
 	defer m.stopWorking()
 	sealed := make(chan struct{})
@@ -168,6 +169,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 		m.cfg.Log.Info(n)
 	}
 	stopKeeping()
+	keeper.Wait() // an older state must not be written over the last one
 	m.board.close(m.job)
 	final, _ := m.board.Snapshot()
 	save(ending, m.cfg.Dir, final, m.cfg.Log)

@@ -190,14 +190,6 @@ func (f *follower) finish(s *proto.JobStatus) error {
 	return ErrJobFailed
 }
 
-// Outcome is the error for a job's final state.
-func Outcome(s *proto.JobStatus) error {
-	if s.State == proto.JobState_JOB_STATE_SUCCEEDED {
-		return nil
-	}
-	return ErrJobFailed
-}
-
 // IsTold tells whether the user knows of the error already.
 func IsTold(err error) bool {
 	return errors.Is(err, ErrJobFailed) || errors.Is(err, ErrInterrupted)

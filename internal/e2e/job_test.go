@@ -191,17 +191,24 @@ func (j *job) checkpoints() []checkpoint {
 	return list
 }
 
+// newestComplete gives the newest complete checkpoint's step; -1 if there is none.
+func (j *job) newestComplete() int64 {
+	j.t.Helper()
+	newest := int64(-1)
+	for _, c := range j.checkpoints() {
+		if c.Complete {
+			newest = max(newest, c.Step)
+		}
+	}
+	return newest
+}
+
 // untilCheckpoint waits for a complete checkpoint of at least this step and
 // returns the newest one's.
 func (j *job) untilCheckpoint(limit time.Duration, step int64) int64 {
 	j.t.Helper()
 	for end := time.Now().Add(limit); ; {
-		newest := int64(-1)
-		for _, c := range j.checkpoints() {
-			if c.Complete {
-				newest = max(newest, c.Step)
-			}
-		}
+		newest := j.newestComplete()
 		if newest >= step {
 			return newest
 		}

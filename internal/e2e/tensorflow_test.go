@@ -93,8 +93,8 @@ func TestTensorFlow(t *testing.T) {
 				j.end(tfLimit, proto.JobState_JOB_STATE_SUCCEEDED)
 				text := j.logs("worker-0")
 				if loss.kill != nil {
-					if lowest := lowestAfterTheLast(t, text, `begins at step (\d+)`); lowest < before {
-						t.Errorf("it went on from step %d, and the checkpoint of step %d was complete:\n%s", lowest, before, tail(text, 60))
+					if again := lastNumber(t, text, `begins at step (\d+)`); again < before {
+						t.Errorf("it went on from step %d, and the checkpoint of step %d was complete:\n%s", again, before, tail(text, 60))
 					}
 				}
 				if !strings.Contains(text, fmt.Sprintf("final step %d", p.steps)) {
@@ -110,8 +110,8 @@ func TestTensorFlow(t *testing.T) {
 	}
 }
 
-// lowestAfterTheLast gives the number in the last line that matches.
-func lowestAfterTheLast(t *testing.T, text, pattern string) int64 {
+// lastNumber gives the number in the last line that matches.
+func lastNumber(t *testing.T, text, pattern string) int64 {
 	t.Helper()
 	all := regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {

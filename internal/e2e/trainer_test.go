@@ -61,24 +61,13 @@ func TestTrainerToTheEnd(t *testing.T) {
 	places(t, func(t *testing.T, w where, store string) {
 		j := w.train(t, store, 100)
 		j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
-		if newest := j.untilCheckpointDone(); newest != 100 {
+		if newest := j.newestComplete(); newest != 100 {
 			t.Errorf("the newest checkpoint is of step %d, want 100", newest)
 		}
 		if text := j.logs("worker-0"); !strings.Contains(text, "step 100") {
 			t.Errorf("the logs of worker-0 after the end:\n%s", text)
 		}
 	})
-}
-
-// untilCheckpointDone gives the newest complete checkpoint's step.
-func (j *job) untilCheckpointDone() int64 {
-	newest := int64(-1)
-	for _, c := range j.checkpoints() {
-		if c.Complete {
-			newest = max(newest, c.Step)
-		}
-	}
-	return newest
 }
 
 func TestTrainerLosesAParameterServer(t *testing.T) {
@@ -101,7 +90,7 @@ func TestTrainerLosesAParameterServer(t *testing.T) {
 					t.Errorf("it went on from step %d, and the checkpoint of step %d was complete", restored, before)
 				}
 				j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
-				if newest := j.untilCheckpointDone(); newest != 400 {
+				if newest := j.newestComplete(); newest != 400 {
 					t.Errorf("the newest checkpoint is of step %d, want 400", newest)
 				}
 				t.Logf("%s of ps-1 lost after step %d: running again after %s, continued from step %d", loss.name, before, took, restored)

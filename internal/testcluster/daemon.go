@@ -99,16 +99,6 @@ func (d *Daemon) Running() bool {
 	}
 }
 
-// PID is the process id, 0 if the daemon does not run.
-func (d *Daemon) PID() int {
-	if !d.Running() {
-		return 0
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.cmd.Process.Pid
-}
-
 // Kill ends the daemon by SIGKILL and returns when it is gone. Containers of a
 // NodeManager stay; that a daemon does not run is no error.
 func (d *Daemon) Kill() error {

@@ -146,9 +146,6 @@ func (c *Cluster) Daemon(name string) *Daemon {
 // Daemons are all of them, running or not.
 func (c *Cluster) Daemons() []*Daemon { return slices.Clone(c.daemons) }
 
-// Logs is what a daemon has printed, "" if that cannot be read.
-func (c *Cluster) Logs(name string) string { return c.Daemon(name).logs(0) }
-
 // Containers are the YARN containers that have live processes, whether or not
 // their NodeManager still lives.
 func (c *Cluster) Containers() ([]Container, error) { return containers(c.dir) }
