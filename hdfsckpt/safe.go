@@ -1,6 +1,7 @@
 package hdfsckpt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,33 +46,20 @@ func (r Report) String() string {
 // MakeSafe makes a store safe to start from. A file `checkpoint` that is
 // missing, not readable, or names a checkpoint that is not whole, is pointed at
 // the newest one that is, in one step; if none is, it is removed, for
-// TensorFlow then begins at the beginning instead of failing. Leftovers of
-// broken saves that were last written to more than age ago are removed: 0 takes
-// all, which is right only when nobody writes. No checkpoint is removed.
+// TensorFlow then begins at the beginning instead of failing. So is one that is
+// older than a whole checkpoint: TensorFlow writes `checkpoint` last, and did
+// not come to it. One that was written later and names an earlier step, as
+// after Rollback, is left alone. Leftovers of broken saves that were last
+// written to more than age ago are removed: 0 takes all, which is right only
+// when nobody writes. No checkpoint is removed.
 func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 	var report Report
 	list, err := Checkpoints(ctx, s)
 	if err != nil {
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 	}
-	byDir := map[string][]Checkpoint{}
-	var dirs []string
-	for _, c := range list {
-		if c.Kind != TensorFlow {
-			continue
-		}
-		dir := path.Dir(c.Name)
-		if byDir[dir] == nil {
-			dirs = append(dirs, dir)
-		}
-		byDir[dir] = append(byDir[dir], c)
-	}
-	slices.Sort(dirs)
-	if !slices.Contains(dirs, ".") {
-		dirs = append(dirs, ".") // where `checkpoint` may stand with all else gone
-	}
-	for _, dir := range dirs {
-		p, err := point(ctx, s, dir, byDir[dir])
+	for _, dir := range stateDirs(list) {
+		p, err := pointSafely(ctx, s, dir)
 		if err != nil {
 			return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 		}
@@ -88,40 +76,120 @@ func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 	return report, nil
 }
 
-// point sees that `checkpoint` in a directory names a whole one.
-func point(ctx context.Context, s Store, dir string, list []Checkpoint) (*Pointed, error) {
-	p := &Pointed{Dir: dir}
-	text, err := ReadFile(ctx, s, path.Join(dir, StateFile))
-	missing := vanished(err)
-	if err != nil && !missing {
-		return nil, err
+// stateDirs are the directories in which a file `checkpoint` may stand: those
+// with checkpoints, and the root, where it may be all that is left.
+func stateDirs(list []Checkpoint) []string {
+	dirs := []string{"."}
+	for _, c := range list {
+		if c.Kind == TensorFlow {
+			dirs = append(dirs, path.Dir(c.Name))
+		}
 	}
-	state, parseErr := ParseState(text)
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// pointTries bounds how often a directory is judged that a running program
+// goes on saving to.
+const pointTries = 5
+
+// pointSafely sees that `checkpoint` in a directory names what it should. A
+// program that runs may write it meanwhile; then its word is the newer one.
+func pointSafely(ctx context.Context, s Store, dir string) (*Pointed, error) {
+	for try := 1; ; try++ {
+		p, changed, err := point(ctx, s, dir)
+		if err != nil || !changed || try == pointTries {
+			return p, err
+		}
+	}
+}
+
+// saved is the file `checkpoint` of a directory.
+type saved struct {
+	text    []byte
+	written time.Time
+	missing bool
+}
+
+func readSaved(ctx context.Context, s Store, dir string) (saved, error) {
+	name := path.Join(dir, StateFile)
+	info, err := s.Stat(ctx, name)
+	var text []byte
+	if err == nil {
+		text, err = ReadFile(ctx, s, name)
+	}
+	if vanished(err) {
+		return saved{missing: true}, nil
+	}
+	return saved{text: text, written: info.ModTime}, err
+}
+
+func (a saved) same(b saved) bool {
+	return a.missing == b.missing && a.written.Equal(b.written) && bytes.Equal(a.text, b.text)
+}
+
+// point is one try of pointSafely. changed: somebody else has written
+// `checkpoint` meanwhile, so nothing was done.
+func point(ctx context.Context, s Store, dir string) (_ *Pointed, changed bool, err error) {
+	before, err := readSaved(ctx, s, dir)
+	if err != nil {
+		return nil, false, err
+	}
+	all, err := Checkpoints(ctx, s)
+	if err != nil {
+		return nil, false, err
+	}
+	list := slices.DeleteFunc(all, func(c Checkpoint) bool { return c.Kind != TensorFlow || path.Dir(c.Name) != dir })
+	p := &Pointed{Dir: dir}
+	state, parseErr := ParseState(before.text)
 	best := NewestComplete(list)
 	switch {
-	case missing && best == nil:
-		return nil, nil
-	case missing:
+	case before.missing && best == nil:
+		return nil, false, nil
+	case before.missing:
 		p.Why = "it was missing"
 	case parseErr != nil:
 		p.Why = parseErr.Error()
 	default:
 		p.From = state.Current
 		ok, why, err := restorable(ctx, s, dir, state, list)
-		if ok || err != nil {
-			return nil, err
+		if err != nil {
+			return nil, false, err
+		}
+		if ok {
+			best = savedSince(list, before.written)
+			if best == nil || path.Base(best.Name) == path.Base(state.Current) {
+				return nil, false, nil
+			}
+			why = fmt.Sprintf("it named %s, and %s was saved after it was written", path.Base(state.Current), path.Base(best.Name))
 		}
 		p.Why = why
+	}
+	now, err := readSaved(ctx, s, dir)
+	if err != nil || !now.same(before) {
+		return nil, err == nil, err
 	}
 	if best == nil {
 		err := s.Remove(ctx, path.Join(dir, StateFile))
 		if vanished(err) {
 			err = nil
 		}
-		return p, err
+		return p, false, err
 	}
 	p.To = best.Name
-	return p, pointAt(ctx, s, dir, state, list, best)
+	return p, false, pointAt(ctx, s, dir, state, list, best)
+}
+
+// savedSince is the youngest whole checkpoint that is younger than a moment;
+// nil if none is.
+func savedSince(list []Checkpoint, t time.Time) *Checkpoint {
+	var best *Checkpoint
+	for i := range list {
+		if c := &list[i]; c.Whole() && c.Time.After(t) && (best == nil || c.Time.After(best.Time)) {
+			best = c
+		}
+	}
+	return best
 }
 
 // restorable tells whether what `checkpoint` names can be restored.

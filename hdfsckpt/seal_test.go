@@ -137,6 +137,38 @@ func TestMakeSafe(t *testing.T) {
 	}
 }
 
+// TestMakeSafeAfterAnUnsaidSave: the task that saves was lost between the last
+// shard and the file `checkpoint`.
+func TestMakeSafeAfterAnUnsaidSave(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		ctx := context.Background()
+		current := func() string {
+			t.Helper()
+			text, err := hdfsckpt.ReadFile(ctx, s, "checkpoint")
+			must(t, err)
+			st, err := hdfsckpt.ParseState(text)
+			must(t, err)
+			return fmt.Sprint(st.Current, " ", st.All)
+		}
+		putCheckpoint(t, s, "model.ckpt-10", nil)
+		putCheckpoint(t, s, "model.ckpt-30", nil)
+		must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-10", "model.ckpt-10"), 0o644))
+		must(t, s.Chtimes(ctx, "checkpoint", old.Add(time.Second), old.Add(time.Second)))
+		putCheckpoint(t, s, "model.ckpt-20", nil) // after a return to 10
+		must(t, s.Chtimes(ctx, "model.ckpt-20.index", old.Add(2*time.Second), old.Add(2*time.Second)))
+		putCheckpoint(t, s, "model.ckpt-25", without(".index"))
+		report, err := hdfsckpt.MakeSafe(ctx, s, time.Hour)
+		must(t, err)
+		if got, want := current(), "model.ckpt-20 [model.ckpt-10 model.ckpt-20]"; got != want {
+			t.Errorf("it is %s, want %s\n%s", got, want, report)
+		}
+		report, err = hdfsckpt.MakeSafe(ctx, s, time.Hour)
+		if err != nil || report.String() != "" {
+			t.Errorf("the second time: %v, %v", report, err)
+		}
+	})
+}
+
 func TestMakeSafeWithNothingWhole(t *testing.T) {
 	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
 		ctx := context.Background()
