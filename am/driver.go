@@ -8,6 +8,9 @@ import "context"
 type Driver interface {
 	// Events delivers what happened, in order. It is closed after Finish returned.
 	Events() <-chan DriverEvent
+	// Kept are the containers that the job has had since an earlier application
+	// master, by name, with their nodes. They count as launched.
+	Kept() map[string]string
 	// Ask wants one more container. The same Ask.Request is never used twice.
 	Ask(Ask)
 	// Withdraw takes an Ask back. A container that comes all the same is
@@ -83,8 +86,12 @@ type Ended struct {
 // Waiting says in words why asks are not answered; empty: they are again.
 type Waiting struct{ Why string }
 
-// Broken says that the driver cannot go on; the job must end.
-type Broken struct{ Err error }
+// Broken says that the driver cannot go on; the job must end. Superseded: not
+// the job, but this application master, for the cluster has given it up.
+type Broken struct {
+	Err        error
+	Superseded bool
+}
 
 func (Allocated) driverEvent()    {}
 func (LaunchFailed) driverEvent() {}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"google.golang.org/grpc"
@@ -30,9 +31,10 @@ type fromAgent struct {
 // of its RPC and one that sends; both end with the stream.
 type hub struct {
 	proto.UnimplementedAgentsServer
-	log    *logrus.Entry
-	events chan<- fromAgent
-	closed <-chan struct{} // no one reads events any longer
+	log     *logrus.Entry
+	events  chan<- fromAgent
+	closed  <-chan struct{} // no one reads events any longer
+	silence time.Duration   // after which an agent's stream is given up
 
 	mu    sync.Mutex
 	lines map[string]*line
@@ -41,9 +43,11 @@ type hub struct {
 // line is what is still to be sent to one agent. It is unbounded: the loop
 // must never wait for an agent, and says little.
 type line struct {
-	mu     sync.Mutex
-	queue  []*proto.ToAgent
-	signal chan struct{}
+	mu      sync.Mutex
+	queue   []*proto.ToAgent
+	signal  chan struct{}
+	giveUp  context.CancelFunc
+	serving chan struct{} // closed when nothing more will be heard on it
 }
 
 func (l *line) put(m *proto.ToAgent) {
@@ -64,8 +68,8 @@ func (l *line) take() []*proto.ToAgent {
 	return q
 }
 
-func newHub(events chan<- fromAgent, closed <-chan struct{}, log *logrus.Entry) *hub {
-	return &hub{log: log, events: events, closed: closed, lines: map[string]*line{}}
+func newHub(events chan<- fromAgent, closed <-chan struct{}, silence time.Duration, log *logrus.Entry) *hub {
+	return &hub{log: log, events: events, closed: closed, silence: silence, lines: map[string]*line{}}
 }
 
 // send queues a message for an agent; one that is not connected misses it.
@@ -87,8 +91,11 @@ func (h *hub) broadcast(m *proto.ToAgent) {
 	}
 }
 
-// Attend serves one agent.
+// Attend serves one agent. An agent that comes again has lost its former stream,
+// known here or not, and that one ends.
 func (h *hub) Attend(stream proto.Agents_AttendServer) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
 	first, err := stream.Recv()
 	if err != nil {
 		return err
@@ -97,57 +104,105 @@ func (h *hub) Attend(stream proto.Agents_AttendServer) error {
 	if hello == nil || hello.Container == "" {
 		return status.Error(codes.InvalidArgument, "the first message must be Hello, with the container's name")
 	}
-	c := hello.Container
-	l := &line{signal: make(chan struct{}, 1)}
-	h.mu.Lock()
-	_, twice := h.lines[c]
-	if !twice {
-		h.lines[c] = l
-	}
-	h.mu.Unlock()
-	if twice {
-		return status.Errorf(codes.AlreadyExists, "container %s has an agent already", c)
-	}
+	l := &line{signal: make(chan struct{}, 1), giveUp: cancel, serving: make(chan struct{})}
+	h.enter(hello.Container, l)
 	orderly := false
 	defer func() {
 		h.mu.Lock()
-		delete(h.lines, c)
+		delete(h.lines, hello.Container)
 		h.mu.Unlock()
-		h.pass(fromAgent{container: c, orderly: orderly})
+		h.pass(fromAgent{container: hello.Container, orderly: orderly})
+		close(l.serving)
 	}()
-	h.pass(fromAgent{container: c, message: first})
+	h.pass(fromAgent{container: hello.Container, message: first})
 
-	ctx, cancel := context.WithCancel(stream.Context())
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		defer cancel()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-l.signal:
-			}
-			for _, m := range l.take() {
-				if stream.Send(m) != nil {
-					return
-				}
-			}
-		}
+		h.sendAll(ctx, stream, l)
 	})
 	defer sending.Wait()
 	defer cancel()
+	orderly, err = h.hear(ctx, stream, l, hello.Container)
+	return err
+}
+
+// enter makes a stream the agent's one, once its former one has ended.
+func (h *hub) enter(container string, l *line) {
 	for {
-		m, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			orderly = true
-			return nil
+		h.mu.Lock()
+		old := h.lines[container]
+		if old == nil {
+			h.lines[container] = l
+			h.mu.Unlock()
+			return
 		}
-		if err != nil {
-			h.log.WithField("container", c).WithError(err).Debug("the agent's stream ended")
-			return err
+		h.mu.Unlock()
+		old.giveUp()
+		<-old.serving
+	}
+}
+
+func (h *hub) sendAll(ctx context.Context, stream proto.Agents_AttendServer, l *line) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.signal:
 		}
-		if !h.pass(fromAgent{container: c, message: m}) {
-			return status.Error(codes.Unavailable, "the job has ended")
+		for _, m := range l.take() {
+			if stream.Send(m) != nil {
+				return
+			}
+		}
+	}
+}
+
+// hear passes on what an agent says, and answers its beats. It returns at the
+// stream's end, when the agent has been silent for too long, and with ctx.
+func (h *hub) hear(ctx context.Context, stream proto.Agents_AttendServer, l *line, container string) (orderly bool, err error) {
+	heard := make(chan *proto.FromAgent)
+	var end error
+	go func() { // ends with the RPC
+		defer close(heard)
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				end = err
+				return
+			}
+			select {
+			case heard <- m:
+			case <-ctx.Done():
+				end = ctx.Err()
+				return
+			}
+		}
+	}()
+	silent := time.NewTimer(h.silence)
+	defer silent.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false, status.Error(codes.Aborted, "the agent has another stream")
+		case <-silent.C:
+			h.log.WithField("container", container).Warnf("its agent has said nothing for %v; its connection is given up", h.silence)
+			return false, status.Error(codes.DeadlineExceeded, "the agent was silent for too long")
+		case m, open := <-heard:
+			if !open {
+				if errors.Is(end, io.EOF) {
+					return true, nil
+				}
+				h.log.WithField("container", container).WithError(end).Debug("the agent's stream ended")
+				return false, end
+			}
+			silent.Reset(h.silence)
+			if !h.pass(fromAgent{container: container, message: m}) {
+				return false, status.Error(codes.Unavailable, "the job has ended")
+			}
+			if b := m.GetBeat(); b != nil {
+				l.put(&proto.ToAgent{Message: &proto.ToAgent_Pulse{Pulse: &proto.Pulse{Number: b.Number}}})
+			}
 		}
 	}
 }

@@ -9,6 +9,8 @@ package am
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -34,6 +36,11 @@ type Config struct {
 	Keys jobtls.Keys    // the master's
 	// OpenStore opens a checkpoint directory, to make it safe to start from.
 	OpenStore func(ctx context.Context, uri string) (hdfsckpt.Store, error)
+	// Attempt counts the application masters of the job, from 1. It is 0 where
+	// none can take over from another; then no journal is kept.
+	Attempt int
+	// Predecessor is what was found of the attempt before, if there was one.
+	Predecessor *Predecessor
 	// Host is the name or address under which agents and clients reach this host.
 	Host   string
 	Limits core.Limits
@@ -48,6 +55,7 @@ type Master struct {
 	board    *Board
 	hub      *hub
 	orders   *orders
+	clerk    *clerk // nil: no journal is kept
 	job      *core.Job
 	agents   chan fromAgent
 	kills    chan string
@@ -71,7 +79,7 @@ func New(cfg Config) (*Master, error) {
 		kills:   make(chan string, 1),
 		secured: make(chan core.Secured, 1),
 		done:    make(chan struct{}),
-		orders:  newOrders(cfg.ID, cfg.Spec, cfg.Dir.URI()),
+		orders:  newOrders(cfg.ID, cfg.Spec),
 	}
 	var tasks []core.Task
 	roles := map[string]*proto.RoleSpec{}
@@ -82,14 +90,32 @@ func New(cfg Config) (*Master, error) {
 		tasks = append(tasks, core.Task{Name: t.Name, Role: roles[t.Role], Index: t.Index})
 	}
 	m.job = core.New(tasks, int(cfg.Spec.Restarts), cfg.Limits)
-	m.board = newBoard(&proto.JobStatus{
+	status := &proto.JobStatus{
 		Id: cfg.ID, Name: cfg.Spec.Name, User: cfg.Spec.User, Framework: cfg.Spec.Framework,
 		StartedUnixMs: time.Now().UnixMilli(), Checkpoints: cfg.Spec.Checkpoints, AmHost: cfg.Host,
-	}, m.Kill)
+	}
+	if p := cfg.Predecessor; p != nil {
+		m.job.Resume(p.Journal)
+		if p.Status != nil {
+			status.StartedUnixMs, status.Timeline = p.Status.StartedUnixMs, p.Status.Timeline
+		}
+		for _, n := range p.Notes {
+			status.Timeline = append(status.Timeline, &proto.Moment{AtUnixMs: time.Now().UnixMilli(), Kind: core.KindNote, Text: n})
+		}
+	}
+	m.board = newBoard(status, m.Kill)
 	m.board.show(m.job, nil)
 	m.keeper = &keeper{specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
 	m.sealer = newSealer(cfg)
-	m.hub = newHub(m.agents, m.done, cfg.Log)
+	if cfg.Predecessor != nil {
+		m.sealer.lookAtAll()
+	}
+	// An agent says something each second, and its lease must not end before it
+	// can have come back.
+	m.hub = newHub(m.agents, m.done, m.job.Limits().Lease/2, cfg.Log)
+	if cfg.Attempt > 0 {
+		m.clerk = newClerk(cfg)
+	}
 	server, err := newServer(cfg.Keys, m.hub, m.board)
 	if err != nil {
 		return nil, err
@@ -131,8 +157,12 @@ func (m *Master) Kill(why string) {
 	}
 }
 
+// ErrLeft is returned by Run for a job that goes on without this master.
+var ErrLeft = errors.New("the job is left to another application master")
+
 // Run runs the job to its end and returns its final state. The end of ctx
-// kills the job.
+// kills the job; but where another master can take over, it is left as it is,
+// as it is when the cluster has given this attempt up: ErrLeft.
 func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, error) {
 	if err := m.writeAddress(ctx); err != nil {
 		return nil, err
@@ -144,6 +174,9 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	keeper.Go(func() { m.board.keep(keeping, m.cfg.Dir, m.cfg.Log) })
 	m.working, m.stopWorking = context.WithCancel(context.WithoutCancel(ctx))
 	defer m.stopWorking()
+	if m.clerk != nil {
+		background.Go(func() { m.clerk.run(m.working) })
+	}
 	sealed := make(chan struct{})
 	go func() {
 		defer close(sealed)
@@ -156,6 +189,12 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	finish := m.loop(ctx, driver)
 
 	close(m.done)
+	if finish == nil {
+		stopKeeping()
+		m.stopWorking()
+		m.server.Stop() // agents look for the next master
+		return nil, ErrLeft
+	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	select {
@@ -202,25 +241,32 @@ func (m *Master) lingering() {
 
 // writeAddress tells clients where the AM is.
 func (m *Master) writeAddress(ctx context.Context) error {
-	text := fmt.Sprintf("{\"address\": %q, \"pid\": %d}\n", m.Address(), os.Getpid())
-	if err := hdfsckpt.WriteFile(ctx, m.cfg.Dir, proto.AddressFile, []byte(text), 0o600); err != nil {
+	text, err := json.Marshal(proto.Address{Address: m.Address(), PID: os.Getpid(), Attempt: m.cfg.Attempt})
+	if err != nil {
+		return err
+	}
+	if err := hdfsckpt.WriteFile(ctx, m.cfg.Dir, proto.AddressFile, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("writing where the application master is: %w", err)
 	}
 	return nil
 }
 
-// loop feeds events to core and carries its actions out, until core says Finish.
-func (m *Master) loop(ctx context.Context, driver Driver) core.Finish {
+// loop feeds events to core and carries its actions out, until core says
+// Finish, or (nil) the job is to be left to another master.
+func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 	act := actor{m: m, driver: driver}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	events := driver.Events()
 	ended := ctx.Done()
 	var next core.Event = core.Begin{}
+	if m.cfg.Predecessor != nil {
+		next = core.Recovered{Attempt: m.cfg.Attempt, Containers: driver.Kept()}
+	}
 	for {
 		if next != nil {
 			if f := act.step(next); f != nil {
-				return *f
+				return f
 			}
 		}
 		next = nil
@@ -236,6 +282,10 @@ func (m *Master) loop(ctx context.Context, driver Driver) core.Finish {
 				next = core.Broken{Why: "the connection to the cluster has ended"}
 				break
 			}
+			if b, is := e.(Broken); is && b.Superseded {
+				m.cfg.Log.WithError(b.Err).Warn("leaving the job")
+				return nil
+			}
 			next = fromDriver(e)
 		case a := <-m.agents:
 			next = m.fromAgent(a)
@@ -244,6 +294,10 @@ func (m *Master) loop(ctx context.Context, driver Driver) core.Finish {
 			next = core.Kill{Why: why}
 		case <-ended:
 			ended = nil
+			if m.cfg.Attempt > 0 {
+				m.cfg.Log.Warn("told to end; leaving the job")
+				return nil
+			}
 			next = core.Kill{Why: "the application master was told to end"}
 		case <-timer.C:
 			next = core.Tick{}
@@ -262,6 +316,8 @@ func (a actor) step(e core.Event) *core.Finish {
 	now := time.Now()
 	var moments []*proto.Moment
 	var finish *core.Finish
+	var said errand
+	tell := func(send func()) { said.orders = append(said.orders, send) }
 	for _, action := range m.job.Step(now, e) {
 		switch action := action.(type) {
 		case core.Ask:
@@ -278,20 +334,25 @@ func (a actor) step(e core.Event) *core.Finish {
 		case core.Check:
 			a.driver.Check(action.Container)
 		case core.Assign:
-			m.hub.send(action.Container, m.orders.assign(action, m.job.Limits().Lease))
+			message := m.orders.assign(action, m.lease())
+			tell(func() { m.hub.send(action.Container, message) })
 		case core.Start:
 			start, err := m.orders.start(action, m.job.Tasks())
 			if err != nil {
 				m.Kill(err.Error())
 				break
 			}
-			m.hub.send(action.Container, start)
+			said.binding = true
+			tell(func() { m.hub.send(action.Container, start) })
 		case core.Stop:
-			m.hub.send(action.Container, m.orders.stop(m.job.Limits().Stop.Milliseconds()))
+			message := m.orders.stop(m.job.Limits().Stop.Milliseconds())
+			tell(func() { m.hub.send(action.Container, message) })
 		case core.Bye:
-			m.hub.send(action.Container, m.orders.bye(action.Why))
+			said.binding = true
+			tell(func() { m.hub.send(action.Container, m.orders.bye(action.Why)) })
 		case core.Route:
-			m.hub.broadcast(m.orders.route(action, m.job.Tasks()))
+			message := m.orders.route(action, m.job.Tasks())
+			tell(func() { m.hub.broadcast(message) })
 		case core.Secure:
 			m.secure(action.AllDown)
 		case core.Record:
@@ -304,7 +365,33 @@ func (a actor) step(e core.Event) *core.Finish {
 		}
 	}
 	m.board.show(m.job, moments)
+	m.give(said)
 	return finish
+}
+
+// give has orders given, by the clerk where a journal is kept.
+func (m *Master) give(e errand) {
+	if m.clerk == nil {
+		for _, order := range e.orders {
+			order()
+		}
+		return
+	}
+	e.journal = m.job.Journal()
+	if e.journal.Outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
+		e.binding = false // a store that does not answer must not keep the job from ending
+		m.clerk.hurry()
+	}
+	m.clerk.post(e)
+}
+
+// lease is how long agents let their tasks run without a master; 0, not at all,
+// where no other master can take over.
+func (m *Master) lease() time.Duration {
+	if m.cfg.Attempt == 0 {
+		return 0
+	}
+	return m.job.Limits().Lease
 }
 
 // sealLimit bounds the sealing of the last checkpoints at the job's end.

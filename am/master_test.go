@@ -2,6 +2,7 @@ package am_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +38,8 @@ type agent struct {
 	started   chan *proto.Start
 	mu        sync.Mutex
 	attempt   int32
+	exited    *proto.Exited
+	stubborn  atomic.Bool // it does not end when it is told to stop
 	routes    []*proto.Route
 	cuts      []string
 }
@@ -47,29 +51,63 @@ func (a *agent) send(m *proto.FromAgent) {
 }
 
 func (a *agent) exit(code int32) {
-	a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: &proto.Exited{Attempt: a.attempt, Code: code, Tail: []string{"last words"}}}})
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: a.ended(code)}})
 }
 
-func (a *agent) run() {
-	a.send(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: &proto.Hello{Container: a.container, Host: "127.0.0.1", Pid: 7}}})
+// ended notes that the attempt is over.
+func (a *agent) ended(code int32) *proto.Exited {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.exited = &proto.Exited{Attempt: a.attempt, Code: code, Tail: []string{"last words"}}
+	return a.exited
+}
+
+func (a *agent) run(stream proto.Agents_AttendClient) {
+	a.mu.Lock()
+	a.stream = stream
+	hello := &proto.Hello{Container: a.container, Host: "127.0.0.1", Pid: 7, Attempt: -1}
+	if a.assigned != nil { // it has lost a master
+		hello.Task, hello.Port, hello.Attempt, hello.Exited = a.assigned.Task, 20000+a.assigned.Index, a.attempt, a.exited
+		if a.exited == nil {
+			hello.TaskPid = 8
+		}
+	}
+	a.mu.Unlock()
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: hello}})
+	go func() {
+		for stream.Context().Err() == nil {
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: &proto.Beat{}}})
+			select {
+			case <-stream.Context().Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}()
 	for {
-		m, err := a.stream.Recv()
+		m, err := stream.Recv()
 		if err != nil {
 			return
 		}
 		switch m := m.Message.(type) {
 		case *proto.ToAgent_Assign:
+			a.mu.Lock()
 			a.assigned = m.Assign
+			a.mu.Unlock()
 			port := m.Assign.Port
 			if port == 0 {
 				port = 20000 + m.Assign.Index
 			}
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: port}}})
 		case *proto.ToAgent_Start:
+			a.mu.Lock()
 			a.attempt = m.Start.Attempt
+			a.mu.Unlock()
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{Attempt: a.attempt, Pid: 8}}})
 			a.started <- m.Start
 		case *proto.ToAgent_Stop:
+			if a.stubborn.Load() {
+				break
+			}
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: &proto.Exited{Attempt: a.attempt, Signal: 15, Stopped: true}}})
 		case *proto.ToAgent_Routes:
 			a.mu.Lock()
@@ -77,7 +115,7 @@ func (a *agent) run() {
 			a.cuts = append(a.cuts, m.Routes.Cut...)
 			a.mu.Unlock()
 		case *proto.ToAgent_Bye:
-			_ = a.stream.CloseSend()
+			_ = stream.CloseSend()
 			return
 		}
 	}
@@ -98,6 +136,8 @@ type cluster struct {
 	outcome  *am.Outcome
 	silent   bool // asks are not answered
 	withdrew []string
+	released []string
+	kept     map[string]string
 }
 
 func (c *cluster) Events() <-chan am.DriverEvent { return c.events }
@@ -118,21 +158,42 @@ func (c *cluster) Ask(a am.Ask) {
 func (c *cluster) Withdraw(r string) { c.withdrew = append(c.withdrew, r) }
 
 func (c *cluster) Launch(container string) {
+	a := &agent{container: container, started: make(chan *proto.Start, 10)}
+	c.mu.Lock()
+	c.agents[c.byName[container]] = a
+	c.mu.Unlock()
+	c.connect(a)
+}
+
+// connect connects an agent to the present master.
+func (c *cluster) connect(a *agent) {
 	conn := dial(c.t, c.keys.Agent, c.master)
 	stream, err := proto.NewAgentsClient(conn).Attend(context.Background())
 	if err != nil {
 		c.t.Error(err)
 		return
 	}
-	a := &agent{container: container, stream: stream, started: make(chan *proto.Start, 10)}
 	c.mu.Lock()
-	c.agents[c.byName[container]] = a
-	c.conns[container] = conn
+	c.conns[a.container] = conn
 	c.mu.Unlock()
-	go a.run()
+	go a.run(stream)
 }
 
-func (c *cluster) Release(string) {}
+func (c *cluster) Kept() map[string]string { return c.kept }
+
+// keep makes the containers of now those that outlive a master.
+func (c *cluster) keep() {
+	c.kept = map[string]string{}
+	for _, a := range c.agents {
+		c.kept[a.container] = "n1"
+	}
+}
+
+func (c *cluster) Release(container string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.released = append(c.released, container)
+}
 
 func (c *cluster) Check(string) {}
 
@@ -191,13 +252,22 @@ func dial(t *testing.T, k jobtls.Keys, address string) *grpc.ClientConn {
 // job is a master that runs on a cluster.
 type job struct {
 	*cluster
+	spec   *proto.JobSpec
+	store  hdfsckpt.Store
 	client proto.JobsClient
 	dir    string
 	final  chan *proto.JobStatus
+	ended  chan struct{}
 	stop   context.CancelFunc
 }
 
 func start(t *testing.T, change func(*proto.JobSpec, *cluster)) *job {
+	t.Helper()
+	return startAttempt(t, 0, change)
+}
+
+// startAttempt runs a master that another may take over from, unless attempt is 0.
+func startAttempt(t *testing.T, attempt int, change func(*proto.JobSpec, *cluster)) *job {
 	t.Helper()
 	spec := &proto.JobSpec{
 		Name: "test", Framework: "none", User: "alice", Restarts: 2,
@@ -209,7 +279,7 @@ func start(t *testing.T, change func(*proto.JobSpec, *cluster)) *job {
 		t.Fatal(err)
 	}
 	c := &cluster{t: t, keys: keys, events: make(chan am.DriverEvent, 100), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
-	j := &job{cluster: c, dir: t.TempDir(), final: make(chan *proto.JobStatus, 1)}
+	j := &job{cluster: c, spec: spec, dir: t.TempDir()}
 	checkpoints := filepath.Join(j.dir, "checkpoints")
 	spec.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: checkpoints}}
 	if change != nil {
@@ -218,38 +288,57 @@ func start(t *testing.T, change func(*proto.JobSpec, *cluster)) *job {
 	if err := runtime.Complete(spec); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	j.stop = stop
-	dir, err := hdfsckpt.Open(ctx, j.dir, nil)
-	if err != nil {
+	if j.store, err = hdfsckpt.Open(t.Context(), j.dir, nil); err != nil {
 		t.Fatal(err)
 	}
+	j.run(attempt, nil)
+	return j
+}
+
+// run runs a master in the background.
+func (j *job) run(attempt int, before *am.Predecessor) {
+	j.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	j.stop, j.final, j.ended = stop, make(chan *proto.JobStatus, 1), make(chan struct{})
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	m, err := am.New(am.Config{
-		ID: "job_1", Spec: spec, Dir: dir, Keys: keys.Master, Host: "127.0.0.1", Log: logrus.NewEntry(quiet),
+		ID: "job_1", Spec: j.spec, Dir: j.store, Keys: j.keys.Master, Host: "127.0.0.1", Log: logrus.NewEntry(quiet),
+		Attempt: attempt, Predecessor: before,
 		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.Open(ctx, uri, nil) },
 		Limits:    core.Limits{Stop: 100 * time.Millisecond, Leave: time.Second},
 	})
 	if err != nil {
-		t.Fatal(err)
+		j.t.Fatal(err)
 	}
-	c.master = m.Address()
-	j.client = proto.NewJobsClient(dial(t, keys.Client, m.Address()))
-	ended := make(chan struct{})
+	j.master = m.Address()
+	j.client = proto.NewJobsClient(dial(j.t, j.keys.Client, m.Address()))
+	final, ended := j.final, j.ended
 	go func() {
 		defer close(ended)
-		final, err := m.Run(ctx, c)
-		if err != nil {
-			t.Errorf("Run: %v", err)
+		s, err := m.Run(ctx, j.cluster)
+		if err != nil && !errors.Is(err, am.ErrLeft) {
+			j.t.Errorf("Run: %v", err)
 		}
-		j.final <- final
+		final <- s
 	}()
-	t.Cleanup(func() {
+	j.t.Cleanup(func() {
 		stop()
 		<-ended
 	})
-	return j
+}
+
+// succeed ends the master as the loss of its host would, and starts the next.
+func (j *job) succeed(attempt int) {
+	j.t.Helper()
+	j.stop()
+	<-j.ended
+	j.keep()
+	before, err := am.FindPredecessor(j.t.Context(), j.store, attempt)
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	j.run(attempt, before)
 }
 
 func (j *job) end(want proto.JobState) *proto.JobStatus {
@@ -263,6 +352,16 @@ func (j *job) end(want proto.JobState) *proto.JobStatus {
 	case <-time.After(time.Minute):
 		j.t.Fatal("the job does not end")
 		return nil
+	}
+}
+
+// eventually waits until ok.
+func (j *job) eventually(what string, ok func() bool) {
+	j.t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			j.t.Fatalf("in vain waited for %s", what)
+		}
 	}
 }
 

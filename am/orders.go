@@ -14,14 +14,13 @@ import (
 type orders struct {
 	id      string
 	spec    *proto.JobSpec
-	dir     string // the job's directory
 	tasks   map[string]runtime.Task
 	peers   []*proto.Peer
 	virtual map[string]string // task -> virtual address
 }
 
-func newOrders(id string, spec *proto.JobSpec, dir string) *orders {
-	o := &orders{id: id, spec: spec, dir: dir, tasks: map[string]runtime.Task{}, virtual: map[string]string{}}
+func newOrders(id string, spec *proto.JobSpec) *orders {
+	o := &orders{id: id, spec: spec, tasks: map[string]runtime.Task{}, virtual: map[string]string{}}
 	for i, t := range runtime.Tasks(spec) {
 		a := runtime.VirtualAddress(i)
 		o.tasks[t.Name] = t
@@ -36,7 +35,7 @@ func (o *orders) assign(a core.Assign, lease time.Duration) *proto.ToAgent {
 	return &proto.ToAgent{Message: &proto.ToAgent_Assign{Assign: &proto.Assign{
 		Job: o.id, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
 		VirtualAddress: o.virtual[a.Task], Peers: o.peers,
-		Checkpoints: o.spec.Checkpoints, Files: o.spec.Files, JobDirectory: o.dir,
+		Checkpoints: o.spec.Checkpoints, Files: o.spec.Files,
 		LeaseMs: lease.Milliseconds(),
 	}}}
 }

@@ -33,6 +33,7 @@ type sealer struct {
 	mu         sync.Mutex
 	queue      []*proto.Committed
 	generation int
+	all        bool // look at every directory
 }
 
 func newSealer(cfg Config) *sealer {
@@ -44,6 +45,17 @@ func (s *sealer) committed(c *proto.Committed, generation int) {
 	s.mu.Lock()
 	s.queue = append(s.queue, c)
 	s.generation = generation
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lookAtAll has what was committed sealed of which nobody has told this master.
+func (s *sealer) lookAtAll() {
+	s.mu.Lock()
+	s.all = true
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -73,8 +85,8 @@ func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 			}
 		}
 		s.mu.Lock()
-		queue, generation := s.queue, s.generation
-		s.queue = nil
+		queue, generation, all := s.queue, s.generation, s.all
+		s.queue, s.all = nil, false
 		s.mu.Unlock()
 		look := map[string]bool{}
 		for _, c := range queue {
@@ -87,7 +99,7 @@ func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 			}
 		}
 		for _, c := range s.specs {
-			if !look[c.Path] {
+			if !look[c.Path] && !all {
 				continue
 			}
 			if err := s.seal(ctx, c.Uri, dirs[c.Path], generation); err != nil && ctx.Err() == nil {

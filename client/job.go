@@ -86,7 +86,7 @@ func (j *Job) dial(ctx context.Context) (*master, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errNoMaster
 	}
-	var where struct{ Address string }
+	var where proto.Address
 	if err == nil {
 		err = json.Unmarshal(text, &where)
 	}

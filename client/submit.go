@@ -30,6 +30,13 @@ const jobsDir = "jobs"
 // masterResource is what the application master asks for itself.
 var masterResource = yarn.Resource{MemoryMB: 256, VCores: 1}
 
+// How often YARN starts an application master anew: so often within so long.
+// YARN itself allows fewer by default (yarn.resourcemanager.am.max-attempts).
+const (
+	masterAttempts       = 10
+	masterAttemptsWithin = 10 * time.Minute
+)
+
 // Submit checks the spec against the cluster, brings the binary and the inputs
 // there and starts the job. exe is the binary. Where it fails, nothing of the
 // job stays on the cluster.
@@ -82,6 +89,7 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (
 	defer cancel()
 	err = c.rm.Submit(submitting, yarn.Submission{
 		ID: id, Name: spec.Name, Queue: spec.Queue, Master: masterResource,
+		MaxAttempts: masterAttempts, AttemptsWithin: masterAttemptsWithin, KeepContainers: true,
 		Launch: yarn.Launch{
 			Resources:   []yarn.LocalResource{binary},
 			Environment: map[string]string{proto.EnvJob: j.ID, proto.EnvJobDirectory: j.URI()},

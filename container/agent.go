@@ -24,17 +24,33 @@ const (
 
 // agent is the state of Run's loop.
 type agent struct {
-	cfg  Config
-	log  *logrus.Entry
-	box  *sandbox.Box
-	line *line
+	cfg Config
+	log *logrus.Entry
+	box *sandbox.Box
+	dir *jobStore
 
-	task    *task    // once assigned; prepare's own until it is done
-	ready   bool     // task is prepared
-	attempt *attempt // the running one
+	line     *line // nil while there is no stream
+	address  string
+	lease    lease        // begins with the task
+	arrivals chan arrival // of streams that reach has opened
+	reaching bool
+
+	task    *task          // once assigned; prepare's own until it is done
+	ready   bool           // task is prepared
+	trouble *proto.Trouble // why it cannot be
+	attempt *attempt       // the running one
+	number  int32          // of the running or last attempt; -1: none yet
+	last    *proto.Exited  // how the last attempt ended; nil while one runs
 	ended   chan *proto.Exited
 	commits *commits
-	wg      sync.WaitGroup // attempts' goroutines and copies of output
+	wg      sync.WaitGroup // attempts' goroutines, copies of output, reach
+}
+
+// arrival is the result of looking for the AM.
+type arrival struct {
+	line    *line
+	address string
+	err     error
 }
 
 // Run runs an agent to its end. It returns nil after the AM's Bye or when ctx
@@ -50,17 +66,17 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer box.Close()
-	l, err := attend(ctx, cfg)
-	if err != nil {
-		return err
+	a := &agent{
+		cfg: cfg, log: cfg.Log, box: box, dir: &jobStore{uri: cfg.JobDirectory, conf: cfg.Conf},
+		address: cfg.Master, arrivals: make(chan arrival, 1), number: -1,
+		ended: make(chan *proto.Exited), commits: newCommits(),
 	}
-	defer l.close()
-	a := &agent{cfg: cfg, log: cfg.Log, box: box, line: l, ended: make(chan *proto.Exited), commits: newCommits()}
+	defer a.dir.close()
 	return a.run(ctx)
 }
 
 func (a *agent) run(ctx context.Context) error {
-	prepareCtx, cancel := context.WithCancel(ctx)
+	working, cancel := context.WithCancel(ctx)
 	prepared := make(chan error, 1)
 	preparing := false
 	grace := time.Duration(0)
@@ -74,28 +90,60 @@ func (a *agent) run(ctx context.Context) error {
 	var memory trimmer
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
-	a.line.say(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: &proto.Hello{
-		Container: a.cfg.Container, Host: a.cfg.Host, Pid: int32(os.Getpid()),
-	}}})
+	expiry := time.NewTimer(time.Hour)
+	defer expiry.Stop()
+	a.reach(working)
 	for {
+		var in <-chan *proto.ToAgent
+		if a.line != nil {
+			in = a.line.in
+		}
+		if err := a.lease.over(); err != nil {
+			return fmt.Errorf("%w, so it was stopped; the last was at %s", err, a.address)
+		}
+		expiry.Reset(a.lease.left())
 		select {
 		case <-ctx.Done():
 			grace = endGrace
 			return nil
 		case <-a.box.Done():
 			return fmt.Errorf("the task's surroundings are gone: %w", a.box.Err())
-		case m, open := <-a.line.in:
+		case r := <-a.arrivals:
+			a.reaching = false
+			if r.err != nil {
+				return fmt.Errorf("%w; is that address reachable from this container's host?", r.err)
+			}
+			a.arrived(r)
+		case m, open := <-in:
 			if !open {
-				return fmt.Errorf("the connection to the application master at %s broke, so the task was stopped: %w", a.cfg.Master, a.line.err)
+				err := a.line.err
+				a.leave()
+				if a.task != nil && !a.lease.limited() {
+					return fmt.Errorf("the connection to the application master at %s broke, so the task was stopped: %w", a.address, err)
+				}
+				a.log.WithError(err).Warnf("the connection to the application master at %s broke; looking for it", a.address)
+				a.reach(working)
+				continue
 			}
 			switch m := m.Message.(type) {
-			case *proto.ToAgent_Assign:
-				if a.task != nil {
-					return errors.New("the application master assigned a second task to this container")
+			case *proto.ToAgent_Pulse:
+				if sent := a.lease.answered(m.Pulse.Number); sent != 0 {
+					a.commits.heard(sent)
 				}
-				preparing = true
-				a.task = newTask(a.cfg, m.Assign)
-				go func() { prepared <- a.task.prepare(prepareCtx, a.cfg, a.box, a.commits) }()
+			case *proto.ToAgent_Assign:
+				switch {
+				case a.task == nil:
+					preparing = true
+					a.task = newTask(a.cfg, m.Assign)
+					a.lease.begin(time.Duration(m.Assign.LeaseMs) * time.Millisecond)
+					go func() { prepared <- a.task.prepare(working, a.cfg, a.box, a.commits) }()
+				case a.task.assign.Task != m.Assign.Task:
+					return errors.New("the application master assigned a second task to this container")
+				case a.ready: // it has missed that
+					a.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
+				case a.trouble != nil:
+					a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
+				}
 			case *proto.ToAgent_Start:
 				a.start(m.Start)
 			case *proto.ToAgent_Stop:
@@ -115,25 +163,94 @@ func (a *agent) run(ctx context.Context) error {
 			preparing = false
 			if err != nil {
 				a.task.log.WithError(err).Error("cannot prepare for the task")
-				a.line.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: asTrouble(err)}})
+				a.trouble = asTrouble(err)
+				a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
 				continue
 			}
 			a.ready = true
-			a.line.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
+			a.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
 		case e := <-a.ended:
-			a.attempt = nil
+			a.attempt, a.last = nil, e
 			a.tellCommits() // before Exited: what it saved is known when its end is judged
-			a.line.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+			a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
 		case <-a.commits.ready:
 			a.tellCommits()
 		case now := <-beat.C:
 			memory.trim(now)
-			b := &proto.Beat{AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
-			if a.attempt != nil {
-				b.RssBytes = proctree.RSS(a.box.Processes()...)
-			}
-			a.line.say(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: b}})
+			a.beat()
+		case <-expiry.C: // looked at above
 		}
+	}
+}
+
+// beat tells the AM that the agent lives, and gives up a stream on which
+// nothing is answered.
+func (a *agent) beat() {
+	if a.line == nil {
+		return
+	}
+	if a.lease.doubtful() {
+		a.line.hangUp()
+		return
+	}
+	b := &proto.Beat{Number: a.lease.beat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
+	if a.attempt != nil {
+		b.RssBytes = proctree.RSS(a.box.Processes()...)
+	}
+	a.say(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: b}})
+}
+
+// reach looks for the AM in the background. An agent without a task does so for
+// reachLimit, one with a task until its lease ends.
+func (a *agent) reach(ctx context.Context) {
+	a.reaching = true
+	cancel := func() {}
+	if a.task == nil {
+		ctx, cancel = context.WithTimeout(ctx, reachLimit)
+	}
+	address := a.address
+	a.wg.Go(func() {
+		defer cancel()
+		l, address, err := reach(ctx, a.cfg, a.dir, address)
+		a.arrivals <- arrival{l, address, err}
+	})
+}
+
+// arrived introduces the agent on a new stream: what it hosts, and what the AM
+// may have missed.
+func (a *agent) arrived(r arrival) {
+	a.line, a.address = r.line, r.address
+	h := &proto.Hello{Container: a.cfg.Container, Host: a.cfg.Host, Pid: int32(os.Getpid()), Attempt: a.number, Exited: a.last}
+	if a.task != nil {
+		h.Task = a.task.assign.Task
+		a.log.Infof("connected to the application master at %s again", a.address)
+	}
+	if a.ready {
+		h.Port = a.task.prepared.Port
+	}
+	if a.attempt != nil {
+		h.TaskPid = int32(a.attempt.process.Pid)
+	}
+	a.say(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: h}})
+	a.commits.again()
+	a.tellCommits()
+	a.beat()
+}
+
+// leave lets go of the stream.
+func (a *agent) leave() {
+	if a.line != nil {
+		a.line.abandon()
+		a.line = nil
+		a.lease.broken()
+	}
+}
+
+// say tells the AM something, if there is a stream. Nothing is kept for later
+// but commits: Hello says what has become of the rest.
+func (a *agent) say(m *proto.FromAgent) {
+	if a.line != nil {
+		a.line.say(m)
 	}
 }
 
@@ -145,7 +262,11 @@ func (a *agent) start(s *proto.Start) {
 	}
 	refuse := func(err error) {
 		log.WithError(err).Error("cannot start the task")
-		a.line.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: notRun(s.Attempt, err)}})
+		e := notRun(s.Attempt, err)
+		if a.attempt == nil {
+			a.number, a.last = s.Attempt, e
+		}
+		a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
 	}
 	if !a.ready {
 		refuse(errors.New("told to start a task before it was prepared"))
@@ -156,22 +277,25 @@ func (a *agent) start(s *proto.Start) {
 		return
 	}
 	a.task.route(s.Routes, nil, a.box)
-	at, err := a.task.run(a.cfg, a.box, s, log, &a.wg)
+	at, err := a.task.run(a.cfg, a.box, a.dir, s, log, &a.wg)
 	if err != nil {
 		refuse(err)
 		return
 	}
-	a.attempt = at
+	a.attempt, a.number, a.last = at, s.Attempt, nil
 	log.WithField("pid", at.process.Pid).Info("started")
-	a.line.say(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{
+	a.say(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{
 		Attempt: s.Attempt, Pid: int32(at.process.Pid), AtUnixMs: at.started.UnixMilli(),
 	}}})
 	a.wg.Go(func() { a.ended <- at.wait() })
 }
 
 func (a *agent) tellCommits() {
+	if a.line == nil {
+		return
+	}
 	for _, c := range a.commits.take() {
-		a.line.say(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: c}})
+		a.say(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: c}})
 	}
 }
 
@@ -186,7 +310,7 @@ func (a *agent) end(grace time.Duration) {
 		e := <-a.ended
 		a.attempt = nil
 		a.tellCommits()
-		a.line.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+		a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
@@ -197,7 +321,15 @@ func (a *agent) end(grace time.Duration) {
 		}
 	}
 	a.wg.Wait() // each is bounded
+	if a.reaching {
+		if r := <-a.arrivals; r.line != nil {
+			r.line.abandon()
+		}
+	}
 	if a.task != nil {
 		a.task.close(ctx, a.box)
+	}
+	if a.line != nil {
+		a.line.close()
 	}
 }

@@ -38,7 +38,7 @@ type attempt struct {
 const leftoverLimit = 10 * time.Second
 
 // run starts an attempt. What it cannot run is an error that wraps exec's errno.
-func (t *task) run(cfg Config, box *sandbox.Box, s *proto.Start, log *logrus.Entry, wg *sync.WaitGroup) (*attempt, error) {
+func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, log *logrus.Entry, wg *sync.WaitGroup) (*attempt, error) {
 	if len(s.Command) == 0 {
 		return nil, fmt.Errorf("there is no command to run: %w", syscall.ENOENT)
 	}
@@ -54,7 +54,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, s *proto.Start, log *logrus.Ent
 	if err != nil {
 		return nil, err
 	}
-	wg.Go(func() { out.copyTo(t.logs.open) })
+	wg.Go(func() { out.copyTo(dir.open) })
 	a := &attempt{
 		number: s.Attempt, framework: given["HOLDFAST_FRAMEWORK"], started: time.Now(),
 		box: box, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}),

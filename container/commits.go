@@ -1,6 +1,7 @@
 package container
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -8,28 +9,41 @@ import (
 	"holdfast/proto"
 )
 
-// commits gathers the files that became visible, to tell of many at once.
+// commits gathers the files that became visible, to tell of many at once, and
+// keeps what was told until it is known to have been heard.
 type commits struct {
 	ready chan struct{}
 
 	mu    sync.Mutex
-	files map[string][]*proto.CommittedFile // by CheckpointSpec.path
+	fresh []commit
+	told  []commit
 	timer bool
 }
 
-// gatherFor is how long they are gathered.
-const gatherFor = 100 * time.Millisecond
-
-func newCommits() *commits {
-	return &commits{ready: make(chan struct{}, 1), files: map[string][]*proto.CommittedFile{}}
+type commit struct {
+	path string // CheckpointSpec.path
+	file *proto.CommittedFile
+	told time.Duration // when, since boot
 }
+
+const (
+	gatherFor = 100 * time.Millisecond
+	// commitsLimit bounds what is kept; the AM reads the oldest files itself if
+	// it has to seal them.
+	commitsLimit = 10000
+)
+
+func newCommits() *commits { return &commits{ready: make(chan struct{}, 1)} }
 
 func (c *commits) add(path string, m mount.Commit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.files[path] = append(c.files[path], &proto.CommittedFile{
+	c.fresh = append(c.fresh, commit{path: path, file: &proto.CommittedFile{
 		Name: m.Name, From: m.From, Size: m.Size, Crc32C: m.CRC32C, Summed: m.Summed,
-	})
+	}})
+	if n := len(c.fresh) - commitsLimit; n > 0 {
+		c.fresh = c.fresh[n:]
+	}
 	if !c.timer {
 		c.timer = true
 		time.AfterFunc(gatherFor, func() {
@@ -41,14 +55,37 @@ func (c *commits) add(path string, m mount.Commit) {
 	}
 }
 
+// take gives what has not been told.
 func (c *commits) take() []*proto.Committed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []*proto.Committed
-	for path, files := range c.files {
-		all = append(all, &proto.Committed{Path: path, Files: files})
-	}
-	clear(c.files)
 	c.timer = false
+	var all []*proto.Committed
+	now := sinceBoot()
+	for _, f := range c.fresh {
+		if len(all) == 0 || all[len(all)-1].Path != f.path {
+			all = append(all, &proto.Committed{Path: f.path})
+		}
+		last := all[len(all)-1]
+		last.Files = append(last.Files, f.file)
+		f.told = now
+		c.told = append(c.told, f)
+	}
+	c.fresh = nil
 	return all
+}
+
+// heard forgets what was told before a moment.
+func (c *commits) heard(before time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told = slices.DeleteFunc(c.told, func(f commit) bool { return f.told <= before })
+}
+
+// again makes what may not have been heard be told once more.
+func (c *commits) again() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fresh = append(c.told, c.fresh...)
+	c.told = nil
 }

@@ -14,16 +14,19 @@ import (
 
 // Config is what an agent is started with.
 type Config struct {
-	Master    string // host:port of the AM
-	Container string // as the driver named it
-	Host      string // the address under which peers reach this host
-	Keys      jobtls.Keys
-	Conf      *conf.Conf // Hadoop's configuration; nil without Hadoop
-	WorkDir   string     // the container's directory
-	LogDir    string
-	TmpDir    string
-	Log       *logrus.Entry
-	Exe       string // this binary; empty: /proc/self/exe
+	Master string // host:port of the AM that started the agent
+	// JobDirectory is the job's directory (URI): output goes to
+	// logs/TASK/ATTEMPT.log below it, and am.json there tells where the AM is.
+	JobDirectory string
+	Container    string // as the driver named it
+	Host         string // the address under which peers reach this host
+	Keys         jobtls.Keys
+	Conf         *conf.Conf // Hadoop's configuration; nil without Hadoop
+	WorkDir      string     // the container's directory
+	LogDir       string
+	TmpDir       string
+	Log          *logrus.Entry
+	Exe          string // this binary; empty: /proc/self/exe
 	// Env is the environment from which the task gets the little that it
 	// inherits (PATH, HOME, LANG and such); nil: this process's.
 	Env []string
@@ -33,8 +36,8 @@ type Config struct {
 }
 
 func (c *Config) complete() error {
-	if c.Master == "" || c.Container == "" {
-		return errors.New("an agent needs the address of its application master and its container's name; people do not start it by hand")
+	if c.Master == "" || c.Container == "" || c.JobDirectory == "" {
+		return errors.New("an agent needs the address of its application master, its job's directory and its container's name; people do not start it by hand")
 	}
 	if c.Log == nil {
 		c.Log = logrus.NewEntry(logrus.StandardLogger())

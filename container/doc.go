@@ -5,9 +5,16 @@
 // assigned a task, prepares for it (working directory, files, checkpoint
 // mounts, names, port), says Prepared, and then runs attempts of the task's
 // command as it is told, one at a time and in place: namespace, mounts and
-// steering stay. It ends by the AM's Bye, when ctx ends, or when its stream
-// breaks; its task ends with it, always. (An AM that comes back, and leases,
-// are to change the last one.)
+// steering stay. It ends by the AM's Bye, when ctx ends, or when its lease does;
+// its task ends with it, always.
+//
+// # Without a master
+//
+// An agent whose stream breaks opens another: to the AM where it was, or where
+// the job's am.json says that it is now. Its task runs on meanwhile, and Hello
+// tells the AM, maybe another one, what it has missed. Each beat that the AM
+// answers renews the lease (lease.go). The AM of a local job has no successor
+// and grants none: there the task ends with the stream.
 //
 // # Directories
 //

@@ -3,7 +3,6 @@ package container
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"syscall"
@@ -17,12 +16,14 @@ import (
 )
 
 const (
-	// reachLimit is for the first connection: the AM listens before it starts agents.
+	// reachLimit is how long an agent without a task looks for its AM.
 	reachLimit = 30 * time.Second
 	// silenceLimit is how long the AM's host may leave what we send (a beat
 	// each second) unacknowledged before the connection is broken.
 	silenceLimit = 20 * time.Second
+	dialLimit    = 3 * time.Second
 	maxMessage   = 64 << 20
+	backlog      = 256 // messages that may wait to be sent
 )
 
 // line is the stream to the AM.
@@ -36,20 +37,20 @@ type line struct {
 	sending sync.WaitGroup
 }
 
-// attend opens the stream.
-func attend(ctx context.Context, cfg Config) (*line, error) {
+// attend opens a stream to the AM at an address.
+func attend(ctx context.Context, cfg Config, address string) (*line, error) {
 	tlsConfig, err := cfg.Keys.Dialer()
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, _ string, c syscall.RawConn) error {
+	dialer := &net.Dialer{Timeout: dialLimit, Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
 		e := c.Control(func(fd uintptr) {
 			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silenceLimit/time.Millisecond))
 		})
 		return errors.Join(e, err)
 	}}
-	conn, err := grpc.NewClient("passthrough:///"+cfg.Master,
+	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(credentials.NewTLS(tlsConfig)),
 		// A dialer of our own also keeps proxies of the environment out.
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
@@ -59,18 +60,22 @@ func attend(ctx context.Context, cfg Config) (*line, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the application master at %s: %w", cfg.Master, err)
+		return nil, err
 	}
 	// Not derived from ctx: at the end there is still something to be said.
 	streamCtx, hangUp := context.WithCancel(context.Background())
-	stream, err := open(ctx, streamCtx, conn)
+	cutShort := context.AfterFunc(ctx, hangUp)
+	stream, err := proto.NewAgentsClient(conn).Attend(streamCtx)
+	if err == nil && !cutShort() {
+		err = ctx.Err()
+	}
 	if err != nil {
 		hangUp()
 		conn.Close()
-		return nil, fmt.Errorf("connecting to the application master at %s, for up to %v: %w; is that address reachable from this container's host?", cfg.Master, reachLimit, err)
+		return nil, err
 	}
 	l := &line{
-		in: make(chan *proto.ToAgent), out: make(chan *proto.FromAgent, 256),
+		in: make(chan *proto.ToAgent), out: make(chan *proto.FromAgent, backlog),
 		hangUp: hangUp, conn: conn,
 	}
 	go func() {
@@ -102,38 +107,22 @@ func attend(ctx context.Context, cfg Config) (*line, error) {
 	return l, nil
 }
 
-// open tries for a while: a network may not be up at once.
-func open(ctx, streamCtx context.Context, conn *grpc.ClientConn) (grpc.BidiStreamingClient[proto.FromAgent, proto.ToAgent], error) {
-	deadline := time.After(reachLimit)
-	for {
-		stream, err := proto.NewAgentsClient(conn).Attend(streamCtx)
-		if err == nil {
-			return stream, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(err, ctx.Err())
-		case <-deadline:
-			return nil, err
-		case <-time.After(250 * time.Millisecond):
-			conn.ResetConnectBackoff()
+// say queues a message. Where the AM does not keep up, a beat is dropped, and
+// for anything else the stream is given up: what it missed, the next one tells.
+func (l *line) say(m *proto.FromAgent) {
+	select {
+	case l.out <- m:
+	default:
+		if m.GetBeat() == nil {
+			l.hangUp()
 		}
 	}
 }
 
-// say queues a message. A beat is dropped where the AM does not keep up.
-func (l *line) say(m *proto.FromAgent) {
-	if m.GetBeat() != nil {
-		select {
-		case l.out <- m:
-		default:
-		}
-		return
-	}
-	select {
-	case l.out <- m:
-	case <-time.After(silenceLimit): // the stream is as good as broken, and soon will be
-	}
+// abandon lets go of a stream that has nothing more to carry.
+func (l *line) abandon() {
+	l.hangUp()
+	l.close()
 }
 
 // close says what is still to be said, within limits, and hangs up.

@@ -3,12 +3,15 @@ package container_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +32,7 @@ type master struct {
 	proto.UnimplementedAgentsServer
 	t       *testing.T
 	address string
+	jobDir  string // of the job; every user's
 	keys    jobtls.Set
 	server  *grpc.Server
 	agents  chan *connected
@@ -44,6 +48,8 @@ type connected struct {
 	drop    chan struct{}
 	beats   chan *proto.Beat // the last ones
 	commits chan *proto.Committed
+	deaf    atomic.Bool // beats are not answered
+	sending sync.Mutex
 }
 
 func newMaster(t *testing.T) *master {
@@ -61,11 +67,44 @@ func newMaster(t *testing.T) *master {
 		t.Fatal(err)
 	}
 	m := &master{t: t, address: l.Addr().String(), keys: keys, agents: make(chan *connected, 16)}
+	if m.jobDir, err = os.MkdirTemp("", "job-"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(m.jobDir) })
+	if err := os.Chmod(m.jobDir, 0o777); err != nil {
+		t.Fatal(err)
+	}
 	m.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(tlsConfig)))
 	proto.RegisterAgentsServer(m.server, m)
 	go m.server.Serve(l)
 	t.Cleanup(m.server.Stop)
 	return m
+}
+
+// successor is another master of the same job.
+func (m *master) successor() *master {
+	m.t.Helper()
+	tlsConfig, err := m.keys.Master.Server()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	next := &master{t: m.t, address: l.Addr().String(), jobDir: m.jobDir, keys: m.keys, agents: make(chan *connected, 16)}
+	next.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(tlsConfig)))
+	proto.RegisterAgentsServer(next.server, next)
+	go next.server.Serve(l)
+	m.t.Cleanup(next.server.Stop)
+	text, err := json.Marshal(proto.Address{Address: next.address, Attempt: 2})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(m.jobDir, proto.AddressFile), text, 0o644)
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return next
 }
 
 func (m *master) Attend(s proto.Agents_AttendServer) error {
@@ -90,6 +129,11 @@ func (m *master) Attend(s proto.Agents_AttendServer) error {
 			}
 			if b := f.GetBeat(); b != nil {
 				c.beats <- b
+				if !c.deaf.Load() {
+					c.sending.Lock()
+					_ = s.Send(&proto.ToAgent{Message: &proto.ToAgent_Pulse{Pulse: &proto.Pulse{Number: b.Number}}})
+					c.sending.Unlock()
+				}
 				continue
 			}
 			if m := f.GetCommitted(); m != nil {
@@ -135,6 +179,8 @@ func (c *connected) send(message any) {
 	default:
 		c.t.Fatalf("cannot send a %T", message)
 	}
+	c.sending.Lock()
+	defer c.sending.Unlock()
 	if err := c.stream.Send(&m); err != nil {
 		c.t.Fatalf("sending to the agent: %v", err)
 	}
@@ -197,7 +243,7 @@ func (m *master) startAgent(name string, change func(*container.Config)) *runnin
 	log.SetOutput(&testLog{t: m.t})
 	log.SetLevel(logrus.DebugLevel)
 	r.config = container.Config{
-		Master: m.address, Container: name, Host: "127.0.0.1", Keys: m.keys.Agent,
+		Master: m.address, JobDirectory: m.jobDir, Container: name, Host: "127.0.0.1", Keys: m.keys.Agent,
 		WorkDir: filepath.Join(r.dir, "container"), LogDir: filepath.Join(r.dir, "logs"), TmpDir: filepath.Join(r.dir, "tmp"),
 		Log: logrus.NewEntry(log),
 	}

@@ -41,7 +41,7 @@ func init() {
 
 // agentFile says what agent a process is to be.
 type agentFile struct {
-	Master, Container, Dir                 string
+	Master, JobDirectory, Container, Dir   string
 	Keys                                   jobtls.Keys
 	NoNamespace, UserNamespace, NoSteering bool
 }
@@ -57,7 +57,7 @@ func agentPart(args []string) error {
 		return err
 	}
 	return container.Run(context.Background(), container.Config{
-		Master: f.Master, Container: f.Container, Host: "127.0.0.1", Keys: f.Keys,
+		Master: f.Master, JobDirectory: f.JobDirectory, Container: f.Container, Host: "127.0.0.1", Keys: f.Keys,
 		WorkDir: filepath.Join(f.Dir, "container"), LogDir: filepath.Join(f.Dir, "logs"), TmpDir: filepath.Join(f.Dir, "tmp"),
 		Log:         logrus.NewEntry(logrus.New()),
 		NoNamespace: f.NoNamespace, UserNamespace: f.UserNamespace, NoSteering: f.NoSteering,
@@ -105,7 +105,7 @@ func (m *master) startAgentProcess(name string, uid uint32, change func(*contain
 		change(&c)
 	}
 	b, err := json.Marshal(agentFile{
-		Master: m.address, Container: name, Dir: dir, Keys: m.keys.Agent,
+		Master: m.address, JobDirectory: m.jobDir, Container: name, Dir: dir, Keys: m.keys.Agent,
 		NoNamespace: c.NoNamespace, UserNamespace: c.UserNamespace, NoSteering: c.NoSteering,
 	})
 	if err != nil {

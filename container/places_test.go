@@ -22,7 +22,7 @@ func TestWhereFuseIsNotAllowed(t *testing.T) {
 		c := m.agent()
 		dir := filepath.Join(t.TempDir(), "store")
 		absolute := filepath.Join(t.TempDir(), "logs")
-		a := assignment(t, func(a *proto.Assign) {
+		a := assignment(func(a *proto.Assign) {
 			a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: dir}, {Path: absolute, Uri: dir + "2"}}
 			if uri != "" {
 				a.Checkpoints[0].Uri = uri
@@ -70,8 +70,7 @@ func TestCheckpointsAreMounted(t *testing.T) {
 			begin := func(container string) *connected {
 				m.startAgentProcess(container, uid, ways[name].change)
 				c := m.agent()
-				c.send(assignment(t, func(a *proto.Assign) {
-					a.JobDirectory = filepath.Join(dir, "job")
+				c.send(assignment(func(a *proto.Assign) {
 					a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}, {Path: absolute, Uri: store}}
 				}))
 				if p := c.prepared(); p.Mounting != "fuse" {
@@ -159,8 +158,7 @@ func TestAUserWithoutFuse(t *testing.T) {
 	m.startAgentProcess("c1", stranger, nil)
 	c := m.agent()
 	dir := sharedDir(t, stranger)
-	c.send(assignment(t, func(a *proto.Assign) {
-		a.JobDirectory = dir
+	c.send(assignment(func(a *proto.Assign) {
 		a.Checkpoints = []*proto.CheckpointSpec{{Path: "train_logs", Uri: dir + "/store"}}
 	}))
 	p := c.prepared()
@@ -182,7 +180,7 @@ func TestACheckpointPathThatCannotBeMade(t *testing.T) {
 	}
 	m.startAgentProcess("c1", 0, nil)
 	c := m.agent()
-	c.send(assignment(t, func(a *proto.Assign) {
+	c.send(assignment(func(a *proto.Assign) {
 		a.Checkpoints = []*proto.CheckpointSpec{{Path: filepath.Join(file, "logs"), Uri: filepath.Join(t.TempDir(), "store")}}
 	}))
 	if tr := c.trouble(); !strings.Contains(tr.What, file) {
@@ -196,7 +194,7 @@ func TestAKilledAgentTakesItsMountsAlong(t *testing.T) {
 	agent := m.startAgentProcess("c1", 0, nil)
 	c := m.agent()
 	store := filepath.Join(t.TempDir(), "store")
-	c.send(assignment(t, func(a *proto.Assign) {
+	c.send(assignment(func(a *proto.Assign) {
 		a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}}
 	}))
 	c.prepared()

@@ -15,7 +15,7 @@ import (
 )
 
 // assignment is a task like any other; change may alter it.
-func assignment(t *testing.T, change func(*proto.Assign)) *proto.Assign {
+func assignment(change func(*proto.Assign)) *proto.Assign {
 	a := &proto.Assign{
 		Job: "job-1", Task: "ps-1", Role: "ps", Index: 1, VirtualAddress: "127.77.0.2",
 		Peers: []*proto.Peer{
@@ -23,7 +23,6 @@ func assignment(t *testing.T, change func(*proto.Assign)) *proto.Assign {
 			{Task: "ps-1", VirtualAddress: "127.77.0.2"},
 			{Task: "worker-0", VirtualAddress: "127.77.0.3"},
 		},
-		JobDirectory: filepath.Join(t.TempDir(), "job"),
 	}
 	if change != nil {
 		change(a)
@@ -40,8 +39,7 @@ func TestAttemptsRunInPlace(t *testing.T) {
 	if c.hello.Container != "c1" || c.hello.Host != "127.0.0.1" || c.hello.Pid == 0 {
 		t.Fatalf("hello: %v", c.hello)
 	}
-	assign := assignment(t, nil)
-	c.send(assign)
+	c.send(assignment(nil))
 	p := c.prepared()
 	if p.Port < 10000 || p.Port >= 32768 {
 		t.Errorf("port %d is in the ephemeral range or below 10000", p.Port)
@@ -71,7 +69,7 @@ func TestAttemptsRunInPlace(t *testing.T) {
 	for i := range 3 {
 		for _, file := range []string{
 			filepath.Join(r.config.LogDir, fmt.Sprintf("ps-1.%d.log", i)),
-			filepath.Join(assign.JobDirectory, "logs", "ps-1", fmt.Sprintf("%d.log", i)),
+			filepath.Join(m.jobDir, "logs", "ps-1", fmt.Sprintf("%d.log", i)),
 		} {
 			b, err := os.ReadFile(file)
 			if err != nil || !strings.HasPrefix(string(b), fmt.Sprintf("attempt %d of a b\n", i)) {
@@ -85,12 +83,11 @@ func TestOutputReachesTheJobsDirectoryWhileTheTaskRuns(t *testing.T) {
 	m := newMaster(t)
 	m.startAgent("c1", nil)
 	c := m.agent()
-	assign := assignment(t, nil)
-	c.send(assign)
+	c.send(assignment(nil))
 	c.prepared()
 	c.send(&proto.Start{Command: shell(`echo early; exec sleep 1000`)})
 	c.started()
-	file := filepath.Join(assign.JobDirectory, "logs", "ps-1", "0.log")
+	file := filepath.Join(m.jobDir, "logs", "ps-1", "0.log")
 	eventually(t, "the first line of a running task in "+file, func() bool {
 		b, _ := os.ReadFile(file)
 		return string(b) == "early\n"
@@ -110,7 +107,7 @@ func TestStopKillsWhatDoesNotListen(t *testing.T) {
 	m := newMaster(t)
 	m.startAgent("c1", nil)
 	c := m.agent()
-	c.send(assignment(t, nil))
+	c.send(assignment(nil))
 	c.prepared()
 	// A child in a session of its own, whose parent has ended: nothing but the
 	// tree finds it.
@@ -131,7 +128,7 @@ func TestWhatAnAttemptLeavesBehindIsEnded(t *testing.T) {
 	m := newMaster(t)
 	m.startAgent("c1", nil)
 	c := m.agent()
-	c.send(assignment(t, nil))
+	c.send(assignment(nil))
 	c.prepared()
 	c.send(&proto.Start{Command: shell(`setsid sleep 1000 & echo $! >orphan; exit 3`)})
 	c.started()
@@ -148,7 +145,7 @@ func TestCommandsThatCannotRun(t *testing.T) {
 	m := newMaster(t)
 	r := m.startAgent("c1", nil)
 	c := m.agent()
-	c.send(assignment(t, nil))
+	c.send(assignment(nil))
 	c.prepared()
 	work := filepath.Join(r.config.WorkDir, "work")
 	for name, text := range map[string]string{"no-x": "#!/bin/sh\n", "no-interpreter": "#!/no/such/thing\n", "no-format": "hello\n"} {
@@ -192,7 +189,7 @@ func TestEnvironment(t *testing.T) {
 		c.Env = []string{"PATH=/usr/bin:/bin", "HOME=/h", "LC_ALL=C", "SECRET=1", "HOLDFAST_CREDENTIALS=/x", "HADOOP_TOKEN_FILE_LOCATION=/y"}
 	})
 	c := m.agent()
-	c.send(assignment(t, nil))
+	c.send(assignment(nil))
 	c.prepared()
 	c.send(&proto.Start{Command: []string{"env"}, Env: map[string]string{"GIVEN": "1", "PYTHONPATH": "/mine"}, PythonPath: []string{"/shim"}})
 	c.started()
@@ -224,7 +221,7 @@ func TestFilesAreFetchedAndChecked(t *testing.T) {
 	m := newMaster(t)
 	m.startAgent("c1", nil)
 	c := m.agent()
-	c.send(assignment(t, func(a *proto.Assign) { a.Files = []*proto.FileSpec{spec} }))
+	c.send(assignment(func(a *proto.Assign) { a.Files = []*proto.FileSpec{spec} }))
 	c.prepared()
 	c.send(&proto.Start{Command: []string{"sub/train.sh"}})
 	c.started()
@@ -247,28 +244,11 @@ func TestFilesAreFetchedAndChecked(t *testing.T) {
 			c := m.agent()
 			bad := &proto.FileSpec{Name: spec.Name, Uri: spec.Uri, Size: spec.Size, Sha256: spec.Sha256, Mode: spec.Mode}
 			test.change(bad)
-			c.send(assignment(t, func(a *proto.Assign) { a.Files = []*proto.FileSpec{bad} }))
+			c.send(assignment(func(a *proto.Assign) { a.Files = []*proto.FileSpec{bad} }))
 			if tr := c.trouble(); !tr.Hopeless || !strings.Contains(tr.What, test.says) {
 				t.Fatalf("trouble: %v", tr)
 			}
 		})
-	}
-}
-
-func TestABrokenStreamEndsTheTask(t *testing.T) {
-	m := newMaster(t)
-	r := m.startAgent("c1", nil)
-	c := m.agent()
-	c.send(assignment(t, nil))
-	c.prepared()
-	c.send(&proto.Start{Command: shell(`trap '' TERM; sleep 1000`)})
-	pid := int(c.started().Pid)
-	close(c.drop)
-	if err := r.end(); err == nil || !strings.Contains(err.Error(), m.address) {
-		t.Fatalf("the agent ended with %v, which does not name its master", err)
-	}
-	if alive(pid) {
-		t.Fatal("the task outlived the stream")
 	}
 }
 

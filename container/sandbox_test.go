@@ -94,8 +94,7 @@ func TestPeersFindEachOtherByName(t *testing.T) {
 			task := func(container, task string) (*connected, *proto.Prepared) {
 				m.startAgentProcess(container, way.uid, way.change)
 				c := m.agent()
-				c.send(assignment(t, func(a *proto.Assign) {
-					a.JobDirectory = sharedDir(t, way.uid)
+				c.send(assignment(func(a *proto.Assign) {
 					a.Task = task
 					for _, p := range a.Peers {
 						if p.Task == task {
@@ -154,7 +153,7 @@ func TestAUsersTaskIsPrivateAndHasNoPrivileges(t *testing.T) {
 	m := newMaster(t)
 	m.startAgentProcess("c1", nobody, nil)
 	c := m.agent()
-	c.send(assignment(t, func(a *proto.Assign) { a.JobDirectory = sharedDir(t, nobody) }))
+	c.send(assignment(nil))
 	c.prepared()
 	c.send(&proto.Start{Command: shell(`id -u; id -g; grep CapEff: /proc/self/status; grep -c 127.77 /etc/hosts; getent hosts worker-0; getent hosts localhost >/dev/null && echo localhost`)})
 	e := c.exited()
@@ -180,7 +179,7 @@ func TestNothingOutlivesAKilledAgent(t *testing.T) {
 				m := newMaster(t)
 				agent := m.startAgentProcess("c1", way.uid, way.change)
 				c := m.agent()
-				c.send(assignment(t, func(a *proto.Assign) { a.JobDirectory = sharedDir(t, way.uid) }))
+				c.send(assignment(nil))
 				c.prepared()
 				c.send(&proto.Start{Command: shell(`trap '' TERM HUP; setsid sh -c 'setsid sleep 1000 & echo; echo $!' & sh -c 'sleep 1000' & sleep 1000`)})
 				c.started()
@@ -215,7 +214,7 @@ func TestAWantedPortThatIsTaken(t *testing.T) {
 	taken := int32(l.Addr().(*net.TCPAddr).Port)
 	m.startAgent("c1", nil)
 	c := m.agent()
-	c.send(assignment(t, func(a *proto.Assign) { a.Port = taken }))
+	c.send(assignment(func(a *proto.Assign) { a.Port = taken }))
 	p := c.prepared()
 	if p.Port == taken || p.Port == 0 || len(p.Notes) == 0 || !strings.Contains(p.Notes[len(p.Notes)-1], strconv.Itoa(int(taken))) {
 		t.Fatalf("prepared: %v", p)
@@ -239,7 +238,7 @@ func TestAWantedPortThatIsTaken(t *testing.T) {
 	linger(t, at)
 	m.startAgent("c2", nil)
 	c = m.agent()
-	c.send(assignment(t, func(a *proto.Assign) { a.Port = p.Port }))
+	c.send(assignment(func(a *proto.Assign) { a.Port = p.Port }))
 	if again := c.prepared(); again.Port != p.Port {
 		t.Fatalf("got port %d instead of %d, which only a closed connection uses", again.Port, p.Port)
 	}
@@ -285,7 +284,7 @@ func TestTheContainersDiskIsFull(t *testing.T) {
 		m := newMaster(t)
 		m.startAgent("c1", func(c *container.Config) { c.WorkDir = filepath.Join(small, "c1") })
 		c := m.agent()
-		c.send(assignment(t, func(a *proto.Assign) {
+		c.send(assignment(func(a *proto.Assign) {
 			a.Files = []*proto.FileSpec{{Name: "big", Uri: big, Size: 1 << 20}}
 		}))
 		if tr := c.trouble(); !tr.Node || tr.Hopeless || !strings.Contains(tr.What, "no space left") || !strings.Contains(tr.What, "big") {
@@ -296,8 +295,7 @@ func TestTheContainersDiskIsFull(t *testing.T) {
 		m := newMaster(t)
 		r := m.startAgent("c1", func(c *container.Config) { c.LogDir = filepath.Join(small, "logs") })
 		c := m.agent()
-		a := assignment(t, nil)
-		c.send(a)
+		c.send(assignment(nil))
 		c.prepared()
 		c.send(&proto.Start{Command: shell(`head -c 400000 /dev/zero | tr '\0' x; echo; echo end`)})
 		if e := c.exited(); e.Code != 0 || e.Tail[len(e.Tail)-1] != "end" {
@@ -307,7 +305,7 @@ func TestTheContainersDiskIsFull(t *testing.T) {
 		if err := r.end(); err != nil {
 			t.Fatal(err)
 		}
-		b, err := os.ReadFile(filepath.Join(a.JobDirectory, "logs", "ps-1", "0.log"))
+		b, err := os.ReadFile(filepath.Join(m.jobDir, "logs", "ps-1", "0.log"))
 		if err != nil || len(b) != 400005 {
 			t.Fatalf("the copy of the output has %d bytes, %v", len(b), err)
 		}

@@ -6,14 +6,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/sirupsen/logrus"
 
 	"holdfast/container/sandbox"
 	"holdfast/container/steer"
-	"holdfast/hdfsckpt"
-	"holdfast/internal/hadoop/conf"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -31,7 +28,6 @@ type task struct {
 	places  []*place // checkpoint paths
 	steerer steerer
 	names   *names
-	logs    *jobLogs
 }
 
 // newTask is a task of which nothing is prepared.
@@ -40,7 +36,6 @@ func newTask(cfg Config, assign *proto.Assign) *task {
 		assign: assign, work: filepath.Join(cfg.WorkDir, "work"), shim: filepath.Join(cfg.WorkDir, "shim"),
 		log:      cfg.Log.WithField("task", assign.Task),
 		prepared: &proto.Prepared{Steering: "none", Mounting: "symlink"},
-		logs:     &jobLogs{uri: assign.JobDirectory, conf: cfg.Conf},
 	}
 }
 
@@ -187,38 +182,5 @@ func (t *task) close(ctx context.Context, box *sandbox.Box) {
 	}
 	if t.steerer != nil {
 		t.steerer.Close()
-	}
-	t.logs.close()
-}
-
-// jobLogs is the job's directory, opened when the first output is copied
-// there: a slow store must not hold up a start.
-type jobLogs struct {
-	uri  string
-	conf *conf.Conf
-
-	mu    sync.Mutex
-	store hdfsckpt.Store
-}
-
-func (j *jobLogs) open(ctx context.Context) (hdfsckpt.Store, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.store == nil {
-		s, err := hdfsckpt.Open(ctx, j.uri, j.conf)
-		if err != nil {
-			return nil, err
-		}
-		j.store = s
-	}
-	return j.store, nil
-}
-
-func (j *jobLogs) close() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.store != nil {
-		_ = j.store.Close() // nothing is open
-		j.store = nil
 	}
 }

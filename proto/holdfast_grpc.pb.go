@@ -32,8 +32,8 @@ const (
 type AgentsClient interface {
 	// An agent opens a stream and keeps it. The first message is Hello. The AM
 	// ends the agent by Bye. An agent whose stream breaks opens another, to the
-	// AM's present address, for as long as its lease lasts; then it stops its
-	// task and ends.
+	// address in the job's am.json, for as long as its lease lasts; then it stops
+	// its task and ends. A second stream of an agent takes the first one's place.
 	Attend(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromAgent, ToAgent], error)
 }
 
@@ -64,8 +64,8 @@ type Agents_AttendClient = grpc.BidiStreamingClient[FromAgent, ToAgent]
 type AgentsServer interface {
 	// An agent opens a stream and keeps it. The first message is Hello. The AM
 	// ends the agent by Bye. An agent whose stream breaks opens another, to the
-	// AM's present address, for as long as its lease lasts; then it stops its
-	// task and ends.
+	// address in the job's am.json, for as long as its lease lasts; then it stops
+	// its task and ends. A second stream of an agent takes the first one's place.
 	Attend(grpc.BidiStreamingServer[FromAgent, ToAgent]) error
 	mustEmbedUnimplementedAgentsServer()
 }

@@ -6,8 +6,10 @@ const (
 	// SpecFile and StatusFile stand in the job's directory, as protobuf JSON.
 	SpecFile   = "spec.json"
 	StatusFile = "status.json"
-	// AddressFile says where the AM is: {"address": "host:port", "pid": N}.
+	// AddressFile says where the AM is: an Address as JSON.
 	AddressFile = "am.json"
+	// JournalDir holds ATTEMPT.json, what an AM wrote down for the next one.
+	JournalDir = "journal"
 	// LogsDir holds TASK/ATTEMPT.log.
 	LogsDir = "logs"
 	// KeysFile holds the client's certificate and key (JSON of jobtls.Keys), mode 0600.
@@ -34,6 +36,13 @@ const (
 	SecretClient = "holdfast.client"
 	SecretConf   = "holdfast.conf"
 )
+
+// Address is where a job's application master is.
+type Address struct {
+	Address string `json:"address"` // host:port of its gRPC service
+	PID     int    `json:"pid"`
+	Attempt int    `json:"attempt"` // of the application, on YARN: from 1
+}
 
 // Done tells whether the state is final.
 func (s JobState) Done() bool {

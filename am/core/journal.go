@@ -12,10 +12,13 @@ import (
 // written before a deed that it records is done, so that an AM that takes over
 // never starts an attempt twice or forgets a loss. Times are Unix milliseconds.
 type Journal struct {
-	Generation int          `json:"generation"`
-	Requests   int          `json:"requests"`
-	Gathering  bool         `json:"gathering"`
-	Tasks      []TaskRecord `json:"tasks"`
+	Generation int  `json:"generation"`
+	Requests   int  `json:"requests"`
+	Gathering  bool `json:"gathering"`
+	// Outcome is what the job ends as, once that is decided, and Why it does.
+	Outcome proto.JobState `json:"outcome,omitempty"`
+	Why     string         `json:"why,omitempty"`
+	Tasks   []TaskRecord   `json:"tasks"`
 }
 
 // TaskRecord is what a Journal says of a task.
@@ -26,9 +29,11 @@ type TaskRecord struct {
 	Container string          `json:"container,omitempty"`
 	Node      string          `json:"node,omitempty"`
 	Port      int             `json:"port,omitempty"`
+	PID       int             `json:"pid,omitempty"`
 	Failures  []int64         `json:"failures,omitempty"`
 	Losses    []int64         `json:"losses,omitempty"`
 	LastLoss  int64           `json:"last_loss,omitempty"`
+	LostAt    int64           `json:"lost_at,omitempty"` // if it is not back
 	Unsafe    bool            `json:"unsafe,omitempty"`
 	// Draining are containers that may still run an attempt, until when.
 	Draining map[string]int64 `json:"draining,omitempty"`
@@ -37,12 +42,15 @@ type TaskRecord struct {
 // Journal gives the present state's.
 func (j *Job) Journal() Journal {
 	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering}
+	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
+		r.Outcome, r.Why = j.outcome, j.why
+	}
 	for _, t := range j.tasks {
 		r.Tasks = append(r.Tasks, TaskRecord{
 			Name: t.Name, State: t.State, Attempt: t.Attempt,
-			Container: t.Container, Node: t.Node, Port: t.Port,
+			Container: t.Container, Node: t.Node, Port: t.Port, PID: t.PID,
 			Failures: toMillis(t.failures), Losses: toMillis(t.losses),
-			LastLoss: millis(t.lastLoss), Unsafe: t.unsafe, Draining: map[string]int64{},
+			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), Unsafe: t.unsafe, Draining: map[string]int64{},
 		})
 		for c, until := range t.draining {
 			r.Tasks[len(r.Tasks)-1].Draining[c] = until.UnixMilli()
@@ -52,9 +60,13 @@ func (j *Job) Journal() Journal {
 }
 
 // Resume takes a journal over into a new job. Its first event is Recovered, in
-// place of Begin.
+// place of Begin. An empty journal stands for a job of which nothing is known.
 func (j *Job) Resume(r Journal) {
+	if len(r.Tasks) == 0 {
+		return
+	}
 	j.generation, j.requests, j.gathering = r.Generation, r.Requests, r.Gathering
+	j.outcome, j.why = r.Outcome, r.Why
 	if !r.Gathering {
 		j.state = proto.JobState_JOB_STATE_RUNNING
 	}
@@ -64,7 +76,7 @@ func (j *Job) Resume(r Journal) {
 				continue
 			}
 			t.State, t.Attempt = rec.State, rec.Attempt
-			t.Container, t.Node, t.Port = rec.Container, rec.Node, rec.Port
+			t.Container, t.Node, t.Port, t.PID = rec.Container, rec.Node, rec.Port, rec.PID
 			t.failures, t.losses = fromMillis(rec.Failures), fromMillis(rec.Losses)
 			t.unsafe = rec.Unsafe
 			for c, until := range rec.Draining {
@@ -72,6 +84,9 @@ func (j *Job) Resume(r Journal) {
 			}
 			if rec.LastLoss != 0 {
 				t.lastLoss = time.UnixMilli(rec.LastLoss)
+			}
+			if rec.LostAt != 0 {
+				t.lostAt = time.UnixMilli(rec.LostAt)
 			}
 		}
 	}
@@ -110,6 +125,9 @@ func (j *Job) recovered(e Recovered) {
 		if !wanted[c] {
 			j.do(Release{c})
 		}
+	}
+	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
+		j.end(j.outcome, j.why)
 	}
 }
 

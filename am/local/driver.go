@@ -57,6 +57,9 @@ func (d *Driver) Ask(a am.Ask) {
 	d.events.Put(am.Allocated{Request: a.Request, Container: fmt.Sprintf("container-%d", d.count), Node: "localhost"})
 }
 
+// Kept implements am.Driver. Nothing outlives a local master.
+func (d *Driver) Kept() map[string]string { return nil }
+
 // Withdraw implements am.Driver. Every Ask has been answered.
 func (d *Driver) Withdraw(string) {}
 

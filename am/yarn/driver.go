@@ -51,7 +51,8 @@ type Driver struct {
 	client *hadoop.Client // nil if the RM does not let this process in as a client
 	agent  hadoop.Launch  // without what differs between containers
 	reg    hadoop.Registered
-	limit  time.Duration // for how long the RM may be away
+	kept   []hadoop.Container // from the first registration
+	limit  time.Duration      // for how long the RM may be away
 
 	events *am.DriverEvents
 	ctx    context.Context
@@ -137,6 +138,10 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, regErr
 	}
 	d.registered(reg)
+	d.kept = reg.Previous
+	for _, c := range reg.Previous {
+		d.s.add(c).launched = true
+	}
 	d.s.setNodes(list, time.Now())
 	d.events = am.NewDriverEvents()
 	d.wg.Go(d.run)
@@ -195,6 +200,17 @@ func agentCredentials(all *token.Credentials) *token.Credentials {
 
 // Events implements am.Driver.
 func (d *Driver) Events() <-chan am.DriverEvent { return d.events.C() }
+
+// Kept implements am.Driver. The RM tells at registration which containers run
+// since an earlier attempt (RegisterApplicationMasterResponseProto,
+// containers_from_previous_attempts).
+func (d *Driver) Kept() map[string]string {
+	kept := map[string]string{}
+	for _, c := range d.kept {
+		kept[c.ID.String()] = c.Node.Host
+	}
+	return kept
+}
 
 // Ask implements am.Driver.
 func (d *Driver) Ask(a am.Ask) { d.do(a) }

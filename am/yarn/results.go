@@ -73,12 +73,21 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 	}
 	a := r.answer
 	if a.Shutdown {
-		d.breakDown(errors.New("the ResourceManager wants the application master to end"))
+		d.superseded(errors.New("the ResourceManager wants the application master to end"))
 		return time.Second
 	}
 	d.nodes.Learn(a.NMTokens)
 	s.headroom, s.hasRoom = a.Headroom, true
 	now := time.Now()
+	for _, c := range a.Previous {
+		// Found again after the RM was restarted too. Its task was given up when
+		// this master registered.
+		if s.byID[c.ID] == nil {
+			h := s.add(c)
+			h.launched, h.released, h.releaseAt, h.quiet = true, true, now, true
+			d.stop(c.Node, []hadoop.ContainerID{c.ID})
+		}
+	}
 	for _, c := range a.Allocated {
 		h := s.add(c)
 		ask, wanted := s.table.allocated(c.Priority, c.Node.Host)
@@ -124,7 +133,7 @@ func (d *Driver) afterError(err error) time.Duration {
 	case d.ctx.Err() != nil || hadoop.IsNotRegistered(err):
 		return 0
 	case hadoop.IsAttemptGone(err), hadoop.IsUnknownApplication(err):
-		d.breakDown(fmt.Errorf("the ResourceManager has given up this application master: %w", err))
+		d.superseded(fmt.Errorf("the ResourceManager has given up this application master: %w", err))
 		return time.Second
 	case hadoop.IsInvalidRequest(err):
 		d.breakDown(fmt.Errorf("the scheduler refused what the job asks for; lower it, or look at yarn.scheduler.maximum-allocation-*: %w", err))
@@ -165,6 +174,15 @@ func (d *Driver) afterRegister(r reregistered) time.Duration {
 		return 0
 	}
 	return d.afterError(r.err)
+}
+
+// superseded says that the RM does not take this attempt for the application's
+// master any longer: it has started another, or the application is over.
+func (d *Driver) superseded(err error) {
+	if !d.s.broken {
+		d.s.broken = true
+		d.events.Put(am.Broken{Err: err, Superseded: true})
+	}
 }
 
 // breakDown says that the driver cannot go on.

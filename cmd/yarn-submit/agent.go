@@ -47,7 +47,8 @@ func runAgent(ctx context.Context) error {
 	}
 	return container.Run(ctx, container.Config{
 		Master: os.Getenv(proto.EnvMaster), Container: name, Host: os.Getenv(proto.EnvHost),
-		Keys: s.keys, Conf: s.conf, Exe: exe,
+		JobDirectory: os.Getenv(proto.EnvJobDirectory),
+		Keys:         s.keys, Conf: s.conf, Exe: exe,
 		WorkDir: dir, LogDir: dir, TmpDir: filepath.Join(dir, "tmp"),
 		Log: logrus.WithFields(logrus.Fields{"app": os.Getenv(proto.EnvJob), "container": name}),
 	})

@@ -22,6 +22,7 @@ import (
 	"holdfast/hdfsckpt"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/token"
+	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
 )
@@ -92,11 +93,22 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	host := "127.0.0.1"
+	host, attempt := "127.0.0.1", 0
+	var before *am.Predecessor
 	if !isLocal {
-		host = os.Getenv("NM_HOST") // set by every NodeManager
+		host = os.Getenv("NM_HOST") // set by every NodeManager, as is the next
+		c, err := hadoop.ParseContainerID(os.Getenv("CONTAINER_ID"))
+		if err != nil {
+			return fmt.Errorf("finding out which attempt of the application this is: %w", err)
+		}
+		if attempt = int(c.Attempt.Number); attempt > 1 {
+			if before, err = am.FindPredecessor(ctx, dir, attempt); err != nil {
+				return err
+			}
+		}
 	}
 	m, err := am.New(am.Config{
+		Attempt: attempt, Predecessor: before,
 		ID: id, Spec: spec, Dir: dir, Keys: s.keys, Host: host, Log: log,
 		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) {
 			return hdfsckpt.Open(ctx, uri, s.conf)
@@ -133,7 +145,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 		}
 	}
 	final, err := m.Run(ctx, driver)
-	if err != nil {
+	if err != nil { // also ErrLeft: YARN must not take this for the job's end
 		return err
 	}
 	if final.State != proto.JobState_JOB_STATE_SUCCEEDED {

@@ -22,7 +22,9 @@ type Submission struct {
 	Name        string
 	Queue       string // empty: default
 	Master      Resource
-	MaxAttempts int // of the AM; 0: 1
+	MaxAttempts int // of the AM; 0: 1. The RM has a limit of its own
+	// AttemptsWithin makes older failures not count towards MaxAttempts; 0: all count.
+	AttemptsWithin time.Duration
 	// KeepContainers leaves containers running when the AM ends before its
 	// application.
 	KeepContainers bool
@@ -157,12 +159,17 @@ func (s Submission) proto() *wire.ApplicationSubmissionContextProto {
 	if s.Agents != nil {
 		s.Launch.Environment = withDefault(s.Launch.Environment, EnvResources, EncodeResources(s.Agents))
 	}
+	interval := int64(-1)
+	if s.AttemptsWithin > 0 {
+		interval = s.AttemptsWithin.Milliseconds()
+	}
 	return &wire.ApplicationSubmissionContextProto{
 		ApplicationId: s.ID.proto(), ApplicationName: &s.Name, Queue: &s.Queue,
 		ApplicationType: proto.String(ApplicationType), ApplicationTags: s.Tags,
 		AmContainerSpec: s.Launch.proto(), Resource: s.Master.proto(),
 		MaxAppAttempts:                          proto.Int32(int32(s.MaxAttempts)),
 		KeepContainersAcrossApplicationAttempts: &s.KeepContainers,
+		AttemptFailuresValidityInterval:         &interval,
 		CancelTokensWhenComplete:                proto.Bool(true),
 	}
 }

@@ -1,0 +1,163 @@
+package am
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/am/core"
+	"holdfast/hdfsckpt"
+	"holdfast/proto"
+)
+
+const (
+	journalVersion = 1
+	journalRetry   = 500 * time.Millisecond
+	// lastWords bounds the writing of the journal while the job ends.
+	lastWords = 5 * time.Second
+	// journalPace is how long a change waits to be written that no deed depends on.
+	journalPace = 200 * time.Millisecond
+)
+
+// journalFile is a file in proto.JournalDir.
+type journalFile struct {
+	Version int `json:"version"`
+	core.Journal
+}
+
+func journalName(attempt int) string {
+	return path.Join(proto.JournalDir, fmt.Sprintf("%d.json", attempt))
+}
+
+// clerk gives agents their orders, in order, and keeps the journal: what an
+// order does is written down before the order leaves. So the loop never waits
+// for the store, and an AM that takes over never repeats what was ordered.
+// Each AM attempt writes a file of its own: a late one spoils nothing.
+type clerk struct {
+	dir  hdfsckpt.Store
+	name string
+	log  *logrus.Entry
+
+	mu    sync.Mutex
+	queue []errand
+	wake  chan struct{} // capacity 1
+
+	patient context.Context // ends when orders need not wait for the journal any longer
+	hurry   context.CancelFunc
+
+	written []byte // what the file holds
+}
+
+// errand is what one step of core wants said.
+type errand struct {
+	journal core.Journal
+	binding bool // an order must not leave before the journal is written
+	orders  []func()
+}
+
+func newClerk(cfg Config) *clerk {
+	c := &clerk{dir: cfg.Dir, name: journalName(cfg.Attempt), log: cfg.Log, wake: make(chan struct{}, 1)}
+	c.patient, c.hurry = context.WithCancel(context.Background())
+	return c
+}
+
+// post takes an errand up; it does not wait.
+func (c *clerk) post(e errand) {
+	c.mu.Lock()
+	c.queue = append(c.queue, e)
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run does the errands until ctx ends.
+func (c *clerk) run(ctx context.Context) {
+	if err := hdfsckpt.MkdirAll(ctx, c.dir, proto.JournalDir, 0o700); err != nil {
+		c.log.WithError(err).Warn("making the directory of the job's journal") // writing says it again
+	}
+	var late <-chan time.Time
+	var latest core.Journal
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+		case <-late:
+			late = nil
+			c.write(ctx, latest)
+			continue
+		}
+		c.mu.Lock()
+		queue := c.queue
+		c.queue = nil
+		c.mu.Unlock()
+		if len(queue) == 0 {
+			continue
+		}
+		latest = queue[len(queue)-1].journal
+		binding := false
+		for _, e := range queue {
+			binding = binding || e.binding
+		}
+		if binding {
+			late = nil
+			c.write(ctx, latest)
+			if ctx.Err() != nil {
+				return
+			}
+		} else if late == nil {
+			late = time.After(journalPace)
+		}
+		for _, e := range queue {
+			for _, order := range e.orders {
+				order()
+			}
+		}
+	}
+}
+
+// write writes the journal, trying until it is there, or ctx ends, or the job
+// ends and the store does not answer.
+func (c *clerk) write(ctx context.Context, j core.Journal) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(c.patient, func() { time.AfterFunc(lastWords, cancel) })
+	defer stop()
+	text, err := json.Marshal(journalFile{journalVersion, j})
+	if err != nil {
+		panic(err) // numbers and strings
+	}
+	if string(text) == string(c.written) {
+		return
+	}
+	said := false
+	for {
+		err := hdfsckpt.WriteFile(ctx, c.dir, c.name, text, 0o600)
+		if err == nil {
+			c.written = text
+			if said {
+				c.log.Info("the job's journal is written again")
+			}
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if !said {
+			said = true
+			c.log.WithError(err).Warnf("cannot write the job's journal %s/%s; nothing is started or stopped until it can be", c.dir.URI(), c.name)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(journalRetry):
+		}
+	}
+}

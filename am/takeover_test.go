@@ -1,0 +1,155 @@
+package am_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"holdfast/am"
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// saved waits until a file of the job's directory holds a text so often.
+func (j *job) saved(what, name, text string, times int) {
+	j.t.Helper()
+	j.eventually(what, func() bool {
+		b, _ := os.ReadFile(filepath.Join(j.dir, name))
+		return strings.Count(string(b), text) >= times
+	})
+}
+
+func TestANewMasterTakesOver(t *testing.T) {
+	j := startAttempt(t, 1, nil)
+	var agents []*agent
+	for _, task := range []string{"ps-0", "worker-0", "worker-1"} {
+		a, s := j.started(task)
+		if s.Attempt != 0 {
+			t.Errorf("attempt %d", s.Attempt)
+		}
+		j.story(task, core.KindStarted)
+		agents = append(agents, a)
+	}
+	j.saved("the journal's last word", proto.JournalDir+"/1.json", `"pid":8`, 3)
+	j.saved("the story", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
+	if l := agents[0].assigned.LeaseMs; l == 0 {
+		t.Error("no lease was granted")
+	}
+	j.succeed(2)
+	// One has ended meanwhile.
+	agents[1].ended(0)
+	for _, a := range agents {
+		j.connect(a)
+	}
+	j.eventually("all tasks where they were", func() bool {
+		s, err := j.client.Status(context.Background(), &proto.StatusRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []proto.TaskState{proto.TaskState_TASK_STATE_RUNNING, proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_RUNNING} {
+			if s.Tasks[i].State != want || s.Tasks[i].Attempt != 0 {
+				return false
+			}
+		}
+		return s.State == proto.JobState_JOB_STATE_RUNNING && s.Tasks[0].Pid == 8
+	})
+	for i, task := range []string{"ps-0", "worker-0", "worker-1"} {
+		select {
+		case s := <-agents[i].started:
+			t.Errorf("%s was started again: %v", task, s)
+		default:
+		}
+	}
+	// A loss after that is dealt with as ever, the attempts counting on.
+	j.lose("ps-0")
+	again, s := j.started("ps-0")
+	if s.Attempt != 1 || again.container == agents[0].container {
+		t.Errorf("attempt %d in %s", s.Attempt, again.container)
+	}
+	agents[2].exit(0)
+	final := j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+	var kinds []string
+	for _, m := range final.Timeline {
+		if m.Task == "ps-0" {
+			kinds = append(kinds, m.Kind)
+		}
+	}
+	if want := []string{core.KindStarted, core.KindNote, core.KindLost, core.KindBack}; !slices.Equal(kinds, want) {
+		t.Errorf("the story of ps-0 is %v, want %v: that of both masters", kinds, want)
+	}
+}
+
+func TestATaskThatIsDoneStaysDone(t *testing.T) {
+	j := startAttempt(t, 1, nil)
+	ps, _ := j.started("ps-0")
+	done, _ := j.started("worker-0")
+	worker, _ := j.started("worker-1")
+	done.exit(0)
+	j.story("worker-0", core.KindStarted, core.KindEnded)
+	j.saved("the story", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
+	j.eventually("the Bye", func() bool { return done.stream.Context().Err() != nil })
+	delete(j.agents, "worker-0") // its container has ended
+	j.succeed(2)
+	j.connect(ps)
+	j.connect(worker)
+	j.story("ps-0", core.KindStarted, core.KindNote)
+	worker.exit(0)
+	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
+func TestAKilledJobStaysKilled(t *testing.T) {
+	j := startAttempt(t, 1, nil)
+	ps, _ := j.started("ps-0")
+	ps.stubborn.Store(true)
+	j.started("worker-0")
+	j.started("worker-1")
+	if _, err := j.client.Kill(context.Background(), &proto.KillRequest{Why: "enough"}); err != nil {
+		t.Fatal(err)
+	}
+	j.saved("the decision", proto.JournalDir+"/1.json", "enough", 1)
+	j.succeed(2)
+	if s := j.end(proto.JobState_JOB_STATE_KILLED); s.Why != "enough" {
+		t.Errorf("it was killed because of %q", s.Why)
+	}
+}
+
+func TestAJournalThatCannotBeUsed(t *testing.T) {
+	for name, text := range map[string]string{"damaged": `{"version": 1, "tasks": [{`, "of another version": `{"version": 99}`} {
+		t.Run(name, func(t *testing.T) {
+			j := startAttempt(t, 1, nil)
+			ps, _ := j.started("ps-0")
+			j.started("worker-0")
+			j.started("worker-1")
+			j.stop()
+			<-j.ended
+			j.keep()
+			clear(j.agents)
+			if err := os.WriteFile(filepath.Join(j.dir, proto.JournalDir, "1.json"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			before, err := am.FindPredecessor(t.Context(), j.store, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(before.Notes) != 1 || !strings.Contains(before.Notes[0], "journal/1.json") {
+				t.Errorf("the notes are %q", before.Notes)
+			}
+			j.run(2, before)
+			again, _ := j.started("ps-0")
+			if again == ps || !slices.Contains(j.released, ps.container) {
+				t.Errorf("%s was not given back", ps.container)
+			}
+			for _, task := range []string{"worker-0", "worker-1"} {
+				a, _ := j.started(task)
+				a.exit(0)
+			}
+			s := j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+			if !slices.ContainsFunc(s.Timeline, func(m *proto.Moment) bool { return strings.Contains(m.Text, "journal/1.json") }) {
+				t.Error("the job does not tell of it")
+			}
+		})
+	}
+}

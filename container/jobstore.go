@@ -1,0 +1,41 @@
+package container
+
+import (
+	"context"
+	"sync"
+
+	"holdfast/hdfsckpt"
+	"holdfast/internal/hadoop/conf"
+)
+
+// jobStore is the job's directory, opened when it is first needed: a slow store
+// must not hold up a start. Its methods may be called from many goroutines.
+type jobStore struct {
+	uri  string
+	conf *conf.Conf
+
+	mu    sync.Mutex
+	store hdfsckpt.Store
+}
+
+func (j *jobStore) open(ctx context.Context) (hdfsckpt.Store, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.store == nil {
+		s, err := hdfsckpt.Open(ctx, j.uri, j.conf)
+		if err != nil {
+			return nil, err
+		}
+		j.store = s
+	}
+	return j.store, nil
+}
+
+func (j *jobStore) close() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.store != nil {
+		_ = j.store.Close() // nothing is open
+		j.store = nil
+	}
+}

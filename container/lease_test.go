@@ -1,0 +1,169 @@
+package container_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/proto"
+)
+
+// leased is an assignment with a lease.
+func leased(lease time.Duration) *proto.Assign {
+	return assignment(func(a *proto.Assign) { a.LeaseMs = lease.Milliseconds() })
+}
+
+const longLease = 10 * patience
+
+func TestWithoutALeaseABrokenStreamEndsTheTask(t *testing.T) {
+	m := newMaster(t)
+	r := m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(nil))
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`trap '' TERM; sleep 1000`)})
+	pid := int(c.started().Pid)
+	close(c.drop)
+	if err := r.end(); err == nil || !strings.Contains(err.Error(), m.address) {
+		t.Fatalf("the agent ended with %v, which does not name its master", err)
+	}
+	if alive(pid) {
+		t.Fatal("the task outlived the stream")
+	}
+}
+
+func TestATaskRunsOnWhenItsStreamBreaks(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(leased(longLease))
+	port := c.prepared().Port
+	c.send(&proto.Start{Attempt: 3, Command: shell(`sleep 1000`)})
+	pid := c.started().Pid
+	close(c.drop)
+	c = m.agent()
+	if h := c.hello; h.Task != "ps-1" || h.Port != port || h.Attempt != 3 || h.TaskPid != pid || h.Exited != nil {
+		t.Fatalf("it comes back with %v", h)
+	}
+	// What is ordered now is done as ever.
+	c.send(&proto.Stop{GraceMs: 60000})
+	if e := c.exited(); e.Attempt != 3 || !e.Stopped {
+		t.Fatalf("exited: %v", e)
+	}
+	c.send(&proto.Start{Attempt: 4, Command: shell(`exit 5`)})
+	if e := c.exited(); e.Attempt != 4 || e.Code != 5 {
+		t.Fatalf("exited: %v", e)
+	}
+}
+
+func TestTheNextMasterHearsWhatItMissed(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(leased(longLease))
+	c.prepared()
+	c.send(&proto.Start{Attempt: 0, Command: shell(`while ! test -e go; do sleep 0.02; done; exit 7`)})
+	pid := int(c.started().Pid)
+	m.server.Stop()
+	if err := os.WriteFile(filepath.Join(lastWorkDir(m), "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the task's end", func() bool { return !alive(pid) })
+	next := m.successor()
+	c = next.agent()
+	if x := c.hello.Exited; c.hello.TaskPid != 0 || c.hello.Attempt != 0 || x == nil || x.Code != 7 {
+		// It may have come before the agent had seen the end; then it says so.
+		if e := c.exited(); e.Attempt != 0 || e.Code != 7 {
+			t.Fatalf("hello %v, then %v", c.hello, e)
+		}
+	}
+	if c.hello.Task != "ps-1" {
+		t.Errorf("hello: %v", c.hello)
+	}
+}
+
+func TestAnAssignmentThatWasAnsweredInVain(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	close(c.drop) // before it was assigned anything
+	c = m.agent()
+	if c.hello.Task != "" || c.hello.Attempt != -1 {
+		t.Errorf("hello: %v", c.hello)
+	}
+	c.send(leased(longLease))
+	port := c.prepared().Port
+	close(c.drop)
+	c = m.agent()
+	c.send(leased(longLease)) // this master has not heard that it was prepared
+	if p := c.prepared().Port; p != port {
+		t.Errorf("prepared on port %d, and before that on %d", p, port)
+	}
+}
+
+func TestTheLeaseEndsTheTask(t *testing.T) {
+	const lease = 2 * time.Second
+	for _, x := range []struct {
+		name string
+		cut  func(m *master, c *connected)
+	}{
+		{"the master is gone", func(m *master, _ *connected) { m.server.Stop() }},
+		{"the master does not answer", func(_ *master, c *connected) { c.deaf.Store(true) }},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			m := newMaster(t)
+			r := m.startAgent("c1", nil)
+			c := m.agent()
+			c.send(leased(lease))
+			c.prepared()
+			c.send(&proto.Start{Command: shell(`trap '' TERM; sleep 1000`)})
+			pid := int(c.started().Pid)
+			<-c.beats
+			x.cut(m, c)
+			go func() { // a stream is opened anew, and no beat answered on it
+				for c := range m.agents {
+					c.deaf.Store(true)
+				}
+			}()
+			cut := time.Now()
+			if err := r.end(); err == nil || !strings.Contains(err.Error(), "lease") {
+				t.Fatalf("the agent ended with %v", err)
+			}
+			if alive(pid) {
+				t.Fatal("the task outlived the lease")
+			}
+			// The upper bound is what an AM counts on before it starts another.
+			if took := time.Since(cut); took > 3*lease {
+				t.Errorf("it took %v, with a lease of %v", took, lease)
+			}
+		})
+	}
+}
+
+// TestAStoppedAgent: what an agent has slept through counts.
+func TestAStoppedAgent(t *testing.T) {
+	needRoot(t)
+	m := newMaster(t)
+	agent := m.startAgentProcess("c1", 0, nil)
+	c := m.agent()
+	c.send(leased(2 * time.Second))
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`sleep 1000`)})
+	pid := int(c.started().Pid)
+	<-c.beats
+	if err := agent.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // its lease has to pass
+	}
+	if !alive(pid) {
+		t.Fatal("a task does not end while its agent is stopped")
+	}
+	if err := agent.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the task's end", func() bool { return !alive(pid) })
+}

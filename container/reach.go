@@ -1,0 +1,66 @@
+package container
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"holdfast/hdfsckpt"
+	"holdfast/proto"
+)
+
+// reachPause is the wait between tries to reach the AM; it grows to reachPauseMax.
+const (
+	reachPause    = 100 * time.Millisecond
+	reachPauseMax = 2 * time.Second
+)
+
+// reach opens a stream to the job's present application master, for as long as
+// ctx lasts. The first try goes to known, where the AM was last; later ones
+// look up in the job's directory whether another has taken over.
+func reach(ctx context.Context, cfg Config, dir *jobStore, known string) (*line, string, error) {
+	address := known
+	var last error
+	for pause := reachPause; ; pause = min(pause*3/2, reachPauseMax) {
+		l, err := attend(ctx, cfg, address)
+		if err == nil {
+			return l, address, nil
+		}
+		if ctx.Err() == nil || last == nil {
+			last = fmt.Errorf("connecting to the application master at %s: %w", address, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, known, last
+		case <-time.After(pause/2 + rand.N(pause)): // not all agents at once
+		}
+		if now, err := lookUp(ctx, dir); err == nil {
+			address = now
+		}
+	}
+}
+
+// lookUp reads where the job's application master is now.
+func lookUp(ctx context.Context, dir *jobStore) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	store, err := dir.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := hdfsckpt.ReadFile(ctx, store, proto.AddressFile)
+	if err != nil {
+		return "", err
+	}
+	var where proto.Address
+	if err := json.Unmarshal(text, &where); err != nil {
+		return "", err
+	}
+	if where.Address == "" {
+		return "", errors.New("no address is given")
+	}
+	return where.Address, nil
+}
