@@ -283,10 +283,17 @@ func TestTranscripts(t *testing.T) {
 			p.exit("worker-1", core.TaskExited{})
 			p.exit("ps-0", core.TaskExited{Signal: 9})
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c3": "n0", "c9": "n2"}})
+			p.step(core.ContainerEnded{Container: "c2", Cause: core.CauseKilled, Exit: 137})
 			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, Attempt: 1, TaskPID: 200})
 			p.wait(time.Second)
 			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{}})
 		}, succeeded},
+		{"another application master is not told what became of a container", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c2": "n2"}})
+			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 0, TaskPID: 200})
+			p.wait(time.Minute)
+		}, running},
 		{"an agent does not come back to another application master", psAndWorkers(0, 1), 3, func(p *player) {
 			p.step(core.Begin{})
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})

@@ -7,7 +7,8 @@ type Event interface{ event() }
 type Begin struct{}
 
 // Recovered is the first event of an application master that takes over: the
-// containers that the job still has, with their nodes.
+// containers that the job still has, with their nodes. ContainerEnded follows
+// for those that have ended meanwhile.
 type Recovered struct {
 	Attempt    int
 	Containers map[string]string

@@ -113,6 +113,9 @@ func (j *Job) recovered(e Recovered) {
 			t.deadline = j.now.Add(j.limits.Drain)
 			t.prepared = false
 		case t.Container != "":
+			// The cluster says which containers have ended, too. One of which it
+			// says nothing, since it was restarted itself, may still be there.
+			t.draining[t.Container] = j.now.Add(j.limits.Drain)
 			j.loseContainer(t, CauseAgentLost, "its container on "+t.Node+" ended while no application master was there")
 		default:
 			j.ask(t)

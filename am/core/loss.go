@@ -231,6 +231,11 @@ func (j *Job) agentLost(e AgentLost) {
 }
 
 func (j *Job) containerEnded(e ContainerEnded) {
+	if e.Cause != CauseNodeLost {
+		for _, t := range j.tasks {
+			delete(t.draining, e.Container)
+		}
+	}
 	t := j.byContainer(e.Container)
 	if t == nil {
 		return

@@ -442,12 +442,17 @@ func (s *sim) restartAM() {
 		s.job.Resume(s.saved)
 		e := core.Recovered{Attempt: epoch + 1, Containers: map[string]string{}}
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
-			if b := s.boxes[id]; !b.ended {
+			if b := s.boxes[id]; !b.ended && !s.chance(5) { // it may have forgotten one
 				e.Containers[id] = b.node
 			}
 		}
 		s.step(e)
-		for _, id := range slices.Sorted(maps.Keys(e.Containers)) {
+		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
+			if s.boxes[id].ended {
+				s.tellAM(s.upTo(200*time.Millisecond), core.ContainerEnded{Container: id, Cause: core.CauseOwnFault, Exit: 137})
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
 			b := s.boxes[id]
 			s.after(s.upTo(500*time.Millisecond), func() { s.connect(b) })
 		}

@@ -26,6 +26,7 @@ type Config struct {
 	Spec        *proto.JobSpec
 
 	Job          string // the application's id
+	Attempt      int    // of the application
 	JobDirectory string
 	Master       string // host:port of the AM's service for agents
 	Host         string // under which the AM registers
@@ -44,15 +45,16 @@ const AgentCommand = "exec ./yarn-submit agent 1>><LOG_DIR>/agent.log 2>&1"
 
 // Driver implements am.Driver.
 type Driver struct {
-	cfg    Config
-	log    *logrus.Entry
-	master *hadoop.Master
-	nodes  *hadoop.Nodes
-	client *hadoop.Client // nil if the RM does not let this process in as a client
-	agent  hadoop.Launch  // without what differs between containers
-	reg    hadoop.Registered
-	kept   []hadoop.Container // from the first registration
-	limit  time.Duration      // for how long the RM may be away
+	cfg     Config
+	log     *logrus.Entry
+	master  *hadoop.Master
+	nodes   *hadoop.Nodes
+	client  *hadoop.Client // nil if the RM does not let this process in as a client
+	agent   hadoop.Launch  // without what differs between containers
+	reg     hadoop.Registered
+	kept    []hadoop.Container // from the first registration
+	attempt int32              // of the application
+	limit   time.Duration      // for how long the RM may be away
 
 	events *am.DriverEvents
 	ctx    context.Context
@@ -105,7 +107,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		cfg: cfg, log: cfg.Log, master: master, limit: limit,
+		cfg: cfg, log: cfg.Log, master: master, limit: limit, attempt: int32(cfg.Attempt),
 		nodes: hadoop.NewNodes(rpc.Retry{Limit: 8 * time.Second}),
 		agent: hadoop.Launch{
 			Resources: cfg.Resources, Command: cfg.Command,

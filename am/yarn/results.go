@@ -106,6 +106,9 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 	for _, c := range a.Completed {
 		h := s.byID[c.ID]
 		if h == nil {
+			if c.ID.Attempt.Number < d.attempt { // while no master was there
+				d.events.Put(am.Ended{Container: c.ID.String(), Cause: cause(c, false), Exit: c.Exit, Diagnostics: c.Diagnostics})
+			}
 			continue
 		}
 		s.remove(h)

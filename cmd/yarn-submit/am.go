@@ -136,7 +136,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 		})
 	} else {
 		driver, err = yarn.New(ctx, yarn.Config{
-			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id,
+			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
 			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: m.Address(),
 			Host: host, Port: m.Port(), TrackingURL: url, Log: log,
 		})

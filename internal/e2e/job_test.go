@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -16,8 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs"
 	"holdfast/internal/testcluster"
 	"holdfast/proto"
 )
@@ -245,6 +249,24 @@ func (j *job) killContainer(name string) {
 	}
 }
 
+// masters are the processes of the job's application masters.
+func (j *job) masters() []int {
+	var pids []int
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		environ, err := os.ReadFile(filepath.Join(d, "environ"))
+		if err != nil || !bytes.Contains(environ, []byte("HOLDFAST_JOB="+j.id+"\x00")) {
+			continue
+		}
+		cmdline, _ := os.ReadFile(filepath.Join(d, "cmdline"))
+		if bytes.HasSuffix(cmdline, []byte("yarn-submit\x00am\x00")) {
+			pid, _ := strconv.Atoi(filepath.Base(d))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // back waits until a task runs again after its loss and returns how long that took.
 func (j *job) back(limit time.Duration, name string) time.Duration {
 	j.t.Helper()
@@ -296,13 +318,58 @@ func (j *job) left() string {
 		cmdline, _ := os.ReadFile(filepath.Join(d, "cmdline"))
 		fmt.Fprintf(&found, "process %d: %s\n", pid, bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '}))
 	}
-	if j.w.cluster == nil && j.store != "" {
+	for _, name := range j.hidden() {
+		fmt.Fprintf(&found, "file %s\n", name)
+	}
+	return found.String()
+}
+
+// hidden names the temporary files in the job's store, which listings through
+// Holdfast do not show.
+func (j *job) hidden() []string {
+	var names []string
+	switch {
+	case j.store == "":
+	case j.w.cluster == nil:
 		_ = filepath.Walk(j.store, func(path string, _ os.FileInfo, err error) error {
 			if err == nil && strings.HasSuffix(path, ".hf-tmp") {
-				fmt.Fprintf(&found, "file %s\n", path)
+				names = append(names, path)
 			}
 			return nil
 		})
+	default:
+		c, err := conf.Load(j.w.cluster.ConfDir())
+		if err != nil {
+			return []string{err.Error()}
+		}
+		client, err := hdfs.Dial(context.Background(), j.w.cluster.HDFS(), c, logrus.NewEntry(logrus.New()))
+		if err != nil {
+			return []string{err.Error()}
+		}
+		defer client.Close()
+		names = below(client, strings.TrimPrefix(j.store, j.w.cluster.HDFS()))
 	}
-	return found.String()
+	return names
+}
+
+// below names the temporary files below an HDFS directory.
+func below(client *hdfs.Client, dir string) []string {
+	list, err := client.List(context.Background(), dir)
+	if errors.Is(err, syscall.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var names []string
+	for _, i := range list {
+		name := path.Join(dir, i.Name)
+		switch {
+		case i.Mode.IsDir():
+			names = append(names, below(client, name)...)
+		case strings.HasSuffix(name, ".hf-tmp"):
+			names = append(names, name)
+		}
+	}
+	return names
 }

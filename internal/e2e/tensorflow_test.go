@@ -94,7 +94,7 @@ func TestTensorFlow(t *testing.T) {
 				text := j.logs("worker-0")
 				if loss.kill != nil {
 					if again := lastNumber(t, text, `begins at step (\d+)`); again < before {
-						t.Errorf("it went on from step %d, and the checkpoint of step %d was complete:\n%s", again, before, tail(text, 60))
+						t.Errorf("it went on from step %d, and the checkpoint of step %d was complete:\n%s\n%s", again, before, story(j.status()), tail(text, 60))
 					}
 				}
 				if !strings.Contains(text, fmt.Sprintf("final step %d", p.steps)) {
