@@ -89,7 +89,9 @@ func New(cfg Config) (*Master, error) {
 	for _, t := range runtime.Tasks(cfg.Spec) {
 		tasks = append(tasks, core.Task{Name: t.Name, Role: roles[t.Role], Index: t.Index})
 	}
-	m.job = core.New(tasks, int(cfg.Spec.Restarts), cfg.Limits)
+	limits := cfg.Limits
+	limits.Start = time.Duration(cfg.Spec.StartLimitMs) * time.Millisecond
+	m.job = core.New(tasks, int(cfg.Spec.Restarts), int(cfg.Spec.Spares), limits)
 	status := &proto.JobStatus{
 		Id: cfg.ID, Name: cfg.Spec.Name, User: cfg.Spec.User, Framework: cfg.Spec.Framework,
 		StartedUnixMs: time.Now().UnixMilli(), Checkpoints: cfg.Spec.Checkpoints, AmHost: cfg.Host,

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/proto"
@@ -35,7 +36,8 @@ type Draft struct {
 	Checkpoints            []DraftCheckpoint
 	Inputs                 []Input
 	TF1                    bool
-	Restarts               *int
+	Restarts, Spares       *int
+	StartLimit             time.Duration // 0: none
 	KeepInterpreterWaits   bool
 	Local                  bool
 }
@@ -44,10 +46,13 @@ type Draft struct {
 type DraftRole struct {
 	Name     string
 	Count    *int
+	Min      *int
 	MemoryMB int64
-	VCores   *int
-	GPUs     *int
-	Command  []string
+	// MemoryMaxMB is to where memory grows for a task that ran out of it; 0: it does not.
+	MemoryMaxMB int64
+	VCores      *int
+	GPUs        *int
+	Command     []string
 }
 
 // DraftCheckpoint says where the checkpoints of PATH are kept.
@@ -118,6 +123,16 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 		}
 		spec.Restarts = int32(*d.Restarts)
 	}
+	if d.Spares != nil {
+		if *d.Spares < 0 || *d.Spares > most {
+			complain("spares is %d: it is how many idle containers are kept for tasks that lose theirs, 0 or more", *d.Spares)
+		}
+		spec.Spares = int32(*d.Spares)
+	}
+	if d.StartLimit < 0 {
+		complain("the start limit is %s: write how long the tasks may wait for each other, as in --start-limit 10m", d.StartLimit)
+	}
+	spec.StartLimitMs = d.StartLimit.Milliseconds()
 	for _, r := range d.Roles {
 		role, err := r.spec()
 		if err != nil {
@@ -191,6 +206,18 @@ func (r *DraftRole) spec() (*proto.RoleSpec, error) {
 		if r.Name == "ps" {
 			s.MemoryMb = 1024
 		}
+	}
+	if r.Min != nil {
+		if *r.Min < 1 || *r.Min > *r.Count {
+			return nil, Usagef("the role %s has %d tasks and is to start with %d: write a number from 1 to %d", r.Name, *r.Count, *r.Min, *r.Count)
+		}
+		s.Min = int32(*r.Min)
+	}
+	if r.MemoryMaxMB != 0 {
+		if r.MemoryMaxMB < s.MemoryMb {
+			return nil, Usagef("the memory of the role %s is %d MB and may grow to %d MB: that is less", r.Name, s.MemoryMb, r.MemoryMaxMB)
+		}
+		s.MemoryMaxMb = r.MemoryMaxMB
 	}
 	if r.VCores != nil {
 		if *r.VCores < 1 || *r.VCores > most {

@@ -70,6 +70,16 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+func TestFlagsOfLosses(t *testing.T) {
+	s, err := parse(t, "--worker", "4", "--worker-min", "3", "--worker-memory", "1g", "--worker-memory-max", "3g", "--spares", "2", "--start-limit", "10m", "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := role(t, s, "worker"); r.Min != 3 || r.MemoryMaxMb != 3072 || s.Spares != 2 || s.StartLimitMs != 600000 {
+		t.Errorf("the job is %s", protojson.Format(s))
+	}
+}
+
 func TestFileAndFlags(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "job.yaml")
@@ -162,7 +172,13 @@ func TestBadInput(t *testing.T) {
 		{"checkpoints nested", append(ok, "--checkpoint", "x=hdfs:///x", "--checkpoint", "x/y=hdfs:///y", "true"), []string{"x/y", "lie in each other"}},
 		{"local on HDFS", append(ok, "--local", "--checkpoint", "x=hdfs:///x", "true"), []string{"hdfs:///x", "local"}},
 		{"keytab", append(ok, "--keytab", "k", "true"), []string{"--keytab", "not supported yet"}},
-		{"spares", append(ok, "--spares", "2", "true"), []string{"--spares", "not supported yet"}},
+		{"spares", append(ok, "--spares", "-1", "true"), []string{"spares is -1"}},
+		{"start limit", append(ok, "--start-limit", "-1s", "true"), []string{"--start-limit 10m"}},
+		{"more than all", append(ok, "--worker-min", "5", "true"), []string{"worker", "start with 5"}},
+		{"fewer parameter servers", append(ok, "--ps", "3", "--ps-min", "2", "true"), []string{"ps", "a part of the model"}},
+		{"fewer ranks", []string{"--framework", "pytorch", "--worker", "3", "--worker-min", "2", "true"}, []string{"worker", "all ranks"}},
+		{"memory shrinks", append(ok, "--worker-memory", "2g", "--worker-memory-max", "1g", "true"), []string{"worker", "less"}},
+		{"start limit in a file", []string{"-f", yaml("start-limit: soon\n")}, []string{"line 1", `"soon"`, "10m"}},
 		{"no file", []string{"-f", filepath.Join(dir, "none.yaml")}, []string{"none.yaml", "-f"}},
 		{"not YAML", []string{"-f", yaml("a: [")}, []string{"not YAML", "line"}},
 		{"unknown key", []string{"-f", yaml("name: x\nworkers: 2\n")}, []string{"line 2", `"workers"`, "roles"}},

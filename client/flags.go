@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -22,7 +23,9 @@ type Flags struct {
 	principal, keytab      string
 	perRole                []string // roles that have flags of their own
 	counts, vcores, gpus   map[string]*int
-	memory                 map[string]*string
+	memory, memoryMax      map[string]*string
+	min                    map[string]*int
+	startLimit             time.Duration
 }
 
 // AddFlags declares the flags on set. roles are those beside KnownRoles that get
@@ -31,6 +34,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	f := &Flags{
 		set:    set,
 		counts: map[string]*int{}, vcores: map[string]*int{}, gpus: map[string]*int{}, memory: map[string]*string{},
+		memoryMax: map[string]*string{}, min: map[string]*int{},
 	}
 	set.StringVarP(&f.file, "file", "f", "", "the job as a YAML `file`; flags override what it says")
 	set.StringVar(&f.name, "name", "", "the job's `name` (default: its script's)")
@@ -47,7 +51,8 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.BoolVar(&f.local, "local", false, "run on this machine, without Hadoop")
 	set.StringVar(&f.principal, "principal", "", "Kerberos `principal` (not yet)")
 	set.StringVar(&f.keytab, "keytab", "", "Kerberos `keytab` (not yet)")
-	set.IntVar(&f.spares, "spares", 0, "spare containers (not yet)")
+	set.IntVar(&f.spares, "spares", 0, "`number` of idle containers, for tasks that lose theirs")
+	set.DurationVar(&f.startLimit, "start-limit", 0, "how `long` the tasks may wait until all can start, as in 10m; 0: for ever")
 	for _, r := range append(slices.Clone(KnownRoles), roles...) {
 		if f.counts[r] != nil || !roleName.MatchString(r) || set.Lookup(r) != nil {
 			continue // a role that is called like another flag is for --role and YAML
@@ -57,13 +62,18 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 		f.memory[r] = set.String(r+"-memory", "", "memory of a "+r+" task (default "+defaultMemory(r)+")")
 		f.vcores[r] = set.Int(r+"-vcores", defaultVCores, "virtual cores of a "+r+" task")
 		f.gpus[r] = set.Int(r+"-gpus", 0, "GPUs of a "+r+" task")
+		f.memoryMax[r] = set.String(r+"-memory-max", "", "to where memory grows for a "+r+" task that ran out of it (default: it does not)")
+		f.min[r] = set.Int(r+"-min", 0, "with how many "+r+" tasks the job starts if it has to (default: all)")
+		if r == "ps" {
+			set.Lookup(r + "-min").Hidden = true // a role without which nothing goes
+		}
 		if !slices.Contains([]string{"ps", "worker"}, r) {
-			for _, name := range []string{r + "-memory", r + "-vcores", r + "-gpus"} {
+			for _, name := range []string{r + "-memory", r + "-vcores", r + "-gpus", r + "-memory-max", r + "-min"} {
 				set.Lookup(name).Hidden = true // they are like those of ps and worker
 			}
 		}
 	}
-	set.Lookup("principal").Hidden, set.Lookup("keytab").Hidden, set.Lookup("spares").Hidden = true, true, true
+	set.Lookup("principal").Hidden, set.Lookup("keytab").Hidden = true, true
 	return f
 }
 
@@ -121,8 +131,6 @@ func (f *Flags) Draft(command []string) (*Draft, error) {
 	switch {
 	case f.principal != "" || f.keytab != "":
 		return nil, Usagef("--principal and --keytab: Kerberos is not supported yet; on a cluster with Kerberos this version cannot run jobs")
-	case f.spares != 0:
-		return nil, Usagef("--spares: spare containers are not supported yet; leave the flag out")
 	}
 	var problem error
 	f.set.Visit(func(flag *pflag.Flag) {
@@ -156,6 +164,10 @@ func (f *Flags) apply(d *Draft, name string) error {
 		d.KeepInterpreterWaits = f.keepWaits
 	case "restarts":
 		d.Restarts = &f.restarts
+	case "spares":
+		d.Spares = &f.spares
+	case "start-limit":
+		d.StartLimit = f.startLimit
 	case "role":
 		for _, r := range f.roles {
 			role, count, ok := strings.Cut(r, "=")
@@ -209,12 +221,18 @@ func (f *Flags) applyRole(d *Draft, name string) error {
 			d.Role(r).VCores = f.vcores[r]
 		case r + "-gpus":
 			d.Role(r).GPUs = f.gpus[r]
-		case r + "-memory":
-			mb, err := ParseMemory(*f.memory[r])
+		case r + "-min":
+			d.Role(r).Min = f.min[r]
+		case r + "-memory", r + "-memory-max":
+			text, to := f.memory[r], &d.Role(r).MemoryMB
+			if name != r+"-memory" {
+				text, to = f.memoryMax[r], &d.Role(r).MemoryMaxMB
+			}
+			mb, err := ParseMemory(*text)
 			if err != nil {
 				return Usagef("--%s: %w", name, err)
 			}
-			d.Role(r).MemoryMB = mb
+			*to = mb
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -49,6 +50,9 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 		"tf1":       boolean(&d.TF1),
 		"local":     boolean(&d.Local),
 		"restarts":  number(&d.Restarts),
+		"spares":    number(&d.Spares),
+
+		"start-limit": duration(&d.StartLimit),
 
 		"keep-interpreter-waits": boolean(&d.KeepInterpreterWaits),
 
@@ -92,15 +96,33 @@ func readRole(r *DraftRole, n *yaml.Node) error {
 		"vcores":  number(&r.VCores),
 		"gpus":    number(&r.GPUs),
 		"command": command(&r.Command),
-		"memory": func(n *yaml.Node) error {
-			mb, err := ParseMemory(n.Value)
-			if err != nil || n.Kind != yaml.ScalarNode {
-				return at(n, "memory is %q: write 512m, 2g or 1.5g", n.Value)
-			}
-			r.MemoryMB = mb
-			return nil
-		},
+		"min":     number(&r.Min),
+
+		"memory":     megabytes("memory", &r.MemoryMB),
+		"memory-max": megabytes("memory-max", &r.MemoryMaxMB),
 	})
+}
+
+func megabytes(key string, to *int64) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		mb, err := ParseMemory(n.Value)
+		if err != nil || n.Kind != yaml.ScalarNode {
+			return at(n, "%s is %q: write 512m, 2g or 1.5g", key, n.Value)
+		}
+		*to = mb
+		return nil
+	}
+}
+
+func duration(to *time.Duration) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		d, err := time.ParseDuration(n.Value)
+		if err != nil || n.Kind != yaml.ScalarNode {
+			return at(n, "%q is not a length of time: write 90s, 10m or 2h", n.Value)
+		}
+		*to = d
+		return nil
+	}
 }
 
 func at(n *yaml.Node, format string, args ...any) error {

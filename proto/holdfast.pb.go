@@ -275,8 +275,11 @@ type JobSpec struct {
 	// SessionManager's wait between readiness checks is left at 30 s.
 	KeepInterpreterWaits bool   `protobuf:"varint,13,opt,name=keep_interpreter_waits,json=keepInterpreterWaits,proto3" json:"keep_interpreter_waits,omitempty"`
 	ShellPath            string `protobuf:"bytes,14,opt,name=shell_path,json=shellPath,proto3" json:"shell_path,omitempty"` // local: PATH of the submitting shell
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	Spares               int32  `protobuf:"varint,30,opt,name=spares,proto3" json:"spares,omitempty"`                       // containers with an idle agent, for tasks that lose theirs
+	// How long the tasks may take to be ready to start; 0: for ever.
+	StartLimitMs  int64 `protobuf:"varint,31,opt,name=start_limit_ms,json=startLimitMs,proto3" json:"start_limit_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -407,6 +410,20 @@ func (x *JobSpec) GetShellPath() string {
 	return ""
 }
 
+func (x *JobSpec) GetSpares() int32 {
+	if x != nil {
+		return x.Spares
+	}
+	return 0
+}
+
+func (x *JobSpec) GetStartLimitMs() int64 {
+	if x != nil {
+		return x.StartLimitMs
+	}
+	return 0
+}
+
 type RoleSpec struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Name     string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -418,6 +435,8 @@ type RoleSpec struct {
 	// The rest is decided by runtime from the framework, not by the user.
 	Loss          LossRule       `protobuf:"varint,7,opt,name=loss,proto3,enum=holdfast.LossRule" json:"loss,omitempty"` // what the loss of one task means for others
 	Completion    CompletionRule `protobuf:"varint,8,opt,name=completion,proto3,enum=holdfast.CompletionRule" json:"completion,omitempty"`
+	Min           int32          `protobuf:"varint,30,opt,name=min,proto3" json:"min,omitempty"`                                      // the job starts with so few of them; 0: with all
+	MemoryMaxMb   int64          `protobuf:"varint,31,opt,name=memory_max_mb,json=memoryMaxMb,proto3" json:"memory_max_mb,omitempty"` // to which memory_mb may grow after running out of it; 0: not at all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -506,6 +525,20 @@ func (x *RoleSpec) GetCompletion() CompletionRule {
 		return x.Completion
 	}
 	return CompletionRule_COMPLETION_RULE_UNSPECIFIED
+}
+
+func (x *RoleSpec) GetMin() int32 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+func (x *RoleSpec) GetMemoryMaxMb() int64 {
+	if x != nil {
+		return x.MemoryMaxMb
+	}
+	return 0
 }
 
 type CheckpointSpec struct {
@@ -2583,7 +2616,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\x8e\x04\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xcc\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -2600,10 +2633,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05local\x18\f \x01(\bR\x05local\x124\n" +
 	"\x16keep_interpreter_waits\x18\r \x01(\bR\x14keepInterpreterWaits\x12\x1d\n" +
 	"\n" +
-	"shell_path\x18\x0e \x01(\tR\tshellPath\x1a6\n" +
+	"shell_path\x18\x0e \x01(\tR\tshellPath\x12\x16\n" +
+	"\x06spares\x18\x1e \x01(\x05R\x06spares\x12$\n" +
+	"\x0estart_limit_ms\x18\x1f \x01(\x03R\fstartLimitMs\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf9\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xaf\x02\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -2614,7 +2649,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\x0e2\x12.holdfast.LossRuleR\x04loss\x128\n" +
 	"\n" +
 	"completion\x18\b \x01(\x0e2\x18.holdfast.CompletionRuleR\n" +
-	"completion\"6\n" +
+	"completion\x12\x10\n" +
+	"\x03min\x18\x1e \x01(\x05R\x03min\x12\"\n" +
+	"\rmemory_max_mb\x18\x1f \x01(\x03R\vmemoryMaxMb\"6\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\"\x8a\x01\n" +

@@ -40,6 +40,9 @@ func Complete(spec *proto.JobSpec) error {
 	required := false
 	for _, r := range spec.Roles {
 		r.Loss, r.Completion = rules(spec.Framework, r.Name)
+		if err := checkMin(r); err != nil {
+			return err
+		}
 		required = required || r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED
 		if len(r.Command) == 0 && len(spec.Command) == 0 {
 			return fmt.Errorf("the role %s has no command; put it after --, for example: -- python train.py", r.Name)
@@ -70,6 +73,21 @@ func checkRoles(spec *proto.JobSpec) error {
 		if r.Count < 0 {
 			return fmt.Errorf("the role %s cannot have %d tasks", r.Name, r.Count)
 		}
+	}
+	return nil
+}
+
+// checkMin refuses a start with fewer tasks where the framework has no use for it.
+func checkMin(r *proto.RoleSpec) error {
+	switch {
+	case r.Min == 0 || r.Min == r.Count:
+		return nil
+	case r.Min < 0 || r.Min > r.Count:
+		return fmt.Errorf("the role %s has %d tasks and cannot start with %d of them; choose a number from 1 to %d", r.Name, r.Count, r.Min, r.Count)
+	case r.Loss == proto.LossRule_LOSS_RULE_ALL:
+		return fmt.Errorf("the role %s cannot start with %d of its %d tasks: all ranks of such a job work together from the first step; leave the minimum out, or ask for fewer tasks", r.Name, r.Min, r.Count)
+	case r.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE:
+		return fmt.Errorf("the role %s cannot start with %d of its %d tasks: each of them holds a part of the model; leave the minimum out, or ask for fewer tasks", r.Name, r.Min, r.Count)
 	}
 	return nil
 }

@@ -29,11 +29,17 @@ type player struct {
 	node       func(container int) string
 	port       func(task, container string) int
 	mute       map[string]bool // kinds of answers that do not come: "allocated", "attached", ...
+	unanswered string          // a request for which there is no container
 	hosted     map[string]string
 	lastEnd    core.Finish
 }
 
 func play(t *testing.T, roles []*proto.RoleSpec, restarts int) *player {
+	t.Helper()
+	return playWith(t, roles, restarts, 0, core.Limits{})
+}
+
+func playWith(t *testing.T, roles []*proto.RoleSpec, restarts, spares int, limits core.Limits) *player {
 	t.Helper()
 	var tasks []core.Task
 	for _, r := range roles {
@@ -42,7 +48,7 @@ func play(t *testing.T, roles []*proto.RoleSpec, restarts int) *player {
 		}
 	}
 	p := &player{
-		t: t, job: core.New(tasks, restarts, core.Limits{}),
+		t: t, job: core.New(tasks, restarts, spares, limits),
 		now: time.Unix(1000, 0), start: time.Unix(1000, 0),
 		node:   func(c int) string { return fmt.Sprintf("n%d", c%3) },
 		port:   func(string, string) int { return 20000 },
@@ -77,6 +83,9 @@ func (p *player) step(e core.Event) {
 func (p *player) answer(a core.Action) core.Event {
 	switch a := a.(type) {
 	case core.Ask:
+		if a.Request == p.unanswered {
+			return nil
+		}
 		p.containers++
 		c := fmt.Sprintf("c%d", p.containers)
 		return core.Allocated{Request: a.Request, Container: c, Node: p.node(p.containers)}
@@ -132,7 +141,7 @@ func (p *player) takeOver(e core.Recovered) {
 	if err := json.Unmarshal(text, &journal); err != nil {
 		p.t.Fatal(err)
 	}
-	p.job = core.New(tasks, 3, core.Limits{})
+	p.job = core.New(tasks, 3, 0, core.Limits{})
 	p.job.Resume(journal)
 	p.step(e)
 }
@@ -376,6 +385,12 @@ func TestTranscripts(t *testing.T) {
 				p.step(core.ContainerEnded{Container: fmt.Sprintf("c%d", i+1), Cause: core.CauseOutOfMemory, Diagnostics: "beyond physical memory limits"})
 			}
 		}, failed},
+		{"a container grows after it was too small", growing(psAndWorkers(0, 1), 5000), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseOutOfMemory, Diagnostics: "beyond physical memory limits"})
+			p.exit("worker-0", core.TaskExited{Signal: 9, OutOfMemory: true})
+			p.wait(time.Minute)
+		}, running},
 		{"a late container is given back", psAndWorkers(0, 1), 3, func(p *player) {
 			p.step(core.Begin{})
 			p.step(core.Allocated{Request: "worker-0/99", Container: "c99", Node: "n1"})
@@ -399,6 +414,94 @@ func TestTranscripts(t *testing.T) {
 			if s.want.Done() != p.job.Finished() {
 				t.Errorf("finished: %v", p.job.Finished())
 			}
+			p.golden()
+		})
+	}
+}
+
+// TestTranscriptsOfSpares: a lost container's task moves into a spare one.
+func TestTranscriptsOfSpares(t *testing.T) {
+	for _, s := range []struct {
+		name   string
+		script func(p *player)
+	}{
+		{"a container is lost", func(p *player) {
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
+			p.exit("worker-0", core.TaskExited{})
+		}},
+		{"the spare is lost", func(p *player) {
+			p.step(core.ContainerEnded{Container: "c3", Cause: core.CausePreempted, Diagnostics: "preempted"})
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
+			p.exit("worker-0", core.TaskExited{})
+		}},
+		{"spares are lost again and again", func(p *player) {
+			for i := range 20 {
+				p.step(core.AgentLost{Container: fmt.Sprintf("c%d", i+3)})
+			}
+			p.exit("worker-0", core.TaskExited{})
+		}},
+		{"the spare has not come up", func(p *player) {
+			p.mute["AgentAttached"] = true
+			p.step(core.ContainerEnded{Container: "c3", Cause: core.CausePreempted, Diagnostics: "preempted"})
+			p.mute["AgentAttached"] = false
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
+			p.wait(2 * time.Minute)
+			p.exit("worker-0", core.TaskExited{})
+		}},
+	} {
+		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
+			p := playWith(t, psAndWorkers(1, 1), 3, 1, core.Limits{})
+			p.t = t
+			p.step(core.Begin{})
+			s.script(p)
+			p.state(proto.JobState_JOB_STATE_SUCCEEDED)
+			p.golden()
+		})
+	}
+}
+
+func growing(roles []*proto.RoleSpec, to int64) []*proto.RoleSpec {
+	for _, r := range roles {
+		r.MemoryMaxMb = to
+	}
+	return roles
+}
+
+// TestTranscriptsOfStarts: with fewer tasks than asked for, and too late.
+func TestTranscriptsOfStarts(t *testing.T) {
+	fewer := psAndWorkers(1, 3)
+	fewer[1].Min = 2
+	for _, s := range []struct {
+		name   string
+		limits core.Limits
+		roles  []*proto.RoleSpec
+		script func(p *player)
+		want   proto.JobState
+	}{
+		{"with fewer, and one comes late", core.Limits{}, fewer, func(p *player) {
+			p.wait(31 * time.Second)
+			p.step(core.Allocated{Request: "worker-2/4", Container: "c9", Node: "n1"})
+			for i := range 3 {
+				p.exit(fmt.Sprintf("worker-%d", i), core.TaskExited{})
+			}
+		}, proto.JobState_JOB_STATE_SUCCEEDED},
+		{"with fewer to the end", core.Limits{}, fewer, func(p *player) {
+			p.wait(31 * time.Second)
+			p.exit("worker-0", core.TaskExited{})
+			p.exit("worker-1", core.TaskExited{})
+		}, proto.JobState_JOB_STATE_SUCCEEDED},
+		{"too late", core.Limits{Start: time.Minute}, psAndWorkers(1, 3), func(p *player) {
+			p.step(core.Waiting{Why: "the queue default is full"})
+			p.wait(time.Minute)
+		}, proto.JobState_JOB_STATE_FAILED},
+	} {
+		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
+			p := playWith(t, s.roles, 3, 0, s.limits)
+			p.t = t
+			p.unanswered = "worker-2/4"
+			p.step(core.Begin{})
+			s.script(p)
+			p.state(s.want)
 			p.golden()
 		})
 	}

@@ -14,17 +14,24 @@ func (j *Job) checkCompletion() {
 	if j.ending() || j.gathering {
 		return
 	}
-	required := 0
+	required := false
+	done := map[*proto.RoleSpec]int32{}
+	for _, t := range j.tasks {
+		if t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED && t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
+			done[t.Role]++
+		}
+	}
 	for _, t := range j.tasks {
 		if t.Role.Completion != proto.CompletionRule_COMPLETION_RULE_REQUIRED {
 			continue
 		}
-		required++
-		if t.State != proto.TaskState_TASK_STATE_SUCCEEDED {
+		required = true
+		neverCame := t.Attempt < 0 && done[t.Role] >= least(t.Role) // the job began without it, and needs it no longer
+		if t.State != proto.TaskState_TASK_STATE_SUCCEEDED && !neverCame {
 			return
 		}
 	}
-	if required > 0 {
+	if required {
 		j.end(proto.JobState_JOB_STATE_SUCCEEDED, "")
 		j.proceedEnding()
 	}
@@ -49,6 +56,14 @@ func (j *Job) end(outcome proto.JobState, why string) {
 	j.phaseEnds = j.now.Add(j.limits.Stop + j.limits.Leave)
 	if outcome != proto.JobState_JOB_STATE_SUCCEEDED {
 		j.record(nil, KindEnded, "the job is stopped: %s", why)
+	}
+	for _, s := range j.spares {
+		switch {
+		case s.request != "":
+			j.do(Withdraw{s.request})
+		case s.agentPID != 0:
+			j.do(Bye{s.container, "the job ends"})
+		}
 	}
 	for _, t := range j.tasks {
 		if t.request != "" {
@@ -86,6 +101,11 @@ func (j *Job) proceedEnding() {
 	}
 	if !overdue && j.any(func(t *Task) bool { return t.Container != "" && t.AgentPID != 0 }) {
 		return
+	}
+	for _, s := range j.spares {
+		if s.container != "" {
+			j.do(Release{s.container})
+		}
 	}
 	for _, t := range j.tasks {
 		if t.State == proto.TaskState_TASK_STATE_RUNNING {

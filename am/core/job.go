@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"holdfast/proto"
@@ -70,7 +71,12 @@ type Job struct {
 	waiting     string // why containers do not come
 	tasks       []*Task
 	generation  int
-	gathering   bool // nothing starts until all are ready
+	gathering   bool      // nothing starts until all are ready
+	since       time.Time // of gathering
+	enough      time.Time // since when there are as many as every role needs
+	spares      []*spare
+	spareCount  int // wanted
+	spareLosses []time.Time
 	requests    int
 	nodeTrouble map[string][]time.Time
 	securing    time.Time // when Secure was decided that is not answered
@@ -85,11 +91,13 @@ type Job struct {
 }
 
 // New makes a job of tasks that are named and numbered as given. restarts is
-// how often one task may fail by its own fault within Limits.Window.
-func New(tasks []Task, restarts int, limits Limits) *Job {
+// how often one task may fail by its own fault within Limits.Window, and spares
+// how many idle containers are kept for tasks that lose theirs.
+func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 	j := &Job{
 		limits:      limits.withDefaults(),
 		restarts:    restarts,
+		spareCount:  spares,
 		state:       proto.JobState_JOB_STATE_WAITING,
 		gathering:   true,
 		nodeTrouble: map[string][]time.Time{},
@@ -134,6 +142,7 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 	} else {
 		j.expire()
 		j.startReady()
+		j.keepSpares()
 		j.checkCompletion()
 	}
 	return j.actions
@@ -159,8 +168,12 @@ func (j *Job) byContainer(c string) *Task {
 	return nil
 }
 
-// ask wants a container for a task.
+// ask wants a container for a task: a spare one, or else a new one.
 func (j *Job) ask(t *Task) {
+	if s := j.spareFor(t); s != nil {
+		j.useSpare(t, s)
+		return
+	}
 	j.requests++
 	t.request = fmt.Sprintf("%s/%d", t.Name, j.requests)
 	t.State = proto.TaskState_TASK_STATE_WAITING
@@ -215,7 +228,9 @@ func (j *Job) handle(e Event) {
 	case ContainerEnded:
 		j.containerEnded(e)
 	case LaunchFailed:
-		if t := j.byContainer(e.Container); t != nil {
+		if s := j.spareByContainer(e.Container); s != nil {
+			j.dropSpare(s, false)
+		} else if t := j.byContainer(e.Container); t != nil {
 			j.loseContainer(t, CauseLaunch, e.Why)
 		}
 	case Secured:
@@ -238,6 +253,12 @@ func (j *Job) handle(e Event) {
 }
 
 func (j *Job) allocated(e Allocated) {
+	if s := j.spareByRequest(e.Request); s != nil {
+		s.request, s.container, s.node = "", e.Container, e.Node
+		s.deadline = j.now.Add(j.limits.Attach)
+		j.do(Launch{e.Container})
+		return
+	}
 	for _, t := range j.tasks {
 		if t.request != "" && t.request == e.Request {
 			t.request = ""
@@ -253,6 +274,10 @@ func (j *Job) allocated(e Allocated) {
 }
 
 func (j *Job) attached(e AgentAttached) {
+	if s := j.spareByContainer(e.Container); s != nil && !j.ending() {
+		s.host, s.agentPID, s.deadline = e.Host, e.PID, time.Time{}
+		return
+	}
 	t := j.byContainer(e.Container)
 	if t == nil || j.ending() {
 		j.do(Bye{e.Container, "its container is not needed any longer"})
@@ -324,22 +349,10 @@ func (j *Job) ready(e AgentPrepared) {
 // startReady starts what may start: everything at once if the tasks are
 // gathering, else each task that is ready.
 func (j *Job) startReady() {
-	if j.gathering {
-		for _, t := range j.tasks {
-			switch t.State {
-			case proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED:
-				continue
-			case proto.TaskState_TASK_STATE_RUNNING:
-				if !t.stopping {
-					continue // not of the tasks that start together
-				}
-			}
-			if !j.mayStart(t) {
-				return
-			}
-		}
-		j.gathering = false
+	if j.gathering && !j.gathered() {
+		return
 	}
+	j.gathering = false
 	wantsSafety := false
 	for _, t := range j.tasks {
 		if !j.mayStart(t) || j.unjustBlame(t) {
@@ -358,6 +371,100 @@ func (j *Job) startReady() {
 		j.securing = j.now
 		j.do(Secure{AllDown: !j.any(func(t *Task) bool { return t.State == proto.TaskState_TASK_STATE_RUNNING })})
 	}
+}
+
+// gathered tells whether the tasks may start together: when all are ready, or,
+// after a while, as many of each role as it needs. Too long a wait ends the job.
+func (j *Job) gathered() bool {
+	if j.since.IsZero() {
+		j.since = j.now
+	}
+	if limit := j.limits.Start; limit > 0 && j.now.Sub(j.since) >= limit {
+		j.giveUpGathering()
+		return false
+	}
+	missing := false
+	for _, t := range j.tasks {
+		missing = missing || t.gathers() && !j.mayStart(t)
+	}
+	if !missing {
+		return true
+	}
+	if !j.enoughReady() {
+		j.enough = time.Time{}
+		return false
+	}
+	if j.enough.IsZero() {
+		j.enough = j.now
+	}
+	if j.now.Sub(j.enough) < j.limits.Fewer {
+		return false
+	}
+	for _, t := range j.tasks {
+		if t.gathers() && !j.mayStart(t) {
+			j.record(t, KindNote, "the job starts without it; it joins when it has a container")
+		}
+	}
+	return true
+}
+
+// gathers tells whether the task is one of those that start together.
+func (t *Task) gathers() bool {
+	switch t.State {
+	case proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED:
+		return false
+	case proto.TaskState_TASK_STATE_RUNNING:
+		return t.stopping
+	}
+	return true
+}
+
+// enoughReady tells whether every role has as many tasks ready as it needs.
+func (j *Job) enoughReady() bool {
+	ready := map[*proto.RoleSpec]int32{}
+	for _, t := range j.tasks {
+		if !t.gathers() || j.mayStart(t) {
+			ready[t.Role]++
+		}
+	}
+	for _, t := range j.tasks {
+		if ready[t.Role] < least(t.Role) {
+			return false
+		}
+	}
+	return true
+}
+
+// least is how many tasks of a role the job needs.
+func least(r *proto.RoleSpec) int32 {
+	if r.Min > 0 {
+		return r.Min
+	}
+	return r.Count
+}
+
+func (j *Job) giveUpGathering() {
+	var missing []string
+	for _, t := range j.tasks {
+		if t.gathers() && !j.mayStart(t) {
+			missing = append(missing, t.Name)
+		}
+	}
+	why := fmt.Sprintf("the tasks could not start together within %s: %d of %d not ready (%s)", j.limits.Start, len(missing), len(j.tasks), some(missing))
+	if j.waiting != "" {
+		why += "; " + j.waiting
+	}
+	j.end(proto.JobState_JOB_STATE_FAILED, why)
+	j.proceedEnding()
+}
+
+// some is a list of names that is not too long to be read.
+func some(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // secured lets the tasks start that were lost before the store was made safe.
@@ -419,6 +526,15 @@ func (j *Job) Deadline() (time.Time, bool) {
 	}
 	consider(j.phaseEnds)
 	if !j.ending() {
+		if j.gathering && j.limits.Start > 0 && !j.since.IsZero() {
+			consider(j.since.Add(j.limits.Start))
+		}
+		if j.gathering && !j.enough.IsZero() {
+			consider(j.enough.Add(j.limits.Fewer))
+		}
+		for _, s := range j.spares {
+			consider(s.deadline)
+		}
 		for _, t := range j.tasks {
 			consider(t.deadline)
 			for _, until := range t.draining {
@@ -434,6 +550,11 @@ func (j *Job) Deadline() (time.Time, bool) {
 
 // expire acts on the deadlines that have come.
 func (j *Job) expire() {
+	for _, s := range slices.Clone(j.spares) {
+		if !s.deadline.IsZero() && !s.deadline.After(j.now) {
+			j.dropSpare(s, true)
+		}
+	}
 	for _, t := range j.tasks {
 		for _, c := range slices.Sorted(maps.Keys(t.draining)) {
 			if !t.draining[c].After(j.now) {

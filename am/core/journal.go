@@ -32,6 +32,7 @@ type TaskRecord struct {
 	PID       int             `json:"pid,omitempty"`
 	Failures  []int64         `json:"failures,omitempty"`
 	Losses    []int64         `json:"losses,omitempty"`
+	MemoryMB  int64           `json:"memory_mb"` // of its next container
 	LastLoss  int64           `json:"last_loss,omitempty"`
 	LostAt    int64           `json:"lost_at,omitempty"` // if it is not back
 	Unsafe    bool            `json:"unsafe,omitempty"`
@@ -49,7 +50,7 @@ func (j *Job) Journal() Journal {
 		r.Tasks = append(r.Tasks, TaskRecord{
 			Name: t.Name, State: t.State, Attempt: t.Attempt,
 			Container: t.Container, Node: t.Node, Port: t.Port, PID: t.PID,
-			Failures: toMillis(t.failures), Losses: toMillis(t.losses),
+			MemoryMB: t.memoryMB, Failures: toMillis(t.failures), Losses: toMillis(t.losses),
 			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), Unsafe: t.unsafe, Draining: map[string]int64{},
 		})
 		for c, until := range t.draining {
@@ -79,6 +80,7 @@ func (j *Job) Resume(r Journal) {
 			t.Container, t.Node, t.Port, t.PID = rec.Container, rec.Node, rec.Port, rec.PID
 			t.failures, t.losses = fromMillis(rec.Failures), fromMillis(rec.Losses)
 			t.unsafe = rec.Unsafe
+			t.memoryMB = max(t.memoryMB, rec.MemoryMB)
 			for c, until := range rec.Draining {
 				t.draining[c] = time.UnixMilli(until)
 			}

@@ -9,6 +9,10 @@ type Limits struct {
 	Attach time.Duration
 	// Prepare is how long an agent may take to make a task ready.
 	Prepare time.Duration
+	// Start is how long the tasks may take until they can start together, and
+	// Fewer how long all are waited for where a role may start with fewer. A
+	// zero Start is no limit.
+	Start, Fewer time.Duration
 	// Lease is how long an agent without a connection lets its task run.
 	Lease time.Duration
 	// Drain is how long an agent without a connection is waited for before its
@@ -41,6 +45,7 @@ func (l Limits) withDefaults() Limits {
 	}
 	d(&l.Attach, time.Minute)
 	d(&l.Prepare, 10*time.Minute)
+	d(&l.Fewer, 30*time.Second)
 	d(&l.Stop, 5*time.Second)
 	d(&l.Lease, 10*time.Second)
 	d(&l.Drain, l.Lease+l.Lease/5+l.Stop+time.Second)

@@ -27,8 +27,7 @@ func (j *Job) exited(e TaskExited) {
 		t.State = proto.TaskState_TASK_STATE_READY
 		return
 	}
-	service := t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
-	if e.Code == 0 && e.Signal == 0 && !service {
+	if e.Code == 0 && e.Signal == 0 && !t.service() {
 		t.State = proto.TaskState_TASK_STATE_SUCCEEDED
 		t.Why = ""
 		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.Attempt)
@@ -48,6 +47,13 @@ func (j *Job) exited(e TaskExited) {
 		return
 	}
 	t.State = proto.TaskState_TASK_STATE_RESTARTING
+	if e.OutOfMemory {
+		j.charge(t)
+		if !j.ending() && t.State == proto.TaskState_TASK_STATE_RESTARTING {
+			j.moveToGrow(t)
+		}
+		return
+	}
 	if e.PeerLost {
 		// Whether it was a peer is judged when the others' losses are known.
 		t.blamed = true
@@ -103,7 +109,7 @@ func (j *Job) lost(t *Task, c Cause) {
 func (j *Job) restartAll(cause *Task) {
 	if !j.gathering {
 		j.generation++
-		j.gathering = true
+		j.gathering, j.since, j.enough = true, j.now, time.Time{}
 		j.record(nil, KindNote, "generation %d: all tasks start again because %s was lost", j.generation, cause.Name)
 	}
 	for _, t := range j.tasks {
@@ -193,14 +199,22 @@ func (j *Job) unjustBlame(t *Task) bool {
 	return t.notUntil.After(j.now) || j.ending() || t.State == proto.TaskState_TASK_STATE_FAILED
 }
 
-// serviceDown tells whether a task that others depend on is down.
+// serviceDown tells whether a task that others depend on is down. Services that
+// blame each other must not wait for each other.
 func (j *Job) serviceDown(except *Task) bool {
 	for _, t := range j.tasks {
-		if t != except && t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE && t.State != proto.TaskState_TASK_STATE_RUNNING {
+		if t == except || !t.service() || t.State == proto.TaskState_TASK_STATE_RUNNING {
+			continue
+		}
+		if !except.service() || !t.blamed {
 			return true
 		}
 	}
 	return false
+}
+
+func (t *Task) service() bool {
+	return t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
 }
 
 // agentLost: an agent without a connection tries to come back for as long as
@@ -211,6 +225,10 @@ func (j *Job) agentLost(e AgentLost) {
 		if e.Orderly { // it was sent home
 			delete(t.draining, e.Container)
 		}
+	}
+	if s := j.spareByContainer(e.Container); s != nil {
+		j.dropSpare(s, true)
+		return
 	}
 	t := j.byContainer(e.Container)
 	if t == nil {
@@ -236,6 +254,10 @@ func (j *Job) containerEnded(e ContainerEnded) {
 			delete(t.draining, e.Container)
 		}
 	}
+	if s := j.spareByContainer(e.Container); s != nil {
+		j.dropSpare(s, false)
+		return
+	}
 	t := j.byContainer(e.Container)
 	if t == nil {
 		return
@@ -259,12 +281,41 @@ func (j *Job) containerEnded(e ContainerEnded) {
 		t.draining[t.Container] = j.now.Add(j.limits.Drain)
 		j.do(Bye{t.Container, "YARN has given its node up"})
 	}
+	if e.Cause == CauseOutOfMemory {
+		why = j.grow(t)
+	}
 	j.loseContainer(t, cause, strings.TrimSpace(why))
 	if e.Cause == CauseOutOfMemory && !j.ending() {
-		t.Why = fmt.Sprintf("it needed more than the %d MB of its container; give the role more with --%s-memory", t.memoryMB, t.Role.Name)
-		j.record(t, KindNote, "%s", t.Why)
 		j.charge(t)
 	}
+}
+
+// grow has a task that ran out of memory ask for half as much again, as far as
+// its role allows, and says so.
+func (j *Job) grow(t *Task) string {
+	before := t.memoryMB
+	t.memoryMB = max(before, min(before*3/2, t.Role.MemoryMaxMb))
+	if t.memoryMB > before {
+		return fmt.Sprintf("it needed more than the %d MB of its container; from now on it has %d", before, t.memoryMB)
+	}
+	return fmt.Sprintf("it needed more than the %d MB of its container; give the role more with --%s-memory, or let it grow with --%s-memory-max", before, t.Role.Name, t.Role.Name)
+}
+
+// moveToGrow exchanges the container of a task whose process ran out of memory
+// for a larger one, where its role allows that; false: it stays where it is.
+func (j *Job) moveToGrow(t *Task) bool {
+	before := t.memoryMB
+	t.Why = j.grow(t)
+	if t.memoryMB == before {
+		return false
+	}
+	c := t.Container
+	j.record(t, KindNote, "%s", t.Why)
+	j.do(Bye{c, "its task needs a larger container"}, Release{c})
+	j.forget(t)
+	j.do(Route{Cut: []string{t.Name}})
+	j.ask(t)
+	return true
 }
 
 func (j *Job) trouble(e AgentTrouble) {
@@ -288,6 +339,7 @@ func (j *Job) trouble(e AgentTrouble) {
 // loseContainer gives a task's container up and asks for another.
 func (j *Job) loseContainer(t *Task, c Cause, why string) {
 	t.Why = why
+	t.blamed = false
 	t.losses = append(t.losses, j.now)
 	if c == CauseLaunch || c == CauseDisksFailed {
 		j.nodeTrouble[t.Node] = append(j.nodeTrouble[t.Node], j.now)

@@ -38,6 +38,7 @@ type sim struct {
 	order int
 
 	roles  []*proto.RoleSpec
+	spares int
 	job    *core.Job
 	down   bool
 	epoch  int // of the application master; what was meant for an older one is lost
@@ -293,7 +294,7 @@ func (s *sim) disconnect(b *simBox, back time.Duration) {
 	b.connected = false
 	line := b.line
 	s.tellAM(20*time.Millisecond, core.AgentLost{Container: b.id})
-	lease := core.New(nil, 0, core.Limits{}).Limits().Lease
+	lease := core.New(nil, 0, 0, core.Limits{}).Limits().Lease
 	if back < lease {
 		s.after(back, func() {
 			if b.line == line {
@@ -394,8 +395,11 @@ func (s *sim) fault() {
 	case 0, 1:
 		if p := b.process; p != nil {
 			e := core.TaskExited{Signal: 9}
-			if s.r.IntN(2) == 0 {
+			switch s.r.IntN(3) {
+			case 0:
 				e = core.TaskExited{Code: 1, PeerLost: true}
+			case 1:
+				e.OutOfMemory = true
 			}
 			s.log("kill the process of %s", p.task)
 			s.exit(p, e)
@@ -403,7 +407,7 @@ func (s *sim) fault() {
 	case 2:
 		s.end(b, core.CauseOwnFault)
 	case 3:
-		s.end(b, core.CausePreempted)
+		s.end(b, []core.Cause{core.CausePreempted, core.CauseOutOfMemory}[s.r.IntN(2)])
 	case 4:
 		if b.agent { // the NodeManager is lost, and what it ran goes on
 			s.log("node of %s is lost", b.id)
@@ -462,7 +466,7 @@ func (s *sim) restartAM() {
 // lost runs the lease of an agent whose application master is gone.
 func (s *sim) lost(b *simBox) {
 	line := b.line
-	s.after(core.New(nil, 0, core.Limits{}).Limits().Lease, func() {
+	s.after(core.New(nil, 0, 0, core.Limits{}).Limits().Lease, func() {
 		if b.agent && b.line == line && !b.connected {
 			s.kill(b)
 			s.end(b, core.CauseOwnFault)
@@ -477,7 +481,7 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
 		}
 	}
-	return core.New(tasks, 1000, core.Limits{Losses: 1000})
+	return core.New(tasks, 1000, s.spares, core.Limits{Losses: 1000})
 }
 
 func simulate(t *testing.T, n uint64, tell bool) {
@@ -490,7 +494,14 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	if n%3 == 0 {
 		s.roles = ranks(1 + int32(s.r.IntN(4)))
 	}
+	s.spares = s.r.IntN(3)
 	for _, r := range s.roles {
+		if s.r.IntN(2) == 0 {
+			r.MemoryMaxMb = 2 * r.MemoryMb
+		}
+		if r.Name == "worker" && r.Loss != proto.LossRule_LOSS_RULE_ALL && s.r.IntN(3) == 0 {
+			r.Min = 1 + s.r.Int32N(r.Count)
+		}
 		if r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED {
 			for i := range int(r.Count) {
 				s.work[fmt.Sprintf("%s-%d", r.Name, i)] = 10*time.Second + s.upTo(50*time.Second)

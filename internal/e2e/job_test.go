@@ -249,8 +249,14 @@ func (j *job) killContainer(name string) {
 	}
 }
 
-// masters are the processes of the job's application masters.
-func (j *job) masters() []int {
+// masters are the processes of the job's application masters, and agents those
+// of its agents.
+func (j *job) masters() []int { return j.processes("yarn-submit\x00am\x00") }
+func (j *job) agents() []int  { return j.processes("yarn-submit\x00agent\x00") }
+
+// processes are the job's, found by its id in their environment, whose command
+// line ends like this.
+func (j *job) processes(suffix string) []int {
 	var pids []int
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
@@ -259,7 +265,7 @@ func (j *job) masters() []int {
 			continue
 		}
 		cmdline, _ := os.ReadFile(filepath.Join(d, "cmdline"))
-		if bytes.HasSuffix(cmdline, []byte("yarn-submit\x00am\x00")) {
+		if bytes.HasSuffix(cmdline, []byte(suffix)) {
 			pid, _ := strconv.Atoi(filepath.Base(d))
 			pids = append(pids, pid)
 		}
@@ -308,14 +314,8 @@ func (j *job) tidy() {
 // in their environment, and the hidden files in its store.
 func (j *job) left() string {
 	var found strings.Builder
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, d := range dirs {
-		environ, err := os.ReadFile(filepath.Join(d, "environ"))
-		if err != nil || !bytes.Contains(environ, []byte("HOLDFAST_JOB="+j.id+"\x00")) {
-			continue
-		}
-		pid, _ := strconv.Atoi(filepath.Base(d))
-		cmdline, _ := os.ReadFile(filepath.Join(d, "cmdline"))
+	for _, pid := range j.processes("") {
+		cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		fmt.Fprintf(&found, "process %d: %s\n", pid, bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '}))
 	}
 	for _, name := range j.hidden() {
