@@ -40,12 +40,7 @@ func (p properties) write(dir, logLevel string) error {
 		sorted[file] = bytes.NewBufferString("<configuration>\n")
 	}
 	for _, key := range slices.Sorted(maps.Keys(p)) {
-		b := sorted[fileOf(key)]
-		b.WriteString("<property><name>")
-		_ = xml.EscapeText(b, []byte(key)) // a Buffer never fails
-		b.WriteString("</name><value>")
-		_ = xml.EscapeText(b, []byte(p[key]))
-		b.WriteString("</value></property>\n")
+		sorted[fileOf(key)].WriteString(propertyLine(key, p[key]))
 	}
 	for file, b := range sorted {
 		b.WriteString("</configuration>\n")
@@ -54,6 +49,18 @@ func (p properties) write(dir, logLevel string) error {
 		}
 	}
 	return os.WriteFile(filepath.Join(dir, "log4j.properties"), fmt.Appendf(nil, log4j, logLevel), 0o644)
+}
+
+func propertyStart(key string) string { return "<property><name>" + escape(key) + "</name>" }
+
+func propertyLine(key, value string) string {
+	return propertyStart(key) + "<value>" + escape(value) + "</value></property>\n"
+}
+
+func escape(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder never fails
+	return b.String()
 }
 
 func fileOf(key string) string {

@@ -1,18 +1,17 @@
 package testcluster
 
 import (
-	"bytes"
 	"context"
-	"encoding/xml"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // Reconfigure sets properties for clients and all daemons, over those that are
 // set, restarts the daemons of HDFS, and returns when they serve again. An empty
-// value is as one that is not set.
+// value takes a property away.
 func (c *Cluster) Reconfigure(ctx context.Context, change map[string]string) error {
 	dirs := []string{c.ConfDir()}
 	var restart []*Daemon
@@ -43,8 +42,8 @@ func (c *Cluster) Reconfigure(ctx context.Context, change map[string]string) err
 	return c.ready(ctx)
 }
 
-// amend adds properties to a configuration directory: of two of one name in a
-// file, the later one counts.
+// amend changes properties in a configuration directory that write has made:
+// each has a line of its own.
 func (p properties) amend(dir string) error {
 	for key, value := range p {
 		file := filepath.Join(dir, fileOf(key))
@@ -52,13 +51,13 @@ func (p properties) amend(dir string) error {
 		if err != nil {
 			return fmt.Errorf("changing the cluster's configuration: %w", err)
 		}
-		b := bytes.NewBuffer(bytes.TrimSuffix(bytes.TrimSpace(text), []byte("</configuration>")))
-		b.WriteString("<property><name>")
-		_ = xml.EscapeText(b, []byte(key)) // a Buffer never fails
-		b.WriteString("</name><value>")
-		_ = xml.EscapeText(b, []byte(value))
-		b.WriteString("</value></property>\n</configuration>\n")
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		lines := slices.DeleteFunc(strings.SplitAfter(string(text), "\n"), func(line string) bool {
+			return strings.HasPrefix(line, propertyStart(key))
+		})
+		if value != "" {
+			lines = slices.Insert(lines, 1, propertyLine(key, value))
+		}
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o644); err != nil {
 			return fmt.Errorf("changing the cluster's configuration: %w", err)
 		}
 	}
