@@ -161,7 +161,7 @@ func TestBadInput(t *testing.T) {
 		{"checkpoint without scheme", append(ok, "--checkpoint", "x=/data/x", "true"), []string{"/data/x", "hdfs:///", "file:///"}},
 		{"checkpoints nested", append(ok, "--checkpoint", "x=hdfs:///x", "--checkpoint", "x/y=hdfs:///y", "true"), []string{"x/y", "lie in each other"}},
 		{"local on HDFS", append(ok, "--local", "--checkpoint", "x=hdfs:///x", "true"), []string{"hdfs:///x", "local"}},
-		{"keytab", append(ok, "--keytab", "k", "true"), []string{"--keytab", "not supported yet"}},
+		{"keytab", append(ok, "--keytab", "k", "true"), []string{"--keytab", "go together"}},
 		{"spares", append(ok, "--spares", "2", "true"), []string{"--spares", "not supported yet"}},
 		{"no file", []string{"-f", filepath.Join(dir, "none.yaml")}, []string{"none.yaml", "-f"}},
 		{"not YAML", []string{"-f", yaml("a: [")}, []string{"not YAML", "line"}},

@@ -45,8 +45,8 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.BoolVar(&f.keepWaits, "keep-interpreter-waits", false, "leave TensorFlow's own 30 s wait between readiness checks as it is")
 	set.IntVar(&f.restarts, "restarts", DefaultRestarts, "how `often` one task may fail by its own fault")
 	set.BoolVar(&f.local, "local", false, "run on this machine, without Hadoop")
-	set.StringVar(&f.principal, "principal", "", "Kerberos `principal` (not yet)")
-	set.StringVar(&f.keytab, "keytab", "", "Kerberos `keytab` (not yet)")
+	set.StringVar(&f.principal, "principal", "", "Kerberos `principal` to act as, with --keytab; the job gets new tokens for as long as it runs")
+	set.StringVar(&f.keytab, "keytab", "", "`file` with the key of --principal (default: the tickets of kinit)")
 	set.IntVar(&f.spares, "spares", 0, "spare containers (not yet)")
 	for _, r := range append(slices.Clone(KnownRoles), roles...) {
 		if f.counts[r] != nil || !roleName.MatchString(r) || set.Lookup(r) != nil {
@@ -63,7 +63,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 			}
 		}
 	}
-	set.Lookup("principal").Hidden, set.Lookup("keytab").Hidden, set.Lookup("spares").Hidden = true, true, true
+	set.Lookup("spares").Hidden = true
 	return f
 }
 
@@ -118,10 +118,7 @@ func (f *Flags) Draft(command []string) (*Draft, error) {
 			return nil, err
 		}
 	}
-	switch {
-	case f.principal != "" || f.keytab != "":
-		return nil, Usagef("--principal and --keytab: Kerberos is not supported yet; on a cluster with Kerberos this version cannot run jobs")
-	case f.spares != 0:
+	if f.spares != 0 {
 		return nil, Usagef("--spares: spare containers are not supported yet; leave the flag out")
 	}
 	var problem error
@@ -152,6 +149,10 @@ func (f *Flags) apply(d *Draft, name string) error {
 		d.TF1 = f.tf1
 	case "local":
 		d.Local = f.local
+	case "principal":
+		d.Principal = f.principal
+	case "keytab":
+		d.Keytab = f.keytab
 	case "keep-interpreter-waits":
 		d.KeepInterpreterWaits = f.keepWaits
 	case "restarts":

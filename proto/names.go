@@ -12,6 +12,10 @@ const (
 	LogsDir = "logs"
 	// KeysFile holds the client's certificate and key (JSON of jobtls.Keys), mode 0600.
 	KeysFile = "keys.json"
+	// KeytabFile is the user's keytab, mode 0600, for the AM alone; EnvPrincipal
+	// names the principal in it.
+	KeytabFile   = "keytab"
+	EnvPrincipal = "HOLDFAST_PRINCIPAL"
 	// HomeDir is Holdfast's directory in the user's home on the store.
 	HomeDir = ".holdfast"
 
@@ -34,6 +38,15 @@ const (
 	SecretClient = "holdfast.client"
 	SecretConf   = "holdfast.conf"
 )
+
+// CheckpointURIs are where the job's checkpoints are.
+func (s *JobSpec) CheckpointURIs() []string {
+	var list []string
+	for _, c := range s.GetCheckpoints() {
+		list = append(list, c.GetUri())
+	}
+	return list
+}
 
 // Done tells whether the state is final.
 func (s JobState) Done() bool {

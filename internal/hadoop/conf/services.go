@@ -40,6 +40,23 @@ func (c *Conf) Logical(uri string) (name string, ok bool) {
 	return host, true
 }
 
+// TokenService is the service of a delegation token for a server at an address,
+// IP:PORT, or HOST:PORT where hadoop.security.token.service.use_ip is false
+// (SecurityUtil.buildTokenService). A host whose address is not known keeps its
+// name.
+func (c *Conf) TokenService(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	if c.Bool("hadoop.security.token.service.use_ip", true) {
+		if ips, err := net.LookupIP(host); err == nil && len(ips) > 0 {
+			return net.JoinHostPort(ips[0].String(), port)
+		}
+	}
+	return strings.ToLower(address)
+}
+
 func (c *Conf) authority(uri string) (host, port string, err error) {
 	u, err := url.Parse(uri)
 	if err != nil {

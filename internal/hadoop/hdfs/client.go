@@ -47,7 +47,7 @@ func Dial(_ context.Context, uri string, c *conf.Conf, log *logrus.Entry) (*Clie
 	if err != nil {
 		return nil, err
 	}
-	login, err := login(uri, c)
+	login, err := loginTo(uri, c)
 	if err != nil {
 		return nil, err
 	}

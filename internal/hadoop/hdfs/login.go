@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 )
 
-// login is by delegation token where the cluster is secure: containers have
-// one. The token is looked up anew for each connection, so that one that was
-// replaced in the file of HADOOP_TOKEN_FILE_LOCATION counts.
-func login(uri string, c *conf.Conf) (rpc.Login, error) {
+// loginTo is by delegation token or Kerberos where the cluster is secure. The
+// token is looked up anew for each connection, so that one that was replaced in
+// the file of HADOOP_TOKEN_FILE_LOCATION counts.
+func loginTo(uri string, c *conf.Conf) (rpc.Login, error) {
 	if !c.Secure() {
 		return nil, nil
 	}
@@ -32,10 +33,11 @@ func login(uri string, c *conf.Conf) (rpc.Login, error) {
 		}
 		return findToken(credentials, services)
 	}
-	if _, err := find(); err != nil {
+	s := login.Service{Principal: login.NameNode(c), Token: find, QOP: qop}
+	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("cannot use %s: %w", uri, err)
 	}
-	return rpc.TokenLoginFunc(find, qop...), nil
+	return s, nil
 }
 
 // tokenServices are the names under which a token for the file system may be

@@ -41,7 +41,7 @@ func good(t *testing.T, u *kerberos.User, err error) {
 	if u.Principal() != "alice@HOLDFAST.TEST" {
 		t.Errorf("the principal is %s", u.Principal())
 	}
-	if name, err := u.Name(""); err != nil || name != "alice" {
+	if name, err := kerberos.Name(u.Principal(), ""); err != nil || name != "alice" {
 		t.Errorf("the name is %q, %v", name, err)
 	}
 	k, err := u.Ticket(service)

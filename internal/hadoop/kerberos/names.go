@@ -7,15 +7,20 @@ import (
 	"strings"
 )
 
-// Name is the user's name on the cluster, as hadoop.security.auth_to_local says
-// (org.apache.hadoop.security.authentication.util.KerberosName): rules, of which
-// the first that fits counts. Empty rules mean DEFAULT.
-func (u *User) Name(rules string) (string, error) {
-	realm := u.client.Config.LibDefaults.DefaultRealm
-	if realm == "" {
-		realm = u.client.Credentials.Domain()
+// Name is a principal's name on the cluster, as hadoop.security.auth_to_local
+// says (org.apache.hadoop.security.authentication.util.KerberosName): rules, of
+// which the first that fits counts. Empty rules mean DEFAULT, which takes those
+// of krb5.conf's default realm; without one, every realm is that.
+func Name(principal, rules string) (string, error) {
+	s, err := readSettings()
+	if err != nil {
+		return "", err
 	}
-	return shortName(u.principal, realm, rules)
+	realm := s.defaults["default_realm"]
+	if realm == "" {
+		_, realm, _ = cutPrincipal(principal)
+	}
+	return shortName(principal, realm, rules)
 }
 
 // rule is DEFAULT, or RULE:[n:format](match)s/from/to/g, each maybe with /L.

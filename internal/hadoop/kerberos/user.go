@@ -127,6 +127,10 @@ func knowsRealm(cfg *config.Config, realm string, files []string) error {
 // Principal is name@REALM.
 func (u *User) Principal() string { return u.principal }
 
+// Expired tells whether a ticket cache's ticket has ended, which only kinit can
+// mend. A keytab's tickets are replaced in time.
+func (u *User) Expired() bool { return !u.end.IsZero() && time.Now().After(u.end) }
+
 // Source is where the user's keys are from, in words.
 func (u *User) Source() string { return u.source }
 
@@ -140,7 +144,7 @@ func (u *User) Ticket(service string) (sasl.Ticket, error) {
 		// This is how gokrb5 is told the realm of a service.
 		u.client.Config.DomainRealm[host] = realm
 	}
-	if !u.end.IsZero() && time.Now().After(u.end) {
+	if u.Expired() {
 		return sasl.Ticket{}, denied("the Kerberos ticket of %s in %s expired %s: run kinit", u.principal, u.source, u.end.Format(time.DateTime))
 	}
 	t, key, err := u.client.GetServiceTicket(name)

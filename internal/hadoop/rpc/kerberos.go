@@ -88,6 +88,15 @@ func (p Principal) check(ctx context.Context, address, name, host string) (strin
 		address, claimed, p.Key, p.Name, strings.Join(hosts, " or "))
 }
 
+// At is the principal of the server at an address: _HOST replaced by its host's
+// name.
+func (p Principal) At(ctx context.Context, address string) string {
+	if names := hostNames(ctx, address); len(names) > 0 {
+		return strings.Replace(p.Name, "_HOST", strings.ToLower(names[0]), 1)
+	}
+	return p.Name
+}
+
 // hostNames are the names of the host of an address: as it was given, and those
 // that its IP addresses have, as Java's getCanonicalHostName.
 func hostNames(ctx context.Context, address string) []string {

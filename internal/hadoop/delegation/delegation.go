@@ -1,0 +1,154 @@
+// Package delegation gets delegation tokens from the services of a secure
+// cluster, for processes that have no Kerberos tickets: those in containers.
+package delegation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs"
+	"holdfast/internal/hadoop/login"
+	"holdfast/internal/hadoop/token"
+	"holdfast/internal/hadoop/yarn"
+)
+
+// Renewer is whom the cluster's tokens are to be renewed by: the
+// ResourceManager, which does that for as long as an application runs.
+func Renewer(ctx context.Context, c *conf.Conf) (string, error) {
+	rms, err := c.ResourceManagers()
+	if err != nil {
+		return "", err
+	}
+	p := login.ResourceManager(c)
+	if p.Name == "" {
+		return "", fmt.Errorf("the ResourceManager's principal is not known, and without it nobody could renew the job's tokens: set %s in yarn-site.xml", p.Key)
+	}
+	return p.At(ctx, rms.Client[0]), nil
+}
+
+// HDFS gets a token for each of the file systems that hdfs:// URIs are on. For
+// one for which this process's own credentials have a token, that is taken:
+// tokens are given to those only who come with Kerberos.
+func HDFS(ctx context.Context, c *conf.Conf, renewer string, uris []string) (*token.Credentials, error) {
+	own, err := token.FromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	return get(ctx, c, own, renewer, uris)
+}
+
+// Fresh is HDFS without regard to what tokens there are.
+func Fresh(ctx context.Context, c *conf.Conf, renewer string, uris []string) (*token.Credentials, error) {
+	return get(ctx, c, token.New(), renewer, uris)
+}
+
+func get(ctx context.Context, c *conf.Conf, own *token.Credentials, renewer string, uris []string) (*token.Credentials, error) {
+	services := map[string]string{} // URI of one file system each, by token service
+	for _, u := range uris {
+		if !strings.HasPrefix(u, "hdfs:") {
+			continue
+		}
+		s, err := hdfs.TokenService(u, c)
+		if err != nil {
+			return nil, err
+		}
+		services[s] = u
+	}
+	tokens := make(chan token.Token, len(services))
+	g, ctx := errgroup.WithContext(ctx)
+	for service, uri := range services {
+		if t, ok := own.Find(token.KindHDFS, service); ok {
+			tokens <- t
+			continue
+		}
+		g.Go(func() error {
+			client, err := hdfs.Dial(ctx, uri, c, nil)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			t, err := client.DelegationToken(ctx, renewer)
+			if err != nil {
+				return fmt.Errorf("get a delegation token for %s: %w", uri, err)
+			}
+			t.Service = service
+			tokens <- t
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	close(tokens)
+	all := token.New()
+	for t := range tokens {
+		all.Tokens[t.Service] = t
+	}
+	return all, nil
+}
+
+// ResourceManager gets a token for the ResourceManager. Its service names all
+// of them (ClientRMProxy.getRMDelegationTokenService).
+func ResourceManager(ctx context.Context, c *conf.Conf, client *yarn.Client, renewer string) (token.Token, error) {
+	own, err := token.FromEnvironment()
+	if err != nil {
+		return token.Token{}, err
+	}
+	if t, ok := own.Find(token.KindRM, ""); ok {
+		return t, nil
+	}
+	rms, err := c.ResourceManagers()
+	if err != nil {
+		return token.Token{}, err
+	}
+	var services []string
+	for _, a := range rms.Client {
+		services = append(services, c.TokenService(a))
+	}
+	t, err := client.DelegationToken(ctx, renewer)
+	if err != nil {
+		return token.Token{}, err
+	}
+	t.Service = strings.Join(services, ",")
+	return t, nil
+}
+
+// Renew renews HDFS tokens and tells when the first of them ends.
+func Renew(ctx context.Context, c *conf.Conf, all *token.Credentials, uris []string) (time.Time, error) {
+	var first time.Time
+	for _, u := range uris {
+		if !strings.HasPrefix(u, "hdfs:") {
+			continue
+		}
+		s, err := hdfs.TokenService(u, c)
+		if err != nil {
+			return first, err
+		}
+		t, ok := all.Find(token.KindHDFS, s)
+		if !ok {
+			continue
+		}
+		client, err := hdfs.Dial(ctx, u, c, nil)
+		if err != nil {
+			return first, err
+		}
+		end, err := client.RenewToken(ctx, t)
+		client.Close()
+		if err != nil {
+			return first, fmt.Errorf("renew the delegation token for %s: %w", u, err)
+		}
+		if first.IsZero() || end.Before(first) {
+			first = end
+		}
+	}
+	if first.IsZero() {
+		return first, errors.New("there is no token to renew")
+	}
+	return first, nil
+}
