@@ -34,8 +34,9 @@ type hub struct {
 	events chan<- fromAgent
 	closed <-chan struct{} // no one reads events any longer
 
-	mu    sync.Mutex
-	lines map[string]*line
+	mu     sync.Mutex
+	lines  map[string]*line
+	tokens *proto.ToAgent // the newest, for agents that come later; nil: none
 }
 
 // line is what is still to be sent to one agent. It is unbounded: the loop
@@ -87,6 +88,16 @@ func (h *hub) broadcast(m *proto.ToAgent) {
 	}
 }
 
+// announceTokens queues tokens for every agent that is there or comes.
+func (h *hub) announceTokens(m *proto.ToAgent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tokens = m
+	for _, l := range h.lines {
+		l.put(m)
+	}
+}
+
 // Attend serves one agent.
 func (h *hub) Attend(stream proto.Agents_AttendServer) error {
 	first, err := stream.Recv()
@@ -103,6 +114,9 @@ func (h *hub) Attend(stream proto.Agents_AttendServer) error {
 	_, twice := h.lines[c]
 	if !twice {
 		h.lines[c] = l
+		if h.tokens != nil {
+			l.put(h.tokens)
+		}
 	}
 	h.mu.Unlock()
 	if twice {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"holdfast/internal/hadoop/kerberos"
 	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/rpc"
-	"holdfast/internal/hadoop/token"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -65,9 +63,11 @@ func ConnectAs(principal, keytab string) (*Cluster, error) {
 // user's name there.
 func logIn(c *conf.Conf, principal, keytab string) (string, error) {
 	if keytab != "" {
-		if err := login.UseKeytab(principal, keytab); err != nil {
+		u, err := kerberos.FromKeytab(principal, keytab)
+		if err != nil {
 			return "", err
 		}
+		login.As(u)
 	}
 	user, err := login.Name(c)
 	if err != nil {
@@ -114,28 +114,24 @@ func (c *Cluster) openWith(ctx context.Context, uri string, open opener) (hdfsck
 	ctx, cancel := context.WithTimeout(ctx, patience*3/2)
 	defer cancel()
 	s, err := open(ctx, uri, c.conf)
-	if err != nil && ExitCode(err) == ExitUnreachable && !kerberos.Unreachable(err) {
+	if refused := refusal("HDFS", err); refused != nil {
+		return nil, refused
+	}
+	if err != nil && ExitCode(err) == ExitUnreachable {
 		return nil, unreachablef("HDFS does not answer: %w; check that the NameNode runs, and fs.defaultFS in the directory that %s names", err, conf.EnvDir)
 	}
-	return s, badToken(err)
+	return s, err
 }
 
 // rmError says what the ResourceManager's silence means to a user.
 func rmError(err error) error {
-	if err == nil || ExitCode(err) != ExitUnreachable || kerberos.Unreachable(err) {
-		return badToken(err)
+	if refused := refusal("YARN", err); refused != nil {
+		return refused
 	}
-	return unreachablef("YARN does not answer: %w (the directory that %s names says where the ResourceManager is)", err, conf.EnvDir)
-}
-
-// badToken says what to do about a token that a service does not accept. Only
-// one of the user's own can have come that far.
-func badToken(err error) error {
-	if !rpc.IsInvalidToken(err) {
+	if err == nil || ExitCode(err) != ExitUnreachable {
 		return err
 	}
-	return fmt.Errorf("%w; the token in the file that %s names (%s) has expired, was cancelled or is another cluster's: get a new one (hdfs fetchdt), or unset %s and run kinit",
-		err, token.EnvFile, os.Getenv(token.EnvFile), token.EnvFile)
+	return unreachablef("YARN does not answer: %w (the directory that %s names says where the ResourceManager is)", err, conf.EnvDir)
 }
 
 // checkYARN makes sure that the queue takes the job and that each role fits a

@@ -140,7 +140,10 @@ func (c *Cluster) tokens(ctx context.Context, spec *proto.JobSpec) (*token.Crede
 	}
 	s, err := delegation.HDFS(ctx, c.conf, renewer, append(spec.CheckpointURIs(), c.home(c.user)))
 	if err != nil {
-		return nil, badToken(err)
+		if refused := refusal("HDFS", err); refused != nil {
+			err = refused
+		}
+		return nil, err
 	}
 	t, err := delegation.ResourceManager(ctx, c.conf, c.rm, renewer)
 	if err != nil {

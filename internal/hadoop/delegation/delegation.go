@@ -4,10 +4,8 @@ package delegation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -43,23 +41,8 @@ func HDFS(ctx context.Context, c *conf.Conf, renewer string, uris []string) (*to
 	return get(ctx, c, own, renewer, uris)
 }
 
-// Fresh is HDFS without regard to what tokens there are.
-func Fresh(ctx context.Context, c *conf.Conf, renewer string, uris []string) (*token.Credentials, error) {
-	return get(ctx, c, token.New(), renewer, uris)
-}
-
 func get(ctx context.Context, c *conf.Conf, own *token.Credentials, renewer string, uris []string) (*token.Credentials, error) {
-	services := map[string]string{} // URI of one file system each, by token service
-	for _, u := range uris {
-		if !strings.HasPrefix(u, "hdfs:") {
-			continue
-		}
-		s, err := hdfs.TokenService(u, c)
-		if err != nil {
-			return nil, err
-		}
-		services[s] = u
-	}
+	services := fileSystems(c, uris)
 	tokens := make(chan token.Token, len(services))
 	g, ctx := errgroup.WithContext(ctx)
 	for service, uri := range services {
@@ -68,7 +51,7 @@ func get(ctx context.Context, c *conf.Conf, own *token.Credentials, renewer stri
 			continue
 		}
 		g.Go(func() error {
-			client, err := hdfs.Dial(ctx, uri, c, nil)
+			client, err := hdfs.DialKerberos(ctx, uri, c)
 			if err != nil {
 				return err
 			}
@@ -91,6 +74,24 @@ func get(ctx context.Context, c *conf.Conf, own *token.Credentials, renewer stri
 		all.Tokens[t.Service] = t
 	}
 	return all, nil
+}
+
+// fileSystems gives one URI of each file system, by the service of its tokens. A
+// URI whose file system the configuration does not know is its own service:
+// whoever uses it says what is wrong.
+func fileSystems(c *conf.Conf, uris []string) map[string]string {
+	all := map[string]string{}
+	for _, u := range uris {
+		if !strings.HasPrefix(u, "hdfs:") {
+			continue
+		}
+		service, err := hdfs.TokenService(u, c)
+		if err != nil {
+			service = u
+		}
+		all[service] = u
+	}
+	return all
 }
 
 // ResourceManager gets a token for the ResourceManager. Its service names all
@@ -117,38 +118,4 @@ func ResourceManager(ctx context.Context, c *conf.Conf, client *yarn.Client, ren
 	}
 	t.Service = strings.Join(services, ",")
 	return t, nil
-}
-
-// Renew renews HDFS tokens and tells when the first of them ends.
-func Renew(ctx context.Context, c *conf.Conf, all *token.Credentials, uris []string) (time.Time, error) {
-	var first time.Time
-	for _, u := range uris {
-		if !strings.HasPrefix(u, "hdfs:") {
-			continue
-		}
-		s, err := hdfs.TokenService(u, c)
-		if err != nil {
-			return first, err
-		}
-		t, ok := all.Find(token.KindHDFS, s)
-		if !ok {
-			continue
-		}
-		client, err := hdfs.Dial(ctx, u, c, nil)
-		if err != nil {
-			return first, err
-		}
-		end, err := client.RenewToken(ctx, t)
-		client.Close()
-		if err != nil {
-			return first, fmt.Errorf("renew the delegation token for %s: %w", u, err)
-		}
-		if first.IsZero() || end.Before(first) {
-			first = end
-		}
-	}
-	if first.IsZero() {
-		return first, errors.New("there is no token to renew")
-	}
-	return first, nil
 }

@@ -35,6 +35,16 @@ type Client struct {
 // Dial makes a client of the file system that an hdfs:// URI is on. It connects
 // by need; the first call tells whether the NameNode is there.
 func Dial(_ context.Context, uri string, c *conf.Conf, log *logrus.Entry) (*Client, error) {
+	return dial(uri, c, log, true)
+}
+
+// DialKerberos is Dial for those who want a delegation token, which is given to
+// none who comes with one.
+func DialKerberos(_ context.Context, uri string, c *conf.Conf) (*Client, error) {
+	return dial(uri, c, nil, false)
+}
+
+func dial(uri string, c *conf.Conf, log *logrus.Entry, tokens bool) (*Client, error) {
 	addresses, err := c.NameNodes(uri)
 	if err != nil {
 		return nil, err
@@ -47,7 +57,7 @@ func Dial(_ context.Context, uri string, c *conf.Conf, log *logrus.Entry) (*Clie
 	if err != nil {
 		return nil, err
 	}
-	login, err := loginTo(uri, c)
+	login, err := loginTo(uri, c, tokens)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,9 @@ import (
 
 // loginTo is by delegation token or Kerberos where the cluster is secure. The
 // token is looked up anew for each connection, so that one that was replaced in
-// the file of HADOOP_TOKEN_FILE_LOCATION counts.
-func loginTo(uri string, c *conf.Conf) (rpc.Login, error) {
+// the file of HADOOP_TOKEN_FILE_LOCATION counts. Without tokens, only Kerberos
+// counts.
+func loginTo(uri string, c *conf.Conf, tokens bool) (rpc.Login, error) {
 	if !c.Secure() {
 		return nil, nil
 	}
@@ -34,6 +35,9 @@ func loginTo(uri string, c *conf.Conf) (rpc.Login, error) {
 		return findToken(credentials, services)
 	}
 	s := login.Service{Principal: login.NameNode(c), Token: find, QOP: qop}
+	if !tokens {
+		s.Token = nil
+	}
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("cannot use %s: %w", uri, err)
 	}

@@ -43,7 +43,7 @@ func readSettings() (*settings, error) {
 	files := configFiles()
 	for _, f := range files {
 		if err := s.read(f); err != nil && !(errors.Is(err, fs.ErrNotExist) && len(files) > 1) {
-			return nil, fmt.Errorf("read Kerberos's configuration: %w; have krb5.conf installed, or name another file in %s", err, EnvConfig)
+			return nil, denied("read Kerberos's configuration: %v; have krb5.conf installed, or name another file in %s", err, EnvConfig)
 		}
 	}
 	return s, nil

@@ -28,6 +28,19 @@ type User struct {
 // FromKeytab logs a principal in with its key in a keytab. Without a realm the
 // principal is one of the default realm.
 func FromKeytab(principal, path string) (*User, error) {
+	b, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, denied("there is no keytab %s: check --keytab", path)
+	case err != nil:
+		return nil, denied("read the keytab %s: %v: check its owner and mode", path, err)
+	}
+	return FromKeys(principal, b, path)
+}
+
+// FromKeys is FromKeytab with the content of a keytab; path says where that is
+// from, for messages.
+func FromKeys(principal string, content []byte, path string) (*User, error) {
 	s, err := readSettings()
 	if err != nil {
 		return nil, err
@@ -43,7 +56,7 @@ func FromKeytab(principal, path string) (*User, error) {
 		}
 		principal = name + "@" + realm
 	}
-	keys, err := loadKeytab(path)
+	keys, err := parseKeytab(content, path)
 	if err != nil {
 		return nil, err
 	}
@@ -82,20 +95,14 @@ func FromKeytab(principal, path string) (*User, error) {
 	return u, nil
 }
 
-// loadKeytab reads a keytab; gokrb5 panics over damaged ones.
-func loadKeytab(path string) (k *keytab.Keytab, err error) {
+// parseKeytab reads a keytab; gokrb5 panics over damaged ones.
+func parseKeytab(b []byte, path string) (k *keytab.Keytab, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = denied("the keytab %s is damaged: have it made anew", path)
 		}
 	}()
-	b, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, denied("there is no keytab %s: check --keytab", path)
-	case err != nil:
-		return nil, denied("read the keytab %s: %v: check its owner and mode", path, err)
-	case len(b) < 2 || b[0] != 5:
+	if len(b) < 2 || b[0] != 5 {
 		return nil, denied("%s is not a keytab: check --keytab", path)
 	}
 	k = keytab.New()

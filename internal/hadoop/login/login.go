@@ -2,7 +2,7 @@
 // UserGroupInformation's login user is in Java: one for the whole process. It
 // acts by the delegation tokens of its credentials (the file that
 // HADOOP_TOKEN_FILE_LOCATION names), and where there is none for a service, as
-// a Kerberos user: the one of UseKeytab, or else of the ticket cache.
+// a Kerberos user: the one of As, or else of the ticket cache.
 //
 // The token file is read anew for each connection, so whoever puts new tokens
 // into it need do nothing else.
@@ -26,23 +26,20 @@ import (
 var process struct {
 	sync.Mutex
 	user   *kerberos.User
-	keytab bool // it is from a keytab
+	before *kerberos.User
+	keytab bool // user is from a keytab
 }
 
-// UseKeytab makes this process act as a principal whose key is in a keytab,
-// whatever the ticket cache has.
-func UseKeytab(principal, path string) error {
-	u, err := kerberos.FromKeytab(principal, path)
-	if err != nil {
-		return err
-	}
+// As makes this process act as a user who has a keytab, whatever the ticket
+// cache has. Logins that are under way may still use the user before, who is
+// closed when the next one comes.
+func As(u *kerberos.User) {
 	process.Lock()
 	defer process.Unlock()
-	if process.user != nil {
-		process.user.Close()
+	if process.before != nil {
+		process.before.Close()
 	}
-	process.user, process.keytab = u, true
-	return nil
+	process.before, process.user, process.keytab = process.user, u, true
 }
 
 // User is the Kerberos user that this process acts as. Where kinit has put new
@@ -87,7 +84,7 @@ func Name(c *conf.Conf) (string, error) {
 // Service is a service of a secure cluster.
 type Service struct {
 	Principal rpc.Principal
-	Token     func() (token.Token, error) // finds a delegation token for it
+	Token     func() (token.Token, error) // finds a delegation token for it; nil: Kerberos only
 	QOP       []string                    // conf.RPCProtection
 }
 
@@ -106,6 +103,10 @@ func principal(c *conf.Conf, key string) rpc.Principal {
 // Check tells at once whether there is neither a token for the service nor a
 // Kerberos user.
 func (s Service) Check() error {
+	if s.Token == nil {
+		_, err := User()
+		return err
+	}
 	if _, err := s.Token(); err != nil {
 		if _, userErr := User(); userErr != nil {
 			return both(err, userErr)
@@ -132,7 +133,7 @@ func (s Service) Start(ctx context.Context, address string, offers []rpc.Auth) (
 		return slices.ContainsFunc(offers, func(a rpc.Auth) bool { return a.Method == method })
 	}
 	var tokenErr error
-	if offered("TOKEN") {
+	if s.Token != nil && offered("TOKEN") {
 		var t token.Token
 		if t, tokenErr = s.Token(); tokenErr == nil {
 			return rpc.TokenLogin(t, s.QOP...).Start(ctx, address, offers)
