@@ -34,6 +34,7 @@ type agent struct {
 	stream    proto.Agents_AttendClient
 	assigned  *proto.Assign
 	started   chan *proto.Start
+	tokens    chan []byte
 	mu        sync.Mutex
 	attempt   int32
 	routes    []*proto.Route
@@ -76,6 +77,8 @@ func (a *agent) run() {
 			a.routes = m.Routes.Routes
 			a.cuts = append(a.cuts, m.Routes.Cut...)
 			a.mu.Unlock()
+		case *proto.ToAgent_Tokens:
+			a.tokens <- m.Tokens.Credentials
 		case *proto.ToAgent_Bye:
 			_ = a.stream.CloseSend()
 			return
@@ -124,7 +127,7 @@ func (c *cluster) Launch(container string) {
 		c.t.Error(err)
 		return
 	}
-	a := &agent{container: container, stream: stream, started: make(chan *proto.Start, 10)}
+	a := &agent{container: container, stream: stream, started: make(chan *proto.Start, 10), tokens: make(chan []byte, 10)}
 	c.mu.Lock()
 	c.agents[c.byName[container]] = a
 	c.conns[container] = conn
@@ -195,6 +198,7 @@ type job struct {
 	dir    string
 	final  chan *proto.JobStatus
 	stop   context.CancelFunc
+	app    *am.Master
 }
 
 func start(t *testing.T, change func(*proto.JobSpec, *cluster)) *job {
@@ -234,7 +238,7 @@ func start(t *testing.T, change func(*proto.JobSpec, *cluster)) *job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.master = m.Address()
+	c.master, j.app = m.Address(), m
 	j.client = proto.NewJobsClient(dial(t, keys.Client, m.Address()))
 	ended := make(chan struct{})
 	go func() {

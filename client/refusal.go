@@ -19,7 +19,7 @@ func refusal(service string, err error) error {
 	}
 	remedy := ""
 	switch text := cause.Error(); {
-	case rpc.IsInvalidToken(cause):
+	case rpc.IsInvalidToken(cause), strings.Contains(text, "SaslException: DIGEST-MD5"): // the mechanism of tokens
 		remedy = fmt.Sprintf("; the token in the file that %s names (%s) has expired, was cancelled or is another cluster's: get a new one (hdfs fetchdt), or unset %s and run kinit",
 			token.EnvFile, os.Getenv(token.EnvFile), token.EnvFile)
 	case strings.Contains(text, "SIMPLE authentication is not enabled"):

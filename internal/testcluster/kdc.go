@@ -60,9 +60,12 @@ func (k *KDC) SetSkew(d time.Duration) { k.skew.Store(int64(d / time.Second)) }
 // Tickets gets a ticket for a user or service from its keytab, as kinit with these
 // options does (such as -l 5s), and returns the path of the cache.
 func (k *KDC) Tickets(ctx context.Context, user string, options ...string) (string, error) {
-	cache := filepath.Join(k.dir, user+".tickets")
+	cache := k.TicketCache(user)
 	return cache, k.Kinit(ctx, user, cache, options...)
 }
+
+// TicketCache is the path of the cache that Tickets makes.
+func (k *KDC) TicketCache(user string) string { return filepath.Join(k.dir, user+".tickets") }
 
 // Kinit is like Tickets with a cache of the caller's choice, such as DIR:/path.
 func (k *KDC) Kinit(ctx context.Context, user, cache string, options ...string) error {
