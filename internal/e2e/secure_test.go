@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/delegation"
+	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/testcluster"
 	"holdfast/proto"
 )
@@ -52,7 +55,53 @@ func TestSecure(t *testing.T) {
 			t.Errorf("the user is %q", s.User)
 		}
 	})
+	t.Run("by tokens alone", func(t *testing.T) { byTokens(t, c) })
 	t.Run("refused", func(t *testing.T) { refusals(t, c) })
+}
+
+// byTokens gets tokens as a job does and uses them without a ticket.
+func byTokens(t *testing.T, c *testcluster.Cluster) {
+	t.Setenv("HADOOP_CONF_DIR", c.ConfDir())
+	t.Setenv("KRB5_CONFIG", c.KDC().Config())
+	t.Setenv("KRB5CCNAME", c.KDC().TicketCache(testcluster.Alice))
+	cf, err := conf.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewer, err := delegation.Renewer(t.Context(), cf)
+	if err != nil || renewer != "rm/localhost@"+testcluster.Realm {
+		t.Fatalf("the renewer is %q, %v", renewer, err)
+	}
+	all, err := delegation.HDFS(t.Context(), cf, renewer, []string{c.HDFS()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rm, err := yarn.NewClient(cf, yarn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rm.Close()
+	k, err := delegation.ResourceManager(t.Context(), cf, rm, renewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := k.Delegation(); err != nil || d.Owner != "alice@"+testcluster.Realm || d.Renewer != "rm" || !d.Max.After(time.Now()) {
+		t.Errorf("the ResourceManager's token says %+v, %v", d, err)
+	}
+	all.Tokens[k.Service] = k
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := all.WriteFile(file); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KRB5CCNAME", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("HADOOP_TOKEN_FILE_LOCATION", file)
+	stdout, stderr, code := where{}.call(t.Context(), "", "list", "--output", "json")
+	if code != 0 || !strings.Contains(stdout, `"alice"`) {
+		t.Errorf("list ended with %d:\n%s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := (where{}).call(t.Context(), "", "ckpt", "ls", c.HDFS()+"/user/alice/logs"); code != 0 {
+		t.Errorf("ckpt ls ended with %d:\n%s%s", code, stdout, stderr)
+	}
 }
 
 // refusals tries to run a job with what does not let it.
