@@ -18,7 +18,7 @@ RUN_TESTS := $(GO) run $(GOTESTSUM) --format pkgname-and-test-fails --rerun-fail
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## the one static binary, bin/yarn-submit
@@ -40,10 +40,15 @@ cluster: ## keep a real YARN and HDFS up until Ctrl-C, to try things out
 	@.ci/need go java mvn
 	@$(GO) run ./internal/testcluster/cmd
 
+.PHONY: cluster-secure
+cluster-secure: ## the same with Kerberos
+	@.ci/need go java mvn krb5kdc kadmin.local kinit
+	@$(GO) run ./internal/testcluster/cmd -secure
+
 ##@ Work on it
 .PHONY: test
 test: ## everything, against real Hadoop daemons and real TensorFlow
-	@.ci/need go java mvn python3 tar
+	@.ci/need go java mvn python3 tar krb5kdc kadmin.local kinit
 	$(RUN_TESTS) --packages ./... -- -p 1 -timeout 40m
 
 .PHONY: test-short

@@ -36,8 +36,9 @@ type hub struct {
 	closed  <-chan struct{} // no one reads events any longer
 	silence time.Duration   // after which an agent's stream is given up
 
-	mu    sync.Mutex
-	lines map[string]*line
+	mu     sync.Mutex
+	lines  map[string]*line
+	tokens *proto.ToAgent // the newest, for agents that come later; nil: none
 }
 
 // line is what is still to be sent to one agent. It is unbounded: the loop
@@ -91,6 +92,16 @@ func (h *hub) broadcast(m *proto.ToAgent) {
 	}
 }
 
+// announceTokens queues tokens for every agent that is there or comes.
+func (h *hub) announceTokens(m *proto.ToAgent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tokens = m
+	for _, l := range h.lines {
+		l.put(m)
+	}
+}
+
 // Attend serves one agent. An agent that comes again has lost its former stream,
 // known here or not, and that one ends.
 func (h *hub) Attend(stream proto.Agents_AttendServer) error {
@@ -134,6 +145,9 @@ func (h *hub) enter(container string, l *line) {
 		old := h.lines[container]
 		if old == nil {
 			h.lines[container] = l
+			if h.tokens != nil {
+				l.put(h.tokens)
+			}
 			h.mu.Unlock()
 			return
 		}

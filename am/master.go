@@ -151,6 +151,12 @@ func (m *Master) SetTrackingURL(url string) {
 	m.board.change(func(s *proto.JobStatus) { s.TrackingUrl = url })
 }
 
+// NewTokens hands agents a credentials file, whose tokens take the place of
+// those that they have. It may be called from any goroutine.
+func (m *Master) NewTokens(credentials []byte) {
+	m.hub.announceTokens(&proto.ToAgent{Message: &proto.ToAgent_Tokens{Tokens: &proto.Tokens{Credentials: credentials}}})
+}
+
 // Kill ends the job; it may be called from any goroutine, and more than once.
 func (m *Master) Kill(why string) {
 	select {

@@ -36,6 +36,7 @@ type agent struct {
 	stream    proto.Agents_AttendClient
 	assigned  *proto.Assign
 	started   chan *proto.Start
+	tokens    chan []byte
 	mu        sync.Mutex
 	attempt   int32
 	exited    *proto.Exited
@@ -114,6 +115,8 @@ func (a *agent) run(stream proto.Agents_AttendClient) {
 			a.routes = m.Routes.Routes
 			a.cuts = append(a.cuts, m.Routes.Cut...)
 			a.mu.Unlock()
+		case *proto.ToAgent_Tokens:
+			a.tokens <- m.Tokens.Credentials
 		case *proto.ToAgent_Bye:
 			_ = stream.CloseSend()
 			return
@@ -158,7 +161,7 @@ func (c *cluster) Ask(a am.Ask) {
 func (c *cluster) Withdraw(r string) { c.withdrew = append(c.withdrew, r) }
 
 func (c *cluster) Launch(container string) {
-	a := &agent{container: container, started: make(chan *proto.Start, 10)}
+	a := &agent{container: container, started: make(chan *proto.Start, 10), tokens: make(chan []byte, 10)}
 	c.mu.Lock()
 	c.agents[c.byName[container]] = a
 	c.mu.Unlock()
@@ -259,6 +262,7 @@ type job struct {
 	final  chan *proto.JobStatus
 	ended  chan struct{}
 	stop   context.CancelFunc
+	app    *am.Master
 }
 
 func start(t *testing.T, change func(*proto.JobSpec, *cluster)) *job {
@@ -311,7 +315,7 @@ func (j *job) run(attempt int, before *am.Predecessor) {
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	j.master = m.Address()
+	j.master, j.app = m.Address(), m
 	j.client = proto.NewJobsClient(dial(j.t, j.keys.Client, m.Address()))
 	final, ended := j.final, j.ended
 	go func() {

@@ -12,6 +12,8 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/kerberos"
+	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
@@ -25,10 +27,16 @@ type Cluster struct {
 	conf *conf.Conf
 	rm   *yarn.Client
 	user string
+	// Of the one who submits; empty: the tickets of kinit, or no security.
+	principal, keytab string
 }
 
 // Connect reads the Hadoop configuration. Nothing is asked of the cluster yet.
-func Connect() (*Cluster, error) {
+func Connect() (*Cluster, error) { return ConnectAs("", "") }
+
+// ConnectAs is Connect as a Kerberos principal whose key is in a keytab. Where
+// both are empty it is Connect; on a cluster without Kerberos they do not matter.
+func ConnectAs(principal, keytab string) (*Cluster, error) {
 	c, err := conf.Load("")
 	if err != nil {
 		return nil, Usagef("%w; without Hadoop, run jobs on this machine with --local", err)
@@ -37,11 +45,35 @@ func Connect() (*Cluster, error) {
 		return nil, Usagef("the Hadoop configuration: %w", err)
 	}
 	user := rpc.CurrentUser()
+	if c.Secure() {
+		if user, err = logIn(c, principal, keytab); err != nil {
+			return nil, err
+		}
+	} else {
+		principal, keytab = "", ""
+	}
 	rm, err := yarn.NewClient(c, yarn.Options{User: user, Retry: rpc.Retry{Limit: patience / 2}, Timeout: patience})
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{conf: c, rm: rm, user: user}, nil
+	return &Cluster{conf: c, rm: rm, user: user, principal: principal, keytab: keytab}, nil
+}
+
+// logIn makes this process somebody on a cluster with Kerberos, and returns the
+// user's name there.
+func logIn(c *conf.Conf, principal, keytab string) (string, error) {
+	if keytab != "" {
+		u, err := kerberos.FromKeytab(principal, keytab)
+		if err != nil {
+			return "", err
+		}
+		login.As(u)
+	}
+	user, err := login.Name(c)
+	if err != nil {
+		return "", fmt.Errorf("the cluster demands Kerberos: %w", err)
+	}
+	return user, nil
 }
 
 // Warnings are what is odd about the configuration.
@@ -82,6 +114,9 @@ func (c *Cluster) openWith(ctx context.Context, uri string, open opener) (hdfsck
 	ctx, cancel := context.WithTimeout(ctx, patience*3/2)
 	defer cancel()
 	s, err := open(ctx, uri, c.conf)
+	if refused := refusal("HDFS", err); refused != nil {
+		return nil, refused
+	}
 	if err != nil && ExitCode(err) == ExitUnreachable {
 		return nil, unreachablef("HDFS does not answer: %w; check that the NameNode runs, and fs.defaultFS in the directory that %s names", err, conf.EnvDir)
 	}
@@ -90,6 +125,9 @@ func (c *Cluster) openWith(ctx context.Context, uri string, open opener) (hdfsck
 
 // rmError says what the ResourceManager's silence means to a user.
 func rmError(err error) error {
+	if refused := refusal("YARN", err); refused != nil {
+		return refused
+	}
 	if err == nil || ExitCode(err) != ExitUnreachable {
 		return err
 	}

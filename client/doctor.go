@@ -13,6 +13,8 @@ import (
 
 	"holdfast/container/sandbox"
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/login"
+	"holdfast/internal/hadoop/token"
 	"holdfast/internal/hadoop/yarn"
 )
 
@@ -46,11 +48,26 @@ func Diagnose(ctx context.Context, exe string) []Finding {
 	}
 	defer c.Close()
 	list = append(list, Finding{"configuration", Good, fmt.Sprintf("%s: default file system %s, user %s", os.Getenv(conf.EnvDir), c.conf.DefaultFS(), c.user), 0})
+	if c.conf.Secure() {
+		list = append(list, diagnoseKerberos())
+	}
 	for _, w := range c.Warnings() {
 		list = append(list, Finding{"configuration", Note, w, 0})
 	}
 	list = append(list, c.diagnoseYARN(ctx)...)
 	return append(list, c.diagnoseHDFS(ctx))
+}
+
+// diagnoseKerberos tells who this process is.
+func diagnoseKerberos() Finding {
+	if file := os.Getenv(token.EnvFile); file != "" {
+		return Finding{"Kerberos", Note, fmt.Sprintf("the tokens in %s, which %s names, come before tickets", file, token.EnvFile), 0}
+	}
+	u, err := login.User()
+	if err != nil {
+		return bad("Kerberos", err)
+	}
+	return Finding{"Kerberos", Good, u.Principal() + ", by " + u.Source(), 0}
 }
 
 func bad(subject string, err error) Finding {

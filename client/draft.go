@@ -40,6 +40,7 @@ type Draft struct {
 	StartLimit             time.Duration // 0: none
 	KeepInterpreterWaits   bool
 	Local                  bool
+	Principal, Keytab      string // Kerberos; both or neither
 }
 
 // DraftRole is a role of a Draft; zero values stand for the defaults.
@@ -116,6 +117,12 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 		if u, err := user.Current(); err == nil {
 			spec.User = u.Username
 		}
+	}
+	switch {
+	case (d.Principal == "") != (d.Keytab == ""):
+		complain("--principal and --keytab go together: name the principal and the file that has its key")
+	case d.Keytab != "" && d.Local:
+		complain("--principal and --keytab are for a cluster: leave them out with --local")
 	}
 	if d.Restarts != nil {
 		if *d.Restarts < 0 || *d.Restarts > most {

@@ -171,7 +171,7 @@ func TestBadInput(t *testing.T) {
 		{"checkpoint without scheme", append(ok, "--checkpoint", "x=/data/x", "true"), []string{"/data/x", "hdfs:///", "file:///"}},
 		{"checkpoints nested", append(ok, "--checkpoint", "x=hdfs:///x", "--checkpoint", "x/y=hdfs:///y", "true"), []string{"x/y", "lie in each other"}},
 		{"local on HDFS", append(ok, "--local", "--checkpoint", "x=hdfs:///x", "true"), []string{"hdfs:///x", "local"}},
-		{"keytab", append(ok, "--keytab", "k", "true"), []string{"--keytab", "not supported yet"}},
+		{"keytab", append(ok, "--keytab", "k", "true"), []string{"--keytab", "go together"}},
 		{"spares", append(ok, "--spares", "-1", "true"), []string{"spares is -1"}},
 		{"start limit", append(ok, "--start-limit", "-1s", "true"), []string{"--start-limit 10m"}},
 		{"more than all", append(ok, "--worker-min", "5", "true"), []string{"worker", "start with 5"}},

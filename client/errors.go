@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"holdfast/internal/hadoop/kerberos"
 	"holdfast/internal/hadoop/rpc"
 )
 
@@ -64,7 +65,9 @@ func ExitCode(err error) int {
 		return ExitFailed
 	case errors.Is(err, syscall.ENOTDIR): // a path that the user typed leads through a file
 		return ExitUsage
-	case rpc.IsDenied(err), errors.Is(err, fs.ErrPermission):
+	case kerberos.Unreachable(err): // while logging in, which a service would not let us do again
+		return ExitUnreachable
+	case kerberos.IsDenied(err), rpc.IsDenied(err), errors.Is(err, fs.ErrPermission):
 		return ExitDenied
 	case rpc.Unreachable(err), rpc.IsStandby(err), errors.Is(err, context.DeadlineExceeded), errors.As(err, &operation), errors.As(err, &name):
 		return ExitUnreachable

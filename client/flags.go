@@ -49,8 +49,8 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.BoolVar(&f.keepWaits, "keep-interpreter-waits", false, "leave TensorFlow's own 30 s wait between readiness checks as it is")
 	set.IntVar(&f.restarts, "restarts", DefaultRestarts, "how `often` one task may fail by its own fault")
 	set.BoolVar(&f.local, "local", false, "run on this machine, without Hadoop")
-	set.StringVar(&f.principal, "principal", "", "Kerberos `principal` (not yet)")
-	set.StringVar(&f.keytab, "keytab", "", "Kerberos `keytab` (not yet)")
+	set.StringVar(&f.principal, "principal", "", "Kerberos `principal` to act as, with --keytab; the job gets new tokens for as long as it runs")
+	set.StringVar(&f.keytab, "keytab", "", "`file` with the key of --principal (default: the tickets of kinit)")
 	set.IntVar(&f.spares, "spares", 0, "`number` of idle containers, for tasks that lose theirs")
 	set.DurationVar(&f.startLimit, "start-limit", 0, "how `long` the tasks may wait until all can start, as in 10m; 0: for ever")
 	for _, r := range append(slices.Clone(KnownRoles), roles...) {
@@ -73,7 +73,6 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 			}
 		}
 	}
-	set.Lookup("principal").Hidden, set.Lookup("keytab").Hidden = true, true
 	return f
 }
 
@@ -128,10 +127,6 @@ func (f *Flags) Draft(command []string) (*Draft, error) {
 			return nil, err
 		}
 	}
-	switch {
-	case f.principal != "" || f.keytab != "":
-		return nil, Usagef("--principal and --keytab: Kerberos is not supported yet; on a cluster with Kerberos this version cannot run jobs")
-	}
 	var problem error
 	f.set.Visit(func(flag *pflag.Flag) {
 		if problem == nil {
@@ -160,6 +155,10 @@ func (f *Flags) apply(d *Draft, name string) error {
 		d.TF1 = f.tf1
 	case "local":
 		d.Local = f.local
+	case "principal":
+		d.Principal = f.principal
+	case "keytab":
+		d.Keytab = f.keytab
 	case "keep-interpreter-waits":
 		d.KeepInterpreterWaits = f.keepWaits
 	case "restarts":

@@ -15,6 +15,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/hdfsckpt"
+	"holdfast/internal/hadoop/delegation"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/jobtls"
@@ -70,6 +71,7 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (
 			j.Close()
 		}
 	}()
+	spec.User = c.user
 	set, err := jobtls.New(j.ID)
 	if err != nil {
 		return nil, err
@@ -81,9 +83,16 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (
 		return nil, fmt.Errorf("bring the job's files to %s: %w", j.URI(), err)
 	}
 	agents = append(agents, archives...)
-	credentials, err := c.credentials(set)
+	credentials, err := c.credentials(ctx, set, spec)
 	if err != nil {
 		return nil, err
+	}
+	environment := map[string]string{proto.EnvJob: j.ID, proto.EnvJobDirectory: j.URI()}
+	if c.keytab != "" {
+		environment[proto.EnvPrincipal] = c.principal
+		if err := uploadFile(ctx, home, path.Join(j.dir, proto.KeytabFile), c.keytab, 0o600); err != nil {
+			return nil, fmt.Errorf("bring the keytab to %s: %w", j.URI(), err)
+		}
 	}
 	submitting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -92,7 +101,7 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (
 		MaxAttempts: masterAttempts, AttemptsWithin: masterAttemptsWithin, KeepContainers: true,
 		Launch: yarn.Launch{
 			Resources:   []yarn.LocalResource{binary},
-			Environment: map[string]string{proto.EnvJob: j.ID, proto.EnvJobDirectory: j.URI()},
+			Environment: environment,
 			Credentials: credentials,
 		},
 		Agents: agents,
@@ -111,16 +120,44 @@ func (c *Cluster) forget(ctx context.Context, id yarn.ApplicationID) {
 	_ = c.rm.Kill(ctx, id, "its submission failed") // most often it is not there
 }
 
-// credentials are what the AM's container gets.
-func (c *Cluster) credentials(set jobtls.Set) (*token.Credentials, error) {
+// credentials are what the AM's container gets: on a secure cluster with tokens
+// for the file systems of the job, which the ResourceManager renews.
+func (c *Cluster) credentials(ctx context.Context, set jobtls.Set, spec *proto.JobSpec) (*token.Credentials, error) {
 	packed, err := c.conf.Pack()
 	if err != nil {
 		return nil, err
 	}
 	s := token.New()
+	if c.conf.Secure() {
+		if s, err = c.tokens(ctx, spec); err != nil {
+			return nil, err
+		}
+	}
 	s.Secrets[proto.SecretMaster] = set.Master.Marshal()
 	s.Secrets[proto.SecretAgent] = set.Agent.Marshal()
 	s.Secrets[proto.SecretConf] = packed
+	return s, nil
+}
+
+func (c *Cluster) tokens(ctx context.Context, spec *proto.JobSpec) (*token.Credentials, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	renewer, err := delegation.Renewer(ctx, c.conf)
+	if err != nil {
+		return nil, err
+	}
+	s, err := delegation.HDFS(ctx, c.conf, renewer, append(spec.CheckpointURIs(), c.home(c.user)))
+	if err != nil {
+		if refused := refusal("HDFS", err); refused != nil {
+			err = refused
+		}
+		return nil, err
+	}
+	t, err := delegation.ResourceManager(ctx, c.conf, c.rm, renewer)
+	if err != nil {
+		return nil, rmError(err)
+	}
+	s.Tokens[t.Service] = t
 	return s, nil
 }
 

@@ -49,9 +49,16 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 		"command":   command(&d.Command),
 		"tf1":       boolean(&d.TF1),
 		"local":     boolean(&d.Local),
-		"restarts":  number(&d.Restarts),
-		"spares":    number(&d.Spares),
-
+		"principal": text1(&d.Principal),
+		"keytab": func(n *yaml.Node) error {
+			err := text1(&d.Keytab)(n)
+			if d.Keytab != "" && !filepath.IsAbs(d.Keytab) {
+				d.Keytab = filepath.Join(dir, d.Keytab)
+			}
+			return err
+		},
+		"restarts":    number(&d.Restarts),
+		"spares":      number(&d.Spares),
 		"start-limit": duration(&d.StartLimit),
 
 		"keep-interpreter-waits": boolean(&d.KeepInterpreterWaits),

@@ -154,6 +154,10 @@ func (a *agent) run(ctx context.Context) error {
 				if a.ready {
 					a.task.route(m.Routes.Routes, m.Routes.Cut, a.box)
 				}
+			case *proto.ToAgent_Tokens:
+				if err := a.cfg.NewTokens(m.Tokens.Credentials); err != nil {
+					a.log.WithError(err).Error("cannot take the new tokens, so HDFS will be out of reach once the old ones end")
+				}
 			case *proto.ToAgent_Bye:
 				a.log.WithField("why", m.Bye.Why).Info("told to end")
 				grace = byeGrace

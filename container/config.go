@@ -26,7 +26,10 @@ type Config struct {
 	LogDir       string
 	TmpDir       string
 	Log          *logrus.Entry
-	Exe          string // this binary; empty: /proc/self/exe
+	// NewTokens puts the tokens of a credentials file in place of those that
+	// this process has; nil: there are none.
+	NewTokens func(credentials []byte) error
+	Exe       string // this binary; empty: /proc/self/exe
 	// Env is the environment from which the task gets the little that it
 	// inherits (PATH, HOME, LANG and such); nil: this process's.
 	Env []string
@@ -44,6 +47,9 @@ func (c *Config) complete() error {
 	}
 	if c.Host == "" {
 		c.Host = "127.0.0.1"
+	}
+	if c.NewTokens == nil {
+		c.NewTokens = func([]byte) error { return nil }
 	}
 	if c.Env == nil {
 		c.Env = os.Environ()

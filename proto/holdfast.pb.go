@@ -1455,6 +1455,7 @@ type ToAgent struct {
 	//	*ToAgent_Routes
 	//	*ToAgent_Bye
 	//	*ToAgent_Pulse
+	//	*ToAgent_Tokens
 	Message       isToAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1551,6 +1552,15 @@ func (x *ToAgent) GetPulse() *Pulse {
 	return nil
 }
 
+func (x *ToAgent) GetTokens() *Tokens {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_Tokens); ok {
+			return x.Tokens
+		}
+	}
+	return nil
+}
+
 type isToAgent_Message interface {
 	isToAgent_Message()
 }
@@ -1579,6 +1589,10 @@ type ToAgent_Pulse struct {
 	Pulse *Pulse `protobuf:"bytes,6,opt,name=pulse,proto3,oneof"`
 }
 
+type ToAgent_Tokens struct {
+	Tokens *Tokens `protobuf:"bytes,10,opt,name=tokens,proto3,oneof"`
+}
+
 func (*ToAgent_Assign) isToAgent_Message() {}
 
 func (*ToAgent_Start) isToAgent_Message() {}
@@ -1590,6 +1604,8 @@ func (*ToAgent_Routes) isToAgent_Message() {}
 func (*ToAgent_Bye) isToAgent_Message() {}
 
 func (*ToAgent_Pulse) isToAgent_Message() {}
+
+func (*ToAgent_Tokens) isToAgent_Message() {}
 
 // Pulse answers a beat at once: all that the agent said before it was heard.
 type Pulse struct {
@@ -1636,6 +1652,52 @@ func (x *Pulse) GetNumber() int64 {
 	return 0
 }
 
+// Tokens are to take the place of those that the agent came with: on a secure
+// cluster, tokens end. Connections that are made from now on are made with them.
+type Tokens struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Credentials   []byte                 `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"` // a Hadoop credentials file
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Tokens) Reset() {
+	*x = Tokens{}
+	mi := &file_holdfast_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tokens) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tokens) ProtoMessage() {}
+
+func (x *Tokens) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
+func (*Tokens) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Tokens) GetCredentials() []byte {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
 // Assign tells an agent which task it hosts; it prepares and answers Prepared or Trouble.
 type Assign struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1657,7 +1719,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1669,7 +1731,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1682,7 +1744,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Assign) GetJob() string {
@@ -1765,7 +1827,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +1839,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +1852,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Peer) GetTask() string {
@@ -1823,7 +1885,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +1897,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +1910,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -1906,7 +1968,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +1980,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +1993,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -1960,7 +2022,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2034,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2047,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Route) GetVirtualAddress() string {
@@ -2026,7 +2088,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2038,7 +2100,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2051,7 +2113,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2071,7 +2133,7 @@ type Bye struct {
 
 func (x *Bye) Reset() {
 	*x = Bye{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2145,7 @@ func (x *Bye) String() string {
 func (*Bye) ProtoMessage() {}
 
 func (x *Bye) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2158,7 @@ func (x *Bye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bye.ProtoReflect.Descriptor instead.
 func (*Bye) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Bye) GetWhy() string {
@@ -2114,7 +2176,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2188,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2201,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 type KillRequest struct {
@@ -2151,7 +2213,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2163,7 +2225,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2176,7 +2238,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -2194,7 +2256,7 @@ type KillReply struct {
 
 func (x *KillReply) Reset() {
 	*x = KillReply{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2206,7 +2268,7 @@ func (x *KillReply) String() string {
 func (*KillReply) ProtoMessage() {}
 
 func (x *KillReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2219,7 +2281,7 @@ func (x *KillReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillReply.ProtoReflect.Descriptor instead.
 func (*KillReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 // JobStatus is also status.json in the job's directory.
@@ -2246,7 +2308,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2258,7 +2320,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2271,7 +2333,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *JobStatus) GetId() string {
@@ -2402,7 +2464,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2476,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2489,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -2549,7 +2611,7 @@ type Moment struct {
 
 func (x *Moment) Reset() {
 	*x = Moment{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2561,7 +2623,7 @@ func (x *Moment) String() string {
 func (*Moment) ProtoMessage() {}
 
 func (x *Moment) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2574,7 +2636,7 @@ func (x *Moment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moment.ProtoReflect.Descriptor instead.
 func (*Moment) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Moment) GetAtUnixMs() int64 {
@@ -2720,17 +2782,21 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x12\n" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06crc32c\x18\x04 \x01(\rR\x06crc32c\x12\x16\n" +
-	"\x06summed\x18\x05 \x01(\bR\x06summed\"\x87\x02\n" +
+	"\x06summed\x18\x05 \x01(\bR\x06summed\"\xb3\x02\n" +
 	"\aToAgent\x12*\n" +
 	"\x06assign\x18\x01 \x01(\v2\x10.holdfast.AssignH\x00R\x06assign\x12'\n" +
 	"\x05start\x18\x02 \x01(\v2\x0f.holdfast.StartH\x00R\x05start\x12$\n" +
 	"\x04stop\x18\x03 \x01(\v2\x0e.holdfast.StopH\x00R\x04stop\x12*\n" +
 	"\x06routes\x18\x04 \x01(\v2\x10.holdfast.RoutesH\x00R\x06routes\x12!\n" +
 	"\x03bye\x18\x05 \x01(\v2\r.holdfast.ByeH\x00R\x03bye\x12'\n" +
-	"\x05pulse\x18\x06 \x01(\v2\x0f.holdfast.PulseH\x00R\x05pulseB\t\n" +
+	"\x05pulse\x18\x06 \x01(\v2\x0f.holdfast.PulseH\x00R\x05pulse\x12*\n" +
+	"\x06tokens\x18\n" +
+	" \x01(\v2\x10.holdfast.TokensH\x00R\x06tokensB\t\n" +
 	"\amessage\"\x1f\n" +
 	"\x05Pulse\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x03R\x06number\"\xbc\x02\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\"*\n" +
+	"\x06Tokens\x12 \n" +
+	"\vcredentials\x18\x01 \x01(\fR\vcredentials\"\xbc\x02\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -2867,7 +2933,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),          // 0: holdfast.LossRule
 	(CompletionRule)(0),    // 1: holdfast.CompletionRule
@@ -2888,25 +2954,26 @@ var file_holdfast_proto_goTypes = []any{
 	(*CommittedFile)(nil),  // 16: holdfast.CommittedFile
 	(*ToAgent)(nil),        // 17: holdfast.ToAgent
 	(*Pulse)(nil),          // 18: holdfast.Pulse
-	(*Assign)(nil),         // 19: holdfast.Assign
-	(*Peer)(nil),           // 20: holdfast.Peer
-	(*Start)(nil),          // 21: holdfast.Start
-	(*Routes)(nil),         // 22: holdfast.Routes
-	(*Route)(nil),          // 23: holdfast.Route
-	(*Stop)(nil),           // 24: holdfast.Stop
-	(*Bye)(nil),            // 25: holdfast.Bye
-	(*StatusRequest)(nil),  // 26: holdfast.StatusRequest
-	(*KillRequest)(nil),    // 27: holdfast.KillRequest
-	(*KillReply)(nil),      // 28: holdfast.KillReply
-	(*JobStatus)(nil),      // 29: holdfast.JobStatus
-	(*TaskStatus)(nil),     // 30: holdfast.TaskStatus
-	(*Moment)(nil),         // 31: holdfast.Moment
-	nil,                    // 32: holdfast.JobSpec.EnvEntry
-	nil,                    // 33: holdfast.Start.EnvEntry
+	(*Tokens)(nil),         // 19: holdfast.Tokens
+	(*Assign)(nil),         // 20: holdfast.Assign
+	(*Peer)(nil),           // 21: holdfast.Peer
+	(*Start)(nil),          // 22: holdfast.Start
+	(*Routes)(nil),         // 23: holdfast.Routes
+	(*Route)(nil),          // 24: holdfast.Route
+	(*Stop)(nil),           // 25: holdfast.Stop
+	(*Bye)(nil),            // 26: holdfast.Bye
+	(*StatusRequest)(nil),  // 27: holdfast.StatusRequest
+	(*KillRequest)(nil),    // 28: holdfast.KillRequest
+	(*KillReply)(nil),      // 29: holdfast.KillReply
+	(*JobStatus)(nil),      // 30: holdfast.JobStatus
+	(*TaskStatus)(nil),     // 31: holdfast.TaskStatus
+	(*Moment)(nil),         // 32: holdfast.Moment
+	nil,                    // 33: holdfast.JobSpec.EnvEntry
+	nil,                    // 34: holdfast.Start.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	32, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	33, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -2920,36 +2987,37 @@ var file_holdfast_proto_depIdxs = []int32{
 	15, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
 	12, // 13: holdfast.Hello.exited:type_name -> holdfast.Exited
 	16, // 14: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	19, // 15: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	21, // 16: holdfast.ToAgent.start:type_name -> holdfast.Start
-	24, // 17: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	22, // 18: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	25, // 19: holdfast.ToAgent.bye:type_name -> holdfast.Bye
+	20, // 15: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	22, // 16: holdfast.ToAgent.start:type_name -> holdfast.Start
+	25, // 17: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	23, // 18: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	26, // 19: holdfast.ToAgent.bye:type_name -> holdfast.Bye
 	18, // 20: holdfast.ToAgent.pulse:type_name -> holdfast.Pulse
-	20, // 21: holdfast.Assign.peers:type_name -> holdfast.Peer
-	6,  // 22: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 23: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	33, // 24: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	23, // 25: holdfast.Start.routes:type_name -> holdfast.Route
-	23, // 26: holdfast.Routes.routes:type_name -> holdfast.Route
-	2,  // 27: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	30, // 28: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	31, // 29: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
-	6,  // 30: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	3,  // 31: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	8,  // 32: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
-	26, // 33: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
-	26, // 34: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
-	27, // 35: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
-	17, // 36: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
-	29, // 37: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
-	29, // 38: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
-	28, // 39: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
-	36, // [36:40] is the sub-list for method output_type
-	32, // [32:36] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	19, // 21: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	21, // 22: holdfast.Assign.peers:type_name -> holdfast.Peer
+	6,  // 23: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	7,  // 24: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	34, // 25: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	24, // 26: holdfast.Start.routes:type_name -> holdfast.Route
+	24, // 27: holdfast.Routes.routes:type_name -> holdfast.Route
+	2,  // 28: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	31, // 29: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	32, // 30: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
+	6,  // 31: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	3,  // 32: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	8,  // 33: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
+	27, // 34: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
+	27, // 35: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
+	28, // 36: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
+	17, // 37: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
+	30, // 38: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
+	30, // 39: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
+	29, // 40: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
+	37, // [37:41] is the sub-list for method output_type
+	33, // [33:37] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -2973,6 +3041,7 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Routes)(nil),
 		(*ToAgent_Bye)(nil),
 		(*ToAgent_Pulse)(nil),
+		(*ToAgent_Tokens)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2980,7 +3049,7 @@ func file_holdfast_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   30,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

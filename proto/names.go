@@ -14,6 +14,10 @@ const (
 	LogsDir = "logs"
 	// KeysFile holds the client's certificate and key (JSON of jobtls.Keys), mode 0600.
 	KeysFile = "keys.json"
+	// KeytabFile is the user's keytab, mode 0600, for the AM alone; EnvPrincipal
+	// names the principal in it.
+	KeytabFile   = "keytab"
+	EnvPrincipal = "HOLDFAST_PRINCIPAL"
 	// HomeDir is Holdfast's directory in the user's home on the store.
 	HomeDir = ".holdfast"
 
@@ -42,6 +46,15 @@ type Address struct {
 	Address string `json:"address"` // host:port of its gRPC service
 	PID     int    `json:"pid"`
 	Attempt int    `json:"attempt"` // of the application, on YARN: from 1
+}
+
+// CheckpointURIs are where the job's checkpoints are.
+func (s *JobSpec) CheckpointURIs() []string {
+	var list []string
+	for _, c := range s.GetCheckpoints() {
+		list = append(list, c.GetUri())
+	}
+	return list
 }
 
 // Done tells whether the state is final.

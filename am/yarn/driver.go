@@ -200,6 +200,10 @@ func agentCredentials(all *token.Credentials) *token.Credentials {
 	return c
 }
 
+// NewTokens gives the tokens to agents that are started from now on, in place of
+// those that the AM was started with.
+func (d *Driver) NewTokens(c *token.Credentials) { d.do(newTokens{c}) }
+
 // Events implements am.Driver.
 func (d *Driver) Events() <-chan am.DriverEvent { return d.events.C() }
 

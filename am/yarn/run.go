@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/am"
+	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -159,6 +160,10 @@ func (d *Driver) carryOut(commands []any) {
 				return
 			}
 			s.ask(c, time.Now())
+		case newTokens:
+			own := d.agent.Credentials.Clone() // the old ones may be on their way to a node
+			own.Take(agentCredentials(c.Credentials))
+			d.agent.Credentials = own
 		case withdraw:
 			s.table.remove(string(c))
 			d.say("", len(s.table.pending()) == 0)
@@ -307,3 +312,6 @@ func (d *Driver) look(now time.Time) {
 		return r
 	})
 }
+
+// newTokens is a command to run.
+type newTokens struct{ *token.Credentials }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/container"
+	"holdfast/internal/hadoop/token"
 	"holdfast/proto"
 )
 
@@ -48,7 +49,7 @@ func runAgent(ctx context.Context) error {
 	return container.Run(ctx, container.Config{
 		Master: os.Getenv(proto.EnvMaster), Container: name, Host: os.Getenv(proto.EnvHost),
 		JobDirectory: os.Getenv(proto.EnvJobDirectory),
-		Keys:         s.keys, Conf: s.conf, Exe: exe,
+		Keys:         s.keys, Conf: s.conf, Exe: exe, NewTokens: token.Replace,
 		WorkDir: dir, LogDir: dir, TmpDir: filepath.Join(dir, "tmp"),
 		Log: logrus.WithFields(logrus.Fields{"app": os.Getenv(proto.EnvJob), "container": name}),
 	})

@@ -124,6 +124,10 @@ func runAM(ctx context.Context, isLocal bool) error {
 	defer page.Close()
 
 	var driver am.Driver
+	tokens, err := tokenKeeper(ctx, dir, spec, s)
+	if err != nil {
+		return err
+	}
 	if isLocal {
 		m.SetTrackingURL(url)
 		exe, err := os.Executable()
@@ -144,7 +148,9 @@ func runAM(ctx context.Context, isLocal bool) error {
 			return err
 		}
 	}
+	stopTokens := keepTokens(ctx, tokens, m, driver)
 	final, err := m.Run(ctx, driver)
+	stopTokens()
 	if err != nil { // also ErrLeft: YARN must not take this for the job's end
 		return err
 	}

@@ -73,7 +73,7 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 	if o.dryRun {
 		return writeProto(cmd.OutOrStdout(), spec)
 	}
-	job, closeJob, err := start(ctx, cmd, spec)
+	job, closeJob, err := start(ctx, cmd, draft, spec)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 }
 
 // start starts the job where the spec says.
-func start(ctx context.Context, cmd *cobra.Command, spec *proto.JobSpec) (*client.Job, func(), error) {
+func start(ctx context.Context, cmd *cobra.Command, draft *client.Draft, spec *proto.JobSpec) (*client.Job, func(), error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the program itself: %w", err)
@@ -107,7 +107,7 @@ func start(ctx context.Context, cmd *cobra.Command, spec *proto.JobSpec) (*clien
 		}
 		return j, j.Close, nil
 	}
-	c, err := client.Connect()
+	c, err := client.ConnectAs(draft.Principal, draft.Keytab)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -35,7 +35,11 @@ func (w where) env() []string {
 	if w.cluster == nil {
 		return os.Environ()
 	}
-	return append(os.Environ(), "HADOOP_CONF_DIR="+w.cluster.ConfDir())
+	env := append(os.Environ(), "HADOOP_CONF_DIR="+w.cluster.ConfDir())
+	if k := w.cluster.KDC(); k != nil && os.Getenv("KRB5_CONFIG") == "" {
+		env = append(env, "KRB5_CONFIG="+k.Config(), "KRB5CCNAME="+k.TicketCache(testcluster.Alice))
+	}
+	return env
 }
 
 // call runs yarn-submit to its end.

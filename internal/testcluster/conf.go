@@ -19,6 +19,7 @@ var files = map[string][]string{
 	"hdfs-site.xml":          {"dfs."},
 	"capacity-scheduler.xml": {"yarn.scheduler.capacity."},
 	"yarn-site.xml":          {"yarn."},
+	"hadoop-policy.xml":      {"security."},
 }
 
 const log4j = `log4j.rootLogger=%s,out
@@ -35,16 +36,11 @@ func (p properties) write(dir, logLevel string) error {
 		return fmt.Errorf("making a configuration directory: %w", err)
 	}
 	sorted := map[string]*bytes.Buffer{}
-	for _, file := range []string{"core-site.xml", "hdfs-site.xml", "yarn-site.xml", "capacity-scheduler.xml"} {
+	for _, file := range append(slices.Collect(maps.Keys(files)), "core-site.xml") {
 		sorted[file] = bytes.NewBufferString("<configuration>\n")
 	}
 	for _, key := range slices.Sorted(maps.Keys(p)) {
-		b := sorted[fileOf(key)]
-		b.WriteString("<property><name>")
-		_ = xml.EscapeText(b, []byte(key)) // a Buffer never fails
-		b.WriteString("</name><value>")
-		_ = xml.EscapeText(b, []byte(p[key]))
-		b.WriteString("</value></property>\n")
+		sorted[fileOf(key)].WriteString(propertyLine(key, p[key]))
 	}
 	for file, b := range sorted {
 		b.WriteString("</configuration>\n")
@@ -53,6 +49,18 @@ func (p properties) write(dir, logLevel string) error {
 		}
 	}
 	return os.WriteFile(filepath.Join(dir, "log4j.properties"), fmt.Appendf(nil, log4j, logLevel), 0o644)
+}
+
+func propertyStart(key string) string { return "<property><name>" + escape(key) + "</name>" }
+
+func propertyLine(key, value string) string {
+	return propertyStart(key) + "<value>" + escape(value) + "</value></property>\n"
+}
+
+func escape(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder never fails
+	return b.String()
 }
 
 func fileOf(key string) string {
@@ -74,8 +82,15 @@ func (c *Cluster) configure() error {
 	if err := common.write(c.ConfDir(), "WARN"); err != nil {
 		return err
 	}
+	if c.kdc != nil {
+		c.daemons = append(c.daemons, &Daemon{cluster: c, name: "kdc", dir: c.kdc.dir, command: c.kdc.command})
+	}
+	if c.opts.KDCOnly {
+		return nil
+	}
 	add := func(name, class string, own properties) error {
 		d := &Daemon{cluster: c, name: name, class: class, dir: filepath.Join(c.dir, name)}
+		d.command = d.jvm
 		c.daemons = append(c.daemons, d)
 		p := maps.Clone(common)
 		p["hadoop.tmp.dir"] = filepath.Join(d.dir, "tmp")
@@ -83,9 +98,11 @@ func (c *Cluster) configure() error {
 		maps.Copy(p, c.opts.Conf)
 		return p.write(d.confDir(), "INFO")
 	}
-	if err := add("nn", "org.apache.hadoop.hdfs.server.namenode.NameNode", properties{
-		"dfs.namenode.name.dir": "file://" + filepath.Join(c.dir, "nn", "data"),
-	}); err != nil {
+	nn := properties{"dfs.namenode.name.dir": "file://" + filepath.Join(c.dir, "nn", "data")}
+	if c.kdc != nil {
+		nn["hadoop.http.authentication.type"] = "kerberos" // for WebHDFS
+	}
+	if err := add("nn", "org.apache.hadoop.hdfs.server.namenode.NameNode", nn); err != nil {
 		return err
 	}
 	if !c.opts.HDFSOnly {
@@ -110,7 +127,7 @@ func (c *Cluster) configure() error {
 // ships it.
 func (c *Cluster) common() properties {
 	at := func(place int) string { return c.ports.addr(loopback, place) }
-	return properties{
+	p := properties{
 		"fs.defaultFS":                                         c.HDFS(),
 		"hadoop.tmp.dir":                                       filepath.Join(c.dir, "tmp"),
 		"dfs.replication":                                      "2",
@@ -140,6 +157,10 @@ func (c *Cluster) common() properties {
 		"yarn.scheduler.capacity.root.small.maximum-capacity": "10",
 		"yarn.scheduler.capacity.maximum-am-resource-percent": "0.5",
 	}
+	if c.opts.Security != nil {
+		maps.Copy(p, c.opts.Security.properties(c.kdc))
+	}
+	return p
 }
 
 func (c *Cluster) dataNode(i int) properties {

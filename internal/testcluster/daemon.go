@@ -15,13 +15,14 @@ import (
 	"holdfast/internal/testcluster/dist"
 )
 
-// Daemon is one JVM of the cluster. It keeps its name, ports, configuration
+// Daemon is one process of the cluster, a JVM or the KDC. It keeps its name, ports, configuration
 // and storage when it is restarted.
 type Daemon struct {
 	cluster *Cluster
 	name    string
-	class   string
+	class   string // of a JVM
 	dir     string
+	command func() (*exec.Cmd, error) // a new process for it
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -48,20 +49,13 @@ func (d *Daemon) start() error {
 	if d.logged, err = log.Seek(0, io.SeekEnd); err != nil {
 		return fmt.Errorf("opening the log of %s: %w", d.name, err)
 	}
-	heap := heaps[d.name]
-	if heap == "" {
-		heap = "96m"
+	cmd, err := d.command()
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", d.name, err)
 	}
-	c := d.cluster
-	options := []string{keeperMark + c.dir} // by which the keeper knows the daemons
-	if c.records() {
-		options = append(options, dist.RecordClasses(d.classList()))
-	}
-	cmd := exec.Command(c.dist.Java, c.dist.Args(d.confDir(), heap, d.class, options...)...)
 	cmd.Dir = d.dir
-	cmd.Env = c.env()
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: c.keeper.pid()}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: d.cluster.keeper.pid()}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", d.name, err)
 	}
@@ -72,6 +66,31 @@ func (d *Daemon) start() error {
 	}()
 	d.cmd, d.exited = cmd, exited
 	return nil
+}
+
+// jvm is the process of one of Hadoop's daemons.
+func (d *Daemon) jvm() (*exec.Cmd, error) {
+	heap := heaps[d.name]
+	if heap == "" {
+		heap = "96m"
+	}
+	c := d.cluster
+	options := c.javaOptions()
+	if c.records() {
+		options = append(options, dist.RecordClasses(d.classList()))
+	}
+	cmd := exec.Command(c.dist.Java, c.dist.Args(d.confDir(), heap, d.class, options...)...)
+	cmd.Env = c.env()
+	return cmd, nil
+}
+
+// javaOptions are those of all JVMs of the cluster.
+func (c *Cluster) javaOptions() []string {
+	options := []string{keeperMark + c.dir} // by which the keeper knows the daemons
+	if c.kdc != nil {
+		options = append(options, "-Djava.security.krb5.conf="+c.kdc.Config()) // the JDK does not heed KRB5_CONFIG
+	}
+	return options
 }
 
 // wait returns when the daemon's process, if any, is gone.
@@ -175,9 +194,13 @@ func (c *Cluster) env() []string {
 	var env []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(name, "HADOOP_") && !strings.HasPrefix(name, "YARN_") && !strings.HasPrefix(name, "HOLDFAST_") && name != "CLASSPATH" && name != "JAVA_TOOL_OPTIONS" {
+		if !strings.HasPrefix(name, "HADOOP_") && !strings.HasPrefix(name, "YARN_") && !strings.HasPrefix(name, "HOLDFAST_") && !strings.HasPrefix(name, "KRB5") && name != "CLASSPATH" && name != "JAVA_TOOL_OPTIONS" {
 			env = append(env, kv)
 		}
 	}
-	return append(env, "HADOOP_CONF_DIR="+c.ConfDir())
+	env = append(env, "HADOOP_CONF_DIR="+c.ConfDir())
+	if c.kdc != nil {
+		env = append(env, "KRB5_CONFIG="+c.kdc.Config())
+	}
+	return env
 }

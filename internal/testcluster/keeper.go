@@ -21,8 +21,11 @@ const (
 	keeperEnv = "HOLDFAST_TESTCLUSTER_KEEPER"
 	// keepEnv, not empty, keeps the directory, to look at its logs.
 	keepEnv = "HOLDFAST_TESTCLUSTER_KEEP"
-	// keeperMark, followed by the directory, is on each daemon's command line.
+	// keeperMark, followed by the directory, is on each JVM's command line.
+	// Containers inherit NodeManagers' environments, so it does not stand there.
 	keeperMark = "-Dholdfast.cluster="
+	// markEnv does the same for a daemon that is not a JVM.
+	markEnv = "HOLDFAST_TESTCLUSTER"
 )
 
 // An executable that has this package in it can be its own keeper, whatever

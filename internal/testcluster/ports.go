@@ -26,6 +26,7 @@ const (
 	portRMTracker
 	portRMAdmin
 	portRMWeb
+	portKDC
 	portDNs = 10
 )
 

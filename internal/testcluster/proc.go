@@ -84,14 +84,14 @@ func look(dir string, pid int) *process {
 	p := &process{pid: pid}
 	p.parent, _ = strconv.Atoi(fields[1])
 	cmdline, _ := os.ReadFile(proc + "/cmdline")
-	if slices.Contains(strings.Split(string(cmdline), "\x00"), keeperMark+dir) {
+	environ, _ := os.ReadFile(proc + "/environ")
+	if slices.Contains(strings.Split(string(cmdline), "\x00"), keeperMark+dir) || environment(environ, markEnv) == dir {
 		p.daemon = true
 		return p
 	}
 	if fields[4] != "0" {
 		return p // in a terminal: somebody who looks into the directories
 	}
-	environ, _ := os.ReadFile(proc + "/environ")
 	cwd, _ := os.Readlink(proc + "/cwd")
 	nodes := filepath.Join(dir, nodesDir) + "/"
 	for _, text := range []string{cwd, string(cmdline), string(environ)} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -48,12 +49,18 @@ func (d *Daemon) ready(ctx context.Context) error {
 func (d *Daemon) serves(ctx context.Context) (ok bool, detail string) {
 	c := d.cluster
 	switch d.name[:2] {
+	case "kd":
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.kdc.addr)
+		if err != nil {
+			return false, err.Error()
+		}
+		return true, fmt.Sprint(conn.Close())
 	case "nn":
 		var nn struct {
 			NumLiveDataNodes int
 			FSState          string
 		}
-		if err := jmx(ctx, c.ports.addr(loopback, portNNWeb), "Hadoop:service=NameNode,name=FSNamesystemState", &nn); err != nil {
+		if err := jmx(ctx, c.nnWeb, c.ports.addr(loopback, portNNWeb), "Hadoop:service=NameNode,name=FSNamesystemState", &nn); err != nil {
 			return false, err.Error()
 		}
 		want := c.running("dn")
@@ -61,7 +68,7 @@ func (d *Daemon) serves(ctx context.Context) (ok bool, detail string) {
 			fmt.Sprintf("%d of %d DataNodes have registered, state %s", nn.NumLiveDataNodes, want, nn.FSState)
 	case "rm":
 		var rm struct{ NumActiveNMs int }
-		if err := jmx(ctx, c.RMWeb(), "Hadoop:service=ResourceManager,name=ClusterMetrics", &rm); err != nil {
+		if err := jmx(ctx, web, c.RMWeb(), "Hadoop:service=ResourceManager,name=ClusterMetrics", &rm); err != nil {
 			return false, err.Error()
 		}
 		want := c.running("nm")
@@ -87,12 +94,12 @@ func (c *Cluster) running(kind string) int {
 
 var web = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-func jmx(ctx context.Context, addr, bean string, into any) error {
+func jmx(ctx context.Context, b browser, addr, bean string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/jmx?qry="+url.QueryEscape(bean), nil)
 	if err != nil {
 		return err
 	}
-	resp, err := web.Do(req)
+	resp, err := b.Do(req)
 	if err != nil {
 		return err
 	}
@@ -108,40 +115,4 @@ func jmx(ctx context.Context, addr, bean string, into any) error {
 		return fmt.Errorf("%s: %d beans", req.URL, len(answer.Beans))
 	}
 	return json.Unmarshal(answer.Beans[0], into)
-}
-
-// makeHomes makes what an administrator makes on a new cluster.
-func (c *Cluster) makeHomes(ctx context.Context) error {
-	for _, d := range []struct{ path, mode string }{{"/tmp", "1777"}, {"/user", "755"}, {"/user/" + c.user, "755"}} {
-		for {
-			err := c.mkdirs(ctx, d.path, d.mode)
-			if err == nil {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("making %s on HDFS: %w", d.path, err)
-			case <-time.After(100 * time.Millisecond): // a busy machine may have timed it out
-			}
-		}
-	}
-	return nil
-}
-
-func (c *Cluster) mkdirs(ctx context.Context, path, mode string) error {
-	u := url.URL{Scheme: "http", Host: c.ports.addr(loopback, portNNWeb), Path: "/webhdfs/v1" + path}
-	u.RawQuery = url.Values{"op": {"MKDIRS"}, "permission": {mode}, "user.name": {c.user}}.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, u.String(), nil)
-	if err != nil {
-		return err
-	}
-	resp, err := web.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", req.URL, resp.Status)
-	}
-	return nil
 }

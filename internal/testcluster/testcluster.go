@@ -1,6 +1,6 @@
 // Package testcluster starts a real Hadoop on this machine: a NameNode,
 // DataNodes, a ResourceManager and NodeManagers, each a JVM of its own, for
-// tests and for trying things out.
+// tests and for trying things out; on request with an MIT KDC and security.
 //
 // Each NodeManager is a host of its own (127.0.0.2, 127.0.0.3, ...); DataNodes
 // are told apart by port, since they register under the source address of
@@ -13,6 +13,7 @@
 //	NAME/conf/      the configuration of the daemon NAME (nn, dn0, rm, nm0, ...)
 //	NAME/log        what it prints
 //	NAME/data/      its storage
+//	kdc/            of a secure cluster: krb5.conf, keytabs, ticket caches (kdc.go)
 //	yarn/NAME/      the local and log directories of a NodeManager's containers
 //
 // A keeper (keeper.go), the same executable started once more, waits for this
@@ -43,6 +44,8 @@ type Options struct {
 	DataNodes    int               // 3 if 0
 	NodeManagers int               // 3 if 0
 	HDFSOnly     bool              // no ResourceManager and NodeManagers
+	KDCOnly      bool              // a Kerberos realm, and no Hadoop
+	Security     *Security         // nil: everybody is believed
 	Conf         map[string]string // properties for all daemons and clients, over the cluster's own
 }
 
@@ -54,6 +57,8 @@ type Cluster struct {
 	ports   *portBlock
 	keeper  *keeper
 	user    string
+	kdc     *KDC      // nil without security
+	nnWeb   browser   // of the NameNode's web server
 	daemons []*Daemon // in the order in which they start
 }
 
@@ -68,14 +73,22 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if opts.HDFSOnly {
 		opts.NodeManagers = 0
 	}
-	c := &Cluster{opts: opts}
+	if opts.KDCOnly {
+		opts.DataNodes, opts.NodeManagers = 0, 0
+	}
+	if opts.Security != nil {
+		opts.Security = opts.Security.withDefaults()
+	}
+	c := &Cluster{opts: opts, nnWeb: web}
 	me, err := user.Current()
 	if err != nil {
 		return nil, fmt.Errorf("finding out who starts the cluster: %w", err)
 	}
 	c.user = me.Username
-	if c.dist, err = dist.Get(ctx); err != nil {
-		return nil, err
+	if !opts.KDCOnly {
+		if c.dist, err = dist.Get(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if c.ports, err = claimPorts(portsNeeded(opts)); err != nil {
 		return nil, err
@@ -91,11 +104,22 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 			err = errors.Join(err, c.Stop())
 		}
 	}()
+	if opts.KDCOnly || opts.Security != nil {
+		c.kdc = &KDC{dir: filepath.Join(c.dir, "kdc"), addr: c.ports.addr(loopback, portKDC)}
+		if err := c.kdc.make(ctx); err != nil {
+			return nil, err
+		}
+		if c.nnWeb, err = c.kdc.superuser(); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.configure(); err != nil {
 		return nil, err
 	}
-	if err := c.format(ctx); err != nil {
-		return nil, err
+	if !opts.KDCOnly {
+		if err := c.format(ctx); err != nil {
+			return nil, err
+		}
 	}
 	for _, d := range c.daemons {
 		if err := d.start(); err != nil {
@@ -104,6 +128,9 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	}
 	if err := c.ready(ctx); err != nil {
 		return nil, err
+	}
+	if opts.KDCOnly {
+		return c, nil
 	}
 	if err := c.makeHomes(ctx); err != nil {
 		return nil, err
@@ -129,6 +156,9 @@ func (c *Cluster) HDFS() string { return "hdfs://" + c.ports.addr(loopback, port
 
 // Dir is the directory that holds everything of this cluster.
 func (c *Cluster) Dir() string { return c.dir }
+
+// KDC is the cluster's Kerberos realm, nil if it has none.
+func (c *Cluster) KDC() *KDC { return c.kdc }
 
 // RMWeb is the address of the ResourceManager's web server, host:port.
 func (c *Cluster) RMWeb() string { return c.ports.addr(loopback, portRMWeb) }

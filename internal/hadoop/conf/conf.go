@@ -165,8 +165,15 @@ func (c *Conf) Secure() bool {
 var protections = map[string]string{"authentication": "auth", "integrity": "auth-int", "privacy": "auth-conf"}
 
 // RPCProtection is hadoop.rpc.protection in SASL's words, the best liked first.
-func (c *Conf) RPCProtection() ([]string, error) {
-	const key = "hadoop.rpc.protection"
+func (c *Conf) RPCProtection() ([]string, error) { return c.protection("hadoop.rpc.protection") }
+
+// TransferProtection is dfs.data.transfer.protection likewise; none where it is
+// not set.
+func (c *Conf) TransferProtection() ([]string, error) {
+	return c.protection("dfs.data.transfer.protection")
+}
+
+func (c *Conf) protection(key string) ([]string, error) {
 	var list []string
 	for _, name := range c.List(key) {
 		qop, ok := protections[strings.ToLower(name)]

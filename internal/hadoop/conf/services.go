@@ -30,14 +30,32 @@ func (c *Conf) NameNodes(uri string) ([]string, error) {
 	return []string{net.JoinHostPort(host, port)}, nil
 }
 
-// Logical tells whether the URI names a name service rather than a host. A
-// delegation token's service is then ha-hdfs:NAME.
+// Logical tells whether the URI names a name service with HA rather than a host.
+// A delegation token's service is then ha-hdfs:NAME; a name service of a single
+// NameNode does not count (HAUtilClient.isLogicalUri).
 func (c *Conf) Logical(uri string) (name string, ok bool) {
 	host, port, err := c.authority(uri)
 	if err != nil || port != "" || !c.isNameService(host) {
 		return "", false
 	}
-	return host, true
+	return host, len(c.List("dfs.ha.namenodes."+host)) > 0 || c.Get("dfs.client.failover.proxy.provider."+host) != ""
+}
+
+// TokenService is the service of a delegation token for a server at an address,
+// IP:PORT, or HOST:PORT where hadoop.security.token.service.use_ip is false
+// (SecurityUtil.buildTokenService). A host whose address is not known keeps its
+// name.
+func (c *Conf) TokenService(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	if c.Bool("hadoop.security.token.service.use_ip", true) {
+		if ips, err := net.LookupIP(host); err == nil && len(ips) > 0 {
+			return net.JoinHostPort(ips[0].String(), port)
+		}
+	}
+	return strings.ToLower(address)
 }
 
 func (c *Conf) authority(uri string) (host, port string, err error) {

@@ -14,6 +14,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -47,10 +48,10 @@ type blockStream struct {
 }
 
 // openBlock asks a DataNode for the bytes [pos, end) of a block.
-func openBlock(ctx context.Context, dial DialDataNode, node *wire.DatanodeIDProto, b *wire.LocatedBlockProto, client string, pos, end int64) (*blockStream, error) {
+func openBlock(ctx context.Context, data *transfer.Dialer, node *wire.DatanodeIDProto, b *wire.LocatedBlockProto, client string, pos, end int64) (*blockStream, error) {
 	connectCtx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	conn, err := dial(connectCtx, node, b.GetBlockToken())
+	conn, err := data.Dial(connectCtx, node, b.GetBlockToken())
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,11 @@ func (s *blockStream) begin(b *wire.LocatedBlockProto, client string) error {
 	if err := readDelimited(s.r, resp); err != nil {
 		return err
 	}
-	if resp.GetStatus() != wire.Status_SUCCESS {
+	switch resp.GetStatus() {
+	case wire.Status_SUCCESS:
+	case wire.Status_ERROR_ACCESS_TOKEN:
+		return fmt.Errorf("%w: it answers %s", transfer.ErrTokenRefused, resp.GetMessage())
+	default:
 		return fmt.Errorf("it answers %s %s", resp.GetStatus(), resp.GetMessage())
 	}
 	return s.agree(resp.GetReadOpChecksumInfo())

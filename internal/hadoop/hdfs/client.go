@@ -2,19 +2,15 @@ package hdfs
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/write"
 	"holdfast/internal/hadoop/rpc"
-	"holdfast/internal/hadoop/token"
-	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
 // protocol is the Java name of ClientProtocol's protobuf form.
@@ -26,15 +22,12 @@ const (
 	callLimit    = 55 * time.Second // in all
 )
 
-// DialDataNode connects to a DataNode.
-type DialDataNode func(ctx context.Context, node *wire.DatanodeIDProto, token *wire.BlockTokenProto) (net.Conn, error)
-
 // Client is a client of one file system. Its methods may be called from many
 // goroutines.
 type Client struct {
 	nn          *rpc.Client
 	files       *write.Client
-	dial        DialDataNode
+	data        *transfer.Dialer
 	log         *logrus.Entry
 	replication int
 }
@@ -42,6 +35,16 @@ type Client struct {
 // Dial makes a client of the file system that an hdfs:// URI is on. It connects
 // by need; the first call tells whether the NameNode is there.
 func Dial(_ context.Context, uri string, c *conf.Conf, log *logrus.Entry) (*Client, error) {
+	return dial(uri, c, log, true)
+}
+
+// DialKerberos is Dial for those who want a delegation token, which is given to
+// none who comes with one.
+func DialKerberos(_ context.Context, uri string, c *conf.Conf) (*Client, error) {
+	return dial(uri, c, nil, false)
+}
+
+func dial(uri string, c *conf.Conf, log *logrus.Entry, tokens bool) (*Client, error) {
 	addresses, err := c.NameNodes(uri)
 	if err != nil {
 		return nil, err
@@ -54,14 +57,14 @@ func Dial(_ context.Context, uri string, c *conf.Conf, log *logrus.Entry) (*Clie
 	if err != nil {
 		return nil, err
 	}
-	login, err := login(uri, c)
+	login, err := loginTo(uri, c, tokens)
 	if err != nil {
 		return nil, err
 	}
 	if log == nil {
 		log = logrus.NewEntry(logrus.StandardLogger())
 	}
-	cl := &Client{log: log, replication: int(replication), dial: dialer(c.Bool("dfs.client.use.datanode.hostname", false))}
+	cl := &Client{log: log, replication: int(replication)}
 	cl.nn = rpc.New(rpc.Options{
 		Protocol:  protocol,
 		Addresses: addresses,
@@ -69,33 +72,13 @@ func Dial(_ context.Context, uri string, c *conf.Conf, log *logrus.Entry) (*Clie
 		Timeout:   attemptLimit,
 		Retry:     rpc.Retry{Resend: true, Limit: callLimit},
 	})
+	if cl.data, err = transfer.New(caller{cl.nn}, c, log); err != nil {
+		return nil, err
+	}
 	cl.files = write.New(caller{cl.nn}, write.Options{
-		Replication: int(replication), BlockSize: blockSize, Dial: cl.dial, Log: log,
+		Replication: int(replication), BlockSize: blockSize, Dial: cl.data.Dial, Log: log,
 	})
 	return cl, nil
-}
-
-// login is by token where the cluster is secure: containers have one.
-func login(uri string, c *conf.Conf) (rpc.Login, error) {
-	if !c.Secure() {
-		return nil, nil
-	}
-	if c.Get("dfs.data.transfer.protection") != "" || c.Bool("dfs.encrypt.data.transfer", false) {
-		return nil, fmt.Errorf("cannot use %s: its DataNodes demand SASL (dfs.data.transfer.protection or dfs.encrypt.data.transfer), which is not supported yet", uri)
-	}
-	credentials, err := token.FromEnvironment()
-	if err != nil {
-		return nil, err
-	}
-	t, ok := credentials.Find(token.KindHDFS, "")
-	if !ok {
-		return nil, fmt.Errorf("cannot use %s: the cluster demands Kerberos, and there is no HDFS delegation token in the file that %s names", uri, token.EnvFile)
-	}
-	qop, err := c.RPCProtection()
-	if err != nil {
-		return nil, err
-	}
-	return rpc.TokenLogin(t, qop...), nil
 }
 
 // Close lets go of the connection. Files that are open can no longer be read
@@ -129,16 +112,5 @@ func (c caller) Call(ctx context.Context, method string, req, resp pb.Message) e
 	}
 }
 
-// connectLimit bounds the TCP connection to a DataNode.
+// connectLimit bounds the connection to a DataNode, handshake included.
 const connectLimit = 10 * time.Second
-
-func dialer(byName bool) DialDataNode {
-	return func(ctx context.Context, node *wire.DatanodeIDProto, _ *wire.BlockTokenProto) (net.Conn, error) {
-		host := node.GetIpAddr()
-		if byName {
-			host = node.GetHostName()
-		}
-		d := net.Dialer{Timeout: connectLimit}
-		return d.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(node.GetXferPort()))))
-	}
-}

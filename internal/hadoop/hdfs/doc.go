@@ -9,6 +9,10 @@
 // is away, stalled or in safe mode is waited for, up to a minute; then the
 // call fails with an error that names its address.
 //
+// On a cluster with Kerberos the NameNode is called with the delegation token
+// for it in the file of HADOOP_TOKEN_FILE_LOCATION. Package transfer tells how
+// the connections to DataNodes are protected.
+//
 // # Reading
 //
 // A Reader knows its file by the inode's number (/.reserved/.inodes/N), so that

@@ -95,6 +95,21 @@ func IsDenied(err error) bool {
 		IsInvalidToken(err) || IsRemote(err, classSASL)
 }
 
+// Refusal is why a server does not talk to this process at all, or this process
+// not to it: a login that failed on one side or the other. It is nil where err
+// is anything else, such as the refusal of one call.
+func Refusal(err error) error {
+	var login *loginError
+	if errors.As(err, &login) {
+		return login.err
+	}
+	var remote *RemoteError
+	if errors.As(err, &remote) && remote.Fatal && IsDenied(remote) {
+		return remote
+	}
+	return nil
+}
+
 // IsInvalidToken tells whether the server does not accept the token: expired,
 // cancelled, or of another cluster.
 func IsInvalidToken(err error) bool { return IsRemote(err, classInvalidToken) }

@@ -1,12 +1,16 @@
-// Package sasl is the client's side of DIGEST-MD5 (RFC 2831), as Java's
-// implementation speaks it, which Hadoop's services use with tokens: for RPC
-// connections and for HDFS data transfer.
+// Package sasl is the client's side of two SASL mechanisms, as Java's
+// implementations speak them: DIGEST-MD5 (RFC 2831), which Hadoop's services use
+// with tokens, for RPC connections and for HDFS data transfer; and GSSAPI (RFC
+// 4752) with Kerberos 5 (RFC 4121), for RPC connections.
+//
+// GSSAPI protects messages by wrap tokens (gsswrap.go). Those are defined anew
+// for AES; the older form that RC4 has is not supported.
 //
 // A Digest is one exchange: Step answers the server's challenge, Finish checks
 // the server's proof (rspauth) and returns the Session that protects what
 // follows, or nil if nothing but authentication (qop "auth") was negotiated.
 //
-// # Protected messages
+// # Messages protected by DIGEST-MD5
 //
 // auth-int: message ‖ first 10 bytes of HMAC-MD5(signing key, sequence ‖ message)
 // ‖ 00 01 ‖ sequence (4 bytes, big-endian, from 0, each direction its own).

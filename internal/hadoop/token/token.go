@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -148,6 +149,35 @@ func FromEnvironment() (*Credentials, error) {
 		return nil, fmt.Errorf("%s names %s, which does not exist: unset it or write the tokens there: %w", EnvFile, path, err)
 	}
 	return c, err
+}
+
+// Replace puts the tokens of a credentials file, given as its content, into the
+// file that HADOOP_TOKEN_FILE_LOCATION names, in place of those of the same kind
+// and service. What else is in it stays.
+func Replace(content []byte) error {
+	fresh, err := Parse(content)
+	if err != nil {
+		return fmt.Errorf("replace tokens: %w", err)
+	}
+	path := os.Getenv(EnvFile)
+	if path == "" {
+		return fmt.Errorf("replace tokens: this process has no credentials file (%s is not set)", EnvFile)
+	}
+	all, err := ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("replace tokens: %w", err)
+	}
+	all.Take(fresh)
+	return all.WriteFile(path)
+}
+
+// Take replaces tokens by those of other credentials that have the same kind
+// and service, and adds the rest of them.
+func (c *Credentials) Take(other *Credentials) {
+	for _, t := range other.Tokens {
+		maps.DeleteFunc(c.Tokens, func(_ string, old Token) bool { return old.Kind == t.Kind && old.Service == t.Service })
+	}
+	maps.Copy(c.Tokens, other.Tokens)
 }
 
 // WriteFile writes a version 0 file readable by its owner only, in one step.

@@ -162,3 +162,33 @@ func TestWrittenByHadoop(t *testing.T) {
 		}
 	}
 }
+
+// TestDelegation reads an identifier as the NameNode makes it.
+func TestDelegation(t *testing.T) {
+	identifier, _ := hex.DecodeString("0013" + hex.EncodeToString([]byte("alice@HOLDFAST.TEST")) + "02" + hex.EncodeToString([]byte("rm")) + "00" +
+		"8a01a1fea6734e" + "8a01a1fea6928e" + "0102")
+	d, err := Token{Kind: KindHDFS, Identifier: identifier}.Delegation()
+	if err != nil || d.Owner != "alice@HOLDFAST.TEST" || d.Renewer != "rm" || d.Max.Sub(d.Issued).Milliseconds() != 0x1f40 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	for i := range identifier[:30] {
+		if _, err := (Token{Kind: KindHDFS, Identifier: identifier[:i]}).Delegation(); err == nil {
+			t.Errorf("%d bytes of it are taken", i)
+		}
+	}
+	if _, err := (Token{Kind: KindAMRM}).Delegation(); err == nil {
+		t.Error("an AMRMToken is no delegation token")
+	}
+}
+
+func FuzzDelegation(f *testing.F) {
+	f.Add([]byte{0, 1, 'a', 1, 'b', 0, 1, 2}, true)
+	f.Add([]byte{0x0a, 1, 'a', 0x20, 5}, false)
+	f.Fuzz(func(_ *testing.T, b []byte, hdfs bool) {
+		k := Token{Kind: KindRM, Identifier: b}
+		if hdfs {
+			k.Kind = KindHDFS
+		}
+		_, _ = k.Delegation() // it must not panic
+	})
+}

@@ -9,8 +9,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
+	"holdfast/internal/hadoop/wire/common"
 	wire "holdfast/internal/hadoop/wire/yarn"
 )
 
@@ -25,7 +27,8 @@ type Client struct {
 type Options struct {
 	// User is whom calls are made as without security; empty: the current user.
 	User string
-	// Credentials may hold an RM delegation token; nil: none.
+	// Credentials may hold an RM delegation token; nil: those of this process.
+	// Without such a token, Kerberos counts (package login).
 	Credentials *token.Credentials
 	// Retry is for calls that no RM answers.
 	Retry rpc.Retry
@@ -39,23 +42,18 @@ func NewClient(cf *conf.Conf, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	var login rpc.Login
+	var security rpc.Login
 	if cf.Secure() {
-		if o.Credentials == nil {
-			o.Credentials = token.New()
+		if security, err = secureLogin(cf, o.Credentials); err != nil {
+			return nil, err
 		}
-		t, ok := o.Credentials.Find(token.KindRM, "")
-		if !ok {
-			return nil, errors.New("the cluster demands Kerberos (hadoop.security.authentication), and there is no delegation token for its ResourceManager: get one with a Hadoop client and name its file in " + token.EnvFile)
-		}
-		login = rpc.TokenLogin(t)
 	}
 	// A submission is known by its id, so that sending it twice does no harm;
 	// the other calls change nothing or may be repeated.
 	o.Retry.Resend = true
 	cl := rpc.New(rpc.Options{
 		Protocol: "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB", Addresses: rms.Client,
-		User: o.User, Login: login, Retry: o.Retry, Timeout: o.Timeout,
+		User: o.User, Login: security, Retry: o.Retry, Timeout: o.Timeout,
 	})
 	c := &Client{rpc: cl, close: cl.Close}
 	if !cf.Secure() {
@@ -64,6 +62,38 @@ func NewClient(cf *conf.Conf, o Options) (*Client, error) {
 		}
 	}
 	return c, nil
+}
+
+// secureLogin is by an RM delegation token, whichever RM is active, or by Kerberos.
+func secureLogin(c *conf.Conf, own *token.Credentials) (rpc.Login, error) {
+	qop, err := c.RPCProtection()
+	if err != nil {
+		return nil, err
+	}
+	s := login.Service{Principal: login.ResourceManager(c), QOP: qop, Token: func() (token.Token, error) {
+		credentials := own
+		if credentials == nil {
+			var err error
+			if credentials, err = token.FromEnvironment(); err != nil {
+				return token.Token{}, err
+			}
+		}
+		if t, ok := credentials.Find(token.KindRM, ""); ok {
+			return t, nil
+		}
+		return token.Token{}, errors.New("the cluster demands Kerberos (hadoop.security.authentication), and there is no delegation token for its ResourceManager in the file that " + token.EnvFile + " names")
+	}}
+	return s, s.Check()
+}
+
+// DelegationToken gets a token that lets its bearer act as this client's user
+// towards the ResourceManager. Its service is left to the caller.
+func (c *Client) DelegationToken(ctx context.Context, renewer string) (token.Token, error) {
+	r := &common.GetDelegationTokenResponseProto{}
+	if err := c.rpc.Call(ctx, "getDelegationToken", &common.GetDelegationTokenRequestProto{Renewer: &renewer}, r); err != nil {
+		return token.Token{}, fmt.Errorf("get a delegation token from the ResourceManager: %w", err)
+	}
+	return token.FromProto(r.GetToken()), nil
 }
 
 // Close ends the connections.

@@ -28,7 +28,8 @@ type Options struct {
 	// Timeout is how long a DataNode may be silent: 60 s, plus 5 s for each
 	// DataNode of the pipeline, as dfs.client.socket-timeout.
 	Timeout time.Duration
-	// Dial connects to a DataNode; the seam for SASL. Nil: plain TCP.
+	// Dial connects to a DataNode for a block with that access token, as package
+	// transfer does. Nil: plain TCP.
 	Dial func(ctx context.Context, node *wire.DatanodeIDProto, token *wire.BlockTokenProto) (net.Conn, error)
 	// Log hears of DataNodes that were lost. May be nil.
 	Log *logrus.Entry

@@ -43,7 +43,7 @@ const connectLimit = 10 * time.Second
 // tells which node is to blame: the first, if nothing better is known.
 func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stamp uint64) (bad int, err error) {
 	timeout := f.c.o.Timeout + time.Duration(len(f.s.nodes))*5*time.Second
-	conn, err := f.dial(f.s.nodes[0])
+	conn, err := f.dial(f.s.nodes[0], f.s.token)
 	if err != nil {
 		return 0, err
 	}
@@ -52,7 +52,7 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	acked, sent := f.s.acked, f.s.sent
 	f.mu.Unlock()
 	op := &wire.OpWriteBlockProto{
-		Header:       f.header(),
+		Header:       f.header(f.s.token),
 		Stage:        &stage,
 		PipelineSize: pb.Uint32(uint32(len(f.s.nodes))),
 		MinBytesRcvd: pb.Uint64(uint64(acked)), MaxBytesRcvd: pb.Uint64(uint64(sent)),
@@ -82,19 +82,19 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	return -1, nil
 }
 
-func (f *File) dial(n node) (net.Conn, error) {
+func (f *File) dial(n node, token *wire.BlockTokenProto) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(f.running, connectLimit)
 	defer cancel()
-	conn, err := f.c.o.Dial(ctx, n.info.GetId(), f.s.token)
+	conn, err := f.c.o.Dial(ctx, n.info.GetId(), token)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to DataNode %s: %w", address(n.info.GetId()), err)
 	}
 	return conn, nil
 }
 
-func (f *File) header() *wire.ClientOperationHeaderProto {
+func (f *File) header(token *wire.BlockTokenProto) *wire.ClientOperationHeaderProto {
 	return &wire.ClientOperationHeaderProto{
-		BaseHeader: &wire.BaseHeaderProto{Block: f.s.block, Token: f.s.token},
+		BaseHeader: &wire.BaseHeaderProto{Block: f.s.block, Token: token},
 		ClientName: &f.c.name,
 	}
 }

@@ -131,18 +131,19 @@ func (f *File) wantsAnother() bool {
 // addNode brings another DataNode in and has the block copied to it. Where there
 // is no fresh one, one that failed earlier is better than none: it may be back.
 func (f *File) addNode() error {
-	added, err := f.anotherNode(f.s.excluded)
+	added, token, err := f.anotherNode(f.s.excluded)
 	if err != nil && len(f.s.excluded) > 1 {
-		added, err = f.anotherNode(f.s.excluded[len(f.s.excluded)-1:])
+		added, token, err = f.anotherNode(f.s.excluded[len(f.s.excluded)-1:])
 	}
 	if err != nil {
 		return err
 	}
-	return f.copyTo(added)
+	return f.copyTo(added, token)
 }
 
-// anotherNode asks for a DataNode that has not got the block.
-func (f *File) anotherNode(excluded []*wire.DatanodeInfoProto) (*node, error) {
+// anotherNode asks for a DataNode that has not got the block, and for the token
+// to copy the block to it: the one to write it is not accepted for that.
+func (f *File) anotherNode(excluded []*wire.DatanodeInfoProto) (*node, *wire.BlockTokenProto, error) {
 	have := make([]*wire.DatanodeInfoProto, len(f.s.nodes))
 	ids := make([]string, len(f.s.nodes))
 	for i, n := range f.s.nodes {
@@ -153,29 +154,29 @@ func (f *File) anotherNode(excluded []*wire.DatanodeInfoProto) (*node, error) {
 		Src: &f.path, Blk: f.s.block, Existings: have, Excludes: excluded,
 		NumAdditionalNodes: pb.Uint32(1), ClientName: &f.c.name, ExistingStorageUuids: ids, FileId: &f.id,
 	}, resp); err != nil {
-		return nil, fmt.Errorf("asking for another DataNode: %w", err)
+		return nil, nil, fmt.Errorf("asking for another DataNode: %w", err)
 	}
 	for _, n := range nodesOf(resp.GetBlock()) {
 		if !slices.ContainsFunc(f.s.nodes, func(o node) bool {
 			return o.info.GetId().GetDatanodeUuid() == n.info.GetId().GetDatanodeUuid()
 		}) {
-			return &n, nil
+			return &n, resp.GetBlock().GetBlockToken(), nil
 		}
 	}
-	return nil, errors.New("asking for another DataNode: there is none")
+	return nil, nil, errors.New("asking for another DataNode: there is none")
 }
 
 // copyTo has the block copied to a DataNode, which joins the pipeline.
-func (f *File) copyTo(added *node) error {
+func (f *File) copyTo(added *node, token *wire.BlockTokenProto) error {
 	source := f.s.nodes[len(f.s.nodes)-1]
-	conn, err := f.dial(source)
+	conn, err := f.dial(source, token)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	// The copy has as long as a whole block may take to write.
 	answer, err := operate(conn, bufio.NewReader(conn), opTransferBlock, &wire.OpTransferBlockProto{
-		Header: f.header(), Targets: []*wire.DatanodeInfoProto{added.info},
+		Header: f.header(token), Targets: []*wire.DatanodeInfoProto{added.info},
 		TargetStorageTypes: []wire.StorageTypeProto{added.storageType},
 	}, 2*f.c.o.Timeout)
 	if err != nil {

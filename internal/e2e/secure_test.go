@@ -1,0 +1,246 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/delegation"
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/internal/testcluster"
+	"holdfast/proto"
+)
+
+var longer = flag.Bool("long", false, "also run a job for longer than its tokens last")
+
+// secure starts a cluster with Kerberos and tickets for alice.
+func secure(t *testing.T, s testcluster.Security) *testcluster.Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	c, err := testcluster.Start(ctx, testcluster.Options{DataNodes: 1, NodeManagers: 2, Security: &s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := c.KDC().Tickets(ctx, testcluster.Alice); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestSecure trains on a cluster with Kerberos that encrypts all its traffic,
+// and is refused there for every reason that there is, in one line and at once.
+func TestSecure(t *testing.T) {
+	c := secure(t, testcluster.Security{RPC: "privacy", Data: "privacy", Encrypt: true, AES: true})
+	t.Run("training", func(t *testing.T) {
+		w := where{c}
+		j := w.train(t, c.HDFS()+"/user/alice/logs", 60)
+		j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+		if step := j.newestComplete(); step != 60 {
+			t.Errorf("the newest checkpoint is of step %d", step)
+		}
+		if s := j.status(); s.User != "alice" {
+			t.Errorf("the user is %q", s.User)
+		}
+	})
+	t.Run("by tokens alone", func(t *testing.T) { byTokens(t, c) })
+	t.Run("refused", func(t *testing.T) { refusals(t, c) })
+}
+
+// byTokens gets tokens as a job does and uses them without a ticket.
+func byTokens(t *testing.T, c *testcluster.Cluster) {
+	t.Setenv("HADOOP_CONF_DIR", c.ConfDir())
+	t.Setenv("KRB5_CONFIG", c.KDC().Config())
+	t.Setenv("KRB5CCNAME", c.KDC().TicketCache(testcluster.Alice))
+	cf, err := conf.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewer, err := delegation.Renewer(t.Context(), cf)
+	if err != nil || renewer != "rm/localhost@"+testcluster.Realm {
+		t.Fatalf("the renewer is %q, %v", renewer, err)
+	}
+	all, err := delegation.HDFS(t.Context(), cf, renewer, []string{c.HDFS()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rm, err := yarn.NewClient(cf, yarn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rm.Close()
+	k, err := delegation.ResourceManager(t.Context(), cf, rm, renewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := k.Delegation(); err != nil || d.Owner != "alice@"+testcluster.Realm || d.Renewer != "rm" || !d.Max.After(time.Now()) {
+		t.Errorf("the ResourceManager's token says %+v, %v", d, err)
+	}
+	all.Tokens[k.Service] = k
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := all.WriteFile(file); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KRB5CCNAME", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("HADOOP_TOKEN_FILE_LOCATION", file)
+	stdout, stderr, code := where{}.call(t.Context(), "", "list", "--output", "json")
+	if code != 0 || !strings.Contains(stdout, `"alice"`) {
+		t.Errorf("list ended with %d:\n%s%s", code, stdout, stderr)
+	}
+	if stdout, stderr, code := (where{}).call(t.Context(), "", "ckpt", "ls", c.HDFS()+"/user/alice/logs"); code != 0 {
+		t.Errorf("ckpt ls ended with %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
+// refusals tries to run a job with what does not let it.
+func refusals(t *testing.T, c *testcluster.Cluster) {
+	k := c.KDC()
+	dir := t.TempDir()
+	// changed is a copy of the configuration with some text replaced.
+	changed := func(old, text string) string {
+		t.Helper()
+		to := t.TempDir()
+		found := false
+		for _, f := range []string{"core-site.xml", "hdfs-site.xml", "yarn-site.xml"} {
+			b, err := os.ReadFile(filepath.Join(c.ConfDir(), f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || strings.Contains(string(b), old)
+			if err := os.WriteFile(filepath.Join(to, f), []byte(strings.ReplaceAll(string(b), old, text)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !found {
+			t.Fatalf("%q is not in the configuration", old)
+		}
+		return to
+	}
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if err := k.Kinit(t.Context(), testcluster.Bob, filepath.Join(dir, "short"), "-l", "1s"); err != nil {
+		t.Fatal(err)
+	}
+	expired := time.Now().Add(1100 * time.Millisecond)
+	krb5, err := os.ReadFile(k.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().String()
+	l.Close()
+	_, kdc, _ := strings.Cut(string(krb5), " kdc = ")
+	kdc, _, _ = strings.Cut(kdc, "\n")
+	down := write("down.conf", strings.Replace(string(krb5), kdc, nobody, 1))
+	// A token of another cluster has another key, under the same name.
+	tokens := filepath.Join(dir, "tokens")
+	fetch := c.HadoopCommand(t.Context(), "fetchdt", "--renewer", "rm", tokens)
+	fetch.Env = append(fetch.Env, "KRB5CCNAME="+k.TicketCache(testcluster.Alice))
+	if out, err := fetch.CombinedOutput(); err != nil {
+		t.Fatalf("fetching a token: %v\n%s", err, out)
+	}
+	b, err := os.ReadFile(tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[strings.Index(string(b), "HDFS_DELEGATION_TOKEN")-3] ^= 1 // in the password
+	write("tokens", string(b))
+
+	keytab := func(principal, file string) []string { return []string{"--principal", principal, "--keytab", file} }
+	for time.Now().Before(expired) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, b := range []struct {
+		name string
+		env  map[string]string
+		args []string
+		code int
+		says []string
+	}{
+		{"no ticket", map[string]string{"KRB5CCNAME": filepath.Join(dir, "none")}, nil, 4, []string{"there is no Kerberos ticket", "run kinit"}},
+		{"an expired ticket", map[string]string{"KRB5CCNAME": filepath.Join(dir, "short")}, nil, 4, []string{"bob@HOLDFAST.TEST", "expired", "run kinit"}},
+		{"a cache that cannot be read", map[string]string{"KRB5CCNAME": "KCM:"}, nil, 4, []string{"KCM", "KRB5CCNAME=FILE:"}},
+		{"no configuration of Kerberos", map[string]string{"KRB5_CONFIG": filepath.Join(dir, "none")}, nil, 4, []string{"krb5.conf"}},
+		{"another's keytab", nil, keytab("alice", k.Keytab("bob")), 4, []string{"has no key of alice@HOLDFAST.TEST", "bob@HOLDFAST.TEST"}},
+		{"a principal of an unknown realm", nil, keytab("alice@NOWHERE.TEST", k.Keytab("alice")), 4, []string{"alice@NOWHERE.TEST"}},
+		{"a KDC that is down", map[string]string{"KRB5_CONFIG": down}, keytab("alice", k.Keytab("alice")), 3, []string{"no KDC of the realm HOLDFAST.TEST answers", nobody}},
+		{"a KDC that is down, with a ticket", map[string]string{"KRB5_CONFIG": down}, nil, 3, []string{"no KDC of the realm HOLDFAST.TEST answers"}},
+		{"a stranger", nil, keytab("mallory", k.Keytab("mallory")), 4, []string{"not authorized", "hadoop-policy.xml"}},
+		{"a half of two flags", nil, []string{"--principal", "alice"}, 2, []string{"go together"}},
+		{"another protection", map[string]string{"HADOOP_CONF_DIR": changed(">privacy<", ">authentication<")}, nil, 4, []string{"auth-conf", "hadoop.rpc.protection"}},
+		{"no Kerberos", map[string]string{"HADOOP_CONF_DIR": changed(">kerberos<", ">simple<")}, nil, 4, []string{"hadoop.security.authentication"}},
+		{"another service", map[string]string{"HADOOP_CONF_DIR": changed("rm/_HOST", "rm/elsewhere.test")}, nil, 4, []string{"rm/elsewhere.test", "yarn.resourcemanager.principal"}},
+		{"a token of another cluster", map[string]string{"HADOOP_TOKEN_FILE_LOCATION": tokens}, nil, 4, []string{"HADOOP_TOKEN_FILE_LOCATION", "another cluster's"}},
+	} {
+		t.Run(b.name, func(t *testing.T) {
+			t.Setenv("HADOOP_CONF_DIR", c.ConfDir())
+			t.Setenv("KRB5_CONFIG", k.Config())
+			t.Setenv("KRB5CCNAME", k.TicketCache(testcluster.Alice))
+			for name, v := range b.env {
+				t.Setenv(name, v)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, stderr, code := where{}.call(ctx, dir, append(append([]string{"run", "--worker", "1", "--worker-memory", "256m"}, b.args...), "--", "true")...)
+			if code != b.code {
+				t.Errorf("exit code %d, want %d", code, b.code)
+			}
+			for _, s := range b.says {
+				if !strings.Contains(stderr, s) {
+					t.Errorf("it does not say %q:\n%s", s, stderr)
+				}
+			}
+			if strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "goroutine") || strings.Contains(stderr, "\tat ") {
+				t.Errorf("it is not one line:\n%s", stderr)
+			}
+		})
+	}
+}
+
+// TestTokensAreReplaced runs a job for longer than its tokens last, with pauses
+// in which every connection is given up. Without the keytab it fails.
+func TestTokensAreReplaced(t *testing.T) {
+	if !*longer {
+		t.Skip("only with -long: it takes two minutes")
+	}
+	const life = 40 * time.Second
+	c := secure(t, testcluster.Security{RPC: "integrity", Data: "authentication", TokenLife: life})
+	w := where{c}
+	script := "set -e; for i in 1 2 3 4 5; do echo $i > logs/$i; sleep 15; done; cat logs/1 logs/5 > logs/end"
+	run := func(name string, args ...string) *job {
+		args = append(args, "--worker", "1", "--worker-memory", "256m", "--restarts", "0", "--checkpoint", "./logs="+c.HDFS()+"/user/alice/"+name)
+		return w.start(t, "", append(args, "--", "sh", "-c", script)...)
+	}
+	with := run("with", "--principal", "alice", "--keytab", c.KDC().Keytab(testcluster.Alice))
+	without := run("without")
+	with.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+	without.end(long, proto.JobState_JOB_STATE_FAILED)
+	if log := with.allLogs(); strings.Contains(log, "InvalidToken") {
+		t.Errorf("a token ended before it was replaced:\n%s", log)
+	}
+	out, err := c.Hadoop(t.Context(), "fs", "-ls", fmt.Sprintf("/user/alice/.holdfast/jobs/%s/%s", with.id, proto.KeytabFile))
+	if err != nil || !strings.Contains(out, "-rw-------") {
+		t.Errorf("the keytab: %v\n%s", err, out)
+	}
+}

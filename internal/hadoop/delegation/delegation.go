@@ -1,0 +1,121 @@
+// Package delegation gets delegation tokens from the services of a secure
+// cluster, for processes that have no Kerberos tickets: those in containers.
+package delegation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs"
+	"holdfast/internal/hadoop/login"
+	"holdfast/internal/hadoop/token"
+	"holdfast/internal/hadoop/yarn"
+)
+
+// Renewer is whom the cluster's tokens are to be renewed by: the
+// ResourceManager, which does that for as long as an application runs.
+func Renewer(ctx context.Context, c *conf.Conf) (string, error) {
+	rms, err := c.ResourceManagers()
+	if err != nil {
+		return "", err
+	}
+	p := login.ResourceManager(c)
+	if p.Name == "" {
+		return "", fmt.Errorf("the ResourceManager's principal is not known, and without it nobody could renew the job's tokens: set %s in yarn-site.xml", p.Key)
+	}
+	return p.At(ctx, rms.Client[0]), nil
+}
+
+// HDFS gets a token for each of the file systems that hdfs:// URIs are on. For
+// one for which this process's own credentials have a token, that is taken:
+// tokens are given to those only who come with Kerberos.
+func HDFS(ctx context.Context, c *conf.Conf, renewer string, uris []string) (*token.Credentials, error) {
+	own, err := token.FromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	return get(ctx, c, own, renewer, uris)
+}
+
+func get(ctx context.Context, c *conf.Conf, own *token.Credentials, renewer string, uris []string) (*token.Credentials, error) {
+	services := fileSystems(c, uris)
+	tokens := make(chan token.Token, len(services))
+	g, ctx := errgroup.WithContext(ctx)
+	for service, uri := range services {
+		if t, ok := own.Find(token.KindHDFS, service); ok {
+			tokens <- t
+			continue
+		}
+		g.Go(func() error {
+			client, err := hdfs.DialKerberos(ctx, uri, c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			t, err := client.DelegationToken(ctx, renewer)
+			if err != nil {
+				return fmt.Errorf("get a delegation token for %s: %w", uri, err)
+			}
+			t.Service = service
+			tokens <- t
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	close(tokens)
+	all := token.New()
+	for t := range tokens {
+		all.Tokens[t.Service] = t
+	}
+	return all, nil
+}
+
+// fileSystems gives one URI of each file system, by the service of its tokens. A
+// URI whose file system the configuration does not know is its own service:
+// whoever uses it says what is wrong.
+func fileSystems(c *conf.Conf, uris []string) map[string]string {
+	all := map[string]string{}
+	for _, u := range uris {
+		if !strings.HasPrefix(u, "hdfs:") {
+			continue
+		}
+		service, err := hdfs.TokenService(u, c)
+		if err != nil {
+			service = u
+		}
+		all[service] = u
+	}
+	return all
+}
+
+// ResourceManager gets a token for the ResourceManager. Its service names all
+// of them (ClientRMProxy.getRMDelegationTokenService).
+func ResourceManager(ctx context.Context, c *conf.Conf, client *yarn.Client, renewer string) (token.Token, error) {
+	own, err := token.FromEnvironment()
+	if err != nil {
+		return token.Token{}, err
+	}
+	if t, ok := own.Find(token.KindRM, ""); ok {
+		return t, nil
+	}
+	rms, err := c.ResourceManagers()
+	if err != nil {
+		return token.Token{}, err
+	}
+	var services []string
+	for _, a := range rms.Client {
+		services = append(services, c.TokenService(a))
+	}
+	t, err := client.DelegationToken(ctx, renewer)
+	if err != nil {
+		return token.Token{}, err
+	}
+	t.Service = strings.Join(services, ",")
+	return t, nil
+}

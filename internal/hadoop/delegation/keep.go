@@ -1,0 +1,118 @@
+package delegation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs"
+	"holdfast/internal/hadoop/kerberos"
+	"holdfast/internal/hadoop/login"
+	"holdfast/internal/hadoop/token"
+)
+
+// Keeper gets new tokens in time, for a process that has a keytab and others
+// that have not.
+type Keeper struct {
+	Conf      *conf.Conf
+	Principal string
+	Keytab    []byte // a keytab's content
+	Source    string // where it is from, for messages
+	URIs      []string
+	// Use is given each new set of tokens, while the old one is still good.
+	Use func(*token.Credentials)
+	Log *logrus.Entry
+}
+
+// Run gets tokens at once, and new ones whenever three quarters of their time
+// have gone. It returns when ctx ends. What fails is logged and tried again:
+// there is a quarter of the time for that.
+//
+// The time is what is left until the tokens must be renewed. The tokens are
+// replaced instead, so nobody needs to renew them and no maximum lifetime ends
+// them.
+func (k *Keeper) Run(ctx context.Context) {
+	for {
+		tokens, end, err := k.get(ctx)
+		wait := time.Duration(0)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			wait = min(retryMost, max(retryLeast, time.Until(end)/10))
+			k.Log.WithError(err).Warnf("cannot get new HDFS tokens; trying again in %s", wait.Round(time.Second))
+		default:
+			k.Use(tokens)
+			wait = time.Until(end) * 3 / 4
+			k.Log.WithField("until", end.Format(time.RFC3339)).Info("the job has new HDFS tokens")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(wait, retryLeast)):
+		}
+	}
+}
+
+// Pauses after a failure.
+const (
+	retryLeast = time.Second
+	retryMost  = time.Minute
+)
+
+// Login makes this process act as the principal.
+func (k *Keeper) Login() error {
+	u, err := kerberos.FromKeys(k.Principal, k.Keytab, k.Source)
+	if err != nil {
+		return err
+	}
+	login.As(u)
+	return nil
+}
+
+// get logs in anew and gets tokens, and until when they are good.
+func (k *Keeper) get(ctx context.Context) (*token.Credentials, time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := k.Login(); err != nil {
+		return nil, time.Time{}, err
+	}
+	// Only their renewer is told how long they last.
+	tokens, err := get(ctx, k.Conf, token.New(), k.Principal, k.URIs)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	end, err := renew(ctx, k.Conf, tokens, k.URIs)
+	return tokens, end, err
+}
+
+// renew renews tokens and tells when the first of them ends.
+func renew(ctx context.Context, c *conf.Conf, all *token.Credentials, uris []string) (time.Time, error) {
+	var first time.Time
+	for service, u := range fileSystems(c, uris) {
+		t, ok := all.Find(token.KindHDFS, service)
+		if !ok {
+			continue
+		}
+		client, err := hdfs.DialKerberos(ctx, u, c)
+		if err != nil {
+			return first, err
+		}
+		end, err := client.RenewToken(ctx, t)
+		client.Close()
+		if err != nil {
+			return first, fmt.Errorf("renew the delegation token for %s: %w", u, err)
+		}
+		if first.IsZero() || end.Before(first) {
+			first = end
+		}
+	}
+	if first.IsZero() {
+		return first, errors.New("the job has no file system that gives tokens")
+	}
+	return first, nil
+}

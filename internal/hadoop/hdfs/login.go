@@ -1,0 +1,93 @@
+package hdfs
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/login"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/token"
+)
+
+// loginTo is by delegation token or Kerberos where the cluster is secure. The
+// token is looked up anew for each connection, so that one that was replaced in
+// the file of HADOOP_TOKEN_FILE_LOCATION counts. Without tokens, only Kerberos
+// counts.
+func loginTo(uri string, c *conf.Conf, tokens bool) (rpc.Login, error) {
+	if !c.Secure() {
+		return nil, nil
+	}
+	qop, err := c.RPCProtection()
+	if err != nil {
+		return nil, err
+	}
+	services, err := tokenServices(uri, c)
+	if err != nil {
+		return nil, err
+	}
+	find := func() (token.Token, error) {
+		credentials, err := token.FromEnvironment()
+		if err != nil {
+			return token.Token{}, err
+		}
+		return findToken(credentials, services)
+	}
+	s := login.Service{Principal: login.NameNode(c), Token: find, QOP: qop}
+	if !tokens {
+		s.Token = nil
+	}
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("cannot use %s: %w", uri, err)
+	}
+	return s, nil
+}
+
+// tokenServices are the names under which a token for the file system may be
+// kept (SecurityUtil.buildTokenService, HAUtilClient.buildTokenServiceForLogicalUri):
+// ha-hdfs:NAME of a name service, else IP:PORT, or HOST:PORT where
+// hadoop.security.token.service.use_ip is false.
+func tokenServices(uri string, c *conf.Conf) ([]string, error) {
+	var list []string
+	if name, ok := c.Logical(uri); ok {
+		list = append(list, "ha-hdfs:"+name)
+	}
+	addresses, err := c.NameNodes(uri)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range addresses {
+		host, port, err := net.SplitHostPort(a)
+		if err != nil {
+			return nil, fmt.Errorf("the NameNode's address %q: %w", a, err)
+		}
+		list = append(list, strings.ToLower(a))
+		if ips, err := net.LookupHost(host); err == nil {
+			for _, ip := range ips {
+				list = append(list, net.JoinHostPort(ip, port))
+			}
+		}
+	}
+	return list, nil
+}
+
+func findToken(c *token.Credentials, services []string) (token.Token, error) {
+	for _, s := range services {
+		if t, ok := c.Find(token.KindHDFS, s); ok {
+			return t, nil
+		}
+	}
+	var others []string
+	for _, t := range c.Tokens {
+		if t.Kind == token.KindHDFS {
+			others = append(others, t.Service)
+		}
+	}
+	why := "it has none"
+	if len(others) > 0 {
+		why = "those in it are for " + strings.Join(others, ", ")
+	}
+	return token.Token{}, fmt.Errorf("the cluster demands Kerberos, and the file that %s names has no HDFS delegation token for %s (%s): submit the job with a login, or fetch a token with hdfs fetchdt",
+		token.EnvFile, services[0], why)
+}

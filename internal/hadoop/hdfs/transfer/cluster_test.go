@@ -1,0 +1,271 @@
+package transfer_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs"
+	"holdfast/internal/hadoop/token"
+	"holdfast/internal/testcluster"
+)
+
+const (
+	dataNodes = 3
+	all       = "authentication,integrity,privacy"
+	home      = "/user/" + testcluster.Alice
+)
+
+// cluster has daemons that take every protection, so that clients choose. Its
+// mode is changed by reconfigure.
+var cluster *testcluster.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(testcluster.Run(m, testcluster.Options{
+		HDFSOnly: true, DataNodes: dataNodes,
+		Security: &testcluster.Security{RPC: all, Data: all, AES: true},
+		Conf:     map[string]string{"dfs.replication": "2"},
+	}, func(c *testcluster.Cluster) {
+		cluster = c
+		file := filepath.Join(c.Dir(), "alice.tokens")
+		if out, err := asAlice(context.Background(), "fetchdt", "--renewer", "rm", file); err != nil {
+			fmt.Fprintf(os.Stderr, "fetching a delegation token: %v\n%s", err, out)
+			os.Exit(1)
+		}
+		os.Setenv(token.EnvFile, file)
+	}))
+}
+
+// asAlice runs one of Hadoop's own clients.
+func asAlice(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	tickets, err := cluster.KDC().Tickets(ctx, testcluster.Alice)
+	if err != nil {
+		return "", err
+	}
+	cmd := cluster.HadoopCommand(ctx, args...)
+	cmd.Env = append(cmd.Env, "KRB5CCNAME="+tickets)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// client is one with other settings than the cluster's; it notes the
+// protections of its connections to DataNodes.
+type client struct {
+	*hdfs.Client
+	modes *modes
+}
+
+func dial(t testing.TB, set map[string]string) client {
+	t.Helper()
+	c, err := conf.Load(cluster.ConfDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range set {
+		c.Set(k, v)
+	}
+	m := &modes{seen: map[string]int{}}
+	log := logrus.New()
+	log.SetLevel(logrus.DebugLevel)
+	log.SetOutput(t.Output())
+	log.AddHook(m)
+	h, err := hdfs.Dial(t.Context(), cluster.HDFS(), c, logrus.NewEntry(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return client{h, m}
+}
+
+// modes hears of connections from the log, as --verbose shows them.
+type modes struct {
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func (*modes) Levels() []logrus.Level { return []logrus.Level{logrus.DebugLevel} }
+
+func (m *modes) Fire(e *logrus.Entry) error {
+	if p, ok := e.Data["protection"]; ok {
+		m.mu.Lock()
+		m.seen[fmt.Sprint(p)]++
+		m.mu.Unlock()
+	}
+	return nil
+}
+
+// only fails unless there were connections, and all of one mode.
+func (m *modes) only(t testing.TB, want string) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.seen) != 1 || m.seen[want] == 0 {
+		t.Errorf("connections were protected by %v, want only %s", m.seen, want)
+	}
+}
+
+// content is reproducible text, in which marker comes often.
+func content(seed uint64, n int) []byte {
+	r := rand.New(rand.NewPCG(seed, 0))
+	var b bytes.Buffer
+	for b.Len() < n {
+		fmt.Fprintf(&b, "%s %d\n", marker, r.Uint64())
+	}
+	return b.Bytes()[:n]
+}
+
+const marker = "holdfast was here"
+
+// write writes a file in odd pieces.
+func (c client) write(t testing.TB, name string, b []byte) {
+	t.Helper()
+	f, err := c.Create(t.Context(), name, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rest := b; len(rest) > 0; {
+		n := min(len(rest), 70001)
+		if _, err := f.Write(rest[:n]); err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[n:]
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c client) read(t testing.TB, name string) []byte {
+	t.Helper()
+	r, err := c.Open(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func same(t testing.TB, what string, got, want []byte) {
+	t.Helper()
+	if !bytes.Equal(got, want) {
+		i := 0
+		for i < min(len(got), len(want)) && got[i] == want[i] {
+			i++
+		}
+		t.Errorf("%s: %d bytes, want %d; the first difference is at %d", what, len(got), len(want), i)
+	}
+}
+
+// mode is a configuration of the daemons, and what clients get there.
+type mode struct {
+	name    string
+	daemons map[string]string
+	clients map[string]string // dfs.data.transfer.protection to what is negotiated
+}
+
+// settings are the daemons' properties that a mode is made of.
+func settings(suites, encrypt, algorithm string) map[string]string {
+	return map[string]string{
+		"dfs.encrypt.data.transfer.cipher.suites": suites,
+		"dfs.encrypt.data.transfer":               encrypt,
+		"dfs.encrypt.data.transfer.algorithm":     algorithm,
+	}
+}
+
+const aes = "AES/CTR/NoPadding"
+
+var cases = []mode{
+	{"SASL with AES", settings(aes, "false", ""), map[string]string{
+		"authentication": "authentication", "integrity": "integrity", "privacy": "privacy (AES/CTR/NoPadding)",
+		"privacy,integrity": "privacy (AES/CTR/NoPadding)", "integrity,privacy": "integrity",
+	}},
+	{"SASL without AES", settings("", "false", ""), map[string]string{"privacy": "privacy (3des)"}},
+	{"encryption with AES", settings(aes, "true", "3des"), map[string]string{"authentication": "encryption (AES/CTR/NoPadding)"}},
+	{"encryption with RC4", settings("", "true", "rc4"), map[string]string{"": "encryption (rc4)"}},
+	{"encryption with 3DES", settings("", "true", "3des"), map[string]string{"privacy": "encryption (3des)"}},
+}
+
+// become restarts the daemons with other settings, unless they have them.
+func become(t testing.TB, daemons map[string]string) {
+	t.Helper()
+	if maps.Equal(now, daemons) {
+		return
+	}
+	now = daemons
+	if err := cluster.Reconfigure(t.Context(), daemons); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var now = settings(aes, "false", "") // as TestMain starts the cluster
+
+// TestMatrix: at each protection of RPC and of data, what this client writes is
+// read by Hadoop's own, and the reverse.
+func TestMatrix(t *testing.T) {
+	for _, m := range cases {
+		t.Run(m.name, func(t *testing.T) {
+			become(t, m.daemons)
+			m.check(t)
+		})
+	}
+}
+
+func (m mode) check(t *testing.T) {
+	dir, local := home+"/"+strings.ReplaceAll(m.name, " ", "-"), t.TempDir()
+	want := content(7, 1<<20+4321)
+	if err := os.WriteFile(filepath.Join(local, "java"), want, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if out, err := asAlice(t.Context(), "fs", "-mkdir", dir); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := asAlice(t.Context(), "fs", "-put", filepath.Join(local, "java"), dir); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("Java wrote after %v", time.Since(begin))
+	for data, negotiated := range m.clients {
+		for _, rpc := range strings.Split(all, ",") {
+			t.Run("RPC "+rpc+", data "+data, func(t *testing.T) {
+				c := dial(t, map[string]string{"hadoop.rpc.protection": rpc, "dfs.data.transfer.protection": data, "dfs.blocksize": "524288"})
+				c.write(t, fmt.Sprintf("%s/%s-%s", dir, rpc, data), want)
+				same(t, "a file of Hadoop's", c.read(t, dir+"/java"), want)
+				c.modes.only(t, negotiated)
+			})
+		}
+	}
+	begin = time.Now()
+	if out, err := asAlice(t.Context(), "fs", "-get", dir, local); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("Java read after %v", time.Since(begin))
+	files, err := filepath.Glob(filepath.Join(local, filepath.Base(dir), "*"))
+	if err != nil || len(files) != 1+3*len(m.clients) {
+		t.Fatalf("Hadoop's client sees %d files, %v", len(files), err)
+	}
+	for _, f := range files {
+		got, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, filepath.Base(f), got, want)
+	}
+}

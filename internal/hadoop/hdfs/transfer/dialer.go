@@ -1,0 +1,151 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/sasl"
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// Dialer connects to the DataNodes of one file system. Its methods may be
+// called from many goroutines.
+type Dialer struct {
+	rules  rules
+	keys   keys
+	byName bool // dfs.client.use.datanode.hostname
+	log    *logrus.Entry
+}
+
+// New makes a dialer of the file system whose ClientProtocol nn calls. It fails
+// where c contradicts itself. The log is told the protection of each connection,
+// at level debug.
+func New(nn rpc.Caller, c *conf.Conf, log *logrus.Entry) (*Dialer, error) {
+	qop, err := c.TransferProtection()
+	if err != nil {
+		return nil, err
+	}
+	return &Dialer{
+		rules: rules{
+			secure:   c.Secure(),
+			qop:      qop,
+			fallback: c.Bool("ipc.client.fallback-to-simple-auth-allowed", false),
+		},
+		keys:   keys{nn: nn},
+		byName: c.Bool("dfs.client.use.datanode.hostname", false),
+		log:    log,
+	}, nil
+}
+
+// ErrTokenRefused: a DataNode does not take a block access token, because it
+// has expired or was made with a key that the DataNode does not have. The
+// NameNode gives new ones with the block's locations.
+var ErrTokenRefused = errors.New("the block access token is not accepted")
+
+// errKeyUnknown: a DataNode no longer has the data encryption key.
+var errKeyUnknown = errors.New("the data encryption key is not known there")
+
+// Dial connects to a DataNode and does the handshake. token is of the block
+// that the connection is for. The context bounds all of it; an error names the
+// DataNode, and wraps ErrTokenRefused where only a new token is needed.
+func (d *Dialer) Dial(ctx context.Context, node *wire.DatanodeIDProto, token *wire.BlockTokenProto) (net.Conn, error) {
+	address := d.address(node)
+	for try := 1; ; try++ {
+		key, err := d.keys.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c, err := d.dial(ctx, address, node.GetXferPort(), token, key)
+		if errors.Is(err, errKeyUnknown) && try == 1 {
+			d.keys.drop(key)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("connecting to DataNode %s: %w", address, err)
+		}
+		d.log.WithField("protection", ModeOf(c)).Debugf("connected to DataNode %s", address)
+		return c, nil
+	}
+}
+
+func (d *Dialer) address(node *wire.DatanodeIDProto) string {
+	host := node.GetIpAddr()
+	if d.byName {
+		host = node.GetHostName()
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(node.GetXferPort())))
+}
+
+func (d *Dialer) dial(ctx context.Context, address string, port uint32, token *wire.BlockTokenProto, key *wire.DataEncryptionKeyProto) (net.Conn, error) {
+	s, err := d.rules.choose(key != nil, port, token)
+	if err != nil {
+		return nil, err
+	}
+	var dialer net.Dialer
+	raw, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	switch s {
+	case plain:
+		return raw, nil
+	case unprotected:
+		return &doubtful{Conn: raw}, nil
+	}
+	o := sasl.Options{Protocol: "hdfs", Server: "0"}
+	if s == byKey {
+		o.Username, o.Password = keyLogin(key)
+		o.QOP = []string{sasl.AuthConf}
+		if a := key.GetEncryptionAlgorithm(); a != "" { // dfs.encrypt.data.transfer.algorithm
+			o.Ciphers = []string{a}
+		}
+	} else {
+		o.Username, o.Password = sasl.TokenUser(token.GetIdentifier(), token.GetPassword())
+		o.QOP = d.rules.qop
+	}
+	deadline, _ := ctx.Deadline()
+	_ = raw.SetDeadline(deadline) // fails only when closed, and then so does what follows
+	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })
+	c, err := handshake(raw, o, secretOf(token))
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		raw.Close()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, d.explain(err, s)
+	}
+	c.mode.Key = s == byKey
+	return c, raw.SetDeadline(time.Time{})
+}
+
+// explain says what this side does, beside what went wrong.
+func (d *Dialer) explain(err error, s scheme) error {
+	if errors.Is(err, errKeyUnknown) || errors.Is(err, ErrTokenRefused) {
+		return err
+	}
+	if s == byKey {
+		return fmt.Errorf("SASL handshake with the NameNode's data encryption key (dfs.encrypt.data.transfer is true there): %w", err)
+	}
+	return fmt.Errorf("SASL handshake, here dfs.data.transfer.protection is %s: %w", names(d.rules.qop), err)
+}
+
+// names are QOPs as dfs.data.transfer.protection has them.
+func names(qop []string) string {
+	list := make([]string, len(qop))
+	for i, q := range qop {
+		list[i] = Mode{QOP: q}.String()
+	}
+	return strings.Join(list, ",")
+}

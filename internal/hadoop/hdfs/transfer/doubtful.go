@@ -1,0 +1,29 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+)
+
+// doubtful is a connection without a handshake to a DataNode that may want one:
+// such a DataNode reads the first bytes and closes.
+type doubtful struct {
+	net.Conn
+	answered bool
+}
+
+func (c *doubtful) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.answered || n > 0 {
+		c.answered = true
+		return n, err
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		err = fmt.Errorf("it closes the connection without an answer (%w), as a DataNode does that wants SASL: "+
+			"set dfs.data.transfer.protection in this side's hdfs-site.xml as it is on the DataNode", err)
+	}
+	return n, err
+}

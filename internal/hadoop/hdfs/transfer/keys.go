@@ -1,0 +1,87 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/sasl"
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// defaultsValid is for how long the NameNode's word on encryption counts
+// (dfs.client.server-defaults.validity.period.ms).
+const defaultsValid = time.Hour
+
+// keys gets data encryption keys from the NameNode, and keeps one until it ends.
+type keys struct {
+	nn rpc.Caller
+
+	mu      sync.Mutex
+	encrypt bool
+	asked   time.Time // when encrypt was true to the fact
+	key     *wire.DataEncryptionKeyProto
+}
+
+// get returns the key, or nil where data is not encrypted.
+func (k *keys) get(ctx context.Context) (*wire.DataEncryptionKeyProto, error) {
+	encrypt, err := k.encrypted(ctx)
+	if err != nil || !encrypt {
+		return nil, err
+	}
+	k.mu.Lock()
+	key := k.key
+	k.mu.Unlock()
+	if key != nil && time.Now().Before(time.UnixMilli(int64(key.GetExpiryDate()))) {
+		return key, nil
+	}
+	resp := &wire.GetDataEncryptionKeyResponseProto{}
+	if err := k.nn.Call(ctx, "getDataEncryptionKey", &wire.GetDataEncryptionKeyRequestProto{}, resp); err != nil {
+		return nil, fmt.Errorf("asking for a data encryption key: %w", err)
+	}
+	if key = resp.GetDataEncryptionKey(); key == nil {
+		return nil, errors.New("the NameNode says that data is encrypted (dfs.encrypt.data.transfer), and gives no key: set dfs.block.access.token.enable there")
+	}
+	k.mu.Lock()
+	k.key = key
+	k.mu.Unlock()
+	return key, nil
+}
+
+func (k *keys) encrypted(ctx context.Context) (bool, error) {
+	k.mu.Lock()
+	encrypt, asked := k.encrypt, k.asked
+	k.mu.Unlock()
+	if !asked.IsZero() && time.Since(asked) < defaultsValid {
+		return encrypt, nil
+	}
+	resp := &wire.GetServerDefaultsResponseProto{}
+	if err := k.nn.Call(ctx, "getServerDefaults", &wire.GetServerDefaultsRequestProto{}, resp); err != nil {
+		return false, fmt.Errorf("asking whether data is encrypted: %w", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.encrypt, k.asked = resp.GetServerDefaults().GetEncryptDataTransfer(), time.Now()
+	return k.encrypt, nil
+}
+
+// drop forgets a key that a DataNode does not know.
+func (k *keys) drop(key *wire.DataEncryptionKeyProto) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.key == key {
+		k.key = nil
+	}
+}
+
+// keyLogin are the user name and password of a handshake with a key
+// (SaslDataTransferClient.getUserNameFromEncryptionKey). The key's number is a
+// signed one in Java.
+func keyLogin(key *wire.DataEncryptionKeyProto) (user, password string) {
+	nonce, password := sasl.TokenUser(key.GetNonce(), key.GetEncryptionKey())
+	return strconv.Itoa(int(int32(key.GetKeyId()))) + " " + key.GetBlockPoolId() + " " + nonce, password
+}

@@ -1,0 +1,130 @@
+package kerberos
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/credentials"
+)
+
+// EnvCache names the ticket cache.
+const EnvCache = "KRB5CCNAME"
+
+// cacheName is the ticket cache's name: KRB5CCNAME, else default_ccache_name of
+// krb5.conf, else FILE:/tmp/krb5cc_UID.
+func (s *settings) cacheName() string {
+	if name := os.Getenv(EnvCache); name != "" {
+		return name
+	}
+	uid := strconv.Itoa(os.Getuid())
+	name := s.defaults["default_ccache_name"]
+	if name == "" {
+		return "FILE:/tmp/krb5cc_" + uid
+	}
+	login := ""
+	if u, err := user.Current(); err == nil {
+		login = u.Username
+	}
+	// krb5.conf(5), parameter expansion.
+	return strings.NewReplacer("%{uid}", uid, "%{euid}", strconv.Itoa(os.Geteuid()), "%{USERID}", uid,
+		"%{username}", login, "%{TEMP}", os.TempDir(), "%{null}", "").Replace(name)
+}
+
+// cacheFile finds the file of a ticket cache (MIT's ccache types).
+func cacheFile(name string) (string, error) {
+	kind, path, ok := strings.Cut(name, ":")
+	if !ok || strings.Contains(kind, "/") {
+		return name, nil
+	}
+	switch kind {
+	case "FILE", "WRFILE":
+		return path, nil
+	case "DIR":
+		if file, ok := strings.CutPrefix(path, ":"); ok { // DIR::/path/tktNAME is one of the collection
+			return file, nil
+		}
+		primary, err := os.ReadFile(filepath.Join(path, "primary"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return filepath.Join(path, "tkt"), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the ticket cache %s: %w", name, err)
+		}
+		return filepath.Join(path, filepath.Base(strings.TrimSpace(string(primary)))), nil
+	}
+	file := fmt.Sprintf("FILE:/tmp/krb5cc_%d", os.Getuid())
+	return "", denied("the ticket cache %s is not a file, and caches of the type %s cannot be read: run `export %s=%s; kinit`, or use --principal and --keytab", name, kind, EnvCache, file)
+}
+
+// FromCache returns the user whose tickets kinit has put into the ticket cache.
+func FromCache() (*User, error) {
+	s, err := readSettings()
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := s.gokrb5()
+	if err != nil {
+		return nil, err
+	}
+	name := s.cacheName()
+	path, err := cacheFile(name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := loadCache(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, denied("there is no Kerberos ticket: the ticket cache %s does not exist; run kinit, or use --principal and --keytab", name)
+	case err != nil:
+		return nil, denied("the ticket cache %s cannot be read: %v; run kinit anew", name, err)
+	}
+	realm := c.GetClientRealm()
+	principal := c.GetClientPrincipalName().PrincipalNameString() + "@" + realm
+	tgt := ticketOf(c, "krbtgt/"+realm)
+	switch {
+	case tgt == nil:
+		return nil, denied("the ticket cache %s has no ticket-granting ticket of %s: run kinit", name, realm)
+	case time.Now().After(tgt.EndTime):
+		return nil, denied("the Kerberos ticket of %s in %s expired %s: run kinit", principal, name, tgt.EndTime.Format(time.DateTime))
+	}
+	cl, err := client.NewFromCCache(c, cfg, client.DisablePAFXFAST(true))
+	if err != nil {
+		return nil, denied("the ticket cache %s cannot be used: %v; run kinit anew", name, err)
+	}
+	return &User{client: cl, principal: principal, source: "the ticket cache " + name, end: tgt.EndTime}, nil
+}
+
+func ticketOf(c *credentials.CCache, server string) *credentials.Credential {
+	for _, e := range c.GetEntries() {
+		if e.Server.PrincipalName.PrincipalNameString() == server {
+			return e
+		}
+	}
+	return nil
+}
+
+// loadCache reads a cache; gokrb5 panics over damaged ones.
+func loadCache(path string) (c *credentials.CCache, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("it is damaged")
+		}
+	}()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) < 2 {
+		return nil, errors.New("it is empty")
+	}
+	c = &credentials.CCache{}
+	return c, c.Unmarshal(b)
+}

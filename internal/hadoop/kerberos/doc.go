@@ -1,0 +1,18 @@
+// Package kerberos is who this process is to a Kerberos realm: a User, from a
+// keytab or from the ticket cache that kinit made, who gets tickets for
+// services. The protocol is gokrb5's; what is here is what sites' files and
+// habits demand beyond it:
+//
+//   - krb5.conf with include and includedir, several sections of one name, and
+//     realms of which parts stand in several files (config.go)
+//   - ticket caches by the names that KRB5CCNAME and default_ccache_name give
+//     them (cache.go); caches that a daemon or the kernel keeps (KCM, KEYRING)
+//     cannot be read, and the error says what to do
+//   - hadoop.security.auth_to_local, which makes a user's name of a principal
+//     (names.go)
+//   - errors that name the cause and what to do about it (errors.go)
+//
+// A User may be used by many goroutines; it asks the KDC for one of them at a
+// time. It has no goroutines of its own but the one that gokrb5 starts to renew
+// a keytab's ticket, which Close ends.
+package kerberos

@@ -1,0 +1,92 @@
+package kerberos
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
+)
+
+// failure is an error that says what to do. No second try mends it.
+type failure struct {
+	text        string
+	unreachable bool
+}
+
+func (f *failure) Error() string { return f.text }
+
+func denied(format string, args ...any) error {
+	return &failure{text: fmt.Sprintf(format, args...)}
+}
+
+// Unreachable tells whether no KDC answered.
+func Unreachable(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.unreachable
+}
+
+// IsDenied tells whether Kerberos does not let this process in: it has no
+// ticket or key, or one that is not good.
+func IsDenied(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && !f.unreachable
+}
+
+// remedies are what to do about the KDC's errors (RFC 4120, section 7.5.9).
+var remedies = map[int32]string{
+	errorcode.KDC_ERR_C_PRINCIPAL_UNKNOWN: "the KDC does not know the user's principal: check --principal, or have it made",
+	errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN: "the KDC does not know the service's principal: check dfs.namenode.kerberos.principal and yarn.resourcemanager.principal in the Hadoop configuration, and [domain_realm] in krb5.conf",
+	errorcode.KDC_ERR_ETYPE_NOSUPP:        "the KDC supports none of the encryption types that are permitted here: see permitted_enctypes in krb5.conf",
+	errorcode.KDC_ERR_POLICY:              "the KDC's policy refuses it: ask its administrator",
+	errorcode.KDC_ERR_CLIENT_REVOKED:      "the account is locked: ask the KDC's administrator",
+	errorcode.KDC_ERR_KEY_EXPIRED:         "the principal's key or password has expired: have it changed, and the keytab made anew",
+	errorcode.KDC_ERR_PREAUTH_FAILED:      "the key is wrong: the keytab is older than the principal's key, so have it made anew",
+	errorcode.KRB_AP_ERR_BAD_INTEGRITY:    "the key is wrong: the keytab is older than the principal's key, so have it made anew",
+	errorcode.KRB_AP_ERR_TKT_EXPIRED:      "the ticket has expired: run kinit",
+	errorcode.KRB_AP_ERR_TKT_NYV:          skewed,
+	errorcode.KRB_AP_ERR_SKEW:             skewed,
+}
+
+const skewed = "clock skew: the clocks of this machine and of the KDC differ by more than Kerberos allows (5 minutes); set the clock that is wrong (chronyc tracking tells)"
+
+var krbError = regexp.MustCompile(`KRB Error: \((\d+)\) (\S+)`)
+
+// explain makes words of gokrb5's errors, which are texts only.
+func explain(what, realm string, err error) error {
+	text := err.Error()
+	if m := krbError.FindStringSubmatch(text); m != nil {
+		code, _ := strconv.ParseInt(m[1], 10, 32)
+		if remedy, ok := remedies[int32(code)]; ok {
+			return denied("%s: %s (%s)", what, remedy, m[2])
+		}
+		return denied("%s: the KDC of %s refuses: %s", what, realm, text[strings.Index(text, m[0]):])
+	}
+	switch {
+	case strings.Contains(text, "clock skew"):
+		return denied("%s: %s", what, skewed)
+	case strings.Contains(text, "Networking_Error"), strings.Contains(text, "communicat"), strings.Contains(text, "sending to a KDC"):
+		return &failure{text: fmt.Sprintf("%s: no KDC of the realm %s answers (%s): check that one runs, that this machine reaches it, and its address under [realms] in krb5.conf",
+			what, realm, networkCause(text)), unreachable: true}
+	case strings.Contains(text, "password/keytab incorrect"), strings.Contains(text, "Decrypting_Error"):
+		return denied("%s: %s", what, remedies[errorcode.KDC_ERR_PREAUTH_FAILED])
+	case strings.Contains(text, "no valid existing session"):
+		return denied("%s: %s", what, remedies[errorcode.KRB_AP_ERR_TKT_EXPIRED])
+	case strings.Contains(text, "no KDCs"):
+		return denied("%s: no KDC of the realm %s is known: check the realm's spelling, or have it added under [realms] in krb5.conf", what, realm)
+	}
+	return denied("%s: %s", what, text)
+}
+
+// networkCause is the system's part of a text such as "... dial tcp 1.2.3.4:88: connect: connection refused)".
+func networkCause(text string) string {
+	if i := strings.LastIndex(text, "dial "); i >= 0 {
+		return strings.TrimRight(text[i+len("dial "):], ") ")
+	}
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		return strings.TrimRight(text[i+2:], ") ")
+	}
+	return text
+}

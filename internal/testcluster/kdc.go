@@ -1,0 +1,199 @@
+package testcluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Realm is the Kerberos realm of every secure cluster.
+const Realm = "HOLDFAST.TEST"
+
+// Users of a secure cluster. The service ACLs let Alice and Bob in and keep
+// the Stranger out, who has a keytab too.
+const (
+	Alice    = "alice"
+	Bob      = "bob"
+	Stranger = "mallory"
+)
+
+// services are the daemons' principals. DataNodes and NodeManagers share one
+// each: the source of their connections is localhost whatever address they
+// listen at, and with service ACLs on the NameNode and the ResourceManager
+// compare it with the host in the principal.
+var services = []string{"nn", "dn", "rm", "nm", "HTTP"}
+
+// service is the principal of a kind of daemon.
+func service(name string) string { return name + "/localhost@" + Realm }
+
+// KDC is an MIT Kerberos realm of the cluster's own. Its files lie in the
+// directory kdc of the cluster:
+//
+//	krb5.conf     for clients, with a second realm, DOWN.TEST, whose KDC does not run
+//	NAME.keytab   of a service (nn, dn, rm, nm, HTTP) or user
+//	NAME.tickets  the ticket cache that Tickets made
+type KDC struct {
+	dir  string
+	addr string
+	skew atomic.Int64 // seconds
+}
+
+// Config is the path of krb5.conf, for KRB5_CONFIG.
+func (k *KDC) Config() string { return filepath.Join(k.dir, "krb5.conf") }
+
+// Keytab is the path of a keytab: that of a user, or of a service by its
+// principal's first part.
+func (k *KDC) Keytab(name string) string { return filepath.Join(k.dir, name+".keytab") }
+
+// SetSkew makes the KDC's clock wrong by so much from its next start on.
+func (k *KDC) SetSkew(d time.Duration) { k.skew.Store(int64(d / time.Second)) }
+
+// Tickets gets a ticket for a user or service from its keytab, as kinit with these
+// options does (such as -l 5s), and returns the path of the cache.
+func (k *KDC) Tickets(ctx context.Context, user string, options ...string) (string, error) {
+	cache := k.TicketCache(user)
+	return cache, k.Kinit(ctx, user, cache, options...)
+}
+
+// TicketCache is the path of the cache that Tickets makes.
+func (k *KDC) TicketCache(user string) string { return filepath.Join(k.dir, user+".tickets") }
+
+// Kinit is like Tickets with a cache of the caller's choice, such as DIR:/path.
+func (k *KDC) Kinit(ctx context.Context, user, cache string, options ...string) error {
+	principal := user
+	if slices.Contains(services, user) {
+		principal = service(user)
+	}
+	_, err := k.tool(ctx, "", "kinit", append(slices.Clone(options), "-k", "-t", k.Keytab(user), "-c", cache, principal)...)
+	return err
+}
+
+// Admin runs commands of kadmin, one a line, on the KDC's database.
+func (k *KDC) Admin(ctx context.Context, commands ...string) error {
+	out, err := k.tool(ctx, strings.Join(commands, "\n")+"\n", "kadmin.local", "-r", Realm)
+	if err == nil && strings.Contains(out, "kadmin.local: ") && strings.Contains(out, " while ") {
+		err = errors.New("kadmin.local: " + out) // its exit code is 0 all the same
+	}
+	return err
+}
+
+// make creates the realm with its principals and keytabs.
+func (k *KDC) make(ctx context.Context) error {
+	if err := os.MkdirAll(k.dir, 0o755); err != nil {
+		return fmt.Errorf("making the KDC's directory: %w", err)
+	}
+	for name, text := range map[string]string{"krb5.conf": clientConf, "kdc.conf": serverConf} {
+		text = strings.NewReplacer("@DIR@", k.dir, "@ADDR@", k.addr, "@REALM@", Realm).Replace(text)
+		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("writing the KDC's configuration: %w", err)
+		}
+	}
+	if _, err := k.tool(ctx, "", "kdb5_util", "create", "-s", "-r", Realm, "-P", "of no use to anybody"); err != nil {
+		return err
+	}
+	var commands []string
+	add := func(principal, name string) {
+		commands = append(commands, "addprinc -randkey "+principal, "ktadd -k "+k.Keytab(name)+" "+principal)
+	}
+	for _, name := range services {
+		add(service(name), name)
+	}
+	for _, name := range []string{Alice, Bob, Stranger} {
+		add(name, name)
+	}
+	return k.Admin(ctx, commands...)
+}
+
+// command is the daemon's process.
+func (k *KDC) command() (*exec.Cmd, error) {
+	path, err := findTool("krb5kdc")
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path, "-n", "-r", Realm, "-P", filepath.Join(k.dir, "pid"), "-T", strconv.FormatInt(k.skew.Load(), 10))
+	cmd.Env = append(k.env(), markEnv+"="+filepath.Dir(k.dir))
+	return cmd, nil
+}
+
+// env is what the programs of Kerberos need to know.
+func (k *KDC) env() []string {
+	return append(os.Environ(), "KRB5_CONFIG="+k.Config(), "KRB5_KDC_PROFILE="+filepath.Join(k.dir, "kdc.conf"))
+}
+
+func (k *KDC) tool(ctx context.Context, stdin, name string, args ...string) (string, error) {
+	path, err := findTool(name)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = k.env()
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	out = bytes.TrimSpace(out)
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// findTool finds a program of MIT Kerberos; administrators' programs are often
+// not on the PATH.
+func findTool(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no %s on the PATH or in /usr/sbin, which a cluster with Kerberos needs: install MIT Kerberos (on Debian: apt-get install krb5-kdc krb5-admin-server krb5-user)", name)
+}
+
+const clientConf = `[libdefaults]
+  default_realm = @REALM@
+  dns_lookup_kdc = false
+  dns_lookup_realm = false
+  dns_canonicalize_hostname = false
+  rdns = false
+  forwardable = true
+  ticket_lifetime = 10h
+  renew_lifetime = 7d
+  udp_preference_limit = 1
+  default_ccache_name = FILE:@DIR@/%{uid}.tickets
+[realms]
+  @REALM@ = {
+    kdc = @ADDR@
+  }
+  DOWN.TEST = {
+    kdc = 127.0.0.1:1
+  }
+[domain_realm]
+  localhost = @REALM@
+`
+
+const serverConf = `[kdcdefaults]
+  kdc_listen = @ADDR@
+  kdc_tcp_listen = @ADDR@
+[realms]
+  @REALM@ = {
+    database_name = @DIR@/principals
+    key_stash_file = @DIR@/stash
+    acl_file = @DIR@/acl
+    max_life = 10h
+    max_renewable_life = 7d
+    default_principal_flags = +preauth
+    supported_enctypes = aes256-cts-hmac-sha1-96:normal aes128-cts-hmac-sha1-96:normal
+  }
+[logging]
+  kdc = STDERR
+`

@@ -1,0 +1,65 @@
+package testcluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Reconfigure sets properties for clients and all daemons, over those that are
+// set, restarts the daemons of HDFS, and returns when they serve again. An empty
+// value takes a property away.
+func (c *Cluster) Reconfigure(ctx context.Context, change map[string]string) error {
+	dirs := []string{c.ConfDir()}
+	var restart []*Daemon
+	for _, d := range c.daemons {
+		if d.name == "kdc" {
+			continue
+		}
+		dirs = append(dirs, d.confDir())
+		if strings.HasPrefix(d.name, "nn") || strings.HasPrefix(d.name, "dn") {
+			restart = append(restart, d)
+		}
+	}
+	for _, dir := range dirs {
+		if err := properties(change).amend(dir); err != nil {
+			return err
+		}
+	}
+	for _, d := range restart {
+		if err := d.Kill(); err != nil {
+			return err
+		}
+	}
+	for _, d := range restart {
+		if err := d.start(); err != nil {
+			return err
+		}
+	}
+	return c.ready(ctx)
+}
+
+// amend changes properties in a configuration directory that write has made:
+// each has a line of its own.
+func (p properties) amend(dir string) error {
+	for key, value := range p {
+		file := filepath.Join(dir, fileOf(key))
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("changing the cluster's configuration: %w", err)
+		}
+		lines := slices.DeleteFunc(strings.SplitAfter(string(text), "\n"), func(line string) bool {
+			return strings.HasPrefix(line, propertyStart(key))
+		})
+		if value != "" {
+			lines = slices.Insert(lines, 1, propertyLine(key, value))
+		}
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o644); err != nil {
+			return fmt.Errorf("changing the cluster's configuration: %w", err)
+		}
+	}
+	return nil
+}
