@@ -1,4 +1,4 @@
-package transfer_test
+package clustertest
 
 import (
 	"bytes"
