@@ -4,8 +4,6 @@ import (
 	"encoding/hex"
 	"testing"
 
-	pb "google.golang.org/protobuf/proto"
-
 	"holdfast/internal/hadoop/sasl"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -53,21 +51,17 @@ func TestModeString(t *testing.T) {
 	}
 }
 
-// identifiers are of block tokens of Hadoop 3.4.2 (BlockTokenIdentifier.getBytes)
-// for alice, pool BP-1 and block 1073741825, with one access mode, storage type
-// and storage each.
+// identifiers are of block tokens, made with Hadoop 3.4.2
+// (BlockTokenIdentifier.getBytes) for alice, pool BP-1 and block 1073741825.
 var identifiers = []struct{ name, hex, secret string }{
-	{"older form", "8a01a7b3c5d6e07b00000005616c6963650000000442502d318c4000000101055752495445010444" + "49534b010000000444532d31", ""},
-	{"older form with a secret", "8a01a7b3c5d6e07b00000005616c6963650000000442502d318c4000000101055752495445010444" + "49534b010000000444532d3109617574682d636f6e66", "auth-conf"},
+	{"older form", "8a019aa724d40084075bcd1400000005616c6963650000000442502d318c400000010105575249544501044449534b010000000444532d31", ""},
+	{"older form with a secret", "8a019aa724d40084075bcd1400000005616c6963650000000442502d318c400000010105575249544501044449534b010000000444532d3109617574682d636f6e66", "auth-conf"},
+	{"newer form", "0880a893b9aa3310ebe590c50f1a05616c696365220442502d3128818080800430023801420444532d31", ""},
+	{"newer form with a secret", "0880a893b9aa3310ebe590c50f1a05616c696365220442502d3128818080800430023801420444532d314a09617574682d636f6e66", "auth-conf"},
 }
 
 func TestHandshakeSecret(t *testing.T) {
-	newer, err := pb.Marshal(&wire.BlockTokenSecretProto{BlockPoolId: pb.String("BP-1"), HandshakeSecret: []byte("auth-conf")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := append(identifiers, struct{ name, hex, secret string }{"newer form", "0801" + hex.EncodeToString(newer), "auth-conf"})
-	for _, c := range list {
+	for _, c := range identifiers {
 		id, err := hex.DecodeString(c.hex)
 		if err != nil {
 			t.Fatal(err)

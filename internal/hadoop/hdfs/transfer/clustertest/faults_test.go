@@ -6,13 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/internal/testcluster"
 )
 
-// TestDataNodeKilled kills a DataNode in the middle of a private write, and
-// then one in the middle of reading: the new pipelines and connections have
-// handshakes of their own, and the block is copied with a token for that.
+// TestDataNodeKilled kills a DataNode in the middle of a private write: the new
+// pipeline has a handshake of its own, and the block is copied to another
+// DataNode with a token for that.
 func TestDataNodeKilled(t *testing.T) {
 	become(t, settings(aes, "false", ""))
 	c := dial(t, map[string]string{"dfs.data.transfer.protection": "privacy", "dfs.blocksize": "67108864"})
@@ -52,6 +53,9 @@ func TestDataNodeKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "after the loss of a DataNode", got, want)
+	if !c.modes.heard("goes on with 2 DataNodes") {
+		t.Error("the lost DataNode was not replaced")
+	}
 	c.modes.only(t, "privacy ("+aes+")")
 }
 
@@ -71,6 +75,37 @@ func holder(t *testing.T) int {
 	}
 	t.Fatal("no DataNode has a block that is being written")
 	return 0
+}
+
+// TestNoProtectionHere: a client without the property is told of it.
+func TestNoProtectionHere(t *testing.T) {
+	become(t, settings(aes, "false", ""))
+	c := dial(t, map[string]string{"dfs.data.transfer.protection": ""})
+	f, err := c.Create(t.Context(), "/user/"+testcluster.Alice+"/unprotected", 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = f.Write([]byte("x")); err == nil {
+		err = f.Close()
+	}
+	const told = "set dfs.data.transfer.protection in this side's hdfs-site.xml"
+	if err == nil || !strings.Contains(err.Error(), told) {
+		t.Errorf("writing without protection: %v", err)
+	}
+	name := home + "/protected"
+	dial(t, nil).write(t, name, []byte("x"))
+	r, err := c.Open(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	begin := time.Now()
+	if _, err := r.ReadAt(make([]byte, 1), 0); err == nil || !strings.Contains(err.Error(), told) {
+		t.Errorf("reading without protection: %v", err)
+	}
+	if took := time.Since(begin); took > 15*time.Second {
+		t.Errorf("reading without protection fails after %s only", took)
+	}
 }
 
 // TestKeysAreGone restarts all daemons while files are open, with which they
@@ -118,6 +153,9 @@ func TestKeysAreGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			same(t, "a file that was open", append(begun, rest...), want)
+			if !c.modes.heard("asking for new block access tokens") && m.want != "encryption ("+aes+")" {
+				t.Error("no token was refused: this test tests nothing")
+			}
 			if _, err := f.Write(want[4<<20:]); err != nil {
 				t.Fatal(err)
 			}
@@ -127,21 +165,5 @@ func TestKeysAreGone(t *testing.T) {
 			same(t, "a file that was being written", c.read(t, dir+"-write"), want)
 			c.modes.only(t, m.want)
 		})
-	}
-}
-
-// TestNoProtectionHere: a client without the property is told of it.
-func TestNoProtectionHere(t *testing.T) {
-	become(t, settings(aes, "false", ""))
-	c := dial(t, map[string]string{"dfs.data.transfer.protection": ""})
-	f, err := c.Create(t.Context(), "/user/"+testcluster.Alice+"/unprotected", 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = f.Write([]byte("x")); err == nil {
-		err = f.Close()
-	}
-	if err == nil || !strings.Contains(err.Error(), "set dfs.data.transfer.protection in this side's hdfs-site.xml") {
-		t.Errorf("writing without protection: %v", err)
 	}
 }
