@@ -84,7 +84,7 @@ func dial(t testing.TB, set map[string]string) client {
 	log.SetLevel(logrus.DebugLevel)
 	log.SetOutput(t.Output())
 	log.AddHook(m)
-	h, err := hdfs.Dial(t.Context(), cluster.HDFS(), c, logrus.NewEntry(log))
+	h, err := hdfs.Dial(t.Context(), "", c, logrus.NewEntry(log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,6 @@ func settings(suites, encrypt, algorithm string) map[string]string {
 		"dfs.encrypt.data.transfer.cipher.suites": suites,
 		"dfs.encrypt.data.transfer":               encrypt,
 		"dfs.encrypt.data.transfer.algorithm":     algorithm,
-		"dfs.namenode.send.qop.enabled":           "",
 	}
 }
 

@@ -1,10 +1,11 @@
 package clustertest
 
 import (
-	"maps"
+	"net"
+	"path/filepath"
 	"testing"
 
-	"holdfast/internal/testcluster"
+	"holdfast/internal/hadoop/token"
 )
 
 // TestCiphers is TestProtections with DataNodes of other settings.
@@ -26,23 +27,56 @@ func TestCiphers(t *testing.T) {
 	}
 }
 
-// TestHandshakeSecret: the NameNode has DataNodes demand the protection that the
-// client came to it with, though they and the client would do with less.
+// TestHandshakeSecret: for clients of an auxiliary port, the NameNode has
+// DataNodes demand the protection with which they came to it, though the
+// DataNodes and the client would do with less.
 func TestHandshakeSecret(t *testing.T) {
 	if !*full {
 		t.Log("only with -matrix")
 		return
 	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
 	for _, newer := range []string{"false", "true"} {
-		s := maps.Clone(settings(aes, "false", ""))
+		s := settings(aes, "false", "")
 		s["dfs.namenode.send.qop.enabled"] = "true"
+		s["dfs.namenode.rpc-address.auxiliary-ports"] = port
 		s["dfs.block.access.token.protobuf.enable"] = newer
 		become(t, s)
-		name := "/user/" + testcluster.Alice + "/secret-" + newer
-		c := dial(t, map[string]string{"hadoop.rpc.protection": "privacy", "dfs.data.transfer.protection": "authentication,privacy"})
+		tokenFor(t, "127.0.0.1:"+port)
+		name := home + "/secret-" + newer
+		c := dial(t, map[string]string{
+			"fs.defaultFS":          "hdfs://127.0.0.1:" + port,
+			"hadoop.rpc.protection": "privacy", "dfs.data.transfer.protection": "authentication,privacy",
+		})
 		want := content(5, 100_000)
 		c.write(t, name, want)
 		same(t, name, c.read(t, name), want)
 		c.modes.only(t, "privacy (AES/CTR/NoPadding)")
 	}
+}
+
+// tokenFor makes the token that TestMain has fetched one for another address of
+// the NameNode, for this test.
+func tokenFor(t *testing.T, service string) {
+	t.Helper()
+	credentials, err := token.FromEnvironment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, ok := credentials.Find(token.KindHDFS, "")
+	if !ok {
+		t.Fatal("there is no token")
+	}
+	k.Service = service
+	credentials.Tokens[service] = k
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := credentials.WriteFile(file); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(token.EnvFile, file)
 }
