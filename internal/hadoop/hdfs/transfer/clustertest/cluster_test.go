@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,14 +54,23 @@ func TestMain(m *testing.M) {
 func asAlice(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	tickets, err := cluster.KDC().Tickets(ctx, testcluster.Alice)
+	cmd, err := aliceCommand(ctx, args...)
 	if err != nil {
 		return "", err
 	}
-	cmd := cluster.HadoopCommand(ctx, args...)
-	cmd.Env = append(cmd.Env, "KRB5CCNAME="+tickets)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// aliceCommand is the process of one, not yet started.
+func aliceCommand(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	tickets, err := cluster.KDC().Tickets(ctx, testcluster.Alice)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cluster.HadoopCommand(ctx, args...)
+	cmd.Env = append(cmd.Env, "KRB5CCNAME="+tickets)
+	return cmd, nil
 }
 
 // client is one with other settings than the cluster's; it notes the
