@@ -76,7 +76,7 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	if resp.GetStatus() != wire.Status_SUCCESS {
 		conn.Close()
 		if resp.GetStatus() == wire.Status_ERROR_ACCESS_TOKEN {
-			return 0, fmt.Errorf("DataNode %s: %w: %s", address(f.s.nodes[0].info.GetId()), transfer.ErrTokenRefused, resp.GetMessage())
+			return 0, fmt.Errorf("DataNode %s answers %s %s: %w", address(f.s.nodes[0].info.GetId()), resp.GetStatus(), resp.GetMessage(), transfer.ErrTokenRefused)
 		}
 		return f.indexOf(resp.GetFirstBadLink()), fmt.Errorf("DataNode %s answers %s %s", resp.GetFirstBadLink(), resp.GetStatus(), resp.GetMessage())
 	}

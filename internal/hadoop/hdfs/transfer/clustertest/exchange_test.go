@@ -6,8 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/storetest"
+	"holdfast/internal/hadoop/conf"
 )
 
 // mode is a configuration of the daemons, and what clients get there.
@@ -69,4 +74,24 @@ func (m mode) check(t *testing.T) {
 		}
 		same(t, filepath.Base(f), got, want)
 	}
+}
+
+// TestStore: a checkpoint store of a container, which has a delegation token
+// and no Kerberos, with everything private.
+func TestStore(t *testing.T) {
+	become(t, settings(aes, "false", ""))
+	var roots atomic.Int64
+	storetest.Run(t, func(t *testing.T) hdfsckpt.Store {
+		c, err := conf.Load(cluster.ConfDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Set("hadoop.rpc.protection", "privacy")
+		c.Set("dfs.data.transfer.protection", "privacy")
+		s, err := hdfsckpt.Open(t.Context(), fmt.Sprintf("%s%s/stores/%d", cluster.HDFS(), home, roots.Add(1)), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
 }

@@ -1,9 +1,12 @@
 package clustertest
 
 import (
+	"context"
 	"net"
 	"path/filepath"
+	"strconv"
 	"testing"
+	"time"
 
 	"holdfast/internal/hadoop/token"
 )
@@ -58,6 +61,58 @@ func TestHandshakeSecret(t *testing.T) {
 		same(t, name, c.read(t, name), want)
 		c.modes.only(t, "privacy (AES/CTR/NoPadding)")
 	}
+}
+
+// TestTokensExpire reads and writes on while block tokens and data encryption
+// keys live for a minute.
+func TestTokensExpire(t *testing.T) {
+	if !*full {
+		t.Log("only with -matrix")
+		return
+	}
+	s := settings(aes, "true", "3des")
+	s["dfs.block.access.token.lifetime"], s["dfs.block.access.key.update.interval"] = "1", "1"
+	become(t, s)
+	const block, blocks = 1 << 20, 32
+	c := dial(t, map[string]string{"dfs.blocksize": strconv.Itoa(block)})
+	want := content(8, blocks*block)
+	c.write(t, home+"/expire-read", want)
+	r, err := c.Open(t.Context(), home+"/expire-read")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f, err := c.Create(t.Context(), home+"/expire-write", 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written []byte
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	const asking = "asking for new block access tokens"
+	for n := 0; !c.modes.heard(asking); n++ { // each a block that is no longer in memory
+		got, from := make([]byte, block), n*7%blocks*block
+		if _, err := r.ReadAt(got, int64(from)); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "a block", got, want[from:from+block])
+		if _, err := f.Write(got); err != nil {
+			t.Fatal(err)
+		}
+		written = append(written, got...)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("no token was refused within %d s", n)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "what was written meanwhile", c.read(t, home+"/expire-write"), written)
+	c.modes.only(t, "encryption ("+aes+")")
 }
 
 // tokenFor makes the token that TestMain has fetched one for another address of
