@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
@@ -46,6 +47,12 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 			}
 			return cmd.Help()
 		},
+	}
+	root.PersistentFlags().Bool("verbose", false, "say more, such as how the connections to DataNodes are protected")
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		if verbose, _ := cmd.Flags().GetBool("verbose"); verbose {
+			logrus.SetLevel(logrus.DebugLevel)
+		}
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

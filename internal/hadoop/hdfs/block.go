@@ -89,7 +89,7 @@ func (s *blockStream) begin(b *wire.LocatedBlockProto, client string) error {
 	switch resp.GetStatus() {
 	case wire.Status_SUCCESS:
 	case wire.Status_ERROR_ACCESS_TOKEN:
-		return fmt.Errorf("%w: it answers %s", transfer.ErrTokenRefused, resp.GetMessage())
+		return fmt.Errorf("it answers %s %s: %w", resp.GetStatus(), resp.GetMessage(), transfer.ErrTokenRefused)
 	default:
 		return fmt.Errorf("it answers %s %s", resp.GetStatus(), resp.GetMessage())
 	}

@@ -44,6 +44,10 @@ var texts = []struct {
 	{"no node(s) are excluded", syscall.ENOSPC},
 }
 
+// notDirectory is in the AccessControlException that a path through a file
+// gives to all but the superuser (FSPermissionChecker.java).
+const notDirectory = "(is not a directory)"
+
 // Errno tells the errno that fits an error of this package or of package write;
 // 0 for nil.
 func Errno(err error) syscall.Errno {
@@ -65,6 +69,9 @@ func Errno(err error) syscall.Errno {
 		return syscall.EINTR
 	}
 	class := rpc.RemoteClass(err)
+	if strings.HasSuffix(class, ".AccessControlException") && strings.Contains(err.Error(), notDirectory) {
+		return syscall.ENOTDIR
+	}
 	if errno, ok := errnos[class[strings.LastIndexAny(class, ".$")+1:]]; ok {
 		return errno
 	}

@@ -13,6 +13,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -125,7 +126,8 @@ const (
 	// readLimit bounds what is done for one read.
 	readLimit = 60 * time.Second
 	// wrongRounds is how often the NameNode is asked for other replicas when
-	// those that it names hold wrong bytes.
+	// those that it names hold wrong bytes, or their DataNodes want another
+	// protection than this side has.
 	wrongRounds = 3
 )
 
@@ -156,16 +158,16 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 		}
 		if !errors.Is(err, errNoReplica) {
 			last = err
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !errors.Is(err, transfer.ErrTokenRefused) {
 				continue // another replica
 			}
 		}
 		if last == nil {
 			last = err
 		}
-		// All have failed: maybe the NameNode knows others by now, or the file
-		// is gone.
-		if errors.Is(last, errChecksum) {
+		// All have failed, or the block's access token has run out: maybe the
+		// NameNode knows others by now, or the file is gone.
+		if errors.Is(last, errChecksum) || errors.Is(last, transfer.ErrMismatch) {
 			wrong++
 		}
 		if limited.Err() != nil || wrong == wrongRounds {
@@ -207,6 +209,10 @@ func (f *fileStream) connect(ctx context.Context, failed map[string]bool) error 
 		end := min(f.limit, f.s.size, f.base+int64(b.GetB().GetNumBytes()))
 		block, err := openBlock(ctx, f.s.c.data, n, b, "holdfast", f.pos-f.base, end-f.base)
 		f.from, f.b = n, b
+		if errors.Is(err, transfer.ErrTokenRefused) { // not the DataNode's fault
+			f.s.c.log.WithError(err).Debugf("reading %s: asking for new block access tokens", f.s.path)
+			return fmt.Errorf("DataNode %s: %w", nodeAddress(n), err)
+		}
 		if err != nil {
 			f.fail(ctx, err, failed)
 			return fmt.Errorf("DataNode %s: %w", nodeAddress(n), err)

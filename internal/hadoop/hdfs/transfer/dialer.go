@@ -51,6 +51,11 @@ func New(nn rpc.Caller, c *conf.Conf, log *logrus.Entry) (*Dialer, error) {
 // NameNode gives new ones with the block's locations.
 var ErrTokenRefused = errors.New("the block access token is not accepted")
 
+// ErrMismatch: this side and a DataNode, or the NameNode, do not agree on the
+// protection. The error says what to compare. A DataNode that goes away in the
+// middle of a handshake looks like one that wants none.
+var ErrMismatch = errors.New("the protection of data transfer is not the same here and there")
+
 // errKeyUnknown: a DataNode no longer has the data encryption key.
 var errKeyUnknown = errors.New("the data encryption key is not known there")
 

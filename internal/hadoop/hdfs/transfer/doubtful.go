@@ -22,8 +22,8 @@ func (c *doubtful) Read(b []byte) (int, error) {
 		return n, err
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		err = fmt.Errorf("it closes the connection without an answer (%w), as a DataNode does that wants SASL: "+
-			"set dfs.data.transfer.protection in this side's hdfs-site.xml as it is on the DataNode", err)
+		err = fmt.Errorf("%w: the DataNode closes the connection without an answer (%w), as one does that wants SASL: "+
+			"set dfs.data.transfer.protection in this side's hdfs-site.xml as it is there", ErrMismatch, err)
 	}
 	return n, err
 }

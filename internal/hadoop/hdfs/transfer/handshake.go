@@ -29,8 +29,8 @@ func handshake(raw net.Conn, o sasl.Options, secret *wire.HandshakeSecretProto) 
 	}
 	challenge, err := receive(raw)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		return nil, fmt.Errorf("it closes the connection at once (%w), as a DataNode does that expects no SASL: "+
-			"compare dfs.data.transfer.protection, dfs.encrypt.data.transfer and dfs.trustedchannel.resolver.class here and there", err)
+		return nil, fmt.Errorf("%w: the DataNode closes the connection at once (%w), as one does that expects no SASL: "+
+			"compare dfs.data.transfer.protection, dfs.encrypt.data.transfer and dfs.trustedchannel.resolver.class", ErrMismatch, err)
 	}
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func handshake(raw net.Conn, o sasl.Options, secret *wire.HandshakeSecretProto) 
 func finish(raw net.Conn, d *sasl.Digest, challenge *message) (*conn, error) {
 	response, err := d.Step(challenge.GetPayload())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrMismatch, err)
 	}
 	m := &message{Payload: response}
 	if d.QOP() == sasl.AuthConf {

@@ -1,7 +1,7 @@
 package transfer
 
 import (
-	"errors"
+	"fmt"
 
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -26,8 +26,8 @@ const (
 // privilegedPorts are below it (SecurityUtil.isPrivilegedPort).
 const privilegedPorts = 1024
 
-var errNoToken = errors.New("the NameNode gives no block access tokens: the cluster is without security, and this side is not. " +
-	"Set hadoop.security.authentication to simple, or ipc.client.fallback-to-simple-auth-allowed to true if data may go unprotected")
+var errNoToken = fmt.Errorf("%w: the NameNode gives no block access tokens, as on a cluster without security, and here hadoop.security.authentication is kerberos: "+
+	"set it to simple, or ipc.client.fallback-to-simple-auth-allowed to true if data may go unprotected", ErrMismatch)
 
 // choose decides on the handshake with the DataNode at a port.
 func (r rules) choose(encrypted bool, port uint32, token *wire.BlockTokenProto) (scheme, error) {

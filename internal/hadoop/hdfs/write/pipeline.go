@@ -14,6 +14,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -74,6 +75,9 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	}
 	if resp.GetStatus() != wire.Status_SUCCESS {
 		conn.Close()
+		if resp.GetStatus() == wire.Status_ERROR_ACCESS_TOKEN {
+			return 0, fmt.Errorf("DataNode %s answers %s %s: %w", address(f.s.nodes[0].info.GetId()), resp.GetStatus(), resp.GetMessage(), transfer.ErrTokenRefused)
+		}
 		return f.indexOf(resp.GetFirstBadLink()), fmt.Errorf("DataNode %s answers %s %s", resp.GetFirstBadLink(), resp.GetStatus(), resp.GetMessage())
 	}
 	p := &pipeline{f: f, conn: conn, timeout: timeout, reader: make(chan struct{}), bad: -1}

@@ -38,10 +38,12 @@ func (f *File) recover() error {
 		return fmt.Errorf("%d pipelines broke one after the other, and none took anything: %w", f.s.fruitless, why)
 	}
 
-	for {
-		bad = min(max(bad, 0), len(f.s.nodes)-1)
-		f.exclude(f.s.nodes[bad], why)
-		f.s.nodes = slices.Delete(slices.Clone(f.s.nodes), bad, bad+1)
+	for tries := 0; ; tries++ {
+		if !f.awaitKeys(why, tries) {
+			bad = min(max(bad, 0), len(f.s.nodes)-1)
+			f.exclude(f.s.nodes[bad], why)
+			f.s.nodes = slices.Delete(slices.Clone(f.s.nodes), bad, bad+1)
+		}
 		if len(f.s.nodes) == 0 {
 			if !untouched || closing {
 				return fmt.Errorf("%w: %w", errNoneLeft, why)

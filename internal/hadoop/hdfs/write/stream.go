@@ -2,11 +2,13 @@ package write
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -165,7 +167,9 @@ func (f *File) beginBlock() error {
 		if err == nil {
 			return nil
 		}
-		f.exclude(f.s.nodes[bad], err)
+		if !f.awaitKeys(err, tries) {
+			f.exclude(f.s.nodes[bad], err)
+		}
 		if abandonErr := f.abandon(); abandonErr != nil {
 			return abandonErr
 		}
@@ -173,6 +177,23 @@ func (f *File) beginBlock() error {
 			return fmt.Errorf("no pipeline of DataNodes could be set up, tried %d: %w", tries+1, err)
 		}
 	}
+}
+
+// tokenTries is how often new block tokens are asked for in a row.
+const tokenTries = 8
+
+// awaitKeys tells whether a failure is of a new block token that a DataNode does
+// not take, and waits: after a restart a DataNode gets the NameNode's keys with
+// its first heartbeats.
+func (f *File) awaitKeys(why error, tries int) bool {
+	if !errors.Is(why, transfer.ErrTokenRefused) || tries >= tokenTries {
+		return false
+	}
+	select {
+	case <-f.running.Done():
+	case <-time.After(min(100*time.Millisecond<<tries, 3*time.Second)):
+	}
+	return true
 }
 
 func nodesOf(b *wire.LocatedBlockProto) []node {

@@ -1,4 +1,4 @@
-package transfer_test
+package clustertest
 
 import (
 	"bytes"
@@ -8,7 +8,9 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,14 +54,23 @@ func TestMain(m *testing.M) {
 func asAlice(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	tickets, err := cluster.KDC().Tickets(ctx, testcluster.Alice)
+	cmd, err := aliceCommand(ctx, args...)
 	if err != nil {
 		return "", err
 	}
-	cmd := cluster.HadoopCommand(ctx, args...)
-	cmd.Env = append(cmd.Env, "KRB5CCNAME="+tickets)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// aliceCommand is the process of one, not yet started.
+func aliceCommand(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	tickets, err := cluster.KDC().Tickets(ctx, testcluster.Alice)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cluster.HadoopCommand(ctx, args...)
+	cmd.Env = append(cmd.Env, "KRB5CCNAME="+tickets)
+	return cmd, nil
 }
 
 // client is one with other settings than the cluster's; it notes the
@@ -83,7 +94,7 @@ func dial(t testing.TB, set map[string]string) client {
 	log.SetLevel(logrus.DebugLevel)
 	log.SetOutput(t.Output())
 	log.AddHook(m)
-	h, err := hdfs.Dial(t.Context(), cluster.HDFS(), c, logrus.NewEntry(log))
+	h, err := hdfs.Dial(t.Context(), "", c, logrus.NewEntry(log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,17 +106,26 @@ func dial(t testing.TB, set map[string]string) client {
 type modes struct {
 	mu   sync.Mutex
 	seen map[string]int
+	said []string // all messages
 }
 
-func (*modes) Levels() []logrus.Level { return []logrus.Level{logrus.DebugLevel} }
+func (*modes) Levels() []logrus.Level { return logrus.AllLevels }
 
 func (m *modes) Fire(e *logrus.Entry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.said = append(m.said, e.Message)
 	if p, ok := e.Data["protection"]; ok {
-		m.mu.Lock()
 		m.seen[fmt.Sprint(p)]++
-		m.mu.Unlock()
 	}
 	return nil
+}
+
+// heard tells whether a message contains s.
+func (m *modes) heard(s string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.said, func(message string) bool { return strings.Contains(message, s) })
 }
 
 // only fails unless there were connections, and all of one mode.
@@ -174,12 +194,7 @@ func same(t testing.TB, what string, got, want []byte) {
 	}
 }
 
-// mode is a configuration of the daemons, and what clients get there.
-type mode struct {
-	name    string
-	daemons map[string]string
-	clients map[string]string // dfs.data.transfer.protection to what is negotiated
-}
+const aes = "AES/CTR/NoPadding"
 
 // settings are the daemons' properties that a mode is made of.
 func settings(suites, encrypt, algorithm string) map[string]string {
@@ -188,19 +203,6 @@ func settings(suites, encrypt, algorithm string) map[string]string {
 		"dfs.encrypt.data.transfer":               encrypt,
 		"dfs.encrypt.data.transfer.algorithm":     algorithm,
 	}
-}
-
-const aes = "AES/CTR/NoPadding"
-
-var cases = []mode{
-	{"SASL with AES", settings(aes, "false", ""), map[string]string{
-		"authentication": "authentication", "integrity": "integrity", "privacy": "privacy (AES/CTR/NoPadding)",
-		"privacy,integrity": "privacy (AES/CTR/NoPadding)", "integrity,privacy": "integrity",
-	}},
-	{"SASL without AES", settings("", "false", ""), map[string]string{"privacy": "privacy (3des)"}},
-	{"encryption with AES", settings(aes, "true", "3des"), map[string]string{"authentication": "encryption (AES/CTR/NoPadding)"}},
-	{"encryption with RC4", settings("", "true", "rc4"), map[string]string{"": "encryption (rc4)"}},
-	{"encryption with 3DES", settings("", "true", "3des"), map[string]string{"privacy": "encryption (3des)"}},
 }
 
 // become restarts the daemons with other settings, unless they have them.
@@ -216,56 +218,3 @@ func become(t testing.TB, daemons map[string]string) {
 }
 
 var now = settings(aes, "false", "") // as TestMain starts the cluster
-
-// TestMatrix: at each protection of RPC and of data, what this client writes is
-// read by Hadoop's own, and the reverse.
-func TestMatrix(t *testing.T) {
-	for _, m := range cases {
-		t.Run(m.name, func(t *testing.T) {
-			become(t, m.daemons)
-			m.check(t)
-		})
-	}
-}
-
-func (m mode) check(t *testing.T) {
-	dir, local := home+"/"+strings.ReplaceAll(m.name, " ", "-"), t.TempDir()
-	want := content(7, 1<<20+4321)
-	if err := os.WriteFile(filepath.Join(local, "java"), want, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	if out, err := asAlice(t.Context(), "fs", "-mkdir", dir); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if out, err := asAlice(t.Context(), "fs", "-put", filepath.Join(local, "java"), dir); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Logf("Java wrote after %v", time.Since(begin))
-	for data, negotiated := range m.clients {
-		for _, rpc := range strings.Split(all, ",") {
-			t.Run("RPC "+rpc+", data "+data, func(t *testing.T) {
-				c := dial(t, map[string]string{"hadoop.rpc.protection": rpc, "dfs.data.transfer.protection": data, "dfs.blocksize": "524288"})
-				c.write(t, fmt.Sprintf("%s/%s-%s", dir, rpc, data), want)
-				same(t, "a file of Hadoop's", c.read(t, dir+"/java"), want)
-				c.modes.only(t, negotiated)
-			})
-		}
-	}
-	begin = time.Now()
-	if out, err := asAlice(t.Context(), "fs", "-get", dir, local); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Logf("Java read after %v", time.Since(begin))
-	files, err := filepath.Glob(filepath.Join(local, filepath.Base(dir), "*"))
-	if err != nil || len(files) != 1+3*len(m.clients) {
-		t.Fatalf("Hadoop's client sees %d files, %v", len(files), err)
-	}
-	for _, f := range files {
-		got, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		same(t, filepath.Base(f), got, want)
-	}
-}
