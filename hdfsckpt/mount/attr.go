@@ -206,36 +206,38 @@ func (f *FS) truncate(n *node, in *fuse.SetAttrIn, size int64) error {
 }
 
 func (f *FS) chmod(n *node, mode fs.FileMode) error {
-	ctx, leave, err := f.gate.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
+	mode = mode.Perm()
 	return f.change(n, func(w *work) error {
-		w.perm.Store(uint32(mode.Perm()))
-		if w.at != inPlace {
+		w.perm.Store(uint32(mode))
+		name, ok := f.path(n)
+		if w.at != inPlace || !ok {
 			return nil
 		}
-		name, _ := f.path(n)
-		return f.store.Chmod(ctx, name, mode)
-	}, func(name string) error { return f.store.Chmod(ctx, name, mode) })
+		return f.store.Chmod(f.gate.ctx, name, mode)
+	}, func(name string) error {
+		return f.store.Chmod(f.gate.ctx, name, mode)
+	}, func() { n.info.Mode = n.info.Mode.Type() | mode })
 }
 
 func (f *FS) chtimes(n *node, atime, mtime time.Time) error {
-	ctx, leave, err := f.gate.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	return f.change(n, func(w *work) error {
 		w.times = &[2]time.Time{atime, mtime}
 		w.mtime.Store(mtime.UnixNano())
 		return nil
-	}, func(name string) error { return f.store.Chtimes(ctx, name, atime, mtime) })
+	}, func(name string) error {
+		return f.store.Chtimes(f.gate.ctx, name, atime, mtime)
+	}, func() { n.info.ModTime = mtime })
 }
 
-// change applies a change to a file that is being written, or else to the store.
-func (f *FS) change(n *node, writing func(*work) error, stored func(string) error) error {
+// change applies a change to a file that is being written, or else to the
+// store, and remembers it. What has no name in the store any more, since it was
+// replaced while open, is only remembered.
+func (f *FS) change(n *node, writing func(*work) error, stored func(string) error, remember func()) error {
+	_, leave, err := f.gate.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
 	f.mu.Lock()
 	w := n.work
 	f.mu.Unlock()
@@ -246,20 +248,19 @@ func (f *FS) change(n *node, writing func(*work) error, stored func(string) erro
 			return writing(w)
 		}
 	}
-	name, ok := f.path(n)
-	if !ok {
-		return syscall.ESTALE
-	}
-	if err := stored(name); err != nil {
-		return err
-	}
-	if info, err := f.store.Stat(f.gate.ctx, name); err == nil {
-		f.mu.Lock()
-		n.info = info
-		f.mu.Unlock()
-		if w != nil {
-			w.perm.Store(uint32(info.Mode.Perm()))
+	f.mu.Lock()
+	name, ok := f.contentLocked(n)
+	f.mu.Unlock()
+	if ok {
+		if err := stored(name); err != nil {
+			return err
 		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	remember()
+	if w != nil {
+		w.perm.Store(uint32(n.info.Mode.Perm()))
 	}
 	return nil
 }

@@ -226,7 +226,8 @@ func (f *FS) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Stat
 // its directory can be removed.
 func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) bool {
 	f.mu.Lock()
-	open := n.opens > 0 && !n.hidden() && !n.dir
+	stored := !n.hidden() || n.work.at == inPlace // its lock is held
+	open := n.opens > 0 && stored && !n.dir
 	f.mu.Unlock()
 	if !open {
 		return false

@@ -304,9 +304,6 @@ func (f *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	if h == nil {
 		return
 	}
-	if h.work != nil {
-		f.dropWork(h.work)
-	}
 	h.mu.Lock()
 	r := h.reader
 	h.reader = nil
@@ -314,16 +311,24 @@ func (f *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	if r != nil {
 		r.release()
 	}
+	n := h.n
 	f.mu.Lock()
-	h.n.opens--
+	n.opens--
 	if h.work != nil {
-		h.n.writers--
+		n.writers--
 	}
-	f.dropLocked(h.n)
-	last := h.n.opens == 0 && h.n.grave != nil
+	w := n.work
+	f.dropLocked(n)
+	last := n.opens == 0 && n.grave != nil
 	f.mu.Unlock()
+	switch {
+	case h.work != nil:
+		f.dropWork(h.work)
+	case w != nil:
+		f.endWork(w)
+	}
 	if last {
-		f.unearth(h.n)
+		f.unearth(n)
 	}
 }
 

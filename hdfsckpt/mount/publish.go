@@ -42,11 +42,12 @@ func (w *work) publish() error {
 		return w.spoil("closing", err)
 	}
 	defer leave()
-	if _, named := w.f.path(w.n); !named {
+	if !w.named() {
 		return nil // removed while open: it lives until its last close
 	}
 	if w.at == inSpool {
-		if err := w.openUpload(ctx); err != nil {
+		w.stream, err = w.createTemporary(ctx)
+		if err != nil {
 			return w.spoil("closing", err)
 		}
 		err = w.upload(w.stream)
@@ -73,15 +74,18 @@ func (w *work) publish() error {
 	return nil
 }
 
-func (w *work) openUpload(ctx context.Context) error {
+// createTemporary opens the hidden file that becomes the node's. Its owner may
+// read and write it, whatever the mode says, until it gets its name: it may have
+// to be read back (unstream).
+func (w *work) createTemporary(ctx context.Context) (hdfsckpt.Writer, error) {
 	tmp, name := w.f.temporaryFor(w.n)
-	perm := fs.FileMode(w.perm.Load()).Perm()
+	perm := fs.FileMode(w.perm.Load()).Perm() | 0o600
 	s, err := w.f.store.Create(ctx, name, perm)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.stream, w.tmp, w.tmpPerm = s, tmp, perm
-	return nil
+	w.tmp, w.tmpPerm = tmp, perm
+	return s, nil
 }
 
 // rename moves the completed hidden file to the node's name; "" if it lost its
