@@ -6,10 +6,10 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// Flush is sent for every close(2), of every descriptor and every process, and
+// flush is sent for every close(2), of every descriptor and every process, and
 // for the descriptors of a process that ends. It publishes what was written at
 // the last of them that matters, since its answer is what that close returns.
-func (f *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+func (f *FS) flush(in *fuse.FlushIn) fuse.Status {
 	h := f.handle(in.Fh)
 	if h == nil || h.work == nil {
 		return fuse.OK

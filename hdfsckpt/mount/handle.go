@@ -87,8 +87,8 @@ func (h *handle) usedBy(pid uint32, wrote bool) {
 	}
 }
 
-// Create opens a new file.
-func (f *FS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+// create opens a new file.
+func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
 	d, p, st := f.dirEntry(in.NodeId, name)
 	if st != fuse.OK {
 		return st
@@ -121,7 +121,7 @@ func (f *FS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out 
 			n := f.childLocked(d, name, info)
 			f.entryLocked(n, &out.EntryOut)
 			f.mu.Unlock()
-			st := f.open(cancel, n, in.Flags, in.Pid, &out.OpenOut)
+			st := f.openNode(n, in.Flags, in.Pid, &out.OpenOut)
 			if st != fuse.OK {
 				f.Forget(n.id, 1)
 			}
@@ -175,23 +175,23 @@ func (f *FS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out 
 func readable(flags uint32) bool { return flags&syscall.O_ACCMODE != syscall.O_WRONLY }
 func writable(flags uint32) bool { return flags&syscall.O_ACCMODE != syscall.O_RDONLY }
 
-// Open opens a file that is there.
-func (f *FS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+// open opens a file that is there.
+func (f *FS) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	n := f.node(in.NodeId)
 	if n == nil {
 		return fuse.Status(syscall.ESTALE)
 	}
-	return f.open(cancel, n, in.Flags, in.Pid, out)
+	return f.openNode(n, in.Flags, in.Pid, out)
 }
 
-func (f *FS) open(cancel <-chan struct{}, n *node, flags, pid uint32, out *fuse.OpenOut) fuse.Status {
+func (f *FS) openNode(n *node, flags, pid uint32, out *fuse.OpenOut) fuse.Status {
 	h := &handle{n: n, read: readable(flags), atEnd: flags&syscall.O_APPEND != 0}
 	if writable(flags) || flags&syscall.O_TRUNC != 0 {
 		if err := f.openForWriting(h, flags); err != nil {
 			return f.fail("open", f.nameOf(n), err)
 		}
 		h.usedBy(pid, false)
-	} else if st := f.openForReading(cancel, h, pid); st != fuse.OK {
+	} else if st := f.openForReading(h); st != fuse.OK {
 		return st
 	}
 	// Without FOPEN_KEEP_CACHE the kernel drops the pages it has.
@@ -230,14 +230,14 @@ func (f *FS) openForWriting(h *handle, flags uint32) error {
 	return err
 }
 
-func (f *FS) openForReading(cancel <-chan struct{}, h *handle, pid uint32) fuse.Status {
+func (f *FS) openForReading(h *handle) fuse.Status {
 	f.mu.Lock()
 	hidden := h.n.hidden()
 	f.mu.Unlock()
 	if hidden {
 		return fuse.OK
 	}
-	r, err := f.openReader(cancel, h, pid)
+	r, err := f.openReader(h)
 	if err != nil {
 		return f.fail("open", f.nameOf(h.n), err)
 	}
@@ -245,8 +245,8 @@ func (f *FS) openForReading(cancel <-chan struct{}, h *handle, pid uint32) fuse.
 	return fuse.OK
 }
 
-// Write passes data on, in the order of the requests.
-func (f *FS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+// write passes data on, in the order of the requests.
+func (f *FS) write(in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
 	h := f.handle(in.Fh)
 	if h == nil || h.work == nil {
 		return 0, fuse.EBADF
@@ -283,8 +283,8 @@ func (f *FS) markDirty(n *node) {
 	}
 }
 
-// Fsync tells of errors so far.
-func (f *FS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+// fsync tells of errors so far.
+func (f *FS) fsync(in *fuse.FsyncIn) fuse.Status {
 	h := f.handle(in.Fh)
 	if h == nil || h.work == nil {
 		return fuse.OK

@@ -61,6 +61,13 @@ func (p *process) kill() {
 	p.cmd.Wait()
 }
 
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // exit makes the process exit by itself, leaving its files open.
 func (p *process) exit(code int) {
 	p.enc.Encode(call{Op: "exit", Flags: code})

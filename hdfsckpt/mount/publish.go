@@ -34,7 +34,7 @@ func (w *work) publish() error {
 	if w.at == inPlace {
 		return w.closeAppend()
 	}
-	if !w.dirty {
+	if !w.dirty || w.doomed.Load() {
 		return nil
 	}
 	ctx, leave, err := w.f.gate.enter()
@@ -206,10 +206,13 @@ func (w *work) closeAppend() error {
 	return nil
 }
 
-// abort drops what a killed process left half written.
+// abort drops what a killed process left half written. The flag stands while the
+// work is busy: nobody who gets it before us may publish it.
 func (w *work) abort(why string) {
+	w.doomed.Store(true)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.doomed.Store(false)
 	if w.at == inPlace { // what was added stays, as in any log
 		w.closeAppend()
 		return

@@ -46,8 +46,8 @@ const (
 	renameNoReplace = 1 // include/uapi/linux/fs.h
 )
 
-// Rename moves a file or directory over what has the new name.
-func (f *FS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName string) fuse.Status {
+// rename moves a file or directory over what has the new name.
+func (f *FS) rename(in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	d1, p1, st := f.dirEntry(in.NodeId, oldName)
 	if st != fuse.OK {
 		return st
@@ -83,7 +83,7 @@ func (f *FS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName 
 			return fuse.Status(syscall.EEXIST)
 		}
 	}
-	f.keepReplaced(cancel, in.Pid, n[1], works[1])
+	f.keepReplaced(n[1], works[1])
 	moved, err := f.renameStored(ctx, n[0], n[1], works[0], p1, p2)
 	if err != nil {
 		return f.fail("rename to "+p2, p1, err)
@@ -105,7 +105,7 @@ func (f *FS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName 
 // keepReplaced saves the content of a file that is about to be replaced for
 // those who have it open. Who may write gets it in the spool, and who only reads
 // has it open in the store. w.mu is held, if there is a work.
-func (f *FS) keepReplaced(cancel <-chan struct{}, pid uint32, n *node, w *work) {
+func (f *FS) keepReplaced(n *node, w *work) {
 	if n == nil || n.dir {
 		return
 	}
@@ -126,7 +126,7 @@ func (f *FS) keepReplaced(cancel <-chan struct{}, pid uint32, n *node, w *work) 
 		w.local.Store(true)
 	}
 	for _, h := range behind {
-		if r, err := f.reader(cancel, h, pid); err == nil { // else its next read tells
+		if r, err := f.reader(h); err == nil { // else its next read tells
 			r.release()
 		}
 	}

@@ -41,6 +41,8 @@ type work struct {
 	perm  atomic.Uint32 // fs.FileMode
 	local atomic.Bool   // the store does not show this content
 	lost  atomic.Bool   // failed or over: who opens the file next starts a new work
+	// doomed says that its writer was killed and that abort waits for mu.
+	doomed atomic.Bool
 
 	mu       sync.Mutex // the rest, and all I/O
 	at       place
