@@ -2,8 +2,12 @@ package mount_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,7 +52,117 @@ func TestHDFS(t *testing.T) {
 	t.Run("names", func(t *testing.T) { hdfsNames(t, on(t, "names")) })
 	t.Run("DataNode lost", func(t *testing.T) { hdfsDataNodeLost(t, cluster, on(t, "lost")) })
 	t.Run("NameNode stalls", func(t *testing.T) { hdfsNameNodeStalls(t, cluster, on(t, "stalls")) })
+	t.Run("POSIX", func(t *testing.T) { posix(t, hdfsBox(t, cluster, on(t, "posix")), "hdfs") })
+	t.Run("random calls", func(t *testing.T) { randomly(t, hdfsBox(t, cluster, on(t, "random")), *hdfsRandomRuns) })
+	t.Run("tasks append to one file", func(t *testing.T) { tasksAppend(t, on(t, "append")) })
+	t.Run("quota", func(t *testing.T) { hdfsQuota(t, cluster, on(t, "quota")) })
+	t.Run("memory", func(t *testing.T) { hdfsMemory(t, cluster, on(t, "memory")) })
+	t.Run("NameNode stalls for long", func(t *testing.T) { hdfsNameNodeStallsForLong(t, cluster, on(t, "stalls-long")) })
 	t.Run("speed", func(t *testing.T) { hdfsSpeed(t, on(t, "speed")) })
+}
+
+var (
+	hdfsRandomRuns = flag.Int("random.hdfs", 3, "how many sequences of TestRandomCalls are made on HDFS as well")
+	longStall      = flag.Bool("long", false, "let a NameNode stall until calls fail, which takes 3 minutes")
+)
+
+// hdfsBox is a box over a new directory of HDFS.
+func hdfsBox(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) *box {
+	t.Helper()
+	s := open()
+	// The box's user is nobody to HDFS.
+	if err := s.Chmod(t.Context(), ".", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	letOthersIn(c.ConfDir())
+	return newBox(t, s.URI(), c.ConfDir())
+}
+
+// hdfsQuota: what a directory may still hold is what df(1) shows, and what is
+// too much fails its writer and leaves the former content.
+func hdfsQuota(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+	s := open()
+	u, err := url.Parse(s.URI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mb, replication = 1 << 20, 2
+	// HDFS counts a whole block for what is being written.
+	for _, args := range [][]string{{"-setSpaceQuota", fmt.Sprint(300 * mb * replication)}, {"-setQuota", "20"}} {
+		if out, err := c.Hadoop(t.Context(), slices.Concat([]string{"org.apache.hadoop.hdfs.tools.DFSAdmin"}, args, []string{u.Path})...); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	m, p := mountStore(t, s), newProcess(t)
+	p.put(m.path("a"), "former content")
+	st := p.do(call{Op: "statfs", Path: m.dir}).Fs
+	if total := int64(st.Blocks) * st.Bsize; total != 300*mb {
+		t.Errorf("statfs: %d MB, and the quota is 300", total/mb)
+	}
+	if st.Files != 20 || st.Ffree >= 20 || st.Ffree < 15 {
+		t.Errorf("statfs: %d files, %d free, and the quota is 20", st.Files, st.Ffree)
+	}
+	fd := p.open(m.path("a"), forNew)
+	_, err = p.try(call{Op: "write", Fd: fd, Size: 500 * mb})
+	_, closeErr := p.try(call{Op: "close", Fd: fd})
+	if err != syscall.EDQUOT && closeErr != syscall.EDQUOT {
+		t.Errorf("writing beyond the quota: %v, closing: %v, want EDQUOT", err, closeErr)
+	}
+	if got := p.get(m.path("a")); got != "former content" {
+		t.Errorf("after that %d bytes are there", len(got))
+	}
+	if !strings.Contains(m.logged(), "uota") {
+		t.Errorf("the log does not say why:\n%s", m.logged())
+	}
+	err = nil
+	for i := 0; i < 30 && err == nil; i++ {
+		_, err = p.try(call{Op: "mkdir", Path: m.path(fmt.Sprint(i)), Mode: 0o755})
+	}
+	if err != syscall.EDQUOT {
+		t.Errorf("more directories than the quota allows: %v, want EDQUOT", err)
+	}
+}
+
+// hdfsNameNodeStallsForLong: calls end as EIO within limits, the log says why,
+// and all goes on when the NameNode does.
+func hdfsNameNodeStallsForLong(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+	if !*longStall {
+		return // -long
+	}
+	b := hdfsBox(t, c, open)
+	b.task.put(b.dir+"/a", "content")
+	fd := b.task.open(b.dir+"/b", forNew)
+	b.task.write(fd, "content")
+	nn := c.Daemon("nn")
+	if err := nn.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer nn.Resume()
+	for _, call := range []call{
+		{Op: "stat", Path: b.dir + "/a"},
+		{Op: "close", Fd: fd},
+		{Op: "open", Path: b.dir + "/c", Flags: forNew, Mode: 0o644},
+	} {
+		begin := time.Now()
+		b.task.send(call)
+		if a := b.task.receiveWithin(call, 5*time.Minute); a.Errno != syscall.EIO {
+			t.Errorf("%s: %v", call.Op, a.Errno)
+		}
+		t.Logf("%s fails after %.0f s", call.Op, time.Since(begin).Seconds())
+	}
+	if log := b.logged(t); !strings.Contains(log, "no answer") {
+		t.Errorf("the agent's log does not say why:\n%s", log)
+	} else {
+		t.Log(log)
+	}
+	if err := nn.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all goes on", func() bool { return b.task.exists(b.dir + "/a") })
+	b.task.put(b.dir+"/b", "again")
+	if got := b.task.get(b.dir + "/b"); got != "again" {
+		t.Errorf("got %q", got)
+	}
 }
 
 func hdfsEventFile(t *testing.T, open func() hdfsckpt.Store) {

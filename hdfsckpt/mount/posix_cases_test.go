@@ -169,11 +169,13 @@ var cases = []struct{ name, script string }{
 		put ディレクトリ/é y
 		list ディレクトリ
 		put a\b*2 z
-		put a,b:c;d?e&f=g%20 z
+		put a,b;c?d&e=f%20 z
 		put ... z
 		put -rf z
 		put "'$(x)` + "`" + ` z
 		list .`},
+	{"names: a colon", `
+		put a:b x`},
 	{"names: dots", `
 		mkdir d
 		stat d/.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -192,6 +193,22 @@ func readFully(read func([]byte, int64) (int, error), off, size int64) (string, 
 		n += k
 	}
 	return shown(b[:n]), nil
+}
+
+// inParallel does something for each number below n, a few at a time.
+func inParallel(n int, do func(i int) error) error {
+	const workers = 8
+	errs := make([]error, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < n && errs[w] == nil; i += workers {
+				errs[w] = do(i)
+			}
+		})
+	}
+	wg.Wait()
+	return cmp.Or(errs...)
 }
 
 func init() {
@@ -399,26 +416,16 @@ func init() {
 			n, err := unix.Listxattr(expand(a[0]), b)
 			return shown(b[:max(n, 0)]), err
 		},
-		// many makes, and unmany removes, N files in a directory.
+		// many makes N files in a directory.
 		"many": func(_ *runner, a []string) (string, error) {
-			for i := range number(a[1]) {
-				fd, err := unix.Open(fmt.Sprintf("%s/%05d", a[0], i), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o644)
+			n := int(number(a[1]))
+			return "", inParallel(n, func(i int) error {
+				fd, err := unix.Open(fmt.Sprintf("%s/%05d", a[0], i), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
 				if err != nil {
-					return "", err
+					return err
 				}
-				if err := unix.Close(fd); err != nil {
-					return "", err
-				}
-			}
-			return "", nil
-		},
-		"unmany": func(_ *runner, a []string) (string, error) {
-			for i := range number(a[1]) {
-				if err := unix.Unlink(fmt.Sprintf("%s/%05d", a[0], i)); err != nil {
-					return "", err
-				}
-			}
-			return "", nil
+				return unix.Close(fd)
+			})
 		},
 		"howmany": func(_ *runner, a []string) (string, error) {
 			names, err := listDir(a[0])
@@ -434,19 +441,17 @@ func init() {
 			defer d.Close()
 			n := 0
 			for {
-				names, err := d.Readdirnames(50)
+				names, err := d.Readdirnames(500)
 				if len(names) == 0 {
 					return count(n, nil)
+				}
+				if err == nil {
+					err = inParallel(len(names), func(i int) error { return unix.Unlink(a[0] + "/" + names[i]) })
 				}
 				if err != nil {
 					return "", err
 				}
-				for _, name := range names {
-					if err := unix.Unlink(a[0] + "/" + name); err != nil {
-						return "", err
-					}
-					n++
-				}
+				n += len(names)
 			}
 		},
 	}
