@@ -19,32 +19,33 @@ import (
 // whatever is written and read through it.
 const (
 	memoryBound  = 200 << 20
-	memoryOfFile = 6 << 20 // in addition for each file that is being written to HDFS
+	memoryOfFile = 9 << 20 // in addition for each file that is being written to HDFS
 )
 
 // TestMemory writes and reads many large files at once: streamed, spooled and
 // read back.
 func TestMemory(t *testing.T) {
 	b, store := localBox(t)
-	writeMuch(t, b, 24<<20, memoryBound)
+	writeMuch(t, b, 48, 24<<20, memoryBound)
 	noLeftovers(t, store)
 }
 
 func hdfsMemory(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
-	writeMuch(t, hdfsBox(t, c, open), 16<<20, memoryBound+manyFiles*memoryOfFile)
+	b := hdfsBox(t, c, open)
+	for _, files := range []int{2, 48} {
+		writeMuch(t, b, files, 16<<20, memoryBound+int64(files)*memoryOfFile)
+	}
 }
 
-func writeMuch(t *testing.T, b *box, size, bound int64) {
+func writeMuch(t *testing.T, b *box, files int, size, bound int64) {
 	before := b.agent.peakMemory()
-	b.task.do(call{Op: "writemuch", Path: b.dir, Size: size})
+	b.task.do(call{Op: "writemuch", Path: b.dir, Fd: files, Size: size})
 	peak := b.agent.peakMemory()
-	t.Logf("%d files of %d MB at once: the agent's memory rose from %d to %d MB at most", manyFiles, size>>20, before>>20, peak>>20)
+	t.Logf("%d files of %d MB at once: the agent's memory rose from %d to %d MB at most", files, size>>20, before>>20, peak>>20)
 	if peak > bound {
 		t.Errorf("the agent took %d MB, and the bound is %d", peak>>20, bound>>20)
 	}
 }
-
-const manyFiles = 48
 
 // writeAndCheck writes a file in one of several ways, and reads it back.
 func writeAndCheck(dir string, i int, size int64) error {
@@ -89,7 +90,7 @@ func writeAndCheck(dir string, i int, size int64) error {
 
 func init() {
 	more["writemuch"] = func(c call, _ *answer) error {
-		errs := make([]error, manyFiles)
+		errs := make([]error, c.Fd)
 		var wg sync.WaitGroup
 		for i := range errs {
 			wg.Go(func() { errs[i] = writeAndCheck(c.Path, i, c.Size) })
