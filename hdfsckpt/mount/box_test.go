@@ -24,7 +24,6 @@ import (
 type box struct {
 	agent, task *process
 	dir         string // of the mount, in the task's namespace
-	logFile     string // the agent's
 }
 
 // newBox shows a store, a directory or an URI of the cluster whose
@@ -32,21 +31,24 @@ type box struct {
 func newBox(t *testing.T, store, confDir string) *box {
 	t.Helper()
 	uid, gid := ordinary()
-	b := &box{logFile: filepath.Join(t.TempDir(), "agent.log")}
 	spool := t.TempDir()
-	for _, dir := range []string{spool, filepath.Dir(b.logFile)} {
-		letOthersIn(dir)
-		os.Chown(dir, uid, gid)
-	}
+	letOthersIn(spool)
+	os.Chown(spool, uid, gid)
+	logFile := filepath.Join(spool, "agent.log")
+	t.Cleanup(func() {
+		if log, err := os.ReadFile(logFile); err == nil && t.Failed() {
+			t.Logf("the agent's log:\n%s", log)
+		}
+	})
 	task, socket, dir := inNamespace(t, uid, gid)
-	b.task, b.dir = task, dir
+	b := &box{task: task, dir: dir}
 	b.agent = startProcess(t, func(cmd *exec.Cmd) {
 		as(t, uid, gid)(cmd)
 		cmd.ExtraFiles = []*os.File{socket}
 		cmd.Env = append(cmd.Env, "HADOOP_USER_NAME="+boxUser, "TMPDIR="+spool)
 	})
 	b.task.do(call{Op: "mountfuse", Path: dir, Fd: 3})
-	b.agent.do(call{Op: "servefuse", Fd: 3, Path: store, To: confDir, Data: []byte(b.logFile)})
+	b.agent.do(call{Op: "servefuse", Fd: 3, Path: store, To: confDir, Data: []byte(logFile)})
 	b.task.do(call{Op: "stat", Path: dir}) // as the init stage must: see ServeFD
 	return b
 }
@@ -62,16 +64,6 @@ func localBox(t *testing.T) (b *box, store string) {
 	uid, gid := ordinary()
 	os.Chown(store, uid, gid)
 	return newBox(t, store, ""), store
-}
-
-// logged is what the agent has logged.
-func (b *box) logged(t *testing.T) string {
-	t.Helper()
-	log, err := os.ReadFile(b.logFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(log)
 }
 
 // script runs a script in a directory.

@@ -37,7 +37,7 @@
 //
 // # Waiting
 //
-// A call waits as long as the store keeps trying, on HDFS about a minute for
+// A call waits as long as the store keeps trying, on HDFS one to two minutes for
 // the NameNode, and then fails with EIO and the reason in Options.Log. A process
 // that is killed does not wait (requests.go); what it had asked for may still be
 // done. Neither does an unmount.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -333,6 +334,39 @@ func TestKillEndsACallOfAStalledStore(t *testing.T) {
 		p.do(call{Op: "removeall", Path: m.path(name)})
 	}
 	eventually(t, "nothing is remembered", func() bool { nodes, _, _ := m.Remembered(); return nodes < 5 })
+}
+
+// TestInterruptEndsAProgram: Ctrl-C ends cat(1) though the store does not answer.
+func TestInterruptEndsAProgram(t *testing.T) {
+	s, _ := newFaulty(t)
+	m := mountStore(t, s)
+	newProcess(t).put(m.path("a"), "content")
+	s.stall(t)
+	cat := &process{t: t, cmd: exec.Command("cat", m.path("a"))}
+	if err := cat.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cat.kill)
+	eventually(t, "cat waits for the store", func() bool { return inFuse(cat) })
+	cat.signal(syscall.SIGINT)
+	ends(t, "cat, interrupted", func() { cat.cmd.Wait() })
+}
+
+// TestDeviceIsNotInherited: a process that had /dev/fuse from its parent would
+// keep the mount of a parent that was killed hanging.
+func TestDeviceIsNotInherited(t *testing.T) {
+	mountLocal(t)
+	p := newProcess(t)
+	p.do(call{Op: "access", Path: "/"}) // it runs
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.cmd.Process.Pid))
+	if err != nil || len(fds) == 0 {
+		t.Fatalf("no descriptors: %v", err)
+	}
+	for _, fd := range fds {
+		if to, _ := os.Readlink(fd); to == "/dev/fuse" {
+			t.Errorf("a child has %s → %s", fd, to)
+		}
+	}
 }
 
 // inFuse tells whether a process waits for a FUSE request, or for a page that

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -129,38 +130,42 @@ func hdfsNameNodeStallsForLong(t *testing.T, c *testcluster.Cluster, open func()
 	if !*longStall {
 		return // -long
 	}
-	b := hdfsBox(t, c, open)
-	b.task.put(b.dir+"/a", "content")
-	fd := b.task.open(b.dir+"/b", forNew)
-	b.task.write(fd, "content")
+	m, p := mountStore(t, open()), newProcess(t)
+	p.put(m.path("a"), "content")
+	fd := p.open(m.path("b"), forNew)
+	p.write(fd, "content")
 	nn := c.Daemon("nn")
 	if err := nn.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	defer nn.Resume()
-	for _, call := range []call{
-		{Op: "stat", Path: b.dir + "/a"},
-		{Op: "close", Fd: fd},
-		{Op: "open", Path: b.dir + "/c", Flags: forNew, Mode: 0o644},
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for p, c := range map[*process]call{
+		newProcess(t): {Op: "stat", Path: m.path("a")},
+		p:             {Op: "close", Fd: fd},
+		newProcess(t): {Op: "open", Path: m.path("c"), Flags: forNew, Mode: 0o644},
+		newProcess(t): {Op: "statfs", Path: m.dir},
 	} {
-		begin := time.Now()
-		b.task.send(call)
-		if a := b.task.receiveWithin(call, 5*time.Minute); a.Errno != syscall.EIO {
-			t.Errorf("%s: %v", call.Op, a.Errno)
-		}
-		t.Logf("%s fails after %.0f s", call.Op, time.Since(begin).Seconds())
+		p.send(c)
+		wg.Go(func() {
+			if a := p.receiveWithin(c, 4*time.Minute); a.Errno != syscall.EIO {
+				t.Errorf("%s: %v", c.Op, a.Errno)
+			}
+			t.Logf("%s fails after %.0f s", c.Op, time.Since(begin).Seconds())
+		})
 	}
-	if log := b.logged(t); !strings.Contains(log, "no answer") {
-		t.Errorf("the agent's log does not say why:\n%s", log)
-	} else {
-		t.Log(log)
+	wg.Wait()
+	if !strings.Contains(m.logged(), "without an answer") {
+		t.Errorf("the log does not say why:\n%s", m.logged())
 	}
+	t.Log(m.logged())
 	if err := nn.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all goes on", func() bool { return b.task.exists(b.dir + "/a") })
-	b.task.put(b.dir+"/b", "again")
-	if got := b.task.get(b.dir + "/b"); got != "again" {
+	eventually(t, "all goes on", func() bool { _, err := p.try(call{Op: "stat", Path: m.path("a")}); return err == nil })
+	p.put(m.path("b"), "again")
+	if got := p.get(m.path("b")); got != "again" {
 		t.Errorf("got %q", got)
 	}
 }
