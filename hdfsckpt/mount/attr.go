@@ -171,9 +171,6 @@ func (f *FS) setAttr(in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 func (f *FS) truncate(n *node, in *fuse.SetAttrIn, size int64) error {
 	if fh, ok := in.GetFh(); ok {
 		if h := f.handle(fh); h != nil && h.work != nil {
-			h.mu.Lock()
-			h.dirty = true
-			h.mu.Unlock()
 			return h.work.truncate(size)
 		}
 	}

@@ -44,10 +44,10 @@
 //
 // # Memory
 //
-// At most 200 MB are held for a mount, and 9 MB more for each file that is being
-// written to HDFS, however large: the window of the writer, and as much that
-// Go's collector lets lie. What is not written sequentially takes local disk, in
-// Options.SpoolDir.
+// At most 200 MB are held for a mount, and 12 MB more for each file that is being
+// written to HDFS, however large: the window of the writer, a request in hand,
+// and as much again that Go's collector lets lie. What is not written
+// sequentially takes local disk, in Options.SpoolDir.
 //
 // # Structure
 //

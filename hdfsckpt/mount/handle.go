@@ -245,22 +245,31 @@ func (f *FS) openForReading(h *handle) fuse.Status {
 	return fuse.OK
 }
 
-// write passes data on, in the order of the requests.
-func (f *FS) write(in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	h := f.handle(in.Fh)
-	if h == nil || h.work == nil {
-		return 0, fuse.EBADF
+// willWrite notes who writes, before anything may wait: a FLUSH can come while
+// the write is under way, if the process is killed.
+func (f *FS) willWrite(h *handle, in *fuse.WriteIn) {
+	if in.Pid == 0 || in.WriteFlags&fuse.WRITE_CACHE != 0 {
+		f.markDirty(h.n) // pages of a shared mapping come through any handle
+		return
 	}
-	if in.Pid != 0 && in.WriteFlags&fuse.WRITE_CACHE == 0 {
-		h.usedBy(in.Pid, true)
+	h.usedBy(in.Pid, true)
+	h.mu.Lock()
+	h.dirty = true
+	h.mu.Unlock()
+}
+
+// willTruncate is willWrite for ftruncate(2).
+func (f *FS) willTruncate(fh uint64) {
+	if h := f.handle(fh); h != nil && h.work != nil {
 		h.mu.Lock()
 		h.dirty = true
 		h.mu.Unlock()
-	} else {
-		// Pages of a shared mapping come through any handle.
-		f.markDirty(h.n)
 	}
-	if err := h.work.write(data, int64(in.Offset), h.atEnd); err != nil {
+}
+
+// write passes data on, in the order of the requests.
+func (f *FS) write(h *handle, data []byte, off int64) (uint32, fuse.Status) {
+	if err := h.work.write(data, off, h.atEnd); err != nil {
 		return 0, f.fail("write", f.nameOf(h.n), err)
 	}
 	return uint32(len(data)), fuse.OK

@@ -54,7 +54,7 @@ func TestHDFS(t *testing.T) {
 	t.Run("DataNode lost", func(t *testing.T) { hdfsDataNodeLost(t, cluster, on(t, "lost")) })
 	t.Run("NameNode stalls", func(t *testing.T) { hdfsNameNodeStalls(t, cluster, on(t, "stalls")) })
 	t.Run("POSIX", func(t *testing.T) { posix(t, hdfsBox(t, cluster, on(t, "posix")), "hdfs") })
-	t.Run("random calls", func(t *testing.T) { randomly(t, hdfsBox(t, cluster, on(t, "random")), *hdfsRandomRuns) })
+	t.Run("random calls", func(t *testing.T) { randomly(t, *hdfsRandomRuns, hdfsBox(t, cluster, on(t, "random"))) })
 	t.Run("tasks append to one file", func(t *testing.T) { tasksAppend(t, on(t, "append"), false) })
 	t.Run("quota", func(t *testing.T) { hdfsQuota(t, cluster, on(t, "quota")) })
 	t.Run("memory", func(t *testing.T) { hdfsMemory(t, cluster, on(t, "memory")) })

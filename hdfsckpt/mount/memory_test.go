@@ -19,7 +19,7 @@ import (
 // whatever is written and read through it.
 const (
 	memoryBound  = 200 << 20
-	memoryOfFile = 9 << 20 // in addition for each file that is being written to HDFS
+	memoryOfFile = 12 << 20 // in addition for each file that is being written to HDFS
 )
 
 // TestMemory writes and reads many large files at once: streamed, spooled and

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
 // temporaryFor chooses a hidden name beside a node's.
@@ -34,8 +36,8 @@ func (w *work) publish() error {
 	if w.at == inPlace {
 		return w.closeAppend()
 	}
-	if !w.dirty || w.doomed.Load() {
-		return nil
+	if w.dropDoomed(); !w.dirty {
+		return w.err
 	}
 	ctx, leave, err := w.f.gate.enter()
 	if err != nil {
@@ -206,21 +208,29 @@ func (w *work) closeAppend() error {
 	return nil
 }
 
-// abort drops what a killed process left half written. The flag stands while the
-// work is busy: nobody who gets it before us may publish it.
-func (w *work) abort(why string) {
-	w.doomed.Store(true)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.doomed.Store(false)
-	if w.at == inPlace { // what was added stays, as in any log
-		w.closeAppend()
+// abort dooms what a killed process left half written, at once: nobody publishes
+// it any more. What it returns drops it, which may wait for the store.
+func (w *work) abort(why string) (do func() fuse.Status) {
+	w.doomed.Store(&why)
+	return func() fuse.Status {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.at == inPlace { // what was added stays, as in any log
+			w.doomed.Store(nil)
+			w.closeAppend()
+		}
+		w.dropDoomed()
+		return fuse.OK
+	}
+}
+
+// dropDoomed drops what abort has doomed. w.mu is held.
+func (w *work) dropDoomed() {
+	why := w.doomed.Swap(nil)
+	if why == nil || !w.dirty || w.err != nil {
 		return
 	}
-	if !w.dirty || w.err != nil {
-		return
-	}
-	w.f.log.WithField("store", w.f.store.URI()).Infof("%s: %s while it was being written: nothing of it is kept", w.base, why)
+	w.f.log.WithField("store", w.f.store.URI()).Infof("%s: %s while it was being written: nothing of it is kept", w.base, *why)
 	w.err = &toldError{syscall.EIO}
 	w.lost.Store(true)
 	w.discard()

@@ -23,18 +23,27 @@ var (
 //	go test ./hdfsckpt/mount -run TestRandomCalls -random.seed 7 -random.runs 1
 func TestRandomCalls(t *testing.T) {
 	b, store := localBox(t)
-	randomly(t, b, *randomRuns)
+	randomly(t, *randomRuns, b)
 	noLeftovers(t, store)
 }
 
-func randomly(t *testing.T, b *box, runs int) {
+// TestRandomCallsOfTwoTasks makes them by turns in two tasks, each with a mount
+// of its own. Only what is closed is in it: the next call of the other task sees
+// it.
+func TestRandomCallsOfTwoTasks(t *testing.T) {
+	b, store := localBox(t)
+	randomly(t, *randomRuns/3, b, newBox(t, store, ""))
+	noLeftovers(t, store)
+}
+
+func randomly(t *testing.T, runs int, boxes ...*box) {
 	first := *randomSeed
 	if first == 0 {
 		first = uint64(time.Now().UnixNano()) % 1_000_000_000
 	}
-	c := &comparison{box: b, oracle: b.oracle(t)}
+	c := &comparison{boxes: boxes, oracle: boxes[0].oracle(t)}
 	for seed := first; seed < first+uint64(runs); seed++ {
-		lines := randomScript(rand.New(rand.NewPCG(seed, 1)), *randomCalls)
+		lines := randomScript(rand.New(rand.NewPCG(seed, 1)), *randomCalls, len(boxes) == 1)
 		if _, differs := c.differs(lines); !differs {
 			continue
 		}
@@ -47,7 +56,7 @@ func randomly(t *testing.T, b *box, runs int) {
 
 // comparison runs scripts on a mount and on tmpfs, each in a new directory.
 type comparison struct {
-	box    *box
+	boxes  []*box // that make the calls by turns
 	oracle string
 	runs   int
 }
@@ -59,8 +68,10 @@ func (c *comparison) differs(lines []string) (what string, differs bool) {
 	}
 	name := fmt.Sprintf("/run-%d", c.runs)
 	c.runs++
-	right, got := c.answers(c.oracle+name, lines), c.answers(c.box.dir+name, lines)
-	for i, line := range slices.Concat(lines, afterwards) {
+	all := slices.Concat(lines, afterwards)
+	right := c.answers(c.boxes[:1], func(*box) string { return c.oracle + name }, len(lines), all)
+	got := c.answers(c.boxes, func(b *box) string { return b.dir + name }, len(lines), all)
+	for i, line := range all {
 		if right[i] != got[i] {
 			return fmt.Sprintf("%s\n\tis answered %s, and on tmpfs %s%s", line, got[i], right[i], after(lines[:min(i, len(lines))], got)), true
 		}
@@ -78,12 +89,20 @@ var afterwards = func() (lines []string) {
 	return lines
 }()
 
-// answers runs a script in a new directory, and removes it.
-func (c *comparison) answers(dir string, lines []string) []string {
-	c.box.task.do(call{Op: "mkdir", Path: dir, Mode: 0o755})
-	answers := c.box.task.script(dir, lines)
-	answers = append(answers, c.box.task.script(dir, afterwards)...)
-	c.box.task.do(call{Op: "removeall", Path: dir})
+// answers runs a script in a new directory, and removes it. After some lines
+// everything is closed.
+func (c *comparison) answers(boxes []*box, dir func(*box) string, closed int, lines []string) (answers []string) {
+	first := boxes[0]
+	first.task.do(call{Op: "mkdir", Path: dir(first), Mode: 0o755})
+	if len(boxes) == 1 {
+		answers = append(first.task.script(dir(first), lines[:closed]), first.task.script(dir(first), lines[closed:])...)
+	} else {
+		for i, line := range lines {
+			b := boxes[i%len(boxes)]
+			answers = append(answers, b.task.script(dir(b), []string{line})...)
+		}
+	}
+	first.task.do(call{Op: "removeall", Path: dir(first)})
 	return answers
 }
 
@@ -105,8 +124,9 @@ func (c *comparison) shorten(lines []string) []string {
 	return lines
 }
 
-// randomScript makes calls on few names and descriptors, so that they meet.
-func randomScript(r *rand.Rand, n int) (lines []string) {
+// randomScript makes calls on few names and descriptors, so that they meet; on
+// names only if nothing is to stay open.
+func randomScript(r *rand.Rand, n int, open bool) (lines []string) {
 	pick := func(of string) string { all := strings.Fields(of); return all[r.IntN(len(all))] }
 	name := func() string { return pick("a a b b c d e d/a d/b d/c d/e e/a e/b e/d d/e/a d/e/b") }
 	handle := func() string { return pick("1 2 3 4 5") }
@@ -114,10 +134,11 @@ func randomScript(r *rand.Rand, n int) (lines []string) {
 	text := func() string {
 		return pick("a bb ccc defghijkl") + pick("* * * *100 *1000 *5000 *40000 *130000")
 	}
-	calls := []struct {
+	type kind struct {
 		weight int
 		make   func() string
-	}{
+	}
+	onDescriptors := []kind{
 		{8, func() string {
 			flags := pick("r w rw rw") + pick(", ,creat ,creat ,creat,trunc ,creat,excl ,trunc ,append ,creat,append")
 			return "open " + handle() + " " + name() + " " + strings.TrimSuffix(flags, ",") + " " + pick("644 600 755")
@@ -130,12 +151,15 @@ func randomScript(r *rand.Rand, n int) (lines []string) {
 		{4, func() string { return "pread " + handle() + " " + off() + " " + off() }},
 		{2, func() string { return "seek " + handle() + " " + off() + " " + pick("set cur end") }},
 		{2, func() string { return "ftruncate " + handle() + " " + off() }},
-		{2, func() string { return "truncate " + name() + " " + off() }},
 		{1, func() string { return "mmap " + handle() + " " + pick("1 10 5000") }},
 		{1, func() string { return "fsync " + handle() }},
-		{3, func() string { return "stat " + name() }},
 		{3, func() string { return "fstat " + handle() }},
 		{2, func() string { return "samefile " + handle() + " " + name() }},
+		{1, func() string { return "fchmod " + handle() + " " + pick("700 755 711") }},
+	}
+	calls := []kind{
+		{2, func() string { return "truncate " + name() + " " + off() }},
+		{3, func() string { return "stat " + name() }},
 		{4, func() string { return "get " + name() }},
 		{4, func() string { return "put " + name() + " " + text() }},
 		{3, func() string { return "list " + pick(". . d e d/e a") }},
@@ -144,8 +168,10 @@ func randomScript(r *rand.Rand, n int) (lines []string) {
 		{4, func() string { return "mkdir " + name() + " " + pick("755 700") }},
 		{2, func() string { return "rmdir " + name() }},
 		{1, func() string { return "chmod " + name() + " " + pick("700 755 711") }},
-		{1, func() string { return "fchmod " + handle() + " " + pick("700 755 711") }},
 		{1, func() string { return "utimes " + name() + " 5 " + pick("7 9") }},
+	}
+	if open {
+		calls = append(calls, onDescriptors...)
 	}
 	total := 0
 	for _, c := range calls {

@@ -83,7 +83,7 @@ func (f *FS) forgetEntry(out *fuse.EntryOut) { f.Forget(out.NodeId, 1) }
 
 func (f *FS) undoOpen(out *fuse.OpenOut) {
 	if h := f.handle(out.Fh); h != nil && h.work != nil {
-		h.work.abort("its writer was killed")
+		h.work.abort("its writer was killed")()
 	}
 	f.Release(nil, &fuse.ReleaseIn{Fh: out.Fh})
 }
@@ -105,6 +105,9 @@ func (f *FS) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrO
 
 func (f *FS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	i := *in
+	if fh, ok := i.GetFh(); ok && i.Valid&fuse.FATTR_SIZE != 0 {
+		f.willTruncate(fh)
+	}
 	return fill(f, cancel, i.Pid, out, func(out *fuse.AttrOut) fuse.Status { return f.setAttr(&i, out) }, nil)
 }
 
@@ -175,18 +178,22 @@ func (f *FS) Read(cancel <-chan struct{}, in *fuse.ReadIn, _ []byte) (fuse.ReadR
 }
 
 func (f *FS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	i := *in
+	h := f.handle(in.Fh)
+	if h == nil || h.work == nil {
+		return 0, fuse.EBADF
+	}
+	f.willWrite(h, in)
+	off := int64(in.Offset)
 	b := f.pool.Get().(*[]byte)
 	n := copy(*b, data)
-	return await(f, cancel, i.Pid, func() (uint32, fuse.Status) {
+	return await(f, cancel, in.Pid, func() (uint32, fuse.Status) {
 		defer f.pool.Put(b)
-		return f.write(&i, (*b)[:n])
+		return f.write(h, (*b)[:n], off)
 	}, nil)
 }
 
 func (f *FS) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
-	i := *in
-	return status(f, cancel, i.Pid, func() fuse.Status { return f.flush(&i) })
+	return status(f, cancel, in.Pid, f.flush(in))
 }
 
 func (f *FS) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {

@@ -41,8 +41,9 @@ type work struct {
 	perm  atomic.Uint32 // fs.FileMode
 	local atomic.Bool   // the store does not show this content
 	lost  atomic.Bool   // failed or over: who opens the file next starts a new work
-	// doomed says that its writer was killed and that abort waits for mu.
-	doomed atomic.Bool
+	// doomed says why its writer has given it up: it is dropped as soon as mu is
+	// free.
+	doomed atomic.Pointer[string]
 
 	mu       sync.Mutex // the rest, and all I/O
 	at       place
