@@ -1,7 +1,6 @@
 package mount
 
 import (
-	"context"
 	"io/fs"
 	"syscall"
 	"time"
@@ -11,15 +10,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// stat asks the store, for a process that may be killed meanwhile.
-func (f *FS) stat(cancel <-chan struct{}, pid uint32, name string) (hdfsckpt.Info, error) {
-	return await(f, cancel, pid, func(ctx context.Context) (hdfsckpt.Info, error) {
-		return f.store.Stat(ctx, name)
-	}, nil)
-}
-
-// Lookup finds a name in a directory.
-func (f *FS) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+// lookup finds a name in a directory.
+func (f *FS) lookup(in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	d, p, st := f.dirEntry(in.NodeId, name)
 	if st != fuse.OK {
 		return st
@@ -32,7 +24,7 @@ func (f *FS) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out 
 			return fuse.OK
 		}
 		before := f.changes(d)
-		info, err := f.stat(cancel, in.Pid, p)
+		info, err := f.store.Stat(f.readCtx, p)
 		f.mu.Lock()
 		if d.changes != before {
 			// We ourselves changed the directory meanwhile: what the store
@@ -71,16 +63,16 @@ func (f *FS) lookupHidden(d *node, name string, out *fuse.EntryOut) bool {
 	return true
 }
 
-// GetAttr is stat(2) of what the kernel holds, and fstat(2).
-func (f *FS) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+// getAttr is stat(2) of what the kernel holds, and fstat(2).
+func (f *FS) getAttr(in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	n := f.node(in.NodeId)
 	if n == nil {
 		return fuse.Status(syscall.ESTALE)
 	}
-	return f.getAttr(cancel, n, in.Pid, out)
+	return f.attributes(n, out)
 }
 
-func (f *FS) getAttr(cancel <-chan struct{}, n *node, pid uint32, out *fuse.AttrOut) fuse.Status {
+func (f *FS) attributes(n *node, out *fuse.AttrOut) fuse.Status {
 	f.mu.Lock()
 	name, named := f.pathLocked(n)
 	if n.hidden() || !named {
@@ -93,7 +85,7 @@ func (f *FS) getAttr(cancel <-chan struct{}, n *node, pid uint32, out *fuse.Attr
 		before = parent.changes
 	}
 	f.mu.Unlock()
-	info, err := f.stat(cancel, pid, name)
+	info, err := f.store.Stat(f.readCtx, name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -128,8 +120,8 @@ func (f *FS) attrOfOpenLocked(n *node, named bool, out *fuse.AttrOut) fuse.Statu
 	return fuse.OK
 }
 
-// SetAttr is truncate, chmod, utimens and chown.
-func (f *FS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+// setAttr is truncate, chmod, utimens and chown.
+func (f *FS) setAttr(in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	n := f.node(in.NodeId)
 	if n == nil {
 		return fuse.Status(syscall.ESTALE)
@@ -171,7 +163,7 @@ func (f *FS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrO
 			return f.fail("utimens", f.nameOf(n), err)
 		}
 	}
-	return f.getAttr(cancel, n, in.Pid, out)
+	return f.attributes(n, out)
 }
 
 // truncate sets a file's size: of the copy being written if somebody has the
@@ -179,9 +171,6 @@ func (f *FS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrO
 func (f *FS) truncate(n *node, in *fuse.SetAttrIn, size int64) error {
 	if fh, ok := in.GetFh(); ok {
 		if h := f.handle(fh); h != nil && h.work != nil {
-			h.mu.Lock()
-			h.dirty = true
-			h.mu.Unlock()
 			return h.work.truncate(size)
 		}
 	}
@@ -206,36 +195,38 @@ func (f *FS) truncate(n *node, in *fuse.SetAttrIn, size int64) error {
 }
 
 func (f *FS) chmod(n *node, mode fs.FileMode) error {
-	ctx, leave, err := f.gate.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
+	mode = mode.Perm()
 	return f.change(n, func(w *work) error {
-		w.perm.Store(uint32(mode.Perm()))
-		if w.at != inPlace {
+		w.perm.Store(uint32(mode))
+		name, ok := f.path(n)
+		if w.at != inPlace || !ok {
 			return nil
 		}
-		name, _ := f.path(n)
-		return f.store.Chmod(ctx, name, mode)
-	}, func(name string) error { return f.store.Chmod(ctx, name, mode) })
+		return f.store.Chmod(f.gate.ctx, name, mode)
+	}, func(name string) error {
+		return f.store.Chmod(f.gate.ctx, name, mode)
+	}, func() { n.info.Mode = n.info.Mode.Type() | mode })
 }
 
 func (f *FS) chtimes(n *node, atime, mtime time.Time) error {
-	ctx, leave, err := f.gate.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	return f.change(n, func(w *work) error {
 		w.times = &[2]time.Time{atime, mtime}
 		w.mtime.Store(mtime.UnixNano())
 		return nil
-	}, func(name string) error { return f.store.Chtimes(ctx, name, atime, mtime) })
+	}, func(name string) error {
+		return f.store.Chtimes(f.gate.ctx, name, atime, mtime)
+	}, func() { n.info.ModTime = mtime })
 }
 
-// change applies a change to a file that is being written, or else to the store.
-func (f *FS) change(n *node, writing func(*work) error, stored func(string) error) error {
+// change applies a change to a file that is being written, or else to the
+// store, and remembers it. What has no name in the store any more, since it was
+// replaced while open, is only remembered.
+func (f *FS) change(n *node, writing func(*work) error, stored func(string) error, remember func()) error {
+	_, leave, err := f.gate.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
 	f.mu.Lock()
 	w := n.work
 	f.mu.Unlock()
@@ -246,32 +237,31 @@ func (f *FS) change(n *node, writing func(*work) error, stored func(string) erro
 			return writing(w)
 		}
 	}
-	name, ok := f.path(n)
-	if !ok {
-		return syscall.ESTALE
-	}
-	if err := stored(name); err != nil {
-		return err
-	}
-	if info, err := f.store.Stat(f.gate.ctx, name); err == nil {
-		f.mu.Lock()
-		n.info = info
-		f.mu.Unlock()
-		if w != nil {
-			w.perm.Store(uint32(info.Mode.Perm()))
+	f.mu.Lock()
+	name, ok := f.contentLocked(n)
+	f.mu.Unlock()
+	if ok {
+		if err := stored(name); err != nil {
+			return err
 		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	remember()
+	if w != nil {
+		w.perm.Store(uint32(n.info.Mode.Perm()))
 	}
 	return nil
 }
 
-// Access is access(2), by the owner's bits; the store has the last word.
-func (f *FS) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
+// access is access(2), by the owner's bits; the store has the last word.
+func (f *FS) access(in *fuse.AccessIn) fuse.Status {
 	var out fuse.AttrOut
 	n := f.node(in.NodeId)
 	if n == nil {
 		return fuse.Status(syscall.ESTALE)
 	}
-	if st := f.getAttr(cancel, n, in.Pid, &out); st != fuse.OK {
+	if st := f.attributes(n, &out); st != fuse.OK {
 		return st
 	}
 	mode := out.Mode
@@ -287,11 +277,9 @@ func (f *FS) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 	return fuse.OK
 }
 
-// StatFs is the store's room, quotas taken into account.
-func (f *FS) StatFs(cancel <-chan struct{}, in *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
-	s, err := await(f, cancel, in.Pid, func(ctx context.Context) (hdfsckpt.Space, error) {
-		return f.store.Space(ctx)
-	}, nil)
+// statFs is the store's room, quotas taken into account.
+func (f *FS) statFs(out *fuse.StatfsOut) fuse.Status {
+	s, err := f.store.Space(f.readCtx)
 	if err != nil {
 		return f.fail("statfs", ".", err)
 	}

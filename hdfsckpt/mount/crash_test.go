@@ -17,7 +17,7 @@ import (
 
 func init() {
 	// A process that mounts a store and serves it, as an agent, to be killed.
-	more["serve"] = func(c call) error {
+	more["serve"] = func(c call, _ *answer) error {
 		s, err := hdfsckpt.Open(context.Background(), c.Path, nil)
 		if err != nil {
 			return err

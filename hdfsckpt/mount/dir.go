@@ -12,7 +12,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// OpenDir opens a directory; what is in it is read by the first ReadDir.
+// OpenDir opens a directory; what is in it is read by the first READDIR.
 func (f *FS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	n := f.node(in.NodeId)
 	if n == nil {
@@ -22,43 +22,36 @@ func (f *FS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse
 	return fuse.OK
 }
 
-// ReadDir lists; from offset 0 the store is asked again, as rewinddir(3) wants.
-func (f *FS) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+// entries are what is in a directory. From offset 0 the store is asked again, as
+// rewinddir(3) wants.
+func (f *FS) entries(in *fuse.ReadIn) ([]fuse.DirEntry, fuse.Status) {
 	h := f.handle(in.Fh)
 	if h == nil {
-		return fuse.EBADF
+		return nil, fuse.EBADF
 	}
 	h.mu.Lock()
 	entries := h.entries
 	h.mu.Unlock()
-	if in.Offset == 0 || entries == nil {
-		var err error
-		if entries, err = f.list(cancel, in.Pid, h.n); err != nil {
-			return f.fail("list", f.nameOf(h.n), err)
-		}
-		h.mu.Lock()
-		h.entries = entries
-		h.mu.Unlock()
+	if in.Offset > 0 && entries != nil {
+		return entries, fuse.OK
 	}
-	for i := in.Offset; i < uint64(len(entries)); i++ {
-		e := entries[i]
-		e.Off = i + 1
-		if !out.AddDirEntry(e) {
-			break
-		}
+	entries, err := f.list(h.n)
+	if err != nil {
+		return nil, f.fail("list", f.nameOf(h.n), err)
 	}
-	return fuse.OK
+	h.mu.Lock()
+	h.entries = entries
+	h.mu.Unlock()
+	return entries, fuse.OK
 }
 
-func (f *FS) list(cancel <-chan struct{}, pid uint32, d *node) ([]fuse.DirEntry, error) {
+func (f *FS) list(d *node) ([]fuse.DirEntry, error) {
 	entries := []fuse.DirEntry{{Name: ".", Mode: syscall.S_IFDIR, Ino: d.id}, {Name: "..", Mode: syscall.S_IFDIR}}
 	name, ok := f.path(d)
 	if !ok {
 		return entries, nil // removed while open: nothing is in it
 	}
-	infos, err := await(f, cancel, pid, func(ctx context.Context) ([]hdfsckpt.Info, error) {
-		return f.store.List(ctx, name)
-	}, nil)
+	infos, err := f.store.List(f.readCtx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +83,8 @@ func (f *FS) ReleaseDir(in *fuse.ReleaseIn) { f.Release(nil, in) }
 // FsyncDir has nothing to do: a rename of the store is durable when it returns.
 func (f *FS) FsyncDir(<-chan struct{}, *fuse.FsyncIn) fuse.Status { return fuse.OK }
 
-// Mkdir makes a directory.
-func (f *FS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+// mkdir makes a directory.
+func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
 	d, p, st := f.dirEntry(in.NodeId, name)
 	if st != fuse.OK {
 		return st
@@ -115,8 +108,8 @@ func (f *FS) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.E
 	return fuse.OK
 }
 
-// Mknod makes an empty file, at once; devices and the like are refused.
-func (f *FS) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+// mknod makes an empty file, at once; devices and the like are refused.
+func (f *FS) mknod(in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
 	if in.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return fuse.EPERM
 	}
@@ -150,8 +143,8 @@ func (f *FS) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.E
 	return fuse.OK
 }
 
-// Rmdir removes an empty directory.
-func (f *FS) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
+// rmdir removes an empty directory.
+func (f *FS) rmdir(in *fuse.InHeader, name string) fuse.Status {
 	d, p, st := f.dirEntry(in.NodeId, name)
 	if st != fuse.OK {
 		return st
@@ -195,8 +188,8 @@ func (f *FS) unname(d *node, name string, c *node) {
 	}
 }
 
-// Unlink removes a file. Who has it open keeps it.
-func (f *FS) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
+// unlink removes a file. Who has it open keeps it.
+func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 	d, p, st := f.dirEntry(in.NodeId, name)
 	if st != fuse.OK {
 		return st
@@ -226,7 +219,8 @@ func (f *FS) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Stat
 // its directory can be removed.
 func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) bool {
 	f.mu.Lock()
-	open := n.opens > 0 && !n.hidden() && !n.dir
+	stored := !n.hidden() || n.work.at == inPlace // its lock is held
+	open := n.opens > 0 && stored && !n.dir
 	f.mu.Unlock()
 	if !open {
 		return false

@@ -32,18 +32,30 @@
 //     replaced through another mount gets a new inode, so that pages of two
 //     versions never mix.
 //
-// Differences from POSIX, all intended: O_EXCL is exclusive among published
-// files and within one mount; links, devices and extended attributes are
-// refused; all files belong to Options.UID and GID, and chown to anyone else is
-// refused; locks hold within one mount; access times are not kept; on HDFS a
-// file that another mount removed may fail with ESTALE while it is read.
+// Where this differs from POSIX is listed, and held by tests, in
+// docs/filesystem.md.
+//
+// # Waiting
+//
+// A call waits as long as the store keeps trying, on HDFS one to two minutes for
+// the NameNode, and then fails with EIO and the reason in Options.Log. A process
+// that is killed does not wait (requests.go); what it had asked for may still be
+// done. Neither does an unmount.
+//
+// # Memory
+//
+// At most 200 MB are held for a mount, and 12 MB more for each file that is being
+// written to HDFS, however large: the window of the writer, a request in hand,
+// and as much again that Go's collector lets lie. What is not written
+// sequentially takes local disk, in Options.SpoolDir.
 //
 // # Structure
 //
-// A node is an inode known to the kernel; nodes form a tree by name (node.go).
-// A handle is an open file of a process (handle.go). A work is the content of a
-// node while somebody writes it (work.go, spool.go, publish.go). All reach the
-// store through the gate (gate.go), which Fence closes.
+// What the kernel asks comes in by requests.go. A node is an inode known to the
+// kernel; nodes form a tree by name (node.go). A handle is an open file of a
+// process (handle.go). A work is the content of a node while somebody writes it
+// (work.go, spool.go, publish.go). All reach the store through the gate
+// (gate.go), which Fence closes.
 //
 // # Locks
 //
@@ -54,8 +66,8 @@
 //
 // # Goroutines
 //
-// go-fuse serves each request in a goroutine of its own; Serve and ServeFD
-// start one goroutine that waits for the end of service and one that flushes
-// event files; both end when the file system is unmounted. A read that a killed
-// process gave up ends when the store answers.
+// go-fuse serves each request in a goroutine of its own, and what may wait for
+// the store runs in another, which outlives a request that was given up. Serve
+// and ServeFD start one goroutine that waits for the end of service and one that
+// flushes event files; both end when the file system is unmounted.
 package mount

@@ -4,7 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -20,7 +25,7 @@ type faulty struct {
 	hdfsckpt.Store
 	room    atomic.Int64             // bytes that may still be written; < 0: no limit
 	onClose atomic.Pointer[error]    // what closing a written file fails with
-	stalled atomic.Pointer[chan int] // reading waits until it is closed
+	stalled atomic.Pointer[chan int] // every call waits until it is closed
 }
 
 func newFaulty(t *testing.T) (*faulty, string) {
@@ -49,7 +54,28 @@ func (s *faulty) Stat(ctx context.Context, name string) (hdfsckpt.Info, error) {
 	return s.Store.Stat(ctx, name)
 }
 
+func (s *faulty) List(ctx context.Context, name string) ([]hdfsckpt.Info, error) {
+	s.wait()
+	return s.Store.List(ctx, name)
+}
+
+func (s *faulty) Mkdir(ctx context.Context, name string, perm fs.FileMode) error {
+	s.wait()
+	return s.Store.Mkdir(ctx, name, perm)
+}
+
+func (s *faulty) Rename(ctx context.Context, from, to string) error {
+	s.wait()
+	return s.Store.Rename(ctx, from, to)
+}
+
+func (s *faulty) Remove(ctx context.Context, name string) error {
+	s.wait()
+	return s.Store.Remove(ctx, name)
+}
+
 func (s *faulty) Create(ctx context.Context, name string, perm fs.FileMode) (hdfsckpt.Writer, error) {
+	s.wait()
 	w, err := s.Store.Create(ctx, name, perm)
 	if err != nil {
 		return nil, err
@@ -63,6 +89,7 @@ type faultyWriter struct {
 }
 
 func (w *faultyWriter) Write(p []byte) (int, error) {
+	w.s.wait()
 	if err := w.s.take(len(p)); err != nil {
 		return 0, err
 	}
@@ -70,6 +97,7 @@ func (w *faultyWriter) Write(p []byte) (int, error) {
 }
 
 func (w *faultyWriter) Close() error {
+	w.s.wait()
 	if err := w.s.onClose.Load(); err != nil {
 		w.Writer.Abort()
 		return *err
@@ -98,6 +126,7 @@ func (a *faultyAppender) Flush() error {
 }
 
 func (s *faulty) Open(ctx context.Context, name string) (hdfsckpt.Reader, error) {
+	s.wait()
 	r, err := s.Store.Open(ctx, name)
 	if err != nil {
 		return nil, err
@@ -214,35 +243,189 @@ func TestFullDiskUnderTheSpool(t *testing.T) {
 	noLeftovers(t, dir)
 }
 
-func TestKillEndsAReadOfAStalledStore(t *testing.T) {
+// stall makes every call of the store wait until resume.
+func (s *faulty) stall(t *testing.T) (resume func()) {
+	c := make(chan int)
+	s.stalled.Store(&c)
+	resume = sync.OnceFunc(func() { s.stalled.Store(nil); close(c) })
+	t.Cleanup(resume)
+	return resume
+}
+
+// ends checks that something ends at all.
+func ends(t *testing.T, what string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { do(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(60 * time.Second):
+		t.Fatalf("%s: no end after 60 s", what)
+	}
+}
+
+// TestKillEndsACallOfAStalledStore: whatever a process waits for, kill -9 ends
+// it, and leaves neither half a file nor anything that is remembered.
+func TestKillEndsACallOfAStalledStore(t *testing.T) {
+	s, dir := newFaulty(t)
+	m, first := mountStore(t, s), newProcess(t)
+	// Each in a directory of its own: the kernel lets only one at a time change
+	// a directory.
+	calls := map[string]func(p *process, dir string) call{
+		"stat":     func(_ *process, dir string) call { return call{Op: "stat", Path: dir + "/a"} },
+		"list":     func(_ *process, dir string) call { return call{Op: "list", Path: dir} },
+		"open":     func(_ *process, dir string) call { return call{Op: "open", Path: dir + "/a"} },
+		"create":   func(_ *process, dir string) call { return call{Op: "open", Path: dir + "/new", Flags: forNew} },
+		"O_TRUNC":  func(_ *process, dir string) call { return call{Op: "open", Path: dir + "/a", Flags: forNew} },
+		"mkdir":    func(_ *process, dir string) call { return call{Op: "mkdir", Path: dir + "/new"} },
+		"rmdir":    func(_ *process, dir string) call { return call{Op: "rmdir", Path: dir + "/d"} },
+		"rename":   func(_ *process, dir string) call { return call{Op: "rename", Path: dir + "/a", To: dir + "/b"} },
+		"unlink":   func(_ *process, dir string) call { return call{Op: "unlink", Path: dir + "/a"} },
+		"chmod":    func(_ *process, dir string) call { return call{Op: "chmod", Path: dir + "/a", Mode: 0o600} },
+		"truncate": func(_ *process, dir string) call { return call{Op: "truncate", Path: dir + "/a", Off: 3} },
+		"read": func(p *process, dir string) call {
+			return call{Op: "pread", Fd: p.open(dir+"/a", unix.O_RDONLY), Size: 10}
+		},
+		"write": func(p *process, dir string) call {
+			return call{Op: "write", Fd: p.open(dir+"/new", forNew), Size: 1 << 20}
+		},
+		"close": func(p *process, dir string) call {
+			fd := p.open(dir+"/closed", forNew)
+			p.write(fd, "whole")
+			return call{Op: "close", Fd: fd}
+		},
+	}
+	waiting := make(map[string]*process)
+	pending := make(map[string]call)
+	for name, prepare := range calls {
+		sub := m.path(name)
+		first.do(call{Op: "mkdir", Path: sub, Mode: 0o755})
+		first.do(call{Op: "mkdir", Path: sub + "/d", Mode: 0o755})
+		first.put(sub+"/a", "content")
+		waiting[name] = newProcess(t)
+		pending[name] = prepare(waiting[name], sub)
+	}
+	first.kill()
+	resume := s.stall(t)
+	for name, p := range waiting {
+		p.send(pending[name])
+	}
+	for name, p := range waiting {
+		// In the call: it does not answer, and FUSE has it.
+		eventually(t, name+" waits for the store", func() bool { return inFuse(p) })
+		ends(t, name+", killed", p.kill)
+	}
+	resume()
+	eventually(t, "nothing is open", func() bool { _, handles, works := m.Remembered(); return handles+works == 0 })
+	noLeftovers(t, dir)
+	p := newProcess(t)
+	for name := range calls {
+		if name != "mkdir" && p.exists(m.path(name)+"/new") {
+			t.Errorf("%s: a killed process's file was published", name)
+		}
+		if name == "rename" || name == "unlink" { // done or not
+			continue
+		}
+		if got := p.get(m.path(name) + "/a"); got != "content" && name != "truncate" {
+			t.Errorf("%s: a file that was there reads %q", name, got)
+		}
+	}
+	for name := range calls {
+		p.do(call{Op: "removeall", Path: m.path(name)})
+	}
+	eventually(t, "nothing is remembered", func() bool { nodes, _, _ := m.Remembered(); return nodes < 5 })
+}
+
+// TestInterruptEndsAProgram: Ctrl-C ends cat(1) though the store does not answer.
+func TestInterruptEndsAProgram(t *testing.T) {
 	s, _ := newFaulty(t)
 	m := mountStore(t, s)
 	newProcess(t).put(m.path("a"), "content")
-	reader, looker := newProcess(t), newProcess(t)
-	fd := reader.open(m.path("a"), unix.O_RDONLY)
-	stall := make(chan int)
-	s.stalled.Store(&stall)
-	defer close(stall)
-	reader.send(call{Op: "pread", Fd: fd, Size: 10})
-	looker.send(call{Op: "stat", Path: m.path("a")})
-	for _, p := range []*process{reader, looker} {
-		gone := make(chan struct{})
-		go func() { p.kill(); close(gone) }()
-		select {
-		case <-gone:
-		case <-time.After(60 * time.Second):
-			t.Fatal("a killed process that waits for the store does not end")
+	s.stall(t)
+	cat := &process{t: t, cmd: exec.Command("cat", m.path("a"))}
+	if err := cat.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cat.kill)
+	eventually(t, "cat waits for the store", func() bool { return inFuse(cat) })
+	cat.signal(syscall.SIGINT)
+	ends(t, "cat, interrupted", func() { cat.cmd.Wait() })
+}
+
+// TestDeviceIsNotInherited: a process that had /dev/fuse from its parent would
+// keep the mount of a parent that was killed hanging.
+func TestDeviceIsNotInherited(t *testing.T) {
+	mountLocal(t)
+	p := newProcess(t)
+	p.do(call{Op: "access", Path: "/"}) // it runs
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.cmd.Process.Pid))
+	if err != nil || len(fds) == 0 {
+		t.Fatalf("no descriptors: %v", err)
+	}
+	for _, fd := range fds {
+		if to, _ := os.Readlink(fd); to == "/dev/fuse" {
+			t.Errorf("a child has %s → %s", fd, to)
 		}
 	}
-	// And unmounting does not wait for the store either.
+}
+
+// inFuse tells whether a process waits for a FUSE request, or for a page that
+// one brings (proc_pid_wchan(5)).
+func inFuse(p *process) bool {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/wchan", p.cmd.Process.Pid))
+	for _, f := range tasks {
+		b, _ := os.ReadFile(f)
+		for _, in := range []string{"request_wait", "fuse", "folio_wait", "filemap"} {
+			if strings.Contains(string(b), in) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestUnmountWhileCallsWait: unmounting waits neither for open files nor for a
+// store that does not answer, and who waited is told.
+func TestUnmountWhileCallsWait(t *testing.T) {
+	s, _ := newFaulty(t)
+	m := mountStore(t, s)
+	newProcess(t).put(m.path("a"), "content")
+	reader, writer := newProcess(t), newProcess(t)
+	r, w := reader.open(m.path("a"), unix.O_RDONLY), writer.open(m.path("b"), forNew)
+	s.stall(t)
+	reading, writing := call{Op: "pread", Fd: r, Size: 10}, call{Op: "write", Fd: w, Size: 1 << 20}
+	reader.send(reading)
+	writer.send(writing)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	closed := make(chan error, 1)
-	go func() { closed <- m.Close(ctx) }()
-	select {
-	case <-closed:
-	case <-time.After(60 * time.Second):
-		t.Fatal("close hangs")
+	ends(t, "unmounting", func() { m.Close(ctx) })
+	for p, c := range map[*process]call{reader: reading, writer: writing} {
+		if a := p.receive(c); a.Errno == 0 {
+			t.Errorf("%s succeeds though the mount is gone", c.Op)
+		}
+	}
+}
+
+// TestAgentIsKilledWhileCallsWait: with the agent its mount is gone, and
+// whoever waited for it or comes to it is told.
+func TestAgentIsKilledWhileCallsWait(t *testing.T) {
+	b, store := localBox(t)
+	fd := b.task.open(b.dir+"/a", forNew)
+	b.task.write(fd, "half")
+	// A stopped agent answers nothing, until it is killed.
+	b.agent.signal(syscall.SIGSTOP)
+	writing := call{Op: "write", Fd: fd, Size: 1 << 20}
+	b.task.send(writing)
+	eventually(t, "the write waits for the agent", func() bool { return inFuse(b.task) })
+	ends(t, "killing the agent", b.agent.kill)
+	gone := []syscall.Errno{syscall.ENOTCONN, syscall.ECONNABORTED, syscall.EIO}
+	if a := b.task.receive(writing); !slices.Contains(gone, a.Errno) {
+		t.Errorf("the write: %v", a.Errno)
+	}
+	b.task.fails(call{Op: "close", Fd: fd}, gone...)
+	b.task.fails(call{Op: "stat", Path: b.dir + "/a"}, gone...)
+	if _, err := os.Stat(filepath.Join(store, "a")); err == nil {
+		t.Error("half a file was published")
 	}
 }
 
@@ -252,8 +435,7 @@ func TestSignalDoesNotDisturbARead(t *testing.T) {
 	newProcess(t).put(m.path("a"), "content")
 	p := newProcess(t)
 	fd := p.open(m.path("a"), unix.O_RDONLY)
-	stall := make(chan int)
-	s.stalled.Store(&stall)
+	resume := s.stall(t)
 	c := call{Op: "pread", Fd: fd, Size: 7}
 	p.send(c)
 	for range 20 {
@@ -261,8 +443,7 @@ func TestSignalDoesNotDisturbARead(t *testing.T) {
 		p.cmd.Process.Signal(syscall.SIGURG)
 		time.Sleep(5 * time.Millisecond) // spreads the signals; nothing depends on it
 	}
-	s.stalled.Store(nil)
-	close(stall)
+	resume()
 	if a := p.receive(c); a.Errno != 0 || string(a.Data) != "content" {
 		t.Errorf("got %q, %v", a.Data, a.Errno)
 	}

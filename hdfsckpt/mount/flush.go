@@ -6,43 +6,49 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// Flush is sent for every close(2), of every descriptor and every process, and
+// flush is sent for every close(2), of every descriptor and every process, and
 // for the descriptors of a process that ends. It publishes what was written at
 // the last of them that matters, since its answer is what that close returns.
-func (f *FS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+//
+// What is to be done is decided before it returns, since a process that was
+// killed is gone as soon as anything is answered, and then the handle is
+// released; doing it may wait for the store.
+func (f *FS) flush(in *fuse.FlushIn) (do func() fuse.Status) {
+	nothing := func() fuse.Status { return fuse.OK }
 	h := f.handle(in.Fh)
 	if h == nil || h.work == nil {
-		return fuse.OK
+		return nothing
 	}
 	c := callerOf(in.Pid)
 	u, dirty := h.flushedBy(c.group)
 	if u == nil {
-		return fuse.OK // a child lets go of what it inherited
+		return nothing // a child lets go of what it inherited
 	}
 	w := h.work
+	tell := func() fuse.Status { return f.closed(h, w.failed()) }
 	if !dirty {
-		return f.closed(h, w.failed())
+		return tell
 	}
 	held := f.held(h, c)
 	switch {
 	case c.killed && held && !u.wrote:
-		return fuse.OK
+		return nothing
 	case c.killed:
-		w.abort("its writer was killed")
-		return fuse.OK
+		return w.abort("its writer was killed")
 	case held:
-		return f.closed(h, w.failed()) // a duplicate
+		return tell // a duplicate
 	case c.exiting && c.status != 0 && !u.stream:
-		w.abort(fmt.Sprintf("its writer exited with %d without closing it", c.status))
-		return fuse.OK
+		return w.abort(fmt.Sprintf("its writer exited with %d without closing it", c.status))
 	}
 	h.mu.Lock()
 	h.dirty = false
 	h.mu.Unlock()
-	w.mu.Lock()
-	err := w.publish()
-	w.mu.Unlock()
-	return f.closed(h, err)
+	return func() fuse.Status {
+		w.mu.Lock()
+		err := w.publish()
+		w.mu.Unlock()
+		return f.closed(h, err)
+	}
 }
 
 func (f *FS) closed(h *handle, err error) fuse.Status {

@@ -87,8 +87,8 @@ func (h *handle) usedBy(pid uint32, wrote bool) {
 	}
 }
 
-// Create opens a new file.
-func (f *FS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+// create opens a new file.
+func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
 	d, p, st := f.dirEntry(in.NodeId, name)
 	if st != fuse.OK {
 		return st
@@ -121,7 +121,7 @@ func (f *FS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out 
 			n := f.childLocked(d, name, info)
 			f.entryLocked(n, &out.EntryOut)
 			f.mu.Unlock()
-			st := f.open(cancel, n, in.Flags, in.Pid, &out.OpenOut)
+			st := f.openNode(n, in.Flags, in.Pid, &out.OpenOut)
 			if st != fuse.OK {
 				f.Forget(n.id, 1)
 			}
@@ -175,23 +175,23 @@ func (f *FS) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out 
 func readable(flags uint32) bool { return flags&syscall.O_ACCMODE != syscall.O_WRONLY }
 func writable(flags uint32) bool { return flags&syscall.O_ACCMODE != syscall.O_RDONLY }
 
-// Open opens a file that is there.
-func (f *FS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+// open opens a file that is there.
+func (f *FS) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	n := f.node(in.NodeId)
 	if n == nil {
 		return fuse.Status(syscall.ESTALE)
 	}
-	return f.open(cancel, n, in.Flags, in.Pid, out)
+	return f.openNode(n, in.Flags, in.Pid, out)
 }
 
-func (f *FS) open(cancel <-chan struct{}, n *node, flags, pid uint32, out *fuse.OpenOut) fuse.Status {
+func (f *FS) openNode(n *node, flags, pid uint32, out *fuse.OpenOut) fuse.Status {
 	h := &handle{n: n, read: readable(flags), atEnd: flags&syscall.O_APPEND != 0}
 	if writable(flags) || flags&syscall.O_TRUNC != 0 {
 		if err := f.openForWriting(h, flags); err != nil {
 			return f.fail("open", f.nameOf(n), err)
 		}
 		h.usedBy(pid, false)
-	} else if st := f.openForReading(cancel, h, pid); st != fuse.OK {
+	} else if st := f.openForReading(h); st != fuse.OK {
 		return st
 	}
 	// Without FOPEN_KEEP_CACHE the kernel drops the pages it has.
@@ -230,14 +230,14 @@ func (f *FS) openForWriting(h *handle, flags uint32) error {
 	return err
 }
 
-func (f *FS) openForReading(cancel <-chan struct{}, h *handle, pid uint32) fuse.Status {
+func (f *FS) openForReading(h *handle) fuse.Status {
 	f.mu.Lock()
 	hidden := h.n.hidden()
 	f.mu.Unlock()
 	if hidden {
 		return fuse.OK
 	}
-	r, err := f.openReader(cancel, h, pid)
+	r, err := f.openReader(h)
 	if err != nil {
 		return f.fail("open", f.nameOf(h.n), err)
 	}
@@ -245,22 +245,31 @@ func (f *FS) openForReading(cancel <-chan struct{}, h *handle, pid uint32) fuse.
 	return fuse.OK
 }
 
-// Write passes data on, in the order of the requests.
-func (f *FS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	h := f.handle(in.Fh)
-	if h == nil || h.work == nil {
-		return 0, fuse.EBADF
+// willWrite notes who writes, before anything may wait: a FLUSH can come while
+// the write is under way, if the process is killed.
+func (f *FS) willWrite(h *handle, in *fuse.WriteIn) {
+	if in.Pid == 0 || in.WriteFlags&fuse.WRITE_CACHE != 0 {
+		f.markDirty(h.n) // pages of a shared mapping come through any handle
+		return
 	}
-	if in.Pid != 0 && in.WriteFlags&fuse.WRITE_CACHE == 0 {
-		h.usedBy(in.Pid, true)
+	h.usedBy(in.Pid, true)
+	h.mu.Lock()
+	h.dirty = true
+	h.mu.Unlock()
+}
+
+// willTruncate is willWrite for ftruncate(2).
+func (f *FS) willTruncate(fh uint64) {
+	if h := f.handle(fh); h != nil && h.work != nil {
 		h.mu.Lock()
 		h.dirty = true
 		h.mu.Unlock()
-	} else {
-		// Pages of a shared mapping come through any handle.
-		f.markDirty(h.n)
 	}
-	if err := h.work.write(data, int64(in.Offset), h.atEnd); err != nil {
+}
+
+// write passes data on, in the order of the requests.
+func (f *FS) write(h *handle, data []byte, off int64) (uint32, fuse.Status) {
+	if err := h.work.write(data, off, h.atEnd); err != nil {
 		return 0, f.fail("write", f.nameOf(h.n), err)
 	}
 	return uint32(len(data)), fuse.OK
@@ -283,8 +292,8 @@ func (f *FS) markDirty(n *node) {
 	}
 }
 
-// Fsync tells of errors so far.
-func (f *FS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+// fsync tells of errors so far.
+func (f *FS) fsync(in *fuse.FsyncIn) fuse.Status {
 	h := f.handle(in.Fh)
 	if h == nil || h.work == nil {
 		return fuse.OK
@@ -304,9 +313,6 @@ func (f *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	if h == nil {
 		return
 	}
-	if h.work != nil {
-		f.dropWork(h.work)
-	}
 	h.mu.Lock()
 	r := h.reader
 	h.reader = nil
@@ -314,16 +320,24 @@ func (f *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	if r != nil {
 		r.release()
 	}
+	n := h.n
 	f.mu.Lock()
-	h.n.opens--
+	n.opens--
 	if h.work != nil {
-		h.n.writers--
+		n.writers--
 	}
-	f.dropLocked(h.n)
-	last := h.n.opens == 0 && h.n.grave != nil
+	w := n.work
+	f.dropLocked(n)
+	last := n.opens == 0 && n.grave != nil
 	f.mu.Unlock()
+	switch {
+	case h.work != nil:
+		f.dropWork(h.work)
+	case w != nil:
+		f.endWork(w)
+	}
 	if last {
-		f.unearth(h.n)
+		f.unearth(n)
 	}
 }
 

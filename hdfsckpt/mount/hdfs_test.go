@@ -2,8 +2,13 @@ package mount_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,7 +53,121 @@ func TestHDFS(t *testing.T) {
 	t.Run("names", func(t *testing.T) { hdfsNames(t, on(t, "names")) })
 	t.Run("DataNode lost", func(t *testing.T) { hdfsDataNodeLost(t, cluster, on(t, "lost")) })
 	t.Run("NameNode stalls", func(t *testing.T) { hdfsNameNodeStalls(t, cluster, on(t, "stalls")) })
+	t.Run("POSIX", func(t *testing.T) { posix(t, hdfsBox(t, cluster, on(t, "posix")), "hdfs") })
+	t.Run("random calls", func(t *testing.T) { randomly(t, *hdfsRandomRuns, hdfsBox(t, cluster, on(t, "random"))) })
+	t.Run("tasks append to one file", func(t *testing.T) { tasksAppend(t, on(t, "append"), false) })
+	t.Run("quota", func(t *testing.T) { hdfsQuota(t, cluster, on(t, "quota")) })
+	t.Run("memory", func(t *testing.T) { hdfsMemory(t, cluster, on(t, "memory")) })
+	t.Run("NameNode stalls for long", func(t *testing.T) { hdfsNameNodeStallsForLong(t, cluster, on(t, "stalls-long")) })
 	t.Run("speed", func(t *testing.T) { hdfsSpeed(t, on(t, "speed")) })
+}
+
+var (
+	hdfsRandomRuns = flag.Int("random.hdfs", 3, "how many sequences of TestRandomCalls are made on HDFS as well")
+	longStall      = flag.Bool("long", false, "let a NameNode stall until calls fail, which takes 3 minutes")
+)
+
+// hdfsBox is a box over a new directory of HDFS.
+func hdfsBox(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) *box {
+	t.Helper()
+	s := open()
+	// The box's user is nobody to HDFS.
+	if err := s.Chmod(t.Context(), ".", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	letOthersIn(c.ConfDir())
+	return newBox(t, s.URI(), c.ConfDir())
+}
+
+// hdfsQuota: what a directory may still hold is what df(1) shows, and what is
+// too much fails its writer and leaves the former content.
+func hdfsQuota(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+	s := open()
+	u, err := url.Parse(s.URI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mb, replication = 1 << 20, 2
+	// HDFS counts a whole block for what is being written.
+	for _, args := range [][]string{{"-setSpaceQuota", fmt.Sprint(300 * mb * replication)}, {"-setQuota", "20"}} {
+		if out, err := c.Hadoop(t.Context(), slices.Concat([]string{"org.apache.hadoop.hdfs.tools.DFSAdmin"}, args, []string{u.Path})...); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	m, p := mountStore(t, s), newProcess(t)
+	p.put(m.path("a"), "former content")
+	st := p.do(call{Op: "statfs", Path: m.dir}).Fs
+	if total := int64(st.Blocks) * st.Bsize; total != 300*mb {
+		t.Errorf("statfs: %d MB, and the quota is 300", total/mb)
+	}
+	if st.Files != 20 || st.Ffree >= 20 || st.Ffree < 15 {
+		t.Errorf("statfs: %d files, %d free, and the quota is 20", st.Files, st.Ffree)
+	}
+	fd := p.open(m.path("a"), forNew)
+	_, err = p.try(call{Op: "write", Fd: fd, Size: 500 * mb})
+	_, closeErr := p.try(call{Op: "close", Fd: fd})
+	if err != syscall.EDQUOT && closeErr != syscall.EDQUOT {
+		t.Errorf("writing beyond the quota: %v, closing: %v, want EDQUOT", err, closeErr)
+	}
+	if got := p.get(m.path("a")); got != "former content" {
+		t.Errorf("after that %d bytes are there", len(got))
+	}
+	if !strings.Contains(m.logged(), "uota") {
+		t.Errorf("the log does not say why:\n%s", m.logged())
+	}
+	err = nil
+	for i := 0; i < 30 && err == nil; i++ {
+		_, err = p.try(call{Op: "mkdir", Path: m.path(fmt.Sprint(i)), Mode: 0o755})
+	}
+	if err != syscall.EDQUOT {
+		t.Errorf("more directories than the quota allows: %v, want EDQUOT", err)
+	}
+}
+
+// hdfsNameNodeStallsForLong: calls end as EIO within limits, the log says why,
+// and all goes on when the NameNode does.
+func hdfsNameNodeStallsForLong(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+	if !*longStall {
+		return // -long
+	}
+	m, p := mountStore(t, open()), newProcess(t)
+	p.put(m.path("a"), "content")
+	fd := p.open(m.path("b"), forNew)
+	p.write(fd, "content")
+	nn := c.Daemon("nn")
+	if err := nn.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer nn.Resume()
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for p, c := range map[*process]call{
+		newProcess(t): {Op: "stat", Path: m.path("a")},
+		p:             {Op: "close", Fd: fd},
+		newProcess(t): {Op: "open", Path: m.path("c"), Flags: forNew, Mode: 0o644},
+		newProcess(t): {Op: "statfs", Path: m.dir},
+	} {
+		p.send(c)
+		wg.Go(func() {
+			if a := p.receiveWithin(c, 4*time.Minute); a.Errno != syscall.EIO {
+				t.Errorf("%s: %v", c.Op, a.Errno)
+			}
+			t.Logf("%s fails after %.0f s", c.Op, time.Since(begin).Seconds())
+		})
+	}
+	wg.Wait()
+	if !strings.Contains(m.logged(), "without an answer") {
+		t.Errorf("the log does not say why:\n%s", m.logged())
+	}
+	t.Log(m.logged())
+	if err := nn.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all goes on", func() bool { _, err := p.try(call{Op: "stat", Path: m.path("a")}); return err == nil })
+	p.put(m.path("b"), "again")
+	if got := p.get(m.path("b")); got != "again" {
+		t.Errorf("got %q", got)
+	}
 }
 
 func hdfsEventFile(t *testing.T, open func() hdfsckpt.Store) {

@@ -127,13 +127,11 @@ func MountOptions(fd int, uid, gid uint32) string {
 func (f *FS) options() *fuse.MountOptions {
 	w := &logWriter{f.log}
 	return &fuse.MountOptions{
-		Name:              "holdfast",
-		FsName:            strings.ReplaceAll(f.store.URI(), ",", "_"),
-		MaxWrite:          maxIO,
-		MaxReadAhead:      maxIO,
-		MaxBackground:     32,
-		DirectMountStrict: true,
-		DisableXAttrs:     true,
+		Name:          "holdfast",
+		MaxWrite:      maxIO,
+		MaxReadAhead:  maxIO,
+		MaxBackground: 32,
+		DisableXAttrs: true,
 		// A directory's entries carry no lifetime, so READDIRPLUS would fetch
 		// attributes that nobody may use.
 		DisableReadDirPlus: true,
@@ -153,29 +151,40 @@ func (f *FS) options() *fuse.MountOptions {
 //
 // Whoever mounted must stat the root once ServeFD has returned: until then the
 // kernel has it owned by root, who does not exist in a user namespace, and
-// refuses to create anything (fs/namei.c, HAS_UNMAPPED_ID). And it must close
-// its own copy of the descriptor, or a mount whose server has died hangs instead
-// of failing.
-func (f *FS) ServeFD(fd int) error {
-	o := f.options()
-	o.DirectMountStrict = false
-	return f.serve(fmt.Sprintf("/dev/fd/%d", fd), "", o)
-}
+// refuses to create anything (fs/namei.c, HAS_UNMAPPED_ID). And nobody else may
+// hold the descriptor, by a copy or as a child of somebody who had it open
+// without close-on-exec: a mount whose server has died then hangs instead of
+// failing.
+func (f *FS) ServeFD(fd int) error { return f.serve(fd, "") }
 
 // Serve mounts on dir and serves in the background until Close. It needs
 // CAP_SYS_ADMIN in the current user and mount namespaces.
 func (f *FS) Serve(dir string) error {
-	return f.serve(dir, dir, f.options())
+	const device = "/dev/fuse"
+	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("mounting %s on %s: opening %s: %w (is it there, readable and writable?)", f.store.URI(), dir, device, err)
+	}
+	err = unix.Mount(f.store.URI(), dir, "fuse.holdfast", unix.MS_NOSUID|unix.MS_NODEV, MountOptions(fd, f.o.UID, f.o.GID))
+	if err != nil {
+		unix.Close(fd)
+		return fmt.Errorf("mounting %s on %s: %w", f.store.URI(), dir, err)
+	}
+	if err := f.serve(fd, dir); err != nil {
+		unix.Unmount(dir, unix.MNT_DETACH)
+		return err
+	}
+	return nil
 }
 
-func (f *FS) serve(target, mountPoint string, o *fuse.MountOptions) error {
+func (f *FS) serve(fd int, mountPoint string) error {
 	if !f.serving.CompareAndSwap(false, true) {
 		return errors.New("mount: served already")
 	}
-	s, err := fuse.NewServer(f, target, o)
+	s, err := fuse.NewServer(f, fmt.Sprintf("/dev/fd/%d", fd), f.options())
 	if err != nil {
 		close(f.served)
-		return fmt.Errorf("mounting %s on %s: %w (is /dev/fuse there, readable and writable?)", f.store.URI(), target, err)
+		return fmt.Errorf("serving the mount of %s: %w", f.store.URI(), err)
 	}
 	f.server, f.mountPoint = s, mountPoint
 	go func() {

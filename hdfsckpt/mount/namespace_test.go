@@ -37,56 +37,38 @@ func mountAndSend(dir string, socket int) error {
 	return unix.Sendmsg(socket, []byte{1}, unix.UnixRights(fd), nil, 0)
 }
 
-func receiveFD(t *testing.T, socket int) int {
-	t.Helper()
+func receiveFD(socket int) (int, error) {
 	oob := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(socket, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
-		t.Fatal(err)
+		return -1, err
 	}
 	m, err := unix.ParseSocketControlMessage(oob[:n])
 	if err != nil || len(m) != 1 {
-		t.Fatalf("no descriptor came: %v", err)
+		return -1, fmt.Errorf("no descriptor came: %w", err)
 	}
 	fds, err := unix.ParseUnixRights(&m[0])
 	if err != nil {
-		t.Fatal(err)
+		return -1, err
 	}
-	return fds[0]
+	return fds[0], nil
 }
 
 // namespaced is a process in a private user and mount namespace, in which a
 // store is mounted and served by us.
-func namespaced(t *testing.T, store string, uid, gid int, env ...string) (p *process, fs *mount.FS, dir string) {
+func namespaced(t *testing.T, store string, uid, gid int) (p *process, fs *mount.FS, dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	letOthersIn(dir)
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	p, socket, dir := inNamespace(t, uid, gid)
+	fs, err := mount.New(localStore(t, store), mount.Options{UID: uint32(uid), GID: uint32(gid), SpoolDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(pair[0])
-	theirs := os.NewFile(uintptr(pair[1]), "socket")
-	p = startProcess(t, func(cmd *exec.Cmd) {
-		cmd.Env = append(cmd.Env, env...)
-		if uid != os.Getuid() { // who may not enter go test's directory
-			cmd.Path = copyOf(t, cmd.Path)
-		}
-		cmd.ExtraFiles = []*os.File{theirs} // 3
-		a := cmd.SysProcAttr
-		a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS
-		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
-		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		a.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), NoSetGroups: true}
-		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
-	})
-	theirs.Close()
 	p.do(call{Op: "mountfuse", Path: dir, Fd: 3})
-	fs, err = mount.New(localStore(t, store), mount.Options{UID: uint32(uid), GID: uint32(gid), SpoolDir: t.TempDir()})
+	fd, err := receiveFD(int(socket.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fs.ServeFD(receiveFD(t, pair[0])); err != nil {
+	if err := fs.ServeFD(fd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -99,6 +81,67 @@ func namespaced(t *testing.T, store string, uid, gid int, env ...string) (p *pro
 	})
 	p.do(call{Op: "stat", Path: dir}) // as the init stage must: see ServeFD
 	return p, fs, dir
+}
+
+// inNamespace starts a process that can mount, as descriptor 3 of which a
+// socket is there for what it has mounted, and makes a directory for it.
+func inNamespace(t *testing.T, uid, gid int) (p *process, socket *os.File, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	letOthersIn(dir)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket")
+	t.Cleanup(func() { ours.Close() })
+	p = startProcess(t, func(cmd *exec.Cmd) {
+		as(t, uid, gid)(cmd)
+		cmd.ExtraFiles = []*os.File{theirs} // 3
+		a := cmd.SysProcAttr
+		a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+	})
+	theirs.Close()
+	return p, ours, dir
+}
+
+// as makes a process another user's, who can open a FUSE device.
+func as(t *testing.T, uid, gid int) func(*exec.Cmd) {
+	t.Helper()
+	return func(cmd *exec.Cmd) {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), NoSetGroups: true}
+		if uid == os.Getuid() {
+			return
+		}
+		cmd.Path = copyOf(t, cmd.Path) // who may not enter go test's directory
+		cmd.Env = append(cmd.Env, "HOLDFAST_TEST_FUSE_DEVICE="+openDevice(t))
+	}
+}
+
+// openDevice makes a node of our own where /dev/fuse may be closed to others: it
+// stands in for one that an administrator has opened.
+func openDevice(t *testing.T) string {
+	t.Helper()
+	device := filepath.Join(t.TempDir(), "fuse")
+	if err := unix.Mknod(device, unix.S_IFCHR|0o666, int(unix.Mkdev(10, 229))); err != nil {
+		t.Fatal(err)
+	}
+	os.Chmod(device, 0o666)
+	letOthersIn(filepath.Dir(device))
+	return device
+}
+
+const nobody = 65534
+
+// ordinary is a user without any right: nobody if we are root, or ourselves.
+func ordinary() (uid, gid int) {
+	if os.Getuid() == 0 {
+		return nobody, nobody
+	}
+	return os.Getuid(), os.Getgid()
 }
 
 // letOthersIn opens a directory of t.TempDir to other users.
@@ -162,16 +205,7 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Log("not root: TestServeFD has shown it for this user")
 		return
 	}
-	// Where /dev/fuse is closed to others, a node of our own stands in for one
-	// that an administrator has opened.
-	device := filepath.Join(t.TempDir(), "fuse")
-	if err := unix.Mknod(device, unix.S_IFCHR|0o666, int(unix.Mkdev(10, 229))); err != nil {
-		t.Fatal(err)
-	}
-	os.Chmod(device, 0o666)
-	letOthersIn(filepath.Dir(device))
-	const nobody = 65534
-	p, _, dir := namespaced(t, t.TempDir(), nobody, nobody, "HOLDFAST_TEST_FUSE_DEVICE="+device)
+	p, _, dir := namespaced(t, t.TempDir(), nobody, nobody)
 	p.do(call{Op: "mkdir", Path: dir + "/d", Mode: 0o755})
 	p.put(dir+"/d/a", "content")
 	st := p.do(call{Op: "stat", Path: dir + "/d/a"}).Stat
@@ -192,7 +226,7 @@ func TestOrdinaryUser(t *testing.T) {
 }
 
 func init() {
-	more["mountfuse"] = func(c call) error {
+	more["mountfuse"] = func(c call, _ *answer) error {
 		if err := mountAndSend(c.Path, c.Fd); err != nil {
 			fmt.Fprintln(os.Stderr, "mounting:", err)
 			return err

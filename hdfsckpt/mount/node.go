@@ -227,8 +227,7 @@ func (f *FS) attrLocked(n *node, a *fuse.Attr) {
 	a.SetTimes(&mtime, &mtime, &mtime)
 	if n.dir {
 		a.Mode = syscall.S_IFDIR | permBits(mode)
-		a.Nlink = 2
-		return
+		return // one link: how many directories are in it is not counted
 	}
 	if n.parent == nil {
 		a.Nlink = 0

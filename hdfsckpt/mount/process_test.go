@@ -61,6 +61,13 @@ func (p *process) kill() {
 	p.cmd.Wait()
 }
 
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // exit makes the process exit by itself, leaving its files open.
 func (p *process) exit(code int) {
 	p.enc.Encode(call{Op: "exit", Flags: code})
@@ -77,6 +84,11 @@ func (p *process) send(c call) {
 
 func (p *process) receive(c call) answer {
 	p.t.Helper()
+	return p.receiveWithin(c, 2*time.Minute)
+}
+
+func (p *process) receiveWithin(c call, limit time.Duration) answer {
+	p.t.Helper()
 	var a answer
 	done := make(chan error, 1)
 	go func() { done <- p.dec.Decode(&a) }()
@@ -85,7 +97,7 @@ func (p *process) receive(c call) answer {
 		if err != nil {
 			p.t.Fatalf("%s %s: the process is gone: %v", c.Op, c.Path, err)
 		}
-	case <-time.After(2 * time.Minute):
+	case <-time.After(limit):
 		p.t.Fatalf("%s %s hangs", c.Op, c.Path)
 	}
 	return a

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
 // temporaryFor chooses a hidden name beside a node's.
@@ -34,19 +36,20 @@ func (w *work) publish() error {
 	if w.at == inPlace {
 		return w.closeAppend()
 	}
-	if !w.dirty {
-		return nil
+	if w.dropDoomed(); !w.dirty {
+		return w.err
 	}
 	ctx, leave, err := w.f.gate.enter()
 	if err != nil {
 		return w.spoil("closing", err)
 	}
 	defer leave()
-	if _, named := w.f.path(w.n); !named {
+	if !w.named() {
 		return nil // removed while open: it lives until its last close
 	}
 	if w.at == inSpool {
-		if err := w.openUpload(ctx); err != nil {
+		w.stream, err = w.createTemporary(ctx)
+		if err != nil {
 			return w.spoil("closing", err)
 		}
 		err = w.upload(w.stream)
@@ -73,15 +76,18 @@ func (w *work) publish() error {
 	return nil
 }
 
-func (w *work) openUpload(ctx context.Context) error {
+// createTemporary opens the hidden file that becomes the node's. Its owner may
+// read and write it, whatever the mode says, until it gets its name: it may have
+// to be read back (unstream).
+func (w *work) createTemporary(ctx context.Context) (hdfsckpt.Writer, error) {
 	tmp, name := w.f.temporaryFor(w.n)
-	perm := fs.FileMode(w.perm.Load()).Perm()
+	perm := fs.FileMode(w.perm.Load()).Perm() | 0o600
 	s, err := w.f.store.Create(ctx, name, perm)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.stream, w.tmp, w.tmpPerm = s, tmp, perm
-	return nil
+	w.tmp, w.tmpPerm = tmp, perm
+	return s, nil
 }
 
 // rename moves the completed hidden file to the node's name; "" if it lost its
@@ -202,18 +208,29 @@ func (w *work) closeAppend() error {
 	return nil
 }
 
-// abort drops what a killed process left half written.
-func (w *work) abort(why string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.at == inPlace { // what was added stays, as in any log
-		w.closeAppend()
+// abort dooms what a killed process left half written, at once: nobody publishes
+// it any more. What it returns drops it, which may wait for the store.
+func (w *work) abort(why string) (do func() fuse.Status) {
+	w.doomed.Store(&why)
+	return func() fuse.Status {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.at == inPlace { // what was added stays, as in any log
+			w.doomed.Store(nil)
+			w.closeAppend()
+		}
+		w.dropDoomed()
+		return fuse.OK
+	}
+}
+
+// dropDoomed drops what abort has doomed. w.mu is held.
+func (w *work) dropDoomed() {
+	why := w.doomed.Swap(nil)
+	if why == nil || !w.dirty || w.err != nil {
 		return
 	}
-	if !w.dirty || w.err != nil {
-		return
-	}
-	w.f.log.WithField("store", w.f.store.URI()).Infof("%s: %s while it was being written: nothing of it is kept", w.base, why)
+	w.f.log.WithField("store", w.f.store.URI()).Infof("%s: %s while it was being written: nothing of it is kept", w.base, *why)
 	w.err = &toldError{syscall.EIO}
 	w.lost.Store(true)
 	w.discard()

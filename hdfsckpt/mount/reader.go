@@ -1,12 +1,10 @@
 package mount
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync"
 	"syscall"
-	"time"
 
 	"holdfast/hdfsckpt"
 
@@ -33,57 +31,9 @@ func (r *sharedReader) release() {
 	}
 }
 
-// await runs something that may take long and gives up on it when the process
-// that waits is killed, or the mount ends. Other signals do not end it: a
-// program does not expect EINTR of a file. drop gets the result of what was
-// given up.
-func await[T any](f *FS, cancel <-chan struct{}, pid uint32, do func(context.Context) (T, error), drop func(T)) (T, error) {
-	type result struct {
-		v   T
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		v, err := do(f.readCtx)
-		done <- result{v, err}
-	}()
-	giveUp := func() {
-		if drop != nil {
-			go func() {
-				if r := <-done; r.err == nil {
-					drop(r.v)
-				}
-			}()
-		}
-	}
-	// The kernel says once that a signal has come, and the kill may come later;
-	// under load it may not get to say it at all.
-	const first, look = time.Second, 100 * time.Millisecond
-	again := time.After(first)
-	for {
-		select {
-		case r := <-done:
-			return r.v, r.err
-		case <-f.readCtx.Done():
-			giveUp()
-			var none T
-			return none, syscall.EIO
-		case <-cancel:
-			cancel = nil
-		case <-again:
-		}
-		if callerOf(pid).killed {
-			giveUp()
-			var none T
-			return none, syscall.EINTR
-		}
-		again = time.After(look)
-	}
-}
-
 // openReader opens what the store has now under the handle's name, for a read
 // that must release it.
-func (f *FS) openReader(cancel <-chan struct{}, h *handle, pid uint32) (*sharedReader, error) {
+func (f *FS) openReader(h *handle) (*sharedReader, error) {
 	f.mu.Lock()
 	name, ok := f.contentLocked(h.n)
 	version := h.n.version
@@ -91,9 +41,7 @@ func (f *FS) openReader(cancel <-chan struct{}, h *handle, pid uint32) (*sharedR
 	if !ok {
 		return nil, syscall.ESTALE
 	}
-	r, err := await(f, cancel, pid, func(ctx context.Context) (hdfsckpt.Reader, error) {
-		return f.store.Open(ctx, name)
-	}, func(r hdfsckpt.Reader) { r.Close() })
+	r, err := f.store.Open(f.readCtx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -108,26 +56,24 @@ func (f *FS) openReader(cancel <-chan struct{}, h *handle, pid uint32) (*sharedR
 	return s, nil
 }
 
-// Read reads from the work while the content is not in the store, and from the
+// read reads from the work while the content is not in the store, and from the
 // store otherwise.
-func (f *FS) Read(cancel <-chan struct{}, in *fuse.ReadIn, _ []byte) (fuse.ReadResult, fuse.Status) {
+func (f *FS) read(in *fuse.ReadIn) (*pooled, fuse.Status) {
 	h := f.handle(in.Fh)
 	if h == nil || !h.read {
 		return nil, fuse.EBADF
 	}
 	p := f.pool.Get().(*[]byte)
-	buf := *p
-	if int(in.Size) > len(buf) {
-		buf = make([]byte, in.Size)
-		p = &buf
+	if int(in.Size) > len(*p) {
+		b := make([]byte, in.Size)
+		p = &b
 	}
-	buf = buf[:in.Size]
-	n, err := f.readAt(cancel, h, in.Pid, buf, int64(in.Offset))
+	n, err := f.readAt(h, (*p)[:in.Size], int64(in.Offset))
 	if err != nil {
-		// A read that was given up still writes to the buffer: leave it.
+		f.pool.Put(p)
 		return nil, f.fail("read", f.nameOf(h.n), err)
 	}
-	return &pooled{f: f, p: p, data: buf[:n]}, fuse.OK
+	return &pooled{f: f, p: p, data: (*p)[:n]}, fuse.OK
 }
 
 // pooled is the answer to a READ; its buffer goes back when it has been sent.
@@ -141,7 +87,7 @@ func (r *pooled) Bytes([]byte) ([]byte, fuse.Status) { return r.data, fuse.OK }
 func (r *pooled) Size() int                          { return len(r.data) }
 func (r *pooled) Done()                              { r.f.pool.Put(r.p) }
 
-func (f *FS) readAt(cancel <-chan struct{}, h *handle, pid uint32, buf []byte, off int64) (int, error) {
+func (f *FS) readAt(h *handle, buf []byte, off int64) (int, error) {
 	f.mu.Lock()
 	w := h.n.work
 	if w == nil || !w.local.Load() {
@@ -153,29 +99,27 @@ func (f *FS) readAt(cancel <-chan struct{}, h *handle, pid uint32, buf []byte, o
 			return n, err
 		}
 	}
-	r, err := f.reader(cancel, h, pid)
+	r, err := f.reader(h)
 	if err != nil {
 		return 0, err
 	}
 	if off+int64(len(buf)) > r.Size() {
 		// It may have grown since it was opened, as an event file does.
-		if r, err = f.regrown(cancel, h, pid, r); err != nil {
+		if r, err = f.regrown(h, r); err != nil {
 			return 0, err
 		}
 	}
-	return await(f, cancel, pid, func(context.Context) (int, error) {
-		defer r.release()
-		n, err := r.ReadAt(buf, off)
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-		return n, err
-	}, nil)
+	defer r.release()
+	n, err := r.ReadAt(buf, off)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
 }
 
 // reader finds the handle's reader for one read, opening it if there is none or
 // if this mount has put another content under the node.
-func (f *FS) reader(cancel <-chan struct{}, h *handle, pid uint32) (*sharedReader, error) {
+func (f *FS) reader(h *handle) (*sharedReader, error) {
 	f.mu.Lock()
 	version, named := h.n.version, h.n.parent != nil || h.n.grave != nil
 	f.mu.Unlock()
@@ -186,12 +130,12 @@ func (f *FS) reader(cancel <-chan struct{}, h *handle, pid uint32) (*sharedReade
 		return r, nil
 	}
 	h.mu.Unlock()
-	return f.openReader(cancel, h, pid)
+	return f.openReader(h)
 }
 
 // regrown takes a reader and returns it, or a newer one if the same file is
 // longer now.
-func (f *FS) regrown(cancel <-chan struct{}, h *handle, pid uint32, r *sharedReader) (*sharedReader, error) {
+func (f *FS) regrown(h *handle, r *sharedReader) (*sharedReader, error) {
 	f.mu.Lock()
 	name, ok := f.pathLocked(h.n)
 	before, known := h.n.info, h.n.known
@@ -199,13 +143,11 @@ func (f *FS) regrown(cancel <-chan struct{}, h *handle, pid uint32, r *sharedRea
 	if !ok || !known {
 		return r, nil
 	}
-	info, err := await(f, cancel, pid, func(ctx context.Context) (hdfsckpt.Info, error) {
-		return f.store.Stat(ctx, name)
-	}, nil)
+	info, err := f.store.Stat(f.readCtx, name)
 	if err != nil || info.Size <= r.Size() || !grown(before, info) {
 		return r, nil
 	}
-	s, err := f.openReader(cancel, h, pid)
+	s, err := f.openReader(h)
 	r.release()
 	return s, err
 }

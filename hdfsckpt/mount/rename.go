@@ -46,8 +46,8 @@ const (
 	renameNoReplace = 1 // include/uapi/linux/fs.h
 )
 
-// Rename moves a file or directory over what has the new name.
-func (f *FS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName string) fuse.Status {
+// rename moves a file or directory over what has the new name.
+func (f *FS) rename(in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	d1, p1, st := f.dirEntry(in.NodeId, oldName)
 	if st != fuse.OK {
 		return st
@@ -83,6 +83,7 @@ func (f *FS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName 
 			return fuse.Status(syscall.EEXIST)
 		}
 	}
+	f.keepReplaced(n[1], works[1])
 	moved, err := f.renameStored(ctx, n[0], n[1], works[0], p1, p2)
 	if err != nil {
 		return f.fail("rename to "+p2, p1, err)
@@ -99,6 +100,36 @@ func (f *FS) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newName 
 		f.committed(Commit{Name: p2, From: p1})
 	}
 	return fuse.OK
+}
+
+// keepReplaced saves the content of a file that is about to be replaced for
+// those who have it open. Who may write gets it in the spool, and who only reads
+// has it open in the store. w.mu is held, if there is a work.
+func (f *FS) keepReplaced(n *node, w *work) {
+	if n == nil || n.dir {
+		return
+	}
+	f.mu.Lock()
+	written := n.writers > 0
+	var behind []*handle // readers of what this mount has rewritten since
+	for _, h := range f.handles {
+		if h.n == n && h.work == nil && !n.hidden() {
+			behind = append(behind, h)
+		}
+	}
+	f.mu.Unlock()
+	if written && w != nil && w.err == nil && (w.at == inStore || w.at == inPlace) {
+		if err := w.toSpool(); err != nil {
+			w.spoil("spooling", err)
+			return
+		}
+		w.local.Store(true)
+	}
+	for _, h := range behind {
+		if r, err := f.reader(h); err == nil { // else its next read tells
+			r.release()
+		}
+	}
 }
 
 // renameStored renames in the store what is there of a file; moved tells

@@ -32,7 +32,8 @@ type work struct {
 	n    *node
 	base string // the name when it was opened, for messages and event files
 
-	users int // handles; guarded by FS.mu
+	users int  // handles open for writing; guarded by FS.mu
+	ended bool // guarded by FS.mu
 
 	// What others may read at any time without waiting for I/O.
 	size  atomic.Int64
@@ -40,6 +41,9 @@ type work struct {
 	perm  atomic.Uint32 // fs.FileMode
 	local atomic.Bool   // the store does not show this content
 	lost  atomic.Bool   // failed or over: who opens the file next starts a new work
+	// doomed says why its writer has given it up: it is dropped as soon as mu is
+	// free.
+	doomed atomic.Pointer[string]
 
 	mu       sync.Mutex // the rest, and all I/O
 	at       place
@@ -83,18 +87,27 @@ func (f *FS) takeWork(n *node, exists bool, perm fs.FileMode) *work {
 	return w
 }
 
-// dropWork gives up a handle's share. After the last, the work is gone.
+// dropWork gives up a handle's share.
 func (f *FS) dropWork(w *work) {
 	f.mu.Lock()
 	w.users--
-	last := w.users == 0
-	if last {
-		w.lost.Store(true)
-	}
 	f.mu.Unlock()
-	if !last {
+	f.endWork(w)
+}
+
+// endWork ends a work that nobody needs any more: no handle writes to it, and
+// if its file was removed, where nothing else has the content, none is open.
+func (f *FS) endWork(w *work) {
+	f.mu.Lock()
+	_, named := f.pathLocked(w.n)
+	needed := w.users > 0 || !named && w.local.Load() && w.n.opens > 0
+	if needed || w.ended {
+		f.mu.Unlock()
 		return
 	}
+	w.ended = true
+	w.lost.Store(true)
+	f.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dirty && w.err == nil {
@@ -183,12 +196,11 @@ func (w *work) restart() error {
 		w.f.forgetInfo(w.n)
 		return nil
 	}
-	w.tmp, name = w.f.temporaryFor(w.n)
-	s, err := w.f.store.Create(ctx, name, perm)
+	s, err := w.createTemporary(ctx)
 	if err != nil {
 		return err
 	}
-	w.stream, w.tmpPerm, w.at = s, perm, inStream
+	w.stream, w.at = s, inStream
 	w.sum, w.summed = 0, true
 	w.dirty = true
 	w.touched(0)
@@ -226,7 +238,7 @@ func (w *work) write(data []byte, off int64, atEnd bool) error {
 		off = size
 	}
 	sequential := off == size
-	if w.at == inStore && sequential && (atEnd || eventFile(w.base)) {
+	if w.at == inStore && sequential && (atEnd || eventFile(w.base)) && w.named() {
 		if err := w.openAppend(); err != nil {
 			return w.spoil("appending to", err)
 		}
@@ -290,6 +302,11 @@ func (w *work) openAppend() error {
 	w.app, w.at, w.replaces = app, inPlace, true
 	w.touched(info.Size)
 	return nil
+}
+
+func (w *work) named() bool {
+	_, ok := w.f.path(w.n)
+	return ok
 }
 
 // truncate sets the size.
