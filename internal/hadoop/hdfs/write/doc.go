@@ -13,9 +13,11 @@
 //	int16  length of the header
 //	PacketHeaderProto
 //	CRC32C of each 512 bytes of data, big endian
-//	data, at most 64 KiB
+//	data, at most 256 KiB
 //
-// and starts at a multiple of 512 bytes in the block; after a flush in the
+// (Hadoop's own client sends 64 KiB; DataNodes take up to 16 MiB, and fewer acks
+// and wakeups cost them and us less) and starts at a multiple of 512 bytes in the
+// block; after a flush in the
 // middle of such a chunk the next packet repeats the chunk's beginning. Acks
 // come back in order, with one status for each DataNode. A block ends with an
 // empty packet that is marked as the last one, sent when all others are acked.

@@ -95,13 +95,7 @@ func (f *File) run() error {
 // next waits for something to do: a packet to send (still in the queue), a
 // broken pipeline to mend, a heartbeat (no packet), or the end.
 func (f *File) next() (p *packet, broken, over bool) {
-	idle := time.AfterFunc(heartbeatEvery, func() {
-		f.mu.Lock()
-		f.cond.Broadcast()
-		f.mu.Unlock()
-	})
-	defer idle.Stop()
-	start := time.Now()
+	var start time.Time // of waiting
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for {
@@ -114,6 +108,13 @@ func (f *File) next() (p *packet, broken, over bool) {
 			return f.queue[0], false, false
 		case f.finish && len(f.queue) == 0 && len(f.acks) == 0:
 			return nil, false, true
+		case start.IsZero():
+			start = time.Now()
+			defer time.AfterFunc(heartbeatEvery, func() {
+				f.mu.Lock()
+				f.cond.Broadcast()
+				f.mu.Unlock()
+			}).Stop()
 		case f.s.pipe != nil && time.Since(start) >= heartbeatEvery:
 			return nil, false, false
 		}
