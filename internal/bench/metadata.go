@@ -69,11 +69,11 @@ func (b *bench) metadata(ctx context.Context) error {
 			}
 			ours[name] = append(ours[name], count/took)
 		}
+		started, err := b.jvm(ctx, 1)
+		if err != nil {
+			return err
+		}
 		for _, o := range operations {
-			started, err := b.jvm(ctx, 1)
-			if err != nil {
-				return err
-			}
 			took, err := measure(b.shell(ctx, o.shell(dir, names)...))
 			if err != nil {
 				return err

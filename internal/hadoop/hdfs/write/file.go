@@ -34,7 +34,8 @@ type File struct {
 	queue   []*packet // not sent
 	acks    []*packet // sent, not acked
 	held    int       // bytes in both
-	ackedTo int64     // sequence numbers below it are acked
+	ackedTo int64     // sequence numbers below it are acked, but for a block's end
+	ending  bool      // DataNodes are being told a block's end
 	err     error     // that ended the stream
 	finish  bool      // nothing more will be queued
 	aborted bool
@@ -96,12 +97,13 @@ func (f *File) push() error {
 		return err
 	}
 	if f.filled == f.blockSize {
-		return f.endBlock()
+		return f.queueEnd()
 	}
 	return nil
 }
 
-func (f *File) endBlock() error {
+// queueEnd queues the block's last packet.
+func (f *File) queueEnd() error {
 	p := newPacket(f.filled)
 	p.last = true
 	f.filled = 0
@@ -210,7 +212,7 @@ func (f *File) drain(ctx context.Context, seq int64) error {
 	})()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for f.ackedTo < seq {
+	for f.ackedTo < seq || f.ending {
 		if err := f.failure(); err != nil {
 			return err
 		}
@@ -244,7 +246,7 @@ func (f *File) close() error {
 		}
 	}
 	if f.filled > 0 {
-		if err := f.endBlock(); err != nil {
+		if err := f.queueEnd(); err != nil {
 			return err
 		}
 	}
