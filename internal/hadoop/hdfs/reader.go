@@ -31,13 +31,14 @@ type Reader struct {
 }
 
 // piece is a part of the file that was fetched, or is being fetched. Reader.mu
-// guards index, used and users.
+// guards used, read and users.
 type piece struct {
 	index int64
 	ready chan struct{} // closed once data or err is set
 	data  []byte
 	err   error
 	used  int64 // clock of the last use
+	read  bool  // not only fetched ahead
 	users int   // who copy from data, or wait for it
 }
 
@@ -131,12 +132,12 @@ func (r *Reader) get(i int64) (*piece, error) {
 		p = r.begin(i)
 	}
 	r.clock++
-	p.used = r.clock
+	p.used, p.read = r.clock, true
 	p.users++
 	if run := r.run; run != nil && i < run.next && i+aheadCount >= run.next {
 		run.target = max(run.target, min(i+1+aheadCount, r.count())) // someone follows it
-	} else if r.run == nil && r.pieces[i-1] != nil && r.pieces[i+1] == nil && i+1 < r.count() {
-		r.follow(i + 1)
+	} else if next, ok := r.resume(i); ok {
+		r.follow(next, i+1+aheadCount)
 	}
 	r.mu.Unlock()
 	err := errClosed
@@ -169,13 +170,31 @@ func (r *Reader) drop(p *piece) {
 	}
 }
 
+// resume tells which piece to fetch ahead, where nobody does, now that piece i
+// is read after the one before it: the next one that was not fetched, in good
+// time. r.mu is held.
+func (r *Reader) resume(i int64) (next int64, ok bool) {
+	if r.run != nil || r.pieces[i-1] == nil {
+		return 0, false
+	}
+	next = i + 1
+	for next < i+1+aheadCount/2 && r.pieces[next] != nil {
+		next++
+	}
+	return next, next < r.count() && r.pieces[next] == nil
+}
+
 func (r *Reader) count() int64 { return (r.src.size + pieceSize - 1) / pieceSize }
 
 // begin starts to fetch a piece that is not there: by a runner if the one
 // before it is, or it is the first; else alone. r.mu is held.
 func (r *Reader) begin(i int64) *piece {
 	if r.run == nil && (i == 0 || r.pieces[i-1] != nil) {
-		r.follow(i)
+		target := i + 1
+		if i > 0 { // one that was read before shows that reading goes on
+			target = i + aheadCount
+		}
+		r.follow(i, target)
 		return r.pieces[i]
 	}
 	p := r.add(i)
@@ -188,11 +207,8 @@ func (r *Reader) begin(i int64) *piece {
 }
 
 // follow starts a runner at piece i. r.mu is held.
-func (r *Reader) follow(i int64) {
-	r.run = &runner{next: i, target: min(i+1, r.count())}
-	if i > 0 { // one that was read before shows that reading goes on
-		r.run.target = min(i+aheadCount, r.count())
-	}
+func (r *Reader) follow(i, target int64) {
+	r.run = &runner{next: i, target: min(target, r.count())}
 	s := r.idle
 	r.idle = nil
 	if s == nil || s.pos != i*pieceSize {
@@ -243,7 +259,8 @@ func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 }
 
 // add makes a piece that is being fetched, and drops those that were not used
-// for longest. r.mu is held.
+// for longest, first of those that were read: the others wait for it. r.mu is
+// held.
 func (r *Reader) add(i int64) *piece {
 	for len(r.pieces) >= keepCount {
 		var oldest *piece
@@ -253,7 +270,7 @@ func (r *Reader) add(i int64) *piece {
 			default:
 				continue // being fetched
 			}
-			if oldest == nil || p.used < oldest.used {
+			if oldest == nil || p.read && !oldest.read || p.read == oldest.read && p.used < oldest.used {
 				oldest = p
 			}
 		}
