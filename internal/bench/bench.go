@@ -1,10 +1,14 @@
-// Package bench measures Holdfast beside Hadoop's own DistributedShell and
-// FsShell, on the same test cluster in the same minutes. Measurements that are
-// compared alternate, so that a machine that gets busier is busier for both,
-// and each pair gives a ratio; what is reported is the median and the range.
+// Package bench measures Holdfast beside others, on the same test cluster in the
+// same minutes: jobs beside Hadoop's own DistributedShell, files beside its
+// FsShell and the Go client colinmarc/hdfs. Measurements that are compared
+// alternate, so that a machine that gets busier is busier for both, and each
+// pair gives a ratio; what is reported is the median and the range, and how
+// busy the machine was.
 //
-// What a measurement means is told by the tasks themselves: they are a script
-// that writes the time into a file as its first act.
+// How long a job takes to start is told by the tasks themselves: they are a
+// script that writes the time into a file as its first act. Files are written
+// and read by processes of which each is measured from outside, from its start
+// to its end (command ours, command peer, FsShell).
 package bench
 
 import (
@@ -33,13 +37,10 @@ import (
 type Options struct {
 	Submit string    // the yarn-submit binary
 	Pairs  int       // of each comparison
-	FileMB int       // size of the file that is written
-	Only   []string  // some of Names; all if empty
+	FileMB int       // size of what is written and read, in all
+	Only   []string  // some of Names(); all if empty
 	Out    io.Writer // the report
 }
-
-// Names of the measurements.
-var Names = []string{"start4", "start16", "recover", "write"}
 
 type bench struct {
 	Options
@@ -50,8 +51,8 @@ type bench struct {
 // Run starts a cluster, measures, and prints as it goes.
 func Run(ctx context.Context, opts Options) (err error) {
 	for _, name := range opts.Only {
-		if !slices.Contains(Names, name) {
-			return fmt.Errorf("there is no measurement %q: choose from %s", name, strings.Join(Names, ", "))
+		if !slices.Contains(Names(), name) {
+			return fmt.Errorf("there is no measurement %q: choose from %s", name, strings.Join(Names(), ", "))
 		}
 	}
 	b := &bench{Options: opts}
@@ -62,23 +63,19 @@ func Run(ctx context.Context, opts Options) (err error) {
 		return fmt.Errorf("making a directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	if b.cluster, err = testcluster.Start(ctx, testcluster.Options{}); err != nil {
+	measurements := slices.DeleteFunc(b.measurements(), func(m measurement) bool {
+		return len(b.Only) > 0 && !slices.Contains(b.Only, m.name)
+	})
+	hdfsOnly := !slices.ContainsFunc(measurements, func(m measurement) bool { return m.yarn })
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	if b.cluster, err = testcluster.Start(ctx, testcluster.Options{HDFSOnly: hdfsOnly}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.cluster.Stop()) }()
 	fmt.Fprintf(b.Out, "%s\n\n", machine())
-	for _, m := range []struct {
-		name string
-		run  func(context.Context) error
-	}{
-		{"start4", func(ctx context.Context) error { return b.start(ctx, 4, 0.25) }},
-		{"start16", func(ctx context.Context) error { return b.start(ctx, 16, 0.25) }},
-		{"recover", b.recover},
-		{"write", b.write},
-	} {
-		if len(b.Only) > 0 && !slices.Contains(b.Only, m.name) {
-			continue
-		}
+	for _, m := range measurements {
 		if err := m.run(ctx); err != nil {
 			return fmt.Errorf("measuring %s: %w", m.name, err)
 		}
@@ -86,16 +83,40 @@ func Run(ctx context.Context, opts Options) (err error) {
 	return nil
 }
 
+// measurement is one that can be asked for; yarn says that it runs jobs.
+type measurement struct {
+	name string
+	yarn bool
+	run  func(context.Context) error
+}
+
+func (b *bench) measurements() []measurement {
+	return []measurement{
+		{"start4", true, func(ctx context.Context) error { return b.start(ctx, 4, 0.25) }},
+		{"start16", true, func(ctx context.Context) error { return b.start(ctx, 16, 0.25) }},
+		{"recover", true, b.recover},
+		{"write", false, b.write},
+		{"read", false, b.read},
+		{"checkpoint", false, b.checkpoint},
+		{"metadata", false, b.metadata},
+	}
+}
+
+// Names are those of all measurements.
+func Names() (names []string) {
+	for _, m := range (&bench{}).measurements() {
+		names = append(names, m.name)
+	}
+	return names
+}
+
 // machine describes what the figures were taken on.
 func machine() string {
-	cpus, load := 0, "?"
+	cpus := 0
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		cpus = strings.Count(string(text), "processor\t:")
 	}
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		load, _, _ = strings.Cut(string(text), " ")
-	}
-	return fmt.Sprintf("%d processors, load %s at the beginning, %s", cpus, load, time.Now().Format(time.DateTime))
+	return fmt.Sprintf("%d processors, load %s at the beginning, %s", cpus, load(), time.Now().Format(time.DateTime))
 }
 
 // submit runs yarn-submit to its end and returns what it prints.

@@ -49,8 +49,8 @@ func (b *bench) recover(ctx context.Context) error {
 			return err
 		}
 	}
-	title(b.Out, "From a container's end to its replacement's process running")
-	line(b.Out, "yarn-submit", against(took.format(" s", 2), took.median(), aim, " s"))
+	b.title("From a container's end to its replacement's process running")
+	line(b.Out, "yarn-submit", aimed(took.format(" s", 2), took.median(), aim, " s"))
 	fmt.Fprintln(b.Out)
 	return nil
 }

@@ -3,7 +3,9 @@ package bench
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
 )
 
 // series are the figures of one measurement.
@@ -37,12 +39,24 @@ func ratios(ours, theirs series) series {
 	return all
 }
 
-func title(w io.Writer, text string) { fmt.Fprintf(w, "%s\n", text) }
+// title heads the figures of one measurement, with how busy the machine was in
+// the minute before.
+func (b *bench) title(text string) { fmt.Fprintf(b.Out, "%s (load %s)\n", text, load()) }
 
-func line(w io.Writer, name, figures string) { fmt.Fprintf(w, "  %-34s %s\n", name, figures) }
+// load is the kernel's load average over a minute.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "?"
+	}
+	minute, _, _ := strings.Cut(string(text), " ")
+	return minute
+}
 
-// against adds what was aimed at, and whether the median is within it.
-func against(figures string, median, aim float64, unit string) string {
+func line(w io.Writer, name, figures string) { fmt.Fprintf(w, "  %-48s %s\n", name, figures) }
+
+// aimed adds what was aimed at, and whether the median is within it.
+func aimed(figures string, median, aim float64, unit string) string {
 	verdict := "met"
 	if median > aim {
 		verdict = "missed"

@@ -14,7 +14,7 @@ func TestReport(t *testing.T) {
 	if got := (series{1, 2}).median(); got != 1.5 {
 		t.Errorf("the median of 1 and 2 is %v", got)
 	}
-	if got, want := against("x", r.median(), 0.25, ""), "x; aim at most 0.25: missed"; got != want {
+	if got, want := aimed("x", r.median(), 0.25, ""), "x; aim at most 0.25: missed"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := (series{}).format(" s", 1), "nothing measured"; got != want {

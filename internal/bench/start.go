@@ -36,15 +36,15 @@ func (b *bench) start(ctx context.Context, tasks int, aim float64) error {
 		theirs = append(theirs, t)
 	}
 	r := ratios(ours, theirs)
-	title(b.Out, fmt.Sprintf("From the command's start to the last of %d processes running", tasks))
+	b.title(fmt.Sprintf("From the command's start to the last of %d processes running", tasks))
 	line(b.Out, "yarn-submit", ours.format(" s", 2))
 	line(b.Out, "yarn-submit, first time", series{first}.format(" s", 2))
 	line(b.Out, "DistributedShell", theirs.format(" s", 2))
-	line(b.Out, "ratio", against(r.format("", 2), r.median(), aim, ""))
-	title(b.Out, fmt.Sprintf("Resident memory with %d tasks", tasks))
-	line(b.Out, "yarn-submit's application master", against(master.format(" MB", 0), master.median(), 40, " MB"))
+	line(b.Out, "ratio", aimed(r.format("", 2), r.median(), aim, ""))
+	b.title(fmt.Sprintf("Resident memory with %d tasks", tasks))
+	line(b.Out, "yarn-submit's application master", aimed(master.format(" MB", 0), master.median(), 40, " MB"))
 	line(b.Out, "DistributedShell's", theirMaster.format(" MB", 0))
-	line(b.Out, "an agent", against(agents.format(" MB", 0), agents.median(), 30, " MB"))
+	line(b.Out, "an agent", aimed(agents.format(" MB", 0), agents.median(), 30, " MB"))
 	fmt.Fprintln(b.Out)
 	return nil
 }

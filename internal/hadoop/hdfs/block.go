@@ -43,19 +43,25 @@ type blockStream struct {
 	chunk    int   // bytes under one checksum; 0: none are sent
 	pos, end int64 // in the block: next byte to hand out, and where to stop
 	at       int64 // where the next packet's data must begin
-	packet   []byte
-	data     []byte // what is left of the packet
+	header   wire.PacketHeaderProto
+	head     []byte // buffer for a packet's header and checksums
+	packet   []byte // buffer for data that the caller has no room for
+	data     []byte // what is left of it
 }
 
+// headRoom is what a packet has before its data, with some to spare: so most
+// of the data goes from the connection straight to where it is wanted.
+const headRoom = 4 << 10
+
 // openBlock asks a DataNode for the bytes [pos, end) of a block.
-func openBlock(ctx context.Context, data *transfer.Dialer, node *wire.DatanodeIDProto, b *wire.LocatedBlockProto, client string, pos, end int64) (*blockStream, error) {
+func openBlock(ctx context.Context, dial dialDataNode, node *wire.DatanodeIDProto, b *wire.LocatedBlockProto, client string, pos, end int64) (*blockStream, error) {
 	connectCtx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	conn, err := data.Dial(connectCtx, node, b.GetBlockToken())
+	conn, err := dial(connectCtx, node, b.GetBlockToken())
 	if err != nil {
 		return nil, err
 	}
-	s := &blockStream{conn: conn, r: bufio.NewReaderSize(conn, 128<<10), pos: pos, end: end}
+	s := &blockStream{conn: conn, r: bufio.NewReaderSize(conn, headRoom), pos: pos, end: end}
 	s.stop = context.AfterFunc(ctx, func() { conn.Close() })
 	if err := s.begin(b, client); err != nil {
 		s.close()
@@ -123,14 +129,16 @@ func (s *blockStream) close() {
 	s.conn.Close()
 }
 
-// Read hands out bytes up to end, and then io.EOF.
+// Read hands out bytes up to end, and then io.EOF. What it has written to b
+// beyond the bytes that it reports is of no meaning.
 func (s *blockStream) Read(b []byte) (int, error) {
 	for len(s.data) == 0 {
 		if s.pos == s.end {
 			return 0, io.EOF
 		}
-		if err := s.next(); err != nil {
-			return 0, err
+		if n, err := s.next(b); n > 0 || err != nil {
+			s.pos += int64(n)
+			return n, err
 		}
 	}
 	n := copy(b, s.data)
@@ -139,60 +147,79 @@ func (s *blockStream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a packet and keeps what was asked for of it.
-func (s *blockStream) next() error {
+// next reads a packet: into b, if all of it is wanted and there is room, and
+// otherwise keeps of it what was asked for.
+func (s *blockStream) next(b []byte) (int, error) {
 	_ = s.conn.SetReadDeadline(time.Now().Add(silence)) // fails only when closed, and then so does the read
-	h, sums, data, err := s.readPacket()
+	sums, length, err := s.readHead()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if h.GetLastPacketInBlock() || len(data) == 0 {
-		return fmt.Errorf("it ends at %d of %d bytes: %w", s.pos, s.end, io.ErrUnexpectedEOF)
-	}
-	if h.GetOffsetInBlock() != s.at {
-		return fmt.Errorf("it sends the bytes at %d instead of %d", h.GetOffsetInBlock(), s.at)
-	}
-	if err := s.check(sums, data); err != nil {
-		return err
+	if s.header.GetLastPacketInBlock() || length == 0 {
+		return 0, fmt.Errorf("it ends at %d of %d bytes: %w", s.pos, s.end, io.ErrUnexpectedEOF)
 	}
 	from := s.at
-	s.at += int64(len(data))
-	if s.at <= s.pos { // the chunks before
-		return nil
+	if s.header.GetOffsetInBlock() != from {
+		return 0, fmt.Errorf("it sends the bytes at %d instead of %d", s.header.GetOffsetInBlock(), from)
 	}
-	s.data = data[s.pos-from : min(s.end, s.at)-from]
-	return nil
+	direct := from == s.pos && from+int64(length) <= s.end && length <= len(b)
+	data := b
+	if !direct {
+		s.packet = grown(s.packet, length)
+		data = s.packet
+	}
+	data = data[:length]
+	if _, err := io.ReadFull(s.r, data); err != nil {
+		return 0, err
+	}
+	if err := s.check(sums, data); err != nil {
+		return 0, err
+	}
+	s.at += int64(length)
+	switch {
+	case direct:
+		return length, nil
+	case s.at > s.pos: // not only the chunks before
+		s.data = data[s.pos-from : min(s.end, s.at)-from]
+	}
+	return 0, nil
 }
 
-// readPacket reads one packet; what it returns is good until the next call.
-func (s *blockStream) readPacket() (*wire.PacketHeaderProto, []byte, []byte, error) {
+// readHead reads a packet up to its data: its header, its checksums, which are
+// good until the next call, and the length of the data.
+func (s *blockStream) readHead() (sums []byte, length int, err error) {
 	var lengths [6]byte
 	if _, err := io.ReadFull(s.r, lengths[:]); err != nil {
-		return nil, nil, nil, err
+		return nil, 0, err
 	}
 	// The first length counts itself, the checksums and the data.
 	payload, header := int64(binary.BigEndian.Uint32(lengths[:]))-4, int(binary.BigEndian.Uint16(lengths[4:]))
 	if payload < 0 || payload > maxPacket || header > maxHeader {
-		return nil, nil, nil, fmt.Errorf("it sends a packet of %d and %d bytes, which cannot be", header, payload)
+		return nil, 0, fmt.Errorf("it sends a packet of %d and %d bytes, which cannot be", header, payload)
 	}
-	whole := header + int(payload)
-	if cap(s.packet) < whole {
-		s.packet = make([]byte, whole)
+	s.head = grown(s.head, header)
+	if _, err := io.ReadFull(s.r, s.head[:header]); err != nil {
+		return nil, 0, err
 	}
-	s.packet = s.packet[:whole]
-	if _, err := io.ReadFull(s.r, s.packet); err != nil {
-		return nil, nil, nil, err
+	if err := pb.Unmarshal(s.head[:header], &s.header); err != nil {
+		return nil, 0, err
 	}
-	h := &wire.PacketHeaderProto{}
-	if err := pb.Unmarshal(s.packet[:header], h); err != nil {
-		return nil, nil, nil, err
+	length = int(s.header.GetDataLen())
+	if length < 0 || int64(length) > payload {
+		return nil, 0, fmt.Errorf("it sends %d bytes in a packet of %d", length, payload)
 	}
-	length := int64(h.GetDataLen())
-	if length < 0 || length > payload {
-		return nil, nil, nil, fmt.Errorf("it sends %d bytes in a packet of %d", length, payload)
+	s.head = grown(s.head, int(payload)-length)
+	sums = s.head[:int(payload)-length]
+	_, err = io.ReadFull(s.r, sums)
+	return sums, length, err
+}
+
+// grown returns a buffer of at least n bytes, whose content is of no meaning.
+func grown(b []byte, n int) []byte {
+	if len(b) < n {
+		return make([]byte, n)
 	}
-	rest := s.packet[header:]
-	return h, rest[:payload-length], rest[payload-length:], nil
+	return b
 }
 
 // check compares the data with one checksum for each chunk.

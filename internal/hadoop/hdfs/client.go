@@ -2,6 +2,7 @@ package hdfs
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -11,6 +12,7 @@ import (
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/write"
 	"holdfast/internal/hadoop/rpc"
+	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
 // protocol is the Java name of ClientProtocol's protobuf form.
@@ -22,12 +24,15 @@ const (
 	callLimit    = 55 * time.Second // in all
 )
 
+// dialDataNode connects to a DataNode, with the token of a block on it.
+type dialDataNode func(context.Context, *wire.DatanodeIDProto, *wire.BlockTokenProto) (net.Conn, error)
+
 // Client is a client of one file system. Its methods may be called from many
 // goroutines.
 type Client struct {
 	nn          *rpc.Client
 	files       *write.Client
-	data        *transfer.Dialer
+	dial        dialDataNode
 	log         *logrus.Entry
 	replication int
 }
@@ -72,11 +77,13 @@ func dial(uri string, c *conf.Conf, log *logrus.Entry, tokens bool) (*Client, er
 		Timeout:   attemptLimit,
 		Retry:     rpc.Retry{Resend: true, Limit: callLimit},
 	})
-	if cl.data, err = transfer.New(caller{cl.nn}, c, log); err != nil {
+	data, err := transfer.New(caller{cl.nn}, c, log)
+	if err != nil {
 		return nil, err
 	}
+	cl.dial = data.Dial
 	cl.files = write.New(caller{cl.nn}, write.Options{
-		Replication: int(replication), BlockSize: blockSize, Dial: cl.data.Dial, Log: log,
+		Replication: int(replication), BlockSize: blockSize, Dial: data.Dial, Log: log,
 	})
 	return cl, nil
 }

@@ -30,12 +30,34 @@ type Reader struct {
 	closed bool
 }
 
-// piece is a part of the file that was fetched, or is being fetched.
+// piece is a part of the file that was fetched, or is being fetched. Reader.mu
+// guards used, read and users.
 type piece struct {
+	index int64
 	ready chan struct{} // closed once data or err is set
 	data  []byte
 	err   error
 	used  int64 // clock of the last use
+	read  bool  // not only fetched ahead
+	users int   // who copy from data, or wait for it
+}
+
+// buffers are of whole pieces.
+var buffers = sync.Pool{New: func() any { return new([pieceSize]byte) }}
+
+func newBuffer(n int64) []byte {
+	if n < pieceSize { // at a file's end, and all of a small file
+		return make([]byte, n)
+	}
+	return buffers.Get().(*[pieceSize]byte)[:]
+}
+
+// free lets the buffer be used again: nobody may hold it any longer.
+func (p *piece) free() {
+	if len(p.data) == pieceSize {
+		buffers.Put((*[pieceSize]byte)(p.data))
+	}
+	p.data = nil
 }
 
 // runner fetches pieces one after the other, up to but not including target.
@@ -66,6 +88,11 @@ func (r *Reader) Close() error {
 		r.idle.close()
 		r.idle = nil
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pieces {
+		r.drop(p)
+	}
 	return nil
 }
 
@@ -85,15 +112,16 @@ func (r *Reader) ReadAt(b []byte, off int64) (int, error) {
 		if err != nil {
 			return n, Wrap("read", r.src.path, err)
 		}
-		k := copy(b[n:], p[off%pieceSize:])
+		k := copy(b[n:], p.data[off%pieceSize:])
+		r.release(p)
 		n += k
 		off += int64(k)
 	}
 	return n, nil
 }
 
-// get returns a piece, fetched now if need be.
-func (r *Reader) get(i int64) ([]byte, error) {
+// get returns a piece, fetched now if need be, for who releases it.
+func (r *Reader) get(i int64) (*piece, error) {
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
@@ -104,19 +132,56 @@ func (r *Reader) get(i int64) ([]byte, error) {
 		p = r.begin(i)
 	}
 	r.clock++
-	p.used = r.clock
+	p.used, p.read = r.clock, true
+	p.users++
 	if run := r.run; run != nil && i < run.next && i+aheadCount >= run.next {
 		run.target = max(run.target, min(i+1+aheadCount, r.count())) // someone follows it
-	} else if r.run == nil && r.pieces[i-1] != nil && r.pieces[i+1] == nil && i+1 < r.count() {
-		r.follow(i + 1)
+	} else if next, ok := r.resume(i); ok {
+		r.follow(next, i+1+aheadCount)
 	}
 	r.mu.Unlock()
+	err := errClosed
 	select {
 	case <-p.ready:
-		return p.data, p.err
+		err = p.err
 	case <-r.life.Done():
-		return nil, errClosed
 	}
+	if err != nil {
+		r.release(p)
+		return nil, err
+	}
+	return p, nil
+}
+
+func (r *Reader) release(p *piece) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.users--
+	if p.users == 0 && r.pieces[p.index] != p {
+		p.free()
+	}
+}
+
+// drop forgets a piece that is not being fetched. r.mu is held.
+func (r *Reader) drop(p *piece) {
+	delete(r.pieces, p.index)
+	if p.users == 0 {
+		p.free()
+	}
+}
+
+// resume tells which piece to fetch ahead, where nobody does, now that piece i
+// is read after the one before it: the next one that was not fetched, in good
+// time. r.mu is held.
+func (r *Reader) resume(i int64) (next int64, ok bool) {
+	if r.run != nil || r.pieces[i-1] == nil {
+		return 0, false
+	}
+	next = i + 1
+	for next < i+1+aheadCount/2 && r.pieces[next] != nil {
+		next++
+	}
+	return next, next < r.count() && r.pieces[next] == nil
 }
 
 func (r *Reader) count() int64 { return (r.src.size + pieceSize - 1) / pieceSize }
@@ -125,24 +190,25 @@ func (r *Reader) count() int64 { return (r.src.size + pieceSize - 1) / pieceSize
 // before it is, or it is the first; else alone. r.mu is held.
 func (r *Reader) begin(i int64) *piece {
 	if r.run == nil && (i == 0 || r.pieces[i-1] != nil) {
-		r.follow(i)
+		target := i + 1
+		if i > 0 { // one that was read before shows that reading goes on
+			target = i + aheadCount
+		}
+		r.follow(i, target)
 		return r.pieces[i]
 	}
 	p := r.add(i)
 	r.wg.Go(func() {
 		s := &fileStream{s: r.src, pos: i * pieceSize, limit: min(r.src.size, (i+1)*pieceSize)}
-		r.fetch(s, i, p)
+		r.fetch(s, p)
 		s.close()
 	})
 	return p
 }
 
 // follow starts a runner at piece i. r.mu is held.
-func (r *Reader) follow(i int64) {
-	r.run = &runner{next: i, target: min(i+1, r.count())}
-	if i > 0 { // one that was read before shows that reading goes on
-		r.run.target = min(i+aheadCount, r.count())
-	}
+func (r *Reader) follow(i, target int64) {
+	r.run = &runner{next: i, target: min(target, r.count())}
 	s := r.idle
 	r.idle = nil
 	if s == nil || s.pos != i*pieceSize {
@@ -166,7 +232,7 @@ func (r *Reader) follow(i int64) {
 // runAhead fetches pieces until the runner's target; p is the first.
 func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 	for {
-		r.fetch(s, run.next, p)
+		r.fetch(s, p)
 		r.mu.Lock()
 		run.next++
 		for run.next < run.target && r.pieces[run.next] != nil { // somebody else's
@@ -193,47 +259,46 @@ func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 }
 
 // add makes a piece that is being fetched, and drops those that were not used
-// for longest. r.mu is held.
+// for longest, first of those that were read: the others wait for it. r.mu is
+// held.
 func (r *Reader) add(i int64) *piece {
 	for len(r.pieces) >= keepCount {
-		oldest, used := int64(-1), int64(0)
-		for j, p := range r.pieces {
+		var oldest *piece
+		for _, p := range r.pieces {
 			select {
 			case <-p.ready:
 			default:
 				continue // being fetched
 			}
-			if oldest < 0 || p.used < used {
-				oldest, used = j, p.used
+			if oldest == nil || p.read && !oldest.read || p.read == oldest.read && p.used < oldest.used {
+				oldest = p
 			}
 		}
-		if oldest < 0 {
+		if oldest == nil {
 			break
 		}
-		delete(r.pieces, oldest)
+		r.drop(oldest)
 	}
 	r.clock++
-	p := &piece{ready: make(chan struct{}), used: r.clock}
+	p := &piece{index: i, ready: make(chan struct{}), used: r.clock}
 	r.pieces[i] = p
 	return p
 }
 
 // fetch reads a piece over s. One that fails is not kept.
-func (r *Reader) fetch(s *fileStream, i int64, p *piece) {
-	data := make([]byte, min(pieceSize, r.src.size-i*pieceSize))
+func (r *Reader) fetch(s *fileStream, p *piece) {
+	data := newBuffer(min(pieceSize, r.src.size-p.index*pieceSize))
 	err := s.readFull(r.life, data)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	p.data = data
 	if err != nil {
 		p.err = err
 		if errors.Is(err, context.Canceled) {
 			p.err = errClosed
 		}
-		if r.pieces[i] == p {
-			delete(r.pieces, i)
-		}
-	} else {
-		p.data = data
+		delete(r.pieces, p.index)
+		p.free()
 	}
 	close(p.ready)
 }

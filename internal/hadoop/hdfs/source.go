@@ -207,7 +207,7 @@ func (f *fileStream) connect(ctx context.Context, failed map[string]bool) error 
 		}
 		f.base = int64(b.GetOffset())
 		end := min(f.limit, f.s.size, f.base+int64(b.GetB().GetNumBytes()))
-		block, err := openBlock(ctx, f.s.c.data, n, b, "holdfast", f.pos-f.base, end-f.base)
+		block, err := openBlock(ctx, f.s.c.dial, n, b, "holdfast", f.pos-f.base, end-f.base)
 		f.from, f.b = n, b
 		if errors.Is(err, transfer.ErrTokenRefused) { // not the DataNode's fault
 			f.s.c.log.WithError(err).Debugf("reading %s: asking for new block access tokens", f.s.path)

@@ -13,9 +13,11 @@
 //	int16  length of the header
 //	PacketHeaderProto
 //	CRC32C of each 512 bytes of data, big endian
-//	data, at most 64 KiB
+//	data, at most 256 KiB
 //
-// and starts at a multiple of 512 bytes in the block; after a flush in the
+// (Hadoop's own client sends 64 KiB; DataNodes take up to 16 MiB, and fewer acks
+// and wakeups cost them and us less) and starts at a multiple of 512 bytes in the
+// block; after a flush in the
 // middle of such a chunk the next packet repeats the chunk's beginning. Acks
 // come back in order, with one status for each DataNode. A block ends with an
 // empty packet that is marked as the last one, sent when all others are acked.
@@ -25,8 +27,7 @@
 // A packet is kept until all DataNodes of the pipeline have acked it. When one
 // of them fails, the pipeline is built anew without it: the NameNode gives the
 // block a new generation stamp (updateBlockForPipeline), the others are set up
-// with it (stages PIPELINE_SETUP_STREAMING_RECOVERY, or PIPELINE_CLOSE_RECOVERY
-// once everything is acked), the NameNode is told (updatePipeline), and what
+// with it (stage PIPELINE_SETUP_STREAMING_RECOVERY), the NameNode is told (updatePipeline), and what
 // was not acked is sent again. Where too few are left, another DataNode is
 // brought in first, by copying the block to it (getAdditionalDatanode,
 // TRANSFER_BLOCK), as dfs.client.block.write.replace-datanode-on-failure does by
@@ -35,8 +36,9 @@
 //
 // # Goroutines and memory
 //
-// Each open file has one goroutine that sends and, while a pipeline stands, one
-// that reads acks; both end with Close or Abort. A Client with open files has
+// Each open file has one goroutine that sends, while a pipeline stands one that
+// reads acks, and one while a block comes to its end; all end with Close or
+// Abort. A Client with open files has
 // one goroutine that renews its lease, every 30 s. An open file holds at most
 // Options.Window bytes that are not acked, and one packet more.
 package write

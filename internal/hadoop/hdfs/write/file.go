@@ -34,7 +34,8 @@ type File struct {
 	queue   []*packet // not sent
 	acks    []*packet // sent, not acked
 	held    int       // bytes in both
-	ackedTo int64     // sequence numbers below it are acked
+	ackedTo int64     // sequence numbers below it are acked, but for a block's end
+	ending  bool      // DataNodes are being told a block's end
 	err     error     // that ended the stream
 	finish  bool      // nothing more will be queued
 	aborted bool
@@ -96,12 +97,13 @@ func (f *File) push() error {
 		return err
 	}
 	if f.filled == f.blockSize {
-		return f.endBlock()
+		return f.queueEnd()
 	}
 	return nil
 }
 
-func (f *File) endBlock() error {
+// queueEnd queues the block's last packet.
+func (f *File) queueEnd() error {
 	p := newPacket(f.filled)
 	p.last = true
 	f.filled = 0
@@ -144,14 +146,16 @@ func (f *File) Length() int64 { return f.length }
 // NameNode the length: new readers see it (hflush).
 func (f *File) Flush(ctx context.Context) error { return f.flush(ctx, false) }
 
-// Sync is Flush with the DataNodes' disks (hsync).
+// Sync is Flush with the DataNodes' disks (hsync): for the block that is being
+// written, as in Hadoop's own client. Blocks before it were closed, and are on
+// disk when the DataNodes' kernels have written them.
 func (f *File) Sync(ctx context.Context) error { return f.flush(ctx, true) }
 
 func (f *File) flush(ctx context.Context, sync bool) error {
 	if f.ended {
 		return fmt.Errorf("flushing %s: it is closed", f.path)
 	}
-	if p := f.current; p != nil {
+	if p := f.current; p != nil && p.n > p.repeated {
 		p.sync = sync
 		tail := p.n % chunkSize
 		last := append([]byte(nil), p.data()[p.n-tail:]...)
@@ -164,16 +168,21 @@ func (f *File) flush(ctx context.Context, sync bool) error {
 		f.filled = end - int64(tail)
 		if tail > 0 {
 			f.current = newPacket(f.filled)
-			f.current.add(last)
+			f.current.repeated = f.current.add(last)
+		}
+	} else if at := f.at(); sync && at > 0 {
+		// All was sent before, but maybe not to the disks. A packet without new
+		// bytes would not do it (BlockReceiver.receivePacket); an empty one does.
+		p := newPacket(at)
+		p.sync = true
+		if err := f.enqueue(p); err != nil {
+			return err
 		}
 	}
 	if err := f.drain(ctx, f.seq); err != nil {
 		return err
 	}
-	length := f.filled
-	if f.current != nil {
-		length = f.current.end()
-	}
+	length := f.at()
 	if length == 0 {
 		return nil // at a block's edge all is complete
 	}
@@ -186,6 +195,14 @@ func (f *File) flush(ctx context.Context, sync bool) error {
 	return nil
 }
 
+// at is the number of bytes written to the current block.
+func (f *File) at() int64 {
+	if f.current != nil {
+		return f.current.end()
+	}
+	return f.filled
+}
+
 // drain waits until the packets below seq are acked.
 func (f *File) drain(ctx context.Context, seq int64) error {
 	defer context.AfterFunc(ctx, func() {
@@ -195,7 +212,7 @@ func (f *File) drain(ctx context.Context, seq int64) error {
 	})()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for f.ackedTo < seq {
+	for f.ackedTo < seq || f.ending {
 		if err := f.failure(); err != nil {
 			return err
 		}
@@ -229,7 +246,7 @@ func (f *File) close() error {
 		}
 	}
 	if f.filled > 0 {
-		if err := f.endBlock(); err != nil {
+		if err := f.queueEnd(); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 const (
 	chunkSize  = 512 // bytes for each checksum
-	packetData = 64 << 10
+	packetData = 256 << 10
 	sumSize    = 4
 	maxSums    = packetData / chunkSize * sumSize
 	maxHeader  = 6 + 64 // lengths and PacketHeaderProto, which takes 25 to 27 bytes
@@ -29,15 +29,17 @@ type packet struct {
 	last   bool
 	sync   bool
 	n      int // bytes of data
-	sealed []byte
-	buf    [dataAt + packetData]byte
+	// repeated bytes at the beginning were in the packet before, too.
+	repeated int
+	sealed   []byte
+	buf      [dataAt + packetData]byte
 }
 
 var packets = sync.Pool{New: func() any { return new(packet) }}
 
 func newPacket(offset int64) *packet {
 	p := packets.Get().(*packet)
-	p.offset, p.seq, p.last, p.sync, p.n, p.sealed = offset, 0, false, false, 0, nil
+	p.offset, p.seq, p.last, p.sync, p.n, p.repeated, p.sealed = offset, 0, false, false, 0, 0, nil
 	return p
 }
 

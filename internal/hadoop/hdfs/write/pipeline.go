@@ -32,9 +32,11 @@ type pipeline struct {
 	timeout time.Duration // of acks
 	reader  chan struct{} // closed when the reader of acks has ended
 
-	// Under File.mu: the first failure, and which node it was (see connect).
-	broken error
-	bad    int
+	// Under File.mu: the first failure, and which node it was (see connect); and
+	// the block's end, once it is sent.
+	broken  error
+	bad     int
+	closing *closing
 }
 
 // connectLimit bounds the TCP connection to a DataNode.
@@ -58,10 +60,8 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 		PipelineSize: pb.Uint32(uint32(len(f.s.nodes))),
 		MinBytesRcvd: pb.Uint64(uint64(acked)), MaxBytesRcvd: pb.Uint64(uint64(sent)),
 		LatestGenerationStamp: &stamp,
-		RequestedChecksum: &wire.ChecksumProto{
-			Type: wire.ChecksumTypeProto_CHECKSUM_CRC32C.Enum(), BytesPerChecksum: pb.Uint32(chunkSize),
-		},
-		StorageType: f.s.nodes[0].storageType.Enum(),
+		RequestedChecksum:     requestedChecksum(),
+		StorageType:           f.s.nodes[0].storageType.Enum(),
 	}
 	for _, n := range f.s.nodes[1:] {
 		op.Targets = append(op.Targets, n.info)
@@ -84,6 +84,10 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	f.s.pipe = p
 	go p.readAcks(r, len(f.s.nodes))
 	return -1, nil
+}
+
+func requestedChecksum() *wire.ChecksumProto {
+	return &wire.ChecksumProto{Type: wire.ChecksumTypeProto_CHECKSUM_CRC32C.Enum(), BytesPerChecksum: pb.Uint32(chunkSize)}
 }
 
 func (f *File) dial(n node, token *wire.BlockTokenProto) (net.Conn, error) {
@@ -221,7 +225,12 @@ func (p *pipeline) acked(seq int64) error {
 	f := p.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if p.broken != nil || len(f.acks) == 0 || f.acks[0].seq != seq {
+	if c := p.closing; c != nil && c.last.seq == seq && !c.ended {
+		c.ended = true
+		f.cond.Broadcast()
+		return nil
+	}
+	if p.broken != nil || p.closing != nil || len(f.acks) == 0 || f.acks[0].seq != seq {
 		return fmt.Errorf("an ack came for packet %d, which was not due", seq)
 	}
 	done := f.acks[0]

@@ -21,11 +21,8 @@ func (f *File) recover() error {
 	f.s.pipe.close()
 	f.mu.Lock()
 	bad, why := f.s.pipe.bad, f.s.pipe.broken
-	closing := len(f.acks) == 1 && f.acks[0].last
-	if !closing {
-		f.queue = append(slices.Clone(f.acks), f.queue...)
-		f.acks = nil
-	}
+	f.queue = append(slices.Clone(f.acks), f.queue...)
+	f.acks = nil
 	untouched := f.s.acked == 0
 	if f.ackedTo == f.s.ackedTo {
 		f.s.fruitless++
@@ -45,7 +42,7 @@ func (f *File) recover() error {
 			f.s.nodes = slices.Delete(slices.Clone(f.s.nodes), bad, bad+1)
 		}
 		if len(f.s.nodes) == 0 {
-			if !untouched || closing {
+			if !untouched {
 				return fmt.Errorf("%w: %w", errNoneLeft, why)
 			}
 			// next finds the packets in the queue and begins another block.
@@ -55,7 +52,7 @@ func (f *File) recover() error {
 			return err
 		}
 		var err error
-		if bad, err = f.rebuild(closing); err == nil {
+		if bad, err = f.rebuild(); err == nil {
 			return nil
 		} else if bad < 0 {
 			return err
@@ -66,7 +63,7 @@ func (f *File) recover() error {
 
 // rebuild sets the pipeline up on the nodes that are left. A negative index
 // says that no node is to blame.
-func (f *File) rebuild(closing bool) (bad int, err error) {
+func (f *File) rebuild() (bad int, err error) {
 	resp := &wire.UpdateBlockForPipelineResponseProto{}
 	f.mu.Lock()
 	acked := f.s.acked
@@ -82,15 +79,12 @@ func (f *File) rebuild(closing bool) (bad int, err error) {
 	f.s.token = resp.GetBlock().GetBlockToken()
 	f.s.block = old // the DataNodes know it under its old stamp
 
-	stage := wire.OpWriteBlockProto_PIPELINE_SETUP_STREAMING_RECOVERY
-	if closing {
-		stage = wire.OpWriteBlockProto_PIPELINE_CLOSE_RECOVERY
-	} else if f.wantsAnother() {
+	if f.wantsAnother() {
 		if err := f.addNode(); err != nil {
 			f.c.o.Log.WithError(err).Warnf("writing %s: going on with %d DataNodes", f.path, len(f.s.nodes))
 		}
 	}
-	if bad, err := f.connect(stage, stamp); err != nil {
+	if bad, err := f.connect(wire.OpWriteBlockProto_PIPELINE_SETUP_STREAMING_RECOVERY, stamp); err != nil {
 		return bad, err
 	}
 	next := pb.Clone(old).(*wire.ExtendedBlockProto)
@@ -104,16 +98,6 @@ func (f *File) rebuild(closing bool) (bad int, err error) {
 		return -1, fmt.Errorf("recovering a block: %w", err)
 	}
 	f.s.block = next
-	if closing {
-		// The recovery itself has closed the block: no packet is sent for it.
-		f.mu.Lock()
-		last := f.acks[0]
-		f.acks = nil
-		f.ackedTo = last.seq + 1
-		packets.Put(last)
-		f.cond.Broadcast()
-		f.mu.Unlock()
-	}
 	f.c.o.Log.Infof("writing %s: block %d goes on with %d DataNodes", f.path, next.GetBlockId(), len(f.s.nodes))
 	return -1, nil
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	pb "google.golang.org/protobuf/proto"
-
 	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -22,6 +20,7 @@ type streamState struct {
 	nodes    []node
 	excluded []*wire.DatanodeInfoProto // not to be used for this file any longer
 	pipe     *pipeline
+	closing  *closing // the block before, or nil
 
 	// Recoveries since anything was acked.
 	fruitless int
@@ -48,8 +47,14 @@ const heartbeatEvery = 20 * time.Second
 func (f *File) stream() {
 	defer close(f.done)
 	err := f.run()
+	if err != nil {
+		f.stop() // the file is of no use, and nobody waits for the block before
+	}
 	if f.s.pipe != nil {
 		f.s.pipe.close()
+	}
+	if f.s.closing != nil {
+		<-f.s.closing.done
 	}
 	f.mu.Lock()
 	if f.err == nil {
@@ -79,75 +84,49 @@ func (f *File) run() error {
 				return err
 			}
 		}
+		if p.last {
+			if err := f.endBlock(p); err != nil {
+				return err
+			}
+			continue
+		}
 		f.mu.Lock()
 		f.queue = f.queue[1:]
 		f.acks = append(f.acks, p)
 		f.s.sent = max(f.s.sent, p.end())
 		f.mu.Unlock()
-		last := p.last                          // once it is sent, p may be acked and reused
 		f.s.pipe.send(p.bytes(), f.c.o.Timeout) // what fails is broken, and next says so
-		if last {
-			if err := f.finishBlock(); err != nil {
-				return err
-			}
-		}
 	}
 }
 
 // next waits for something to do: a packet to send (still in the queue), a
 // broken pipeline to mend, a heartbeat (no packet), or the end.
 func (f *File) next() (p *packet, broken, over bool) {
-	idle := time.AfterFunc(heartbeatEvery, func() {
-		f.mu.Lock()
-		f.cond.Broadcast()
-		f.mu.Unlock()
-	})
-	defer idle.Stop()
-	start := time.Now()
+	var start time.Time // of waiting
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for {
 		switch {
-		case f.aborted:
+		case f.aborted || f.err != nil: // the block before could not be ended
 			return nil, false, true
 		case f.s.pipe != nil && f.s.pipe.broken != nil:
 			return nil, true, false
 		case len(f.queue) > 0 && (!f.queue[0].last || len(f.acks) == 0):
 			return f.queue[0], false, false
-		case f.finish && len(f.queue) == 0 && len(f.acks) == 0:
+		case f.finish && len(f.queue) == 0 && len(f.acks) == 0 && !f.ending:
 			return nil, false, true
+		case start.IsZero():
+			start = time.Now()
+			defer time.AfterFunc(heartbeatEvery, func() {
+				f.mu.Lock()
+				f.cond.Broadcast()
+				f.mu.Unlock()
+			}).Stop()
 		case f.s.pipe != nil && time.Since(start) >= heartbeatEvery:
 			return nil, false, false
 		}
 		f.cond.Wait()
 	}
-}
-
-// finishBlock waits for the ack of the block's last packet.
-func (f *File) finishBlock() error {
-	for {
-		f.mu.Lock()
-		for len(f.acks) > 0 && f.s.pipe.broken == nil && !f.aborted {
-			f.cond.Wait()
-		}
-		done, aborted := len(f.acks) == 0, f.aborted
-		f.mu.Unlock()
-		if aborted {
-			return nil
-		}
-		if done {
-			break
-		}
-		// All data is acked: what remains is to close the block on those left.
-		if err := f.recover(); err != nil {
-			return err
-		}
-	}
-	f.s.pipe.close()
-	f.s.block.NumBytes = pb.Uint64(uint64(f.s.acked))
-	f.s.previous = f.s.block
-	f.s.block, f.s.pipe, f.s.nodes = nil, nil, nil
-	return nil
 }
 
 // beginBlock asks for a block and sets its pipeline up, leaving out DataNodes

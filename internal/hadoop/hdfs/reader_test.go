@@ -1,0 +1,105 @@
+package hdfs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+	pb "google.golang.org/protobuf/proto"
+
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// dataNode answers READ_BLOCK from the content of one block, over pipes.
+type dataNode struct {
+	content []byte
+	opened  atomic.Int32 // connections
+}
+
+func (d *dataNode) dial(context.Context, *wire.DatanodeIDProto, *wire.BlockTokenProto) (net.Conn, error) {
+	d.opened.Add(1)
+	ours, theirs := net.Pipe()
+	go func() {
+		defer theirs.Close()
+		_ = d.serve(theirs) // the reader may hang up
+	}()
+	return ours, nil
+}
+
+func (d *dataNode) serve(conn net.Conn) error {
+	r := bufio.NewReader(conn)
+	if _, err := r.Discard(3); err != nil {
+		return err
+	}
+	op := &wire.OpReadBlockProto{}
+	if err := readDelimited(r, op); err != nil {
+		return err
+	}
+	at := int64(op.GetOffset()) / 512 * 512
+	answer, err := pb.Marshal(&wire.BlockOpResponseProto{
+		Status: wire.Status_SUCCESS.Enum(),
+		ReadOpChecksumInfo: &wire.ReadOpChecksumInfoProto{
+			Checksum:    &wire.ChecksumProto{Type: wire.ChecksumTypeProto_CHECKSUM_CRC32C.Enum(), BytesPerChecksum: pb.Uint32(512)},
+			ChunkOffset: pb.Uint64(uint64(at)),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Write(append(binary.AppendUvarint(nil, uint64(len(answer))), answer...)); err != nil {
+		return err
+	}
+	for end := int64(op.GetOffset() + op.GetLen()); at < end; {
+		n := min(64<<10, end-at)
+		if _, err := conn.Write(packet(at, d.content[at:at+n], false)); err != nil {
+			return err
+		}
+		at += n
+	}
+	return nil
+}
+
+// reader reads a file of one block that lies on one DataNode.
+func (d *dataNode) reader(t *testing.T) *Reader {
+	id := &wire.DatanodeIDProto{DatanodeUuid: pb.String("dn")}
+	log := logrus.New()
+	log.SetOutput(t.Output())
+	src := &source{c: &Client{dial: d.dial, log: logrus.NewEntry(log)}, path: "/a", size: int64(len(d.content)), bad: map[string]bool{}, blocks: []*wire.LocatedBlockProto{{
+		B: &wire.ExtendedBlockProto{
+			PoolId: pb.String("pool"), BlockId: pb.Uint64(1), GenerationStamp: pb.Uint64(1), NumBytes: pb.Uint64(uint64(len(d.content))),
+		},
+		BlockToken: &wire.BlockTokenProto{Identifier: []byte{}, Password: []byte{}, Kind: pb.String(""), Service: pb.String("")},
+		Offset:     pb.Uint64(0),
+		Locs:       []*wire.DatanodeInfoProto{{Id: id}},
+	}}}
+	r := &Reader{src: src, pieces: map[int64]*piece{}}
+	r.life, r.end = context.WithCancel(context.Background())
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// TestReadAheadOfASlowReader: what was fetched ahead is kept until it is read,
+// so that two connections do: one for the file's beginning, one for the rest.
+func TestReadAheadOfASlowReader(t *testing.T) {
+	d := &dataNode{content: bytes.Repeat([]byte("0123456789abcdef"), 1<<20)}
+	r := d.reader(t)
+	got := make([]byte, 64<<10)
+	for off := 0; off < len(d.content); off += len(got) {
+		if n, err := r.ReadAt(got, int64(off)); n != len(got) || err != nil && err != io.EOF {
+			t.Fatalf("at %d: %d bytes, %v", off, n, err)
+		}
+		if !bytes.Equal(got, d.content[off:off+len(got)]) {
+			t.Fatalf("at %d other bytes are read", off)
+		}
+		r.wg.Wait() // until nothing more is fetched ahead
+	}
+	if n := d.opened.Load(); n > 2 {
+		t.Errorf("%d connections were opened", n)
+	}
+}

@@ -1,0 +1,146 @@
+package write
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	pb "google.golang.org/protobuf/proto"
+
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// closing is a block of which every DataNode has acked all data. They are told
+// its end while the next block begins already. The NameNode is then told the
+// block's length with the question for the next one (addBlock), and will not
+// have its pipeline rebuilt any more; it need not: whoever has all data can be
+// told the end again.
+type closing struct {
+	f      *File
+	pipe   *pipeline
+	header *wire.ClientOperationHeaderProto
+	length int64
+	stamp  uint64
+	nodes  []node
+	last   *packet
+	ended  bool          // under File.mu: all have acked the end
+	done   chan struct{} // closed when it is over
+}
+
+// endBlock sends the last packet of a block, the others being acked, and leaves
+// it to a closing. It waits for the one before: one block at a time.
+func (f *File) endBlock(last *packet) error {
+	if f.s.closing != nil {
+		select {
+		case <-f.s.closing.done:
+		case <-f.running.Done():
+			return f.running.Err()
+		}
+	}
+	c := &closing{
+		f: f, pipe: f.s.pipe, nodes: f.s.nodes, last: last, header: f.header(f.s.token),
+		stamp: f.s.block.GetGenerationStamp(), done: make(chan struct{}),
+	}
+	f.mu.Lock()
+	if f.err != nil { // of the one before
+		f.mu.Unlock()
+		return f.err
+	}
+	c.length = f.s.acked
+	f.s.block.NumBytes = pb.Uint64(uint64(c.length))
+	f.queue = f.queue[1:]
+	f.ending = true
+	c.pipe.closing = c
+	f.mu.Unlock()
+	c.pipe.send(last.bytes(), f.c.o.Timeout) // what fails is broken, and the closing sees it
+	f.s.closing, f.s.previous = c, f.s.block
+	f.s.block, f.s.pipe, f.s.nodes = nil, nil, nil
+	go c.run()
+	return nil
+}
+
+func (c *closing) run() {
+	defer close(c.done)
+	f := c.f
+	f.mu.Lock()
+	for !c.ended && c.pipe.broken == nil && !f.aborted {
+		f.cond.Wait()
+	}
+	ended, why := c.ended, c.pipe.broken
+	f.mu.Unlock()
+	c.pipe.close()
+	var err error
+	if !ended {
+		err = c.again(why)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ending = false
+	f.ackedTo = max(f.ackedTo, c.last.seq+1)
+	packets.Put(c.last)
+	if f.err == nil {
+		f.err = err
+	}
+	f.cond.Broadcast()
+}
+
+// againLimit bounds the attempts to reach any DataNode that has all of a block.
+const againLimit = 30 * time.Second
+
+// again tells each DataNode the block's end, until one has understood: from
+// then on the NameNode sees to the number of replicas.
+func (c *closing) again(why error) error {
+	ctx, cancel := context.WithTimeout(c.f.running, againLimit)
+	defer cancel()
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 3*time.Second) {
+		if err := c.f.running.Err(); err != nil {
+			return err
+		}
+		c.f.c.o.Log.WithError(why).Warnf("writing %s: telling %d DataNodes the end of a block once more", c.f.path, len(c.nodes))
+		errs := make([]error, len(c.nodes))
+		var wg sync.WaitGroup
+		for i, n := range c.nodes {
+			wg.Go(func() { errs[i] = c.tell(n) })
+		}
+		wg.Wait()
+		for _, err := range errs {
+			if err == nil {
+				return nil
+			}
+		}
+		why = errors.Join(errs...)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no DataNode could be told the end of a block: %w", why)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// tell ends the block on one DataNode: the stage PIPELINE_CLOSE_RECOVERY is
+// enough to do it, and also fits where it was done before
+// (FsDatasetImpl.recoverClose). The generation stamp remains: each DataNode has
+// acked all data under it.
+func (c *closing) tell(n node) error {
+	conn, err := c.f.dial(n, c.header.GetBaseHeader().GetToken())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(c.f.running, func() { conn.Close() })()
+	answer, err := operate(conn, bufio.NewReader(conn), opWriteBlock, &wire.OpWriteBlockProto{
+		Header: c.header, Stage: wire.OpWriteBlockProto_PIPELINE_CLOSE_RECOVERY.Enum(), PipelineSize: pb.Uint32(1),
+		MinBytesRcvd: pb.Uint64(uint64(c.length)), MaxBytesRcvd: pb.Uint64(uint64(c.length)),
+		LatestGenerationStamp: &c.stamp, RequestedChecksum: requestedChecksum(), StorageType: n.storageType.Enum(),
+	}, c.f.c.o.Timeout)
+	if err == nil && answer.GetStatus() != wire.Status_SUCCESS {
+		err = fmt.Errorf("it answers %s %s", answer.GetStatus(), answer.GetMessage())
+	}
+	if err != nil {
+		return fmt.Errorf("DataNode %s: %w", address(n.info.GetId()), err)
+	}
+	return nil
+}
