@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
-
-	"holdfast/hdfsckpt/tfbundle"
 )
 
 // PrunePlan says what a prune will remove and why each of the others stays.
@@ -39,6 +39,8 @@ func PlanPrune(list []Checkpoint, keep int, every int64) PrunePlan {
 		switch {
 		case c.State == InProgress:
 			reason = "in progress"
+		case c.State == Unchecked:
+			reason = "cannot be checked"
 		case c.Current:
 			reason = "named by " + StateFile
 		case c.State == Sealed && !sealed[place]:
@@ -93,25 +95,36 @@ func removeCheckpoint(ctx context.Context, s Store, c Checkpoint) error {
 			return fmt.Errorf("%s was changed meanwhile: %w", f.Name, syscall.EBUSY)
 		}
 	}
-	first := tfbundle.IndexFile(c.Name)
-	if c.Kind == Plain {
-		first = path.Join(c.Name, Committed)
-	}
-	names := []string{first}
-	for _, f := range c.Files {
-		if f.Name != first {
-			names = append(names, f.Name)
+	if c.last != "" {
+		if err := s.Remove(ctx, c.last); err != nil && !vanished(err) {
+			return err
 		}
 	}
-	if c.Kind == Plain {
-		names = append(names, c.Name)
+	for _, f := range c.Files {
+		if err := s.Remove(ctx, f.Name); err != nil && !vanished(err) {
+			return err
+		}
 	}
-	for _, name := range names {
-		if err := s.Remove(ctx, name); err != nil && !vanished(err) {
+	for _, dir := range directories(c) {
+		if err := RemoveDir(ctx, s, dir); err != nil && !vanished(err) {
 			return err
 		}
 	}
 	return Unseal(ctx, s, c.Name)
+}
+
+// directories are those that go with a checkpoint, the deepest first.
+func directories(c Checkpoint) []string {
+	if c.Kind != Distributed && c.Kind != Plain {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, f := range c.Files {
+		for d := path.Dir(f.Name); d != "." && (d == c.Name || strings.HasPrefix(d, c.Name+"/")); d = path.Dir(d) {
+			seen[d] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b string) int { return strings.Compare(b, a) })
 }
 
 // RollbackPlan points `checkpoint` at an older one. Nothing is removed.
