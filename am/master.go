@@ -88,7 +88,7 @@ func New(cfg Config) (*Master, error) {
 	}, m.Kill)
 	m.board.show(m.job, nil)
 	m.keeper = &keeper{specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
-	m.sealer = newSealer(cfg)
+	m.sealer = newSealer(cfg, m.board.lastRecovery)
 	m.hub = newHub(m.agents, m.done, cfg.Log)
 	server, err := newServer(cfg.Keys, m.hub, m.board)
 	if err != nil {
