@@ -69,8 +69,10 @@ func (s Slice) String() string {
 	return strings.Join(parts, ":")
 }
 
-// maxShards bounds what a header may claim: TensorFlow's names have five digits.
-const maxShards = 99999
+const (
+	maxShards     = 99999 // TensorFlow's names have five digits
+	maxDimensions = 254   // tensorflow::TensorShape
+)
 
 // Parse reads an index of size bytes. It checks the checksums of its blocks,
 // and that what the entries say fits together.
@@ -121,6 +123,9 @@ func Parse(r io.ReaderAt, size int64) (*Index, error) {
 }
 
 func (x *Index) check(e *Entry) error {
+	if len(e.Shape) > maxDimensions {
+		return fmt.Errorf("it has %d dimensions", len(e.Shape))
+	}
 	n, ok := tensor.Elements(e.Shape)
 	if !ok {
 		return fmt.Errorf("a shape of %v", e.Shape)

@@ -144,28 +144,3 @@ func check(e *tfbundle.Entry, b []byte) error {
 	}
 	return c.End()
 }
-
-// FuzzValues reads tensors whose index and data do not fit together.
-func FuzzValues(f *testing.F) {
-	for prefix, shards := range fixtures {
-		data := []byte{}
-		for i := range shards {
-			data = append(data, read(f, tfbundle.DataFile(prefix, i, shards))...)
-		}
-		f.Add(read(f, tfbundle.IndexFile(prefix)), data)
-	}
-	f.Fuzz(func(_ *testing.T, index, data []byte) {
-		x, err := tfbundle.Parse(bytes.NewReader(index), int64(len(index)))
-		if err != nil {
-			return
-		}
-		open := func(int) (io.ReaderAt, error) { return bytes.NewReader(data), nil }
-		for _, e := range x.Tensors() {
-			if e.DType == tfbundle.String {
-				_, _ = x.Strings(open, e)
-			} else if b, err := x.Read(open, e); err == nil && e.DType.Size() > 0 {
-				_ = e.DType.Kind().Numbers(b, func(float64) {})
-			}
-		}
-	})
-}
