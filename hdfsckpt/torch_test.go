@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,6 +81,31 @@ checkpoint-500/rng_state_0.pth torch 1 complete
 		if c.State == hdfsckpt.Unchecked {
 			t.Errorf("%s would be removed", c.Name)
 		}
+	}
+}
+
+// TestPruneCountsSteps: files of one step stay or go together, in whatever
+// directories; and what is called after no step stays.
+func TestPruneCountsSteps(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	whole := torchFixture(t, "alone.pt")
+	for _, step := range []string{"10", "20", "30"} {
+		put(t, s, "model-"+step+".pt", whole)
+		put(t, s, "optimizer-"+step+".pt", whole)
+		put(t, s, "trainer/checkpoint-"+step+"/pytorch_model.bin", whole)
+		put(t, s, "trainer/checkpoint-"+step+"/optimizer.pt", whole)
+	}
+	put(t, s, "best.pt", whole)
+	must(t, hdfsckpt.PlanPrune(list(t, s), 1, 20).Execute(context.Background(), s))
+	names := []string{}
+	for _, c := range list(t, s) {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	want := "best.pt model-20.pt model-30.pt optimizer-20.pt optimizer-30.pt trainer/checkpoint-20/optimizer.pt trainer/checkpoint-20/pytorch_model.bin trainer/checkpoint-30/optimizer.pt trainer/checkpoint-30/pytorch_model.bin"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("left are\n%s, want\n%s", got, want)
 	}
 }
 
