@@ -137,7 +137,7 @@ func (b *Board) lastRecovery() string {
 	defer b.mu.Unlock()
 	for i := len(b.status.Timeline) - 1; i >= 0; i-- {
 		if m := b.status.Timeline[i]; m.Kind == core.KindBack {
-			return strings.TrimSpace(m.Task + " " + m.Text)
+			return fmt.Sprintf("%s came back (%s)", m.Task, m.Text)
 		}
 	}
 	return ""

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -53,7 +54,7 @@ type catTensor struct {
 	Mean      *float64    `json:"mean"`
 	Norm      *float64    `json:"norm"`
 	Histogram []int64     `json:"histogram"` // equal steps from min to max
-	Values    []any       `json:"values,omitempty"`
+	Values    *elements   `json:"values,omitempty"`
 }
 
 func runCkptCat(cmd *cobra.Command, o *ckptCatOptions, ref, which, name string) error {
@@ -97,15 +98,18 @@ func finite(v float64) *float64 {
 	return &v
 }
 
+// elements are those of a tensor, which may be very many: they are kept as bytes.
+type elements struct {
+	kind    tensor.Kind
+	b       []byte
+	strings []string // of a tensor of strings
+}
+
 // readTensor reads a tensor; strings have no summary, and always their values.
-func readTensor(t *hdfsckpt.Tensor, wanted bool) ([]any, hdfsckpt.Summary, error) {
-	var values []any
+func readTensor(t *hdfsckpt.Tensor, wanted bool) (*elements, hdfsckpt.Summary, error) {
 	if t.Kind == tensor.StringKind {
 		list, err := t.Strings()
-		for _, s := range list {
-			values = append(values, s)
-		}
-		return values, hdfsckpt.Summary{Elements: int64(len(list))}, err
+		return &elements{kind: t.Kind, strings: list}, hdfsckpt.Summary{Elements: int64(len(list))}, err
 	}
 	b, err := t.Read()
 	if err != nil {
@@ -115,41 +119,52 @@ func readTensor(t *hdfsckpt.Tensor, wanted bool) ([]any, hdfsckpt.Summary, error
 	if err != nil || !wanted {
 		return nil, summary, err
 	}
-	for at := 0; at < len(b); at += t.Kind.Size() {
-		values = append(values, value(t.Kind, b[at:]))
-	}
-	return values, summary, nil
+	return &elements{kind: t.Kind, b: b}, summary, nil
 }
 
-// number is a number's digits: JSON has no limit to them.
-type number string
-
-// MarshalJSON writes them as they are, and as a text what JSON has no number
-// for: NaN, infinities.
-func (n number) MarshalJSON() ([]byte, error) {
-	if strings.HasSuffix(string(n), "NaN") || strings.HasSuffix(string(n), "Inf") {
-		return json.Marshal(string(n))
+// each calls f with each element as text, and whether that is a number in JSON.
+func (e *elements) each(f func(text string, number bool)) {
+	for _, s := range e.strings {
+		f(s, false)
 	}
-	return []byte(n), nil
+	width := e.kind.Size()
+	_, _, isComplex := e.kind.Complex(make([]byte, 16))
+	for at := 0; at < len(e.b); at += width {
+		text := e.kind.Text(e.b[at:])
+		f(text, !isComplex && !strings.HasSuffix(text, "NaN") && !strings.HasSuffix(text, "Inf"))
+	}
 }
 
-// value is one element: a number, or a text such as 1-2.5j for complex ones.
-func value(k tensor.Kind, b []byte) any {
-	if _, _, ok := k.Complex(b); ok {
-		return k.Text(b)
-	}
-	return number(k.Text(b))
+// MarshalJSON writes numbers with all of their digits, and as texts what JSON
+// has no number for.
+func (e *elements) MarshalJSON() ([]byte, error) {
+	out := []byte{'['}
+	var err error
+	e.each(func(text string, number bool) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		if number {
+			out = append(out, text...)
+			return
+		}
+		quoted, wrong := json.Marshal(text)
+		err = errors.Join(err, wrong)
+		out = append(out, quoted...)
+	})
+	return append(out, ']'), err
 }
 
-func writeTensor(w io.Writer, t *hdfsckpt.Tensor, values []any, s hdfsckpt.Summary) error {
+func writeTensor(w io.Writer, t *hdfsckpt.Tensor, values *elements, s hdfsckpt.Summary) error {
 	out := bufio.NewWriter(w)
 	if values != nil {
-		for _, v := range values {
-			if text, ok := v.(string); ok && t.Kind == tensor.StringKind {
-				v = strconv.Quote(text)
+		values.each(func(text string, _ bool) {
+			if t.Kind == tensor.StringKind {
+				text = strconv.Quote(text)
 			}
-			fmt.Fprintln(out, v)
-		}
+			_, _ = out.WriteString(text) // Flush tells of errors
+			_ = out.WriteByte('\n')
+		})
 		return out.Flush()
 	}
 	fmt.Fprintf(out, "%s  %s %v, %d elements\n", t.Name, t.Kind, t.Shape, s.Elements)

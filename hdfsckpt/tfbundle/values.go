@@ -11,7 +11,7 @@ import (
 // Opener opens the data file of a shard.
 type Opener func(shard int) (io.ReaderAt, error)
 
-// maxTensor bounds what is read into memory at once.
+// maxTensor bounds, in bytes, what is read into memory at once.
 const maxTensor = 1 << 40
 
 // readEntry reads an entry's bytes and checks them.
@@ -23,9 +23,15 @@ func readEntry(open Opener, e *Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A size that is a lie must not cost its memory: grow as bytes come.
-	b, err := io.ReadAll(io.NewSectionReader(r, e.Offset, e.Size))
-	if err != nil {
+	// A size that is a lie must not cost its memory: the last byte comes first.
+	var b []byte
+	if e.Size > 0 {
+		if err := readFull(r, make([]byte, 1), e.Offset+e.Size-1); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.label(), err)
+		}
+		b = make([]byte, e.Size)
+	}
+	if err := readFull(r, b, e.Offset); err != nil {
 		return nil, fmt.Errorf("%s: %w", e.label(), err)
 	}
 	c := NewCheck(e)

@@ -172,7 +172,11 @@ func (a *Archive) read(name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record %s: %w", name, err)
 	}
-	b, err := io.ReadAll(in)
+	b := make([]byte, r.Size) // not more than the file has
+	_, err = io.ReadFull(in, b)
+	if err == nil {
+		_, err = io.Copy(io.Discard, in) // the end, with the checksum
+	}
 	if err != nil {
 		return nil, fmt.Errorf("record %s: %w", name, err)
 	}
