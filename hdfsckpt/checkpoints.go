@@ -95,13 +95,17 @@ const (
 // root, the newest last: by step, then by time. It looks into every index and
 // manifest, and reads none of the data.
 func Checkpoints(ctx context.Context, s Store) ([]Checkpoint, error) {
-	l := &lister{s: s}
-	l.group, l.ctx = errgroup.WithContext(ctx)
-	l.slots = make(chan struct{}, parallelism)
-	var err error
-	if l.rule, err = readRule(ctx, s); err != nil {
+	rule, err := readRule(ctx, s)
+	if err != nil {
 		return nil, err
 	}
+	return checkpoints(ctx, s, rule)
+}
+
+func checkpoints(ctx context.Context, s Store, rule Rule) ([]Checkpoint, error) {
+	l := &lister{s: s, rule: rule}
+	l.group, l.ctx = errgroup.WithContext(ctx)
+	l.slots = make(chan struct{}, parallelism)
 	var manifests map[string]*Manifest
 	l.group.Go(func() (err error) { manifests, err = l.manifests(); return err })
 	l.group.Go(func() error { return l.directory(".", 0) })

@@ -62,3 +62,21 @@ func TestRules(t *testing.T) {
 		t.Errorf("left are %v, %v", infos, err)
 	}
 }
+
+// TestRulesLeaveTensorFlowAlone: what a rule leaves out is not taken for lost
+// when the store is made safe.
+func TestRulesLeaveTensorFlowAlone(t *testing.T) {
+	ctx := context.Background()
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	putCheckpoint(t, s, "model.ckpt-10", nil)
+	put(t, s, "checkpoint", stateFile("model.ckpt-10"))
+	must(t, hdfsckpt.SetRule(ctx, s, hdfsckpt.Rule{Format: hdfsckpt.Plain, Marker: "_SUCCESS"}))
+	report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+	if err != nil || len(report.Pointed) != 0 {
+		t.Errorf("%v, %v", report, err)
+	}
+	if _, err := s.Stat(ctx, "checkpoint"); err != nil {
+		t.Error(err)
+	}
+}

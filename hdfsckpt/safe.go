@@ -50,16 +50,13 @@ func (r Report) String() string {
 // all, which is right only when nobody writes. No checkpoint is removed.
 func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 	var report Report
-	list, err := Checkpoints(ctx, s)
+	list, err := checkpoints(ctx, s, Rule{Format: TensorFlow}) // whatever the store's own rule leaves out
 	if err != nil {
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 	}
 	byDir := map[string][]Checkpoint{}
 	var dirs []string
 	for _, c := range list {
-		if c.Kind != TensorFlow {
-			continue
-		}
 		dir := path.Dir(c.Name)
 		if byDir[dir] == nil {
 			dirs = append(dirs, dir)

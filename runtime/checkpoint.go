@@ -12,8 +12,7 @@ import (
 // CheckpointFormat says how checkpoints of one form are known to be complete.
 // Package hdfsckpt looks at the files by these rules.
 type CheckpointFormat struct {
-	Name       string   // CheckpointSpec.format
-	Frameworks []string // which write it by themselves
+	Name string // CheckpointSpec.format
 	// Last has patterns (path.Match) of base names: the file that a save writes
 	// last is of one of them.
 	Last []string
@@ -24,21 +23,42 @@ type CheckpointFormat struct {
 // CheckpointFormats are the values of CheckpointSpec.format.
 var CheckpointFormats = []CheckpointFormat{
 	{
-		Name: "tensorflow", Frameworks: []string{"tensorflow"}, Last: []string{"*.index", "checkpoint"},
-		Complete: "PREFIX.index can be read, and every shard that it names is there with its length: Saver, Checkpoint and CheckpointManager, with parameter servers too",
+		// Saver, Checkpoint and CheckpointManager, with parameter servers too.
+		Name: "tensorflow", Last: []string{"*.index", "checkpoint"},
+		Complete: "PREFIX.index can be read, and every shard that it names is there with its length",
 	},
 	{
-		Name: "torch", Frameworks: []string{"pytorch"}, Last: []string{"*.pt", "*.pth", "*.bin", "*.ckpt"},
-		Complete: "the archive's directory, at the file's end, can be read: torch.save since PyTorch 1.6",
+		// torch.save, since PyTorch 1.6.
+		Name: "torch", Last: []string{"*.pt", "*.pth", "*.bin", "*.ckpt"},
+		Complete: "the archive's directory, at the file's end, can be read",
 	},
 	{
-		Name: "dcp", Frameworks: []string{"pytorch"}, Last: []string{".metadata"},
-		Complete: ".metadata can be read, and every file that it names is there with its length: torch.distributed.checkpoint",
+		// torch.distributed.checkpoint.
+		Name: "dcp", Last: []string{".metadata"},
+		Complete: ".metadata can be read, and every file that it names is there with its length",
 	},
 	{
+		// Whatever else; see also marker and quiet.
 		Name: "plain", Last: []string{"COMMITTED"},
-		Complete: "the directory step-N has a file COMMITTED, or what marker or quiet says",
+		Complete: "the directory step-N has a file COMMITTED",
 	},
+}
+
+// CompleteWhen tells a person when a directory's checkpoints count as complete;
+// "" where the spec leaves it to the files.
+func CompleteWhen(c *proto.CheckpointSpec) string {
+	switch {
+	case c.Marker != "":
+		return "a file " + c.Marker + " is there"
+	case c.QuietSeconds != 0:
+		return fmt.Sprintf("nothing has changed for %g s", c.QuietSeconds)
+	}
+	for _, f := range CheckpointFormats {
+		if f.Name == c.Format {
+			return f.Complete
+		}
+	}
+	return ""
 }
 
 // MayComplete tells whether a file that was written may be the last of a save,

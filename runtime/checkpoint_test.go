@@ -60,3 +60,16 @@ func TestCheckpointRulesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestCompleteWhen(t *testing.T) {
+	for want, spec := range map[string]*proto.CheckpointSpec{
+		"":                              {},
+		"a file _SUCCESS is there":      {Format: "plain", Marker: "_SUCCESS"},
+		"nothing has changed for 2.5 s": {Format: "plain", QuietSeconds: 2.5},
+		"the directory step-N has a file COMMITTED": {Format: "plain"},
+	} {
+		if got := runtime.CompleteWhen(spec); got != want {
+			t.Errorf("%v: %q, want %q", spec, got, want)
+		}
+	}
+}
