@@ -264,6 +264,17 @@ func TestHostilePickles(t *testing.T) {
 	}
 }
 
+// TestFilesElsewhere: a checkpoint cannot name a file outside of its directory.
+func TestFilesElsewhere(t *testing.T) {
+	b := read(t, "dcp-300/.metadata")
+	for _, name := range []string{"../../../etc", "/etc/passwd1", "a/../../bcde"} { // as long as the true one
+		hostile := bytes.ReplaceAll(b, []byte("__0_0.distcp"), []byte(name))
+		if m, err := torchfile.ParseMetadata(hostile); !torchfile.IsMetadataDamaged(err) {
+			t.Errorf("%s: %v, %v", name, m, err)
+		}
+	}
+}
+
 func FuzzOpen(f *testing.F) {
 	for _, name := range []string{"train-40.pt", "kinds.pth", "module.pt", "unchecked.pt", "legacy.pt"} {
 		f.Add(read(f, name))
