@@ -131,6 +131,18 @@ func (b *Board) show(job *core.Job, moments []*proto.Moment) {
 	})
 }
 
+// lastRecovery tells of the last task that came back; "" if none had to.
+func (b *Board) lastRecovery() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := len(b.status.Timeline) - 1; i >= 0; i-- {
+		if m := b.status.Timeline[i]; m.Kind == core.KindBack {
+			return fmt.Sprintf("%s came back (%s)", m.Task, m.Text)
+		}
+	}
+	return ""
+}
+
 // close shows the final state, once nothing is left to be done.
 func (b *Board) close(job *core.Job) {
 	b.change(func(s *proto.JobStatus) {

@@ -43,7 +43,7 @@ func (k *keeper) secure(ctx context.Context, allDown bool) core.Secured {
 	var wg sync.WaitGroup
 	for i, c := range k.specs {
 		wg.Go(func() {
-			report, err := k.secureOne(ctx, c.Uri, age)
+			report, err := k.secureOne(ctx, c, age)
 			switch text := report.String(); {
 			case err != nil:
 				notes[i] = fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err)
@@ -63,15 +63,15 @@ func (k *keeper) secure(ctx context.Context, allDown bool) core.Secured {
 }
 
 // secureOne tries again while the store does not answer.
-func (k *keeper) secureOne(ctx context.Context, uri string, age time.Duration) (hdfsckpt.Report, error) {
+func (k *keeper) secureOne(ctx context.Context, c *proto.CheckpointSpec, age time.Duration) (hdfsckpt.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, secureLimit)
 	defer cancel()
 	for {
-		report, err := k.tryOne(ctx, uri, age)
+		report, err := k.tryOne(ctx, c, age)
 		if err == nil {
 			return report, nil
 		}
-		k.log.WithError(err).Warnf("cannot make %s safe to start from; trying again", uri)
+		k.log.WithError(err).Warnf("cannot make %s safe to start from; trying again", c.Uri)
 		select {
 		case <-ctx.Done():
 			return report, err
@@ -80,11 +80,15 @@ func (k *keeper) secureOne(ctx context.Context, uri string, age time.Duration) (
 	}
 }
 
-func (k *keeper) tryOne(ctx context.Context, uri string, age time.Duration) (hdfsckpt.Report, error) {
-	store, err := k.open(ctx, uri)
+func (k *keeper) tryOne(ctx context.Context, c *proto.CheckpointSpec, age time.Duration) (hdfsckpt.Report, error) {
+	store, err := k.open(ctx, c.Uri)
 	if err != nil {
 		return hdfsckpt.Report{}, err
 	}
 	defer store.Close()
+	rule := hdfsckpt.Rule{Format: hdfsckpt.Kind(c.Format), Marker: c.Marker, Quiet: c.QuietSeconds}
+	if err := hdfsckpt.SetRule(ctx, store, rule); err != nil {
+		return hdfsckpt.Report{}, err
+	}
 	return hdfsckpt.MakeSafe(ctx, store, age)
 }

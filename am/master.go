@@ -108,7 +108,7 @@ func New(cfg Config) (*Master, error) {
 	m.board = newBoard(status, m.Kill)
 	m.board.show(m.job, nil)
 	m.keeper = &keeper{specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
-	m.sealer = newSealer(cfg)
+	m.sealer = newSealer(cfg, m.board.lastRecovery)
 	if cfg.Predecessor != nil {
 		m.sealer.lookAtAll()
 	}

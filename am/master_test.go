@@ -587,6 +587,46 @@ func TestCheckpointsAreSealed(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 }
 
+// TestSealingByQuiet: what is complete by quiet is sealed once it has been
+// quiet, without a further sign; the store keeps the rule.
+func TestSealingByQuiet(t *testing.T) {
+	j := start(t, func(s *proto.JobSpec, _ *cluster) {
+		s.Checkpoints[0].Format, s.Checkpoints[0].QuietSeconds = "plain", 0.2
+	})
+	store := filepath.Join(j.dir, "checkpoints")
+	w0, _ := j.started("worker-0")
+	w1, _ := j.started("worker-1")
+	j.started("ps-0")
+	name := filepath.Join(store, "state-7.npz")
+	if err := os.WriteFile(name, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: "state-7.npz", Size: 2, Crc32C: 33, Summed: true}}}}})
+	s, err := hdfsckpt.NewLocal(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		list, err := hdfsckpt.Checkpoints(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) == 1 && list[0].State == hdfsckpt.Sealed {
+			if m := list[0].Manifest; m.Step != 7 || m.Files[0].CRC32C != 33 {
+				t.Errorf("manifest: %+v", m)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the checkpoint is not sealed: %+v", list)
+		}
+	}
+	w0.exit(0)
+	w1.exit(0)
+	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
 // TestTheStoreIsMadeSafeBeforeARestart: a task never starts from a store whose
 // file `checkpoint` names what is not whole.
 func TestTheStoreIsMadeSafeBeforeARestart(t *testing.T) {

@@ -2,8 +2,8 @@ package am
 
 import (
 	"context"
-	"path"
-	"strings"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +11,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 const (
@@ -29,6 +30,7 @@ type sealer struct {
 	open  func(ctx context.Context, uri string) (hdfsckpt.Store, error)
 	log   *logrus.Entry
 	wake  chan struct{}
+	after func() string // the last recovery, as the job's story tells it
 
 	mu         sync.Mutex
 	queue      []*proto.Committed
@@ -36,8 +38,8 @@ type sealer struct {
 	all        bool // look at every directory
 }
 
-func newSealer(cfg Config) *sealer {
-	return &sealer{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log, wake: make(chan struct{}, 1)}
+func newSealer(cfg Config, after func() string) *sealer {
+	return &sealer{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log, wake: make(chan struct{}, 1), after: after}
 }
 
 // committed takes in what an agent reports.
@@ -67,9 +69,11 @@ func (s *sealer) lookAtAll() {
 // if done is closed first.
 func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 	dirs := map[string]*sums{}
+	specs := map[string]*proto.CheckpointSpec{}
 	for _, c := range s.specs {
-		dirs[c.Path] = newSums()
+		dirs[c.Path], specs[c.Path] = newSums(), c
 	}
+	due, changed := map[string]time.Time{}, map[string]time.Time{} // when to look into a directory, and its last change
 	for last := false; !last; {
 		select {
 		case <-ctx.Done():
@@ -77,43 +81,64 @@ func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 		case <-done:
 			last = true
 		case <-s.wake:
-			select {
-			case <-ctx.Done():
-				return
-			case <-done:
-			case <-time.After(settle):
-			}
+		case <-soonest(due):
 		}
 		s.mu.Lock()
 		queue, generation, all := s.queue, s.generation, s.all
 		s.queue, s.all = nil, false
 		s.mu.Unlock()
-		look := map[string]bool{}
 		for _, c := range queue {
-			if dirs[c.Path] == nil {
+			spec := specs[c.Path]
+			if spec == nil {
 				continue
 			}
 			for _, f := range c.Files {
 				dirs[c.Path].take(f)
-				look[c.Path] = look[c.Path] || completes(f.Name)
+				if !runtime.MayComplete(spec, f.Name) {
+					continue
+				}
+				changed[c.Path] = time.Now()
+				if _, ok := due[c.Path]; !ok {
+					due[c.Path] = changed[c.Path].Add(patience(spec))
+				}
 			}
 		}
-		for _, c := range s.specs {
-			if !look[c.Path] && !all {
+		if all {
+			for name := range specs {
+				due[name] = time.Now()
+			}
+		}
+		for name, at := range due {
+			if !last && time.Now().Before(at) {
 				continue
 			}
-			if err := s.seal(ctx, c.Uri, dirs[c.Path], generation); err != nil && ctx.Err() == nil {
-				s.log.WithError(err).Warnf("cannot seal checkpoints in %s; they are tried again at the next save", c.Uri)
+			if next := changed[name].Add(patience(specs[name])); next.After(at) { // once more
+				due[name] = next
+			} else {
+				delete(due, name)
+			}
+			if err := s.seal(ctx, specs[name].Uri, dirs[name], generation); err != nil && ctx.Err() == nil {
+				s.log.WithError(err).Warnf("cannot seal checkpoints in %s; they are tried again at the next save", specs[name].Uri)
 			}
 		}
 	}
 }
 
-// completes tells whether a file may be the last of a save: TensorFlow's index
-// or state file, a plain checkpoint's marker.
-func completes(name string) bool {
-	base := path.Base(name)
-	return base == hdfsckpt.StateFile || base == hdfsckpt.Committed || strings.HasSuffix(base, ".index")
+// soonest sends when the first of the times has come; never if there is none.
+func soonest(due map[string]time.Time) <-chan time.Time {
+	if len(due) == 0 {
+		return nil
+	}
+	return time.After(time.Until(slices.MinFunc(slices.Collect(maps.Values(due)), time.Time.Compare)))
+}
+
+// patience is how long after a change to look: plain checkpoints may count as
+// complete after a time of quiet, with a little more, as files' times are not ours.
+func patience(c *proto.CheckpointSpec) time.Duration {
+	if c.QuietSeconds == 0 {
+		return settle
+	}
+	return time.Duration(c.QuietSeconds*float64(time.Second)) + time.Second
 }
 
 // seal seals what is complete and not sealed yet.
@@ -131,7 +156,7 @@ func (s *sealer) seal(ctx context.Context, uri string, known *sums, generation i
 		if c.State != hdfsckpt.Complete || unread(c, known.known) > readLimit {
 			continue
 		}
-		if _, err := hdfsckpt.Seal(ctx, store, c, hdfsckpt.Meta{Job: s.job, Generation: int64(generation)}, known.known); err != nil {
+		if _, err := hdfsckpt.Seal(ctx, store, c, hdfsckpt.Meta{Job: s.job, Generation: int64(generation), After: s.after()}, known.known); err != nil {
 			return err
 		}
 		s.log.Debugf("sealed %s in %s", c.Name, uri)

@@ -38,6 +38,12 @@ type Checkpoint struct {
 	Why       string    `json:"why,omitempty"`
 	Current   bool      `json:"current"` // the file "checkpoint" names it
 	Newest    bool      `json:"newest"`  // of the complete ones
+
+	// Of a sealed one: when it was, and what wrote it.
+	Sealed     *time.Time `json:"sealed,omitempty"`
+	Job        string     `json:"job,omitempty"`
+	Generation *int64     `json:"generation,omitempty"`
+	After      string     `json:"after,omitempty"` // the recovery before it
 }
 
 // Describe is what a list says, for JSON.
@@ -52,6 +58,9 @@ func Describe(uri string, list []hdfsckpt.Checkpoint) []Checkpoint {
 		}
 		if c.Step != hdfsckpt.NoStep {
 			all[i].Step = &c.Step
+		}
+		if m := c.Manifest; m != nil {
+			all[i].Sealed, all[i].Job, all[i].Generation, all[i].After = &m.Sealed, m.Job, &m.Generation, m.After
 		}
 	}
 	return all

@@ -56,8 +56,32 @@ type DraftRole struct {
 	Command     []string
 }
 
-// DraftCheckpoint says where the checkpoints of PATH are kept.
-type DraftCheckpoint struct{ Path, URI string }
+// DraftCheckpoint says where the checkpoints of PATH are kept, and how they are
+// known to be complete: see proto.CheckpointSpec.
+type DraftCheckpoint struct {
+	Path, URI      string
+	Format, Marker string
+	Quiet          time.Duration
+}
+
+// Set sets what stands beside the URI, as YAML and flags spell it.
+func (c *DraftCheckpoint) Set(key, value string) error {
+	switch key {
+	case "format":
+		c.Format = value
+	case "marker":
+		c.Marker = value
+	case "quiet":
+		d, err := time.ParseDuration(value)
+		if err != nil || d <= 0 {
+			return fmt.Errorf("quiet is %q: write a time such as 30s or 2m", value)
+		}
+		c.Quiet = d
+	default:
+		return fmt.Errorf("%q is not known of a checkpoint directory: there are format, marker, quiet", key)
+	}
+	return nil
+}
 
 // Role returns the role of that name, which is added if it is new.
 func (d *Draft) Role(name string) *DraftRole {
@@ -173,7 +197,9 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 				complain("the checkpoint directories %s and %s lie in each other: name the outer one only", other.Path, c.Path)
 			}
 		}
-		spec.Checkpoints = append(spec.Checkpoints, &proto.CheckpointSpec{Path: c.Path, Uri: uri})
+		spec.Checkpoints = append(spec.Checkpoints, &proto.CheckpointSpec{
+			Path: c.Path, Uri: uri, Format: c.Format, Marker: c.Marker, QuietSeconds: c.Quiet.Seconds(),
+		})
 	}
 	if len(wrong) > 0 {
 		return nil, joinLines("the job cannot be run as it is described:", wrong)

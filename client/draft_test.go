@@ -91,11 +91,12 @@ roles:
   helper: 1
 command: [sh, -c, "echo {task}"]
 env: {A: file, N: 3, T: true}
-checkpoints: {./logs: ckpt}
+checkpoints: {./logs: ckpt, ./state: {uri: state, format: plain, marker: _SUCCESS}}
 restarts: 5
 local: true
 `)
-	s, err := parse(t, "-f", file, "--worker", "4", "--helper-memory", "256m", "--env", "A=flag", "--name", "mine", "--checkpoint", "logs=/elsewhere")
+	s, err := parse(t, "-f", file, "--worker", "4", "--helper-memory", "256m", "--env", "A=flag", "--name", "mine", "--checkpoint", "logs=/elsewhere",
+		"--checkpoint", "other=/a,b=c,format=plain,quiet=90s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,8 @@ local: true
 	if s.Env["A"] != "flag" || s.Env["N"] != "3" || s.Env["T"] != "true" {
 		t.Errorf("the environment is %v", s.Env)
 	}
-	if c := s.Checkpoints; len(c) != 1 || c[0].Uri != "/elsewhere" {
+	if c := s.Checkpoints; len(c) != 3 || c[0].Uri != "/elsewhere" || c[1].Uri != filepath.Join(dir, "state") || c[1].Format != "plain" ||
+		c[1].Marker != "_SUCCESS" || c[2].Uri != "/a,b=c" || c[2].Format != "plain" || c[2].QuietSeconds != 90 {
 		t.Errorf("the checkpoints are %v", c)
 	}
 
@@ -164,6 +166,8 @@ func TestBadInput(t *testing.T) {
 		{"env name", append(ok, "--env", "1A=2", "true"), []string{`"1A"`}},
 		{"checkpoint form", append(ok, "--checkpoint", "./logs", "true"), []string{"--checkpoint ./logs", "PATH=URI"}},
 		{"checkpoint half", append(ok, "--checkpoint", "./logs=", "true"), []string{"./logs", "PATH=URI"}},
+		{"checkpoint format", append(ok, "--checkpoint", "x=hdfs:///x,format=keras", "true"), []string{"keras", "tensorflow, torch, dcp, plain"}},
+		{"checkpoint quiet", append(ok, "--checkpoint", "x=hdfs:///x,format=plain,quiet=soon", "true"), []string{"soon", "30s"}},
 		{"checkpoint scheme", append(ok, "--checkpoint", "./logs=s3://b/x", "true"), []string{"s3://b/x", "hdfs"}},
 		{"checkpoint place", append(ok, "--checkpoint", ".=hdfs:///x", "true"), []string{"working directory"}},
 		{"checkpoint above", append(ok, "--checkpoint", "../x=hdfs:///x", "true"), []string{"../x"}},

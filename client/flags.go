@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +42,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.StringVar(&f.queue, "queue", "", "YARN's `queue` (default \"default\")")
 	set.StringVar(&f.framework, "framework", "", "tensorflow, pytorch, jax or none (default tensorflow where there is a ps, else none)")
 	set.StringArrayVar(&f.roles, "role", nil, "a role with any `NAME=COUNT`; may be repeated. NAME gets the flags --NAME-memory, --NAME-vcores and --NAME-gpus")
-	set.StringArrayVar(&f.checkpoints, "checkpoint", nil, "`PATH=URI`: PATH as the script spells it, URI hdfs://... or a local directory; may be repeated")
+	set.StringArrayVar(&f.checkpoints, "checkpoint", nil, "`PATH=URI`: PATH as the script spells it, URI hdfs://... or a local directory; may be repeated. After it: ,format=tensorflow|torch|dcp|plain, and for plain ,marker=NAME or ,quiet=30s")
 	set.StringSliceVar(&f.files, "files", nil, "`files` and directories for the tasks' working directory, PATH or PATH#NAME, separated by commas")
 	set.StringSliceVar(&f.archives, "archives", nil, "`archives` to be unpacked there, PATH#NAME (venv.tar.gz#venv), separated by commas")
 	set.StringArrayVar(&f.env, "env", nil, "`K=V` for the tasks' environment; may be repeated")
@@ -189,11 +190,11 @@ func (f *Flags) apply(d *Draft, name string) error {
 		}
 	case "checkpoint":
 		for _, c := range f.checkpoints {
-			p, uri, ok := strings.Cut(c, "=")
-			if !ok {
-				return Usagef("--checkpoint %s: write PATH=URI, PATH as the script spells it, as in ./train_logs=hdfs:///user/me/train_logs", c)
+			parsed, err := parseCheckpoint(c)
+			if err != nil {
+				return Usagef("--checkpoint %s: %w", c, err)
 			}
-			d.SetCheckpoint(DraftCheckpoint{Path: p, URI: uri})
+			d.SetCheckpoint(parsed)
 		}
 	case "files", "archives":
 		list := f.files
@@ -209,6 +210,28 @@ func (f *Flags) apply(d *Draft, name string) error {
 		}
 	}
 	return f.applyRole(d, name)
+}
+
+// parseCheckpoint reads PATH=URI[,format=F][,marker=M][,quiet=D]. A comma before
+// anything else belongs to the URI.
+func parseCheckpoint(text string) (DraftCheckpoint, error) {
+	p, uri, ok := strings.Cut(text, "=")
+	if !ok {
+		return DraftCheckpoint{}, errors.New("write PATH=URI, PATH as the script spells it, as in ./train_logs=hdfs:///user/me/train_logs")
+	}
+	c := DraftCheckpoint{Path: p}
+	for {
+		i := strings.LastIndexByte(uri, ',')
+		key, value, ok := strings.Cut(uri[i+1:], "=")
+		if i < 0 || !ok || !slices.Contains([]string{"format", "marker", "quiet"}, key) {
+			c.URI = uri
+			return c, nil
+		}
+		if err := c.Set(key, value); err != nil {
+			return c, err
+		}
+		uri = uri[:i]
+	}
 }
 
 func (f *Flags) applyRole(d *Draft, name string) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 // timelineShown is how many lines of a job's story status shows.
@@ -31,6 +32,9 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 	}
 	for _, c := range s.Checkpoints {
 		fmt.Fprintf(b, "  checkpoints: %s -> %s\n", c.Path, c.Uri)
+		if when := runtime.CompleteWhen(c); when != "" {
+			fmt.Fprintf(b, "    complete when %s\n", when)
+		}
 	}
 	if len(s.Tasks) > 0 {
 		fmt.Fprintln(b)

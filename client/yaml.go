@@ -78,7 +78,7 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 		"checkpoints": func(n *yaml.Node) error {
 			return pairs(n, "checkpoints", func(p string, v *yaml.Node) error {
 				c := DraftCheckpoint{Path: p}
-				if err := text1(&c.URI)(v); err != nil {
+				if err := readCheckpoint(&c, v); err != nil {
 					return err
 				}
 				if !strings.Contains(c.URI, "://") && c.URI != "" && !filepath.IsAbs(c.URI) {
@@ -90,6 +90,28 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 		},
 		"files":    inputs(d, dir, false),
 		"archives": inputs(d, dir, true),
+	})
+}
+
+// readCheckpoint reads what stands beside a path: a URI, or a mapping.
+func readCheckpoint(c *DraftCheckpoint, n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		return text1(&c.URI)(n)
+	}
+	set := func(key string) func(*yaml.Node) error {
+		return func(n *yaml.Node) error {
+			var s string
+			if err := text1(&s)(n); err != nil {
+				return err
+			}
+			if err := c.Set(key, s); err != nil {
+				return at(n, "%v", err)
+			}
+			return nil
+		}
+	}
+	return mapping(n, "the checkpoint directory "+c.Path, map[string]func(*yaml.Node) error{
+		"uri": text1(&c.URI), "format": set("format"), "marker": set("marker"), "quiet": set("quiet"),
 	})
 }
 

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +24,13 @@ type Kind string
 const (
 	// TensorFlow is PREFIX.index and PREFIX.data-SSSSS-of-NNNNN (V2).
 	TensorFlow Kind = "tensorflow"
-	// Plain is a directory step-N with files of the program's own, complete
-	// when it has a file COMMITTED, which is written last.
+	// Torch is a file of torch.save.
+	Torch Kind = "torch"
+	// Distributed is a directory that torch.distributed.checkpoint wrote:
+	// *.distcp, and .metadata, which is written last.
+	Distributed Kind = "dcp"
+	// Plain is files of the program's own: a directory step-N, complete when it
+	// has a file COMMITTED, which is written last; or what the store's Rule says.
 	Plain Kind = "plain"
 )
 
@@ -38,6 +46,9 @@ const (
 	Torn State = "torn"
 	// InProgress: not complete, and written to a short while ago.
 	InProgress State = "in progress"
+	// Unchecked: nothing in it tells whether it is complete; it counts as not
+	// complete, and nothing removes it by itself. Why says more.
+	Unchecked State = "unchecked"
 )
 
 // recent is how old the files of a save may be for it to count as in progress.
@@ -48,7 +59,7 @@ const NoStep = -1
 
 // Checkpoint is a checkpoint in a store.
 type Checkpoint struct {
-	Name    string    // the prefix or directory, relative to the store's root
+	Name    string    // the prefix, directory or file, relative to the store's root
 	Kind    Kind      //
 	Step    int64     // NoStep if the name has none
 	Time    time.Time // of its last file
@@ -60,6 +71,8 @@ type Checkpoint struct {
 	Current bool      // the file `checkpoint` beside it names it
 
 	Manifest *Manifest // of a sealed one
+
+	last string // the file that makes it count, if it is there
 }
 
 // Whole tells whether the checkpoint can be restored from.
@@ -82,7 +95,15 @@ const (
 // root, the newest last: by step, then by time. It looks into every index and
 // manifest, and reads none of the data.
 func Checkpoints(ctx context.Context, s Store) ([]Checkpoint, error) {
-	l := &lister{s: s}
+	rule, err := readRule(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return checkpoints(ctx, s, rule)
+}
+
+func checkpoints(ctx context.Context, s Store, rule Rule) ([]Checkpoint, error) {
+	l := &lister{s: s, rule: rule}
 	l.group, l.ctx = errgroup.WithContext(ctx)
 	l.slots = make(chan struct{}, parallelism)
 	var manifests map[string]*Manifest
@@ -123,6 +144,7 @@ func NewestComplete(list []Checkpoint) *Checkpoint {
 // slots bounds how many of them wait for the store.
 type lister struct {
 	s     Store
+	rule  Rule
 	group *errgroup.Group
 	ctx   context.Context
 	slots chan struct{}
@@ -171,17 +193,40 @@ func (l *lister) directory(dir string, depth int) error {
 	if err != nil {
 		return err
 	}
+	switch {
+	case l.rule.own():
+		return l.byRule(entries)
+	case l.rule.finds(Distributed) && isDistributed(entries):
+		return l.limited(func() error { return l.distributed(dir, entries) })
+	case l.rule.finds(Plain) && isPlainName(path.Base(dir)) && !holdsOthers(entries):
+		return l.limited(func() error { return l.plain(dir, entries) })
+	}
 	for _, e := range entries {
 		name := path.Join(dir, e.Name)
-		switch {
-		case !e.IsDir() || strings.HasPrefix(e.Name, hiddenPrefix) || isTemporaryPart(e.Name):
-		case isPlainName(e.Name):
-			l.group.Go(func() error { return l.plain(name) })
-		case depth < maxDepth:
+		if e.IsDir() && !strings.HasPrefix(e.Name, hiddenPrefix) && !isTemporaryPart(e.Name) && depth < maxDepth {
 			l.group.Go(func() error { return l.directory(name, depth+1) })
 		}
 	}
-	return l.tensorflow(dir, entries)
+	if l.rule.finds(Torch) {
+		l.torchFiles(dir, entries)
+	}
+	if l.rule.finds(TensorFlow) {
+		return l.tensorflow(dir, entries)
+	}
+	return nil
+}
+
+// holdsOthers tells whether a directory step-N is only where a program keeps
+// checkpoints that are known by themselves.
+func holdsOthers(entries []Info) bool {
+	others := false
+	for _, e := range entries {
+		if e.Name == Committed {
+			return false
+		}
+		others = others || tfFile.MatchString(e.Name) || torchSuffixes[path.Ext(e.Name)]
+	}
+	return others
 }
 
 // vanished tells that a file was removed while it was being looked at.
@@ -196,6 +241,43 @@ func stepOf(name string) int64 {
 		return int64(n)
 	}
 	return NoStep
+}
+
+var (
+	// stepDir is a directory that is called after a step: 40, step_40,
+	// checkpoint-500, global_step40.
+	stepDir = regexp.MustCompile(`^((global_?)?step|checkpoint|ckpt|epoch|iter)?[-_=]?\d+$`)
+	endsIn  = regexp.MustCompile(`(?:^|[-_=.]|step|checkpoint|ckpt|epoch|iter)(\d+)$`)
+)
+
+// numberAtEnd finds the step in a name that a program made up: the number that
+// it ends in, as in step_40, epoch=3-step=400.
+func numberAtEnd(name string) int64 {
+	if m := endsIn.FindStringSubmatch(name); m != nil {
+		if n, err := strconv.ParseUint(m[1], 10, 63); err == nil {
+			return int64(n)
+		}
+	}
+	return NoStep
+}
+
+// lacking says which of the files that a checkpoint needs are missing or too
+// short; "" if none is.
+func lacking(need, have map[string]int64) string {
+	var wrong []string
+	for _, name := range slices.Sorted(maps.Keys(need)) {
+		switch size, ok := have[name]; {
+		case !ok:
+			wrong = append(wrong, name+" is missing")
+		case size < need[name]:
+			wrong = append(wrong, fmt.Sprintf("%s has %d bytes, %d are needed", name, size, need[name]))
+		}
+	}
+	const most = 3
+	if n := len(wrong) - most; n > 0 {
+		wrong = append(wrong[:most], fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(wrong, ", ")
 }
 
 func fileOf(dir string, i Info) File {

@@ -100,7 +100,8 @@ func (l *lister) bundle(dir string, b *bundle, current bool) error {
 		l.add(c)
 		return nil
 	}
-	x, err := l.readIndex(path.Join(dir, b.index.Name))
+	c.last = path.Join(dir, b.index.Name)
+	x, err := l.readIndex(c.last)
 	if vanished(err) {
 		return nil // removed while we looked
 	}
@@ -123,21 +124,15 @@ func (l *lister) bundle(dir string, b *bundle, current bool) error {
 
 // lacks says which shard is missing or short; "" if none is.
 func (b *bundle) lacks(x *tfbundle.Index) string {
-	var wrong []string
-	for i, need := range x.ShardSizes() {
+	need, have := map[string]int64{}, map[string]int64{}
+	for i, size := range x.ShardSizes() {
 		name := tfbundle.DataFile(b.prefix, i, x.Header.Shards)
-		switch f, ok := b.data[x.Header.Shards][i]; {
-		case !ok:
-			wrong = append(wrong, name+" is missing")
-		case f.Size < need:
-			wrong = append(wrong, fmt.Sprintf("%s has %d bytes, %d are needed", name, f.Size, need))
+		need[name] = size
+		if f, ok := b.data[x.Header.Shards][i]; ok {
+			have[name] = f.Size
 		}
 	}
-	const most = 3
-	if n := len(wrong) - most; n > 0 {
-		wrong = append(wrong[:most], fmt.Sprintf("and %d more", n))
-	}
-	return strings.Join(wrong, ", ")
+	return lacking(need, have)
 }
 
 // contentError is a file that was read and is not what it should be.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
-
-	"holdfast/hdfsckpt/tfbundle"
 )
 
 // PrunePlan says what a prune will remove and why each of the others stays.
@@ -24,36 +24,44 @@ type Kept struct {
 	Reason string
 }
 
-// PlanPrune keeps the newest keep whole checkpoints of each directory, and of
-// the others those whose step is a multiple of every (0: none). Torn ones that
-// are older than a whole one go; what is in progress, what `checkpoint` names,
-// and the newest sealed one stay whatever is asked for.
+// PlanPrune keeps the whole checkpoints of the newest keep steps of each
+// directory, and of the others those whose step is a multiple of every (0:
+// none). A step may have several: model-40.pt and optimizer-40.pt. Torn ones that
+// are older than a whole one go; what is in progress, cannot be checked or has
+// no step, what `checkpoint` names, and the newest sealed one stay whatever is
+// asked for.
 func PlanPrune(list []Checkpoint, keep int, every int64) PrunePlan {
 	var plan PrunePlan
-	seen := map[string]int{} // whole ones of the directory, from the newest on
+	seen := map[string]int{}   // steps with whole ones in the directory, from the newest on
+	step := map[string]int64{} // the last of these
 	sealed := map[string]bool{}
 	for i := len(list) - 1; i >= 0; i-- {
 		c := list[i]
-		place := string(c.Kind) + " " + path.Dir(c.Name)
+		place := placeOf(c)
+		if c.Whole() && c.Step != NoStep && (seen[place] == 0 || c.Step != step[place]) {
+			seen[place]++
+			step[place] = c.Step
+		}
 		reason := ""
 		switch {
 		case c.State == InProgress:
 			reason = "in progress"
+		case c.State == Unchecked:
+			reason = "cannot be checked"
+		case c.Whole() && c.Step == NoStep:
+			reason = "has no step"
 		case c.Current:
 			reason = "named by " + StateFile
 		case c.State == Sealed && !sealed[place]:
 			reason = "the newest sealed"
-		case c.Whole() && seen[place] < keep:
+		case c.Whole() && seen[place] <= keep:
 			reason = fmt.Sprintf("one of the newest %d", keep)
-		case c.Whole() && seen[place] == 0:
+		case c.Whole() && seen[place] == 1:
 			reason = "the newest complete"
 		case c.Whole() && every > 0 && c.Step >= 0 && c.Step%every == 0:
 			reason = fmt.Sprintf("a multiple of %d", every)
 		case !c.Whole() && seen[place] == 0:
 			reason = "newer than every complete one"
-		}
-		if c.Whole() {
-			seen[place]++
 		}
 		sealed[place] = sealed[place] || c.State == Sealed
 		if reason != "" {
@@ -64,6 +72,16 @@ func PlanPrune(list []Checkpoint, keep int, every int64) PrunePlan {
 		plan.Bytes += c.Size
 	}
 	return plan
+}
+
+// placeOf tells which checkpoints are of one series: those of one kind in one
+// directory, or in directories that are each called after a step.
+func placeOf(c Checkpoint) string {
+	dir := path.Dir(c.Name)
+	if c.Kind == Torch && stepDir.MatchString(path.Base(dir)) {
+		dir = path.Dir(dir)
+	}
+	return string(c.Kind) + " " + dir
 }
 
 // Execute removes what the plan says, the oldest first. Of each checkpoint the
@@ -93,25 +111,36 @@ func removeCheckpoint(ctx context.Context, s Store, c Checkpoint) error {
 			return fmt.Errorf("%s was changed meanwhile: %w", f.Name, syscall.EBUSY)
 		}
 	}
-	first := tfbundle.IndexFile(c.Name)
-	if c.Kind == Plain {
-		first = path.Join(c.Name, Committed)
-	}
-	names := []string{first}
-	for _, f := range c.Files {
-		if f.Name != first {
-			names = append(names, f.Name)
+	if c.last != "" {
+		if err := s.Remove(ctx, c.last); err != nil && !vanished(err) {
+			return err
 		}
 	}
-	if c.Kind == Plain {
-		names = append(names, c.Name)
+	for _, f := range c.Files {
+		if err := s.Remove(ctx, f.Name); err != nil && !vanished(err) {
+			return err
+		}
 	}
-	for _, name := range names {
-		if err := s.Remove(ctx, name); err != nil && !vanished(err) {
+	for _, dir := range directories(c) {
+		if err := RemoveDir(ctx, s, dir); err != nil && !vanished(err) {
 			return err
 		}
 	}
 	return Unseal(ctx, s, c.Name)
+}
+
+// directories are those that go with a checkpoint, the deepest first.
+func directories(c Checkpoint) []string {
+	if c.Kind != Distributed && c.Kind != Plain {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, f := range c.Files {
+		for d := path.Dir(f.Name); d != "." && (d == c.Name || strings.HasPrefix(d, c.Name+"/")); d = path.Dir(d) {
+			seen[d] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b string) int { return strings.Compare(b, a) })
 }
 
 // RollbackPlan points `checkpoint` at an older one. Nothing is removed.

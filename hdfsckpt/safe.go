@@ -54,7 +54,7 @@ func (r Report) String() string {
 // when nobody writes. No checkpoint is removed.
 func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 	var report Report
-	list, err := Checkpoints(ctx, s)
+	list, err := checkpoints(ctx, s, Rule{Format: TensorFlow}) // whatever the store's own rule leaves out
 	if err != nil {
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 	}
@@ -81,9 +81,7 @@ func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 func stateDirs(list []Checkpoint) []string {
 	dirs := []string{"."}
 	for _, c := range list {
-		if c.Kind == TensorFlow {
-			dirs = append(dirs, path.Dir(c.Name))
-		}
+		dirs = append(dirs, path.Dir(c.Name))
 	}
 	slices.Sort(dirs)
 	return slices.Compact(dirs)
@@ -135,11 +133,11 @@ func point(ctx context.Context, s Store, dir string) (_ *Pointed, changed bool, 
 	if err != nil {
 		return nil, false, err
 	}
-	all, err := Checkpoints(ctx, s)
+	all, err := checkpoints(ctx, s, Rule{Format: TensorFlow})
 	if err != nil {
 		return nil, false, err
 	}
-	list := slices.DeleteFunc(all, func(c Checkpoint) bool { return c.Kind != TensorFlow || path.Dir(c.Name) != dir })
+	list := slices.DeleteFunc(all, func(c Checkpoint) bool { return path.Dir(c.Name) != dir })
 	p := &Pointed{Dir: dir}
 	state, parseErr := ParseState(before.text)
 	best := NewestComplete(list)

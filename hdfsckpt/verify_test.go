@@ -39,12 +39,12 @@ func TestVerify(t *testing.T) {
 		b[17] ^= 4
 		put(t, s, name, b)
 		problems = verify(t, s, list(t, s)[0])
-		if len(problems) != 1 || problems[0].File != name || problems[0].Tensor != "v1" || !strings.Contains(problems[0].String(), "checksum") {
+		if len(problems) != 1 || problems[0].File != name || problems[0].Tensor != "v1" || problems[0].Offset != 0 || !strings.Contains(problems[0].String(), "checksum") {
 			t.Errorf("%v", problems)
 		}
 		put(t, s, name, b[:50])
 		problems = verify(t, s, list(t, s)[0])
-		if len(problems) != 2 || !strings.Contains(problems[0].String(), `"v1" reaches to byte 80, the file ends at 50`) {
+		if len(problems) != 2 || !strings.Contains(problems[0].String(), `at byte 0, tensor v1: it reaches to byte 80, the file ends at 50`) {
 			t.Errorf("%v", problems)
 		}
 	})

@@ -542,9 +542,13 @@ func (x *RoleSpec) GetMemoryMaxMb() int64 {
 }
 
 type CheckpointSpec struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // as the script spells it, relative or absolute
-	Uri           string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`   // hdfs://... or an absolute local directory
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // as the script spells it, relative or absolute
+	Uri   string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`   // hdfs://... or an absolute local directory
+	// How checkpoints in it are known to be complete: runtime.CheckpointFormats.
+	Format        string  `protobuf:"bytes,3,opt,name=format,proto3" json:"format,omitempty"`                                   // empty: all that can be told by themselves
+	Marker        string  `protobuf:"bytes,4,opt,name=marker,proto3" json:"marker,omitempty"`                                   // of plain ones: pattern of the file that is written last
+	QuietSeconds  float64 `protobuf:"fixed64,5,opt,name=quiet_seconds,json=quietSeconds,proto3" json:"quiet_seconds,omitempty"` // of plain ones: complete after so long without a change
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -591,6 +595,27 @@ func (x *CheckpointSpec) GetUri() string {
 		return x.Uri
 	}
 	return ""
+}
+
+func (x *CheckpointSpec) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *CheckpointSpec) GetMarker() string {
+	if x != nil {
+		return x.Marker
+	}
+	return ""
+}
+
+func (x *CheckpointSpec) GetQuietSeconds() float64 {
+	if x != nil {
+		return x.QuietSeconds
+	}
+	return 0
 }
 
 // FileSpec is one file or archive that stands in every task's working directory.
@@ -2713,10 +2738,13 @@ const file_holdfast_proto_rawDesc = "" +
 	"completion\x18\b \x01(\x0e2\x18.holdfast.CompletionRuleR\n" +
 	"completion\x12\x10\n" +
 	"\x03min\x18\x1e \x01(\x05R\x03min\x12\"\n" +
-	"\rmemory_max_mb\x18\x1f \x01(\x03R\vmemoryMaxMb\"6\n" +
+	"\rmemory_max_mb\x18\x1f \x01(\x03R\vmemoryMaxMb\"\x8b\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
-	"\x03uri\x18\x02 \x01(\tR\x03uri\"\x8a\x01\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
+	"\x06format\x18\x03 \x01(\tR\x06format\x12\x16\n" +
+	"\x06marker\x18\x04 \x01(\tR\x06marker\x12#\n" +
+	"\rquiet_seconds\x18\x05 \x01(\x01R\fquietSeconds\"\x8a\x01\n" +
 	"\bFileSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x12\n" +

@@ -54,6 +54,11 @@ func Complete(spec *proto.JobSpec) error {
 	if spec.Tf1 && spec.Framework != "tensorflow" {
 		return fmt.Errorf("--tf1 is for scripts of TensorFlow 1, and the framework is %s; use --framework tensorflow, or leave --tf1 out", spec.Framework)
 	}
+	for _, c := range spec.Checkpoints {
+		if err := checkCheckpoint(c); err != nil {
+			return err
+		}
+	}
 	return checkFramework(spec)
 }
 

@@ -1,6 +1,7 @@
 // Package runtime knows what each framework needs: the command line and the
 // environment of a task, what the loss of a task means for the others, when
-// the job is complete, and what a failed task's last words mean. All of it is
+// the job is complete, when its checkpoints are, and what a failed task's last
+// words mean. All of it is
 // pure but for WriteShim.
 //
 // # Placeholders

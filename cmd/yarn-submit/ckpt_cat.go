@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,7 +14,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/hdfsckpt"
-	"holdfast/hdfsckpt/tfbundle"
+	"holdfast/hdfsckpt/tensor"
 )
 
 type ckptCatOptions struct {
@@ -26,8 +28,9 @@ func newCkptCatCommand() *cobra.Command {
 		Use:   "cat URI|JOB STEP TENSOR",
 		Short: "show a tensor: a summary of its numbers, or all of them",
 		Long: `Cat shows the smallest, largest and mean value of a tensor, how many are no
-finite numbers, and how the others are spread. With --values it prints all of
-them, one a line, as they lie in memory: row by row.`,
+finite numbers, and how the others are spread; of complex numbers, their
+absolute values. With --values it prints all of them, one a line, as they lie in
+memory: row by row. Tensors of strings are always printed so.`,
 		Args: between(3, 3, "URI|JOB STEP TENSOR"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptCat(cmd, o, args[0], args[1], args[2]) },
 	}
@@ -38,20 +41,20 @@ them, one a line, as they lie in memory: row by row.`,
 
 const histogramBins = 20
 
-// catTensor is the JSON of ckpt cat. Numbers that JSON has no form for are null.
+// catTensor is the JSON of ckpt cat. A mean or norm that is not finite is null.
 type catTensor struct {
-	Name      string   `json:"name"`
-	DType     string   `json:"dtype"`
-	Shape     []int64  `json:"shape"`
-	Elements  int64    `json:"elements"`
-	NaN       int64    `json:"nan"`
-	Inf       int64    `json:"inf"`
-	Min       float64  `json:"min"`
-	Max       float64  `json:"max"`
-	Mean      *float64 `json:"mean"`
-	Norm      *float64 `json:"norm"`
-	Histogram []int64  `json:"histogram"` // equal steps from min to max
-	Values    []any    `json:"values,omitempty"`
+	Name      string      `json:"name"`
+	DType     tensor.Kind `json:"dtype"`
+	Shape     []int64     `json:"shape"`
+	Elements  int64       `json:"elements"`
+	NaN       int64       `json:"nan"`
+	Inf       int64       `json:"inf"`
+	Min       float64     `json:"min"`
+	Max       float64     `json:"max"`
+	Mean      *float64    `json:"mean"`
+	Norm      *float64    `json:"norm"`
+	Histogram []int64     `json:"histogram"` // equal steps from min to max
+	Values    *elements   `json:"values,omitempty"`
 }
 
 func runCkptCat(cmd *cobra.Command, o *ckptCatOptions, ref, which, name string) error {
@@ -68,19 +71,19 @@ func runCkptCat(cmd *cobra.Command, o *ckptCatOptions, ref, which, name string) 
 			return err
 		}
 		defer t.Close()
-		e := t.Find(name)
-		if e == nil {
+		x := t.Find(name)
+		if x == nil {
 			return client.Usagef("there is no tensor %s in %s: see yarn-submit ckpt show %s %s", name, c.Name, ref, which)
 		}
-		values, summary, err := readTensor(t, e, o.values)
+		values, summary, err := readTensor(x, o.values)
 		if err != nil {
 			return err
 		}
 		if !o.json() {
-			return writeTensor(cmd.OutOrStdout(), e, values, summary)
+			return writeTensor(cmd.OutOrStdout(), x, values, summary)
 		}
 		return writeJSON(cmd.OutOrStdout(), catTensor{
-			Name: e.Name, DType: e.DType.String(), Shape: append([]int64{}, e.Shape...), Elements: e.Elements(),
+			Name: x.Name, DType: x.Kind, Shape: append([]int64{}, x.Shape...), Elements: summary.Elements,
 			NaN: summary.NaN, Inf: summary.Inf, Min: summary.Min, Max: summary.Max,
 			Mean: finite(summary.Mean), Norm: finite(summary.Norm),
 			Histogram: summary.Histogram, Values: values,
@@ -95,60 +98,79 @@ func finite(v float64) *float64 {
 	return &v
 }
 
+// elements are those of a tensor, which may be very many: they are kept as bytes.
+type elements struct {
+	kind    tensor.Kind
+	b       []byte
+	strings []string // of a tensor of strings
+}
+
 // readTensor reads a tensor; strings have no summary, and always their values.
-func readTensor(t *hdfsckpt.Tensors, e *tfbundle.Entry, wanted bool) ([]any, hdfsckpt.Summary, error) {
-	var values []any
-	if e.DType == tfbundle.String {
-		list, err := t.Strings(e)
-		for _, s := range list {
-			values = append(values, s)
-		}
-		return values, hdfsckpt.Summary{Elements: int64(len(list))}, err
+func readTensor(t *hdfsckpt.Tensor, wanted bool) (*elements, hdfsckpt.Summary, error) {
+	if t.Kind == tensor.StringKind {
+		list, err := t.Strings()
+		return &elements{kind: t.Kind, strings: list}, hdfsckpt.Summary{Elements: int64(len(list))}, err
 	}
-	b, err := t.Read(e)
+	b, err := t.Read()
 	if err != nil {
 		return nil, hdfsckpt.Summary{}, err
 	}
-	summary, err := hdfsckpt.Summarise(e.DType, b, histogramBins)
+	summary, err := hdfsckpt.Summarise(t.Kind, b, histogramBins)
 	if err != nil || !wanted {
 		return nil, summary, err
 	}
-	at, size := 0, e.DType.Size()
-	err = tfbundle.Numbers(e.DType, b, func(v float64) {
-		if text, ok := tfbundle.Integer(e.DType, b[at:]); ok {
-			values = append(values, number(text))
-		} else if p := finite(v); p != nil {
-			values = append(values, v)
-		} else {
-			values = append(values, nil)
-		}
-		at += size
-	})
-	return values, summary, err
+	return &elements{kind: t.Kind, b: b}, summary, nil
 }
 
-// number is an integer that a float64 may not hold.
-type number string
+// each calls f with each element as text, and whether that is a number in JSON.
+func (e *elements) each(f func(text string, number bool)) {
+	for _, s := range e.strings {
+		f(s, false)
+	}
+	width := e.kind.Size()
+	_, _, isComplex := e.kind.Complex(make([]byte, 16))
+	for at := 0; at < len(e.b); at += width {
+		text := e.kind.Text(e.b[at:])
+		f(text, !isComplex && !strings.HasSuffix(text, "NaN") && !strings.HasSuffix(text, "Inf"))
+	}
+}
 
-// MarshalJSON writes the digits as they are.
-func (n number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
+// MarshalJSON writes numbers with all of their digits, and as texts what JSON
+// has no number for.
+func (e *elements) MarshalJSON() ([]byte, error) {
+	out := []byte{'['}
+	var err error
+	e.each(func(text string, number bool) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		if number {
+			out = append(out, text...)
+			return
+		}
+		quoted, wrong := json.Marshal(text)
+		err = errors.Join(err, wrong)
+		out = append(out, quoted...)
+	})
+	return append(out, ']'), err
+}
 
-func writeTensor(w io.Writer, e *tfbundle.Entry, values []any, s hdfsckpt.Summary) error {
+func writeTensor(w io.Writer, t *hdfsckpt.Tensor, values *elements, s hdfsckpt.Summary) error {
 	out := bufio.NewWriter(w)
 	if values != nil {
-		for _, v := range values {
-			switch v := v.(type) {
-			case nil:
-				fmt.Fprintln(out, "not finite")
-			case string:
-				fmt.Fprintln(out, strconv.Quote(v))
-			default:
-				fmt.Fprintln(out, v)
+		values.each(func(text string, _ bool) {
+			if t.Kind == tensor.StringKind {
+				text = strconv.Quote(text)
 			}
-		}
+			_, _ = out.WriteString(text) // Flush tells of errors
+			_ = out.WriteByte('\n')
+		})
 		return out.Flush()
 	}
-	fmt.Fprintf(out, "%s  %s %v, %d elements\n", e.Name, e.DType, e.Shape, s.Elements)
+	fmt.Fprintf(out, "%s  %s %v, %d elements\n", t.Name, t.Kind, t.Shape, s.Elements)
+	if s.Elements == 0 {
+		return out.Flush()
+	}
 	fmt.Fprintf(out, "min %g, mean %g, max %g, norm %g; NaN %d, infinite %d\n", s.Min, s.Mean, s.Max, s.Norm, s.NaN, s.Inf)
 	most := int64(1)
 	for _, n := range s.Histogram {

@@ -8,7 +8,6 @@ import (
 
 	"holdfast/client"
 	"holdfast/hdfsckpt"
-	"holdfast/hdfsckpt/tfbundle"
 )
 
 func newCkptDiffCommand() *cobra.Command {
@@ -84,11 +83,11 @@ func runCkptDiff(cmd *cobra.Command, o *output, ref, first, second string) error
 }
 
 func describeChange(c hdfsckpt.Change) changed {
-	kind := func(e *tfbundle.Entry) string {
-		if e == nil {
+	kind := func(t *hdfsckpt.Tensor) string {
+		if t == nil {
 			return ""
 		}
-		return fmt.Sprintf("%s %v", e.DType, e.Shape)
+		return fmt.Sprintf("%s %v", t.Kind, t.Shape)
 	}
 	r := changed{Name: c.Name, From: kind(c.From), To: kind(c.To)}
 	switch {

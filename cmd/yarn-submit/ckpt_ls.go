@@ -56,7 +56,7 @@ func writeCheckpoints(cmd *cobra.Command, d client.Directory, list []hdfsckpt.Ch
 	}
 	fmt.Fprintln(w, title)
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "STEP\tAGE\tSIZE\tSHARDS\tSTATE\tNAME\tNOTE")
+	fmt.Fprintln(t, "STEP\tAGE\tSIZE\tSHARDS\tSTATE\tNAME\tWRITTEN BY\tNOTE")
 	for i := range list {
 		c := &list[i]
 		note := c.Why
@@ -69,10 +69,23 @@ func writeCheckpoints(cmd *cobra.Command, d client.Directory, list []hdfsckpt.Ch
 			}
 			note += "current"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", step(c), humanize.RelTime(c.Time, time.Now(), "", "from now"),
-			humanize.IBytes(uint64(c.Size)), c.Shards, c.State, c.Name, note)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", step(c), humanize.RelTime(c.Time, time.Now(), "", "from now"),
+			humanize.IBytes(uint64(c.Size)), c.Shards, c.State, c.Name, writer(c), note)
 	}
 	return t.Flush()
+}
+
+// writer says which job wrote a sealed checkpoint, and after which recovery.
+func writer(c *hdfsckpt.Checkpoint) string {
+	m := c.Manifest
+	if m == nil || m.Job == "" {
+		return "-"
+	}
+	text := fmt.Sprintf("%s, generation %d", m.Job, m.Generation)
+	if m.After != "" {
+		text += ", after " + m.After
+	}
+	return text
 }
 
 func step(c *hdfsckpt.Checkpoint) string {

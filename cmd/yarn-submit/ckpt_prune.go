@@ -77,7 +77,7 @@ func runCkptPrune(cmd *cobra.Command, o *ckptPruneOptions, ref string) error {
 		case result.Done:
 			fmt.Fprintf(cmd.OutOrStdout(), "removed %d checkpoints, %s\n", len(plan.Remove), humanize.IBytes(uint64(plan.Bytes)))
 		case len(plan.Remove) > 0:
-			fmt.Fprintln(cmd.OutOrStdout(), "nothing was removed")
+			fmt.Fprintln(cmd.OutOrStdout(), "nothing was removed"+hint())
 		}
 		return nil
 	})
@@ -95,6 +95,14 @@ func writePlan(cmd *cobra.Command, uri string, plan hdfsckpt.PrunePlan) {
 		fmt.Fprintf(t, "keep\t%s\t%s\t%s\t%s (%s)\n", step(&k.Checkpoint), humanize.IBytes(uint64(k.Size)), k.State, k.Name, k.Reason)
 	}
 	t.Flush()
+}
+
+// hint says what to do where nobody could be asked.
+func hint() string {
+	if width() > 0 {
+		return ""
+	}
+	return ": there is no terminal to ask on; --yes agrees"
 }
 
 // agreed asks a person; where none is there, only --yes agrees.

@@ -58,6 +58,9 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 		result := rolledBack{Directory: uri, To: client.Describe(uri, []hdfsckpt.Checkpoint{plan.To})[0], Newer: client.Describe(uri, plan.Newer)}
 		if !o.json() {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: the next start goes on from %s; %d newer checkpoints stay, and are not restored from\n", uri, plan.To.Name, len(plan.Newer))
+			for i := range plan.Newer {
+				fmt.Fprintf(cmd.OutOrStdout(), "  stays  %s  %s  %s\n", step(&plan.Newer[i]), plan.Newer[i].State, plan.Newer[i].Name)
+			}
 		}
 		if agreed(cmd, o.yes, "Roll back?") {
 			if err := plan.Execute(cmd.Context(), d.Store); err != nil {
@@ -69,7 +72,7 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 			return writeJSON(cmd.OutOrStdout(), result)
 		}
 		if !result.Done {
-			fmt.Fprintln(cmd.OutOrStdout(), "nothing was changed")
+			fmt.Fprintln(cmd.OutOrStdout(), "nothing was changed"+hint())
 		}
 		return nil
 	})

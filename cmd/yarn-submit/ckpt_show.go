@@ -1,8 +1,13 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
+	"maps"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -10,9 +15,11 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"holdfast/client"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/tensor"
 )
 
 type ckptShowOptions struct {
@@ -25,13 +32,15 @@ func newCkptShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show URI|JOB [STEP]",
 		Short: "show a checkpoint: its files, and its tensors, largest first",
-		Long:  "Show looks into one checkpoint, the newest complete one if no STEP is given.",
-		Args:  between(1, 2, "URI|JOB [STEP]"),
+		Long: `Show looks into one checkpoint, the newest complete one if no STEP is given: its
+files and the hosts that have them, and its tensors. Tensors of PyTorch are named
+by the keys that lead to them: model.layer.weight.`,
+		Args: between(1, 2, "URI|JOB [STEP]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runCkptShow(cmd, o, args[0], strings.Join(args[1:], ""))
 		},
 	}
-	cmd.Flags().StringVar(&o.filter, "filter", "", "only tensors with `TEXT` in their names")
+	cmd.Flags().StringVar(&o.filter, "filter", "", "only tensors whose names are like `GLOB` (* any text, ? one character), or have it in them")
 	o.add(cmd)
 	return cmd
 }
@@ -44,18 +53,30 @@ type shownCheckpoint struct {
 }
 
 type shownFile struct {
-	Name  string    `json:"name"`
-	Bytes int64     `json:"bytes"`
-	Time  time.Time `json:"time"`
+	Name   string           `json:"name"`
+	Bytes  int64            `json:"bytes"`
+	Time   time.Time        `json:"time"`
+	Blocks []hdfsckpt.Block `json:"blocks,omitempty"` // on HDFS
+}
+
+// hosts are those that have any of the file.
+func (f shownFile) hosts() string {
+	seen := map[string]bool{}
+	for _, b := range f.Blocks {
+		for _, h := range b.Hosts {
+			seen[h] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(seen)), " ")
 }
 
 type shownTensor struct {
-	Name   string  `json:"name"`
-	DType  string  `json:"dtype"`
-	Shape  []int64 `json:"shape"`
-	Bytes  int64   `json:"bytes"`
-	Shard  int     `json:"shard"`  // -1 for one in slices
-	Slices int     `json:"slices"` // 0 for one in one piece
+	Name   string      `json:"name"`
+	DType  tensor.Kind `json:"dtype"`
+	Shape  []int64     `json:"shape"`
+	Bytes  int64       `json:"bytes"`
+	File   string      `json:"file,omitempty"` // none for one that lies in several
+	Pieces int         `json:"pieces"`         // 1, or in how many it was cut
 }
 
 func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) error {
@@ -73,11 +94,11 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 				shown.Checkpoint = client.Describe(d.Store.URI(), list)[i]
 			}
 		}
-		for _, f := range c.Files {
-			shown.Files = append(shown.Files, shownFile{f.Name, f.Size, f.ModTime})
+		if shown.Files, err = shownFiles(cmd.Context(), d.Store, c); err != nil {
+			return err
 		}
-		if c.Kind == hdfsckpt.TensorFlow {
-			if shown.Tensors, err = tensors(cmd, d.Store, c, o.filter); err != nil && c.Whole() {
+		if c.Kind != hdfsckpt.Plain {
+			if shown.Tensors, err = shownTensors(cmd.Context(), d.Store, c, o.filter); err != nil && c.Whole() {
 				return err
 			}
 		}
@@ -88,25 +109,47 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 	})
 }
 
-// tensors lists what an index holds, largest first.
-func tensors(cmd *cobra.Command, s hdfsckpt.Store, c *hdfsckpt.Checkpoint, filter string) ([]shownTensor, error) {
+func shownFiles(ctx context.Context, s hdfsckpt.Store, c *hdfsckpt.Checkpoint) ([]shownFile, error) {
+	files := make([]shownFile, len(c.Files))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i, f := range c.Files {
+		group.Go(func() error {
+			blocks, err := hdfsckpt.Locate(ctx, s, f.Name)
+			files[i] = shownFile{f.Name, f.Size, f.ModTime, blocks}
+			return err
+		})
+	}
+	return files, group.Wait()
+}
+
+// shownTensors lists what a checkpoint holds, largest first.
+func shownTensors(ctx context.Context, s hdfsckpt.Store, c *hdfsckpt.Checkpoint, filter string) ([]shownTensor, error) {
 	list := []shownTensor{}
-	x, err := hdfsckpt.ReadIndex(cmd.Context(), s, c.Name)
+	t, err := hdfsckpt.OpenTensors(ctx, s, c)
 	if err != nil {
 		return list, err
 	}
-	for _, e := range x.Tensors() {
-		if !strings.Contains(e.Name, filter) {
-			continue
+	defer t.Close()
+	like := matcher(filter)
+	for _, x := range t.All() {
+		if like(x.Name) {
+			list = append(list, shownTensor{x.Name, x.Kind, append([]int64{}, x.Shape...), x.Bytes, x.File, x.Pieces})
 		}
-		t := shownTensor{Name: e.Name, DType: e.DType.String(), Shape: append([]int64{}, e.Shape...), Bytes: x.Bytes(e), Shard: e.Shard, Slices: len(e.Slices)}
-		if e.Partitioned() {
-			t.Shard = -1
-		}
-		list = append(list, t)
 	}
-	slices.SortStableFunc(list, func(a, b shownTensor) int { return int(min(1, max(-1, b.Bytes-a.Bytes))) })
+	slices.SortStableFunc(list, func(a, b shownTensor) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return list, nil
+}
+
+// matcher tells which names are like a pattern. Unlike in names of files, * goes
+// over slashes and dots, which have no meaning here.
+func matcher(glob string) func(string) bool {
+	if !strings.ContainsAny(glob, "*?") {
+		return func(name string) bool { return strings.Contains(name, glob) }
+	}
+	text := regexp.QuoteMeta(glob)
+	text = strings.ReplaceAll(strings.ReplaceAll(text, `\*`, ".*"), `\?`, ".")
+	return regexp.MustCompile("(?s)^" + text + "$").MatchString
 }
 
 func writeCheckpoint(w io.Writer, c shownCheckpoint) error {
@@ -116,20 +159,21 @@ func writeCheckpoint(w io.Writer, c shownCheckpoint) error {
 	}
 	fmt.Fprintf(w, "\n%s, %s\n\n", humanize.IBytes(uint64(c.Bytes)), c.Time.Format(time.DateTime))
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "FILE\tSIZE")
+	fmt.Fprintln(t, "FILE\tSIZE\tHOSTS")
 	for _, f := range c.Files {
-		fmt.Fprintf(t, "%s\t%s\n", f.Name, humanize.IBytes(uint64(f.Bytes)))
+		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Name, humanize.IBytes(uint64(f.Bytes)), f.hosts())
 	}
-	if len(c.Tensors) > 0 {
-		fmt.Fprintln(t, "\t")
-		fmt.Fprintln(t, "TENSOR\tSIZE\tDTYPE\tSHAPE\tSHARD")
+	if err := t.Flush(); err != nil || len(c.Tensors) == 0 {
+		return err
 	}
+	fmt.Fprintln(w)
+	fmt.Fprintln(t, "TENSOR\tSIZE\tDTYPE\tSHAPE\tIN")
 	for _, x := range c.Tensors {
-		shard := fmt.Sprint(x.Shard)
-		if x.Slices > 0 {
-			shard = fmt.Sprintf("%d slices", x.Slices)
+		in := path.Base(x.File)
+		if x.Pieces > 1 {
+			in = fmt.Sprintf("%d pieces", x.Pieces)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%v\t%s\n", x.Name, humanize.IBytes(uint64(x.Bytes)), x.DType, x.Shape, shard)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%v\t%s\n", x.Name, humanize.IBytes(uint64(x.Bytes)), x.DType, x.Shape, in)
 	}
 	return t.Flush()
 }

@@ -21,8 +21,8 @@ func newCkptVerifyCommand() *cobra.Command {
 		Short: "read every byte of a checkpoint and check it",
 		Long: `Verify reads every byte of one checkpoint, the newest complete one if no STEP is
 given, and compares it with the checksums in its manifest, if it is sealed, and
-with those that TensorFlow keeps of each tensor. The exit code is 1 if anything
-is wrong.`,
+with those that TensorFlow keeps of each tensor and PyTorch of each record. The
+exit code is 1 if anything is wrong.`,
 		Args: between(1, 2, "URI|JOB [STEP]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runCkptVerify(cmd, o, args[0], strings.Join(args[1:], ""))
@@ -42,6 +42,7 @@ type verified struct {
 type problem struct {
 	File   string `json:"file"`
 	Tensor string `json:"tensor,omitempty"`
+	Offset *int64 `json:"offset"` // where the tensor or record begins; null for the file as a whole
 	Text   string `json:"text"`
 }
 
@@ -64,7 +65,11 @@ func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
 		}
 		result := verified{Checkpoint: client.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{*c})[0], OK: len(problems) == 0, Problems: []problem{}}
 		for _, p := range problems {
-			result.Problems = append(result.Problems, problem{p.File, p.Tensor, p.Text})
+			shown := problem{File: p.File, Tensor: p.Tensor, Text: p.Text}
+			if p.Offset >= 0 {
+				shown.Offset = &p.Offset
+			}
+			result.Problems = append(result.Problems, shown)
 		}
 		if !result.OK {
 			failed = errDamaged
@@ -74,9 +79,12 @@ func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
 		}
 		w := cmd.OutOrStdout()
 		if result.OK {
-			against := "the checksums of its tensors"
-			if c.Manifest != nil {
+			against := "the checksums that it has in itself"
+			switch {
+			case c.Manifest != nil:
 				against = "its manifest"
+			case c.Kind == hdfsckpt.Plain:
+				against = "their lengths; it is not sealed, and has no checksums"
 			}
 			_, err = fmt.Fprintf(w, "%s/%s: all of its %s agree with %s\n", d.Store.URI(), c.Name, humanize.IBytes(uint64(c.Size)), against)
 			return err
@@ -106,9 +114,9 @@ func bar(cmd *cobra.Command, name string) func(done, total int64) {
 			return
 		}
 		last = time.Now()
-		room := max(10, min(40, columns-len(name)-30))
+		room := max(10, min(40, columns-len(name)-40))
 		full := int(done * int64(room) / total)
-		fmt.Fprintf(cmd.ErrOrStderr(), "\r%s [%s%s] %s", name, strings.Repeat("#", full), strings.Repeat(".", room-full), humanize.IBytes(uint64(done)))
+		fmt.Fprintf(cmd.ErrOrStderr(), "\r%s [%s%s] %s of %s", name, strings.Repeat("#", full), strings.Repeat(".", room-full), humanize.IBytes(uint64(done)), humanize.IBytes(uint64(total)))
 		if over {
 			fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -166,4 +167,56 @@ func TestSecondCtrlCKills(t *testing.T) {
 		t.Errorf("the job is %s", s.State)
 	}
 	alone(t, id)
+}
+
+// TestCheckpointCommandsOnATerminal: what takes long shows how far it is, and
+// what changes something asks first.
+func TestCheckpointCommandsOnATerminal(t *testing.T) {
+	p := newPlace(t)
+	names := map[string]string{}
+	for _, step := range []string{"7", "8", "9"} {
+		copyFixtures(t, filepath.Join(p.dir, "ck"), map[string]string{
+			"tfbundle/testdata/objects-24.index": "m-" + step + ".index", "tfbundle/testdata/objects-24.data-00000-of-00001": "m-" + step + ".data-00000-of-00001",
+		})
+		names[step] = filepath.Join(p.dir, "ck", "m-"+step+".index")
+	}
+	x := inTerminal(t, p.command("ckpt", "verify", "./ck", "7"))
+	if code := x.code(); code != 0 {
+		t.Errorf("verify ended with %d", code)
+	}
+	x.see("m-7 [####", 1)
+	x.see("all of its", 1)
+
+	x = inTerminal(t, p.command("ckpt", "rollback", "./ck", "8"))
+	x.see("stays  9", 1)
+	x.see("[y/N]", 1)
+	x.press("y\n")
+	if code := x.code(); code != 0 {
+		t.Errorf("rollback ended with %d", code)
+	}
+	if text, err := os.ReadFile(filepath.Join(p.dir, "ck", "checkpoint")); err != nil || !strings.Contains(string(text), "m-8") {
+		t.Errorf("after the rollback: %s, %v", text, err)
+	}
+
+	there := func() string {
+		got := ""
+		for _, step := range []string{"7", "8", "9"} {
+			if _, err := os.Stat(names[step]); err == nil {
+				got += step
+			}
+		}
+		return got
+	}
+	for _, answer := range []struct{ keys, want string }{{"\n", "789"}, {"y\n", "89"}} {
+		x = inTerminal(t, p.command("ckpt", "prune", "./ck", "--keep", "1"))
+		x.see("Remove 1 checkpoints? [y/N]", 1)
+		x.press(answer.keys)
+		if code := x.code(); code != 0 || there() != answer.want {
+			t.Errorf("prune, answered %q, ended with %d; left are %s, want %s", answer.keys, code, there(), answer.want)
+		}
+	}
+	out, _, code := p.call("ckpt", "rollback", "./ck", "9")
+	if code != 0 || !strings.Contains(out, "--yes") {
+		t.Errorf("rollback without a terminal ended with %d: %s", code, out)
+	}
 }

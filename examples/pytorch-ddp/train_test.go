@@ -5,17 +5,20 @@ package ddp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"holdfast/client"
 	"holdfast/proto"
 )
 
@@ -108,6 +111,7 @@ func TestAllRanksGoOnTogether(t *testing.T) {
 	if n := newest(t, store); n != 300 {
 		t.Errorf("the newest checkpoint is of step %d, want 300", n)
 	}
+	sealed(t, program, s.Id)
 	begins := map[int]bool{}
 	for _, task := range []string{"worker-0", "worker-1", "worker-2"} {
 		text := submit(t, program, "logs", "ddp", task, "--attempt", "1")
@@ -123,6 +127,28 @@ func TestAllRanksGoOnTogether(t *testing.T) {
 	}
 	if len(begins) != 1 {
 		t.Errorf("the ranks went on from different steps: %v", begins)
+	}
+}
+
+// sealed sees that what PyTorch saved was found complete, and by whom and when
+// it was written.
+func sealed(t *testing.T, program, id string) {
+	t.Helper()
+	var list []client.Checkpoint
+	if err := json.Unmarshal([]byte(submit(t, program, "ckpt", "ls", "ddp", "--output", "json")), &list); err != nil || len(list) < 10 {
+		t.Fatalf("there are %d checkpoints, %v", len(list), err)
+	}
+	for _, c := range list {
+		if c.Kind != "torch" || c.State != "sealed" || c.Job != id {
+			t.Errorf("a checkpoint is %+v", c)
+		}
+	}
+	if last := list[len(list)-1]; *last.Step != 300 || !last.Newest || last.Generation == nil || *last.Generation != 1 || last.After == "" {
+		t.Errorf("the newest checkpoint is %+v", last)
+	}
+	submit(t, program, "ckpt", "verify", "ddp")
+	if text := submit(t, program, "ckpt", "show", "ddp"); !strings.Contains(text, "optimizer.state.0.momentum_buffer") {
+		t.Errorf("the tensors are\n%s", text)
 	}
 }
 

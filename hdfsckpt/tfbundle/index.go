@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"holdfast/hdfsckpt/tensor"
 )
 
 // Index is what PREFIX.index says.
 type Index struct {
 	Header  Header
 	Entries []Entry // in the order of the index: slices first, then by name
+
+	whole  map[string]int   // place of a tensor's own entry, by name
+	slices map[string][]int // places of its slices
 }
 
 // Header describes the bundle.
@@ -64,8 +69,10 @@ func (s Slice) String() string {
 	return strings.Join(parts, ":")
 }
 
-// maxShards bounds what a header may claim: TensorFlow's names have five digits.
-const maxShards = 99999
+const (
+	maxShards     = 99999 // TensorFlow's names have five digits
+	maxDimensions = 254   // tensorflow::TensorShape
+)
 
 // Parse reads an index of size bytes. It checks the checksums of its blocks,
 // and that what the entries say fits together.
@@ -104,16 +111,24 @@ func Parse(r io.ReaderAt, size int64) (*Index, error) {
 	if !header {
 		return nil, errors.New("not a whole TensorFlow index: it has no header")
 	}
+	x.whole, x.slices = map[string]int{}, map[string][]int{}
+	for i := range x.Entries {
+		if e := &x.Entries[i]; e.Of == nil {
+			x.whole[e.Name] = i
+		} else {
+			x.slices[e.Name] = append(x.slices[e.Name], i)
+		}
+	}
 	return x, nil
 }
 
 func (x *Index) check(e *Entry) error {
-	n := int64(1)
-	for _, d := range e.Shape {
-		if d < 0 || d > 0 && n > (1<<62)/d {
-			return fmt.Errorf("a shape of %v", e.Shape)
-		}
-		n *= d
+	if len(e.Shape) > maxDimensions {
+		return fmt.Errorf("it has %d dimensions", len(e.Shape))
+	}
+	n, ok := tensor.Elements(e.Shape)
+	if !ok {
+		return fmt.Errorf("a shape of %v", e.Shape)
 	}
 	if e.Partitioned() {
 		return nil
@@ -153,13 +168,19 @@ func (x *Index) Tensors() []*Entry {
 	return list
 }
 
+// Find finds a whole tensor; nil if there is none of that name.
+func (x *Index) Find(name string) *Entry {
+	if i, ok := x.whole[name]; ok {
+		return &x.Entries[i]
+	}
+	return nil
+}
+
 // SlicesOf are the entries with the bytes of a partitioned tensor.
 func (x *Index) SlicesOf(name string) []*Entry {
 	var list []*Entry
-	for i := range x.Entries {
-		if e := &x.Entries[i]; e.Of != nil && e.Name == name {
-			list = append(list, e)
-		}
+	for _, i := range x.slices[name] {
+		list = append(list, &x.Entries[i])
 	}
 	return list
 }

@@ -40,7 +40,7 @@ func parse(t testing.TB, prefix string) *tfbundle.Index {
 	return x
 }
 
-var fixtures = map[string]int{"dtypes.ckpt-7": 1, "sharded.ckpt-1200": 4, "objects-24": 1}
+var fixtures = map[string]int{"dtypes.ckpt-7": 1, "sharded.ckpt-1200": 4, "objects-24": 1, "rare.ckpt-3": 1}
 
 func TestIndexAgreesWithTensorFlow(t *testing.T) {
 	for prefix, shards := range fixtures {

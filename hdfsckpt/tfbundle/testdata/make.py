@@ -8,6 +8,7 @@ import os
 import sys
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
@@ -99,6 +100,39 @@ def many():
         v1.train.Saver().save(s, os.path.join(here, "many.ckpt"), write_meta_graph=False, write_state=False)
 
 
-for f in (dtypes, sharded, objects, many):
+def rare():
+    """Kinds that variables seldom have, saved by the operation itself."""
+    small = np.array([-1.5, 0, 0.25, 8], np.float32)
+    tensors = {}
+    for name in ("float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz"):
+        tensors[name] = tf.constant(small.astype(getattr(ml_dtypes, name)))
+    for name, values in (("int4", [-8, -1, 0, 7]), ("uint4", [0, 1, 9, 15])):
+        tensors[name] = tf.constant(np.array(values).astype(getattr(ml_dtypes, name)))
+    for t, bits in ((tf.qint8, tf.int8), (tf.quint8, tf.uint8), (tf.qint16, tf.int16), (tf.quint16, tf.uint16), (tf.qint32, tf.int32)):
+        i = np.iinfo(bits.as_numpy_dtype)
+        tensors[t.name] = tf.bitcast(tf.constant([i.min, i.max, 5], bits), t)
+    tensors["variant"] = tf.stack([
+        tf.raw_ops.TensorListFromTensor(tensor=tf.range(5.0 * (n + 1)), element_shape=tf.constant([], tf.int32)) for n in range(3)])
+    tensors["variant/scalar"] = tf.raw_ops.TensorListFromTensor(tensor=tf.ones([2, 40]), element_shape=tf.constant([40]))
+    tensors["empty strings"] = tf.constant([], tf.string)
+    tensors["long strings"] = tf.constant([b"x" * n for n in (0, 127, 128, 700)])
+    prefix = os.path.join(here, "rare.ckpt-3")
+    tf.raw_ops.SaveV2(prefix=prefix, tensor_names=list(tensors), shape_and_slices=[""] * len(tensors), tensors=list(tensors.values()))
+    out = {}
+    for name, x in tensors.items():
+        (back,) = tf.raw_ops.RestoreV2(prefix=prefix, tensor_names=[name], shape_and_slices=[""], dtypes=[x.dtype])
+        out[name] = {"dtype": x.dtype.name, "shape": back.shape.as_list()}
+        if x.dtype.is_quantized:
+            back = tf.bitcast(back, {1: tf.int8, 2: tf.int16, 4: tf.int32}[x.dtype.size] if x.dtype in (tf.qint8, tf.qint16, tf.qint32) else {1: tf.uint8, 2: tf.uint16}[x.dtype.size])
+        if x.dtype != tf.variant:
+            values = back.numpy()
+            if x.dtype.name in ("int4", "uint4"):
+                values = values.astype(np.int32)
+            out[name]["values"] = plain(values)
+    with open(prefix + ".json", "w") as f:
+        json.dump(out, f, indent=0, sort_keys=True)
+
+
+for f in (dtypes, sharded, objects, many, rare):
     if len(sys.argv) < 2 or f.__name__ in sys.argv[1:]:
         f()

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
-	"holdfast/hdfsckpt/tfbundle"
 )
 
 func TestSummarise(t *testing.T) {
@@ -29,7 +28,7 @@ func TestSummarise(t *testing.T) {
 		{"spread", floats(0, 1, 3, 4, math.NaN()), hdfsckpt.Summary{Elements: 5, NaN: 1, Min: 0, Max: 4, Mean: 2, Norm: math.Sqrt(26), Histogram: []int64{2, 2}}},
 		{"the largest there are", floats(-math.MaxFloat64, math.MaxFloat64), hdfsckpt.Summary{Elements: 2, Min: -math.MaxFloat64, Max: math.MaxFloat64, Norm: math.Inf(1), Histogram: []int64{1, 1}}},
 	} {
-		got, err := hdfsckpt.Summarise(tfbundle.Double, c.b, 2)
+		got, err := hdfsckpt.Summarise("float64", c.b, 2)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue

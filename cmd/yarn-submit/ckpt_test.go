@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"holdfast/client"
+	"holdfast/hdfsckpt"
+)
+
+// copyFixtures copies files below hdfsckpt into a directory, under new names.
+func copyFixtures(t *testing.T, to string, names map[string]string) {
+	t.Helper()
+	for from, name := range names {
+		b, err := os.ReadFile(filepath.Join("../../hdfsckpt", from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(to, name), string(b))
+	}
+}
+
+// call runs a command that must succeed and decodes its JSON.
+func callJSON(t *testing.T, p place, into any, args ...string) {
+	t.Helper()
+	out, errs, code := p.call(append(args, "--output", "json")...)
+	if code != 0 {
+		t.Fatalf("%v ended with %d: %s%s", args, code, out, errs)
+	}
+	if err := json.Unmarshal([]byte(out), into); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+}
+
+// TestPyTorchIsShown looks at what PyTorch wrote, in both of its forms.
+func TestPyTorchIsShown(t *testing.T) {
+	p := newPlace(t)
+	dir := filepath.Join(p.dir, "ck")
+	copyFixtures(t, dir, map[string]string{
+		"torchfile/testdata/train-40.pt": "step-40.pt", "torchfile/testdata/legacy.pt": "step-50.pt",
+		"torchfile/testdata/dcp-300/.metadata": "step-300/.metadata", "torchfile/testdata/dcp-300/__0_0.distcp": "step-300/__0_0.distcp",
+		"torchfile/testdata/dcp-300/__1_0.distcp": "step-300/__1_0.distcp",
+	})
+	var list []client.Checkpoint
+	callJSON(t, p, &list, "ckpt", "ls", "./ck")
+	got := ""
+	for _, c := range list {
+		got += c.Kind + " " + c.State + ";"
+	}
+	if want := "torch complete;torch unchecked;dcp complete;"; got != want || !list[2].Newest {
+		t.Errorf("ls: %s, want %s", got, want)
+	}
+	text, _, _ := p.call("ckpt", "ls", "./ck")
+	contains(t, text, "step-50.pt", "no checksums", "newest complete")
+
+	var shown shownCheckpoint
+	callJSON(t, p, &shown, "ckpt", "show", "./ck", "40", "--filter", "model.?.weight")
+	names := ""
+	for _, x := range shown.Tensors {
+		names += x.Name + " " + string(x.DType) + ";"
+	}
+	if names != "model.0.weight float32;model.2.weight float32;model.1.weight float32;" { // the largest first
+		t.Errorf("show: %s", names)
+	}
+	callJSON(t, p, &shown, "ckpt", "show", "./ck", "300")
+	if len(shown.Tensors) != 4 || shown.Tensors[0].Name != "model.columns" || shown.Tensors[0].Pieces != 2 || len(shown.Files) != 3 {
+		t.Errorf("show: %+v", shown)
+	}
+	if text, _, code := p.call("ckpt", "show", "./ck", "50"); code != 0 || !strings.Contains(text, "unchecked") {
+		t.Errorf("show of what cannot be checked ended with %d: %s", code, text)
+	}
+
+	var values struct{ Values []int64 }
+	callJSON(t, p, &values, "ckpt", "cat", "./ck", "300", "model.columns", "--values")
+	for i, v := range values.Values {
+		if v != int64(i) {
+			t.Errorf("cat: element %d is %d", i, v)
+		}
+	}
+	var changes []changed
+	callJSON(t, p, &changes, "ckpt", "diff", "./ck", "40", "300")
+	kinds := map[string]int{}
+	for _, c := range changes {
+		kinds[c.Change]++
+	}
+	if kinds["added"] != 4 || kinds["removed"] == 0 || kinds["changed"] != 0 {
+		t.Errorf("diff: %v", kinds)
+	}
+	for _, step := range []string{"40", "300"} {
+		if out, errs, code := p.call("ckpt", "verify", "./ck", step); code != 0 {
+			t.Errorf("verify %s ended with %d: %s%s", step, code, out, errs)
+		}
+	}
+	if out, _, code := p.call("ckpt", "verify", "./ck", "50"); code != client.ExitFailed || !strings.Contains(out, "unchecked") {
+		t.Errorf("verify of what cannot be checked ended with %d: %s", code, out)
+	}
+}
+
+// TestGetGoesOn: get does again only what is not done, and writes over nothing.
+func TestGetGoesOn(t *testing.T) {
+	p := newPlace(t)
+	names := map[string]string{"tfbundle/testdata/sharded.ckpt-1200.index": "model.ckpt-7.index"}
+	shards := []string{}
+	for _, i := range "0123" {
+		shard := ".data-0000" + string(i) + "-of-00004"
+		shards = append(shards, filepath.Join(p.dir, "out", "model.ckpt-7"+shard))
+		names["tfbundle/testdata/sharded.ckpt-1200"+shard] = "model.ckpt-7" + shard
+	}
+	copyFixtures(t, filepath.Join(p.dir, "ck"), names)
+	var first, second got
+	callJSON(t, p, &first, "ckpt", "get", "./ck", "7", "out")
+	if first.Copied != 5 || first.Kept != 0 {
+		t.Errorf("%+v", first)
+	}
+	if err := os.Remove(shards[2]); err != nil {
+		t.Fatal(err)
+	}
+	callJSON(t, p, &second, "ckpt", "get", "./ck", "7", "out")
+	if second.Copied != 1 || second.Kept != 4 {
+		t.Errorf("%+v", second)
+	}
+	if out, errs, code := p.call("ckpt", "verify", "./out"); code != 0 {
+		t.Errorf("verify of the copy ended with %d: %s%s", code, out, errs)
+	}
+	state, err := os.ReadFile(filepath.Join(p.dir, "out", "checkpoint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another file of the same name and length: nothing is written at all.
+	info, err := os.Stat(shards[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, shards[1], strings.Repeat("x", int(info.Size())))
+	if err := os.Remove(shards[2]); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, code := p.call("ckpt", "get", "./ck", "7", "out")
+	if code != client.ExitUsage || !strings.Contains(errs, filepath.Base(shards[1])) {
+		t.Errorf("get over another file ended with %d: %s", code, errs)
+	}
+	if _, err := os.Stat(shards[2]); err == nil {
+		t.Error("get wrote a file though another was in the way")
+	}
+	// A second checkpoint beside the first is added to the file `checkpoint`.
+	copyFixtures(t, filepath.Join(p.dir, "ck"), map[string]string{
+		"tfbundle/testdata/objects-24.index": "objects-24.index", "tfbundle/testdata/objects-24.data-00000-of-00001": "objects-24.data-00000-of-00001",
+	})
+	callJSON(t, p, &first, "ckpt", "get", "./ck", "24", "out")
+	after, err := os.ReadFile(filepath.Join(p.dir, "out", "checkpoint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := hdfsckpt.ParseState(after)
+	if err != nil || parsed.Current != "objects-24" || strings.Join(parsed.All, " ") != "model.ckpt-7 objects-24" {
+		t.Errorf("the file checkpoint was %s, and is %s", state, after)
+	}
+	if _, errs, code := p.call("ckpt", "get", "./ck", "24", filepath.Join("out", "checkpoint")); code == 0 {
+		t.Errorf("get into a file ended with %d: %s", code, errs)
+	}
+}

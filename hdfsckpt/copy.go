@@ -1,0 +1,201 @@
+package hdfsckpt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/dustin/go-humanize"
+	"golang.org/x/sync/errgroup"
+)
+
+// Copied says what Copy has done.
+type Copied struct {
+	Files, Kept int   // written; found there as they should be
+	Bytes       int64 // written
+}
+
+// copyPlan is a file to be copied.
+type copyPlan struct {
+	File
+	to   string // its name there
+	sum  uint32 // if sealed or compared
+	know bool   // sum is right
+	keep bool   // it is there already
+}
+
+// Copy copies a whole checkpoint into another store, below the directory that it
+// lies in here, and for TensorFlow says in the file `checkpoint` there that it
+// is the newest. Files that are there with the same bytes are left as they are,
+// so that Copy, once interrupted, goes on where it was. If any other file is in
+// the way, nothing is written (EEXIST). The bytes are compared with the manifest
+// of a sealed one. progress may be nil; it is called by several goroutines.
+func Copy(ctx context.Context, from, to Store, c Checkpoint, progress func(done, total int64)) (Copied, error) {
+	var done Copied
+	fail := func(err error) (Copied, error) {
+		return done, fmt.Errorf("cannot copy the checkpoint %s from %s to %s: %w", c.Name, from.URI(), to.URI(), err)
+	}
+	if !c.Whole() {
+		return fail(fmt.Errorf("it is %s, and cannot be restored from: %s: %w", c.State, c.Why, syscall.EINVAL))
+	}
+	if progress == nil {
+		progress = func(int64, int64) {}
+	}
+	plan, state, err := planCopy(ctx, from, to, c)
+	if err != nil {
+		return fail(err)
+	}
+	var seen, written atomic.Int64
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	for _, f := range plan {
+		if f.keep {
+			done.Kept++
+			progress(seen.Add(f.Size), c.Size)
+			continue
+		}
+		done.Files++
+		group.Go(func() error {
+			return copyFile(groupCtx, from, to, f, func(n int64) {
+				written.Add(n)
+				progress(seen.Add(n), c.Size)
+			})
+		})
+	}
+	err = group.Wait()
+	done.Bytes = written.Load()
+	if err == nil && state != nil {
+		err = WriteFile(ctx, to, StateFile, state.Bytes(), 0o644)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return done, nil
+}
+
+// planCopy looks what is there already, and refuses what is in the way. For
+// TensorFlow it returns what the file `checkpoint` is to say.
+func planCopy(ctx context.Context, from, to Store, c Checkpoint) ([]*copyPlan, *SavedState, error) {
+	sealed := map[string]uint32{}
+	if c.Manifest != nil {
+		for _, s := range c.Manifest.Files {
+			sealed[s.Name] = s.CRC32C
+		}
+	}
+	var plan []*copyPlan
+	var inTheWay []string
+	missing := int64(0)
+	for _, f := range c.Files {
+		p := &copyPlan{File: f, to: strings.TrimPrefix(f.Name, path.Dir(c.Name)+"/")}
+		p.sum, p.know = sealed[f.Name]
+		there, err := p.compare(ctx, from, to)
+		if err != nil {
+			return nil, nil, err
+		}
+		if there && !p.keep {
+			inTheWay = append(inTheWay, p.to)
+		}
+		if !there {
+			missing += f.Size
+		}
+		plan = append(plan, p)
+	}
+	state, err := stateAfterCopy(ctx, to, c)
+	if err != nil {
+		inTheWay = append(inTheWay, err.Error())
+	}
+	if len(inTheWay) > 0 {
+		return nil, nil, fmt.Errorf("there are other files by these names already: %s; name another directory, or remove them: %w", strings.Join(inTheWay, ", "), syscall.EEXIST)
+	}
+	if space, err := to.Space(ctx); err == nil && space.Free < missing {
+		return nil, nil, fmt.Errorf("it needs %s, and %s are free: %w", humanize.IBytes(uint64(missing)), humanize.IBytes(uint64(max(0, space.Free))), syscall.ENOSPC)
+	}
+	return plan, state, nil
+}
+
+// compare tells whether something has the file's name there, and sets keep if
+// it is the file.
+func (p *copyPlan) compare(ctx context.Context, from, to Store) (bool, error) {
+	i, err := to.Stat(ctx, p.to)
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) {
+		return false, nil
+	}
+	if err != nil || i.IsDir() || i.Size != p.Size {
+		return true, err
+	}
+	have, err := sumFile(ctx, to, File{Name: p.to, Size: i.Size})
+	if err != nil {
+		return true, err
+	}
+	if !p.know {
+		if p.sum, err = sumFile(ctx, from, p.File); err != nil {
+			return true, err
+		}
+		p.know = true
+	}
+	p.keep = have == p.sum
+	return true, nil
+}
+
+// stateAfterCopy adds a checkpoint to the file `checkpoint` of a directory; nil
+// for what is not TensorFlow's.
+func stateAfterCopy(ctx context.Context, to Store, c Checkpoint) (*SavedState, error) {
+	if c.Kind != TensorFlow {
+		return nil, nil
+	}
+	state := SavedState{}
+	text, err := ReadFile(ctx, to, StateFile)
+	if err == nil {
+		state, err = ParseState(text)
+	}
+	if err != nil && !errors.Is(err, syscall.ENOENT) {
+		return nil, err
+	}
+	name := path.Base(c.Name)
+	state.Current = name
+	state.All = append(slices.DeleteFunc(state.All, func(s string) bool { return s == name }), name)
+	return &state, nil
+}
+
+func copyFile(ctx context.Context, from, to Store, p *copyPlan, progress func(n int64)) error {
+	if err := MkdirAll(ctx, to, path.Dir(p.to), 0o755); err != nil {
+		return err
+	}
+	r, err := from.Open(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w, err := to.Create(ctx, p.to, 0o644)
+	if err != nil {
+		return err
+	}
+	sum := crc32.New(castagnoli)
+	in := contextReader{ctx, io.NewSectionReader(r, 0, r.Size())}
+	n, err := io.CopyBuffer(io.MultiWriter(w, sum, counter(progress)), in, make([]byte, 1<<20))
+	switch {
+	case err != nil:
+	case n != p.Size:
+		err = fmt.Errorf("%s was changed meanwhile: %w", p.Name, syscall.ESTALE)
+	case p.know && sum.Sum32() != p.sum:
+		err = fmt.Errorf("%s is damaged: its checksum is %08x, the manifest says %08x; see yarn-submit ckpt verify: %w", p.Name, sum.Sum32(), p.sum, syscall.EIO)
+	}
+	if err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	return w.Close()
+}
+
+type counter func(n int64)
+
+func (c counter) Write(b []byte) (int, error) {
+	c(int64(len(b)))
+	return len(b), nil
+}

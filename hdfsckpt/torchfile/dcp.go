@@ -1,0 +1,250 @@
+package torchfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"holdfast/hdfsckpt/tensor"
+)
+
+// MetadataFile is the file of a distributed checkpoint that is written last.
+const MetadataFile = ".metadata"
+
+// Metadata is what a distributed checkpoint consists of.
+type Metadata struct {
+	Items []Item // sorted by name
+}
+
+// Item is a tensor, or some other object.
+type Item struct {
+	Name   string
+	Tensor bool
+	Kind   tensor.Kind // of a tensor
+	Shape  []int64     // of a tensor
+	Chunks []Chunk     // where its bytes are
+}
+
+// Chunk is a part of an item: Length bytes at Offset of a file that hold what
+// torch.save wrote for it.
+type Chunk struct {
+	File           string // relative to the checkpoint's directory
+	Offset, Length int64
+	Start, Shape   []int64 // its place in the tensor
+	Transformed    bool    // compressed or the like by an extension
+}
+
+// Bytes is the size of a tensor's elements.
+func (i *Item) Bytes() int64 {
+	if !i.Tensor {
+		return 0
+	}
+	n, _ := tensor.Elements(i.Shape)
+	return n * int64(i.Kind.Size())
+}
+
+// Sizes is the length that each file must have at least.
+func (m *Metadata) Sizes() map[string]int64 {
+	sizes := map[string]int64{}
+	for _, item := range m.Items {
+		for _, c := range item.Chunks {
+			sizes[c.File] = max(sizes[c.File], c.Offset+c.Length)
+		}
+	}
+	return sizes
+}
+
+var errMetadata = errors.New("not a whole " + MetadataFile + " of a distributed checkpoint")
+
+// IsMetadataDamaged tells that ParseMetadata's input is at fault.
+func IsMetadataDamaged(err error) bool { return errors.Is(err, errMetadata) }
+
+// ParseMetadata reads the file .metadata.
+func ParseMetadata(b []byte) (*Metadata, error) {
+	v, n, err := unpickle(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errMetadata, err)
+	}
+	if n != len(b) {
+		return nil, fmt.Errorf("%w: %d bytes follow its end", errMetadata, len(b)-n)
+	}
+	root := fields(v, "Metadata")
+	if root == nil {
+		return nil, fmt.Errorf("%w: it has something else in it", errMetadata)
+	}
+	described, ok1 := root.get("state_dict_metadata").(*dict)
+	stored, ok2 := root.get("storage_data").(*dict)
+	if !ok1 || !ok2 {
+		return nil, fmt.Errorf("%w: it does not say where what is", errMetadata)
+	}
+	where, err := chunks(stored)
+	if err != nil {
+		return nil, err
+	}
+	m, used := &Metadata{}, 0
+	for i, k := range described.keys {
+		item := Item{Name: keyText(k)}
+		if t := fields(described.values[i], "TensorStorageMetadata"); t != nil {
+			err = item.describe(t, where)
+		} else if c, ok := where[chunkKey(item.Name, nil)]; ok {
+			item.Chunks = []Chunk{c}
+		} else {
+			err = fmt.Errorf("%w: the bytes of %s are in no file", errMetadata, item.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if used += len(item.Chunks); used > len(where) {
+			return nil, fmt.Errorf("%w: %d chunks are of several items", errMetadata, len(where))
+		}
+		m.Items = append(m.Items, item)
+	}
+	slices.SortStableFunc(m.Items, func(a, b Item) int { return strings.Compare(a.Name, b.Name) })
+	return m, nil
+}
+
+// fields are those of an object of a class; nil if v is none.
+func fields(v any, class string) *dict {
+	o, _ := v.(*object)
+	if o == nil {
+		return nil
+	}
+	g, _ := o.of.(global)
+	d, _ := o.state.(*dict)
+	if g.name != class || !strings.HasPrefix(g.module, "torch.distributed") {
+		return nil
+	}
+	return d
+}
+
+// describe reads a TensorStorageMetadata.
+func (i *Item) describe(t *dict, where map[string]Chunk) error {
+	i.Tensor = true
+	var ok bool
+	if i.Shape, ok = ints(t.get("size")); !ok {
+		return fmt.Errorf("%w: the shape of %s is not readable", errMetadata, i.Name)
+	}
+	if _, ok := tensor.Elements(i.Shape); !ok {
+		return fmt.Errorf("%w: %s has a shape of %v", errMetadata, i.Name, i.Shape)
+	}
+	properties, _ := t.get("properties").(*object)
+	i.Kind = "unknown"
+	if properties != nil {
+		if state, ok := properties.state.(tuple); ok && len(state) > 0 {
+			i.Kind = kindOf(state[0])
+		}
+	}
+	list, _ := t.get("chunks").(*list)
+	if list == nil {
+		return fmt.Errorf("%w: the chunks of %s are not readable", errMetadata, i.Name)
+	}
+	for _, x := range list.items {
+		d := fields(x, "ChunkStorageMetadata")
+		if d == nil {
+			return fmt.Errorf("%w: a chunk of %s is not readable", errMetadata, i.Name)
+		}
+		start, ok1 := ints(d.get("offsets"))
+		shape, ok2 := ints(d.get("sizes"))
+		c, ok3 := where[chunkKey(i.Name, start)]
+		if !ok1 || !ok2 || !ok3 {
+			return fmt.Errorf("%w: the chunk of %s at %v is in no file", errMetadata, i.Name, start)
+		}
+		c.Start, c.Shape = start, shape
+		i.Chunks = append(i.Chunks, c)
+	}
+	return nil
+}
+
+// chunkKey tells chunks apart by their item's name and their place in it.
+func chunkKey(name string, start []int64) string {
+	if start == nil {
+		return name
+	}
+	return fmt.Sprintf("%s\x00%v", name, start)
+}
+
+// chunks reads storage_data: MetadataIndex to _StorageInfo.
+func chunks(stored *dict) (map[string]Chunk, error) {
+	all := map[string]Chunk{}
+	for i, k := range stored.keys {
+		index, info := fields(k, "MetadataIndex"), fields(stored.values[i], "_StorageInfo")
+		if index == nil || info == nil {
+			return nil, fmt.Errorf("%w: it does not say where what is", errMetadata)
+		}
+		name, ok1 := index.get("fqn").(string)
+		var start []int64
+		if offset := index.get("offset"); offset != nil {
+			var ok bool
+			if start, ok = ints(offset); !ok {
+				return nil, fmt.Errorf("%w: the place of a chunk of %s is not readable", errMetadata, name)
+			}
+			if start == nil {
+				start = []int64{}
+			}
+		}
+		c := Chunk{}
+		var ok2, ok3, ok4 bool
+		c.File, ok2 = info.get("relative_path").(string)
+		c.Offset, ok3 = info.get("offset").(int64)
+		c.Length, ok4 = info.get("length").(int64)
+		if !ok1 || !ok2 || !ok3 || !ok4 || c.Offset < 0 || c.Length < 0 || c.Offset > 1<<56 || c.Length > 1<<56 {
+			return nil, fmt.Errorf("%w: where %s is stored is not readable", errMetadata, name)
+		}
+		if !filepath.IsLocal(c.File) || filepath.Clean(c.File) != c.File {
+			return nil, fmt.Errorf("%w: %s is said to be in %q", errMetadata, name, c.File)
+		}
+		if t, ok := info.get("transform_descriptors").(*list); ok && len(t.items) > 0 {
+			c.Transformed = true
+		}
+		all[chunkKey(name, start)] = c
+	}
+	return all, nil
+}
+
+// Read puts a tensor together. open gives a file of the checkpoint.
+func (i *Item) Read(open func(file string) (io.ReaderAt, error)) ([]byte, error) {
+	width := int64(i.Kind.Size())
+	if !i.Tensor || width == 0 {
+		return nil, fmt.Errorf("%s: elements of %s cannot be read", i.Name, i.Kind)
+	}
+	parts := make([][]byte, len(i.Chunks))
+	total := int64(0)
+	for n, c := range i.Chunks {
+		var err error
+		if parts[n], err = c.read(open, i.Kind); err != nil {
+			return nil, fmt.Errorf("%s, in %s at byte %d: %w", i.Name, c.File, c.Offset, err)
+		}
+		total += int64(len(parts[n]))
+	}
+	if total != i.Bytes() {
+		return nil, fmt.Errorf("%s: its chunks have %d bytes, it has %d: %w", i.Name, total, i.Bytes(), errMetadata)
+	}
+	whole := make([]byte, total) // no more than was read
+	for n, c := range i.Chunks {
+		if err := tensor.Place(whole, i.Shape, parts[n], c.Start, c.Shape, int(width)); err != nil {
+			return nil, fmt.Errorf("%s, in %s at byte %d: %w", i.Name, c.File, c.Offset, err)
+		}
+	}
+	return whole, nil
+}
+
+func (c *Chunk) read(open func(string) (io.ReaderAt, error), kind tensor.Kind) ([]byte, error) {
+	if c.Transformed {
+		return nil, errors.New("it was compressed or otherwise changed by an extension, which is not supported")
+	}
+	r, err := open(c.File)
+	if err != nil {
+		return nil, err
+	}
+	f, err := Open(io.NewSectionReader(r, c.Offset, c.Length), c.Length)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Tensors) != 1 || f.Tensors[0].Kind != kind || !slices.Equal(f.Tensors[0].Shape, c.Shape) {
+		return nil, fmt.Errorf("%w: it has something else in it than %s says", errFile, MetadataFile)
+	}
+	return f.Read(&f.Tensors[0])
+}

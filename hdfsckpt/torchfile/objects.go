@@ -1,0 +1,251 @@
+package torchfile
+
+import (
+	"fmt"
+	"strings"
+
+	"holdfast/hdfsckpt/tensor"
+)
+
+// storage is where the bytes of tensors lie.
+type storage struct {
+	key      string
+	kind     tensor.Kind // "" if the storage has none of its own
+	elements int64       // bytes, if it has no kind
+}
+
+// view is a tensor as a pickle describes it.
+type view struct {
+	storage       storage
+	kind          tensor.Kind
+	offset        int64
+	shape, stride []int64
+}
+
+const (
+	maxNesting = 500     // of containers
+	maxVisited = 4 << 20 // values that are looked at: a pickle can name one often
+	maxName    = 4096    // bytes
+
+	maxDimensions = 64 // PyTorch's own limit
+)
+
+// finder goes through an object and collects the tensors in it.
+type finder struct {
+	visited int
+	found   []Tensor
+}
+
+// find looks at a value that has a name: the keys that lead to it, with dots.
+func (f *finder) find(name string, v any, depth int) error {
+	f.visited++
+	if f.visited > maxVisited || depth > maxNesting || len(name) > maxName {
+		return fmt.Errorf("%w: what it describes is endless", errPickle)
+	}
+	below := func(key string) string {
+		if name == "" {
+			return key
+		}
+		return name + "." + key
+	}
+	each := func(list []any) error {
+		for i, x := range list {
+			if err := f.find(below(fmt.Sprint(i)), x, depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch v := v.(type) {
+	case tuple:
+		return each(v)
+	case *list:
+		return each(v.items)
+	case *dict:
+		return f.dict(below, v, depth)
+	case *object:
+		w, ok, err := viewOf(v, 0)
+		if err != nil {
+			return fmt.Errorf("the tensor %s: %w", name, err)
+		}
+		if ok {
+			f.found = append(f.found, Tensor{Name: name, Kind: w.kind, Shape: w.shape, view: w})
+			return nil
+		}
+		if inner, ok := wrapped(v); ok {
+			return f.find(name, inner, depth+1)
+		}
+		if err := f.dict(below, &v.pairs, depth); err != nil {
+			return err
+		}
+		if v.of == (global{"collections", "OrderedDict"}) {
+			return nil // its state is about the modules, not of them
+		}
+		if err := each(v.items.items); err != nil {
+			return err
+		}
+		if err := f.find(name, v.state, depth+1); err != nil {
+			return err
+		}
+		return f.find(name, v.args, depth+1)
+	}
+	return nil
+}
+
+func (f *finder) dict(below func(string) string, d *dict, depth int) error {
+	for i, k := range d.keys {
+		if err := f.find(below(keyText(k)), d.values[i], depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func keyText(k any) string {
+	switch k := k.(type) {
+	case string:
+		return k
+	case []byte:
+		return string(k)
+	case int64, bool, float64:
+		return fmt.Sprint(k)
+	}
+	return "?"
+}
+
+// wrapped is the tensor inside of a parameter, or of a tensor of a class of its
+// own (torch._utils._rebuild_parameter, torch._tensor._rebuild_from_type_v2).
+func wrapped(o *object) (any, bool) {
+	args, _ := o.args.(tuple)
+	switch o.of {
+	case global{"torch._utils", "_rebuild_parameter"}, global{"torch._utils", "_rebuild_parameter_with_state"}:
+		if len(args) > 0 {
+			return args[0], true
+		}
+	case global{"torch._tensor", "_rebuild_from_type_v2"}:
+		if len(args) > 2 {
+			return &object{of: args[0], args: args[2]}, true
+		}
+	}
+	return nil, false
+}
+
+// viewOf reads the calls that make a tensor; false for all others.
+func viewOf(o *object, depth int) (view, bool, error) {
+	if inner, ok := wrapped(o); ok && depth < maxNesting {
+		if x, isObject := inner.(*object); isObject {
+			return viewOf(x, depth+1)
+		}
+	}
+	args, _ := o.args.(tuple)
+	kindAt := -1
+	switch o.of {
+	case global{"torch._utils", "_rebuild_tensor"}, global{"torch._utils", "_rebuild_tensor_v2"}, global{"torch._utils", "_rebuild_qtensor"}:
+	case global{"torch._utils", "_rebuild_tensor_v3"}:
+		kindAt = 6
+	default:
+		return view{}, false, nil
+	}
+	if len(args) < 4 || kindAt >= len(args) {
+		return view{}, false, fmt.Errorf("%w: it has %d arguments", errPickle, len(args))
+	}
+	var w view
+	var err error
+	if w.storage, err = storageOf(args[0]); err != nil {
+		return w, false, err
+	}
+	offset, ok := args[1].(int64)
+	if !ok {
+		return w, false, fmt.Errorf("%w: its offset is no number", errPickle)
+	}
+	w.kind, w.offset = w.storage.kind, offset
+	if kindAt >= 0 {
+		w.kind = kindOf(args[kindAt])
+	}
+	var ok1, ok2 bool
+	w.shape, ok1 = ints(args[2])
+	w.stride, ok2 = ints(args[3])
+	if !ok1 || !ok2 {
+		return w, false, fmt.Errorf("%w: its shape is none", errPickle)
+	}
+	if _, err := tensor.Span(w.offset, w.shape, w.stride); err != nil {
+		return w, false, err
+	}
+	return w, true, nil
+}
+
+// storageOf reads the persistent id of a storage.
+func storageOf(v any) (storage, error) {
+	if o, ok := v.(*object); ok { // torch.storage.TypedStorage and the like around it
+		if args, ok := o.args.(tuple); ok && len(args) > 0 {
+			v = args[0]
+		}
+	}
+	p, _ := v.(persistent)
+	id, _ := p.id.(tuple)
+	if len(id) < 5 {
+		return storage{}, fmt.Errorf("%w: it has no storage", errPickle)
+	}
+	key, ok1 := id[2].(string)
+	n, ok2 := id[4].(int64)
+	class, ok3 := id[1].(global)
+	if !ok1 || !ok2 || !ok3 || n < 0 || n > 1<<56 {
+		return storage{}, fmt.Errorf("%w: its storage is not readable", errPickle)
+	}
+	s := storage{key: key, elements: n}
+	if class.name != "UntypedStorage" {
+		s.kind = storageKinds[class.name]
+		if s.kind == "" {
+			s.kind = tensor.Kind(strings.TrimSuffix(class.name, "Storage"))
+		}
+	}
+	return s, nil
+}
+
+// storageKinds is by the classes of torch/storage.py.
+var storageKinds = map[string]tensor.Kind{
+	"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
+	"LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
+	"BoolStorage": "bool", "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128",
+	"QUInt8Storage": "quint8", "QInt8Storage": "qint8", "QInt32Storage": "qint32", "QUInt4x2Storage": "quint4x2", "QUInt2x4Storage": "quint2x4",
+}
+
+// kindOf reads torch.float32 and its like.
+func kindOf(v any) tensor.Kind {
+	if g, ok := v.(global); ok {
+		return tensor.Kind(g.name)
+	}
+	return "unknown"
+}
+
+// ints reads a tuple of whole numbers, or a torch.Size of them.
+func ints(v any) ([]int64, bool) {
+	if o, ok := v.(*object); ok && o.of == (global{"torch", "Size"}) {
+		args, _ := o.args.(tuple)
+		if len(args) == 0 {
+			return []int64{}, true
+		}
+		v = args[0]
+	}
+	var items []any
+	switch v := v.(type) {
+	case tuple:
+		items = v
+	case *list:
+		items = v.items
+	default:
+		return nil, false
+	}
+	if len(items) > maxDimensions {
+		return nil, false
+	}
+	list := make([]int64, len(items))
+	for i, x := range items {
+		n, ok := x.(int64)
+		if !ok {
+			return nil, false
+		}
+		list[i] = n
+	}
+	return list, true
+}
