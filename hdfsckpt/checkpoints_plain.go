@@ -56,16 +56,22 @@ func (l *lister) plain(dir string) error {
 		if err != nil {
 			return err
 		}
-		var marker struct {
-			Shards int `json:"shards"`
-		}
-		_ = json.Unmarshal(text, &marker) // whatever else it is, it is there
-		if marker.Shards > c.Shards {
-			c.Why = fmt.Sprintf("it has %d shards, %s says %d", c.Shards, Committed, marker.Shards)
+		if n := markedShards(text); n > c.Shards {
+			c.Why = fmt.Sprintf("it has %d shards, %s says %d", c.Shards, Committed, n)
 		} else {
 			c.State = Complete
 		}
 		l.add(c)
 		return nil
 	})
+}
+
+// markedShards is how many shards the marker says there are; 0 if it says
+// nothing: whatever else is in it, it is there.
+func markedShards(text []byte) int {
+	var marker struct {
+		Shards int `json:"shards"`
+	}
+	_ = json.Unmarshal(text, &marker)
+	return marker.Shards
 }

@@ -13,6 +13,7 @@ import (
 
 // Report says what MakeSafe has done.
 type Report struct {
+	Back    []string // checkpoints that were kept, and stand in their place again
 	Pointed []Pointed
 	Removed []string // leftovers of saves that did not end
 }
@@ -28,6 +29,9 @@ type Pointed struct {
 // String is one line for each thing done.
 func (r Report) String() string {
 	var lines []string
+	for _, name := range r.Back {
+		lines = append(lines, fmt.Sprintf("brought %s back, whose replacement was not completed", name))
+	}
 	for _, p := range r.Pointed {
 		file := path.Join(p.Dir, StateFile)
 		if p.To == "" {
@@ -47,9 +51,15 @@ func (r Report) String() string {
 // the newest one that is, in one step; if none is, it is removed, for
 // TensorFlow then begins at the beginning instead of failing. Leftovers of
 // broken saves that were last written to more than age ago are removed: 0 takes
-// all, which is right only when nobody writes. No checkpoint is removed.
+// all, which is right only when nobody writes. No checkpoint is removed; one
+// that was kept comes back if what replaces it is not whole, or if `checkpoint`
+// is there and no other is whole.
 func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 	var report Report
+	var err error
+	if report.Back, err = mend(ctx, s, age > 0); err != nil {
+		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
+	}
 	list, err := Checkpoints(ctx, s)
 	if err != nil {
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
@@ -114,14 +124,29 @@ func point(ctx context.Context, s Store, dir string, list []Checkpoint) (*Pointe
 		p.Why = why
 	}
 	if best == nil {
-		err := s.Remove(ctx, path.Join(dir, StateFile))
-		if vanished(err) {
-			err = nil
-		}
-		return p, err
+		return p, pointAtKept(ctx, s, p, state)
 	}
 	p.To = best.Name
 	return p, pointAt(ctx, s, dir, state, list, best)
+}
+
+// pointAtKept brings the newest back that is kept; if there is none, `checkpoint`
+// goes.
+func pointAtKept(ctx context.Context, s Store, p *Pointed, state SavedState) error {
+	name, err := bringBackNewest(ctx, s, p.Dir)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		err := s.Remove(ctx, path.Join(p.Dir, StateFile))
+		if vanished(err) {
+			err = nil
+		}
+		return err
+	}
+	p.To = name
+	to := Checkpoint{Name: name, State: Complete}
+	return pointAt(ctx, s, p.Dir, state, []Checkpoint{to}, &to)
 }
 
 // restorable tells whether what `checkpoint` names can be restored.

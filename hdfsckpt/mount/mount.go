@@ -69,7 +69,8 @@ type FS struct {
 	closing    sync.Once
 	serving    atomic.Bool
 
-	quiet quieter
+	quiet   quieter
+	keeping sync.Mutex // held while files of checkpoints are replaced or removed
 
 	mu         sync.Mutex
 	nodes      map[uint64]*node

@@ -98,7 +98,7 @@ func (w *work) rename(ctx context.Context) (string, error) {
 		}
 		err := w.dress(ctx, tmp)
 		if err == nil {
-			err = w.f.store.Rename(ctx, tmp, name)
+			err = w.f.replace(ctx, tmp, name)
 		}
 		if err == nil {
 			return name, nil

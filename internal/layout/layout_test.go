@@ -38,6 +38,7 @@ var rooms = map[string][]string{
 	"internal/pyenv/...":       {"internal/pyenv/...", "internal/testcluster/..."},
 	"internal/bench/...":       {"..."},
 	"internal/e2e/...":         {"..."},
+	"internal/torture":         {"..."},
 	"internal/layout":          {},
 	"examples/...":             {"..."},
 }
