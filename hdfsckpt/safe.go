@@ -90,7 +90,7 @@ func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 		}
 	}
 	sw := &sweeper{s: s, all: age == 0, before: time.Now().Add(-age)}
-	err = errors.Join(sw.sweep(ctx, ".", 0), RemoveTemporariesOlderThan(ctx, s, age))
+	err = errors.Join(sw.sweep(ctx, ".", 0), RemoveTemporariesOlderThan(ctx, s, age), forgetWriters(ctx, s))
 	report.Removed = sw.removed
 	if err != nil {
 		return report, fmt.Errorf("cannot remove the leftovers of broken saves in %s: %w", s.URI(), err)

@@ -11,13 +11,18 @@ import (
 	"holdfast/hdfsckpt"
 )
 
-// temporaryFor chooses a hidden name beside a node's.
-func (f *FS) temporaryFor(n *node) (temporary, string) {
+// temporaryFor chooses a hidden name for a node's new content, in the directory
+// of what this mount has not completed.
+func (f *FS) temporaryFor(ctx context.Context, n *node) (temporary, string, error) {
+	dir, err := f.area.get(ctx, f)
+	if err != nil {
+		return temporary{}, "", err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := temporary{dir: n.parent, base: hdfsckpt.TemporaryFor(n.name)}
-	p, _ := f.pathLocked(t.dir)
-	return t, path.Join(p, t.base)
+	t := temporary{dir: dir, base: hdfsckpt.TemporaryFor(n.name)}
+	p, _ := f.pathLocked(dir)
+	return t, path.Join(p, t.base), nil
 }
 
 func (t temporary) path(f *FS) (string, bool) {
@@ -74,7 +79,10 @@ func (w *work) publish() error {
 }
 
 func (w *work) openUpload(ctx context.Context) error {
-	tmp, name := w.f.temporaryFor(w.n)
+	tmp, name, err := w.f.temporaryFor(ctx, w.n)
+	if err != nil {
+		return err
+	}
 	perm := fs.FileMode(w.perm.Load()).Perm()
 	s, err := w.f.store.Create(ctx, name, perm)
 	if err != nil {

@@ -183,7 +183,10 @@ func (w *work) restart() error {
 		w.f.forgetInfo(w.n)
 		return nil
 	}
-	w.tmp, name = w.f.temporaryFor(w.n)
+	w.tmp, name, err = w.f.temporaryFor(ctx, w.n)
+	if err != nil {
+		return err
+	}
 	s, err := w.f.store.Create(ctx, name, perm)
 	if err != nil {
 		return err
