@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
@@ -146,6 +148,9 @@ func (h *hub) Attend(stream proto.Agents_AttendServer) error {
 			h.log.WithField("container", c).WithError(err).Debug("the agent's stream ended")
 			return err
 		}
+		if b := m.GetBeat(); b != nil {
+			l.put(&proto.ToAgent{Message: &proto.ToAgent_Renewed{Renewed: &proto.Renewed{SentNs: b.SentNs}}})
+		}
 		if !h.pass(fromAgent{container: c, message: m}) {
 			return status.Error(codes.Unavailable, "the job has ended")
 		}
@@ -160,6 +165,13 @@ func (h *hub) pass(e fromAgent) bool {
 		return false
 	}
 }
+
+// An agent or client that has been silent for askAfter is asked for a sign of
+// life; after another silenceLimit without one its stream is broken.
+const (
+	askAfter     = 5 * time.Second
+	silenceLimit = 10 * time.Second
+)
 
 // newServer makes the gRPC server of a job: agents may call Agents, clients
 // Jobs, and nobody anything else.
@@ -193,6 +205,7 @@ func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServe
 		return nil
 	}
 	s := grpc.NewServer(
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: askAfter, Timeout: silenceLimit}),
 		grpc.Creds(credentials.NewTLS(tlsConfig)),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			if err := check(ctx, info.FullMethod); err != nil {

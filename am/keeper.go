@@ -26,6 +26,7 @@ const (
 
 // keeper looks after the job's checkpoint directories.
 type keeper struct {
+	job   string
 	specs []*proto.CheckpointSpec
 	open  func(ctx context.Context, uri string) (hdfsckpt.Store, error)
 	log   *logrus.Entry
@@ -34,7 +35,9 @@ type keeper struct {
 // secure makes every directory safe to start from, all at once. It says what
 // it had to put right, and which directory it could not look at: the tasks are
 // started all the same, since a store that does not answer will tell them so.
-func (k *keeper) secure(ctx context.Context, allDown bool) core.Secured {
+// The containers in gone have been given up, but what ran there may live: it is
+// shut out first.
+func (k *keeper) secure(ctx context.Context, allDown bool, gone []string) core.Secured {
 	age := leftoverAge
 	if allDown {
 		age = 0
@@ -43,7 +46,7 @@ func (k *keeper) secure(ctx context.Context, allDown bool) core.Secured {
 	var wg sync.WaitGroup
 	for i, c := range k.specs {
 		wg.Go(func() {
-			report, err := k.secureOne(ctx, c.Uri, age)
+			report, err := k.secureOne(ctx, c.Uri, age, gone)
 			switch text := report.String(); {
 			case err != nil:
 				notes[i] = fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err)
@@ -63,11 +66,11 @@ func (k *keeper) secure(ctx context.Context, allDown bool) core.Secured {
 }
 
 // secureOne tries again while the store does not answer.
-func (k *keeper) secureOne(ctx context.Context, uri string, age time.Duration) (hdfsckpt.Report, error) {
+func (k *keeper) secureOne(ctx context.Context, uri string, age time.Duration, gone []string) (hdfsckpt.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, secureLimit)
 	defer cancel()
 	for {
-		report, err := k.tryOne(ctx, uri, age)
+		report, err := k.tryOne(ctx, uri, age, gone)
 		if err == nil {
 			return report, nil
 		}
@@ -80,11 +83,16 @@ func (k *keeper) secureOne(ctx context.Context, uri string, age time.Duration) (
 	}
 }
 
-func (k *keeper) tryOne(ctx context.Context, uri string, age time.Duration) (hdfsckpt.Report, error) {
+func (k *keeper) tryOne(ctx context.Context, uri string, age time.Duration, gone []string) (hdfsckpt.Report, error) {
 	store, err := k.open(ctx, uri)
 	if err != nil {
 		return hdfsckpt.Report{}, err
 	}
 	defer store.Close()
+	for _, c := range gone {
+		if err := hdfsckpt.ShutOut(ctx, store, proto.WriterName(k.job, c)); err != nil {
+			return hdfsckpt.Report{}, err
+		}
+	}
 	return hdfsckpt.MakeSafe(ctx, store, age)
 }

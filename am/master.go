@@ -10,8 +10,10 @@ package am
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +57,7 @@ type Master struct {
 	sealer   *sealer
 	secured  chan core.Secured // one at a time, as core asks
 	securing sync.WaitGroup
+	launched map[string]bool // containers whose agents may live and are not shut out
 	// firstSecured gets the result of securing the store while containers are
 	// still being waited for.
 	firstSecured chan core.Secured
@@ -66,12 +69,13 @@ type Master struct {
 // New makes a master that listens already: its address is needed to start agents.
 func New(cfg Config) (*Master, error) {
 	m := &Master{
-		cfg:     cfg,
-		agents:  make(chan fromAgent, 64),
-		kills:   make(chan string, 1),
-		secured: make(chan core.Secured, 1),
-		done:    make(chan struct{}),
-		orders:  newOrders(cfg.ID, cfg.Spec, cfg.Dir.URI()),
+		cfg:      cfg,
+		agents:   make(chan fromAgent, 64),
+		kills:    make(chan string, 1),
+		secured:  make(chan core.Secured, 1),
+		done:     make(chan struct{}),
+		launched: map[string]bool{},
+		orders:   newOrders(cfg.ID, cfg.Spec, cfg.Dir.URI()),
 	}
 	var tasks []core.Task
 	roles := map[string]*proto.RoleSpec{}
@@ -87,7 +91,7 @@ func New(cfg Config) (*Master, error) {
 		StartedUnixMs: time.Now().UnixMilli(), Checkpoints: cfg.Spec.Checkpoints, AmHost: cfg.Host,
 	}, m.Kill)
 	m.board.show(m.job, nil)
-	m.keeper = &keeper{specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
+	m.keeper = &keeper{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
 	m.sealer = newSealer(cfg)
 	m.hub = newHub(m.agents, m.done, cfg.Log)
 	server, err := newServer(cfg.Keys, m.hub, m.board)
@@ -151,7 +155,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	}()
 	first := make(chan core.Secured, 1)
 	m.firstSecured = first
-	m.securing.Go(func() { first <- m.keeper.secure(m.working, false) })
+	m.securing.Go(func() { first <- m.keeper.secure(m.working, false, nil) })
 
 	finish := m.loop(ctx, driver)
 
@@ -165,7 +169,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	m.stopWorking()
 	<-sealed
 	m.securing.Wait()
-	for _, n := range m.keeper.secure(ending, true).Notes { // nobody writes any longer
+	for _, n := range m.keeper.secure(ending, true, slices.Sorted(maps.Keys(m.launched))).Notes { // nobody writes any longer
 		m.cfg.Log.Info(n)
 	}
 	stopKeeping()
@@ -272,6 +276,7 @@ func (a actor) step(e core.Event) *core.Finish {
 		case core.Withdraw:
 			a.driver.Withdraw(action.Request)
 		case core.Launch:
+			m.launched[action.Container] = true
 			a.driver.Launch(action.Container)
 		case core.Release:
 			a.driver.Release(action.Container)
@@ -315,13 +320,30 @@ const sealLimit = 30 * time.Second
 func (m *Master) secure(allDown bool) {
 	first := m.firstSecured
 	m.firstSecured = nil
+	gone := m.gone()
 	m.securing.Go(func() {
+		var before core.Secured
 		if first != nil {
-			m.secured <- <-first
-			return
+			before = <-first
 		}
-		m.secured <- m.keeper.secure(m.working, allDown)
+		if first == nil || len(gone) > 0 {
+			s := m.keeper.secure(m.working, allDown, gone)
+			before.Notes = append(before.Notes, s.Notes...)
+		}
+		m.secured <- before
 	})
+}
+
+// gone are the containers that no task has any longer, each told once.
+func (m *Master) gone() []string {
+	left := maps.Clone(m.launched)
+	for _, t := range m.job.Tasks() {
+		delete(left, t.Container)
+	}
+	for c := range left {
+		delete(m.launched, c)
+	}
+	return slices.Sorted(maps.Keys(left))
 }
 
 // ReadSpec reads the spec from a job's directory.

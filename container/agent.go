@@ -106,6 +106,10 @@ func (a *agent) run(ctx context.Context) error {
 				if a.ready {
 					a.task.route(m.Routes.Routes, m.Routes.Cut, a.box)
 				}
+			case *proto.ToAgent_Renewed:
+				if a.task != nil {
+					a.task.lease.renew(m.Renewed.SentNs)
+				}
 			case *proto.ToAgent_Bye:
 				a.log.WithField("why", m.Bye.Why).Info("told to end")
 				grace = byeGrace
@@ -127,8 +131,13 @@ func (a *agent) run(ctx context.Context) error {
 		case <-a.commits.ready:
 			a.tellCommits()
 		case now := <-beat.C:
+			if a.task != nil {
+				if err := a.task.lease.over(); err != nil {
+					return err
+				}
+			}
 			memory.trim(now)
-			b := &proto.Beat{AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
+			b := &proto.Beat{SentNs: clock(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 			if a.attempt != nil {
 				b.RssBytes = proctree.RSS(a.box.Processes()...)
 			}

@@ -6,8 +6,10 @@
 // mounts, names, port), says Prepared, and then runs attempts of the task's
 // command as it is told, one at a time and in place: namespace, mounts and
 // steering stay. It ends by the AM's Bye, when ctx ends, or when its stream
-// breaks; its task ends with it, always. (An AM that comes back, and leases,
-// are to change the last one.)
+// breaks; its task ends with it, always. (An AM that comes back is to change the
+// last one.) It also ends when its lease is over (lease.go): each Beat that the
+// AM answers renews it. The mounts look at the lease before each change of the
+// store, so an agent that was stopped or cut off for longer commits nothing.
 //
 // # Directories
 //

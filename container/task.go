@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -28,6 +29,7 @@ type task struct {
 	log      *logrus.Entry
 
 	port    *heldPort
+	lease   *lease
 	places  []*place // checkpoint paths
 	steerer steerer
 	names   *names
@@ -40,6 +42,7 @@ func newTask(cfg Config, assign *proto.Assign) *task {
 		assign: assign, work: filepath.Join(cfg.WorkDir, "work"), shim: filepath.Join(cfg.WorkDir, "shim"),
 		log:      cfg.Log.WithField("task", assign.Task),
 		prepared: &proto.Prepared{Steering: "none", Mounting: "symlink"},
+		lease:    newLease(time.Duration(assign.LeaseMs) * time.Millisecond),
 		logs:     &jobLogs{uri: assign.JobDirectory, conf: cfg.Conf},
 	}
 }

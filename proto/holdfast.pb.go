@@ -1166,6 +1166,7 @@ type Beat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RssBytes      int64                  `protobuf:"varint,1,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"` // of the task's process tree
 	AgentRssBytes int64                  `protobuf:"varint,2,opt,name=agent_rss_bytes,json=agentRssBytes,proto3" json:"agent_rss_bytes,omitempty"`
+	SentNs        int64                  `protobuf:"varint,3,opt,name=sent_ns,json=sentNs,proto3" json:"sent_ns,omitempty"` // by the agent's clock, for Renewed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1210,6 +1211,13 @@ func (x *Beat) GetRssBytes() int64 {
 func (x *Beat) GetAgentRssBytes() int64 {
 	if x != nil {
 		return x.AgentRssBytes
+	}
+	return 0
+}
+
+func (x *Beat) GetSentNs() int64 {
+	if x != nil {
+		return x.SentNs
 	}
 	return 0
 }
@@ -1413,6 +1421,7 @@ type ToAgent struct {
 	//	*ToAgent_Stop
 	//	*ToAgent_Routes
 	//	*ToAgent_Bye
+	//	*ToAgent_Renewed
 	Message       isToAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1500,6 +1509,15 @@ func (x *ToAgent) GetBye() *Bye {
 	return nil
 }
 
+func (x *ToAgent) GetRenewed() *Renewed {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_Renewed); ok {
+			return x.Renewed
+		}
+	}
+	return nil
+}
+
 type isToAgent_Message interface {
 	isToAgent_Message()
 }
@@ -1524,6 +1542,10 @@ type ToAgent_Bye struct {
 	Bye *Bye `protobuf:"bytes,5,opt,name=bye,proto3,oneof"`
 }
 
+type ToAgent_Renewed struct {
+	Renewed *Renewed `protobuf:"bytes,6,opt,name=renewed,proto3,oneof"`
+}
+
 func (*ToAgent_Assign) isToAgent_Message() {}
 
 func (*ToAgent_Start) isToAgent_Message() {}
@@ -1533,6 +1555,53 @@ func (*ToAgent_Stop) isToAgent_Message() {}
 func (*ToAgent_Routes) isToAgent_Message() {}
 
 func (*ToAgent_Bye) isToAgent_Message() {}
+
+func (*ToAgent_Renewed) isToAgent_Message() {}
+
+// Renewed answers each Beat at once: the lease counts from when that was sent.
+type Renewed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SentNs        int64                  `protobuf:"varint,1,opt,name=sent_ns,json=sentNs,proto3" json:"sent_ns,omitempty"` // the Beat's
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Renewed) Reset() {
+	*x = Renewed{}
+	mi := &file_holdfast_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Renewed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Renewed) ProtoMessage() {}
+
+func (x *Renewed) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Renewed.ProtoReflect.Descriptor instead.
+func (*Renewed) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Renewed) GetSentNs() int64 {
+	if x != nil {
+		return x.SentNs
+	}
+	return 0
+}
 
 // Assign tells an agent which task it hosts; it prepares and answers Prepared or Trouble.
 type Assign struct {
@@ -1547,14 +1616,14 @@ type Assign struct {
 	Checkpoints    []*CheckpointSpec      `protobuf:"bytes,8,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	Files          []*FileSpec            `protobuf:"bytes,9,rep,name=files,proto3" json:"files,omitempty"`
 	JobDirectory   string                 `protobuf:"bytes,10,opt,name=job_directory,json=jobDirectory,proto3" json:"job_directory,omitempty"` // URI; output goes to logs/TASK/ATTEMPT.log below it
-	LeaseMs        int64                  `protobuf:"varint,11,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`               // how long the task may run without a connection to the AM
+	LeaseMs        int64                  `protobuf:"varint,11,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`               // how long the task may run, and commit, since it sent the last Beat that was answered
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1566,7 +1635,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1579,7 +1648,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Assign) GetJob() string {
@@ -1669,7 +1738,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1750,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1763,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Peer) GetTask() string {
@@ -1727,7 +1796,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1739,7 +1808,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1752,7 +1821,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -1810,7 +1879,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1822,7 +1891,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1835,7 +1904,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -1864,7 +1933,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1876,7 +1945,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1889,7 +1958,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Route) GetVirtualAddress() string {
@@ -1930,7 +1999,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2011,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2024,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -1975,7 +2044,7 @@ type Bye struct {
 
 func (x *Bye) Reset() {
 	*x = Bye{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1987,7 +2056,7 @@ func (x *Bye) String() string {
 func (*Bye) ProtoMessage() {}
 
 func (x *Bye) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2000,7 +2069,7 @@ func (x *Bye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bye.ProtoReflect.Descriptor instead.
 func (*Bye) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Bye) GetWhy() string {
@@ -2018,7 +2087,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2030,7 +2099,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2043,7 +2112,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 type KillRequest struct {
@@ -2055,7 +2124,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2136,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2149,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -2098,7 +2167,7 @@ type KillReply struct {
 
 func (x *KillReply) Reset() {
 	*x = KillReply{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2179,7 @@ func (x *KillReply) String() string {
 func (*KillReply) ProtoMessage() {}
 
 func (x *KillReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2192,7 @@ func (x *KillReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillReply.ProtoReflect.Descriptor instead.
 func (*KillReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 // JobStatus is also status.json in the job's directory.
@@ -2150,7 +2219,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2162,7 +2231,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2175,7 +2244,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *JobStatus) GetId() string {
@@ -2306,7 +2375,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2318,7 +2387,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2331,7 +2400,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -2453,7 +2522,7 @@ type Moment struct {
 
 func (x *Moment) Reset() {
 	*x = Moment{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2534,7 @@ func (x *Moment) String() string {
 func (*Moment) ProtoMessage() {}
 
 func (x *Moment) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2547,7 @@ func (x *Moment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moment.ProtoReflect.Descriptor instead.
 func (*Moment) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Moment) GetAtUnixMs() int64 {
@@ -2603,10 +2672,11 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x06advice\x18\n" +
 	" \x01(\tR\x06advice\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\"K\n" +
+	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\"d\n" +
 	"\x04Beat\x12\x1b\n" +
 	"\trss_bytes\x18\x01 \x01(\x03R\brssBytes\x12&\n" +
-	"\x0fagent_rss_bytes\x18\x02 \x01(\x03R\ragentRssBytes\"M\n" +
+	"\x0fagent_rss_bytes\x18\x02 \x01(\x03R\ragentRssBytes\x12\x17\n" +
+	"\asent_ns\x18\x03 \x01(\x03R\x06sentNs\"M\n" +
 	"\aTrouble\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\bR\x04node\x12\x1a\n" +
@@ -2619,14 +2689,17 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x12\n" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06crc32c\x18\x04 \x01(\rR\x06crc32c\x12\x16\n" +
-	"\x06summed\x18\x05 \x01(\bR\x06summed\"\xde\x01\n" +
+	"\x06summed\x18\x05 \x01(\bR\x06summed\"\x8d\x02\n" +
 	"\aToAgent\x12*\n" +
 	"\x06assign\x18\x01 \x01(\v2\x10.holdfast.AssignH\x00R\x06assign\x12'\n" +
 	"\x05start\x18\x02 \x01(\v2\x0f.holdfast.StartH\x00R\x05start\x12$\n" +
 	"\x04stop\x18\x03 \x01(\v2\x0e.holdfast.StopH\x00R\x04stop\x12*\n" +
 	"\x06routes\x18\x04 \x01(\v2\x10.holdfast.RoutesH\x00R\x06routes\x12!\n" +
-	"\x03bye\x18\x05 \x01(\v2\r.holdfast.ByeH\x00R\x03byeB\t\n" +
-	"\amessage\"\xe1\x02\n" +
+	"\x03bye\x18\x05 \x01(\v2\r.holdfast.ByeH\x00R\x03bye\x12-\n" +
+	"\arenewed\x18\x06 \x01(\v2\x11.holdfast.RenewedH\x00R\arenewedB\t\n" +
+	"\amessage\"\"\n" +
+	"\aRenewed\x12\x17\n" +
+	"\asent_ns\x18\x01 \x01(\x03R\x06sentNs\"\xe1\x02\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -2764,7 +2837,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),          // 0: holdfast.LossRule
 	(CompletionRule)(0),    // 1: holdfast.CompletionRule
@@ -2784,25 +2857,26 @@ var file_holdfast_proto_goTypes = []any{
 	(*Committed)(nil),      // 15: holdfast.Committed
 	(*CommittedFile)(nil),  // 16: holdfast.CommittedFile
 	(*ToAgent)(nil),        // 17: holdfast.ToAgent
-	(*Assign)(nil),         // 18: holdfast.Assign
-	(*Peer)(nil),           // 19: holdfast.Peer
-	(*Start)(nil),          // 20: holdfast.Start
-	(*Routes)(nil),         // 21: holdfast.Routes
-	(*Route)(nil),          // 22: holdfast.Route
-	(*Stop)(nil),           // 23: holdfast.Stop
-	(*Bye)(nil),            // 24: holdfast.Bye
-	(*StatusRequest)(nil),  // 25: holdfast.StatusRequest
-	(*KillRequest)(nil),    // 26: holdfast.KillRequest
-	(*KillReply)(nil),      // 27: holdfast.KillReply
-	(*JobStatus)(nil),      // 28: holdfast.JobStatus
-	(*TaskStatus)(nil),     // 29: holdfast.TaskStatus
-	(*Moment)(nil),         // 30: holdfast.Moment
-	nil,                    // 31: holdfast.JobSpec.EnvEntry
-	nil,                    // 32: holdfast.Start.EnvEntry
+	(*Renewed)(nil),        // 18: holdfast.Renewed
+	(*Assign)(nil),         // 19: holdfast.Assign
+	(*Peer)(nil),           // 20: holdfast.Peer
+	(*Start)(nil),          // 21: holdfast.Start
+	(*Routes)(nil),         // 22: holdfast.Routes
+	(*Route)(nil),          // 23: holdfast.Route
+	(*Stop)(nil),           // 24: holdfast.Stop
+	(*Bye)(nil),            // 25: holdfast.Bye
+	(*StatusRequest)(nil),  // 26: holdfast.StatusRequest
+	(*KillRequest)(nil),    // 27: holdfast.KillRequest
+	(*KillReply)(nil),      // 28: holdfast.KillReply
+	(*JobStatus)(nil),      // 29: holdfast.JobStatus
+	(*TaskStatus)(nil),     // 30: holdfast.TaskStatus
+	(*Moment)(nil),         // 31: holdfast.Moment
+	nil,                    // 32: holdfast.JobSpec.EnvEntry
+	nil,                    // 33: holdfast.Start.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	31, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	32, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -2816,35 +2890,36 @@ var file_holdfast_proto_depIdxs = []int32{
 	15, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
 	12, // 13: holdfast.Hello.exited:type_name -> holdfast.Exited
 	16, // 14: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	18, // 15: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	20, // 16: holdfast.ToAgent.start:type_name -> holdfast.Start
-	23, // 17: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	21, // 18: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	24, // 19: holdfast.ToAgent.bye:type_name -> holdfast.Bye
-	19, // 20: holdfast.Assign.peers:type_name -> holdfast.Peer
-	6,  // 21: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 22: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	32, // 23: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	22, // 24: holdfast.Start.routes:type_name -> holdfast.Route
-	22, // 25: holdfast.Routes.routes:type_name -> holdfast.Route
-	2,  // 26: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	29, // 27: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	30, // 28: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
-	6,  // 29: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	3,  // 30: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	8,  // 31: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
-	25, // 32: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
-	25, // 33: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
-	26, // 34: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
-	17, // 35: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
-	28, // 36: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
-	28, // 37: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
-	27, // 38: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
-	35, // [35:39] is the sub-list for method output_type
-	31, // [31:35] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	19, // 15: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	21, // 16: holdfast.ToAgent.start:type_name -> holdfast.Start
+	24, // 17: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	22, // 18: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	25, // 19: holdfast.ToAgent.bye:type_name -> holdfast.Bye
+	18, // 20: holdfast.ToAgent.renewed:type_name -> holdfast.Renewed
+	20, // 21: holdfast.Assign.peers:type_name -> holdfast.Peer
+	6,  // 22: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	7,  // 23: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	33, // 24: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	23, // 25: holdfast.Start.routes:type_name -> holdfast.Route
+	23, // 26: holdfast.Routes.routes:type_name -> holdfast.Route
+	2,  // 27: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	30, // 28: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	31, // 29: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
+	6,  // 30: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	3,  // 31: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	8,  // 32: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
+	26, // 33: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
+	26, // 34: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
+	27, // 35: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
+	17, // 36: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
+	29, // 37: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
+	29, // 38: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
+	28, // 39: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
+	36, // [36:40] is the sub-list for method output_type
+	32, // [32:36] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -2867,6 +2942,7 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Stop)(nil),
 		(*ToAgent_Routes)(nil),
 		(*ToAgent_Bye)(nil),
+		(*ToAgent_Renewed)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2874,7 +2950,7 @@ func file_holdfast_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
