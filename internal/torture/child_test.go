@@ -102,14 +102,14 @@ type child struct {
 	dec *gob.Decoder
 }
 
-func startChild(t testing.TB) *child {
+func startChild(t testing.TB, env ...string) *child {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &child{t: t, cmd: exec.Command(exe)}
-	c.cmd.Env = append(os.Environ(), childVariable+"=program")
+	c.cmd.Env = append(append(os.Environ(), env...), childVariable+"=program")
 	c.cmd.Stderr = os.Stderr
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := c.cmd.StdinPipe()

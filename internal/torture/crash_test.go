@@ -20,8 +20,9 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 8, "histories of the local crash test; each is cut at all of its changes")
-	firstSeed = flag.Uint64("seed", 1, "of the first history")
+	histories  = flag.Int("histories", 4, "histories of the local crash test; each is cut at all of its changes")
+	everywhere = flag.Bool("everywhere", false, "cut at every place, where otherwise a sample is taken")
+	firstSeed  = flag.Uint64("seed", 1, "of the first history")
 )
 
 // counts are outcomes, by name.
@@ -250,7 +251,7 @@ func (h *history) cut() {
 	dir := filepath.Join(h.base, "cut")
 	image(h.t, h.store, dir)
 	defer os.RemoveAll(dir)
-	if n%8 == 0 {
+	if n%16 == 0 {
 		h.cutSafe(dir)
 	}
 	s := openLocal(h.t, dir)
