@@ -121,7 +121,11 @@ func TestZombie(t *testing.T) {
 			if lease && !*everywhere {
 				each = 4 // each waits for the end of a lease
 			}
-			zombies(t, open, lease, each)
+			length := time.Duration(0)
+			if lease {
+				length = 400 * time.Millisecond
+			}
+			zombies(t, open, length, each)
 		})
 	}
 }
@@ -129,8 +133,9 @@ func TestZombie(t *testing.T) {
 // opener makes a new store: its URI, the store, and the environment for servers.
 type opener func(name string) (string, hdfsckpt.Store, []string)
 
-// zombies tries every each-th operation.
-func zombies(t *testing.T, open opener, lease bool, each int) {
+// zombies tries every each-th operation. A length of 0 is no lease.
+func zombies(t *testing.T, open opener, length time.Duration, each int) {
+	lease := length > 0
 	const shards = 2
 	zombie := func(rng *rand.Rand) *program {
 		return &program{rng: rng, shards: shards, sharded: true, maxToKeep: 2, width: 20, dir: ".", meta: true}
@@ -140,10 +145,6 @@ func zombies(t *testing.T, open opener, lease bool, each int) {
 	for cut := 0; cut <= total; cut += each {
 		uri, s, env := open(fmt.Sprintf("store-%d-", cut))
 		p := zombie(rand.New(rand.NewPCG(1, 1)))
-		length := time.Duration(0)
-		if lease {
-			length = 400 * time.Millisecond
-		}
 		begin := time.Now()
 		first := startAgent(t, uri, "zombie", length, env...)
 		ops := p.save(1, 20)
