@@ -227,6 +227,20 @@ func BringBack(ctx context.Context, s Store, c Checkpoint) error {
 	return fmt.Errorf("cannot bring %s back: it is not kept: %w", c.Name, syscall.ENOENT)
 }
 
+// formerName is the name that a checkpoint had before it was kept; that of one
+// that is not kept is its own.
+func formerName(c Checkpoint) (name string, kept bool) {
+	slot := c.Name
+	if c.Kind == TensorFlow {
+		slot = path.Dir(slot)
+	}
+	if path.Dir(slot) != keptDir {
+		return c.Name, false
+	}
+	name, err := url.PathUnescape(path.Base(slot))
+	return name, err == nil
+}
+
 // keeping is a checkpoint of which something is kept, or to be kept.
 type keeping struct {
 	s             Store

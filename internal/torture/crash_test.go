@@ -75,6 +75,11 @@ type history struct {
 	child  *child
 	p      *program
 
+	style program // chosen at random if it has no shards
+	// judged, if it is set, gets each store that was found good, and what is
+	// restored from it.
+	judged func(dir string, r restored)
+
 	lastID int64
 	named  atomic.Int64 // the last save that `checkpoint` has named
 	nameds atomic.Int64 // how many it has
@@ -104,12 +109,13 @@ func (h *history) run() {
 	}
 	h.child = startChild(h.t)
 	defer h.child.kill()
-	style := program{
-		shards: 1 + h.rng.IntN(8), sharded: h.rng.IntN(4) > 0, maxToKeep: []int{0, 1, 1, 2, 5}[h.rng.IntN(5)],
-		meta: h.rng.IntN(2) == 0, absolute: h.rng.IntN(2) == 0, width: 1 + h.rng.IntN(40), dir: ".",
-	}
-	if h.rng.IntN(4) == 0 {
-		style.dir = "model"
+	style := h.style
+	if style.shards == 0 {
+		style = program{
+			shards: 1 + h.rng.IntN(8), sharded: h.rng.IntN(4) > 0, maxToKeep: []int{0, 1, 1, 2, 5}[h.rng.IntN(5)],
+			meta: h.rng.IntN(2) == 0, absolute: h.rng.IntN(2) == 0, width: 1 + h.rng.IntN(40),
+			dir: []string{".", ".", ".", "model"}[h.rng.IntN(4)],
+		}
 	}
 	h.note("%+v", style)
 	lives := 2 + h.rng.IntN(3)
@@ -309,6 +315,9 @@ func (h *history) judge(s hdfsckpt.Store) {
 	}
 	if h.nameds.Load() > 1 {
 		h.olderIsThere(ctx, s, r)
+	}
+	if h.judged != nil {
+		h.judged(s.URI(), r)
 	}
 }
 
