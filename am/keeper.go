@@ -2,6 +2,7 @@ package am
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -63,6 +64,34 @@ func (k *keeper) secure(ctx context.Context, allDown bool, gone []string) core.S
 		}
 	}
 	return s
+}
+
+// leave is secure at the job's end, when nobody writes: whose agent has not
+// ended in order is shut out, for it may live.
+func (k *keeper) leave(ctx context.Context) {
+	for _, c := range k.specs {
+		if err := k.shutOutRest(ctx, c.Uri); err != nil {
+			k.log.WithError(err).Warn("what is left of this job's writers stays")
+		}
+	}
+	for _, n := range k.secure(ctx, true, nil).Notes {
+		k.log.Info(n)
+	}
+}
+
+func (k *keeper) shutOutRest(ctx context.Context, uri string) error {
+	store, err := k.open(ctx, uri)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	writers, err := hdfsckpt.Writers(ctx, store)
+	for _, w := range writers {
+		if strings.HasPrefix(w, proto.WriterName(k.job, "")) {
+			err = errors.Join(err, hdfsckpt.ShutOut(ctx, store, w))
+		}
+	}
+	return err
 }
 
 // secureOne tries again while the store does not answer.

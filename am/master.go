@@ -169,9 +169,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	m.stopWorking()
 	<-sealed
 	m.securing.Wait()
-	for _, n := range m.keeper.secure(ending, true, slices.Sorted(maps.Keys(m.launched))).Notes { // nobody writes any longer
-		m.cfg.Log.Info(n)
-	}
+	m.keeper.leave(ending)
 	stopKeeping()
 	keeper.Wait() // an older state must not be written over the last one
 	m.board.close(m.job)

@@ -26,6 +26,25 @@ const (
 // once in a writer's life (MkdirAll), by itself.
 func WriterDir(writer string) string { return path.Join(writingDir, url.PathEscape(writer)) }
 
+// Writers lists those that have begun to write, have not ended in order, and
+// are not shut out.
+func Writers(ctx context.Context, s Store) ([]string, error) {
+	entries, err := s.List(ctx, writingDir)
+	if vanished(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the writers of the checkpoint store %s: %w", s.URI(), err)
+	}
+	var writers []string
+	for _, e := range entries {
+		if name, err := url.PathUnescape(e.Name); err == nil && e.IsDir() {
+			writers = append(writers, name)
+		}
+	}
+	return writers, nil
+}
+
 // ShutOut makes it impossible for a writer to complete a file from now on: what
 // it has not completed is lost, and it can begin nothing new, though it may
 // never have written before. A file in the place of its directory sees to that;

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	histories  = flag.Int("histories", 4, "histories of the local crash test; each is cut at all of its changes")
+	histories  = flag.Int("histories", 3, "histories of the local crash test; each is cut at all of its changes")
 	everywhere = flag.Bool("everywhere", false, "cut at every place, where otherwise a sample is taken")
 	firstSeed  = flag.Uint64("seed", 1, "of the first history")
 )

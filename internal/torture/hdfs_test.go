@@ -209,7 +209,7 @@ func (h *hadoop) nameNodeKilled(t *testing.T) {
 	var outcomes counts
 	cuts := 0
 	for _, die := range []bool{true, false} {
-		for cut, total := h.first(t, 30), h.total(t); cut < total; cut += h.each(30) {
+		for cut, total := h.first(t, 30), h.total(t); cut < total; cut += h.each(40) {
 			c := h.cutting(t, cut%2 == 0)
 			if cut >= len(c.ops) { // one over another has fewer
 				c.agent.kill()
