@@ -2,6 +2,7 @@ package am
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ const (
 
 // keeper looks after the job's checkpoint directories.
 type keeper struct {
+	job   string
 	specs []*proto.CheckpointSpec
 	open  func(ctx context.Context, uri string) (hdfsckpt.Store, error)
 	log   *logrus.Entry
@@ -34,7 +36,9 @@ type keeper struct {
 // secure makes every directory safe to start from, all at once. It says what
 // it had to put right, and which directory it could not look at: the tasks are
 // started all the same, since a store that does not answer will tell them so.
-func (k *keeper) secure(ctx context.Context, allDown bool) core.Secured {
+// The containers in gone have been given up, but what ran there may live: it is
+// shut out first.
+func (k *keeper) secure(ctx context.Context, allDown bool, gone []string) core.Secured {
 	age := leftoverAge
 	if allDown {
 		age = 0
@@ -43,7 +47,7 @@ func (k *keeper) secure(ctx context.Context, allDown bool) core.Secured {
 	var wg sync.WaitGroup
 	for i, c := range k.specs {
 		wg.Go(func() {
-			report, err := k.secureOne(ctx, c, age)
+			report, err := k.secureOne(ctx, c, age, gone)
 			switch text := report.String(); {
 			case err != nil:
 				notes[i] = fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err)
@@ -62,12 +66,40 @@ func (k *keeper) secure(ctx context.Context, allDown bool) core.Secured {
 	return s
 }
 
+// leave is secure at the job's end, when nobody writes: whose agent has not
+// ended in order is shut out, for it may live.
+func (k *keeper) leave(ctx context.Context) {
+	for _, c := range k.specs {
+		if err := k.shutOutRest(ctx, c.Uri); err != nil {
+			k.log.WithError(err).Warn("what is left of this job's writers stays")
+		}
+	}
+	for _, n := range k.secure(ctx, true, nil).Notes {
+		k.log.Info(n)
+	}
+}
+
+func (k *keeper) shutOutRest(ctx context.Context, uri string) error {
+	store, err := k.open(ctx, uri)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	writers, err := hdfsckpt.Writers(ctx, store)
+	for _, w := range writers {
+		if strings.HasPrefix(w, proto.WriterName(k.job, "")) {
+			err = errors.Join(err, hdfsckpt.ShutOut(ctx, store, w))
+		}
+	}
+	return err
+}
+
 // secureOne tries again while the store does not answer.
-func (k *keeper) secureOne(ctx context.Context, c *proto.CheckpointSpec, age time.Duration) (hdfsckpt.Report, error) {
+func (k *keeper) secureOne(ctx context.Context, c *proto.CheckpointSpec, age time.Duration, gone []string) (hdfsckpt.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, secureLimit)
 	defer cancel()
 	for {
-		report, err := k.tryOne(ctx, c, age)
+		report, err := k.tryOne(ctx, c, age, gone)
 		if err == nil {
 			return report, nil
 		}
@@ -80,12 +112,17 @@ func (k *keeper) secureOne(ctx context.Context, c *proto.CheckpointSpec, age tim
 	}
 }
 
-func (k *keeper) tryOne(ctx context.Context, c *proto.CheckpointSpec, age time.Duration) (hdfsckpt.Report, error) {
+func (k *keeper) tryOne(ctx context.Context, c *proto.CheckpointSpec, age time.Duration, gone []string) (hdfsckpt.Report, error) {
 	store, err := k.open(ctx, c.Uri)
 	if err != nil {
 		return hdfsckpt.Report{}, err
 	}
 	defer store.Close()
+	for _, container := range gone {
+		if err := hdfsckpt.ShutOut(ctx, store, proto.WriterName(k.job, container)); err != nil {
+			return hdfsckpt.Report{}, err
+		}
+	}
 	rule := hdfsckpt.Rule{Format: hdfsckpt.Kind(c.Format), Marker: c.Marker, Quiet: c.QuietSeconds}
 	if err := hdfsckpt.SetRule(ctx, store, rule); err != nil {
 		return hdfsckpt.Report{}, err

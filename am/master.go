@@ -12,8 +12,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,6 +65,7 @@ type Master struct {
 	sealer   *sealer
 	secured  chan core.Secured // one at a time, as core asks
 	securing sync.WaitGroup
+	launched map[string]bool // containers whose agents may live and are not shut out
 	// firstSecured gets the result of securing the store while containers are
 	// still being waited for.
 	firstSecured chan core.Secured
@@ -74,12 +77,13 @@ type Master struct {
 // New makes a master that listens already: its address is needed to start agents.
 func New(cfg Config) (*Master, error) {
 	m := &Master{
-		cfg:     cfg,
-		agents:  make(chan fromAgent, 64),
-		kills:   make(chan string, 1),
-		secured: make(chan core.Secured, 1),
-		done:    make(chan struct{}),
-		orders:  newOrders(cfg.ID, cfg.Spec),
+		cfg:      cfg,
+		agents:   make(chan fromAgent, 64),
+		kills:    make(chan string, 1),
+		secured:  make(chan core.Secured, 1),
+		done:     make(chan struct{}),
+		launched: map[string]bool{},
+		orders:   newOrders(cfg.ID, cfg.Spec),
 	}
 	var tasks []core.Task
 	roles := map[string]*proto.RoleSpec{}
@@ -107,10 +111,13 @@ func New(cfg Config) (*Master, error) {
 	}
 	m.board = newBoard(status, m.Kill)
 	m.board.show(m.job, nil)
-	m.keeper = &keeper{specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
+	m.keeper = &keeper{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
 	m.sealer = newSealer(cfg, m.board.lastRecovery)
-	if cfg.Predecessor != nil {
+	if p := cfg.Predecessor; p != nil {
 		m.sealer.lookAtAll()
+		for _, c := range p.Journal.Containers() {
+			m.launched[c] = true
+		}
 	}
 	// An agent says something each second, and its lease must not end before it
 	// can have come back.
@@ -192,7 +199,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	}()
 	first := make(chan core.Secured, 1)
 	m.firstSecured = first
-	m.securing.Go(func() { first <- m.keeper.secure(m.working, false) })
+	m.securing.Go(func() { first <- m.keeper.secure(m.working, false, nil) })
 
 	finish := m.loop(ctx, driver)
 
@@ -212,9 +219,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	m.stopWorking()
 	<-sealed
 	m.securing.Wait()
-	for _, n := range m.keeper.secure(ending, true).Notes { // nobody writes any longer
-		m.cfg.Log.Info(n)
-	}
+	m.keeper.leave(ending)
 	stopKeeping()
 	keeper.Wait() // an older state must not be written over the last one
 	m.board.close(m.job)
@@ -336,6 +341,7 @@ func (a actor) step(e core.Event) *core.Finish {
 		case core.Withdraw:
 			a.driver.Withdraw(action.Request)
 		case core.Launch:
+			m.launched[action.Container] = true
 			a.driver.Launch(action.Container)
 		case core.Release:
 			a.driver.Release(action.Container)
@@ -410,13 +416,30 @@ const sealLimit = 30 * time.Second
 func (m *Master) secure(allDown bool) {
 	first := m.firstSecured
 	m.firstSecured = nil
+	gone := m.gone()
 	m.securing.Go(func() {
+		var before core.Secured
 		if first != nil {
-			m.secured <- <-first
-			return
+			before = <-first
 		}
-		m.secured <- m.keeper.secure(m.working, allDown)
+		if first == nil || len(gone) > 0 {
+			s := m.keeper.secure(m.working, allDown, gone)
+			before.Notes = append(before.Notes, s.Notes...)
+		}
+		m.secured <- before
 	})
+}
+
+// gone are the containers that no task has any longer, each told once.
+func (m *Master) gone() []string {
+	left := maps.Clone(m.launched)
+	for _, c := range m.job.Containers() {
+		delete(left, c)
+	}
+	for c := range left {
+		delete(m.launched, c)
+	}
+	return slices.Sorted(maps.Keys(left))
 }
 
 // ReadSpec reads the spec from a job's directory.

@@ -134,7 +134,7 @@ func (a *agent) run(ctx context.Context) error {
 				switch {
 				case a.task == nil:
 					preparing = true
-					a.task = newTask(a.cfg, m.Assign)
+					a.task = newTask(a.cfg, m.Assign, &a.lease)
 					a.lease.begin(time.Duration(m.Assign.LeaseMs) * time.Millisecond)
 					go func() { prepared <- a.task.prepare(working, a.cfg, a.box, a.commits) }()
 				case a.task.assign.Task != m.Assign.Task:

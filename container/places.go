@@ -58,7 +58,7 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 		t.places = append(t.places, p)
 		var err error
 		if missing == nil {
-			err = p.mount(ctx, cfg, box, commits, t.log)
+			err = p.mount(ctx, cfg, box, commits, t)
 		} else {
 			err = p.link(ctx, cfg, missing)
 		}
@@ -73,7 +73,7 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 }
 
 // mount mounts the store on the path, in the box.
-func (p *place) mount(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits, log *logrus.Entry) error {
+func (p *place) mount(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits, t *task) error {
 	var err error
 	if p.store, err = hdfsckpt.Open(ctx, p.spec.Uri, cfg.Conf); err != nil {
 		return storeTrouble(fmt.Errorf("opening the checkpoint directory %s for %s: %w", p.spec.Uri, p.spec.Path, err))
@@ -87,7 +87,8 @@ func (p *place) mount(ctx context.Context, cfg Config, box *sandbox.Box, commits
 	}
 	p.fs, err = mount.New(p.store, mount.Options{
 		UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), SpoolDir: spool,
-		Log:      log.WithField("checkpoint", p.spec.Path),
+		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.over,
+		Log:      t.log.WithField("checkpoint", p.spec.Path),
 		OnCommit: func(c mount.Commit) { commits.add(p.spec.Path, c) },
 	})
 	if err != nil {

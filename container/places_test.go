@@ -12,6 +12,7 @@ import (
 
 	"holdfast/container"
 	"holdfast/container/proctree"
+	"holdfast/hdfsckpt"
 	"holdfast/proto"
 )
 
@@ -139,8 +140,11 @@ time.sleep(1000)`, ready}})
 				return err != nil
 			})
 			left, err := os.ReadDir(store)
-			if err != nil || len(left) != 2 {
+			if err != nil || len(left) != 3 { // and the store's own directory
 				t.Errorf("in the store at the end: %v, %v", left, err)
+			}
+			if left, err := os.ReadDir(filepath.Join(store, hdfsckpt.WriterDir(""))); err != nil || len(left) > 0 {
+				t.Errorf("what the mounts had not completed: %v, %v", left, err)
 			}
 			for beats := a.beats; len(beats) > 0; {
 				t.Logf("memory: %v", <-beats)

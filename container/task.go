@@ -25,15 +25,16 @@ type task struct {
 	log      *logrus.Entry
 
 	port    *heldPort
+	lease   *lease
 	places  []*place // checkpoint paths
 	steerer steerer
 	names   *names
 }
 
 // newTask is a task of which nothing is prepared.
-func newTask(cfg Config, assign *proto.Assign) *task {
+func newTask(cfg Config, assign *proto.Assign, lease *lease) *task {
 	return &task{
-		assign: assign, work: filepath.Join(cfg.WorkDir, "work"), shim: filepath.Join(cfg.WorkDir, "shim"),
+		assign: assign, lease: lease, work: filepath.Join(cfg.WorkDir, "work"), shim: filepath.Join(cfg.WorkDir, "shim"),
 		log:      cfg.Log.WithField("task", assign.Task),
 		prepared: &proto.Prepared{Steering: "none", Mounting: "symlink"},
 	}

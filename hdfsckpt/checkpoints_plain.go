@@ -51,12 +51,8 @@ func (l *lister) plain(dir string, entries []Info) error {
 	if err != nil {
 		return err
 	}
-	var marker struct {
-		Shards int `json:"shards"`
-	}
-	_ = json.Unmarshal(text, &marker) // whatever else it is, it is there
-	if marker.Shards > c.Shards {
-		c.Why = fmt.Sprintf("it has %d shards, %s says %d", c.Shards, Committed, marker.Shards)
+	if n := markedShards(text); n > c.Shards {
+		c.Why = fmt.Sprintf("it has %d shards, %s says %d", c.Shards, Committed, n)
 	} else {
 		c.State = Complete
 	}
@@ -147,4 +143,14 @@ func (l *lister) judge(c Checkpoint) {
 // NAME.tmp, and Orbax's NAME.orbax-checkpoint-tmp-N.
 func isHalfDone(name string) bool {
 	return strings.HasSuffix(name, ".tmp") || strings.Contains(name, ".orbax-checkpoint-tmp")
+}
+
+// markedShards is how many shards the marker says there are; 0 if it says
+// nothing: whatever else is in it, it is there.
+func markedShards(text []byte) int {
+	var marker struct {
+		Shards int `json:"shards"`
+	}
+	_ = json.Unmarshal(text, &marker)
+	return marker.Shards
 }

@@ -11,6 +11,10 @@ import (
 	"unicode/utf8"
 )
 
+// OwnDir is the directory in a store's root that is the store's own: manifests,
+// and what is kept. Mounts do not show it.
+const OwnDir = ".holdfast"
+
 // A temporary file stands in the directory of the file that it becomes and is
 // called .NAME.RANDOM.hf-tmp.
 const (

@@ -151,20 +151,29 @@ type RollbackPlan struct {
 }
 
 // PlanRollback finds the whole checkpoint of a step. Where several directories
-// have one, dir says in which; "" where only one has.
+// have one, dir says in which; "" where only one has. One of those that are kept
+// (ListKept) is taken where no other is of that step, and brought back.
 func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, error) {
-	var found []Checkpoint
+	var found, kept []Checkpoint
 	var have []string
 	for _, c := range list {
-		if dir != "" && path.Dir(c.Name) != dir {
+		place, isKept := formerName(c)
+		if dir != "" && path.Dir(place) != dir {
 			continue
 		}
 		if c.Whole() {
-			have = append(have, c.Name)
+			have = append(have, place)
 		}
-		if c.Step == step {
+		switch {
+		case c.Step != step:
+		case isKept && c.Whole():
+			kept = append(kept, c)
+		case !isKept:
 			found = append(found, c)
 		}
+	}
+	if len(kept) > 0 && !slices.ContainsFunc(found, func(c Checkpoint) bool { return c.Whole() }) {
+		found = kept
 	}
 	switch {
 	case len(found) == 0:
@@ -181,8 +190,9 @@ func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, erro
 		return RollbackPlan{}, fmt.Errorf("%s cannot be rolled back to: a program with checkpoints of its own takes the newest; remove the newer ones: %w", found[0].Name, syscall.EINVAL)
 	}
 	plan := RollbackPlan{To: found[0]}
+	place, _ := formerName(plan.To)
 	for _, c := range list {
-		if c.Kind == TensorFlow && path.Dir(c.Name) == path.Dir(plan.To.Name) {
+		if _, isKept := formerName(c); !isKept && c.Kind == TensorFlow && path.Dir(c.Name) == path.Dir(place) {
 			plan.dir = append(plan.dir, c)
 			if c.Step > step {
 				plan.Newer = append(plan.Newer, c)
@@ -194,6 +204,13 @@ func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, erro
 
 // Execute points `checkpoint` at the plan's checkpoint.
 func (p RollbackPlan) Execute(ctx context.Context, s Store) error {
+	if name, isKept := formerName(p.To); isKept {
+		if err := BringBack(ctx, s, p.To); err != nil {
+			return err
+		}
+		p.To.Name = name
+		p.dir = append(p.dir, p.To)
+	}
 	dir := path.Dir(p.To.Name)
 	text, err := ReadFile(ctx, s, path.Join(dir, StateFile))
 	if err != nil && !vanished(err) {

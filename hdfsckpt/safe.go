@@ -14,6 +14,7 @@ import (
 
 // Report says what MakeSafe has done.
 type Report struct {
+	Back    []string // checkpoints that were kept, and stand in their place again
 	Pointed []Pointed
 	Removed []string // leftovers of saves that did not end
 }
@@ -29,6 +30,9 @@ type Pointed struct {
 // String is one line for each thing done.
 func (r Report) String() string {
 	var lines []string
+	for _, name := range r.Back {
+		lines = append(lines, fmt.Sprintf("brought %s back, whose replacement was not completed", name))
+	}
 	for _, p := range r.Pointed {
 		file := path.Join(p.Dir, StateFile)
 		if p.To == "" {
@@ -51,9 +55,15 @@ func (r Report) String() string {
 // not come to it. One that was written later and names an earlier step, as
 // after Rollback, is left alone. Leftovers of broken saves that were last
 // written to more than age ago are removed: 0 takes all, which is right only
-// when nobody writes. No checkpoint is removed.
+// when nobody writes. No checkpoint is removed; one that was kept comes back if
+// what replaces it is not whole, or if `checkpoint` is there and no other is
+// whole.
 func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 	var report Report
+	var err error
+	if report.Back, err = mend(ctx, s, age > 0); err != nil {
+		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
+	}
 	list, err := checkpoints(ctx, s, Rule{Format: TensorFlow}) // whatever the store's own rule leaves out
 	if err != nil {
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
@@ -68,7 +78,7 @@ func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 		}
 	}
 	sw := &sweeper{s: s, all: age == 0, before: time.Now().Add(-age)}
-	err = errors.Join(sw.sweep(ctx, ".", 0), RemoveTemporariesOlderThan(ctx, s, age))
+	err = errors.Join(sw.sweep(ctx, ".", 0), RemoveTemporariesOlderThan(ctx, s, age), forgetWriters(ctx, s))
 	report.Removed = sw.removed
 	if err != nil {
 		return report, fmt.Errorf("cannot remove the leftovers of broken saves in %s: %w", s.URI(), err)
@@ -168,11 +178,7 @@ func point(ctx context.Context, s Store, dir string) (_ *Pointed, changed bool, 
 		return nil, err == nil, err
 	}
 	if best == nil {
-		err := s.Remove(ctx, path.Join(dir, StateFile))
-		if vanished(err) {
-			err = nil
-		}
-		return p, false, err
+		return p, false, pointAtKept(ctx, s, p, state)
 	}
 	p.To = best.Name
 	return p, false, pointAt(ctx, s, dir, state, list, best)
@@ -188,6 +194,25 @@ func savedSince(list []Checkpoint, t time.Time) *Checkpoint {
 		}
 	}
 	return best
+}
+
+// pointAtKept brings the newest back that is kept; if there is none, `checkpoint`
+// goes.
+func pointAtKept(ctx context.Context, s Store, p *Pointed, state SavedState) error {
+	name, err := bringBackNewest(ctx, s, p.Dir)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		err := s.Remove(ctx, path.Join(p.Dir, StateFile))
+		if vanished(err) {
+			err = nil
+		}
+		return err
+	}
+	p.To = name
+	to := Checkpoint{Name: name, State: Complete}
+	return pointAt(ctx, s, p.Dir, state, []Checkpoint{to}, &to)
 }
 
 // restorable tells whether what `checkpoint` names can be restored.

@@ -17,7 +17,7 @@ import (
 
 // manifestDir is where manifests lie, one for each sealed checkpoint, called
 // after it with slashes and the like escaped as in a URL.
-const manifestDir = ".holdfast/manifests"
+const manifestDir = OwnDir + "/manifests"
 
 func manifestName(checkpoint string) string {
 	return path.Join(manifestDir, url.PathEscape(checkpoint)+".json")

@@ -1735,8 +1735,8 @@ type Assign struct {
 	Peers          []*Peer                `protobuf:"bytes,7,rep,name=peers,proto3" json:"peers,omitempty"`                                         // all tasks of the job with their virtual addresses, this one too
 	Checkpoints    []*CheckpointSpec      `protobuf:"bytes,8,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	Files          []*FileSpec            `protobuf:"bytes,9,rep,name=files,proto3" json:"files,omitempty"`
-	// How long the task may run without word from an AM, from the moment in which
-	// the last beat that was answered was sent.
+	// How long the task may run, and its mounts change the store, without word from
+	// an AM, from the moment in which the last beat that was answered was sent.
 	LeaseMs       int64 `protobuf:"varint,10,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -61,3 +61,7 @@ func (s *JobSpec) CheckpointURIs() []string {
 func (s JobState) Done() bool {
 	return s == JobState_JOB_STATE_SUCCEEDED || s == JobState_JOB_STATE_FAILED || s == JobState_JOB_STATE_KILLED
 }
+
+// WriterName is what a container's mounts are called in a checkpoint store, so
+// that they can be shut out of it.
+func WriterName(job, container string) string { return job + "." + container }

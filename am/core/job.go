@@ -116,6 +116,22 @@ func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 // Tasks gives the tasks' present state, for reading only.
 func (j *Job) Tasks() []*Task { return j.tasks }
 
+// Containers are those in which tasks are or may come to be.
+func (j *Job) Containers() []string {
+	var list []string
+	for _, t := range j.tasks {
+		if t.Container != "" {
+			list = append(list, t.Container)
+		}
+	}
+	for _, s := range j.spares {
+		if s.container != "" {
+			list = append(list, s.container)
+		}
+	}
+	return list
+}
+
 // State gives the job's state and the reason of it.
 func (j *Job) State() (proto.JobState, string) {
 	if j.state == proto.JobState_JOB_STATE_WAITING && j.waiting != "" {

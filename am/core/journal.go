@@ -40,6 +40,18 @@ type TaskRecord struct {
 	Draining map[string]int64 `json:"draining,omitempty"`
 }
 
+// Containers are all that may have an agent.
+func (r Journal) Containers() []string {
+	var list []string
+	for _, t := range r.Tasks {
+		if t.Container != "" {
+			list = append(list, t.Container)
+		}
+		list = append(list, slices.Sorted(maps.Keys(t.Draining))...)
+	}
+	return list
+}
+
 // Journal gives the present state's.
 func (j *Job) Journal() Journal {
 	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering}

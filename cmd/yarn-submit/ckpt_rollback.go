@@ -23,7 +23,8 @@ func newCkptRollbackCommand() *cobra.Command {
 		Short: "have TensorFlow go on from an older checkpoint",
 		Long: `Rollback points the file "checkpoint" at the complete checkpoint of STEP, from
 which TensorFlow restores at the next start. Newer checkpoints stay where they
-are. Do it while no job writes there.`,
+are. Of those that the program has removed or saved over, the last one is kept
+and can be gone back to. Do it while no job writes there.`,
 		Args: between(2, 2, "URI|JOB STEP"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptRollback(cmd, o, args[0], args[1]) },
 	}
@@ -50,7 +51,11 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 		return client.Usagef("%q is not a step: see yarn-submit ckpt ls %s", which, ref)
 	}
 	return listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
-		plan, err := hdfsckpt.PlanRollback(list, o.dir, wanted)
+		kept, err := hdfsckpt.ListKept(cmd.Context(), d.Store)
+		if err != nil {
+			return err
+		}
+		plan, err := hdfsckpt.PlanRollback(append(list, kept...), o.dir, wanted)
 		if err != nil {
 			return client.Usagef("%s: %w", d.Store.URI(), err)
 		}

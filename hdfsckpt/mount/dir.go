@@ -59,6 +59,9 @@ func (f *FS) list(d *node) ([]fuse.DirEntry, error) {
 	defer f.mu.Unlock()
 	listed := make(map[string]bool)
 	for _, i := range infos {
+		if d == f.root && i.Name == hdfsckpt.OwnDir {
+			continue
+		}
 		e := fuse.DirEntry{Name: i.Name, Mode: syscall.S_IFREG}
 		if i.IsDir() {
 			e.Mode = syscall.S_IFDIR
@@ -202,10 +205,16 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 	c, w, unlock := f.lockWorks(d, name, nil, "")
 	defer unlock()
 	hidden := w[0] != nil && w[0].local.Load()
-	if c[0] != nil && f.bury(ctx, d, name, p, c[0]) {
+	kept, err := f.keep(ctx, p)
+	if err != nil {
+		return f.fail("unlink", p, err)
+	}
+	if !kept && c[0] != nil && f.bury(ctx, d, name, p, c[0]) {
 		return fuse.OK
 	}
-	err = f.store.Remove(ctx, p)
+	if !kept {
+		err = f.store.Remove(ctx, p)
+	}
 	if err != nil && !(hidden && errors.Is(err, syscall.ENOENT)) {
 		return f.fail("unlink", p, err)
 	}

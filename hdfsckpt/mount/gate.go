@@ -14,6 +14,8 @@ type gate struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
+	lease func() error // nil: without end
+
 	mu     sync.Mutex
 	reason error
 	busy   int
@@ -22,8 +24,14 @@ type gate struct {
 
 func (g *gate) init() { g.ctx, g.cancel = context.WithCancel(context.Background()) }
 
-// enter fails with EIO once the gate is closed; otherwise leave must be called.
+// enter fails with EIO once the gate is closed or the lease is over; otherwise
+// leave must be called.
 func (g *gate) enter() (ctx context.Context, leave func(), err error) {
+	if g.lease != nil {
+		if err := g.lease(); err != nil {
+			g.close(err)
+		}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.reason != nil {

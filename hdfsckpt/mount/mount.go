@@ -2,10 +2,13 @@ package mount
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	stdlog "log"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -30,6 +33,12 @@ type Options struct {
 	// sequentially; os.TempDir() if empty.
 	SpoolDir string
 	Log      *logrus.Entry
+	// Writer is this mount's name towards hdfsckpt.ShutOut, new for each mount;
+	// a random one if empty.
+	Writer string
+	// Lease is asked before each change of the store, from many goroutines.
+	// With its first error the mount is fenced. nil: it lasts as long as the mount.
+	Lease func() error
 	// OnCommit is told each file that became visible or was replaced, and each
 	// file or directory that was renamed, after the fact. It is called from
 	// many goroutines and delays the close or rename it is called from: it must
@@ -59,6 +68,7 @@ type FS struct {
 	o     Options
 	log   *logrus.Entry
 	gate  gate
+	area  area
 	pool  sync.Pool // *[]byte of maxIO
 
 	readCtx    context.Context // ends with the mount
@@ -69,7 +79,8 @@ type FS struct {
 	closing    sync.Once
 	serving    atomic.Bool
 
-	quiet quieter
+	quiet   quieter
+	keeping sync.Mutex // held while files of checkpoints are replaced or removed
 
 	mu         sync.Mutex
 	nodes      map[uint64]*node
@@ -90,6 +101,9 @@ func New(store hdfsckpt.Store, o Options) (*FS, error) {
 			err = unix.ENOTDIR
 		}
 		return nil, fmt.Errorf("spool directory %s for files that are not written sequentially: %w; name another", o.SpoolDir, err)
+	}
+	if o.Writer == "" {
+		o.Writer = hex.EncodeToString(binary.BigEndian.AppendUint64(nil, rand.Uint64()))
 	}
 	if o.FlushEvery <= 0 {
 		o.FlushEvery = 2 * time.Second
@@ -112,6 +126,7 @@ func New(store hdfsckpt.Store, o Options) (*FS, error) {
 	f.pool.New = func() any { b := make([]byte, maxIO); return &b }
 	f.readCtx, f.stopReads = context.WithCancel(context.Background())
 	f.gate.init()
+	f.gate.lease = o.Lease
 	f.root = &node{id: fuse.FUSE_ROOT_ID, dir: true, lookups: 1, children: make(map[string]*node)}
 	f.lastNode = fuse.FUSE_ROOT_ID
 	f.nodes[f.root.id] = f.root
@@ -243,6 +258,7 @@ func (f *FS) shut(ctx context.Context) error {
 	go func() { // may wait for a store that does not answer
 		defer close(dropped)
 		f.dropWorks()
+		f.area.remove(f)
 	}()
 	select {
 	case <-dropped:

@@ -79,7 +79,8 @@ func (f *FS) node(id uint64) *node {
 	return f.nodes[id]
 }
 
-// dirEntry finds a directory by number and the path of a name in it.
+// dirEntry finds a directory by number and the path of a name in it. What the
+// store keeps for itself is not there for programs, which clear directories.
 func (f *FS) dirEntry(id uint64, name string) (*node, string, fuse.Status) {
 	if len(name) > 255 {
 		return nil, "", fuse.Status(syscall.ENAMETOOLONG)
@@ -91,7 +92,7 @@ func (f *FS) dirEntry(id uint64, name string) (*node, string, fuse.Status) {
 		return nil, "", fuse.Status(syscall.ESTALE)
 	}
 	p, ok := f.pathLocked(d)
-	if !ok {
+	if !ok || d == f.root && name == hdfsckpt.OwnDir {
 		return nil, "", fuse.ENOENT
 	}
 	return d, path.Join(p, name), fuse.OK

@@ -13,13 +13,18 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// temporaryFor chooses a hidden name beside a node's.
-func (f *FS) temporaryFor(n *node) (temporary, string) {
+// temporaryFor chooses a hidden name for a node's new content, in the directory
+// of what this mount has not completed.
+func (f *FS) temporaryFor(ctx context.Context, n *node) (temporary, string, error) {
+	dir, err := f.area.get(ctx, f)
+	if err != nil {
+		return temporary{}, "", err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := temporary{dir: n.parent, base: hdfsckpt.TemporaryFor(n.name)}
-	p, _ := f.pathLocked(t.dir)
-	return t, path.Join(p, t.base)
+	t := temporary{dir: dir, base: hdfsckpt.TemporaryFor(n.name)}
+	p, _ := f.pathLocked(dir)
+	return t, path.Join(p, t.base), nil
 }
 
 func (t temporary) path(f *FS) (string, bool) {
@@ -80,7 +85,10 @@ func (w *work) publish() error {
 // read and write it, whatever the mode says, until it gets its name: it may have
 // to be read back (unstream).
 func (w *work) createTemporary(ctx context.Context) (hdfsckpt.Writer, error) {
-	tmp, name := w.f.temporaryFor(w.n)
+	tmp, name, err := w.f.temporaryFor(ctx, w.n)
+	if err != nil {
+		return nil, err
+	}
 	perm := fs.FileMode(w.perm.Load()).Perm() | 0o600
 	s, err := w.f.store.Create(ctx, name, perm)
 	if err != nil {
@@ -104,7 +112,7 @@ func (w *work) rename(ctx context.Context) (string, error) {
 		}
 		err := w.dress(ctx, tmp)
 		if err == nil {
-			err = w.f.store.Rename(ctx, tmp, name)
+			err = w.f.replace(ctx, tmp, name)
 		}
 		if err == nil {
 			return name, nil

@@ -40,6 +40,7 @@ var rooms = map[string][]string{
 	"internal/pyenv/...":       {"internal/pyenv/...", "internal/testcluster/..."},
 	"internal/bench/...":       {"..."},
 	"internal/e2e/...":         {"..."},
+	"internal/torture":         {"..."},
 	"internal/layout":          {},
 	"examples/...":             {"..."},
 }

@@ -1,0 +1,123 @@
+package hdfsckpt_test
+
+import (
+	"context"
+	"errors"
+	"path"
+	"syscall"
+	"testing"
+
+	"holdfast/hdfsckpt"
+)
+
+// remove removes a checkpoint's files as a mount does.
+func remove(t *testing.T, s hdfsckpt.Store, name string) {
+	t.Helper()
+	ctx := context.Background()
+	for _, c := range list(t, s) {
+		if c.Name != name {
+			continue
+		}
+		for _, f := range c.Files {
+			kept, err := hdfsckpt.Removing(ctx, s, f.Name)
+			must(t, err)
+			if !kept {
+				must(t, s.Remove(ctx, f.Name))
+			}
+		}
+	}
+}
+
+func listKept(t *testing.T, s hdfsckpt.Store) []hdfsckpt.Checkpoint {
+	t.Helper()
+	kept, err := hdfsckpt.ListKept(context.Background(), s)
+	must(t, err)
+	return kept
+}
+
+// TestRollbackToWhatWasRemoved: with max_to_keep=1, the one before stays, and
+// can be gone back to.
+func TestRollbackToWhatWasRemoved(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		ctx := context.Background()
+		putCheckpoint(t, s, "model.ckpt-10", nil)
+		putCheckpoint(t, s, "model.ckpt-20", nil)
+		seal(t, s, "model.ckpt-10")
+		seal(t, s, "model.ckpt-20")
+		must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20", "model.ckpt-20"), 0o644))
+		remove(t, s, "model.ckpt-10")
+		if got, want := states(list(t, s)), "model.ckpt-20 sealed current"; got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+		kept := listKept(t, s)
+		if len(kept) != 1 || kept[0].State != hdfsckpt.Sealed || kept[0].Step != 10 {
+			t.Fatalf("kept are %+v", kept)
+		}
+		if problems, err := hdfsckpt.Verify(ctx, s, kept[0], nil); err != nil || len(problems) > 0 {
+			t.Errorf("what is kept has the problems %v, %v", problems, err)
+		}
+		plan, err := hdfsckpt.PlanRollback(append(list(t, s), kept...), "", 10)
+		must(t, err)
+		must(t, plan.Execute(ctx, s))
+		if got, want := states(list(t, s)), "model.ckpt-10 sealed current; model.ckpt-20 sealed"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if kept := listKept(t, s); len(kept) != 0 {
+			t.Errorf("still kept are %+v", kept)
+		}
+	})
+}
+
+// TestRemovedWhereOlderOnesStay: nothing is kept that is not needed, and no
+// manifest stays of what is gone.
+func TestRemovedWhereOlderOnesStay(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		for _, name := range []string{"model.ckpt-10", "model.ckpt-20", "model.ckpt-30"} {
+			putCheckpoint(t, s, name, nil)
+			seal(t, s, name)
+		}
+		remove(t, s, "model.ckpt-10")
+		if kept := listKept(t, s); len(kept) != 0 {
+			t.Errorf("kept are %+v", kept)
+		}
+		manifests, err := s.List(context.Background(), path.Join(hdfsckpt.OwnDir, "manifests"))
+		if err != nil || len(manifests) != 2 {
+			t.Errorf("%d manifests, %v", len(manifests), err)
+		}
+	})
+}
+
+// TestShutOut: a writer that was shut out completes nothing and begins nothing,
+// whether it had begun before or not. Another is not concerned.
+func TestShutOut(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		ctx := context.Background()
+		dir := hdfsckpt.WriterDir("job.container_1")
+		must(t, hdfsckpt.MkdirAll(ctx, s, dir, 0o755))
+		begun, err := s.Create(ctx, path.Join(dir, "file"), 0o644)
+		must(t, err)
+		if _, err := begun.Write([]byte("of the zombie")); err != nil {
+			t.Fatal(err)
+		}
+		other := hdfsckpt.WriterDir("job.container_2")
+		must(t, hdfsckpt.MkdirAll(ctx, s, other, 0o755))
+		for range 2 { // again makes no difference
+			must(t, hdfsckpt.ShutOut(ctx, s, "job.container_1"))
+		}
+		if err := begun.Close(); !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("completing what was begun: %v", err)
+		}
+		if _, err := s.Create(ctx, path.Join(dir, "new"), 0o644); err == nil {
+			t.Error("something new was begun")
+		}
+		if err := hdfsckpt.MkdirAll(ctx, s, dir, 0o755); err == nil {
+			t.Error("its directory was made again")
+		}
+		must(t, hdfsckpt.WriteFile(ctx, s, path.Join(other, "file"), []byte("x"), 0o644))
+
+		must(t, hdfsckpt.ShutOut(ctx, s, "job.container_3"))
+		if err := hdfsckpt.MkdirAll(ctx, s, hdfsckpt.WriterDir("job.container_3"), 0o755); err == nil {
+			t.Error("one that had never written could begin")
+		}
+	})
+}

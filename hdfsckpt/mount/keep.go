@@ -1,0 +1,30 @@
+package mount
+
+import (
+	"context"
+
+	"holdfast/hdfsckpt"
+)
+
+// replace renames in the store. Where that replaces a part of a checkpoint, the
+// checkpoint is kept.
+func (f *FS) replace(ctx context.Context, from, to string) error {
+	if hdfsckpt.Keeps(to) {
+		f.keeping.Lock()
+		defer f.keeping.Unlock()
+		if err := hdfsckpt.Replacing(ctx, f.store, to); err != nil {
+			return err
+		}
+	}
+	return f.store.Rename(ctx, from, to)
+}
+
+// keep tells whether a file that is to be removed was kept instead.
+func (f *FS) keep(ctx context.Context, name string) (bool, error) {
+	if !hdfsckpt.Keeps(name) {
+		return false, nil
+	}
+	f.keeping.Lock()
+	defer f.keeping.Unlock()
+	return hdfsckpt.Removing(ctx, f.store, name)
+}

@@ -1,0 +1,131 @@
+package hdfsckpt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"syscall"
+	"time"
+)
+
+// What a writer has not completed lies in a directory of its own, from where a
+// rename puts it under its name. Without that directory nothing can be begun,
+// and nothing that was begun can be completed: so a writer that was given up,
+// but may live, is shut out by one atomic step, whatever it is about to do.
+//
+//	.holdfast/writing/WRITER/  of a writer, until it is shut out
+//	.holdfast/shut/WRITER/     of one that was, until it is removed
+const (
+	writingDir = OwnDir + "/writing"
+	shutDir    = OwnDir + "/shut"
+)
+
+// WriterDir is the directory of what a writer has not completed. It is made
+// once in a writer's life (MkdirAll), by itself.
+func WriterDir(writer string) string { return path.Join(writingDir, url.PathEscape(writer)) }
+
+// Writers lists those that have begun to write, have not ended in order, and
+// are not shut out.
+func Writers(ctx context.Context, s Store) ([]string, error) {
+	entries, err := s.List(ctx, writingDir)
+	if vanished(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the writers of the checkpoint store %s: %w", s.URI(), err)
+	}
+	var writers []string
+	for _, e := range entries {
+		if name, err := url.PathUnescape(e.Name); err == nil && e.IsDir() {
+			writers = append(writers, name)
+		}
+	}
+	return writers, nil
+}
+
+// ShutOut makes it impossible for a writer to complete a file from now on: what
+// it has not completed is lost, and it can begin nothing new, though it may
+// never have written before. A file in the place of its directory sees to that;
+// MakeSafe removes it after a day.
+func ShutOut(ctx context.Context, s Store, writer string) error {
+	if err := shutOut(ctx, s, writer); err != nil {
+		return fmt.Errorf("cannot shut the writer %s out of the checkpoint store %s: %w", writer, s.URI(), err)
+	}
+	return nil
+}
+
+func shutOut(ctx context.Context, s Store, writer string) error {
+	dir, shut := WriterDir(writer), path.Join(shutDir, url.PathEscape(writer))
+	for _, d := range []string{writingDir, shutDir} {
+		if err := MkdirAll(ctx, s, d, 0o755); err != nil {
+			return err
+		}
+	}
+	for {
+		if err := s.Rename(ctx, dir, shut); err != nil && !vanished(err) {
+			if !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.ENOTDIR) {
+				return err
+			}
+			if i, statErr := s.Stat(ctx, dir); statErr == nil && !i.IsDir() {
+				return nil // it was shut out before
+			}
+		}
+		if err := removeShut(ctx, s, shut); err != nil {
+			return err
+		}
+		// Fails if the writer has made its directory, for the first time, just now.
+		err := WriteFile(ctx, s, dir, nil, 0o644)
+		if err == nil || !errors.Is(err, syscall.EISDIR) {
+			return err
+		}
+	}
+}
+
+// removeShut removes what a writer that was shut out has left.
+func removeShut(ctx context.Context, s Store, shut string) error {
+	i, err := s.Stat(ctx, shut)
+	if err == nil && i.IsDir() {
+		lister, ok := s.(temporaryLister)
+		if !ok {
+			return errors.New("the store cannot list temporary files")
+		}
+		left, err := lister.listTemporary(ctx, shut)
+		if err != nil && !vanished(err) {
+			return err
+		}
+		for _, f := range left {
+			if err := s.Remove(ctx, path.Join(shut, f.Name)); err != nil && !vanished(err) {
+				return err
+			}
+		}
+	}
+	if err == nil {
+		err = s.Remove(ctx, shut)
+	}
+	if vanished(err) {
+		return nil
+	}
+	return err
+}
+
+// forgetAfter is how long a writer that was shut out may live on. Its leases
+// have ended long before.
+const forgetAfter = 24 * time.Hour
+
+// forgetWriters removes the marks of those that were shut out long ago.
+func forgetWriters(ctx context.Context, s Store) error {
+	entries, err := s.List(ctx, writingDir)
+	if vanished(err) {
+		return nil
+	}
+	for _, e := range entries {
+		if !e.IsDir() && time.Since(e.ModTime) > forgetAfter {
+			if removeErr := s.Remove(ctx, path.Join(writingDir, e.Name)); removeErr != nil && !vanished(removeErr) {
+				err = errors.Join(err, removeErr)
+			}
+		}
+	}
+	return err
+}

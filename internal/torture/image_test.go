@@ -1,0 +1,108 @@
+package torture
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"holdfast/hdfsckpt"
+)
+
+// watched is a local store that calls before each of its changes, with all
+// others held up: what its directory has then is what a crash would leave.
+type watched struct {
+	*hdfsckpt.Local
+	mu     *sync.Mutex
+	before func()
+}
+
+func (s watched) change(do func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before()
+	return do()
+}
+
+func (s watched) Mkdir(ctx context.Context, name string, perm fs.FileMode) error {
+	return s.change(func() error { return s.Local.Mkdir(ctx, name, perm) })
+}
+
+func (s watched) Rename(ctx context.Context, from, to string) error {
+	return s.change(func() error { return s.Local.Rename(ctx, from, to) })
+}
+
+func (s watched) Remove(ctx context.Context, name string) error {
+	return s.change(func() error { return s.Local.Remove(ctx, name) })
+}
+
+func (s watched) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {
+	return s.change(func() error { return s.Local.Chtimes(ctx, name, atime, mtime) })
+}
+
+func (s watched) Create(ctx context.Context, name string, perm fs.FileMode) (w hdfsckpt.Writer, err error) {
+	err = s.change(func() error { w, err = s.Local.Create(ctx, name, perm); return err })
+	return watchedWriter{w, s}, err
+}
+
+type watchedWriter struct {
+	hdfsckpt.Writer
+	s watched
+}
+
+func (w watchedWriter) Write(b []byte) (n int, err error) {
+	err = w.s.change(func() error { n, err = w.Writer.Write(b); return err })
+	return n, err
+}
+
+func (w watchedWriter) Close() error { return w.s.change(w.Writer.Close) }
+func (w watchedWriter) Abort() error { return w.s.change(w.Writer.Abort) }
+
+// image copies a store's directory as it is. Files are linked: nothing is ever
+// changed in place but event files, of which there are none.
+func image(t testing.TB, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, p)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		return os.Link(p, filepath.Join(to, rel))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// memoryDir is a directory without a disk under it, if there is such a thing:
+// a crash test syncs often.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	for _, base := range []string{"/dev/shm", os.TempDir()} {
+		dir, err := os.MkdirTemp(base, "holdfast-torture-")
+		if err == nil {
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			return dir
+		}
+	}
+	t.Fatal("no directory can be made")
+	return ""
+}
+
+func openLocal(t testing.TB, dir string) *hdfsckpt.Local {
+	t.Helper()
+	s, err := hdfsckpt.NewLocal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

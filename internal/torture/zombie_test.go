@@ -1,0 +1,263 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/mount"
+	"holdfast/internal/hadoop/conf"
+)
+
+func init() {
+	more["serve"] = func(r request) (reply, error) { return reply{}, serve(r.Path, r.To, string(r.Data), r.Size) }
+}
+
+// serve mounts a store on a directory, under a writer's name and with a lease in
+// milliseconds that is not renewed.
+func serve(store, dir, writer string, lease int64) error {
+	var c *conf.Conf
+	if where := os.Getenv(conf.EnvDir); where != "" {
+		var err error
+		if c, err = conf.Load(where); err != nil {
+			return err
+		}
+	}
+	s, err := hdfsckpt.Open(context.Background(), store, c)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return err
+	}
+	o := mount.Options{SpoolDir: filepath.Dir(dir), FlushEvery: 50 * time.Millisecond, Writer: writer}
+	if lease > 0 {
+		end := bootTime() + lease*int64(time.Millisecond)
+		o.Lease = func() error {
+			if bootTime() > end {
+				return errors.New("its lease is over")
+			}
+			return nil
+		}
+	}
+	m, err := mount.New(s, o)
+	if err != nil {
+		return err
+	}
+	return m.Serve(dir)
+}
+
+func bootTime() int64 {
+	var t unix.Timespec
+	unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
+	return t.Nano()
+}
+
+// agent is a server in a process of its own, and a program that uses its mount.
+type agent struct {
+	server, program *child
+	dir             string
+}
+
+func startAgent(t testing.TB, store, writer string, lease time.Duration, env ...string) *agent {
+	t.Helper()
+	a := &agent{server: startChild(t, env...), program: startChild(t), dir: filepath.Join(memoryDir(t), "mount")}
+	if err := os.Mkdir(a.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	a.server.do(request{Kind: "serve", Path: store, To: a.dir, Data: []byte(writer), Size: lease.Milliseconds()})
+	t.Cleanup(a.kill)
+	return a
+}
+
+// kill is kill -9 of both.
+func (a *agent) kill() {
+	a.server.kill()
+	unix.Unmount(a.dir, unix.MNT_DETACH)
+	a.program.kill()
+}
+
+// ask turns an op into a request to the agent's program.
+func (a *agent) ask(o op) request {
+	r := request{Kind: o.kind, Path: filepath.Join(a.dir, o.name), Data: o.data}
+	if o.to != "" {
+		r.To = filepath.Join(a.dir, o.to)
+	}
+	return r
+}
+
+func (a *agent) carryOut(t testing.TB, o op) {
+	t.Helper()
+	if _, err := a.program.try(a.ask(o)); err != nil && !o.may {
+		t.Fatalf("%s %s %s: %v", o.kind, o.name, o.to, err)
+	}
+}
+
+// TestZombie stops an agent at each operation of a save, has its replacement
+// restore and save at the same step meanwhile, and lets the zombie go on to the
+// end of what it can. With a lease, nothing that it does has any effect. Where
+// only ShutOut keeps it out (its clock may be wrong), it cannot make a file
+// visible.
+func TestZombie(t *testing.T) {
+	dir := memoryDir(t)
+	for _, lease := range []bool{true, false} {
+		t.Run("lease "+strconv.FormatBool(lease), func(t *testing.T) {
+			open := func(name string) (string, hdfsckpt.Store, []string) {
+				store := filepath.Join(dir, name+strconv.FormatBool(lease))
+				if err := os.Mkdir(store, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				return store, openLocal(t, store), nil
+			}
+			each := 1
+			if lease && !*everywhere {
+				each = 4 // each waits for the end of a lease
+			}
+			length := time.Duration(0)
+			if lease {
+				length = 400 * time.Millisecond
+			}
+			zombies(t, open, length, each)
+		})
+	}
+}
+
+// opener makes a new store: its URI, the store, and the environment for servers.
+type opener func(name string) (string, hdfsckpt.Store, []string)
+
+// zombies tries every each-th operation. A length of 0 is no lease.
+func zombies(t *testing.T, open opener, length time.Duration, each int) {
+	lease := length > 0
+	const shards = 2
+	zombie := func(rng *rand.Rand) *program {
+		return &program{rng: rng, shards: shards, sharded: true, maxToKeep: 2, width: 20, dir: ".", meta: true}
+	}
+	total := len(zombie(rand.New(rand.NewPCG(1, 1))).save(2, 20))
+	var refused, passed int
+	for cut := 0; cut <= total; cut += each {
+		uri, s, env := open(fmt.Sprintf("store-%d-", cut))
+		p := zombie(rand.New(rand.NewPCG(1, 1)))
+		begin := time.Now()
+		first := startAgent(t, uri, "zombie", length, env...)
+		ops := p.save(1, 20)
+		if lease {
+			// What needs no file of its own to be completed.
+			for _, o := range p.file(0, "older", []byte("model_checkpoint_path: \"model.ckpt-10\"\n")) {
+				first.carryOut(t, o)
+			}
+			ops = append(ops, op{kind: "rename", name: "older", to: "checkpoint"},
+				op{kind: "remove", name: "model.ckpt-20.index"}, op{kind: "mkdir", name: "model.ckpt-30_temp"})
+		}
+		for _, o := range ops[:min(cut, len(ops))] {
+			if lease && time.Since(begin) > length/2 {
+				t.Fatalf("this machine is too slow for a lease of %v", length)
+			}
+			first.carryOut(t, o)
+		}
+		pid := first.server.cmd.Process.Pid
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		// What the zombie's program was about to do waits for it.
+		stuck := make(chan error, 1)
+		go func() {
+			var err error
+			if cut < len(ops) {
+				_, err = first.program.try(first.ask(ops[cut]))
+			}
+			stuck <- err
+		}()
+		if lease {
+			waitUntil(begin.Add(length + length/2))
+		}
+		ctx := context.Background()
+		if err := hdfsckpt.ShutOut(ctx, s, "zombie"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil {
+			t.Fatal(err)
+		}
+		second := startAgent(t, uri, "replacement", 0, env...)
+		q := zombie(rand.New(rand.NewPCG(2, uint64(cut))))
+		for _, o := range q.save(2, 20) {
+			second.carryOut(t, o)
+		}
+		before := visible(t, s)
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		errs := []error{<-stuck}
+		for _, o := range ops[min(cut+1, len(ops)):] {
+			_, err := first.program.try(first.ask(o))
+			errs = append(errs, err)
+		}
+		for _, err := range errs {
+			if err != nil {
+				refused++
+			} else {
+				passed++
+			}
+		}
+		if after := visible(t, s); lease && after != before {
+			t.Errorf("stopped at operation %d, the zombie changed the store:\n%s\nbefore:\n%s", cut, after, before)
+		}
+		r, err := restore(ctx, s, ".")
+		if lease && (err != nil || r.id != 2) {
+			t.Errorf("stopped at operation %d: save %d is restored, %v", cut, r.id, err)
+		}
+		if content := contents(t, s); !lease {
+			for name, id := range content {
+				if id == 1 {
+					t.Errorf("stopped at operation %d, the zombie made %s visible", cut, name)
+				}
+			}
+		}
+		first.kill()
+		second.kill()
+		s.Close()
+	}
+	t.Logf("%d places; of the zombie's operations %d were refused and %d had no effect or were reads", total/each+1, refused, passed)
+}
+
+func waitUntil(at time.Time) { <-time.After(time.Until(at)) }
+
+// visible is a list of what programs see, with lengths and times.
+func visible(t testing.TB, s hdfsckpt.Store) string {
+	t.Helper()
+	entries, err := s.List(context.Background(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for _, e := range entries {
+		if e.Name != hdfsckpt.OwnDir {
+			text += fmt.Sprintf("%s %d %d %d\n", e.Name, e.Size, e.ModTime.UnixNano(), e.Inode)
+		}
+	}
+	return text
+}
+
+// contents says of which save the data files are that programs see.
+func contents(t testing.TB, s hdfsckpt.Store) map[string]int64 {
+	t.Helper()
+	ctx := context.Background()
+	list, err := hdfsckpt.Checkpoints(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int64{}
+	for _, c := range list {
+		if r, err := readBundle(ctx, s, c.Name); err == nil {
+			found[c.Name] = r.id
+		}
+	}
+	return found
+}
