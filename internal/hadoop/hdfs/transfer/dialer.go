@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -126,8 +127,11 @@ func (d *Dialer) dial(ctx context.Context, address string, port uint32, token *w
 	}
 	if err != nil {
 		raw.Close()
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			err = ctx.Err()
+		case errors.Is(err, os.ErrDeadlineExceeded): // the context's, a moment before it
+			err = context.DeadlineExceeded
 		}
 		return nil, d.explain(err, s)
 	}

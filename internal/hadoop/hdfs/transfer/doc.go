@@ -14,6 +14,11 @@
 //  5. dfs.data.transfer.protection is set: a handshake with the block token.
 //  6. Otherwise none.
 //
+// Java classes that a site names for this (dfs.trustedchannel.resolver.class,
+// dfs.data.transfer.saslproperties.resolver.class) are not heeded. With auth-conf
+// AES is always offered, whatever dfs.encrypt.data.transfer.cipher.suites is on
+// this side: the DataNode decides.
+//
 // # Handshake
 //
 // The client begins with the number DEADBEEF, where an operation would begin
