@@ -24,6 +24,7 @@ import (
 type box struct {
 	agent, task *process
 	dir         string // of the mount, in the task's namespace
+	onHDFS      bool
 }
 
 // newBox shows a store, a directory or an URI of the cluster whose
@@ -41,7 +42,7 @@ func newBox(t *testing.T, store, confDir string) *box {
 		}
 	})
 	task, socket, dir := inNamespace(t, uid, gid)
-	b := &box{task: task, dir: dir}
+	b := &box{task: task, dir: dir, onHDFS: confDir != ""}
 	b.agent = startProcess(t, func(cmd *exec.Cmd) {
 		as(t, uid, gid)(cmd)
 		cmd.ExtraFiles = []*os.File{socket}

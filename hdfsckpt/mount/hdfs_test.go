@@ -55,6 +55,10 @@ func TestHDFS(t *testing.T) {
 	t.Run("NameNode stalls", func(t *testing.T) { hdfsNameNodeStalls(t, cluster, on(t, "stalls")) })
 	t.Run("POSIX", func(t *testing.T) { posix(t, hdfsBox(t, cluster, on(t, "posix")), "hdfs") })
 	t.Run("random calls", func(t *testing.T) { randomly(t, *hdfsRandomRuns, hdfsBox(t, cluster, on(t, "random"))) })
+	t.Run("random calls of two tasks", func(t *testing.T) {
+		open := on(t, "random-two")
+		randomly(t, *hdfsRandomRuns, hdfsBox(t, cluster, open), hdfsBox(t, cluster, open))
+	})
 	t.Run("tasks append to one file", func(t *testing.T) { tasksAppend(t, on(t, "append"), false) })
 	t.Run("quota", func(t *testing.T) { hdfsQuota(t, cluster, on(t, "quota")) })
 	t.Run("memory", func(t *testing.T) { hdfsMemory(t, cluster, on(t, "memory")) })
@@ -63,7 +67,7 @@ func TestHDFS(t *testing.T) {
 }
 
 var (
-	hdfsRandomRuns = flag.Int("random.hdfs", 3, "how many sequences of TestRandomCalls are made on HDFS as well")
+	hdfsRandomRuns = flag.Int("random.hdfs", 3, "how many sequences of the TestRandomCalls are made on HDFS as well")
 	longStall      = flag.Bool("long", false, "let a NameNode stall until calls fail, which takes 3 minutes")
 )
 

@@ -26,14 +26,14 @@ const (
 // read back.
 func TestMemory(t *testing.T) {
 	b, store := localBox(t)
-	writeMuch(t, b, 48, 24<<20, memoryBound)
+	writeMuch(t, b, 48, 16<<20, memoryBound)
 	noLeftovers(t, store)
 }
 
 func hdfsMemory(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
 	b := hdfsBox(t, c, open)
 	for _, files := range []int{2, 48} {
-		writeMuch(t, b, files, 16<<20, memoryBound+int64(files)*memoryOfFile)
+		writeMuch(t, b, files, 8<<20, memoryBound+int64(files)*memoryOfFile)
 	}
 }
 

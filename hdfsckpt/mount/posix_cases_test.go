@@ -790,10 +790,10 @@ var cases = []struct{ name, script string }{
 		list d/c`},
 	{"list: many", `
 		mkdir d
-		many d 1500
+		many d 1100
 		howmany d
 		stat d/00000
-		stat d/01499
+		stat d/01099
 		rename d e
 		howmany e
 		sweep e

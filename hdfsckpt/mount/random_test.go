@@ -72,7 +72,7 @@ func (c *comparison) differs(lines []string) (what string, differs bool) {
 	right := c.answers(c.boxes[:1], func(*box) string { return c.oracle + name }, len(lines), all)
 	got := c.answers(c.boxes, func(b *box) string { return b.dir + name }, len(lines), all)
 	for i, line := range all {
-		if right[i] != got[i] {
+		if right[i] != got[i] && !(c.boxes[0].onHDFS && got[i] == "ESTALE") { // docs/filesystem.md
 			return fmt.Sprintf("%s\n\tis answered %s, and on tmpfs %s%s", line, got[i], right[i], after(lines[:min(i, len(lines))], got)), true
 		}
 	}

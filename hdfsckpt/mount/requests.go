@@ -77,7 +77,8 @@ func status(f *FS, cancel <-chan struct{}, pid uint32, do func() fuse.Status) fu
 	return st
 }
 
-// The kernel does not know of what it was not told.
+// The kernel does not know of what it was not told: what a request that was
+// given up has found or opened is let go.
 
 func (f *FS) forgetEntry(out *fuse.EntryOut) { f.Forget(out.NodeId, 1) }
 
@@ -92,6 +93,9 @@ func (f *FS) undoCreate(out *fuse.CreateOut) {
 	f.undoOpen(&out.OpenOut)
 	f.forgetEntry(&out.EntryOut)
 }
+
+// The requests of fuse.RawFileSystem. What each does stands under its name in
+// small letters.
 
 func (f *FS) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	i := *in

@@ -71,6 +71,54 @@ func tasksAppend(t *testing.T, open func() hdfsckpt.Store, together bool) {
 	}
 }
 
+// TestManyContainers has agents and tasks of many containers write to one
+// directory at once: what each has closed is whole, and all see the same.
+func TestManyContainers(t *testing.T) {
+	first, store := localBox(t)
+	boxes := []*box{first}
+	for len(boxes) < 6 {
+		boxes = append(boxes, newBox(t, store, ""))
+	}
+	const rounds = 8
+	var wg sync.WaitGroup
+	for i, b := range boxes {
+		wg.Go(func() {
+			for n := range rounds {
+				shard := fmt.Sprintf("ckpt-%d/shard-%d", n, i)
+				content := fmt.Sprintf("%c*%d", 'a'+i, 300_000+i)
+				answers := b.task.script(b.dir, []string{
+					fmt.Sprintf("mkdir ckpt-%d", n), // one of them makes it
+					"put " + shard + ".tmp " + content,
+					"rename " + shard + ".tmp " + shard,
+					"put latest " + content,
+					"stat latest",
+				})
+				if answers[0] != "ok" && answers[0] != "EEXIST" || answers[1] != "ok" || answers[2] != "ok" || answers[3] != "ok" {
+					t.Errorf("container %d, round %d: %q", i, n, answers)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i, b := range boxes {
+		for n := range rounds {
+			if got := b.task.list(fmt.Sprintf("%s/ckpt-%d", b.dir, n)); len(got) != len(boxes) {
+				t.Errorf("container %d sees %q in round %d", i, got, n)
+			}
+			other := (i + n) % len(boxes)
+			want := strings.Repeat(string(rune('a'+other)), 300_000+other)
+			if got := b.task.get(fmt.Sprintf("%s/ckpt-%d/shard-%d", b.dir, n, other)); got != want {
+				t.Errorf("container %d reads %d bytes of container %d's that differ", i, len(got), other)
+			}
+		}
+		got := b.task.get(b.dir + "/latest")
+		if got == "" || got != strings.Repeat(got[:1], 300_000+int(got[0]-'a')) {
+			t.Errorf("latest is nobody's: %d bytes", len(got))
+		}
+	}
+	noLeftovers(t, store)
+}
+
 // TestListingWhileOthersChange: a list has every file that is there all the
 // time, and none twice, whatever other tasks make and remove meanwhile.
 func TestListingWhileOthersChange(t *testing.T) {
