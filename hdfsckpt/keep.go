@@ -548,7 +548,7 @@ func (k *keeping) manifest(ctx context.Context, c *Checkpoint) (*Manifest, error
 const (
 	// stillFor is how long nothing may have happened to a checkpoint that is
 	// being replaced for its program to be taken for dead while others run.
-	stillFor  = 3 * time.Second
+	stillFor  = 5 * time.Second
 	stillPoll = 250 * time.Millisecond
 )
 
@@ -585,15 +585,38 @@ func mend(ctx context.Context, s Store, live bool) (back []string, err error) {
 	return back, nil
 }
 
-// broken tells that something visible is not whole, and would be with what is kept.
+// broken tells that something visible is not whole, and would be with what is
+// kept. Where nothing is visible, it was removed, unless `checkpoint` names it:
+// then all of it has made room for what was to replace it.
 func (k *keeping) broken(ctx context.Context) (bool, error) {
-	if len(k.visible) == 0 || len(k.kept) == 0 {
+	if len(k.kept) == 0 {
 		return false, nil
+	}
+	if len(k.visible) == 0 {
+		if named, err := k.named(ctx); err != nil || !named {
+			return false, err
+		}
 	}
 	if whole, err := k.whole(ctx, false); err != nil || whole {
 		return false, err
 	}
 	return k.whole(ctx, true)
+}
+
+// named tells whether the file `checkpoint` names it.
+func (k *keeping) named(ctx context.Context) (bool, error) {
+	if k.kind != TensorFlow {
+		return false, nil
+	}
+	text, err := ReadFile(ctx, k.s, path.Join(k.dir, StateFile))
+	if vanished(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	state, err := ParseState(text)
+	return err == nil && path.Base(state.Current) == path.Base(k.name), nil
 }
 
 // staysBroken watches it for a while.

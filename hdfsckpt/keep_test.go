@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"path"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/hdfsckpt"
 )
@@ -120,4 +122,33 @@ func TestShutOut(t *testing.T) {
 			t.Error("one that had never written could begin")
 		}
 	})
+}
+
+// TestReplacementThatNeverCame: all files of the checkpoint that is named have
+// made room for a save, of which nothing came.
+func TestReplacementThatNeverCame(t *testing.T) {
+	for name, age := range map[string]time.Duration{"nobody runs": 0, "others run": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			ctx, s := context.Background(), openLocal(t, t.TempDir())
+			defer s.Close()
+			putCheckpoint(t, s, "model.ckpt-10", nil)
+			putCheckpoint(t, s, "model.ckpt-20", nil)
+			seal(t, s, "model.ckpt-10", "model.ckpt-20")
+			must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20", "model.ckpt-20"), 0o644))
+			for _, f := range list(t, s)[1].Files {
+				must(t, hdfsckpt.Replacing(ctx, s, f.Name))
+			}
+			if got, want := states(list(t, s)), "model.ckpt-10 sealed"; got != want {
+				t.Fatalf("before: got %s, want %s", got, want)
+			}
+			report, err := hdfsckpt.MakeSafe(ctx, s, age)
+			must(t, err)
+			if len(report.Back) != 1 || !strings.Contains(report.String(), "brought model.ckpt-20 back") {
+				t.Errorf("the report says %q", report)
+			}
+			if got, want := states(list(t, s)), "model.ckpt-10 sealed; model.ckpt-20 sealed current"; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
 }
