@@ -24,8 +24,12 @@
 //
 // A file is read in pieces of 256 KiB, kept while there is room; readers of one
 // piece wait for the same fetch. Where pieces are read one after the other, a
-// runner fetches up to 4 MiB ahead over one connection. A Reader holds at most
-// some 6 MiB.
+// runner fetches up to 4 MiB ahead over one connection. If the reader waits for
+// it nevertheless, and the DataNode is slower than a good network, the DataNodes
+// of the other replicas help: stripes of 4 MiB are fetched at the same time, each
+// over a connection of its own, up to four (stripes.go).
+//
+// A Reader holds at most 6 MiB, and with four connections 20 MiB.
 //
 // # Errors
 //
@@ -34,6 +38,6 @@
 //
 // # Goroutines
 //
-// A runner ends when its Reader is closed, or when it has nothing to fetch.
-// Close waits for it.
+// A runner, and what fetches a stripe, ends when its Reader is closed, or when it
+// has nothing to fetch. Close waits for it.
 package hdfs

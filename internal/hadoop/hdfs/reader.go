@@ -7,12 +7,13 @@ import (
 	"io"
 	"sync"
 	"syscall"
+	"time"
 )
 
 const (
 	pieceSize  = 256 << 10
 	aheadCount = 16 // pieces that a runner may be ahead
-	keepCount  = 24 // pieces kept
+	keepCount  = 24 // pieces kept; more with several lanes
 )
 
 // Reader reads a file as it was when it was opened.
@@ -27,6 +28,8 @@ type Reader struct {
 	clock  int64
 	run    *runner // the one that reads ahead, or nil
 	idle   *fileStream
+	trial  trial
+	lanes  int // connections to use at once; 0: one, the runner's
 	closed bool
 }
 
@@ -134,7 +137,9 @@ func (r *Reader) get(i int64) (*piece, error) {
 	r.clock++
 	p.used, p.read = r.clock, true
 	p.users++
-	if run := r.run; run != nil && i < run.next && i+aheadCount >= run.next {
+	if r.lanes > 1 && r.pieces[i-1] != nil {
+		r.spread(i)
+	} else if run := r.run; run != nil && i < run.next && i+aheadCount >= run.next {
 		run.target = max(run.target, min(i+1+aheadCount, r.count())) // someone follows it
 	} else if next, ok := r.resume(i); ok {
 		r.follow(next, i+1+aheadCount)
@@ -200,7 +205,7 @@ func (r *Reader) begin(i int64) *piece {
 	p := r.add(i)
 	r.wg.Go(func() {
 		s := &fileStream{s: r.src, pos: i * pieceSize, limit: min(r.src.size, (i+1)*pieceSize)}
-		r.fetch(s, p)
+		r.fetch(s, p, nil)
 		s.close()
 	})
 	return p
@@ -232,8 +237,10 @@ func (r *Reader) follow(i, target int64) {
 // runAhead fetches pieces until the runner's target; p is the first.
 func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 	for {
-		r.fetch(s, p)
+		began := time.Now()
+		r.fetch(s, p, nil)
 		r.mu.Lock()
+		r.judge(p, time.Since(began))
 		run.next++
 		for run.next < run.target && r.pieces[run.next] != nil { // somebody else's
 			run.next++
@@ -262,7 +269,8 @@ func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 // for longest, first of those that were read: the others wait for it. r.mu is
 // held.
 func (r *Reader) add(i int64) *piece {
-	for len(r.pieces) >= keepCount {
+	keep := max(keepCount, (r.lanes+1)*stripeSize)
+	for len(r.pieces) >= keep {
 		var oldest *piece
 		for _, p := range r.pieces {
 			select {
@@ -285,10 +293,12 @@ func (r *Reader) add(i int64) *piece {
 	return p
 }
 
-// fetch reads a piece over s. One that fails is not kept.
-func (r *Reader) fetch(s *fileStream, p *piece) {
+// fetch reads a piece over s, if err is nil. One that fails is not kept.
+func (r *Reader) fetch(s *fileStream, p *piece, err error) {
 	data := newBuffer(min(pieceSize, r.src.size-p.index*pieceSize))
-	err := s.readFull(r.life, data)
+	if err == nil {
+		err = s.readFull(r.life, data)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.data = data

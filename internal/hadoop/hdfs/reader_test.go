@@ -5,10 +5,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	pb "google.golang.org/protobuf/proto"
@@ -19,10 +22,15 @@ import (
 // dataNode answers READ_BLOCK from the content of one block, over pipes.
 type dataNode struct {
 	content []byte
-	opened  atomic.Int32 // connections
+	pause   time.Duration // before each packet, of a slow disk
+	broken  atomic.Bool   // refuses connections
+	opened  atomic.Int32  // connections
 }
 
-func (d *dataNode) dial(context.Context, *wire.DatanodeIDProto, *wire.BlockTokenProto) (net.Conn, error) {
+func (d *dataNode) dial() (net.Conn, error) {
+	if d.broken.Load() {
+		return nil, errors.New("refused")
+	}
 	d.opened.Add(1)
 	ours, theirs := net.Pipe()
 	go func() {
@@ -56,6 +64,7 @@ func (d *dataNode) serve(conn net.Conn) error {
 		return err
 	}
 	for end := int64(op.GetOffset() + op.GetLen()); at < end; {
+		time.Sleep(d.pause)
 		n := min(64<<10, end-at)
 		if _, err := conn.Write(packet(at, d.content[at:at+n], false)); err != nil {
 			return err
@@ -65,18 +74,26 @@ func (d *dataNode) serve(conn net.Conn) error {
 	return nil
 }
 
-// reader reads a file of one block that lies on one DataNode.
-func (d *dataNode) reader(t *testing.T) *Reader {
-	id := &wire.DatanodeIDProto{DatanodeUuid: pb.String("dn")}
+// newReader reads a file of one block that lies on some DataNodes.
+func newReader(t *testing.T, nodes map[string]*dataNode) *Reader {
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	src := &source{c: &Client{dial: d.dial, log: logrus.NewEntry(log)}, path: "/a", size: int64(len(d.content)), bad: map[string]bool{}, blocks: []*wire.LocatedBlockProto{{
+	var locs []*wire.DatanodeInfoProto
+	var size int
+	for uuid, d := range nodes {
+		locs = append(locs, &wire.DatanodeInfoProto{Id: &wire.DatanodeIDProto{DatanodeUuid: &uuid}})
+		size = len(d.content)
+	}
+	dial := func(_ context.Context, id *wire.DatanodeIDProto, _ *wire.BlockTokenProto) (net.Conn, error) {
+		return nodes[id.GetDatanodeUuid()].dial()
+	}
+	src := &source{c: &Client{dial: dial, log: logrus.NewEntry(log)}, path: "/a", size: int64(size), bad: map[string]bool{}, blocks: []*wire.LocatedBlockProto{{
 		B: &wire.ExtendedBlockProto{
-			PoolId: pb.String("pool"), BlockId: pb.Uint64(1), GenerationStamp: pb.Uint64(1), NumBytes: pb.Uint64(uint64(len(d.content))),
+			PoolId: pb.String("pool"), BlockId: pb.Uint64(1), GenerationStamp: pb.Uint64(1), NumBytes: pb.Uint64(uint64(size)),
 		},
 		BlockToken: &wire.BlockTokenProto{Identifier: []byte{}, Password: []byte{}, Kind: pb.String(""), Service: pb.String("")},
 		Offset:     pb.Uint64(0),
-		Locs:       []*wire.DatanodeInfoProto{{Id: id}},
+		Locs:       locs,
 	}}}
 	r := &Reader{src: src, pieces: map[int64]*piece{}}
 	r.life, r.end = context.WithCancel(context.Background())
@@ -88,7 +105,7 @@ func (d *dataNode) reader(t *testing.T) *Reader {
 // so that two connections do: one for the file's beginning, one for the rest.
 func TestReadAheadOfASlowReader(t *testing.T) {
 	d := &dataNode{content: bytes.Repeat([]byte("0123456789abcdef"), 1<<20)}
-	r := d.reader(t)
+	r := newReader(t, map[string]*dataNode{"a": d})
 	got := make([]byte, 64<<10)
 	for off := 0; off < len(d.content); off += len(got) {
 		if n, err := r.ReadAt(got, int64(off)); n != len(got) || err != nil && err != io.EOF {
@@ -101,5 +118,39 @@ func TestReadAheadOfASlowReader(t *testing.T) {
 	}
 	if n := d.opened.Load(); n > 2 {
 		t.Errorf("%d connections were opened", n)
+	}
+}
+
+// TestSlowDataNodes: a reader that waits for a slow DataNode has the others
+// that hold the block help, and all bytes come at their places.
+func TestSlowDataNodes(t *testing.T) {
+	content := make([]byte, 48<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
+	nodes := map[string]*dataNode{}
+	for _, name := range []string{"a", "b", "c"} {
+		nodes[name] = &dataNode{content: content, pause: 300 * time.Microsecond}
+	}
+	r := newReader(t, nodes)
+	got := make([]byte, len(content))
+	for off := 0; off < len(got); off += 1 << 20 {
+		if n, err := r.ReadAt(got[off:off+1<<20], int64(off)); n != 1<<20 || err != nil && err != io.EOF {
+			t.Fatalf("at %d: %d bytes, %v", off, n, err)
+		}
+	}
+	if !bytes.Equal(got, content) {
+		t.Error("other bytes were read")
+	}
+	for name, d := range nodes {
+		if d.opened.Load() == 0 {
+			t.Errorf("DataNode %s was not asked", name)
+		}
+	}
+	// One that fails meanwhile is replaced.
+	nodes["b"].broken.Store(true)
+	r = newReader(t, nodes)
+	for off := 0; off < len(got); off += 1 << 20 {
+		if n, err := r.ReadAt(got[:1<<20], int64(off)); n != 1<<20 || !bytes.Equal(got[:n], content[off:off+n]) {
+			t.Fatalf("at %d: %d bytes, %v", off, n, err)
+		}
 	}
 }

@@ -82,7 +82,8 @@ func (s *source) locate(ctx context.Context) (*wire.LocatedBlocksProto, error) {
 }
 
 // at finds the block of an offset and its DataNodes, those that failed last.
-func (s *source) at(off int64) (*wire.LocatedBlockProto, []*wire.DatanodeIDProto) {
+// Each lane has another one first.
+func (s *source) at(off int64, lane int) (*wire.LocatedBlockProto, []*wire.DatanodeIDProto) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := sort.Search(len(s.blocks), func(i int) bool { return int64(s.blocks[i].GetOffset()) > off }) - 1
@@ -96,6 +97,9 @@ func (s *source) at(off int64) (*wire.LocatedBlockProto, []*wire.DatanodeIDProto
 		} else {
 			good = append(good, l.GetId())
 		}
+	}
+	if n := len(good); n > 0 {
+		good = append(good[lane%n:n:n], good[:lane%n]...)
 	}
 	return s.blocks[i], append(good, bad...)
 }
@@ -116,6 +120,7 @@ type fileStream struct {
 	s     *source
 	pos   int64
 	limit int64 // not read further than this; moved by who reads
+	lane  int   // of those that read the file at the same time
 	block *blockStream
 	base  int64 // the block's offset in the file
 	from  *wire.DatanodeIDProto
@@ -197,7 +202,7 @@ func (f *fileStream) connect(ctx context.Context, failed map[string]bool) error 
 	if f.block != nil {
 		return nil
 	}
-	b, nodes := f.s.at(f.pos)
+	b, nodes := f.s.at(f.pos, f.lane)
 	if b == nil {
 		return errNoReplica
 	}

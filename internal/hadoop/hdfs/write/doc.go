@@ -27,18 +27,19 @@
 // A packet is kept until all DataNodes of the pipeline have acked it. When one
 // of them fails, the pipeline is built anew without it: the NameNode gives the
 // block a new generation stamp (updateBlockForPipeline), the others are set up
-// with it (stage PIPELINE_SETUP_STREAMING_RECOVERY), the NameNode is told (updatePipeline), and what
-// was not acked is sent again. Where too few are left, another DataNode is
-// brought in first, by copying the block to it (getAdditionalDatanode,
-// TRANSFER_BLOCK), as dfs.client.block.write.replace-datanode-on-failure does by
-// default for files of three replicas. When none is left and nothing of the block was acked yet, the block is
-// abandoned and another begun; otherwise the write fails.
+// with it (stage PIPELINE_SETUP_STREAMING_RECOVERY), the NameNode is told
+// (updatePipeline), and what was not acked is sent again. Where too few are left,
+// another DataNode is brought in first, by copying the block to it
+// (getAdditionalDatanode, TRANSFER_BLOCK), as
+// dfs.client.block.write.replace-datanode-on-failure does by default for files of
+// three replicas. When none is left and nothing of the block was acked yet, the
+// block is abandoned and another begun; otherwise the write fails.
 //
 // # Goroutines and memory
 //
 // Each open file has one goroutine that sends, while a pipeline stands one that
 // reads acks, and one while a block comes to its end; all end with Close or
-// Abort. A Client with open files has
-// one goroutine that renews its lease, every 30 s. An open file holds at most
-// Options.Window bytes that are not acked, and one packet more.
+// Abort. A Client with open files has one goroutine that renews its lease, every
+// 30 s. An open file holds at most Options.Window bytes that are not acked, and
+// one packet more.
 package write
