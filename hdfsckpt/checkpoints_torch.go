@@ -2,8 +2,10 @@ package hdfsckpt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -21,7 +23,7 @@ const dcpSuffix = ".distcp"
 func (l *lister) torchFiles(dir string, entries []Info) {
 	for _, e := range entries {
 		sure, ok := torchSuffixes[path.Ext(e.Name)]
-		if !ok || e.IsDir() || strings.HasPrefix(e.Name, hiddenPrefix) {
+		if !ok || !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
 			continue
 		}
 		l.group.Go(func() error {
@@ -33,10 +35,16 @@ func (l *lister) torchFiles(dir string, entries []Info) {
 func (l *lister) torchFile(f File, sure bool) error {
 	c := Checkpoint{Name: f.Name, Kind: Torch, Step: torchStep(f.Name), Files: []File{f}, Shards: 1, State: Torn}
 	r, err := l.s.Open(l.ctx, f.Name)
-	if vanished(err) {
+	switch {
+	case vanished(err):
 		return nil
-	}
-	if err != nil {
+	case errors.Is(err, fs.ErrPermission): // somebody else's file keeps nobody from the others
+		if sure {
+			c.State, c.Why = Unchecked, err.Error()
+			l.add(c)
+		}
+		return nil
+	case err != nil:
 		return err
 	}
 	defer r.Close()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"holdfast/hdfsckpt"
@@ -82,6 +83,37 @@ checkpoint-500/rng_state_0.pth torch 1 complete
 			t.Errorf("%s would be removed", c.Name)
 		}
 	}
+}
+
+// TestFilesThatAreNotOurs: one that may not be read, and a pipe, which would
+// keep a reader waiting, do not hide the others.
+func TestFilesThatAreNotOurs(t *testing.T) {
+	dir := t.TempDir()
+	local := openLocal(t, dir)
+	defer local.Close()
+	put(t, local, "step-40.pt", torchFixture(t, "alone.pt"))
+	must(t, syscall.Mkfifo(filepath.Join(dir, "step-50.pt"), 0o644))
+	if got, want := describe(list(t, local)), "step-40.pt torch 1 complete\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	s := refusing{local, "step-60.pt"}
+	put(t, local, "step-60.pt", torchFixture(t, "alone.pt"))
+	if got, want := describe(list(t, s)), "step-40.pt torch 1 complete\nstep-60.pt torch 1 unchecked (open step-60.pt: permission denied)\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// refusing lets nobody read one file.
+type refusing struct {
+	hdfsckpt.Store
+	name string
+}
+
+func (r refusing) Open(ctx context.Context, name string) (hdfsckpt.Reader, error) {
+	if name == r.name {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EACCES}
+	}
+	return r.Store.Open(ctx, name)
 }
 
 // TestPruneCountsSteps: files of one step stay or go together, in whatever
