@@ -321,8 +321,9 @@ func (h *history) judge(s hdfsckpt.Store) {
 	}
 }
 
-// olderIsThere sees that a checkpoint older than the restored one can be read.
-func (h *history) olderIsThere(ctx context.Context, s hdfsckpt.Store, newest restored) {
+// olderIsThere sees that a checkpoint older than the newest can be read: besides
+// the restored one, which is the older of two where the newest was not named yet.
+func (h *history) olderIsThere(ctx context.Context, s hdfsckpt.Store, got restored) {
 	list, err := hdfsckpt.Checkpoints(ctx, s)
 	if err != nil {
 		h.failf("%v", err)
@@ -336,10 +337,10 @@ func (h *history) olderIsThere(ctx context.Context, s hdfsckpt.Store, newest res
 	var found []string
 	for _, c := range append(list, kept...) {
 		r, err := readBundle(ctx, s, c.Name)
-		if err == nil && r.id < newest.id {
+		if err == nil && r.id != got.id {
 			return
 		}
 		found = append(found, fmt.Sprintf("%s: save %d, %v", c.Name, r.id, err))
 	}
-	h.failf("no checkpoint older than save %d is left: %v", newest.id, found)
+	h.failf("besides save %d no checkpoint is left: %v", got.id, found)
 }
