@@ -58,7 +58,7 @@ test-short: ## the packages whose tests need no Hadoop and no TensorFlow
 	  | awk '{ tested[$$1] } /testcluster|pyenv/ { real[$$1] } END { for (p in tested) if (!(p in real)) print p }')
 
 .PHONY: bench
-bench: build ## compare with Hadoop's own tools, colinmarc/hdfs and skein (half an hour and more; needs a quiet machine)
+bench: build ## compare with Hadoop's own tools and colinmarc/hdfs (half an hour and more; needs a quiet machine)
 	@.ci/need java mvn python3
 	@$(GO) run ./internal/bench/cmd
 
