@@ -1,6 +1,8 @@
 package am
 
 import (
+	"time"
+
 	"holdfast/am/core"
 	"holdfast/proto"
 )
@@ -38,7 +40,7 @@ func fromDriver(e DriverEvent) core.Event {
 // fromAgent translates an agent's message; nil for what core need not know.
 func (m *Master) fromAgent(a fromAgent) core.Event {
 	if a.message == nil {
-		return core.AgentLost{Container: a.container, Orderly: a.orderly}
+		return core.AgentLost{Container: a.container, Orderly: a.orderly, Silent: time.Since(a.heard)}
 	}
 	switch e := a.message.Message.(type) {
 	case *proto.FromAgent_Hello:

@@ -25,6 +25,7 @@ type fromAgent struct {
 	container string
 	message   *proto.FromAgent
 	orderly   bool
+	heard     time.Time // with the stream's end: when something was heard last
 }
 
 // hub keeps the streams of all agents. Each stream is served by the goroutine
@@ -49,6 +50,7 @@ type line struct {
 	signal  chan struct{}
 	giveUp  context.CancelFunc
 	serving chan struct{} // closed when nothing more will be heard on it
+	heard   time.Time     // when something was, last; of the goroutine that hears
 }
 
 func (l *line) put(m *proto.ToAgent) {
@@ -117,12 +119,13 @@ func (h *hub) Attend(stream proto.Agents_AttendServer) error {
 	}
 	l := &line{signal: make(chan struct{}, 1), giveUp: cancel, serving: make(chan struct{})}
 	h.enter(hello.Container, l)
+	l.heard = time.Now()
 	orderly := false
 	defer func() {
 		h.mu.Lock()
 		delete(h.lines, hello.Container)
 		h.mu.Unlock()
-		h.pass(fromAgent{container: hello.Container, orderly: orderly})
+		h.pass(fromAgent{container: hello.Container, orderly: orderly, heard: l.heard})
 		close(l.serving)
 	}()
 	h.pass(fromAgent{container: hello.Container, message: first})
@@ -211,6 +214,7 @@ func (h *hub) hear(ctx context.Context, stream proto.Agents_AttendServer, l *lin
 				return false, end
 			}
 			silent.Reset(h.silence)
+			l.heard = time.Now()
 			if !h.pass(fromAgent{container: container, message: m}) {
 				return false, status.Error(codes.Unavailable, "the job has ended")
 			}

@@ -1,5 +1,7 @@
 package core
 
+import "time"
+
 // Event is something that happened, told to Job.Step.
 type Event interface{ event() }
 
@@ -59,10 +61,11 @@ type AgentTrouble struct {
 
 // AgentLost says that the connection to an agent ended. Orderly: the agent has
 // stopped its task and leaves; otherwise it may be back before its lease has
-// run out.
+// run out, which it counts from no later than when it was heard last, Silent ago.
 type AgentLost struct {
 	Container string
 	Orderly   bool
+	Silent    time.Duration
 }
 
 // TaskStarted says that an attempt's process runs.

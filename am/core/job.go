@@ -296,6 +296,7 @@ func (j *Job) attached(e AgentAttached) {
 	}
 	t := j.byContainer(e.Container)
 	if t == nil || j.ending() {
+		j.drainOn(e.Container, j.now)
 		j.do(Bye{e.Container, "its container is not needed any longer"})
 		return
 	}

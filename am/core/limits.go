@@ -15,10 +15,10 @@ type Limits struct {
 	Start, Fewer time.Duration
 	// Lease is how long an agent without a connection lets its task run.
 	Lease time.Duration
-	// Drain is how long an agent without a connection is waited for before its
+	// Drain is how long an agent is waited for after it was heard last, before its
 	// task is started elsewhere, unless its container is known to have ended. It
-	// is longer than Lease by what the agent needs to stop its task, and by
-	// more than clocks can drift apart.
+	// is longer than Lease, which the agent counts from before that, by what it
+	// needs to end its task and by more than clocks can drift apart.
 	Drain time.Duration
 	// Stop is the time that tasks get between SIGTERM and SIGKILL at the job's
 	// end, and Leave what agents get to save logs and unmount.
@@ -48,7 +48,7 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Fewer, 30*time.Second)
 	d(&l.Stop, 5*time.Second)
 	d(&l.Lease, 10*time.Second)
-	d(&l.Drain, l.Lease+l.Lease/5+l.Stop+time.Second)
+	d(&l.Drain, l.Lease+l.Lease/10+time.Second)
 	d(&l.Leave, 10*time.Second)
 	d(&l.Window, time.Hour)
 	d(&l.PeerWindow, time.Minute)

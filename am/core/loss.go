@@ -221,11 +221,12 @@ func (t *Task) service() bool {
 // its lease lasts, and then stops its task and ends. So the task is left to it
 // until that is surely over, or its container has ended.
 func (j *Job) agentLost(e AgentLost) {
-	for _, t := range j.tasks {
-		if e.Orderly { // it was sent home
+	if e.Orderly { // it was sent home
+		for _, t := range j.tasks {
 			delete(t.draining, e.Container)
 		}
 	}
+	j.drainOn(e.Container, j.now.Add(-e.Silent))
 	if s := j.spareByContainer(e.Container); s != nil {
 		j.dropSpare(s, true)
 		return
@@ -243,8 +244,18 @@ func (j *Job) agentLost(e AgentLost) {
 		j.forget(t)
 	default:
 		t.unreachable = true
-		t.deadline = j.now.Add(j.limits.Drain)
+		t.deadline = j.now.Add(j.limits.Drain - e.Silent)
 		j.do(Check{e.Container})
+	}
+}
+
+// drainOn waits longer for a container that was given up and whose agent was
+// heard after that: its lease has begun again.
+func (j *Job) drainOn(container string, heard time.Time) {
+	for _, t := range j.tasks {
+		if until, ok := t.draining[container]; ok && until.Before(heard.Add(j.limits.Drain)) {
+			t.draining[container] = heard.Add(j.limits.Drain)
+		}
 	}
 }
 

@@ -293,7 +293,11 @@ func (s *sim) disconnect(b *simBox, back time.Duration) {
 	s.log("disconnect %s for %s", b.id, back)
 	b.connected = false
 	line := b.line
-	s.tellAM(20*time.Millisecond, core.AgentLost{Container: b.id})
+	noticed := 20 * time.Millisecond
+	if back > 6*time.Second && s.r.IntN(2) == 0 { // nothing breaks, it is only silent
+		noticed = s.upTo(5 * time.Second)
+	}
+	s.tellAM(noticed, core.AgentLost{Container: b.id, Silent: noticed})
 	lease := core.New(nil, 0, 0, core.Limits{}).Limits().Lease
 	if back < lease {
 		s.after(back, func() {
