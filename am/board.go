@@ -107,6 +107,7 @@ func (b *Board) Kill(_ context.Context, r *proto.KillRequest) (*proto.KillReply,
 // show takes over what core knows, and the lines that it recorded.
 func (b *Board) show(job *core.Job, moments []*proto.Moment) {
 	b.change(func(s *proto.JobStatus) {
+		recordIncidents(s, job, moments)
 		s.State, s.Why = job.State()
 		if s.State.Done() {
 			s.State = proto.JobState_JOB_STATE_STOPPING // until close
@@ -120,7 +121,7 @@ func (b *Board) show(job *core.Job, moments []*proto.Moment) {
 		for _, t := range job.Tasks() {
 			shown := taskStatus(t)
 			if k := known[t.Name]; k != nil {
-				shown.RssBytes, shown.AgentRssBytes = k.RssBytes, k.AgentRssBytes
+				shown.RssBytes, shown.AgentRssBytes, shown.Step = k.RssBytes, k.AgentRssBytes, k.Step
 			}
 			s.Tasks = append(s.Tasks, shown)
 		}
@@ -129,6 +130,37 @@ func (b *Board) show(job *core.Job, moments []*proto.Moment) {
 			s.Timeline = append(s.Timeline[:timelineLimit/4], s.Timeline[len(s.Timeline)-timelineLimit/2:]...)
 		}
 	})
+}
+
+// beat shows what an agent tells each second.
+func (b *Board) beat(container string, e *proto.Beat, w *watch) {
+	now := time.Now()
+	b.change(func(s *proto.JobStatus) {
+		whole := s.State == proto.JobState_JOB_STATE_RUNNING
+		for _, t := range s.Tasks {
+			whole = whole && t.State != proto.TaskState_TASK_STATE_WAITING && t.State != proto.TaskState_TASK_STATE_RESTARTING
+			if t.Container != container {
+				continue
+			}
+			t.RssBytes, t.AgentRssBytes = e.RssBytes, e.AgentRssBytes
+			if w.heard(now, t.Task, e.Step) {
+				t.Step = e.Step
+				recordStep(s, e.Step)
+				s.StepsPerSecond = w.rate
+			}
+		}
+		if !whole {
+			w.interrupted()
+		}
+		if text := w.look(now); text != "" {
+			s.Timeline = append(s.Timeline, &proto.Moment{AtUnixMs: now.UnixMilli(), Kind: core.KindStalled, Text: text})
+		}
+	})
+}
+
+// sealed shows which the newest complete checkpoint is.
+func (b *Board) sealed(step int64) {
+	b.change(func(s *proto.JobStatus) { s.WholeStep = step })
 }
 
 // lastRecovery tells of the last task that came back; "" if none had to.

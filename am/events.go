@@ -66,13 +66,7 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 	case *proto.FromAgent_Committed:
 		m.sealer.committed(e.Committed, m.job.Generation())
 	case *proto.FromAgent_Beat:
-		m.board.change(func(s *proto.JobStatus) {
-			for _, t := range s.Tasks {
-				if t.Container == a.container {
-					t.RssBytes, t.AgentRssBytes = e.Beat.RssBytes, e.Beat.AgentRssBytes
-				}
-			}
-		})
+		m.board.beat(a.container, e.Beat, m.watch)
 	}
 	return nil
 }

@@ -63,6 +63,7 @@ type Master struct {
 	kills    chan string
 	keeper   *keeper
 	sealer   *sealer
+	watch    *watch            // of the loop
 	secured  chan core.Secured // one at a time, as core asks
 	securing sync.WaitGroup
 	launched map[string]bool // containers whose agents may live and are not shut out
@@ -83,6 +84,7 @@ func New(cfg Config) (*Master, error) {
 		secured:  make(chan core.Secured, 1),
 		done:     make(chan struct{}),
 		launched: map[string]bool{},
+		watch:    newWatch(),
 		orders:   newOrders(cfg.ID, cfg.Spec),
 	}
 	var tasks []core.Task
@@ -104,6 +106,7 @@ func New(cfg Config) (*Master, error) {
 		m.job.Resume(p.Journal)
 		if p.Status != nil {
 			status.StartedUnixMs, status.Timeline = p.Status.StartedUnixMs, p.Status.Timeline
+			status.Incidents, status.Step, status.WholeStep = p.Status.Incidents, p.Status.Step, p.Status.WholeStep
 		}
 		for _, n := range p.Notes {
 			status.Timeline = append(status.Timeline, &proto.Moment{AtUnixMs: time.Now().UnixMilli(), Kind: core.KindNote, Text: n})
@@ -112,7 +115,7 @@ func New(cfg Config) (*Master, error) {
 	m.board = newBoard(status, m.Kill)
 	m.board.show(m.job, nil)
 	m.keeper = &keeper{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
-	m.sealer = newSealer(cfg, m.board.lastRecovery)
+	m.sealer = newSealer(cfg, m.board)
 	if p := cfg.Predecessor; p != nil {
 		m.sealer.lookAtAll()
 		for _, c := range p.Journal.Containers() {

@@ -36,7 +36,7 @@ func (o *orders) assign(a core.Assign, lease time.Duration) *proto.ToAgent {
 		Job: o.id, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
 		VirtualAddress: o.virtual[a.Task], Peers: o.peers,
 		Checkpoints: o.spec.Checkpoints, Files: o.spec.Files,
-		LeaseMs: lease.Milliseconds(),
+		LeaseMs: lease.Milliseconds(), Progress: o.spec.Progress,
 	}}}
 }
 

@@ -30,7 +30,7 @@ type sealer struct {
 	open  func(ctx context.Context, uri string) (hdfsckpt.Store, error)
 	log   *logrus.Entry
 	wake  chan struct{}
-	after func() string // the last recovery, as the job's story tells it
+	board *Board // tells of the last recovery, and shows what is complete
 
 	mu         sync.Mutex
 	queue      []*proto.Committed
@@ -38,8 +38,8 @@ type sealer struct {
 	all        bool // look at every directory
 }
 
-func newSealer(cfg Config, after func() string) *sealer {
-	return &sealer{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log, wake: make(chan struct{}, 1), after: after}
+func newSealer(cfg Config, board *Board) *sealer {
+	return &sealer{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log, wake: make(chan struct{}, 1), board: board}
 }
 
 // committed takes in what an agent reports.
@@ -152,11 +152,14 @@ func (s *sealer) seal(ctx context.Context, uri string, known *sums, generation i
 	if err != nil {
 		return err
 	}
+	if newest := hdfsckpt.NewestComplete(list); newest != nil && newest.Step > 0 {
+		s.board.sealed(newest.Step)
+	}
 	for _, c := range list {
 		if c.State != hdfsckpt.Complete || unread(c, known.known) > readLimit {
 			continue
 		}
-		if _, err := hdfsckpt.Seal(ctx, store, c, hdfsckpt.Meta{Job: s.job, Generation: int64(generation), After: s.after()}, known.known); err != nil {
+		if _, err := hdfsckpt.Seal(ctx, store, c, hdfsckpt.Meta{Job: s.job, Generation: int64(generation), After: s.board.lastRecovery()}, known.known); err != nil {
 			return err
 		}
 		s.log.Debugf("sealed %s in %s", c.Name, uri)

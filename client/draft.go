@@ -39,6 +39,7 @@ type Draft struct {
 	Restarts, Spares       *int
 	StartLimit             time.Duration // 0: none
 	KeepInterpreterWaits   bool
+	Progress               string // pattern for the step; empty: the usual ones
 	Local                  bool
 	Principal, Keytab      string // Kerberos; both or neither
 }
@@ -134,7 +135,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	spec := &proto.JobSpec{
 		Name: d.Name, Queue: d.Queue, Framework: d.framework(), User: rpc.CurrentUser(),
 		Command: d.Command, Env: maps.Clone(d.Env), Tf1: d.TF1, Restarts: DefaultRestarts,
-		KeepInterpreterWaits: d.KeepInterpreterWaits, Local: d.Local,
+		KeepInterpreterWaits: d.KeepInterpreterWaits, Progress: d.Progress, Local: d.Local,
 	}
 	if d.Local {
 		spec.ShellPath = os.Getenv("PATH")

@@ -27,6 +27,7 @@ type Flags struct {
 	memory, memoryMax      map[string]*string
 	min                    map[string]*int
 	startLimit             time.Duration
+	progress               string
 }
 
 // AddFlags declares the flags on set. roles are those beside KnownRoles that get
@@ -49,6 +50,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.BoolVar(&f.tf1, "tf1", false, "run an unedited TensorFlow 1 script on TensorFlow 2")
 	set.BoolVar(&f.keepWaits, "keep-interpreter-waits", false, "leave TensorFlow's own 30 s wait between readiness checks as it is")
 	set.IntVar(&f.restarts, "restarts", DefaultRestarts, "how `often` one task may fail by its own fault")
+	set.StringVar(&f.progress, "progress", "", "`pattern` (RE2, with one group) that finds the step in a line of output (default: \"step 12\" and the like)")
 	set.BoolVar(&f.local, "local", false, "run on this machine, without Hadoop")
 	set.StringVar(&f.principal, "principal", "", "Kerberos `principal` to act as, with --keytab; the job gets new tokens for as long as it runs")
 	set.StringVar(&f.keytab, "keytab", "", "`file` with the key of --principal (default: the tickets of kinit)")
@@ -164,6 +166,8 @@ func (f *Flags) apply(d *Draft, name string) error {
 		d.KeepInterpreterWaits = f.keepWaits
 	case "restarts":
 		d.Restarts = &f.restarts
+	case "progress":
+		d.Progress = f.progress
 	case "spares":
 		d.Spares = &f.spares
 	case "start-limit":

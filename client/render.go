@@ -36,6 +36,16 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 			fmt.Fprintf(b, "    complete when %s\n", when)
 		}
 	}
+	if s.Step > 0 {
+		fmt.Fprintf(b, "  step %d", s.Step)
+		if s.StepsPerSecond > 0 && !s.State.Done() {
+			fmt.Fprintf(b, ", %.3g a second", s.StepsPerSecond)
+		}
+		if s.WholeStep > 0 {
+			fmt.Fprintf(b, "; the newest complete checkpoint is of step %d", s.WholeStep)
+		}
+		fmt.Fprintln(b)
+	}
 	if len(s.Tasks) > 0 {
 		fmt.Fprintln(b)
 		t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
@@ -46,6 +56,7 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 		}
 		t.Flush()
 	}
+	writeIncidents(b, s.Incidents)
 	if n := len(s.Timeline); n > 0 {
 		fmt.Fprintln(b)
 		first := max(0, n-timelineShown)
@@ -58,6 +69,34 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// incidentsShown is how many losses status shows.
+const incidentsShown = 10
+
+// writeIncidents writes a table of the last losses.
+func writeIncidents(b *strings.Builder, list []*proto.Incident) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintln(b)
+	if n := len(list) - incidentsShown; n > 0 {
+		fmt.Fprintf(b, "(%d earlier losses: --output json has all)\n", n)
+		list = list[n:]
+	}
+	t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "LOST AT\tTASK\tCAUSE\tBACK AFTER\tHOW\tSTEPS LOST")
+	for _, i := range list {
+		back, lost := "-", "-"
+		if i.BackUnixMs != 0 {
+			back = fmt.Sprintf("%.1f s", float64(i.TookMs)/1000)
+		}
+		if i.ResumedStep != 0 {
+			lost = fmt.Sprint(i.LostSteps)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", time.UnixMilli(i.AtUnixMs).Format("15:04:05"), i.Task, i.Cause, back, dash(i.How), lost)
+	}
+	t.Flush()
 }
 
 // momentLine is one line of a job's story.

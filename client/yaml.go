@@ -49,6 +49,7 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 		"command":   command(&d.Command),
 		"tf1":       boolean(&d.TF1),
 		"local":     boolean(&d.Local),
+		"progress":  text1(&d.Progress),
 		"principal": text1(&d.Principal),
 		"keytab": func(n *yaml.Node) error {
 			err := text1(&d.Keytab)(n)

@@ -199,7 +199,7 @@ func (a *agent) beat() {
 	}
 	b := &proto.Beat{Number: a.lease.beat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 	if a.attempt != nil {
-		b.RssBytes = proctree.RSS(a.box.Processes()...)
+		b.RssBytes, b.Step = proctree.RSS(a.box.Processes()...), a.attempt.out.lastStep()
 	}
 	a.say(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: b}})
 }

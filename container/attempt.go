@@ -50,7 +50,8 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	python := append([]string{t.shim}, s.PythonPath...)
 	out, w, err := newOutput(
 		filepath.Join(cfg.LogDir, fmt.Sprintf("%s.%d.log", t.assign.Task, s.Attempt)),
-		path.Join(proto.LogsDir, t.assign.Task, fmt.Sprintf("%d.log", s.Attempt)), log)
+		path.Join(proto.LogsDir, t.assign.Task, fmt.Sprintf("%d.log", s.Attempt)),
+		runtime.NewStepFinder(t.assign.Progress), log)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt"
+	"holdfast/runtime"
 )
 
 const (
@@ -36,7 +37,9 @@ type output struct {
 	name  string        // of the copy, relative to the job's directory
 	read  chan struct{} // all has been read
 
+	steps   *runtime.StepFinder
 	mu      sync.Mutex
+	step    int64 // the last that was told; 0: none
 	lines   []string
 	partial []byte // the line that is not finished
 	pending []byte // for the store
@@ -45,7 +48,7 @@ type output struct {
 
 // newOutput makes the local file and returns the end of a pipe that the task is to
 // write to. The caller closes it once the task has it.
-func newOutput(file, name string, log *logrus.Entry) (*output, *os.File, error) {
+func newOutput(file, name string, steps *runtime.StepFinder, log *logrus.Entry) (*output, *os.File, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the file for the task's output: %w", err)
@@ -55,7 +58,7 @@ func newOutput(file, name string, log *logrus.Entry) (*output, *os.File, error) 
 		f.Close()
 		return nil, nil, fmt.Errorf("making a pipe for the task's output: %w", err)
 	}
-	o := &output{log: log, local: f, pipe: r, name: name, read: make(chan struct{})}
+	o := &output{log: log, local: f, pipe: r, name: name, steps: steps, read: make(chan struct{})}
 	go o.pump()
 	return o, w, nil
 }
@@ -118,10 +121,20 @@ func clip(line []byte) []byte {
 
 func (o *output) push(line []byte) {
 	text := strings.ToValidUTF8(strings.TrimRight(string(clip(line)), "\r"), "�")
+	if n, ok := o.steps.In(text); ok {
+		o.step = n
+	}
 	if len(o.lines) == heardLines {
 		o.lines = append(o.lines[:0], o.lines[1:]...)
 	}
 	o.lines = append(o.lines, text)
+}
+
+// lastStep is the last step that the output told of; 0 if it did not.
+func (o *output) lastStep() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.step
 }
 
 // heard is the last lines, more of them than are reported.

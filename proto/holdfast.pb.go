@@ -277,7 +277,9 @@ type JobSpec struct {
 	ShellPath            string `protobuf:"bytes,14,opt,name=shell_path,json=shellPath,proto3" json:"shell_path,omitempty"` // local: PATH of the submitting shell
 	Spares               int32  `protobuf:"varint,30,opt,name=spares,proto3" json:"spares,omitempty"`                       // containers with an idle agent, for tasks that lose theirs
 	// How long the tasks may take to be ready to start; 0: for ever.
-	StartLimitMs  int64 `protobuf:"varint,31,opt,name=start_limit_ms,json=startLimitMs,proto3" json:"start_limit_ms,omitempty"`
+	StartLimitMs int64 `protobuf:"varint,31,opt,name=start_limit_ms,json=startLimitMs,proto3" json:"start_limit_ms,omitempty"`
+	// Finds the step in a line of output: a regular expression (RE2) with one group.
+	Progress      string `protobuf:"bytes,32,opt,name=progress,proto3" json:"progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -422,6 +424,13 @@ func (x *JobSpec) GetStartLimitMs() int64 {
 		return x.StartLimitMs
 	}
 	return 0
+}
+
+func (x *JobSpec) GetProgress() string {
+	if x != nil {
+		return x.Progress
+	}
+	return ""
 }
 
 type RoleSpec struct {
@@ -1225,6 +1234,7 @@ type Beat struct {
 	RssBytes      int64                  `protobuf:"varint,1,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"` // of the task's process tree
 	AgentRssBytes int64                  `protobuf:"varint,2,opt,name=agent_rss_bytes,json=agentRssBytes,proto3" json:"agent_rss_bytes,omitempty"`
 	Number        int64                  `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"` // counts beats; answered by Pulse
+	Step          int64                  `protobuf:"varint,4,opt,name=step,proto3" json:"step,omitempty"`     // the last in the attempt's output; 0: none yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1276,6 +1286,13 @@ func (x *Beat) GetAgentRssBytes() int64 {
 func (x *Beat) GetNumber() int64 {
 	if x != nil {
 		return x.Number
+	}
+	return 0
+}
+
+func (x *Beat) GetStep() int64 {
+	if x != nil {
+		return x.Step
 	}
 	return 0
 }
@@ -1737,7 +1754,8 @@ type Assign struct {
 	Files          []*FileSpec            `protobuf:"bytes,9,rep,name=files,proto3" json:"files,omitempty"`
 	// How long the task may run, and its mounts change the store, without word from
 	// an AM, from the moment in which the last beat that was answered was sent.
-	LeaseMs       int64 `protobuf:"varint,10,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	LeaseMs       int64  `protobuf:"varint,10,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	Progress      string `protobuf:"bytes,11,opt,name=progress,proto3" json:"progress,omitempty"` // JobSpec.progress
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1840,6 +1858,13 @@ func (x *Assign) GetLeaseMs() int64 {
 		return x.LeaseMs
 	}
 	return 0
+}
+
+func (x *Assign) GetProgress() string {
+	if x != nil {
+		return x.Progress
+	}
+	return ""
 }
 
 type Peer struct {
@@ -2311,24 +2336,28 @@ func (*KillReply) Descriptor() ([]byte, []int) {
 
 // JobStatus is also status.json in the job's directory.
 type JobStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // application id, or local-...
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
-	Framework     string                 `protobuf:"bytes,4,opt,name=framework,proto3" json:"framework,omitempty"`
-	State         JobState               `protobuf:"varint,5,opt,name=state,proto3,enum=holdfast.JobState" json:"state,omitempty"`
-	Why           string                 `protobuf:"bytes,6,opt,name=why,proto3" json:"why,omitempty"` // of the state: what it waits for, why it failed
-	StartedUnixMs int64                  `protobuf:"varint,7,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
-	EndedUnixMs   int64                  `protobuf:"varint,8,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"` // 0 while it runs
-	TrackingUrl   string                 `protobuf:"bytes,9,opt,name=tracking_url,json=trackingUrl,proto3" json:"tracking_url,omitempty"`
-	Tasks         []*TaskStatus          `protobuf:"bytes,10,rep,name=tasks,proto3" json:"tasks,omitempty"`
-	Timeline      []*Moment              `protobuf:"bytes,11,rep,name=timeline,proto3" json:"timeline,omitempty"`
-	Checkpoints   []*CheckpointSpec      `protobuf:"bytes,12,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
-	Generation    int32                  `protobuf:"varint,13,opt,name=generation,proto3" json:"generation,omitempty"`
-	AmRssBytes    int64                  `protobuf:"varint,14,opt,name=am_rss_bytes,json=amRssBytes,proto3" json:"am_rss_bytes,omitempty"`
-	AmHost        string                 `protobuf:"bytes,15,opt,name=am_host,json=amHost,proto3" json:"am_host,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // application id, or local-...
+	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	User           string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	Framework      string                 `protobuf:"bytes,4,opt,name=framework,proto3" json:"framework,omitempty"`
+	State          JobState               `protobuf:"varint,5,opt,name=state,proto3,enum=holdfast.JobState" json:"state,omitempty"`
+	Why            string                 `protobuf:"bytes,6,opt,name=why,proto3" json:"why,omitempty"` // of the state: what it waits for, why it failed
+	StartedUnixMs  int64                  `protobuf:"varint,7,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
+	EndedUnixMs    int64                  `protobuf:"varint,8,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"` // 0 while it runs
+	TrackingUrl    string                 `protobuf:"bytes,9,opt,name=tracking_url,json=trackingUrl,proto3" json:"tracking_url,omitempty"`
+	Tasks          []*TaskStatus          `protobuf:"bytes,10,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	Timeline       []*Moment              `protobuf:"bytes,11,rep,name=timeline,proto3" json:"timeline,omitempty"`
+	Checkpoints    []*CheckpointSpec      `protobuf:"bytes,12,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	Generation     int32                  `protobuf:"varint,13,opt,name=generation,proto3" json:"generation,omitempty"`
+	Incidents      []*Incident            `protobuf:"bytes,16,rep,name=incidents,proto3" json:"incidents,omitempty"`
+	Step           int64                  `protobuf:"varint,17,opt,name=step,proto3" json:"step,omitempty"` // the highest that a task has told; 0: none
+	StepsPerSecond float64                `protobuf:"fixed64,18,opt,name=steps_per_second,json=stepsPerSecond,proto3" json:"steps_per_second,omitempty"`
+	WholeStep      int64                  `protobuf:"varint,19,opt,name=whole_step,json=wholeStep,proto3" json:"whole_step,omitempty"` // of the newest complete checkpoint; 0: none known
+	AmRssBytes     int64                  `protobuf:"varint,14,opt,name=am_rss_bytes,json=amRssBytes,proto3" json:"am_rss_bytes,omitempty"`
+	AmHost         string                 `protobuf:"bytes,15,opt,name=am_host,json=amHost,proto3" json:"am_host,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
@@ -2452,6 +2481,34 @@ func (x *JobStatus) GetGeneration() int32 {
 	return 0
 }
 
+func (x *JobStatus) GetIncidents() []*Incident {
+	if x != nil {
+		return x.Incidents
+	}
+	return nil
+}
+
+func (x *JobStatus) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *JobStatus) GetStepsPerSecond() float64 {
+	if x != nil {
+		return x.StepsPerSecond
+	}
+	return 0
+}
+
+func (x *JobStatus) GetWholeStep() int64 {
+	if x != nil {
+		return x.WholeStep
+	}
+	return 0
+}
+
 func (x *JobStatus) GetAmRssBytes() int64 {
 	if x != nil {
 		return x.AmRssBytes
@@ -2483,6 +2540,7 @@ type TaskStatus struct {
 	RssBytes      int64                  `protobuf:"varint,13,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"`
 	AgentRssBytes int64                  `protobuf:"varint,14,opt,name=agent_rss_bytes,json=agentRssBytes,proto3" json:"agent_rss_bytes,omitempty"`
 	AgentPid      int32                  `protobuf:"varint,15,opt,name=agent_pid,json=agentPid,proto3" json:"agent_pid,omitempty"`
+	Step          int64                  `protobuf:"varint,16,opt,name=step,proto3" json:"step,omitempty"` // the last that it has told; 0: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2622,6 +2680,162 @@ func (x *TaskStatus) GetAgentPid() int32 {
 	return 0
 }
 
+func (x *TaskStatus) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+// Incident is the loss of a task and what came of it.
+type Incident struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AtUnixMs      int64                  `protobuf:"varint,1,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
+	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	Attempt       int32                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`    // that was lost
+	Cause         string                 `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`         // in a few words: core.Cause
+	Evidence      string                 `protobuf:"bytes,5,opt,name=evidence,proto3" json:"evidence,omitempty"`   // what is known about it
+	Container     string                 `protobuf:"bytes,6,opt,name=container,proto3" json:"container,omitempty"` // in which it was
+	Node          string                 `protobuf:"bytes,7,opt,name=node,proto3" json:"node,omitempty"`
+	Step          int64                  `protobuf:"varint,8,opt,name=step,proto3" json:"step,omitempty"`                                   // of the job when it was lost; 0: unknown
+	WholeStep     int64                  `protobuf:"varint,9,opt,name=whole_step,json=wholeStep,proto3" json:"whole_step,omitempty"`        // of the newest complete checkpoint then; 0: none known
+	BackUnixMs    int64                  `protobuf:"varint,10,opt,name=back_unix_ms,json=backUnixMs,proto3" json:"back_unix_ms,omitempty"`  // when its next attempt ran; 0: not yet
+	How           string                 `protobuf:"bytes,11,opt,name=how,proto3" json:"how,omitempty"`                                     // how it came back
+	TookMs        int64                  `protobuf:"varint,12,opt,name=took_ms,json=tookMs,proto3" json:"took_ms,omitempty"`                // from the loss to that
+	ResumedStep   int64                  `protobuf:"varint,13,opt,name=resumed_step,json=resumedStep,proto3" json:"resumed_step,omitempty"` // the first new step after that; 0: none yet
+	LostSteps     int64                  `protobuf:"varint,14,opt,name=lost_steps,json=lostSteps,proto3" json:"lost_steps,omitempty"`       // that were made again
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Incident) Reset() {
+	*x = Incident{}
+	mi := &file_holdfast_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Incident) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Incident) ProtoMessage() {}
+
+func (x *Incident) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Incident.ProtoReflect.Descriptor instead.
+func (*Incident) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Incident) GetAtUnixMs() int64 {
+	if x != nil {
+		return x.AtUnixMs
+	}
+	return 0
+}
+
+func (x *Incident) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Incident) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Incident) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *Incident) GetEvidence() string {
+	if x != nil {
+		return x.Evidence
+	}
+	return ""
+}
+
+func (x *Incident) GetContainer() string {
+	if x != nil {
+		return x.Container
+	}
+	return ""
+}
+
+func (x *Incident) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Incident) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Incident) GetWholeStep() int64 {
+	if x != nil {
+		return x.WholeStep
+	}
+	return 0
+}
+
+func (x *Incident) GetBackUnixMs() int64 {
+	if x != nil {
+		return x.BackUnixMs
+	}
+	return 0
+}
+
+func (x *Incident) GetHow() string {
+	if x != nil {
+		return x.How
+	}
+	return ""
+}
+
+func (x *Incident) GetTookMs() int64 {
+	if x != nil {
+		return x.TookMs
+	}
+	return 0
+}
+
+func (x *Incident) GetResumedStep() int64 {
+	if x != nil {
+		return x.ResumedStep
+	}
+	return 0
+}
+
+func (x *Incident) GetLostSteps() int64 {
+	if x != nil {
+		return x.LostSteps
+	}
+	return 0
+}
+
 // Moment is one line of the job's story.
 type Moment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2636,7 +2850,7 @@ type Moment struct {
 
 func (x *Moment) Reset() {
 	*x = Moment{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2862,7 @@ func (x *Moment) String() string {
 func (*Moment) ProtoMessage() {}
 
 func (x *Moment) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2875,7 @@ func (x *Moment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moment.ProtoReflect.Descriptor instead.
 func (*Moment) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Moment) GetAtUnixMs() int64 {
@@ -2703,7 +2917,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xcc\x04\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xe8\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -2722,7 +2936,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"shell_path\x18\x0e \x01(\tR\tshellPath\x12\x16\n" +
 	"\x06spares\x18\x1e \x01(\x05R\x06spares\x12$\n" +
-	"\x0estart_limit_ms\x18\x1f \x01(\x03R\fstartLimitMs\x1a6\n" +
+	"\x0estart_limit_ms\x18\x1f \x01(\x03R\fstartLimitMs\x12\x1a\n" +
+	"\bprogress\x18  \x01(\tR\bprogress\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xaf\x02\n" +
@@ -2793,11 +3008,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x06advice\x18\n" +
 	" \x01(\tR\x06advice\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\"c\n" +
+	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\"w\n" +
 	"\x04Beat\x12\x1b\n" +
 	"\trss_bytes\x18\x01 \x01(\x03R\brssBytes\x12&\n" +
 	"\x0fagent_rss_bytes\x18\x02 \x01(\x03R\ragentRssBytes\x12\x16\n" +
-	"\x06number\x18\x03 \x01(\x03R\x06number\"M\n" +
+	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x12\n" +
+	"\x04step\x18\x04 \x01(\x03R\x04step\"M\n" +
 	"\aTrouble\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\bR\x04node\x12\x1a\n" +
@@ -2824,7 +3040,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05Pulse\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\"*\n" +
 	"\x06Tokens\x12 \n" +
-	"\vcredentials\x18\x01 \x01(\fR\vcredentials\"\xbc\x02\n" +
+	"\vcredentials\x18\x01 \x01(\fR\vcredentials\"\xd8\x02\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -2836,7 +3052,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vcheckpoints\x18\b \x03(\v2\x18.holdfast.CheckpointSpecR\vcheckpoints\x12(\n" +
 	"\x05files\x18\t \x03(\v2\x12.holdfast.FileSpecR\x05files\x12\x19\n" +
 	"\blease_ms\x18\n" +
-	" \x01(\x03R\aleaseMs\"C\n" +
+	" \x01(\x03R\aleaseMs\x12\x1a\n" +
+	"\bprogress\x18\v \x01(\tR\bprogress\"C\n" +
 	"\x04Peer\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12'\n" +
 	"\x0fvirtual_address\x18\x02 \x01(\tR\x0evirtualAddress\"\x89\x02\n" +
@@ -2868,7 +3085,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\rStatusRequest\"\x1f\n" +
 	"\vKillRequest\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"\v\n" +
-	"\tKillReply\"\xfd\x03\n" +
+	"\tKillReply\"\x8c\x05\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -2885,10 +3102,15 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vcheckpoints\x18\f \x03(\v2\x18.holdfast.CheckpointSpecR\vcheckpoints\x12\x1e\n" +
 	"\n" +
 	"generation\x18\r \x01(\x05R\n" +
-	"generation\x12 \n" +
+	"generation\x120\n" +
+	"\tincidents\x18\x10 \x03(\v2\x12.holdfast.IncidentR\tincidents\x12\x12\n" +
+	"\x04step\x18\x11 \x01(\x03R\x04step\x12(\n" +
+	"\x10steps_per_second\x18\x12 \x01(\x01R\x0estepsPerSecond\x12\x1d\n" +
+	"\n" +
+	"whole_step\x18\x13 \x01(\x03R\twholeStep\x12 \n" +
 	"\fam_rss_bytes\x18\x0e \x01(\x03R\n" +
 	"amRssBytes\x12\x17\n" +
-	"\aam_host\x18\x0f \x01(\tR\x06amHost\"\x9a\x03\n" +
+	"\aam_host\x18\x0f \x01(\tR\x06amHost\"\xae\x03\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -2906,7 +3128,28 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04tail\x18\f \x03(\tR\x04tail\x12\x1b\n" +
 	"\trss_bytes\x18\r \x01(\x03R\brssBytes\x12&\n" +
 	"\x0fagent_rss_bytes\x18\x0e \x01(\x03R\ragentRssBytes\x12\x1b\n" +
-	"\tagent_pid\x18\x0f \x01(\x05R\bagentPid\"{\n" +
+	"\tagent_pid\x18\x0f \x01(\x05R\bagentPid\x12\x12\n" +
+	"\x04step\x18\x10 \x01(\x03R\x04step\"\xfc\x02\n" +
+	"\bIncident\x12\x1c\n" +
+	"\n" +
+	"at_unix_ms\x18\x01 \x01(\x03R\batUnixMs\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x14\n" +
+	"\x05cause\x18\x04 \x01(\tR\x05cause\x12\x1a\n" +
+	"\bevidence\x18\x05 \x01(\tR\bevidence\x12\x1c\n" +
+	"\tcontainer\x18\x06 \x01(\tR\tcontainer\x12\x12\n" +
+	"\x04node\x18\a \x01(\tR\x04node\x12\x12\n" +
+	"\x04step\x18\b \x01(\x03R\x04step\x12\x1d\n" +
+	"\n" +
+	"whole_step\x18\t \x01(\x03R\twholeStep\x12 \n" +
+	"\fback_unix_ms\x18\n" +
+	" \x01(\x03R\n" +
+	"backUnixMs\x12\x10\n" +
+	"\x03how\x18\v \x01(\tR\x03how\x12\x17\n" +
+	"\atook_ms\x18\f \x01(\x03R\x06tookMs\x12!\n" +
+	"\fresumed_step\x18\r \x01(\x03R\vresumedStep\x12\x1d\n" +
+	"\n" +
+	"lost_steps\x18\x0e \x01(\x03R\tlostSteps\"{\n" +
 	"\x06Moment\x12\x1c\n" +
 	"\n" +
 	"at_unix_ms\x18\x01 \x01(\x03R\batUnixMs\x12\x12\n" +
@@ -2961,7 +3204,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),          // 0: holdfast.LossRule
 	(CompletionRule)(0),    // 1: holdfast.CompletionRule
@@ -2995,13 +3238,14 @@ var file_holdfast_proto_goTypes = []any{
 	(*KillReply)(nil),      // 29: holdfast.KillReply
 	(*JobStatus)(nil),      // 30: holdfast.JobStatus
 	(*TaskStatus)(nil),     // 31: holdfast.TaskStatus
-	(*Moment)(nil),         // 32: holdfast.Moment
-	nil,                    // 33: holdfast.JobSpec.EnvEntry
-	nil,                    // 34: holdfast.Start.EnvEntry
+	(*Incident)(nil),       // 32: holdfast.Incident
+	(*Moment)(nil),         // 33: holdfast.Moment
+	nil,                    // 34: holdfast.JobSpec.EnvEntry
+	nil,                    // 35: holdfast.Start.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	33, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	34, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -3025,27 +3269,28 @@ var file_holdfast_proto_depIdxs = []int32{
 	21, // 22: holdfast.Assign.peers:type_name -> holdfast.Peer
 	6,  // 23: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 24: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	34, // 25: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	35, // 25: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
 	24, // 26: holdfast.Start.routes:type_name -> holdfast.Route
 	24, // 27: holdfast.Routes.routes:type_name -> holdfast.Route
 	2,  // 28: holdfast.JobStatus.state:type_name -> holdfast.JobState
 	31, // 29: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	32, // 30: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
+	33, // 30: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
 	6,  // 31: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	3,  // 32: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	8,  // 33: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
-	27, // 34: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
-	27, // 35: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
-	28, // 36: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
-	17, // 37: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
-	30, // 38: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
-	30, // 39: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
-	29, // 40: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
-	37, // [37:41] is the sub-list for method output_type
-	33, // [33:37] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	32, // 32: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	3,  // 33: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	8,  // 34: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
+	27, // 35: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
+	27, // 36: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
+	28, // 37: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
+	17, // 38: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
+	30, // 39: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
+	30, // 40: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
+	29, // 41: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
+	38, // [38:42] is the sub-list for method output_type
+	34, // [34:38] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -3077,7 +3322,7 @@ func file_holdfast_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -51,6 +51,9 @@ func Complete(spec *proto.JobSpec) error {
 	if !required {
 		return fmt.Errorf("the job would never end: %s run until others are done, and there are no others; add workers, for example --worker 1", roleList(spec))
 	}
+	if err := completeProgress(spec); err != nil {
+		return err
+	}
 	if spec.Tf1 && spec.Framework != "tensorflow" {
 		return fmt.Errorf("--tf1 is for scripts of TensorFlow 1, and the framework is %s; use --framework tensorflow, or leave --tf1 out", spec.Framework)
 	}

@@ -91,4 +91,5 @@ const (
 	KindEnded   = "ended"
 	KindWaiting = "waiting"
 	KindNote    = "note"
+	KindStalled = "stalled" // of the AM, not of this package
 )

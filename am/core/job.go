@@ -39,6 +39,7 @@ type Task struct {
 	PID       int
 	AgentPID  int
 	Why       string
+	Cause     Cause // of its last loss
 	Tail      []string
 
 	request  string // outstanding Ask

@@ -97,6 +97,7 @@ func (j *Job) lost(t *Task, c Cause) {
 		t.lostAt = j.now
 	}
 	t.lastLoss = j.now
+	t.Cause = c
 	t.unsafe = true
 	j.record(t, KindLost, "attempt %d: %s (%s)", max(t.Attempt, 0), c, t.Why)
 	if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && t.Attempt >= 0 {
