@@ -341,6 +341,16 @@ func (j *job) hidden() []string {
 			}
 			return nil
 		})
+	case j.w.cluster.KDC() != nil:
+		text, err := j.w.cluster.Hadoop(context.Background(), "fs", "-ls", "-R", j.store)
+		if err != nil && !strings.Contains(err.Error(), "No such file") {
+			return []string{err.Error()}
+		}
+		for _, line := range strings.Split(text, "\n") {
+			if strings.HasSuffix(line, ".hf-tmp") {
+				names = append(names, line)
+			}
+		}
 	default:
 		c, err := conf.Load(j.w.cluster.ConfDir())
 		if err != nil {
