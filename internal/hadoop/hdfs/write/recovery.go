@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	pb "google.golang.org/protobuf/proto"
 
@@ -114,9 +115,29 @@ func (f *File) wantsAnother() bool {
 	return r >= 2 && len(f.s.nodes) <= r/2
 }
 
-// addNode brings another DataNode in and has the block copied to it. Where there
-// is no fresh one, one that failed earlier is better than none: it may be back.
+// lonely is how long a block waits on a single DataNode for another one to be
+// found: the NameNode may take all others for too busy, or not know yet that
+// one is back. What is on that one alone is lost with it.
+const lonely = 5 * time.Second
+
+// addNode brings another DataNode in and has the block copied to it.
 func (f *File) addNode() error {
+	for deadline := time.Now().Add(lonely); ; {
+		err := f.tryAddNode()
+		if err == nil || len(f.s.nodes) > 1 || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-f.running.Done():
+			return err
+		case <-time.After(lonely / 20):
+		}
+	}
+}
+
+// tryAddNode asks once. Where there is no fresh DataNode, one that failed
+// earlier is better than none: it may be back.
+func (f *File) tryAddNode() error {
 	added, token, err := f.anotherNode(f.s.excluded)
 	if err != nil && len(f.s.excluded) > 1 {
 		added, token, err = f.anotherNode(f.s.excluded[len(f.s.excluded)-1:])
