@@ -121,6 +121,7 @@ func (b *Board) show(job *core.Job, moments []*proto.Moment) {
 			shown := taskStatus(t)
 			if k := known[t.Name]; k != nil {
 				shown.RssBytes, shown.AgentRssBytes = k.RssBytes, k.AgentRssBytes
+				shown.WarmRssBytes, shown.Warm = k.WarmRssBytes, k.Warm
 			}
 			s.Tasks = append(s.Tasks, shown)
 		}

@@ -68,6 +68,7 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 			for _, t := range s.Tasks {
 				if t.Container == a.container {
 					t.RssBytes, t.AgentRssBytes = e.Beat.RssBytes, e.Beat.AgentRssBytes
+					t.WarmRssBytes, t.Warm = e.Beat.WarmRssBytes, e.Beat.Warm
 				}
 			}
 		})

@@ -37,6 +37,7 @@ type Draft struct {
 	TF1                    bool
 	Restarts               *int
 	KeepInterpreterWaits   bool
+	Cold                   bool
 	Local                  bool
 }
 
@@ -104,7 +105,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	spec := &proto.JobSpec{
 		Name: d.Name, Queue: d.Queue, Framework: d.framework(), User: rpc.CurrentUser(),
 		Command: d.Command, Env: maps.Clone(d.Env), Tf1: d.TF1, Restarts: DefaultRestarts,
-		KeepInterpreterWaits: d.KeepInterpreterWaits, Local: d.Local,
+		KeepInterpreterWaits: d.KeepInterpreterWaits, Cold: d.Cold, Local: d.Local,
 	}
 	if d.Local {
 		spec.ShellPath = os.Getenv("PATH")

@@ -51,6 +51,7 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 		"restarts":  number(&d.Restarts),
 
 		"keep-interpreter-waits": boolean(&d.KeepInterpreterWaits),
+		"no-warm":                boolean(&d.Cold),
 
 		"roles": func(n *yaml.Node) error {
 			return pairs(n, "roles", func(name string, v *yaml.Node) error { return readRole(d.Role(name), v) })

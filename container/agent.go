@@ -197,6 +197,10 @@ func (a *agent) beat() {
 	if a.attempt != nil {
 		b.RssBytes = proctree.RSS(a.box.Processes()...)
 	}
+	if a.ready {
+		b.Warm, b.WarmRssBytes = a.task.standby.State()
+		b.AgentRssBytes += b.WarmRssBytes
+	}
 	a.say(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: b}})
 }
 

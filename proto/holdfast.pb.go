@@ -275,6 +275,7 @@ type JobSpec struct {
 	// SessionManager's wait between readiness checks is left at 30 s.
 	KeepInterpreterWaits bool   `protobuf:"varint,13,opt,name=keep_interpreter_waits,json=keepInterpreterWaits,proto3" json:"keep_interpreter_waits,omitempty"`
 	ShellPath            string `protobuf:"bytes,14,opt,name=shell_path,json=shellPath,proto3" json:"shell_path,omitempty"` // local: PATH of the submitting shell
+	Cold                 bool   `protobuf:"varint,20,opt,name=cold,proto3" json:"cold,omitempty"`                           // no warm interpreters
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -405,6 +406,13 @@ func (x *JobSpec) GetShellPath() string {
 		return x.ShellPath
 	}
 	return ""
+}
+
+func (x *JobSpec) GetCold() bool {
+	if x != nil {
+		return x.Cold
+	}
+	return false
 }
 
 type RoleSpec struct {
@@ -1166,7 +1174,9 @@ type Beat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RssBytes      int64                  `protobuf:"varint,1,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"` // of the task's process tree
 	AgentRssBytes int64                  `protobuf:"varint,2,opt,name=agent_rss_bytes,json=agentRssBytes,proto3" json:"agent_rss_bytes,omitempty"`
-	Number        int64                  `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"` // counts beats; answered by Pulse
+	Number        int64                  `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`                                    // counts beats; answered by Pulse
+	WarmRssBytes  int64                  `protobuf:"varint,20,opt,name=warm_rss_bytes,json=warmRssBytes,proto3" json:"warm_rss_bytes,omitempty"` // of the warm interpreter; 0: there is none
+	Warm          string                 `protobuf:"bytes,21,opt,name=warm,proto3" json:"warm,omitempty"`                                        // what is to be said of it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1220,6 +1230,20 @@ func (x *Beat) GetNumber() int64 {
 		return x.Number
 	}
 	return 0
+}
+
+func (x *Beat) GetWarmRssBytes() int64 {
+	if x != nil {
+		return x.WarmRssBytes
+	}
+	return 0
+}
+
+func (x *Beat) GetWarm() string {
+	if x != nil {
+		return x.Warm
+	}
+	return ""
 }
 
 // Trouble ends what the agent can do: it could not prepare. The agent waits for Bye.
@@ -1617,7 +1641,9 @@ type Assign struct {
 	Files          []*FileSpec            `protobuf:"bytes,9,rep,name=files,proto3" json:"files,omitempty"`
 	// How long the task may run without word from an AM, from the moment in which
 	// the last beat that was answered was sent.
-	LeaseMs       int64 `protobuf:"varint,10,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	LeaseMs int64 `protobuf:"varint,10,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	// What the container may use; 0: there is no limit but the machine's.
+	MemoryMb      int64 `protobuf:"varint,20,opt,name=memory_mb,json=memoryMb,proto3" json:"memory_mb,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1718,6 +1744,13 @@ func (x *Assign) GetFiles() []*FileSpec {
 func (x *Assign) GetLeaseMs() int64 {
 	if x != nil {
 		return x.LeaseMs
+	}
+	return 0
+}
+
+func (x *Assign) GetMemoryMb() int64 {
+	if x != nil {
+		return x.MemoryMb
 	}
 	return 0
 }
@@ -2363,6 +2396,8 @@ type TaskStatus struct {
 	RssBytes      int64                  `protobuf:"varint,13,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"`
 	AgentRssBytes int64                  `protobuf:"varint,14,opt,name=agent_rss_bytes,json=agentRssBytes,proto3" json:"agent_rss_bytes,omitempty"`
 	AgentPid      int32                  `protobuf:"varint,15,opt,name=agent_pid,json=agentPid,proto3" json:"agent_pid,omitempty"`
+	WarmRssBytes  int64                  `protobuf:"varint,20,opt,name=warm_rss_bytes,json=warmRssBytes,proto3" json:"warm_rss_bytes,omitempty"`
+	Warm          string                 `protobuf:"bytes,21,opt,name=warm,proto3" json:"warm,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2502,6 +2537,20 @@ func (x *TaskStatus) GetAgentPid() int32 {
 	return 0
 }
 
+func (x *TaskStatus) GetWarmRssBytes() int64 {
+	if x != nil {
+		return x.WarmRssBytes
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetWarm() string {
+	if x != nil {
+		return x.Warm
+	}
+	return ""
+}
+
 // Moment is one line of the job's story.
 type Moment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2583,7 +2632,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\x8e\x04\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xa2\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -2600,7 +2649,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05local\x18\f \x01(\bR\x05local\x124\n" +
 	"\x16keep_interpreter_waits\x18\r \x01(\bR\x14keepInterpreterWaits\x12\x1d\n" +
 	"\n" +
-	"shell_path\x18\x0e \x01(\tR\tshellPath\x1a6\n" +
+	"shell_path\x18\x0e \x01(\tR\tshellPath\x12\x12\n" +
+	"\x04cold\x18\x14 \x01(\bR\x04cold\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf9\x01\n" +
@@ -2666,11 +2716,13 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x06advice\x18\n" +
 	" \x01(\tR\x06advice\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\"c\n" +
+	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\"\x9d\x01\n" +
 	"\x04Beat\x12\x1b\n" +
 	"\trss_bytes\x18\x01 \x01(\x03R\brssBytes\x12&\n" +
 	"\x0fagent_rss_bytes\x18\x02 \x01(\x03R\ragentRssBytes\x12\x16\n" +
-	"\x06number\x18\x03 \x01(\x03R\x06number\"M\n" +
+	"\x06number\x18\x03 \x01(\x03R\x06number\x12$\n" +
+	"\x0ewarm_rss_bytes\x18\x14 \x01(\x03R\fwarmRssBytes\x12\x12\n" +
+	"\x04warm\x18\x15 \x01(\tR\x04warm\"M\n" +
 	"\aTrouble\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\bR\x04node\x12\x1a\n" +
@@ -2693,7 +2745,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05pulse\x18\x06 \x01(\v2\x0f.holdfast.PulseH\x00R\x05pulseB\t\n" +
 	"\amessage\"\x1f\n" +
 	"\x05Pulse\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x03R\x06number\"\xbc\x02\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\"\xd9\x02\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -2705,7 +2757,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vcheckpoints\x18\b \x03(\v2\x18.holdfast.CheckpointSpecR\vcheckpoints\x12(\n" +
 	"\x05files\x18\t \x03(\v2\x12.holdfast.FileSpecR\x05files\x12\x19\n" +
 	"\blease_ms\x18\n" +
-	" \x01(\x03R\aleaseMs\"C\n" +
+	" \x01(\x03R\aleaseMs\x12\x1b\n" +
+	"\tmemory_mb\x18\x14 \x01(\x03R\bmemoryMb\"C\n" +
 	"\x04Peer\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12'\n" +
 	"\x0fvirtual_address\x18\x02 \x01(\tR\x0evirtualAddress\"\x89\x02\n" +
@@ -2757,7 +2810,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"generation\x12 \n" +
 	"\fam_rss_bytes\x18\x0e \x01(\x03R\n" +
 	"amRssBytes\x12\x17\n" +
-	"\aam_host\x18\x0f \x01(\tR\x06amHost\"\x9a\x03\n" +
+	"\aam_host\x18\x0f \x01(\tR\x06amHost\"\xd4\x03\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -2775,7 +2828,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04tail\x18\f \x03(\tR\x04tail\x12\x1b\n" +
 	"\trss_bytes\x18\r \x01(\x03R\brssBytes\x12&\n" +
 	"\x0fagent_rss_bytes\x18\x0e \x01(\x03R\ragentRssBytes\x12\x1b\n" +
-	"\tagent_pid\x18\x0f \x01(\x05R\bagentPid\"{\n" +
+	"\tagent_pid\x18\x0f \x01(\x05R\bagentPid\x12$\n" +
+	"\x0ewarm_rss_bytes\x18\x14 \x01(\x03R\fwarmRssBytes\x12\x12\n" +
+	"\x04warm\x18\x15 \x01(\tR\x04warm\"{\n" +
 	"\x06Moment\x12\x1c\n" +
 	"\n" +
 	"at_unix_ms\x18\x01 \x01(\x03R\batUnixMs\x12\x12\n" +
