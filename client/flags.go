@@ -44,7 +44,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.StringArrayVar(&f.env, "env", nil, "`K=V` for the tasks' environment; may be repeated")
 	set.BoolVar(&f.tf1, "tf1", false, "run an unedited TensorFlow 1 script on TensorFlow 2")
 	set.BoolVar(&f.keepWaits, "keep-interpreter-waits", false, "leave TensorFlow's own 30 s wait between readiness checks as it is")
-	set.BoolVar(&f.noWarm, "no-warm", false, "keep no interpreters that have TensorFlow or PyTorch imported, from which attempts after the first start in a fraction of the time")
+	set.BoolVar(&f.noWarm, "no-warm", false, "keep no interpreters that have TensorFlow imported, from which attempts after the first start in a fraction of the time")
 	set.IntVar(&f.restarts, "restarts", DefaultRestarts, "how `often` one task may fail by its own fault")
 	set.BoolVar(&f.local, "local", false, "run on this machine, without Hadoop")
 	set.StringVar(&f.principal, "principal", "", "Kerberos `principal` (not yet)")

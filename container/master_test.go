@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long a test waits for anything, on a slow machine too.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // master is an application master that does what a test says.
 type master struct {

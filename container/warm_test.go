@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"holdfast/container"
-	"holdfast/container/proctree"
 	"holdfast/proto"
 )
 
@@ -53,10 +53,12 @@ func newPythonTask(t *testing.T, change func(*proto.Assign)) *pythonTask {
 	}
 }
 
+func (p *pythonTask) work() string { return filepath.Join(p.agent.config.WorkDir, "work") }
+
 // write puts a script into the working directory, and returns its name.
 func (p *pythonTask) write(name, text string) string {
 	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(p.agent.config.WorkDir, "work", name), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(p.work(), name), []byte(text), 0o644); err != nil {
 		p.t.Fatal(err)
 	}
 	return name
@@ -108,7 +110,7 @@ func (p *pythonTask) until(says string) *proto.Beat {
 // its command is ready, and ends it.
 func (p *pythonTask) warm(args ...string) *proto.Beat {
 	p.t.Helper()
-	hold := filepath.Join(p.agent.config.WorkDir, "work", "hold")
+	hold := filepath.Join(p.work(), "hold")
 	if err := os.WriteFile(hold, nil, 0o644); err != nil {
 		p.t.Fatal(err)
 	}
@@ -137,7 +139,7 @@ func TestAWarmStartCannotBeToldFromAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := strings.Replace(string(text), "    end(sys.argv[1])\n", "    if os.path.exists('hold'):\n        import time\n    while os.path.exists('hold'):\n        time.sleep(0.01)\n    end(sys.argv[1])\n", 1)
+	script := strings.Replace(string(text), "    end(sys.argv[1])\n", strings.ReplaceAll(holds, "\n", "\n    ")+"end(sys.argv[1])\n", 1)
 	for _, how := range []string{"return", "exit", "words", "raise", "kill", "interrupt", "abort", "leave"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -170,4 +172,183 @@ func TestAWarmStartCannotBeToldFromAnother(t *testing.T) {
 	}
 }
 
-var _ = proctree.RSS
+// What an import or a script does that a fork would not bear is found out, and
+// attempts start the ordinary way.
+func TestWhatAForkWouldNotBearIsFoundOut(t *testing.T) {
+	for name, test := range map[string]struct {
+		does, before string // in the import, in the script before it
+		says         string
+	}{
+		"a thread":              {does: "import threading, time; threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()", says: "threads"},
+		"a process":             {does: "import subprocess; subprocess.Popen(['sleep', '1000'])", says: "processes"},
+		"a connection":          {does: "import socket; kept = socket.socket()", says: "open"},
+		"a device":              {does: "kept = open('/dev/zero')", says: "open"},
+		"signals":               {does: "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)", says: "signals"},
+		"a failure":             {does: "import inspect\nif any('_holdfast_warm' in f.filename for f in inspect.stack()): raise OSError('not twice')", says: "not twice"},
+		"an exit":               {does: "import inspect, sys\nif any('_holdfast_warm' in f.filename for f in inspect.stack()): sys.exit(3)", says: "SystemExit"},
+		"a crash":               {does: "import inspect, os\nif any('_holdfast_warm' in f.filename for f in inspect.stack()): os.abort()", says: "does not answer"},
+		"the task's own module": {does: "import mine", says: "the task's own"},
+		"another import":        {before: "import builtins; real = __import__; builtins.__import__ = lambda *a, **k: real(*a, **k)", says: "__import__"},
+		"a module of its own":   {before: "import sys, types; sys.modules['fractions'] = types.ModuleType('fractions')", says: "of its own making"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPythonTask(t, nil)
+			p.env["SLOWLIB_DOES"] = test.does
+			p.write("mine.py", "")
+			p.write("train.py", test.before+"\nimport slowlib\nprint('begun')\n"+holds)
+			p.write("hold", "")
+			p.start("train.py")
+			if b := p.until("no warm interpreter"); !strings.Contains(b.Warm, test.says) || b.WarmRssBytes != 0 {
+				t.Errorf("it says %q, not %q", b.Warm, test.says)
+			}
+			if err := os.Remove(filepath.Join(p.work(), "hold")); err != nil {
+				t.Fatal(err)
+			}
+			if e := p.exited(); e.Code != 0 {
+				t.Fatalf("the attempt ended by %v", e)
+			}
+			p.start("train.py")
+			if e := p.exited(); e.Code != 0 || !strings.Contains(p.output(), "begun") {
+				t.Errorf("the next attempt ended by %v:\n%s", e, p.output())
+			}
+		})
+	}
+}
+
+func TestAWarmInterpreterImportsAsTheScriptDoes(t *testing.T) {
+	p := newPythonTask(t, nil)
+	// It sets a variable, as scripts do to make TensorFlow quiet, and takes one away.
+	p.write("train.py", "import os, sys\nprint('at first', os.environ.get('SLOWLIB_WITH'), os.environ.get('EMPTY'))\n"+
+		"os.environ['SLOWLIB_WITH'] = 'zeal'\ndel os.environ['EMPTY']\nimport slowlib\nsys.stdout.flush()\n"+holds)
+	p.warm("train.py")
+	p.start("train.py")
+	p.exited()
+	p.until("came from")
+	if got := p.output(); !strings.Contains(got, "at first None \n") || !strings.Contains(got, "slowlib greets zeal\n") {
+		t.Errorf("it printed\n%s", got)
+	}
+}
+
+// Random numbers are drawn anew, and an attempt of another command or
+// environment is no fork.
+func TestForksOfOneInterpreter(t *testing.T) {
+	p := newPythonTask(t, nil)
+	p.write("train.py", "import slowlib, random, uuid, os, sys\nprint('drawn', random.random(), uuid.uuid4(), os.urandom(8))\nprint(sys.argv)\nsys.stdout.flush()\n"+holds)
+	b := p.warm("train.py")
+	if b.WarmRssBytes <= 0 || b.AgentRssBytes <= b.WarmRssBytes {
+		t.Errorf("the interpreter's memory is not told: %v", b)
+	}
+	drawn := map[string]bool{}
+	for range 3 {
+		p.start("train.py")
+		p.exited()
+		p.until("came from")
+		drawn[regexp.MustCompile("drawn .*").FindString(p.output())] = true
+	}
+	if len(drawn) != 3 {
+		t.Errorf("three forks drew %v", drawn)
+	}
+	p.start("train.py", "more")
+	if e := p.exited(); e.Code != 0 || !strings.Contains(p.output(), "more") {
+		t.Fatalf("with another argument: %v\n%s", e, p.output())
+	}
+	p.warm("train.py", "more")
+	p.env["OTHER"] = "1"
+	p.write("other.py", "")
+	p.write("hold", "")
+	p.start("train.py", "more")
+	if b := p.until("is ready"); strings.Contains(b.Warm, "came from") {
+		t.Errorf("an attempt with another environment says %q", b.Warm)
+	}
+	p.send(&proto.Stop{GraceMs: 60000})
+	if e := p.exited(); !e.Stopped || e.Signal != int32(syscall.SIGTERM) {
+		t.Errorf("stopped: %v", e)
+	}
+}
+
+// A fork that is stopped or killed, with all that it has started, leaves the
+// interpreter to the next.
+func TestAForkIsStoppedAsAnyAttempt(t *testing.T) {
+	p := newPythonTask(t, nil)
+	p.write("train.py", "import slowlib, subprocess, sys\np = subprocess.Popen(['sleep', '1000'], start_new_session=True)\nprint('below', p.pid, flush=True)\n"+holds+"time.sleep(0 if os.environ['HOLDFAST_ATTEMPT'] == '0' else 1000)\n")
+	p.warm("train.py")
+	for _, by := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		s := p.start("train.py")
+		below := regexp.MustCompile(`below (\d+)`)
+		eventually(t, "what the attempt starts", func() bool { return below.MatchString(p.output()) })
+		if by == syscall.SIGTERM {
+			p.send(&proto.Stop{GraceMs: 60000})
+		} else if err := syscall.Kill(int(s.Pid), by); err != nil {
+			t.Fatal(err)
+		}
+		if e := p.exited(); e.Signal != int32(by) || e.Stopped != (by == syscall.SIGTERM) {
+			t.Fatalf("after %v: %v", by, e)
+		}
+		var pid int
+		fmt.Sscan(below.FindStringSubmatch(p.output())[1], &pid)
+		if alive(pid) {
+			t.Error("what the attempt had started lives on")
+		}
+		if b := p.until("came from"); b.WarmRssBytes == 0 {
+			t.Error("the interpreter is gone")
+		}
+	}
+	p.send(&proto.Bye{})
+	if err := p.agent.end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnAttemptThatFailsSoonIsTheLastFork(t *testing.T) {
+	p := newPythonTask(t, nil)
+	p.write("train.py", "import slowlib, os, sys\n"+holds+"sys.exit(1 if os.environ['HOLDFAST_ATTEMPT'] == '1' else 0)\n")
+	p.warm("train.py")
+	p.start("train.py")
+	if e := p.exited(); e.Code != 1 {
+		t.Fatalf("exited: %v", e)
+	}
+	if b := p.until("no warm interpreter"); !strings.Contains(b.Warm, "attempt 1, which came from it, exited with 1") || b.WarmRssBytes != 0 {
+		t.Errorf("it says %q", b.Warm)
+	}
+	p.start("train.py")
+	if e := p.exited(); e.Code != 0 {
+		t.Fatalf("the ordinary way: %v", e)
+	}
+}
+
+func TestAContainerWithoutRoomKeepsNoInterpreter(t *testing.T) {
+	p := newPythonTask(t, func(a *proto.Assign) { a.MemoryMb = 200 })
+	p.write("train.py", "import slowlib\n"+holds)
+	p.write("hold", "")
+	p.start("train.py")
+	if b := p.until("no warm interpreter"); !strings.Contains(b.Warm, "200 MB") {
+		t.Errorf("it says %q", b.Warm)
+	}
+}
+
+// A task with enough memory at first, which then needs it.
+func TestAnInterpreterGivesWayToItsTask(t *testing.T) {
+	p := newPythonTask(t, func(a *proto.Assign) { a.MemoryMb = 450 })
+	p.write("train.py", "import slowlib, os, time\nwhile not os.path.exists('grow'):\n    time.sleep(0.01)\ngrown = b'x' * (380 << 20)\ntime.sleep(1000)\n")
+	p.start("train.py")
+	p.until("is ready")
+	p.write("grow", "")
+	if b := p.until("no warm interpreter"); !strings.Contains(b.Warm, "450 MB") || b.WarmRssBytes != 0 {
+		t.Errorf("it says %q", b.Warm)
+	}
+}
+
+// The command must be Python's own: what a shell does before must not be done
+// twice.
+func TestAShellIsNotWarmed(t *testing.T) {
+	p := newPythonTask(t, nil)
+	p.write("train.py", "import slowlib\n"+holds)
+	p.write("hold", "")
+	p.command = append(shell(`echo once >>did; exec "$@"`), append([]string{"sh"}, p.command...)...)
+	p.start("train.py")
+	p.until("does more than to run Python")
+	if b, err := os.ReadFile(filepath.Join(p.work(), "did")); err != nil || string(b) != "once\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}

@@ -33,7 +33,7 @@ const (
 )
 
 // warmModules are what takes seconds to import and can be inherited by a fork.
-var warmModules = map[string]string{"tensorflow": "tensorflow", "pytorch": "torch"}
+var warmModules = map[string]string{"tensorflow": "tensorflow"}
 
 // WriteShim puts the shim into dir, which must exist; dir then belongs in front
 // of a task's PYTHONPATH. It may be called again.

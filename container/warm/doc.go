@@ -1,5 +1,5 @@
 // Package warm starts attempts of Python tasks without the seconds that
-// importing TensorFlow or PyTorch takes: from a process that has imported it
+// importing TensorFlow takes: from a process that has imported it
 // already, and forks.
 //
 // # The warm interpreter

@@ -179,7 +179,8 @@ class _Note:
         if builtins.__import__ is not self._import:
             return "the script has an __import__ of its own"
         for name, module in list(sys.modules.items()):
-            if name not in self._modules and getattr(module, "__spec__", None) is None:
+            # Packages make themselves some inner ones, typing.io for one.
+            if "." not in name and name not in self._modules and getattr(module, "__spec__", None) is None:
                 return "the script puts a module %s of its own making in place before it imports %s" % (name, self._name)
         return ""
 
