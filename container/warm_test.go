@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/container"
+	"holdfast/internal/pyenv"
 	"holdfast/proto"
 )
 
@@ -139,12 +140,11 @@ func TestAWarmStartCannotBeToldFromAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := strings.Replace(string(text), "    end(sys.argv[1])\n", strings.ReplaceAll(holds, "\n", "\n    ")+"end(sys.argv[1])\n", 1)
 	for _, how := range []string{"return", "exit", "words", "raise", "kill", "interrupt", "abort", "leave"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			p := newPythonTask(t, nil)
-			p.write("self.py", script)
+			p.write("self.py", string(text))
 			args := []string{"-W", "error::UserWarning", "self.py", how, "ä b", ""}
 			p.start(args...)
 			want := p.exited()
@@ -350,5 +350,55 @@ func TestAShellIsNotWarmed(t *testing.T) {
 	p.until("does more than to run Python")
 	if b, err := os.ReadFile(filepath.Join(p.work(), "did")); err != nil || string(b) != "once\n" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TensorFlow itself can be inherited: forks train, and none draws another's
+// random numbers.
+func TestTensorFlowFromAWarmInterpreter(t *testing.T) {
+	python, err := pyenv.TensorFlow(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPythonTask(t, nil)
+	p.command = []string{python}
+	p.env[proto.EnvWarm], p.env["CUDA_VISIBLE_DEVICES"] = "tensorflow", ""
+	p.write("train.py", `
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+import numpy as np
+import tensorflow as tf
+print("drawn", np.random.rand(), np.random.default_rng().random(), tf.random.uniform([1]).numpy()[0], tf.random.Generator.from_non_deterministic_state().uniform([]).numpy())
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+x = np.ones((64, 4), np.float32)
+model.fit(tf.data.Dataset.from_tensor_slices((x, x.sum(1))).batch(8).prefetch(2), epochs=2, verbose=0)
+print("product", float(np.dot(np.ones((600, 600)), np.ones((600, 600))).sum()), flush=True)
+`+holds)
+	begun := time.Now()
+	p.write("hold", "")
+	p.start("train.py")
+	eventually(t, "the first attempt's work", func() bool { return strings.Contains(p.output(), "product") })
+	ordinary := time.Since(begun)
+	b := p.until("is ready")
+	if err := os.Remove(filepath.Join(p.work(), "hold")); err != nil {
+		t.Fatal(err)
+	}
+	p.exited()
+	drawn := map[string]bool{}
+	for range 2 {
+		begun = time.Now()
+		p.start("train.py")
+		if e := p.exited(); e.Code != 0 || !strings.Contains(p.output(), "product 216000000") {
+			t.Fatalf("a fork ended by %v:\n%s", e, p.output())
+		}
+		t.Logf("at work and done after %s, the ordinary way %s; the interpreter takes %d MB", time.Since(begun), ordinary, b.WarmRssBytes>>20)
+		p.until("came from")
+		for _, number := range strings.Fields(regexp.MustCompile("drawn .*").FindString(p.output())) {
+			drawn[number] = true
+		}
+	}
+	if len(drawn) != 1+2*4 {
+		t.Errorf("two forks drew %v", drawn)
 	}
 }
