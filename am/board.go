@@ -122,6 +122,7 @@ func (b *Board) show(job *core.Job, moments []*proto.Moment) {
 			shown := taskStatus(t)
 			if k := known[t.Name]; k != nil {
 				shown.RssBytes, shown.AgentRssBytes, shown.Step = k.RssBytes, k.AgentRssBytes, k.Step
+				shown.WarmRssBytes, shown.Warm = k.WarmRssBytes, k.Warm
 			}
 			s.Tasks = append(s.Tasks, shown)
 		}
@@ -143,6 +144,7 @@ func (b *Board) beat(container string, e *proto.Beat, w *watch) {
 				continue
 			}
 			t.RssBytes, t.AgentRssBytes = e.RssBytes, e.AgentRssBytes
+			t.WarmRssBytes, t.Warm = e.WarmRssBytes, e.Warm
 			if w.heard(now, t.Task, e.Step) {
 				t.Step = e.Step
 				recordStep(s, e.Step)

@@ -36,8 +36,18 @@ func (o *orders) assign(a core.Assign, lease time.Duration) *proto.ToAgent {
 		Job: o.id, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
 		VirtualAddress: o.virtual[a.Task], Peers: o.peers,
 		Checkpoints: o.spec.Checkpoints, Files: o.spec.Files,
-		LeaseMs: lease.Milliseconds(), Progress: o.spec.Progress,
+		LeaseMs: lease.Milliseconds(), Progress: o.spec.Progress, MemoryMb: o.memory(t.Role),
 	}}}
+}
+
+// memory is what a task's container has at least, in MB; 0 where nothing limits it.
+func (o *orders) memory(role string) int64 {
+	for _, r := range o.spec.Roles {
+		if r.Name == role && !o.spec.Local {
+			return r.MemoryMb
+		}
+	}
+	return 0
 }
 
 // start makes the command and environment of an attempt from where the tasks are now.

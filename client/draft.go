@@ -40,6 +40,7 @@ type Draft struct {
 	StartLimit             time.Duration // 0: none
 	KeepInterpreterWaits   bool
 	Progress               string // pattern for the step; empty: the usual ones
+	Cold                   bool
 	Local                  bool
 	Principal, Keytab      string // Kerberos; both or neither
 }
@@ -135,7 +136,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	spec := &proto.JobSpec{
 		Name: d.Name, Queue: d.Queue, Framework: d.framework(), User: rpc.CurrentUser(),
 		Command: d.Command, Env: maps.Clone(d.Env), Tf1: d.TF1, Restarts: DefaultRestarts,
-		KeepInterpreterWaits: d.KeepInterpreterWaits, Progress: d.Progress, Local: d.Local,
+		KeepInterpreterWaits: d.KeepInterpreterWaits, Cold: d.Cold, Progress: d.Progress, Local: d.Local,
 	}
 	if d.Local {
 		spec.ShellPath = os.Getenv("PATH")

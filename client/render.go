@@ -52,7 +52,7 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 		fmt.Fprintln(t, "TASK\tSTATE\tATTEMPT\tFAILURES\tNODE\tMEMORY\tPID\tNOTE")
 		for _, k := range s.Tasks {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", k.Task, StateWord(k.State), attempt(k.Attempt),
-				k.Failures, dash(k.Node), memory(k.RssBytes), pid(k.Pid), printable(strings.ReplaceAll(k.Why, "\n", " ")))
+				k.Failures, dash(k.Node), memory(k.RssBytes), pid(k.Pid), printable(strings.ReplaceAll(note(k), "\n", " ")))
 		}
 		t.Flush()
 	}
@@ -69,6 +69,17 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// note is why a task is as it is, or else what there is to say of it.
+func note(k *proto.TaskStatus) string {
+	switch {
+	case k.Why != "" || k.Warm == "":
+		return k.Why
+	case k.WarmRssBytes == 0:
+		return k.Warm
+	}
+	return fmt.Sprintf("%s, %s", k.Warm, memory(k.WarmRssBytes))
 }
 
 // incidentsShown is how many losses status shows.

@@ -63,6 +63,7 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 		"start-limit": duration(&d.StartLimit),
 
 		"keep-interpreter-waits": boolean(&d.KeepInterpreterWaits),
+		"no-warm":                boolean(&d.Cold),
 
 		"roles": func(n *yaml.Node) error {
 			return pairs(n, "roles", func(name string, v *yaml.Node) error { return readRole(d.Role(name), v) })

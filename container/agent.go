@@ -201,6 +201,10 @@ func (a *agent) beat() {
 	if a.attempt != nil {
 		b.RssBytes, b.Step = proctree.RSS(a.box.Processes()...), a.attempt.out.lastStep()
 	}
+	if a.ready {
+		b.Warm, b.WarmRssBytes = a.task.standby.State()
+		b.AgentRssBytes += b.WarmRssBytes
+	}
 	a.say(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: b}})
 }
 

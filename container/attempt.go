@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"holdfast/container/sandbox"
+	"holdfast/container/warm"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -26,6 +27,8 @@ type attempt struct {
 	started   time.Time
 	process   *sandbox.Process
 	box       *sandbox.Box
+	standby   *warm.Standby
+	forked    bool // it came from a warm interpreter
 	out       *output
 	oomBefore int
 	log       *logrus.Entry
@@ -36,6 +39,10 @@ type attempt struct {
 
 // leftoverLimit is how long the killing of what an attempt left behind may take.
 const leftoverLimit = 10 * time.Second
+
+// suspect is how soon an attempt that came from a warm interpreter must fail
+// for that to be the suspected reason.
+const suspect = 30 * time.Second
 
 // run starts an attempt. What it cannot run is an error that wraps exec's errno.
 func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, log *logrus.Entry, wg *sync.WaitGroup) (*attempt, error) {
@@ -58,10 +65,10 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	wg.Go(func() { out.copyTo(dir.open) })
 	a := &attempt{
 		number: s.Attempt, framework: given["HOLDFAST_FRAMEWORK"], started: time.Now(),
-		box: box, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}),
+		box: box, standby: t.standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}),
 	}
 	t.port.release()
-	a.process, err = box.Exec(sandbox.Command{
+	a.process, a.forked, err = t.standby.Exec(sandbox.Command{
 		Argv: command, Env: environment(cfg.Env, given, tmp, python), Dir: t.work, Output: w,
 	})
 	if err != nil {
@@ -107,7 +114,7 @@ func (a *attempt) stop(grace time.Duration) {
 			case <-time.After(grace):
 				ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
 				defer cancel()
-				if err := a.box.KillAll(ctx); err != nil {
+				if err := a.box.KillAttempt(ctx); err != nil {
 					a.log.WithError(err).Error("stopping the task")
 				}
 			}
@@ -122,7 +129,7 @@ func (a *attempt) wait() *proto.Exited {
 	at := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
 	defer cancel()
-	if err := a.box.KillAll(ctx); err != nil {
+	if err := a.box.KillAttempt(ctx); err != nil {
 		a.log.WithError(err).Error("ending what the task left behind")
 	}
 	select {
@@ -155,6 +162,9 @@ func (a *attempt) wait() *proto.Exited {
 	if a.framework != "" && (e.Code > 0 || syscall.Signal(e.Signal) == syscall.SIGABRT) {
 		v := runtime.Explain(a.framework, heard)
 		e.PeerLost, e.Advice = v.PeerLost, v.Advice
+	}
+	if a.forked && at.Sub(a.started) < suspect && !e.Stopped && !e.PeerLost && (e.Code > 0 || e.Signal != 0 && syscall.Signal(e.Signal) != syscall.SIGKILL) {
+		a.standby.Refuse(fmt.Sprintf("attempt %d, which came from it, %s after %.1f s", a.number, e.Detail, at.Sub(a.started).Seconds()))
 	}
 	a.log.WithFields(logrus.Fields{"pid": a.process.Pid, "stopped": e.Stopped}).Info(e.Detail)
 	return e

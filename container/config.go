@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -33,6 +34,10 @@ type Config struct {
 	// Env is the environment from which the task gets the little that it
 	// inherits (PATH, HOME, LANG and such); nil: this process's.
 	Env []string
+
+	// WarmAfter is how long a task has been at work before a warm interpreter is
+	// prepared; 0: a while.
+	WarmAfter time.Duration
 
 	// NoNamespace, UserNamespace and NoSteering are sandbox.Options's.
 	NoNamespace, UserNamespace, NoSteering bool

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/container/sandbox"
 	"holdfast/container/steer"
+	"holdfast/container/warm"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -29,6 +30,7 @@ type task struct {
 	places  []*place // checkpoint paths
 	steerer steerer
 	names   *names
+	standby *warm.Standby
 }
 
 // newTask is a task of which nothing is prepared.
@@ -72,6 +74,9 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 		t.note("port %d is taken on this host; the task listens on %d and its peers are led there", assign.Port, t.port.number)
 	}
 	t.prepared.Port = int32(t.port.number)
+	t.standby = warm.New(warm.Options{
+		Box: box, Notes: t.shim, Limit: assign.MemoryMb << 20, After: cfg.WarmAfter, Log: t.log,
+	})
 	return nil
 }
 
@@ -177,6 +182,9 @@ func (t *task) route(routes []*proto.Route, cut []string, box *sandbox.Box) {
 // close gives back all that was taken; the task's processes have ended.
 func (t *task) close(ctx context.Context, box *sandbox.Box) {
 	t.port.release()
+	if t.standby != nil {
+		t.standby.Close()
+	}
 	box.Close() // the namespace's end is the mounts' end
 	for _, p := range t.places {
 		p.close(ctx, t.log)

@@ -275,11 +275,12 @@ type JobSpec struct {
 	// SessionManager's wait between readiness checks is left at 30 s.
 	KeepInterpreterWaits bool   `protobuf:"varint,13,opt,name=keep_interpreter_waits,json=keepInterpreterWaits,proto3" json:"keep_interpreter_waits,omitempty"`
 	ShellPath            string `protobuf:"bytes,14,opt,name=shell_path,json=shellPath,proto3" json:"shell_path,omitempty"` // local: PATH of the submitting shell
-	Spares               int32  `protobuf:"varint,30,opt,name=spares,proto3" json:"spares,omitempty"`                       // containers with an idle agent, for tasks that lose theirs
+	Spares               int32  `protobuf:"varint,15,opt,name=spares,proto3" json:"spares,omitempty"`                       // containers with an idle agent, for tasks that lose theirs
 	// How long the tasks may take to be ready to start; 0: for ever.
-	StartLimitMs int64 `protobuf:"varint,31,opt,name=start_limit_ms,json=startLimitMs,proto3" json:"start_limit_ms,omitempty"`
+	StartLimitMs int64 `protobuf:"varint,16,opt,name=start_limit_ms,json=startLimitMs,proto3" json:"start_limit_ms,omitempty"`
 	// Finds the step in a line of output: a regular expression (RE2) with one group.
-	Progress      string `protobuf:"bytes,32,opt,name=progress,proto3" json:"progress,omitempty"`
+	Progress      string `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
+	Cold          bool   `protobuf:"varint,18,opt,name=cold,proto3" json:"cold,omitempty"` // no warm interpreters
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -433,6 +434,13 @@ func (x *JobSpec) GetProgress() string {
 	return ""
 }
 
+func (x *JobSpec) GetCold() bool {
+	if x != nil {
+		return x.Cold
+	}
+	return false
+}
+
 type RoleSpec struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Name     string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -444,8 +452,8 @@ type RoleSpec struct {
 	// The rest is decided by runtime from the framework, not by the user.
 	Loss          LossRule       `protobuf:"varint,7,opt,name=loss,proto3,enum=holdfast.LossRule" json:"loss,omitempty"` // what the loss of one task means for others
 	Completion    CompletionRule `protobuf:"varint,8,opt,name=completion,proto3,enum=holdfast.CompletionRule" json:"completion,omitempty"`
-	Min           int32          `protobuf:"varint,30,opt,name=min,proto3" json:"min,omitempty"`                                      // the job starts with so few of them; 0: with all
-	MemoryMaxMb   int64          `protobuf:"varint,31,opt,name=memory_max_mb,json=memoryMaxMb,proto3" json:"memory_max_mb,omitempty"` // to which memory_mb may grow after running out of it; 0: not at all
+	Min           int32          `protobuf:"varint,9,opt,name=min,proto3" json:"min,omitempty"`                                       // the job starts with so few of them; 0: with all
+	MemoryMaxMb   int64          `protobuf:"varint,10,opt,name=memory_max_mb,json=memoryMaxMb,proto3" json:"memory_max_mb,omitempty"` // to which memory_mb may grow after running out of it; 0: not at all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1233,8 +1241,10 @@ type Beat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RssBytes      int64                  `protobuf:"varint,1,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"` // of the task's process tree
 	AgentRssBytes int64                  `protobuf:"varint,2,opt,name=agent_rss_bytes,json=agentRssBytes,proto3" json:"agent_rss_bytes,omitempty"`
-	Number        int64                  `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"` // counts beats; answered by Pulse
-	Step          int64                  `protobuf:"varint,4,opt,name=step,proto3" json:"step,omitempty"`     // the last in the attempt's output; 0: none yet
+	Number        int64                  `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`                                   // counts beats; answered by Pulse
+	Step          int64                  `protobuf:"varint,4,opt,name=step,proto3" json:"step,omitempty"`                                       // the last in the attempt's output; 0: none yet
+	WarmRssBytes  int64                  `protobuf:"varint,5,opt,name=warm_rss_bytes,json=warmRssBytes,proto3" json:"warm_rss_bytes,omitempty"` // of the warm interpreter; 0: there is none
+	Warm          string                 `protobuf:"bytes,6,opt,name=warm,proto3" json:"warm,omitempty"`                                        // what is to be said of it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1295,6 +1305,20 @@ func (x *Beat) GetStep() int64 {
 		return x.Step
 	}
 	return 0
+}
+
+func (x *Beat) GetWarmRssBytes() int64 {
+	if x != nil {
+		return x.WarmRssBytes
+	}
+	return 0
+}
+
+func (x *Beat) GetWarm() string {
+	if x != nil {
+		return x.Warm
+	}
+	return ""
 }
 
 // Trouble ends what the agent can do: it could not prepare. The agent waits for Bye.
@@ -1362,7 +1386,7 @@ func (x *Trouble) GetHopeless() bool {
 type Committed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // CheckpointSpec.path
-	Files         []*CommittedFile       `protobuf:"bytes,3,rep,name=files,proto3" json:"files,omitempty"`
+	Files         []*CommittedFile       `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1632,7 +1656,7 @@ type ToAgent_Pulse struct {
 }
 
 type ToAgent_Tokens struct {
-	Tokens *Tokens `protobuf:"bytes,10,opt,name=tokens,proto3,oneof"`
+	Tokens *Tokens `protobuf:"bytes,7,opt,name=tokens,proto3,oneof"`
 }
 
 func (*ToAgent_Assign) isToAgent_Message() {}
@@ -1754,8 +1778,10 @@ type Assign struct {
 	Files          []*FileSpec            `protobuf:"bytes,9,rep,name=files,proto3" json:"files,omitempty"`
 	// How long the task may run, and its mounts change the store, without word from
 	// an AM, from the moment in which the last beat that was answered was sent.
-	LeaseMs       int64  `protobuf:"varint,10,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
-	Progress      string `protobuf:"bytes,11,opt,name=progress,proto3" json:"progress,omitempty"` // JobSpec.progress
+	LeaseMs  int64  `protobuf:"varint,10,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	Progress string `protobuf:"bytes,11,opt,name=progress,proto3" json:"progress,omitempty"` // JobSpec.progress
+	// What the container may use; 0: there is no limit but the machine's.
+	MemoryMb      int64 `protobuf:"varint,12,opt,name=memory_mb,json=memoryMb,proto3" json:"memory_mb,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1865,6 +1891,13 @@ func (x *Assign) GetProgress() string {
 		return x.Progress
 	}
 	return ""
+}
+
+func (x *Assign) GetMemoryMb() int64 {
+	if x != nil {
+		return x.MemoryMb
+	}
+	return 0
 }
 
 type Peer struct {
@@ -2350,12 +2383,12 @@ type JobStatus struct {
 	Timeline       []*Moment              `protobuf:"bytes,11,rep,name=timeline,proto3" json:"timeline,omitempty"`
 	Checkpoints    []*CheckpointSpec      `protobuf:"bytes,12,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	Generation     int32                  `protobuf:"varint,13,opt,name=generation,proto3" json:"generation,omitempty"`
-	Incidents      []*Incident            `protobuf:"bytes,16,rep,name=incidents,proto3" json:"incidents,omitempty"`
-	Step           int64                  `protobuf:"varint,17,opt,name=step,proto3" json:"step,omitempty"` // the highest that a task has told; 0: none
-	StepsPerSecond float64                `protobuf:"fixed64,18,opt,name=steps_per_second,json=stepsPerSecond,proto3" json:"steps_per_second,omitempty"`
-	WholeStep      int64                  `protobuf:"varint,19,opt,name=whole_step,json=wholeStep,proto3" json:"whole_step,omitempty"` // of the newest complete checkpoint; 0: none known
-	AmRssBytes     int64                  `protobuf:"varint,14,opt,name=am_rss_bytes,json=amRssBytes,proto3" json:"am_rss_bytes,omitempty"`
-	AmHost         string                 `protobuf:"bytes,15,opt,name=am_host,json=amHost,proto3" json:"am_host,omitempty"`
+	Incidents      []*Incident            `protobuf:"bytes,14,rep,name=incidents,proto3" json:"incidents,omitempty"`
+	Step           int64                  `protobuf:"varint,15,opt,name=step,proto3" json:"step,omitempty"` // the highest that a task has told; 0: none
+	StepsPerSecond float64                `protobuf:"fixed64,16,opt,name=steps_per_second,json=stepsPerSecond,proto3" json:"steps_per_second,omitempty"`
+	WholeStep      int64                  `protobuf:"varint,17,opt,name=whole_step,json=wholeStep,proto3" json:"whole_step,omitempty"` // of the newest complete checkpoint; 0: none known
+	AmRssBytes     int64                  `protobuf:"varint,18,opt,name=am_rss_bytes,json=amRssBytes,proto3" json:"am_rss_bytes,omitempty"`
+	AmHost         string                 `protobuf:"bytes,19,opt,name=am_host,json=amHost,proto3" json:"am_host,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2541,6 +2574,8 @@ type TaskStatus struct {
 	AgentRssBytes int64                  `protobuf:"varint,14,opt,name=agent_rss_bytes,json=agentRssBytes,proto3" json:"agent_rss_bytes,omitempty"`
 	AgentPid      int32                  `protobuf:"varint,15,opt,name=agent_pid,json=agentPid,proto3" json:"agent_pid,omitempty"`
 	Step          int64                  `protobuf:"varint,16,opt,name=step,proto3" json:"step,omitempty"` // the last that it has told; 0: none
+	WarmRssBytes  int64                  `protobuf:"varint,17,opt,name=warm_rss_bytes,json=warmRssBytes,proto3" json:"warm_rss_bytes,omitempty"`
+	Warm          string                 `protobuf:"bytes,18,opt,name=warm,proto3" json:"warm,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2685,6 +2720,20 @@ func (x *TaskStatus) GetStep() int64 {
 		return x.Step
 	}
 	return 0
+}
+
+func (x *TaskStatus) GetWarmRssBytes() int64 {
+	if x != nil {
+		return x.WarmRssBytes
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetWarm() string {
+	if x != nil {
+		return x.Warm
+	}
+	return ""
 }
 
 // Incident is the loss of a task and what came of it.
@@ -2917,7 +2966,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xe8\x04\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xfc\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -2935,9 +2984,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x16keep_interpreter_waits\x18\r \x01(\bR\x14keepInterpreterWaits\x12\x1d\n" +
 	"\n" +
 	"shell_path\x18\x0e \x01(\tR\tshellPath\x12\x16\n" +
-	"\x06spares\x18\x1e \x01(\x05R\x06spares\x12$\n" +
-	"\x0estart_limit_ms\x18\x1f \x01(\x03R\fstartLimitMs\x12\x1a\n" +
-	"\bprogress\x18  \x01(\tR\bprogress\x1a6\n" +
+	"\x06spares\x18\x0f \x01(\x05R\x06spares\x12$\n" +
+	"\x0estart_limit_ms\x18\x10 \x01(\x03R\fstartLimitMs\x12\x1a\n" +
+	"\bprogress\x18\x11 \x01(\tR\bprogress\x12\x12\n" +
+	"\x04cold\x18\x12 \x01(\bR\x04cold\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xaf\x02\n" +
@@ -2952,8 +3002,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"completion\x18\b \x01(\x0e2\x18.holdfast.CompletionRuleR\n" +
 	"completion\x12\x10\n" +
-	"\x03min\x18\x1e \x01(\x05R\x03min\x12\"\n" +
-	"\rmemory_max_mb\x18\x1f \x01(\x03R\vmemoryMaxMb\"\x8b\x01\n" +
+	"\x03min\x18\t \x01(\x05R\x03min\x12\"\n" +
+	"\rmemory_max_mb\x18\n" +
+	" \x01(\x03R\vmemoryMaxMb\"\x8b\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
@@ -3008,19 +3059,21 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x06advice\x18\n" +
 	" \x01(\tR\x06advice\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\"w\n" +
+	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\"\xb1\x01\n" +
 	"\x04Beat\x12\x1b\n" +
 	"\trss_bytes\x18\x01 \x01(\x03R\brssBytes\x12&\n" +
 	"\x0fagent_rss_bytes\x18\x02 \x01(\x03R\ragentRssBytes\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x12\n" +
-	"\x04step\x18\x04 \x01(\x03R\x04step\"M\n" +
+	"\x04step\x18\x04 \x01(\x03R\x04step\x12$\n" +
+	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x12\n" +
+	"\x04warm\x18\x06 \x01(\tR\x04warm\"M\n" +
 	"\aTrouble\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\bR\x04node\x12\x1a\n" +
 	"\bhopeless\x18\x03 \x01(\bR\bhopeless\"N\n" +
 	"\tCommitted\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12-\n" +
-	"\x05files\x18\x03 \x03(\v2\x17.holdfast.CommittedFileR\x05files\"{\n" +
+	"\x05files\x18\x02 \x03(\v2\x17.holdfast.CommittedFileR\x05files\"{\n" +
 	"\rCommittedFile\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x12\n" +
@@ -3034,13 +3087,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x06routes\x18\x04 \x01(\v2\x10.holdfast.RoutesH\x00R\x06routes\x12!\n" +
 	"\x03bye\x18\x05 \x01(\v2\r.holdfast.ByeH\x00R\x03bye\x12'\n" +
 	"\x05pulse\x18\x06 \x01(\v2\x0f.holdfast.PulseH\x00R\x05pulse\x12*\n" +
-	"\x06tokens\x18\n" +
-	" \x01(\v2\x10.holdfast.TokensH\x00R\x06tokensB\t\n" +
+	"\x06tokens\x18\a \x01(\v2\x10.holdfast.TokensH\x00R\x06tokensB\t\n" +
 	"\amessage\"\x1f\n" +
 	"\x05Pulse\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\"*\n" +
 	"\x06Tokens\x12 \n" +
-	"\vcredentials\x18\x01 \x01(\fR\vcredentials\"\xd8\x02\n" +
+	"\vcredentials\x18\x01 \x01(\fR\vcredentials\"\xf5\x02\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -3053,7 +3105,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05files\x18\t \x03(\v2\x12.holdfast.FileSpecR\x05files\x12\x19\n" +
 	"\blease_ms\x18\n" +
 	" \x01(\x03R\aleaseMs\x12\x1a\n" +
-	"\bprogress\x18\v \x01(\tR\bprogress\"C\n" +
+	"\bprogress\x18\v \x01(\tR\bprogress\x12\x1b\n" +
+	"\tmemory_mb\x18\f \x01(\x03R\bmemoryMb\"C\n" +
 	"\x04Peer\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12'\n" +
 	"\x0fvirtual_address\x18\x02 \x01(\tR\x0evirtualAddress\"\x89\x02\n" +
@@ -3103,14 +3156,14 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\r \x01(\x05R\n" +
 	"generation\x120\n" +
-	"\tincidents\x18\x10 \x03(\v2\x12.holdfast.IncidentR\tincidents\x12\x12\n" +
-	"\x04step\x18\x11 \x01(\x03R\x04step\x12(\n" +
-	"\x10steps_per_second\x18\x12 \x01(\x01R\x0estepsPerSecond\x12\x1d\n" +
+	"\tincidents\x18\x0e \x03(\v2\x12.holdfast.IncidentR\tincidents\x12\x12\n" +
+	"\x04step\x18\x0f \x01(\x03R\x04step\x12(\n" +
+	"\x10steps_per_second\x18\x10 \x01(\x01R\x0estepsPerSecond\x12\x1d\n" +
 	"\n" +
-	"whole_step\x18\x13 \x01(\x03R\twholeStep\x12 \n" +
-	"\fam_rss_bytes\x18\x0e \x01(\x03R\n" +
+	"whole_step\x18\x11 \x01(\x03R\twholeStep\x12 \n" +
+	"\fam_rss_bytes\x18\x12 \x01(\x03R\n" +
 	"amRssBytes\x12\x17\n" +
-	"\aam_host\x18\x0f \x01(\tR\x06amHost\"\xae\x03\n" +
+	"\aam_host\x18\x13 \x01(\tR\x06amHost\"\xe8\x03\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -3129,7 +3182,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\trss_bytes\x18\r \x01(\x03R\brssBytes\x12&\n" +
 	"\x0fagent_rss_bytes\x18\x0e \x01(\x03R\ragentRssBytes\x12\x1b\n" +
 	"\tagent_pid\x18\x0f \x01(\x05R\bagentPid\x12\x12\n" +
-	"\x04step\x18\x10 \x01(\x03R\x04step\"\xfc\x02\n" +
+	"\x04step\x18\x10 \x01(\x03R\x04step\x12$\n" +
+	"\x0ewarm_rss_bytes\x18\x11 \x01(\x03R\fwarmRssBytes\x12\x12\n" +
+	"\x04warm\x18\x12 \x01(\tR\x04warm\"\xfc\x02\n" +
 	"\bIncident\x12\x1c\n" +
 	"\n" +
 	"at_unix_ms\x18\x01 \x01(\x03R\batUnixMs\x12\x12\n" +

@@ -29,6 +29,9 @@ const (
 	EnvContainer    = "HOLDFAST_CONTAINER"
 	// EnvHost is the address under which a container's host is reached.
 	EnvHost = "HOLDFAST_HOST"
+	// EnvWarm names the module that a task's warm interpreter imports; empty or
+	// missing: there is none.
+	EnvWarm = "HOLDFAST_WARM"
 	// EnvCredentials names a token file with the secrets where YARN does not
 	// provide one by HADOOP_TOKEN_FILE_LOCATION (local jobs).
 	EnvCredentials = "HOLDFAST_CREDENTIALS"

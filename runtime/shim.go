@@ -2,8 +2,9 @@ package runtime
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -19,28 +20,54 @@ import (
 //	                             at whether the model is ready
 //	HOLDFAST_TF1                 1: `import tensorflow` gives TensorFlow 2's
 //	                             compat.v1 with the behaviour of version 1
+//	HOLDFAST_WARM                the module that a warm interpreter imports
+//	                             (package container/warm); the main program
+//	                             notes how it imports it
 //
-//go:embed shim/sitecustomize.py
-var shim []byte
+//go:embed shim/*.py
+var shim embed.FS
 
 const (
 	envRecoveryWait = "HOLDFAST_RECOVERY_WAIT_SECS"
 	envTF1          = "HOLDFAST_TF1"
 )
 
+// warmModules are what takes seconds to import and can be inherited by a fork.
+var warmModules = map[string]string{"tensorflow": "tensorflow"}
+
 // WriteShim puts the shim into dir, which must exist; dir then belongs in front
 // of a task's PYTHONPATH. It may be called again.
 func WriteShim(dir string) error {
-	path := filepath.Join(dir, "sitecustomize.py")
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, shim) {
+	files, err := fs.Sub(shim, "shim")
+	if err != nil {
+		return err
+	}
+	names, err := fs.Glob(files, "*.py")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err == nil {
+			err = writeOnce(filepath.Join(dir, name), text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeOnce(path string, text []byte) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	f, err := os.CreateTemp(dir, ".sitecustomize-*")
+	f, err := os.CreateTemp(filepath.Dir(path), ".shim-*")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	defer os.Remove(f.Name()) // gone already if all went well
-	_, err = f.Write(shim)
+	_, err = f.Write(text)
 	if err == nil {
 		err = f.Chmod(0o644)
 	}
@@ -59,6 +86,9 @@ func WriteShim(dir string) error {
 // shimSettings is what the shim is to do for the job.
 func shimSettings(spec *proto.JobSpec) map[string]string {
 	env := map[string]string{}
+	if module := warmModules[spec.Framework]; module != "" && !spec.Cold {
+		env[proto.EnvWarm] = module
+	}
 	if spec.Framework != "tensorflow" {
 		return env
 	}

@@ -24,7 +24,7 @@ func shimDir(t *testing.T) string {
 		}
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 1 {
+	if err != nil || len(entries) != 2 {
 		t.Fatalf("%v in the shim's directory, %v", entries, err)
 	}
 	return dir

@@ -38,8 +38,9 @@ func parseStat(b []byte) (stat, bool) {
 }
 
 // Descendants are the living processes below root, parents before children.
-// root itself and zombies are not among them; children of zombies are.
-func Descendants(root int) []int {
+// root itself and zombies are not among them; children of zombies are. spared
+// processes are left out, with all below them.
+func Descendants(root int, spared ...int) []int {
 	d, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -66,6 +67,9 @@ func Descendants(root int) []int {
 	}
 	var found []int
 	seen := map[int]bool{root: true}
+	for _, p := range spared {
+		seen[p] = true
+	}
 	queue := []int{root}
 	for len(queue) > 0 {
 		p := queue[0]
@@ -84,12 +88,23 @@ func Descendants(root int) []int {
 	return found
 }
 
+// Parent is the parent of a process; ok is false if there is no such process.
+func Parent(pid int) (parent int, ok bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, false
+	}
+	s, ok := parseStat(b)
+	return s.parent, ok
+}
+
 // KillDescendants sends SIGKILL to all below root until none is left or ctx
 // ends. Processes that fork while they are killed are found the next time;
-// root must be a subreaper, or what is orphaned gets away.
-func KillDescendants(ctx context.Context, root int) error {
+// root must be a subreaper, or what is orphaned gets away. spared processes
+// live on, with all below them.
+func KillDescendants(ctx context.Context, root int, spared ...int) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		left := Descendants(root)
+		left := Descendants(root, spared...)
 		if len(left) == 0 {
 			return nil
 		}

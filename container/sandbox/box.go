@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -50,6 +52,7 @@ type Box struct {
 
 	mu        sync.Mutex
 	processes map[int]*Process
+	standing  map[int]bool               // of them, those that no attempt is
 	early     map[int]syscall.WaitStatus // exits that overtook exec's answer
 }
 
@@ -145,7 +148,7 @@ func start(ctx context.Context, o Options, attr *syscall.SysProcAttr) (*Box, err
 	}
 	b := &Box{
 		conn: c.(*net.UnixConn), answers: make(chan reply, 1), done: make(chan struct{}),
-		processes: map[int]*Process{}, early: map[int]syscall.WaitStatus{},
+		processes: map[int]*Process{}, standing: map[int]bool{}, early: map[int]syscall.WaitStatus{},
 	}
 	args := []string{KeeperName, argShared, argSteered}
 	if attr.Cloneflags != 0 {
@@ -230,6 +233,7 @@ func (b *Box) exited(pid int, status syscall.WaitStatus) {
 		return
 	}
 	delete(b.processes, pid)
+	delete(b.standing, pid)
 	p.status = status
 	close(p.done)
 }
@@ -308,23 +312,45 @@ type Command struct {
 	Env    []string
 	Dir    string
 	Output *os.File // of standard output and error
+	// Standing is of a process that is no attempt and outlives them; it gets
+	// Socket, if that is not nil, as its descriptor 3.
+	Standing bool
+	Socket   *os.File
 }
 
 // Exec starts a process in the box, the leader of a session of its own. Errors
 // wrap the errno of exec.
 func (b *Box) Exec(c Command) (*Process, error) {
-	r, err := b.ask(message{Op: opExec, Argv: c.Argv, Env: c.Env, Dir: c.Dir}, int(c.Output.Fd()))
+	fds := []int{int(c.Output.Fd())}
+	if c.Socket != nil {
+		fds = append(fds, int(c.Socket.Fd()))
+	}
+	r, err := b.ask(message{Op: opExec, Argv: c.Argv, Env: c.Env, Dir: c.Dir}, fds...)
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{Pid: r.m.Pid, done: make(chan struct{})}
+	return b.enter(r.m.Pid, c.Standing), nil
+}
+
+// Adopt makes a process that something in the box has left to the keeper, by
+// a fork and the end of the one between, one like Exec's. It must not end
+// before Adopt returns.
+func (b *Box) Adopt(pid int) (*Process, error) {
+	if _, err := b.ask(message{Op: opAdopt, Pid: pid}); err != nil {
+		return nil, err
+	}
+	return b.enter(pid, false), nil
+}
+
+func (b *Box) enter(pid int, standing bool) *Process {
+	p := &Process{Pid: pid, done: make(chan struct{})}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if status, ok := b.early[p.Pid]; ok {
 		delete(b.early, p.Pid)
 		p.status = status
 		close(p.done)
-		return p, nil
+		return p
 	}
 	select {
 	case <-b.done:
@@ -332,12 +358,20 @@ func (b *Box) Exec(c Command) (*Process, error) {
 		close(p.done)
 	default:
 		b.processes[p.Pid] = p
+		if standing {
+			b.standing[p.Pid] = true
+		}
 	}
-	return p, nil
+	return p
 }
 
+// KillAttempt ends every process in the box but the keeper and standing ones.
+func (b *Box) KillAttempt(ctx context.Context) error { return b.kill(ctx, b.spared()...) }
+
 // KillAll ends every process in the box but the keeper.
-func (b *Box) KillAll(ctx context.Context) error {
+func (b *Box) KillAll(ctx context.Context) error { return b.kill(ctx) }
+
+func (b *Box) kill(ctx context.Context, spared ...int) error {
 	select {
 	case <-b.done:
 		if b.closing.Load() {
@@ -347,12 +381,18 @@ func (b *Box) KillAll(ctx context.Context) error {
 		// it. A process that has a box has no other children of its own.
 		return proctree.KillDescendants(ctx, os.Getpid())
 	default:
-		return proctree.KillDescendants(ctx, b.Pid())
+		return proctree.KillDescendants(ctx, b.Pid(), spared...)
 	}
 }
 
-// Processes are those in the box, the keeper left out.
-func (b *Box) Processes() []int { return proctree.Descendants(b.Pid()) }
+// Processes are those in the box, the keeper and standing ones left out.
+func (b *Box) Processes() []int { return proctree.Descendants(b.Pid(), b.spared()...) }
+
+func (b *Box) spared() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.standing))
+}
 
 // Close ends the keeper and all that runs in the box, and with them the
 // namespace and its mounts. It waits for the keeper's end.

@@ -207,6 +207,8 @@ func (k *keeper) serve(m message, files []*os.File) (answer message, fuse *os.Fi
 		pid, err := k.exec(m, files)
 		answer.Pid = pid
 		return answer.withError(err), nil
+	case opAdopt:
+		return answer.withError(k.adopt(m.Pid)), nil
 	default:
 		answer.Error = fmt.Sprintf("no such request: %q", m.Op)
 	}
@@ -215,8 +217,8 @@ func (k *keeper) serve(m message, files []*os.File) (answer message, fuse *os.Fi
 
 // exec forks and execs an attempt's process.
 func (k *keeper) exec(m message, files []*os.File) (int, error) {
-	if len(files) != 1 || len(m.Argv) == 0 {
-		return 0, fmt.Errorf("a command and one descriptor for its output are needed: %w", syscall.EINVAL)
+	if len(files) == 0 || len(m.Argv) == 0 {
+		return 0, fmt.Errorf("a command and a descriptor for its output are needed: %w", syscall.EINVAL)
 	}
 	path, err := findCommand(m.Argv[0], m.Dir, m.Env)
 	if err != nil {
@@ -231,6 +233,9 @@ func (k *keeper) exec(m message, files []*os.File) (int, error) {
 	attr := &syscall.ProcAttr{
 		Dir: m.Dir, Env: m.Env, Files: []uintptr{uintptr(null), out, out},
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	for _, f := range files[1:] {
+		attr.Files = append(attr.Files, f.Fd())
 	}
 	for try := 0; ; try++ {
 		k.forking.Lock()
@@ -257,6 +262,18 @@ func (k *keeper) exec(m message, files []*os.File) (int, error) {
 			return 0, fmt.Errorf("running %s: %w", path, err)
 		}
 	}
+}
+
+// adopt makes an orphan one of those whose end is told.
+func (k *keeper) adopt(pid int) error {
+	k.forking.Lock()
+	defer k.forking.Unlock()
+	// Not waited for yet, or it would not be a child.
+	if parent, ok := proctree.Parent(pid); !ok || parent != os.Getpid() {
+		return fmt.Errorf("adopting process %d: it is no child of the sandbox's keeper: %w", pid, syscall.ECHILD)
+	}
+	k.pids[pid] = true
+	return nil
 }
 
 // findCommand does what a shell does with a command's name.

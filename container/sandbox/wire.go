@@ -19,8 +19,9 @@ const (
 	opFuse   = "fuse"   // agent: mount FUSE on Target; answered with the descriptor
 	opStat   = "stat"   // agent: look at Target
 	opBind   = "bind"   // agent: bind Source over Target
-	opExec   = "exec"   // agent: run Argv; with its output descriptor
-	opAnswer = "answer" // keeper: to fuse, stat, bind, exec
+	opExec   = "exec"   // agent: run Argv; with its output descriptor, and maybe one more
+	opAdopt  = "adopt"  // agent: tell of the end of the orphan Pid
+	opAnswer = "answer" // keeper: to fuse, stat, bind, exec, adopt
 	opExit   = "exit"   // keeper: the process Pid ended with Status
 )
 

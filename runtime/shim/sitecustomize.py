@@ -9,21 +9,27 @@ HOLDFAST_RECOVERY_WAIT_SECS=1  A worker that finds the model not ready looks
 HOLDFAST_TF1=1  `import tensorflow` gives TensorFlow 2's compat.v1, with
     version 2's behaviour switched off, so that a script written for
     TensorFlow 1 runs unedited.
+HOLDFAST_WARM=tensorflow  The agent may keep a warm interpreter that has
+    imported this module. Here is noted under what circumstances the script
+    imports it, and the warm interpreter stops here: see _holdfast_warm.py.
 """
 
 import os
 import sys
 
 
-def _after_import(actions):
-    """Runs actions[name](module) when the module of that name has been executed."""
-    import importlib.abc
+def _after_import(actions, before=None):
+    """Runs actions[name](module) when the module of that name has been executed,
+    and before[name]() when it is looked for."""
+    before = before or {}
 
-    class Finder(importlib.abc.MetaPathFinder):
+    class Finder:
         def find_spec(self, name, path=None, target=None):
             action = actions.get(name)
             if action is None:
                 return None
+            if name in before:
+                before.pop(name)()
             spec = self._others(name, path, target)
             execute = getattr(getattr(spec, "loader", None), "exec_module", None)
             if execute is None:
@@ -147,6 +153,51 @@ def _add_contrib(module, v1):
     sys.modules["tensorflow.contrib.framework"] = framework
 
 
+class _Note:
+    """Says, in imported-PID.json beside this file, with what environment and
+    path the main program imports a module, once it has."""
+
+    def __init__(self, name):
+        self._name = name
+        self._environ = dict(os.environ)
+        self._modules = set(sys.modules)
+        self._import = __import__
+        self._note = None
+
+    def before(self):
+        now = dict(os.environ)
+        environ = {k: v for k, v in now.items() if self._environ.get(k) != v}
+        environ.update({k: None for k in self._environ if k not in now})
+        self._note = {"environ": environ, "path": list(sys.path), "refused": self._refused()}
+
+    def _refused(self):
+        import builtins
+
+        for patcher in ("gevent", "eventlet"):
+            if patcher in sys.modules:
+                return "the script imports %s before it imports %s" % (patcher, self._name)
+        if builtins.__import__ is not self._import:
+            return "the script has an __import__ of its own"
+        for name, module in list(sys.modules.items()):
+            # Packages make themselves some inner ones, typing.io for one.
+            if "." not in name and name not in self._modules and getattr(module, "__spec__", None) is None:
+                return "the script puts a module %s of its own making in place before it imports %s" % (name, self._name)
+        return ""
+
+    def after(self, module):
+        if self._note is None:
+            return
+        import json
+
+        file = os.path.join(os.path.dirname(os.path.abspath(__file__)), "imported-%d.json" % os.getpid())
+        try:
+            with open(os.open(file + ".part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
+                json.dump(self._note, f)
+            os.rename(file + ".part", file)
+        except OSError:
+            pass  # then attempts start the ordinary way
+
+
 def _run_hidden():
     """Runs the sitecustomize that this file hides; it then is the module of that name."""
     from importlib.machinery import PathFinder
@@ -174,8 +225,33 @@ def _install():
             actions["tensorflow.python.training.session_manager"] = _shorten_waits(seconds)
     if os.environ.get("HOLDFAST_TF1") == "1":
         actions["tensorflow"] = _become_tf1
+    before = {}
+    warm = os.environ.get("HOLDFAST_WARM")
+    # An attempt leads a session; what it starts in turn does not.
+    if warm and os.getsid(0) == os.getpid() and "HOLDFAST_WARM_SOCKET" not in os.environ:
+        note, then = _Note(warm), actions.get(warm)
+
+        def after(module):
+            if then is not None:
+                then(module)
+            note.after(module)
+
+        before[warm], actions[warm] = note.before, after
     if actions:
-        _after_import(actions)
+        _after_import(actions, before)
+
+
+def _wait_warm():
+    """In the warm interpreter, waits; returns in its children and elsewhere."""
+    socket = os.environ.pop("HOLDFAST_WARM_SOCKET", None)
+    if socket is None:
+        return
+    try:
+        from _holdfast_warm import serve
+    except BaseException as e:
+        sys.stderr.write("the warm interpreter: %s\n" % e)
+        os._exit(70)  # the script must never run in this process
+    serve(int(socket), os.environ["HOLDFAST_WARM"])
 
 
 # Python 2 has neither the machinery nor TensorFlow 2. Module __getattr__ came
@@ -183,3 +259,4 @@ def _install():
 if sys.version_info >= (3, 7):
     _install()
     _run_hidden()
+    _wait_warm()

@@ -1,0 +1,187 @@
+package warm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"holdfast/container/proctree"
+	"holdfast/container/sandbox"
+)
+
+// envSocket tells the start-up file that its process is a warm interpreter,
+// and on which descriptor to listen.
+const envSocket = "HOLDFAST_WARM_SOCKET"
+
+const (
+	forkLimit   = 5 * time.Second // for an answer, on a machine that is busy
+	importLimit = 10 * time.Minute
+
+	// While it imports it runs this much and is stopped for that much. A lower
+	// priority would do as well, but its children would inherit it, and only
+	// root may take it back.
+	slice = 100 * time.Millisecond
+	pause = 200 * time.Millisecond
+)
+
+// errRefused is of an interpreter that cannot be warm, and never could.
+var errRefused = errors.New("it cannot be kept")
+
+// interpreter is one warm process.
+type interpreter struct {
+	box     *sandbox.Box
+	command sandbox.Command // of the attempts that it can fork
+	process *sandbox.Process
+	conn    *net.UnixConn
+	printed io.ReadCloser // what it says while nobody listens
+}
+
+// start starts the process; it has imported nothing yet.
+func start(box *sandbox.Box, command sandbox.Command) (*interpreter, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making a socket pair: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "interpreter"), os.NewFile(uintptr(pair[1]), "agent")
+	defer theirs.Close()
+	c, err := net.FileConn(ours)
+	ours.Close()
+	if err != nil {
+		return nil, err
+	}
+	// A pipe, as an attempt's output is: Python makes its buffers accordingly.
+	r, w, err := os.Pipe()
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	defer w.Close()
+	i := &interpreter{box: box, command: command, conn: c.(*net.UnixConn), printed: r}
+	own := command
+	own.Env = append(append([]string{}, command.Env...), envSocket+"=3")
+	own.Output, own.Socket, own.Standing = w, theirs, true
+	if i.process, err = box.Exec(own); err != nil {
+		c.Close()
+		r.Close()
+		return nil, err
+	}
+	return i, nil
+}
+
+// prepare lets the process import, a little at a time, until it is ready to
+// fork. An error that is errRefused says why it never will be.
+func (i *interpreter) prepare(ctx context.Context, how importing) error {
+	ctx, cancel := context.WithTimeout(ctx, importLimit)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { i.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := send(i.conn, how); err != nil {
+		return i.failure(ctx, err)
+	}
+	answered := make(chan struct{})
+	throttled := make(chan struct{})
+	go func() {
+		defer close(throttled)
+		i.throttle(answered)
+	}()
+	a, err := receive(i.conn)
+	close(answered)
+	<-throttled
+	switch {
+	case err != nil:
+		return i.failure(ctx, err)
+	case !a.Ready:
+		return fmt.Errorf("%w: %s", errRefused, a.Refused)
+	}
+	return nil
+}
+
+func (i *interpreter) throttle(until <-chan struct{}) {
+	defer i.signal(syscall.SIGCONT)
+	for {
+		select {
+		case <-until:
+			return
+		case <-time.After(slice):
+		}
+		i.signal(syscall.SIGSTOP)
+		select {
+		case <-until:
+			return
+		case <-time.After(pause):
+		}
+		i.signal(syscall.SIGCONT)
+	}
+}
+
+// signal sends one to the process, unless it has ended: another may have its
+// number then.
+func (i *interpreter) signal(s syscall.Signal) {
+	select {
+	case <-i.process.Done():
+	default:
+		_ = syscall.Kill(i.process.Pid, s)
+	}
+}
+
+// failure says what became of a process that does not answer.
+func (i *interpreter) failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	i.signal(syscall.SIGKILL)
+	<-i.process.Done()
+	text, _ := io.ReadAll(io.LimitReader(i.printed, 4<<10))
+	return fmt.Errorf("%w: its process does not answer: %w: %s", errRefused, err, strings.TrimSpace(string(text)))
+}
+
+// fork starts an attempt.
+func (i *interpreter) fork(c sandbox.Command) (*sandbox.Process, error) {
+	gate, open, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer gate.Close()
+	defer open.Close() // unopened, it sends the child away
+	request := forking{Dir: c.Dir}
+	for _, kv := range c.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		request.Environ = append(request.Environ, [2]string{name, value})
+	}
+	if err := i.conn.SetDeadline(time.Now().Add(forkLimit)); err != nil {
+		return nil, err
+	}
+	if err := send(i.conn, request, int(c.Output.Fd()), int(gate.Fd())); err != nil {
+		return nil, fmt.Errorf("asking for a fork: %w", err)
+	}
+	a, err := receive(i.conn)
+	if err != nil {
+		return nil, fmt.Errorf("waiting for a fork: %w", err)
+	}
+	p, err := i.box.Adopt(a.Pid)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := open.Write([]byte{1}); err != nil {
+		return nil, fmt.Errorf("letting the fork go on: %w", err)
+	}
+	return p, nil
+}
+
+func (i *interpreter) rss() int64 { return proctree.RSS(i.process.Pid) }
+
+// end ends the process. It may be called again.
+func (i *interpreter) end() {
+	i.signal(syscall.SIGKILL)
+	<-i.process.Done()
+	i.conn.Close()
+	i.printed.Close()
+}

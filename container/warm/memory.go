@@ -1,0 +1,57 @@
+package warm
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"holdfast/container/proctree"
+	"holdfast/container/sandbox"
+)
+
+const (
+	// reserve is what an interpreter is expected to take.
+	reserve = 256 << 20
+	// spare is the part of a container's limit that stays free.
+	spare = 20 // a twentieth
+	// left is what stays free on a machine where a container has no limit.
+	left = 512 << 20
+)
+
+// shortage says why there is no room for an interpreter of size bytes, or, if it
+// is there already, no longer; nil: there is.
+// Pages that processes share are counted for each, as NodeManagers do
+// (yarn.nodemanager.pmem-check-enabled).
+func shortage(box *sandbox.Box, limit, size int64, there bool) error {
+	if limit > 0 {
+		used := proctree.RSS(append(box.Processes(), os.Getpid(), box.Pid())...)
+		if used+size > limit-limit/spare {
+			return fmt.Errorf("of the container's %d MB the task uses %d, and it takes %d", limit>>20, used>>20, size>>20)
+		}
+		return nil
+	}
+	free := available()
+	if free > 0 && there {
+		free += size
+	}
+	if free > 0 && free < left+size {
+		return fmt.Errorf("this machine has %d MB of memory left, and it takes %d", free>>20, size>>20)
+	}
+	return nil
+}
+
+// available is the machine's free memory in bytes, proc(5); 0 if unknown.
+func available() int64 {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
+			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}

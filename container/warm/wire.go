@@ -1,0 +1,71 @@
+package warm
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// Messages to the interpreter are a length (four bytes, big-endian, which carry
+// descriptors as SCM_RIGHTS) and a JSON object; from it likewise, without
+// descriptors.
+
+// importing is the first one: under what circumstances to import.
+type importing struct {
+	Environ map[string]*string `json:"environ"` // what differs; nil: the variable is not set
+	Path    []string           `json:"path"`    // sys.path
+}
+
+// forking asks for an attempt, with the descriptors of its output and its gate.
+type forking struct {
+	Environ [][2]string `json:"environ"`
+	Dir     string      `json:"dir"`
+}
+
+// answer is to either.
+type answer struct {
+	Ready   bool   `json:"ready"`
+	Refused string `json:"refused"` // why it cannot be warm
+	Pid     int    `json:"pid"`
+}
+
+func send(c *net.UnixConn, message any, fds ...int) error {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	if _, _, err := c.WriteMsgUnix(binary.BigEndian.AppendUint32(nil, uint32(len(body))), rights, nil); err != nil {
+		return err
+	}
+	_, err = c.Write(body)
+	return err
+}
+
+// longest bounds an answer.
+const longest = 1 << 20
+
+func receive(c *net.UnixConn) (answer, error) {
+	head := make([]byte, 4)
+	if _, err := io.ReadFull(c, head); err != nil {
+		return answer{}, err
+	}
+	size := binary.BigEndian.Uint32(head)
+	if size > longest {
+		return answer{}, fmt.Errorf("an answer of %d bytes", size)
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(c, body); err != nil {
+		return answer{}, err
+	}
+	var a answer
+	err := json.Unmarshal(body, &a)
+	return a, err
+}
