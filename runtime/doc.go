@@ -31,5 +31,5 @@
 //
 // The last three are added by the application master, which knows them. The
 // user's own environment wins over what a framework gets, and loses against
-// HOLDFAST_*, but for the two settings of the shim (see shim.go).
+// HOLDFAST_*, but for the settings of the shim (see shim.go).
 package runtime

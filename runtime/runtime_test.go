@@ -227,18 +227,21 @@ func TestTensorFlowVariables(t *testing.T) {
 		if !json.Valid([]byte(env["TF_CONFIG"])) || env["TF_CONFIG"] != c.config {
 			t.Errorf("%s: TF_CONFIG is\n%s, want\n%s", c.task, env["TF_CONFIG"], c.config)
 		}
-		for k, v := range map[string]string{"GRPC_FAIL_FAST": "use_caller", "HOLDFAST_TF1": "1", "HOLDFAST_RECOVERY_WAIT_SECS": "1", "PYTHONUNBUFFERED": "1"} {
+		for k, v := range map[string]string{"GRPC_FAIL_FAST": "use_caller", "HOLDFAST_TF1": "1", "HOLDFAST_RECOVERY_WAIT_SECS": "1", "PYTHONUNBUFFERED": "1", "HOLDFAST_WARM": "tensorflow"} {
 			if env[k] != v {
 				t.Errorf("%s: %s is %q, want %q", c.task, k, env[k], v)
 			}
 		}
 	}
 	s := spec("tensorflow", "ps", 1, "worker", 1)
-	s.KeepInterpreterWaits = true
+	s.KeepInterpreterWaits, s.Cold = true, true
 	s.Env = map[string]string{"GRPC_FAIL_FAST": "false"}
 	_, env := command(t, s, "worker-0")
 	if _, ok := env["HOLDFAST_RECOVERY_WAIT_SECS"]; ok {
 		t.Error("the waits were to be kept")
+	}
+	if _, ok := env["HOLDFAST_WARM"]; ok {
+		t.Error("no warm interpreter was wanted")
 	}
 	if _, ok := env["HOLDFAST_TF1"]; ok {
 		t.Error("nobody asked for TensorFlow 1")

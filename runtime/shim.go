@@ -32,7 +32,8 @@ const (
 	envTF1          = "HOLDFAST_TF1"
 )
 
-// warmModules are what takes seconds to import and can be inherited by a fork.
+// warmModules are what takes seconds to import and is known to be inherited by
+// a fork in good order.
 var warmModules = map[string]string{"tensorflow": "tensorflow"}
 
 // WriteShim puts the shim into dir, which must exist; dir then belongs in front

@@ -18,6 +18,9 @@
 // task's process gets SIGKILL from the kernel (PR_SET_PDEATHSIG), and the rest
 // falls to the agent, which is a subreaper as well and ends.
 //
+// A process may stand beside the attempts and outlive them (Command.Standing);
+// what it forks and leaves to the keeper becomes an attempt's by Adopt.
+//
 // The keeper's main thread alone carries the steering filter and does all the
 // forking: seccomp filters belong to threads and pass to what they fork.
 //

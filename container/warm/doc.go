@@ -27,7 +27,7 @@
 // The interpreter refuses if the import leaves what a fork would not inherit or
 // would share: threads, processes, descriptors, devices (a GPU in use is one),
 // and if it runs files of the task's own. An attempt from it that fails soon is
-// the last: Standby.Ended.
+// the last: Standby.Refuse.
 //
 // # Memory
 //
