@@ -70,6 +70,7 @@ type Master struct {
 	// firstSecured gets the result of securing the store while containers are
 	// still being waited for.
 	firstSecured chan core.Secured
+	securedFrom  time.Time // when that was begun
 	working      context.Context // of what serves the loop
 	stopWorking  context.CancelFunc
 	done         chan struct{}
@@ -200,9 +201,11 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 		defer close(sealed)
 		m.sealer.run(m.working, m.done)
 	}()
-	first := make(chan core.Secured, 1)
-	m.firstSecured = first
-	m.securing.Go(func() { first <- m.keeper.secure(m.working, false, nil) })
+	if m.cfg.Predecessor == nil { // else its tasks run, and are not about to start
+		first := make(chan core.Secured, 1)
+		m.firstSecured, m.securedFrom = first, time.Now()
+		m.securing.Go(func() { first <- m.keeper.secure(m.working, false, nil) })
+	}
 
 	finish := m.loop(ctx, driver)
 
@@ -414,11 +417,18 @@ func (m *Master) lease() time.Duration {
 // sealLimit bounds the sealing of the last checkpoints at the job's end.
 const sealLimit = 30 * time.Second
 
+// secureFresh is for how long what Run has begun is good enough: others may
+// write to the directory while containers are waited for.
+const secureFresh = time.Minute
+
 // secure makes the store safe in the background; loop hears of it. The first
 // time that was begun by Run already.
 func (m *Master) secure(allDown bool) {
 	first := m.firstSecured
 	m.firstSecured = nil
+	if time.Since(m.securedFrom) > secureFresh {
+		first = nil
+	}
 	gone := m.gone()
 	m.securing.Go(func() {
 		var before core.Secured

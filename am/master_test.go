@@ -630,14 +630,34 @@ func TestSealingByQuiet(t *testing.T) {
 // TestTheStoreIsMadeSafeBeforeARestart: a task never starts from a store whose
 // file `checkpoint` names what is not whole.
 func TestTheStoreIsMadeSafeBeforeARestart(t *testing.T) {
-	j := start(t, func(s *proto.JobSpec, _ *cluster) { s.Restarts = 5 })
+	t.Run("by the first master", func(t *testing.T) { madeSafe(t, false) })
+	t.Run("by the next master", func(t *testing.T) { madeSafe(t, true) })
+}
+
+func madeSafe(t *testing.T, takenOver bool) {
+	attempt := 0
+	if takenOver {
+		attempt = 1
+	}
+	j := startAttempt(t, attempt, func(s *proto.JobSpec, _ *cluster) { s.Restarts = 5 })
 	store := filepath.Join(j.dir, "checkpoints")
 	files, err := filepath.Glob("../hdfsckpt/tfbundle/testdata/sharded.ckpt-1200.*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no checkpoint to try with: %v", err)
 	}
-	j.started("worker-0")
+	w0, _ := j.started("worker-0")
+	w1, _ := j.started("worker-1")
 	a, _ := j.started("ps-0")
+	if takenOver {
+		j.succeed(2)
+		for _, a := range []*agent{a, w0, w1} {
+			j.connect(a)
+		}
+		j.eventually("all agents at the next master", func() bool {
+			s, err := j.client.Status(context.Background(), &proto.StatusRequest{})
+			return err == nil && !slices.ContainsFunc(s.Tasks, func(t *proto.TaskStatus) bool { return t.AgentPid == 0 })
+		})
+	}
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
@@ -677,6 +697,8 @@ func TestTheStoreIsMadeSafeBeforeARestart(t *testing.T) {
 	}) {
 		t.Errorf("the story does not tell it: %v", status.Timeline)
 	}
-	j.stop()
-	j.end(proto.JobState_JOB_STATE_KILLED)
+	if !takenOver { // else it would be left to a third one
+		j.stop()
+		j.end(proto.JobState_JOB_STATE_KILLED)
+	}
 }
