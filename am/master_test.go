@@ -438,11 +438,11 @@ func TestALostContainerIsReplacedAtTheSameAddress(t *testing.T) {
 	if again.assigned.Port != 20000 || again.assigned.VirtualAddress != old.assigned.VirtualAddress {
 		t.Errorf("it came back at %s:%d", again.assigned.VirtualAddress, again.assigned.Port)
 	}
-	worker.mu.Lock()
-	if !slices.Contains(worker.cuts, old.assigned.VirtualAddress) {
-		t.Error("the worker was not told to cut its connections")
-	}
-	worker.mu.Unlock()
+	j.eventually("the worker to be told to cut its connections", func() bool {
+		worker.mu.Lock()
+		defer worker.mu.Unlock()
+		return slices.Contains(worker.cuts, old.assigned.VirtualAddress)
+	})
 	if len(first.Routes) != 3 {
 		t.Errorf("routes %v", first.Routes)
 	}
