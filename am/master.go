@@ -70,7 +70,7 @@ type Master struct {
 	// firstSecured gets the result of securing the store while containers are
 	// still being waited for.
 	firstSecured chan core.Secured
-	securedFrom  time.Time // when that was begun
+	securedFrom  time.Time       // when that was begun
 	working      context.Context // of what serves the loop
 	stopWorking  context.CancelFunc
 	done         chan struct{}
