@@ -1,6 +1,7 @@
 package am
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -134,7 +135,7 @@ func (c *clerk) write(ctx context.Context, j core.Journal) {
 	if err != nil {
 		panic(err) // numbers and strings
 	}
-	if string(text) == string(c.written) {
+	if bytes.Equal(text, c.written) {
 		return
 	}
 	said := false

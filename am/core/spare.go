@@ -32,9 +32,8 @@ func (j *Job) keepSpares() {
 		j.requests++
 		s := &spare{request: fmt.Sprintf("spare/%d", j.requests)}
 		j.spares = append(j.spares, s)
-		a := Ask{Request: s.request, Avoid: j.avoid()}
+		a := Ask{Request: s.request, MemoryMB: j.largest(), Avoid: j.avoid()}
 		for _, t := range j.tasks {
-			a.MemoryMB = max(a.MemoryMB, t.Role.MemoryMb)
 			a.VCores = max(a.VCores, t.Role.Vcores)
 			a.GPUs = max(a.GPUs, t.Role.Gpus)
 		}
