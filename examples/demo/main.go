@@ -7,7 +7,7 @@
 //	make demo-yarn    on a real YARN and HDFS, which it starts for the purpose
 //	                  and takes down again; ps-1's container is killed
 //
-// It uses yarn-submit as a user would, and nothing else of Holdfast. All that
+// It calls yarn-submit as a user would, and nothing else of Holdfast. All that
 // it makes is in a temporary directory and on the cluster that goes.
 package main
 
@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/internal/asuser"
 	"holdfast/internal/pyenv"
 	"holdfast/internal/testcluster"
 )
@@ -68,7 +69,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	c := caller{program: o.submit, dir: scratch, env: append(os.Environ(), "HOLDFAST_HOME="+filepath.Join(scratch, "home"))}
+	c := asuser.Caller{Submit: o.submit, Home: filepath.Join(scratch, "home"), Dir: scratch}
 	store := filepath.Join(scratch, "checkpoints")
 	if o.yarn {
 		fmt.Println("Starting a NameNode, three DataNodes, a ResourceManager and three NodeManagers; the first time Hadoop is fetched from Maven Central.")
@@ -83,7 +84,7 @@ func run(ctx context.Context, o options) (err error) {
 			}
 		}()
 		fmt.Printf("They are up after %.0f s.\n", time.Since(begun).Seconds())
-		c.env = append(c.env, "HADOOP_CONF_DIR="+cluster.ConfDir())
+		c.ConfDir = cluster.ConfDir()
 		store = cluster.HDFS() + "/demo/checkpoints"
 	}
 
@@ -96,6 +97,6 @@ func run(ctx context.Context, o options) (err error) {
 	if !o.yarn {
 		args = append([]string{"--local"}, args...)
 	}
-	s := &show{caller: c, yarn: o.yarn, steps: o.steps, store: store}
+	s := &show{Caller: c, yarn: o.yarn, steps: o.steps, store: store}
 	return s.run(ctx, args)
 }

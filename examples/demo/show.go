@@ -7,14 +7,16 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"holdfast/internal/asuser"
 	"holdfast/proto"
 )
 
 // show runs a job, kills a task in the middle of it and tells the story.
 type show struct {
-	caller
+	asuser.Caller
 	yarn  bool
 	steps int
 	store string
@@ -40,7 +42,7 @@ const patience = 10 * time.Minute
 func (s *show) run(ctx context.Context, args []string) (err error) {
 	s.continued = -1
 	fmt.Printf("\nTraining %d steps with 2 parameter servers and 2 workers; checkpoints go to %s\n\n", s.steps, s.store)
-	if s.job, err = s.submit(ctx, args); err != nil {
+	if s.job, err = s.Run(ctx, args...); err != nil {
 		return err
 	}
 	defer func() {
@@ -49,7 +51,7 @@ func (s *show) run(ctx context.Context, args []string) (err error) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if _, e := s.call(ctx, "kill", s.job); e != nil {
+		if _, e := s.Call(ctx, "kill", s.job); e != nil {
 			err = errors.Join(err, e)
 		}
 		s.untilEnded(ctx)
@@ -57,7 +59,7 @@ func (s *show) run(ctx context.Context, args []string) (err error) {
 
 	following, stop := context.WithCancel(ctx)
 	defer stop()
-	lines, err := s.follow(following, s.job, "worker-0")
+	lines, err := s.Follow(following, s.job, "worker-0")
 	if err != nil {
 		return err
 	}
@@ -72,7 +74,7 @@ func (s *show) run(ctx context.Context, args []string) (err error) {
 // is left when its directory goes.
 func (s *show) untilEnded(ctx context.Context) {
 	for {
-		st, err := s.status(ctx, s.job)
+		st, err := s.Status(ctx, s.job)
 		if err != nil || st.State.Done() {
 			return
 		}
@@ -104,7 +106,7 @@ func (s *show) watch(ctx context.Context, lines <-chan string) (*proto.JobStatus
 		if time.Now().After(limit) {
 			return nil, fmt.Errorf("the job did not end in %s", patience)
 		}
-		st, err := s.status(ctx, s.job)
+		st, err := s.Status(ctx, s.job)
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +188,10 @@ func (s *show) strike(st *proto.JobStatus) error {
 		}
 		s.killed, s.before = time.Now(), s.step
 		s.say(s.killed, victim, fmt.Sprintf(">>> the demo kills its %s (kill -9 %d) <<<", what, pid))
-		if err := kill(pid); err != nil {
+		if pid <= 1 {
+			return fmt.Errorf("%s has no process", victim)
+		}
+		if err := syscall.Kill(int(pid), syscall.SIGKILL); err != nil {
 			return fmt.Errorf("killing %s: %w", victim, err)
 		}
 		return nil
@@ -197,7 +202,7 @@ func (s *show) strike(st *proto.JobStatus) error {
 // sumUp says what it came to, and fails if that is not what it should be.
 func (s *show) sumUp(ctx context.Context, final *proto.JobStatus) error {
 	if final.State != proto.JobState_JOB_STATE_SUCCEEDED {
-		logs, _ := s.call(ctx, "logs", s.job)
+		logs, _ := s.Call(ctx, "logs", s.job)
 		return fmt.Errorf("the job did not succeed: %s\n%s", final.Why, logs)
 	}
 	for _, t := range final.Tasks {
@@ -205,7 +210,7 @@ func (s *show) sumUp(ctx context.Context, final *proto.JobStatus) error {
 			fmt.Printf("\n%s failed on the way and was started again; its reason was:\n  %s\n", t.Task, s.reason(ctx, t))
 		}
 	}
-	list, err := s.call(ctx, "ckpt", "ls", s.store)
+	list, err := s.Call(ctx, "ckpt", "ls", s.store)
 	if err != nil {
 		return err
 	}
@@ -240,11 +245,11 @@ var exception = regexp.MustCompile(`^[A-Za-z_][\w.]*Error\b`)
 
 // reason finds what a task's first attempt died of in its output.
 func (s *show) reason(ctx context.Context, t *proto.TaskStatus) string {
-	text, err := s.call(ctx, "logs", s.job, t.Task, "--attempt", "0")
+	text, err := s.Call(ctx, "logs", s.job, t.Task, "--attempt", "0")
 	if err != nil {
 		return err.Error()
 	}
-	lines := strings.Split(strings.TrimSpace(text), "\n")
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	first := max(0, len(lines)-10)
 	for i, line := range lines {
 		if exception.MatchString(line) {

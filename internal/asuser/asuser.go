@@ -1,8 +1,9 @@
-// Package asuser calls yarn-submit as users do, for what measures and breaks
-// jobs on a test cluster.
+// Package asuser calls yarn-submit as users do, for what shows, measures and
+// breaks jobs.
 package asuser
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -20,17 +23,29 @@ import (
 // from many goroutines.
 type Caller struct {
 	Submit  string // the binary
-	ConfDir string // HADOOP_CONF_DIR
+	ConfDir string // HADOOP_CONF_DIR; empty: this process's
 	Home    string // HOLDFAST_HOME
 	Dir     string // the working directory; empty: this process's
 }
 
-// Call runs yarn-submit to its end and returns what it prints. What it says on
-// standard error is in the error.
-func (c Caller) Call(ctx context.Context, args ...string) ([]byte, error) {
+func (c Caller) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, c.Submit, args...)
 	cmd.Dir = c.Dir
-	cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+c.ConfDir, "HOLDFAST_HOME="+c.Home)
+	cmd.Env = append(os.Environ(), "HOLDFAST_HOME="+c.Home)
+	if c.ConfDir != "" {
+		cmd.Env = append(cmd.Env, "HADOOP_CONF_DIR="+c.ConfDir)
+	}
+	// A Ctrl-C in the terminal is for the caller, which ends its job itself.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// Call runs yarn-submit to its end, within two minutes, and returns what it
+// prints. What it says on standard error is in the error.
+func (c Caller) Call(ctx context.Context, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	cmd := c.command(ctx, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -64,4 +79,34 @@ func (c Caller) Status(ctx context.Context, job string) (*proto.JobStatus, error
 		return nil, fmt.Errorf("reading the job's status: %w", err)
 	}
 	return s, nil
+}
+
+// Follow sends what a task prints, line by line as it comes, until the job or
+// ctx ends; then the channel is closed.
+func (c Caller) Follow(ctx context.Context, job, task string) (<-chan string, error) {
+	cmd := c.command(ctx, "logs", "--follow", "--output", "json", job, task)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		defer func() { _ = cmd.Wait() }() // what it could not say, the job's status says
+		for r := bufio.NewScanner(out); r.Scan(); {
+			var l struct{ Text string }
+			if json.Unmarshal(r.Bytes(), &l) != nil {
+				continue
+			}
+			select {
+			case lines <- l.Text:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return lines, nil
 }
