@@ -18,13 +18,10 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// Constants of DataTransferProtocol.java, Op.java and PacketReceiver.java.
+// Constants of PacketReceiver.java.
 const (
-	transferVersion = 28
-	opReadBlock     = 81
-	maxPacket       = 16 << 20
-	maxHeader       = 4 << 10
-	maxMessage      = 1 << 20
+	maxPacket = 16 << 20
+	maxHeader = 4 << 10
 )
 
 // silence is how long a DataNode may take for the next bytes before another
@@ -76,25 +73,14 @@ func openBlock(ctx context.Context, dial dialDataNode, node *wire.DatanodeIDProt
 }
 
 func (s *blockStream) begin(b *wire.LocatedBlockProto, client string) error {
-	body, err := pb.Marshal(&wire.OpReadBlockProto{
+	resp, err := transfer.Operate(s.conn, s.r, transfer.ReadBlock, &wire.OpReadBlockProto{
 		Header: &wire.ClientOperationHeaderProto{
 			BaseHeader: &wire.BaseHeaderProto{Block: b.GetB(), Token: b.GetBlockToken()},
 			ClientName: &client,
 		},
 		Offset: pb.Uint64(uint64(s.pos)), Len: pb.Uint64(uint64(s.end - s.pos)),
-	})
+	}, s.silence)
 	if err != nil {
-		return err
-	}
-	op := binary.BigEndian.AppendUint16(nil, transferVersion)
-	op = append(op, opReadBlock)
-	op = binary.AppendUvarint(op, uint64(len(body)))
-	_ = s.conn.SetDeadline(time.Now().Add(s.silence)) // fails only when closed, and then so does what follows
-	if _, err := s.conn.Write(append(op, body...)); err != nil {
-		return err
-	}
-	resp := &wire.BlockOpResponseProto{}
-	if err := readDelimited(s.r, resp); err != nil {
 		return err
 	}
 	switch resp.GetStatus() {
@@ -243,21 +229,6 @@ func (s *blockStream) check(sums, data []byte) error {
 		data = data[n:]
 	}
 	return nil
-}
-
-func readDelimited(r *bufio.Reader, m pb.Message) error {
-	n, err := binary.ReadUvarint(r)
-	if err != nil {
-		return err
-	}
-	if n > maxMessage {
-		return fmt.Errorf("it sends a message of %d bytes, which cannot be", n)
-	}
-	b := make([]byte, n)
-	if _, err := io.ReadFull(r, b); err != nil {
-		return err
-	}
-	return pb.Unmarshal(b, m)
 }
 
 func nodeAddress(n *wire.DatanodeIDProto) string {

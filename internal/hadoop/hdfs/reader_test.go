@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -46,7 +47,7 @@ func (d *dataNode) serve(conn net.Conn) error {
 		return err
 	}
 	op := &wire.OpReadBlockProto{}
-	if err := readDelimited(r, op); err != nil {
+	if err := transfer.Receive(r, op); err != nil {
 		return err
 	}
 	at := int64(op.GetOffset()) / 512 * 512

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"google.golang.org/protobuf/encoding/protodelim"
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/sasl"
@@ -95,20 +96,9 @@ const maxMessage = 64 << 10
 // receive reads a message, and not a byte more. A failure that the DataNode
 // reports is an error.
 func receive(r io.Reader) (*message, error) {
-	n, err := binary.ReadUvarint(byteReader{r})
-	if err != nil {
-		return nil, err
-	}
-	if n > maxMessage {
-		return nil, fmt.Errorf("it sends a message of %d bytes in the handshake, which cannot be", n)
-	}
-	b := make([]byte, n)
-	if _, err := io.ReadFull(r, b); err != nil {
-		return nil, err
-	}
 	m := &message{}
-	if err := pb.Unmarshal(b, m); err != nil {
-		return nil, fmt.Errorf("its message in the handshake: %w", err)
+	if err := (protodelim.UnmarshalOptions{MaxSize: maxMessage}).UnmarshalFrom(byteReader{r}, m); err != nil {
+		return nil, err
 	}
 	return m, failure(m)
 }

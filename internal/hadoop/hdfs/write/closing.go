@@ -10,6 +10,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -137,7 +138,7 @@ func (c *closing) tell(ctx context.Context, n node) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	answer, err := operate(conn, bufio.NewReader(conn), opWriteBlock, &wire.OpWriteBlockProto{
+	answer, err := transfer.Operate(conn, bufio.NewReader(conn), transfer.WriteBlock, &wire.OpWriteBlockProto{
 		Header: c.header, Stage: wire.OpWriteBlockProto_PIPELINE_CLOSE_RECOVERY.Enum(), PipelineSize: pb.Uint32(1),
 		MinBytesRcvd: pb.Uint64(uint64(c.length)), MaxBytesRcvd: pb.Uint64(uint64(c.length)),
 		LatestGenerationStamp: &c.stamp, RequestedChecksum: requestedChecksum(), StorageType: n.storageType.Enum(),

@@ -3,10 +3,8 @@ package write
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -16,13 +14,6 @@ import (
 
 	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
-)
-
-// Constants of DataTransferProtocol.java and Op.java.
-const (
-	transferVersion = 28
-	opWriteBlock    = 80
-	opTransferBlock = 86
 )
 
 // pipeline is a connection to the first DataNode of a block.
@@ -76,7 +67,7 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	if hasty {
 		limit = min(limit, answerLimit)
 	}
-	resp, err := operate(conn, r, opWriteBlock, op, limit)
+	resp, err := transfer.Operate(conn, r, transfer.WriteBlock, op, limit)
 	if err != nil {
 		conn.Close()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -132,48 +123,6 @@ func (f *File) indexOf(link string) int {
 		}
 	}
 	return 0
-}
-
-// operate sends an operation and reads the answer to it.
-func operate(conn net.Conn, r *bufio.Reader, op byte, m pb.Message, timeout time.Duration) (*wire.BlockOpResponseProto, error) {
-	body, err := pb.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	b := binary.BigEndian.AppendUint16(nil, transferVersion)
-	b = append(b, op)
-	b = binary.AppendUvarint(b, uint64(len(body)))
-	b = append(b, body...)
-	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return nil, err
-	}
-	if _, err := conn.Write(b); err != nil {
-		return nil, err
-	}
-	resp := &wire.BlockOpResponseProto{}
-	if err := readDelimited(r, resp); err != nil {
-		return nil, err
-	}
-	return resp, conn.SetDeadline(time.Time{})
-}
-
-// maxMessage bounds an answer or ack of a DataNode; real ones have some dozens
-// of bytes.
-const maxMessage = 1 << 20
-
-func readDelimited(r *bufio.Reader, m pb.Message) error {
-	n, err := binary.ReadUvarint(r)
-	if err != nil {
-		return err
-	}
-	if n > maxMessage {
-		return fmt.Errorf("a message of %d bytes, which cannot be", n)
-	}
-	b := make([]byte, n)
-	if _, err := io.ReadFull(r, b); err != nil {
-		return err
-	}
-	return pb.Unmarshal(b, m)
 }
 
 // send writes a packet; a failure shows in broken.
@@ -235,7 +184,7 @@ func (p *pipeline) readAcks(r *bufio.Reader, nodes int) {
 			continue
 		}
 		if err == nil {
-			err = readDelimited(r, ack)
+			err = transfer.Receive(r, ack)
 		}
 		if err != nil {
 			p.fail(0, fmt.Errorf("the pipeline ended: %w", err))

@@ -12,6 +12,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -22,8 +23,6 @@ const (
 	answerLimit = 5 * time.Second
 	// probeLimit is how long each may take to answer that.
 	probeLimit = 3 * time.Second
-
-	opReadBlock = 81 // Op.java
 )
 
 // errSilent is of a DataNode that did not answer a probe.
@@ -63,7 +62,7 @@ func (p *probe) answers(n node) bool {
 		return false
 	}
 	defer conn.Close()
-	_, err = operate(conn, bufio.NewReader(conn), opReadBlock, &wire.OpReadBlockProto{
+	_, err = transfer.Operate(conn, bufio.NewReader(conn), transfer.ReadBlock, &wire.OpReadBlockProto{
 		Header: p.head, Offset: pb.Uint64(0), Len: pb.Uint64(0),
 	}, probeLimit)
 	return !errors.Is(err, os.ErrDeadlineExceeded)

@@ -10,6 +10,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -184,7 +185,7 @@ func (f *File) copyTo(added *node, token *wire.BlockTokenProto) error {
 	defer conn.Close()
 	defer context.AfterFunc(f.running, func() { conn.Close() })()
 	// The copy has as long as a whole block may take to write.
-	answer, err := operate(conn, bufio.NewReader(conn), opTransferBlock, &wire.OpTransferBlockProto{
+	answer, err := transfer.Operate(conn, bufio.NewReader(conn), transfer.TransferBlock, &wire.OpTransferBlockProto{
 		Header: f.header(token), Targets: []*wire.DatanodeInfoProto{added.info},
 		TargetStorageTypes: []wire.StorageTypeProto{added.storageType},
 	}, 2*f.c.o.Timeout)
