@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,20 +40,16 @@ type keeper struct {
 // The containers in gone have been given up, but what ran there may live: it is
 // shut out first.
 func (k *keeper) secure(ctx context.Context, allDown bool, gone []string) core.Secured {
-	age := leftoverAge
-	if allDown {
-		age = 0
-	}
 	notes := make([]string, len(k.specs))
 	var wg sync.WaitGroup
 	for i, c := range k.specs {
 		wg.Go(func() {
-			report, err := k.secureOne(ctx, c, age, gone)
-			switch text := report.String(); {
+			done, err := k.secureOne(ctx, c, allDown, gone)
+			switch {
 			case err != nil:
 				notes[i] = fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err)
-			case text != "":
-				notes[i] = c.Uri + ": " + strings.ReplaceAll(text, "\n", "; ")
+			case len(done) > 0:
+				notes[i] = c.Uri + ": " + strings.Join(done, "; ")
 			}
 		})
 	}
@@ -87,45 +84,74 @@ func (k *keeper) shutOutRest(ctx context.Context, uri string) error {
 	defer store.Close()
 	writers, err := hdfsckpt.Writers(ctx, store)
 	for _, w := range writers {
-		if strings.HasPrefix(w, proto.WriterName(k.job, "")) {
+		if job, _ := proto.Writer(w); job == k.job {
 			err = errors.Join(err, hdfsckpt.ShutOut(ctx, store, w))
 		}
 	}
 	return err
 }
 
-// secureOne tries again while the store does not answer.
-func (k *keeper) secureOne(ctx context.Context, c *proto.CheckpointSpec, age time.Duration, gone []string) (hdfsckpt.Report, error) {
+// others are the other jobs that write to a store too, or were lost without a
+// word.
+func (k *keeper) others(ctx context.Context, store hdfsckpt.Store) ([]string, error) {
+	writers, err := hdfsckpt.Writers(ctx, store)
+	var jobs []string
+	for _, w := range writers {
+		if job, _ := proto.Writer(w); job != k.job && !slices.Contains(jobs, job) {
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs, err
+}
+
+// secureOne tries again while the store does not answer, and says what it has done.
+func (k *keeper) secureOne(ctx context.Context, c *proto.CheckpointSpec, allDown bool, gone []string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, secureLimit)
 	defer cancel()
 	for {
-		report, err := k.tryOne(ctx, c, age, gone)
+		done, err := k.tryOne(ctx, c, allDown, gone)
 		if err == nil {
-			return report, nil
+			return done, nil
 		}
 		k.log.WithError(err).Warnf("cannot make %s safe to start from; trying again", c.Uri)
 		select {
 		case <-ctx.Done():
-			return report, err
+			return done, err
 		case <-time.After(securePause):
 		}
 	}
 }
 
-func (k *keeper) tryOne(ctx context.Context, c *proto.CheckpointSpec, age time.Duration, gone []string) (hdfsckpt.Report, error) {
+func (k *keeper) tryOne(ctx context.Context, c *proto.CheckpointSpec, allDown bool, gone []string) ([]string, error) {
 	store, err := k.open(ctx, c.Uri)
 	if err != nil {
-		return hdfsckpt.Report{}, err
+		return nil, err
 	}
 	defer store.Close()
 	for _, container := range gone {
 		if err := hdfsckpt.ShutOut(ctx, store, proto.WriterName(k.job, container)); err != nil {
-			return hdfsckpt.Report{}, err
+			return nil, err
 		}
 	}
 	rule := hdfsckpt.Rule{Format: hdfsckpt.Kind(c.Format), Marker: c.Marker, Quiet: c.QuietSeconds}
 	if err := hdfsckpt.SetRule(ctx, store, rule); err != nil {
-		return hdfsckpt.Report{}, err
+		return nil, err
 	}
-	return hdfsckpt.MakeSafe(ctx, store, age)
+	others, err := k.others(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	age := leftoverAge
+	if allDown && len(others) == 0 {
+		age = 0
+	}
+	report, err := hdfsckpt.MakeSafe(ctx, store, age)
+	var done []string
+	if text := report.String(); text != "" {
+		done = strings.Split(text, "\n")
+	}
+	if len(others) > 0 {
+		done = append(done, fmt.Sprintf("another job writes here too, or was lost without a word, and what it began in the last %v is left alone: %s", leftoverAge, strings.Join(others, ", ")))
+	}
+	return done, err
 }

@@ -1,5 +1,7 @@
 package proto
 
+import "strings"
+
 // Names that more than one room uses: what stands in a job's directory, what
 // travels in a container's environment and credentials.
 const (
@@ -72,3 +74,9 @@ func (s JobState) Done() bool {
 // WriterName is what a container's mounts are called in a checkpoint store, so
 // that they can be shut out of it.
 func WriterName(job, container string) string { return job + "." + container }
+
+// Writer takes apart what WriterName has made.
+func Writer(name string) (job, container string) {
+	job, container, _ = strings.Cut(name, ".")
+	return job, container
+}

@@ -1,0 +1,51 @@
+package am_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"holdfast/hdfsckpt"
+	"holdfast/proto"
+)
+
+// TestUnfinishedSaves: what a save has begun goes before the tasks start, unless
+// another job may be at it.
+func TestUnfinishedSaves(t *testing.T) {
+	for name, shared := range map[string]bool{"of nobody": false, "of another job": true} {
+		t.Run(name, func(t *testing.T) {
+			const other = "job_2"
+			var part string
+			j := start(t, func(s *proto.JobSpec, _ *cluster) {
+				dir := s.Checkpoints[0].Uri
+				part = filepath.Join(dir, "model.ckpt-7_temp", "part-00000-of-00001.index")
+				dirs := []string{filepath.Dir(part)}
+				if shared {
+					dirs = append(dirs, filepath.Join(dir, hdfsckpt.WriterDir(proto.WriterName(other, "container_1"))))
+				}
+				for _, d := range dirs {
+					if err := os.MkdirAll(d, 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := os.WriteFile(part, []byte("half"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			})
+			w0, _ := j.started("worker-0")
+			w1, _ := j.started("worker-1")
+			w0.exit(0)
+			w1.exit(0)
+			final := j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+			if _, err := os.Stat(part); (err == nil) != shared {
+				t.Errorf("after the job, %s: %v", part, err)
+			}
+			told := slices.ContainsFunc(final.Timeline, func(m *proto.Moment) bool { return strings.Contains(m.Text, other) })
+			if told != shared {
+				t.Errorf("the job's story names the other job: %v, want %v: %v", told, shared, final.Timeline)
+			}
+		})
+	}
+}
