@@ -1,0 +1,319 @@
+package hdfsckpt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"holdfast/hdfsckpt/tfbundle"
+)
+
+// keeping is a checkpoint of which something is kept, or to be kept.
+type keeping struct {
+	s             Store
+	name          string
+	kind          Kind
+	dir, slot     string
+	visible, kept map[string]Info // by base name
+}
+
+func lookAt(ctx context.Context, s Store, name string, kind Kind) (*keeping, error) {
+	k := &keeping{s: s, name: name, kind: kind, dir: path.Dir(name), slot: path.Join(keptDir, url.PathEscape(name))}
+	if kind == Plain {
+		k.dir = name
+	}
+	files := func(dir string) (map[string]Info, error) {
+		entries, err := s.List(ctx, dir)
+		if err != nil && !vanished(err) {
+			return nil, err
+		}
+		found := map[string]Info{}
+		for _, e := range entries {
+			if of, _, ok := checkpointOf(path.Join(k.dir, e.Name)); ok && of == name && !e.IsDir() && e.Name != keptManifest {
+				found[e.Name] = e
+			}
+		}
+		return found, nil
+	}
+	var err error
+	if k.visible, err = files(k.dir); err != nil {
+		return nil, err
+	}
+	k.kept, err = files(k.slot)
+	return k, err
+}
+
+// keptSlots finds all that is kept.
+func keptSlots(ctx context.Context, s Store) ([]*keeping, error) {
+	entries, err := s.List(ctx, keptDir)
+	if vanished(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []*keeping
+	for _, e := range entries {
+		name, err := url.PathUnescape(e.Name)
+		if err != nil || !e.IsDir() {
+			continue
+		}
+		kind := TensorFlow
+		if isPlainName(path.Base(name)) {
+			kind = Plain
+		}
+		k, err := lookAt(ctx, s, name, kind)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, k)
+	}
+	return all, nil
+}
+
+// marker is the file without which a checkpoint does not count.
+func (k *keeping) marker() string {
+	if k.kind == Plain {
+		return Committed
+	}
+	return tfbundle.IndexFile(path.Base(k.name))
+}
+
+// find says where a file lies; what is kept comes first.
+func (k *keeping) find(base string, withKept bool) (string, Info, bool) {
+	if i, ok := k.kept[base]; ok && withKept {
+		return path.Join(k.slot, base), i, true
+	}
+	i, ok := k.visible[base]
+	return path.Join(k.dir, base), i, ok
+}
+
+// whole tells whether what is visible, or that and what is kept, is a whole
+// checkpoint.
+func (k *keeping) whole(ctx context.Context, withKept bool) (bool, error) {
+	marker, _, ok := k.find(k.marker(), withKept)
+	if !ok {
+		return false, nil
+	}
+	if k.kind == Plain {
+		return k.wholePlain(ctx, marker, withKept)
+	}
+	x, err := readIndex(ctx, k.s, marker)
+	if vanished(err) || isContent(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for i, need := range x.ShardSizes() {
+		base := tfbundle.DataFile(path.Base(k.name), i, x.Header.Shards)
+		if _, info, ok := k.find(base, withKept); !ok || info.Size < need {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (k *keeping) wholePlain(ctx context.Context, marker string, withKept bool) (bool, error) {
+	text, err := ReadFile(ctx, k.s, marker)
+	if vanished(err) {
+		return false, nil
+	}
+	files := maps.Clone(k.visible)
+	if files == nil {
+		files = map[string]Info{}
+	}
+	if withKept {
+		maps.Copy(files, k.kept)
+	}
+	shards := 0
+	for base := range files {
+		if base != Committed && !strings.HasSuffix(base, ".tmp") {
+			shards++
+		}
+	}
+	return shards >= markedShards(text), err
+}
+
+// continues goes on with keeping a checkpoint of which a part is kept already;
+// false if base is not one of its files.
+func (k *keeping) continues(ctx context.Context, base string) (bool, error) {
+	if _, has := k.kept[base]; has || len(k.kept) == 0 {
+		return false, nil
+	}
+	if whole, err := k.whole(ctx, false); err != nil || whole {
+		return false, err
+	}
+	if whole, err := k.whole(ctx, true); err != nil || !whole {
+		return false, err
+	}
+	return true, k.keep(ctx, base)
+}
+
+// keep moves a file out of sight.
+func (k *keeping) keep(ctx context.Context, base string) error {
+	i, ok := k.visible[base]
+	if !ok {
+		return nil
+	}
+	if err := MkdirAll(ctx, k.s, k.slot, 0o755); err != nil {
+		return err
+	}
+	if err := k.s.Rename(ctx, path.Join(k.dir, base), path.Join(k.slot, base)); err != nil {
+		return err
+	}
+	delete(k.visible, base)
+	k.kept[base] = i
+	if base != k.marker() {
+		return nil
+	}
+	return k.move(ctx, manifestName(k.name), path.Join(k.slot, keptManifest))
+}
+
+// move renames what may not be there.
+func (k *keeping) move(ctx context.Context, from, to string) error {
+	if err := k.s.Rename(ctx, from, to); err != nil && !vanished(err) {
+		return err
+	}
+	return nil
+}
+
+// unseal removes the manifest together with the file that makes a checkpoint
+// count.
+func (k *keeping) unseal(ctx context.Context, base string) error {
+	if base != k.marker() {
+		return nil
+	}
+	return Unseal(ctx, k.s, k.name)
+}
+
+// clear removes what is kept.
+func (k *keeping) clear(ctx context.Context) error {
+	if len(k.kept) == 0 {
+		return nil
+	}
+	names := []string{k.marker()}
+	for base := range k.kept {
+		if base != k.marker() {
+			names = append(names, base)
+		}
+	}
+	for _, base := range append(names, keptManifest) {
+		if err := k.s.Remove(ctx, path.Join(k.slot, base)); err != nil && !vanished(err) {
+			return err
+		}
+	}
+	clear(k.kept)
+	return k.removeSlot(ctx)
+}
+
+func (k *keeping) removeSlot(ctx context.Context) error {
+	if err := k.s.Remove(ctx, k.slot); err != nil && !vanished(err) && !errors.Is(err, syscall.ENOTEMPTY) {
+		return err
+	}
+	return nil
+}
+
+// clearOthers removes what is kept of the same place's other checkpoints.
+func (k *keeping) clearOthers(ctx context.Context) error {
+	slots, err := keptSlots(ctx, k.s)
+	if err != nil {
+		return err
+	}
+	for _, o := range slots {
+		if o.name != k.name && o.kind == k.kind && path.Dir(o.name) == path.Dir(k.name) {
+			if err := o.clear(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// others counts the other whole checkpoints of the same place that are visible,
+// as far as it matters.
+func (k *keeping) others(ctx context.Context) (int, error) {
+	entries, err := k.s.List(ctx, path.Dir(k.name))
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, e := range slices.Backward(entries) {
+		other, isIndex := strings.CutSuffix(e.Name, ".index")
+		if k.kind == Plain {
+			other, isIndex = e.Name, e.IsDir() && isPlainName(e.Name)
+		}
+		if !isIndex || other == path.Base(k.name) {
+			continue
+		}
+		o, err := lookAt(ctx, k.s, path.Join(path.Dir(k.name), other), k.kind)
+		if err != nil {
+			return 0, err
+		}
+		whole, err := o.whole(ctx, false)
+		if err != nil {
+			return 0, err
+		}
+		if whole {
+			if n++; n == enough {
+				break
+			}
+		}
+	}
+	return n, nil
+}
+
+// bringBack puts back what is kept, the file that makes it count last.
+func (k *keeping) bringBack(ctx context.Context) error {
+	if _, ours := k.kept[k.marker()]; ours {
+		if err := k.s.Remove(ctx, path.Join(k.dir, k.marker())); err != nil && !vanished(err) {
+			return err
+		}
+	}
+	if err := MkdirAll(ctx, k.s, k.dir, 0o755); err != nil {
+		return err
+	}
+	for _, base := range slices.Sorted(maps.Keys(k.kept)) {
+		if base == k.marker() {
+			continue
+		}
+		if err := k.move(ctx, path.Join(k.slot, base), path.Join(k.dir, base)); err != nil {
+			return err
+		}
+	}
+	if err := k.move(ctx, path.Join(k.slot, keptManifest), manifestName(k.name)); err != nil {
+		return err
+	}
+	if err := k.move(ctx, path.Join(k.slot, k.marker()), path.Join(k.dir, k.marker())); err != nil {
+		return err
+	}
+	return k.removeSlot(ctx)
+}
+
+// manifest is that of what is kept; nil if there is none that fits.
+func (k *keeping) manifest(ctx context.Context, c *Checkpoint) (*Manifest, error) {
+	text, err := ReadFile(ctx, k.s, path.Join(k.slot, keptManifest))
+	if vanished(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &Manifest{}
+	if json.Unmarshal(text, m) != nil || m.Version != 1 {
+		return nil, nil
+	}
+	for i := range m.Files {
+		m.Files[i].Name = path.Join(k.slot, path.Base(m.Files[i].Name))
+	}
+	if !m.fits(c) {
+		return nil, nil
+	}
+	return m, nil
+}
