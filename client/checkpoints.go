@@ -38,6 +38,8 @@ type Checkpoint struct {
 	Why       string    `json:"why,omitempty"`
 	Current   bool      `json:"current"` // the file "checkpoint" names it
 	Newest    bool      `json:"newest"`  // of the complete ones
+	// Kept: the program has removed or replaced it; a rollback brings it back.
+	Kept bool `json:"kept,omitempty"`
 
 	// Of a sealed one: when it was, and what wrote it.
 	Sealed     *time.Time `json:"sealed,omitempty"`
@@ -52,9 +54,10 @@ func Describe(uri string, list []hdfsckpt.Checkpoint) []Checkpoint {
 	all := make([]Checkpoint, len(list))
 	for i := range list {
 		c := &list[i]
+		name, kept := hdfsckpt.FormerName(*c)
 		all[i] = Checkpoint{
-			Directory: uri, Name: c.Name, Kind: string(c.Kind), Time: c.Time, Bytes: c.Size, Shards: c.Shards,
-			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: c == newest,
+			Directory: uri, Name: name, Kept: kept, Kind: string(c.Kind), Time: c.Time, Bytes: c.Size, Shards: c.Shards,
+			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: c == newest && !kept,
 		}
 		if c.Step != hdfsckpt.NoStep {
 			all[i].Step = &c.Step

@@ -223,9 +223,9 @@ func BringBack(ctx context.Context, s Store, c Checkpoint) error {
 	return fmt.Errorf("cannot bring %s back: it is not kept: %w", c.Name, syscall.ENOENT)
 }
 
-// formerName is the name that a checkpoint had before it was kept; that of one
+// FormerName is the name that a checkpoint had before it was kept; that of one
 // that is not kept is its own.
-func formerName(c Checkpoint) (name string, kept bool) {
+func FormerName(c Checkpoint) (name string, kept bool) {
 	slot := c.Name
 	if c.Kind == TensorFlow {
 		slot = path.Dir(slot)

@@ -157,7 +157,7 @@ func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, erro
 	var found, kept []Checkpoint
 	var have []string
 	for _, c := range list {
-		place, isKept := formerName(c)
+		place, isKept := FormerName(c)
 		if dir != "" && path.Dir(place) != dir {
 			continue
 		}
@@ -190,9 +190,9 @@ func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, erro
 		return RollbackPlan{}, fmt.Errorf("%s cannot be rolled back to: a program with checkpoints of its own takes the newest; remove the newer ones: %w", found[0].Name, syscall.EINVAL)
 	}
 	plan := RollbackPlan{To: found[0]}
-	place, _ := formerName(plan.To)
+	place, _ := FormerName(plan.To)
 	for _, c := range list {
-		if _, isKept := formerName(c); !isKept && c.Kind == TensorFlow && path.Dir(c.Name) == path.Dir(place) {
+		if _, isKept := FormerName(c); !isKept && c.Kind == TensorFlow && path.Dir(c.Name) == path.Dir(place) {
 			plan.dir = append(plan.dir, c)
 			if c.Step > step {
 				plan.Newer = append(plan.Newer, c)
@@ -204,7 +204,7 @@ func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, erro
 
 // Execute points `checkpoint` at the plan's checkpoint.
 func (p RollbackPlan) Execute(ctx context.Context, s Store) error {
-	if name, isKept := formerName(p.To); isKept {
+	if name, isKept := FormerName(p.To); isKept {
 		if err := BringBack(ctx, s, p.To); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -31,11 +32,17 @@ func runCkptLs(cmd *cobra.Command, o *output, ref string) error {
 	}
 	all := []client.Checkpoint{}
 	err := listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
+		kept, err := hdfsckpt.ListKept(cmd.Context(), d.Store)
+		if err != nil {
+			return err
+		}
+		kept = slices.DeleteFunc(kept, func(c hdfsckpt.Checkpoint) bool { return !c.Whole() })
 		if o.json() {
 			all = append(all, client.Describe(d.Store.URI(), list)...)
+			all = append(all, client.Describe(d.Store.URI(), kept)...)
 			return nil
 		}
-		return writeCheckpoints(cmd, d, list)
+		return writeCheckpoints(cmd, d, list, kept)
 	})
 	if err != nil || !o.json() {
 		return err
@@ -43,20 +50,24 @@ func runCkptLs(cmd *cobra.Command, o *output, ref string) error {
 	return writeJSON(cmd.OutOrStdout(), all)
 }
 
-func writeCheckpoints(cmd *cobra.Command, d client.Directory, list []hdfsckpt.Checkpoint) error {
+func writeCheckpoints(cmd *cobra.Command, d client.Directory, list, kept []hdfsckpt.Checkpoint) error {
 	newest := hdfsckpt.NewestComplete(list)
 	w := cmd.OutOrStdout()
 	title := d.Store.URI()
 	if d.Path != "" {
 		title = d.Path + " -> " + title
 	}
-	if len(list) == 0 {
+	if len(list)+len(kept) == 0 {
 		_, err := fmt.Fprintf(w, "%s: no checkpoint yet\n", title)
 		return err
 	}
 	fmt.Fprintln(w, title)
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "STEP\tAGE\tSIZE\tSHARDS\tSTATE\tNAME\tWRITTEN BY\tNOTE")
+	row := func(c *hdfsckpt.Checkpoint, name, note string) {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", step(c), humanize.RelTime(c.Time, time.Now(), "", "from now"),
+			humanize.IBytes(uint64(c.Size)), c.Shards, c.State, name, writer(c), note)
+	}
 	for i := range list {
 		c := &list[i]
 		note := c.Why
@@ -69,8 +80,11 @@ func writeCheckpoints(cmd *cobra.Command, d client.Directory, list []hdfsckpt.Ch
 			}
 			note += "current"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", step(c), humanize.RelTime(c.Time, time.Now(), "", "from now"),
-			humanize.IBytes(uint64(c.Size)), c.Shards, c.State, c.Name, writer(c), note)
+		row(c, c.Name, note)
+	}
+	for i := range kept {
+		name, _ := hdfsckpt.FormerName(kept[i])
+		row(&kept[i], name, "kept: the program removed or replaced it; ckpt rollback brings it back")
 	}
 	return t.Flush()
 }

@@ -62,7 +62,7 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 		uri := d.Store.URI()
 		result := rolledBack{Directory: uri, To: client.Describe(uri, []hdfsckpt.Checkpoint{plan.To})[0], Newer: client.Describe(uri, plan.Newer)}
 		if !o.json() {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: the next start goes on from %s; %d newer checkpoints stay, and are not restored from\n", uri, plan.To.Name, len(plan.Newer))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: the next start goes on from %s; %d newer checkpoints stay, and are not restored from\n", uri, result.To.Name, len(plan.Newer))
 			for i := range plan.Newer {
 				fmt.Fprintf(cmd.OutOrStdout(), "  stays  %s  %s  %s\n", step(&plan.Newer[i]), plan.Newer[i].State, plan.Newer[i].Name)
 			}

@@ -162,3 +162,55 @@ func TestGetGoesOn(t *testing.T) {
 		t.Errorf("get into a file ended with %d: %s", code, errs)
 	}
 }
+
+// TestKeptIsListed: what a program has removed, and was kept, is found in the
+// list and brought back by its step.
+func TestKeptIsListed(t *testing.T) {
+	p := newPlace(t)
+	dir := filepath.Join(p.dir, "ck")
+	files, err := filepath.Glob("../../hdfsckpt/tfbundle/testdata/sharded.ckpt-1200.*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no checkpoint to try with: %v", err)
+	}
+	names := map[string]string{}
+	for _, f := range files {
+		base := filepath.Base(f)
+		names["tfbundle/testdata/"+base] = base
+	}
+	copyFixtures(t, dir, names)
+	for from := range names {
+		names[from] = strings.Replace(names[from], "1200", "1300", 1)
+	}
+	copyFixtures(t, dir, names)
+	write(t, filepath.Join(dir, "checkpoint"), "model_checkpoint_path: \"sharded.ckpt-1300\"\n")
+
+	s, err := hdfsckpt.Open(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, f := range files { // as the program's removal through a mount does
+		kept, err := hdfsckpt.Removing(t.Context(), s, filepath.Base(f))
+		if err == nil && !kept {
+			err = s.Remove(t.Context(), filepath.Base(f))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var list []client.Checkpoint
+	callJSON(t, p, &list, "ckpt", "ls", "./ck")
+	if len(list) != 2 || !list[0].Newest || list[0].Kept || list[1].Name != "sharded.ckpt-1200" || !list[1].Kept || !list[1].Complete || list[1].Newest {
+		t.Errorf("ls: %+v", list)
+	}
+	text, _, _ := p.call("ckpt", "ls", "./ck")
+	contains(t, text, "sharded.ckpt-1200", "kept")
+	if _, errs, code := p.call("ckpt", "rollback", "./ck", "1200", "--yes"); code != 0 {
+		t.Errorf("rollback ended with %d: %s", code, errs)
+	}
+	callJSON(t, p, &list, "ckpt", "ls", "./ck")
+	if len(list) != 2 || list[0].Name != "sharded.ckpt-1200" || list[0].Kept || !list[0].Current {
+		t.Errorf("ls after the rollback: %+v", list)
+	}
+}
