@@ -48,7 +48,7 @@ cluster-secure: ## the same with Kerberos
 ##@ Work on it
 .PHONY: test
 test: ## everything, against real Hadoop daemons and real TensorFlow
-	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit
+	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm
 	$(RUN_TESTS) --packages ./... -- -p 1 -timeout 40m
 
 .PHONY: test-short

@@ -215,7 +215,7 @@ func refusals(t *testing.T, c *testcluster.Cluster) {
 	}{
 		{"no ticket", map[string]string{"KRB5CCNAME": filepath.Join(dir, "none")}, nil, 4, []string{"there is no Kerberos ticket", "run kinit"}},
 		{"an expired ticket", map[string]string{"KRB5CCNAME": filepath.Join(dir, "short")}, nil, 4, []string{"bob@HOLDFAST.TEST", "expired", "run kinit"}},
-		{"a cache that cannot be read", map[string]string{"KRB5CCNAME": "KCM:"}, nil, 4, []string{"KCM", "KRB5CCNAME=FILE:"}},
+		{"a cache that cannot be read", map[string]string{"KRB5CCNAME": "KEYRING:persistent:1000"}, nil, 4, []string{"KEYRING", "KRB5CCNAME=FILE:"}},
 		{"no configuration of Kerberos", map[string]string{"KRB5_CONFIG": filepath.Join(dir, "none")}, nil, 4, []string{"krb5.conf"}},
 		{"another's keytab", nil, keytab("alice", k.Keytab("bob")), 4, []string{"has no key of alice@HOLDFAST.TEST", "bob@HOLDFAST.TEST"}},
 		{"a principal of an unknown realm", nil, keytab("alice@NOWHERE.TEST", k.Keytab("alice")), 4, []string{"alice@NOWHERE.TEST"}},

@@ -55,6 +55,47 @@ type KDC struct {
 	skew atomic.Int64 // seconds
 }
 
+// KeepTickets runs a daemon that keeps ticket caches (KCM:), Heimdal's, until stop
+// or ctx ends it. Its socket is always in /var/run, which is here the KDC's
+// directory for it.
+func (k *KDC) KeepTickets(ctx context.Context) (stop func(), err error) {
+	path, err := findTool("kcm")
+	if err != nil {
+		return nil, err
+	}
+	socket := filepath.Join(k.dir, ".heim_org.h5l.kcm-socket")
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, "unshare", "--map-root-user", "--mount",
+		"sh", "-c", `mount --bind "$1" /run && exec "$2"`, "sh", k.dir, path)
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(k.env(), markEnv+"="+filepath.Dir(k.dir)), &said, &said
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // it is killed
+	}()
+	stop = func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	}
+	for deadline := time.Now().Add(time.Minute); ; {
+		if _, err := os.Stat(socket); err == nil {
+			return stop, nil
+		}
+		select {
+		case <-ended:
+			return nil, fmt.Errorf("kcm ended at once:\n%s", said.Bytes())
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			stop()
+			return nil, fmt.Errorf("kcm does not listen at %s:\n%s", socket, said.Bytes())
+		}
+	}
+}
+
 // Config is the path of krb5.conf, for KRB5_CONFIG.
 func (k *KDC) Config() string { return filepath.Join(k.dir, "krb5.conf") }
 
@@ -178,7 +219,7 @@ func findTool(name string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no %s on the PATH or in /usr/sbin, which a cluster with Kerberos needs: install MIT Kerberos (on Debian: apt-get install krb5-kdc krb5-admin-server krb5-user)", name)
+	return "", fmt.Errorf("no %s on the PATH or in /usr/sbin, which a cluster with Kerberos needs: install MIT Kerberos (on Debian: apt-get install krb5-kdc krb5-admin-server krb5-user heimdal-kcm)", name)
 }
 
 const clientConf = `[libdefaults]
@@ -192,6 +233,7 @@ const clientConf = `[libdefaults]
   renew_lifetime = 7d
   udp_preference_limit = 1
   default_ccache_name = FILE:@DIR@/%{uid}.tickets
+  kcm_socket = @DIR@/.heim_org.h5l.kcm-socket
 [realms]
   @REALM@ = {
     kdc = @ADDR@

@@ -38,7 +38,7 @@ func (s *settings) cacheName() string {
 		"%{username}", login, "%{TEMP}", os.TempDir(), "%{null}", "").Replace(name)
 }
 
-// cacheFile finds the file of a ticket cache (MIT's ccache types).
+// cacheFile finds the file of a ticket cache (MIT's ccache types but KCM).
 func cacheFile(name string) (string, error) {
 	kind, path, ok := strings.Cut(name, ":")
 	if !ok || strings.Contains(kind, "/") {
@@ -61,7 +61,23 @@ func cacheFile(name string) (string, error) {
 		return filepath.Join(path, filepath.Base(strings.TrimSpace(string(primary)))), nil
 	}
 	file := fmt.Sprintf("FILE:/tmp/krb5cc_%d", os.Getuid())
-	return "", denied("the ticket cache %s is not a file, and caches of the type %s cannot be read: run `export %s=%s; kinit`, or use --principal and --keytab", name, kind, EnvCache, file)
+	return "", denied("ticket caches of the type %s, as %s is, cannot be read: run `export %s=%s; kinit`, or use --principal and --keytab", kind, name, EnvCache, file)
+}
+
+// readCache reads a ticket cache as a file has it. fs.ErrNotExist: there is none.
+func (s *settings) readCache(name string) ([]byte, error) {
+	if cache, ok := strings.CutPrefix(name, "KCM:"); ok {
+		socket := s.defaults["kcm_socket"]
+		if socket == "" {
+			socket = kcmDefaultSocket
+		}
+		return readKCM(socket, cache)
+	}
+	path, err := cacheFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
 }
 
 // FromCache returns the user whose tickets kinit has put into the ticket cache.
@@ -75,11 +91,14 @@ func FromCache() (*User, error) {
 		return nil, err
 	}
 	name := s.cacheName()
-	path, err := cacheFile(name)
-	if err != nil {
+	b, err := s.readCache(name)
+	if IsDenied(err) {
 		return nil, err
 	}
-	c, err := loadCache(path)
+	var c *credentials.CCache
+	if err == nil {
+		c, err = parseCache(b)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, denied("there is no Kerberos ticket: the ticket cache %s does not exist; run kinit, or use --principal and --keytab", name)
@@ -111,17 +130,13 @@ func ticketOf(c *credentials.CCache, server string) *credentials.Credential {
 	return nil
 }
 
-// loadCache reads a cache; gokrb5 panics over damaged ones.
-func loadCache(path string) (c *credentials.CCache, err error) {
+// parseCache takes a cache apart; gokrb5 panics over damaged ones.
+func parseCache(b []byte) (c *credentials.CCache, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errors.New("it is damaged")
 		}
 	}()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	if len(b) < 2 {
 		return nil, errors.New("it is empty")
 	}

@@ -6,8 +6,8 @@
 //   - krb5.conf with include and includedir, several sections of one name, and
 //     realms of which parts stand in several files (config.go)
 //   - ticket caches by the names that KRB5CCNAME and default_ccache_name give
-//     them (cache.go); caches that a daemon or the kernel keeps (KCM, KEYRING)
-//     cannot be read, and the error says what to do
+//     them (cache.go), in files or kept by a daemon (kcm.go); those that the
+//     kernel keeps (KEYRING) cannot be read, and the error says what to do
 //   - hadoop.security.auth_to_local, which makes a user's name of a principal
 //     (names.go)
 //   - errors that name the cause and what to do about it (errors.go)

@@ -3,6 +3,7 @@ package kerberos_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -164,11 +165,9 @@ func TestCache(t *testing.T) {
 	t.Setenv(kerberos.EnvCache, "DIR::"+filepath.Join(dir, "tkt"))
 	u, err = kerberos.FromCache()
 	good(t, u, err)
-	for _, name := range []string{"KCM:1000", "KEYRING:persistent:1000"} {
-		t.Setenv(kerberos.EnvCache, name)
-		_, err = kerberos.FromCache()
-		bad(t, time.Now(), err, false, name+" is not a file", "FILE:/tmp/krb5cc_", "--keytab")
-	}
+	t.Setenv(kerberos.EnvCache, "KEYRING:persistent:1000")
+	_, err = kerberos.FromCache()
+	bad(t, time.Now(), err, false, "KEYRING:persistent:1000", "cannot be read", "FILE:/tmp/krb5cc_", "--keytab")
 
 	plain := filepath.Join(t.TempDir(), "cache")
 	kinit(plain, "-l", "2s")
@@ -190,6 +189,33 @@ func TestCache(t *testing.T) {
 		_, err = kerberos.FromCache()
 		bad(t, time.Now(), err, false, plain, "run kinit")
 	}
+}
+
+// TestCacheOfADaemon reads tickets that kinit has given to a daemon to keep.
+func TestCacheOfADaemon(t *testing.T) {
+	_, k := realm(t)
+	t.Setenv(kerberos.EnvCache, "KCM:")
+	_, err := kerberos.FromCache()
+	bad(t, time.Now(), err, false, "KCM:", "no daemon", "sssd-kcm")
+
+	stop, err := k.KeepTickets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	_, err = kerberos.FromCache()
+	bad(t, time.Now(), err, false, "there is no Kerberos ticket", "KCM:", "run kinit")
+	for _, cache := range []string{"KCM:", "KCM:" + strconv.Itoa(os.Getuid()) + ":other"} {
+		if err := k.Kinit(t.Context(), "alice", cache); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(kerberos.EnvCache, cache)
+		u, err := kerberos.FromCache()
+		good(t, u, err)
+	}
+	t.Setenv(kerberos.EnvCache, "KCM:nobody's")
+	_, err = kerberos.FromCache()
+	bad(t, time.Now(), err, false, "there is no Kerberos ticket", "KCM:nobody's", "run kinit")
 }
 
 // TestConfiguration reads krb5.conf as sites write it.
