@@ -23,16 +23,20 @@ type actor struct {
 	binding bool     // an order must not leave before the journal is written
 	routed  bool     // tasks have moved
 	cut     []string // tasks to which connections are to be cut
-	dirty   bool     // there is something to flush
-	places  *places  // of this step, once they were asked for
-	flushed time.Time
-	due     *time.Timer
+	// assigned and starting are the containers for which there are such orders.
+	assigned map[string]*proto.Assign
+	starting map[string]bool
+	dirty    bool // there is something to flush
+	flushed  time.Time
+	due      *time.Timer
 }
 
 // step gives core an event. It returns Finish once core decides it.
 func (a *actor) step(e core.Event) *core.Finish {
 	now := time.Now()
-	a.places = nil
+	if attached, is := e.(core.AgentAttached); is {
+		a.m.router.forget(attached.Container)
+	}
 	var finish *core.Finish
 	actions := a.m.job.Step(now, e)
 	a.m.stages.note(now, e, actions, a.m.job)
@@ -50,14 +54,6 @@ func (a *actor) step(e core.Event) *core.Finish {
 		a.due.Reset(wait)
 	}
 	return finish
-}
-
-// where gives the places of this step.
-func (a *actor) where() *places {
-	if a.places == nil {
-		a.places = a.m.orders.places(a.m.job.Tasks())
-	}
-	return a.places
 }
 
 func (a *actor) act(now time.Time, action core.Action) *core.Finish {
@@ -79,15 +75,12 @@ func (a *actor) act(now time.Time, action core.Action) *core.Finish {
 	case core.Check:
 		a.driver.Check(action.Container)
 	case core.Assign:
-		message := m.orders.assign(action, m.lease(), m.rehearse.of(action.Task, a.where))
-		tell(func() { m.hub.send(action.Container, message) })
+		task := m.orders.assign(action, m.lease(), m.rehearse.of(action.Task))
+		a.assigned[action.Container] = task
+		tell(func() { m.hub.send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_Assign{Assign: task}}) })
 	case core.Start:
-		start, err := m.orders.start(action, a.where())
-		if err != nil {
-			m.Kill(err.Error())
-			break
-		}
-		tell(func() { m.hub.send(action.Container, start) })
+		a.starting[action.Container] = true
+		tell(func() { m.hub.send(action.Container, m.orders.start(action)) })
 	case core.Vacate:
 		message := m.orders.stop(action.Grace.Milliseconds())
 		tell(func() { m.hub.send(action.Container, message) })
@@ -121,20 +114,23 @@ func (a *actor) flush() {
 	m.board.show(m.job, a.moments, m.stages.of)
 	m.rehearseSpares()
 	orders := a.orders
-	if a.routed { // those whose tasks do not run are told with their next Start
-		var running []string
-		for _, t := range m.job.Tasks() {
-			if t.State == proto.TaskState_TASK_STATE_RUNNING {
-				running = append(running, t.Container)
+	if a.routed || len(a.starting) > 0 {
+		news := m.router.news(m.job.Tasks(), a.cut, a.starting)
+		orders = append([]func(){func() {
+			for _, d := range news {
+				m.hub.sendToAll(d.containers, d.message)
 			}
-		}
-		if len(running) > 0 {
-			message := m.orders.route(a.cut, m.job.Tasks())
-			orders = append([]func(){func() { m.hub.sendToAll(running, message) }}, orders...)
+		}}, orders...)
+	}
+	if m.router.known() {
+		for container, task := range a.assigned {
+			m.router.tell(container, task)
 		}
 	}
 	m.give(errand{orders: orders, binding: a.binding})
 	a.moments, a.orders, a.cut = nil, nil, nil
 	a.binding, a.routed, a.dirty = false, false, false
+	clear(a.assigned)
+	clear(a.starting)
 	a.flushed = time.Now()
 }

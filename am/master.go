@@ -58,6 +58,7 @@ type Master struct {
 	hub      *hub
 	orders   *orders
 	rehearse *rehearsals
+	router   *router
 	clerk    *clerk // nil: no journal is kept
 	job      *core.Job
 	agents   chan fromAgent
@@ -105,6 +106,7 @@ func New(cfg Config) (*Master, error) {
 	limits := cfg.Limits
 	limits.Start = time.Duration(cfg.Spec.StartLimitMs) * time.Millisecond
 	m.job = core.New(tasks, int(cfg.Spec.Restarts), int(cfg.Spec.Spares), limits)
+	m.router = newRouter(m.job.Tasks())
 	status := &proto.JobStatus{
 		Id: cfg.ID, Name: cfg.Spec.Name, User: cfg.Spec.User, Framework: cfg.Spec.Framework,
 		StartedUnixMs: time.Now().UnixMilli(), Checkpoints: cfg.Spec.Checkpoints, AmHost: cfg.Host,
@@ -298,7 +300,10 @@ func (m *Master) lingering() {
 // loop feeds events to core and carries its actions out, until core says
 // Finish, or (nil) the job is to be left to another master.
 func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
-	act := actor{m: m, driver: driver, due: time.NewTimer(time.Hour)}
+	act := actor{
+		m: m, driver: driver, due: time.NewTimer(time.Hour),
+		assigned: map[string]*proto.Assign{}, starting: map[string]bool{},
+	}
 	defer act.due.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -362,8 +367,9 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 }
 
 func (m *Master) rehearseSpares() {
-	for container, message := range m.rehearse.spares(m.job) {
-		m.hub.send(container, message)
+	for container, task := range m.rehearse.spares(m.job) {
+		task.Routes = m.router.all().GetRoutes()
+		m.hub.send(container, &proto.ToAgent{Message: &proto.ToAgent_Rehearse{Rehearse: &proto.Rehearse{Assign: task}}})
 	}
 }
 

@@ -42,10 +42,10 @@ type agent struct {
 	mu        sync.Mutex
 	attempt   int32
 	exited    *proto.Exited
-	stubborn  atomic.Bool  // it does not end when it is told to stop
-	grace     atomic.Int64 // that it was given to stop, in ms
-	routes    []*proto.Route
-	cuts      []string
+	stubborn  atomic.Bool   // it does not end when it is told to stop
+	grace     atomic.Int64  // that it was given to stop, in ms
+	routes    []proto.Place // by the task's place in the job
+	cuts      []uint32
 }
 
 func (a *agent) send(m *proto.FromAgent) {
@@ -97,6 +97,8 @@ func (a *agent) run(stream proto.Agents_AttendClient) {
 		case *proto.ToAgent_Assign:
 			a.mu.Lock()
 			a.assigned = m.Assign
+			a.routes = make([]proto.Place, runtime.Count(m.Assign.Spec))
+			a.take(m.Assign.Routes)
 			a.mu.Unlock()
 			a.hosts(m.Assign.Task)
 			port := m.Assign.Port
@@ -122,8 +124,7 @@ func (a *agent) run(stream proto.Agents_AttendClient) {
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: &proto.Exited{Attempt: a.attempt, Signal: 15, Stopped: true}}})
 		case *proto.ToAgent_Routes:
 			a.mu.Lock()
-			a.routes = m.Routes.Routes
-			a.cuts = append(a.cuts, m.Routes.Cut...)
+			a.take(m.Routes)
 			a.mu.Unlock()
 		case *proto.ToAgent_Tokens:
 			a.tokens <- m.Tokens.Credentials
@@ -132,6 +133,17 @@ func (a *agent) run(stream proto.Agents_AttendClient) {
 			return
 		}
 	}
+}
+
+// take takes in where tasks are; a.mu is held.
+func (a *agent) take(r *proto.Routes) {
+	if r == nil {
+		return
+	}
+	if err := r.Take(a.routes); err != nil {
+		panic(err)
+	}
+	a.cuts = append(a.cuts, r.Cut...)
 }
 
 // cluster is a driver whose containers are agents in this process.
@@ -424,15 +436,17 @@ func (j *job) story(task string, want ...string) {
 
 func TestAJobRunsToItsEnd(t *testing.T) {
 	j := start(t, nil)
-	_, s := j.started("ps-0")
-	if want := []string{"train", "--ps=ps-0:20000", "--me=ps-0"}; !slices.Equal(s.Command, want) {
+	ps, s := j.started("ps-0")
+	if want := []string{"train", "--ps={ps_hosts}", "--me={role}-{index}"}; !slices.Equal(s.Command, want) {
 		t.Errorf("command %q, want %q", s.Command, want)
 	}
-	if s.Env["HOLDFAST_JOB"] != "job_1" || s.Env["HOLDFAST_ATTEMPT"] != "0" {
-		t.Errorf("environment %v", s.Env)
+	if ps.assigned.Spec.Framework != "none" || ps.assigned.Job != "job_1" {
+		t.Errorf("start %v of %v", s, ps.assigned)
 	}
-	if len(s.Routes) != 3 || s.Routes[0].VirtualAddress == "" || s.Routes[0].RealAddress != "127.0.0.1" {
-		t.Errorf("routes %v", s.Routes)
+	for i, port := range []int{20000, 20000, 20001} {
+		if want := (proto.Place{Port: port, Host: "127.0.0.1", RealPort: port}); ps.routes[i] != want {
+			t.Errorf("task %d is said to be at %v, want %v", i, ps.routes[i], want)
+		}
 	}
 	for i := range 2 {
 		a, _ := j.started(fmt.Sprintf("worker-%d", i))
@@ -458,7 +472,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 func TestALostContainerIsReplacedAtTheSameAddress(t *testing.T) {
 	j := start(t, nil)
 	old, _ := j.started("ps-0")
-	worker, first := j.started("worker-0")
+	worker, _ := j.started("worker-0")
 	j.started("worker-1")
 	j.story("ps-0", core.KindStarted)
 	j.lose("ps-0")
@@ -466,16 +480,16 @@ func TestALostContainerIsReplacedAtTheSameAddress(t *testing.T) {
 	if again.container == old.container || s.Attempt != 1 {
 		t.Errorf("attempt %d in %s", s.Attempt, again.container)
 	}
-	if again.assigned.Port != 20000 || again.assigned.VirtualAddress != old.assigned.VirtualAddress {
-		t.Errorf("it came back at %s:%d", again.assigned.VirtualAddress, again.assigned.Port)
+	if again.assigned.Port != 20000 || again.assigned.Index != old.assigned.Index {
+		t.Errorf("it came back as number %d at port %d", again.assigned.Index, again.assigned.Port)
 	}
 	j.eventually("the worker to be told to cut its connections", func() bool {
 		worker.mu.Lock()
 		defer worker.mu.Unlock()
-		return slices.Contains(worker.cuts, old.assigned.VirtualAddress)
+		return slices.Contains(worker.cuts, 0)
 	})
-	if len(first.Routes) != 3 {
-		t.Errorf("routes %v", first.Routes)
+	if !slices.Equal(again.routes[1:], worker.routes[1:]) || again.routes[1].Host == "" {
+		t.Errorf("what came back is told that tasks are at %v, and a worker knows of %v", again.routes, worker.routes)
 	}
 	j.story("ps-0", core.KindStarted, core.KindLost, core.KindBack)
 	j.stop()

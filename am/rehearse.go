@@ -2,10 +2,10 @@ package am
 
 import (
 	"slices"
-	"sync"
 
 	"holdfast/am/core"
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 // rehearsals is what agents have found out about the tasks' scripts, and who was
@@ -34,53 +34,48 @@ func (r *rehearsals) hear(job *core.Job, container string, i *proto.Imported) {
 }
 
 // of says what a task's next attempt will be like; nil if that is not known, or
-// no interpreter bears it. places is called only if it is known.
-func (r *rehearsals) of(task string, places func() *places) *proto.Rehearsal {
-	i := r.known[r.orders.tasks[task].Role]
+// no interpreter bears it.
+func (r *rehearsals) of(task string) *proto.Rehearsal {
+	role := r.orders.tasks[task].Role
+	i := r.known[role]
 	if i == nil || i.Refused != "" {
 		return nil
 	}
-	p := places()
-	t := p.tasks[task]
-	command, env, err := r.orders.command(t, p, max(t.Attempt+1, 0), 0)
-	if err != nil {
-		return nil // its start will tell
-	}
-	return &proto.Rehearsal{Command: command, Env: env, Imported: i}
+	return &proto.Rehearsal{Command: runtime.Words(r.orders.spec, role), Env: r.orders.spec.Env, Imported: i}
 }
 
-// spares are the messages that spare containers are to get now, by container. A
-// spare gets ready for a task on which others depend, if there is one.
-func (r *rehearsals) spares(job *core.Job) map[string]*proto.ToAgent {
+// spares are what spare containers are to get ready for now, by container: a task
+// on which others depend, if there is one.
+func (r *rehearsals) spares(job *core.Job) map[string]*proto.Assign {
 	there := job.Spares()
 	for c := range r.told {
 		if !slices.ContainsFunc(there, func(s core.Spare) bool { return s.Container == c }) {
 			delete(r.told, c)
 		}
 	}
-	messages := map[string]*proto.ToAgent{}
+	tasks := map[string]*proto.Assign{}
 	for _, s := range there {
 		if s.AgentPID == 0 || r.told[s.Container] {
 			continue
 		}
-		if m := r.forSpare(job); m != nil {
-			messages[s.Container] = m
+		if a := r.forSpare(job); a != nil {
+			tasks[s.Container] = a
 			r.told[s.Container] = true
 		}
 	}
-	return messages
+	return tasks
 }
 
-func (r *rehearsals) forSpare(job *core.Job) *proto.ToAgent {
-	var best *proto.Rehearsal
-	where := sync.OnceValue(func() *places { return r.orders.places(job.Tasks()) })
+func (r *rehearsals) forSpare(job *core.Job) *proto.Assign {
+	var best *core.Task
+	var rehearsal *proto.Rehearsal
 	for _, t := range job.Tasks() {
 		service := t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
 		if best != nil && !service {
 			continue
 		}
-		if next := r.of(t.Name, where); next != nil {
-			best = next
+		if next := r.of(t.Name); next != nil {
+			best, rehearsal = t, next
 			if service {
 				break
 			}
@@ -89,13 +84,11 @@ func (r *rehearsals) forSpare(job *core.Job) *proto.ToAgent {
 	if best == nil {
 		return nil
 	}
-	var memory int64
+	a := r.orders.assign(core.Assign{Task: best.Name, Port: best.Port}, 0, rehearsal)
 	for _, role := range r.orders.spec.Roles {
-		memory = max(memory, r.orders.memory(role.Name))
+		a.MemoryMb = max(a.MemoryMb, r.orders.memory(role.Name))
 	}
-	return &proto.ToAgent{Message: &proto.ToAgent_Rehearse{Rehearse: &proto.Rehearse{
-		Rehearsal: best, Files: r.orders.spec.Files, MemoryMb: memory,
-	}}}
+	return a
 }
 
 // spareStatus is what is shown of the spares; known is what was shown.

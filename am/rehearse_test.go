@@ -31,13 +31,13 @@ func TestContainersRehearseWhatIsKnown(t *testing.T) {
 	first := spare()
 	says(worker, &proto.Imported{Path: []string{"/worker"}})
 	r := first.rehearsed(j)
-	if want := []string{"train", "--ps=ps-0:20000", "--me=worker-0"}; !slices.Equal(r.Rehearsal.Command, want) || r.Rehearsal.Imported.Path[0] != "/worker" || r.MemoryMb != 64 {
+	if want := []string{"train", "--ps={ps_hosts}", "--me={role}-{index}"}; !slices.Equal(r.Rehearsal.Command, want) || r.Task != "worker-0" || r.Rehearsal.Imported.Path[0] != "/worker" || r.MemoryMb != 64 {
 		t.Errorf("the spare rehearses %v", r)
 	}
 	says(ps, &proto.Imported{Path: []string{"/ps"}})
 	j.lose("worker-1") // it takes the spare
 	moved := first.task(j)
-	if i := moved.Rehearsal.GetImported(); i == nil || i.Path[0] != "/worker" || moved.Rehearsal.Command[2] != "--me=worker-1" {
+	if i := moved.Rehearsal.GetImported(); i == nil || i.Path[0] != "/worker" || len(moved.Rehearsal.Command) != 3 {
 		t.Errorf("worker-1's next container rehearses %v", moved.Rehearsal)
 	}
 
@@ -64,13 +64,13 @@ func TestContainersRehearseWhatIsKnown(t *testing.T) {
 }
 
 // rehearsed waits until the agent is told to get ready.
-func (a *agent) rehearsed(j *job) *proto.Rehearse {
+func (a *agent) rehearsed(j *job) *proto.Assign {
 	j.t.Helper()
-	var r *proto.Rehearse
+	var r *proto.Assign
 	j.eventually("a spare that rehearses", func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		r = a.rehearse
+		r = a.rehearse.GetAssign()
 		return r != nil
 	})
 	return r

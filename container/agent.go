@@ -14,6 +14,7 @@ import (
 	"holdfast/container/proctree"
 	"holdfast/container/sandbox"
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 // How long things may take at the end.
@@ -163,10 +164,13 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 					go func() { prepared <- a.task.prepare(working, a.cfg, a.box, a.commits) }()
 				case a.task.assign.Task != m.Assign.Task:
 					return errors.New("the application master assigned a second task to this container")
-				case a.ready: // it has missed that
-					a.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
-				case a.trouble != nil:
-					a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
+				default: // it has missed what was said
+					a.route(m.Assign.Routes)
+					if a.ready {
+						a.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
+					} else if a.trouble != nil {
+						a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
+					}
 				}
 			case *proto.ToAgent_Rehearse:
 				a.rehearse(working, m.Rehearse)
@@ -177,9 +181,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 					a.attempt.stop(time.Duration(m.Stop.GraceMs) * time.Millisecond)
 				}
 			case *proto.ToAgent_Routes:
-				if a.ready {
-					a.task.route(m.Routes.Routes, m.Routes.Cut, a.box)
-				}
+				a.route(m.Routes)
 			case *proto.ToAgent_Tokens:
 				if err := a.cfg.NewTokens(m.Tokens.Credentials); err != nil {
 					a.log.WithError(err).Error("cannot take the new tokens, so HDFS will be out of reach once the old ones end")
@@ -198,6 +200,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				continue
 			}
 			a.ready = true
+			a.task.begin(a.box)
 			a.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
 		case e := <-a.ended:
 			a.attempt, a.last = nil, e
@@ -238,6 +241,17 @@ func (a *agent) beat() {
 	}
 }
 
+// route takes in where tasks are, now or once the task is prepared. It may be nil.
+func (a *agent) route(r *proto.Routes) {
+	switch {
+	case r == nil || a.task == nil:
+	case a.ready:
+		a.task.route(r, a.box)
+	default:
+		a.task.late = append(a.task.late, r)
+	}
+}
+
 // rehearse gets the container ready in the background for a task that it may be
 // given; what cannot be done now is tried again with the task, and told then.
 func (a *agent) rehearse(ctx context.Context, r *proto.Rehearse) {
@@ -245,11 +259,15 @@ func (a *agent) rehearse(ctx context.Context, r *proto.Rehearse) {
 		return
 	}
 	a.wg.Go(func() {
-		if err := a.stage.furnish(ctx, a.cfg, r.Files, r.MemoryMb); err != nil {
+		p, err := newPeers(r.Assign)
+		if err == nil {
+			err = a.stage.furnish(ctx, a.cfg, r.Assign.Files, r.Assign.MemoryMb)
+		}
+		if err != nil {
 			a.log.WithError(err).Warn("cannot get ready for a task to come")
 			return
 		}
-		a.stage.rehearse(a.cfg, r.Rehearsal, false)
+		a.stage.rehearse(a.cfg, p, r.Assign.Rehearsal, false)
 	})
 }
 
@@ -260,7 +278,7 @@ func (a *agent) reach(ctx context.Context) {
 	cancel := func() {}
 	agents := 1
 	if a.task != nil {
-		agents = len(a.task.assign.Peers)
+		agents = runtime.Count(a.task.assign.Spec)
 	} else {
 		ctx, cancel = context.WithTimeout(ctx, reachLimit)
 	}
@@ -347,7 +365,6 @@ func (a *agent) start(s *proto.Start) {
 		refuse(fmt.Errorf("told to start while attempt %d is running", a.attempt.number))
 		return
 	}
-	a.task.route(s.Routes, nil, a.box)
 	at, err := a.task.run(a.cfg, a.box, a.dir, s, log, &a.wg)
 	if err != nil {
 		refuse(err)

@@ -48,7 +48,12 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	if len(s.Command) == 0 {
 		return nil, fmt.Errorf("there is no command to run: %w", syscall.ENOENT)
 	}
-	argv, given := t.names.substitute(s)
+	argv, given, err := t.peers.command(s.Command, s.Env, t.port.number)
+	if err != nil {
+		return nil, errors.Join(err, errCannotRun)
+	}
+	given["HOLDFAST_ATTEMPT"], given["HOLDFAST_GENERATION"] = fmt.Sprint(s.Attempt), fmt.Sprint(s.Generation)
+	argv, given = t.names.substitute(argv, given)
 	command, err := t.command(cfg, argv, given, s.PythonPath)
 	if err != nil {
 		return nil, err
@@ -150,10 +155,13 @@ func (a *attempt) wait() *proto.Exited {
 	return e
 }
 
+// errCannotRun is of an attempt whose command cannot be made.
+var errCannotRun = errors.New("nothing was run")
+
 // notRun is the exit of an attempt that could not be started.
 func notRun(number int32, err error) *proto.Exited {
 	e := &proto.Exited{Attempt: number, Code: 126, Detail: err.Error(), Tail: []string{err.Error()}, AtUnixMs: time.Now().UnixMilli()}
-	for _, missing := range []error{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC, syscall.EISDIR, syscall.ENOTDIR, syscall.ELOOP} {
+	for _, missing := range []error{errCannotRun, syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC, syscall.EISDIR, syscall.ENOTDIR, syscall.ELOOP} {
 		if errors.Is(err, missing) {
 			e.Code, e.CommandMissing = 127, true
 		}

@@ -7,15 +7,14 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	"holdfast/proto"
 )
 
 // names is how a task finds its peers by name.
 type names struct {
-	peers   []*proto.Peer
+	peers   *peers
 	file    string // our hosts file, bound over the task's; empty without a namespace
 	steered bool   // virtual addresses work
 	own     string // the task, if it cannot listen on its virtual address
@@ -29,20 +28,19 @@ type names struct {
 // left out.
 func (n *names) content(address map[string]string) string {
 	var b strings.Builder
-	ours := map[string]bool{}
-	for _, p := range n.peers {
-		ours[p.Task] = true
-		if a := address[p.Task]; a != "" {
-			fmt.Fprintf(&b, "%s %s\n", a, p.Task)
+	for _, t := range n.peers.tasks {
+		if a := address[t.Name]; a != "" {
+			b.WriteString(a + " " + t.Name + "\n")
 		}
 	}
+	ours := func(name string) bool { _, ok := n.peers.index[name]; return ok }
 	for line := range strings.Lines(n.host) {
 		text, _, _ := strings.Cut(line, "#")
 		f := strings.Fields(text)
 		if len(f) < 2 {
 			continue
 		}
-		f = append(f[:1], slices.DeleteFunc(slices.Clone(f[1:]), func(name string) bool { return ours[name] })...)
+		f = append(f[:1], slices.DeleteFunc(slices.Clone(f[1:]), ours)...)
 		if len(f) > 1 {
 			b.WriteString(strings.Join(f, " ") + "\n")
 		}
@@ -52,32 +50,27 @@ func (n *names) content(address map[string]string) string {
 
 // addresses are what the names stand for: virtual ones, or where the peers are
 // now if nothing is steered.
-func (n *names) addresses(routes []*proto.Route) map[string]string {
-	m := map[string]string{}
-	for _, p := range n.peers {
-		if p.Task == n.own {
-			m[p.Task] = numeric(n.at)
-			continue
-		}
-		if n.steered {
-			m[p.Task] = p.VirtualAddress
-			continue
-		}
-		for _, r := range routes {
-			if r.VirtualAddress == p.VirtualAddress {
-				m[p.Task] = numeric(r.RealAddress)
-			}
+func (n *names) addresses() map[string]string {
+	m := make(map[string]string, len(n.peers.tasks))
+	for i, t := range n.peers.tasks {
+		switch {
+		case t.Name == n.own:
+			m[t.Name] = numeric(n.at)
+		case n.steered:
+			m[t.Name] = n.peers.virtual[i].String()
+		case n.peers.places[i].Host != "":
+			m[t.Name] = numeric(n.peers.places[i].Host)
 		}
 	}
 	return m
 }
 
 // write brings the hosts file up to date, in place: it is bound by inode.
-func (n *names) write(routes []*proto.Route) error {
-	if n.file == "" {
+func (n *names) write() error {
+	if n.file == "" || n.steered && n.last != "" {
 		return nil
 	}
-	text := n.content(n.addresses(routes))
+	text := n.content(n.addresses())
 	if text == n.last {
 		return nil
 	}
@@ -88,60 +81,45 @@ func (n *names) write(routes []*proto.Route) error {
 	return nil
 }
 
+// named is NAME:PORT, as it may stand in a word. RE2 has no look-behind, so the
+// character before belongs to the match.
+var named = regexp.MustCompile(`(^|[^A-Za-z0-9_.-])([a-z][a-z0-9_-]*):([0-9]+)`)
+
 // substitute puts addresses for names, NAME:PORT, in the command and the
 // environment of a task whose hosts file cannot be its own. With steering the
 // address is the virtual one; without, the one of now.
-func (n *names) substitute(s *proto.Start) ([]string, map[string]string) {
+func (n *names) substitute(command []string, env map[string]string) ([]string, map[string]string) {
 	if n.file != "" && n.steered {
-		return s.Command, s.Env
+		return command, env
 	}
-	replace := func(text string) string { return text }
-	for _, p := range n.peers {
-		pattern := regexp.MustCompile(`(^|[^A-Za-z0-9_.-])` + regexp.QuoteMeta(p.Task) + `:([0-9]+)`)
-		address := map[string]string{} // by virtual port
-		fallback := ""
-		if n.steered {
-			fallback = p.VirtualAddress
-		}
-		if p.Task == n.own {
-			fallback = numeric(n.at)
-		}
-		for _, r := range s.Routes {
-			if r.VirtualAddress == p.VirtualAddress && !n.steered {
-				address[fmt.Sprint(r.VirtualPort)] = net.JoinHostPort(r.RealAddress, fmt.Sprint(r.RealPort))
-				fallback = r.RealAddress
+	whole := n.addresses()
+	replace := func(text string) string {
+		return named.ReplaceAllStringFunc(text, func(m string) string {
+			g := named.FindStringSubmatch(m)
+			name, port := g[2], g[3]
+			address := whole[name]
+			if address == "" {
+				return m
 			}
-		}
-		if fallback == "" {
-			continue
-		}
-		before := replace
-		replace = func(text string) string {
-			return pattern.ReplaceAllStringFunc(before(text), func(m string) string {
-				g := pattern.FindStringSubmatch(m)
-				if a, ok := address[g[2]]; ok {
-					return g[1] + a
-				}
-				return g[1] + net.JoinHostPort(fallback, g[2])
-			})
-		}
+			if at := n.peers.places[n.peers.index[name]]; !n.steered && name != n.own && port == strconv.Itoa(at.Port) {
+				port = strconv.Itoa(at.RealPort)
+			}
+			return g[1] + net.JoinHostPort(address, port)
+		})
 	}
-	command := make([]string, len(s.Command))
-	for i, c := range s.Command {
-		command[i] = replace(c)
+	words := make([]string, len(command))
+	for i, c := range command {
+		words[i] = replace(c)
 	}
-	env := map[string]string{}
-	for k, v := range s.Env {
-		env[k] = replace(v)
-	}
-	// MASTER_ADDR and the like hold a bare name.
-	whole := n.addresses(s.Routes)
+	variables := map[string]string{}
 	for k, v := range env {
+		variables[k] = replace(v)
+		// MASTER_ADDR and the like hold a bare name.
 		if a, ok := whole[v]; ok && strings.HasSuffix(k, "ADDR") {
-			env[k] = a
+			variables[k] = a
 		}
 	}
-	return command, env
+	return words, variables
 }
 
 // numeric resolves a host's name; one that does not resolve is left out.

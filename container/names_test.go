@@ -9,16 +9,28 @@ import (
 	"holdfast/proto"
 )
 
-var testPeers = []*proto.Peer{
-	{Task: "ps-1", VirtualAddress: "127.77.0.1"},
-	{Task: "ps-10", VirtualAddress: "127.77.0.2"},
+// testPeers are ps-0 to ps-10; two of them are somewhere.
+func testPeers(t testing.TB) *peers {
+	t.Helper()
+	p, err := newPeers(&proto.Assign{
+		Task: "ps-0", Spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "ps", Count: 11}}},
+	})
+	if err == nil {
+		err = proto.NewRoutes([]int{1, 10}, []proto.Place{
+			{Port: 4000, Host: "10.0.0.1", RealPort: 4001}, {Port: 4000, Host: "10.0.0.2", RealPort: 4000},
+		}, nil).Take(p.places)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func TestHostsFile(t *testing.T) {
-	n := &names{peers: testPeers, steered: true, host: "127.0.0.1 localhost # here\n\n# nothing\n10.0.0.9 ps-1 other.example\n10.0.0.8 ps-10\n::1 ip6-localhost"}
-	got := n.content(n.addresses(nil))
-	want := "127.77.0.1 ps-1\n127.77.0.2 ps-10\n127.0.0.1 localhost\n10.0.0.9 other.example\n::1 ip6-localhost\n"
-	if got != want {
+	n := &names{peers: testPeers(t), steered: true, host: "127.0.0.1 localhost # here\n\n# nothing\n10.0.0.9 ps-1 other.example\n10.0.0.8 ps-10\n::1 ip6-localhost"}
+	got := n.content(n.addresses())
+	want := "127.77.0.10 ps-9\n127.77.0.11 ps-10\n127.0.0.1 localhost\n10.0.0.9 other.example\n::1 ip6-localhost\n"
+	if !strings.HasPrefix(got, "127.77.0.1 ps-0\n127.77.0.2 ps-1\n") || !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
@@ -26,9 +38,9 @@ func TestHostsFile(t *testing.T) {
 func FuzzHostsFile(f *testing.F) {
 	f.Add("127.0.0.1 localhost\n10.0.0.9 ps-1 x\n")
 	f.Fuzz(func(t *testing.T, host string) {
-		n := &names{peers: testPeers, steered: true, host: host}
+		n := &names{peers: testPeers(t), steered: true, host: host}
 		found := map[string]string{}
-		for line := range strings.Lines(n.content(n.addresses(nil))) {
+		for line := range strings.Lines(n.content(n.addresses())) {
 			f := strings.Fields(line)
 			for _, name := range f[1:] {
 				if _, twice := found[name]; !twice {
@@ -36,7 +48,7 @@ func FuzzHostsFile(f *testing.F) {
 				}
 			}
 		}
-		if found["ps-1"] != "127.77.0.1" || found["ps-10"] != "127.77.0.2" {
+		if found["ps-1"] != "127.77.0.2" || found["ps-10"] != "127.77.0.11" {
 			t.Fatalf("the peers are at %v", found)
 		}
 	})
@@ -46,10 +58,6 @@ func TestSubstitute(t *testing.T) {
 	start := &proto.Start{
 		Command: []string{"x", "--ps=ps-1:4000,ps-10:4000", "not-ps-1:4000 xps-1:4000 ps-1", "ps-1:5000"},
 		Env:     map[string]string{"TF_CONFIG": `{"ps":["ps-1:4000","ps-10:4000"]}`, "MASTER_ADDR": "ps-1", "OTHER": "ps-1"},
-		Routes: []*proto.Route{
-			{VirtualAddress: "127.77.0.1", VirtualPort: 4000, RealAddress: "10.0.0.1", RealPort: 4001},
-			{VirtualAddress: "127.77.0.2", VirtualPort: 4000, RealAddress: "10.0.0.2", RealPort: 4000},
-		},
 	}
 	for _, c := range []struct {
 		name    string
@@ -60,8 +68,8 @@ func TestSubstitute(t *testing.T) {
 		{"own hosts file, steered", names{file: "hosts", steered: true}, start.Command, start.Env},
 		{
 			"steered only", names{steered: true},
-			[]string{"x", "--ps=127.77.0.1:4000,127.77.0.2:4000", "not-ps-1:4000 xps-1:4000 ps-1", "127.77.0.1:5000"},
-			map[string]string{"TF_CONFIG": `{"ps":["127.77.0.1:4000","127.77.0.2:4000"]}`, "MASTER_ADDR": "127.77.0.1", "OTHER": "ps-1"},
+			[]string{"x", "--ps=127.77.0.2:4000,127.77.0.11:4000", "not-ps-1:4000 xps-1:4000 ps-1", "127.77.0.2:5000"},
+			map[string]string{"TF_CONFIG": `{"ps":["127.77.0.2:4000","127.77.0.11:4000"]}`, "MASTER_ADDR": "127.77.0.2", "OTHER": "ps-1"},
 		},
 		{
 			"neither", names{},
@@ -69,8 +77,8 @@ func TestSubstitute(t *testing.T) {
 			map[string]string{"TF_CONFIG": `{"ps":["10.0.0.1:4001","10.0.0.2:4000"]}`, "MASTER_ADDR": "10.0.0.1", "OTHER": "ps-1"},
 		},
 	} {
-		c.names.peers = testPeers
-		command, env := c.names.substitute(start)
+		c.names.peers = testPeers(t)
+		command, env := c.names.substitute(start.Command, start.Env)
 		if !slices.Equal(command, c.command) || !maps.Equal(env, c.env) {
 			t.Errorf("%s: %q, %q", c.name, command, env)
 		}

@@ -97,13 +97,14 @@ func TestTheFirstAttemptOfAContainerThatRehearsed(t *testing.T) {
 			}
 			files := []*proto.FileSpec{{Name: "self.py", Uri: script, Size: int64(len(text))}, {Name: "other.py", Uri: script, Size: int64(len(text))}}
 			r := p.rehearsal(known, append(append([]string{}, flags...), test.rehearsed...)...)
-			p.send(&proto.Rehearse{Rehearsal: r, Files: files})
+			task := assignment(func(a *proto.Assign) { a.Files, a.Rehearsal = files, r })
+			p.send(&proto.Rehearse{Assign: task})
 			if test.early {
 				p.until("imports slowlib")
 			} else if b := p.until("is ready"); b.WarmRssBytes == 0 {
 				t.Error("its memory is not told")
 			}
-			p.send(assignment(func(a *proto.Assign) { a.Files, a.Rehearsal = files, r }))
+			p.send(task)
 			p.prepared()
 			s := p.start(begun...)
 			if test.early {
@@ -129,14 +130,14 @@ func TestTheFirstAttemptOfAContainerThatRehearsed(t *testing.T) {
 // An attempt that is still importing is stopped like any other.
 func TestAnAttemptThatImportsIsStopped(t *testing.T) {
 	change := func(p *pythonTask) {
-		p.env["SLOWLIB_DOES"] = "import time\nif os.environ['HOLDFAST_INDEX'] != '0': time.sleep(1000)"
-		p.env["HOLDFAST_INDEX"] = "0"
+		p.env["SLOWLIB_DOES"] = "import time\nif os.environ['HOLDFAST_TEST'] != '0': time.sleep(1000)"
+		p.env["HOLDFAST_TEST"] = "0"
 	}
 	script := "import slowlib\n" + holds
 	_, _, known := ordinary(t, change, script, "self.py")
 	p := newPythonContainer(t)
 	change(p)
-	p.env["HOLDFAST_INDEX"] = "1"
+	p.env["HOLDFAST_TEST"] = "1"
 	p.send(assignment(func(a *proto.Assign) { a.Rehearsal = p.rehearsal(known, "self.py") }))
 	p.prepared()
 	p.until("imports slowlib")

@@ -17,12 +17,8 @@ import (
 // assignment is a task like any other; change may alter it.
 func assignment(change func(*proto.Assign)) *proto.Assign {
 	a := &proto.Assign{
-		Job: "job-1", Task: "ps-1", Role: "ps", Index: 1, VirtualAddress: "127.77.0.2",
-		Peers: []*proto.Peer{
-			{Task: "ps-0", VirtualAddress: "127.77.0.1"},
-			{Task: "ps-1", VirtualAddress: "127.77.0.2"},
-			{Task: "worker-0", VirtualAddress: "127.77.0.3"},
-		},
+		Job: "job-1", Task: "ps-1", Role: "ps", Index: 1,
+		Spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "ps", Count: 2}, {Name: "worker", Count: 1}}},
 	}
 	if change != nil {
 		change(a)

@@ -100,11 +100,6 @@ func TestPeersFindEachOtherByName(t *testing.T) {
 				c := m.agent()
 				c.send(assignment(func(a *proto.Assign) {
 					a.Task = task
-					for _, p := range a.Peers {
-						if p.Task == task {
-							a.VirtualAddress = p.VirtualAddress
-						}
-					}
 				}))
 				p := c.prepared()
 				if p.Steering != steering {
@@ -117,9 +112,6 @@ func TestPeersFindEachOtherByName(t *testing.T) {
 			}
 			ps, prepared := task("c1", "ps-1")
 			worker, _ := task("c2", "worker-0")
-			at := func(port int32) []*proto.Route {
-				return []*proto.Route{{VirtualAddress: "127.77.0.2", VirtualPort: 4000, RealAddress: "127.0.0.1", RealPort: port}}
-			}
 			ps.send(&proto.Start{Command: []string{binary, "part-greet", fmt.Sprintf("ps-1:%d", prepared.Port)}})
 			ps.started()
 			eventually(t, "ps-1 listens", func() bool {
@@ -133,7 +125,8 @@ func TestPeersFindEachOtherByName(t *testing.T) {
 			if e := worker.exited(); e.Code != 1 || !strings.Contains(strings.Join(e.Tail, " "), "connection refused") {
 				t.Fatalf("without a route: %v", e)
 			}
-			worker.send(&proto.Start{Attempt: 1, Command: []string{binary, "part-dial", "ps-1:4000"}, Routes: at(prepared.Port)})
+			worker.send(proto.NewRoutes([]int{1}, []proto.Place{{Port: 4000, Host: "127.0.0.1", RealPort: int(prepared.Port)}}, nil))
+			worker.send(&proto.Start{Attempt: 1, Command: []string{binary, "part-dial", "ps-1:4000"}})
 			if e := worker.exited(); e.Code != 0 || !slices.Equal(e.Tail, []string{"greetings"}) {
 				t.Fatalf("with a route: %v", e)
 			}

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -112,13 +113,18 @@ func temporary(dir string) (string, error) {
 
 // rehearse has an interpreter made for a task to come, if it is known how; soon
 // if the task is about to start. The stage is furnished.
-func (s *stage) rehearse(cfg Config, r *proto.Rehearsal, soon bool) {
+func (s *stage) rehearse(cfg Config, p *peers, r *proto.Rehearsal, soon bool) {
 	if r == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, err := s.command(cfg, r.Command, r.Env, nil)
+	port := cmp.Or(p.places[p.own].Port, 1) // it may not be known yet, and no import depends on it
+	argv, given, err := p.command(r.Command, r.Env, port)
+	if err != nil {
+		return // the attempt will say so
+	}
+	c, err := s.command(cfg, argv, given, nil)
 	if err != nil {
 		return // the attempt will say so
 	}

@@ -22,6 +22,8 @@ type task struct {
 	prepared *proto.Prepared
 	log      *logrus.Entry
 
+	peers     *peers
+	late      []*proto.Routes // that came while it was being prepared
 	port      *heldPort
 	lease     *lease
 	places    []*place // checkpoint paths
@@ -43,10 +45,13 @@ func newTask(cfg Config, stage *stage, assign *proto.Assign, lease *lease) *task
 // close, after a failure too.
 func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits) (err error) {
 	assign := t.assign
+	if t.peers, err = newPeers(assign); err != nil {
+		return err
+	}
 	if err := t.furnish(ctx, cfg, assign.Files, assign.MemoryMb); err != nil {
 		return err
 	}
-	t.rehearse(cfg, assign.Rehearsal, true)
+	t.rehearse(cfg, t.peers, assign.Rehearsal, true)
 	if err := t.placeCheckpoints(ctx, cfg, box, commits); err != nil {
 		return err
 	}
@@ -82,10 +87,7 @@ type steerer interface {
 
 // steer starts answering the task's connects.
 func (t *task) steer(cfg Config, box *sandbox.Box) error {
-	own, err := netip.ParseAddr(t.assign.VirtualAddress)
-	if err != nil {
-		return hopeless(fmt.Errorf("the task's virtual address: %w", err))
-	}
+	own := t.peers.virtual[t.peers.own]
 	if err := box.Abilities().Steer; err != nil {
 		t.forwarder = steer.NewForwarder(own, cfg.Host, t.log)
 		t.steerer = t.forwarder
@@ -93,15 +95,7 @@ func (t *task) steer(cfg Config, box *sandbox.Box) error {
 		t.note("connections to peers on other hosts are forwarded by the agent, which copies their data, since this node does not allow better: %v", err)
 		return nil
 	}
-	var all []netip.Addr
-	for _, p := range t.assign.Peers {
-		a, err := netip.ParseAddr(p.VirtualAddress)
-		if err != nil {
-			return hopeless(fmt.Errorf("the virtual address of %s: %w", p.Task, err))
-		}
-		all = append(all, a)
-	}
-	t.supervisor.Host(own, cfg.Host, all)
+	t.supervisor.Host(own, cfg.Host, t.peers.virtual)
 	t.steerer = t.supervisor
 	t.prepared.Steering = "seccomp"
 	return nil
@@ -110,7 +104,7 @@ func (t *task) steer(cfg Config, box *sandbox.Box) error {
 // nameHosts gives the task a hosts file of its own.
 func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
 	const hosts = "/etc/hosts"
-	t.names = &names{peers: t.assign.Peers, steered: t.steerer != nil}
+	t.names = &names{peers: t.peers, steered: t.steerer != nil}
 	if t.forwarder != nil { // peers come in on the real address, and nothing leads them on
 		t.names.own, t.names.at = t.assign.Task, cfg.Host
 	}
@@ -125,7 +119,7 @@ func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
 	}
 	t.names.host = string(b)
 	t.names.file = filepath.Join(cfg.WorkDir, "hosts")
-	if err := t.names.write(nil); err != nil {
+	if err := t.names.write(); err != nil {
 		return nodeTrouble(err)
 	}
 	if err := box.Bind(t.names.file, hosts); err != nil {
@@ -134,36 +128,40 @@ func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
 	return bindResolver(cfg, box)
 }
 
-// route takes the routes of now, and cuts connections to peers that are lost.
-func (t *task) route(routes []*proto.Route, cut []string, box *sandbox.Box) {
-	if err := t.names.write(routes); err != nil {
+// route takes in where tasks are now, and cuts connections to those that are
+// lost. The task is prepared.
+func (t *task) route(r *proto.Routes, box *sandbox.Box) {
+	if err := r.Take(t.peers.places); err != nil {
 		t.log.WithError(err).Error("the task's peers have moved, and it is not told")
-	}
-	var table []steer.Route
-	for _, r := range routes {
-		a, err := netip.ParseAddr(r.VirtualAddress)
-		if err != nil {
-			t.log.WithError(err).Error("a route that makes no sense")
-			continue
-		}
-		table = append(table, steer.Route{
-			Virtual: netip.AddrPortFrom(a, uint16(r.VirtualPort)), Host: r.RealAddress, Port: uint16(r.RealPort),
-		})
-	}
-	var lost []netip.Addr
-	for _, c := range cut {
-		if a, err := netip.ParseAddr(c); err == nil {
-			lost = append(lost, a)
-		}
-	}
-	// New connects must not go to the lost place while those there are cut.
-	before := t.steerer.Replace(table)
-	if len(lost) == 0 {
 		return
 	}
-	if n := t.steerer.Cut(before, lost, box.Processes()); n > 0 {
-		t.log.WithFields(logrus.Fields{"peers": cut, "connections": n}).Info("cut connections to lost peers")
+	t.direct(t.peers.addresses(r.Cut), box)
+}
+
+// direct leads connections to where tasks are now.
+func (t *task) direct(cut []netip.Addr, box *sandbox.Box) {
+	if err := t.names.write(); err != nil {
+		t.log.WithError(err).Error("the task's peers have moved, and it is not told")
 	}
+	// New connects must not go to the lost place while those there are cut.
+	before := t.steerer.Replace(t.peers.table())
+	if len(cut) == 0 {
+		return
+	}
+	if n := t.steerer.Cut(before, cut, box.Processes()); n > 0 {
+		t.log.WithFields(logrus.Fields{"peers": t.peers.called(cut), "connections": n}).Info("cut connections to lost peers")
+	}
+}
+
+// begin directs the prepared task by all that was told meanwhile.
+func (t *task) begin(box *sandbox.Box) {
+	for _, r := range t.late {
+		if err := r.Take(t.peers.places); err != nil {
+			t.log.WithError(err).Error("the task's peers have moved, and it is not told")
+		}
+	}
+	t.late = nil
+	t.direct(nil, box)
 }
 
 // close gives back all that was taken; the task's processes have ended.

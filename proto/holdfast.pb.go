@@ -1836,7 +1836,7 @@ func (x *Imported) GetRefused() string {
 }
 
 // Rehearsal says what a container may get ready for: a command like that of
-// the attempt to come, and how its script imports the module.
+// the attempt to come, as in Start, and how its script imports the module.
 type Rehearsal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Command       []string               `protobuf:"bytes,1,rep,name=command,proto3" json:"command,omitempty"`
@@ -1897,12 +1897,11 @@ func (x *Rehearsal) GetImported() *Imported {
 	return nil
 }
 
-// Rehearse is for an agent without a task: the spec's files, and an interpreter.
+// Rehearse is for an agent without a task: what it would be told if it got a
+// certain one. It gets the files, and an interpreter.
 type Rehearse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Rehearsal     *Rehearsal             `protobuf:"bytes,1,opt,name=rehearsal,proto3" json:"rehearsal,omitempty"`
-	Files         []*FileSpec            `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"`
-	MemoryMb      int64                  `protobuf:"varint,3,opt,name=memory_mb,json=memoryMb,proto3" json:"memory_mb,omitempty"` // Assign.memory_mb
+	Assign        *Assign                `protobuf:"bytes,110,opt,name=assign,proto3" json:"assign,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1937,25 +1936,11 @@ func (*Rehearse) Descriptor() ([]byte, []int) {
 	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
-func (x *Rehearse) GetRehearsal() *Rehearsal {
+func (x *Rehearse) GetAssign() *Assign {
 	if x != nil {
-		return x.Rehearsal
+		return x.Assign
 	}
 	return nil
-}
-
-func (x *Rehearse) GetFiles() []*FileSpec {
-	if x != nil {
-		return x.Files
-	}
-	return nil
-}
-
-func (x *Rehearse) GetMemoryMb() int64 {
-	if x != nil {
-		return x.MemoryMb
-	}
-	return 0
 }
 
 // Pulse answers a beat at once: all that the agent said before it was heard.
@@ -2051,16 +2036,14 @@ func (x *Tokens) GetCredentials() []byte {
 
 // Assign tells an agent which task it hosts; it prepares and answers Prepared or Trouble.
 type Assign struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Job            string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Task           string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"` // "ps-1"
-	Role           string                 `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
-	Index          int32                  `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
-	Port           int32                  `protobuf:"varint,5,opt,name=port,proto3" json:"port,omitempty"`                                          // wanted; 0: choose one. Taken: choose another and say so in Prepared
-	VirtualAddress string                 `protobuf:"bytes,6,opt,name=virtual_address,json=virtualAddress,proto3" json:"virtual_address,omitempty"` // of this task, in 127.77.0.0/16
-	Peers          []*Peer                `protobuf:"bytes,7,rep,name=peers,proto3" json:"peers,omitempty"`                                         // all tasks of the job with their virtual addresses, this one too
-	Checkpoints    []*CheckpointSpec      `protobuf:"bytes,8,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
-	Files          []*FileSpec            `protobuf:"bytes,9,rep,name=files,proto3" json:"files,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Job         string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Task        string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"` // "ps-1"
+	Role        string                 `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
+	Index       int32                  `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
+	Port        int32                  `protobuf:"varint,5,opt,name=port,proto3" json:"port,omitempty"` // wanted; 0: choose one. Taken: choose another and say so in Prepared
+	Checkpoints []*CheckpointSpec      `protobuf:"bytes,8,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	Files       []*FileSpec            `protobuf:"bytes,9,rep,name=files,proto3" json:"files,omitempty"`
 	// How long the task may run, and its mounts change the store, without word from
 	// an AM, from the moment in which the last beat that was answered was sent.
 	LeaseMs  int64  `protobuf:"varint,10,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
@@ -2068,7 +2051,11 @@ type Assign struct {
 	// What the container may use; 0: there is no limit but the machine's.
 	MemoryMb int64 `protobuf:"varint,12,opt,name=memory_mb,json=memoryMb,proto3" json:"memory_mb,omitempty"`
 	// What the first attempt will be like; none if that is not known well enough.
-	Rehearsal     *Rehearsal `protobuf:"bytes,80,opt,name=rehearsal,proto3" json:"rehearsal,omitempty"`
+	Rehearsal *Rehearsal `protobuf:"bytes,80,opt,name=rehearsal,proto3" json:"rehearsal,omitempty"`
+	// Roles and framework, from which the agent knows the tasks' names, virtual
+	// addresses and what it is to add to commands: package runtime.
+	Spec          *JobSpec `protobuf:"bytes,110,opt,name=spec,proto3" json:"spec,omitempty"`
+	Routes        *Routes  `protobuf:"bytes,111,opt,name=routes,proto3" json:"routes,omitempty"` // where tasks are already; of all, or none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2138,20 +2125,6 @@ func (x *Assign) GetPort() int32 {
 	return 0
 }
 
-func (x *Assign) GetVirtualAddress() string {
-	if x != nil {
-		return x.VirtualAddress
-	}
-	return ""
-}
-
-func (x *Assign) GetPeers() []*Peer {
-	if x != nil {
-		return x.Peers
-	}
-	return nil
-}
-
 func (x *Assign) GetCheckpoints() []*CheckpointSpec {
 	if x != nil {
 		return x.Checkpoints
@@ -2194,66 +2167,29 @@ func (x *Assign) GetRehearsal() *Rehearsal {
 	return nil
 }
 
-type Peer struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Task           string                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
-	VirtualAddress string                 `protobuf:"bytes,2,opt,name=virtual_address,json=virtualAddress,proto3" json:"virtual_address,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *Peer) Reset() {
-	*x = Peer{}
-	mi := &file_holdfast_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Peer) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Peer) ProtoMessage() {}
-
-func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+func (x *Assign) GetSpec() *JobSpec {
 	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
+		return x.Spec
 	}
-	return mi.MessageOf(x)
+	return nil
 }
 
-// Deprecated: Use Peer.ProtoReflect.Descriptor instead.
-func (*Peer) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *Peer) GetTask() string {
+func (x *Assign) GetRoutes() *Routes {
 	if x != nil {
-		return x.Task
+		return x.Routes
 	}
-	return ""
+	return nil
 }
 
-func (x *Peer) GetVirtualAddress() string {
-	if x != nil {
-		return x.VirtualAddress
-	}
-	return ""
-}
-
-// Start runs an attempt. The command and environment are final: no placeholders left.
+// Start runs an attempt. The command and environment have the spec's
+// placeholders: the agent puts in what belongs there (runtime.Command), so that
+// what the master says of a task does not grow with the number of the others.
 type Start struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Attempt    int32                  `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Generation int32                  `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	Command    []string               `protobuf:"bytes,3,rep,name=command,proto3" json:"command,omitempty"`
 	Env        map[string]string      `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Routes     []*Route               `protobuf:"bytes,5,rep,name=routes,proto3" json:"routes,omitempty"` // replaces all routes known
 	// Where the attempt must see TensorFlow shims: see runtime.
 	PythonPath    []string `protobuf:"bytes,6,rep,name=python_path,json=pythonPath,proto3" json:"python_path,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2262,7 +2198,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2274,7 +2210,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2287,7 +2223,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -2318,13 +2254,6 @@ func (x *Start) GetEnv() map[string]string {
 	return nil
 }
 
-func (x *Start) GetRoutes() []*Route {
-	if x != nil {
-		return x.Routes
-	}
-	return nil
-}
-
 func (x *Start) GetPythonPath() []string {
 	if x != nil {
 		return x.PythonPath
@@ -2332,20 +2261,27 @@ func (x *Start) GetPythonPath() []string {
 	return nil
 }
 
-// Routes replaces all routes known. A virtual address without a route is
-// refused at once (the peer is lost, or not yet there).
+// Routes says where tasks are: of all, before an agent's first Start, or of those
+// that have moved since. The virtual address of a task that is nowhere is refused
+// at once (the peer is lost, or not yet there). Tasks are meant by their places
+// in runtime.Tasks. It is read by Take and written by NewRoutes.
 type Routes struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Routes []*Route               `protobuf:"bytes,1,rep,name=routes,proto3" json:"routes,omitempty"`
-	// Connections of the task to these virtual addresses are shut down.
-	Cut           []string `protobuf:"bytes,2,rep,name=cut,proto3" json:"cut,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	All       bool                   `protobuf:"varint,110,opt,name=all,proto3" json:"all,omitempty"`                                     // replaces what was known
+	Tasks     []uint32               `protobuf:"varint,111,rep,packed,name=tasks,proto3" json:"tasks,omitempty"`                          // all: left out, and every task has its place
+	Ports     []uint32               `protobuf:"varint,112,rep,packed,name=ports,proto3" json:"ports,omitempty"`                          // that their peers know; 0: none yet
+	Hosts     []uint32               `protobuf:"varint,113,rep,packed,name=hosts,proto3" json:"hosts,omitempty"`                          // where they are: 0 for nowhere, else one more than a place in names
+	RealPorts []uint32               `protobuf:"varint,114,rep,packed,name=real_ports,json=realPorts,proto3" json:"real_ports,omitempty"` // where they listen there; 0: on the port that peers know
+	Names     []string               `protobuf:"bytes,115,rep,name=names,proto3" json:"names,omitempty"`                                  // addresses or names of hosts
+	// Connections to these tasks are shut down.
+	Cut           []uint32 `protobuf:"varint,116,rep,packed,name=cut,proto3" json:"cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2293,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,89 +2306,56 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
-func (x *Routes) GetRoutes() []*Route {
+func (x *Routes) GetAll() bool {
 	if x != nil {
-		return x.Routes
+		return x.All
+	}
+	return false
+}
+
+func (x *Routes) GetTasks() []uint32 {
+	if x != nil {
+		return x.Tasks
 	}
 	return nil
 }
 
-func (x *Routes) GetCut() []string {
+func (x *Routes) GetPorts() []uint32 {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *Routes) GetHosts() []uint32 {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *Routes) GetRealPorts() []uint32 {
+	if x != nil {
+		return x.RealPorts
+	}
+	return nil
+}
+
+func (x *Routes) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *Routes) GetCut() []uint32 {
 	if x != nil {
 		return x.Cut
 	}
 	return nil
-}
-
-type Route struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	VirtualAddress string                 `protobuf:"bytes,1,opt,name=virtual_address,json=virtualAddress,proto3" json:"virtual_address,omitempty"`
-	VirtualPort    int32                  `protobuf:"varint,2,opt,name=virtual_port,json=virtualPort,proto3" json:"virtual_port,omitempty"`
-	RealAddress    string                 `protobuf:"bytes,3,opt,name=real_address,json=realAddress,proto3" json:"real_address,omitempty"`
-	RealPort       int32                  `protobuf:"varint,4,opt,name=real_port,json=realPort,proto3" json:"real_port,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *Route) Reset() {
-	*x = Route{}
-	mi := &file_holdfast_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Route) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Route) ProtoMessage() {}
-
-func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Route.ProtoReflect.Descriptor instead.
-func (*Route) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *Route) GetVirtualAddress() string {
-	if x != nil {
-		return x.VirtualAddress
-	}
-	return ""
-}
-
-func (x *Route) GetVirtualPort() int32 {
-	if x != nil {
-		return x.VirtualPort
-	}
-	return 0
-}
-
-func (x *Route) GetRealAddress() string {
-	if x != nil {
-		return x.RealAddress
-	}
-	return ""
-}
-
-func (x *Route) GetRealPort() int32 {
-	if x != nil {
-		return x.RealPort
-	}
-	return 0
 }
 
 // Stop ends the running attempt: SIGTERM to its process group, SIGKILL after grace. Answered by Exited.
@@ -2465,7 +2368,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2477,7 +2380,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2490,7 +2393,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2510,7 +2413,7 @@ type Bye struct {
 
 func (x *Bye) Reset() {
 	*x = Bye{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2522,7 +2425,7 @@ func (x *Bye) String() string {
 func (*Bye) ProtoMessage() {}
 
 func (x *Bye) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2535,7 +2438,7 @@ func (x *Bye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bye.ProtoReflect.Descriptor instead.
 func (*Bye) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Bye) GetWhy() string {
@@ -2553,7 +2456,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2468,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2481,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 type KillRequest struct {
@@ -2590,7 +2493,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2505,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2518,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -2633,7 +2536,7 @@ type KillReply struct {
 
 func (x *KillReply) Reset() {
 	*x = KillReply{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2645,7 +2548,7 @@ func (x *KillReply) String() string {
 func (*KillReply) ProtoMessage() {}
 
 func (x *KillReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2658,7 +2561,7 @@ func (x *KillReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillReply.ProtoReflect.Descriptor instead.
 func (*KillReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 // JobStatus is also status.json in the job's directory.
@@ -2691,7 +2594,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2703,7 +2606,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2716,7 +2619,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *JobStatus) GetId() string {
@@ -2881,7 +2784,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2893,7 +2796,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2906,7 +2809,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -2979,7 +2882,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +2894,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +2907,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -3159,7 +3062,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3171,7 +3074,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3184,7 +3087,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Stage) GetName() string {
@@ -3224,7 +3127,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3236,7 +3139,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3249,7 +3152,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -3364,7 +3267,7 @@ type Moment struct {
 
 func (x *Moment) Reset() {
 	*x = Moment{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3376,7 +3279,7 @@ func (x *Moment) String() string {
 func (*Moment) ProtoMessage() {}
 
 func (x *Moment) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3389,7 +3292,7 @@ func (x *Moment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moment.ProtoReflect.Descriptor instead.
 func (*Moment) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Moment) GetAtUnixMs() int64 {
@@ -3580,54 +3483,49 @@ const file_holdfast_proto_rawDesc = "" +
 	"\bimported\x18\x03 \x01(\v2\x12.holdfast.ImportedR\bimported\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x84\x01\n" +
-	"\bRehearse\x121\n" +
-	"\trehearsal\x18\x01 \x01(\v2\x13.holdfast.RehearsalR\trehearsal\x12(\n" +
-	"\x05files\x18\x02 \x03(\v2\x12.holdfast.FileSpecR\x05files\x12\x1b\n" +
-	"\tmemory_mb\x18\x03 \x01(\x03R\bmemoryMb\"\x1f\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"4\n" +
+	"\bRehearse\x12(\n" +
+	"\x06assign\x18n \x01(\v2\x10.holdfast.AssignR\x06assign\"\x1f\n" +
 	"\x05Pulse\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\"*\n" +
 	"\x06Tokens\x12 \n" +
-	"\vcredentials\x18\x01 \x01(\fR\vcredentials\"\xa8\x03\n" +
+	"\vcredentials\x18\x01 \x01(\fR\vcredentials\"\xaa\x03\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
 	"\x04role\x18\x03 \x01(\tR\x04role\x12\x14\n" +
 	"\x05index\x18\x04 \x01(\x05R\x05index\x12\x12\n" +
-	"\x04port\x18\x05 \x01(\x05R\x04port\x12'\n" +
-	"\x0fvirtual_address\x18\x06 \x01(\tR\x0evirtualAddress\x12$\n" +
-	"\x05peers\x18\a \x03(\v2\x0e.holdfast.PeerR\x05peers\x12:\n" +
+	"\x04port\x18\x05 \x01(\x05R\x04port\x12:\n" +
 	"\vcheckpoints\x18\b \x03(\v2\x18.holdfast.CheckpointSpecR\vcheckpoints\x12(\n" +
 	"\x05files\x18\t \x03(\v2\x12.holdfast.FileSpecR\x05files\x12\x19\n" +
 	"\blease_ms\x18\n" +
 	" \x01(\x03R\aleaseMs\x12\x1a\n" +
 	"\bprogress\x18\v \x01(\tR\bprogress\x12\x1b\n" +
 	"\tmemory_mb\x18\f \x01(\x03R\bmemoryMb\x121\n" +
-	"\trehearsal\x18P \x01(\v2\x13.holdfast.RehearsalR\trehearsal\"C\n" +
-	"\x04Peer\x12\x12\n" +
-	"\x04task\x18\x01 \x01(\tR\x04task\x12'\n" +
-	"\x0fvirtual_address\x18\x02 \x01(\tR\x0evirtualAddress\"\x89\x02\n" +
+	"\trehearsal\x18P \x01(\v2\x13.holdfast.RehearsalR\trehearsal\x12%\n" +
+	"\x04spec\x18n \x01(\v2\x11.holdfast.JobSpecR\x04spec\x12(\n" +
+	"\x06routes\x18o \x01(\v2\x10.holdfast.RoutesR\x06routes\"\xe0\x01\n" +
 	"\x05Start\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x05R\n" +
 	"generation\x12\x18\n" +
 	"\acommand\x18\x03 \x03(\tR\acommand\x12*\n" +
-	"\x03env\x18\x04 \x03(\v2\x18.holdfast.Start.EnvEntryR\x03env\x12'\n" +
-	"\x06routes\x18\x05 \x03(\v2\x0f.holdfast.RouteR\x06routes\x12\x1f\n" +
+	"\x03env\x18\x04 \x03(\v2\x18.holdfast.Start.EnvEntryR\x03env\x12\x1f\n" +
 	"\vpython_path\x18\x06 \x03(\tR\n" +
 	"pythonPath\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"C\n" +
-	"\x06Routes\x12'\n" +
-	"\x06routes\x18\x01 \x03(\v2\x0f.holdfast.RouteR\x06routes\x12\x10\n" +
-	"\x03cut\x18\x02 \x03(\tR\x03cut\"\x93\x01\n" +
-	"\x05Route\x12'\n" +
-	"\x0fvirtual_address\x18\x01 \x01(\tR\x0evirtualAddress\x12!\n" +
-	"\fvirtual_port\x18\x02 \x01(\x05R\vvirtualPort\x12!\n" +
-	"\freal_address\x18\x03 \x01(\tR\vrealAddress\x12\x1b\n" +
-	"\treal_port\x18\x04 \x01(\x05R\brealPort\"!\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa3\x01\n" +
+	"\x06Routes\x12\x10\n" +
+	"\x03all\x18n \x01(\bR\x03all\x12\x14\n" +
+	"\x05tasks\x18o \x03(\rR\x05tasks\x12\x14\n" +
+	"\x05ports\x18p \x03(\rR\x05ports\x12\x14\n" +
+	"\x05hosts\x18q \x03(\rR\x05hosts\x12\x1d\n" +
+	"\n" +
+	"real_ports\x18r \x03(\rR\trealPorts\x12\x14\n" +
+	"\x05names\x18s \x03(\tR\x05names\x12\x10\n" +
+	"\x03cut\x18t \x03(\rR\x03cut\"!\n" +
 	"\x04Stop\x12\x19\n" +
 	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\"\x17\n" +
 	"\x03Bye\x12\x10\n" +
@@ -3771,7 +3669,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),          // 0: holdfast.LossRule
 	(CompletionRule)(0),    // 1: holdfast.CompletionRule
@@ -3797,29 +3695,27 @@ var file_holdfast_proto_goTypes = []any{
 	(*Pulse)(nil),          // 21: holdfast.Pulse
 	(*Tokens)(nil),         // 22: holdfast.Tokens
 	(*Assign)(nil),         // 23: holdfast.Assign
-	(*Peer)(nil),           // 24: holdfast.Peer
-	(*Start)(nil),          // 25: holdfast.Start
-	(*Routes)(nil),         // 26: holdfast.Routes
-	(*Route)(nil),          // 27: holdfast.Route
-	(*Stop)(nil),           // 28: holdfast.Stop
-	(*Bye)(nil),            // 29: holdfast.Bye
-	(*StatusRequest)(nil),  // 30: holdfast.StatusRequest
-	(*KillRequest)(nil),    // 31: holdfast.KillRequest
-	(*KillReply)(nil),      // 32: holdfast.KillReply
-	(*JobStatus)(nil),      // 33: holdfast.JobStatus
-	(*SpareStatus)(nil),    // 34: holdfast.SpareStatus
-	(*TaskStatus)(nil),     // 35: holdfast.TaskStatus
-	(*Stage)(nil),          // 36: holdfast.Stage
-	(*Incident)(nil),       // 37: holdfast.Incident
-	(*Moment)(nil),         // 38: holdfast.Moment
-	nil,                    // 39: holdfast.JobSpec.EnvEntry
-	nil,                    // 40: holdfast.Imported.SetEntry
-	nil,                    // 41: holdfast.Rehearsal.EnvEntry
-	nil,                    // 42: holdfast.Start.EnvEntry
+	(*Start)(nil),          // 24: holdfast.Start
+	(*Routes)(nil),         // 25: holdfast.Routes
+	(*Stop)(nil),           // 26: holdfast.Stop
+	(*Bye)(nil),            // 27: holdfast.Bye
+	(*StatusRequest)(nil),  // 28: holdfast.StatusRequest
+	(*KillRequest)(nil),    // 29: holdfast.KillRequest
+	(*KillReply)(nil),      // 30: holdfast.KillReply
+	(*JobStatus)(nil),      // 31: holdfast.JobStatus
+	(*SpareStatus)(nil),    // 32: holdfast.SpareStatus
+	(*TaskStatus)(nil),     // 33: holdfast.TaskStatus
+	(*Stage)(nil),          // 34: holdfast.Stage
+	(*Incident)(nil),       // 35: holdfast.Incident
+	(*Moment)(nil),         // 36: holdfast.Moment
+	nil,                    // 37: holdfast.JobSpec.EnvEntry
+	nil,                    // 38: holdfast.Imported.SetEntry
+	nil,                    // 39: holdfast.Rehearsal.EnvEntry
+	nil,                    // 40: holdfast.Start.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	39, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	37, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -3835,47 +3731,45 @@ var file_holdfast_proto_depIdxs = []int32{
 	12, // 14: holdfast.Hello.exited:type_name -> holdfast.Exited
 	16, // 15: holdfast.Committed.files:type_name -> holdfast.CommittedFile
 	23, // 16: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	25, // 17: holdfast.ToAgent.start:type_name -> holdfast.Start
-	28, // 18: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	26, // 19: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	29, // 20: holdfast.ToAgent.bye:type_name -> holdfast.Bye
+	24, // 17: holdfast.ToAgent.start:type_name -> holdfast.Start
+	26, // 18: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	25, // 19: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	27, // 20: holdfast.ToAgent.bye:type_name -> holdfast.Bye
 	21, // 21: holdfast.ToAgent.pulse:type_name -> holdfast.Pulse
 	22, // 22: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
 	20, // 23: holdfast.ToAgent.rehearse:type_name -> holdfast.Rehearse
-	40, // 24: holdfast.Imported.set:type_name -> holdfast.Imported.SetEntry
-	41, // 25: holdfast.Rehearsal.env:type_name -> holdfast.Rehearsal.EnvEntry
+	38, // 24: holdfast.Imported.set:type_name -> holdfast.Imported.SetEntry
+	39, // 25: holdfast.Rehearsal.env:type_name -> holdfast.Rehearsal.EnvEntry
 	18, // 26: holdfast.Rehearsal.imported:type_name -> holdfast.Imported
-	19, // 27: holdfast.Rehearse.rehearsal:type_name -> holdfast.Rehearsal
-	7,  // 28: holdfast.Rehearse.files:type_name -> holdfast.FileSpec
-	24, // 29: holdfast.Assign.peers:type_name -> holdfast.Peer
-	6,  // 30: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 31: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	19, // 32: holdfast.Assign.rehearsal:type_name -> holdfast.Rehearsal
-	42, // 33: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	27, // 34: holdfast.Start.routes:type_name -> holdfast.Route
-	27, // 35: holdfast.Routes.routes:type_name -> holdfast.Route
-	2,  // 36: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	35, // 37: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	38, // 38: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
-	6,  // 39: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	37, // 40: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	36, // 41: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	34, // 42: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	3,  // 43: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	36, // 44: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	8,  // 45: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
-	30, // 46: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
-	30, // 47: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
-	31, // 48: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
-	17, // 49: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
-	33, // 50: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
-	33, // 51: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
-	32, // 52: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
-	49, // [49:53] is the sub-list for method output_type
-	45, // [45:49] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	23, // 27: holdfast.Rehearse.assign:type_name -> holdfast.Assign
+	6,  // 28: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	7,  // 29: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	19, // 30: holdfast.Assign.rehearsal:type_name -> holdfast.Rehearsal
+	4,  // 31: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	25, // 32: holdfast.Assign.routes:type_name -> holdfast.Routes
+	40, // 33: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	2,  // 34: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	33, // 35: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	36, // 36: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
+	6,  // 37: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	35, // 38: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	34, // 39: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	32, // 40: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	3,  // 41: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	34, // 42: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	8,  // 43: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
+	28, // 44: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
+	28, // 45: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
+	29, // 46: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
+	17, // 47: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
+	31, // 48: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
+	31, // 49: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
+	30, // 50: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
+	47, // [47:51] is the sub-list for method output_type
+	43, // [43:47] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -3909,7 +3803,7 @@ func file_holdfast_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   39,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -19,17 +19,13 @@ var placeholder = regexp.MustCompile(`(^|[^$])\{([A-Za-z][A-Za-z0-9_-]*)\}`)
 // port of every task that has one, under the task's name; the task's own is
 // the one on which it is to listen.
 func Command(spec *proto.JobSpec, task Task, peers map[string]int) ([]string, map[string]string, error) {
-	role := findRole(spec, task.Role)
-	if role == nil || task.Index < 0 || task.Index >= int(role.Count) {
+	if role := findRole(spec, task.Role); role == nil || task.Index < 0 || task.Index >= int(role.Count) {
 		return nil, nil, fmt.Errorf("the job has no task %s", task.Name)
 	}
 	if peers[task.Name] == 0 {
 		return nil, nil, fmt.Errorf("the port of %s is not known yet", task.Name)
 	}
-	command := role.Command
-	if len(command) == 0 {
-		command = spec.Command
-	}
+	command := Words(spec, task.Role)
 	if len(command) == 0 {
 		return nil, nil, errors.New("the job has no command")
 	}
@@ -50,6 +46,14 @@ func Command(spec *proto.JobSpec, task Task, peers map[string]int) ([]string, ma
 	}
 	maps.Copy(env, ownEnv(spec, task, peers))
 	return argv, env, nil
+}
+
+// Words are the command of a role, which the spec has, before anything is put in.
+func Words(spec *proto.JobSpec, role string) []string {
+	if words := findRole(spec, role).Command; len(words) > 0 {
+		return words
+	}
+	return spec.Command
 }
 
 func findRole(spec *proto.JobSpec, name string) *proto.RoleSpec {

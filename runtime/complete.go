@@ -34,7 +34,7 @@ func Complete(spec *proto.JobSpec) error {
 	if len(spec.Roles) == 0 {
 		return errors.New("the job has no tasks; say how many it is to have, for example --worker 1")
 	}
-	if n := len(Tasks(spec)); n > maxTasks {
+	if n := Count(spec); n > maxTasks {
 		return fmt.Errorf("the job has %d tasks; at most %d can have an address", n, maxTasks)
 	}
 	required := false

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"holdfast/proto"
@@ -26,7 +27,16 @@ func Tasks(spec *proto.JobSpec) []Task {
 	return all
 }
 
-func taskName(role string, index int) string { return fmt.Sprintf("%s-%d", role, index) }
+// Count is how many tasks a job has.
+func Count(spec *proto.JobSpec) int {
+	n := 0
+	for _, r := range spec.GetRoles() {
+		n += int(r.Count)
+	}
+	return n
+}
+
+func taskName(role string, index int) string { return role + "-" + strconv.Itoa(index) }
 
 // A third octet has 254 addresses to give: .0 and .255 look like a network's
 // own and a broadcast address, which some resolvers and scripts refuse.
@@ -46,9 +56,10 @@ func VirtualAddress(i int) string {
 // and may never be, if the job can do without it; it has no address to tell.
 func hosts(spec *proto.JobSpec, role string, peers map[string]int) []string {
 	list := []string{}
-	for _, t := range Tasks(spec) {
-		if port := peers[t.Name]; t.Role == role && port != 0 {
-			list = append(list, fmt.Sprintf("%s:%d", t.Name, port))
+	for i := range int(findRole(spec, role).Count) {
+		name := taskName(role, i)
+		if port := peers[name]; port != 0 {
+			list = append(list, name+":"+strconv.Itoa(port))
 		}
 	}
 	return list

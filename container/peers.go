@@ -1,0 +1,98 @@
+package container
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	pb "google.golang.org/protobuf/proto"
+
+	"holdfast/container/steer"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// peers are the tasks of the job, the agent's own too, and where they are. They
+// belong to one goroutine at a time.
+type peers struct {
+	job     string
+	spec    *proto.JobSpec // roles and framework
+	tasks   []runtime.Task
+	index   map[string]int // of tasks, by name
+	virtual []netip.Addr
+	places  []proto.Place
+	own     int
+}
+
+// newPeers are those of a task as its assignment tells them.
+func newPeers(a *proto.Assign) (*peers, error) {
+	p := &peers{job: a.Job, spec: a.Spec, tasks: runtime.Tasks(a.Spec), index: map[string]int{}}
+	p.places = make([]proto.Place, len(p.tasks))
+	for i, t := range p.tasks {
+		p.index[t.Name] = i
+		p.virtual = append(p.virtual, netip.MustParseAddr(runtime.VirtualAddress(i)))
+	}
+	own, ok := p.index[a.Task]
+	if !ok {
+		return nil, hopeless(fmt.Errorf("the application master has assigned %s, which is no task of the job", a.Task))
+	}
+	p.own = own
+	if a.Routes != nil {
+		if err := a.Routes.Take(p.places); err != nil {
+			return nil, hopeless(err)
+		}
+	}
+	return p, nil
+}
+
+// table is what steering needs to know.
+func (p *peers) table() []steer.Route {
+	table := make([]steer.Route, 0, len(p.places))
+	for i, at := range p.places {
+		if at.Host != "" {
+			table = append(table, steer.Route{
+				Virtual: netip.AddrPortFrom(p.virtual[i], uint16(at.Port)), Host: at.Host, Port: uint16(at.RealPort),
+			})
+		}
+	}
+	return table
+}
+
+// command makes the command and environment of an attempt of the agent's task,
+// which is to listen on port, from those with placeholders.
+func (p *peers) command(words []string, variables map[string]string, port int) ([]string, map[string]string, error) {
+	spec := pb.Clone(p.spec).(*proto.JobSpec)
+	spec.Command, spec.Env = words, variables
+	ports := make(map[string]int, len(p.tasks))
+	for i, t := range p.tasks {
+		ports[t.Name] = p.places[i].Port
+	}
+	task := p.tasks[p.own]
+	ports[task.Name] = port // it listens there, whatever its peers believe
+	argv, env, err := runtime.Command(spec, task, ports)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the command of %s: %w", task.Name, err)
+	}
+	env["HOLDFAST_JOB"] = p.job
+	return argv, env, nil
+}
+
+// addresses are those of some tasks, given by their places in the job.
+func (p *peers) addresses(tasks []uint32) []netip.Addr {
+	var list []netip.Addr
+	for _, t := range tasks {
+		if int(t) < len(p.virtual) {
+			list = append(list, p.virtual[t])
+		}
+	}
+	return list
+}
+
+// called are their names.
+func (p *peers) called(addresses []netip.Addr) []string {
+	var names []string
+	for _, a := range addresses {
+		names = append(names, p.tasks[slices.Index(p.virtual, a)].Name)
+	}
+	return names
+}

@@ -1,0 +1,46 @@
+package proto_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	pb "google.golang.org/protobuf/proto"
+
+	"holdfast/proto"
+)
+
+func TestRoutesOfAllAndOfSome(t *testing.T) {
+	places := []proto.Place{{Port: 20000, Host: "n1", RealPort: 20000}, {}, {Port: 20002}, {Port: 20003, Host: "n1", RealPort: 20005}, {Port: 20000, Host: "n2", RealPort: 20000}}
+	known := make([]proto.Place, len(places))
+	if err := proto.NewRoutes(nil, places, nil).Take(known); err != nil || !slices.Equal(known, places) {
+		t.Fatalf("%v became %v, %v", places, known, err)
+	}
+	moved := []proto.Place{{Port: 20001, Host: "n3", RealPort: 20001}, {Port: 20000}}
+	r := proto.NewRoutes([]int{1, 4}, moved, []int{4})
+	if err := r.Take(known); err != nil || known[1] != moved[0] || known[4] != moved[1] || known[0] != places[0] || !slices.Equal(r.Cut, []uint32{4}) {
+		t.Fatalf("after %v: %v, %v", r, known, err)
+	}
+	if err := proto.NewRoutes([]int{}, nil, []int{2}).Take(known); err != nil {
+		t.Errorf("a mere cut: %v", err)
+	}
+	for _, wrong := range []*proto.Routes{
+		proto.NewRoutes(nil, places[1:], nil), proto.NewRoutes([]int{5}, places[:1], nil), {Tasks: []uint32{1}}, {All: true, Ports: make([]uint32, 5)},
+	} {
+		if err := wrong.Take(known); err == nil {
+			t.Errorf("%v was taken", wrong)
+		}
+	}
+}
+
+// Every agent of a job gets it.
+func TestRoutesAreSmall(t *testing.T) {
+	var places []proto.Place
+	for i := range 10000 {
+		places = append(places, proto.Place{Port: 10000 + i, Host: fmt.Sprintf("node-%03d.example.com", i%500), RealPort: 10000 + i})
+	}
+	b, err := pb.Marshal(proto.NewRoutes(nil, places, nil))
+	if err != nil || len(b) > 100_000 {
+		t.Errorf("10,000 tasks on 500 nodes take %d bytes, %v", len(b), err)
+	}
+}
