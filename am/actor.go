@@ -75,7 +75,7 @@ func (a *actor) act(now time.Time, action core.Action) *core.Finish {
 	case core.Check:
 		a.driver.Check(action.Container)
 	case core.Assign:
-		task := m.orders.assign(action, m.lease(), m.rehearse.of(action.Task))
+		task := m.orders.assign(action, m.lease(), m.beatEvery(), m.rehearse.of(action.Task))
 		a.assigned[action.Container] = task
 		tell(func() { m.hub.send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_Assign{Assign: task}}) })
 	case core.Start:

@@ -44,7 +44,7 @@ type Board struct {
 
 	mu      sync.Mutex
 	status  *proto.JobStatus
-	changed chan struct{}                // closed and replaced at each change
+	changed chan struct{}                // closed at the next change; nil: nobody waits for it
 	hosted  map[string]*proto.TaskStatus // by container
 	whole   bool                         // every task that is to run does
 
@@ -52,7 +52,7 @@ type Board struct {
 }
 
 func newBoard(status *proto.JobStatus, spec *proto.JobSpec, kill func(string)) *Board {
-	b := &Board{status: status, kill: kill, changed: make(chan struct{}), optional: map[string]bool{}}
+	b := &Board{status: status, kill: kill, optional: map[string]bool{}}
 	for _, r := range spec.Roles {
 		b.optional[r.Name] = r.Completion == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
 	}
@@ -70,8 +70,10 @@ func (b *Board) change(f func(*proto.JobStatus)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(b.status)
-	close(b.changed)
-	b.changed = make(chan struct{})
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
 }
 
 // Snapshot is the present state, and a channel that is closed at the next change.
@@ -80,6 +82,9 @@ func (b *Board) Snapshot() (*proto.JobStatus, <-chan struct{}) {
 	defer b.mu.Unlock()
 	s := pb.Clone(b.status).(*proto.JobStatus)
 	s.AmRssBytes = residentBytes()
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
 	return s, b.changed
 }
 

@@ -267,6 +267,9 @@ func (h *hub) pass(e fromAgent) bool {
 	}
 }
 
+// window is how many bytes an agent or client may send before they are read.
+const window = 64 << 10
+
 // newServer makes the gRPC server of a job: agents may call Agents, clients
 // Jobs, and nobody anything else.
 func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServer) (*grpc.Server, error) {
@@ -300,7 +303,10 @@ func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServe
 	}
 	s := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(tlsConfig)),
-		grpc.ReadBufferSize(0), // TLS has one of its own for each connection, and there may be thousands
+		// There may be thousands of connections, on which little is said. TLS has a
+		// buffer of its own for reading; windows that grow are measured by pings.
+		grpc.ReadBufferSize(0), grpc.SharedWriteBuffer(true),
+		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			if err := check(ctx, info.FullMethod); err != nil {
 				return nil, err

@@ -398,6 +398,21 @@ func (m *Master) lease() time.Duration {
 	return m.job.Limits().Lease
 }
 
+const (
+	beatLeast   = time.Second
+	beatSpacing = 200 * time.Microsecond // between those of two agents
+	// beatsInLease is how many beats an agent says within its lease at least:
+	// half a lease without an answer ends its stream.
+	beatsInLease = 5
+)
+
+// beatEvery is how often an agent says that it lives. It is seldomer in a large
+// job, whose master has much to hear, but never so that the lease suffers.
+func (m *Master) beatEvery() time.Duration {
+	wanted := time.Duration(len(m.job.Tasks())) * beatSpacing
+	return max(beatLeast, min(wanted, m.job.Limits().Lease/beatsInLease))
+}
+
 // leaveLimit bounds what is done in checkpoint directories at the job's end: the
 // cluster must be told of it even where they do not answer.
 const leaveLimit = 30 * time.Second

@@ -31,12 +31,12 @@ func newOrders(id string, spec *proto.JobSpec) *orders {
 }
 
 // assign gives a task to an agent; rehearsal may be nil.
-func (o *orders) assign(a core.Assign, lease time.Duration, rehearsal *proto.Rehearsal) *proto.Assign {
+func (o *orders) assign(a core.Assign, lease, beat time.Duration, rehearsal *proto.Rehearsal) *proto.Assign {
 	t := o.tasks[a.Task]
 	return &proto.Assign{
 		Job: o.id, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
 		Checkpoints: o.spec.Checkpoints, Files: o.spec.Files,
-		LeaseMs: lease.Milliseconds(), Progress: o.spec.Progress, MemoryMb: o.memory(t.Role),
+		LeaseMs: lease.Milliseconds(), BeatMs: beat.Milliseconds(), Progress: o.spec.Progress, MemoryMb: o.memory(t.Role),
 		Rehearsal: rehearsal, Spec: o.told,
 	}
 }

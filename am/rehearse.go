@@ -84,7 +84,7 @@ func (r *rehearsals) forSpare(job *core.Job) *proto.Assign {
 	if best == nil {
 		return nil
 	}
-	a := r.orders.assign(core.Assign{Task: best.Name, Port: best.Port}, 0, rehearsal)
+	a := r.orders.assign(core.Assign{Task: best.Name, Port: best.Port}, 0, 0, rehearsal)
 	for _, role := range r.orders.spec.Roles {
 		a.MemoryMb = max(a.MemoryMb, r.orders.memory(role.Name))
 	}

@@ -161,6 +161,9 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 					preparing = true
 					a.task = newTask(a.cfg, a.stage, m.Assign, &a.lease)
 					a.lease.begin(time.Duration(m.Assign.LeaseMs) * time.Millisecond)
+					if m.Assign.BeatMs > 0 {
+						beat.Reset(time.Duration(m.Assign.BeatMs) * time.Millisecond)
+					}
 					go func() { prepared <- a.task.prepare(working, a.cfg, a.box, a.commits) }()
 				case a.task.assign.Task != m.Assign.Task:
 					return errors.New("the application master assigned a second task to this container")

@@ -24,6 +24,7 @@ const (
 	dialLimit    = 3 * time.Second
 	maxMessage   = 64 << 20
 	backlog      = 256 // messages that may wait to be sent
+	window       = 1 << 20
 )
 
 // line is the stream to the AM.
@@ -56,6 +57,8 @@ func attend(ctx context.Context, cfg Config, address string) (*line, error) {
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", address)
 		}),
+		// A window that grows is measured by pings, which the master would have to answer.
+		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
 		grpc.WithReadBufferSize(16<<10), grpc.WithWriteBufferSize(16<<10),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 	)

@@ -2055,7 +2055,8 @@ type Assign struct {
 	// Roles and framework, from which the agent knows the tasks' names, virtual
 	// addresses and what it is to add to commands: package runtime.
 	Spec          *JobSpec `protobuf:"bytes,110,opt,name=spec,proto3" json:"spec,omitempty"`
-	Routes        *Routes  `protobuf:"bytes,111,opt,name=routes,proto3" json:"routes,omitempty"` // where tasks are already; of all, or none
+	Routes        *Routes  `protobuf:"bytes,111,opt,name=routes,proto3" json:"routes,omitempty"`                // where tasks are already; of all, or none
+	BeatMs        int64    `protobuf:"varint,112,opt,name=beat_ms,json=beatMs,proto3" json:"beat_ms,omitempty"` // how often the agent is to say that it lives
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2179,6 +2180,13 @@ func (x *Assign) GetRoutes() *Routes {
 		return x.Routes
 	}
 	return nil
+}
+
+func (x *Assign) GetBeatMs() int64 {
+	if x != nil {
+		return x.BeatMs
+	}
+	return 0
 }
 
 // Start runs an attempt. The command and environment have the spec's
@@ -3489,7 +3497,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05Pulse\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\"*\n" +
 	"\x06Tokens\x12 \n" +
-	"\vcredentials\x18\x01 \x01(\fR\vcredentials\"\xaa\x03\n" +
+	"\vcredentials\x18\x01 \x01(\fR\vcredentials\"\xc3\x03\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -3504,7 +3512,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\tmemory_mb\x18\f \x01(\x03R\bmemoryMb\x121\n" +
 	"\trehearsal\x18P \x01(\v2\x13.holdfast.RehearsalR\trehearsal\x12%\n" +
 	"\x04spec\x18n \x01(\v2\x11.holdfast.JobSpecR\x04spec\x12(\n" +
-	"\x06routes\x18o \x01(\v2\x10.holdfast.RoutesR\x06routes\"\xe0\x01\n" +
+	"\x06routes\x18o \x01(\v2\x10.holdfast.RoutesR\x06routes\x12\x17\n" +
+	"\abeat_ms\x18p \x01(\x03R\x06beatMs\"\xe0\x01\n" +
 	"\x05Start\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x1e\n" +
 	"\n" +

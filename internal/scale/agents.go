@@ -63,12 +63,14 @@ type agent struct {
 	port      int32
 	peerPort  int32
 	attempt   int32
+	every     time.Duration // between two beats; 0: not told yet
 }
 
 // live keeps an agent connected until ctx ends or the master sends it home.
 func (a *agent) live(ctx context.Context, address string, config *tls.Config) error {
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)),
-		grpc.WithReadBufferSize(0), grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Minute}))
+		grpc.WithStaticStreamWindowSize(1<<20), grpc.WithStaticConnWindowSize(1<<20), // as agents have them
+		grpc.WithReadBufferSize(0), grpc.WithSharedWriteBuffer(true), grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Minute}))
 	if err != nil {
 		return err
 	}
@@ -104,7 +106,9 @@ func (a *agent) attend(ctx context.Context, conn *grpc.ClientConn) (over bool, e
 	var beats sync.WaitGroup
 	defer beats.Wait()
 	defer end()
-	beats.Go(func() { beat(ctx, say) })
+	if a.every > 0 {
+		beats.Go(func() { beat(ctx, a.every, say) })
+	}
 	for {
 		m, err := stream.Recv()
 		if err != nil {
@@ -114,6 +118,10 @@ func (a *agent) attend(ctx context.Context, conn *grpc.ClientConn) (over bool, e
 		case *proto.ToAgent_Assign:
 			a.task, a.port = m.Assign.Task, cmp.Or(m.Assign.Port, 20000+m.Assign.Index%10000)
 			a.peerPort = a.port
+			if a.every == 0 {
+				a.every = time.Duration(m.Assign.BeatMs) * time.Millisecond
+				beats.Go(func() { beat(ctx, a.every, say) })
+			}
 			say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: a.port}}})
 		case *proto.ToAgent_Start:
 			a.attempt = m.Start.Attempt
@@ -124,10 +132,8 @@ func (a *agent) attend(ctx context.Context, conn *grpc.ClientConn) (over bool, e
 	}
 }
 
-// beat says each second that the agent lives, and now and then that its task
-// has made a step.
-func beat(ctx context.Context, say func(*proto.FromAgent)) {
-	const every = time.Second
+// beat says in intervals that the agent lives, and that its task has made a step.
+func beat(ctx context.Context, every time.Duration, say func(*proto.FromAgent)) {
 	next := time.NewTimer(rand.N(every))
 	defer next.Stop()
 	for n := int64(1); ; n++ {

@@ -6,7 +6,7 @@
 // nothing. The parent starts the processes and passes on, by lines on pipes,
 // what the cluster does:
 //
-//	master -> parent   address HOST:PORT, launch CONTAINER, asked N, state STATE N
+//	master -> parent   address HOST:PORT, launch CONTAINER, running N, losing N, asked N
 //	parent -> master   lose N
 //	parent -> agents   launch CONTAINER, end CONTAINER
 package main
@@ -174,11 +174,14 @@ func measure(ctx context.Context, tasks, lose, processes int, rest, pace time.Du
 	}
 
 	lost := time.Now()
+	master.say("lose %d", lose)
+	if err := until("losing", "counted what is lost"); err != nil { // some is asked for as soon as its agent is gone
+		return err
+	}
 	for i := range lose {
 		n := i + 1 // containers are numbered as they were asked for, from 1
 		agents[n%processes].say("end c%d", n)
 	}
-	master.say("lose %d", lose)
 	if err := until("asked", "asked for what was lost"); err != nil {
 		return err
 	}

@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -79,9 +81,18 @@ func (m *model) lose(n int) {
 	m.mu.Lock()
 	m.asked, m.lost = n, n
 	m.mu.Unlock()
+	fmt.Println("losing", n)
 	for i := range n {
 		m.events.Put(am.Ended{Container: fmt.Sprintf("c%d", i+1), Cause: am.EndExited, Exit: 137})
 	}
+}
+
+// gone tells whether a container was lost.
+func (m *model) gone(container string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := strconv.Atoi(strings.TrimPrefix(container, "c"))
+	return err == nil && n <= m.lost
 }
 
 func readKeys(dir, name string) (jobtls.Keys, error) {
@@ -96,6 +107,7 @@ func readKeys(dir, name string) (jobtls.Keys, error) {
 func runMaster(ctx context.Context, dir string, tasks int, pace time.Duration, profile string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	debug.SetGCPercent(50) // as cmd/yarn-submit does
 	keys, err := readKeys(dir, "master")
 	if err != nil {
 		return err
@@ -125,6 +137,7 @@ func runMaster(ctx context.Context, dir string, tasks int, pace time.Duration, p
 	fmt.Println("address", m.Address())
 	cluster := &model{events: am.NewDriverEvents(), launches: make(chan string, 2*tasks)}
 	go cluster.launch(ctx, pace)
+	again := make(chan struct{}, 1)
 	go func() { // ends with the parent, which ends the process
 		defer cancel()
 		lines := bufio.NewScanner(os.Stdin)
@@ -132,10 +145,11 @@ func runMaster(ctx context.Context, dir string, tasks int, pace time.Duration, p
 			var n int
 			if _, err := fmt.Sscanf(lines.Text(), "lose %d", &n); err == nil {
 				cluster.lose(n)
+				again <- struct{}{}
 			}
 		}
 	}()
-	go tellRunning(ctx, m.Board())
+	go tellRunning(ctx, m.Board(), cluster, again)
 	if profile != "" {
 		stop, err := profileTo(profile)
 		if err != nil {
@@ -149,14 +163,15 @@ func runMaster(ctx context.Context, dir string, tasks int, pace time.Duration, p
 	return err
 }
 
-// tellRunning says how many tasks run, whenever that is another number.
-func tellRunning(ctx context.Context, b *am.Board) {
+// tellRunning says how many tasks run in containers that are not lost, whenever
+// that is another number; once all do, it looks again when it is told to.
+func tellRunning(ctx context.Context, b *am.Board, cluster *model, again <-chan struct{}) {
 	last := -1
 	for ctx.Err() == nil {
 		s, changed := b.Snapshot()
 		n := 0
 		for _, t := range s.Tasks {
-			if t.State == proto.TaskState_TASK_STATE_RUNNING && t.Pid != 0 {
+			if t.State == proto.TaskState_TASK_STATE_RUNNING && t.Pid != 0 && !cluster.gone(t.Container) {
 				n++
 			}
 		}
@@ -164,12 +179,13 @@ func tellRunning(ctx context.Context, b *am.Board) {
 			last = n
 			fmt.Println("running", n)
 		}
-		if n == len(s.Tasks) {
-			time.Sleep(time.Second) // a look costs the master something
+		waits := changed
+		if n == len(s.Tasks) { // a look costs the master something, so that none is taken at rest
+			waits, last = again, -1
 		}
 		select {
 		case <-ctx.Done():
-		case <-changed:
+		case <-waits:
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
