@@ -105,7 +105,8 @@ func fill(word string, values map[string]string) string {
 	return out.String()
 }
 
-// ownEnv is what every task finds.
+// ownEnv is what every task finds. The list of a role that is too large for a
+// variable is left out; checkLengths refuses jobs that are seen to use it.
 func ownEnv(spec *proto.JobSpec, task Task, peers map[string]int) map[string]string {
 	env := map[string]string{
 		"HOLDFAST_FRAMEWORK": spec.Framework,
@@ -115,7 +116,10 @@ func ownEnv(spec *proto.JobSpec, task Task, peers map[string]int) map[string]str
 		"HOLDFAST_PORT":      strconv.Itoa(peers[task.Name]),
 	}
 	for _, r := range spec.Roles {
-		env["HOLDFAST_"+variable(r.Name)+"_HOSTS"] = strings.Join(hosts(spec, r.Name, peers), ",")
+		name, list := hostsVariable(r.Name), strings.Join(hosts(spec, r.Name, peers), ",")
+		if fits(name, list) { // else a program that has no use for it could not be started
+			env[name] = list
+		}
 	}
 	return env
 }

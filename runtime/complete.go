@@ -62,7 +62,10 @@ func Complete(spec *proto.JobSpec) error {
 			return err
 		}
 	}
-	return checkFramework(spec)
+	if err := checkFramework(spec); err != nil {
+		return err
+	}
+	return checkLengths(spec)
 }
 
 func checkRoles(spec *proto.JobSpec) error {
