@@ -67,6 +67,8 @@ type job struct {
 	w     where
 	id    string
 	store string // where its checkpoints are
+	// came is how often a task had come back when the test ended it last.
+	came map[string]int
 }
 
 // callLimit bounds one call of yarn-submit that does not follow a job.
@@ -88,7 +90,7 @@ func (w where) start(t *testing.T, dir string, args ...string) *job {
 	if code != 0 || json.Unmarshal([]byte(stdout), &answer) != nil || answer.ID == "" {
 		t.Fatalf("submitting ended with %d:\n%s\n%s", code, stdout, stderr)
 	}
-	j := &job{t: t, w: w, id: answer.ID}
+	j := &job{t: t, w: w, id: answer.ID, came: map[string]int{}}
 	t.Cleanup(j.tidy)
 	return j
 }
@@ -235,6 +237,7 @@ func (j *job) killProcess(name string) {
 	if pid == 0 {
 		j.t.Fatalf("%s does not run: %s", name, protojson.Format(s))
 	}
+	j.came[name] = len(returns(s, name))
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		j.t.Fatalf("killing process %d of %s: %v", pid, name, err)
 	}
@@ -248,6 +251,7 @@ func (j *job) killContainer(name string) {
 	if pid == 0 {
 		j.t.Fatalf("%s has no agent: %s", name, protojson.Format(s))
 	}
+	j.came[name] = len(returns(s, name))
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		j.t.Fatalf("killing agent %d of %s: %v", pid, name, err)
 	}
@@ -277,20 +281,21 @@ func (j *job) processes(suffix string) []int {
 	return pids
 }
 
-// back waits until a task runs again after its loss and returns how long that took.
+// returns are the moments at which a task was back after a loss.
+func returns(s *proto.JobStatus, name string) (all []*proto.Moment) {
+	for _, m := range s.Timeline {
+		if m.Task == name && m.Kind == "back" {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// back waits until a task runs again after its last loss and returns how long that took.
 func (j *job) back(limit time.Duration, name string) time.Duration {
 	j.t.Helper()
-	var took time.Duration
-	j.until(limit, name+" to be back", func(s *proto.JobStatus) bool {
-		for _, m := range s.Timeline {
-			if m.Task == name && m.Kind == "back" {
-				took = time.Duration(m.TookMs) * time.Millisecond
-				return true
-			}
-		}
-		return false
-	})
-	return took
+	s := j.until(limit, name+" to be back", func(s *proto.JobStatus) bool { return len(returns(s, name)) > j.came[name] })
+	return time.Duration(returns(s, name)[j.came[name]].TookMs) * time.Millisecond
 }
 
 // tidy ends what a failed test left, and fails the test if anything of the job
