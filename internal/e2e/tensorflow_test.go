@@ -73,6 +73,7 @@ func (j *job) shards(want int) {
 // TestTensorFlow has each program lose a parameter server's container, and then
 // its process in the next one.
 func TestTensorFlow(t *testing.T) {
+	training.enter(t)
 	python := tensorflow(t)
 	w := where{hadoop(t)}
 	for _, p := range programs {
@@ -126,6 +127,7 @@ func lastNumber(t *testing.T, text, pattern string) int64 {
 // TestPrivateDirectories is the control: the same programs without a shared
 // checkpoint directory fail as users reported.
 func TestPrivateDirectories(t *testing.T) {
+	training.enter(t)
 	python := tensorflow(t)
 	w := where{hadoop(t)}
 	for _, p := range programs {
@@ -151,6 +153,7 @@ func TestPrivateDirectories(t *testing.T) {
 // with a directory of its own, the relaunched chief does not find what it had
 // saved, and training begins again.
 func TestPrivateDirectoriesForgetTheCheckpoint(t *testing.T) {
+	training.enter(t)
 	w := where{hadoop(t)}
 	p := programs[0]
 	p.steps = 100000

@@ -58,6 +58,7 @@ func (w where) train(t *testing.T, store string, steps int, more ...string) *job
 }
 
 func TestTrainerLosesAParameterServer(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, store string) {
 		j := w.trainThroughLoss(t, store, 1000, (*job).killContainer, (*job).killProcess)
 		if text := j.logs("worker-0"); !strings.Contains(text, "step 1000") {
@@ -111,6 +112,7 @@ func number(t *testing.T, s string) int64 {
 }
 
 func TestAFailingTaskEndsTheJob(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, _ string) {
 		j := w.start(t, "", "--worker", "2", "--worker-memory", "256m", "--restarts", "1", "--",
 			"sh", "-c", "echo this is {role}-{index}; if [ {index} = 1 ]; then echo it went wrong >&2; exit 7; fi; sleep 600")
@@ -130,6 +132,7 @@ func TestAFailingTaskEndsTheJob(t *testing.T) {
 }
 
 func TestACommandThatIsNotThere(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, _ string) {
 		j := w.start(t, "", "--worker", "1", "--worker-memory", "256m", "--", "pyton3", "train.py")
 		s := j.end(long, proto.JobState_JOB_STATE_FAILED)
@@ -143,6 +146,7 @@ func TestACommandThatIsNotThere(t *testing.T) {
 }
 
 func TestKill(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, store string) {
 		j := w.train(t, store, 1000000)
 		j.until(long, "all to run", running)
@@ -154,6 +158,7 @@ func TestKill(t *testing.T) {
 }
 
 func TestFollowingTellsTheStory(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, _ string) {
 		args := []string{"run"}
 		if w.cluster == nil {
@@ -180,6 +185,7 @@ func TestFollowingTellsTheStory(t *testing.T) {
 // TestOneDirectoryForAll: what one task has closed, all others see, wherever
 // they run and however they spell the path.
 func TestOneDirectoryForAll(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, store string) {
 		args := []string{"--worker", "2", "--worker-memory", "256m", "--restarts", "0"}
 		paths := []string{"./logs", "deep/er/logs", "/tmp/holdfast-e2e-logs"}
