@@ -343,7 +343,7 @@ func (j *job) config(attempt int) am.Config {
 		ID: "job_1", Spec: j.spec, Dir: j.store, Keys: j.keys.Master, Host: "127.0.0.1", Log: logrus.NewEntry(quiet),
 		Attempt:   attempt,
 		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.Open(ctx, uri, nil) },
-		Limits:    core.Limits{Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour},
+		Limits:    core.Limits{Lease: 4 * time.Second, Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour},
 	}
 }
 

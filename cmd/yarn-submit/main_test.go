@@ -254,6 +254,7 @@ func TestMasterKilled(t *testing.T) {
 
 // An application master that does not answer is ended by force.
 func TestKillOfAStoppedMaster(t *testing.T) {
+	t.Parallel() // the kill waits for an answer
 	p := newPlace(t)
 	id := p.detached("--worker", "1", "--", "sleep", "1000")
 	pid := masterOf(t, p, id)
@@ -427,13 +428,16 @@ func TestClusterThatIsNotThere(t *testing.T) {
 	write(t, filepath.Join(conf, "core-site.xml"), `<configuration><property><name>fs.defaultFS</name><value>hdfs://127.0.0.1:1</value></property></configuration>`)
 	write(t, filepath.Join(conf, "yarn-site.xml"), `<configuration><property><name>yarn.resourcemanager.address</name><value>127.0.0.1:1</value></property></configuration>`)
 	for _, args := range [][]string{{"run", "--worker", "1", "--", "true"}, {"list"}, {"doctor"}, {"status", "application_1_0001"}} {
-		cmd := p.command(args...)
-		cmd.Env = append(cmd.Env, "HADOOP_CONF_DIR="+conf)
-		out, err := runFor(cmd, limit)
-		if cmd.ProcessState.ExitCode() != client.ExitUnreachable {
-			t.Errorf("%v ended with %v:\n%s", args, err, out)
-		}
-		contains(t, out, "127.0.0.1:1", "HADOOP_CONF_DIR")
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel() // each tries for some seconds
+			cmd := p.command(args...)
+			cmd.Env = append(cmd.Env, "HADOOP_CONF_DIR="+conf)
+			out, err := runFor(cmd, limit)
+			if cmd.ProcessState.ExitCode() != client.ExitUnreachable {
+				t.Errorf("%v ended with %v:\n%s", args, err, out)
+			}
+			contains(t, out, "127.0.0.1:1", "HADOOP_CONF_DIR")
+		})
 	}
 }
 

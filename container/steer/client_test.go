@@ -81,12 +81,7 @@ func client() {
 			say(own&unix.FD_CLOEXEC != 0, "closed on exec", "stays on exec")
 			return errors.New(strings.Join(said, " "))
 		case "finish": // NAME: waits for the end of start
-			p := []unix.PollFd{{Fd: int32(get(f[1])), Events: unix.POLLOUT}}
-			for {
-				if _, err := unix.Poll(p, -1); err != unix.EINTR {
-					break
-				}
-			}
+			ready(get(f[1]), unix.POLLOUT)
 			e, err := unix.GetsockoptInt(get(f[1]), unix.SOL_SOCKET, unix.SO_ERROR)
 			if err == nil && e != 0 {
 				err = syscall.Errno(e)
@@ -94,6 +89,7 @@ func client() {
 			return err
 		case "read": // NAME: what comes, as the text of an error
 			b := make([]byte, 100)
+			ready(get(f[1]), unix.POLLIN) // a non-blocking socket does not wait
 			n, err := unix.Read(get(f[1]), b)
 			if err != nil {
 				return err
@@ -147,6 +143,16 @@ func client() {
 			go answer(name+" ", f[1:])
 		} else {
 			answer("", f)
+		}
+	}
+}
+
+// ready waits until a socket can be written to or read from, or is broken.
+func ready(s int, events int16) {
+	p := []unix.PollFd{{Fd: int32(s), Events: events}}
+	for {
+		if _, err := unix.Poll(p, -1); err != unix.EINTR {
+			return
 		}
 	}
 }

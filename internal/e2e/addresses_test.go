@@ -39,6 +39,7 @@ func (j *job) newSteps(than int64) {
 // TestASpareWithAWarmInterpreter: a parameter server that moves into a spare
 // container does not import TensorFlow, and the workers' processes stay.
 func TestASpareWithAWarmInterpreter(t *testing.T) {
+	training.enter(t)
 	python := tensorflow(t)
 	script, err := filepath.Abs("../../examples/monitored-session/monitored_session.py")
 	if err != nil {
@@ -78,66 +79,72 @@ func TestASpareWithAWarmInterpreter(t *testing.T) {
 // that its connections are gone. The parameter server comes back on another
 // host, and the workers train on in the same processes.
 func TestASilentHost(t *testing.T) {
-	tensorflowJob := func(t *testing.T) *proto.JobSpec {
-		script, err := filepath.Abs("../../examples/monitored-session/monitored_session.py")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &proto.JobSpec{
-			Framework: "tensorflow", Tf1: true,
-			Command: []string{tensorflow(t), script, "--job_name={role}", "--task_index={index}", "--ps_hosts={ps_hosts}",
-				"--worker_hosts={worker_hosts}", "--steps", "1000000"},
-		}
+	training.enter(t)
+	script, err := filepath.Abs("../../examples/monitored-session/monitored_session.py")
+	if err != nil {
+		t.Fatal(err)
 	}
-	grpcJob := func(t *testing.T) *proto.JobSpec {
-		return &proto.JobSpec{Command: []string{trainer, "--job_name={role}", "--task_index={index}", "--ps_hosts={ps_hosts}",
-			"--worker_hosts={worker_hosts}", "--train_dir=./train_logs", "--steps=1000000", "--step_time=20ms"}}
-	}
+	silentHost(t, &proto.JobSpec{
+		Framework: "tensorflow", Tf1: true,
+		Command: []string{tensorflow(t), script, "--job_name={role}", "--task_index={index}", "--ps_hosts={ps_hosts}",
+			"--worker_hosts={worker_hosts}", "--steps", "1000000"},
+	}, false, "")
+}
+
+// TestASilentHostOfAnyKind is the same for gRPC, where other addresses or means
+// are used.
+func TestASilentHostOfAnyKind(t *testing.T) {
+	plain.enter(t)
 	for name, test := range map[string]struct {
-		job    func(*testing.T) *proto.JobSpec
 		v6     bool
 		forbid string // a system call that steering needs
 	}{
-		"TensorFlow":      {job: tensorflowJob},
-		"IPv6":            {job: grpcJob, v6: true},
-		"forwarded":       {job: grpcJob, forbid: "pidfd_getfd"},
-		"forwarded, IPv6": {job: grpcJob, forbid: "pidfd_getfd", v6: true},
+		"IPv6":            {v6: true},
+		"forwarded":       {forbid: "pidfd_getfd"},
+		"forwarded, IPv6": {forbid: "pidfd_getfd", v6: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := filepath.Join(t.TempDir(), "store")
-			spec := test.job(t)
-			spec.Name, spec.Local, spec.Restarts = "silent", true, 3
-			spec.Roles = []*proto.RoleSpec{{Name: "ps", Count: 1}, {Name: "worker", Count: 2}}
-			spec.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}}
-			// The parameter server first, then the workers, then the new container.
-			place := func(_ string, asks int) int { return []int{0, 1, 1, 2}[min(asks, 3)] }
-			lease := 5 * time.Second
-			l := newLAN(t, 3, test.v6)
-			l.forbid = test.forbid
-			j := l.run(spec, core.Limits{Lease: lease}, place)
-			s := j.until("training", func(s *proto.JobStatus) bool { return s.Step >= 40 })
-			if h := task(s, "ps-0").Node; h != l.hosts[0].name {
-				t.Fatalf("ps-0 is on %s", h)
-			}
-			if forwarded := noted(s, "forwarded by the agent"); forwarded != (test.forbid != "") {
-				t.Errorf("that connections are forwarded is told: %v", forwarded)
-			}
-			workers, old := pids(s, "worker"), int(task(s, "ps-0").Pid)
-			silent := time.Now()
-			l.hosts[0].silence(t)
-			s = j.until("ps-0 elsewhere", func(s *proto.JobStatus) bool {
-				k := task(s, "ps-0")
-				return k.Node == l.hosts[2].name && k.Pid != 0
-			})
-			began := time.Since(silent)
-			if err := syscall.Kill(old, 0); !errors.Is(err, syscall.ESRCH) {
-				t.Errorf("the process on the silent host when the next one begins: %v", err)
-			}
-			s = j.until("new steps", func(now *proto.JobStatus) bool { return now.Step > s.Step })
-			t.Logf("lease %s; ps-0 runs elsewhere after %s, and new steps are made after %s", lease, began.Round(time.Millisecond), time.Since(silent).Round(time.Millisecond))
-			if after := pids(s, "worker"); fmt.Sprint(after) != fmt.Sprint(workers) {
-				t.Errorf("the workers' processes were %v and are %v:\n%s", workers, after, j.logs())
-			}
+			t.Parallel() // each waits for a lease to end
+			silentHost(t, &proto.JobSpec{
+				Command: []string{trainer, "--job_name={role}", "--task_index={index}", "--ps_hosts={ps_hosts}",
+					"--worker_hosts={worker_hosts}", "--train_dir=./train_logs", "--steps=1000000", "--step_time=20ms"},
+			}, test.v6, test.forbid)
 		})
+	}
+}
+
+func silentHost(t *testing.T, spec *proto.JobSpec, v6 bool, forbid string) {
+	store := filepath.Join(t.TempDir(), "store")
+	spec.Name, spec.Local, spec.Restarts = "silent", true, 3
+	spec.Roles = []*proto.RoleSpec{{Name: "ps", Count: 1}, {Name: "worker", Count: 2}}
+	spec.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}}
+	// The parameter server first, then the workers, then the new container.
+	place := func(_ string, asks int) int { return []int{0, 1, 1, 2}[min(asks, 3)] }
+	lease := 5 * time.Second
+	l := newLAN(t, 3, v6)
+	l.forbid = forbid
+	j := l.run(spec, core.Limits{Lease: lease}, place)
+	s := j.until("training", func(s *proto.JobStatus) bool { return s.Step >= 40 })
+	if h := task(s, "ps-0").Node; h != l.hosts[0].name {
+		t.Fatalf("ps-0 is on %s", h)
+	}
+	if forwarded := noted(s, "forwarded by the agent"); forwarded != (forbid != "") {
+		t.Errorf("that connections are forwarded is told: %v", forwarded)
+	}
+	workers, old := pids(s, "worker"), int(task(s, "ps-0").Pid)
+	silent := time.Now()
+	l.hosts[0].silence(t)
+	s = j.until("ps-0 elsewhere", func(s *proto.JobStatus) bool {
+		k := task(s, "ps-0")
+		return k.Node == l.hosts[2].name && k.Pid != 0
+	})
+	began := time.Since(silent)
+	if err := syscall.Kill(old, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the process on the silent host when the next one begins: %v", err)
+	}
+	s = j.until("new steps", func(now *proto.JobStatus) bool { return now.Step > s.Step })
+	t.Logf("lease %s; ps-0 runs elsewhere after %s, and new steps are made after %s", lease, began.Round(time.Millisecond), time.Since(silent).Round(time.Millisecond))
+	if after := pids(s, "worker"); fmt.Sprint(after) != fmt.Sprint(workers) {
+		t.Errorf("the workers' processes were %v and are %v:\n%s", workers, after, j.logs())
 	}
 }

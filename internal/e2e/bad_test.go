@@ -17,6 +17,7 @@ var portOf = regexp.MustCompile(`127\.0\.0\.\d+:\d+<`)
 // TestRefusedAtOnce: what cannot work is refused before anything is asked for,
 // with the thing and the remedy in the message.
 func TestRefusedAtOnce(t *testing.T) {
+	plain.enter(t)
 	c := hadoop(t)
 	deadConf := t.TempDir()
 	for _, f := range []string{"core-site.xml", "hdfs-site.xml", "yarn-site.xml"} {
@@ -55,8 +56,8 @@ func TestRefusedAtOnce(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			t.Setenv("HADOOP_CONF_DIR", b.conf)
-			stdout, stderr, code := where{}.call(ctx, t.TempDir(), append(append([]string{"run"}, b.args...), "--", "true")...)
+			env := append(os.Environ(), "HADOOP_CONF_DIR="+b.conf)
+			stdout, stderr, code := call(ctx, env, t.TempDir(), append(append([]string{"run", "--name", "refused"}, b.args...), "--", "true")...)
 			if code != b.code {
 				t.Errorf("exit code %d, want %d", code, b.code)
 			}
@@ -68,13 +69,14 @@ func TestRefusedAtOnce(t *testing.T) {
 		})
 	}
 	w := where{c}
-	if stdout, stderr, _ := w.call(t.Context(), "", "list", "--output", "json"); strings.Contains(stdout, `"running"`) || strings.Contains(stdout, `"waiting"`) {
+	if stdout, stderr, code := w.call(t.Context(), "", "list", "--output", "json"); code != 0 || strings.Contains(stdout, `"refused"`) {
 		t.Errorf("applications were left behind:\n%s%s", stdout, stderr)
 	}
 }
 
 // TestQuotaExceeded: a write that HDFS refuses is an error of the writer.
 func TestQuotaExceeded(t *testing.T) {
+	plain.enter(t)
 	c := hadoop(t)
 	w := where{c}
 	dir := "/tests/quota"
@@ -96,10 +98,12 @@ func TestQuotaExceeded(t *testing.T) {
 
 // TestNoRoomYet: a job that must wait says for what.
 func TestNoRoomYet(t *testing.T) {
+	plain.enter(t)
 	w := where{hadoop(t)}
-	j := w.start(t, "", "--worker", "8", "--worker-memory", "8g", "--", "true")
+	// The queue is small, so that others have room.
+	j := w.start(t, "", "--queue", "small", "--worker", "8", "--worker-memory", "1g", "--", "true")
 	s := j.until(long, "the reason why it waits", func(s *proto.JobStatus) bool {
-		return s.State == proto.JobState_JOB_STATE_WAITING && strings.Contains(s.Why, "worker") && strings.Contains(s.Why, "8 GB")
+		return s.State == proto.JobState_JOB_STATE_WAITING && strings.Contains(s.Why, "worker") && strings.Contains(s.Why, "1 GB")
 	})
 	t.Logf("it says: %s", s.Why)
 	if _, stderr, code := w.call(t.Context(), "", "kill", j.id); code != 0 {

@@ -28,6 +28,7 @@ echo > state/7/_SUCCESS`
 // TestCheckpointsOfAllForms: what a job wrote in several forms is sealed while
 // it runs; afterwards it is looked at, checked and fetched by the job's name.
 func TestCheckpointsOfAllForms(t *testing.T) {
+	plain.enter(t)
 	fixtures, err := filepath.Abs("../../hdfsckpt/torchfile/testdata")
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,7 @@ import (
 // TestDoors tries all the doors of a job of alice's on a cluster with Kerberos:
 // as bob, who may see it, as mallory, who may not, and as somebody without a name.
 func TestDoors(t *testing.T) {
+	daemons.enter(t)
 	c, err := testcluster.Start(t.Context(), testcluster.Options{
 		DataNodes: 1, NodeManagers: 2, Security: &testcluster.Security{RPC: "privacy"},
 		Conf: map[string]string{"yarn.resourcemanager.application-https.policy": "STRICT"},
@@ -104,6 +105,7 @@ func TestDoors(t *testing.T) {
 // TestDoorsWithoutSecurity: the page is the proxy's alone here too, and a job
 // that names who may see it is shown to nobody else.
 func TestDoorsWithoutSecurity(t *testing.T) {
+	plain.enter(t)
 	c := hadoop(t)
 	w := where{c}
 	start := func(flags ...string) *job {
@@ -132,9 +134,9 @@ func TestDoorsWithoutSecurity(t *testing.T) {
 		t.Errorf("directly:\n%s", answer)
 	}
 	t.Run("another user's files", func(t *testing.T) {
-		t.Setenv("HADOOP_USER_NAME", "mallory")
+		env := append(w.env(), "HADOOP_USER_NAME=mallory")
 		for _, args := range [][]string{{"logs", public.id}, {"ckpt", "ls", public.id}} {
-			if stdout, stderr, code := w.call(t.Context(), "", args...); code != 4 || !strings.Contains(stderr, "only its user may see its directory") {
+			if stdout, stderr, code := call(t.Context(), env, "", args...); code != 4 || !strings.Contains(stderr, "only its user may see its directory") {
 				t.Errorf("%s ended with %d:\n%s%s", args, code, stdout, stderr)
 			}
 		}
@@ -168,6 +170,7 @@ func TestDoorsOfAPair(t *testing.T) {
 	if !*longer {
 		t.Skip("only with -long: it starts a cluster of its own")
 	}
+	daemons.enter(t)
 	c, err := testcluster.Start(t.Context(), testcluster.Options{DataNodes: 1, NodeManagers: 1, ResourceManagers: 2})
 	if err != nil {
 		t.Fatal(err)

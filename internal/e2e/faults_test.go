@@ -12,6 +12,7 @@ import (
 //
 //	go run ./internal/faults/cmd -pairs 10
 func TestWhateverIsLostTrainingGoesOn(t *testing.T) {
+	training.enter(t)
 	c := hadoop(t)
 	script, err := filepath.Abs("../../examples/monitored-session/monitored_session.py")
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -41,18 +42,20 @@ type netHost struct {
 	port    string // of the bridge, to which it is connected
 }
 
+var lans atomic.Int32 // that were made
+
 // newLAN makes so many hosts with addresses of one family.
 func newLAN(t *testing.T, hosts int, v6 bool) *lan {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("hosts of their own are network namespaces, and making them needs root: run the tests as root")
 	}
-	// Names and addresses by which runs at the same time do not meet.
-	id := fmt.Sprintf("hf%x", os.Getpid())
-	bits, prefix := 24, netip.AddrFrom4([4]byte{10, byte(64 + os.Getpid()/256%128), byte(os.Getpid()), 0})
+	// Names and addresses by which networks at the same time do not meet.
+	own := os.Getpid()*8 + int(lans.Add(1)%8)
+	id := fmt.Sprintf("hf%x", own)
+	bits, prefix := 24, netip.AddrFrom4([4]byte{10, byte(64 + own/256%128), byte(own), 0})
 	if v6 {
-		bits, prefix = 64, netip.MustParseAddr(fmt.Sprintf("fd77:%x::", os.Getpid()%65536))
-		id += "v6"
+		bits, prefix = 64, netip.MustParseAddr(fmt.Sprintf("fd77:%x::", own%65536))
 	}
 	l := &lan{t: t, test: prefix.Next()}
 	ip := func(args ...string) {

@@ -44,8 +44,12 @@ func (w where) env() []string {
 
 // call runs yarn-submit to its end.
 func (w where) call(ctx context.Context, dir string, args ...string) (stdout, stderr string, code int) {
+	return call(ctx, w.env(), dir, args...)
+}
+
+func call(ctx context.Context, env []string, dir string, args ...string) (stdout, stderr string, code int) {
 	cmd := exec.CommandContext(ctx, submit, args...)
-	cmd.Env, cmd.Dir = w.env(), dir
+	cmd.Env, cmd.Dir = env, dir
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -65,8 +69,11 @@ func (w where) call(ctx context.Context, dir string, args ...string) (stdout, st
 type job struct {
 	t     *testing.T
 	w     where
+	env   []string // of those who ask about it
 	id    string
 	store string // where its checkpoints are
+	// came is how often a task had come back when the test ended it last.
+	came map[string]int
 }
 
 // callLimit bounds one call of yarn-submit that does not follow a job.
@@ -75,20 +82,26 @@ const callLimit = 2 * time.Minute
 // start submits a job. args are of `run`, after --detach.
 func (w where) start(t *testing.T, dir string, args ...string) *job {
 	t.Helper()
+	return w.startWith(t, w.env(), dir, args...)
+}
+
+// startWith submits a job, and asks about it, in an environment.
+func (w where) startWith(t *testing.T, env []string, dir string, args ...string) *job {
+	t.Helper()
 	all := []string{"run", "--detach", "--output", "json"}
 	if w.cluster == nil {
 		all = append(all, "--local")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), callLimit)
 	defer cancel()
-	stdout, stderr, code := w.call(ctx, dir, append(all, args...)...)
+	stdout, stderr, code := call(ctx, env, dir, append(all, args...)...)
 	var answer struct {
 		ID string `json:"id"`
 	}
 	if code != 0 || json.Unmarshal([]byte(stdout), &answer) != nil || answer.ID == "" {
 		t.Fatalf("submitting ended with %d:\n%s\n%s", code, stdout, stderr)
 	}
-	j := &job{t: t, w: w, id: answer.ID}
+	j := &job{t: t, w: w, env: env, id: answer.ID, came: map[string]int{}}
 	t.Cleanup(j.tidy)
 	return j
 }
@@ -97,7 +110,7 @@ func (j *job) status() *proto.JobStatus {
 	j.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
-	stdout, stderr, code := j.w.call(ctx, "", "status", j.id, "--output", "json")
+	stdout, stderr, code := call(ctx, j.env, "", "status", j.id, "--output", "json")
 	s := &proto.JobStatus{}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(stdout), s); err != nil {
 		j.t.Fatalf("status of %s ended with %d: %v\n%s\n%s", j.id, code, err, stdout, stderr)
@@ -116,7 +129,7 @@ func (j *job) until(limit time.Duration, what string, ok func(*proto.JobStatus) 
 		if time.Now().After(end) || s.State.Done() {
 			j.t.Fatalf("waited for %s; the job is:\n%s\n%s", what, protojson.Format(s), j.allLogs())
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond)
 	}
 }
 
@@ -143,7 +156,7 @@ func task(s *proto.JobStatus, name string) *proto.TaskStatus {
 func (j *job) logs(task string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
-	stdout, stderr, code := j.w.call(ctx, "", "logs", j.id, task)
+	stdout, stderr, code := call(ctx, j.env, "", "logs", j.id, task)
 	if code != 0 {
 		return fmt.Sprintf("logs of %s: %d %s", task, code, stderr)
 	}
@@ -191,7 +204,7 @@ func (j *job) checkpoints() []checkpoint {
 	j.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
-	stdout, stderr, code := j.w.call(ctx, "", "ckpt", "ls", j.store, "--output", "json")
+	stdout, stderr, code := call(ctx, j.env, "", "ckpt", "ls", j.store, "--output", "json")
 	var list []checkpoint
 	if err := json.Unmarshal([]byte(stdout), &list); err != nil {
 		j.t.Fatalf("ckpt ls %s ended with %d: %v\n%s\n%s", j.store, code, err, stdout, stderr)
@@ -235,6 +248,7 @@ func (j *job) killProcess(name string) {
 	if pid == 0 {
 		j.t.Fatalf("%s does not run: %s", name, protojson.Format(s))
 	}
+	j.came[name] = len(returns(s, name))
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		j.t.Fatalf("killing process %d of %s: %v", pid, name, err)
 	}
@@ -248,6 +262,7 @@ func (j *job) killContainer(name string) {
 	if pid == 0 {
 		j.t.Fatalf("%s has no agent: %s", name, protojson.Format(s))
 	}
+	j.came[name] = len(returns(s, name))
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		j.t.Fatalf("killing agent %d of %s: %v", pid, name, err)
 	}
@@ -277,20 +292,21 @@ func (j *job) processes(suffix string) []int {
 	return pids
 }
 
-// back waits until a task runs again after its loss and returns how long that took.
+// returns are the moments at which a task was back after a loss.
+func returns(s *proto.JobStatus, name string) (all []*proto.Moment) {
+	for _, m := range s.Timeline {
+		if m.Task == name && m.Kind == "back" {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// back waits until a task runs again after its last loss and returns how long that took.
 func (j *job) back(limit time.Duration, name string) time.Duration {
 	j.t.Helper()
-	var took time.Duration
-	j.until(limit, name+" to be back", func(s *proto.JobStatus) bool {
-		for _, m := range s.Timeline {
-			if m.Task == name && m.Kind == "back" {
-				took = time.Duration(m.TookMs) * time.Millisecond
-				return true
-			}
-		}
-		return false
-	})
-	return took
+	s := j.until(limit, name+" to be back", func(s *proto.JobStatus) bool { return len(returns(s, name)) > j.came[name] })
+	return time.Duration(returns(s, name)[j.came[name]].TookMs) * time.Millisecond
 }
 
 // tidy ends what a failed test left, and fails the test if anything of the job
@@ -299,7 +315,7 @@ func (j *job) tidy() {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
 	if s := j.status(); !s.State.Done() {
-		j.w.call(ctx, "", "kill", j.id)
+		call(ctx, j.env, "", "kill", j.id)
 	}
 	for end := time.Now().Add(time.Minute); ; {
 		left := j.left()

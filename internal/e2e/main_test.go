@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,12 +27,43 @@ var (
 	upErr     error
 )
 
+// Tests run beside each other, one of each lane at a time and in their order
+// there, so that one waits for a lease or a token to end while another keeps the
+// machine busy. A test without a lane may change its process's environment: it
+// runs before all others.
+var (
+	training lane // TensorFlow, whose imports want all cores
+	plain    lane // jobs that cost little, on the cluster that all share or on none
+	daemons  lane // clusters of a test's own, or whose daemons it ends
+)
+
+// lane is closed when the last test that has entered it is over.
+type lane <-chan struct{}
+
+// enter has a test run beside those of other lanes. It is the first that a test calls.
+func (l *lane) enter(t *testing.T) {
+	before, over := *l, make(chan struct{})
+	*l = over // tests run one by one until they are parallel
+	t.Parallel()
+	t.Cleanup(func() { close(over) })
+	if before != nil {
+		begin := time.Now()
+		<-before
+		t.Logf("it has waited %s for the one before it", time.Since(begin).Round(time.Second)) // which counts as its own time
+	}
+}
+
 func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == "part-forbidden" { // a system call, and a command to which it is forbidden
 		err := forbid.Call(os.Args[2])
 		if err == nil {
 			err = syscall.Exec(os.Args[3], os.Args[3:], os.Environ())
 		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "100"); err != nil { // lanes are what bounds it
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -16,6 +16,7 @@ import (
 // TestTheMasterIsLost: tasks do not notice, and what is lost after that is
 // dealt with by the next master.
 func TestTheMasterIsLost(t *testing.T) {
+	plain.enter(t)
 	for _, loss := range []struct {
 		name   string
 		signal syscall.Signal
@@ -79,6 +80,7 @@ func story(s *proto.JobStatus) string {
 // TestTheMasterAndItsJournalAreLost: the next master takes over what the agents
 // report, and says so.
 func TestTheMasterAndItsJournalAreLost(t *testing.T) {
+	plain.enter(t)
 	c := hadoop(t)
 	j := where{c}.train(t, c.HDFS()+"/tests/"+t.Name(), 600)
 	before := j.until(long, "all to run", running)

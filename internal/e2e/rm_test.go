@@ -157,6 +157,7 @@ func on(s *proto.JobStatus, node string) []string {
 // TestTheClusterChangesUnderAJob has one job live through what may happen to
 // the ResourceManagers and to the nodes.
 func TestTheClusterChangesUnderAJob(t *testing.T) {
+	daemons.enter(t)
 	c := pair(t)
 	w := where{c}
 	ctx := t.Context()
@@ -300,6 +301,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 
 // TestPreemption: another queue wants its share back, and later needs it no more.
 func TestPreemption(t *testing.T) {
+	daemons.enter(t)
 	c := pair(t)
 	w := where{c}
 	// The queues are entitled to 3 GB each. This job takes 4.25 GB with its master,
@@ -345,6 +347,7 @@ func TestPreemption(t *testing.T) {
 // TestTheResourceManagerForgets: without recovery, a ResourceManager that is
 // restarted does not know its applications. It is the last test of the cluster.
 func TestTheResourceManagerForgets(t *testing.T) {
+	daemons.enter(t)
 	c := pair(t)
 	j := where{c}.train(t, c.HDFS()+"/tests/"+t.Name(), 1000000)
 	j.until(long, "all to run", running)

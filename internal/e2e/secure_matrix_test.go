@@ -31,6 +31,7 @@ var levels = []string{"authentication", "integrity", "privacy"}
 // TestProtections trains at protections of all kinds, a parameter server lost on
 // the way.
 func TestProtections(t *testing.T) {
+	daemons.enter(t)
 	all := []protection{ // TestSecure has the strongest, TestOutlivingTokens another
 		{"authentication", "authentication", false},
 		{"privacy", "integrity", true},
@@ -80,11 +81,9 @@ func TestProtections(t *testing.T) {
 // does not offer.
 func otherProtection(t *testing.T, c *testcluster.Cluster, offered string) {
 	property := "<name>dfs.data.transfer.protection</name><value>%s<"
-	t.Setenv("HADOOP_CONF_DIR", changedConf(t, c, fmt.Sprintf(property, offered), fmt.Sprintf(property, "privacy")))
-	t.Setenv("KRB5_CONFIG", c.KDC().Config())
-	t.Setenv("KRB5CCNAME", c.KDC().TicketCache(testcluster.Alice))
+	env := append(where{c}.env(), "HADOOP_CONF_DIR="+changedConf(t, c, fmt.Sprintf(property, offered), fmt.Sprintf(property, "privacy")))
 	begun := time.Now()
-	_, stderr, code := where{}.call(t.Context(), "", "run", "--worker", "1", "--worker-memory", "256m", "--", "true")
+	_, stderr, code := call(t.Context(), env, "", "run", "--worker", "1", "--worker-memory", "256m", "--", "true")
 	t.Logf("after %s: %s", time.Since(begun).Round(100*time.Millisecond), stderr)
 	if code != 4 || !strings.Contains(stderr, "dfs.data.transfer.protection") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d:\n%s", code, stderr)

@@ -60,9 +60,8 @@ func TestSecure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Setenv("KRB5_CONFIG", c.KDC().Config())
-		t.Setenv("KRB5CCNAME", tickets)
-		j := where{c}.start(t, "", "--principal", testcluster.Erin+"@"+testcluster.FarRealm, "--keytab", c.KDC().Keytab(testcluster.Erin),
+		w := where{c}
+		j := w.startWith(t, append(w.env(), "KRB5CCNAME="+tickets), "", "--principal", testcluster.Erin+"@"+testcluster.FarRealm, "--keytab", c.KDC().Keytab(testcluster.Erin),
 			"--worker", "1", "--worker-memory", "256m", "--checkpoint", "./logs="+c.HDFS()+"/user/bob/logs", "--", "sh", "-c", "echo here > logs/file")
 		if s := j.end(long, proto.JobState_JOB_STATE_SUCCEEDED); s.User != testcluster.Bob {
 			t.Errorf("the user is %q", s.User)
@@ -237,16 +236,14 @@ func refusals(t *testing.T, c *testcluster.Cluster) {
 			if make := during[b.name]; make != nil {
 				make(t)
 			}
-			t.Setenv("HADOOP_CONF_DIR", c.ConfDir())
-			t.Setenv("KRB5_CONFIG", k.Config())
-			t.Setenv("KRB5CCNAME", k.TicketCache(testcluster.Alice))
+			env := where{c}.env()
 			for name, v := range b.env {
-				t.Setenv(name, v)
+				env = append(env, name+"="+v)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			begun := time.Now()
-			_, stderr, code := where{}.call(ctx, dir, append(append([]string{"run", "--worker", "1", "--worker-memory", "256m"}, b.args...), "--", "true")...)
+			_, stderr, code := call(ctx, env, dir, append(append([]string{"run", "--worker", "1", "--worker-memory", "256m"}, b.args...), "--", "true")...)
 			if code != b.code {
 				t.Errorf("exit code %d, want %d", code, b.code)
 			}

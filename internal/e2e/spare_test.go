@@ -8,6 +8,7 @@ import (
 
 // TestASpareContainer takes the place of a lost one.
 func TestASpareContainer(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, store string) {
 		j := w.train(t, store, 600, "--spares", "1")
 		j.until(long, "all to run", running)

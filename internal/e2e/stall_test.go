@@ -8,10 +8,11 @@ import (
 )
 
 // hangs makes steps, and in its first attempt worker-0 stops doing so.
-const hangs = `i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo "step $i"; sleep 0.1
+const hangs = `i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo "step $i"; sleep 0.03
 [ $HOLDFAST_ATTEMPT-{index} = 0-0 ] && [ $i = 140 ] && sleep 600; done; exit 0`
 
 func TestAStalledTaskIsRestarted(t *testing.T) {
+	plain.enter(t)
 	j := where{}.start(t, "", "--worker", "2", "--restart-stalled", "3s", "--", "sh", "-c", hangs)
 	s := j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
 	if len(s.Incidents) != 1 {

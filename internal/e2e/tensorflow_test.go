@@ -70,33 +70,26 @@ func (j *job) shards(want int) {
 	}
 }
 
+// TestTensorFlow has each program lose a parameter server's container, and then
+// its process in the next one.
 func TestTensorFlow(t *testing.T) {
+	training.enter(t)
 	python := tensorflow(t)
 	w := where{hadoop(t)}
 	for _, p := range programs {
-		for _, loss := range []struct {
-			name string
-			kill func(*job, string)
-		}{
-			{"ToTheEnd", nil},
-			{"ContainerLost", (*job).killContainer},
-			{"ProcessLost", (*job).killProcess},
-		} {
-			t.Run(p.name+"/"+loss.name, func(t *testing.T) {
-				p.train(t, w, python, w.cluster.HDFS()+"/tests/"+strings.ReplaceAll(t.Name(), "/", "-"), loss.kill)
-			})
-		}
+		t.Run(p.name, func(t *testing.T) {
+			p.train(t, w, python, w.cluster.HDFS()+"/tests/"+strings.ReplaceAll(t.Name(), "/", "-"), (*job).killContainer, (*job).killProcess)
+		})
 	}
 }
 
-// train runs the program to its end, ps-1 lost on the way as kill does it; nil:
-// nothing is lost.
-func (p program) train(t *testing.T, w where, python, store string, kill func(*job, string)) {
+// train runs the program to its end, ps-1 lost on the way in each of these ways.
+func (p program) train(t *testing.T, w where, python, store string, kills ...func(*job, string)) {
 	t.Helper()
 	j := p.start(t, w, python, store)
-	before := int64(0)
-	if kill != nil {
-		before = j.untilCheckpoint(tfLimit, 10)
+	before := int64(9)
+	for _, kill := range kills {
+		before = j.untilCheckpoint(tfLimit, before+1)
 		kill(j, "ps-1")
 		took := j.back(tfLimit, "ps-1")
 		t.Logf("ps-1 lost after the checkpoint of step %d: running again after %s", before, took)
@@ -108,10 +101,8 @@ func (p program) train(t *testing.T, w where, python, store string, kill func(*j
 		}
 	}
 	text := j.logs("worker-0")
-	if kill != nil {
-		if again := lastNumber(t, text, `begins at step (\d+)`); again < before {
-			t.Errorf("it went on from step %d, and the checkpoint of step %d was complete:\n%s\n%s", again, before, story(j.status()), tail(text, 60))
-		}
+	if again := lastNumber(t, text, `begins at step (\d+)`); again < before {
+		t.Errorf("it went on from step %d, and the checkpoint of step %d was complete:\n%s\n%s", again, before, story(j.status()), tail(text, 60))
 	}
 	if !strings.Contains(text, fmt.Sprintf("final step %d", p.steps)) {
 		t.Errorf("worker-0 did not reach step %d:\n%s", p.steps, tail(text, 60))
@@ -136,6 +127,7 @@ func lastNumber(t *testing.T, text, pattern string) int64 {
 // TestPrivateDirectories is the control: the same programs without a shared
 // checkpoint directory fail as users reported.
 func TestPrivateDirectories(t *testing.T) {
+	training.enter(t)
 	python := tensorflow(t)
 	w := where{hadoop(t)}
 	for _, p := range programs {
@@ -161,6 +153,7 @@ func TestPrivateDirectories(t *testing.T) {
 // with a directory of its own, the relaunched chief does not find what it had
 // saved, and training begins again.
 func TestPrivateDirectoriesForgetTheCheckpoint(t *testing.T) {
+	training.enter(t)
 	w := where{hadoop(t)}
 	p := programs[0]
 	p.steps = 100000

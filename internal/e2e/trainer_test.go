@@ -57,52 +57,40 @@ func (w where) train(t *testing.T, store string, steps int, more ...string) *job
 	return j
 }
 
-func TestTrainerToTheEnd(t *testing.T) {
+func TestTrainerLosesAParameterServer(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, store string) {
-		j := w.train(t, store, 100)
-		j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
-		if newest := j.newestComplete(); newest != 100 {
-			t.Errorf("the newest checkpoint is of step %d, want 100", newest)
-		}
-		if text := j.logs("worker-0"); !strings.Contains(text, "step 100") {
+		j := w.trainThroughLoss(t, store, 1000, (*job).killContainer, (*job).killProcess)
+		if text := j.logs("worker-0"); !strings.Contains(text, "step 1000") {
 			t.Errorf("the logs of worker-0 after the end:\n%s", text)
 		}
 	})
 }
 
-func TestTrainerLosesAParameterServer(t *testing.T) {
-	for _, loss := range []struct {
-		name string
-		kill func(j *job, task string)
-	}{
-		{"container", (*job).killContainer},
-		{"process", (*job).killProcess},
-	} {
-		t.Run(loss.name, func(t *testing.T) {
-			places(t, func(t *testing.T, w where, store string) {
-				w.trainThroughLoss(t, store, 400, loss.kill)
-			})
-		})
-	}
-}
-
-// trainThroughLoss trains to the end, ps-1 lost on the way as kill does it.
-func (w where) trainThroughLoss(t *testing.T, store string, steps int, kill func(*job, string)) {
+// trainThroughLoss trains to the end, ps-1 lost on the way in each of these ways.
+func (w where) trainThroughLoss(t *testing.T, store string, steps int, kills ...func(*job, string)) *job {
 	t.Helper()
 	j := w.train(t, store, steps)
 	j.until(long, "all to run", running)
-	before := j.untilCheckpoint(long, 1)
-	kill(j, "ps-1")
-	took := j.back(long, "ps-1")
-	restored := number(t, j.said(long, "worker-0", `restored step (\d+)`))
-	if restored < before {
-		t.Errorf("it went on from step %d, and the checkpoint of step %d was complete", restored, before)
+	restores := func() int { return strings.Count(j.logs("worker-0"), "restored step") }
+	before := int64(0)
+	for _, kill := range kills {
+		already := restores()
+		before = j.untilCheckpoint(long, before+1)
+		kill(j, "ps-1")
+		took := j.back(long, "ps-1")
+		j.until(long, "worker-0 to go on", func(*proto.JobStatus) bool { return restores() > already })
+		restored := lastNumber(t, j.logs("worker-0"), `restored step (\d+)`)
+		if restored < before {
+			t.Errorf("it went on from step %d, and the checkpoint of step %d was complete", restored, before)
+		}
+		t.Logf("ps-1 lost after step %d: running again after %s, continued from step %d", before, took, restored)
 	}
 	j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
 	if newest := j.newestComplete(); newest != int64(steps) {
 		t.Errorf("the newest checkpoint is of step %d, want %d", newest, steps)
 	}
-	t.Logf("ps-1 lost after step %d: running again after %s, continued from step %d", before, took, restored)
+	return j
 }
 
 func running(s *proto.JobStatus) bool {
@@ -124,6 +112,7 @@ func number(t *testing.T, s string) int64 {
 }
 
 func TestAFailingTaskEndsTheJob(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, _ string) {
 		j := w.start(t, "", "--worker", "2", "--worker-memory", "256m", "--restarts", "1", "--",
 			"sh", "-c", "echo this is {role}-{index}; if [ {index} = 1 ]; then echo it went wrong >&2; exit 7; fi; sleep 600")
@@ -143,6 +132,7 @@ func TestAFailingTaskEndsTheJob(t *testing.T) {
 }
 
 func TestACommandThatIsNotThere(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, _ string) {
 		j := w.start(t, "", "--worker", "1", "--worker-memory", "256m", "--", "pyton3", "train.py")
 		s := j.end(long, proto.JobState_JOB_STATE_FAILED)
@@ -156,6 +146,7 @@ func TestACommandThatIsNotThere(t *testing.T) {
 }
 
 func TestKill(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, store string) {
 		j := w.train(t, store, 1000000)
 		j.until(long, "all to run", running)
@@ -167,6 +158,7 @@ func TestKill(t *testing.T) {
 }
 
 func TestFollowingTellsTheStory(t *testing.T) {
+	plain.enter(t)
 	places(t, func(t *testing.T, w where, _ string) {
 		args := []string{"run"}
 		if w.cluster == nil {
@@ -193,20 +185,20 @@ func TestFollowingTellsTheStory(t *testing.T) {
 // TestOneDirectoryForAll: what one task has closed, all others see, wherever
 // they run and however they spell the path.
 func TestOneDirectoryForAll(t *testing.T) {
-	for _, path := range []string{"./logs", "deep/er/logs", "/tmp/holdfast-e2e-logs"} {
-		t.Run(path, func(t *testing.T) {
-			places(t, func(t *testing.T, w where, store string) {
-				if strings.HasPrefix(path, "/") && w.cluster == nil {
-					store = filepath.Join(t.TempDir(), "abs")
-				}
-				script := fmt.Sprintf(`cd . && echo {index} > %[1]s/part-{index} && mv %[1]s/part-{index} %[1]s/done-{index} || exit 1
-for i in $(seq 1 600); do [ "$(cat %[1]s/done-0 %[1]s/done-1 2>/dev/null | tr -d '\n')" = 01 ] && exit 0; sleep 0.1; done
-ls -la %[1]s; exit 1`, path)
-				j := w.start(t, "", "--worker", "2", "--worker-memory", "256m", "--restarts", "0",
-					"--checkpoint", path+"="+store, "--", "sh", "-c", script)
-				j.store = store
-				j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
-			})
-		})
-	}
+	plain.enter(t)
+	places(t, func(t *testing.T, w where, store string) {
+		args := []string{"--worker", "2", "--worker-memory", "256m", "--restarts", "0"}
+		paths := []string{"./logs", "deep/er/logs", "/tmp/holdfast-e2e-logs"}
+		for i, path := range paths {
+			args = append(args, "--checkpoint", fmt.Sprintf("%s=%s/%d", path, store, i))
+		}
+		script := fmt.Sprintf(`for p in %s; do
+echo $p-{index} > $p/part-{index} && mv $p/part-{index} $p/done-{index} || exit 1
+for i in $(seq 1 600); do [ "$(cat $p/done-0 $p/done-1 2>/dev/null | tr '\n' ' ')" = "$p-0 $p-1 " ] && continue 2; sleep 0.1; done
+ls -la $p; exit 1
+done`, strings.Join(paths, " "))
+		j := w.start(t, "", append(args, "--", "sh", "-c", script)...)
+		j.store = store
+		j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+	})
 }

@@ -232,7 +232,7 @@ func onMaster(do strike, masters int) func(*job, *proto.JobStatus) (hit, error) 
 // master is the process of the job's application master, the newest if a node
 // that is lost still runs another; 0 if there is none.
 func (j *job) master() (int, error) {
-	all, err := j.Cluster.Containers()
+	all, err := j.containers()
 	if err != nil {
 		return 0, err
 	}

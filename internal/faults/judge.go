@@ -158,7 +158,7 @@ func (j *job) left(ctx context.Context) []string {
 	var left []string
 	for end := time.Now().Add(30 * time.Second); ; {
 		left = nil
-		all, err := j.Cluster.Containers()
+		all, err := j.containers()
 		if err != nil {
 			left = append(left, err.Error())
 		}
