@@ -244,7 +244,7 @@ func (s *stream) readRaw() ([]byte, error) {
 		return nil, err
 	}
 	if string(l[:]) == "HTTP" {
-		return nil, errors.New("it answers in HTTP: this is the port of a web server, and Hadoop RPC has another")
+		return nil, errHTTP
 	}
 	n := int64(binary.BigEndian.Uint32(l[:]))
 	if n > maxPacket {
