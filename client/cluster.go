@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,6 +151,15 @@ func rmError(err error) error {
 		return err
 	}
 	return unreachablef("YARN does not answer: %w (the directory that %s names says where the ResourceManager is)", err, conf.EnvDir)
+}
+
+// submitError is rmError, of a submission to a queue.
+func (c *Cluster) submitError(queue string, err error) error {
+	if yarn.IsNotAllowed(err) {
+		return &coded{ExitDenied, fmt.Errorf("the queue %q is not for %s: name another with --queue, or have %[2]s added to its acl_submit_applications (%[3]w)",
+			cmp.Or(queue, "default"), c.user, err)}
+	}
+	return rmError(err)
 }
 
 // checkYARN makes sure that the queue takes the job and that each role fits a

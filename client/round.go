@@ -63,7 +63,7 @@ func DiagnoseNodes(ctx context.Context, exe, queue string, hosts []string) ([]do
 	}
 	if err := c.submitRound(ctx, id, queue, home.URI()+"/"+dir, hosts, binary); err != nil {
 		c.forget(ctx, id)
-		return nil, rmError(err)
+		return nil, c.submitError(queue, err)
 	}
 	return c.awaitRound(ctx, id, home, path.Join(dir, round.Result))
 }

@@ -116,7 +116,7 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (
 	})
 	if err != nil {
 		c.forget(ctx, id)
-		return nil, rmError(err)
+		return nil, c.submitError(spec.Queue, err)
 	}
 	return j, nil
 }

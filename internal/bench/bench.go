@@ -65,14 +65,18 @@ func Run(ctx context.Context, opts Options) (err error) {
 	measurements := slices.DeleteFunc(b.measurements(), func(m measurement) bool {
 		return len(b.Only) > 0 && !slices.Contains(b.Only, m.name)
 	})
-	hdfsOnly := !slices.ContainsFunc(measurements, func(m measurement) bool { return m.yarn })
+	needed := func(p place) bool {
+		return slices.ContainsFunc(measurements, func(m measurement) bool { return m.on == p })
+	}
 	if err := b.build(ctx); err != nil {
 		return err
 	}
-	if b.cluster, err = testcluster.Start(ctx, testcluster.Options{HDFSOnly: hdfsOnly}); err != nil {
-		return err
+	if yarn := needed(onYARN); yarn || needed(onHDFS) {
+		if b.cluster, err = testcluster.Start(ctx, testcluster.Options{HDFSOnly: !yarn}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.cluster.Stop()) }()
 	}
-	defer func() { err = errors.Join(err, b.cluster.Stop()) }()
 	fmt.Fprintf(b.Out, "%s\n\n", machine())
 	for _, m := range measurements {
 		if err := m.run(ctx); err != nil {
@@ -82,26 +86,35 @@ func Run(ctx context.Context, opts Options) (err error) {
 	return nil
 }
 
-// measurement is one that can be asked for; yarn says that it runs jobs.
+// place is what a measurement needs.
+type place int
+
+const (
+	onHDFS   place = iota
+	onYARN         // it runs jobs
+	onItsOwn       // it starts a cluster of its own
+)
+
+// measurement is one that can be asked for.
 type measurement struct {
 	name string
-	yarn bool
+	on   place
 	run  func(context.Context) error
 }
 
 func (b *bench) measurements() []measurement {
 	return []measurement{
-		{"start4", true, func(ctx context.Context) error { return b.start(ctx, 4, 0.25) }},
-		{"start16", true, func(ctx context.Context) error { return b.start(ctx, 16, 0.25) }},
-		{"inplace", true, b.inPlace},
-		{"spare", true, b.spared},
-		{"recover", true, b.replaced},
-		{"master", true, b.masterLost},
-		{"write", false, b.write},
-		{"read", false, b.read},
-		{"checkpoint", false, b.checkpoint},
-		{"metadata", false, b.metadata},
-		{"protection", false, b.protection},
+		{"start4", onYARN, func(ctx context.Context) error { return b.start(ctx, 4, 0.25) }},
+		{"start16", onYARN, func(ctx context.Context) error { return b.start(ctx, 16, 0.25) }},
+		{"inplace", onYARN, b.inPlace},
+		{"spare", onYARN, b.spared},
+		{"recover", onYARN, b.replaced},
+		{"master", onYARN, b.masterLost},
+		{"write", onHDFS, b.write},
+		{"read", onHDFS, b.read},
+		{"checkpoint", onHDFS, b.checkpoint},
+		{"metadata", onHDFS, b.metadata},
+		{"protection", onItsOwn, b.protection},
 	}
 }
 

@@ -64,6 +64,7 @@ func TestProtections(t *testing.T) {
 			where{c}.trainThroughLoss(t, c.HDFS()+"/user/alice/"+strings.ReplaceAll(p.String(), "/", "-"), 200, (*job).killContainer)
 			t.Logf("the job took %s", time.Since(begun).Round(100*time.Millisecond))
 			if i == 0 {
+				t.Run("on the wire", func(t *testing.T) { onTheWire(t, c, false) })
 				t.Run("another protection of data", func(t *testing.T) { otherProtection(t, c, p.data) })
 			}
 			if *matrix && p.data == p.rpc && !p.encrypt {

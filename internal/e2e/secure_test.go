@@ -77,14 +77,16 @@ func TestSecure(t *testing.T) {
 			t.Errorf("the task saw\n%s", text)
 		}
 	})
-	t.Run("by tokens alone", func(t *testing.T) { byTokens(t, c) })
+	t.Run("by tokens alone", func(t *testing.T) { byTokens(t, c, fetchTokens(t, c), c.HDFS()+"/user/alice/logs") })
+	t.Run("on the wire", func(t *testing.T) { onTheWire(t, c, true) })
 	t.Run("refused", func(t *testing.T) { refusals(t, c) })
 	t.Run("keytab", func(t *testing.T) { keytabs(t, c) })
 	t.Run("keytab gone", func(t *testing.T) { keytabsGo(t, c) })
 }
 
-// byTokens gets tokens as a job does and uses them without a ticket.
-func byTokens(t *testing.T, c *testcluster.Cluster) {
+// fetchTokens gets tokens of alice's as a job does, into a file.
+func fetchTokens(t *testing.T, c *testcluster.Cluster) string {
+	t.Helper()
 	t.Setenv("HADOOP_CONF_DIR", c.ConfDir())
 	t.Setenv("KRB5_CONFIG", c.KDC().Config())
 	t.Setenv("KRB5CCNAME", c.KDC().TicketCache(testcluster.Alice))
@@ -117,13 +119,20 @@ func byTokens(t *testing.T, c *testcluster.Cluster) {
 	if err := all.WriteFile(file); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// byTokens uses the ResourceManager's and the NameNode's tokens without a ticket.
+func byTokens(t *testing.T, c *testcluster.Cluster, file, store string) {
+	t.Helper()
+	t.Setenv("KRB5_CONFIG", c.KDC().Config())
 	t.Setenv("KRB5CCNAME", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HADOOP_TOKEN_FILE_LOCATION", file)
-	stdout, stderr, code := where{}.call(t.Context(), "", "list", "--output", "json")
+	stdout, stderr, code := where{c}.call(t.Context(), "", "list", "--output", "json")
 	if code != 0 || !strings.Contains(stdout, `"alice"`) {
 		t.Errorf("list ended with %d:\n%s%s", code, stdout, stderr)
 	}
-	if stdout, stderr, code := (where{}).call(t.Context(), "", "ckpt", "ls", c.HDFS()+"/user/alice/logs"); code != 0 {
+	if stdout, stderr, code := (where{c}).call(t.Context(), "", "ckpt", "ls", store); code != 0 {
 		t.Errorf("ckpt ls ended with %d:\n%s%s", code, stdout, stderr)
 	}
 }
@@ -145,6 +154,10 @@ func refusals(t *testing.T, c *testcluster.Cluster) {
 		t.Fatal(err)
 	}
 	expired := time.Now().Add(1100 * time.Millisecond)
+	// A key that was changed after the keytab was made.
+	if err := k.Admin(t.Context(), "addprinc -randkey carol", "ktadd -k "+k.Keytab("carol")+" carol", "cpw -randkey carol"); err != nil {
+		t.Fatal(err)
+	}
 	krb5, err := os.ReadFile(k.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -217,6 +230,11 @@ func refusals(t *testing.T, c *testcluster.Cluster) {
 		{"a cache that cannot be read", map[string]string{"KRB5CCNAME": "KEYRING:persistent:1000"}, nil, 4, []string{"KEYRING", "KRB5CCNAME=FILE:"}},
 		{"no configuration of Kerberos", map[string]string{"KRB5_CONFIG": filepath.Join(dir, "none")}, nil, 4, []string{"krb5.conf"}},
 		{"another's keytab", nil, keytab("alice", k.Keytab("bob")), 4, []string{"has no key of alice@HOLDFAST.TEST", "bob@HOLDFAST.TEST"}},
+		{"a keytab that is not a keytab", nil, keytab("alice", k.Config()), 4, []string{k.Config()}},
+		{"a keytab that is not there", nil, keytab("alice", k.Keytab("nobody")), 4, []string{k.Keytab("nobody")}},
+		{"an old keytab", nil, keytab("carol", k.Keytab("carol")), 4, []string{"carol@HOLDFAST.TEST", "made anew"}},
+		{"a queue for others", nil, []string{"--queue", "small"}, 4, []string{`"small"`, "alice", "--queue"}},
+		{"a checkpoint directory of another's", nil, []string{"--checkpoint", "./logs=" + c.HDFS() + "/user/bob/mine"}, 4, []string{"/user/bob/mine", "alice", "--checkpoint"}},
 		{"a principal of an unknown realm", nil, keytab("alice@NOWHERE.TEST", k.Keytab("alice")), 4, []string{"alice@NOWHERE.TEST"}},
 		{"a KDC that is down", map[string]string{"KRB5_CONFIG": down}, keytab("alice", k.Keytab("alice")), 3, []string{"no KDC of the realm HOLDFAST.TEST answers", nobody}},
 		{"a KDC that is down, with a ticket", map[string]string{"KRB5_CONFIG": down}, nil, 3, []string{"no KDC of the realm HOLDFAST.TEST answers"}},
@@ -252,7 +270,11 @@ func refusals(t *testing.T, c *testcluster.Cluster) {
 					t.Errorf("it does not say %q:\n%s", s, stderr)
 				}
 			}
-			t.Logf("after %s: %s", time.Since(begun).Round(100*time.Millisecond), stderr)
+			took := time.Since(begun)
+			t.Logf("after %s: %s", took.Round(100*time.Millisecond), stderr)
+			if took > 10*time.Second { // what is refused is not worth waiting for
+				t.Errorf("it took %s", took)
+			}
 			if strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "goroutine") || strings.Contains(stderr, "\tat ") {
 				t.Errorf("it is not one line:\n%s", stderr)
 			}

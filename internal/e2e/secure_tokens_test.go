@@ -16,15 +16,15 @@ var longer = flag.Bool("long", false, "let tokens last twice as long where a job
 
 // TestOutlivingTokens runs two jobs on a cluster whose tokens end soon. The one
 // with a keytab goes on for three times as long, with tickets that end sooner
-// still, and loses its application master, a container, a process and the active
-// NameNode on the way, each after the tokens of its submission have ended. The
-// one without ends in order before its tokens do.
+// still, and loses its application master, a container, a process, the active
+// NameNode and the active ResourceManager on the way, each after the tokens of its
+// submission have ended. The one without ends in order before its tokens do.
 func TestOutlivingTokens(t *testing.T) {
 	life := 40 * time.Second
 	if *longer {
 		life *= 2
 	}
-	c := secure(t, testcluster.Security{RPC: "integrity", Data: "authentication", TokenLife: life}, testcluster.Options{Standby: true, Conf: map[string]string{
+	c := secure(t, testcluster.Security{RPC: "integrity", Data: "authentication", TokenLife: life}, testcluster.Options{Standby: true, ResourceManagers: 2, Conf: map[string]string{
 		"yarn.resourcemanager.am.max-attempts": "4",
 		// So that a node that has not got the job's files yet can bring them: its
 		// ResourceManager gets tokens for the job when those of the submission end.
@@ -114,7 +114,15 @@ func TestOutlivingTokens(t *testing.T) {
 		if err := c.Activate(t.Context(), "nn1"); err != nil {
 			t.Fatal(err)
 		}
-		with.untilCheckpoint(long, with.newestComplete()+1)
+		with.goesOn()
+		file := fetchTokens(t, c) // of the one, for the other
+		must(t, c.Daemon("rm1").Kill())
+		must(t, c.Activate(t.Context(), "rm2"))
+		t.Run("by tokens alone", func(t *testing.T) { byTokens(t, c, file, with.store) })
+		before = with.status()
+		with.killContainer("worker-1")
+		with.whole("worker-1 to be back", before, "worker-1")
+		with.undisturbed(before, "worker-1")
 		s = with.end(long+3*life, proto.JobState_JOB_STATE_SUCCEEDED)
 		if took := time.UnixMilli(s.EndedUnixMs).Sub(time.UnixMilli(s.StartedUnixMs)); took < 3*life {
 			t.Errorf("it took only %s", took)

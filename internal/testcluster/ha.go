@@ -46,3 +46,32 @@ func (c *Cluster) Activate(ctx context.Context, name string) error {
 	_, err := c.Hadoop(ctx, "haadmin", "-transitionToActive", "--forceactive", name) // it would ask a dead one for long
 	return err
 }
+
+// activate makes the first one of each pair active, of a cluster that starts:
+// ResourceManagers keep their state on HDFS, and NodeManagers register with the
+// active one.
+func (c *Cluster) activate(ctx context.Context) error {
+	if !c.opts.Standby && !c.opts.pair() {
+		return nil
+	}
+	if err := c.ready(ctx, "nn"); err != nil {
+		return err
+	}
+	if c.opts.Standby {
+		if err := c.Activate(ctx, "nn"); err != nil {
+			return err
+		}
+	}
+	if !c.opts.pair() {
+		return nil
+	}
+	if c.kdc != nil { // where ResourceManagers are not HDFS's superusers
+		if err := c.makeDirectory(ctx, directory{rmStore, "700", "rm"}); err != nil {
+			return err
+		}
+	}
+	if err := c.ready(ctx, "rm"); err != nil {
+		return err
+	}
+	return c.Activate(ctx, rmIDs[0])
+}

@@ -13,9 +13,11 @@ import (
 	"github.com/jcmturner/gokrb5/v8/spnego"
 )
 
+// directory is one on HDFS; its owner is HDFS's superuser if empty.
+type directory struct{ path, mode, owner string }
+
 // makeHomes makes what an administrator makes on a new cluster.
 func (c *Cluster) makeHomes(ctx context.Context) error {
-	type directory struct{ path, mode, owner string }
 	directories := []directory{{"/tmp", "1777", ""}, {"/user", "755", ""}}
 	if c.kdc == nil {
 		directories = append(directories, directory{"/user/" + c.user, "755", ""})
@@ -25,13 +27,20 @@ func (c *Cluster) makeHomes(ctx context.Context) error {
 		}
 	}
 	for _, d := range directories {
-		err := c.webhdfs(ctx, d.path, "MKDIRS", "permission", d.mode)
-		if err == nil && d.owner != "" {
-			err = c.webhdfs(ctx, d.path, "SETOWNER", "owner", d.owner)
+		if err := c.makeDirectory(ctx, d); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("making %s on HDFS: %w", d.path, err)
-		}
+	}
+	return nil
+}
+
+func (c *Cluster) makeDirectory(ctx context.Context, d directory) error {
+	err := c.webhdfs(ctx, d.path, "MKDIRS", "permission", d.mode)
+	if err == nil && d.owner != "" {
+		err = c.webhdfs(ctx, d.path, "SETOWNER", "owner", d.owner)
+	}
+	if err != nil {
+		return fmt.Errorf("making %s on HDFS: %w", d.path, err)
 	}
 	return nil
 }

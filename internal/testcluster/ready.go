@@ -11,9 +11,13 @@ import (
 	"time"
 )
 
-// ready waits until everything has registered.
-func (c *Cluster) ready(ctx context.Context) error {
+// ready waits until everything of a kind (nn, rm; empty: everything at all) has
+// registered.
+func (c *Cluster) ready(ctx context.Context, kind string) error {
 	for _, d := range c.daemons {
+		if !strings.HasPrefix(d.name, kind) {
+			continue
+		}
 		if err := d.ready(ctx); err != nil {
 			return err
 		}

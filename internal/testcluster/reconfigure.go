@@ -40,7 +40,7 @@ func (c *Cluster) Reconfigure(ctx context.Context, change map[string]string) err
 			return err
 		}
 	}
-	return c.ready(ctx)
+	return c.ready(ctx, "")
 }
 
 // Configure sets properties for clients, and for each daemon from its next start

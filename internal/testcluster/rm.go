@@ -17,6 +17,9 @@ import (
 // rmIDs are the ids of a pair of ResourceManagers, and its daemons' names.
 var rmIDs = []string{"rm1", "rm2"}
 
+// rmStore, on HDFS, is where a pair of ResourceManagers keeps its state.
+const rmStore = "/rmstore"
+
 const rmClass = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 
 func (o Options) pair() bool { return o.ResourceManagers == len(rmIDs) }
@@ -54,7 +57,7 @@ func (c *Cluster) resourceManagers() properties {
 		"yarn.resourcemanager.ha.automatic-failover.enabled": "false",
 		"yarn.resourcemanager.recovery.enabled":              "true",
 		"yarn.resourcemanager.store.class":                   "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
-		"yarn.resourcemanager.fs.state-store.uri":            "/rmstore",
+		"yarn.resourcemanager.fs.state-store.uri":            rmStore,
 	}
 	for i, id := range rmIDs {
 		p["yarn.resourcemanager.hostname."+id] = loopback

@@ -34,7 +34,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"holdfast/internal/testcluster/dist"
@@ -129,29 +128,14 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 			return nil, err
 		}
 	}
-	if opts.pair() {
-		for _, d := range c.daemons { // it keeps its state on HDFS
-			if strings.HasPrefix(d.name, "nm") {
-				continue
-			}
-			if err := d.ready(ctx); err != nil {
-				return nil, err
-			}
-		}
-		if err := c.Activate(ctx, rmIDs[0]); err != nil {
-			return nil, err
-		}
+	if err := c.activate(ctx); err != nil {
+		return nil, err
 	}
-	if err := c.ready(ctx); err != nil {
+	if err := c.ready(ctx, ""); err != nil {
 		return nil, err
 	}
 	if opts.KDCOnly {
 		return c, nil
-	}
-	if opts.Standby {
-		if err := c.Activate(ctx, "nn"); err != nil {
-			return nil, err
-		}
 	}
 	if err := c.makeHomes(ctx); err != nil {
 		return nil, err

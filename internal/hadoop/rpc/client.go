@@ -145,7 +145,7 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 		if round++; round%len(c.o.Addresses) != 0 && !IsRetriable(err) {
 			continue
 		}
-		if c.o.Retry.Limit < 0 || time.Since(start)+pause > c.o.Retry.Limit {
+		if c.o.Retry.Limit < 0 || time.Since(start)+pause > c.o.Retry.Limit || errors.Is(err, errHTTP) {
 			return c.o.gaveUp(method, try, err)
 		}
 		timer := time.NewTimer(pause)

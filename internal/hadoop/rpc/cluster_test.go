@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -96,21 +95,6 @@ func TestNameNode(t *testing.T) {
 			}
 		})
 	}
-
-	t.Run("tunnel", func(t *testing.T) {
-		c := client(rpc.Options{User: "somebody", Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return rpc.Tunnel(ctx, conn, address, rpc.TokenLogin(k, sasl.AuthConf))
-		}})
-		for range 3 {
-			if err := stats(ctx, c); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
 
 	t.Run("bad tokens", func(t *testing.T) {
 		wrong := k

@@ -165,10 +165,10 @@ func (k *conn) run() {
 	defer stop()
 
 	opening, cancel := context.WithTimeout(k.ctx, k.c.o.Timeout)
-	s, err := Open(opening, raw, k.address, k.c.o.Login)
+	s, err := openStream(opening, raw, k.address, k.c.o.Login)
 	cancel()
 	if err == nil {
-		err = s.WritePacket(k.contextPacket())
+		err = s.writePacket(k.contextPacket())
 	}
 	if err != nil {
 		k.fail(err)
@@ -206,7 +206,7 @@ func (k *conn) control(id int32) *common.RpcRequestHeaderProto {
 
 // sender writes calls, pings while answers are awaited, and retires the
 // connection when there was no call for a while.
-func (k *conn) sender(s *Stream) {
+func (k *conn) sender(s *stream) {
 	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
 	idle := time.NewTicker(k.c.o.Idle)
@@ -218,12 +218,12 @@ func (k *conn) sender(s *Stream) {
 		case a := <-k.send:
 			used = true
 			if k.take(a) {
-				err = s.WritePacket(a.packet)
+				err = s.writePacket(a.packet)
 			}
 		case <-ping.C:
 			if k.waiting() {
 				used = true
-				err = s.WritePacket(packet(k.control(callPing)))
+				err = s.writePacket(packet(k.control(callPing)))
 			}
 		case <-idle.C:
 			if !used && !k.waiting() {
@@ -258,9 +258,9 @@ func (k *conn) waiting() bool {
 }
 
 // receive hands answers to their calls until the connection ends.
-func (k *conn) receive(s *Stream) error {
+func (k *conn) receive(s *stream) error {
 	for {
-		b, err := s.ReadPacket()
+		b, err := s.readPacket()
 		if err != nil {
 			return fmt.Errorf("receive from %s: %w", k.address, err)
 		}

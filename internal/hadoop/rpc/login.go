@@ -25,7 +25,8 @@ func (l tokenLogin) Start(_ context.Context, address string, offers []Auth) (Aut
 		}
 		user, password := sasl.TokenUser(t.Identifier, t.Password)
 		return a, digest{sasl.NewDigest(sasl.Options{
-			Username: user, Password: password, Protocol: a.Protocol, Server: a.ServerID, QOP: l.qop,
+			Username: user, Password: password, Protocol: a.Protocol, Server: a.ServerID,
+			QOP: l.qop, Property: "hadoop.rpc.protection",
 		})}, nil
 	}
 	return Auth{}, nil, fmt.Errorf("%s takes only %s, not tokens", address, methods(offers))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"testing"
 
@@ -80,26 +79,6 @@ func TestSASL(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// TestTunnel has a client that knows SIMPLE only log in.
-func TestTunnel(t *testing.T) {
-	f := newFarm(t, map[string]func(*server){"a:1": serveXOR(t)})
-	c := rpc.New(rpc.Options{Protocol: protocol, User: "bob", Addresses: []string{"a:1"},
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := f.dial(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return rpc.Tunnel(ctx, conn, address, xorLogin{})
-		}})
-	for range 3 {
-		if err := call(c, "x"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.Close()
-	f.wg.Wait()
 }
 
 // serveXOR is an echo server that demands xorLogin.

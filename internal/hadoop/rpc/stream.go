@@ -33,22 +33,22 @@ const (
 	maxPacket = 128 << 20
 )
 
-// Stream is a connection after the handshake: whole packets, protected as was
+// stream is a connection after the handshake: whole packets, protected as was
 // negotiated. One goroutine may read and one write.
-type Stream struct {
+type stream struct {
 	conn    net.Conn
 	r       *bufio.Reader
 	session Session
 	clear   bytes.Buffer // unwrapped and not yet read
 }
 
-// Open does the handshake on a fresh connection: the connection header and, if
+// openStream does the handshake on a fresh connection: the connection header and, if
 // login is not nil, SASL. The connection context is the caller's to send.
-// Open does not close conn on an error.
-func Open(ctx context.Context, conn net.Conn, address string, login Login) (*Stream, error) {
+// openStream does not close conn on an error.
+func openStream(ctx context.Context, conn net.Conn, address string, login Login) (*stream, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	s := &Stream{conn: conn, r: bufio.NewReaderSize(conn, 64<<10)}
+	s := &stream{conn: conn, r: bufio.NewReaderSize(conn, 64<<10)}
 	err := s.open(ctx, address, login)
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
@@ -59,7 +59,7 @@ func Open(ctx context.Context, conn net.Conn, address string, login Login) (*Str
 	return s, nil
 }
 
-func (s *Stream) open(ctx context.Context, address string, login Login) error {
+func (s *stream) open(ctx context.Context, address string, login Login) error {
 	header := []byte{'h', 'r', 'p', 'c', ipcVersion, 0, authNone}
 	if login != nil {
 		header[6] = authSASL
@@ -123,7 +123,7 @@ func (s *Stream) open(ctx context.Context, address string, login Login) error {
 }
 
 // sasl sends a message of the handshake and returns the answer.
-func (s *Stream) sasl(m *common.RpcSaslProto) (*common.RpcSaslProto, error) {
+func (s *stream) sasl(m *common.RpcSaslProto) (*common.RpcSaslProto, error) {
 	if err := s.writeRaw(saslPacket(m)); err != nil {
 		return nil, err
 	}
@@ -173,8 +173,8 @@ func packet(messages ...proto.Message) []byte {
 	return b
 }
 
-// WritePacket sends a packet, which begins with its length.
-func (s *Stream) WritePacket(b []byte) error {
+// writePacket sends a packet, which begins with its length.
+func (s *stream) writePacket(b []byte) error {
 	if s.session == nil {
 		return s.writeRaw(b)
 	}
@@ -185,13 +185,13 @@ func (s *Stream) WritePacket(b []byte) error {
 	return s.writeRaw(saslPacket(&common.RpcSaslProto{State: common.RpcSaslProto_WRAP.Enum(), Token: w}))
 }
 
-func (s *Stream) writeRaw(b []byte) error {
+func (s *stream) writeRaw(b []byte) error {
 	_, err := s.conn.Write(b)
 	return err
 }
 
-// ReadPacket returns the next packet without its length.
-func (s *Stream) ReadPacket() ([]byte, error) {
+// readPacket returns the next packet without its length.
+func (s *stream) readPacket() ([]byte, error) {
 	if s.session == nil {
 		return s.readRaw()
 	}
@@ -238,13 +238,13 @@ func (s *Stream) ReadPacket() ([]byte, error) {
 	}
 }
 
-func (s *Stream) readRaw() ([]byte, error) {
+func (s *stream) readRaw() ([]byte, error) {
 	var l [4]byte
 	if _, err := io.ReadFull(s.r, l[:]); err != nil {
 		return nil, err
 	}
 	if string(l[:]) == "HTTP" {
-		return nil, errors.New("it answers in HTTP: this is the port of a web server, and Hadoop RPC has another")
+		return nil, errHTTP
 	}
 	n := int64(binary.BigEndian.Uint32(l[:]))
 	if n > maxPacket {
@@ -266,7 +266,7 @@ func errTooLong(n int64) error {
 }
 
 // QOP is the protection that was negotiated: "" for SIMPLE and for auth.
-func (s *Stream) QOP() string {
+func (s *stream) QOP() string {
 	if s.session == nil {
 		return ""
 	}

@@ -34,6 +34,8 @@ type Options struct {
 	// QOP are the acceptable qualities of protection, the best liked first. None
 	// takes the first that the server offers.
 	QOP []string
+	// Property is the one that they are from, for messages.
+	Property string
 	// Ciphers likewise; nil means Java's order, the strongest first.
 	Ciphers []string
 	// Rand makes the client's nonce; nil means crypto/rand.
@@ -78,8 +80,8 @@ func (d *Digest) Step(b []byte) ([]byte, error) {
 	}
 	known := []string{Auth, AuthInt, AuthConf}
 	if d.qop = choose(d.o.QOP, c.qops, known); d.qop == "" {
-		return nil, fmt.Errorf("DIGEST-MD5: the server offers the protection %s, and %s is wanted: compare hadoop.rpc.protection (or dfs.data.transfer.protection) here and there",
-			strings.Join(c.qops, ","), strings.Join(d.o.QOP, ","))
+		return nil, fmt.Errorf("DIGEST-MD5: the server offers the protection %s, and %s is wanted: compare %s here and there",
+			strings.Join(c.qops, ","), strings.Join(d.o.QOP, ","), d.o.Property)
 	}
 	if d.qop == AuthConf {
 		want := d.o.Ciphers

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 )
 
 // ciphers that are known, the strongest first as Java chooses.
@@ -29,7 +30,7 @@ type Session struct {
 
 // direction is the state of one of the two.
 type direction struct {
-	signing  []byte
+	signing  hash.Hash // HMAC-MD5
 	sequence uint32
 	crypt    func(dst, src []byte) // nil: integrity only
 	block    int                   // the cipher's block, 1 for RC4
@@ -43,8 +44,8 @@ func newSession(ha1 []byte, qop, name string, client bool) (*Session, error) {
 	if !client {
 		toServer, toClient = &s.in, &s.out
 	}
-	toServer.signing = sum(string(ha1) + "Digest session key to client-to-server signing key magic constant")
-	toClient.signing = sum(string(ha1) + "Digest session key to server-to-client signing key magic constant")
+	toServer.signing = hmac.New(md5.New, sum(string(ha1)+"Digest session key to client-to-server signing key magic constant"))
+	toClient.signing = hmac.New(md5.New, sum(string(ha1)+"Digest session key to server-to-client signing key magic constant"))
 	if qop != AuthConf {
 		return s, nil
 	}
@@ -107,13 +108,14 @@ func desKey(b []byte) []byte {
 	return k
 }
 
-func (d *direction) mac(message []byte) []byte {
-	h := hmac.New(md5.New, d.signing)
+// appendMAC appends a message's check code to b.
+func (d *direction) appendMAC(b, message []byte) []byte {
 	var sequence [4]byte
 	binary.BigEndian.PutUint32(sequence[:], d.sequence)
-	h.Write(sequence[:])
-	h.Write(message)
-	return h.Sum(nil)[:macLength]
+	d.signing.Reset()
+	d.signing.Write(sequence[:])
+	d.signing.Write(message)
+	return d.signing.Sum(b)[:len(b)+macLength]
 }
 
 // QOP is auth-int or auth-conf.
@@ -124,8 +126,16 @@ func (s *Session) Cipher() string { return s.cipher }
 
 // Wrap protects a message.
 func (s *Session) Wrap(message []byte) ([]byte, error) {
-	d := &s.out
-	b := make([]byte, 0, len(message)+8+macLength+trailerLength)
+	return s.AppendWrap(make([]byte, 0, len(message)+Overhead), message), nil
+}
+
+// Overhead is more than what Wrap adds to a message. (Sum appends a whole check code
+// before it is cut.)
+const Overhead = 8 + md5.Size + trailerLength
+
+// AppendWrap appends a protected message to b.
+func (s *Session) AppendWrap(b, message []byte) []byte {
+	d, start := &s.out, len(b)
 	b = append(b, message...)
 	if d.crypt != nil && d.block > 1 {
 		pad := d.block - (len(message)+macLength)%d.block
@@ -133,20 +143,20 @@ func (s *Session) Wrap(message []byte) ([]byte, error) {
 			b = append(b, byte(pad))
 		}
 	}
-	b = append(b, d.mac(message)...)
+	b = d.appendMAC(b, message)
 	if d.crypt != nil {
-		d.crypt(b, b)
+		d.crypt(b[start:], b[start:])
 	}
 	b = append(b, 0, 1)
 	b = binary.BigEndian.AppendUint32(b, d.sequence)
 	d.sequence++
-	return b, nil
+	return b
 }
 
 var errForged = errors.New("DIGEST-MD5: a message's check code is wrong: it was changed on its way, or messages were lost")
 
-// Unwrap checks and uncovers a message. After an error the session is of no
-// use any more.
+// Unwrap checks and uncovers a message in its place: what it returns is part of
+// b. After an error the session is of no use any more.
 func (s *Session) Unwrap(b []byte) ([]byte, error) {
 	if s.negative != nil {
 		return nil, s.negative
@@ -160,7 +170,7 @@ func (d *direction) unwrap(b []byte) ([]byte, error) {
 	if len(b) < macLength+trailerLength {
 		return nil, errors.New("DIGEST-MD5: a message is too short")
 	}
-	body, trailer := append([]byte(nil), b[:len(b)-trailerLength]...), b[len(b)-trailerLength:]
+	body, trailer := b[:len(b)-trailerLength], b[len(b)-trailerLength:]
 	if trailer[0] != 0 || trailer[1] != 1 || binary.BigEndian.Uint32(trailer[2:]) != d.sequence {
 		return nil, errForged
 	}
@@ -181,7 +191,8 @@ func (d *direction) unwrap(b []byte) ([]byte, error) {
 		}
 		message = message[:len(message)-pad]
 	}
-	if !hmac.Equal(mac, d.mac(message)) {
+	var want [md5.Size]byte
+	if !hmac.Equal(mac, d.appendMAC(want[:0], message)) {
 		return nil, errForged
 	}
 	d.sequence++

@@ -107,7 +107,7 @@ func (d *Dialer) dial(ctx context.Context, address string, port uint32, token *w
 	case unprotected:
 		return &doubtful{Conn: raw}, nil
 	}
-	o := sasl.Options{Protocol: "hdfs", Server: "0"}
+	o := sasl.Options{Protocol: "hdfs", Server: "0", Property: "dfs.data.transfer.protection"}
 	if s == byKey {
 		o.Username, o.Password = keyLogin(key)
 		o.QOP = []string{sasl.AuthConf}

@@ -84,13 +84,9 @@ func (c *wrapped) Write(b []byte) (int, error) {
 	c.out = c.out[:0]
 	for rest := b; len(rest) > 0; {
 		n := min(len(rest), maxClear)
-		m, err := c.session.Wrap(rest[:n])
-		if err != nil {
-			c.worse = err
-			return 0, err
-		}
-		c.out = binary.BigEndian.AppendUint32(c.out, uint32(len(m)))
-		c.out = append(c.out, m...)
+		start := len(c.out)
+		c.out = c.session.AppendWrap(append(c.out, 0, 0, 0, 0), rest[:n])
+		binary.BigEndian.PutUint32(c.out[start:], uint32(len(c.out)-start-4))
 		rest = rest[n:]
 	}
 	if _, c.worse = c.Conn.Write(c.out); c.worse != nil {

@@ -37,7 +37,7 @@ type Options struct {
 	// other can be given up.
 	Stall time.Duration
 	// Dial connects to a DataNode for a block with that access token, as package
-	// transfer does. Nil: plain TCP.
+	// transfer does; its errors name the DataNode. Nil: plain TCP.
 	Dial func(ctx context.Context, node *wire.DatanodeIDProto, token *wire.BlockTokenProto) (net.Conn, error)
 	// Log hears of DataNodes that were lost. May be nil.
 	Log *logrus.Entry

@@ -101,11 +101,7 @@ func requestedChecksum() *wire.ChecksumProto {
 func (f *File) dial(n node, token *wire.BlockTokenProto) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(f.running, connectLimit)
 	defer cancel()
-	conn, err := f.c.o.Dial(ctx, n.info.GetId(), token)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to DataNode %s: %w", address(n.info.GetId()), err)
-	}
-	return conn, nil
+	return f.c.o.Dial(ctx, n.info.GetId(), token)
 }
 
 func (f *File) header(token *wire.BlockTokenProto) *wire.ClientOperationHeaderProto {

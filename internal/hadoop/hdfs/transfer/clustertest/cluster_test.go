@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,23 +53,14 @@ func TestMain(m *testing.M) {
 func asAlice(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	cmd, err := aliceCommand(ctx, args...)
+	tickets, err := cluster.KDC().Tickets(ctx, testcluster.Alice)
 	if err != nil {
 		return "", err
 	}
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// aliceCommand is the process of one, not yet started.
-func aliceCommand(ctx context.Context, args ...string) (*exec.Cmd, error) {
-	tickets, err := cluster.KDC().Tickets(ctx, testcluster.Alice)
-	if err != nil {
-		return nil, err
-	}
 	cmd := cluster.HadoopCommand(ctx, args...)
 	cmd.Env = append(cmd.Env, "KRB5CCNAME="+tickets)
-	return cmd, nil
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // client is one with other settings than the cluster's; it notes the
