@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"holdfast/hdfsckpt"
@@ -30,10 +31,16 @@ const (
 func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause time.Duration) (*line, string, error) {
 	address := known
 	var last error
+	refused := map[string]bool{}
 	for {
 		l, err := attend(ctx, cfg, address)
 		if err == nil {
 			return l, address, nil
+		}
+		// gRPC tells of a failed handshake by its words only (http2_client.go).
+		if strings.Contains(err.Error(), "authentication handshake failed") && !refused[address] {
+			refused[address] = true
+			cfg.Log.WithError(err).Warnf("who answers at %s is not this job's application master, and is not obeyed; looking on", address)
 		}
 		if ctx.Err() == nil || last == nil {
 			last = fmt.Errorf("connecting to the application master at %s: %w", address, err)
