@@ -300,7 +300,7 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 				m.cfg.Log.WithError(b.Err).Warn("leaving the job")
 				return nil
 			}
-			next = fromDriver(e)
+			next = m.fromDriver(e)
 		case a := <-m.agents:
 			next = m.fromAgent(a)
 		case next = <-m.secured:
