@@ -236,6 +236,9 @@ func (d *Driver) afterLook(r looked) {
 		return
 	}
 	r.view.headroom, r.view.hasRoom, r.view.avoided = s.headroom, s.hasRoom, s.table.avoided
+	for _, h := range s.held {
+		r.view.held += h.container.Resource.MemoryMB
+	}
 	if r.view.queue.Name == "" {
 		r.view.queue.Name = d.reg.Queue
 	}
