@@ -14,6 +14,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -379,7 +380,7 @@ func (j *Job) attached(e AgentAttached) {
 func (j *Job) overlooked(e AgentAttached) {
 	for _, t := range j.tasks {
 		if t.Name == e.Task && t.Attempt < e.Attempt && t.State != proto.TaskState_TASK_STATE_RUNNING {
-			t.Attempt = e.Attempt
+			t.Attempt, t.Port = e.Attempt, cmp.Or(t.Port, e.PeerPort)
 			t.draining[e.Container] = j.now.Add(j.limits.Drain)
 			if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
 				j.generation = max(j.generation, e.Generation+1)
