@@ -1,6 +1,7 @@
 package am
 
 import (
+	"cmp"
 	"time"
 
 	"holdfast/am/core"
@@ -62,7 +63,7 @@ func (a *actor) act(now time.Time, action core.Action) *core.Finish {
 	switch action := action.(type) {
 	case core.Ask:
 		a.driver.Ask(Ask{
-			Request: action.Request, Role: action.Role,
+			Request: action.Request, Role: cmp.Or(action.Role, "spare"),
 			MemoryMB: action.MemoryMB, VCores: action.VCores, GPUs: action.GPUs, Avoid: action.Avoid,
 		})
 	case core.Withdraw:

@@ -20,7 +20,7 @@ var causes = map[EndCause]core.Cause{
 }
 
 // fromDriver translates a driver's event.
-func fromDriver(e DriverEvent) core.Event {
+func (m *Master) fromDriver(e DriverEvent) core.Event {
 	switch e := e.(type) {
 	case Allocated:
 		return core.Allocated{Request: e.Request, Container: e.Container, Node: e.Node}
@@ -31,7 +31,7 @@ func fromDriver(e DriverEvent) core.Event {
 	case Preempting:
 		return core.PreemptionWarned{Containers: e.Containers, Strict: e.Strict, Within: e.Within}
 	case NodeLeaving:
-		return core.NodeLeaving{Node: e.Node, Within: e.Within}
+		return core.NodeLeaving{Node: e.Node, Within: e.Within, Master: e.Node == m.cfg.Place.host}
 	case NodeStays:
 		return core.NodeStays{Node: e.Node}
 	case Waiting:

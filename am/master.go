@@ -9,12 +9,9 @@ package am
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -43,16 +40,14 @@ type Config struct {
 	Attempt int
 	// Predecessor is what was found of the attempt before, if there was one.
 	Predecessor *Predecessor
-	// Host is the name or address under which agents and clients reach this host.
-	Host   string
-	Limits core.Limits
-	Log    *logrus.Entry
+	Place       *Place // which the master's end closes
+	Limits      core.Limits
+	Log         *logrus.Entry
 }
 
 // Master runs one job.
 type Master struct {
 	cfg      Config
-	listener net.Listener
 	server   *grpc.Server
 	board    *Board
 	hub      *hub
@@ -80,7 +75,7 @@ type Master struct {
 	done         chan struct{}
 }
 
-// New makes a master that listens already: its address is needed to start agents.
+// New makes a master.
 func New(cfg Config) (*Master, error) {
 	m := &Master{
 		cfg:      cfg,
@@ -109,7 +104,7 @@ func New(cfg Config) (*Master, error) {
 	m.router = newRouter(m.job.Tasks())
 	status := &proto.JobStatus{
 		Id: cfg.ID, Name: cfg.Spec.Name, User: cfg.Spec.User, Framework: cfg.Spec.Framework,
-		StartedUnixMs: time.Now().UnixMilli(), Checkpoints: cfg.Spec.Checkpoints, AmHost: cfg.Host,
+		StartedUnixMs: time.Now().UnixMilli(), Checkpoints: cfg.Spec.Checkpoints, AmHost: cfg.Place.host,
 		Stages: []*proto.Stage{stage(stageMasterBegan, began)},
 	}
 	if p := cfg.Predecessor; p != nil {
@@ -143,15 +138,6 @@ func New(cfg Config) (*Master, error) {
 		return nil, err
 	}
 	m.server = server
-	// Local jobs stay on the loopback interface.
-	where := ":0"
-	if ip := net.ParseIP(cfg.Host); ip != nil && ip.IsLoopback() {
-		where = net.JoinHostPort(cfg.Host, "0")
-	}
-	m.listener, err = net.Listen("tcp", where)
-	if err != nil {
-		return nil, fmt.Errorf("listening for the job's agents on %s: %w", where, err)
-	}
 	m.board.passed(stageListening)
 	return m, nil
 }
@@ -164,27 +150,6 @@ func (m *Master) beat(container string, b *proto.Beat) {
 		default: // one is being looked at
 		}
 	}
-}
-
-// Address is host:port of the master's gRPC service.
-func (m *Master) Address() string {
-	return net.JoinHostPort(m.cfg.Host, fmt.Sprint(m.Port()))
-}
-
-// Port is the port of the master's gRPC service.
-func (m *Master) Port() int { return m.listener.Addr().(*net.TCPAddr).Port }
-
-// Announce tells clients, and agents that look for it, where the master is. It
-// is called once, before Run, and may go beside the making of the driver.
-func (m *Master) Announce(ctx context.Context) error {
-	text, err := json.Marshal(proto.Address{Address: m.Address(), PID: os.Getpid(), Attempt: m.cfg.Attempt})
-	if err != nil {
-		return err
-	}
-	if err := hdfsckpt.WriteFile(ctx, m.cfg.Dir, proto.AddressFile, append(text, '\n'), 0o600); err != nil {
-		return fmt.Errorf("writing where the application master is: %w", err)
-	}
-	return nil
 }
 
 // Board shows the job's state.
@@ -224,7 +189,7 @@ var ErrLeft = errors.New("the job is left to another application master")
 func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, error) {
 	m.board.passed(stageRegistered)
 	var background sync.WaitGroup
-	background.Go(func() { _ = m.server.Serve(m.listener) }) // ends by Stop
+	background.Go(func() { _ = m.server.Serve(m.cfg.Place.listener) }) // ends by Stop
 	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
 	var keeper sync.WaitGroup
 	keeper.Go(func() { m.board.keep(keeping, m.cfg.Dir, m.cfg.Log) })
@@ -340,7 +305,7 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 				m.cfg.Log.WithError(b.Err).Warn("leaving the job")
 				return nil
 			}
-			next = fromDriver(e)
+			next = m.fromDriver(e)
 		case a := <-m.agents:
 			next = m.fromAgent(a)
 		case next = <-m.secured:

@@ -340,7 +340,7 @@ func (j *job) config(attempt int) am.Config {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	return am.Config{
-		ID: "job_1", Spec: j.spec, Dir: j.store, Keys: j.keys.Master, Host: "127.0.0.1", Log: logrus.NewEntry(quiet),
+		ID: "job_1", Spec: j.spec, Dir: j.store, Keys: j.keys.Master, Log: logrus.NewEntry(quiet),
 		Attempt:   attempt,
 		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.Open(ctx, uri, nil) },
 		Limits:    core.Limits{Lease: 4 * time.Second, Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour},
@@ -354,12 +354,16 @@ func (j *job) run(attempt int, before *am.Predecessor) {
 	j.stop, j.final, j.ended = stop, make(chan *proto.JobStatus, 1), make(chan struct{})
 	cfg := j.config(attempt)
 	cfg.Predecessor = before
+	var err error
+	if cfg.Place, err = am.Listen("127.0.0.1"); err != nil {
+		j.t.Fatal(err)
+	}
 	m, err := am.New(cfg)
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	j.master, j.app = m.Address(), m
-	j.client = proto.NewJobsClient(dial(j.t, j.keys.Client, m.Address()))
+	j.master, j.app = cfg.Place.Address(), m
+	j.client = proto.NewJobsClient(dial(j.t, j.keys.Client, j.master))
 	final, ended := j.final, j.ended
 	go func() {
 		defer close(ended)

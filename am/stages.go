@@ -11,7 +11,7 @@ import (
 // Stages of a master's start, in order.
 const (
 	stageMasterBegan = "process"    // the master's process began
-	stageListening   = "listening"  // it has read the spec and listens for agents
+	stageListening   = "listening"  // it has read what it must know
 	stageRegistered  = "registered" // the cluster knows it
 )
 

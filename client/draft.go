@@ -163,17 +163,17 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	}
 	if d.Restarts != nil {
 		if *d.Restarts < 0 || *d.Restarts > most {
-			complain("restarts is %d: it is how often one task may fail by its own fault, 0 or more", *d.Restarts)
+			complain("restarts is %d: it is how often one task may fail by its own fault, from 0 to %d", *d.Restarts, most)
 		}
 		spec.Restarts = int32(*d.Restarts)
 	}
 	if d.Spares != nil {
 		if *d.Spares < 0 || *d.Spares > most {
-			complain("spares is %d: it is how many idle containers are kept for tasks that lose theirs, 0 or more", *d.Spares)
+			complain("spares is %d: it is how many idle containers are kept for tasks that lose theirs, from 0 to %d", *d.Spares, most)
 		}
 		spec.Spares = int32(*d.Spares)
 	}
-	if d.StartLimit < 0 {
+	if d.StartLimit < 0 || d.StartLimit > 0 && d.StartLimit < time.Second {
 		complain("the start limit is %s: write how long the tasks may wait for each other, as in --start-limit 10m", d.StartLimit)
 	}
 	spec.StartLimitMs = d.StartLimit.Milliseconds()
@@ -215,6 +215,11 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 		for _, other := range d.Checkpoints[:i] {
 			if within(c.Path, other.Path) || within(other.Path, c.Path) {
 				complain("the checkpoint directories %s and %s lie in each other: name the outer one only", other.Path, c.Path)
+			}
+		}
+		for _, other := range spec.Checkpoints {
+			if within(uri, other.Uri) || within(other.Uri, uri) {
+				complain("the checkpoints of %s and of %s go to one place, %s and %s: give each a directory of its own, outside of the other's", other.Path, c.Path, other.Uri, uri)
 			}
 		}
 		spec.Checkpoints = append(spec.Checkpoints, &proto.CheckpointSpec{
@@ -274,13 +279,13 @@ func (r *DraftRole) spec() (*proto.RoleSpec, error) {
 	}
 	if r.VCores != nil {
 		if *r.VCores < 1 || *r.VCores > most {
-			return nil, Usagef("the role %s asks for %d vcores: write 1 or more", r.Name, *r.VCores)
+			return nil, Usagef("the role %s asks for %d vcores: write a number from 1 to %d", r.Name, *r.VCores, most)
 		}
 		s.Vcores = int32(*r.VCores)
 	}
 	if r.GPUs != nil {
 		if *r.GPUs < 0 || *r.GPUs > most {
-			return nil, Usagef("the role %s asks for %d GPUs: write 0 or more", r.Name, *r.GPUs)
+			return nil, Usagef("the role %s asks for %d GPUs: write a number from 0 to %d", r.Name, *r.GPUs, most)
 		}
 		s.Gpus = int32(*r.GPUs)
 	}

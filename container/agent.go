@@ -279,16 +279,16 @@ func (a *agent) rehearse(ctx context.Context, r *proto.Rehearse) {
 func (a *agent) reach(ctx context.Context) {
 	a.reaching = true
 	cancel := func() {}
-	agents := 1
+	pause := reachPause
 	if a.task != nil {
-		agents = runtime.Count(a.task.assign.Spec)
+		pause = min(max(reachPauseMin, time.Duration(runtime.Count(a.task.assign.Spec))*reachSpacing), reachPauseMax)
 	} else {
 		ctx, cancel = context.WithTimeout(ctx, reachLimit)
 	}
 	address := a.address
 	a.wg.Go(func() {
 		defer cancel()
-		l, address, err := reach(ctx, a.cfg, a.dir, address, agents)
+		l, address, err := reach(ctx, a.cfg, a.dir, address, pause)
 		a.arrivals <- arrival{l, address, err}
 	})
 }

@@ -88,12 +88,18 @@ func (m *master) successor() *master {
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	return m.announced(credentials.NewTLS(tlsConfig))
+}
+
+// announced is a master, true or false, to which the job's directory leads.
+func (m *master) announced(creds credentials.TransportCredentials) *master {
+	m.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	next := &master{t: m.t, address: l.Addr().String(), jobDir: m.jobDir, keys: m.keys, agents: make(chan *connected, 16)}
-	next.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(tlsConfig)))
+	next.server = grpc.NewServer(grpc.Creds(creds))
 	proto.RegisterAgentsServer(next.server, next)
 	go next.server.Serve(l)
 	m.t.Cleanup(next.server.Stop)

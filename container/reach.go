@@ -6,33 +6,41 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"holdfast/hdfsckpt"
 	"holdfast/proto"
 )
 
-// The wait between tries to reach the AM. It is longer for a job of many tasks:
-// all of its agents together are not to look up the AM's address more often than
-// once in reachSpacing, however long another AM takes to come up.
+// The wait between tries to reach the AM: of an agent without a task, and of one
+// whose task's lease runs. That is longer in a job of many tasks: all of its
+// agents together are not to look up the AM's address more often than once in
+// reachSpacing, however long another AM takes to come up.
 const (
 	reachPause    = 150 * time.Millisecond
+	reachPauseMin = 50 * time.Millisecond
 	reachPauseMax = 2 * time.Second
 	reachSpacing  = time.Millisecond
 )
 
 // reach opens a stream to the job's present application master, for as long as
 // ctx lasts. The first try goes to known, where the AM was last; later ones
-// look up in the job's directory whether another has taken over. agents is how
-// many there are in the job.
-func reach(ctx context.Context, cfg Config, dir *jobStore, known string, agents int) (*line, string, error) {
+// look up in the job's directory whether another has taken over. pause is the
+// wait between two tries, more or less.
+func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause time.Duration) (*line, string, error) {
 	address := known
-	pause := min(max(reachPause, time.Duration(agents)*reachSpacing), reachPauseMax)
 	var last error
+	refused := map[string]bool{}
 	for {
 		l, err := attend(ctx, cfg, address)
 		if err == nil {
 			return l, address, nil
+		}
+		// gRPC tells of a failed handshake by its words only (http2_client.go).
+		if strings.Contains(err.Error(), "authentication handshake failed") && !refused[address] {
+			refused[address] = true
+			cfg.Log.WithError(err).Warnf("who answers at %s is not this job's application master, and is not obeyed; looking on", address)
 		}
 		if ctx.Err() == nil || last == nil {
 			last = fmt.Errorf("connecting to the application master at %s: %w", address, err)

@@ -316,6 +316,13 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 0, TaskPID: 200})
 			p.wait(time.Minute)
 		}, running},
+		{"another application master brings a rank back that had succeeded", ranks(2), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("worker-1", core.TaskExited{})
+			p.step(core.ContainerEnded{Container: "c2", Cause: core.CausePreempted})
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{}})
+			p.wait(time.Minute)
+		}, running},
 		{"an agent does not come back to another application master", psAndWorkers(0, 1), 3, func(p *player) {
 			p.step(core.Begin{})
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
@@ -361,6 +368,17 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000, TaskPID: 200})
 			p.containers = 3
 			p.wait(12 * time.Second)
+		}, running},
+		{"no journal is found, and an agent comes that nobody knows of", ranks(1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.forgets = true
+			p.mute["Allocated"] = true
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{}})
+			p.wait(12 * time.Second)
+			p.mute["Allocated"] = false
+			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, Attempt: 6, Generation: 3, TaskPID: 200})
+			p.step(core.Allocated{Request: "worker-0/1", Container: "c2", Node: "n2"})
+			p.step(core.AgentLost{Container: "c1", Orderly: true})
 		}, running},
 		{"no journal is found, and all ranks report", ranks(2), 3, func(p *player) {
 			p.step(core.Begin{})

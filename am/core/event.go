@@ -101,6 +101,7 @@ type PreemptionWarned struct {
 type NodeLeaving struct {
 	Node   string
 	Within time.Duration
+	Master bool // this application master is one of them
 }
 
 // NodeStays says that such a node is in service again.

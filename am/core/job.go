@@ -14,6 +14,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -358,6 +359,7 @@ func (j *Job) attached(e AgentAttached) {
 	}
 	t := j.Hosted(e.Container)
 	if t == nil || j.ending() {
+		j.overlooked(e)
 		j.drainOn(e.Container, j.now)
 		j.do(Bye{e.Container, "its container is not needed any longer"})
 		return
@@ -370,6 +372,21 @@ func (j *Job) attached(e AgentAttached) {
 	t.unreachable = false
 	t.deadline = j.now.Add(j.limits.Prepare)
 	j.do(Assign{Container: e.Container, Task: t.Name, Port: t.Port})
+}
+
+// overlooked takes in what an agent ran whose container nobody has told this
+// master of, and who comes too late for its survey: the next attempt has a higher
+// number, and waits for the end of that one.
+func (j *Job) overlooked(e AgentAttached) {
+	for _, t := range j.tasks {
+		if t.Name == e.Task && t.Attempt < e.Attempt && t.State != proto.TaskState_TASK_STATE_RUNNING {
+			t.Attempt, t.Port = e.Attempt, cmp.Or(t.Port, e.PeerPort)
+			t.draining[e.Container] = j.now.Add(j.limits.Drain)
+			if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
+				j.generation = max(j.generation, e.Generation+1)
+			}
+		}
+	}
 }
 
 // rejoined takes an agent in that was here before, and puts right what one of

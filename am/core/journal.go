@@ -148,7 +148,7 @@ func (j *Job) recovered(e Recovered) {
 			// says nothing, since it was restarted itself, may still be there.
 			t.draining[t.Container] = j.now.Add(j.limits.Drain)
 			j.loseContainer(t, CauseAgentLost, "its container on "+t.Node+" ended while no application master was there")
-		default:
+		case t.request == "": // else a task before it in the list has brought it back already
 			j.ask(t)
 		}
 		if j.ending() {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -70,7 +71,7 @@ func (j *Job) nodeLeaving(e NodeLeaving) {
 			affected++
 		}
 	}
-	if c.told || affected == 0 || j.ending() {
+	if c.told || affected == 0 && !e.Master || j.ending() {
 		return
 	}
 	c.told = true
@@ -78,7 +79,12 @@ func (j *Job) nodeLeaving(e NodeLeaving) {
 	if e.Within > 0 {
 		when = " within " + e.Within.String()
 	}
-	j.record(nil, KindNote, "%s is taken out of service%s; its %d of the job's tasks are moved", e.Node, when, affected)
+	what := fmt.Sprintf("its %d of the job's tasks are moved", affected)
+	if e.Master {
+		// To end before it must would count as one of the attempts that YARN allows.
+		what += ", and the application master there is followed by another when the node goes"
+	}
+	j.record(nil, KindNote, "%s is taken out of service%s; %s", e.Node, when, what)
 }
 
 // nodeStays takes that back.

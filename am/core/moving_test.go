@@ -75,6 +75,10 @@ func TestTranscriptsOfMoves(t *testing.T) {
 			p.step(core.Sealed{})
 			p.wait(time.Minute)
 		}},
+		{"the node of the application master closes", psAndWorkers(1, 1), 0, func(p *player) {
+			p.step(core.NodeLeaving{Node: "n0", Within: time.Minute, Master: true}) // it alone is there
+			p.step(core.NodeLeaving{Node: "n1", Within: time.Minute, Master: true})
+		}},
 		{"a node closes, and there is no room elsewhere", psAndWorkers(1, 1), 0, func(p *player) {
 			p.mute["Allocated"] = true
 			p.step(core.NodeLeaving{Node: "n1", Within: 2 * time.Minute})

@@ -34,6 +34,7 @@ var (
 //     run together only, of which no two are ever at work at the same time;
 //   - nothing is told to an agent of another task;
 //   - no container is left that the job does not know of;
+//   - nothing is asked of the cluster any longer that the job does not want;
 //   - a task is charged only with failures that were its own, and the job ends
 //     when one has used up its failures or losses, and not before;
 //   - the job ends, and succeeds unless it may not, once nothing goes wrong;
@@ -147,12 +148,12 @@ func (s *sim) fail(format string, args ...any) {
 	s.t.Fatalf("seed %d: %s", s.seed, fmt.Sprintf(format, args...))
 }
 
-// tellAM gives an event to the application master after a while, unless that is another
-// one by then.
+// tellAM gives an event to the application master after a while, unless that is gone or
+// another one by then.
 func (s *sim) tellAM(d time.Duration, e core.Event) {
 	epoch := s.epoch
 	s.after(d, func() {
-		if s.epoch == epoch {
+		if s.epoch == epoch && !s.down {
 			s.step(e)
 		}
 	})
@@ -241,7 +242,7 @@ func (s *sim) show() {
 		return
 	}
 	s.stale = time.Time{}
-	s.shown = core.Journal{Generation: s.saved.Generation}
+	s.shown = core.Journal{Generation: s.saved.Generation, Outcome: s.saved.Outcome, Why: s.saved.Why}
 	for _, t := range s.saved.Tasks {
 		s.shown.Tasks = append(s.shown.Tasks, core.TaskRecord{Name: t.Name, State: t.State, Attempt: t.Attempt, Container: t.Container, Port: t.Port})
 	}
@@ -359,7 +360,10 @@ func (s *sim) allocate(a core.Ask) {
 	s.boxNo++
 	b := &simBox{id: fmt.Sprintf("c%d", s.boxNo), node: s.someNode(), attempt: -1}
 	s.boxes[b.id] = b
-	s.tellAM(0, core.Allocated{Request: a.Request, Container: b.id, Node: b.node})
+	s.step(core.Allocated{Request: a.Request, Container: b.id, Node: b.node})
+	if !b.launched {
+		s.fail("the ask %s was answered by %s, and the job did not want that any longer: it should have taken the ask back", a.Request, b.id)
+	}
 }
 
 // someNode is one that is in service.
@@ -788,10 +792,15 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	}
 }
 
-// exhausted tells whether a task has used up what it may fail or lose.
+// exhausted tells whether a task has used up what it may fail or lose. Without
+// a journal, the application master that ends the job may not be the one that counted.
 func (s *sim) exhausted() bool {
 	for _, t := range s.job.Tasks() {
-		if t.Failures() > s.restarts || s.missed[t.Name] > s.losses {
+		failures := t.Failures()
+		if s.forgotten {
+			failures = s.faults[t.Name]
+		}
+		if failures > s.restarts || s.missed[t.Name] > s.losses {
 			return true
 		}
 	}

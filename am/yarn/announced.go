@@ -10,6 +10,11 @@ import (
 func (d *Driver) nodesChanged(list []hadoop.Node) {
 	for _, n := range list {
 		d.s.table.nodeChanged(n)
+		if n.Unhealthy() {
+			d.s.sick[n.ID.Host] = n.Health
+		} else {
+			delete(d.s.sick, n.ID.Host)
+		}
 		switch host := n.ID.Host; {
 		case n.Leaving() && !d.s.leaving[host]:
 			d.s.leaving[host] = true

@@ -256,6 +256,23 @@ func TestDriverTellsWhatIsAnnounced(t *testing.T) {
 		"Preempting {Containers:["+a.name+"] Strict:true Within:15s}", "Preempting {Containers:["+b.name+"] Strict:false Within:15s}")
 }
 
+// TestDriverTellsOfUnhealthyNodes: YARN says no more than that their containers
+// were on a lost node.
+func TestDriverTellsOfUnhealthyNodes(t *testing.T) {
+	d := quietDriver(t)
+	a, b := d.s.add(container(2, 1)), d.s.add(container(3, 1))
+	lost := func(h *held) []hadoop.Completed {
+		return []hadoop.Completed{{ID: h.container.ID, Exit: exitAborted, Diagnostics: "Container released on a *lost* node"}}
+	}
+	n := hadoop.Node{ID: a.container.Node, State: "UNHEALTHY", Health: "it smells of smoke\n"}
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Updated: []hadoop.Node{n}, Completed: lost(a)}})
+	n.State = "RUNNING"
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Updated: []hadoop.Node{n}}})
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: lost(b)}})
+	expect(t, d.told(), fmt.Sprintf("Ended {Container:%s Cause:%d Exit:-100 Diagnostics:its node is unhealthy: it smells of smoke}", a.name, am.EndNodeLost),
+		fmt.Sprintf("Ended {Container:%s Cause:%d Exit:-100 Diagnostics:Container released on a *lost* node}", b.name, am.EndNodeLost))
+}
+
 // TestDriverTakesNothingItDidNotAskFor: containers that nodes may stop at any
 // time are given back; one that was changed is started with its new token.
 func TestDriverTakesNothingItDidNotAskFor(t *testing.T) {

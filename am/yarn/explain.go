@@ -17,6 +17,7 @@ type view struct {
 	headroom hadoop.Resource // what queue and user limits leave, as the scheduler says
 	hasRoom  bool
 	avoided  map[string]bool
+	held     int64 // MB of the job's containers
 }
 
 // explain says in words why asks are not answered; empty if none is pending.
@@ -31,7 +32,11 @@ func explain(pending []am.Ask, v view) string {
 		}
 		return int(a.MemoryMB - b.MemoryMB)
 	})
-	return fmt.Sprintf("waiting for %s: %s", whatFor(pending), why(a, v))
+	need := v.held
+	for _, p := range pending {
+		need += p.MemoryMB
+	}
+	return fmt.Sprintf("waiting for %s: %s", whatFor(pending), why(a, need, v))
 }
 
 // whatFor counts asks by role: "2 containers for ps, 1 for worker".
@@ -58,8 +63,8 @@ func whatFor(pending []am.Ask) string {
 	return strings.Join(parts, ", ")
 }
 
-// why says what is missing for one ask.
-func why(a am.Ask, v view) string {
+// why says what is missing for one ask of a job that needs so much memory in all.
+func why(a am.Ask, need int64, v view) string {
 	r := resourceOf(a)
 	var running, able []hadoop.Node
 	var sick int
@@ -85,8 +90,9 @@ func why(a am.Ask, v view) string {
 		return fmt.Sprintf("the queue %q is stopped", v.queue.Name)
 	}
 	if v.hasRoom && !headroomFits(r, v.headroom) {
-		return fmt.Sprintf("the queue %s is full%s: it leaves this job %s, and %s asks for %s; it goes on when others in the queue end",
-			queueName(v), queueUse(v), atLeastNothing(v.headroom), a.Role, r)
+		return fmt.Sprintf("the queue %s is full%s: it leaves this job %s, and %s asks for %s; %s",
+			queueName(v), queueUse(v), atLeastNothing(v.headroom), a.Role, r,
+			until("others in the queue end", need, queueMost(v), "the queue may ever have: ask for less, or name another queue with --queue"))
 	}
 	if len(able) == 0 {
 		return "the ResourceManager has not given them yet"
@@ -94,8 +100,13 @@ func why(a am.Ask, v view) string {
 	free := slices.ContainsFunc(able, func(n hadoop.Node) bool { return fit(r, n.Free()) > 0 })
 	if !free {
 		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return int(a.Free().MemoryMB - b.Free().MemoryMB) })
-		return fmt.Sprintf("no node has %s free now for %s; the most is %s on %s; it goes on when other containers end",
-			r, a.Role, atLeastNothing(most.Free()), most.ID.Host)
+		var all int64
+		for _, n := range able {
+			all += n.Capability.MemoryMB
+		}
+		return fmt.Sprintf("no node has %s free now for %s; the most is %s on %s; %s",
+			r, a.Role, atLeastNothing(most.Free()), most.ID.Host,
+			until("other containers end", need, all, "the nodes that could serve it have together: ask for less, or have nodes added"))
 	}
 	if slices.ContainsFunc(able, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
 		return "nodes where tasks of this job failed are avoided for the moment"
@@ -125,8 +136,17 @@ func atLeastNothing(r hadoop.Resource) string {
 func queueName(v view) string { return fmt.Sprintf("%q", v.queue.Name) }
 
 func queueUse(v view) string {
-	if !v.hasQueue || v.queue.AbsoluteMax <= 0 {
+	most := queueMost(v)
+	if most == 0 {
 		return ""
+	}
+	return fmt.Sprintf(" (%s of at most %s in use)", hadoop.Megabytes(v.queue.Allocated), hadoop.Megabytes(most))
+}
+
+// queueMost is the memory that the queue may have, in MB; 0: it is not known.
+func queueMost(v view) int64 {
+	if !v.hasQueue {
+		return 0
 	}
 	var all int64
 	for _, n := range v.nodes {
@@ -134,5 +154,14 @@ func queueUse(v view) string {
 			all += n.Capability.MemoryMB
 		}
 	}
-	return fmt.Sprintf(" (%s of at most %s in use)", hadoop.Megabytes(v.queue.Allocated), hadoop.Megabytes(int64(v.queue.AbsoluteMax*float64(all))))
+	return int64(v.queue.AbsoluteMax * float64(all))
+}
+
+// until says when a job goes on: not at all where it needs more than there is;
+// most is 0 where that is not known.
+func until(event string, need, most int64, what string) string {
+	if most == 0 || need <= most {
+		return "it goes on when " + event
+	}
+	return fmt.Sprintf("the job needs %s in all, more than the %s that %s", hadoop.Megabytes(need), hadoop.Megabytes(most), what)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"holdfast/am"
@@ -130,9 +131,15 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 
 // end reports a container's end, once.
 func (d *Driver) end(h *held, c hadoop.Completed) {
-	if !h.quiet {
-		d.events.Put(am.Ended{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics})
+	if h.quiet {
+		return
 	}
+	e := am.Ended{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics}
+	// YARN says of both that the node is lost.
+	if report, sick := d.s.sick[h.container.Node.Host]; sick && e.Cause == am.EndNodeLost {
+		e.Diagnostics = "its node is unhealthy: " + strings.TrimSpace(report)
+	}
+	d.events.Put(e)
 }
 
 // afterError decides what a failed call to the RM means.
@@ -229,6 +236,9 @@ func (d *Driver) afterLook(r looked) {
 		return
 	}
 	r.view.headroom, r.view.hasRoom, r.view.avoided = s.headroom, s.hasRoom, s.table.avoided
+	for _, h := range s.held {
+		r.view.held += h.container.Resource.MemoryMB
+	}
 	if r.view.queue.Name == "" {
 		r.view.queue.Name = d.reg.Queue
 	}

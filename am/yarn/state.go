@@ -15,15 +15,16 @@ type state struct {
 	give   []hadoop.ContainerID // to be released with the next heartbeat
 	broken bool
 
-	answered  time.Time       // when an ask was answered last, or came after there was none
-	moved     time.Time       // when an ask came or was answered last
-	doubted   time.Time       // when a container was last thought to have ended
-	hurry     bool            // the next heartbeat is due at once
-	nodesAt   time.Time       // when the nodes were looked at
-	looking   bool            // somebody looks at the cluster
-	asking    bool            // somebody asks after the application
-	leaving   map[string]bool // hosts that are being decommissioned, as was told
-	said      string          // the last Waiting
+	answered  time.Time         // when an ask was answered last, or came after there was none
+	moved     time.Time         // when an ask came or was answered last
+	doubted   time.Time         // when a container was last thought to have ended
+	hurry     bool              // the next heartbeat is due at once
+	nodesAt   time.Time         // when the nodes were looked at
+	looking   bool              // somebody looks at the cluster
+	asking    bool              // somebody asks after the application
+	leaving   map[string]bool   // hosts that are being decommissioned, as was told
+	sick      map[string]string // hosts that are unhealthy, with what their NodeManagers report
+	said      string            // the last Waiting
 	headroom  hadoop.Resource
 	hasRoom   bool
 	downSince time.Time // the RM does not answer
@@ -43,7 +44,7 @@ type held struct {
 }
 
 func newState() *state {
-	return &state{table: newTable(), held: map[string]*held{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]bool{}}
+	return &state{table: newTable(), held: map[string]*held{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]bool{}, sick: map[string]string{}}
 }
 
 func (s *state) add(c hadoop.Container) *held {

@@ -97,18 +97,24 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
+	place, err := am.Listen(host)
+	if err != nil {
+		return err
+	}
 	dir, err := hdfsckpt.Open(ctx, os.Getenv(proto.EnvJobDirectory), s.conf)
 	if err != nil {
 		return ended(fmt.Errorf("opening the job's directory: %w", err))
 	}
 	defer dir.Close()
+	announced := make(chan error, 1) // agents may be looking for it already
+	go func() { announced <- place.Announce(ctx, dir, attempt) }()
 	spec, err := am.ReadSpec(ctx, dir)
 	if err != nil {
 		return err
 	}
 	cfg := am.Config{
 		Attempt: attempt,
-		ID:      id, Spec: spec, Dir: dir, Keys: s.keys, Host: host, Log: log,
+		ID:      id, Spec: spec, Dir: dir, Keys: s.keys, Place: place, Log: log,
 		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) {
 			return hdfsckpt.Open(ctx, uri, s.conf)
 		},
@@ -128,8 +134,6 @@ func runAM(ctx context.Context, isLocal bool) error {
 	}
 	defer page.Close()
 
-	announced := make(chan error, 1)
-	go func() { announced <- m.Announce(ctx) }()
 	var driver am.Driver
 	if isLocal {
 		m.SetTrackingURL(url)
@@ -139,13 +143,13 @@ func runAM(ctx context.Context, isLocal bool) error {
 		}
 		driver = local.New(local.Config{
 			Executable: exe, Job: id, Dir: os.Getenv(proto.EnvJobDirectory),
-			Master: m.Address(), AgentKeys: s.Secrets[proto.SecretAgent],
+			Master: place.Address(), AgentKeys: s.Secrets[proto.SecretAgent],
 		})
 	} else {
 		driver, err = yarn.New(ctx, yarn.Config{
 			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
-			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: m.Address(),
-			Host: host, Port: m.Port(), TrackingURL: url, Log: log,
+			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: place.Address(),
+			Host: host, Port: place.Port(), TrackingURL: url, Log: log,
 		})
 		if err != nil {
 			return err

@@ -213,8 +213,9 @@ func (b *bench) killContainer(pid int) error {
 func (b *bench) masterLost(ctx context.Context) error {
 	const aim = 1.5
 	var took, yarns series
+	var way ways
 	for range b.Pairs {
-		all, floor, err := b.loseMaster(ctx)
+		all, floor, err := b.loseMaster(ctx, &way)
 		if err != nil {
 			return err
 		}
@@ -223,11 +224,12 @@ func (b *bench) masterLost(ctx context.Context) error {
 	b.title(fmt.Sprintf("From the application master's end to the next one having all %d agents", recoverTasks))
 	line(b.Out, "yarn-submit", aimed(took.format(" s", 2), took.median(), aim, " s"))
 	line(b.Out, "of which until YARN has begun its process", yarns.format(" s", 2))
+	way.print(b.Out, "where the time goes, medians in s")
 	fmt.Fprintln(b.Out)
 	return nil
 }
 
-func (b *bench) loseMaster(ctx context.Context) (took, yarns float64, err error) {
+func (b *bench) loseMaster(ctx context.Context, way *ways) (took, yarns float64, err error) {
 	m, err := b.newMarks()
 	if err != nil {
 		return 0, 0, err
@@ -246,13 +248,13 @@ func (b *bench) loseMaster(ctx context.Context) (took, yarns float64, err error)
 	if err != nil {
 		return 0, 0, err
 	}
+	var s *proto.JobStatus
 	lost := time.Now()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return 0, 0, err
 	}
-	err = poll(ctx, time.Minute, "the next application master to have all agents", func() (bool, error) {
-		s, err := b.status(ctx, job)
-		if err != nil {
+	err = poll(ctx, time.Minute, "the next application master to have all agents", func() (_ bool, err error) {
+		if s, err = b.status(ctx, job); err != nil {
 			return false, nil // nobody answers for a while
 		}
 		if yarns, err = since(lost, s.Stages, "process"); err != nil || yarns < 0 {
@@ -271,5 +273,7 @@ func (b *bench) loseMaster(ctx context.Context) (took, yarns float64, err error)
 	if err != nil {
 		return 0, 0, b.explain(ctx, job, err)
 	}
+	all := lost.Add(time.Duration(took * float64(time.Second)))
+	way.add(lost, append(s.Stages, &proto.Stage{Name: "agents", AtUnixMs: all.UnixMilli()}), all)
 	return took, yarns, b.kill(ctx, job)
 }

@@ -115,7 +115,7 @@ type lanDriver struct {
 	lan    *lan
 	job    string
 	dir    string
-	master *am.Master
+	master string // where it is found
 	keys   jobtls.Keys
 	place  func(request string, asks int) int
 	events *am.DriverEvents
@@ -184,7 +184,7 @@ func (d *lanDriver) start(container string) (*exec.Cmd, error) {
 	cmd := exec.Command("ip", append([]string{"netns", "exec", h.name}, command...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.Env = append(os.Environ(),
-		proto.EnvJob+"="+d.job, proto.EnvJobDirectory+"="+d.dir, proto.EnvMaster+"="+d.master.Address(),
+		proto.EnvJob+"="+d.job, proto.EnvJobDirectory+"="+d.dir, proto.EnvMaster+"="+d.master,
 		proto.EnvContainer+"="+container, proto.EnvHost+"="+h.address.String(), proto.EnvCredentials+"="+credentials,
 	)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
@@ -249,8 +249,12 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 	}
 	log := logrus.New()
 	log.SetOutput(&testWriter{l.t})
+	at, err := am.Listen(l.test.String())
+	if err != nil {
+		l.t.Fatal(err)
+	}
 	m, err := am.New(am.Config{
-		ID: filepath.Base(dir), Spec: spec, Dir: store, Keys: keys.Master, Host: l.test.String(), Attempt: 1,
+		ID: filepath.Base(dir), Spec: spec, Dir: store, Keys: keys.Master, Place: at, Attempt: 1,
 		Limits: limits, Log: logrus.NewEntry(log),
 		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.Open(ctx, uri, nil) },
 	})
@@ -258,7 +262,7 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 		l.t.Fatal(err)
 	}
 	d := &lanDriver{
-		lan: l, job: filepath.Base(dir), dir: dir, master: m, keys: keys.Agent, place: place,
+		lan: l, job: filepath.Base(dir), dir: dir, master: at.Address(), keys: keys.Agent, place: place,
 		events: am.NewDriverEvents(), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
 	}
 	done := make(chan struct{})

@@ -29,6 +29,14 @@ var mutations = []mutation{
 			j.do(Release{c})`,
 		`			j.loseContainer(t, cause, why)
 			_ = c`},
+	{"the container of a spare that is given up is not given back", "spare.go",
+		`	if s.container != "" {
+		j.do(Release{s.container})
+	} else {`,
+		`	if s.container == "" {`},
+	{"an ask that is given up is not taken back", "spare.go",
+		`		j.do(Withdraw{s.request})
+`, ``},
 	{"a preempted container counts as a failure", "loss.go",
 		`	if e.Cause == CauseOutOfMemory && !j.ending() {
 		j.charge(t)`,

@@ -127,14 +127,18 @@ func runMaster(ctx context.Context, dir string, tasks int, pace time.Duration, p
 	}
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
+	place, err := am.Listen("127.0.0.1")
+	if err != nil {
+		return err
+	}
 	m, err := am.New(am.Config{
-		ID: "scale", Spec: spec, Dir: store, Keys: keys, Attempt: 1, Host: "127.0.0.1", Log: logrus.NewEntry(quiet),
+		ID: "scale", Spec: spec, Dir: store, Keys: keys, Attempt: 1, Place: place, Log: logrus.NewEntry(quiet),
 		OpenStore: func(_ context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.NewLocal(uri) },
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Println("address", m.Address())
+	fmt.Println("address", place.Address())
 	cluster := &model{events: am.NewDriverEvents(), launches: make(chan string, 2*tasks)}
 	go cluster.launch(ctx, pace)
 	again := make(chan struct{}, 1)

@@ -111,6 +111,10 @@ type Node struct {
 // containers, and loses those that it has when its timeout is over.
 func (n Node) Leaving() bool { return n.State == "DECOMMISSIONING" }
 
+// Unhealthy tells whether the node has been given up, with all that it ran, since
+// its NodeManager says that it cannot be relied on; Health says why.
+func (n Node) Unhealthy() bool { return n.State == "UNHEALTHY" }
+
 // Running tells whether the node takes containers.
 func (n Node) Running() bool { return n.State == "RUNNING" }
 

@@ -1,0 +1,54 @@
+package am
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"holdfast/hdfsckpt"
+	"holdfast/proto"
+)
+
+// Place is where agents and clients find a master. It exists before the master
+// does: agents that look for the next one come while that still reads what the one
+// before it has left, and wait in the listener's queue.
+type Place struct {
+	host     string
+	listener net.Listener
+}
+
+// Listen opens a port for a master; host is the name or address under which agents
+// and clients reach this machine. A loopback address keeps others out.
+func Listen(host string) (*Place, error) {
+	where := ":0"
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		where = net.JoinHostPort(host, "0")
+	}
+	l, err := net.Listen("tcp", where)
+	if err != nil {
+		return nil, fmt.Errorf("listening for the job's agents on %s: %w", where, err)
+	}
+	return &Place{host, l}, nil
+}
+
+// Port is the port of the master's gRPC service.
+func (p *Place) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
+
+// Address is host:port of the master's gRPC service.
+func (p *Place) Address() string { return net.JoinHostPort(p.host, strconv.Itoa(p.Port())) }
+
+// Announce tells clients, and agents that look for their master, by a file in the
+// job's directory. attempt is Config's.
+func (p *Place) Announce(ctx context.Context, dir hdfsckpt.Store, attempt int) error {
+	text, err := json.Marshal(proto.Address{Address: p.Address(), PID: os.Getpid(), Attempt: attempt})
+	if err != nil {
+		return err
+	}
+	if err := hdfsckpt.WriteFile(ctx, dir, proto.AddressFile, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing where the application master is: %w", err)
+	}
+	return nil
+}
