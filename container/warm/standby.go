@@ -308,6 +308,7 @@ func (s *Standby) make(ctx context.Context, name string, c sandbox.Command, how 
 	switch {
 	case err == nil:
 		return true
+	case errors.Is(err, errDropped):
 	case errors.Is(err, errNoRoom):
 		s.giveUp(err.Error())
 	case errors.Is(err, errRefused):
@@ -317,6 +318,10 @@ func (s *Standby) make(ctx context.Context, name string, c sandbox.Command, how 
 	}
 	return false
 }
+
+// errDropped is of an interpreter that was ended while it imported, since the
+// attempt that began meanwhile could not come from it.
+var errDropped = errors.New("it is not wanted any longer")
 
 // errNoRoom is of an interpreter for which there is no memory here.
 var errNoRoom = errors.New("memory is short")
@@ -355,14 +360,18 @@ func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, h
 	}
 	cancel(nil)
 	<-done
-	if err != nil {
-		return err
-	}
 	s.mu.Lock()
-	if s.process == i { // nobody has refused it meanwhile
+	dropped := s.process != i
+	if err == nil && !dropped {
 		s.ready, s.says = true, "a warm interpreter is ready"
 	}
 	s.mu.Unlock()
+	if dropped {
+		return errDropped
+	}
+	if err != nil {
+		return err
+	}
 	s.o.Log.WithFields(logrus.Fields{"took": time.Since(begun), "rss": i.rss()}).Infof("a warm interpreter that has imported %s is ready", name)
 	return nil
 }
@@ -407,8 +416,9 @@ func (s *Standby) learn(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 		_ = os.Remove(file) // it may hold what the script keeps secret
 		// A shell that does something and then becomes Python must not do it twice.
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
-		if err != nil {
-			return note{}, err
+		if len(line) == 0 { // nor a file, perhaps: the process has ended just now
+			<-ctx.Done()
+			return note{}, ctx.Err()
 		}
 		if string(line) != strings.Join(c.Argv, "\x00")+"\x00" {
 			return note{Refused: "the task's command does more than to run Python"}, nil
