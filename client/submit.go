@@ -21,6 +21,7 @@ import (
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 // binaryName is the name of the binary in containers and in its directory.
@@ -29,8 +30,21 @@ const binaryName = "yarn-submit"
 // jobsDir holds the directories of jobs, below Holdfast's home.
 const jobsDir = "jobs"
 
-// masterResource is what the application master asks for itself.
+// masterResource is what the application master asks for itself, for a job of
+// masterFew tasks at most; masterTasksPerMB is how many more a megabyte is for.
 var masterResource = yarn.Resource{MemoryMB: 256, VCores: 1}
+
+const (
+	masterFew        = 1000
+	masterTasksPerMB = 12
+)
+
+// resourceOfMaster is what the master of a job asks for itself.
+func resourceOfMaster(spec *proto.JobSpec) yarn.Resource {
+	r := masterResource
+	r.MemoryMB += int64(max(0, runtime.Count(spec)-masterFew) / masterTasksPerMB)
+	return r
+}
 
 // How often YARN starts an application master anew: so often within so long.
 // YARN itself allows fewer by default (yarn.resourcemanager.am.max-attempts).
@@ -104,7 +118,7 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (
 	submitting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err = c.rm.Submit(submitting, yarn.Submission{
-		ID: id, Name: spec.Name, Queue: spec.Queue, Master: masterResource,
+		ID: id, Name: spec.Name, Queue: spec.Queue, Master: resourceOfMaster(spec),
 		MaxAttempts: masterAttempts, AttemptsWithin: masterAttemptsWithin, KeepContainers: true,
 		Launch: yarn.Launch{
 			Resources:   master,

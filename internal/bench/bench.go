@@ -1,7 +1,8 @@
 // Package bench measures Holdfast beside others, on the same test cluster in the
 // same minutes: a job's start beside Hadoop's own DistributedShell, its recovery
 // beside skein's, both beside what YARN takes at the least (command bare), files
-// beside FsShell and the Go client colinmarc/hdfs. Measurements that are compared
+// beside FsShell and the Go client colinmarc/hdfs. An application master with very
+// many tasks is measured by package scale. Measurements that are compared
 // alternate, so that a machine that gets busier is busier for both, and each
 // pair gives a ratio; what is reported is the median and the range, and how
 // busy the machine was.
@@ -115,6 +116,7 @@ func (b *bench) measurements() []measurement {
 		{"checkpoint", onHDFS, b.checkpoint},
 		{"metadata", onHDFS, b.metadata},
 		{"protection", onItsOwn, b.protection},
+		{"scale", onItsOwn, b.scale},
 	}
 }
 

@@ -83,9 +83,9 @@ func (b *bench) build(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("finding the module to build what is compared: %w", err)
 	}
-	for _, name := range []string{"ours", "bare", "peer"} {
-		dir := filepath.Join(strings.TrimSpace(string(out)), "internal", "bench", name)
-		cmd := exec.CommandContext(ctx, "go", "build", "-C", dir, "-o", filepath.Join(b.dir, name), ".")
+	for _, name := range []string{"bench/ours", "bench/bare", "bench/peer", "scale"} {
+		dir := filepath.Join(strings.TrimSpace(string(out)), "internal", name)
+		cmd := exec.CommandContext(ctx, "go", "build", "-C", dir, "-o", filepath.Join(b.dir, filepath.Base(name)), ".")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", dir, err, out)
 		}
