@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -29,7 +30,8 @@ type fromAgent struct {
 }
 
 // hub keeps the streams of all agents. Each stream is served by the goroutine
-// of its RPC and one that sends; both end with the stream.
+// of its RPC, which hears, and now and then by one that sends and ends when it has
+// sent all: there may be thousands of streams. Both end with the stream.
 type hub struct {
 	proto.UnimplementedAgentsServer
 	log     *logrus.Entry
@@ -46,11 +48,15 @@ type hub struct {
 // line is what is still to be sent to one agent. It is unbounded: the loop
 // must never wait for an agent, and says little.
 type line struct {
+	stream  proto.Agents_AttendServer
+	giveUp  func()        // ends the stream; it may be called again
+	serving chan struct{} // closed when nothing more will be heard on it
+
 	mu      sync.Mutex
 	queue   []message
-	signal  chan struct{}
-	giveUp  context.CancelFunc
-	serving chan struct{} // closed when nothing more will be heard on it
+	sending bool
+	ended   bool // nothing more is sent
+	senders sync.WaitGroup
 
 	hearing sync.Mutex // held while something is passed on that was heard
 	deaf    bool       // nothing more is passed on
@@ -82,20 +88,48 @@ func (m *common) in(s proto.Agents_AttendServer) (any, error) {
 
 func (l *line) put(m message) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
 	l.queue = append(l.queue, m)
-	l.mu.Unlock()
-	select {
-	case l.signal <- struct{}{}:
-	default:
+	if !l.sending {
+		l.sending = true
+		l.senders.Go(l.send)
 	}
 }
 
+// take gives what is to be sent next; nothing: the sender is to end.
 func (l *line) take() []message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.queue
 	l.queue = nil
+	l.sending = len(q) > 0
 	return q
+}
+
+// send sends what is in the line. What cannot be sent ends the stream.
+func (l *line) send() {
+	for q := l.take(); len(q) > 0; q = l.take() {
+		for _, m := range q {
+			form, err := m.in(l.stream)
+			if err == nil {
+				err = l.stream.SendMsg(form)
+			}
+			if err != nil {
+				l.end()
+				l.giveUp()
+			}
+		}
+	}
+}
+
+// end has nothing more sent.
+func (l *line) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended, l.queue = true, nil
 }
 
 // hear passes something on, unless the stream has been given up.
@@ -156,8 +190,6 @@ func (h *hub) announceTokens(m *proto.ToAgent) {
 // Attend serves one agent. An agent that comes again has lost its former stream,
 // known here or not, and that one ends.
 func (h *hub) Attend(stream proto.Agents_AttendServer) error {
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
 	first, err := stream.Recv()
 	if err != nil {
 		return err
@@ -166,7 +198,7 @@ func (h *hub) Attend(stream proto.Agents_AttendServer) error {
 	if hello == nil || hello.Container == "" {
 		return status.Error(codes.InvalidArgument, "the first message must be Hello, with the container's name")
 	}
-	l := &line{signal: make(chan struct{}, 1), giveUp: cancel, serving: make(chan struct{})}
+	l := &line{stream: stream, giveUp: connection(stream.Context()), serving: make(chan struct{})}
 	h.enter(hello.Container, l)
 	orderly := false
 	defer func() {
@@ -178,28 +210,22 @@ func (h *hub) Attend(stream proto.Agents_AttendServer) error {
 		close(l.serving)
 	}()
 	l.hear(func() bool { return h.pass(fromAgent{container: hello.Container, message: first}) })
-	silent := time.AfterFunc(h.silence, cancel)
+	silent := time.AfterFunc(h.silence, l.giveUp)
 	defer silent.Stop()
-	ended := make(chan error, 1)
-	go func() { // ends with the RPC
-		defer cancel()
-		ended <- h.hear(stream, l, hello.Container, silent)
-	}()
-	h.sendAll(ctx, stream, l)
-	select {
-	case err := <-ended:
-		if orderly = errors.Is(err, io.EOF); orderly {
-			return nil
-		}
-		h.log.WithField("container", hello.Container).WithError(err).Debug("the agent's stream ended")
-		return err
-	default:
+	err = h.hear(stream, l, hello.Container, silent)
+	l.end()
+	silent.Reset(h.silence) // for an agent that does not take what it is told
+	l.senders.Wait()
+	if orderly = errors.Is(err, io.EOF); orderly {
+		return nil
 	}
+	log := h.log.WithField("container", hello.Container)
 	if time.Since(l.close()) >= h.silence {
-		h.log.WithField("container", hello.Container).Warnf("its agent has said nothing for %v; its connection is given up", h.silence)
-		return status.Error(codes.DeadlineExceeded, "the agent was silent for too long")
+		log.Warnf("its agent has said nothing for %v; its connection is given up", h.silence)
+	} else {
+		log.WithError(err).Debug("the agent's stream ended")
 	}
-	return status.Error(codes.Aborted, "the agent has another stream, or does not take what it is told")
+	return err
 }
 
 // enter makes a stream the agent's one, once its former one has ended.
@@ -218,23 +244,6 @@ func (h *hub) enter(container string, l *line) {
 		h.mu.Unlock()
 		old.giveUp()
 		<-old.serving
-	}
-}
-
-// sendAll sends what is in the line until ctx ends or a message cannot be sent.
-func (h *hub) sendAll(ctx context.Context, stream proto.Agents_AttendServer, l *line) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.signal:
-		}
-		for _, m := range l.take() {
-			form, err := m.in(stream)
-			if err != nil || stream.SendMsg(form) != nil {
-				return
-			}
-		}
 	}
 }
 
@@ -267,8 +276,44 @@ func (h *hub) pass(e fromAgent) bool {
 	}
 }
 
-// window is how many bytes an agent or client may send before they are read.
-const window = 64 << 10
+// closable is TLS of which a call knows its connection: only that ends a Recv.
+type closable struct {
+	credentials.TransportCredentials
+}
+
+// connected is of a call what TLS tells of its connection, and that itself.
+type connected struct {
+	credentials.TLSInfo
+	conn net.Conn
+}
+
+func (c closable) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+	if tls, ok := info.(credentials.TLSInfo); ok {
+		info = connected{tls, raw}
+	}
+	return conn, info, err
+}
+
+func (c closable) Clone() credentials.TransportCredentials {
+	return closable{c.TransportCredentials.Clone()}
+}
+
+// connection gives what closes the connection of a call. An agent's stream has
+// one of its own.
+func connection(ctx context.Context) func() {
+	if p, ok := peer.FromContext(ctx); ok {
+		if c, ok := p.AuthInfo.(connected); ok {
+			return func() { c.conn.Close() }
+		}
+	}
+	return func() {}
+}
+
+const (
+	window      = 64 << 10 // bytes that an agent or client may send before they are read
+	writeBuffer = 8 << 10
+)
 
 // newServer makes the gRPC server of a job: agents may call Agents, clients
 // Jobs, and nobody anything else.
@@ -288,7 +333,7 @@ func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServe
 		if !ok {
 			return status.Error(codes.Unauthenticated, "no peer")
 		}
-		info, ok := p.AuthInfo.(credentials.TLSInfo)
+		info, ok := p.AuthInfo.(connected)
 		if !ok {
 			return status.Error(codes.Unauthenticated, "no TLS")
 		}
@@ -302,10 +347,10 @@ func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServe
 		return nil
 	}
 	s := grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(tlsConfig)),
+		grpc.Creds(closable{credentials.NewTLS(tlsConfig)}),
 		// There may be thousands of connections, on which little is said. TLS has a
 		// buffer of its own for reading; windows that grow are measured by pings.
-		grpc.ReadBufferSize(0), grpc.SharedWriteBuffer(true),
+		grpc.ReadBufferSize(0), grpc.SharedWriteBuffer(true), grpc.WriteBufferSize(writeBuffer),
 		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			if err := check(ctx, info.FullMethod); err != nil {
