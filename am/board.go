@@ -30,6 +30,9 @@ const (
 	// saveSlowest bounds that for status.json, from which another master learns
 	// where the journal is lost.
 	saveSlowest = 5 * time.Second
+	// What agents tell with each beat is written less often.
+	beatShareLimit  = 1000
+	beatSaveSlowest = 30 * time.Second
 )
 
 // timelineLimit bounds the story that is kept; the middle of a longer one is dropped.
@@ -45,6 +48,7 @@ type Board struct {
 	mu      sync.Mutex
 	status  *proto.JobStatus
 	changed chan struct{}                // closed at the next change; nil: nobody waits for it
+	news    chan struct{}                // the same, of changes that are no beats
 	hosted  map[string]*proto.TaskStatus // by container
 	whole   bool                         // every task that is to run does
 
@@ -70,22 +74,40 @@ func (b *Board) change(f func(*proto.JobStatus)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(b.status)
-	if b.changed != nil {
-		close(b.changed)
-		b.changed = nil
+	tell(&b.changed)
+	tell(&b.news)
+}
+
+// tell closes a channel for those who wait.
+func tell(waiting *chan struct{}) {
+	if *waiting != nil {
+		close(*waiting)
+		*waiting = nil
 	}
+}
+
+// wait gives such a channel.
+func wait(waiting *chan struct{}) <-chan struct{} {
+	if *waiting == nil {
+		*waiting = make(chan struct{})
+	}
+	return *waiting
 }
 
 // Snapshot is the present state, and a channel that is closed at the next change.
 func (b *Board) Snapshot() (*proto.JobStatus, <-chan struct{}) {
+	s, changed, _ := b.look()
+	return s, changed
+}
+
+// look is Snapshot, and a channel that is closed at the next change that is more
+// than a beat.
+func (b *Board) look() (s *proto.JobStatus, changed, news <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := pb.Clone(b.status).(*proto.JobStatus)
+	s = pb.Clone(b.status).(*proto.JobStatus)
 	s.AmRssBytes = residentBytes()
-	if b.changed == nil {
-		b.changed = make(chan struct{})
-	}
-	return s, b.changed
+	return s, wait(&b.changed), wait(&b.news)
 }
 
 // Status implements proto.JobsServer.
@@ -162,33 +184,36 @@ func (b *Board) show(job *core.Job, moments []*proto.Moment, stages map[string][
 // about a stall; nil: nothing.
 func (b *Board) beat(container string, e *proto.Beat, w *watch) (stalled *core.Stalled) {
 	now := time.Now()
-	b.change(func(s *proto.JobStatus) {
-		for _, k := range s.Spares {
-			if k.Container == container {
-				k.AgentRssBytes, k.WarmRssBytes, k.Warm = e.AgentRssBytes, e.WarmRssBytes, e.Warm
-			}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer tell(&b.changed)
+	s := b.status
+	for _, k := range s.Spares {
+		if k.Container == container {
+			k.AgentRssBytes, k.WarmRssBytes, k.Warm = e.AgentRssBytes, e.WarmRssBytes, e.Warm
 		}
-		if t := b.hosted[container]; t != nil {
-			t.RssBytes, t.AgentRssBytes = e.RssBytes, e.AgentRssBytes
-			t.WarmRssBytes, t.Warm = e.WarmRssBytes, e.Warm
-			if w.heard(now, t.Task, e.Step) {
-				t.Step = e.Step
-				recordStep(s, e.Step)
-				s.StepsPerSecond = w.rate
-			}
+	}
+	if t := b.hosted[container]; t != nil {
+		t.RssBytes, t.AgentRssBytes = e.RssBytes, e.AgentRssBytes
+		t.WarmRssBytes, t.Warm = e.WarmRssBytes, e.Warm
+		if w.heard(now, t.Task, e.Step) {
+			t.Step = e.Step
+			recordStep(s, e.Step)
+			s.StepsPerSecond = w.rate
 		}
-		if b.whole {
-			w.uninterrupted(now)
-		} else {
-			w.interrupted()
-		}
-		if text := w.look(now); text != "" {
-			s.Timeline = append(s.Timeline, &proto.Moment{AtUnixMs: now.UnixMilli(), Kind: core.KindStalled, Text: text})
-		}
-		if task, all := w.culprit(now, b.needed); task != "" {
-			stalled = &core.Stalled{Task: task, All: all, Why: fmt.Sprintf("no task has made a step for %s, and it has been silent for longest, since step %d", w.patience, w.steps[task])}
-		}
-	})
+	}
+	if b.whole {
+		w.uninterrupted(now)
+	} else {
+		w.interrupted()
+	}
+	if text := w.look(now); text != "" {
+		s.Timeline = append(s.Timeline, &proto.Moment{AtUnixMs: now.UnixMilli(), Kind: core.KindStalled, Text: text})
+		tell(&b.news)
+	}
+	if task, all := w.culprit(now, b.needed); task != "" {
+		stalled = &core.Stalled{Task: task, All: all, Why: fmt.Sprintf("no task has made a step for %s, and it has been silent for longest, since step %d", w.patience, w.steps[task])}
+	}
 	return stalled
 }
 
@@ -245,11 +270,13 @@ func showTask(s *proto.TaskStatus, t *core.Task) {
 	}
 }
 
-// keep writes status.json at each change until ctx ends.
+// keep writes status.json at each change until ctx ends, and less often where
+// all that changes is told by beats.
 func (b *Board) keep(ctx context.Context, dir hdfsckpt.Store, log *logrus.Entry) {
 	for {
-		s, changed := b.Snapshot()
-		pause := max(savePace, min(shareLimit*save(ctx, dir, s, log), saveSlowest))
+		s, changed, news := b.look()
+		took := save(ctx, dir, s, log)
+		pause := max(savePace, min(shareLimit*took, saveSlowest))
 		select {
 		case <-ctx.Done():
 			return
@@ -259,6 +286,12 @@ func (b *Board) keep(ctx context.Context, dir hdfsckpt.Store, log *logrus.Entry)
 		case <-ctx.Done():
 			return
 		case <-changed:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-news:
+		case <-time.After(min(beatShareLimit*took, beatSaveSlowest) - pause):
 		}
 	}
 }

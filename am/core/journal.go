@@ -71,14 +71,18 @@ func (j *Job) Journal() Journal {
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
 	}
+	r.Tasks = make([]TaskRecord, 0, len(j.tasks))
 	for _, t := range j.tasks {
 		r.Tasks = append(r.Tasks, TaskRecord{
 			Name: t.Name, State: t.State, Attempt: t.Attempt,
 			Container: t.Container, Node: t.Node, Port: t.Port, PID: t.PID,
 			MemoryMB: t.memoryMB, Failures: toMillis(t.failures), Losses: toMillis(t.losses),
 			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), Unsafe: t.unsafe,
-			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Draining: map[string]int64{},
+			Stopping: t.stopping, Moving: t.moving, Hung: t.hung,
 		})
+		if len(t.draining) > 0 {
+			r.Tasks[len(r.Tasks)-1].Draining = make(map[string]int64, len(t.draining))
+		}
 		for c, until := range t.draining {
 			r.Tasks[len(r.Tasks)-1].Draining[c] = until.UnixMilli()
 		}
