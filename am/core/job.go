@@ -635,6 +635,11 @@ func (j *Job) Deadline() (time.Time, bool) {
 			next = t
 		}
 	}
+	ahead := func(t time.Time) {
+		if !t.IsZero() && t.After(j.now) {
+			consider(t)
+		}
+	}
 	consider(j.phaseEnds)
 	if !j.ending() {
 		if j.gathering && j.limits.Start > 0 && !j.since.IsZero() {
@@ -651,17 +656,15 @@ func (j *Job) Deadline() (time.Time, bool) {
 		}
 		for _, t := range j.tasks {
 			consider(t.deadline)
-			for _, until := range t.draining {
-				consider(until)
+			if len(t.draining) > 0 {
+				for _, until := range t.draining {
+					consider(until)
+				}
 			}
-			if t.notUntil.After(j.now) {
-				consider(t.notUntil)
-			}
-			if t.leaveBy.After(j.now) {
-				consider(t.leaveBy)
-			}
-			if by, closes := j.closes(t.Node); closes && by.After(j.now) {
-				consider(by)
+			ahead(t.notUntil)
+			ahead(t.leaveBy)
+			if by, closes := j.closes(t.Node); closes {
+				ahead(by)
 			}
 		}
 	}

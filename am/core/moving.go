@@ -104,6 +104,9 @@ func (j *Job) nodeStays(e NodeStays) {
 // closes tells whether a node is taken out of service, and by when what runs on
 // it should be gone; zero: no time is known.
 func (j *Job) closes(node string) (by time.Time, is bool) {
+	if len(j.closing) == 0 { // nearly always, and it is asked of each task at each step
+		return time.Time{}, false
+	}
 	c, is := j.closing[node]
 	if c.until.IsZero() {
 		return c.until, is
