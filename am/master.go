@@ -98,7 +98,7 @@ func New(cfg Config) (*Master, error) {
 	for _, t := range runtime.Tasks(cfg.Spec) {
 		tasks = append(tasks, core.Task{Name: t.Name, Role: roles[t.Role], Index: t.Index})
 	}
-	limits := cfg.Limits
+	limits := longerLease(cfg.Limits, len(tasks))
 	limits.Start = time.Duration(cfg.Spec.StartLimitMs) * time.Millisecond
 	m.job = core.New(tasks, int(cfg.Spec.Restarts), int(cfg.Spec.Spares), limits)
 	m.router = newRouter(m.job.Tasks())
@@ -365,7 +365,7 @@ func (m *Master) lease() time.Duration {
 
 const (
 	beatLeast   = time.Second
-	beatSpacing = 200 * time.Microsecond // between those of two agents
+	beatSpacing = 400 * time.Microsecond // between those of two agents
 	// beatsInLease is how many beats an agent says within its lease at least:
 	// half a lease without an answer ends its stream.
 	beatsInLease = 5
@@ -376,6 +376,16 @@ const (
 func (m *Master) beatEvery() time.Duration {
 	wanted := time.Duration(len(m.job.Tasks())) * beatSpacing
 	return max(beatLeast, min(wanted, m.job.Limits().Lease/beatsInLease))
+}
+
+// longerLease is that of a job with so many tasks that their beats would be too
+// many for the ordinary one, if it is to be longer: the loss of an agent that says
+// nothing is noticed so much later.
+func longerLease(limits core.Limits, tasks int) core.Limits {
+	if wanted := time.Duration(tasks) * beatSpacing * beatsInLease; limits.Lease == 0 && wanted > core.DefaultLease {
+		limits.Lease = wanted
+	}
+	return limits
 }
 
 // leaveLimit bounds what is done in checkpoint directories at the job's end: the

@@ -444,7 +444,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	if want := []string{"train", "--ps={ps_hosts}", "--me={role}-{index}"}; !slices.Equal(s.Command, want) {
 		t.Errorf("command %q, want %q", s.Command, want)
 	}
-	if ps.assigned.Spec.Framework != "none" || ps.assigned.Job != "job_1" {
+	if ps.assigned.Spec.Framework != "none" || ps.assigned.Job != "job_1" || ps.assigned.BeatMs != 1000 {
 		t.Errorf("start %v of %v", s, ps.assigned)
 	}
 	for i, port := range []int{20000, 20000, 20001} {

@@ -43,6 +43,9 @@ type Limits struct {
 	BackoffMax, Calm time.Duration
 }
 
+// DefaultLease is Limits.Lease where nothing else is said.
+const DefaultLease = 10 * time.Second
+
 func (l Limits) withDefaults() Limits {
 	d := func(p *time.Duration, v time.Duration) {
 		if *p == 0 {
@@ -55,7 +58,7 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Save, 30*time.Second)
 	d(&l.Thrift, time.Minute)
 	d(&l.Stop, 5*time.Second)
-	d(&l.Lease, 10*time.Second)
+	d(&l.Lease, DefaultLease)
 	d(&l.Drain, l.Lease+l.Lease/10+time.Second)
 	d(&l.Leave, 10*time.Second)
 	d(&l.Window, time.Hour)
