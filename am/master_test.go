@@ -42,6 +42,7 @@ type agent struct {
 	mu        sync.Mutex
 	attempt   int32
 	exited    *proto.Exited
+	silent    atomic.Bool   // it says no beats
 	stubborn  atomic.Bool   // it does not end when it is told to stop
 	grace     atomic.Int64  // that it was given to stop, in ms
 	routes    []proto.Place // by the task's place in the job
@@ -81,7 +82,9 @@ func (a *agent) run(stream proto.Agents_AttendClient) {
 	a.send(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: hello}})
 	go func() {
 		for stream.Context().Err() == nil {
-			a.send(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: &proto.Beat{}}})
+			if !a.silent.Load() {
+				a.send(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: &proto.Beat{}}})
+			}
 			select {
 			case <-stream.Context().Done():
 			case <-time.After(time.Second):

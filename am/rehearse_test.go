@@ -40,6 +40,9 @@ func TestContainersRehearseWhatIsKnown(t *testing.T) {
 	if i := moved.Rehearsal.GetImported(); i == nil || i.Path[0] != "/worker" || len(moved.Rehearsal.Command) != 3 {
 		t.Errorf("worker-1's next container rehearses %v", moved.Rehearsal)
 	}
+	if moved.Routes == nil || r.Routes == nil {
+		t.Error("a container that rehearses does not know where the tasks are, which its command tells")
+	}
 
 	// The next spare gets ready for the task on which others depend.
 	j.eventually("another spare", func() bool { return spare() != first })
