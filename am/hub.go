@@ -350,7 +350,7 @@ func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServe
 		grpc.Creds(closable{credentials.NewTLS(tlsConfig)}),
 		// There may be thousands of connections, on which little is said. TLS has a
 		// buffer of its own for reading; windows that grow are measured by pings.
-		grpc.ReadBufferSize(0), grpc.SharedWriteBuffer(true), grpc.WriteBufferSize(writeBuffer),
+		grpc.ReadBufferSize(0), grpc.WriteBufferSize(writeBuffer),
 		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			if err := check(ctx, info.FullMethod); err != nil {

@@ -70,7 +70,7 @@ type agent struct {
 func (a *agent) live(ctx context.Context, address string, config *tls.Config) error {
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)),
 		grpc.WithStaticStreamWindowSize(1<<20), grpc.WithStaticConnWindowSize(1<<20), // as agents have them
-		grpc.WithReadBufferSize(0), grpc.WithSharedWriteBuffer(true), grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Minute}))
+		grpc.WithReadBufferSize(0), grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Minute}))
 	if err != nil {
 		return err
 	}
