@@ -99,6 +99,7 @@ func (w *wire) seen(what []byte) int {
 // on: with privacy there is nothing in it that is not everybody's. Without, all
 // of it is there, so this looks at the right places.
 func onTheWire(t *testing.T, c *testcluster.Cluster, private bool) {
+	// Only the task puts the halves of these together: its command is not to be found.
 	const checkpoint, line = "what a checkpoint is made of", "what a task has to say"
 	ready := filepath.Join(t.TempDir(), "ready")
 	w := listen(t)

@@ -179,6 +179,24 @@ func TestComesBack(t *testing.T) {
 	})
 }
 
+// TestWebServer: one that is taken for Hadoop RPC is no better for waiting, but
+// the other one of a pair may be the right one.
+func TestWebServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := func(s *server) { s.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }
+		f := newFarm(t, map[string]func(*server){"web:1": web, "web:2": web, "a:1": (*server).echo})
+		for address, ok := range map[string]bool{"web:2": false, "a:1": true} {
+			c, end := f.client(rpc.Options{Addresses: []string{"web:1", address}, Retry: rpc.Retry{Resend: true}})
+			start := time.Now()
+			err := call(c, "x")
+			if took := time.Since(start); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "answers in HTTP") || took > time.Second {
+				t.Errorf("beside %s, after %s: %v", address, took, err)
+			}
+			end()
+		}
+	})
+}
+
 // TestLostAfterSending: only a call that may be sent twice is sent twice, and
 // under its old id.
 func TestLostAfterSending(t *testing.T) {
