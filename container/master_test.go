@@ -103,14 +103,20 @@ func (m *master) announced(creds credentials.TransportCredentials) *master {
 	proto.RegisterAgentsServer(next.server, next)
 	go next.server.Serve(l)
 	m.t.Cleanup(next.server.Stop)
-	text, err := json.Marshal(proto.Address{Address: next.address, Attempt: 2})
+	m.leadTo(next.address)
+	return next
+}
+
+// leadTo makes the job's directory name an address.
+func (m *master) leadTo(address string) {
+	m.t.Helper()
+	text, err := json.Marshal(proto.Address{Address: address, Attempt: 2})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(m.jobDir, proto.AddressFile), text, 0o644)
 	}
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return next
 }
 
 func (m *master) Attend(s proto.Agents_AttendServer) error {

@@ -2,6 +2,7 @@ package container_test
 
 import (
 	"bytes"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -82,6 +83,22 @@ func TestAnAgentObeysItsOwnMasterOnly(t *testing.T) {
 		if !alive(int(pid)) {
 			t.Fatalf("%s has ended the task", x.name)
 		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // as a master that is ending
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	m.leadTo(l.Addr().String())
+	for range 2 {
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+	if strings.Contains(log.String(), l.Addr().String()+" is not this job's application master") {
+		t.Errorf("who hangs up is taken for a stranger:\n%s", log.String())
 	}
 	if h := m.successor().agent().hello; h.Attempt != 2 || h.TaskPid != pid {
 		t.Errorf("it comes to the job's next master with %v", h)

@@ -37,8 +37,7 @@ func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause t
 		if err == nil {
 			return l, address, nil
 		}
-		// gRPC tells of a failed handshake by its words only (http2_client.go).
-		if strings.Contains(err.Error(), "authentication handshake failed") && !refused[address] {
+		if foreign(err) && !refused[address] {
 			refused[address] = true
 			cfg.Log.WithError(err).Warnf("who answers at %s is not this job's application master, and is not obeyed; looking on", address)
 		}
@@ -54,6 +53,14 @@ func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause t
 			address = now
 		}
 	}
+}
+
+// foreign tells whether somebody answered who has not the keys of the job's master.
+// gRPC tells of a handshake by its words only (http2_client.go), and so of a master
+// that ended during one; of what is wrong with keys, crypto/tls says that it does.
+func foreign(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "authentication handshake failed") && strings.Contains(text, "tls: ")
 }
 
 // lookUp reads where the job's application master is now.
