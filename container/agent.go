@@ -270,7 +270,7 @@ func (a *agent) rehearse(ctx context.Context, r *proto.Rehearse) {
 			a.log.WithError(err).Warn("cannot get ready for a task to come")
 			return
 		}
-		a.stage.rehearse(a.cfg, p, r.Assign.Rehearsal, false)
+		a.stage.rehearse(a.cfg, p, r.Assign.Rehearsal, r.Soon)
 	})
 }
 

@@ -191,7 +191,9 @@ func (j *Job) removeSpare(s *spare) {
 // Spare is a spare container as others see it.
 type Spare struct {
 	Container, Node string
-	AgentPID        int // 0: its agent is not connected
+	AgentPID        int    // 0: its agent is not connected
+	For             string // the task that it is for; empty: any
+	Soon            bool   // the task seems to be lost already
 }
 
 // Spares are those that have a container.
@@ -199,7 +201,11 @@ func (j *Job) Spares() []Spare {
 	var list []Spare
 	for _, s := range j.spares {
 		if s.container != "" {
-			list = append(list, Spare{Container: s.container, Node: s.node, AgentPID: s.agentPID})
+			shown := Spare{Container: s.container, Node: s.node, AgentPID: s.agentPID, Soon: s.early}
+			if s.task != nil {
+				shown.For = s.task.Name
+			}
+			list = append(list, shown)
 		}
 	}
 	return list
