@@ -19,6 +19,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"holdfast/internal/asuser"
@@ -37,7 +38,7 @@ type Options struct {
 	Seed    uint64               // of what faults choose
 	Spares  int                  // spare containers of the jobs
 	Cut     *Cut                 // for the fault "cut node"; nil: it is not injected
-	Warm    bool                 // a round begins when all tasks have warm interpreters
+	Warm    bool                 // a round begins when all containers have warm interpreters
 	Rounds  []Round
 	PerJob  int // rounds in one job; all if 0
 	// Log takes a line of what is going on; nil: nobody wants it.
@@ -48,10 +49,23 @@ type Options struct {
 }
 
 // ClusterConf is what a cluster needs so that each of its parts can be lost: a
-// ResourceManager that was restarted knows its applications, and a job may lose
-// many application masters.
+// ResourceManager that was restarted knows its applications, a job may lose many
+// application masters, and it uses more of the cluster than its queue's share.
 func ClusterConf() map[string]string {
+	const preemption = "yarn.resourcemanager.monitor.capacity.preemption."
 	return map[string]string{
+		"yarn.nodemanager.resource.memory-mb":                              strconv.Itoa(nodeMB),
+		"yarn.nodemanager.container-monitor.interval-ms":                   "500",
+		"yarn.scheduler.capacity.root.queues":                              "default," + otherQueue,
+		"yarn.scheduler.capacity.root.default.capacity":                    strconv.Itoa(firstShare),
+		"yarn.scheduler.capacity.root.default.user-limit-factor":           "3",
+		"yarn.scheduler.capacity.root." + otherQueue + ".capacity":         strconv.Itoa(100 - firstShare),
+		"yarn.resourcemanager.scheduler.monitor.enable":                    "true",
+		preemption + "monitoring_interval":                                 "500",
+		preemption + "max_wait_before_kill":                                "10000",
+		preemption + "total_preemption_per_round":                          "1.0",
+		preemption + "natural_termination_factor":                          "1.0",
+		preemption + "max_ignored_over_capacity":                           "0.0",
 		"yarn.resourcemanager.am.max-attempts":                             "100",
 		"yarn.resourcemanager.recovery.enabled":                            "true",
 		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
@@ -86,6 +100,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	if o.PerJob == 0 {
 		o.PerJob = len(o.Rounds)
+	}
+	if err := o.prepare(); err != nil {
+		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
 	report := &Report{}
@@ -234,8 +251,8 @@ func (j *job) settled(ctx context.Context, since time.Time, newer int64) (*proto
 			return nil, fmt.Errorf("the job has ended as %s: %s", s.State, s.Why)
 		case !running(s):
 			last, whole = "not all tasks run", time.Time{}
-		case j.Warm && !warm(s):
-			last, whole = "not all tasks have a warm interpreter", time.Time{}
+		case j.Warm && !j.warm(s):
+			last, whole = "not all containers have a warm interpreter", time.Time{}
 		case !j.watch.allMoved(now.Add(-quiet), since):
 			last, whole = "not all workers make steps", time.Time{}
 		case whole.IsZero():
@@ -262,13 +279,20 @@ func running(s *proto.JobStatus) bool {
 	return s.State == proto.JobState_JOB_STATE_RUNNING && len(s.Tasks) == parameterServers+workers
 }
 
-func warm(s *proto.JobStatus) bool {
+// warm tells whether every container, spare ones too, could fork an attempt now.
+func (j *job) warm(s *proto.JobStatus) bool {
+	ready := 0
 	for _, t := range s.Tasks {
-		if t.WarmRssBytes == 0 {
-			return false
+		if strings.Contains(t.Warm, "ready") {
+			ready++
 		}
 	}
-	return true
+	for _, c := range s.Spares {
+		if strings.Contains(c.Warm, "ready") {
+			ready++
+		}
+	}
+	return ready == len(s.Tasks)+j.Spares
 }
 
 // finish lets the job come to its end.
@@ -300,8 +324,8 @@ func (j *job) submit(ctx context.Context) (err error) {
 	j.id, err = j.user().Run(ctx, "--name", "faults", "--framework", "tensorflow", "--tf1",
 		"--ps", strconv.Itoa(parameterServers), "--worker", strconv.Itoa(workers), "--ps-memory", "1200m", "--worker-memory", "1200m",
 		"--restarts", "1000", "--spares", strconv.Itoa(j.Spares),
-		"--files", j.Script, "--checkpoint", "./train_logs="+j.store, "--",
-		j.Python, filepath.Base(j.Script), "--job_name={role}", "--task_index={index}", "--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}",
+		"--files", j.Script+","+j.grower(), "--checkpoint", "./train_logs="+j.store, "--",
+		j.Python, growerName, filepath.Base(j.Script), "--job_name={role}", "--task_index={index}", "--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}",
 		"--steps", strconv.Itoa(j.steps), "--steps_per_sec", strconv.Itoa(stepsPerSecond), "--save_steps", strconv.Itoa(saveSteps), "--log_steps", "1")
 	return err
 }
