@@ -79,9 +79,12 @@ const (
 	parameterServers = 2
 	workers          = 3
 	stepsPerSecond   = 20
-	saveSteps        = 60  // from checkpoint to checkpoint
-	stepsPerRound    = 400 // that a job has for each of its rounds; a round that is left over gets another job
-	chief            = "worker-0"
+	saveSteps        = 60 // from checkpoint to checkpoint
+	// A job has so many steps for each of its rounds, and one more for its
+	// beginning; a round that is left over gets another job. Interpreters take a
+	// while to get warm.
+	stepsPerRound, stepsPerWarmRound = 400, 800
+	chief                            = "worker-0"
 )
 
 // limits of what is waited for. Five imports at once take most of a minute on
@@ -108,7 +111,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	report := &Report{}
 	for n, rest := 1, o.Rounds; len(rest) > 0; n++ {
 		rounds := rest[:min(o.PerJob, len(rest))]
-		j := &job{Options: o, rng: rng, report: report, store: fmt.Sprintf("%s/job-%d", o.Store, n), steps: (len(rounds) + 2) * stepsPerRound}
+		j := &job{Options: o, rng: rng, report: report, store: fmt.Sprintf("%s/job-%d", o.Store, n), steps: (len(rounds) + 1) * o.stepsPerRound()}
 		done, err := j.run(ctx, rounds)
 		if err != nil {
 			return report, fmt.Errorf("job %d (%s): %w", n, j.id, err)
@@ -116,6 +119,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		rest = rest[done:]
 	}
 	return report, nil
+}
+
+func (o Options) stepsPerRound() int {
+	if o.Warm {
+		return stepsPerWarmRound
+	}
+	return stepsPerRound
 }
 
 // job is one job that is broken.
@@ -146,7 +156,7 @@ func (j *job) run(ctx context.Context, rounds []Round) (done int, err error) {
 	if _, err := j.settled(ctx, time.Now(), 0); err != nil {
 		return 0, err
 	}
-	for done == 0 || done < len(rounds) && int64(j.steps)-j.watch.step() > stepsPerRound {
+	for done == 0 || done < len(rounds) && int64(j.steps)-j.watch.step() > int64(j.stepsPerRound()) {
 		if err := j.round(ctx, rounds[done]); err != nil {
 			return done, fmt.Errorf("%s: %w", rounds[done], err)
 		}
