@@ -39,6 +39,8 @@ func growWorker(j *job, s *proto.JobStatus) (hit, error) {
 		return hit{what: t.Task + ", which is not there"}, nil
 	}
 	h := hit{what: fmt.Sprintf("%s on %s, process %d", t.Task, t.Node, t.Pid), gone: processes(int(t.AgentPid), int(t.Pid))}
+	before := len(s.Incidents)
+	h.heal = func(ctx context.Context) error { return j.taken(ctx, before) }
 	err := os.WriteFile(fmt.Sprintf("/proc/%d/cwd/grow", t.Pid), nil, 0o600)
 	if errors.Is(err, os.ErrNotExist) { // it has ended meanwhile
 		err = nil
@@ -55,8 +57,6 @@ func preempt(j *job, s *proto.JobStatus) (hit, error) {
 		"--worker", strconv.Itoa(otherTasks), "--worker-memory", strconv.Itoa(otherTaskMB)+"m", "--", "sleep", "1000")
 	before := len(s.Incidents)
 	return hit{what: "a container, for " + other, heal: func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, callLimit)
-		defer cancel()
 		err := j.taken(ctx, before)
 		_, e := j.user().Call(ctx, "kill", other)
 		return errors.Join(err, e)
@@ -65,12 +65,14 @@ func preempt(j *job, s *proto.JobStatus) (hit, error) {
 
 // taken waits until the job has lost something since it had had so many incidents.
 func (j *job) taken(ctx context.Context, before int) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
 	for {
 		if s, err := j.status(ctx); err == nil && len(s.Incidents) > before {
 			return nil
 		}
 		if !wait(ctx, 200*time.Millisecond) {
-			return errors.New("nothing was taken from the job for the sake of another queue's")
+			return errors.New("the cluster has taken nothing from the job")
 		}
 	}
 }
