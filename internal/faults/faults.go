@@ -50,11 +50,14 @@ type Options struct {
 
 // ClusterConf is what a cluster needs so that each of its parts can be lost: a
 // ResourceManager that was restarted knows its applications, a job may lose many
-// application masters, and it uses more of the cluster than its queue's share.
+// application masters, it uses more of the cluster than its queue's share, and the
+// NodeManagers end containers that outgrow their memory.
 func ClusterConf() map[string]string {
 	const preemption = "yarn.resourcemanager.monitor.capacity.preemption."
 	return map[string]string{
-		"yarn.nodemanager.resource.memory-mb":                              strconv.Itoa(nodeMB),
+		"yarn.nodemanager.resource.memory-mb": strconv.Itoa(nodeMB),
+		// Else it leaves them to cgroups (ContainersMonitorImpl.checkLimit).
+		"yarn.nodemanager.resource.memory.enforced":                        "false",
 		"yarn.nodemanager.container-monitor.interval-ms":                   "500",
 		"yarn.scheduler.capacity.root.queues":                              "default," + otherQueue,
 		"yarn.scheduler.capacity.root.default.capacity":                    strconv.Itoa(firstShare),

@@ -1,5 +1,5 @@
-"""Runs a Python program as if it had been started itself, and takes memory
-without end once there is a file "grow" in its working directory."""
+"""Runs a Python program as if it had been started itself, and takes 2 GiB once
+there is a file "grow" in its working directory."""
 
 import os
 import runpy
@@ -12,9 +12,10 @@ def grow():
     while not os.path.exists("grow"):
         time.sleep(0.2)
     taken = []
-    while True:
+    for _ in range(64):
         taken.append(b"x" * (32 << 20))
         time.sleep(0.05)
+    threading.Event().wait()
 
 
 threading.Thread(target=grow, daemon=True).start()
