@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"strconv"
@@ -53,28 +54,19 @@ type Options struct {
 // application masters, it uses more of the cluster than its queue's share, and the
 // NodeManagers end containers that outgrow their memory.
 func ClusterConf() map[string]string {
-	const preemption = "yarn.resourcemanager.monitor.capacity.preemption."
-	return map[string]string{
+	conf := testcluster.TwoQueues(firstShare)
+	maps.Copy(conf, map[string]string{
 		"yarn.nodemanager.resource.memory-mb": strconv.Itoa(nodeMB),
 		// Else it leaves them to cgroups (ContainersMonitorImpl.checkLimit).
 		"yarn.nodemanager.resource.memory.enforced":                        "false",
 		"yarn.nodemanager.container-monitor.interval-ms":                   "500",
-		"yarn.scheduler.capacity.root.queues":                              "default," + otherQueue,
-		"yarn.scheduler.capacity.root.default.capacity":                    strconv.Itoa(firstShare),
-		"yarn.scheduler.capacity.root.default.user-limit-factor":           "3",
-		"yarn.scheduler.capacity.root." + otherQueue + ".capacity":         strconv.Itoa(100 - firstShare),
-		"yarn.resourcemanager.scheduler.monitor.enable":                    "true",
-		preemption + "monitoring_interval":                                 "500",
-		preemption + "max_wait_before_kill":                                "10000",
-		preemption + "total_preemption_per_round":                          "1.0",
-		preemption + "natural_termination_factor":                          "1.0",
-		preemption + "max_ignored_over_capacity":                           "0.0",
 		"yarn.resourcemanager.am.max-attempts":                             "100",
 		"yarn.resourcemanager.recovery.enabled":                            "true",
 		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
 		"yarn.resourcemanager.fs.state-store.uri":                          "/rmstore",
 		"yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "500",
-	}
+	})
+	return conf
 }
 
 // The jobs that are broken.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"holdfast/internal/testcluster"
 	"holdfast/proto"
 )
 
@@ -24,7 +25,6 @@ const growerName = "grow.py"
 // Other jobs are submitted to a queue of their own, whose share is what the first
 // queue's leaves of the cluster.
 const (
-	otherQueue  = "other"
 	firstShare  = 40   // percent
 	nodeMB      = 4096 // of each of three
 	otherTasks  = 6
@@ -53,7 +53,7 @@ func growWorker(j *job, s *proto.JobStatus) (hit, error) {
 func preempt(j *job, s *proto.JobStatus) (hit, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
-	other, err := j.user().Run(ctx, "--name", "other", "--queue", otherQueue,
+	other, err := j.user().Run(ctx, "--name", "other", "--queue", testcluster.OtherQueue,
 		"--worker", strconv.Itoa(otherTasks), "--worker-memory", strconv.Itoa(otherTaskMB)+"m", "--", "sleep", "1000")
 	before := len(s.Incidents)
 	return hit{what: "a container, for " + other, heal: func(ctx context.Context) error {
