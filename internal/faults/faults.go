@@ -78,7 +78,7 @@ const (
 	// A job has so many steps for each of its rounds, and one more for its
 	// beginning; a round that is left over gets another job. Interpreters take a
 	// while to get warm.
-	stepsPerRound, stepsPerWarmRound = 400, 800
+	stepsPerRound, stepsPerWarmRound = 400, 500
 	chief                            = "worker-0"
 )
 
