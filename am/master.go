@@ -332,9 +332,9 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 }
 
 func (m *Master) rehearseSpares() {
-	for container, task := range m.rehearse.spares(m.job) {
-		task.Routes = m.router.all().GetRoutes()
-		m.hub.send(container, &proto.ToAgent{Message: &proto.ToAgent_Rehearse{Rehearse: &proto.Rehearse{Assign: task}}})
+	for container, rehearse := range m.rehearse.spares(m.job) {
+		rehearse.Assign.Routes = m.router.all().GetRoutes()
+		m.hub.send(container, &proto.ToAgent{Message: &proto.ToAgent_Rehearse{Rehearse: rehearse}})
 	}
 }
 

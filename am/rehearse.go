@@ -44,34 +44,34 @@ func (r *rehearsals) of(task string) *proto.Rehearsal {
 	return &proto.Rehearsal{Command: runtime.Words(r.orders.spec, role), Env: r.orders.spec.Env, Imported: i}
 }
 
-// spares are what spare containers are to get ready for now, by container: a task
-// on which others depend, if there is one.
-func (r *rehearsals) spares(job *core.Job) map[string]*proto.Assign {
+// spares are what spare containers are to get ready for now, by container: their
+// task, or one on which others depend, if there is one.
+func (r *rehearsals) spares(job *core.Job) map[string]*proto.Rehearse {
 	there := job.Spares()
 	for c := range r.told {
 		if !slices.ContainsFunc(there, func(s core.Spare) bool { return s.Container == c }) {
 			delete(r.told, c)
 		}
 	}
-	tasks := map[string]*proto.Assign{}
+	tasks := map[string]*proto.Rehearse{}
 	for _, s := range there {
 		if s.AgentPID == 0 || r.told[s.Container] {
 			continue
 		}
-		if a := r.forSpare(job); a != nil {
-			tasks[s.Container] = a
+		if a := r.forSpare(job, s); a != nil {
+			tasks[s.Container] = &proto.Rehearse{Assign: a, Soon: s.Soon}
 			r.told[s.Container] = true
 		}
 	}
 	return tasks
 }
 
-func (r *rehearsals) forSpare(job *core.Job) *proto.Assign {
+func (r *rehearsals) forSpare(job *core.Job, s core.Spare) *proto.Assign {
 	var best *core.Task
 	var rehearsal *proto.Rehearsal
 	for _, t := range job.Tasks() {
 		service := t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
-		if best != nil && !service {
+		if s.For != "" && t.Name != s.For || best != nil && !service {
 			continue
 		}
 		if next := r.of(t.Name); next != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"holdfast/am"
 	"holdfast/proto"
 )
 
@@ -61,6 +62,42 @@ func TestContainersRehearseWhatIsKnown(t *testing.T) {
 	}
 	<-next.started
 	for _, a := range []*agent{first, next} {
+		a.exit(0)
+	}
+	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
+// A container for a task that seems to be lost gets ready for that very task, and
+// at once.
+func TestAContainerForATaskThatSeemsLostHurries(t *testing.T) {
+	j := start(t, nil)
+	ps, _ := j.started("ps-0")
+	worker, _ := j.started("worker-1")
+	other, _ := j.started("worker-0")
+	other.send(&proto.FromAgent{Message: &proto.FromAgent_Imported{Imported: &proto.Imported{Path: []string{"/worker"}}}})
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Imported{Imported: &proto.Imported{Path: []string{"/ps"}}}})
+	j.mu.Lock()
+	conn := j.conns[worker.container]
+	j.mu.Unlock()
+	conn.Close()
+	var next *agent
+	j.eventually("another container", func() bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		next = j.agents["worker-1"]
+		return next != worker
+	})
+	if r := next.rehearsed(j); r.Task != "worker-1" || r.Rehearsal.Imported.Path[0] != "/worker" {
+		t.Errorf("it rehearses %v", r)
+	}
+	next.mu.Lock()
+	if !next.rehearse.Soon {
+		t.Error("it takes its time")
+	}
+	next.mu.Unlock()
+	j.events <- am.Ended{Container: worker.container, Cause: am.EndExited, Exit: 137}
+	<-next.started
+	for _, a := range []*agent{other, next} {
 		a.exit(0)
 	}
 	j.end(proto.JobState_JOB_STATE_SUCCEEDED)

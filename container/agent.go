@@ -111,7 +111,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 		if preparing {
 			<-prepared
 		}
-		a.end(grace)
+		a.end(grace, ctx.Err() != nil)
 	}()
 	var memory trimmer
 	beat := time.NewTicker(time.Second)
@@ -270,7 +270,7 @@ func (a *agent) rehearse(ctx context.Context, r *proto.Rehearse) {
 			a.log.WithError(err).Warn("cannot get ready for a task to come")
 			return
 		}
-		a.stage.rehearse(a.cfg, p, r.Assign.Rehearsal, false)
+		a.stage.rehearse(a.cfg, p, r.Assign.Rehearsal, r.Soon)
 	})
 }
 
@@ -392,7 +392,8 @@ func (a *agent) tellCommits() {
 
 // end stops the task and gives back all it held. Without grace, somebody may
 // be about to take the task's place: first of all it can commit nothing more.
-func (a *agent) end(grace time.Duration) {
+// killed says that the container is being ended from outside.
+func (a *agent) end(grace time.Duration, killed bool) {
 	if a.task != nil && grace == 0 {
 		a.task.fence(errors.New("this agent has lost its application master, or its task's surroundings"))
 	}
@@ -401,7 +402,9 @@ func (a *agent) end(grace time.Duration) {
 		e := <-a.ended
 		a.attempt = nil
 		a.tellCommits()
-		a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+		if !killed { // else another attempt would be started in the container
+			a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()

@@ -121,6 +121,27 @@ func TestStopKillsWhatDoesNotListen(t *testing.T) {
 	}
 }
 
+// A NodeManager that ends a container asks its agent to end first: if that told
+// of the attempt's end, the next one would be started in what is left.
+func TestAnAgentThatIsAskedToEndTellsOfNoExit(t *testing.T) {
+	m := newMaster(t)
+	r := m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(nil))
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`sleep 1000`)})
+	pid := int(c.started().Pid)
+	r.cancel()
+	for f := range c.heard {
+		if e := f.GetExited(); e != nil {
+			t.Errorf("it tells of %v", e)
+		}
+	}
+	if err := r.end(); err != nil || alive(pid) {
+		t.Errorf("the agent ended with %v; does its task live? %t", err, alive(pid))
+	}
+}
+
 func TestWhatAnAttemptLeavesBehindIsEnded(t *testing.T) {
 	m := newMaster(t)
 	m.startAgent("c1", nil)

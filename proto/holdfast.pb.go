@@ -1902,6 +1902,7 @@ func (x *Rehearsal) GetImported() *Imported {
 type Rehearse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Assign        *Assign                `protobuf:"bytes,110,opt,name=assign,proto3" json:"assign,omitempty"`
+	Soon          bool                   `protobuf:"varint,90,opt,name=soon,proto3" json:"soon,omitempty"` // it is likely to get it within seconds
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1941,6 +1942,13 @@ func (x *Rehearse) GetAssign() *Assign {
 		return x.Assign
 	}
 	return nil
+}
+
+func (x *Rehearse) GetSoon() bool {
+	if x != nil {
+		return x.Soon
+	}
+	return false
 }
 
 // Pulse answers a beat at once: all that the agent said before it was heard.
@@ -3491,9 +3499,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\bimported\x18\x03 \x01(\v2\x12.holdfast.ImportedR\bimported\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"4\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"H\n" +
 	"\bRehearse\x12(\n" +
-	"\x06assign\x18n \x01(\v2\x10.holdfast.AssignR\x06assign\"\x1f\n" +
+	"\x06assign\x18n \x01(\v2\x10.holdfast.AssignR\x06assign\x12\x12\n" +
+	"\x04soon\x18Z \x01(\bR\x04soon\"\x1f\n" +
 	"\x05Pulse\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\"*\n" +
 	"\x06Tokens\x12 \n" +

@@ -515,6 +515,12 @@ func TestTranscriptsOfSpares(t *testing.T) {
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
 			p.exit("worker-0", core.TaskExited{})
 		}},
+		{"two agents are silent", func(p *player) { // the spare takes one of the tasks
+			p.step(core.AgentLost{Container: "c1"})
+			p.step(core.AgentLost{Container: "c2"})
+			p.wait(time.Minute)
+			p.exit("worker-0", core.TaskExited{})
+		}},
 		{"spares are lost again and again", func(p *player) {
 			for i := range 20 {
 				p.step(core.AgentLost{Container: fmt.Sprintf("c%d", i+3)})

@@ -92,9 +92,35 @@ const earlyMost = 4
 // container that has ended makes its NodeManager report at once, and an ask that
 // is there by then is answered without waiting for a node's next heartbeat.
 func (j *Job) askEarly(t *Task) {
-	if j.standIn(t) == nil && j.spareFor(t) == nil && len(j.spares)-j.idle() < earlyMost {
+	if j.standIn(t) != nil || len(j.spares)-j.idle() >= earlyMost {
+		return
+	}
+	// A spare takes one task only.
+	waiting := 0
+	for _, o := range j.tasks {
+		if o.unreachable && j.standIn(o) == nil {
+			waiting++
+		}
+	}
+	if j.sparesFor(t) < waiting {
 		j.askStandIn(t, true)
 	}
+}
+
+// sparesFor counts the spares for any task that can host a task.
+func (j *Job) sparesFor(t *Task) int {
+	n := 0
+	for _, s := range j.spares {
+		if s.task == nil && j.fits(s, t) {
+			n++
+		}
+	}
+	return n
+}
+
+// fits tells whether a spare can host a task now.
+func (j *Job) fits(s *spare, t *Task) bool {
+	return s.agentPID != 0 && t.memoryMB <= s.memoryMB && !slices.Contains(j.avoid(), s.node)
 }
 
 // standIn is a task's stand-in, come or asked for; nil if there is none.
@@ -108,10 +134,9 @@ func (j *Job) standIn(t *Task) *spare {
 
 // spareFor is a spare that can host a task; nil if there is none.
 func (j *Job) spareFor(t *Task) *spare {
-	avoid := j.avoid()
 	var found *spare
 	for _, s := range j.spares {
-		if s.agentPID == 0 || t.memoryMB > s.memoryMB || slices.Contains(avoid, s.node) {
+		if !j.fits(s, t) {
 			continue
 		}
 		if s.task == t {
@@ -191,7 +216,9 @@ func (j *Job) removeSpare(s *spare) {
 // Spare is a spare container as others see it.
 type Spare struct {
 	Container, Node string
-	AgentPID        int // 0: its agent is not connected
+	AgentPID        int    // 0: its agent is not connected
+	For             string // the task that it is for; empty: any
+	Soon            bool   // the task seems to be lost already
 }
 
 // Spares are those that have a container.
@@ -199,7 +226,11 @@ func (j *Job) Spares() []Spare {
 	var list []Spare
 	for _, s := range j.spares {
 		if s.container != "" {
-			list = append(list, Spare{Container: s.container, Node: s.node, AgentPID: s.agentPID})
+			shown := Spare{Container: s.container, Node: s.node, AgentPID: s.agentPID, Soon: s.early}
+			if s.task != nil {
+				shown.For = s.task.Name
+			}
+			list = append(list, shown)
 		}
 	}
 	return list

@@ -7,10 +7,11 @@
 // becomes the result of the task's connect. Nothing else is touched, and
 // nothing stands in the path of the data.
 //
-// A virtual address without a route is refused at once, as if nobody listened
-// there: frameworks try again. The task's own virtual address always leads to
-// itself, and bind(2) to it binds all addresses, since peers come in on the
-// real one.
+// A connect to a peer that is not there, be it that its virtual address has no
+// route or that nobody listens, is held for a second, in case the peer is about
+// to come back, and then refused: frameworks try again. The task's own virtual
+// address always leads to itself, and bind(2) to it binds all addresses, since
+// peers come in on the real one.
 //
 // IPv4 and IPv4-mapped IPv6 destinations are steered. Where a peer has no IPv4
 // address, or the task is reached by IPv6 alone, the task's IPv4 socket is

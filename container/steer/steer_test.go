@@ -243,6 +243,43 @@ func TestConnectsAreSteered(t *testing.T) {
 	}
 }
 
+// A connect that is under way when a peer comes back reaches it, whether the
+// peer had no address or nobody listened there.
+func TestAPeerThatIsBackAtOnce(t *testing.T) {
+	c := start(t)
+	there := greet(t, "127.0.0.1", "there")
+	for _, how := range []string{"connect", "start"} {
+		c.supervisor.Replace(nil)
+		c.tell("&A %s a%s 4 %s:4000", how, how, peer)
+		c.expect("connection refused", "connect own 4 %s:4000", own) // meanwhile; and no use to wait for itself
+		c.supervisor.Replace([]steer.Route{route(4000, there)})
+		if got := c.hear(); got != "A ok" && got != "A operation now in progress" {
+			t.Errorf("%s, and the peer gets an address: %q", how, got)
+		}
+		c.expect("ok", "finish a%s", how)
+		c.expect("there", "read a%s", how)
+	}
+	for i, how := range []string{"connect", "start"} {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:0", i+5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := l.Addr().(*net.TCPAddr).AddrPort()
+		l.Close()
+		c.supervisor.Replace([]steer.Route{route(4000, at)})
+		c.tell("&B %s b%s 4 %s:4000", how, how, peer)
+		c.expect("connection refused", "connect own 4 %s:4000", own)
+		if l, err = net.Listen("tcp", at.String()); err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if got := c.hear(); got != "B ok" && got != "B operation now in progress" {
+			t.Errorf("%s, and the peer listens: %q", how, got)
+		}
+		c.expect("ok", "finish b%s", how)
+	}
+}
+
 // A peer whose host has no IPv4 address is reached by IPv4 sockets too, which
 // become others; what the task has set on them stays.
 func TestPeersWithIPv6(t *testing.T) {

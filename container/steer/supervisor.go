@@ -157,32 +157,38 @@ func (s *Supervisor) handle(fd int, n *notification) error {
 		}
 		return s.bind(fd, n, to.Port())
 	}
-	route, number, steer, ok := s.table.lookup(to)
-	if !steer {
+	if _, _, steer, _ := s.table.lookup(to); !steer {
 		return errNotOurs
 	}
+	return s.hold(fd, n, to)
+}
+
+// try connects the caller's socket, once, to where a virtual address leads now.
+// known is where it led before: a name is not looked up twice.
+func (s *Supervisor) try(fd int, n *notification, to netip.AddrPort, known *place) error {
+	route, number, _, ok := s.table.lookup(to)
 	if !ok {
 		return unix.ECONNREFUSED
 	}
-	target, err := s.resolve(route)
-	if err != nil {
-		s.log.WithError(err).WithField("peer", to.String()).Warn("the host of a peer has no address")
-		return unix.EHOSTUNREACH
+	if known.route != route {
+		target, err := s.resolve(route)
+		if err != nil {
+			s.log.WithError(err).WithField("peer", to.String()).Warn("the host of a peer has no address")
+			return unix.EHOSTUNREACH
+		}
+		*known = place{route, target}
 	}
+	target := known.target
 	sock, v6, err := socket(fd, n, !target.Addr().Unmap().Is4())
 	if err != nil {
 		return err
 	}
 	defer unix.Close(sock)
+	back := false
 	if cookie, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE); err == nil {
-		s.table.remember(cookie, way{virtual: to.Addr().Unmap(), number: number})
+		back = s.table.remember(cookie, way{virtual: to.Addr().Unmap(), number: number})
 	}
-	sa := sockaddr(v6, target)
-	for {
-		if err := unix.Connect(sock, sa); err != unix.EINTR {
-			return err
-		}
-	}
+	return connect(sock, sockaddr(v6, target), back)
 }
 
 // socket takes a duplicate of the socket that an announcement is about, and says

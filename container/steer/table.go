@@ -39,12 +39,13 @@ type table struct {
 	steered map[uint64]way
 	order   []uint64
 	next    int
+	tried   map[netip.Addr]bool // virtual addresses to which one was
 }
 
 // remembered bounds how many sockets are remembered.
 const remembered = 8192
 
-func newTable() *table { return &table{steered: map[uint64]way{}} }
+func newTable() *table { return &table{steered: map[uint64]way{}, tried: map[netip.Addr]bool{}} }
 
 func (t *table) host(own netip.Addr, at string, virtual []netip.Addr) {
 	real, err := netip.ParseAddr(at)
@@ -108,9 +109,11 @@ func (t *table) lookup(to netip.AddrPort) (r Route, number int, steer, ok bool) 
 	return r, t.present.number, true, ok
 }
 
-func (t *table) remember(cookie uint64, w way) {
+// remember notes how a socket goes, and tells whether one has gone there before.
+func (t *table) remember(cookie uint64, w way) (before bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	before, t.tried[w.virtual] = t.tried[w.virtual], true
 	if _, known := t.steered[cookie]; !known {
 		if len(t.order) < remembered {
 			t.order = append(t.order, cookie)
@@ -121,6 +124,7 @@ func (t *table) remember(cookie uint64, w way) {
 		}
 	}
 	t.steered[cookie] = w
+	return before
 }
 
 func (t *table) went(cookie uint64) (way, bool) {

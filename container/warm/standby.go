@@ -415,7 +415,7 @@ func (s *Standby) learn(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 		}
 		_ = os.Remove(file) // it may hold what the script keeps secret
 		// A shell that does something and then becomes Python must not do it twice.
-		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
 		if len(line) == 0 { // nor a file, perhaps: the process has ended just now
 			<-ctx.Done()
 			return note{}, ctx.Err()

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,8 +38,8 @@ func pair(t *testing.T) *testcluster.Cluster {
 	pairOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
-		const preemption = "yarn.resourcemanager.monitor.capacity.preemption."
-		pairUp, pairErr = testcluster.Start(ctx, testcluster.Options{ResourceManagers: 2, DataNodes: 1, Conf: map[string]string{
+		conf := testcluster.TwoQueues(50)
+		maps.Copy(conf, map[string]string{
 			"dfs.replication": "1",
 			// Hadoop's own clients wait half a minute before they try the other one.
 			"yarn.client.failover-sleep-base-ms":                                     "100",
@@ -57,17 +58,8 @@ func pair(t *testing.T) *testcluster.Cluster {
 			"yarn.nodemanager.health-checker.script.opts":                           `-c,d=$(tr '\0' '\n' </proc/$PPID/cmdline | sed -n s/^-Djava.io.tmpdir=//p); test ! -e "$d/sick" || echo ERROR it smells of smoke`,
 			"yarn.nodemanager.health-checker.interval-ms":                           "2000",
 			"yarn.resourcemanager.decommissioning-nodes-watcher.poll-interval-secs": "1",
-			"yarn.scheduler.capacity.root.queues":                                   "default,other",
-			"yarn.scheduler.capacity.root.default.capacity":                         "50",
-			"yarn.scheduler.capacity.root.default.user-limit-factor":                "2",
-			"yarn.scheduler.capacity.root.other.capacity":                           "50",
-			"yarn.resourcemanager.scheduler.monitor.enable":                         "true",
-			preemption + "monitoring_interval":                                      "500",
-			preemption + "max_wait_before_kill":                                     "10000",
-			preemption + "total_preemption_per_round":                               "1.0",
-			preemption + "natural_termination_factor":                               "1.0",
-			preemption + "max_ignored_over_capacity":                                "0.0",
-		}})
+		})
+		pairUp, pairErr = testcluster.Start(ctx, testcluster.Options{ResourceManagers: 2, DataNodes: 1, Conf: conf})
 	})
 	if pairErr != nil {
 		t.Fatalf("starting the test cluster: %v", pairErr)

@@ -16,9 +16,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"holdfast/internal/asuser"
@@ -37,7 +39,7 @@ type Options struct {
 	Seed    uint64               // of what faults choose
 	Spares  int                  // spare containers of the jobs
 	Cut     *Cut                 // for the fault "cut node"; nil: it is not injected
-	Warm    bool                 // a round begins when all tasks have warm interpreters
+	Warm    bool                 // a round begins when all containers have warm interpreters
 	Rounds  []Round
 	PerJob  int // rounds in one job; all if 0
 	// Log takes a line of what is going on; nil: nobody wants it.
@@ -48,16 +50,23 @@ type Options struct {
 }
 
 // ClusterConf is what a cluster needs so that each of its parts can be lost: a
-// ResourceManager that was restarted knows its applications, and a job may lose
-// many application masters.
+// ResourceManager that was restarted knows its applications, a job may lose many
+// application masters, it uses more of the cluster than its queue's share, and the
+// NodeManagers end containers that outgrow their memory.
 func ClusterConf() map[string]string {
-	return map[string]string{
+	conf := testcluster.TwoQueues(firstShare)
+	maps.Copy(conf, map[string]string{
+		"yarn.nodemanager.resource.memory-mb": strconv.Itoa(nodeMB),
+		// Else it leaves them to cgroups (ContainersMonitorImpl.checkLimit).
+		"yarn.nodemanager.resource.memory.enforced":                        "false",
+		"yarn.nodemanager.container-monitor.interval-ms":                   "500",
 		"yarn.resourcemanager.am.max-attempts":                             "100",
 		"yarn.resourcemanager.recovery.enabled":                            "true",
 		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
 		"yarn.resourcemanager.fs.state-store.uri":                          "/rmstore",
 		"yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "500",
-	}
+	})
+	return conf
 }
 
 // The jobs that are broken.
@@ -65,9 +74,12 @@ const (
 	parameterServers = 2
 	workers          = 3
 	stepsPerSecond   = 20
-	saveSteps        = 60  // from checkpoint to checkpoint
-	stepsPerRound    = 400 // that a job has for each of its rounds; a round that is left over gets another job
-	chief            = "worker-0"
+	saveSteps        = 60 // from checkpoint to checkpoint
+	// A job has so many steps for each of its rounds, and one more for its
+	// beginning; a round that is left over gets another job. Interpreters take a
+	// while to get warm.
+	stepsPerRound, stepsPerWarmRound = 400, 500
+	chief                            = "worker-0"
 )
 
 // limits of what is waited for. Five imports at once take most of a minute on
@@ -87,11 +99,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.PerJob == 0 {
 		o.PerJob = len(o.Rounds)
 	}
+	if err := o.prepare(); err != nil {
+		return nil, err
+	}
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
 	report := &Report{}
 	for n, rest := 1, o.Rounds; len(rest) > 0; n++ {
 		rounds := rest[:min(o.PerJob, len(rest))]
-		j := &job{Options: o, rng: rng, report: report, store: fmt.Sprintf("%s/job-%d", o.Store, n), steps: (len(rounds) + 2) * stepsPerRound}
+		j := &job{Options: o, rng: rng, report: report, store: fmt.Sprintf("%s/job-%d", o.Store, n), steps: (len(rounds) + 1) * o.stepsPerRound()}
 		done, err := j.run(ctx, rounds)
 		if err != nil {
 			return report, fmt.Errorf("job %d (%s): %w", n, j.id, err)
@@ -99,6 +114,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		rest = rest[done:]
 	}
 	return report, nil
+}
+
+func (o Options) stepsPerRound() int {
+	if o.Warm {
+		return stepsPerWarmRound
+	}
+	return stepsPerRound
 }
 
 // job is one job that is broken.
@@ -129,7 +151,7 @@ func (j *job) run(ctx context.Context, rounds []Round) (done int, err error) {
 	if _, err := j.settled(ctx, time.Now(), 0); err != nil {
 		return 0, err
 	}
-	for done == 0 || done < len(rounds) && int64(j.steps)-j.watch.step() > stepsPerRound {
+	for done == 0 || done < len(rounds) && int64(j.steps)-j.watch.step() > int64(j.stepsPerRound()) {
 		if err := j.round(ctx, rounds[done]); err != nil {
 			return done, fmt.Errorf("%s: %w", rounds[done], err)
 		}
@@ -234,8 +256,8 @@ func (j *job) settled(ctx context.Context, since time.Time, newer int64) (*proto
 			return nil, fmt.Errorf("the job has ended as %s: %s", s.State, s.Why)
 		case !running(s):
 			last, whole = "not all tasks run", time.Time{}
-		case j.Warm && !warm(s):
-			last, whole = "not all tasks have a warm interpreter", time.Time{}
+		case j.Warm && !j.warm(s):
+			last, whole = "not all containers have a warm interpreter", time.Time{}
 		case !j.watch.allMoved(now.Add(-quiet), since):
 			last, whole = "not all workers make steps", time.Time{}
 		case whole.IsZero():
@@ -262,13 +284,20 @@ func running(s *proto.JobStatus) bool {
 	return s.State == proto.JobState_JOB_STATE_RUNNING && len(s.Tasks) == parameterServers+workers
 }
 
-func warm(s *proto.JobStatus) bool {
+// warm tells whether every container, spare ones too, could fork an attempt now.
+func (j *job) warm(s *proto.JobStatus) bool {
+	ready := 0
 	for _, t := range s.Tasks {
-		if t.WarmRssBytes == 0 {
-			return false
+		if strings.Contains(t.Warm, "ready") {
+			ready++
 		}
 	}
-	return true
+	for _, c := range s.Spares {
+		if strings.Contains(c.Warm, "ready") {
+			ready++
+		}
+	}
+	return ready == len(s.Tasks)+j.Spares
 }
 
 // finish lets the job come to its end.
@@ -300,8 +329,8 @@ func (j *job) submit(ctx context.Context) (err error) {
 	j.id, err = j.user().Run(ctx, "--name", "faults", "--framework", "tensorflow", "--tf1",
 		"--ps", strconv.Itoa(parameterServers), "--worker", strconv.Itoa(workers), "--ps-memory", "1200m", "--worker-memory", "1200m",
 		"--restarts", "1000", "--spares", strconv.Itoa(j.Spares),
-		"--files", j.Script, "--checkpoint", "./train_logs="+j.store, "--",
-		j.Python, filepath.Base(j.Script), "--job_name={role}", "--task_index={index}", "--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}",
+		"--files", j.Script+","+j.grower(), "--checkpoint", "./train_logs="+j.store, "--",
+		j.Python, growerName, filepath.Base(j.Script), "--job_name={role}", "--task_index={index}", "--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}",
 		"--steps", strconv.Itoa(j.steps), "--steps_per_sec", strconv.Itoa(stepsPerSecond), "--save_steps", strconv.Itoa(saveSteps), "--log_steps", "1")
 	return err
 }

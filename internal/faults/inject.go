@@ -74,8 +74,10 @@ var kinds = []Kind{
 	{"kill DN", onDaemon(killDaemon, "dn0", "dn1", "dn2")},
 	{"kill NN", onDaemon(killDaemon, "nn")},
 	{"pause ps", onTask("ps", (*proto.TaskStatus).GetPid, stop)},
+	{"pause worker", onTask("worker", (*proto.TaskStatus).GetPid, stop)},
 	{"pause chief", onTask(chief, (*proto.TaskStatus).GetPid, stop)},
 	{"pause ps agent", onTask("ps", (*proto.TaskStatus).GetAgentPid, stop)},
+	{"pause worker agent", onTask("worker", (*proto.TaskStatus).GetAgentPid, stop)},
 	{"pause chief agent", onTask(chief, (*proto.TaskStatus).GetAgentPid, stop)},
 	{"pause AM", onMaster(stop, 0)},
 	{"pause NM", func(j *job, s *proto.JobStatus) (hit, error) {
@@ -93,6 +95,8 @@ var kinds = []Kind{
 	{"pause DN", onDaemon(pauseDaemon, "dn0", "dn1", "dn2")},
 	{"pause NN", onDaemon(pauseDaemon, "nn")},
 	{"cut node", cutNode},
+	{"grow worker", growWorker},
+	{"preempt", preempt},
 }
 
 // Names are those of all faults.

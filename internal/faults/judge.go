@@ -18,8 +18,8 @@ type Outcome struct {
 	What   []string // was lost
 	Step   int64    // the highest that was made before the first fault
 	Sealed int64    // of the newest complete checkpoint then
-	// Chief is how long after the first fault the chief was back from its
-	// longest pause since, and All every worker; 0 if there was no pause.
+	// Chief is how long after the first fault the chief made steps again, in a new
+	// session or after its longest pause, and All every worker; 0 if it always did.
 	Chief, All time.Duration
 	Resumed    int64 // the lowest step at which a session began anew; -1 if none did
 	Wrong      []string

@@ -47,7 +47,7 @@ func (r *Report) Print(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "\nMedian (least–most) from the first loss to the end of the longest pause; 0: no pause above "+undisturbed.String()+".")
+	fmt.Fprintln(w, "\nMedian (least–most) from the first loss to the first step in a new session, or to the end of the longest pause; 0: the session went on, without a pause above "+undisturbed.String()+".")
 	return nil
 }
 

@@ -25,7 +25,7 @@ type watch struct {
 	mu     sync.Mutex
 	lines  []line
 	steps  map[string][]mark // by worker, in order of time
-	begins []mark            // where workers' sessions began
+	begins map[string][]mark // where its sessions began
 }
 
 // follow is a file that is read as it grows, also after it was unlinked.
@@ -55,7 +55,7 @@ var (
 )
 
 func startWatch(pattern string) *watch {
-	w := &watch{pattern: pattern, files: map[string]*follow{}, end: make(chan struct{}), steps: map[string][]mark{}}
+	w := &watch{pattern: pattern, files: map[string]*follow{}, end: make(chan struct{}), steps: map[string][]mark{}, begins: map[string][]mark{}}
 	w.ended.Go(func() {
 		for {
 			w.look()
@@ -112,7 +112,7 @@ func (w *watch) take(l line) {
 	}
 	if m := beginLine.FindStringSubmatch(l.text); m != nil {
 		step, _ := strconv.ParseInt(m[1], 10, 64)
-		w.begins = append(w.begins, mark{l.at, step})
+		w.begins[l.task] = append(w.begins[l.task], mark{l.at, step})
 	}
 	w.lines = append(w.lines, l)
 }
@@ -150,14 +150,36 @@ type pause struct{ from, to time.Time }
 
 func (p pause) length() time.Duration { return p.to.Sub(p.from) }
 
-// again is how long after a moment a worker was back from the longest pause
-// since; 0 if it made none that counts.
+// again is how long after a moment a worker made a step in a session that began
+// since, the last one if there were several; else, when it was back from its
+// longest pause since. 0: it made none that counts.
 func (w *watch) again(worker string, since time.Time) time.Duration {
+	if at := w.anew(worker, since); !at.IsZero() {
+		return at.Sub(since)
+	}
 	p, before := w.longest(worker, since, time.Now()), w.longest(worker, since.Add(-5*time.Second), since)
 	if p.length() <= max(undisturbed, 2*before.length()) {
 		return 0
 	}
 	return p.to.Sub(since)
+}
+
+// anew is when a worker made the first step in its last session, if that began
+// after a moment; zero if none did.
+func (w *watch) anew(worker string, since time.Time) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.begins[worker]
+	if len(all) == 0 || !all[len(all)-1].at.After(since) {
+		return time.Time{}
+	}
+	begun := all[len(all)-1].at
+	for _, m := range w.steps[worker] {
+		if !m.at.Before(begun) {
+			return m.at
+		}
+	}
+	return time.Time{}
 }
 
 // longest is a worker's longest pause between two moments; one that has not
@@ -185,9 +207,11 @@ func (w *watch) begun(since time.Time) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	lowest := int64(-1)
-	for _, m := range w.begins {
-		if m.at.After(since) && (lowest < 0 || m.step < lowest) {
-			lowest = m.step
+	for _, all := range w.begins {
+		for _, m := range all {
+			if m.at.After(since) && (lowest < 0 || m.step < lowest) {
+				lowest = m.step
+			}
 		}
 	}
 	return lowest
