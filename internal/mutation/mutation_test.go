@@ -48,7 +48,7 @@ var mutations = []mutation{
 	{"a generation is given twice", "loss.go",
 		`		j.generation++
 `, ``},
-	{"a task starts while another container may still run it", "job.go",
+	{"a task starts while another container may still run it", "starting.go",
 		` || len(t.draining) > 0 ||`, ` ||`},
 	{"failures are not limited", "loss.go",
 		`	if n > j.restarts {`, `	if false {`},
