@@ -8,10 +8,11 @@ import (
 	"holdfast/proto"
 )
 
-// flushPace is, for each task of the job, the least time between two flushes:
-// showing and writing down a job takes time in proportion to its size, and its
-// events must not wait for that.
-const flushPace = 10 * time.Microsecond
+// flushPace is how long, for each task of the job, the first of some events waits
+// for the others, to be flushed together: showing and writing down a job, and
+// telling agents, takes time in proportion to its size, and what else is lost at
+// the same time is not to wait for that before it is asked for.
+const flushPace = 30 * time.Microsecond
 
 // actor carries core's actions out: what the driver is to do at once, and what
 // is for agents and people to hear when it is flushed, together.
@@ -28,7 +29,6 @@ type actor struct {
 	assigned map[string]*proto.Assign
 	starting map[string]bool
 	dirty    bool // there is something to flush
-	flushed  time.Time
 	due      *time.Timer
 }
 
@@ -47,11 +47,12 @@ func (a *actor) step(e core.Event) *core.Finish {
 			finish = f
 		}
 	}
+	clean := !a.dirty
 	a.dirty = true
-	wait := time.Duration(len(a.m.job.Tasks()))*flushPace - time.Since(a.flushed)
-	if finish != nil || wait <= 0 {
+	switch wait := time.Duration(len(a.m.job.Tasks())) * flushPace; {
+	case finish != nil || wait < time.Millisecond:
 		a.flush()
-	} else {
+	case clean:
 		a.due.Reset(wait)
 	}
 	return finish
@@ -133,5 +134,4 @@ func (a *actor) flush() {
 	a.binding, a.routed, a.dirty = false, false, false
 	clear(a.assigned)
 	clear(a.starting)
-	a.flushed = time.Now()
 }

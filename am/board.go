@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -308,6 +309,23 @@ func save(ctx context.Context, dir hdfsckpt.Store, s *proto.JobStatus, log *logr
 		log.WithError(err).Warnf("cannot write %s; the job goes on, `status` after its end will be out of date", path.Join(dir.URI(), proto.StatusFile))
 	}
 	return took
+}
+
+// trimEvery is how often memory is given back to the system that a burst has left
+// behind, as the start of many tasks does. The runtime would take minutes.
+const trimEvery = 20 * time.Second
+
+func trim(ctx context.Context) {
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			debug.FreeOSMemory()
+		}
+	}
 }
 
 // residentBytes is the resident memory of this process; 0 if unknown.
