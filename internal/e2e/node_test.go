@@ -13,6 +13,7 @@ import (
 // TestNodesFallSickAndLeave: tasks leave an unhealthy node; and a node with the
 // application master is taken out of service, which is not held against the job.
 func TestNodesFallSickAndLeave(t *testing.T) {
+	daemons.enter(t)
 	c := pair(t)
 	t.Cleanup(func() { revive(t, c) })
 	ctx := t.Context()
