@@ -7,8 +7,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 BUF := github.com/bufbuild/buf/cmd/buf@v1.75.0
 
-# Two packages at a time: one waits while the other keeps the machine busy. That
-# of whole jobs takes longest, so it begins.
+# Each cluster wants both cores of a small machine: one package at a time. That of
+# whole jobs takes longest, so it begins.
 # What fails is tried once more, and the report says so.
 RUN_TESTS := $(GO) run $(GOTESTSUM) --format pkgname-and-test-fails --rerun-fails=1 --rerun-fails-max-failures=5
 
@@ -50,7 +50,7 @@ cluster-secure: ## the same with Kerberos
 .PHONY: test
 test: ## everything, against real Hadoop daemons and real TensorFlow
 	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm
-	$(RUN_TESTS) --packages "./internal/e2e ./..." -- -p 2 -parallel 4 -timeout 40m
+	$(RUN_TESTS) --packages "./internal/e2e ./..." -- -p 1 -parallel 4 -timeout 40m
 
 .PHONY: test-short
 test-short: ## the packages whose tests need no Hadoop and no TensorFlow
