@@ -208,7 +208,7 @@ func (b *Board) beat(container string, e *proto.Beat, w *watch) (stalled *core.S
 	} else {
 		w.interrupted()
 	}
-	if text := w.look(now); text != "" {
+	if text := w.look(now, b.needed); text != "" {
 		s.Timeline = append(s.Timeline, &proto.Moment{AtUnixMs: now.UnixMilli(), Kind: core.KindStalled, Text: text})
 		tell(&b.news)
 	}

@@ -100,20 +100,27 @@ func (w *watch) culprit(now time.Time, may func(task string) bool) (task string,
 	if since.IsZero() || now.Sub(since) <= limit {
 		return "", false
 	}
-	quietest := now
-	for name, at := range w.moved {
-		if may(name) && (at.Before(quietest) || at.Equal(quietest) && name < task) {
-			task, quietest = name, at
-		}
-	}
-	if task != "" {
+	if task, _ = w.quietest(now, may); task != "" {
 		w.tried++
 	}
 	return task, w.tried > 1
 }
 
+// quietest names the task that has been silent for longest, of those that may
+// be, and since when; "" if there is none.
+func (w *watch) quietest(now time.Time, may func(task string) bool) (task string, since time.Time) {
+	since = now
+	for name, at := range w.moved {
+		if may(name) && (at.Before(since) || at.Equal(since) && name < task) {
+			task, since = name, at
+		}
+	}
+	return task, since
+}
+
 // look tells of the beginning or the end of a stall; "" if there is nothing new.
-func (w *watch) look(now time.Time) string {
+// may tells which tasks can be the cause.
+func (w *watch) look(now time.Time, may func(task string) bool) string {
 	stalled := !w.last.IsZero() && len(w.pauses) > 0 && now.Sub(w.last) > w.limit(stallLeast)
 	switch {
 	case stalled == w.stall:
@@ -123,12 +130,9 @@ func (w *watch) look(now time.Time) string {
 		return "steps are made again"
 	}
 	w.stall = true
-	quietest, since := "", now
-	for task, at := range w.moved {
-		if at.Before(since) || at.Equal(since) && task < quietest {
-			quietest, since = task, at
-		}
+	text := fmt.Sprintf("no task has made a step for %s, more than %d times the longest pause of late", now.Sub(w.last).Round(time.Second), stallFactor)
+	if task, since := w.quietest(now, may); task != "" {
+		text += fmt.Sprintf("; the longest silent is %s, since step %d, %s ago", task, w.steps[task], now.Sub(since).Round(time.Second))
 	}
-	return fmt.Sprintf("no task has made a step for %s, more than %d times the longest pause of late; the longest silent is %s, since step %d, %s ago",
-		now.Sub(w.last).Round(time.Second), stallFactor, quietest, w.steps[quietest], now.Sub(since).Round(time.Second))
+	return text
 }

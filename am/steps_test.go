@@ -8,6 +8,7 @@ import (
 
 func TestWatch(t *testing.T) {
 	w := newWatch(0)
+	may := func(task string) bool { return task != "worker-2" } // which is done
 	now := time.Unix(1000, 0)
 	run := func(seconds, each int, tasks ...string) {
 		for i := range seconds {
@@ -17,18 +18,19 @@ func TestWatch(t *testing.T) {
 					w.heard(now, task, w.steps[task]+5)
 				}
 			}
-			if text := w.look(now); text != "" && i > 0 {
+			if text := w.look(now, may); text != "" && i > 0 {
 				t.Fatalf("after %d s: %s", i, text)
 			}
 		}
 	}
 	silence := func(d time.Duration) string {
 		now = now.Add(d)
-		return w.look(now)
+		return w.look(now, may)
 	}
 	if text := silence(time.Hour); text != "" {
 		t.Errorf("before the first step: %s", text)
 	}
+	w.heard(now, "worker-2", 5)
 	run(100, 2, "worker-0", "worker-1")
 	if w.rate < 2 || w.rate > 3 {
 		t.Errorf("%.2f steps a second", w.rate)
@@ -44,7 +46,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("it is told twice: %s", text)
 	}
 	w.heard(now, "worker-1", 10000)
-	if text := w.look(now); !strings.Contains(text, "again") {
+	if text := w.look(now, may); !strings.Contains(text, "again") {
 		t.Errorf("its end: %q", text)
 	}
 	// A pause of two minutes is known now.

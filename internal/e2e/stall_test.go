@@ -8,7 +8,7 @@ import (
 )
 
 // hangs makes steps, and in its first attempt worker-0 stops doing so.
-const hangs = `i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo "step $i"; sleep 0.03
+const hangs = `i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo "step $i"; sleep 0.07
 [ $HOLDFAST_ATTEMPT-{index} = 0-0 ] && [ $i = 140 ] && sleep 600; done; exit 0`
 
 func TestAStalledTaskIsRestarted(t *testing.T) {
