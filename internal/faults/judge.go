@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"strings"
@@ -136,13 +137,17 @@ func (j *job) judgeEnd(ctx context.Context, s *proto.JobStatus) {
 	if err != nil {
 		wrong("its checkpoints cannot be listed: %v", err)
 	}
-	newest := int64(-1)
+	oldest, newest := int64(math.MaxInt64), int64(-1)
 	for _, c := range list {
-		if !c.Complete {
-			wrong("the checkpoint of step %d is %s", c.Step, c.State)
-			continue
+		if c.Complete {
+			oldest, newest = min(oldest, c.Step), max(newest, c.Step)
 		}
-		newest = max(newest, c.Step)
+	}
+	for _, c := range list {
+		// An older one is what a chief that was lost has not removed whole.
+		if !c.Complete && c.Step > oldest {
+			wrong("the checkpoint of step %d is %s", c.Step, c.State)
+		}
 	}
 	if newest < int64(j.steps) {
 		wrong("its newest checkpoint is of step %d, not %d", newest, j.steps)
