@@ -67,12 +67,12 @@ func TestNodesFallSickAndLeave(t *testing.T) {
 		}
 	}
 	j.goesOn()
+	d := c.Daemon(nm)
+	j.until(long, nm+" to be sent home", func(*proto.JobStatus) bool { return !d.Running() })
 	must(t, c.Exclude())
 	_, err = c.Hadoop(ctx, "rmadmin", "-refreshNodes")
 	must(t, err)
-	if d := c.Daemon(nm); !d.Running() {
-		must(t, d.Restart(ctx))
-	}
+	must(t, d.Restart(ctx))
 	masters := j.masters()
 	if len(masters) != 1 {
 		t.Fatalf("application masters: %v", masters)

@@ -80,16 +80,22 @@ func revive(t *testing.T, c *testcluster.Cluster) {
 	if !t.Failed() {
 		return
 	}
-	for _, d := range c.Daemons() {
-		if rm := strings.HasPrefix(d.Name(), "rm"); rm || !d.Running() {
-			if err := d.Restart(context.Background()); err != nil {
-				t.Error(err)
+	ctx, cancel := context.WithTimeout(context.Background(), long)
+	defer cancel()
+	restart := func(which func(*testcluster.Daemon) bool) {
+		for _, d := range c.Daemons() {
+			if which(d) {
+				if err := d.Restart(ctx); err != nil {
+					t.Error(err)
+				}
 			}
 		}
 	}
-	if err := c.Activate(context.Background(), "rm1"); err != nil {
+	restart(func(d *testcluster.Daemon) bool { return strings.HasPrefix(d.Name(), "rm") })
+	if err := c.Activate(ctx, "rm1"); err != nil {
 		t.Error(err)
 	}
+	restart(func(d *testcluster.Daemon) bool { return !d.Running() }) // which NodeManagers are not before one is active
 }
 
 // nodeManager is the daemon's name of a host.
