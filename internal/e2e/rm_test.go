@@ -82,6 +82,9 @@ func revive(t *testing.T, c *testcluster.Cluster) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), long)
 	defer cancel()
+	if err := c.Exclude(); err != nil {
+		t.Error(err)
+	}
 	restart := func(which func(*testcluster.Daemon) bool) {
 		for _, d := range c.Daemons() {
 			if which(d) {

@@ -11,6 +11,8 @@ import (
 
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/delegation"
+	"holdfast/internal/hadoop/kerberos"
+	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/testcluster"
 	"holdfast/proto"
@@ -90,6 +92,9 @@ func fetchTokens(t *testing.T, c *testcluster.Cluster) string {
 	t.Setenv("HADOOP_CONF_DIR", c.ConfDir())
 	t.Setenv("KRB5_CONFIG", c.KDC().Config())
 	t.Setenv("KRB5CCNAME", c.KDC().TicketCache(testcluster.Alice))
+	u, err := kerberos.FromCache()
+	must(t, err)
+	login.As(u) // not who this process was towards another test's KDC
 	cf, err := conf.Load("")
 	if err != nil {
 		t.Fatal(err)
