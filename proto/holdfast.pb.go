@@ -2278,9 +2278,9 @@ func (x *Start) GetPythonPath() []string {
 }
 
 // Routes says where tasks are: of all, before an agent's first Start, or of those
-// that have moved since. The virtual address of a task that is nowhere is refused
-// at once (the peer is lost, or not yet there). Tasks are meant by their places
-// in runtime.Tasks. It is read by Take and written by NewRoutes.
+// that have moved since. A connect to a task that is nowhere (lost, or not yet
+// there) is refused after a moment. Tasks are meant by their places in
+// runtime.Tasks. It is read by Take and written by NewRoutes.
 type Routes struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	All       bool                   `protobuf:"varint,110,opt,name=all,proto3" json:"all,omitempty"`                                     // replaces what was known
