@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/sirupsen/logrus"
@@ -82,8 +81,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	// Its memory goes with the number of tasks, and little of it changes.
-	debug.SetGCPercent(50)
+	am.SaveMemory()
 	host, attempt := "127.0.0.1", 0
 	if !isLocal {
 		host = os.Getenv("NM_HOST") // set by every NodeManager, as is the next

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -107,7 +106,7 @@ func readKeys(dir, name string) (jobtls.Keys, error) {
 func runMaster(ctx context.Context, dir string, tasks int, pace time.Duration, profile string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	debug.SetGCPercent(50) // as cmd/yarn-submit does
+	am.SaveMemory()
 	keys, err := readKeys(dir, "master")
 	if err != nil {
 		return err

@@ -1,0 +1,49 @@
+package am
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SaveMemory sets up this process's memory for a master: it goes with the number of
+// tasks, and little of it changes.
+func SaveMemory() { debug.SetGCPercent(50) }
+
+// trimEvery is how often memory is given back to the system that a burst has left
+// behind, as the start of many tasks does. The runtime would take minutes.
+const trimEvery = 20 * time.Second
+
+func trim(ctx context.Context) {
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			debug.FreeOSMemory()
+		}
+	}
+}
+
+// residentBytes is the resident memory of this process; 0 if unknown.
+// /proc/self/statm counts pages.
+func residentBytes() int64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
