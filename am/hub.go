@@ -1,22 +1,16 @@
 package am
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"holdfast/internal/jobtls"
 	"holdfast/proto"
 )
 
@@ -120,6 +114,7 @@ func (l *line) send() {
 			if err != nil {
 				l.end()
 				l.giveUp()
+				return
 			}
 		}
 	}
@@ -274,98 +269,4 @@ func (h *hub) pass(e fromAgent) bool {
 	case <-h.closed:
 		return false
 	}
-}
-
-// closable is TLS of which a call knows its connection: only that ends a Recv.
-type closable struct {
-	credentials.TransportCredentials
-}
-
-// connected is of a call what TLS tells of its connection, and that itself.
-type connected struct {
-	credentials.TLSInfo
-	conn net.Conn
-}
-
-func (c closable) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
-	if tls, ok := info.(credentials.TLSInfo); ok {
-		info = connected{tls, raw}
-	}
-	return conn, info, err
-}
-
-func (c closable) Clone() credentials.TransportCredentials {
-	return closable{c.TransportCredentials.Clone()}
-}
-
-// connection gives what closes the connection of a call. An agent's stream has
-// one of its own.
-func connection(ctx context.Context) func() {
-	if p, ok := peer.FromContext(ctx); ok {
-		if c, ok := p.AuthInfo.(connected); ok {
-			return func() { c.conn.Close() }
-		}
-	}
-	return func() {}
-}
-
-const (
-	window      = 64 << 10 // bytes that an agent or client may send before they are read
-	writeBuffer = 8 << 10
-)
-
-// newServer makes the gRPC server of a job: agents may call Agents, clients
-// Jobs, and nobody anything else.
-func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServer) (*grpc.Server, error) {
-	tlsConfig, err := keys.Server()
-	if err != nil {
-		return nil, err
-	}
-	allowed := map[string]jobtls.Party{
-		proto.Agents_Attend_FullMethodName: jobtls.Agent,
-		proto.Jobs_Status_FullMethodName:   jobtls.Client,
-		proto.Jobs_Watch_FullMethodName:    jobtls.Client,
-		proto.Jobs_Kill_FullMethodName:     jobtls.Client,
-	}
-	check := func(ctx context.Context, method string) error {
-		p, ok := peer.FromContext(ctx)
-		if !ok {
-			return status.Error(codes.Unauthenticated, "no peer")
-		}
-		info, ok := p.AuthInfo.(connected)
-		if !ok {
-			return status.Error(codes.Unauthenticated, "no TLS")
-		}
-		who, err := jobtls.Peer(info.State)
-		if err != nil {
-			return status.Error(codes.Unauthenticated, err.Error())
-		}
-		if allowed[method] != who {
-			return status.Error(codes.PermissionDenied, fmt.Sprintf("a job's %s may not call %s", who, method))
-		}
-		return nil
-	}
-	s := grpc.NewServer(
-		grpc.Creds(closable{credentials.NewTLS(tlsConfig)}),
-		// There may be thousands of connections, on which little is said. TLS has a
-		// buffer of its own for reading; windows that grow are measured by pings.
-		grpc.ReadBufferSize(0), grpc.WriteBufferSize(writeBuffer),
-		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window),
-		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			if err := check(ctx, info.FullMethod); err != nil {
-				return nil, err
-			}
-			return handler(ctx, req)
-		}),
-		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			if err := check(ss.Context(), info.FullMethod); err != nil {
-				return err
-			}
-			return handler(srv, ss)
-		}),
-	)
-	proto.RegisterAgentsServer(s, agents)
-	proto.RegisterJobsServer(s, jobs)
-	return s, nil
 }
