@@ -146,10 +146,7 @@ func (k *keeper) tryOne(ctx context.Context, c *proto.CheckpointSpec, allDown bo
 		age = 0
 	}
 	report, err := hdfsckpt.MakeSafe(ctx, store, age)
-	var done []string
-	if text := report.String(); text != "" {
-		done = strings.Split(text, "\n")
-	}
+	done := report.Lines()
 	if len(others) > 0 {
 		done = append(done, fmt.Sprintf("another job writes here too, or was lost without a word, and what it began in the last %v is left alone: %s", leftoverAge, strings.Join(others, ", ")))
 	}

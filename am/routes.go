@@ -48,7 +48,7 @@ type dispatch struct {
 // that: those of running tasks and of tasks that are about to start, in starting,
 // and whose connections to the tasks in cut are to be shut down.
 func (r *router) news(tasks []*core.Task, cut []string, starting map[string]bool) []dispatch {
-	var moved []int
+	moved := []int{} // nil would mean all
 	var places []proto.Place
 	for i, t := range tasks {
 		if now := placeOf(t); now != r.shown[i] {
@@ -81,7 +81,7 @@ func (r *router) news(tasks []*core.Task, cut []string, starting map[string]bool
 	r.told = told
 	var list []dispatch
 	if len(moved)+len(shut) > 0 && len(changes.containers) > 0 {
-		changes.message = routes(proto.NewRoutes(append([]int{}, moved...), places, shut))
+		changes.message = routes(proto.NewRoutes(moved, places, shut))
 		list = append(list, changes)
 	}
 	if len(all.containers) > 0 {

@@ -27,8 +27,11 @@ type Pointed struct {
 	Why  string
 }
 
-// String is one line for each thing done.
-func (r Report) String() string {
+// String has the lines together.
+func (r Report) String() string { return strings.Join(r.Lines(), "\n") }
+
+// Lines says each thing that was done.
+func (r Report) Lines() []string {
 	var lines []string
 	for _, name := range r.Back {
 		lines = append(lines, fmt.Sprintf("brought %s back, whose replacement was not completed", name))
@@ -44,7 +47,7 @@ func (r Report) String() string {
 	if n := len(r.Removed); n > 0 {
 		lines = append(lines, fmt.Sprintf("removed %d leftovers of saves that did not end: %s", n, strings.Join(r.Removed[:min(n, 5)], ", ")))
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // MakeSafe makes a store safe to start from. A file `checkpoint` that is
