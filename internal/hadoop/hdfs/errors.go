@@ -1,7 +1,6 @@
 package hdfs
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -49,7 +48,8 @@ var texts = []struct {
 const notDirectory = "(is not a directory)"
 
 // Errno tells the errno that fits an error of this package or of package write;
-// 0 for nil.
+// 0 for nil. It is never EINTR, which many programs take for a request to try
+// again.
 func Errno(err error) syscall.Errno {
 	var (
 		errno syscall.Errno
@@ -65,8 +65,6 @@ func Errno(err error) syscall.Errno {
 		return syscall.EIO
 	case errors.As(err, &errno):
 		return errno
-	case errors.Is(err, context.Canceled):
-		return syscall.EINTR
 	}
 	class := rpc.RemoteClass(err)
 	if strings.HasSuffix(class, ".AccessControlException") && strings.Contains(err.Error(), notDirectory) {

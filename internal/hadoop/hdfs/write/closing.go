@@ -80,11 +80,12 @@ func (c *closing) run() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ending = false
-	f.ackedTo = max(f.ackedTo, c.last.seq+1)
 	c.last.free()
-	if f.err == nil {
-		f.err = err
+	if err != nil {
+		f.fail(err)
+		return
 	}
+	f.ackedTo = max(f.ackedTo, c.last.seq+1)
 	f.cond.Broadcast()
 }
 

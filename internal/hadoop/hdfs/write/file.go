@@ -200,7 +200,15 @@ func (f *File) stalled() {
 	if len(f.queue)+len(f.acks) == 0 || time.Since(f.moved) < f.c.o.Stall || f.err != nil {
 		return
 	}
-	f.err = fmt.Errorf("no DataNode has taken anything for %s", f.c.o.Stall)
+	f.fail(fmt.Errorf("no DataNode has taken anything for %s", f.c.o.Stall))
+}
+
+// fail ends the stream, and what it waits for. The first failure is the one that
+// is told: others follow from it. f.mu is held.
+func (f *File) fail(err error) {
+	if f.err == nil {
+		f.err = err
+	}
 	f.stop()
 	f.cond.Broadcast()
 }

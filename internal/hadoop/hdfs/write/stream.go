@@ -51,9 +51,10 @@ const heartbeatEvery = 20 * time.Second
 // finished or given up.
 func (f *File) stream() {
 	defer close(f.done)
-	err := f.run()
-	if err != nil {
-		f.stop() // the file is of no use, and nobody waits for the block before
+	if err := f.run(); err != nil {
+		f.mu.Lock()
+		f.fail(err) // the file is of no use, and nobody waits for the block before
+		f.mu.Unlock()
 	}
 	if f.s.pipe != nil {
 		f.s.pipe.close()
@@ -61,12 +62,6 @@ func (f *File) stream() {
 	if f.s.closing != nil {
 		<-f.s.closing.done
 	}
-	f.mu.Lock()
-	if f.err == nil {
-		f.err = err
-	}
-	f.cond.Broadcast()
-	f.mu.Unlock()
 }
 
 func (f *File) run() error {
