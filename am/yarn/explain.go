@@ -100,13 +100,9 @@ func why(a am.Ask, need int64, v view) string {
 	free := slices.ContainsFunc(able, func(n hadoop.Node) bool { return fit(r, n.Free()) > 0 })
 	if !free {
 		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return int(a.Free().MemoryMB - b.Free().MemoryMB) })
-		var all int64
-		for _, n := range able {
-			all += n.Capability.MemoryMB
-		}
 		return fmt.Sprintf("no node has %s free now for %s; the most is %s on %s; %s",
 			r, a.Role, atLeastNothing(most.Free()), most.ID.Host,
-			until("other containers end", need, all, "the nodes that could serve it have together: ask for less, or have nodes added"))
+			until("other containers end", need, runningMB(able), "the nodes that could serve it have together: ask for less, or have nodes added"))
 	}
 	if slices.ContainsFunc(able, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
 		return "nodes where tasks of this job failed are avoided for the moment"
@@ -148,13 +144,18 @@ func queueMost(v view) int64 {
 	if !v.hasQueue {
 		return 0
 	}
+	return int64(v.queue.AbsoluteMax * float64(runningMB(v.nodes)))
+}
+
+// runningMB is the memory of those nodes that run, in MB.
+func runningMB(nodes []hadoop.Node) int64 {
 	var all int64
-	for _, n := range v.nodes {
+	for _, n := range nodes {
 		if n.Running() {
 			all += n.Capability.MemoryMB
 		}
 	}
-	return int64(v.queue.AbsoluteMax * float64(all))
+	return all
 }
 
 // until says when a job goes on: not at all where it needs more than there is;
