@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/gob"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -45,18 +46,15 @@ var hadoopCluster *testcluster.Cluster
 var startCluster = sync.OnceValue(func() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute) // the first one downloads Hadoop
 	defer cancel()
-	hadoopCluster, err = testcluster.Start(ctx, testcluster.Options{DataNodes: 1, Conf: map[string]string{
-		// A ResourceManager that was restarted knows its applications.
-		"yarn.resourcemanager.recovery.enabled":                            "true",
-		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
-		"yarn.resourcemanager.fs.state-store.uri":                          "/rmstore",
-		"yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "500",
+	conf := testcluster.KeptState()
+	maps.Copy(conf, map[string]string{
 		// Without this, the NodeManager leaves a container that uses too much
 		// memory to cgroups (ContainersMonitorImpl.checkLimit), which need the
 		// LinuxContainerExecutor.
 		"yarn.nodemanager.resource.memory.enforced":      "false",
 		"yarn.nodemanager.container-monitor.interval-ms": "500",
-	}})
+	})
+	hadoopCluster, err = testcluster.Start(ctx, testcluster.Options{DataNodes: 1, Conf: conf})
 	return err
 })
 

@@ -44,7 +44,6 @@ func pair(t *testing.T) *testcluster.Cluster {
 			// Hadoop's own clients wait half a minute before they try the other one.
 			"yarn.client.failover-sleep-base-ms":                                     "100",
 			"yarn.client.failover-sleep-max-ms":                                      "500",
-			"yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms":       "500",
 			"yarn.am.liveness-monitor.expiry-interval-ms":                            "10000",
 			"yarn.nm.liveness-monitor.expiry-interval-ms":                            "20000",
 			"yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs":     masterKeysRoll,

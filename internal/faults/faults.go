@@ -55,16 +55,13 @@ type Options struct {
 // NodeManagers end containers that outgrow their memory.
 func ClusterConf() map[string]string {
 	conf := testcluster.TwoQueues(firstShare)
+	maps.Copy(conf, testcluster.KeptState())
 	maps.Copy(conf, map[string]string{
 		"yarn.nodemanager.resource.memory-mb": strconv.Itoa(nodeMB),
 		// Else it leaves them to cgroups (ContainersMonitorImpl.checkLimit).
-		"yarn.nodemanager.resource.memory.enforced":                        "false",
-		"yarn.nodemanager.container-monitor.interval-ms":                   "500",
-		"yarn.resourcemanager.am.max-attempts":                             "100",
-		"yarn.resourcemanager.recovery.enabled":                            "true",
-		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
-		"yarn.resourcemanager.fs.state-store.uri":                          "/rmstore",
-		"yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "500",
+		"yarn.nodemanager.resource.memory.enforced":      "false",
+		"yarn.nodemanager.container-monitor.interval-ms": "500",
+		"yarn.resourcemanager.am.max-attempts":           "100",
 	})
 	return conf
 }

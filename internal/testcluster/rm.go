@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,8 +18,20 @@ import (
 // rmIDs are the ids of a pair of ResourceManagers, and its daemons' names.
 var rmIDs = []string{"rm1", "rm2"}
 
-// rmStore, on HDFS, is where a pair of ResourceManagers keeps its state.
+// rmStore, on HDFS, is where ResourceManagers keep their state.
 const rmStore = "/rmstore"
+
+// KeptState is the configuration of a ResourceManager that keeps its state: one
+// that is restarted, or takes over, knows its applications, and allocates again
+// half a second later, when it has heard of what runs.
+func KeptState() map[string]string {
+	return map[string]string{
+		"yarn.resourcemanager.recovery.enabled":                            "true",
+		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
+		"yarn.resourcemanager.fs.state-store.uri":                          rmStore,
+		"yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "500",
+	}
+}
 
 const rmClass = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 
@@ -55,10 +68,8 @@ func (c *Cluster) resourceManagers() properties {
 		"yarn.resourcemanager.ha.enabled":                    "true",
 		"yarn.resourcemanager.ha.rm-ids":                     strings.Join(rmIDs, ","),
 		"yarn.resourcemanager.ha.automatic-failover.enabled": "false",
-		"yarn.resourcemanager.recovery.enabled":              "true",
-		"yarn.resourcemanager.store.class":                   "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
-		"yarn.resourcemanager.fs.state-store.uri":            rmStore,
 	}
+	maps.Copy(p, KeptState())
 	for i, id := range rmIDs {
 		p["yarn.resourcemanager.hostname."+id] = loopback
 		for key, address := range c.rmAddresses(i) {
