@@ -2,7 +2,6 @@ package am
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -43,11 +42,11 @@ func (p *Place) Address() string { return net.JoinHostPort(p.host, strconv.Itoa(
 // Announce tells clients, and agents that look for their master, by a file in the
 // job's directory. attempt is Config's.
 func (p *Place) Announce(ctx context.Context, dir hdfsckpt.Store, attempt int) error {
-	text, err := json.Marshal(proto.Address{Address: p.Address(), PID: os.Getpid(), Attempt: attempt})
+	text, err := proto.Address{Address: p.Address(), PID: os.Getpid(), Attempt: attempt}.Marshal()
 	if err != nil {
 		return err
 	}
-	if err := hdfsckpt.WriteFile(ctx, dir, proto.AddressFile, append(text, '\n'), 0o600); err != nil {
+	if err := hdfsckpt.WriteFile(ctx, dir, proto.AddressFile, text, 0o600); err != nil {
 		return fmt.Errorf("writing where the application master is: %w", err)
 	}
 	return nil

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -91,13 +90,10 @@ func (j *Job) dial(ctx context.Context) (*master, error) {
 	}
 	var where proto.Address
 	if err == nil {
-		err = json.Unmarshal(text, &where)
+		where, err = proto.UnmarshalAddress(text)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find the application master of %s: %w", j.ID, err)
-	}
-	if where.Address == "" {
-		return nil, errNoMaster
 	}
 	keys, err := j.clientKeys(ctx)
 	if err != nil {

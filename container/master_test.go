@@ -3,7 +3,6 @@ package container_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -110,7 +109,7 @@ func (m *master) announced(creds credentials.TransportCredentials) *master {
 // leadTo makes the job's directory name an address.
 func (m *master) leadTo(address string) {
 	m.t.Helper()
-	text, err := json.Marshal(proto.Address{Address: address, Attempt: 2})
+	text, err := proto.Address{Address: address, Attempt: 2}.Marshal()
 	if err == nil {
 		err = os.WriteFile(filepath.Join(m.jobDir, proto.AddressFile), text, 0o644)
 	}

@@ -2,8 +2,6 @@ package container
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -75,12 +73,6 @@ func lookUp(ctx context.Context, dir *jobStore) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var where proto.Address
-	if err := json.Unmarshal(text, &where); err != nil {
-		return "", err
-	}
-	if where.Address == "" {
-		return "", errors.New("no address is given")
-	}
-	return where.Address, nil
+	where, err := proto.UnmarshalAddress(text)
+	return where.Address, err
 }

@@ -1,6 +1,11 @@
 package proto
 
-import "strings"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // Names that more than one room uses: what stands in a job's directory, what
 // travels in a container's environment and credentials.
@@ -55,6 +60,24 @@ type Address struct {
 	Address string `json:"address"` // host:port of its gRPC service
 	PID     int    `json:"pid"`
 	Attempt int    `json:"attempt"` // of the application, on YARN: from 1
+}
+
+// Marshal makes the text of AddressFile.
+func (a Address) Marshal() ([]byte, error) {
+	text, err := json.Marshal(a)
+	return append(text, '\n'), err
+}
+
+// UnmarshalAddress reads what Marshal has made.
+func UnmarshalAddress(text []byte) (Address, error) {
+	var a Address
+	if err := json.Unmarshal(text, &a); err != nil {
+		return Address{}, fmt.Errorf("%s: %w", AddressFile, err)
+	}
+	if a.Address == "" {
+		return Address{}, errors.New(AddressFile + " gives no address")
+	}
+	return a, nil
 }
 
 // CheckpointURIs are where the job's checkpoints are.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -114,7 +113,7 @@ func TestAnOrdinaryUser(t *testing.T) {
 			t.Errorf("without its key the page answers %d: %s", code, text)
 		}
 	}
-	if conn, err := tls.Dial("tcp", masterAddress(t, p, job), &tls.Config{InsecureSkipVerify: true}); err == nil {
+	if conn, err := tls.Dial("tcp", masterOf(t, p, job).Address, &tls.Config{InsecureSkipVerify: true}); err == nil {
 		_, err = conn.Read(make([]byte, 1)) // TLS 1.3 tells of a missing certificate after the handshake
 		if conn.Close(); err == nil || !strings.Contains(err.Error(), "certificate required") {
 			t.Errorf("the application master speaks to somebody without a certificate: %v", err)
@@ -123,17 +122,4 @@ func TestAnOrdinaryUser(t *testing.T) {
 	if out, errs, code := p.call("doctor"); code != client.ExitOK || !strings.Contains(out, "ok    checkpoint mount") {
 		t.Errorf("doctor ended with %d:\n%s%s", code, out, errs)
 	}
-}
-
-func masterAddress(t *testing.T, p place, id string) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(p.home, "jobs", id, proto.AddressFile))
-	var a proto.Address
-	if err == nil {
-		err = json.Unmarshal(b, &a)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a.Address
 }

@@ -240,7 +240,7 @@ func TestKill(t *testing.T) {
 func TestMasterKilled(t *testing.T) {
 	p := newPlace(t)
 	id := p.detached("--worker", "1", "--", "sleep", "1000")
-	pid := masterOf(t, p, id)
+	pid := masterOf(t, p, id).PID
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestKillOfAStoppedMaster(t *testing.T) {
 	t.Parallel() // the kill waits for an answer
 	p := newPlace(t)
 	id := p.detached("--worker", "1", "--", "sleep", "1000")
-	pid := masterOf(t, p, id)
+	pid := masterOf(t, p, id).PID
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -452,17 +452,17 @@ func runFor(cmd *exec.Cmd, d time.Duration) (string, error) {
 	return string(out), err
 }
 
-func masterOf(t *testing.T, p place, id string) int {
+func masterOf(t *testing.T, p place, id string) proto.Address {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(p.home, "jobs", id, proto.AddressFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var where struct{ PID int }
-	if err := json.Unmarshal(b, &where); err != nil || where.PID == 0 {
+	where, err := proto.UnmarshalAddress(b)
+	if err != nil || where.PID == 0 {
 		t.Fatalf("%s is %s (%v)", proto.AddressFile, b, err)
 	}
-	return where.PID
+	return where
 }
 
 // alone waits until no process of the job is left.

@@ -251,10 +251,8 @@ type doors struct {
 // find finds what a stranger would have to guess. This process must not log in:
 // it could do so on one cluster only.
 func (d *doors) find() {
-	var a proto.Address
-	if err := json.Unmarshal(d.file(proto.AddressFile), &a); err != nil {
-		d.t.Fatal(err)
-	}
+	a, err := proto.UnmarshalAddress(d.file(proto.AddressFile))
+	must(d.t, err)
 	d.master = a.Address
 	host, service, err := net.SplitHostPort(a.Address)
 	if err != nil {
