@@ -36,13 +36,14 @@ func (o *orders) assign(a core.Assign, lease, beat time.Duration, rehearsal *pro
 	return &proto.Assign{
 		Job: o.id, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
 		Checkpoints: o.spec.Checkpoints, Files: o.spec.Files,
-		LeaseMs: lease.Milliseconds(), BeatMs: beat.Milliseconds(), Progress: o.spec.Progress, MemoryMb: o.memory(t.Role),
+		LeaseMs: lease.Milliseconds(), BeatMs: beat.Milliseconds(), Progress: o.spec.Progress, MemoryMb: o.containerMB(t.Role),
 		Rehearsal: rehearsal, Spec: o.told,
 	}
 }
 
-// memory is what a task's container has at least, in MB; 0 where nothing limits it.
-func (o *orders) memory(role string) int64 {
+// containerMB is the memory that containers of a role have at least, in MB; 0 where
+// nothing limits it.
+func (o *orders) containerMB(role string) int64 {
 	for _, r := range o.spec.Roles {
 		if r.Name == role && !o.spec.Local {
 			return r.MemoryMb

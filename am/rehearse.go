@@ -86,7 +86,7 @@ func (r *rehearsals) forSpare(job *core.Job, s core.Spare) *proto.Assign {
 	}
 	a := r.orders.assign(core.Assign{Task: best.Name, Port: best.Port}, 0, 0, rehearsal)
 	for _, role := range r.orders.spec.Roles {
-		a.MemoryMb = max(a.MemoryMb, r.orders.memory(role.Name))
+		a.MemoryMb = max(a.MemoryMb, r.orders.containerMB(role.Name))
 	}
 	return a
 }
