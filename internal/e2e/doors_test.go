@@ -164,59 +164,27 @@ func TestDoorsWithoutSecurity(t *testing.T) {
 	})
 }
 
-// TestDoorsOfAPair: of two ResourceManagers, each may be the proxy, and a browser
-// is sent to the one that is active.
-func TestDoorsOfAPair(t *testing.T) {
-	if !*longer {
-		t.Skip("only with -long: it starts a cluster of its own")
-	}
-	daemons.enter(t)
-	c, err := testcluster.Start(t.Context(), testcluster.Options{DataNodes: 1, NodeManagers: 1, ResourceManagers: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	j := where{c}.start(t, "", "--worker", "1", "--worker-memory", "256m", "--", "sleep", "600")
-	j.until(long, "all to run", running)
+// pageThrough opens a job's page: of two ResourceManagers, each may be the proxy, and
+// a browser is sent to the active one, of that number.
+func pageThrough(t *testing.T, c *testcluster.Cluster, job string, active int) {
+	t.Helper()
 	cf, err := conf.Load(c.ConfDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rms, err := cf.ResourceManagers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := doors{t: t, c: c}
-	page := d.report(j.id)
-	for i, name := range []string{"rm1", "rm2"} {
-		if name == "rm2" { // rm1 dies and comes back on standby
-			if err := c.Daemon("rm1").Kill(); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Activate(t.Context(), name); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Daemon("rm1").Restart(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+	want := "302 http://" + rms.Web[active] + "/proxy/redirect/" + job + "/\n"
+	if answer := d.get(t, "", "127.0.0.9", d.report(job)+"/", ""); !strings.HasPrefix(answer, want) {
+		t.Errorf("want %s:\n%s", want, answer)
+	}
+	// The application master registers with a new one in its own time.
+	for end := time.Now().Add(long); ; time.Sleep(100 * time.Millisecond) {
+		answer := d.get(t, "", "127.0.0.1", "http://"+rms.Web[active]+"/proxy/"+job+"/", "")
+		if strings.HasPrefix(answer, "200 ") && strings.Contains(answer, "worker-0") {
+			return
 		}
-		want := "302 http://" + rms.Web[i] + "/proxy/redirect/" + j.id + "/\n"
-		if answer := d.get(t, "", "127.0.0.9", page+"/", ""); !strings.HasPrefix(answer, want) {
-			t.Errorf("with %s active, want %s:\n%s", name, want, answer)
-		}
-		// The application master registers with the new one in its own time.
-		for end := time.Now().Add(long); ; time.Sleep(100 * time.Millisecond) {
-			answer := d.get(t, "", "127.0.0.1", "http://"+rms.Web[i]+"/proxy/"+j.id+"/", "")
-			if strings.HasPrefix(answer, "200 ") && strings.Contains(answer, "worker-0") {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("through %s:\n%s", name, answer)
-			}
+		if time.Now().After(end) {
+			t.Fatalf("through %s:\n%s", rms.Web[active], answer)
 		}
 	}
 }

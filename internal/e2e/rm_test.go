@@ -171,6 +171,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	t.Cleanup(func() { revive(t, c) })
 	before := j.until(long, "all to run", running)
 	j.untilCheckpoint(long, 1)
+	pageThrough(t, c, j.id, 0)
 	begin := time.Now()
 	lap := func(what string) {
 		t.Logf("%5.1f s: %s", time.Since(begin).Seconds(), what)
@@ -205,6 +206,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	j.undisturbed(before, "worker-1")
 	j.goesOn()
 	must(t, rm1.Restart(ctx))
+	pageThrough(t, c, j.id, 1)
 	lap("what was lost after that is back")
 
 	// A NodeManager is restarted, and its containers live on.
