@@ -36,7 +36,7 @@ func (w where) env() []string {
 		return os.Environ()
 	}
 	env := append(os.Environ(), "HADOOP_CONF_DIR="+w.cluster.ConfDir())
-	if k := w.cluster.KDC(); k != nil && os.Getenv("KRB5_CONFIG") == "" {
+	if k := w.cluster.KDC(); k != nil {
 		env = append(env, "KRB5_CONFIG="+k.Config(), "KRB5CCNAME="+k.TicketCache(testcluster.Alice))
 	}
 	return env

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -29,12 +30,12 @@ var (
 
 // Tests run beside each other, one of each lane at a time and in their order
 // there, so that one waits for a lease or a token to end while another keeps the
-// machine busy. A test without a lane may change its process's environment: it
-// runs before all others.
+// machine busy. So none of them may change its process's environment.
 var (
 	training lane // TensorFlow, whose imports want all cores
 	plain    lane // jobs that cost little, on the cluster that all share or on none
 	daemons  lane // clusters of a test's own, or whose daemons it ends
+	guarded  lane // clusters with Kerberos, for long
 )
 
 // lane is closed when the last test that has entered it is over.
@@ -54,13 +55,12 @@ func (l *lane) enter(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 3 && os.Args[1] == "part-forbidden" { // a system call, and a command to which it is forbidden
-		err := forbid.Call(os.Args[2])
-		if err == nil {
-			err = syscall.Exec(os.Args[3], os.Args[3:], os.Environ())
+	if len(os.Args) > 2 && strings.HasPrefix(os.Args[1], "part-") {
+		if err := part(os.Args[1], os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
 		}
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(0)
 	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", "100"); err != nil { // lanes are what bounds it
@@ -68,6 +68,20 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(run(m))
+}
+
+// part does what needs a process of its own, as a test has started it.
+func part(name string, args []string) error {
+	switch name {
+	case "part-forbidden": // a system call, and a command to which it is forbidden
+		if err := forbid.Call(args[0]); err != nil {
+			return err
+		}
+		return syscall.Exec(args[1], args[1:], os.Environ())
+	case "part-tokens": // the file for them
+		return partTokens(context.Background(), args[0])
+	}
+	return fmt.Errorf("no test starts %s", name)
 }
 
 func run(m *testing.M) int {

@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,8 +13,6 @@ import (
 
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/delegation"
-	"holdfast/internal/hadoop/kerberos"
-	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/testcluster"
 	"holdfast/proto"
@@ -42,6 +42,7 @@ func secure(t *testing.T, s testcluster.Security, more testcluster.Options) *tes
 // TestSecure trains on a cluster with Kerberos that encrypts all its traffic,
 // and is refused there for every reason that there is, in one line and at once.
 func TestSecure(t *testing.T) {
+	guarded.enter(t)
 	c := secure(t, testcluster.Security{RPC: "privacy", Data: "privacy", Encrypt: true, AES: true}, testcluster.Options{})
 	t.Run("training", func(t *testing.T) {
 		w := where{c}
@@ -86,58 +87,60 @@ func TestSecure(t *testing.T) {
 	t.Run("keytab gone", func(t *testing.T) { keytabsGo(t, c) })
 }
 
-// fetchTokens gets tokens of alice's as a job does, into a file.
+// fetchTokens gets tokens of alice's as a job does, into a file. Who a process is,
+// is settled once, so that one of its own does it.
 func fetchTokens(t *testing.T, c *testcluster.Cluster) string {
 	t.Helper()
-	t.Setenv("HADOOP_CONF_DIR", c.ConfDir())
-	t.Setenv("KRB5_CONFIG", c.KDC().Config())
-	t.Setenv("KRB5CCNAME", c.KDC().TicketCache(testcluster.Alice))
-	u, err := kerberos.FromCache()
+	test, err := os.Executable()
 	must(t, err)
-	login.As(u) // not who this process was towards another test's KDC
+	file := filepath.Join(t.TempDir(), "tokens")
+	cmd := exec.CommandContext(t.Context(), test, "part-tokens", file)
+	cmd.Env = where{c}.env()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("getting tokens: %v: %s", err, out)
+	}
+	return file
+}
+
+// partTokens writes tokens of whoever the environment names into a file.
+func partTokens(ctx context.Context, file string) error {
 	cf, err := conf.Load("")
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	renewer, err := delegation.Renewer(t.Context(), cf)
+	renewer, err := delegation.Renewer(ctx, cf)
 	if err != nil || renewer != "rm/localhost@"+testcluster.Realm {
-		t.Fatalf("the renewer is %q, %v", renewer, err)
+		return fmt.Errorf("the renewer is %q, %v", renewer, err)
 	}
-	all, err := delegation.HDFS(t.Context(), cf, renewer, []string{c.HDFS()})
+	all, err := delegation.HDFS(ctx, cf, renewer, []string{cf.DefaultFS()})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	rm, err := yarn.NewClient(cf, yarn.Options{})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer rm.Close()
-	k, err := delegation.ResourceManager(t.Context(), cf, rm, renewer)
+	k, err := delegation.ResourceManager(ctx, cf, rm, renewer)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	if d, err := k.Delegation(); err != nil || d.Owner != "alice@"+testcluster.Realm || d.Renewer != "rm" || !d.Max.After(time.Now()) {
-		t.Errorf("the ResourceManager's token says %+v, %v", d, err)
+		return fmt.Errorf("the ResourceManager's token says %+v, %v", d, err)
 	}
 	all.Tokens[k.Service] = k
-	file := filepath.Join(t.TempDir(), "tokens")
-	if err := all.WriteFile(file); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return all.WriteFile(file)
 }
 
 // byTokens uses the ResourceManager's and the NameNode's tokens without a ticket.
 func byTokens(t *testing.T, c *testcluster.Cluster, file, store string) {
 	t.Helper()
-	t.Setenv("KRB5_CONFIG", c.KDC().Config())
-	t.Setenv("KRB5CCNAME", filepath.Join(t.TempDir(), "none"))
-	t.Setenv("HADOOP_TOKEN_FILE_LOCATION", file)
-	stdout, stderr, code := where{c}.call(t.Context(), "", "list", "--output", "json")
+	env := append(where{c}.env(), "KRB5CCNAME="+filepath.Join(t.TempDir(), "none"), "HADOOP_TOKEN_FILE_LOCATION="+file)
+	stdout, stderr, code := call(t.Context(), env, "", "list", "--output", "json")
 	if code != 0 || !strings.Contains(stdout, `"alice"`) {
 		t.Errorf("list ended with %d:\n%s%s", code, stdout, stderr)
 	}
-	if stdout, stderr, code := (where{c}).call(t.Context(), "", "ckpt", "ls", store); code != 0 {
+	if stdout, stderr, code := call(t.Context(), env, "", "ckpt", "ls", store); code != 0 {
 		t.Errorf("ckpt ls ended with %d:\n%s%s", code, stdout, stderr)
 	}
 }

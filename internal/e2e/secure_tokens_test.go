@@ -20,6 +20,7 @@ var longer = flag.Bool("long", false, "let tokens last twice as long where a job
 // NameNode and the active ResourceManager on the way, each after the tokens of its
 // submission have ended. The one without ends in order before its tokens do.
 func TestOutlivingTokens(t *testing.T) {
+	guarded.enter(t)
 	life := 40 * time.Second
 	if *longer {
 		life *= 2
