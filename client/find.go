@@ -30,15 +30,6 @@ type Entry struct {
 	Why     string    `json:"why,omitempty"`
 }
 
-// StateWord is a state as people read it.
-func StateWord(s fmt.Stringer) string {
-	text := strings.ToLower(s.String())
-	if i := strings.Index(text, "state_"); i >= 0 {
-		text = text[i+len("state_"):]
-	}
-	return text
-}
-
 // ListOptions say which jobs List returns.
 type ListOptions struct {
 	Everybody bool // also those of other users
@@ -83,7 +74,7 @@ func (c *Cluster) list(ctx context.Context, everybody bool) ([]Entry, error) {
 		s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}
 		settleYARN(s, &r, r.ID.String())
 		list = append(list, Entry{
-			ID: s.Id, Name: r.Name, User: r.User, State: StateWord(s.State), Where: r.Queue,
+			ID: s.Id, Name: r.Name, User: r.User, State: proto.StateWord(s.State), Where: r.Queue,
 			Started: r.Started, Ended: r.Finished, Why: s.Why,
 		})
 	}
@@ -117,7 +108,7 @@ func listLocal(ctx context.Context) ([]Entry, error) {
 		if err != nil {
 			continue // being made, or being removed
 		}
-		e := Entry{ID: j.ID, Name: s.Name, User: s.User, State: StateWord(s.State), Where: "local", Why: s.Why, Started: time.UnixMilli(s.StartedUnixMs)}
+		e := Entry{ID: j.ID, Name: s.Name, User: s.User, State: proto.StateWord(s.State), Where: "local", Why: s.Why, Started: time.UnixMilli(s.StartedUnixMs)}
 		if info, err := n.Info(); err == nil && s.StartedUnixMs == 0 {
 			e.Started = info.ModTime()
 		}

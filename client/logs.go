@@ -89,7 +89,7 @@ func (j *Job) noLogs(ctx context.Context, o LogOptions) error {
 	var names []string
 	for _, t := range s.Tasks {
 		if t.Task == o.Task {
-			return fmt.Errorf("%s of %s has written nothing yet: it is %s", o.Task, j.ID, StateWord(t.State))
+			return fmt.Errorf("%s of %s has written nothing yet: it is %s", o.Task, j.ID, proto.StateWord(t.State))
 		}
 		names = append(names, t.Task)
 	}
@@ -99,7 +99,7 @@ func (j *Job) noLogs(ctx context.Context, o LogOptions) error {
 	if o.Attempt >= 0 {
 		return fmt.Errorf("there is no output of attempt %d in %s", o.Attempt, j.ID)
 	}
-	return fmt.Errorf("the tasks of %s have written nothing: the job is %s", j.ID, StateWord(s.State))
+	return fmt.Errorf("the tasks of %s have written nothing: the job is %s", j.ID, proto.StateWord(s.State))
 }
 
 // outputs lists the attempts' logs.

@@ -67,7 +67,7 @@ func (p *Progress) Show(s *proto.JobStatus) {
 	if s.State.Done() {
 		return // Follow tells the end
 	}
-	said := StateWord(s.State)
+	said := proto.StateWord(s.State)
 	if s.Why != "" && (p.shown == nil || !strings.Contains(p.shown.Text, s.Why)) {
 		said += ": " + printable(strings.ReplaceAll(s.Why, "\n", "; "))
 	}
@@ -101,7 +101,7 @@ func (p *Progress) summary(s *proto.JobStatus) string {
 	if s.StartedUnixMs != 0 {
 		start = time.UnixMilli(s.StartedUnixMs)
 	}
-	parts := []string{StateWord(s.State) + " " + p.now().Sub(start).Round(time.Second).String()}
+	parts := []string{proto.StateWord(s.State) + " " + p.now().Sub(start).Round(time.Second).String()}
 	var roles []string
 	running, all := map[string]int{}, map[string]int{}
 	for _, t := range s.Tasks {

@@ -19,7 +19,7 @@ const timelineShown = 20
 // WriteStatus writes a job's state for people.
 func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s  %s  %s", s.Id, printable(s.Name), StateWord(s.State))
+	fmt.Fprintf(b, "%s  %s  %s", s.Id, printable(s.Name), proto.StateWord(s.State))
 	if s.StartedUnixMs != 0 {
 		fmt.Fprintf(b, "  %s", took(s))
 	}
@@ -48,10 +48,14 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 	}
 	if len(s.Tasks) > 0 {
 		fmt.Fprintln(b)
+		shown := s.Notable()
+		if len(shown) < len(s.Tasks) {
+			fmt.Fprintf(b, "%s\n(%d of %d tasks are shown, first those that do not run: --output json has all)\n", s.Census(), len(shown), len(s.Tasks))
+		}
 		t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
 		fmt.Fprintln(t, "TASK\tSTATE\tATTEMPT\tFAILURES\tNODE\tMEMORY\tPID\tNOTE")
-		for _, k := range s.Tasks {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", k.Task, StateWord(k.State), attempt(k.Attempt),
+		for _, k := range shown {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", k.Task, proto.StateWord(k.State), attempt(k.Attempt),
 				k.Failures, dash(k.Node), memory(k.RssBytes), pid(k.Pid), printable(strings.ReplaceAll(note(k), "\n", " ")))
 		}
 		t.Flush()
@@ -147,7 +151,7 @@ func momentLine(m *proto.Moment) string {
 // last, and where the rest is.
 func WriteFailure(w io.Writer, s *proto.JobStatus) error {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s %s", s.Id, StateWord(s.State))
+	fmt.Fprintf(b, "%s %s", s.Id, proto.StateWord(s.State))
 	if s.Why != "" {
 		fmt.Fprintf(b, ": %s", indent(printable(s.Why), "  "))
 	}

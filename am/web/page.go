@@ -7,7 +7,6 @@ import (
 	_ "embed"
 	"html/template"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -25,10 +24,8 @@ type Source interface {
 var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"state": func(s interface{ String() string }) string {
-		text := strings.ToLower(s.String())
-		return text[strings.Index(text, "state_")+len("state_"):]
-	},
+	"state": proto.StateWord,
+	"last":  func(n int, all []*proto.Moment) []*proto.Moment { return all[max(0, len(all)-n):] },
 	"clock": func(ms int64) string { return time.UnixMilli(ms).Format("15:04:05.000") },
 	"since": func(from, to int64) string {
 		end := time.Now()

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -61,5 +62,31 @@ func TestPage(t *testing.T) {
 	r.Body.Close()
 	if r.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST answers %d", r.StatusCode)
+	}
+}
+
+// TestPageOfManyTasks: of a large job, the page says at once what does not run.
+func TestPageOfManyTasks(t *testing.T) {
+	const many = 10000
+	status := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}
+	for i := range many {
+		status.Tasks = append(status.Tasks, &proto.TaskStatus{
+			Task: fmt.Sprintf("worker-%d", i), Role: "worker", State: proto.TaskState_TASK_STATE_RUNNING,
+			Node: fmt.Sprintf("node-%d.example.com", i%500), RealAddress: "10.1.2.3:20001", RssBytes: 500e6,
+		})
+		status.Timeline = append(status.Timeline, &proto.Moment{Task: fmt.Sprintf("worker-%d", i), Kind: "started", Text: fmt.Sprintf("moment %d", i)})
+	}
+	lost := status.Tasks[many-1]
+	lost.State, lost.Tail = proto.TaskState_TASK_STATE_RESTARTING, []string{"it went wrong"}
+	w := httptest.NewRecorder()
+	web.Handler(fixed{status}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	text := w.Body.String()
+	for _, want := range []string{"worker: 9999 running, 1 restarting", "worker-9999", "it went wrong", "200 of 10000 tasks", "status.json", "moment 9999"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if len(text) > 100<<10 {
+		t.Errorf("the page, which a browser gets every few seconds, has %d bytes", len(text))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/proto"
 )
 
 func newKillCommand() *cobra.Command {
@@ -42,6 +43,6 @@ func runKill(cmd *cobra.Command, o *output, ref string) error {
 	if o.json() {
 		return writeProto(cmd.OutOrStdout(), s)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", j.ID, client.StateWord(s.State))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", j.ID, proto.StateWord(s.State))
 	return err
 }

@@ -1,0 +1,62 @@
+package proto
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// TasksShown is how many tasks people are shown one by one at most; JSON has all.
+const TasksShown = 200
+
+// StateWord is a state of a job or a task as people read it.
+func StateWord(s fmt.Stringer) string {
+	text := strings.ToLower(s.String())
+	if i := strings.Index(text, "state_"); i >= 0 {
+		text = text[i+len("state_"):]
+	}
+	return text
+}
+
+// Notable are the tasks that are shown one by one: all of a small job, and of one
+// with more than TasksShown so many, first those that failed, then those that are
+// not at work yet or again.
+func (s *JobStatus) Notable() []*TaskStatus {
+	if len(s.GetTasks()) <= TasksShown {
+		return s.GetTasks()
+	}
+	rank := func(t *TaskStatus) int {
+		switch t.State {
+		case TaskState_TASK_STATE_FAILED:
+			return 0
+		case TaskState_TASK_STATE_RUNNING, TaskState_TASK_STATE_SUCCEEDED, TaskState_TASK_STATE_STOPPED:
+			return 2
+		}
+		return 1
+	}
+	list := slices.Clone(s.Tasks)
+	slices.SortStableFunc(list, func(a, b *TaskStatus) int { return rank(a) - rank(b) })
+	return list[:TasksShown]
+}
+
+// Census counts a job's tasks: "ps: 2 running; worker: 9 running, 1 restarting".
+func (s *JobStatus) Census() string {
+	var roles []string
+	count := map[string]map[TaskState]int{}
+	for _, t := range s.GetTasks() {
+		if count[t.Role] == nil {
+			roles, count[t.Role] = append(roles, t.Role), map[TaskState]int{}
+		}
+		count[t.Role][t.State]++
+	}
+	for i, r := range roles {
+		var parts []string
+		for state := range TaskState(len(TaskState_name)) {
+			if n := count[r][state]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", n, StateWord(state)))
+			}
+		}
+		roles[i] = r + ": " + strings.Join(parts, ", ")
+	}
+	return strings.Join(roles, "; ")
+}

@@ -1,0 +1,30 @@
+package proto_test
+
+import (
+	"testing"
+
+	"holdfast/proto"
+)
+
+func TestManyTasks(t *testing.T) {
+	s := &proto.JobStatus{}
+	add := func(n int, role string, state proto.TaskState) {
+		for range n {
+			s.Tasks = append(s.Tasks, &proto.TaskStatus{Role: role, State: state})
+		}
+	}
+	add(100, "ps", proto.TaskState_TASK_STATE_STOPPED)
+	add(100, "worker", proto.TaskState_TASK_STATE_RUNNING)
+	if got := s.Notable(); len(got) != 200 || got[0] != s.Tasks[0] {
+		t.Errorf("of 200 tasks %d are shown", len(got))
+	}
+	add(1, "worker", proto.TaskState_TASK_STATE_WAITING)
+	add(1, "worker", proto.TaskState_TASK_STATE_FAILED)
+	got := s.Notable()
+	if len(got) != 200 || got[0] != s.Tasks[201] || got[1] != s.Tasks[200] || got[2] != s.Tasks[0] {
+		t.Errorf("of 202 tasks %d are shown, first %v, %v, %v", len(got), got[0], got[1], got[2])
+	}
+	if got, want := s.Census(), "ps: 100 stopped; worker: 1 waiting, 100 running, 1 failed"; got != want {
+		t.Errorf("the tasks are %q, not %q", got, want)
+	}
+}
