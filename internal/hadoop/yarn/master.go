@@ -251,6 +251,11 @@ func (r Request) proto() *wire.ResourceRequestProto {
 	return &wire.ResourceRequestProto{
 		Priority: &wire.PriorityProto{Priority: &r.Priority}, ResourceName: &r.Place,
 		Capability: r.Resource.proto(), NumContainers: &r.Count, RelaxLocality: proto.Bool(!r.Strict),
+		// The default. A ResourceManager with opportunistic containers relies on its
+		// being written (OpportunisticContainerAllocator.partitionAskList).
+		ExecutionTypeRequest: &wire.ExecutionTypeRequestProto{
+			ExecutionType: wire.ExecutionTypeProto_GUARANTEED.Enum(), EnforceExecutionType: proto.Bool(false),
+		},
 	}
 }
 

@@ -87,9 +87,8 @@ func TestAllocateOnTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Java also writes the resource as a map, and the default execution type.
-	ask := java.GetAsk()[0]
-	ask.Capability.ResourceValueMap, ask.ExecutionTypeRequest = nil, nil
+	// Java also writes the resource as a map.
+	java.GetAsk()[0].Capability.ResourceValueMap = nil
 	java.Release[0].AppId, ours.Release[0].AppId = nil, nil
 	if !proto.Equal(&java, &ours) {
 		t.Errorf("sent\n%v\nwhere Java sends\n%v", &ours, &java)
