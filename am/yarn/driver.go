@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -99,8 +100,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The scheduler's, which the master's configuration may not tell.
-	warning, err := cfg.Conf.Duration("yarn.resourcemanager.monitor.capacity.preemption.max_wait_before_kill", time.Millisecond, 15*time.Second)
+	warning, err := warningTime(cfg.Conf)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +155,17 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d.nodesChanged(list)
 	d.wg.Go(d.run)
 	return d, nil
+}
+
+// warningTime is how long the scheduler leaves its containers to those whom it has
+// warned; of either scheduler's properties, which the master's configuration may not
+// tell, 15 s is the default.
+func warningTime(c *conf.Conf) (time.Duration, error) {
+	key := "yarn.resourcemanager.monitor.capacity.preemption.max_wait_before_kill"
+	if strings.HasSuffix(c.Get("yarn.resourcemanager.scheduler.class"), ".FairScheduler") {
+		key = "yarn.scheduler.fair.waitTimeBeforeKill"
+	}
+	return c.Duration(key, time.Millisecond, 15*time.Second)
 }
 
 // register goes on while no RM answers: one may be taking over from another.

@@ -146,7 +146,8 @@ type Completed struct {
 
 // Preemption names the containers that the scheduler is going to take back
 // (PreemptionMessageProto). The CapacityScheduler only ever names Negotiable ones:
-// it looks again in each round, and takes none where others were given back.
+// it looks again in each round, and takes none where others were given back. The
+// FairScheduler only names Strict ones.
 type Preemption struct {
 	Strict     []ContainerID // these
 	Negotiable []ContainerID // these, or others with as much memory
