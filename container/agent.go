@@ -297,6 +297,7 @@ func (a *agent) reach(ctx context.Context) {
 // may have missed.
 func (a *agent) arrived(r arrival) {
 	a.line, a.address = r.line, r.address
+	a.lease.reached()
 	h := &proto.Hello{
 		Container: a.cfg.Container, Host: a.cfg.Host, Pid: int32(os.Getpid()), BeganUnixMs: began.UnixMilli(),
 		Attempt: a.number, Generation: a.generation, Exited: a.last,
