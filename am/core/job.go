@@ -61,6 +61,7 @@ type Task struct {
 	leaveBy  time.Time
 	grace    time.Duration
 	moving   Cause
+	orphan   time.Time // until when its agent may go on in a container that is lost; zero: it is not
 	failures []time.Time
 	losses   []time.Time
 	lastLoss time.Time
@@ -310,7 +311,7 @@ func (j *Job) Deadline() (time.Time, bool) {
 			}
 			ahead(t.notUntil)
 			ahead(t.leaveBy)
-			if by, closes := j.closes(t.Node); closes {
+			if by, leaves := j.leaves(t); leaves {
 				ahead(by)
 			}
 		}
@@ -334,7 +335,10 @@ func (j *Job) expire() {
 		}
 		if !t.deadline.IsZero() && !t.deadline.After(j.now) {
 			c, cause, why := t.Container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.Node)
-			if t.unreachable {
+			switch {
+			case !t.orphan.IsZero():
+				cause, why = CauseNodeLost, fmt.Sprintf("its agent on %s has lost its connection, too, and for longer than its lease", t.Node)
+			case t.unreachable:
 				cause, why = CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease", t.Node)
 			}
 			j.loseContainer(t, cause, why)

@@ -25,6 +25,9 @@ type Limits struct {
 	// less where less time is left. Thrift is how long no spares are asked for
 	// after the scheduler wanted containers back.
 	Save, Thrift time.Duration
+	// Orphan is how long a task may stay in a container that YARN has lost with
+	// its NodeManager, while its agent is connected.
+	Orphan time.Duration
 	// Stop is the time that tasks get between SIGTERM and SIGKILL at the job's
 	// end, and Leave what agents get to save logs and unmount.
 	Stop, Leave time.Duration
@@ -57,6 +60,7 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Fewer, 30*time.Second)
 	d(&l.Save, 30*time.Second)
 	d(&l.Thrift, time.Minute)
+	d(&l.Orphan, time.Minute)
 	d(&l.Stop, 5*time.Second)
 	d(&l.Lease, DefaultLease)
 	d(&l.Drain, l.Lease+l.Lease/10+time.Second)

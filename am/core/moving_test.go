@@ -104,6 +104,23 @@ func TestTranscriptsOfMoves(t *testing.T) {
 			p.step(core.Sealed{})
 			p.wait(time.Minute)
 		}},
+		{"a NodeManager is lost and its containers go on", psAndWorkers(2, 2), 0, func(p *player) { // c1 and c4 are on n1
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.step(core.ContainerEnded{Container: "c4", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.wait(time.Second)
+			p.step(core.Sealed{})
+			p.wait(time.Minute)
+		}},
+		{"a NodeManager is lost with the spare", psAndWorkers(1, 2), 1, func(p *player) { // c1 and c4 are on n1
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.step(core.ContainerEnded{Container: "c4", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.step(core.Sealed{})
+		}},
+		{"a NodeManager is lost, and there is no room elsewhere", psAndWorkers(1, 1), 0, func(p *player) {
+			p.mute["Allocated"] = true
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.wait(2 * time.Minute)
+		}},
 		{"another application master takes over in the middle", psAndWorkers(1, 1), 0, func(p *player) {
 			p.mute["TaskExited"] = true
 			p.step(warned(true, "c1"))

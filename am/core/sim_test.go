@@ -29,7 +29,7 @@ var (
 //
 //   - a task never has two live processes;
 //   - a node that is taken out of service in time, with all agents there connected,
-//     is empty by then;
+//     is empty by then, and so is a container that is lost to YARN alone;
 //   - attempts of a task count up, and so do the generations of tasks that
 //     run together only, of which no two are ever at work at the same time;
 //   - nothing is told to an agent of another task;
@@ -575,6 +575,7 @@ func (s *sim) fault() {
 			s.log("node of %s is lost", b.id)
 			b.excused = true
 			s.tellAM(0, core.ContainerEnded{Container: b.id, Cause: core.CauseNodeLost})
+			s.checkOrphan(b)
 		}
 	case 5:
 		s.disconnect(b, s.upTo(20*time.Second))
@@ -594,6 +595,17 @@ func (s *sim) fault() {
 	case 9:
 		s.closeNode(b.node)
 	}
+}
+
+// checkOrphan sees that what runs on where YARN has lost it leaves in time.
+func (s *sim) checkOrphan(b *simBox) {
+	epoch, line := s.epoch, b.line
+	limits := core.New(nil, 0, 0, core.Limits{}).Limits()
+	s.after(limits.Orphan+2*limits.Stop, func() {
+		if s.epoch == epoch && b.connected && b.line == line && b.process != nil && s.finish == nil {
+			s.fail("%s still runs a process of %s, and YARN lost it long ago", b.id, b.process.task)
+		}
+	})
 }
 
 // preempt takes a container back after a warning.

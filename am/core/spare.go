@@ -120,7 +120,7 @@ func (j *Job) sparesFor(t *Task) int {
 
 // fits tells whether a spare can host a task now.
 func (j *Job) fits(s *spare, t *Task) bool {
-	return s.agentPID != 0 && t.memoryMB <= s.memoryMB && !slices.Contains(j.avoid(), s.node)
+	return s.agentPID != 0 && t.memoryMB <= s.memoryMB && !slices.Contains(j.avoid(), s.node) && !j.onLost(s.node)
 }
 
 // standIn is a task's stand-in, come or asked for; nil if there is none.
