@@ -231,6 +231,10 @@ func (j *Job) handle(e Event) {
 		j.attached(e)
 	case AgentPrepared:
 		j.ready(e)
+	case Rehearsed:
+		if s := j.spareByContainer(e.Container); s != nil {
+			s.ready = j.now
+		}
 	case TaskStarted:
 		j.started(e)
 	case TaskExited:
@@ -298,6 +302,9 @@ func (j *Job) Deadline() (time.Time, bool) {
 		}
 		for _, s := range j.spares {
 			consider(s.deadline)
+			if s.task != nil {
+				ahead(s.ready)
+			}
 		}
 		if j.thriftyUntil.After(j.now) {
 			consider(j.thriftyUntil)

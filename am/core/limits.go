@@ -31,6 +31,10 @@ type Limits struct {
 	// Stop is the time that tasks get between SIGTERM and SIGKILL at the job's
 	// end, and Leave what agents get to save logs and unmount.
 	Stop, Leave time.Duration
+	// Rehearse is how long a stand-in may get ready for its task, which runs on
+	// meanwhile, after its agent has come, unless that says that it has. Zero:
+	// there is nothing to get ready but the agent.
+	Rehearse time.Duration
 	// Window is how long a failure or loss counts.
 	Window time.Duration
 	// Losses is how many containers one task may lose within Window without

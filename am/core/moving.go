@@ -14,8 +14,8 @@ import (
 // order: the attempt is stopped with time to save, preferably just after a
 // checkpoint was sealed, its agent is sent home, and only then does the next
 // attempt start, elsewhere. A task whose node closes, or has lost its NodeManager,
-// keeps running until a container elsewhere, its stand-in, has an agent; such tasks
-// move one by one.
+// keeps running until a container elsewhere, its stand-in, has an agent and a warm
+// interpreter, where there is one to be; such tasks move one by one.
 
 // preemptionWarned gives back what the scheduler wants. Where others would do as
 // well as the containers that it names, idle ones go first.
@@ -190,14 +190,14 @@ func (j *Job) moveNext(moving []*Task) {
 				j.askStandIn(t, false)
 			}
 		}
-		complete = complete && (s != nil && s.agentPID != 0 || t.Role.Loss != proto.LossRule_LOSS_RULE_ALL)
+		complete = complete && (j.stands(s) || t.Role.Loss != proto.LossRule_LOSS_RULE_ALL)
 	}
 	if j.any(func(t *Task) bool { return !t.lostAt.IsZero() || !t.leaveBy.IsZero() || t.moving != CauseUnknown }) {
 		return
 	}
 	for _, t := range moving {
 		s := j.standIn(t)
-		if s == nil || s.agentPID == 0 || t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && !complete {
+		if !j.stands(s) || t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && !complete {
 			continue
 		}
 		wait := j.limits.Save

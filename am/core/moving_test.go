@@ -155,3 +155,28 @@ func TestTranscriptsOfMoves(t *testing.T) {
 		})
 	}
 }
+
+// TestAStandInGetsReady: a task does not leave before that, but waits only so long.
+func TestAStandInGetsReady(t *testing.T) {
+	for name, wait := range map[string]func(p *player){
+		"it says so":  func(p *player) { p.step(core.Rehearsed{Container: "c3"}) },
+		"it does not": func(p *player) { p.wait(20 * time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Rehearse: 20 * time.Second})
+			p.step(core.Begin{})
+			ps := p.job.Tasks()[0]
+			p.step(core.NodeLeaving{Node: ps.Node})
+			p.wait(19 * time.Second)
+			p.step(core.Sealed{})
+			if ps.Container != "c1" {
+				t.Fatalf("it is in %s before c3 is ready", ps.Container)
+			}
+			wait(p)
+			p.step(core.Sealed{})
+			if ps.Container != "c3" {
+				t.Fatalf("it is in %s, and c3 is as ready as it gets", ps.Container)
+			}
+		})
+	}
+}

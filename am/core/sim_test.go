@@ -47,6 +47,7 @@ type sim struct {
 	queue timers
 	order int
 
+	rehearse         time.Duration  // that stand-ins get
 	restarts, losses int            // budgets of a task
 	faults           map[string]int // task -> how often it was at fault itself
 	missed           map[string]int // task -> losses told that count
@@ -417,6 +418,13 @@ func (s *sim) connect(b *simBox) {
 		delete(s.unsure, b.task)
 	}
 	s.fromAgent(b, e)
+	if line := b.line; b.task == "" && s.rehearse > 0 {
+		s.after(s.upTo(2*s.rehearse), func() {
+			if b.line == line {
+				s.fromAgent(b, core.Rehearsed{Container: b.id})
+			}
+		})
+	}
 }
 
 func (s *sim) disconnect(b *simBox, back time.Duration) {
@@ -748,7 +756,7 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses})
+	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Rehearse: s.rehearse})
 }
 
 func simulate(t *testing.T, n uint64, tell bool) {
@@ -763,6 +771,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		s.roles = ranks(1 + int32(s.r.IntN(4)))
 	}
 	s.spares = s.r.IntN(3)
+	s.rehearse = time.Duration(s.r.IntN(2)) * 20 * time.Second
 	s.restarts, s.losses = 1000, 1000
 	if s.r.IntN(4) == 0 {
 		s.restarts, s.losses = 1, 2
