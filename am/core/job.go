@@ -61,7 +61,7 @@ type Task struct {
 	leaveBy  time.Time
 	grace    time.Duration
 	moving   Cause
-	orphan   time.Time // until when its agent may go on in a container that is lost; zero: it is not
+	orphan   *orphan // nil: YARN has not lost its container
 	failures []time.Time
 	losses   []time.Time
 	lastLoss time.Time
@@ -343,8 +343,8 @@ func (j *Job) expire() {
 		if !t.deadline.IsZero() && !t.deadline.After(j.now) {
 			c, cause, why := t.Container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.Node)
 			switch {
-			case !t.orphan.IsZero():
-				cause, why = CauseNodeLost, fmt.Sprintf("its agent on %s has lost its connection, too, and for longer than its lease", t.Node)
+			case t.orphan != nil:
+				cause, why = CauseNodeLost, fmt.Sprintf("its agent on %s has lost its connection, too, and for longer than its lease: %s", t.Node, t.orphan.why)
 			case t.unreachable:
 				cause, why = CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease", t.Node)
 			}

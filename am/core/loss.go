@@ -280,8 +280,8 @@ func (j *Job) agentLost(e AgentLost) {
 	case t.State == proto.TaskState_TASK_STATE_SUCCEEDED:
 		j.do(Release{t.Container})
 		j.forget(t)
-	case !t.orphan.IsZero() && e.Orderly: // nothing more is told of its container
-		j.loseContainer(t, CauseNodeLost, "its agent on "+t.Node+" has ended, too")
+	case t.orphan != nil && e.Orderly: // nothing more is told of its container
+		j.loseContainer(t, CauseNodeLost, fmt.Sprintf("its agent on %s has ended, too: %s", t.Node, t.orphan.why))
 	default:
 		t.unreachable = true
 		t.deadline = j.now.Add(j.limits.Drain - e.Silent)
@@ -416,5 +416,5 @@ func (j *Job) forget(t *Task) {
 	j.host(t, "")
 	t.Node, t.Host, t.RealPort, t.PID, t.AgentPID = "", "", 0, 0, 0
 	t.prepared, t.stopping, t.hung, t.unreachable = false, false, false, false
-	t.deadline, t.leaveBy, t.grace, t.moving, t.orphan = time.Time{}, time.Time{}, 0, CauseUnknown, time.Time{}
+	t.deadline, t.leaveBy, t.grace, t.moving, t.orphan = time.Time{}, time.Time{}, 0, CauseUnknown, nil
 }

@@ -116,25 +116,31 @@ func (j *Job) closes(node string) (by time.Time, is bool) {
 	return c.until.Add(-j.limits.Stop - j.limits.Leave), is
 }
 
-// orphaned has a task move out of a container that YARN has given up together
-// with its NodeManager, while its agent is there and renews its lease: in order,
-// as off a node that closes.
+// orphan is a container that YARN has given up together with its NodeManager,
+// while its agent is there and renews its lease.
+type orphan struct {
+	until time.Time // its task has to leave
+	why   string    // YARN gave it up
+}
+
+// orphaned has a task move out of such a container in order, as off a node that
+// closes.
 func (j *Job) orphaned(t *Task, why string) {
-	t.orphan = j.now.Add(j.limits.Orphan)
+	t.orphan = &orphan{j.now.Add(j.limits.Orphan), why}
 	j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there; it moves", t.Node, why)
 }
 
 // onLost tells whether a node has an orphan: spares there are lost, too, though
 // that may not have been told yet.
 func (j *Job) onLost(node string) bool {
-	return j.any(func(t *Task) bool { return t.Node == node && !t.orphan.IsZero() })
+	return j.any(func(t *Task) bool { return t.Node == node && t.orphan != nil })
 }
 
 // leaves tells whether a task has to leave the node that it is on, and by when it
 // should have; zero: no time is known.
 func (j *Job) leaves(t *Task) (by time.Time, is bool) {
-	if !t.orphan.IsZero() {
-		return t.orphan, true
+	if t.orphan != nil {
+		return t.orphan.until, true
 	}
 	return j.closes(t.Node)
 }
@@ -155,7 +161,7 @@ func (j *Job) vacate() {
 	for _, t := range j.tasks {
 		by, leaves := j.leaves(t)
 		why := CauseNodeClosing
-		if !t.orphan.IsZero() {
+		if t.orphan != nil {
 			why = CauseNodeLost
 		}
 		switch {
@@ -239,6 +245,9 @@ func (j *Job) depart(t *Task) {
 	container, node := t.Container, t.Node
 	if t.State == proto.TaskState_TASK_STATE_RUNNING {
 		t.Why = "it was stopped in order on " + node
+		if t.orphan != nil {
+			t.Why += ": " + t.orphan.why
+		}
 		j.lost(t, t.moving)
 	} else {
 		j.record(t, KindNote, "it leaves %s: %s", node, t.moving)

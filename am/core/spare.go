@@ -224,7 +224,7 @@ type Spare struct {
 	Container, Node string
 	AgentPID        int    // 0: its agent is not connected
 	For             string // the task that it is for; empty: any
-	Soon            bool   // the task seems to be lost already
+	Soon            bool   // the task seems to be lost already, or may be at any time
 }
 
 // Spares are those that have a container.
@@ -235,6 +235,7 @@ func (j *Job) Spares() []Spare {
 			shown := Spare{Container: s.container, Node: s.node, AgentPID: s.agentPID, Soon: s.early}
 			if s.task != nil {
 				shown.For = s.task.Name
+				shown.Soon = s.early || s.task.orphan != nil
 			}
 			list = append(list, shown)
 		}
