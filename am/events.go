@@ -74,6 +74,8 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 	case *proto.FromAgent_Committed:
 		m.board.saving(m.watch)
 		m.sealer.committed(e.Committed, m.job.Generation())
+	case *proto.FromAgent_Rehearsed:
+		return core.Rehearsed{Container: a.container}
 	case *proto.FromAgent_Imported:
 		m.rehearse.hear(m.job, a.container, e.Imported)
 		m.rehearseSpares()

@@ -100,6 +100,9 @@ func New(cfg Config) (*Master, error) {
 	}
 	limits := longerLease(cfg.Limits, len(tasks))
 	limits.Start = time.Duration(cfg.Spec.StartLimitMs) * time.Millisecond
+	if limits.Rehearse == 0 && runtime.Warm(cfg.Spec) {
+		limits.Rehearse = rehearseLimit
+	}
 	m.job = core.New(tasks, int(cfg.Spec.Restarts), int(cfg.Spec.Spares), limits)
 	m.router = newRouter(m.job.Tasks())
 	status := &proto.JobStatus{

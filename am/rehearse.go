@@ -2,11 +2,16 @@ package am
 
 import (
 	"slices"
+	"time"
 
 	"holdfast/am/core"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
+
+// rehearseLimit is core's Limits.Rehearse where there is something to rehearse: a
+// busy machine takes so long to import TensorFlow.
+const rehearseLimit = 20 * time.Second
 
 // rehearsals is what agents have found out about the tasks' scripts, and who was
 // told: containers that are about to run a task, or may be given one, get an

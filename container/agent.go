@@ -42,6 +42,7 @@ type agent struct {
 
 	stage      *stage
 	told       int            // of the news of what its script imports
+	rehearsed  bool           // that it has was said on this stream
 	task       *task          // once assigned; prepare's own until it is done
 	ready      bool           // task is prepared
 	trouble    *proto.Trouble // why it cannot be
@@ -236,6 +237,10 @@ func (a *agent) beat() {
 	b.Warm, b.WarmRssBytes = a.stage.standby.State()
 	b.AgentRssBytes += b.WarmRssBytes
 	a.say(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: b}})
+	if !a.rehearsed && a.stage.standby.Rehearsed() {
+		a.rehearsed = true
+		a.say(&proto.FromAgent{Message: &proto.FromAgent_Rehearsed{Rehearsed: &proto.Rehearsed{}}})
+	}
 	if i, news := a.stage.imported(a.cfg); news != a.told {
 		a.told = news
 		if i != nil {
@@ -297,6 +302,7 @@ func (a *agent) reach(ctx context.Context) {
 // may have missed.
 func (a *agent) arrived(r arrival) {
 	a.line, a.address = r.line, r.address
+	a.lease.reached()
 	h := &proto.Hello{
 		Container: a.cfg.Container, Host: a.cfg.Host, Pid: int32(os.Getpid()), BeganUnixMs: began.UnixMilli(),
 		Attempt: a.number, Generation: a.generation, Exited: a.last,
@@ -315,7 +321,7 @@ func (a *agent) arrived(r arrival) {
 	a.say(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: h}})
 	a.commits.again()
 	a.tellCommits()
-	a.told = 0
+	a.told, a.rehearsed = 0, false
 	a.beat()
 }
 

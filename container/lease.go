@@ -17,6 +17,7 @@ type lease struct {
 	mu   sync.Mutex
 	span time.Duration // 0: no task yet, or no limit
 	from time.Duration // since boot
+	line time.Duration // when the present stream was opened, since boot
 	sent map[int64]time.Duration
 	next int64
 }
@@ -66,6 +67,13 @@ func (l *lease) answered(number int64) time.Duration {
 	return sent
 }
 
+// reached notes that a stream was opened.
+func (l *lease) reached() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.line = sinceBoot()
+}
+
 // broken forgets the beats of a stream that is gone: nobody will answer them.
 func (l *lease) broken() {
 	l.mu.Lock()
@@ -104,10 +112,10 @@ func (l *lease) over() error {
 	return fmt.Errorf("no application master has answered for %v, which is the task's lease", l.span)
 }
 
-// doubtful tells whether the AM has been silent for so long that its stream
-// had better be opened anew.
+// doubtful tells whether the AM has been silent for so long, on its present
+// stream, that this had better be opened anew.
 func (l *lease) doubtful() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.span != 0 && l.remains() < l.span/2
+	return l.span != 0 && sinceBoot()-max(l.from, l.line) > l.span/2
 }

@@ -143,6 +143,28 @@ func TestTheLeaseEndsTheTask(t *testing.T) {
 	}
 }
 
+// TestAStreamLateInTheLease: an agent gives a stream up when half its lease has
+// passed without an answer. The next one has its chance all the same.
+func TestAStreamLateInTheLease(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(leased(4 * time.Second))
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`sleep 1000`)})
+	pid := c.started().Pid
+	<-c.beats
+	c.deaf.Store(true)
+	c = m.agent()
+	if c.hello.TaskPid != pid {
+		t.Fatalf("it comes back with %v", c.hello)
+	}
+	c.send(&proto.Stop{})
+	if e := c.exited(); !e.Stopped {
+		t.Fatalf("exited: %v", e)
+	}
+}
+
 // TestAStoppedAgent: what an agent has slept through counts.
 func TestAStoppedAgent(t *testing.T) {
 	needRoot(t)

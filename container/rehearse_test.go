@@ -103,6 +103,8 @@ func TestTheFirstAttemptOfAContainerThatRehearsed(t *testing.T) {
 				p.until("imports slowlib")
 			} else if b := p.until("is ready"); b.WarmRssBytes == 0 {
 				t.Error("its memory is not told")
+			} else {
+				hear(p.connected, (*proto.FromAgent).GetRehearsed)
 			}
 			p.send(task)
 			p.prepared()

@@ -759,6 +759,7 @@ type FromAgent struct {
 	//	*FromAgent_Trouble
 	//	*FromAgent_Committed
 	//	*FromAgent_Imported
+	//	*FromAgent_Rehearsed
 	Message       isFromAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -873,6 +874,15 @@ func (x *FromAgent) GetImported() *Imported {
 	return nil
 }
 
+func (x *FromAgent) GetRehearsed() *Rehearsed {
+	if x != nil {
+		if x, ok := x.Message.(*FromAgent_Rehearsed); ok {
+			return x.Rehearsed
+		}
+	}
+	return nil
+}
+
 type isFromAgent_Message interface {
 	isFromAgent_Message()
 }
@@ -909,6 +919,10 @@ type FromAgent_Imported struct {
 	Imported *Imported `protobuf:"bytes,80,opt,name=imported,proto3,oneof"`
 }
 
+type FromAgent_Rehearsed struct {
+	Rehearsed *Rehearsed `protobuf:"bytes,130,opt,name=rehearsed,proto3,oneof"`
+}
+
 func (*FromAgent_Hello) isFromAgent_Message() {}
 
 func (*FromAgent_Prepared) isFromAgent_Message() {}
@@ -924,6 +938,8 @@ func (*FromAgent_Trouble) isFromAgent_Message() {}
 func (*FromAgent_Committed) isFromAgent_Message() {}
 
 func (*FromAgent_Imported) isFromAgent_Message() {}
+
+func (*FromAgent_Rehearsed) isFromAgent_Message() {}
 
 type Hello struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1756,6 +1772,44 @@ func (*ToAgent_Tokens) isToAgent_Message() {}
 
 func (*ToAgent_Rehearse) isToAgent_Message() {}
 
+// Rehearsed says that the container is as ready for the task that it was told to
+// rehearse as it will be. It is said again on a new stream.
+type Rehearsed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rehearsed) Reset() {
+	*x = Rehearsed{}
+	mi := &file_holdfast_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rehearsed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rehearsed) ProtoMessage() {}
+
+func (x *Rehearsed) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rehearsed.ProtoReflect.Descriptor instead.
+func (*Rehearsed) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
+}
+
 // Imported tells how the task's script imports the module of its warm
 // interpreter, so that other containers can make one before they run a task. It
 // is said again on a new stream.
@@ -1772,7 +1826,7 @@ type Imported struct {
 
 func (x *Imported) Reset() {
 	*x = Imported{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +1838,7 @@ func (x *Imported) String() string {
 func (*Imported) ProtoMessage() {}
 
 func (x *Imported) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +1851,7 @@ func (x *Imported) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Imported.ProtoReflect.Descriptor instead.
 func (*Imported) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Imported) GetPath() []string {
@@ -1848,7 +1902,7 @@ type Rehearsal struct {
 
 func (x *Rehearsal) Reset() {
 	*x = Rehearsal{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1860,7 +1914,7 @@ func (x *Rehearsal) String() string {
 func (*Rehearsal) ProtoMessage() {}
 
 func (x *Rehearsal) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1873,7 +1927,7 @@ func (x *Rehearsal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rehearsal.ProtoReflect.Descriptor instead.
 func (*Rehearsal) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Rehearsal) GetCommand() []string {
@@ -1909,7 +1963,7 @@ type Rehearse struct {
 
 func (x *Rehearse) Reset() {
 	*x = Rehearse{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1921,7 +1975,7 @@ func (x *Rehearse) String() string {
 func (*Rehearse) ProtoMessage() {}
 
 func (x *Rehearse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1934,7 +1988,7 @@ func (x *Rehearse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rehearse.ProtoReflect.Descriptor instead.
 func (*Rehearse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Rehearse) GetAssign() *Assign {
@@ -1961,7 +2015,7 @@ type Pulse struct {
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2027,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2040,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Pulse) GetNumber() int64 {
@@ -2007,7 +2061,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2073,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2086,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -2071,7 +2125,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2137,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2150,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Assign) GetJob() string {
@@ -2214,7 +2268,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2280,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2293,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -2297,7 +2351,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2309,7 +2363,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2322,7 +2376,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Routes) GetAll() bool {
@@ -2384,7 +2438,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2450,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2463,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2429,7 +2483,7 @@ type Bye struct {
 
 func (x *Bye) Reset() {
 	*x = Bye{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2441,7 +2495,7 @@ func (x *Bye) String() string {
 func (*Bye) ProtoMessage() {}
 
 func (x *Bye) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2454,7 +2508,7 @@ func (x *Bye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bye.ProtoReflect.Descriptor instead.
 func (*Bye) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Bye) GetWhy() string {
@@ -2472,7 +2526,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2484,7 +2538,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2497,7 +2551,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 type KillRequest struct {
@@ -2509,7 +2563,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2521,7 +2575,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2534,7 +2588,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -2552,7 +2606,7 @@ type KillReply struct {
 
 func (x *KillReply) Reset() {
 	*x = KillReply{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2564,7 +2618,7 @@ func (x *KillReply) String() string {
 func (*KillReply) ProtoMessage() {}
 
 func (x *KillReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2577,7 +2631,7 @@ func (x *KillReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillReply.ProtoReflect.Descriptor instead.
 func (*KillReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 // JobStatus is also status.json in the job's directory.
@@ -2610,7 +2664,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2676,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2689,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *JobStatus) GetId() string {
@@ -2800,7 +2854,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +2866,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +2879,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -2898,7 +2952,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2910,7 +2964,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2923,7 +2977,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -3078,7 +3132,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +3144,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +3157,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Stage) GetName() string {
@@ -3143,7 +3197,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3155,7 +3209,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3168,7 +3222,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -3283,7 +3337,7 @@ type Moment struct {
 
 func (x *Moment) Reset() {
 	*x = Moment{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3295,7 +3349,7 @@ func (x *Moment) String() string {
 func (*Moment) ProtoMessage() {}
 
 func (x *Moment) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3308,7 +3362,7 @@ func (x *Moment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moment.ProtoReflect.Descriptor instead.
 func (*Moment) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Moment) GetAtUnixMs() int64 {
@@ -3405,7 +3459,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06sha256\x18\x04 \x01(\tR\x06sha256\x12\x12\n" +
 	"\x04mode\x18\x05 \x01(\rR\x04mode\x12\x18\n" +
-	"\aarchive\x18\x06 \x01(\bR\aarchive\"\x88\x03\n" +
+	"\aarchive\x18\x06 \x01(\bR\aarchive\"\xbe\x03\n" +
 	"\tFromAgent\x12'\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0f.holdfast.HelloH\x00R\x05hello\x120\n" +
 	"\bprepared\x18\x02 \x01(\v2\x12.holdfast.PreparedH\x00R\bprepared\x12-\n" +
@@ -3414,7 +3468,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04beat\x18\x05 \x01(\v2\x0e.holdfast.BeatH\x00R\x04beat\x12-\n" +
 	"\atrouble\x18\x06 \x01(\v2\x11.holdfast.TroubleH\x00R\atrouble\x123\n" +
 	"\tcommitted\x18\a \x01(\v2\x13.holdfast.CommittedH\x00R\tcommitted\x120\n" +
-	"\bimported\x18P \x01(\v2\x12.holdfast.ImportedH\x00R\bimportedB\t\n" +
+	"\bimported\x18P \x01(\v2\x12.holdfast.ImportedH\x00R\bimported\x124\n" +
+	"\trehearsed\x18\x82\x01 \x01(\v2\x13.holdfast.RehearsedH\x00R\trehearsedB\t\n" +
 	"\amessage\"\xb3\x02\n" +
 	"\x05Hello\x12\x1c\n" +
 	"\tcontainer\x18\x01 \x01(\tR\tcontainer\x12\x12\n" +
@@ -3483,7 +3538,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05pulse\x18\x06 \x01(\v2\x0f.holdfast.PulseH\x00R\x05pulse\x12*\n" +
 	"\x06tokens\x18\a \x01(\v2\x10.holdfast.TokensH\x00R\x06tokens\x120\n" +
 	"\brehearse\x18P \x01(\v2\x12.holdfast.RehearseH\x00R\brehearseB\t\n" +
-	"\amessage\"\xd7\x01\n" +
+	"\amessage\"\v\n" +
+	"\tRehearsed\"\xd7\x01\n" +
 	"\bImported\x12\x12\n" +
 	"\x04path\x18\x01 \x03(\tR\x04path\x12-\n" +
 	"\x03set\x18\x02 \x03(\v2\x1b.holdfast.Imported.SetEntryR\x03set\x12\x14\n" +
@@ -3687,7 +3743,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),          // 0: holdfast.LossRule
 	(CompletionRule)(0),    // 1: holdfast.CompletionRule
@@ -3707,33 +3763,34 @@ var file_holdfast_proto_goTypes = []any{
 	(*Committed)(nil),      // 15: holdfast.Committed
 	(*CommittedFile)(nil),  // 16: holdfast.CommittedFile
 	(*ToAgent)(nil),        // 17: holdfast.ToAgent
-	(*Imported)(nil),       // 18: holdfast.Imported
-	(*Rehearsal)(nil),      // 19: holdfast.Rehearsal
-	(*Rehearse)(nil),       // 20: holdfast.Rehearse
-	(*Pulse)(nil),          // 21: holdfast.Pulse
-	(*Tokens)(nil),         // 22: holdfast.Tokens
-	(*Assign)(nil),         // 23: holdfast.Assign
-	(*Start)(nil),          // 24: holdfast.Start
-	(*Routes)(nil),         // 25: holdfast.Routes
-	(*Stop)(nil),           // 26: holdfast.Stop
-	(*Bye)(nil),            // 27: holdfast.Bye
-	(*StatusRequest)(nil),  // 28: holdfast.StatusRequest
-	(*KillRequest)(nil),    // 29: holdfast.KillRequest
-	(*KillReply)(nil),      // 30: holdfast.KillReply
-	(*JobStatus)(nil),      // 31: holdfast.JobStatus
-	(*SpareStatus)(nil),    // 32: holdfast.SpareStatus
-	(*TaskStatus)(nil),     // 33: holdfast.TaskStatus
-	(*Stage)(nil),          // 34: holdfast.Stage
-	(*Incident)(nil),       // 35: holdfast.Incident
-	(*Moment)(nil),         // 36: holdfast.Moment
-	nil,                    // 37: holdfast.JobSpec.EnvEntry
-	nil,                    // 38: holdfast.Imported.SetEntry
-	nil,                    // 39: holdfast.Rehearsal.EnvEntry
-	nil,                    // 40: holdfast.Start.EnvEntry
+	(*Rehearsed)(nil),      // 18: holdfast.Rehearsed
+	(*Imported)(nil),       // 19: holdfast.Imported
+	(*Rehearsal)(nil),      // 20: holdfast.Rehearsal
+	(*Rehearse)(nil),       // 21: holdfast.Rehearse
+	(*Pulse)(nil),          // 22: holdfast.Pulse
+	(*Tokens)(nil),         // 23: holdfast.Tokens
+	(*Assign)(nil),         // 24: holdfast.Assign
+	(*Start)(nil),          // 25: holdfast.Start
+	(*Routes)(nil),         // 26: holdfast.Routes
+	(*Stop)(nil),           // 27: holdfast.Stop
+	(*Bye)(nil),            // 28: holdfast.Bye
+	(*StatusRequest)(nil),  // 29: holdfast.StatusRequest
+	(*KillRequest)(nil),    // 30: holdfast.KillRequest
+	(*KillReply)(nil),      // 31: holdfast.KillReply
+	(*JobStatus)(nil),      // 32: holdfast.JobStatus
+	(*SpareStatus)(nil),    // 33: holdfast.SpareStatus
+	(*TaskStatus)(nil),     // 34: holdfast.TaskStatus
+	(*Stage)(nil),          // 35: holdfast.Stage
+	(*Incident)(nil),       // 36: holdfast.Incident
+	(*Moment)(nil),         // 37: holdfast.Moment
+	nil,                    // 38: holdfast.JobSpec.EnvEntry
+	nil,                    // 39: holdfast.Imported.SetEntry
+	nil,                    // 40: holdfast.Rehearsal.EnvEntry
+	nil,                    // 41: holdfast.Start.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	37, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	38, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -3745,49 +3802,50 @@ var file_holdfast_proto_depIdxs = []int32{
 	13, // 10: holdfast.FromAgent.beat:type_name -> holdfast.Beat
 	14, // 11: holdfast.FromAgent.trouble:type_name -> holdfast.Trouble
 	15, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	18, // 13: holdfast.FromAgent.imported:type_name -> holdfast.Imported
-	12, // 14: holdfast.Hello.exited:type_name -> holdfast.Exited
-	16, // 15: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	23, // 16: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	24, // 17: holdfast.ToAgent.start:type_name -> holdfast.Start
-	26, // 18: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	25, // 19: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	27, // 20: holdfast.ToAgent.bye:type_name -> holdfast.Bye
-	21, // 21: holdfast.ToAgent.pulse:type_name -> holdfast.Pulse
-	22, // 22: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	20, // 23: holdfast.ToAgent.rehearse:type_name -> holdfast.Rehearse
-	38, // 24: holdfast.Imported.set:type_name -> holdfast.Imported.SetEntry
-	39, // 25: holdfast.Rehearsal.env:type_name -> holdfast.Rehearsal.EnvEntry
-	18, // 26: holdfast.Rehearsal.imported:type_name -> holdfast.Imported
-	23, // 27: holdfast.Rehearse.assign:type_name -> holdfast.Assign
-	6,  // 28: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 29: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	19, // 30: holdfast.Assign.rehearsal:type_name -> holdfast.Rehearsal
-	4,  // 31: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	25, // 32: holdfast.Assign.routes:type_name -> holdfast.Routes
-	40, // 33: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	2,  // 34: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	33, // 35: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	36, // 36: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
-	6,  // 37: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	35, // 38: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	34, // 39: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	32, // 40: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	3,  // 41: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	34, // 42: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	8,  // 43: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
-	28, // 44: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
-	28, // 45: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
-	29, // 46: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
-	17, // 47: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
-	31, // 48: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
-	31, // 49: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
-	30, // 50: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
-	47, // [47:51] is the sub-list for method output_type
-	43, // [43:47] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	19, // 13: holdfast.FromAgent.imported:type_name -> holdfast.Imported
+	18, // 14: holdfast.FromAgent.rehearsed:type_name -> holdfast.Rehearsed
+	12, // 15: holdfast.Hello.exited:type_name -> holdfast.Exited
+	16, // 16: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	24, // 17: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	25, // 18: holdfast.ToAgent.start:type_name -> holdfast.Start
+	27, // 19: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	26, // 20: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	28, // 21: holdfast.ToAgent.bye:type_name -> holdfast.Bye
+	22, // 22: holdfast.ToAgent.pulse:type_name -> holdfast.Pulse
+	23, // 23: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	21, // 24: holdfast.ToAgent.rehearse:type_name -> holdfast.Rehearse
+	39, // 25: holdfast.Imported.set:type_name -> holdfast.Imported.SetEntry
+	40, // 26: holdfast.Rehearsal.env:type_name -> holdfast.Rehearsal.EnvEntry
+	19, // 27: holdfast.Rehearsal.imported:type_name -> holdfast.Imported
+	24, // 28: holdfast.Rehearse.assign:type_name -> holdfast.Assign
+	6,  // 29: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	7,  // 30: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	20, // 31: holdfast.Assign.rehearsal:type_name -> holdfast.Rehearsal
+	4,  // 32: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	26, // 33: holdfast.Assign.routes:type_name -> holdfast.Routes
+	41, // 34: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	2,  // 35: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	34, // 36: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	37, // 37: holdfast.JobStatus.timeline:type_name -> holdfast.Moment
+	6,  // 38: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	36, // 39: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	35, // 40: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	33, // 41: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	3,  // 42: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	35, // 43: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	8,  // 44: holdfast.Agents.Attend:input_type -> holdfast.FromAgent
+	29, // 45: holdfast.Jobs.Status:input_type -> holdfast.StatusRequest
+	29, // 46: holdfast.Jobs.Watch:input_type -> holdfast.StatusRequest
+	30, // 47: holdfast.Jobs.Kill:input_type -> holdfast.KillRequest
+	17, // 48: holdfast.Agents.Attend:output_type -> holdfast.ToAgent
+	32, // 49: holdfast.Jobs.Status:output_type -> holdfast.JobStatus
+	32, // 50: holdfast.Jobs.Watch:output_type -> holdfast.JobStatus
+	31, // 51: holdfast.Jobs.Kill:output_type -> holdfast.KillReply
+	48, // [48:52] is the sub-list for method output_type
+	44, // [44:48] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -3804,6 +3862,7 @@ func file_holdfast_proto_init() {
 		(*FromAgent_Trouble)(nil),
 		(*FromAgent_Committed)(nil),
 		(*FromAgent_Imported)(nil),
+		(*FromAgent_Rehearsed)(nil),
 	}
 	file_holdfast_proto_msgTypes[13].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
@@ -3821,7 +3880,7 @@ func file_holdfast_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   37,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -84,11 +84,14 @@ func writeOnce(path string, text []byte) error {
 	return nil
 }
 
+// Warm tells whether containers get interpreters ready for attempts to come.
+func Warm(spec *proto.JobSpec) bool { return warmModules[spec.Framework] != "" && !spec.Cold }
+
 // shimSettings is what the shim is to do for the job.
 func shimSettings(spec *proto.JobSpec) map[string]string {
 	env := map[string]string{}
-	if module := warmModules[spec.Framework]; module != "" && !spec.Cold {
-		env[proto.EnvWarm] = module
+	if Warm(spec) {
+		env[proto.EnvWarm] = warmModules[spec.Framework]
 	}
 	if spec.Framework != "tensorflow" {
 		return env

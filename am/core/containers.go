@@ -93,6 +93,7 @@ func (j *Job) allocated(e Allocated) {
 func (j *Job) attached(e AgentAttached) {
 	if s := j.spareByContainer(e.Container); s != nil && !j.ending() {
 		s.host, s.agentPID, s.deadline = e.Host, e.PID, time.Time{}
+		s.ready = j.now.Add(j.limits.Rehearse)
 		return
 	}
 	t := j.Hosted(e.Container)

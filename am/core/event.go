@@ -53,6 +53,10 @@ type AgentPrepared struct {
 	Notes     []string
 }
 
+// Rehearsed says that a container in which no task is yet has nothing more to get
+// ready for one.
+type Rehearsed struct{ Container string }
+
 // AgentTrouble says that an agent could not prepare its task.
 type AgentTrouble struct {
 	Container, What string
@@ -140,6 +144,7 @@ func (LaunchFailed) event()     {}
 func (ContainerEnded) event()   {}
 func (AgentAttached) event()    {}
 func (AgentPrepared) event()    {}
+func (Rehearsed) event()        {}
 func (AgentTrouble) event()     {}
 func (AgentLost) event()        {}
 func (TaskStarted) event()      {}

@@ -61,6 +61,7 @@ type Task struct {
 	leaveBy  time.Time
 	grace    time.Duration
 	moving   Cause
+	orphan   *orphan // nil: YARN has not lost its container
 	failures []time.Time
 	losses   []time.Time
 	lastLoss time.Time
@@ -230,6 +231,10 @@ func (j *Job) handle(e Event) {
 		j.attached(e)
 	case AgentPrepared:
 		j.ready(e)
+	case Rehearsed:
+		if s := j.spareByContainer(e.Container); s != nil {
+			s.ready = j.now
+		}
 	case TaskStarted:
 		j.started(e)
 	case TaskExited:
@@ -297,6 +302,9 @@ func (j *Job) Deadline() (time.Time, bool) {
 		}
 		for _, s := range j.spares {
 			consider(s.deadline)
+			if s.task != nil {
+				ahead(s.ready)
+			}
 		}
 		if j.thriftyUntil.After(j.now) {
 			consider(j.thriftyUntil)
@@ -310,7 +318,7 @@ func (j *Job) Deadline() (time.Time, bool) {
 			}
 			ahead(t.notUntil)
 			ahead(t.leaveBy)
-			if by, closes := j.closes(t.Node); closes {
+			if by, leaves := j.leaves(t); leaves {
 				ahead(by)
 			}
 		}
@@ -334,7 +342,10 @@ func (j *Job) expire() {
 		}
 		if !t.deadline.IsZero() && !t.deadline.After(j.now) {
 			c, cause, why := t.Container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.Node)
-			if t.unreachable {
+			switch {
+			case t.orphan != nil:
+				cause, why = CauseNodeLost, fmt.Sprintf("its agent on %s has lost its connection, too, and for longer than its lease: %s", t.Node, t.orphan.why)
+			case t.unreachable:
 				cause, why = CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease", t.Node)
 			}
 			j.loseContainer(t, cause, why)

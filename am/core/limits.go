@@ -25,9 +25,16 @@ type Limits struct {
 	// less where less time is left. Thrift is how long no spares are asked for
 	// after the scheduler wanted containers back.
 	Save, Thrift time.Duration
+	// Orphan is how long a task may stay in a container that YARN has lost with
+	// its NodeManager, while its agent is connected.
+	Orphan time.Duration
 	// Stop is the time that tasks get between SIGTERM and SIGKILL at the job's
 	// end, and Leave what agents get to save logs and unmount.
 	Stop, Leave time.Duration
+	// Rehearse is how long a stand-in may get ready for its task, which runs on
+	// meanwhile, after its agent has come, unless that says that it has. Zero:
+	// there is nothing to get ready but the agent.
+	Rehearse time.Duration
 	// Window is how long a failure or loss counts.
 	Window time.Duration
 	// Losses is how many containers one task may lose within Window without
@@ -57,6 +64,7 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Fewer, 30*time.Second)
 	d(&l.Save, 30*time.Second)
 	d(&l.Thrift, time.Minute)
+	d(&l.Orphan, time.Minute)
 	d(&l.Stop, 5*time.Second)
 	d(&l.Lease, DefaultLease)
 	d(&l.Drain, l.Lease+l.Lease/10+time.Second)

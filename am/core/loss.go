@@ -280,6 +280,8 @@ func (j *Job) agentLost(e AgentLost) {
 	case t.State == proto.TaskState_TASK_STATE_SUCCEEDED:
 		j.do(Release{t.Container})
 		j.forget(t)
+	case t.orphan != nil && e.Orderly: // nothing more is told of its container
+		j.loseContainer(t, CauseNodeLost, fmt.Sprintf("its agent on %s has ended, too: %s", t.Node, t.orphan.why))
 	default:
 		t.unreachable = true
 		t.deadline = j.now.Add(j.limits.Drain - e.Silent)
@@ -328,8 +330,8 @@ func (j *Job) containerEnded(e ContainerEnded) {
 	if e.Cause == CauseNodeLost && t.unreachable {
 		t.draining[t.Container] = t.deadline
 	} else if e.Cause == CauseNodeLost && t.AgentPID != 0 {
-		t.draining[t.Container] = j.now.Add(j.limits.Drain)
-		j.do(Bye{t.Container, "YARN has given its node up"})
+		j.orphaned(t, strings.TrimSpace(why))
+		return
 	}
 	if e.Cause == CauseOutOfMemory {
 		why = j.grow(t)
@@ -414,5 +416,5 @@ func (j *Job) forget(t *Task) {
 	j.host(t, "")
 	t.Node, t.Host, t.RealPort, t.PID, t.AgentPID = "", "", 0, 0, 0
 	t.prepared, t.stopping, t.hung, t.unreachable = false, false, false, false
-	t.deadline, t.leaveBy, t.grace, t.moving = time.Time{}, time.Time{}, 0, CauseUnknown
+	t.deadline, t.leaveBy, t.grace, t.moving, t.orphan = time.Time{}, time.Time{}, 0, CauseUnknown, nil
 }

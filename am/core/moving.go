@@ -9,11 +9,13 @@ import (
 )
 
 // Some losses are announced: the scheduler says which containers it will take
-// back, and which nodes will be taken out of service. Their tasks leave in
+// back, and which nodes will be taken out of service. Others are losses to YARN
+// only: where a NodeManager alone is lost, what it ran goes on. Such tasks leave in
 // order: the attempt is stopped with time to save, preferably just after a
 // checkpoint was sealed, its agent is sent home, and only then does the next
-// attempt start, elsewhere. A task whose node closes keeps running until a
-// container elsewhere, its stand-in, has an agent; such tasks move one by one.
+// attempt start, elsewhere. A task whose node closes, or has lost its NodeManager,
+// keeps running until a container elsewhere, its stand-in, has an agent and a warm
+// interpreter, where there is one to be; such tasks move one by one.
 
 // preemptionWarned gives back what the scheduler wants. Where others would do as
 // well as the containers that it names, idle ones go first.
@@ -114,13 +116,42 @@ func (j *Job) closes(node string) (by time.Time, is bool) {
 	return c.until.Add(-j.limits.Stop - j.limits.Leave), is
 }
 
+// orphan is a container that YARN has given up together with its NodeManager,
+// while its agent is there and renews its lease.
+type orphan struct {
+	until time.Time // its task has to leave
+	why   string    // YARN gave it up
+}
+
+// orphaned has a task move out of such a container in order, as off a node that
+// closes.
+func (j *Job) orphaned(t *Task, why string) {
+	t.orphan = &orphan{j.now.Add(j.limits.Orphan), why}
+	j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there; it moves", t.Node, why)
+}
+
+// onLost tells whether a node has an orphan: spares there are lost, too, though
+// that may not have been told yet.
+func (j *Job) onLost(node string) bool {
+	return j.any(func(t *Task) bool { return t.Node == node && t.orphan != nil })
+}
+
+// leaves tells whether a task has to leave the node that it is on, and by when it
+// should have; zero: no time is known.
+func (j *Job) leaves(t *Task) (by time.Time, is bool) {
+	if t.orphan != nil {
+		return t.orphan.until, true
+	}
+	return j.closes(t.Node)
+}
+
 // vacate moves the tasks that must leave their containers, as far as it is time.
 func (j *Job) vacate() {
 	for _, s := range slices.Clone(j.spares) {
 		_, here := j.closes(s.node)
 		needed := s.task == nil || s.task.unreachable
 		if !needed {
-			_, needed = j.closes(s.task.Node)
+			_, needed = j.leaves(s.task)
 		}
 		if here && s.container != "" || !needed {
 			j.giveUpSpare(s)
@@ -128,21 +159,24 @@ func (j *Job) vacate() {
 	}
 	var moving []*Task // that run and wait for their turn
 	for _, t := range j.tasks {
-		by, closes := j.closes(t.Node)
+		by, leaves := j.leaves(t)
+		why := CauseNodeClosing
+		if t.orphan != nil {
+			why = CauseNodeLost
+		}
 		switch {
 		case t.Container == "" || t.unreachable || t.moving != CauseUnknown:
 		case t.State == proto.TaskState_TASK_STATE_SUCCEEDED || t.State == proto.TaskState_TASK_STATE_FAILED:
 		case !t.leaveBy.IsZero() && (t.State != proto.TaskState_TASK_STATE_RUNNING || !t.leaveBy.After(j.now)):
-			cause := CausePreempted
-			if closes {
-				cause = CauseNodeClosing
+			if !leaves {
+				why = CausePreempted
 			}
-			j.leaveContainer(t, cause)
-		case closes && t.State != proto.TaskState_TASK_STATE_RUNNING,
-			closes && !by.IsZero() && !by.After(j.now):
+			j.leaveContainer(t, why)
+		case leaves && t.State != proto.TaskState_TASK_STATE_RUNNING,
+			leaves && !by.IsZero() && !by.After(j.now):
 			t.grace = j.limits.Stop
-			j.leaveContainer(t, CauseNodeClosing)
-		case closes && !t.stopping:
+			j.leaveContainer(t, why)
+		case leaves && !t.stopping:
 			moving = append(moving, t)
 		}
 	}
@@ -156,21 +190,25 @@ func (j *Job) moveNext(moving []*Task) {
 	for _, t := range moving {
 		s := j.standIn(t)
 		if s == nil {
-			j.askStandIn(t, false)
+			if s = j.spareFor(t); s != nil { // any, and likely a warm one
+				s.task = t
+			} else {
+				j.askStandIn(t, false)
+			}
 		}
-		complete = complete && (s != nil && s.agentPID != 0 || t.Role.Loss != proto.LossRule_LOSS_RULE_ALL)
+		complete = complete && (j.stands(s) || t.Role.Loss != proto.LossRule_LOSS_RULE_ALL)
 	}
 	if j.any(func(t *Task) bool { return !t.lostAt.IsZero() || !t.leaveBy.IsZero() || t.moving != CauseUnknown }) {
 		return
 	}
 	for _, t := range moving {
 		s := j.standIn(t)
-		if s == nil || s.agentPID == 0 || t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && !complete {
+		if !j.stands(s) || t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && !complete {
 			continue
 		}
 		wait := j.limits.Save
 		t.grace = j.limits.Save
-		if by, _ := j.closes(t.Node); !by.IsZero() {
+		if by, _ := j.leaves(t); !by.IsZero() {
 			wait = min(wait, by.Sub(j.now)/4)
 			t.grace = min(t.grace, by.Sub(j.now)/4)
 		}
@@ -207,6 +245,9 @@ func (j *Job) depart(t *Task) {
 	container, node := t.Container, t.Node
 	if t.State == proto.TaskState_TASK_STATE_RUNNING {
 		t.Why = "it was stopped in order on " + node
+		if t.orphan != nil {
+			t.Why += ": " + t.orphan.why
+		}
 		j.lost(t, t.moving)
 	} else {
 		j.record(t, KindNote, "it leaves %s: %s", node, t.moving)

@@ -104,6 +104,23 @@ func TestTranscriptsOfMoves(t *testing.T) {
 			p.step(core.Sealed{})
 			p.wait(time.Minute)
 		}},
+		{"a NodeManager is lost and its containers go on", psAndWorkers(2, 2), 0, func(p *player) { // c1 and c4 are on n1
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.step(core.ContainerEnded{Container: "c4", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.wait(time.Second)
+			p.step(core.Sealed{})
+			p.wait(time.Minute)
+		}},
+		{"a NodeManager is lost with the spare", psAndWorkers(1, 2), 1, func(p *player) { // c1 and c4 are on n1
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.step(core.ContainerEnded{Container: "c4", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.step(core.Sealed{})
+		}},
+		{"a NodeManager is lost, and there is no room elsewhere", psAndWorkers(1, 1), 0, func(p *player) {
+			p.mute["Allocated"] = true
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.wait(2 * time.Minute)
+		}},
 		{"another application master takes over in the middle", psAndWorkers(1, 1), 0, func(p *player) {
 			p.mute["TaskExited"] = true
 			p.step(warned(true, "c1"))
@@ -135,6 +152,31 @@ func TestTranscriptsOfMoves(t *testing.T) {
 				}
 			}
 			p.golden()
+		})
+	}
+}
+
+// TestAStandInGetsReady: a task does not leave before that, but waits only so long.
+func TestAStandInGetsReady(t *testing.T) {
+	for name, wait := range map[string]func(p *player){
+		"it says so":  func(p *player) { p.step(core.Rehearsed{Container: "c3"}) },
+		"it does not": func(p *player) { p.wait(20 * time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Rehearse: 20 * time.Second})
+			p.step(core.Begin{})
+			ps := p.job.Tasks()[0]
+			p.step(core.NodeLeaving{Node: ps.Node})
+			p.wait(19 * time.Second)
+			p.step(core.Sealed{})
+			if ps.Container != "c1" {
+				t.Fatalf("it is in %s before c3 is ready", ps.Container)
+			}
+			wait(p)
+			p.step(core.Sealed{})
+			if ps.Container != "c3" {
+				t.Fatalf("it is in %s, and c3 is as ready as it gets", ps.Container)
+			}
 		})
 	}
 }

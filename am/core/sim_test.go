@@ -29,7 +29,7 @@ var (
 //
 //   - a task never has two live processes;
 //   - a node that is taken out of service in time, with all agents there connected,
-//     is empty by then;
+//     is empty by then, and so is a container that is lost to YARN alone;
 //   - attempts of a task count up, and so do the generations of tasks that
 //     run together only, of which no two are ever at work at the same time;
 //   - nothing is told to an agent of another task;
@@ -47,6 +47,7 @@ type sim struct {
 	queue timers
 	order int
 
+	rehearse         time.Duration  // that stand-ins get
 	restarts, losses int            // budgets of a task
 	faults           map[string]int // task -> how often it was at fault itself
 	missed           map[string]int // task -> losses told that count
@@ -417,6 +418,13 @@ func (s *sim) connect(b *simBox) {
 		delete(s.unsure, b.task)
 	}
 	s.fromAgent(b, e)
+	if line := b.line; b.task == "" && s.rehearse > 0 {
+		s.after(s.upTo(2*s.rehearse), func() {
+			if b.line == line {
+				s.fromAgent(b, core.Rehearsed{Container: b.id})
+			}
+		})
+	}
 }
 
 func (s *sim) disconnect(b *simBox, back time.Duration) {
@@ -575,6 +583,7 @@ func (s *sim) fault() {
 			s.log("node of %s is lost", b.id)
 			b.excused = true
 			s.tellAM(0, core.ContainerEnded{Container: b.id, Cause: core.CauseNodeLost})
+			s.checkOrphan(b)
 		}
 	case 5:
 		s.disconnect(b, s.upTo(20*time.Second))
@@ -594,6 +603,17 @@ func (s *sim) fault() {
 	case 9:
 		s.closeNode(b.node)
 	}
+}
+
+// checkOrphan sees that what runs on where YARN has lost it leaves in time.
+func (s *sim) checkOrphan(b *simBox) {
+	epoch, line := s.epoch, b.line
+	limits := core.New(nil, 0, 0, core.Limits{}).Limits()
+	s.after(limits.Orphan+2*limits.Stop, func() {
+		if s.epoch == epoch && b.connected && b.line == line && b.process != nil && s.finish == nil {
+			s.fail("%s still runs a process of %s, and YARN lost it long ago", b.id, b.process.task)
+		}
+	})
 }
 
 // preempt takes a container back after a warning.
@@ -736,7 +756,7 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses})
+	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Rehearse: s.rehearse})
 }
 
 func simulate(t *testing.T, n uint64, tell bool) {
@@ -751,6 +771,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		s.roles = ranks(1 + int32(s.r.IntN(4)))
 	}
 	s.spares = s.r.IntN(3)
+	s.rehearse = time.Duration(s.r.IntN(2)) * 20 * time.Second
 	s.restarts, s.losses = 1000, 1000
 	if s.r.IntN(4) == 0 {
 		s.restarts, s.losses = 1, 2

@@ -22,6 +22,7 @@ type spare struct {
 	host      string
 	agentPID  int       // 0: its agent is not connected
 	deadline  time.Time // of attach
+	ready     time.Time // by when it has got ready all that it can, since attach
 }
 
 // keepSpares asks for spares while the job runs and there are fewer than wanted.
@@ -120,7 +121,12 @@ func (j *Job) sparesFor(t *Task) int {
 
 // fits tells whether a spare can host a task now.
 func (j *Job) fits(s *spare, t *Task) bool {
-	return s.agentPID != 0 && t.memoryMB <= s.memoryMB && !slices.Contains(j.avoid(), s.node)
+	return s.agentPID != 0 && t.memoryMB <= s.memoryMB && !slices.Contains(j.avoid(), s.node) && !j.onLost(s.node)
+}
+
+// stands tells whether a task may leave its container for this one now.
+func (j *Job) stands(s *spare) bool {
+	return s != nil && s.agentPID != 0 && !s.ready.After(j.now)
 }
 
 // standIn is a task's stand-in, come or asked for; nil if there is none.
@@ -218,7 +224,7 @@ type Spare struct {
 	Container, Node string
 	AgentPID        int    // 0: its agent is not connected
 	For             string // the task that it is for; empty: any
-	Soon            bool   // the task seems to be lost already
+	Soon            bool   // the task seems to be lost already, or may be at any time
 }
 
 // Spares are those that have a container.
@@ -229,6 +235,7 @@ func (j *Job) Spares() []Spare {
 			shown := Spare{Container: s.container, Node: s.node, AgentPID: s.agentPID, Soon: s.early}
 			if s.task != nil {
 				shown.For = s.task.Name
+				shown.Soon = s.early || s.task.orphan != nil
 			}
 			list = append(list, shown)
 		}

@@ -51,15 +51,16 @@ type Standby struct {
 	tending sync.WaitGroup
 	stop    context.CancelFunc // ends what tending waits for
 
-	mu      sync.Mutex
-	limit   int64 // bytes that the container may use; 0: no limit of its own
-	begun   bool  // Exec was called
-	process *interpreter
-	ready   bool
-	refused string // why there is to be none
-	says    string
-	known   Known
-	news    int // counts changes of known
+	mu        sync.Mutex
+	limit     int64 // bytes that the container may use; 0: no limit of its own
+	begun     bool  // Exec was called
+	process   *interpreter
+	ready     bool
+	refused   string // why there is to be none
+	rehearsed bool   // Rehearse has come to its end
+	says      string
+	known     Known
+	news      int // counts changes of known
 }
 
 // New is a Standby without an interpreter.
@@ -89,6 +90,7 @@ func (s *Standby) Rehearse(c sandbox.Command, how Circumstances, soon bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if name == "" || s.refused != "" || s.begun || s.ctx.Err() != nil {
+		s.rehearsed = true
 		return
 	}
 	if i := s.process; i != nil {
@@ -99,15 +101,27 @@ func (s *Standby) Rehearse(c sandbox.Command, how Circumstances, soon bool) {
 			return
 		}
 		s.o.Log.Info("the warm interpreter is of no use: it was made for another command")
-		s.process, s.ready = nil, false
+		s.process, s.ready, s.rehearsed = nil, false, false
 		s.stop()
 		s.tending.Go(i.end)
 	}
 	s.tend(func(ctx context.Context) {
-		if s.make(ctx, name, c, how, soon) {
+		made := s.make(ctx, name, c, how, soon)
+		s.mu.Lock()
+		s.rehearsed = s.rehearsed || ctx.Err() == nil
+		s.mu.Unlock()
+		if made {
 			s.watch(ctx)
 		}
 	})
+}
+
+// Rehearsed tells whether Rehearse was called and what it began is over: the
+// interpreter is ready, or there is to be none.
+func (s *Standby) Rehearsed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rehearsed
 }
 
 // Exec starts an attempt, by way of the warm interpreter if there is one that

@@ -266,7 +266,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	})
 	lap("the node was taken into service again")
 
-	// A NodeManager is lost, and its containers with it or not.
+	// A NodeManager is lost, and its containers go on.
 	k = awayFromMaster(t, after)
 	lost, tasks := c.Daemon(nodeManager(t, k.Node)), on(after, k.Node)
 	must(t, lost.Kill())
@@ -276,6 +276,11 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	})
 	lap(fmt.Sprintf("%s was lost, and %v are elsewhere", lost.Name(), tasks))
 	j.undisturbed(before, tasks...)
+	for _, i := range after.Incidents[len(before.Incidents):] {
+		if i.Node == k.Node && (i.Cause != "node lost" || !strings.Contains(i.Evidence, "stopped in order")) {
+			t.Errorf("%s ran on without its NodeManager, and did not leave in order: %v", i.Task, i)
+		}
+	}
 	must(t, lost.Restart(ctx))
 	j.goesOn()
 

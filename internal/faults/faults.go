@@ -19,6 +19,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ const (
 	// A job has so many steps for each of its rounds, and one more for its
 	// beginning; a round that is left over gets another job. Interpreters take a
 	// while to get warm.
-	stepsPerRound, stepsPerWarmRound = 400, 500
+	stepsPerRound, stepsPerWarmRound = 400, 900
 	chief                            = "worker-0"
 )
 
@@ -220,7 +221,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 			return err
 		}
 	}
-	after, err := j.settled(ctx, time.Now(), before.WholeStep)
+	after, err := j.settled(ctx, time.Now(), before.WholeStep, out.gone...)
 	if err != nil {
 		return errors.Join(err, j.explain(out.at))
 	}
@@ -238,8 +239,9 @@ type healer struct {
 }
 
 // settled waits until, since a moment and for some seconds, every task runs and
-// every worker makes steps, and a checkpoint newer than one of a step is complete.
-func (j *job) settled(ctx context.Context, since time.Time, newer int64) (*proto.JobStatus, error) {
+// every worker makes steps, a checkpoint newer than one of a step is complete, and
+// processes that were given up have ended.
+func (j *job) settled(ctx context.Context, since time.Time, newer int64, gone ...process) (*proto.JobStatus, error) {
 	const quiet = 3 * time.Second
 	var whole time.Time
 	last := "nothing is known of it"
@@ -262,6 +264,8 @@ func (j *job) settled(ctx context.Context, since time.Time, newer int64) (*proto
 		case now.Sub(whole) < quiet:
 		case s.WholeStep <= newer:
 			last = fmt.Sprintf("no checkpoint after that of step %d is complete", newer)
+		case slices.ContainsFunc(gone, process.lives):
+			last = fmt.Sprintf("of the processes %v, which were given up, not all have ended", gone)
 		default:
 			return s, nil
 		}

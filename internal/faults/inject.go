@@ -64,12 +64,10 @@ var kinds = []Kind{
 	{"kill worker agent", onTask("worker", (*proto.TaskStatus).GetAgentPid, kill)},
 	{"kill chief agent", onTask(chief, (*proto.TaskStatus).GetAgentPid, kill)},
 	{"kill AM", onMaster(kill, 1)},
-	{"kill node", killNode},
-	{"kill NM", func(j *job, s *proto.JobStatus) (hit, error) {
-		node := j.nodeOf(anyTask(j.rng, s, "").Node)
-		pids, err := j.processesOn(node)
-		return hit{what: node.Name(), masters: j.masterOn(s, node), gone: processes(pids...), hold: nodeGone, heal: j.restarting(node)}, errors.Join(err, node.Kill())
-	}},
+	{"kill node", onNode(killNode)},
+	{"kill AM's node", onMastersNode(killNode)},
+	{"kill NM", onNode(killManager)},
+	{"kill AM's NM", onMastersNode(killManager)},
 	{"kill RM", onDaemon(killDaemon, "rm")},
 	{"kill DN", onDaemon(killDaemon, "dn0", "dn1", "dn2")},
 	{"kill NN", onDaemon(killDaemon, "nn")},
@@ -80,11 +78,8 @@ var kinds = []Kind{
 	{"pause worker agent", onTask("worker", (*proto.TaskStatus).GetAgentPid, stop)},
 	{"pause chief agent", onTask(chief, (*proto.TaskStatus).GetAgentPid, stop)},
 	{"pause AM", onMaster(stop, 0)},
-	{"pause NM", func(j *job, s *proto.JobStatus) (hit, error) {
-		node := j.nodeOf(anyTask(j.rng, s, "").Node)
-		return hit{what: node.Name(), masters: j.masterOn(s, node), hold: nodeGone, heal: func(context.Context) error { return node.Resume() }}, node.Pause()
-	}},
-	{"pause node", pauseNode},
+	{"pause NM", onNode(pauseManager)},
+	{"pause node", onNode(pauseNode)},
 	// A ResourceManager that comes to after longer than its nodes' expiry takes
 	// them for lost.
 	{"pause RM", func(j *job, _ *proto.JobStatus) (hit, error) {
@@ -308,26 +303,68 @@ func (j *job) processesOn(node *testcluster.Daemon) ([]int, error) {
 	return pids, err
 }
 
-// killNode ends a NodeManager and all that it runs.
-func killNode(j *job, s *proto.JobStatus) (hit, error) {
-	node := j.nodeOf(anyTask(j.rng, s, "").Node)
-	h := hit{what: node.Name(), masters: j.masterOn(s, node), hold: down, heal: j.restarting(node)}
+// onNode strikes at a node with tasks, but not with the application master unless
+// there is no other.
+func onNode(do func(*job, *testcluster.Daemon) (hit, error)) func(*job, *proto.JobStatus) (hit, error) {
+	return func(j *job, s *proto.JobStatus) (hit, error) {
+		others := &proto.JobStatus{}
+		for _, t := range s.Tasks {
+			if t.Node != s.AmHost {
+				others.Tasks = append(others.Tasks, t)
+			}
+		}
+		if len(others.Tasks) == 0 {
+			others = s
+		}
+		node := j.nodeOf(anyTask(j.rng, others, "").Node)
+		h, err := do(j, node)
+		h.masters = j.masterOn(s, node)
+		return h, err
+	}
+}
+
+func onMastersNode(do func(*job, *testcluster.Daemon) (hit, error)) func(*job, *proto.JobStatus) (hit, error) {
+	return func(j *job, s *proto.JobStatus) (hit, error) {
+		h, err := do(j, j.nodeOf(s.AmHost))
+		h.masters = 1
+		return h, err
+	}
+}
+
+// killNode kills all that a node runs.
+func killNode(j *job, node *testcluster.Daemon) (hit, error) {
+	data := j.Cluster.Daemon(strings.Replace(node.Name(), "nm", "dn", 1))
+	h := hit{what: node.Name() + " and " + data.Name(), hold: down}
+	managed, stored := j.restarting(node), j.restarting(data)
+	h.heal = func(ctx context.Context) error { return errors.Join(managed(ctx), stored(ctx)) }
 	pids, err := j.processesOn(node)
 	if err != nil {
 		return h, err
 	}
-	err = node.Kill()
+	err = errors.Join(data.Kill(), node.Kill())
 	for _, pid := range pids {
 		err = errors.Join(err, signal(pid, syscall.SIGKILL))
 	}
 	return h, err
 }
 
-// pauseNode stops a NodeManager and all that it runs: a host that hangs.
-func pauseNode(j *job, s *proto.JobStatus) (hit, error) {
-	node := j.nodeOf(anyTask(j.rng, s, "").Node)
+// killManager kills a NodeManager alone: what it ran goes on.
+func killManager(j *job, node *testcluster.Daemon) (hit, error) {
 	pids, err := j.processesOn(node)
-	h := hit{what: node.Name(), masters: j.masterOn(s, node), gone: processes(pids...), hold: nodeGone}
+	return hit{what: node.Name(), gone: processes(pids...), hold: nodeGone, heal: j.restarting(node)}, errors.Join(err, node.Kill())
+}
+
+// pauseManager stops a NodeManager alone.
+func pauseManager(j *job, node *testcluster.Daemon) (hit, error) {
+	pids, err := j.processesOn(node)
+	heal := func(context.Context) error { return node.Resume() }
+	return hit{what: node.Name(), gone: processes(pids...), hold: nodeGone, heal: heal}, errors.Join(err, node.Pause())
+}
+
+// pauseNode stops a NodeManager and all that it runs: a host that hangs.
+func pauseNode(j *job, node *testcluster.Daemon) (hit, error) {
+	pids, err := j.processesOn(node)
+	h := hit{what: node.Name(), gone: processes(pids...), hold: nodeGone}
 	if err != nil {
 		return h, err
 	}

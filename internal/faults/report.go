@@ -27,22 +27,22 @@ func (r *Report) Failures() []string {
 }
 
 // Print prints a table: for each round, from the first loss to steps again, of
-// the chief and of all workers, and how many steps were made again.
+// the chief and of all workers, the chief's longest pause, and how many steps were made again.
 func (r *Report) Print(w io.Writer) error {
 	by := map[string][]Outcome{}
 	for _, o := range r.Outcomes {
 		by[o.Round.String()] = append(by[o.Round.String()], o)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "fault\ttimes\tchief again, s\tall workers again, s\tsteps made again\twrong")
+	fmt.Fprintln(t, "fault\ttimes\tchief again, s\tits longest pause, s\tall workers again, s\tsteps made again\twrong")
 	for _, name := range slices.Sorted(maps.Keys(by)) {
-		var chiefs, all []time.Duration
+		var chiefs, pauses, all []time.Duration
 		again, wrong := int64(0), 0
 		for _, o := range by[name] {
-			chiefs, all = append(chiefs, o.Chief), append(all, o.All)
+			chiefs, pauses, all = append(chiefs, o.Chief), append(pauses, o.Pause), append(all, o.All)
 			again, wrong = max(again, o.Again()), wrong+len(o.Wrong)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%d\n", name, len(all), spread(chiefs), spread(all), again, wrong)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%d\n", name, len(all), spread(chiefs), spread(pauses), spread(all), again, wrong)
 	}
 	if err := t.Flush(); err != nil {
 		return err
