@@ -18,6 +18,8 @@ import (
 //
 //	HOLDFAST_RECOVERY_WAIT_SECS  seconds between two looks of SessionManager
 //	                             at whether the model is ready
+//	HOLDFAST_NAME_LOST_PEERS     1: a step that failed since a peer was lost says
+//	                             so, and not that it was cancelled
 //	HOLDFAST_TF1                 1: `import tensorflow` gives TensorFlow 2's
 //	                             compat.v1 with the behaviour of version 1
 //	HOLDFAST_WARM                the module that a warm interpreter imports
@@ -29,6 +31,7 @@ var shim embed.FS
 
 const (
 	envRecoveryWait = "HOLDFAST_RECOVERY_WAIT_SECS"
+	envLostPeers    = "HOLDFAST_NAME_LOST_PEERS"
 	envTF1          = "HOLDFAST_TF1"
 )
 
@@ -96,6 +99,7 @@ func shimSettings(spec *proto.JobSpec) map[string]string {
 	if spec.Framework != "tensorflow" {
 		return env
 	}
+	env[envLostPeers] = "1"
 	if !spec.KeepInterpreterWaits {
 		env[envRecoveryWait] = "1"
 	}

@@ -6,6 +6,8 @@ imported, and hands over to the sitecustomize that it hides, if there is one.
 
 HOLDFAST_RECOVERY_WAIT_SECS=1  A worker that finds the model not ready looks
     again after so many seconds instead of SessionManager's 30.
+HOLDFAST_NAME_LOST_PEERS=1  A step that failed since a peer was lost fails with
+    that, and not with the cancellation of its other parts.
 HOLDFAST_TF1=1  `import tensorflow` gives TensorFlow 2's compat.v1, with
     version 2's behaviour switched off, so that a script written for
     TensorFlow 1 runs unedited.
@@ -80,6 +82,53 @@ def _shorten_waits(seconds):
         manager.__init__ = __init__
 
     return action
+
+
+def _name_lost_peers(module):
+    """Has a session raise what a step's first failure was.
+
+    When a part of a step fails, the master cancels the parts on other tasks and
+    puts what all of them say into one error. Its code is that of one of them, by
+    an order that has nothing to do with what came first
+    (StatusGroup::as_concatenated_status, tsl/platform/status.cc: in TensorFlow
+    2.21 the last in the alphabet, so CANCELLED comes before ABORTED). So a step
+    that a restarted parameter server refuses, while another part of it waits for
+    a tensor, fails with CANCELLED. MonitoredSession makes a new session after
+    ABORTED and UNAVAILABLE only (_PREEMPTION_ERRORS); the program ends.
+    """
+    session = getattr(module, "BaseSession", None)
+    errors = getattr(module, "errors", None)
+    original = getattr(session, "_do_call", None)
+    if original is None or not hasattr(errors, "CancelledError"):
+        return
+    lost = {"ABORTED": errors.AbortedError, "UNAVAILABLE": errors.UnavailableError}
+
+    def _do_call(self, fn, *args):
+        try:
+            return original(self, fn, *args)
+        except errors.CancelledError as e:
+            codes = _codes_of_parts(e.message)
+            # Of any other code is a fault of the step itself.
+            if not codes - {"CANCELLED"} or codes - {"CANCELLED"} - set(lost):
+                raise
+            code = max(codes & set(lost))
+            raise lost[code](e.node_def, e.op, e.message) from None
+
+    _do_call.__doc__ = original.__doc__
+    _do_call.__wrapped__ = original
+    session._do_call = _do_call
+
+
+def _codes_of_parts(message):
+    """The codes in an error that the master puts together from those of a step's
+    parts, each with the task that it is from; none if it is another error, or if
+    the caller itself has cancelled the step
+    (tensorflow/core/distributed_runtime/master_session.cc, RunManyGraphs)."""
+    import re
+
+    if "\nCANCELLED: RunManyGraphs\n" in message:
+        return set()
+    return set(re.findall(r"^([A-Z_]+): From /job:", message, re.MULTILINE))
 
 
 # Libraries that are written for TensorFlow 2 and import it by the same name.
@@ -223,6 +272,8 @@ def _install():
             sys.stderr.write("HOLDFAST_RECOVERY_WAIT_SECS is %r, which is no number of seconds; it is ignored\n" % wait)
         else:
             actions["tensorflow.python.training.session_manager"] = _shorten_waits(seconds)
+    if os.environ.get("HOLDFAST_NAME_LOST_PEERS") == "1":
+        actions["tensorflow.python.client.session"] = _name_lost_peers
     if os.environ.get("HOLDFAST_TF1") == "1":
         actions["tensorflow"] = _become_tf1
     before = {}
