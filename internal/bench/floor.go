@@ -14,9 +14,9 @@ import (
 )
 
 // floor runs tasks under command bare, which does nothing but to get containers
-// and to start the script in them, and calls do meanwhile. It returns when the
-// application was submitted.
-func (b *bench) floor(ctx context.Context, tasks int, m marks, do func() error) (submitted time.Time, err error) {
+// and to start the script in them, and calls do with the application's id
+// meanwhile. It returns when that was submitted.
+func (b *bench) floor(ctx context.Context, tasks int, m marks, do func(yarn.ApplicationID) error) (submitted time.Time, err error) {
 	c, err := conf.Load(b.cluster.ConfDir())
 	if err != nil {
 		return submitted, err
@@ -32,7 +32,7 @@ func (b *bench) floor(ctx context.Context, tasks int, m marks, do func() error) 
 		return submitted, err
 	}
 	err = client.Submit(ctx, yarn.Submission{
-		ID: id, Name: "bare", Master: yarn.Resource{MemoryMB: 256, VCores: 1},
+		ID: id, Name: "bare", MaxAttempts: 2, Master: yarn.Resource{MemoryMB: 256, VCores: 1},
 		Launch: yarn.Launch{
 			Command:     fmt.Sprintf("exec %s %d %s %s %s", filepath.Join(b.dir, "bare"), tasks, containerMB, m.script, m.stages()),
 			Environment: map[string]string{conf.EnvDir: b.cluster.ConfDir()},
@@ -41,7 +41,7 @@ func (b *bench) floor(ctx context.Context, tasks int, m marks, do func() error) 
 	if err != nil {
 		return submitted, err
 	}
-	if err := do(); err != nil {
+	if err := do(id); err != nil {
 		return submitted, fmt.Errorf("the least that YARN takes, %s: %w", id, err)
 	}
 	if err := client.Kill(ctx, id, "measured"); err != nil {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
 
@@ -157,7 +158,7 @@ func (b *bench) floorLosses(ctx context.Context) (took series, err error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = b.floor(ctx, recoverTasks, m, func() (err error) {
+	_, err = b.floor(ctx, recoverTasks, m, func(yarn.ApplicationID) (err error) {
 		took, err = b.killEach(ctx, m)
 		return err
 	})
@@ -206,77 +207,4 @@ func (b *bench) killContainer(pid int) error {
 		return nil
 	}
 	return fmt.Errorf("process %d is of no container", pid)
-}
-
-// masterLost measures from kill -9 of the application master to the moment in
-// which the next one has the last agent's connection.
-func (b *bench) masterLost(ctx context.Context) error {
-	const aim = 1.5
-	var took, yarns series
-	var way ways
-	for range b.Pairs {
-		all, floor, err := b.loseMaster(ctx, &way)
-		if err != nil {
-			return err
-		}
-		took, yarns = append(took, all), append(yarns, floor)
-	}
-	b.title(fmt.Sprintf("From the application master's end to the next one having all %d agents", recoverTasks))
-	line(b.Out, "yarn-submit", aimed(took.format(" s", 2), took.median(), aim, " s"))
-	line(b.Out, "of which until YARN has begun its process", yarns.format(" s", 2))
-	way.print(b.Out, "where the time goes, medians in s")
-	fmt.Fprintln(b.Out)
-	return nil
-}
-
-func (b *bench) loseMaster(ctx context.Context, way *ways) (took, yarns float64, err error) {
-	m, err := b.newMarks()
-	if err != nil {
-		return 0, 0, err
-	}
-	job, err := b.run(ctx, "--worker", strconv.Itoa(recoverTasks), "--worker-memory", containerMB+"m", "--", "bash", m.script)
-	if err != nil {
-		return 0, 0, err
-	}
-	if _, err := m.wait(ctx, recoverTasks); err != nil {
-		return 0, 0, b.explain(ctx, job, err)
-	}
-	if _, err := b.settled(ctx, job, false); err != nil {
-		return 0, 0, err
-	}
-	pid, err := b.master()
-	if err != nil {
-		return 0, 0, err
-	}
-	var s *proto.JobStatus
-	lost := time.Now()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		return 0, 0, err
-	}
-	// The master notes the times itself, and each call of yarn-submit would take the
-	// processor from what is measured.
-	time.Sleep(3 * time.Second)
-	err = poll(ctx, time.Minute, "the next application master to have all agents", func() (_ bool, err error) {
-		if s, err = b.status(ctx, job); err != nil {
-			return false, nil // nobody answers for a while
-		}
-		if yarns, err = since(lost, s.Stages, "process"); err != nil || yarns < 0 {
-			return false, err
-		}
-		took = 0
-		for _, t := range s.Tasks {
-			attached, err := since(lost, t.Stages, "attached")
-			if err != nil || attached < 0 {
-				return false, nil // not yet
-			}
-			took = max(took, attached)
-		}
-		return true, nil
-	})
-	if err != nil {
-		return 0, 0, b.explain(ctx, job, err)
-	}
-	all := lost.Add(time.Duration(took * float64(time.Second)))
-	way.add(lost, append(s.Stages, &proto.Stage{Name: "agents", AtUnixMs: all.UnixMilli()}), all)
-	return took, yarns, b.kill(ctx, job)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
 
@@ -118,7 +119,7 @@ func (b *bench) startFloor(ctx context.Context, tasks int, way *ways) (float64, 
 		return 0, err
 	}
 	var all []time.Time
-	began, err := b.floor(ctx, tasks, m, func() (err error) {
+	began, err := b.floor(ctx, tasks, m, func(yarn.ApplicationID) (err error) {
 		all, err = m.wait(ctx, tasks)
 		return err
 	})
