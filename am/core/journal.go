@@ -102,12 +102,8 @@ func (j *Job) Resume(r Journal) {
 	if !r.Gathering {
 		j.state = proto.JobState_JOB_STATE_RUNNING
 	}
-	byName := map[string]*Task{}
-	for _, t := range j.tasks {
-		byName[t.Name] = t
-	}
 	for _, rec := range r.Tasks {
-		if t := byName[rec.Name]; t != nil {
+		if t := j.named[rec.Name]; t != nil {
 			j.host(t, rec.Container)
 			t.State, t.Attempt = rec.State, rec.Attempt
 			t.Node, t.Port, t.PID = rec.Node, rec.Port, rec.PID

@@ -260,9 +260,7 @@ func (t *Task) service() bool {
 // until that is surely over, or its container has ended.
 func (j *Job) agentLost(e AgentLost) {
 	if e.Orderly { // it was sent home
-		for _, t := range j.tasks {
-			delete(t.draining, e.Container)
-		}
+		j.endDrain(e.Container)
 	}
 	j.drainOn(e.Container, j.now.Add(-e.Silent))
 	if s := j.spareByContainer(e.Container); s != nil {
@@ -292,17 +290,27 @@ func (j *Job) agentLost(e AgentLost) {
 // heard after that: its lease has begun again.
 func (j *Job) drainOn(container string, heard time.Time) {
 	for _, t := range j.tasks {
+		if len(t.draining) == 0 {
+			continue // with many tasks and many losses, a look at each map would be felt
+		}
 		if until, ok := t.draining[container]; ok && until.Before(heard.Add(j.limits.Drain)) {
 			t.draining[container] = heard.Add(j.limits.Drain)
 		}
 	}
 }
 
+// endDrain notes that nothing runs in a container any longer.
+func (j *Job) endDrain(container string) {
+	for _, t := range j.tasks {
+		if len(t.draining) > 0 {
+			delete(t.draining, container)
+		}
+	}
+}
+
 func (j *Job) containerEnded(e ContainerEnded) {
 	if e.Cause != CauseNodeLost {
-		for _, t := range j.tasks {
-			delete(t.draining, e.Container)
-		}
+		j.endDrain(e.Container)
 	}
 	if s := j.spareByContainer(e.Container); s != nil {
 		j.dropSpare(s, false)

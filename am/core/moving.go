@@ -127,7 +127,7 @@ func (j *Job) vacate() {
 		}
 	}
 	var moving []*Task // that run and wait for their turn
-	for _, t := range j.tasks {
+	for _, t := range j.busy {
 		by, closes := j.closes(t.Node)
 		switch {
 		case t.Container == "" || t.unreachable || t.moving != CauseUnknown:
@@ -152,6 +152,9 @@ func (j *Job) vacate() {
 // moveNext gets a stand-in for each of the tasks that must move, and has the
 // next one move: tasks that restart together do it together, others one by one.
 func (j *Job) moveNext(moving []*Task) {
+	if len(moving) == 0 {
+		return
+	}
 	complete := true // all that restart together have their stand-ins
 	for _, t := range moving {
 		s := j.standIn(t)
