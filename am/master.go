@@ -424,7 +424,15 @@ func (m *Master) secure(allDown bool) {
 
 // gone are the containers that no task has any longer, each told once.
 func (m *Master) gone() []string {
-	left := maps.Clone(m.launched)
+	left := map[string]bool{}
+	for c := range m.launched {
+		if m.job.Hosted(c) == nil {
+			left[c] = true
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
 	for _, c := range m.job.Containers() {
 		delete(left, c)
 	}
