@@ -52,7 +52,7 @@ type Task struct {
 	deadline    time.Time // of attach, prepare, or the return of an agent
 	notUntil    time.Time // back-off
 	// draining are containers that may still run an attempt, until when at the
-	// latest; nothing is started before they are gone.
+	// latest; nothing is started before they are gone. It grows by drain only.
 	draining map[string]time.Time
 	lostAt   time.Time // of the loss that it has not come back from
 	blamed   bool      // its last exit blames a peer; judged at notUntil
@@ -79,6 +79,7 @@ type Job struct {
 	tasks        []*Task
 	named        map[string]*Task
 	busy         []*Task          // that are not at rest, in the order of tasks
+	drains       bool             // a task may have draining containers
 	hosted       map[string]*Task // by container
 	asked        map[string]*Task // by outstanding request
 	generation   int
@@ -124,7 +125,6 @@ func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 		t.State = proto.TaskState_TASK_STATE_WAITING
 		t.Attempt = -1
 		t.memoryMB = t.Role.MemoryMb
-		t.draining = map[string]time.Time{}
 		t.unsafe = true
 		j.tasks = append(j.tasks, &t)
 		j.named[t.Name] = &t
@@ -346,10 +346,11 @@ func (j *Job) atRest(t *Task) bool {
 // losses of many tasks is a step, and most parts of it are not to take time in
 // proportion to the tasks that it leaves alone.
 func (j *Job) findBusy() {
-	j.busy = j.busy[:0]
+	j.busy, j.drains = j.busy[:0], false
 	for _, t := range j.tasks {
 		if !j.atRest(t) {
 			j.busy = append(j.busy, t)
+			j.drains = j.drains || len(t.draining) > 0
 		}
 	}
 }

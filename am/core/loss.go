@@ -289,22 +289,32 @@ func (j *Job) agentLost(e AgentLost) {
 // drainOn waits longer for a container that was given up and whose agent was
 // heard after that: its lease has begun again.
 func (j *Job) drainOn(container string, heard time.Time) {
+	if !j.drains {
+		return
+	}
 	for _, t := range j.tasks {
-		if len(t.draining) == 0 {
-			continue // with many tasks and many losses, a look at each map would be felt
-		}
 		if until, ok := t.draining[container]; ok && until.Before(heard.Add(j.limits.Drain)) {
-			t.draining[container] = heard.Add(j.limits.Drain)
+			j.drain(t, container, heard.Add(j.limits.Drain))
 		}
 	}
 }
 
+// drain notes that a task's attempt may still run in a container.
+func (j *Job) drain(t *Task, container string, until time.Time) {
+	if t.draining == nil {
+		t.draining = map[string]time.Time{}
+	}
+	t.draining[container] = until
+	j.drains = true
+}
+
 // endDrain notes that nothing runs in a container any longer.
 func (j *Job) endDrain(container string) {
+	if !j.drains {
+		return
+	}
 	for _, t := range j.tasks {
-		if len(t.draining) > 0 {
-			delete(t.draining, container)
-		}
+		delete(t.draining, container)
 	}
 }
 
@@ -334,9 +344,9 @@ func (j *Job) containerEnded(e ContainerEnded) {
 	}
 	// Where the NodeManager is gone, what it ran may still be there.
 	if e.Cause == CauseNodeLost && t.unreachable {
-		t.draining[t.Container] = t.deadline
+		j.drain(t, t.Container, t.deadline)
 	} else if e.Cause == CauseNodeLost && t.AgentPID != 0 {
-		t.draining[t.Container] = j.now.Add(j.limits.Drain)
+		j.drain(t, t.Container, j.now.Add(j.limits.Drain))
 		j.do(Bye{t.Container, "YARN has given its node up"})
 	}
 	if e.Cause == CauseOutOfMemory {

@@ -216,7 +216,7 @@ func (j *Job) depart(t *Task) {
 	}
 	if t.AgentPID != 0 {
 		// What it still writes is written before the next attempt starts.
-		t.draining[container] = j.now.Add(j.limits.Leave + j.limits.Drain)
+		j.drain(t, container, j.now.Add(j.limits.Leave+j.limits.Drain))
 		j.do(Bye{container, t.moving.String()})
 	} else {
 		j.do(Release{container})
