@@ -295,6 +295,11 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 		} else {
 			timer.Reset(time.Hour)
 		}
+		// What many agents say is to make no ask wait for a container that has ended.
+		agents, secured := m.agents, m.secured
+		if len(events) > 0 {
+			agents, secured = nil, nil
+		}
 		select {
 		case e, ok := <-events:
 			if !ok {
@@ -307,9 +312,9 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 				return nil
 			}
 			next = m.fromDriver(e)
-		case a := <-m.agents:
+		case a := <-agents:
 			next = m.fromAgent(a)
-		case next = <-m.secured:
+		case next = <-secured:
 		case next = <-m.stalls:
 		case <-m.sealer.news:
 			next = core.Sealed{}
