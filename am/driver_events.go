@@ -2,6 +2,10 @@ package am
 
 import "sync"
 
+// eventsAhead is how many events can be taken without waiting for the goroutine
+// that passes them on: with thousands of others, its turn comes late.
+const eventsAhead = 256
+
 // DriverEvents is a channel without a bound, for drivers to say things on: who
 // reads it is who calls the driver's methods, and those must not wait. Put and
 // Close may be called from many goroutines.
@@ -16,7 +20,7 @@ type DriverEvents struct {
 
 // NewDriverEvents makes one. Close ends its goroutine.
 func NewDriverEvents() *DriverEvents {
-	e := &DriverEvents{out: make(chan DriverEvent), more: make(chan struct{}, 1), done: make(chan struct{})}
+	e := &DriverEvents{out: make(chan DriverEvent, eventsAhead), more: make(chan struct{}, 1), done: make(chan struct{})}
 	go e.pass()
 	return e
 }
@@ -35,7 +39,7 @@ func (e *DriverEvents) Put(ev DriverEvent) {
 	}
 }
 
-// Close ends the channel; what nobody has taken is dropped.
+// Close ends the channel; what has not come far enough to be taken is dropped.
 func (e *DriverEvents) Close() { e.once.Do(func() { close(e.done) }) }
 
 func (e *DriverEvents) pass() {

@@ -3,6 +3,8 @@ package am
 import (
 	"errors"
 	"io"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,14 +162,26 @@ func (h *hub) send(container string, m *proto.ToAgent) {
 	}
 }
 
-// sendToAll queues the same message for several agents.
+// together is for how many agents sendToAll queues a message at once.
+const together = 64
+
+// sendToAll queues the same message for several agents. Each line has goroutines
+// of its own, and what else this process has to do would wait for all of them:
+// after some of them, it takes its turn.
 func (h *hub) sendToAll(containers []string, m *proto.ToAgent) {
+	c := &common{message: m}
+	for some := range slices.Chunk(containers, together) {
+		h.putAll(some, c)
+		runtime.Gosched()
+	}
+}
+
+func (h *hub) putAll(containers []string, m message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := &common{message: m}
 	for _, name := range containers {
 		if l := h.lines[name]; l != nil {
-			l.put(c)
+			l.put(m)
 		}
 	}
 }

@@ -298,6 +298,11 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 		} else {
 			timer.Reset(time.Hour)
 		}
+		// What many agents say is to make no ask wait for a container that has ended.
+		agents, secured := m.agents, m.secured
+		if len(events) > 0 {
+			agents, secured = nil, nil
+		}
 		select {
 		case e, ok := <-events:
 			if !ok {
@@ -310,9 +315,9 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 				return nil
 			}
 			next = m.fromDriver(e)
-		case a := <-m.agents:
+		case a := <-agents:
 			next = m.fromAgent(a)
-		case next = <-m.secured:
+		case next = <-secured:
 		case next = <-m.stalls:
 		case <-m.sealer.news:
 			next = core.Sealed{}
@@ -427,7 +432,15 @@ func (m *Master) secure(allDown bool) {
 
 // gone are the containers that no task has any longer, each told once.
 func (m *Master) gone() []string {
-	left := maps.Clone(m.launched)
+	left := map[string]bool{}
+	for c := range m.launched {
+		if m.job.Hosted(c) == nil {
+			left[c] = true
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
 	for _, c := range m.job.Containers() {
 		delete(left, c)
 	}

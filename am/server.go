@@ -20,18 +20,31 @@ type closable struct {
 	credentials.TransportCredentials
 }
 
-// connected is of a call what TLS tells of its connection, and that itself.
+// connected is of a call who makes it, and its connection. It is all that is kept
+// of what TLS tells: there may be thousands.
 type connected struct {
-	credentials.TLSInfo
-	conn net.Conn
+	credentials.CommonAuthInfo
+	party jobtls.Party
+	conn  net.Conn
 }
+
+// AuthType implements credentials.AuthInfo.
+func (connected) AuthType() string { return "tls" }
 
 func (c closable) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
-	if tls, ok := info.(credentials.TLSInfo); ok {
-		info = connected{tls, raw}
+	if err != nil {
+		return nil, nil, err
 	}
-	return conn, info, err
+	tls, ok := info.(credentials.TLSInfo)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s gives no TLS", raw.RemoteAddr())
+	}
+	party, err := jobtls.Peer(tls.State)
+	if err != nil {
+		return nil, nil, err
+	}
+	return conn, connected{tls.CommonAuthInfo, party, raw}, nil
 }
 
 func (c closable) Clone() credentials.TransportCredentials {
@@ -72,16 +85,12 @@ func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServe
 		if !ok {
 			return status.Error(codes.Unauthenticated, "no peer")
 		}
-		info, ok := p.AuthInfo.(connected)
+		caller, ok := p.AuthInfo.(connected)
 		if !ok {
 			return status.Error(codes.Unauthenticated, "no TLS")
 		}
-		who, err := jobtls.Peer(info.State)
-		if err != nil {
-			return status.Error(codes.Unauthenticated, err.Error())
-		}
-		if allowed[method] != who {
-			return status.Error(codes.PermissionDenied, fmt.Sprintf("a job's %s may not call %s", who, method))
+		if allowed[method] != caller.party {
+			return status.Error(codes.PermissionDenied, fmt.Sprintf("a job's %s may not call %s", caller.party, method))
 		}
 		return nil
 	}

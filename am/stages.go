@@ -85,15 +85,13 @@ func (s *stages) begin(job *core.Job, task string, lost time.Time) {
 	if at := s.asked[task]; !at.Before(lost) {
 		s.pass(task, stage(stageAsked, at))
 	}
-	tasks := job.Tasks()
-	if i := slices.IndexFunc(tasks, func(t *core.Task) bool { return t.Name == task }); i >= 0 {
-		container := tasks[i].Container
-		for _, p := range s.boxes[container] {
+	if t := job.Task(task); t != nil {
+		for _, p := range s.boxes[t.Container] {
 			if p.AtUnixMs >= lost.UnixMilli() {
 				s.pass(task, p)
 			}
 		}
-		delete(s.boxes, container)
+		delete(s.boxes, t.Container)
 	}
 }
 

@@ -117,13 +117,11 @@ func (j *Job) attached(e AgentAttached) {
 // master of, and who comes too late for its survey: the next attempt has a higher
 // number, and waits for the end of that one.
 func (j *Job) overlooked(e AgentAttached) {
-	for _, t := range j.tasks {
-		if t.Name == e.Task && t.Attempt < e.Attempt && t.State != proto.TaskState_TASK_STATE_RUNNING {
-			t.Attempt, t.Port = e.Attempt, cmp.Or(t.Port, e.PeerPort)
-			t.draining[e.Container] = j.now.Add(j.limits.Drain)
-			if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
-				j.generation = max(j.generation, e.Generation+1)
-			}
+	if t := j.named[e.Task]; t != nil && t.Attempt < e.Attempt && t.State != proto.TaskState_TASK_STATE_RUNNING {
+		t.Attempt, t.Port = e.Attempt, cmp.Or(t.Port, e.PeerPort)
+		j.drain(t, e.Container, j.now.Add(j.limits.Drain))
+		if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
+			j.generation = max(j.generation, e.Generation+1)
 		}
 	}
 }

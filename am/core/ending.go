@@ -14,24 +14,25 @@ func (j *Job) checkCompletion() {
 	if j.ending() || j.gathering {
 		return
 	}
-	required := false
 	done := map[*proto.RoleSpec]int32{}
-	for _, t := range j.tasks {
-		if t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED && t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
-			done[t.Role]++
-		}
-	}
 	for _, t := range j.tasks {
 		if t.Role.Completion != proto.CompletionRule_COMPLETION_RULE_REQUIRED {
 			continue
 		}
-		required = true
-		neverCame := t.Attempt < 0 && done[t.Role] >= least(t.Role) // the job began without it, and needs it no longer
-		if t.State != proto.TaskState_TASK_STATE_SUCCEEDED && !neverCame {
+		n := int32(0)
+		if t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
+			n = 1
+		} else if t.Attempt >= 0 {
+			return
+		}
+		done[t.Role] += n
+	}
+	for role, n := range done {
+		if n < least(role) { // where it is not, the job began without the others, and needs them no longer
 			return
 		}
 	}
-	if required {
+	if len(done) > 0 {
 		j.end(proto.JobState_JOB_STATE_SUCCEEDED, "")
 		j.proceedEnding()
 	}

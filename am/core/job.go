@@ -52,7 +52,7 @@ type Task struct {
 	deadline    time.Time // of attach, prepare, or the return of an agent
 	notUntil    time.Time // back-off
 	// draining are containers that may still run an attempt, until when at the
-	// latest; nothing is started before they are gone.
+	// latest; nothing is started before they are gone. It grows by drain only.
 	draining map[string]time.Time
 	lostAt   time.Time // of the loss that it has not come back from
 	blamed   bool      // its last exit blames a peer; judged at notUntil
@@ -78,6 +78,9 @@ type Job struct {
 	why          string
 	waiting      string // why containers do not come
 	tasks        []*Task
+	named        map[string]*Task
+	busy         []*Task          // that are not at rest, in the order of tasks
+	drains       bool             // a task may have draining containers
 	hosted       map[string]*Task // by container
 	asked        map[string]*Task // by outstanding request
 	generation   int
@@ -113,6 +116,7 @@ func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 		spareCount:  spares,
 		state:       proto.JobState_JOB_STATE_WAITING,
 		gathering:   true,
+		named:       make(map[string]*Task, len(tasks)),
 		hosted:      map[string]*Task{},
 		asked:       map[string]*Task{},
 		nodeTrouble: map[string][]time.Time{},
@@ -122,15 +126,18 @@ func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 		t.State = proto.TaskState_TASK_STATE_WAITING
 		t.Attempt = -1
 		t.memoryMB = t.Role.MemoryMb
-		t.draining = map[string]time.Time{}
 		t.unsafe = true
 		j.tasks = append(j.tasks, &t)
+		j.named[t.Name] = &t
 	}
 	return j
 }
 
 // Tasks gives the tasks' present state, for reading only.
 func (j *Job) Tasks() []*Task { return j.tasks }
+
+// Task gives the task of that name, to others for reading only; nil if there is none.
+func (j *Job) Task(name string) *Task { return j.named[name] }
 
 // Hosted gives the task that a container hosts, to others for reading only; nil
 // for a container that no task has, or has any longer.
@@ -187,7 +194,10 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 	if j.ending() {
 		j.proceedEnding()
 	} else {
-		j.expire()
+		j.findBusy()
+		if j.expire() {
+			j.findBusy() // what is lost may concern others
+		}
 		j.vacate()
 		j.startReady()
 		j.keepSpares()
@@ -309,7 +319,7 @@ func (j *Job) Deadline() (time.Time, bool) {
 		if j.thriftyUntil.After(j.now) {
 			consider(j.thriftyUntil)
 		}
-		for _, t := range j.tasks {
+		for _, t := range j.busy {
 			consider(t.deadline)
 			if len(t.draining) > 0 {
 				for _, until := range t.draining {
@@ -326,14 +336,42 @@ func (j *Job) Deadline() (time.Time, bool) {
 	return next, !next.IsZero() && !j.finished
 }
 
-// expire acts on the deadlines that have come.
-func (j *Job) expire() {
+// atRest tells whether there is nothing to decide about a task until an event
+// concerns it, or all of them start together: so it is with nearly all tasks of a
+// large job at each step.
+func (j *Job) atRest(t *Task) bool {
+	switch t.State {
+	case proto.TaskState_TASK_STATE_RUNNING, proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED:
+	default:
+		if !j.gathering {
+			return false
+		}
+	}
+	return t.deadline.IsZero() && t.leaveBy.IsZero() && len(t.draining) == 0 && t.orphan == nil && len(j.closing) == 0 && !t.notUntil.After(j.now)
+}
+
+// findBusy finds the tasks that the parts of a step are to look at. Each of the
+// losses of many tasks is a step, and most parts of it are not to take time in
+// proportion to the tasks that it leaves alone.
+func (j *Job) findBusy() {
+	j.busy, j.drains = j.busy[:0], false
+	for _, t := range j.tasks {
+		if !j.atRest(t) {
+			j.busy = append(j.busy, t)
+			j.drains = j.drains || len(t.draining) > 0
+		}
+	}
+}
+
+// expire acts on the deadlines that have come, and tells whether a task lost its
+// container by that.
+func (j *Job) expire() (lost bool) {
 	for _, s := range slices.Clone(j.spares) {
 		if !s.deadline.IsZero() && !s.deadline.After(j.now) {
 			j.dropSpare(s, true)
 		}
 	}
-	for _, t := range j.tasks {
+	for _, t := range j.busy {
 		for _, c := range t.drained() {
 			if !t.draining[c].After(j.now) {
 				j.do(Release{c})
@@ -350,14 +388,16 @@ func (j *Job) expire() {
 			}
 			j.loseContainer(t, cause, why)
 			j.do(Release{c})
+			lost = true
 		}
 	}
+	return lost
 }
 
 // drained are the containers of draining, in order.
 func (t *Task) drained() []string {
 	if len(t.draining) == 0 {
-		return nil // of nearly all tasks, at each step
+		return nil // of nearly all tasks
 	}
 	return slices.Sorted(maps.Keys(t.draining))
 }

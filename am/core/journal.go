@@ -102,12 +102,8 @@ func (j *Job) Resume(r Journal) {
 	if !r.Gathering {
 		j.state = proto.JobState_JOB_STATE_RUNNING
 	}
-	byName := map[string]*Task{}
-	for _, t := range j.tasks {
-		byName[t.Name] = t
-	}
 	for _, rec := range r.Tasks {
-		if t := byName[rec.Name]; t != nil {
+		if t := j.named[rec.Name]; t != nil {
 			j.host(t, rec.Container)
 			t.State, t.Attempt = rec.State, rec.Attempt
 			t.Node, t.Port, t.PID = rec.Node, rec.Port, rec.PID
@@ -115,7 +111,7 @@ func (j *Job) Resume(r Journal) {
 			t.unsafe, t.stopping, t.moving, t.hung = rec.Unsafe, rec.Stopping, rec.Moving, rec.Hung
 			t.memoryMB = max(t.memoryMB, rec.MemoryMB)
 			for c, until := range rec.Draining {
-				t.draining[c] = time.UnixMilli(until)
+				j.drain(t, c, time.UnixMilli(until))
 			}
 			if rec.LastLoss != 0 {
 				t.lastLoss = time.UnixMilli(rec.LastLoss)
@@ -150,7 +146,7 @@ func (j *Job) recovered(e Recovered) {
 		case t.Container != "":
 			// The cluster says which containers have ended, too. One of which it
 			// says nothing, since it was restarted itself, may still be there.
-			t.draining[t.Container] = j.now.Add(j.limits.Drain)
+			j.drain(t, t.Container, j.now.Add(j.limits.Drain))
 			j.loseContainer(t, CauseAgentLost, "its container on "+t.Node+" ended while no application master was there")
 		case t.request == "": // else a task before it in the list has brought it back already
 			j.ask(t)

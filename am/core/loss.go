@@ -260,9 +260,7 @@ func (t *Task) service() bool {
 // until that is surely over, or its container has ended.
 func (j *Job) agentLost(e AgentLost) {
 	if e.Orderly { // it was sent home
-		for _, t := range j.tasks {
-			delete(t.draining, e.Container)
-		}
+		j.endDrain(e.Container)
 	}
 	j.drainOn(e.Container, j.now.Add(-e.Silent))
 	if s := j.spareByContainer(e.Container); s != nil {
@@ -293,18 +291,38 @@ func (j *Job) agentLost(e AgentLost) {
 // drainOn waits longer for a container that was given up and whose agent was
 // heard after that: its lease has begun again.
 func (j *Job) drainOn(container string, heard time.Time) {
+	if !j.drains {
+		return
+	}
 	for _, t := range j.tasks {
 		if until, ok := t.draining[container]; ok && until.Before(heard.Add(j.limits.Drain)) {
-			t.draining[container] = heard.Add(j.limits.Drain)
+			j.drain(t, container, heard.Add(j.limits.Drain))
 		}
+	}
+}
+
+// drain notes that a task's attempt may still run in a container.
+func (j *Job) drain(t *Task, container string, until time.Time) {
+	if t.draining == nil {
+		t.draining = map[string]time.Time{}
+	}
+	t.draining[container] = until
+	j.drains = true
+}
+
+// endDrain notes that nothing runs in a container any longer.
+func (j *Job) endDrain(container string) {
+	if !j.drains {
+		return
+	}
+	for _, t := range j.tasks {
+		delete(t.draining, container)
 	}
 }
 
 func (j *Job) containerEnded(e ContainerEnded) {
 	if e.Cause != CauseNodeLost {
-		for _, t := range j.tasks {
-			delete(t.draining, e.Container)
-		}
+		j.endDrain(e.Container)
 	}
 	if s := j.spareByContainer(e.Container); s != nil {
 		j.dropSpare(s, false)
@@ -328,7 +346,7 @@ func (j *Job) containerEnded(e ContainerEnded) {
 	}
 	// Where the NodeManager is gone, what it ran may still be there.
 	if e.Cause == CauseNodeLost && t.unreachable {
-		t.draining[t.Container] = t.deadline
+		j.drain(t, t.Container, t.deadline)
 	} else if e.Cause == CauseNodeLost && t.AgentPID != 0 {
 		j.orphaned(t, strings.TrimSpace(why))
 		return

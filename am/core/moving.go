@@ -158,7 +158,7 @@ func (j *Job) vacate() {
 		}
 	}
 	var moving []*Task // that run and wait for their turn
-	for _, t := range j.tasks {
+	for _, t := range j.busy {
 		by, leaves := j.leaves(t)
 		why := CauseNodeClosing
 		if t.orphan != nil {
@@ -186,6 +186,9 @@ func (j *Job) vacate() {
 // moveNext gets a stand-in for each of the tasks that must move, and has the
 // next one move: tasks that restart together do it together, others one by one.
 func (j *Job) moveNext(moving []*Task) {
+	if len(moving) == 0 {
+		return
+	}
 	complete := true // all that restart together have their stand-ins
 	for _, t := range moving {
 		s := j.standIn(t)
@@ -254,7 +257,7 @@ func (j *Job) depart(t *Task) {
 	}
 	if t.AgentPID != 0 {
 		// What it still writes is written before the next attempt starts.
-		t.draining[container] = j.now.Add(j.limits.Leave + j.limits.Drain)
+		j.drain(t, container, j.now.Add(j.limits.Leave+j.limits.Drain))
 		j.do(Bye{container, t.moving.String()})
 	} else {
 		j.do(Release{container})

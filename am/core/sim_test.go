@@ -224,6 +224,9 @@ func (s *sim) check() {
 			s.fail("container %s is left, and the job does not know of it", b.id)
 		}
 	}
+	if task := s.job.Overlooked(); task != "" {
+		s.fail("%s has been overlooked", task)
+	}
 	for _, t := range s.job.Tasks() {
 		if t.Failures() > s.faults[t.Name] {
 			s.fail("%s is charged with %d failures, and was at fault %d times", t.Name, t.Failures(), s.faults[t.Name])

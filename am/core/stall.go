@@ -8,13 +8,11 @@ func (j *Job) stalled(e Stalled) {
 	if j.ending() {
 		return
 	}
-	for _, t := range j.tasks {
-		if t.Name == e.Task && t.State == proto.TaskState_TASK_STATE_RUNNING && !t.stopping {
-			t.hung, t.Why = true, e.Why
-			j.do(Stop{t.Container})
-			if e.All {
-				j.restart(t, func(*Task) bool { return true })
-			}
+	if t := j.named[e.Task]; t != nil && t.State == proto.TaskState_TASK_STATE_RUNNING && !t.stopping {
+		t.hung, t.Why = true, e.Why
+		j.do(Stop{t.Container})
+		if e.All {
+			j.restart(t, func(*Task) bool { return true })
 		}
 	}
 }

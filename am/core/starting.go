@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,12 +12,15 @@ import (
 // startReady starts what may start: everything at once if the tasks are
 // gathering, else each task that is ready.
 func (j *Job) startReady() {
-	if j.gathering && !j.gathered() {
-		return
+	if j.gathering {
+		if !j.gathered() {
+			return
+		}
+		j.gathering = false
+		j.findBusy()
 	}
-	j.gathering = false
 	wantsSafety := false
-	for _, t := range j.tasks {
+	for _, t := range j.busy {
 		// What a task has left is put right while it waits for another container.
 		wantsSafety = wantsSafety || t.unsafe && t.comes()
 		if !j.mayStart(t) || j.unjustBlame(t) {
@@ -54,14 +58,9 @@ func (j *Job) gathered() bool {
 		j.giveUpGathering()
 		return false
 	}
-	missing := false
-	for _, t := range j.tasks {
-		missing = missing || t.gathers() && !j.mayStart(t)
-	}
-	if !missing {
+	if i := slices.IndexFunc(j.tasks, func(t *Task) bool { return t.gathers() && !j.mayStart(t) }); i < 0 {
 		return true
-	}
-	if !j.enoughReady() {
+	} else if r := j.tasks[i].Role; least(r) >= r.Count || !j.enoughReady() {
 		j.enough = time.Time{}
 		return false
 	}

@@ -153,6 +153,8 @@ func (k Keys) Server() (*tls.Config, error) {
 		Certificates: []tls.Certificate{cert},
 		ClientCAs:    pool,
 		ClientAuth:   tls.RequireAndVerifyClientCert,
+		// A caller connects once, and would keep a ticket for nothing.
+		SessionTicketsDisabled: true,
 	}, nil
 }
 

@@ -7,7 +7,7 @@
 // what the cluster does:
 //
 //	master -> parent   address HOST:PORT, launch CONTAINER, running N, losing N, asked N
-//	parent -> master   lose N
+//	parent -> master   phase NAME, lose N
 //	parent -> agents   launch CONTAINER, end CONTAINER
 package main
 
@@ -35,9 +35,10 @@ func main() {
 	agents := flag.Int("agents", 4, "`processes` that the agents share")
 	rest := flag.Duration("rest", 30*time.Second, "how `long` to look at a job in which nothing happens")
 	pace := flag.Duration("pace", 3*time.Millisecond, "`time` between two containers that the cluster starts: agents and master share a machine here")
-	role := flag.String("as", "", "master or agents: what the parent starts")
+	bare := flag.Bool("bare", false, "in place of a master, measure a gRPC server that only has the connections: nothing with them takes less memory")
+	role := flag.String("as", "", "master, bare or agents: what the parent starts")
 	dir := flag.String("dir", "", "the job's `directory`, of the parent's children")
-	profile := flag.String("profile", "", "`directory` for the master's CPU and heap profiles")
+	profile := flag.String("profile", "", "`directory` for the master's CPU and heap profiles, of each phase")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -45,10 +46,12 @@ func main() {
 	switch *role {
 	case "master":
 		err = runMaster(ctx, *dir, *tasks, *pace, *profile)
+	case "bare":
+		err = runBare(ctx, *dir, *tasks, *pace, *profile)
 	case "agents":
 		err = runAgents(ctx, *dir)
 	default:
-		err = measure(ctx, *tasks, *lose, *agents, *rest, *pace, *profile)
+		err = measure(ctx, *bare, *tasks, *lose, *agents, *rest, *pace, *profile)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
@@ -84,7 +87,7 @@ func start(ctx context.Context, args ...string) (*child, error) {
 func (c *child) say(format string, args ...any) { fmt.Fprintf(c.in, format+"\n", args...) }
 
 // measure runs the whole and prints the figures.
-func measure(ctx context.Context, tasks, lose, processes int, rest, pace time.Duration, profile string) error {
+func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, pace time.Duration, profile string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the children
 	dir, err := os.MkdirTemp("", "holdfast-scale-")
@@ -101,7 +104,11 @@ func measure(ctx context.Context, tasks, lose, processes int, rest, pace time.Du
 			return err
 		}
 	}
-	master, err := start(ctx, "-as", "master", "-dir", dir, "-tasks", strconv.Itoa(tasks), "-pace", pace.String(), "-profile", profile)
+	as := "master"
+	if bare {
+		as = "bare"
+	}
+	master, err := start(ctx, "-as", as, "-dir", dir, "-tasks", strconv.Itoa(tasks), "-pace", pace.String(), "-profile", profile)
 	if err != nil {
 		return err
 	}
@@ -161,6 +168,7 @@ func measure(ctx context.Context, tasks, lose, processes int, rest, pace time.Du
 	if err := sleep(ctx, 10*time.Second); err != nil { // until what the start has left is done
 		return err
 	}
+	master.say("phase rest")
 	from, used := time.Now(), cpu(pid)
 	if err := sleep(ctx, rest); err != nil {
 		return err
@@ -173,6 +181,22 @@ func measure(ctx context.Context, tasks, lose, processes int, rest, pace time.Du
 		}
 	}
 
+	if bare {
+		master.say("phase end")
+		if profile != "" {
+			if err := sleep(ctx, 3*time.Second); err != nil {
+				return err
+			}
+		}
+		r.printBare(os.Stdout)
+		return nil
+	}
+	master.say("phase loss")
+	if profile != "" {
+		if err := sleep(ctx, 3*time.Second); err != nil { // a profile of the heap takes a moment
+			return err
+		}
+	}
 	lost := time.Now()
 	master.say("lose %d", lose)
 	if err := until("losing", "counted what is lost"); err != nil { // some is asked for as soon as its agent is gone
@@ -190,6 +214,12 @@ func measure(ctx context.Context, tasks, lose, processes int, rest, pace time.Du
 		return err
 	}
 	r.back = time.Since(lost)
+	master.say("phase end")
+	if profile != "" {
+		if err := sleep(ctx, 3*time.Second); err != nil {
+			return err
+		}
+	}
 	r.print(os.Stdout)
 	return nil
 }

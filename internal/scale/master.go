@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,6 +30,7 @@ type model struct {
 	count int
 	asked int // how many asks are still wanted, to be told; 0: none
 	lost  int
+	again chan struct{} // capacity 1: all that was lost is asked for
 }
 
 var _ am.Driver = (*model)(nil)
@@ -48,6 +48,7 @@ func (m *model) Ask(a am.Ask) {
 	if m.asked > 0 {
 		if m.asked--; m.asked == 0 {
 			fmt.Println("asked", m.lost)
+			m.again <- struct{}{}
 		}
 	}
 	m.events.Put(am.Allocated{Request: a.Request, Container: fmt.Sprintf("c%d", m.count), Node: fmt.Sprintf("n%d", m.count%500)})
@@ -138,28 +139,27 @@ func runMaster(ctx context.Context, dir string, tasks int, pace time.Duration, p
 		return err
 	}
 	fmt.Println("address", place.Address())
-	cluster := &model{events: am.NewDriverEvents(), launches: make(chan string, 2*tasks)}
+	cluster := &model{events: am.NewDriverEvents(), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
 	go cluster.launch(ctx, pace)
-	again := make(chan struct{}, 1)
+	profiles, err := newProfiles(profile)
+	if err != nil {
+		return err
+	}
 	go func() { // ends with the parent, which ends the process
 		defer cancel()
 		lines := bufio.NewScanner(os.Stdin)
 		for lines.Scan() {
-			var n int
-			if _, err := fmt.Sscanf(lines.Text(), "lose %d", &n); err == nil {
-				cluster.lose(n)
-				again <- struct{}{}
+			switch verb, object := fields(lines.Text()); verb {
+			case "phase":
+				profiles.phase(object)
+			case "lose":
+				if n, err := strconv.Atoi(object); err == nil {
+					cluster.lose(n)
+				}
 			}
 		}
 	}()
-	go tellRunning(ctx, m.Board(), cluster, again)
-	if profile != "" {
-		stop, err := profileTo(profile)
-		if err != nil {
-			return err
-		}
-		defer stop()
-	}
+	go tellRunning(ctx, m.Board(), cluster)
 	if _, err = m.Run(ctx, cluster); err == am.ErrLeft {
 		return nil
 	}
@@ -167,8 +167,9 @@ func runMaster(ctx context.Context, dir string, tasks int, pace time.Duration, p
 }
 
 // tellRunning says how many tasks run in containers that are not lost, whenever
-// that is another number; once all do, it looks again when it is told to.
-func tellRunning(ctx context.Context, b *am.Board, cluster *model, again <-chan struct{}) {
+// that is another number; once all do, it looks again when what was lost has been
+// asked for.
+func tellRunning(ctx context.Context, b *am.Board, cluster *model) {
 	last := -1
 	for ctx.Err() == nil {
 		s, changed := b.Snapshot()
@@ -184,7 +185,7 @@ func tellRunning(ctx context.Context, b *am.Board, cluster *model, again <-chan 
 		}
 		waits := changed
 		if n == len(s.Tasks) { // a look costs the master something, so that none is taken at rest
-			waits, last = again, -1
+			waits, last = cluster.again, -1
 		}
 		select {
 		case <-ctx.Done():
@@ -192,39 +193,6 @@ func tellRunning(ctx context.Context, b *am.Board, cluster *model, again <-chan 
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
-}
-
-// profileTo writes CPU profiles, one for each ten seconds, and one of the heap at the end.
-func profileTo(dir string) (stop func(), err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for i := 0; ; i++ {
-			f, err := os.Create(filepath.Join(dir, fmt.Sprintf("cpu-%02d.pprof", i)))
-			if err != nil || pprof.StartCPUProfile(f) != nil {
-				return
-			}
-			last := false
-			select {
-			case <-done:
-				last = true
-			case <-time.After(10 * time.Second):
-			}
-			pprof.StopCPUProfile()
-			f.Close()
-			if h, err := os.Create(filepath.Join(dir, "heap.pprof")); err == nil {
-				_ = pprof.WriteHeapProfile(h)
-				h.Close()
-			}
-			if last {
-				return
-			}
-		}
-	}()
-	return func() { close(done); <-ended }, nil
 }
 
 // fields of a line; at least two, so that none need be checked for.

@@ -34,6 +34,12 @@ func (r report) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\n", strings.Join(r.sizes, ", "))
 }
 
+func (r report) printBare(w io.Writer) {
+	fmt.Fprintf(w, "a gRPC server with %d connections and nothing else; load %s before, %s after\n", r.tasks, r.before, load())
+	fmt.Fprintf(w, "%-44s %9.1f%%\n%-44s %7.0f MB\n%-44s %7.0f MB\n", "CPU at rest, of one core", 100*r.rest,
+		"resident memory at rest", float64(r.memory)/1e6, "highest resident memory", float64(r.peak)/1e6)
+}
+
 // load is the machine's, of the last minute.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")

@@ -1,0 +1,19 @@
+package core
+
+// Overlooked names a task that is not at rest and that the next deadline does not
+// count; "" if there is none.
+func (j *Job) Overlooked() string {
+	if j.survey != nil || j.ending() || j.finished {
+		return ""
+	}
+	counted := map[*Task]bool{}
+	for _, t := range j.busy {
+		counted[t] = true
+	}
+	for _, t := range j.tasks {
+		if !counted[t] && !j.atRest(t) {
+			return t.Name
+		}
+	}
+	return ""
+}
