@@ -15,7 +15,7 @@ import (
 // checkpoint was sealed, its agent is sent home, and only then does the next
 // attempt start, elsewhere. A task whose node closes, or has lost its NodeManager,
 // keeps running until a container elsewhere, its stand-in, has an agent and a warm
-// interpreter, where there is one to be; such tasks move one by one.
+// interpreter, where there is one to be. Off a node that closes they move one by one.
 
 // preemptionWarned gives back what the scheduler wants. Where others would do as
 // well as the containers that it names, idle ones go first.
@@ -124,9 +124,14 @@ type orphan struct {
 }
 
 // orphaned has a task move out of such a container in order, as off a node that
-// closes.
+// closes, and together with the others that are there.
 func (j *Job) orphaned(t *Task, why string) {
 	t.orphan = &orphan{j.now.Add(j.limits.Orphan), why}
+	for _, o := range j.tasks {
+		if o.orphan != nil && o.moving == CauseUnknown {
+			o.leaveBy, o.grace = time.Time{}, 0 // it waits for this one
+		}
+	}
 	j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there; it moves", t.Node, why)
 }
 
@@ -184,12 +189,14 @@ func (j *Job) vacate() {
 }
 
 // moveNext gets a stand-in for each of the tasks that must move, and has the
-// next one move: tasks that restart together do it together, others one by one.
+// next one move: tasks that restart together do it together, and so do orphans,
+// which have little time; others one by one.
 func (j *Job) moveNext(moving []*Task) {
 	if len(moving) == 0 {
 		return
 	}
-	complete := true // all that restart together have their stand-ins
+	together := func(t *Task) bool { return t.orphan != nil || t.Role.Loss == proto.LossRule_LOSS_RULE_ALL }
+	complete := true // all that move together have their stand-ins
 	for _, t := range moving {
 		s := j.standIn(t)
 		if s == nil {
@@ -199,14 +206,19 @@ func (j *Job) moveNext(moving []*Task) {
 				j.askStandIn(t, false)
 			}
 		}
-		complete = complete && (j.stands(s) || t.Role.Loss != proto.LossRule_LOSS_RULE_ALL)
+		complete = complete && (j.stands(s) || !together(t))
 	}
 	if j.any(func(t *Task) bool { return !t.lostAt.IsZero() || !t.leaveBy.IsZero() || t.moving != CauseUnknown }) {
 		return
 	}
+	var first *Task
 	for _, t := range moving {
-		s := j.standIn(t)
-		if !j.stands(s) || t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && !complete {
+		if !j.stands(j.standIn(t)) || together(t) && !complete {
+			continue
+		}
+		if first == nil {
+			first = t
+		} else if first.orphan == nil || t.orphan == nil {
 			continue
 		}
 		wait := j.limits.Save
@@ -216,7 +228,6 @@ func (j *Job) moveNext(moving []*Task) {
 			t.grace = min(t.grace, by.Sub(j.now)/4)
 		}
 		t.leaveBy = j.now.Add(wait)
-		return
 	}
 }
 
