@@ -92,6 +92,7 @@ type Job struct {
 	spareLosses  []time.Time
 	thriftyUntil time.Time          // no spares are asked for before
 	closing      map[string]closing // nodes that are taken out of service
+	orphans      int                // how many tasks are
 	requests     int
 	nodeTrouble  map[string][]time.Time
 	securing     time.Time // when Secure was decided that is not answered

@@ -432,6 +432,9 @@ func (j *Job) loseContainer(t *Task, c Cause, why string) {
 // forget lets go of a task's container.
 func (j *Job) forget(t *Task) {
 	j.host(t, "")
+	if t.orphan != nil {
+		j.orphans--
+	}
 	t.Node, t.Host, t.RealPort, t.PID, t.AgentPID = "", "", 0, 0, 0
 	t.prepared, t.stopping, t.hung, t.unreachable = false, false, false, false
 	t.deadline, t.leaveBy, t.grace, t.moving, t.orphan = time.Time{}, time.Time{}, 0, CauseUnknown, nil

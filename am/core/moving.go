@@ -127,6 +127,7 @@ type orphan struct {
 // closes, and together with the others that are there.
 func (j *Job) orphaned(t *Task, why string) {
 	t.orphan = &orphan{j.now.Add(j.limits.Orphan), why}
+	j.orphans++
 	for _, o := range j.tasks {
 		if o.orphan != nil && o.moving == CauseUnknown {
 			o.leaveBy, o.grace = time.Time{}, 0 // it waits for this one
@@ -138,7 +139,7 @@ func (j *Job) orphaned(t *Task, why string) {
 // onLost tells whether a node has an orphan: spares there are lost, too, though
 // that may not have been told yet.
 func (j *Job) onLost(node string) bool {
-	return j.any(func(t *Task) bool { return t.Node == node && t.orphan != nil })
+	return j.orphans > 0 && j.any(func(t *Task) bool { return t.Node == node && t.orphan != nil })
 }
 
 // leaves tells whether a task has to leave the node that it is on, and by when it
