@@ -266,6 +266,10 @@ func (m *Master) lingering() {
 	}
 }
 
+// driverFirst is how many events of the driver are taken for one of the agents',
+// where there are many of both.
+const driverFirst = 8
+
 // loop feeds events to core and carries its actions out, until core says
 // Finish, or (nil) the job is to be left to another master.
 func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
@@ -276,7 +280,7 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 	defer act.due.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	events := driver.Events()
+	events, inARow := driver.Events(), 0
 	ended := ctx.Done()
 	var next core.Event = core.Begin{}
 	if m.cfg.Predecessor != nil {
@@ -298,10 +302,12 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 		} else {
 			timer.Reset(time.Hour)
 		}
-		// What many agents say is to make no ask wait for a container that has ended.
+		// What many agents say is not to hold up the asks for containers that have ended.
 		agents, secured := m.agents, m.secured
-		if len(events) > 0 {
+		if inARow++; inARow < driverFirst && len(events) > 0 {
 			agents, secured = nil, nil
+		} else {
+			inARow = 0
 		}
 		select {
 		case e, ok := <-events:
