@@ -70,6 +70,9 @@ func newClerk(cfg Config) *clerk {
 // post takes an errand up; it does not wait.
 func (c *clerk) post(e errand) {
 	c.mu.Lock()
+	if n := len(c.queue); n > 0 {
+		c.queue[n-1].journal = core.Journal{} // of a large job, it is large, and only the latest is written
+	}
 	c.queue = append(c.queue, e)
 	c.mu.Unlock()
 	select {
