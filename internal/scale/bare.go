@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"holdfast/am"
 	"holdfast/proto"
 )
 
@@ -35,17 +32,10 @@ func (b *bare) Attend(stream proto.Agents_AttendServer) error {
 	}
 }
 
-// runBare serves as many idle agents as there are tasks, until the parent goes:
-// what a master's connections cost it whatever it does.
-func runBare(ctx context.Context, dir string, tasks int, pace time.Duration, profile string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	am.SaveMemory()
-	keys, err := readKeys(dir, "master")
-	if err != nil {
-		return err
-	}
-	config, err := keys.Server()
+// runBare serves as many idle agents as there are tasks: what a master's
+// connections cost it whatever it does.
+func runBare(ctx context.Context, j job) error {
+	config, err := j.keys.Server()
 	if err != nil {
 		return err
 	}
@@ -54,31 +44,19 @@ func runBare(ctx context.Context, dir string, tasks int, pace time.Duration, pro
 		return err
 	}
 	service := &bare{}
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.ReadBufferSize(0), grpc.StaticStreamWindowSize(64<<10), grpc.StaticConnWindowSize(64<<10))
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)),
+		grpc.ReadBufferSize(0), grpc.StaticStreamWindowSize(64<<10), grpc.StaticConnWindowSize(64<<10)) // as a master has them
+	context.AfterFunc(ctx, server.Stop)
 	proto.RegisterAgentsServer(server, service)
 	fmt.Println("address", listener.Addr())
-	profiles, err := newProfiles(profile)
-	if err != nil {
-		return err
+	for i := range j.tasks {
+		j.cluster.Launch(fmt.Sprintf("c%d", i+1))
 	}
-	go func() { // ends with the parent, which ends the process
-		defer server.Stop()
-		lines := bufio.NewScanner(os.Stdin)
-		for lines.Scan() {
-			_, phase := fields(lines.Text())
-			profiles.phase(phase)
-		}
-	}()
 	go func() {
-		cluster := &model{launches: make(chan string, tasks)}
-		go cluster.launch(ctx, pace)
-		for i := range tasks {
-			cluster.Launch(fmt.Sprintf("c%d", i+1))
-		}
-		for service.there.Load() < int64(tasks) {
+		for service.there.Load() < int64(j.tasks) && ctx.Err() == nil {
 			time.Sleep(100 * time.Millisecond)
 		}
-		fmt.Println("running", tasks)
+		fmt.Println("running", j.tasks)
 		for ctx.Err() == nil { // as a master does
 			debug.FreeOSMemory()
 			time.Sleep(5 * time.Second)

@@ -45,9 +45,9 @@ func main() {
 	var err error
 	switch *role {
 	case "master":
-		err = runMaster(ctx, *dir, *tasks, *pace, *profile)
+		err = serve(ctx, *dir, *tasks, *pace, *profile, runMaster)
 	case "bare":
-		err = runBare(ctx, *dir, *tasks, *pace, *profile)
+		err = serve(ctx, *dir, *tasks, *pace, *profile, runBare)
 	case "agents":
 		err = runAgents(ctx, *dir)
 	default:
@@ -158,6 +158,13 @@ func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, p
 			}
 		}
 	}
+	phase := func(name string) error {
+		master.say("phase %s", name)
+		if profile == "" {
+			return nil
+		}
+		return sleep(ctx, 3*time.Second) // a profile of the heap takes a moment
+	}
 	pid := master.cmd.Process.Pid
 	r := report{tasks: tasks, before: load()}
 	if err := until("running", "ran all tasks"); err != nil {
@@ -168,7 +175,9 @@ func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, p
 	if err := sleep(ctx, 10*time.Second); err != nil { // until what the start has left is done
 		return err
 	}
-	master.say("phase rest")
+	if err := phase("rest"); err != nil {
+		return err
+	}
 	from, used := time.Now(), cpu(pid)
 	if err := sleep(ctx, rest); err != nil {
 		return err
@@ -182,20 +191,11 @@ func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, p
 	}
 
 	if bare {
-		master.say("phase end")
-		if profile != "" {
-			if err := sleep(ctx, 3*time.Second); err != nil {
-				return err
-			}
-		}
 		r.printBare(os.Stdout)
-		return nil
+		return phase("end")
 	}
-	master.say("phase loss")
-	if profile != "" {
-		if err := sleep(ctx, 3*time.Second); err != nil { // a profile of the heap takes a moment
-			return err
-		}
+	if err := phase("loss"); err != nil {
+		return err
 	}
 	lost := time.Now()
 	master.say("lose %d", lose)
@@ -214,14 +214,8 @@ func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, p
 		return err
 	}
 	r.back = time.Since(lost)
-	master.say("phase end")
-	if profile != "" {
-		if err := sleep(ctx, 3*time.Second); err != nil {
-			return err
-		}
-	}
 	r.print(os.Stdout)
-	return nil
+	return phase("end")
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

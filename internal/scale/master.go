@@ -103,8 +103,16 @@ func readKeys(dir, name string) (jobtls.Keys, error) {
 	return jobtls.Unmarshal(text)
 }
 
-// runMaster runs the job until the parent goes.
-func runMaster(ctx context.Context, dir string, tasks int, pace time.Duration, profile string) error {
+// job is what a process serves that agents call.
+type job struct {
+	dir     string
+	tasks   int
+	keys    jobtls.Keys
+	cluster *model
+}
+
+// serve has such a process run until the parent goes.
+func serve(ctx context.Context, dir string, tasks int, pace time.Duration, profile string, run func(context.Context, job) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	am.SaveMemory()
@@ -112,33 +120,6 @@ func runMaster(ctx context.Context, dir string, tasks int, pace time.Duration, p
 	if err != nil {
 		return err
 	}
-	store, err := hdfsckpt.NewLocal(dir)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	services := int32(max(1, tasks/10))
-	spec := &proto.JobSpec{
-		Name: "scale", Framework: "none", Command: []string{"train", "{role}", "{index}"}, Restarts: 3,
-		Roles: []*proto.RoleSpec{{Name: "ps", Count: services, MemoryMb: 1024, Vcores: 1}, {Name: "worker", Count: int32(tasks) - services, MemoryMb: 1024, Vcores: 1}},
-	}
-	if err := runtime.Complete(spec); err != nil {
-		return err
-	}
-	quiet := logrus.New()
-	quiet.SetOutput(io.Discard)
-	place, err := am.Listen("127.0.0.1")
-	if err != nil {
-		return err
-	}
-	m, err := am.New(am.Config{
-		ID: "scale", Spec: spec, Dir: store, Keys: keys, Attempt: 1, Place: place, Log: logrus.NewEntry(quiet),
-		OpenStore: func(_ context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.NewLocal(uri) },
-	})
-	if err != nil {
-		return err
-	}
-	fmt.Println("address", place.Address())
 	cluster := &model{events: am.NewDriverEvents(), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
 	go cluster.launch(ctx, pace)
 	profiles, err := newProfiles(profile)
@@ -159,8 +140,40 @@ func runMaster(ctx context.Context, dir string, tasks int, pace time.Duration, p
 			}
 		}
 	}()
-	go tellRunning(ctx, m.Board(), cluster)
-	if _, err = m.Run(ctx, cluster); err == am.ErrLeft {
+	return run(ctx, job{dir, tasks, keys, cluster})
+}
+
+// runMaster runs a master.
+func runMaster(ctx context.Context, j job) error {
+	store, err := hdfsckpt.NewLocal(j.dir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	services := int32(max(1, j.tasks/10))
+	spec := &proto.JobSpec{
+		Name: "scale", Framework: "none", Command: []string{"train", "{role}", "{index}"}, Restarts: 3,
+		Roles: []*proto.RoleSpec{{Name: "ps", Count: services, MemoryMb: 1024, Vcores: 1}, {Name: "worker", Count: int32(j.tasks) - services, MemoryMb: 1024, Vcores: 1}},
+	}
+	if err := runtime.Complete(spec); err != nil {
+		return err
+	}
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	place, err := am.Listen("127.0.0.1")
+	if err != nil {
+		return err
+	}
+	m, err := am.New(am.Config{
+		ID: "scale", Spec: spec, Dir: store, Keys: j.keys, Attempt: 1, Place: place, Log: logrus.NewEntry(quiet),
+		OpenStore: func(_ context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.NewLocal(uri) },
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println("address", place.Address())
+	go tellRunning(ctx, m.Board(), j.cluster)
+	if _, err = m.Run(ctx, j.cluster); err == am.ErrLeft {
 		return nil
 	}
 	return err
