@@ -174,3 +174,74 @@ print(tf.executing_eagerly(), hasattr(tf, "placeholder"), sm.SessionManager(read
 		t.Errorf("without settings it printed %q", out)
 	}
 }
+
+// stepErrors runs the shim over a session that fails with CANCELLED and a
+// message, and prints what becomes of it.
+const stepErrors = `
+import json, os
+from tensorflow.python.client import session
+for message in json.loads(os.environ["MESSAGES"]):
+    try:
+        session.BaseSession()._do_call(message)
+    except session.errors.OpError as e:
+        print(type(e).__name__, e.message == "Graph execution error:\n" + message, e.node_def, e.op)
+`
+
+// TestTheShimNamesLostPeers: the first message is one of TensorFlow 2.21, shortened.
+func TestTheShimNamesLostPeers(t *testing.T) {
+	const (
+		begin     = "\n=====================\n"
+		end       = "\n=====================\n"
+		cancelled = "CANCELLED: From /job:worker/replica:0/task:1:\nRecvFromRemoteAsync is cancelled.\n\t [[{{node Adagrad/update}}]]\n" +
+			"Recent warning and error logs:\n  W0000 local_rendezvous.cc:412] Local rendezvous is aborting with status: INTERNAL: earlier"
+		aborted = "ABORTED: From /job:ps/replica:0/task:0:\nSession handle is not found: ce26fef808944604. " +
+			"Possibly this worker (\"/job:ps/replica:0/task:0\") just restarted."
+		unavailable = "UNAVAILABLE: From /job:ps/replica:0/task:0:\nSocket closed"
+		invalid     = "INVALID_ARGUMENT: From /job:worker/replica:0/task:1:\nIncompatible shapes"
+	)
+	cases := []struct{ name, message, want string }{
+		{"a parameter server was restarted", begin + cancelled + "\n" + aborted + end, "AbortedError"},
+		{"a parameter server is away", begin + cancelled + "\n" + unavailable + end, "UnavailableError"},
+		{"the step has a fault of its own", begin + cancelled + "\n" + invalid + "\n" + aborted + end, "CancelledError"},
+		{"the script cancels the step", begin + "CANCELLED: RunManyGraphs\n" + cancelled + "\n" + aborted + end, "CancelledError"},
+		{"nothing but cancelled", begin + cancelled + end, "CancelledError"},
+		{"another message", "Dequeue operation was cancelled\n" + "  (0) " + aborted, "CancelledError"},
+	}
+	var messages, want []string
+	for _, c := range cases {
+		messages, want = append(messages, c.message), append(want, c.want+" True node op")
+	}
+	site := t.TempDir()
+	client := filepath.Join(site, "tensorflow", "python", "client")
+	text, err := json.Marshal(messages)
+	if err == nil {
+		err = os.MkdirAll(client, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(client, "session.py"), []byte(`
+class errors:
+    class OpError(Exception):
+        def __init__(self, node_def, op, message):
+            self.node_def, self.op, self.message = node_def, op, message
+    class AbortedError(OpError): pass
+    class CancelledError(OpError): pass
+    class UnavailableError(OpError): pass
+class BaseSession:
+    def _do_call(self, message):
+        raise errors.CancelledError("node", "op", "Graph execution error:\n" + message)
+`), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _ := runPython(t, python3(t), shimDir(t)+":"+site, stepErrors, "HOLDFAST_NAME_LOST_PEERS=1", "MESSAGES="+string(text))
+	got := strings.Split(strings.TrimSpace(out), "\n")
+	if len(got) != len(cases) {
+		t.Fatalf("it printed %q", out)
+	}
+	for i, c := range cases {
+		if got[i] != want[i] {
+			t.Errorf("%s: got %s, want %s", c.name, got[i], want[i])
+		}
+	}
+}
