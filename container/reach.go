@@ -28,6 +28,7 @@ const (
 // wait between two tries, more or less.
 func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause time.Duration) (*line, string, error) {
 	address := known
+	sign := signpost{dir: dir}
 	var last error
 	refused := map[string]bool{}
 	for {
@@ -47,7 +48,7 @@ func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause t
 			return nil, known, last
 		case <-time.After(pause/2 + rand.N(pause)): // not all agents at once
 		}
-		if now, err := lookUp(ctx, dir); err == nil {
+		if now, err := sign.read(ctx); err == nil {
 			address = now
 		}
 	}
@@ -61,18 +62,36 @@ func foreign(err error) bool {
 	return strings.Contains(text, "authentication handshake failed") && strings.Contains(text, "tls: ")
 }
 
-// lookUp reads where the job's application master is now.
-func lookUp(ctx context.Context, dir *jobStore) (string, error) {
+// signpost is the file that tells where the job's application master is. It is
+// looked at often and by all agents, so it is read only when it is another one.
+type signpost struct {
+	dir     *jobStore
+	seen    hdfsckpt.Info // before it was read
+	address string
+}
+
+func (s *signpost) read(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	store, err := dir.open(ctx)
+	store, err := s.dir.open(ctx)
 	if err != nil {
 		return "", err
+	}
+	now, err := store.Stat(ctx, proto.AddressFile)
+	if err != nil {
+		return "", err
+	}
+	if now == s.seen {
+		return s.address, nil
 	}
 	text, err := hdfsckpt.ReadFile(ctx, store, proto.AddressFile)
 	if err != nil {
 		return "", err
 	}
 	where, err := proto.UnmarshalAddress(text)
-	return where.Address, err
+	if err != nil {
+		return "", err
+	}
+	s.seen, s.address = now, where.Address
+	return where.Address, nil
 }
