@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -159,9 +160,15 @@ func (b *bench) kill(ctx context.Context, job string) error {
 	return b.idle(ctx)
 }
 
-// idle waits until nothing runs on the cluster.
+// nodeHeartbeat is how often nodes tell the ResourceManager of their containers,
+// and are given others (yarn.resourcemanager.nodemanagers.heartbeat-interval-ms).
+const nodeHeartbeat = time.Second
+
+// idle waits until nothing runs on the cluster, which is known with a node's
+// heartbeat, and then for a part of the time to the next one: what is submitted
+// would else be in step with the nodes, each contender in its own way.
 func (b *bench) idle(ctx context.Context) error {
-	return poll(ctx, time.Minute, "an idle cluster", func() (bool, error) {
+	err := poll(ctx, time.Minute, "an idle cluster", func() (bool, error) {
 		var m struct {
 			ClusterMetrics struct{ AppsRunning, AppsPending, ContainersAllocated int }
 		}
@@ -172,6 +179,8 @@ func (b *bench) idle(ctx context.Context) error {
 		c := m.ClusterMetrics
 		return c.AppsRunning+c.AppsPending+c.ContainersAllocated+len(running) == 0, err
 	})
+	time.Sleep(rand.N(nodeHeartbeat))
+	return err
 }
 
 // rm asks the ResourceManager's REST interface.

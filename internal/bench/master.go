@@ -14,10 +14,6 @@ import (
 	"holdfast/proto"
 )
 
-// nodeHeartbeat is how often nodes tell the ResourceManager of their containers
-// (yarn.resourcemanager.nodemanagers.heartbeat-interval-ms).
-const nodeHeartbeat = time.Second
-
 // masterLost measures from kill -9 of the application master to the moment in
 // which the next one has the last agent's connection; likewise until command
 // bare, which has nothing to take over, is registered again.
