@@ -311,51 +311,6 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	must(t, rm2.Restart(ctx))
 }
 
-// TestPreemption: another queue wants its share back, and later needs it no more.
-func TestPreemption(t *testing.T) {
-	daemons.enter(t)
-	c := pair(t)
-	w := where{c}
-	// The queues are entitled to 3 GB each. This job takes 4.25 GB with its master,
-	// and the other one wants 2.25 GB.
-	j := w.train(t, c.HDFS()+"/tests/"+t.Name(), 1000000, "--ps-memory", "512m", "--worker-memory", "1g", "--worker", "3")
-	before := j.until(long, "all to run", running)
-	j.untilCheckpoint(long, 1)
-	begin := time.Now()
-	other := w.start(t, "", "--queue", "other", "--worker", "4", "--worker-memory", "512m", "--", "sleep", "1000")
-	other.until(long, "the other job to run", running)
-	t.Logf("the other job ran after %s", time.Since(begin).Round(10*time.Millisecond))
-	s := j.until(long, "the job to wait for room", func(s *proto.JobStatus) bool { return strings.Contains(s.Why+story(s), "waiting for") })
-	taken := s.Incidents
-	if len(taken) == 0 {
-		t.Fatalf("no incident is recorded:\n%s", story(s))
-	}
-	for _, i := range taken {
-		if i.Cause != "container preempted" {
-			t.Errorf("the incident: %v", i)
-		}
-		if !strings.Contains(i.Evidence, "stopped in order") {
-			t.Errorf("%s was not stopped in order: %s", i.Task, i.Evidence)
-		}
-	}
-	if _, errs, code := w.call(t.Context(), "", "kill", other.id); code != 0 {
-		t.Fatalf("kill ended with %d: %s", code, errs)
-	}
-	s = j.until(long, "all to run again", running)
-	t.Logf("%d tasks were taken and are back %s after the beginning", len(taken), time.Since(begin).Round(10*time.Millisecond))
-	var names []string
-	for _, i := range taken {
-		names = append(names, i.Task)
-	}
-	for _, k := range s.Tasks {
-		if k.Failures != 0 {
-			t.Errorf("%s has %d failures", k.Task, k.Failures)
-		}
-	}
-	j.undisturbed(before, names...)
-	j.goesOn()
-}
-
 // TestTheResourceManagerForgets: without recovery, a ResourceManager that is
 // restarted does not know its applications. It is the last test of the cluster.
 func TestTheResourceManagerForgets(t *testing.T) {
