@@ -53,6 +53,9 @@ var startCluster = sync.OnceValue(func() (err error) {
 		// LinuxContainerExecutor.
 		"yarn.nodemanager.resource.memory.enforced":      "false",
 		"yarn.nodemanager.container-monitor.interval-ms": "500",
+		// Another service speaks to masters then (OpportunisticContainerAllocatorAMService).
+		"yarn.resourcemanager.opportunistic-container-allocation.enabled": "true",
+		"yarn.nodemanager.opportunistic-containers-max-queue-length":      "10",
 	})
 	hadoopCluster, err = testcluster.Start(ctx, testcluster.Options{DataNodes: 1, Conf: conf})
 	return err
