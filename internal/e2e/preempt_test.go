@@ -43,6 +43,7 @@ func TestFairScheduler(t *testing.T) {
 		"dfs.replication":                                    "1",
 		"yarn.resourcemanager.scheduler.class":               "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler",
 		fair + "allocation.file":                             shares,
+		fair + "user-as-default-queue":                       "false",
 		fair + "preemption":                                  "true",
 		fair + "preemption.cluster-utilization-threshold":    "0",
 		fair + "waitTimeBeforeKill":                          "8000",
