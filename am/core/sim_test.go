@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 1000, "how many jobs TestSimulation runs")
+	seeds = flag.Int("seeds", 5000, "how many jobs TestSimulation runs")
 	seed  = flag.Uint64("seed", 0, "run only the job of this seed, and tell its story")
 )
 

@@ -155,6 +155,7 @@ func (c *Cluster) common() properties {
 		"dfs.namenode.datanode.registration.ip-hostname-check": "false",
 
 		"yarn.resourcemanager.nodes.exclude-path":             c.excludeFile(),
+		"yarn.node-attribute.fs-store.root-dir":               "file://${hadoop.tmp.dir}/node-attribute", // not one for all clusters of a host
 		"yarn.resourcemanager.am.max-attempts":                "2",
 		"yarn.nm.liveness-monitor.expiry-interval-ms":         "10000",
 		"yarn.am.liveness-monitor.expiry-interval-ms":         "20000",
