@@ -115,11 +115,15 @@ func (j *job) undisturbed(before *proto.JobStatus, but ...string) {
 	if slices.ContainsFunc(but, func(name string) bool { return strings.HasPrefix(name, "ps-") }) {
 		but = append(slices.Clone(but), "worker-0")
 	}
-	s := j.status()
+	s, other := j.status(), false
 	for _, b := range before.Tasks {
 		if now := task(s, b.Task); !slices.Contains(but, b.Task) && (now.Pid != b.Pid || now.Attempt != b.Attempt || now.Container != b.Container) {
+			other = true
 			j.t.Errorf("%s ran as process %d (attempt %d), and now as %d (attempt %d)", b.Task, b.Pid, b.Attempt, now.Pid, now.Attempt)
 		}
+	}
+	if other {
+		j.t.Logf("what happened:\n%s", story(s))
 	}
 }
 
