@@ -201,7 +201,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	if m.clerk != nil {
 		background.Go(func() { m.clerk.run(m.working) })
 	}
-	background.Go(func() { trim(m.working) })
+	background.Go(func() { Trim(m.working) })
 	sealed := make(chan struct{})
 	go func() {
 		defer close(sealed)

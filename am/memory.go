@@ -7,17 +7,35 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"google.golang.org/grpc"
 )
 
 // SaveMemory sets up this process's memory for a master: it goes with the number of
 // tasks, and little of it changes.
 func SaveMemory() { debug.SetGCPercent(50) }
 
+// ManyConnections are a gRPC server's options where there may be thousands of
+// connections, on which little is said. TLS has a buffer of its own for reading;
+// windows that grow are measured by pings.
+func ManyConnections() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ReadBufferSize(0), grpc.WriteBufferSize(writeBuffer),
+		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window),
+	}
+}
+
+const (
+	window      = 64 << 10 // bytes that an agent or client may send before they are read
+	writeBuffer = 8 << 10
+)
+
 // trimEvery is how often memory is given back to the system that a burst has left
 // behind, as the start of many tasks does. The runtime would take minutes.
 const trimEvery = 20 * time.Second
 
-func trim(ctx context.Context) {
+// Trim gives memory back to the system from time to time, until ctx ends.
+func Trim(ctx context.Context) {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 	for {

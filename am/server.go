@@ -62,11 +62,6 @@ func connection(ctx context.Context) func() {
 	return func() {}
 }
 
-const (
-	window      = 64 << 10 // bytes that an agent or client may send before they are read
-	writeBuffer = 8 << 10
-)
-
 // newServer makes the gRPC server of a job: agents may call Agents, clients
 // Jobs, and nobody anything else.
 func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServer) (*grpc.Server, error) {
@@ -94,12 +89,8 @@ func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServe
 		}
 		return nil
 	}
-	s := grpc.NewServer(
+	s := grpc.NewServer(append(ManyConnections(),
 		grpc.Creds(closable{credentials.NewTLS(tlsConfig)}),
-		// There may be thousands of connections, on which little is said. TLS has a
-		// buffer of its own for reading; windows that grow are measured by pings.
-		grpc.ReadBufferSize(0), grpc.WriteBufferSize(writeBuffer),
-		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			if err := check(ctx, info.FullMethod); err != nil {
 				return nil, err
@@ -112,7 +103,7 @@ func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServe
 			}
 			return handler(srv, ss)
 		}),
-	)
+	)...)
 	proto.RegisterAgentsServer(s, agents)
 	proto.RegisterJobsServer(s, jobs)
 	return s, nil

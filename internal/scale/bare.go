@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"holdfast/am"
 	"holdfast/proto"
 )
 
@@ -44,8 +44,7 @@ func runBare(ctx context.Context, j job) error {
 		return err
 	}
 	service := &bare{}
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)),
-		grpc.ReadBufferSize(0), grpc.StaticStreamWindowSize(64<<10), grpc.StaticConnWindowSize(64<<10)) // as a master has them
+	server := grpc.NewServer(append(am.ManyConnections(), grpc.Creds(credentials.NewTLS(config)))...)
 	context.AfterFunc(ctx, server.Stop)
 	proto.RegisterAgentsServer(server, service)
 	fmt.Println("address", listener.Addr())
@@ -57,10 +56,7 @@ func runBare(ctx context.Context, j job) error {
 			time.Sleep(100 * time.Millisecond)
 		}
 		fmt.Println("running", j.tasks)
-		for ctx.Err() == nil { // as a master does
-			debug.FreeOSMemory()
-			time.Sleep(5 * time.Second)
-		}
+		am.Trim(ctx)
 	}()
 	return server.Serve(listener)
 }
