@@ -27,6 +27,9 @@ const (
 // memory is for the files that this process has open, to read or to write.
 var memory = write.NewMemory(48 << 20)
 
+// silent are the DataNodes that did not answer this process.
+var silent transfer.Silent
+
 // dialDataNode connects to a DataNode, with the token of a block on it.
 type dialDataNode func(context.Context, *wire.DatanodeIDProto, *wire.BlockTokenProto) (net.Conn, error)
 
@@ -91,7 +94,7 @@ func dial(uri string, c *conf.Conf, log *logrus.Entry, tokens bool) (*Client, er
 	cl.dial = data.Dial
 	cl.files = write.New(caller{cl.nn}, write.Options{
 		Replication: int(replication), BlockSize: blockSize, Timeout: time.Duration(timeout) * time.Millisecond,
-		Memory: memory, Dial: data.Dial, Log: log,
+		Memory: memory, Silent: &silent, Dial: data.Dial, Log: log,
 	})
 	return cl, nil
 }

@@ -81,7 +81,8 @@ func (s *source) locate(ctx context.Context) (*wire.LocatedBlocksProto, error) {
 	return located, nil
 }
 
-// at finds the block of an offset and its DataNodes, those that failed last.
+// at finds the block of an offset and its DataNodes, those last that failed or
+// did not answer lately.
 // Each lane has another one first.
 func (s *source) at(off int64, lane int) (*wire.LocatedBlockProto, []*wire.DatanodeIDProto) {
 	s.mu.Lock()
@@ -92,10 +93,10 @@ func (s *source) at(off int64, lane int) (*wire.LocatedBlockProto, []*wire.Datan
 	}
 	var good, bad []*wire.DatanodeIDProto
 	for _, l := range s.blocks[i].GetLocs() {
-		if s.bad[l.GetId().GetDatanodeUuid()] {
-			bad = append(bad, l.GetId())
+		if id := l.GetId(); s.bad[id.GetDatanodeUuid()] || silent.Has(id) {
+			bad = append(bad, id)
 		} else {
-			good = append(good, l.GetId())
+			good = append(good, id)
 		}
 	}
 	if n := len(good); n > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -39,6 +40,9 @@ type Options struct {
 	// Dial connects to a DataNode for a block with that access token, as package
 	// transfer does; its errors name the DataNode. Nil: plain TCP.
 	Dial func(ctx context.Context, node *wire.DatanodeIDProto, token *wire.BlockTokenProto) (net.Conn, error)
+	// Silent are DataNodes that new files do without at first; those that do not
+	// answer are added. Nil: those that this Client has found.
+	Silent *transfer.Silent
 	// Log hears of DataNodes that were lost. May be nil.
 	Log *logrus.Entry
 }
@@ -49,8 +53,6 @@ type Client struct {
 	nn   rpc.Caller
 	o    Options
 	name string // lease holder
-
-	avoided avoided
 
 	mu    sync.Mutex
 	open  int
@@ -80,6 +82,9 @@ func New(nn rpc.Caller, o Options) *Client {
 	}
 	if o.Dial == nil {
 		o.Dial = dial
+	}
+	if o.Silent == nil {
+		o.Silent = &transfer.Silent{}
 	}
 	if o.Log == nil {
 		quiet := logrus.New()
@@ -141,7 +146,7 @@ func (c *Client) start(path string, status *wire.HdfsFileStatusProto, previous *
 	c.hold()
 	f := newFile(c, path, status, previous)
 	f.created = created
-	f.s.excluded = c.avoided.list()
+	f.s.excluded = c.o.Silent.Nodes()
 	go f.stream()
 	return f
 }

@@ -1,7 +1,6 @@
 package write_test
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -51,11 +50,7 @@ func TestABlocksEndIsLost(t *testing.T) {
 		for _, replication := range []int{1, 3} {
 			t.Run(fmt.Sprintf("told %v replication %d", told, replication), func(t *testing.T) {
 				var cut atomic.Int32
-				c := clientWith(t, write.Options{Replication: replication, BlockSize: block, Dial: func(ctx context.Context, n *wire.DatanodeIDProto, _ *wire.BlockTokenProto) (net.Conn, error) {
-					var d net.Dialer
-					conn, err := d.DialContext(ctx, "tcp", fmt.Sprintf("%s:%d", n.GetIpAddr(), n.GetXferPort()))
-					return endless{conn, told, &cut}, err
-				}})
+				c := clientWith(t, write.Options{Replication: replication, BlockSize: block, Dial: over(func(conn net.Conn) net.Conn { return endless{conn, told, &cut} })})
 				path, want := fmt.Sprintf("/endless-%v-%d", told, replication), content(7, blocks*block-1000)
 				f := create(t, c, path)
 				if _, err := f.Write(want); err != nil {

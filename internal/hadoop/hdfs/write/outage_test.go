@@ -3,14 +3,17 @@ package write_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/write"
 	"holdfast/internal/hadoop/rpc"
+	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
 // TestTheNameNodeIsRestarted kills the NameNode in the middle of a write of
@@ -108,10 +111,19 @@ func TestAllDataNodesAreLost(t *testing.T) {
 
 // TestADataNodeHangs stops a DataNode, whose ports still accept connections, in
 // the middle of a file and before others: each goes on without it, long before
-// the time that a DataNode may take for an answer.
+// the time that a DataNode may take for an answer. The later files are another
+// client's, who is told what was found out, and does not ask that DataNode at all.
 func TestADataNodeHangs(t *testing.T) {
 	const block, piece = 8 << 20, 1 << 20
-	c := client(t, 3, block)
+	silent := &transfer.Silent{}
+	c := clientWith(t, write.Options{Replication: 3, BlockSize: block, Silent: silent})
+	direct := over(func(conn net.Conn) net.Conn { return conn })
+	other := clientWith(t, write.Options{Replication: 3, BlockSize: block, Silent: silent, Dial: func(ctx context.Context, n *wire.DatanodeIDProto, token *wire.BlockTokenProto) (net.Conn, error) {
+		if silent.Has(n) {
+			t.Errorf("the DataNode at port %d was asked once more", n.GetXferPort())
+		}
+		return direct(ctx, n, token)
+	}})
 	dn := cluster.Daemon("dn1")
 	defer func() {
 		if err := dn.Resume(); err != nil {
@@ -126,7 +138,11 @@ func TestADataNodeHangs(t *testing.T) {
 	go func() {
 		done <- func() error {
 			for i, content := range want {
-				f, err := c.Create(t.Context(), fmt.Sprintf("/hangs-%d", i), 0o640, true)
+				client := c
+				if i > 0 {
+					client = other
+				}
+				f, err := client.Create(t.Context(), fmt.Sprintf("/hangs-%d", i), 0o640, true)
 				if err != nil {
 					return err
 				}

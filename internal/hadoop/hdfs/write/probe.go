@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -20,7 +19,7 @@ const (
 	// answerLimit is how long a pipeline may be silent before its DataNodes are
 	// asked one by one whether they are there: one that hangs, rather than being
 	// dead, keeps the whole pipeline from answering.
-	answerLimit = 5 * time.Second
+	answerLimit = 2 * time.Second
 	// probeLimit is how long each may take to answer that.
 	probeLimit = 3 * time.Second
 )
@@ -66,31 +65,4 @@ func (p *probe) answers(n node) bool {
 		Header: p.head, Offset: pb.Uint64(0), Len: pb.Uint64(0),
 	}, probeLimit)
 	return !errors.Is(err, os.ErrDeadlineExceeded)
-}
-
-// avoidFor is how long new files do without a DataNode that did not answer: each
-// would find that out anew.
-const avoidFor = time.Minute
-
-// avoided are the DataNodes that did not answer lately. Its methods may be called
-// from any goroutine.
-type avoided struct {
-	mu    sync.Mutex
-	since map[*wire.DatanodeInfoProto]time.Time
-}
-
-func (a *avoided) add(info *wire.DatanodeInfoProto) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.since == nil {
-		a.since = map[*wire.DatanodeInfoProto]time.Time{}
-	}
-	a.since[info] = time.Now()
-}
-
-func (a *avoided) list() []*wire.DatanodeInfoProto {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	maps.DeleteFunc(a.since, func(_ *wire.DatanodeInfoProto, t time.Time) bool { return time.Since(t) > avoidFor })
-	return slices.Collect(maps.Keys(a.since))
 }

@@ -27,12 +27,9 @@ func TestTheFirstFailureIsTold(t *testing.T) {
 	}
 	// The connection ends with the block's end; the DataNode is not reached again.
 	var first sync.Once
-	dial := func(ctx context.Context, n *wire.DatanodeIDProto, _ *wire.BlockTokenProto) (conn net.Conn, err error) {
-		first.Do(func() {
-			var d net.Dialer
-			conn, err = d.DialContext(ctx, "tcp", fmt.Sprintf("%s:%d", n.GetIpAddr(), n.GetXferPort()))
-			conn = endless{Conn: conn, cut: new(atomic.Int32)}
-		})
+	cutting := over(func(conn net.Conn) net.Conn { return endless{Conn: conn, cut: new(atomic.Int32)} })
+	dial := func(ctx context.Context, n *wire.DatanodeIDProto, token *wire.BlockTokenProto) (conn net.Conn, err error) {
+		first.Do(func() { conn, err = cutting(ctx, n, token) })
 		if conn == nil {
 			<-ctx.Done()
 			err = ctx.Err()

@@ -278,6 +278,6 @@ func (f *File) exclude(n node, why error) {
 	f.c.o.Log.WithError(why).Logf(level, "writing %s: DataNode %s is left out", f.path, address(n.info.GetId()))
 	f.s.excluded = append(f.s.excluded, n.info)
 	if errors.Is(why, errSilent) {
-		f.c.avoided.add(n.info)
+		f.c.o.Silent.Add(n.info)
 	}
 }

@@ -222,6 +222,18 @@ func TestManyWriters(t *testing.T) {
 	}
 }
 
+// over dials DataNodes, and wraps each connection.
+func over(wrap func(net.Conn) net.Conn) func(context.Context, *wire.DatanodeIDProto, *wire.BlockTokenProto) (net.Conn, error) {
+	return func(ctx context.Context, n *wire.DatanodeIDProto, _ *wire.BlockTokenProto) (net.Conn, error) {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", fmt.Sprintf("%s:%d", n.GetIpAddr(), n.GetXferPort()))
+		if err != nil {
+			return nil, err
+		}
+		return wrap(conn), nil
+	}
+}
+
 // slow holds each write back after its bytes are gone, so that acks come before
 // it returns.
 type slow struct{ net.Conn }
@@ -233,11 +245,7 @@ func (s slow) Write(b []byte) (int, error) {
 }
 
 func TestAcksBeforeTheSendReturns(t *testing.T) {
-	c := clientWith(t, write.Options{Replication: 2, BlockSize: 16 << 20, Dial: func(ctx context.Context, n *wire.DatanodeIDProto, _ *wire.BlockTokenProto) (net.Conn, error) {
-		var d net.Dialer
-		conn, err := d.DialContext(ctx, "tcp", fmt.Sprintf("%s:%d", n.GetIpAddr(), n.GetXferPort()))
-		return slow{conn}, err
-	}})
+	c := clientWith(t, write.Options{Replication: 2, BlockSize: 16 << 20, Dial: over(func(conn net.Conn) net.Conn { return slow{conn} })})
 	want := content(3, 40<<20)
 	f := create(t, c, "/slow")
 	if _, err := f.Write(want); err != nil {
