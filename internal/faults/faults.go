@@ -42,7 +42,7 @@ type Options struct {
 	Cut     *Cut                 // for the fault "cut node"; nil: it is not injected
 	Warm    bool                 // a round begins when all containers have warm interpreters
 	Rounds  []Round
-	PerJob  int // rounds in one job; all if 0
+	PerJob  int // a job trains for as long as so many rounds take at most; all if 0
 	// Log takes a line of what is going on; nil: nobody wants it.
 	Log func(format string, args ...any)
 	// Trace, if not nil, takes what the job and its tasks tell in each round, with
@@ -73,9 +73,9 @@ const (
 	workers          = 3
 	stepsPerSecond   = 20
 	saveSteps        = 60 // from checkpoint to checkpoint
-	// A job has so many steps for each of its rounds, and one more for its
-	// beginning; a round that is left over gets another job. Interpreters take a
-	// while to get warm.
+	// A job has so many steps for each of its rounds, and once more for its
+	// beginning; most rounds take fewer, and those that are left over get another
+	// job. Interpreters take a while to get warm.
 	stepsPerRound, stepsPerWarmRound = 400, 900
 	chief                            = "worker-0"
 )
@@ -103,9 +103,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
 	report := &Report{}
 	for n, rest := 1, o.Rounds; len(rest) > 0; n++ {
-		rounds := rest[:min(o.PerJob, len(rest))]
-		j := &job{Options: o, rng: rng, report: report, store: fmt.Sprintf("%s/job-%d", o.Store, n), steps: (len(rounds) + 1) * o.stepsPerRound()}
-		done, err := j.run(ctx, rounds)
+		j := &job{Options: o, rng: rng, report: report, store: fmt.Sprintf("%s/job-%d", o.Store, n), steps: (min(o.PerJob, len(rest)) + 1) * o.stepsPerRound()}
+		done, err := j.run(ctx, rest)
 		if err != nil {
 			return report, fmt.Errorf("job %d (%s): %w", n, j.id, err)
 		}

@@ -30,6 +30,13 @@ func TestAPlanIsThatOfItsSeed(t *testing.T) {
 	}
 }
 
+func TestARoundOfTwo(t *testing.T) {
+	rounds, err := faults.Plan(1, 3, 0, []string{"kill ps + pause DN"})
+	if err != nil || len(rounds) != 3 || rounds[2].String() != "kill ps + pause DN" {
+		t.Errorf("%v, %v", rounds, err)
+	}
+}
+
 func TestAFaultThatThereIsNot(t *testing.T) {
 	_, err := faults.Of("kill ps", "kill everybody")
 	if err == nil || !strings.Contains(err.Error(), "kill everybody") || !strings.Contains(err.Error(), "kill AM") {

@@ -116,24 +116,29 @@ func Of(names ...string) (Round, error) {
 	return r, nil
 }
 
-// Plan is each fault alone, as often as rounds says, and as many pairs of them
-// as pairs says, in an order that the seed decides.
+// Plan is each named round as often as rounds says, and as many pairs of their
+// faults as pairs says, in an order that the seed decides: each round strikes once
+// before any does again, and the pairs come last. A name is a fault's, or those of
+// some joined by " + ".
 func Plan(seed uint64, rounds, pairs int, names []string) ([]Round, error) {
-	all, err := Of(names...)
-	if err != nil {
-		return nil, err
+	var alone []Round
+	var all []Kind
+	for _, name := range names {
+		r, err := Of(strings.Split(name, " + ")...)
+		if err != nil {
+			return nil, err
+		}
+		alone, all = append(alone, r), append(all, r...)
 	}
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var plan []Round
 	for range rounds {
-		for _, k := range all {
-			plan = append(plan, Round{k})
-		}
+		rng.Shuffle(len(alone), func(a, b int) { alone[a], alone[b] = alone[b], alone[a] })
+		plan = append(plan, alone...)
 	}
 	for range pairs {
 		plan = append(plan, Round{all[rng.IntN(len(all))], all[rng.IntN(len(all))]})
 	}
-	rng.Shuffle(len(plan), func(a, b int) { plan[a], plan[b] = plan[b], plan[a] })
 	return plan, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,12 +36,12 @@ func run(ctx context.Context) (err error) {
 	}}
 	flag.StringVar(&o.Submit, "submit", "bin/yarn-submit", "the yarn-submit `binary`")
 	flag.Uint64Var(&o.Seed, "seed", 1, "of the order, of pairs and of what is struck")
-	flag.IntVar(&o.PerJob, "per-job", 8, "`rounds` in one job")
+	flag.IntVar(&o.PerJob, "per-job", 8, "a job trains for as long as so many `rounds` take at most")
 	flag.IntVar(&o.Spares, "spares", 0, "spare containers of a job")
 	flag.BoolVar(&o.Warm, "warm", false, "wait for warm interpreters before each round")
 	rounds := flag.Int("rounds", 1, "`how often` each fault strikes alone")
 	pairs := flag.Int("pairs", 0, "`how many` pairs of faults strike")
-	only := flag.String("only", "", "some of: "+strings.Join(faults.Names(), ", ")+" (default all)")
+	only := flag.String("only", "", "some of: "+strings.Join(faults.Names(), ", ")+", or pairs such as \"kill ps + kill AM\" (default all)")
 	trace := flag.Bool("trace", false, "print what tasks say in each round")
 	flag.Parse()
 	names := faults.Names()
@@ -79,7 +78,7 @@ func run(ctx context.Context) (err error) {
 		}
 	}()
 	o.Cluster, o.Store = c, c.HDFS()+"/faults"
-	if slices.Contains(names, "cut node") {
+	if strings.Contains(*only, "cut node") || *only == "" {
 		if o.Cut, err = faults.NewCut(ctx, c, "nm2"); err != nil {
 			return err
 		}
