@@ -264,6 +264,7 @@ func (j *Job) agentLost(e AgentLost) {
 	}
 	j.drainOn(e.Container, j.now.Add(-e.Silent))
 	if s := j.spareByContainer(e.Container); s != nil {
+		s.agentPID = 0
 		j.dropSpare(s, true)
 		return
 	}
@@ -333,6 +334,7 @@ func (j *Job) containerEnded(e ContainerEnded) {
 		return
 	}
 	if j.ending() || t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
+		j.sendHome(t.Container, t.AgentPID)
 		j.forget(t)
 		return
 	}

@@ -33,7 +33,8 @@ var (
 //   - attempts of a task count up, and so do the generations of tasks that
 //     run together only, of which no two are ever at work at the same time;
 //   - nothing is told to an agent of another task;
-//   - no container is left that the job does not know of;
+//   - no container is left that the job does not know of, nor an agent that is
+//     connected, in one that is lost to YARN alone;
 //   - nothing is asked of the cluster any longer that the job does not want;
 //   - a task is charged only with failures that were its own, and the job ends
 //     when one has used up its failures or losses, and not before;
@@ -216,7 +217,7 @@ func (s *sim) check() {
 	}
 	for _, b := range s.boxes {
 		switch {
-		case b.ended || b.excused || known[b.id]:
+		case b.ended || known[b.id] || b.excused && !b.connected: // who is connected can be sent home
 			b.astray = time.Time{}
 		case b.astray.IsZero():
 			b.astray = s.now
@@ -264,7 +265,7 @@ func (s *sim) act(a core.Action) {
 	case core.Release:
 		b := s.boxes[a.Container]
 		switch {
-		case b == nil:
+		case b == nil || b.excused: // the NodeManager would do it
 		case b.agent && !b.connected && s.r.IntN(2) == 0: // its node cannot be reached either
 			b.excused = true
 			s.tellAM(s.upTo(50*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: core.CauseReleased})

@@ -199,19 +199,29 @@ func (j *Job) awaitStandIn(t *Task, s *spare) {
 // giveUpSpare gives a spare back that is not wanted any longer.
 func (j *Job) giveUpSpare(s *spare) {
 	j.removeSpare(s)
-	if s.container != "" {
-		j.do(Release{s.container})
-	} else {
+	if s.container == "" {
 		j.do(Withdraw{s.request})
+		return
 	}
+	j.sendHome(s.container, s.agentPID)
+	j.do(Release{s.container})
 }
 
 // dropSpare lets go of a spare that is of no use.
 func (j *Job) dropSpare(s *spare, release bool) {
 	j.removeSpare(s)
 	j.spareLosses = append(j.spareLosses, j.now)
+	j.sendHome(s.container, s.agentPID)
 	if release && s.container != "" {
 		j.do(Release{s.container})
+	}
+}
+
+// sendHome ends an agent that is connected and not needed any longer: where its
+// NodeManager is lost, nobody else does.
+func (j *Job) sendHome(container string, agentPID int) {
+	if agentPID != 0 {
+		j.do(Bye{container, "its container is not needed any longer"})
 	}
 }
 

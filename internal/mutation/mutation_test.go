@@ -30,10 +30,12 @@ var mutations = []mutation{
 		`			j.loseContainer(t, cause, why)
 			_ = c`},
 	{"the container of a spare that is given up is not given back", "spare.go",
-		`	if s.container != "" {
-		j.do(Release{s.container})
-	} else {`,
-		`	if s.container == "" {`},
+		`	j.sendHome(s.container, s.agentPID)
+	j.do(Release{s.container})
+`, `	j.sendHome(s.container, s.agentPID)
+`},
+	{"an agent that is not needed any longer is not sent home", "spare.go",
+		`	if agentPID != 0 {`, `	if false {`},
 	{"an ask that is given up is not taken back", "spare.go",
 		`		j.do(Withdraw{s.request})
 `, ``},
