@@ -2,7 +2,8 @@
 // same minutes: a job's start beside Hadoop's own DistributedShell, its recovery
 // beside skein's, both beside what YARN takes at the least (command bare), files
 // beside FsShell and the Go client colinmarc/hdfs. An application master with very
-// many tasks is measured by package scale. Measurements that are compared
+// many tasks is measured by package scale, what losses cost training by package
+// faults. Measurements that are compared
 // alternate, so that a machine that gets busier is busier for both, and each
 // pair gives a ratio; what is reported is the median and the range, and how
 // busy the machine was.
@@ -117,6 +118,7 @@ func (b *bench) measurements() []measurement {
 		{"checkpoint", onHDFS, b.checkpoint},
 		{"metadata", onHDFS, b.metadata},
 		{"protection", onItsOwn, b.protection},
+		{"training", onItsOwn, b.training},
 		{"scale", onItsOwn, b.scale},
 	}
 }

@@ -41,6 +41,7 @@ type Options struct {
 	Spares  int                  // spare containers of the jobs
 	Cut     *Cut                 // for the fault "cut node"; nil: it is not injected
 	Warm    bool                 // a round begins when all containers have warm interpreters
+	Cold    bool                 // jobs keep none
 	Rounds  []Round
 	PerJob  int // a job trains for as long as so many rounds take at most; all if 0
 	// Log takes a line of what is going on; nil: nobody wants it.
@@ -326,7 +327,7 @@ func (j *job) abandon() error {
 }
 
 func (j *job) submit(ctx context.Context) (err error) {
-	j.id, err = j.user().Run(ctx, "--name", "faults", "--framework", "tensorflow", "--tf1",
+	j.id, err = j.user().Run(ctx, "--name", "faults", "--framework", "tensorflow", "--tf1", fmt.Sprintf("--no-warm=%t", j.Cold),
 		"--ps", strconv.Itoa(parameterServers), "--worker", strconv.Itoa(workers), "--ps-memory", "1200m", "--worker-memory", "1200m",
 		"--restarts", "1000", "--spares", strconv.Itoa(j.Spares),
 		"--files", j.Script+","+j.grower(), "--checkpoint", "./train_logs="+j.store, "--",

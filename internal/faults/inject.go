@@ -53,6 +53,7 @@ const (
 	// node up: its expiry of 10 s, looked at every third of that.
 	nodeGone = 16 * time.Second
 	down     = 4 * time.Second // before a killed daemon is started again
+	cutName  = "cut node"
 )
 
 // kinds are all faults. A pause is a SIGSTOP and, later, a SIGCONT.
@@ -89,7 +90,7 @@ var kinds = []Kind{
 	}},
 	{"pause DN", onDaemon(pauseDaemon, "dn0", "dn1", "dn2")},
 	{"pause NN", onDaemon(pauseDaemon, "nn")},
-	{"cut node", cutNode},
+	{cutName, cutNode},
 	{"grow worker", growWorker},
 	{"preempt", preempt},
 }

@@ -9,14 +9,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"holdfast/internal/faults"
-	"holdfast/internal/pyenv"
-	"holdfast/internal/testcluster"
 )
 
 func main() {
@@ -29,7 +26,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) (err error) {
+func run(ctx context.Context) error {
 	begin := time.Now()
 	o := faults.Options{Log: func(format string, args ...any) {
 		fmt.Printf("%6.1f %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
@@ -39,6 +36,7 @@ func run(ctx context.Context) (err error) {
 	flag.IntVar(&o.PerJob, "per-job", 8, "a job trains for as long as so many `rounds` take at most")
 	flag.IntVar(&o.Spares, "spares", 0, "spare containers of a job")
 	flag.BoolVar(&o.Warm, "warm", false, "wait for warm interpreters before each round")
+	flag.BoolVar(&o.Cold, "cold", false, "keep no warm interpreters")
 	rounds := flag.Int("rounds", 1, "`how often` each fault strikes alone")
 	pairs := flag.Int("pairs", 0, "`how many` pairs of faults strike")
 	only := flag.String("only", "", "some of: "+strings.Join(faults.Names(), ", ")+", or pairs such as \"kill ps + kill AM\" (default all)")
@@ -48,42 +46,14 @@ func run(ctx context.Context) (err error) {
 	if *only != "" {
 		names = strings.Split(*only, ",")
 	}
+	var err error
 	if o.Rounds, err = faults.Plan(o.Seed, *rounds, *pairs, names); err != nil {
 		return err
 	}
 	if *trace {
 		o.Trace = func(line string) { fmt.Println("      ", line) }
 	}
-	if o.Submit, err = filepath.Abs(o.Submit); err != nil {
-		return err
-	}
-	if o.Script, err = filepath.Abs("examples/monitored-session/monitored_session.py"); err != nil {
-		return err
-	}
-	if o.Python, err = pyenv.TensorFlow(ctx); err != nil {
-		return err
-	}
-	if o.Home, err = os.MkdirTemp("", "holdfast-faults-"); err != nil {
-		return fmt.Errorf("making a directory: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(o.Home)) }()
-	c, err := testcluster.Start(ctx, testcluster.Options{Conf: faults.ClusterConf()})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		err = errors.Join(err, c.Stop())
-		if o.Cut != nil {
-			err = errors.Join(err, o.Cut.Close())
-		}
-	}()
-	o.Cluster, o.Store = c, c.HDFS()+"/faults"
-	if strings.Contains(*only, "cut node") || *only == "" {
-		if o.Cut, err = faults.NewCut(ctx, c, "nm2"); err != nil {
-			return err
-		}
-	}
-	report, err := faults.Run(ctx, o)
+	report, err := faults.RunAlone(ctx, o)
 	if report != nil {
 		fmt.Println()
 		err = errors.Join(err, report.Print(os.Stdout))

@@ -1,0 +1,49 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"holdfast/internal/pyenv"
+	"holdfast/internal/testcluster"
+)
+
+// RunAlone is Run on a cluster that is started for it, in the directory of the
+// sources. It sees to all options but Submit and those of what is done. A round
+// with "cut node" takes root.
+func RunAlone(ctx context.Context, o Options) (report *Report, err error) {
+	for path, given := range map[*string]string{&o.Submit: o.Submit, &o.Script: "examples/monitored-session/monitored_session.py"} {
+		if *path, err = filepath.Abs(given); err != nil {
+			return nil, err
+		}
+	}
+	if o.Python, err = pyenv.TensorFlow(ctx); err != nil {
+		return nil, err
+	}
+	if o.Home, err = os.MkdirTemp("", "holdfast-faults-"); err != nil {
+		return nil, fmt.Errorf("making a directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(o.Home)) }()
+	c, err := testcluster.Start(ctx, testcluster.Options{Conf: ClusterConf()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		err = errors.Join(err, c.Stop())
+		if o.Cut != nil {
+			err = errors.Join(err, o.Cut.Close())
+		}
+	}()
+	o.Cluster, o.Store = c, c.HDFS()+"/faults"
+	cuts := func(k Kind) bool { return k.name == cutName }
+	if slices.ContainsFunc(o.Rounds, func(r Round) bool { return slices.ContainsFunc(r, cuts) }) {
+		if o.Cut, err = NewCut(ctx, c, "nm2"); err != nil {
+			return nil, err
+		}
+	}
+	return Run(ctx, o)
+}
