@@ -65,6 +65,7 @@ func (b *bench) losing(ctx context.Context, o faults.Options, losses []loss, imp
 		names = append(names, l.fault)
 	}
 	o.Submit = b.Submit
+	o.PerJob = 5 // a job that is done with its rounds trains on to its end
 	var err error
 	if o.Rounds, err = faults.Plan(1, b.Pairs, 0, names); err != nil {
 		return err
