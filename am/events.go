@@ -66,7 +66,7 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 		m.cfg.Log.WithField("container", a.container).Infof("prepared: mounting %s, steering %s, port %d", e.Prepared.Mounting, e.Prepared.Steering, e.Prepared.Port)
 		return core.AgentPrepared{Container: a.container, Port: int(e.Prepared.Port), Notes: e.Prepared.Notes}
 	case *proto.FromAgent_Trouble:
-		return core.AgentTrouble{Container: a.container, What: e.Trouble.What, Node: e.Trouble.Node, Hopeless: e.Trouble.Hopeless}
+		return core.AgentTrouble{Container: a.container, What: e.Trouble.What, Node: e.Trouble.Node, Hopeless: e.Trouble.Hopeless, Removed: e.Trouble.Removed}
 	case *proto.FromAgent_Started:
 		return core.TaskStarted{Container: a.container, Attempt: int(e.Started.Attempt), PID: int(e.Started.Pid)}
 	case *proto.FromAgent_Exited:

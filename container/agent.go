@@ -45,11 +45,12 @@ type agent struct {
 	rehearsed  bool           // that it has was said on this stream
 	task       *task          // once assigned; prepare's own until it is done
 	ready      bool           // task is prepared
-	trouble    *proto.Trouble // why it cannot be
-	attempt    *attempt       // the running one
-	number     int32          // of the running or last attempt; -1: none yet
-	generation int32          // of it
-	last       *proto.Exited  // how the last attempt ended; nil while one runs
+	trouble    *proto.Trouble // why it cannot be, or cannot stay
+	home       home
+	attempt    *attempt      // the running one
+	number     int32         // of the running or last attempt; -1: none yet
+	generation int32         // of it
+	last       *proto.Exited // how the last attempt ended; nil while one runs
 	ended      chan *proto.Exited
 	commits    *commits
 	wg         sync.WaitGroup // attempts' goroutines, copies of output, reach
@@ -68,8 +69,12 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.complete(); err != nil {
 		return err
 	}
+	home, err := newHome(cfg.WorkDir)
+	if err != nil {
+		return err
+	}
 	a := &agent{
-		cfg: cfg, log: cfg.Log, dir: &jobStore{uri: cfg.JobDirectory, conf: cfg.Conf},
+		cfg: cfg, log: cfg.Log, home: home, dir: &jobStore{uri: cfg.JobDirectory, conf: cfg.Conf},
 		address: cfg.Master, arrivals: make(chan arrival, 1), number: -1,
 		ended: make(chan *proto.Exited), commits: newCommits(),
 	}
@@ -117,6 +122,8 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 	var memory trimmer
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
+	look := time.NewTicker(lookPace)
+	defer look.Stop()
 	expiry := time.NewTimer(time.Hour)
 	defer expiry.Stop()
 	for {
@@ -208,6 +215,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			a.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
 		case e := <-a.ended:
 			a.attempt, a.last = nil, e
+			a.look()        // that may be why
 			a.tellCommits() // before Exited: what it saved is known when its end is judged
 			a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
 		case <-a.commits.ready:
@@ -215,9 +223,21 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 		case now := <-beat.C:
 			memory.trim(now)
 			a.beat()
+		case <-look.C:
+			a.look()
 		case <-expiry.C: // looked at above
 		}
 	}
+}
+
+// look tells the AM when the container's directory is no longer there.
+func (a *agent) look() {
+	if !a.ready || a.trouble != nil || !a.home.gone() {
+		return
+	}
+	a.trouble = &proto.Trouble{Removed: true, What: fmt.Sprintf("its container's directory on %s was removed, as a NodeManager does when it is restarted without its state", a.cfg.Host)}
+	a.log.Error(a.trouble.What)
+	a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
 }
 
 // beat tells the AM that the agent lives, and gives up a stream on which
@@ -319,6 +339,9 @@ func (a *agent) arrived(r arrival) {
 		h.TaskPid = int32(a.attempt.process.Pid)
 	}
 	a.say(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: h}})
+	if a.ready && a.trouble != nil {
+		a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
+	}
 	a.commits.again()
 	a.tellCommits()
 	a.told, a.rehearsed = 0, false

@@ -1404,12 +1404,15 @@ func (x *Beat) GetWarm() string {
 	return ""
 }
 
-// Trouble ends what the agent can do: it could not prepare. The agent waits for Bye.
+// Trouble ends what the agent can do: it could not prepare, or nothing can be kept
+// in its container any longer. The agent waits for Bye. It is said again on a new
+// stream.
 type Trouble struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	What          string                 `protobuf:"bytes,1,opt,name=what,proto3" json:"what,omitempty"`          // for a person: what was tried, on what, why it failed, what to do
 	Node          bool                   `protobuf:"varint,2,opt,name=node,proto3" json:"node,omitempty"`         // another node may do better
 	Hopeless      bool                   `protobuf:"varint,3,opt,name=hopeless,proto3" json:"hopeless,omitempty"` // trying again anywhere cannot work
+	Removed       bool                   `protobuf:"varint,4,opt,name=removed,proto3" json:"removed,omitempty"`   // the container's directory was removed while it was used
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1461,6 +1464,13 @@ func (x *Trouble) GetNode() bool {
 func (x *Trouble) GetHopeless() bool {
 	if x != nil {
 		return x.Hopeless
+	}
+	return false
+}
+
+func (x *Trouble) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
 	}
 	return false
 }
@@ -3515,11 +3525,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04step\x18\x04 \x01(\x03R\x04step\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x12\n" +
-	"\x04warm\x18\x06 \x01(\tR\x04warm\"M\n" +
+	"\x04warm\x18\x06 \x01(\tR\x04warm\"g\n" +
 	"\aTrouble\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\bR\x04node\x12\x1a\n" +
-	"\bhopeless\x18\x03 \x01(\bR\bhopeless\"N\n" +
+	"\bhopeless\x18\x03 \x01(\bR\bhopeless\x12\x18\n" +
+	"\aremoved\x18\x04 \x01(\bR\aremoved\"N\n" +
 	"\tCommitted\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12-\n" +
 	"\x05files\x18\x02 \x03(\v2\x17.holdfast.CommittedFileR\x05files\"{\n" +

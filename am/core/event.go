@@ -57,11 +57,13 @@ type AgentPrepared struct {
 // ready for one.
 type Rehearsed struct{ Container string }
 
-// AgentTrouble says that an agent could not prepare its task.
+// AgentTrouble says that an agent could not prepare its task, or that the task
+// cannot stay.
 type AgentTrouble struct {
 	Container, What string
 	Node            bool // another node may do better
 	Hopeless        bool // trying again cannot work
+	Removed         bool // the container's directory was removed; the task may run in it, or not
 }
 
 // AgentLost says that the connection to an agent ended. Orderly: the agent has

@@ -95,6 +95,7 @@ type Job struct {
 	orphans      int                // how many tasks are
 	requests     int
 	nodeTrouble  map[string][]time.Time
+	ousted       time.Time // when a container's directory was removed last
 	securing     time.Time // when Secure was decided that is not answered
 	survey       *survey   // while agents are listened to, for want of a journal
 

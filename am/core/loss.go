@@ -58,6 +58,9 @@ func (j *Job) exited(e TaskExited) {
 		j.fail(t, "its command cannot be run: "+e.Detail)
 		return
 	}
+	if !e.OutOfMemory && !j.ousted.IsZero() && j.now.Sub(j.ousted) < j.limits.PeerWindow {
+		e.PeerLost = true // if it is: what they saved together is in pieces
+	}
 	j.lost(t, exitCause(e))
 	if j.ending() {
 		return
@@ -391,8 +394,15 @@ func (j *Job) moveToGrow(t *Task) bool {
 }
 
 func (j *Job) trouble(e AgentTrouble) {
+	if e.Removed {
+		j.ousted = j.now
+	}
 	t := j.Hosted(e.Container)
 	if t == nil || j.ending() {
+		return
+	}
+	if e.Removed {
+		j.oust(t, e.What)
 		return
 	}
 	if e.Hopeless {

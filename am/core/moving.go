@@ -126,6 +126,9 @@ type orphan struct {
 // orphaned has a task move out of such a container in order, as off a node that
 // closes, and together with the others that are there.
 func (j *Job) orphaned(t *Task, why string) {
+	if t.orphan != nil { // it was ousted
+		return
+	}
 	t.orphan = &orphan{j.now.Add(j.limits.Orphan), why}
 	j.orphans++
 	for _, o := range j.tasks {
@@ -134,6 +137,18 @@ func (j *Job) orphaned(t *Task, why string) {
 		}
 	}
 	j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there; it moves", t.Node, why)
+}
+
+// oust has a task leave at once a container whose directory was removed: a
+// NodeManager that was restarted without its state does that to what still runs
+// there. What the task saves goes nowhere, and others that save with it fail.
+func (j *Job) oust(t *Task, why string) {
+	if t.orphan == nil {
+		j.orphans++
+	}
+	t.orphan = &orphan{j.now, why}
+	t.lastLoss = j.now
+	j.record(t, KindNote, "%s; it leaves at once", why)
 }
 
 // onLost tells whether a node has an orphan: spares there are lost, too, though

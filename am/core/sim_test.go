@@ -51,6 +51,7 @@ type sim struct {
 	rehearse         time.Duration  // that stand-ins get
 	restarts, losses int            // budgets of a task
 	faults           map[string]int // task -> how often it was at fault itself
+	innocent         map[string]int // and how often it failed by another's loss
 	missed           map[string]int // task -> losses told that count
 	forgotten        bool           // a journal was lost, and what it counted
 
@@ -589,6 +590,9 @@ func (s *sim) fault() {
 			s.tellAM(0, core.ContainerEnded{Container: b.id, Cause: core.CauseNodeLost})
 			s.checkOrphan(b)
 		}
+		if s.r.IntN(2) == 0 { // and is restarted
+			s.after(s.upTo(20*time.Second), func() { s.oust(b) })
+		}
 	case 5:
 		s.disconnect(b, s.upTo(20*time.Second))
 	case 6:
@@ -610,6 +614,32 @@ func (s *sim) fault() {
 }
 
 // checkOrphan sees that what runs on where YARN has lost it leaves in time.
+// oust removes the directory of a container, by which another task may fail,
+// through no fault of its own.
+func (s *sim) oust(b *simBox) {
+	if b.process == nil || !b.connected || s.finish != nil {
+		return
+	}
+	s.log("the directory of %s is removed", b.id)
+	s.fromAgent(b, core.AgentTrouble{Container: b.id, What: "its directory was removed", Removed: true})
+	epoch, line, left := s.epoch, b.line, b.process
+	if tasks := slices.Sorted(maps.Keys(s.alive)); len(tasks) > 1 {
+		p := s.alive[tasks[s.r.IntN(len(tasks))]]
+		s.after(100*time.Millisecond+s.upTo(time.Second), func() {
+			if s.epoch == epoch && !s.down && p != left && p.box.connected && !s.forgotten {
+				s.innocent[p.task]++
+				s.exit(p, core.TaskExited{Code: 1})
+			}
+		})
+	}
+	limits := core.New(nil, 0, 0, core.Limits{}).Limits()
+	s.after(limits.Drain+2*limits.Stop, func() { // it may have to listen to all agents first
+		if s.epoch == epoch && b.connected && b.line == line && b.process == left && s.finish == nil {
+			s.fail("%s still runs a process of %s, and its directory is no longer there", b.id, left.task)
+		}
+	})
+}
+
 func (s *sim) checkOrphan(b *simBox) {
 	epoch, line := s.epoch, b.line
 	limits := core.New(nil, 0, 0, core.Limits{}).Limits()
@@ -726,6 +756,10 @@ func (s *sim) restartAM() {
 // from numbers that were given a moment ago to what is gone already.
 func (s *sim) forget() {
 	s.forgotten = true
+	for task, n := range s.innocent { // agents tell of the exits, and not why
+		s.faults[task] += n
+	}
+	clear(s.innocent)
 	known := s.shown
 	switch {
 	case s.saved.Partial: // nothing was learned since
@@ -768,7 +802,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	s := &sim{
 		t: t, seed: n, r: rand.New(rand.NewPCG(n, 1)), now: start, tell: tell,
 		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{},
-		faults: map[string]int{}, missed: map[string]int{},
+		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
 	s.roles = psAndWorkers(int32(s.r.IntN(3)), 1+int32(s.r.IntN(3)))
 	if n%3 == 0 {

@@ -156,7 +156,8 @@ func (j *Job) mayStart(t *Task) bool {
 	if !waits || !t.prepared || t.unreachable || t.stopping || t.hung || len(t.draining) > 0 || t.notUntil.After(j.now) {
 		return false
 	}
-	return !t.blamed || !j.serviceDown(t)
+	// Where all start together, nobody waits for a service that starts with it.
+	return !t.blamed || j.gathering || !j.serviceDown(t)
 }
 
 func (j *Job) start(t *Task) {

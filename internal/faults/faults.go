@@ -173,7 +173,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 			}
 		}
 	}()
-	out := Outcome{Round: r, at: begin, Step: j.watch.step(), Sealed: before.WholeStep}
+	out := Outcome{Round: r, at: begin, Step: j.watch.step(), Sealed: before.WholeStep, charged: failures(before), free: true}
 	for i, k := range r {
 		if i > 0 && !wait(ctx, time.Duration(j.rng.Int64N(int64(8*time.Second)))) {
 			return ctx.Err()
@@ -198,6 +198,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 			out.masters += hit.masters
 		}
 		out.gone = append(out.gone, hit.gone...)
+		out.free = out.free && hit.free
 		if i == 0 {
 			out.at = begun
 		}

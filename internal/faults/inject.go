@@ -40,6 +40,7 @@ type hit struct {
 	what    string    // was lost, for a person
 	masters int       // application masters that this ends; anyMasters: it depends
 	gone    []process // that must have ended by the end of the round
+	free    bool      // no task may be charged for it
 	hold    time.Duration
 	heal    func(context.Context) error // after hold; nil: there is nothing to heal
 }
@@ -69,6 +70,8 @@ var kinds = []Kind{
 	{"kill AM's node", onMastersNode(killNode)},
 	{"kill NM", onNode(killManager)},
 	{"kill AM's NM", onMastersNode(killManager)},
+	// It comes up before YARN has missed it, and removes what its containers had.
+	{"restart NM", onNode(restartManager)},
 	{"kill RM", onDaemon(killDaemon, "rm")},
 	{"kill DN", onDaemon(killDaemon, "dn0", "dn1", "dn2")},
 	{"kill NN", onDaemon(killDaemon, "nn")},
@@ -357,7 +360,13 @@ func killNode(j *job, node *testcluster.Daemon) (hit, error) {
 // killManager kills a NodeManager alone: what it ran goes on.
 func killManager(j *job, node *testcluster.Daemon) (hit, error) {
 	pids, err := j.processesOn(node)
-	return hit{what: node.Name(), gone: processes(pids...), hold: nodeGone, heal: j.restarting(node)}, errors.Join(err, node.Kill())
+	return hit{what: node.Name(), gone: processes(pids...), free: true, hold: nodeGone, heal: j.restarting(node)}, errors.Join(err, node.Kill())
+}
+
+func restartManager(j *job, node *testcluster.Daemon) (hit, error) {
+	h, err := killManager(j, node)
+	h.hold = 0
+	return h, err
 }
 
 // pauseManager stops a NodeManager alone.

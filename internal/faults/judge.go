@@ -27,6 +27,8 @@ type Outcome struct {
 	Wrong      []string
 
 	at      time.Time
+	charged int32     // failures of all tasks before
+	free    bool      // there must be no more after
 	masters int       // that were to be lost
 	open    bool      // or any number
 	gone    []process // that had to end
@@ -80,6 +82,9 @@ func (j *job) judge(ctx context.Context, o *Outcome, after *proto.JobStatus) {
 		}
 		j.lost = n - 1 // said once
 	}
+	if n := failures(after); o.free && n > o.charged {
+		o.wrong("tasks are charged with %d failures that were not theirs", n-o.charged)
+	}
 	if o.Resumed >= 0 && len(after.Incidents) == 0 {
 		o.wrong("the job tells of no incident")
 	}
@@ -87,6 +92,13 @@ func (j *job) judge(ctx context.Context, o *Outcome, after *proto.JobStatus) {
 
 func (o *Outcome) wrong(format string, args ...any) {
 	o.Wrong = append(o.Wrong, fmt.Sprintf(format, args...))
+}
+
+func failures(s *proto.JobStatus) (n int32) {
+	for _, t := range s.Tasks {
+		n += t.Failures
+	}
+	return n
 }
 
 // masters counts the attempts of the application.

@@ -59,6 +59,10 @@ var mutations = []mutation{
 		j.fail(t, fmt.Sprintf("lost its container`,
 		`	if n := j.within(t.losses); false {
 		j.fail(t, fmt.Sprintf("lost its container`},
+	{"what fails by another's loss of its directory is charged", "loss.go",
+		`	if !e.OutOfMemory && !j.ousted.IsZero()`, `	if false`},
+	{"where all start together, who blames a peer waits for those that wait for it", "starting.go",
+		` || j.gathering ||`, ` ||`},
 	{"a decided stop is not in the journal", "journal.go",
 		`Stopping: t.stopping, `, ``},
 	{"without a journal, generations begin anew", "survey.go",
