@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"sort"
 	"sync"
 	"syscall"
@@ -250,6 +251,13 @@ func (f *fileStream) fail(ctx context.Context, why error, failed map[string]bool
 	failed[f.from.GetDatanodeUuid()] = true
 	if !f.s.blame(f.from) {
 		return
+	}
+	if errors.Is(why, os.ErrDeadlineExceeded) || errors.Is(why, context.DeadlineExceeded) {
+		for _, l := range f.b.GetLocs() {
+			if l.GetId().GetDatanodeUuid() == f.from.GetDatanodeUuid() {
+				silent.Add(l)
+			}
+		}
 	}
 	f.s.c.log.WithError(why).Warnf("reading %s: DataNode %s is left out", f.s.path, nodeAddress(f.from))
 	if !errors.Is(why, errChecksum) {
