@@ -13,8 +13,8 @@ import (
 )
 
 // RunAlone is Run on a cluster that is started for it, in the directory of the
-// sources. It sees to all options but Submit and those of what is done. A round
-// with "cut node" takes root.
+// sources. It sees to all options but Submit and those of what is done. Cutting
+// nodes off takes root.
 func RunAlone(ctx context.Context, o Options) (report *Report, err error) {
 	for path, given := range map[*string]string{&o.Submit: o.Submit, &o.Script: "examples/monitored-session/monitored_session.py"} {
 		if *path, err = filepath.Abs(given); err != nil {
@@ -34,15 +34,18 @@ func RunAlone(ctx context.Context, o Options) (report *Report, err error) {
 	}
 	defer func() {
 		err = errors.Join(err, c.Stop())
-		if o.Cut != nil {
-			err = errors.Join(err, o.Cut.Close())
+		for _, c := range o.Cuts {
+			err = errors.Join(err, c.Close())
 		}
 	}()
 	o.Cluster, o.Store = c, c.HDFS()+"/faults"
-	cuts := func(k Kind) bool { return k.name == cutName }
-	if slices.ContainsFunc(o.Rounds, func(r Round) bool { return slices.ContainsFunc(r, cuts) }) {
-		if o.Cut, err = NewCut(ctx, c, "nm2"); err != nil {
-			return nil, err
+	if slices.ContainsFunc(o.Rounds, Round.cuts) {
+		for _, node := range []string{"nm0", "nm1", "nm2"} {
+			cut, err := NewCut(ctx, c, node)
+			if err != nil {
+				return nil, err
+			}
+			o.Cuts = append(o.Cuts, cut)
 		}
 	}
 	return Run(ctx, o)

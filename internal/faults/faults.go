@@ -39,7 +39,7 @@ type Options struct {
 	Home    string               // an empty directory for HOLDFAST_HOME
 	Seed    uint64               // of what faults choose
 	Spares  int                  // spare containers of the jobs
-	Cut     *Cut                 // for the fault "cut node"; nil: it is not injected
+	Cuts    []*Cut               // of all nodes, for the faults that cut them off
 	Warm    bool                 // a round begins when all containers have warm interpreters
 	Cold    bool                 // jobs keep none
 	Rounds  []Round

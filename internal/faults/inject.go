@@ -54,7 +54,6 @@ const (
 	// node up: its expiry of 10 s, looked at every third of that.
 	nodeGone = 16 * time.Second
 	down     = 4 * time.Second // before a killed daemon is started again
-	cutName  = "cut node"
 )
 
 // kinds are all faults. A pause is a SIGSTOP and, later, a SIGCONT.
@@ -93,7 +92,8 @@ var kinds = []Kind{
 	}},
 	{"pause DN", onDaemon(pauseDaemon, "dn0", "dn1", "dn2")},
 	{"pause NN", onDaemon(pauseDaemon, "nn")},
-	{cutName, cutNode},
+	{"cut node", onNode(cutNode)},
+	{"cut AM's node", onMastersNode(cutNode)},
 	{"grow worker", growWorker},
 	{"preempt", preempt},
 }
@@ -279,8 +279,8 @@ func (j *job) restarting(d *testcluster.Daemon) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, callLimit)
 		defer cancel()
-		if j.Cut != nil && j.Cut.node == d.Name() {
-			return j.Cut.restart(ctx, d)
+		if c := j.cutOf(d); c != nil {
+			return c.restart(ctx, d)
 		}
 		return d.Restart(ctx)
 	}
@@ -395,13 +395,28 @@ func pauseNode(j *job, node *testcluster.Daemon) (hit, error) {
 }
 
 // cutNode takes a node off the network, for as long as makes it lost.
-func cutNode(j *job, s *proto.JobStatus) (hit, error) {
-	if j.Cut == nil {
-		return hit{}, errors.New("no node can be cut off: see NewCut")
+func cutNode(j *job, node *testcluster.Daemon) (hit, error) {
+	cut := j.cutOf(node)
+	if cut == nil {
+		return hit{}, fmt.Errorf("%s cannot be cut off: see NewCut", node.Name())
 	}
-	node := j.Cluster.Daemon(j.Cut.node)
 	pids, err := j.processesOn(node)
-	h := hit{what: node.Name(), masters: j.masterOn(s, node), gone: processes(pids...), hold: nodeGone}
-	h.heal = func(context.Context) error { return j.Cut.join() }
-	return h, errors.Join(err, j.Cut.sever())
+	h := hit{what: node.Name(), gone: processes(pids...), hold: nodeGone}
+	h.heal = func(context.Context) error { return cut.join() }
+	return h, errors.Join(err, cut.sever())
+}
+
+// cutOf is what cuts a node off; nil if nothing does.
+func (j *job) cutOf(node *testcluster.Daemon) *Cut {
+	for _, c := range j.Cuts {
+		if c.node == node.Name() {
+			return c
+		}
+	}
+	return nil
+}
+
+// cuts tells whether a round cuts nodes off.
+func (r Round) cuts() bool {
+	return slices.ContainsFunc(r, func(k Kind) bool { return strings.HasPrefix(k.name, "cut ") })
 }
