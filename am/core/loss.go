@@ -58,7 +58,7 @@ func (j *Job) exited(e TaskExited) {
 		j.fail(t, "its command cannot be run: "+e.Detail)
 		return
 	}
-	if !e.OutOfMemory && !j.ousted.IsZero() && j.now.Sub(j.ousted) < j.limits.PeerWindow {
+	if e.Signal == 0 && !e.OutOfMemory && !j.ousted.IsZero() && j.now.Sub(j.ousted) < j.limits.PeerWindow {
 		e.PeerLost = true // if it is: what they saved together is in pieces
 	}
 	j.lost(t, exitCause(e))

@@ -253,7 +253,7 @@ func (j *job) settled(ctx context.Context, since time.Time, newer int64, gone ..
 		case err != nil:
 			last, whole = err.Error(), time.Time{}
 		case s.State.Done():
-			return nil, fmt.Errorf("the job has ended as %s: %s", s.State, s.Why)
+			return nil, fmt.Errorf("the job has ended as %s: %s; before that, %s", s.State, s.Why, last)
 		case !running(s):
 			last, whole = "not all tasks run", time.Time{}
 		case j.Warm && !j.warm(s):

@@ -60,7 +60,7 @@ var mutations = []mutation{
 		`	if n := j.within(t.losses); false {
 		j.fail(t, fmt.Sprintf("lost its container`},
 	{"what fails by another's loss of its directory is charged", "loss.go",
-		`	if !e.OutOfMemory && !j.ousted.IsZero()`, `	if false`},
+		`	if e.Signal == 0 && !e.OutOfMemory && !j.ousted.IsZero()`, `	if false`},
 	{"where all start together, who blames a peer waits for those that wait for it", "starting.go",
 		` || j.gathering ||`, ` ||`},
 	{"a decided stop is not in the journal", "journal.go",
