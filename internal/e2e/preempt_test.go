@@ -68,6 +68,11 @@ func preemption(t *testing.T, c *testcluster.Cluster, within string) {
 	j := w.train(t, c.HDFS()+"/tests/"+t.Name(), 1000000, "--ps-memory", "512m", "--worker-memory", "1g", "--worker", "3")
 	before := j.until(long, "all to run", running)
 	j.untilCheckpoint(long, 1)
+	defer func() {
+		if t.Failed() {
+			t.Logf("the job that was to make room:\n%s", story(j.status()))
+		}
+	}()
 	begin := time.Now()
 	other := w.start(t, "", "--queue", testcluster.OtherQueue, "--worker", "4", "--worker-memory", "512m", "--", "sleep", "1000")
 	other.until(long, "the other job to run", running)
