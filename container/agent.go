@@ -46,11 +46,11 @@ type agent struct {
 	task       *task          // once assigned; prepare's own until it is done
 	ready      bool           // task is prepared
 	trouble    *proto.Trouble // why it cannot be, or cannot stay
-	home       home
-	attempt    *attempt      // the running one
-	number     int32         // of the running or last attempt; -1: none yet
-	generation int32         // of it
-	last       *proto.Exited // how the last attempt ended; nil while one runs
+	home       home           // where it is to be kept
+	attempt    *attempt       // the running one
+	number     int32          // of the running or last attempt; -1: none yet
+	generation int32          // of it
+	last       *proto.Exited  // how the last attempt ended; nil while one runs
 	ended      chan *proto.Exited
 	commits    *commits
 	wg         sync.WaitGroup // attempts' goroutines, copies of output, reach
@@ -180,7 +180,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 					if a.ready {
 						a.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
 					} else if a.trouble != nil {
-						a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
+						a.sayTrouble()
 					}
 				}
 			case *proto.ToAgent_Rehearse:
@@ -207,7 +207,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			if err != nil {
 				a.task.log.WithError(err).Error("cannot prepare for the task")
 				a.trouble = asTrouble(err)
-				a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
+				a.sayTrouble()
 				continue
 			}
 			a.ready = true
@@ -230,6 +230,10 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 	}
 }
 
+func (a *agent) sayTrouble() {
+	a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
+}
+
 // look tells the AM when the container's directory is no longer there.
 func (a *agent) look() {
 	if !a.ready || a.trouble != nil || !a.home.gone() {
@@ -237,7 +241,7 @@ func (a *agent) look() {
 	}
 	a.trouble = &proto.Trouble{Removed: true, What: fmt.Sprintf("its container's directory on %s was removed, as a NodeManager does when it is restarted without its state", a.cfg.Host)}
 	a.log.Error(a.trouble.What)
-	a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
+	a.sayTrouble()
 }
 
 // beat tells the AM that the agent lives, and gives up a stream on which
@@ -340,7 +344,7 @@ func (a *agent) arrived(r arrival) {
 	}
 	a.say(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: h}})
 	if a.ready && a.trouble != nil {
-		a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
+		a.sayTrouble()
 	}
 	a.commits.again()
 	a.tellCommits()

@@ -100,7 +100,7 @@ func (j *Job) attached(e AgentAttached) {
 	if t == nil || j.ending() {
 		j.overlooked(e)
 		j.drainOn(e.Container, j.now)
-		j.do(Bye{e.Container, "its container is not needed any longer"})
+		j.do(Bye{e.Container, notNeeded})
 		return
 	}
 	t.Host, t.AgentPID = e.Host, e.PID

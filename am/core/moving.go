@@ -129,8 +129,7 @@ func (j *Job) orphaned(t *Task, why string) {
 	if t.orphan != nil { // it was ousted
 		return
 	}
-	t.orphan = &orphan{j.now.Add(j.limits.Orphan), why}
-	j.orphans++
+	j.setOrphan(t, j.now.Add(j.limits.Orphan), why)
 	for _, o := range j.tasks {
 		if o.orphan != nil && o.moving == CauseUnknown {
 			o.leaveBy, o.grace = time.Time{}, 0 // it waits for this one
@@ -143,12 +142,16 @@ func (j *Job) orphaned(t *Task, why string) {
 // NodeManager that was restarted without its state does that to what still runs
 // there. What the task saves goes nowhere, and others that save with it fail.
 func (j *Job) oust(t *Task, why string) {
+	j.setOrphan(t, j.now, why)
+	t.lastLoss = j.now
+	j.record(t, KindNote, "%s; it leaves at once", why)
+}
+
+func (j *Job) setOrphan(t *Task, until time.Time, why string) {
 	if t.orphan == nil {
 		j.orphans++
 	}
-	t.orphan = &orphan{j.now, why}
-	t.lastLoss = j.now
-	j.record(t, KindNote, "%s; it leaves at once", why)
+	t.orphan = &orphan{until, why}
 }
 
 // onLost tells whether a node has an orphan: spares there are lost, too, though

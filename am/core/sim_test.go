@@ -22,6 +22,9 @@ var (
 	seed  = flag.Uint64("seed", 0, "run only the job of this seed, and tell its story")
 )
 
+// limits are those of a job that names none.
+var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
+
 // sim is a model of a cluster in virtual time, in which things go wrong at
 // random: processes and containers die, agents lose their connection for a
 // while or for good, containers fail to start, the application master itself is
@@ -613,7 +616,6 @@ func (s *sim) fault() {
 	}
 }
 
-// checkOrphan sees that what runs on where YARN has lost it leaves in time.
 // oust removes the directory of a container, by which another task may fail,
 // through no fault of its own.
 func (s *sim) oust(b *simBox) {
@@ -632,7 +634,6 @@ func (s *sim) oust(b *simBox) {
 			}
 		})
 	}
-	limits := core.New(nil, 0, 0, core.Limits{}).Limits()
 	s.after(limits.Drain+2*limits.Stop, func() { // it may have to listen to all agents first
 		if s.epoch == epoch && b.connected && b.line == line && b.process == left && s.finish == nil {
 			s.fail("%s still runs a process of %s, and its directory is no longer there", b.id, left.task)
@@ -640,9 +641,9 @@ func (s *sim) oust(b *simBox) {
 	})
 }
 
+// checkOrphan sees that what runs on where YARN has lost it leaves in time.
 func (s *sim) checkOrphan(b *simBox) {
 	epoch, line := s.epoch, b.line
-	limits := core.New(nil, 0, 0, core.Limits{}).Limits()
 	s.after(limits.Orphan+2*limits.Stop, func() {
 		if s.epoch == epoch && b.connected && b.line == line && b.process != nil && s.finish == nil {
 			s.fail("%s still runs a process of %s, and YARN lost it long ago", b.id, b.process.task)
@@ -779,7 +780,7 @@ func (s *sim) forget() {
 // lost runs the lease of an agent whose application master is gone.
 func (s *sim) lost(b *simBox) {
 	line := b.line
-	s.after(core.New(nil, 0, 0, core.Limits{}).Limits().Lease, func() {
+	s.after(limits.Lease, func() {
 		if b.agent && b.line == line && !b.connected {
 			s.kill(b)
 			s.end(b, core.CauseOwnFault)

@@ -217,11 +217,13 @@ func (j *Job) dropSpare(s *spare, release bool) {
 	}
 }
 
+const notNeeded = "its container is not needed any longer"
+
 // sendHome ends an agent that is connected and not needed any longer: where its
 // NodeManager is lost, nobody else does.
 func (j *Job) sendHome(container string, agentPID int) {
 	if agentPID != 0 {
-		j.do(Bye{container, "its container is not needed any longer"})
+		j.do(Bye{container, notNeeded})
 	}
 }
 

@@ -3,10 +3,9 @@
 // beside skein's, both beside what YARN takes at the least (command bare), files
 // beside FsShell and the Go client colinmarc/hdfs. An application master with very
 // many tasks is measured by package scale, what losses cost training by package
-// faults. Measurements that are compared
-// alternate, so that a machine that gets busier is busier for both, and each
-// pair gives a ratio; what is reported is the median and the range, and how
-// busy the machine was.
+// faults. Measurements that are compared alternate, so that a machine that gets
+// busier is busier for both, and each pair gives a ratio; what is reported is the
+// median and the range, and how busy the machine was.
 //
 // How long a job takes to start is told by the tasks themselves: they are a
 // script that writes the time into a file as its first act. Files are written

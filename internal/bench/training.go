@@ -18,17 +18,13 @@ import (
 type loss struct {
 	fault string // of package faults
 	what  string
-	aim   float64 // seconds; 0: what the import takes, and 2 s
+	aim   float64 // seconds
 	peers string  // what it costs elsewhere: seconds, measured on a machine of two processors
 }
 
 var warmLosses = []loss{
 	{"kill ps", "its process killed, warm", 2.5, "skein 4.1 s and the import; TonY ends the job; TensorFlow by itself, once a server is back at its address, 3.5 or 34"},
 	{"kill ps agent", "moved to another container, warm", 3, "behind a name that moves with it 4.1 to 31, behind a proxy 7.7"},
-}
-
-var coldLosses = []loss{
-	{"kill ps agent", "moved to another container, cold", 0, "the same, and the import"},
 }
 
 // silentLoss aims at the lease of 10 s, and 3 s.
@@ -49,17 +45,19 @@ func (b *bench) training(ctx context.Context) error {
 	} else {
 		line(b.Out, silentLoss.what, "not measured: cutting a host off takes root")
 	}
-	if err := b.losing(ctx, faults.Options{Warm: true, Spares: 1}, warm, imports); err != nil {
+	if err := b.losing(ctx, faults.Options{Warm: true, Spares: 1}, warm...); err != nil {
 		return err
 	}
-	if err := b.losing(ctx, faults.Options{Cold: true}, coldLosses, imports); err != nil {
+	aim := math.Round(10*imports.median()+20) / 10
+	cold := loss{"kill ps agent", "moved to another container, cold", aim, "the same, and the import"}
+	if err := b.losing(ctx, faults.Options{Cold: true}, cold); err != nil {
 		return err
 	}
 	fmt.Fprintln(b.Out)
 	return nil
 }
 
-func (b *bench) losing(ctx context.Context, o faults.Options, losses []loss, imports series) error {
+func (b *bench) losing(ctx context.Context, o faults.Options, losses ...loss) error {
 	var names []string
 	for _, l := range losses {
 		names = append(names, l.fault)
@@ -82,12 +80,8 @@ func (b *bench) losing(ctx context.Context, o faults.Options, losses []loss, imp
 		took[r.Round.String()] = append(took[r.Round.String()], r.Chief.Seconds())
 	}
 	for _, l := range losses {
-		aim := l.aim
-		if aim == 0 {
-			aim = math.Round(10*imports.median()+20) / 10
-		}
 		all := took[l.fault]
-		line(b.Out, l.what, aimed(all.format(" s", 1), all.median(), aim, " s"))
+		line(b.Out, l.what, aimed(all.format(" s", 1), all.median(), l.aim, " s"))
 		line(b.Out, "  elsewhere", l.peers)
 	}
 	return err

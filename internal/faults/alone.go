@@ -16,10 +16,11 @@ import (
 // sources. It sees to all options but Submit and those of what is done. Cutting
 // nodes off takes root.
 func RunAlone(ctx context.Context, o Options) (report *Report, err error) {
-	for path, given := range map[*string]string{&o.Submit: o.Submit, &o.Script: "examples/monitored-session/monitored_session.py"} {
-		if *path, err = filepath.Abs(given); err != nil {
-			return nil, err
-		}
+	if o.Submit, err = filepath.Abs(o.Submit); err != nil {
+		return nil, err
+	}
+	if o.Script, err = filepath.Abs("examples/monitored-session/monitored_session.py"); err != nil {
+		return nil, err
 	}
 	if o.Python, err = pyenv.TensorFlow(ctx); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"sort"
 	"sync"
 	"syscall"
@@ -83,8 +84,7 @@ func (s *source) locate(ctx context.Context) (*wire.LocatedBlocksProto, error) {
 }
 
 // at finds the block of an offset and its DataNodes, those last that failed or
-// did not answer lately.
-// Each lane has another one first.
+// did not answer lately. Each lane has another one first.
 func (s *source) at(off int64, lane int) (*wire.LocatedBlockProto, []*wire.DatanodeIDProto) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,25 +252,17 @@ func (f *fileStream) fail(ctx context.Context, why error, failed map[string]bool
 	if !f.s.blame(f.from) {
 		return
 	}
-	if errors.Is(why, os.ErrDeadlineExceeded) || errors.Is(why, context.DeadlineExceeded) {
-		for _, l := range f.b.GetLocs() {
-			if l.GetId().GetDatanodeUuid() == f.from.GetDatanodeUuid() {
-				silent.Add(l)
-			}
-		}
+	i := slices.IndexFunc(f.b.GetLocs(), func(l *wire.DatanodeInfoProto) bool {
+		return l.GetId().GetDatanodeUuid() == f.from.GetDatanodeUuid()
+	})
+	if i >= 0 && (errors.Is(why, os.ErrDeadlineExceeded) || errors.Is(why, context.DeadlineExceeded)) {
+		silent.Add(f.b.Locs[i])
 	}
 	f.s.c.log.WithError(why).Warnf("reading %s: DataNode %s is left out", f.s.path, nodeAddress(f.from))
-	if !errors.Is(why, errChecksum) {
+	if i < 0 || !errors.Is(why, errChecksum) {
 		return
 	}
 	bad := pb.Clone(f.b).(*wire.LocatedBlockProto)
-	i := 0
-	for i < len(bad.Locs) && bad.Locs[i].GetId().GetDatanodeUuid() != f.from.GetDatanodeUuid() {
-		i++
-	}
-	if i == len(bad.Locs) {
-		return
-	}
 	bad.Locs = bad.Locs[i : i+1]
 	if i < len(bad.StorageIDs) {
 		bad.StorageIDs = bad.StorageIDs[i : i+1]

@@ -11,9 +11,8 @@ import (
 // silentFor is how long a DataNode that did not answer is done without.
 const silentFor = time.Minute
 
-// Silent are the DataNodes that did not answer lately, though asked whether they
-// are there: whoever has found that out tells all others of this process, each of
-// whom would have to wait for it anew. Its methods may be called from any
+// Silent are the DataNodes that did not answer lately: whoever has found that out
+// tells all others of this process, each of whom would have to wait for it anew. Its methods may be called from any
 // goroutine, and the zero value is ready.
 type Silent struct {
 	mu    sync.Mutex
