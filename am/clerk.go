@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/am/core"
 	"holdfast/hdfsckpt"
@@ -29,6 +30,17 @@ const (
 type journalFile struct {
 	Version int `json:"version"`
 	core.Journal
+	Imported map[string]imported `json:"imported,omitempty"` // by role: what rehearsals know
+}
+
+// imported is a message whose JSON is protobuf's.
+type imported struct{ *proto.Imported }
+
+func (i imported) MarshalJSON() ([]byte, error) { return protojson.Marshal(i.Imported) }
+
+func (i *imported) UnmarshalJSON(text []byte) error {
+	i.Imported = &proto.Imported{}
+	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, i.Imported)
 }
 
 func journalName(attempt int) string {
@@ -56,7 +68,7 @@ type clerk struct {
 
 // errand is what one step of core wants said.
 type errand struct {
-	journal core.Journal
+	journal journalFile
 	binding bool // an order must not leave before the journal is written
 	orders  []func()
 }
@@ -71,7 +83,7 @@ func newClerk(cfg Config) *clerk {
 func (c *clerk) post(e errand) {
 	c.mu.Lock()
 	if n := len(c.queue); n > 0 {
-		c.queue[n-1].journal = core.Journal{} // of a large job, it is large, and only the latest is written
+		c.queue[n-1].journal = journalFile{} // of a large job, it is large, and only the latest is written
 	}
 	c.queue = append(c.queue, e)
 	c.mu.Unlock()
@@ -87,7 +99,7 @@ func (c *clerk) run(ctx context.Context) {
 		c.log.WithError(err).Warn("making the directory of the job's journal") // writing says it again
 	}
 	var late <-chan time.Time
-	var latest core.Journal
+	var latest journalFile
 	for {
 		select {
 		case <-ctx.Done():
@@ -129,14 +141,14 @@ func (c *clerk) run(ctx context.Context) {
 
 // write writes the journal, trying until it is there, or ctx ends, or the job
 // ends and the store does not answer.
-func (c *clerk) write(ctx context.Context, j core.Journal) {
+func (c *clerk) write(ctx context.Context, j journalFile) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(c.patient, func() { time.AfterFunc(lastWords, cancel) })
 	defer stop()
-	text, err := json.Marshal(journalFile{journalVersion, j})
+	text, err := json.Marshal(j)
 	if err != nil {
-		panic(err) // numbers and strings
+		panic(err) // numbers and strings, and a message that came as one
 	}
 	if bytes.Equal(text, c.written) {
 		return

@@ -77,7 +77,9 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 	case *proto.FromAgent_Rehearsed:
 		return core.Rehearsed{Container: a.container}
 	case *proto.FromAgent_Imported:
-		m.rehearse.hear(m.job, a.container, e.Imported)
+		if m.rehearse.hear(m.job, a.container, e.Imported) {
+			m.give(errand{})
+		}
 		m.rehearseSpares()
 	}
 	return nil

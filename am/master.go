@@ -125,6 +125,7 @@ func New(cfg Config) (*Master, error) {
 	m.keeper = &keeper{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
 	m.sealer = newSealer(cfg, m.board)
 	if p := cfg.Predecessor; p != nil {
+		m.rehearse.resume(p.Imported)
 		m.sealer.lookAtAll()
 		for _, c := range p.Journal.Containers() {
 			m.launched[c] = true
@@ -361,7 +362,7 @@ func (m *Master) give(e errand) {
 		}
 		return
 	}
-	e.journal = m.job.Journal()
+	e.journal = journalFile{Version: journalVersion, Journal: m.job.Journal(), Imported: m.rehearse.journal()}
 	if e.journal.Outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		e.binding = false // a store that does not answer must not keep the job from ending
 		m.clerk.hurry()

@@ -26,15 +26,33 @@ func newRehearsals(o *orders) *rehearsals {
 	return &rehearsals{orders: o, known: map[string]*proto.Imported{}, told: map[string]bool{}}
 }
 
-// hear takes in what an agent has found out about its task. What one task of a
-// role does not bear, none does.
-func (r *rehearsals) hear(job *core.Job, container string, i *proto.Imported) {
+// hear takes in what an agent has found out about its task, and tells whether
+// that is worth writing down. What one task of a role does not bear, none does.
+func (r *rehearsals) hear(job *core.Job, container string, i *proto.Imported) (news bool) {
 	t := job.Hosted(container)
 	if t == nil {
-		return
+		return false
 	}
-	if old := r.known[t.Role.Name]; old == nil || old.Refused == "" {
+	old := r.known[t.Role.Name]
+	if old == nil || old.Refused == "" {
 		r.known[t.Role.Name] = i
+		news = old == nil || i.Refused != ""
+	}
+	return news
+}
+
+// journal is what another master should know, by role.
+func (r *rehearsals) journal() map[string]imported {
+	list := map[string]imported{}
+	for role, i := range r.known {
+		list[role] = imported{i}
+	}
+	return list
+}
+
+func (r *rehearsals) resume(list map[string]imported) {
+	for role, i := range list {
+		r.known[role] = i.Imported
 	}
 }
 

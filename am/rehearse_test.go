@@ -103,6 +103,43 @@ func TestAContainerForATaskThatSeemsLostHurries(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 }
 
+// The node of the application master is lost, and with it all that a role had
+// there: the container that is to take its place gets ready for it all the same.
+func TestWhatScriptsImportOutlivesTheMaster(t *testing.T) {
+	j := startAttempt(t, 1, nil)
+	ps, _ := j.started("ps-0")
+	workers := []*agent{}
+	for _, task := range []string{"worker-0", "worker-1"} {
+		a, _ := j.started(task)
+		workers = append(workers, a)
+	}
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Imported{Imported: &proto.Imported{Path: []string{"/ps"}}}})
+	j.saved("what was found out", proto.JournalDir+"/1.json", `"/ps"`, 1)
+	j.mu.Lock()
+	delete(j.agents, "ps-0")
+	j.mu.Unlock()
+	j.succeed(2)
+	for _, a := range workers {
+		j.connect(a)
+	}
+	var next *agent
+	j.eventually("a container in its place", func() bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		next = j.agents["ps-0"]
+		return next != nil
+	})
+	if r := next.rehearsed(j); r.Task != "ps-0" || r.Rehearsal.Imported.Path[0] != "/ps" {
+		t.Errorf("it rehearses %v", r)
+	}
+	j.events <- am.Ended{Container: ps.container, Cause: am.EndExited, Exit: 137}
+	<-next.started
+	for _, a := range workers {
+		a.exit(0)
+	}
+	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
 // rehearsed waits until the agent is told to get ready.
 func (a *agent) rehearsed(j *job) *proto.Assign {
 	j.t.Helper()

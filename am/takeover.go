@@ -21,9 +21,10 @@ import (
 
 // Predecessor is what an AM attempt finds of the one before it.
 type Predecessor struct {
-	Journal core.Journal     // partial if its own cannot be used
-	Status  *proto.JobStatus // as it was shown last; nil if it was not
-	Notes   []string         // what could not be read, for the job's story
+	Journal  core.Journal        // partial if its own cannot be used
+	Imported map[string]imported // by role: how its script imports, as far as that is known
+	Status   *proto.JobStatus    // as it was shown last; nil if it was not
+	Notes    []string            // what could not be read, for the job's story
 }
 
 // FindPredecessor reads what the AM attempts before cfg.Attempt have left in the
@@ -48,8 +49,9 @@ func FindPredecessor(ctx context.Context, cfg Config) (*Predecessor, error) {
 		p.Notes = append(p.Notes, "no journal of an earlier application master is there, so the agents are asked where the tasks are")
 	}
 	for i, n := range slices.Backward(attempts) {
-		var err error
-		if p.Journal, err = readJournal(ctx, cfg.Dir, journalName(n)); err == nil {
+		f, err := readJournal(ctx, cfg.Dir, journalName(n))
+		p.Journal, p.Imported = f.Journal, f.Imported
+		if err == nil {
 			p.Journal.Partial = p.Journal.Partial || i < len(attempts)-1
 			break
 		}
@@ -127,7 +129,7 @@ func sealedGeneration(ctx context.Context, cfg Config, uri string) (int, error) 
 	return newest, err
 }
 
-func readJournal(ctx context.Context, dir hdfsckpt.Store, name string) (core.Journal, error) {
+func readJournal(ctx context.Context, dir hdfsckpt.Store, name string) (journalFile, error) {
 	var f journalFile
 	text, err := hdfsckpt.ReadFile(ctx, dir, name)
 	if err == nil {
@@ -135,9 +137,9 @@ func readJournal(ctx context.Context, dir hdfsckpt.Store, name string) (core.Jou
 	}
 	switch {
 	case err != nil:
-		return core.Journal{}, fmt.Errorf("%s: %w", path.Join(dir.URI(), name), err)
+		return journalFile{}, fmt.Errorf("%s: %w", path.Join(dir.URI(), name), err)
 	case f.Version != journalVersion:
-		return core.Journal{}, fmt.Errorf("%s: it is of version %d, and this program writes version %d", path.Join(dir.URI(), name), f.Version, journalVersion)
+		return journalFile{}, fmt.Errorf("%s: it is of version %d, and this program writes version %d", path.Join(dir.URI(), name), f.Version, journalVersion)
 	}
-	return f.Journal, nil
+	return f, nil
 }
