@@ -31,7 +31,7 @@ func recordIncidents(s *proto.JobStatus, job *core.Job, moments []*proto.Moment)
 			continue
 		}
 		i := &proto.Incident{
-			AtUnixMs: m.AtUnixMs, Task: m.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
+			AtUnixMs: m.AtUnixMs - m.TookMs, Task: m.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
 			Step: s.Step, WholeStep: s.WholeStep,
 		}
 		if at < len(s.Tasks) { // as it was shown before

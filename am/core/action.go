@@ -70,7 +70,7 @@ type Record struct {
 	Task   string
 	Kind   string
 	Text   string
-	TookMS int64
+	TookMS int64 // since the loss: to learn of it, or to be back
 }
 
 // Finish ends the job.

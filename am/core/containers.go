@@ -85,7 +85,7 @@ func (j *Job) allocated(e Allocated) {
 	j.host(t, e.Container)
 	t.Node = e.Node
 	t.State = proto.TaskState_TASK_STATE_PREPARING
-	t.prepared, t.unreachable = false, false
+	t.prepared, t.silent = false, time.Time{}
 	t.deadline = j.now.Add(j.limits.Attach)
 	j.do(Launch{e.Container})
 }
@@ -108,7 +108,7 @@ func (j *Job) attached(e AgentAttached) {
 		j.rejoined(t, e)
 		return
 	}
-	t.unreachable = false
+	t.silent = time.Time{}
 	t.deadline = j.now.Add(j.limits.Prepare)
 	j.do(Assign{Container: e.Container, Task: t.Name, Port: t.Port})
 }
@@ -129,10 +129,14 @@ func (j *Job) overlooked(e AgentAttached) {
 // rejoined takes an agent in that was here before, and puts right what one of
 // the two sides has missed.
 func (j *Job) rejoined(t *Task, e AgentAttached) {
-	if t.unreachable {
-		j.record(t, KindNote, "its agent on %s is connected again", t.Node)
+	if t.unreachable() {
+		what := fmt.Sprintf("its agent on %s is connected again", t.Node)
+		if t.orphan != nil {
+			what += ", and the task moves: " + t.orphan.why
+		}
+		j.record(t, KindNote, "%s", what)
 	}
-	t.unreachable, t.deadline = false, time.Time{}
+	t.silent, t.deadline = time.Time{}, time.Time{}
 	t.prepared = true
 	t.RealPort = e.Port
 	if t.Port == 0 {

@@ -316,6 +316,14 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 0, TaskPID: 200})
 			p.wait(time.Minute)
 		}, running},
+		{"another application master takes over, and the node manager of the one before is gone", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c2": "n2"}})
+			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 0, TaskPID: 200})
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "lost"})
+			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, Attempt: 0, TaskPID: 200})
+			p.wait(time.Minute)
+		}, running},
 		{"another application master brings a rank back that had succeeded", ranks(2), 3, func(p *player) {
 			p.step(core.Begin{})
 			p.exit("worker-1", core.TaskExited{})

@@ -42,15 +42,14 @@ type Task struct {
 	Cause     Cause // of its last loss
 	Tail      []string
 
-	request  string // outstanding Ask
-	memoryMB int64  // asked for next time
-	prepared bool   // its agent can start it
-	stopping bool   // a Stop was sent and not answered
-	hung     bool   // the same, because it makes no steps
-	// unreachable: its agent has no connection; it may be back until deadline.
-	unreachable bool
-	deadline    time.Time // of attach, prepare, or the return of an agent
-	notUntil    time.Time // back-off
+	request  string    // outstanding Ask
+	memoryMB int64     // asked for next time
+	prepared bool      // its agent can start it
+	stopping bool      // a Stop was sent and not answered
+	hung     bool      // the same, because it makes no steps
+	silent   time.Time // since when its agent is unreachable; it may be back until deadline
+	deadline time.Time // of attach, prepare, or the return of an agent
+	notUntil time.Time // back-off
 	// draining are containers that may still run an attempt, until when at the
 	// latest; nothing is started before they are gone. It grows by drain only.
 	draining map[string]time.Time
@@ -384,8 +383,8 @@ func (j *Job) expire() (lost bool) {
 			c, cause, why := t.Container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.Node)
 			switch {
 			case t.orphan != nil:
-				cause, why = CauseNodeLost, fmt.Sprintf("its agent on %s has lost its connection, too, and for longer than its lease: %s", t.Node, t.orphan.why)
-			case t.unreachable:
+				cause, why = CauseNodeLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease, too: %s", t.Node, t.orphan.why)
+			case t.unreachable():
 				cause, why = CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease", t.Node)
 			}
 			j.loseContainer(t, cause, why)

@@ -137,17 +137,20 @@ func (j *Job) recovered(e Recovered) {
 		}
 		node, there := e.Containers[t.Container]
 		switch {
-		case t.Container != "" && there:
-			wanted[t.Container] = true
-			t.Node = node
-			t.unreachable = true
+		case t.Container != "":
+			t.silent = j.now
 			t.deadline = j.now.Add(j.limits.Drain)
 			t.prepared = false
-		case t.Container != "":
-			// The cluster says which containers have ended, too. One of which it
-			// says nothing, since it was restarted itself, may still be there.
-			j.drain(t, t.Container, j.now.Add(j.limits.Drain))
-			j.loseContainer(t, CauseAgentLost, "its container on "+t.Node+" ended while no application master was there")
+			if there {
+				wanted[t.Container] = true
+				t.Node = node
+				break
+			}
+			// It has ended, of which the cluster tells, too, or its NodeManager is
+			// gone, as that of the application master before may be, or the cluster
+			// was restarted itself: in these cases what it runs may be well.
+			j.setOrphan(t, j.now.Add(j.limits.Orphan), "YARN did not hand its container over to this application master")
+			j.askStandIn(t, true)
 		case t.request == "": // else a task before it in the list has brought it back already
 			j.ask(t)
 		}

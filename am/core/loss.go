@@ -112,13 +112,18 @@ func describeExit(e TaskExited) string {
 // lost records the loss of a task and, where its role says so, brings the
 // others down for a common start.
 func (j *Job) lost(t *Task, c Cause) {
+	at := j.now
+	if t.unreachable() { // nothing was heard of it since then
+		at = t.silent
+	}
 	if t.lostAt.IsZero() {
-		t.lostAt = j.now
+		t.lostAt = at
 	}
 	t.lastLoss = j.now
 	t.Cause = c
 	t.unsafe = true
-	j.record(t, KindLost, "attempt %d: %s (%s)", max(t.Attempt, 0), c, t.Why)
+	j.do(Record{Task: t.Name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),
+		Text: fmt.Sprintf("attempt %d: %s (%s)", max(t.Attempt, 0), c, t.Why)})
 	if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && t.Attempt >= 0 {
 		j.restartAll(t)
 	}
@@ -254,6 +259,9 @@ func (j *Job) serviceDown(except *Task) bool {
 	return false
 }
 
+// unreachable tells whether its agent was connected and is not any longer.
+func (t *Task) unreachable() bool { return !t.silent.IsZero() }
+
 func (t *Task) service() bool {
 	return t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
 }
@@ -285,8 +293,8 @@ func (j *Job) agentLost(e AgentLost) {
 	case t.orphan != nil && e.Orderly: // nothing more is told of its container
 		j.loseContainer(t, CauseNodeLost, fmt.Sprintf("its agent on %s has ended, too: %s", t.Node, t.orphan.why))
 	default:
-		t.unreachable = true
-		t.deadline = j.now.Add(j.limits.Drain - e.Silent)
+		t.silent = j.now.Add(-e.Silent)
+		t.deadline = t.silent.Add(j.limits.Drain)
 		j.do(Check{e.Container})
 		j.askEarly(t)
 	}
@@ -349,12 +357,16 @@ func (j *Job) containerEnded(e ContainerEnded) {
 	if cause == CauseUnknown || cause == CauseOwnFault {
 		cause = CauseAgentLost
 	}
-	// Where the NodeManager is gone, what it ran may still be there.
-	if e.Cause == CauseNodeLost && t.unreachable {
-		j.drain(t, t.Container, t.deadline)
-	} else if e.Cause == CauseNodeLost && t.AgentPID != 0 {
-		j.orphaned(t, strings.TrimSpace(why))
-		return
+	if e.Cause == CauseNodeLost { // what it ran may still be there
+		switch {
+		case t.orphan != nil: // as was known; its agent has until its deadline
+			return
+		case t.unreachable():
+			j.drain(t, t.Container, t.deadline)
+		case t.AgentPID != 0:
+			j.orphaned(t, strings.TrimSpace(why))
+			return
+		}
 	}
 	if e.Cause == CauseOutOfMemory {
 		why = j.grow(t)
@@ -448,6 +460,6 @@ func (j *Job) forget(t *Task) {
 		j.orphans--
 	}
 	t.Node, t.Host, t.RealPort, t.PID, t.AgentPID = "", "", 0, 0, 0
-	t.prepared, t.stopping, t.hung, t.unreachable = false, false, false, false
-	t.deadline, t.leaveBy, t.grace, t.moving, t.orphan = time.Time{}, time.Time{}, 0, CauseUnknown, nil
+	t.prepared, t.stopping, t.hung = false, false, false
+	t.silent, t.deadline, t.leaveBy, t.grace, t.moving, t.orphan = time.Time{}, time.Time{}, time.Time{}, 0, CauseUnknown, nil
 }

@@ -126,9 +126,6 @@ type orphan struct {
 // orphaned has a task move out of such a container in order, as off a node that
 // closes, and together with the others that are there.
 func (j *Job) orphaned(t *Task, why string) {
-	if t.orphan != nil { // it was ousted
-		return
-	}
 	j.setOrphan(t, j.now.Add(j.limits.Orphan), why)
 	for _, o := range j.tasks {
 		if o.orphan != nil && o.moving == CauseUnknown {
@@ -173,7 +170,7 @@ func (j *Job) leaves(t *Task) (by time.Time, is bool) {
 func (j *Job) vacate() {
 	for _, s := range slices.Clone(j.spares) {
 		_, here := j.closes(s.node)
-		needed := s.task == nil || s.task.unreachable
+		needed := s.task == nil || s.task.unreachable()
 		if !needed {
 			_, needed = j.leaves(s.task)
 		}
@@ -189,7 +186,7 @@ func (j *Job) vacate() {
 			why = CauseNodeLost
 		}
 		switch {
-		case t.Container == "" || t.unreachable || t.moving != CauseUnknown:
+		case t.Container == "" || t.unreachable() || t.moving != CauseUnknown:
 		case t.State == proto.TaskState_TASK_STATE_SUCCEEDED || t.State == proto.TaskState_TASK_STATE_FAILED:
 		case !t.leaveBy.IsZero() && (t.State != proto.TaskState_TASK_STATE_RUNNING || !t.leaveBy.After(j.now)):
 			if !leaves {

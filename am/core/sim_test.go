@@ -729,9 +729,13 @@ func (s *sim) restartAM() {
 			s.job.Resume(s.saved)
 		}
 		e := core.Recovered{Attempt: epoch + 1, Containers: map[string]string{}}
+		gone := "" // the node on which the one before was
+		if s.chance(50) {
+			gone = s.someNode()
+		}
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
 			b := s.boxes[id]
-			b.excused = b.excused || s.chance(5) // it may have forgotten one
+			b.excused = b.excused || b.node == gone || s.chance(5) // it may have forgotten one
 			if !b.ended && !b.excused {
 				e.Containers[id] = b.node
 			}
@@ -741,13 +745,20 @@ func (s *sim) restartAM() {
 			s.tellAM(s.upTo(time.Second), core.NodeLeaving{Node: node, Within: max(time.Millisecond, s.closing[node].Sub(s.now))})
 		}
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
-			if s.boxes[id].ended {
+			if b := s.boxes[id]; b.ended {
 				s.tellAM(s.upTo(200*time.Millisecond), core.ContainerEnded{Container: id, Cause: core.CauseOwnFault, Exit: 137})
+			} else if b.excused && s.chance(50) { // or it is not told at all
+				s.tellAM(s.upTo(time.Second), core.ContainerEnded{Container: id, Cause: core.CauseNodeLost})
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
 			b := s.boxes[id]
-			s.after(s.upTo(500*time.Millisecond), func() { s.connect(b) })
+			s.after(s.upTo(500*time.Millisecond), func() {
+				s.connect(b)
+				if b.excused {
+					s.checkOrphan(b)
+				}
+			})
 		}
 	})
 }

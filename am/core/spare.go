@@ -99,7 +99,7 @@ func (j *Job) askEarly(t *Task) {
 	// A spare takes one task only.
 	waiting := 0
 	for _, o := range j.tasks {
-		if o.unreachable && j.standIn(o) == nil {
+		if o.unreachable() && j.standIn(o) == nil {
 			waiting++
 		}
 	}
@@ -169,7 +169,7 @@ func (j *Job) useSpare(t *Task, s *spare) {
 	j.removeSpare(s)
 	j.host(t, s.container)
 	t.Node, t.Host, t.AgentPID = s.node, s.host, s.agentPID
-	t.prepared, t.unreachable = false, false
+	t.prepared, t.silent = false, time.Time{}
 	t.deadline = j.now.Add(j.limits.Prepare)
 	t.State = proto.TaskState_TASK_STATE_PREPARING
 	if !s.early { // else it is what any lost task gets, only sooner
@@ -189,7 +189,7 @@ func (j *Job) awaitStandIn(t *Task, s *spare) {
 	j.await(t, s.request)
 	j.host(t, s.container)
 	t.Node, t.deadline = s.node, s.deadline
-	t.prepared, t.unreachable = false, false
+	t.prepared, t.silent = false, time.Time{}
 	t.State = proto.TaskState_TASK_STATE_WAITING
 	if t.Container != "" {
 		t.State = proto.TaskState_TASK_STATE_PREPARING

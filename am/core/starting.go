@@ -153,7 +153,7 @@ func (j *Job) secured(e Secured) {
 // mayStart tells whether a task waits for nothing but its start.
 func (j *Job) mayStart(t *Task) bool {
 	waits := t.State == proto.TaskState_TASK_STATE_READY || t.State == proto.TaskState_TASK_STATE_RESTARTING
-	if !waits || !t.prepared || t.unreachable || t.stopping || t.hung || len(t.draining) > 0 || t.notUntil.After(j.now) {
+	if !waits || !t.prepared || t.unreachable() || t.stopping || t.hung || len(t.draining) > 0 || t.notUntil.After(j.now) {
 		return false
 	}
 	// Where all start together, nobody waits for a service that starts with it.

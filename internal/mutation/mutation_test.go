@@ -20,7 +20,7 @@ type mutation struct {
 
 var mutations = []mutation{
 	{"an agent without a connection is not waited for", "loss.go",
-		`		t.deadline = j.now.Add(j.limits.Drain - e.Silent)
+		`		t.deadline = t.silent.Add(j.limits.Drain)
 		j.do(Check{e.Container})`,
 		`		t.deadline = j.now
 		j.do(Check{e.Container})`},
@@ -36,6 +36,9 @@ var mutations = []mutation{
 `},
 	{"an agent that is not needed any longer is not sent home", "spare.go",
 		`	if agentPID != 0 {`, `	if false {`},
+	{"what another master did not get from the cluster stays where it is", "journal.go",
+		`			j.setOrphan(t, j.now.Add(j.limits.Orphan), "YARN did not hand its container over to this application master")
+`, ``},
 	{"an ask that is given up is not taken back", "spare.go",
 		`		j.do(Withdraw{s.request})
 `, ``},
