@@ -14,22 +14,11 @@ func TestContainersRehearseWhatIsKnown(t *testing.T) {
 	j := start(t, func(s *proto.JobSpec, _ *cluster) { s.Spares = 1 })
 	ps, _ := j.started("ps-0")
 	worker, _ := j.started("worker-0")
-	spare := func() *agent {
-		t.Helper()
-		var a *agent
-		j.eventually("a spare's agent", func() bool {
-			j.mu.Lock()
-			defer j.mu.Unlock()
-			a = j.agents["spare"]
-			return a != nil
-		})
-		return a
-	}
 	says := func(a *agent, i *proto.Imported) {
 		a.send(&proto.FromAgent{Message: &proto.FromAgent_Imported{Imported: i}})
 	}
 
-	first := spare()
+	first := j.another("spare", nil)
 	says(worker, &proto.Imported{Path: []string{"/worker"}})
 	r := first.rehearsed(j)
 	if want := []string{"train", "--ps={ps_hosts}", "--me={role}-{index}"}; !slices.Equal(r.Rehearsal.Command, want) || r.Task != "worker-0" || r.Rehearsal.Imported.Path[0] != "/worker" || r.MemoryMb != 64 {
@@ -46,8 +35,7 @@ func TestContainersRehearseWhatIsKnown(t *testing.T) {
 	}
 
 	// The next spare gets ready for the task on which others depend.
-	j.eventually("another spare", func() bool { return spare() != first })
-	next := spare()
+	next := j.another("spare", first)
 	if i := next.rehearsed(j).Rehearsal.Imported; i.Path[0] != "/ps" {
 		t.Errorf("the next spare rehearses %v", i)
 	}
@@ -80,13 +68,7 @@ func TestAContainerForATaskThatSeemsLostHurries(t *testing.T) {
 	conn := j.conns[worker.container]
 	j.mu.Unlock()
 	conn.Close()
-	var next *agent
-	j.eventually("another container", func() bool {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		next = j.agents["worker-1"]
-		return next != worker
-	})
+	next := j.another("worker-1", worker)
 	if r := next.rehearsed(j); r.Task != "worker-1" || r.Rehearsal.Imported.Path[0] != "/worker" {
 		t.Errorf("it rehearses %v", r)
 	}
@@ -122,13 +104,7 @@ func TestWhatScriptsImportOutlivesTheMaster(t *testing.T) {
 	for _, a := range workers {
 		j.connect(a)
 	}
-	var next *agent
-	j.eventually("a container in its place", func() bool {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		next = j.agents["ps-0"]
-		return next != nil
-	})
+	next := j.another("ps-0", nil)
 	if r := next.rehearsed(j); r.Task != "ps-0" || r.Rehearsal.Imported.Path[0] != "/ps" {
 		t.Errorf("it rehearses %v", r)
 	}
@@ -138,6 +114,19 @@ func TestWhatScriptsImportOutlivesTheMaster(t *testing.T) {
 		a.exit(0)
 	}
 	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
+// another waits for the agent of another container for a task, or as a spare.
+func (j *job) another(task string, than *agent) *agent {
+	j.t.Helper()
+	var a *agent
+	j.eventually("another container for "+task, func() bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		a = j.agents[task]
+		return a != nil && a != than
+	})
+	return a
 }
 
 // rehearsed waits until the agent is told to get ready.
