@@ -39,6 +39,17 @@ func (p *Place) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
 // Address is host:port of the master's gRPC service.
 func (p *Place) Address() string { return net.JoinHostPort(p.host, strconv.Itoa(p.Port())) }
 
+// Announced tells which attempt of the application has announced itself last in
+// a job's directory.
+func Announced(ctx context.Context, dir hdfsckpt.Store) (attempt int, err error) {
+	text, err := hdfsckpt.ReadFile(ctx, dir, proto.AddressFile)
+	if err != nil {
+		return 0, fmt.Errorf("reading where the application master is: %w", err)
+	}
+	where, err := proto.UnmarshalAddress(text)
+	return where.Attempt, err
+}
+
 // Announce tells clients, and agents that look for their master, by a file in the
 // job's directory. attempt is Config's.
 func (p *Place) Announce(ctx context.Context, dir hdfsckpt.Store, attempt int) error {

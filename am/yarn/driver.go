@@ -35,6 +35,11 @@ type Config struct {
 	TrackingURL  string
 	Log          *logrus.Entry
 
+	// Announced tells which attempt of the application has announced itself last to
+	// the job's agents. It is asked while the RM does not answer; nil: that is not
+	// known.
+	Announced func(ctx context.Context) (attempt int, err error)
+
 	// Resources are the agents' files; nil: those in hadoop.EnvResources.
 	Resources []hadoop.LocalResource
 	// Command runs in an agent's container; empty: AgentCommand.
@@ -151,6 +156,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		d.s.add(c).launched = true
 	}
 	d.s.setNodes(list, time.Now())
+	d.s.heard = time.Now()
 	d.events = am.NewDriverEvents()
 	d.nodesChanged(list)
 	d.wg.Go(d.run)

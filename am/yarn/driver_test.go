@@ -1,6 +1,7 @@
 package yarn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -326,6 +327,40 @@ func TestARefusalIsLookedInto(t *testing.T) {
 				if tt.broken == "" || !strings.Contains(e.Err.Error(), tt.broken) || e.Superseded != tt.superseded {
 					t.Errorf("%+v", e)
 				}
+			}
+		})
+	}
+}
+
+// TestAnHeirIsHeeded: while the RM does not answer, a master leaves the job to the
+// next one, and only to that.
+func TestAnHeirIsHeeded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		heard   time.Duration // how long ago the RM answered
+		attempt int           // that has announced itself
+		err     error
+		leaves  bool
+	}{
+		"another master":         {time.Minute, 2, nil, true},
+		"itself":                 {time.Minute, 1, nil, false},
+		"nobody knows":           {time.Minute, 2, errors.New("no answer"), false},
+		"the RM answered lately": {0, 2, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := quietDriver(t)
+			d.attempt, d.back = 1, make(chan any, 1)
+			d.cfg.Announced = func(context.Context) (int, error) { return tt.attempt, tt.err }
+			now := time.Now()
+			d.s.heard = now.Add(-tt.heard)
+			d.lookForHeir(now)
+			d.wg.Wait()
+			select {
+			case r := <-d.back:
+				d.afterHeir(r.(heir))
+			default:
+			}
+			if told := d.told(); tt.leaves != (len(told) == 1 && strings.Contains(told[0], "attempt 2 has announced itself")) {
+				t.Errorf("told %q", told)
 			}
 		})
 	}

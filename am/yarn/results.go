@@ -66,6 +66,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		s.again()
 		return d.afterError(r.err)
 	}
+	s.heard = time.Now()
 	repeated := !s.downSince.IsZero() || s.odd > 0
 	if repeated {
 		d.log.Info("the ResourceManager answers again")

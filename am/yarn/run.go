@@ -96,6 +96,8 @@ func (d *Driver) run() {
 				d.afterLook(r)
 			case standing:
 				d.afterStanding(r)
+			case heir:
+				d.afterHeir(r)
 			}
 		case <-beat.C:
 		}
@@ -109,6 +111,7 @@ func (d *Driver) run() {
 		}
 		d.giveUpStopping(now)
 		d.look(now)
+		d.lookForHeir(now)
 		news := (s.table.hasNews() || len(s.give) > 0) && s.downSince.IsZero()
 		if !calling && (news || !now.Before(due)) {
 			calling = true

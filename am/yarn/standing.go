@@ -51,3 +51,44 @@ func (d *Driver) afterStanding(r standing) {
 		d.superseded(fmt.Errorf("the ResourceManager has given up this application master: %w", r.refusal))
 	}
 }
+
+// While the RM has not answered for unheard, another master is looked for every
+// heirEvery.
+const (
+	unheard   = 3 * time.Second
+	heirEvery = time.Second
+)
+
+// heir is the master that has announced itself last.
+type heir struct {
+	attempt int
+	err     error
+}
+
+// lookForHeir finds out whether an RM that cannot be reached from here has started
+// another master: it does where it has not heard of this one for
+// yarn.am.liveness-monitor.expiry-interval-ms. That one waits for the leases of
+// agents that do not come to it, and they come only once this one has left.
+func (d *Driver) lookForHeir(now time.Time) {
+	s := d.s
+	if d.cfg.Announced == nil || s.heirs || now.Sub(s.heard) < unheard || now.Sub(s.heirAt) < heirEvery {
+		return
+	}
+	s.heirs, s.heirAt = true, now
+	d.async(func() any {
+		ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
+		defer cancel()
+		attempt, err := d.cfg.Announced(ctx)
+		return heir{attempt, err}
+	})
+}
+
+func (d *Driver) afterHeir(r heir) {
+	d.s.heirs = false
+	switch {
+	case r.err != nil:
+		d.log.WithError(r.err).Info("the ResourceManager does not answer, nor is it known whether there is another application master")
+	case r.attempt > int(d.attempt):
+		d.superseded(fmt.Errorf("application master attempt %d has announced itself, while the ResourceManager did not answer this one", r.attempt))
+	}
+}

@@ -28,6 +28,9 @@ type state struct {
 	headroom  hadoop.Resource
 	hasRoom   bool
 	downSince time.Time // the RM does not answer
+	heard     time.Time // when it answered last
+	heirAt    time.Time // when another master was last looked for
+	heirs     bool      // somebody looks for one
 	odd       int       // errors in a row of an unknown kind
 }
 

@@ -148,6 +148,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
 			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: place.Address(),
 			Host: host, Port: place.Port(), TrackingURL: url, Log: log,
+			Announced: func(ctx context.Context) (int, error) { return am.Announced(ctx, dir) },
 		})
 		if err != nil {
 			return err

@@ -82,11 +82,9 @@ func (c *Cut) process() int {
 	return 0
 }
 
-// sever takes the node off the network.
-func (c *Cut) sever() error {
-	drop, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Type: ebpf.CGroupSKB, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
-	})
+// sever takes the node off the network, or keeps it from these ports of others.
+func (c *Cut) sever(ports ...int) error {
+	drop, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.CGroupSKB, License: "GPL", Instructions: dropping(ports)})
 	if err != nil {
 		return fmt.Errorf("loading a packet filter: %w", err)
 	}
@@ -99,6 +97,28 @@ func (c *Cut) sever() error {
 		c.links = append(c.links, l)
 	}
 	return nil
+}
+
+// dropping is a program that drops packets from and to ports, or all.
+func dropping(ports []int) asm.Instructions {
+	var program asm.Instructions
+	if len(ports) > 0 {
+		const (
+			header = 20 // bytes of IPv4's without options; then come the source's and the destination's port
+			copied = -8 // on the stack
+		)
+		program = append(program,
+			asm.Mov.Imm(asm.R2, header), asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, copied), asm.Mov.Imm(asm.R4, 4),
+			asm.FnSkbLoadBytes.Call(), asm.JNE.Imm(asm.R0, 0, "pass"))
+		for _, at := range []int16{copied, copied + 2} {
+			program = append(program, asm.LoadMem(asm.R1, asm.RFP, at, asm.Half), asm.HostTo(asm.BE, asm.R1, asm.Half))
+			for _, p := range ports {
+				program = append(program, asm.JEq.Imm(asm.R1, int32(p), "drop"))
+			}
+		}
+		program = append(program, asm.Mov.Imm(asm.R0, 1).WithSymbol("pass"), asm.Return())
+	}
+	return append(program, asm.Mov.Imm(asm.R0, 0).WithSymbol("drop"), asm.Return())
 }
 
 // join puts the node back on the network.

@@ -94,6 +94,8 @@ var kinds = []Kind{
 	{"pause NN", onDaemon(pauseDaemon, "nn")},
 	{"cut node", onNode(cutNode)},
 	{"cut AM's node", onMastersNode(cutNode)},
+	// Two application masters can live then, and all but YARN is within reach of both.
+	{"cut AM's node off the RM", onMastersNode(cutFromManager)},
 	{"grow worker", growWorker},
 	{"preempt", preempt},
 }
@@ -395,7 +397,17 @@ func pauseNode(j *job, node *testcluster.Daemon) (hit, error) {
 }
 
 // cutNode takes a node off the network, for as long as makes it lost.
-func cutNode(j *job, node *testcluster.Daemon) (hit, error) {
+func cutNode(j *job, node *testcluster.Daemon) (hit, error) { return j.cut(node) }
+
+// cutFromManager keeps a node, and what it runs, from the ResourceManager only, and
+// its NodeManager from all.
+func cutFromManager(j *job, node *testcluster.Daemon) (hit, error) {
+	h, err := j.cut(node, append(j.Cluster.RMPorts(), j.Cluster.NMPorts(node.Name())...)...)
+	h.hold = nodeGone + 2*paused // another application master is there for longer than leases last
+	return h, err
+}
+
+func (j *job) cut(node *testcluster.Daemon, ports ...int) (hit, error) {
 	cut := j.cutOf(node)
 	if cut == nil {
 		return hit{}, fmt.Errorf("%s cannot be cut off: see NewCut", node.Name())
@@ -403,7 +415,7 @@ func cutNode(j *job, node *testcluster.Daemon) (hit, error) {
 	pids, err := j.processesOn(node)
 	h := hit{what: node.Name(), gone: processes(pids...), hold: nodeGone}
 	h.heal = func(context.Context) error { return cut.join() }
-	return h, errors.Join(err, cut.sever())
+	return h, errors.Join(err, cut.sever(ports...))
 }
 
 // cutOf is what cuts a node off; nil if nothing does.

@@ -177,6 +177,25 @@ func (c *Cluster) NameNodeWeb() string { return c.ports.addr(loopback, portNNWeb
 // first one if there are two.
 func (c *Cluster) RMWeb() string { return c.rmWeb(c.rmNames()[0]) }
 
+// RMPorts are the ports of the ResourceManager; of the first one if there are two.
+func (c *Cluster) RMPorts() []int {
+	var ports []int
+	for place := portRM; place <= portRMWeb; place++ {
+		ports = append(ports, c.ports.base+place)
+	}
+	return ports
+}
+
+// NMPorts are the ports of a NodeManager.
+func (c *Cluster) NMPorts(name string) []int {
+	var i int
+	if _, err := fmt.Sscanf(name, "nm%d", &i); err != nil {
+		panic("testcluster: there is no NodeManager " + name)
+	}
+	first := c.ports.base + c.portNM(i)
+	return []int{first, first + 1, first + 2}
+}
+
 // Daemon returns a daemon by its name: nn, dn0, rm (or rm1 and rm2), nm1 and so on. It panics
 // if there is none, as only a mistake in a test asks for one.
 func (c *Cluster) Daemon(name string) *Daemon {
