@@ -61,6 +61,7 @@ type Driver struct {
 	kept    []hadoop.Container // from the first registration
 	attempt int32              // of the application
 	limit   time.Duration      // for how long the RM may be away
+	expiry  time.Duration      // after which it starts another master, if it does not hear of this one
 	warning time.Duration      // between a warning of preemption and the container's end
 
 	events *am.DriverEvents
@@ -109,6 +110,10 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	expiry, err := expiryTime(cfg.Conf)
+	if err != nil {
+		return nil, err
+	}
 	if limit < 0 {
 		limit = 1<<63 - 1 // YARN's "for ever"
 	}
@@ -118,7 +123,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		cfg: cfg, log: cfg.Log, master: master, limit: limit, warning: warning, attempt: int32(cfg.Attempt),
+		cfg: cfg, log: cfg.Log, master: master, limit: limit, expiry: expiry, warning: warning, attempt: int32(cfg.Attempt),
 		nodes: hadoop.NewNodes(rpc.Retry{Limit: 8 * time.Second}),
 		agent: hadoop.Launch{
 			Resources: cfg.Resources, Command: cfg.Command,
@@ -157,6 +162,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d.s.setNodes(list, time.Now())
 	d.s.heard = time.Now()
+	d.s.sure = d.s.heard
 	d.events = am.NewDriverEvents()
 	d.nodesChanged(list)
 	d.wg.Go(d.run)

@@ -333,25 +333,27 @@ func TestARefusalIsLookedInto(t *testing.T) {
 }
 
 // TestAnHeirIsHeeded: while the RM does not answer, a master leaves the job to the
-// next one, and only to that.
+// next one, or where it cannot know whether there is one for too long.
 func TestAnHeirIsHeeded(t *testing.T) {
 	for name, tt := range map[string]struct {
-		heard   time.Duration // how long ago the RM answered
-		attempt int           // that has announced itself
-		err     error
-		leaves  bool
+		heard, sure time.Duration // how long ago
+		attempt     int           // that has announced itself
+		err         error
+		leaves      string
 	}{
-		"another master":         {time.Minute, 2, nil, true},
-		"itself":                 {time.Minute, 1, nil, false},
-		"nobody knows":           {time.Minute, 2, errors.New("no answer"), false},
-		"the RM answered lately": {0, 2, nil, false},
+		"another master":            {time.Minute, time.Minute, 2, nil, "attempt 2 has announced itself"},
+		"itself":                    {time.Minute, time.Minute, 1, nil, ""},
+		"nobody knows":              {time.Minute, time.Minute, 2, errors.New("no answer"), ""},
+		"nobody has known for long": {time.Hour, 11 * time.Minute, 1, errors.New("no answer"), "neither the ResourceManager nor the job's directory"},
+		"the RM answered lately":    {0, time.Second, 2, nil, ""},
+		"the RM has been away long": {time.Hour, time.Second, 1, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := quietDriver(t)
-			d.attempt, d.back = 1, make(chan any, 1)
+			d.attempt, d.expiry, d.back = 1, 10*time.Minute, make(chan any, 1)
 			d.cfg.Announced = func(context.Context) (int, error) { return tt.attempt, tt.err }
 			now := time.Now()
-			d.s.heard = now.Add(-tt.heard)
+			d.s.heard, d.s.sure = now.Add(-tt.heard), now.Add(-tt.sure)
 			d.lookForHeir(now)
 			d.wg.Wait()
 			select {
@@ -359,8 +361,12 @@ func TestAnHeirIsHeeded(t *testing.T) {
 				d.afterHeir(r.(heir))
 			default:
 			}
-			if told := d.told(); tt.leaves != (len(told) == 1 && strings.Contains(told[0], "attempt 2 has announced itself")) {
+			switch told := d.told(); {
+			case tt.leaves == "" && len(told) != 0, tt.leaves != "" && (len(told) != 1 || !strings.Contains(told[0], tt.leaves)):
 				t.Errorf("told %q", told)
+			}
+			if known := tt.err == nil && tt.attempt == 1; known != (d.s.sure.Equal(now)) {
+				t.Errorf("sure %s ago", now.Sub(d.s.sure))
 			}
 		})
 	}

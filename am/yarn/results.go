@@ -67,6 +67,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		return d.afterError(r.err)
 	}
 	s.heard = time.Now()
+	s.sure = s.heard
 	repeated := !s.downSince.IsZero() || s.odd > 0
 	if repeated {
 		d.log.Info("the ResourceManager answers again")

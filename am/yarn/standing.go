@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/internal/hadoop/conf"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -59,19 +60,41 @@ const (
 	heirEvery = time.Second
 )
 
+// expiryTime is how long the RM waits to hear of a master, or of its node, before
+// it starts another.
+func expiryTime(c *conf.Conf) (time.Duration, error) {
+	least := time.Duration(1<<63 - 1)
+	for _, of := range []string{"am", "nm"} {
+		t, err := c.Duration("yarn."+of+".liveness-monitor.expiry-interval-ms", time.Millisecond, 10*time.Minute)
+		if err != nil {
+			return 0, err
+		}
+		least = min(least, t)
+	}
+	return least, nil
+}
+
 // heir is the master that has announced itself last.
 type heir struct {
+	asked   time.Time
 	attempt int
 	err     error
 }
 
 // lookForHeir finds out whether an RM that cannot be reached from here has started
-// another master: it does where it has not heard of this one for
-// yarn.am.liveness-monitor.expiry-interval-ms. That one waits for the leases of
-// agents that do not come to it, and they come only once this one has left.
+// another master, which it does after expiry. That one waits for the leases of
+// agents that do not come to it, and they come, or their leases end, only once
+// this one has left. So it leaves also where it cannot know of the other.
 func (d *Driver) lookForHeir(now time.Time) {
 	s := d.s
-	if d.cfg.Announced == nil || s.heirs || now.Sub(s.heard) < unheard || now.Sub(s.heirAt) < heirEvery {
+	if d.cfg.Announced == nil || s.broken || now.Sub(s.heard) < unheard {
+		return
+	}
+	if now.Sub(s.sure) > d.expiry {
+		d.superseded(fmt.Errorf("neither the ResourceManager nor the job's directory has told for %s that there is no other application master", d.expiry))
+		return
+	}
+	if s.heirs || now.Sub(s.heirAt) < heirEvery {
 		return
 	}
 	s.heirs, s.heirAt = true, now
@@ -79,7 +102,7 @@ func (d *Driver) lookForHeir(now time.Time) {
 		ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 		defer cancel()
 		attempt, err := d.cfg.Announced(ctx)
-		return heir{attempt, err}
+		return heir{now, attempt, err}
 	})
 }
 
@@ -90,5 +113,7 @@ func (d *Driver) afterHeir(r heir) {
 		d.log.WithError(r.err).Info("the ResourceManager does not answer, nor is it known whether there is another application master")
 	case r.attempt > int(d.attempt):
 		d.superseded(fmt.Errorf("application master attempt %d has announced itself, while the ResourceManager did not answer this one", r.attempt))
+	default:
+		d.s.sure = r.asked
 	}
 }

@@ -29,6 +29,7 @@ type state struct {
 	hasRoom   bool
 	downSince time.Time // the RM does not answer
 	heard     time.Time // when it answered last
+	sure      time.Time // when there was certainly no other master
 	heirAt    time.Time // when another master was last looked for
 	heirs     bool      // somebody looks for one
 	odd       int       // errors in a row of an unknown kind
