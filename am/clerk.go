@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"sync"
 	"time"
@@ -50,7 +52,9 @@ func journalName(attempt int) string {
 // clerk gives agents their orders, in order, and keeps the journal: what an
 // order does is written down before the order leaves. So the loop never waits
 // for the store, and an AM that takes over never repeats what was ordered.
-// Each AM attempt writes a file of its own: a late one spoils nothing.
+// Each AM attempt writes a file of its own: a late one spoils nothing. And it
+// gives no order any longer once another has announced itself: that reads the
+// journal after it has.
 type clerk struct {
 	dir  hdfsckpt.Store
 	name string
@@ -64,6 +68,10 @@ type clerk struct {
 	hurry   context.CancelFunc
 
 	written []byte // what the file holds
+
+	attempt int // this AM's
+	heirs   *Heirs
+	heir    chan struct{} // closed once there is one
 }
 
 // errand is what one step of core wants said.
@@ -74,7 +82,10 @@ type errand struct {
 }
 
 func newClerk(cfg Config) *clerk {
-	c := &clerk{dir: cfg.Dir, name: journalName(cfg.Attempt), log: cfg.Log, wake: make(chan struct{}, 1)}
+	c := &clerk{
+		dir: cfg.Dir, name: journalName(cfg.Attempt), log: cfg.Log, wake: make(chan struct{}, 1),
+		attempt: cfg.Attempt, heirs: NewHeirs(cfg.Dir), heir: make(chan struct{}),
+	}
 	c.patient, c.hurry = context.WithCancel(context.Background())
 	return c
 }
@@ -125,7 +136,7 @@ func (c *clerk) run(ctx context.Context) {
 		if binding {
 			late = nil
 			c.write(ctx, latest)
-			if ctx.Err() != nil {
+			if c.succeeded(ctx) || ctx.Err() != nil {
 				return
 			}
 		} else if late == nil {
@@ -142,10 +153,6 @@ func (c *clerk) run(ctx context.Context) {
 // write writes the journal, trying until it is there, or ctx ends, or the job
 // ends and the store does not answer.
 func (c *clerk) write(ctx context.Context, j journalFile) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(c.patient, func() { time.AfterFunc(lastWords, cancel) })
-	defer stop()
 	text, err := json.Marshal(j)
 	if err != nil {
 		panic(err) // numbers and strings, and a message that came as one
@@ -153,22 +160,52 @@ func (c *clerk) write(ctx context.Context, j journalFile) {
 	if bytes.Equal(text, c.written) {
 		return
 	}
-	said := false
-	for {
+	c.insist(ctx, "write the job's journal "+c.dir.URI()+"/"+c.name, func(ctx context.Context) error {
 		err := hdfsckpt.WriteFile(ctx, c.dir, c.name, text, 0o600)
 		if err == nil {
 			c.written = text
-			if said {
-				c.log.Info("the job's journal is written again")
-			}
-			return
 		}
-		if ctx.Err() != nil {
+		return err
+	})
+}
+
+// succeeded tells whether another AM has announced itself, as write tries.
+func (c *clerk) succeeded(ctx context.Context) bool {
+	last := 0
+	c.insist(ctx, "look for another application master in "+c.dir.URI(), func(ctx context.Context) (err error) {
+		last, err = c.heirs.Last(ctx)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	})
+	if last <= c.attempt {
+		return false
+	}
+	c.log.Warnf("application master attempt %d has announced itself; leaving the job", last)
+	close(c.heir)
+	return true
+}
+
+// insist does something with the store until it succeeds, or ctx ends, or the job
+// ends and the store does not answer.
+func (c *clerk) insist(ctx context.Context, what string, do func(context.Context) error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(c.patient, func() { time.AfterFunc(lastWords, cancel) })
+	defer stop()
+	said := false
+	for {
+		err := do(ctx)
+		if err == nil && said {
+			c.log.Info("the store of the job's journal answers again")
+		}
+		if err == nil || ctx.Err() != nil {
 			return
 		}
 		if !said {
 			said = true
-			c.log.WithError(err).Warnf("cannot write the job's journal %s/%s; nothing is started or stopped until it can be", c.dir.URI(), c.name)
+			c.log.WithError(err).Warnf("cannot %s; nothing is started or stopped until that is done", what)
 		}
 		select {
 		case <-ctx.Done():

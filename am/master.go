@@ -291,6 +291,10 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 		}
 		next = core.Recovered{Attempt: m.cfg.Attempt, Containers: kept}
 	}
+	var heir chan struct{} // closed once there is another master
+	if m.clerk != nil {
+		heir = m.clerk.heir
+	}
 	for {
 		if next != nil {
 			if f := act.step(next); f != nil {
@@ -328,6 +332,8 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 		case next = <-m.stalls:
 		case <-m.sealer.news:
 			next = core.Sealed{}
+		case <-heir:
+			return nil
 		case next = <-m.ends:
 		case <-ended:
 			ended = nil

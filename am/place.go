@@ -39,19 +39,42 @@ func (p *Place) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
 // Address is host:port of the master's gRPC service.
 func (p *Place) Address() string { return net.JoinHostPort(p.host, strconv.Itoa(p.Port())) }
 
-// Announced tells which attempt of the application has announced itself last in
-// a job's directory.
-func Announced(ctx context.Context, dir hdfsckpt.Store) (attempt int, err error) {
-	text, err := hdfsckpt.ReadFile(ctx, dir, proto.AddressFile)
+// Heirs tells of the application masters that come after one. It is looked at
+// often, so the file is read only when it is another one. It is for one goroutine.
+type Heirs struct {
+	dir     hdfsckpt.Store
+	seen    hdfsckpt.Info // before it was read
+	attempt int
+}
+
+// NewHeirs is for what Announce writes into a job's directory.
+func NewHeirs(dir hdfsckpt.Store) *Heirs { return &Heirs{dir: dir} }
+
+// Last is the attempt of the application that has announced itself last.
+func (h *Heirs) Last(ctx context.Context) (attempt int, err error) {
+	now, err := h.dir.Stat(ctx, proto.AddressFile)
+	if err == nil && now == h.seen {
+		return h.attempt, nil
+	}
+	var text []byte
+	if err == nil {
+		text, err = hdfsckpt.ReadFile(ctx, h.dir, proto.AddressFile)
+	}
 	if err != nil {
-		return 0, fmt.Errorf("reading where the application master is: %w", err)
+		return 0, fmt.Errorf("looking for another application master: %w", err)
 	}
 	where, err := proto.UnmarshalAddress(text)
-	return where.Attempt, err
+	if err != nil {
+		return 0, err
+	}
+	h.seen, h.attempt = now, where.Attempt
+	return h.attempt, nil
 }
 
 // Announce tells clients, and agents that look for their master, by a file in the
-// job's directory. attempt is Config's.
+// job's directory. attempt is Config's. A master before this one may still live, if
+// only YARN does not hear of it: once this has returned, it gives no order that
+// FindPredecessor does not know of.
 func (p *Place) Announce(ctx context.Context, dir hdfsckpt.Store, attempt int) error {
 	text, err := proto.Address{Address: p.Address(), PID: os.Getpid(), Attempt: attempt}.Marshal()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/am"
 	"holdfast/am/core"
@@ -79,6 +80,33 @@ func TestANewMasterTakesOver(t *testing.T) {
 	}
 	if want := []string{core.KindStarted, core.KindLost, core.KindBack}; !slices.Equal(kinds, want) {
 		t.Errorf("the story of ps-0 is %v, want %v: that of both masters", kinds, want)
+	}
+}
+
+// A master of which only YARN does not hear lives on when another is started,
+// which reads its journal: from then on it must not order anything.
+func TestAMasterGivesNoOrderAfterAnotherHasAnnouncedItself(t *testing.T) {
+	j := startAttempt(t, 1, nil)
+	j.started("ps-0")
+	worker, _ := j.started("worker-0")
+	j.started("worker-1")
+	other, err := am.Listen("127.0.0.1")
+	if err == nil {
+		err = other.Announce(t.Context(), j.store, 2)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker.exit(1)
+	select {
+	case final := <-j.final:
+		if final != nil {
+			t.Errorf("it has ended the job as %s: %s", final.State, final.Why)
+		}
+	case s := <-worker.started:
+		t.Errorf("it has started attempt %d", s.Attempt)
+	case <-time.After(time.Minute):
+		t.Error("it goes on")
 	}
 }
 

@@ -105,7 +105,10 @@ func runAM(ctx context.Context, isLocal bool) error {
 	}
 	defer dir.Close()
 	announced := make(chan error, 1) // agents may be looking for it already
-	go func() { announced <- place.Announce(ctx, dir, attempt) }()
+	go func() {
+		announced <- place.Announce(ctx, dir, attempt)
+		close(announced)
+	}()
 	spec, err := am.ReadSpec(ctx, dir)
 	if err != nil {
 		return err
@@ -118,6 +121,9 @@ func runAM(ctx context.Context, isLocal bool) error {
 		},
 	}
 	if attempt > 1 {
+		if err := <-announced; err != nil {
+			return err
+		}
 		if cfg.Predecessor, err = am.FindPredecessor(ctx, cfg); err != nil {
 			return err
 		}
@@ -148,13 +154,13 @@ func runAM(ctx context.Context, isLocal bool) error {
 			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
 			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: place.Address(),
 			Host: host, Port: place.Port(), TrackingURL: url, Log: log,
-			Announced: func(ctx context.Context) (int, error) { return am.Announced(ctx, dir) },
+			Announced: am.NewHeirs(dir).Last,
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if err := <-announced; err != nil {
+	if err := <-announced; err != nil { // nil if it was asked before
 		return err
 	}
 	stopTokens := keepTokens(ctx, tokens, append(spec.CheckpointURIs(), dir.URI()), s, m, driver)
