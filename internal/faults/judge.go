@@ -82,6 +82,9 @@ func (j *job) judge(ctx context.Context, o *Outcome, after *proto.JobStatus) {
 		}
 		j.lost = n - 1 // said once
 	}
+	if both := j.watch.twice(o.at); len(both) > 0 {
+		o.wrong("two processes of %s trained at the same time", strings.Join(both, ", "))
+	}
 	if n := failures(after); o.free && n > o.charged {
 		o.wrong("tasks are charged with %d failures that were not theirs", n-o.charged)
 	}

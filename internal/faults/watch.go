@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ type watch struct {
 
 // follow is a file that is read as it grows, also after it was unlinked.
 type follow struct {
+	name string
 	task string
 	file *os.File
 	rest []byte // of a line that is not finished
@@ -38,6 +40,7 @@ type follow struct {
 type line struct {
 	at   time.Time
 	task string
+	file string // one for each process
 	text string
 }
 
@@ -45,6 +48,7 @@ type line struct {
 type mark struct {
 	at   time.Time
 	step int64
+	file string
 }
 
 const lookEvery = 50 * time.Millisecond
@@ -85,7 +89,7 @@ func (w *watch) look() {
 			continue
 		}
 		if f, err := os.Open(name); err == nil { // else it is gone already
-			w.files[name] = &follow{task: task, file: f}
+			w.files[name] = &follow{name: name, task: task, file: f}
 		}
 	}
 	for _, f := range w.files {
@@ -98,7 +102,7 @@ func (w *watch) look() {
 		now := time.Now()
 		w.mu.Lock()
 		for _, l := range all[:len(all)-1] {
-			w.take(line{now, f.task, string(l)})
+			w.take(line{now, f.task, f.name, string(l)})
 		}
 		w.mu.Unlock()
 	}
@@ -107,12 +111,12 @@ func (w *watch) look() {
 func (w *watch) take(l line) {
 	if m := stepLine.FindStringSubmatch(l.text); m != nil {
 		step, _ := strconv.ParseInt(m[1], 10, 64)
-		w.steps[l.task] = append(w.steps[l.task], mark{l.at, step})
+		w.steps[l.task] = append(w.steps[l.task], mark{l.at, step, l.file})
 		return
 	}
 	if m := beginLine.FindStringSubmatch(l.text); m != nil {
 		step, _ := strconv.ParseInt(m[1], 10, 64)
-		w.begins[l.task] = append(w.begins[l.task], mark{l.at, step})
+		w.begins[l.task] = append(w.begins[l.task], mark{l.at, step, l.file})
 	}
 	w.lines = append(w.lines, l)
 }
@@ -215,6 +219,33 @@ func (w *watch) begun(since time.Time) int64 {
 		}
 	}
 	return lowest
+}
+
+// twice are the workers of which two processes made steps at the same time after a
+// moment, for longer than it takes to end one that comes to.
+func (w *watch) twice(since time.Time) []string {
+	const ending = 2 * time.Second
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var list []string
+	for worker, all := range w.steps {
+		newest, stale := "", map[string]time.Time{} // when a file's process began to make steps beside a newer one's
+		for _, m := range all {
+			began, old := stale[m.file]
+			switch {
+			case m.file == newest:
+			case !old:
+				stale[newest], newest = time.Time{}, m.file
+			case !m.at.After(since):
+			case began.IsZero():
+				stale[m.file] = m.at
+			case m.at.Sub(began) > ending && !slices.Contains(list, worker):
+				list = append(list, worker)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // said is what tasks printed after a moment, but for their steps.
