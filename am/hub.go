@@ -35,6 +35,7 @@ type hub struct {
 	beat    func(container string, b *proto.Beat) // called by many goroutines
 	closed  <-chan struct{}                       // no one reads events any longer
 	silence time.Duration                         // after which an agent's stream is given up
+	attempt int32                                 // of the application: which master this is
 
 	mu     sync.Mutex
 	lines  map[string]*line
@@ -148,8 +149,8 @@ func (l *line) close() time.Time {
 	return l.heard
 }
 
-func newHub(events chan<- fromAgent, beat func(string, *proto.Beat), closed <-chan struct{}, silence time.Duration, log *logrus.Entry) *hub {
-	return &hub{log: log, events: events, beat: beat, closed: closed, silence: silence, lines: map[string]*line{}}
+func newHub(events chan<- fromAgent, beat func(string, *proto.Beat), closed <-chan struct{}, silence time.Duration, attempt int, log *logrus.Entry) *hub {
+	return &hub{log: log, events: events, beat: beat, closed: closed, silence: silence, attempt: int32(attempt), lines: map[string]*line{}}
 }
 
 // send queues a message for an agent; one that is not connected misses it.
@@ -268,7 +269,7 @@ func (h *hub) hear(stream proto.Agents_AttendServer, l *line, container string, 
 			if !l.hear(func() bool { h.beat(container, b); return true }) {
 				return nil
 			}
-			l.put(single{&proto.ToAgent{Message: &proto.ToAgent_Pulse{Pulse: &proto.Pulse{Number: b.Number}}}})
+			l.put(single{&proto.ToAgent{Message: &proto.ToAgent_Pulse{Pulse: &proto.Pulse{Number: b.Number, Attempt: h.attempt}}}})
 		} else if !l.hear(func() bool { return h.pass(fromAgent{container: container, message: m}) }) {
 			return status.Error(codes.Unavailable, "the job has ended")
 		}

@@ -55,6 +55,7 @@ type Master struct {
 	rehearse *rehearsals
 	router   *router
 	clerk    *clerk // nil: no journal is kept
+	vigil    *vigil // nil: no other master can take over
 	job      *core.Job
 	agents   chan fromAgent
 	ends     chan core.Event // what ends the job from outside
@@ -133,9 +134,11 @@ func New(cfg Config) (*Master, error) {
 	}
 	// An agent says something each second, and its lease must not end before it
 	// can have come back.
-	m.hub = newHub(m.agents, m.beat, m.done, m.job.Limits().Lease/2, cfg.Log)
+	m.hub = newHub(m.agents, m.beat, m.done, m.job.Limits().Lease/2, cfg.Attempt, cfg.Log)
 	if cfg.Attempt > 0 {
 		m.clerk = newClerk(cfg)
+		m.vigil = newVigil(cfg, m.job.Limits().Lease)
+		m.job.Watched(time.Time{}, time.Time{}) // not yet
 	}
 	server, err := newServer(cfg.Keys, m.hub, m.board)
 	if err != nil {
@@ -201,6 +204,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	defer m.stopWorking()
 	if m.clerk != nil {
 		background.Go(func() { m.clerk.run(m.working) })
+		background.Go(func() { m.vigil.run(m.working) })
 	}
 	background.Go(func() { Trim(m.working) })
 	sealed := make(chan struct{})
@@ -240,6 +244,11 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	m.board.close(m.job)
 	final, _ := m.board.Snapshot()
 	save(ending, m.cfg.Dir, final, m.cfg.Log)
+	if m.vigil != nil {
+		if err := m.cfg.Place.retire(ending, m.cfg.Dir, m.cfg.Attempt); err != nil {
+			m.cfg.Log.WithError(err).Warn("agents that cannot be reached are not told that the job has ended")
+		}
+	}
 	err := driver.Finish(ending, Outcome{
 		Succeeded: finish.State == proto.JobState_JOB_STATE_SUCCEEDED,
 		Killed:    finish.State == proto.JobState_JOB_STATE_KILLED,
@@ -292,8 +301,9 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 		next = core.Recovered{Attempt: m.cfg.Attempt, Containers: kept}
 	}
 	var heir chan struct{} // closed once there is another master
+	var watched chan unbroken
 	if m.clerk != nil {
-		heir = m.clerk.heir
+		heir, watched = m.clerk.heir, m.vigil.news
 	}
 	for {
 		if next != nil {
@@ -334,6 +344,8 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 			next = core.Sealed{}
 		case <-heir:
 			return nil
+		case u := <-watched:
+			m.job.Watched(u.since, u.until)
 		case next = <-m.ends:
 		case <-ended:
 			ended = nil

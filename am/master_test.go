@@ -361,6 +361,9 @@ func (j *job) run(attempt int, before *am.Predecessor) {
 	if cfg.Place, err = am.Listen("127.0.0.1"); err != nil {
 		j.t.Fatal(err)
 	}
+	if err := cfg.Place.Announce(ctx, j.store, attempt); err != nil {
+		j.t.Fatal(err)
+	}
 	m, err := am.New(cfg)
 	if err != nil {
 		j.t.Fatal(err)

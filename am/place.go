@@ -76,7 +76,17 @@ func (h *Heirs) Last(ctx context.Context) (attempt int, err error) {
 // only YARN does not hear of it: once this has returned, it gives no order that
 // FindPredecessor does not know of.
 func (p *Place) Announce(ctx context.Context, dir hdfsckpt.Store, attempt int) error {
-	text, err := proto.Address{Address: p.Address(), PID: os.Getpid(), Attempt: attempt}.Marshal()
+	return p.tell(ctx, dir, proto.Address{Attempt: attempt})
+}
+
+// retire tells agents that cannot be reached that the job has ended.
+func (p *Place) retire(ctx context.Context, dir hdfsckpt.Store, attempt int) error {
+	return p.tell(ctx, dir, proto.Address{Attempt: attempt, Ended: true})
+}
+
+func (p *Place) tell(ctx context.Context, dir hdfsckpt.Store, a proto.Address) error {
+	a.Address, a.PID = p.Address(), os.Getpid()
+	text, err := a.Marshal()
 	if err != nil {
 		return err
 	}

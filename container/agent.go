@@ -160,7 +160,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			}
 			switch m := m.Message.(type) {
 			case *proto.ToAgent_Pulse:
-				if sent := a.lease.answered(m.Pulse.Number); sent != 0 {
+				if sent := a.lease.answered(m.Pulse.Number, m.Pulse.Attempt); sent != 0 {
 					a.commits.heard(sent)
 				}
 			case *proto.ToAgent_Assign:
@@ -169,6 +169,9 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 					preparing = true
 					a.task = newTask(a.cfg, a.stage, m.Assign, &a.lease)
 					a.lease.begin(time.Duration(m.Assign.LeaseMs) * time.Millisecond)
+					if a.lease.limited() {
+						a.wg.Go(func() { a.lease.keepVigil(working, a.dir, runtime.Count(a.task.assign.Spec)) })
+					}
 					if m.Assign.BeatMs > 0 {
 						beat.Reset(time.Duration(m.Assign.BeatMs) * time.Millisecond)
 					}

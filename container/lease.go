@@ -6,13 +6,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/hdfsckpt"
+	"holdfast/proto"
 )
 
 // lease is how long a task may run, and its mounts may change the store,
 // without word from an application master. It counts from the moment in which
 // the last beat was sent that was answered, so that it ends before the AM takes
-// it for ended, whatever becomes of the network. The clock is one that goes on
-// while the machine sleeps. Its methods may be called from many goroutines.
+// it for ended, whatever becomes of the network. It begins anew also where there
+// is no AM that could take it for ended (proto/vigil.go). The clock is one that
+// goes on while the machine sleeps. Its methods may be called from many goroutines.
 type lease struct {
 	mu   sync.Mutex
 	span time.Duration // 0: no task yet, or no limit
@@ -20,7 +24,17 @@ type lease struct {
 	line time.Duration // when the present stream was opened, since boot
 	sent map[int64]time.Duration
 	next int64
+
+	master   int32         // the attempt of the application whose AM answered last
+	answer   time.Duration // when the beat was sent that it answered, since boot
+	sign     hdfsckpt.Info // of AddressFile, as it was seen last
+	signedAt time.Duration // when it was first seen like that, since boot
 }
+
+// aloneLimit is how long a task may run with no AM at all: longer than YARN waits
+// before it starts another, unless it is configured to wait for more than its
+// default of 10 minutes.
+const aloneLimit = 15 * time.Minute
 
 func sinceBoot() time.Duration {
 	var t unix.Timespec
@@ -35,6 +49,7 @@ func (l *lease) begin(span time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.span, l.from = span, sinceBoot()
+	l.answer = l.from
 }
 
 // beat notes that a beat is sent now, and returns its number.
@@ -51,7 +66,7 @@ func (l *lease) beat() int64 {
 
 // answered notes that the AM has got a beat, and returns when it was sent; 0
 // for one of an earlier stream.
-func (l *lease) answered(number int64) time.Duration {
+func (l *lease) answered(number int64, master int32) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sent, ok := l.sent[number]
@@ -59,12 +74,43 @@ func (l *lease) answered(number int64) time.Duration {
 		return 0
 	}
 	l.from = max(l.from, sent)
+	l.answer, l.master, l.signedAt = l.from, master, 0
 	for n := range l.sent {
 		if n <= number {
 			delete(l.sent, n)
 		}
 	}
 	return sent
+}
+
+// pace is the time between two looks at AddressFile.
+func (l *lease) pace() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.span / 20
+}
+
+// unanswered tells whether the AM has been silent for so long that its file is worth
+// a look.
+func (l *lease) unanswered() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.span != 0 && sinceBoot()-l.answer > l.span*3/10
+}
+
+// looked takes in what AddressFile was like, and said, when it was looked at between
+// two moments. An AM that lives touches it, and another would have replaced it.
+func (l *lease) looked(begin, end time.Duration, sign hdfsckpt.Info, said proto.Address) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case said.Ended || int32(said.Attempt) != l.master:
+		l.signedAt = 0
+	case l.signedAt == 0 || sign != l.sign:
+		l.sign, l.signedAt = sign, end
+	case begin-l.signedAt >= proto.Untouched(l.span) && begin-l.answer < aloneLimit && l.remains() > 0:
+		l.from = max(l.from, begin)
+	}
 }
 
 // reached notes that a stream was opened.

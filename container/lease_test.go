@@ -143,6 +143,86 @@ func TestTheLeaseEndsTheTask(t *testing.T) {
 	}
 }
 
+// TestNoMasterAtAll: where there is certainly no master that could give the task
+// away, it outlives its lease, until there may be one.
+func TestNoMasterAtAll(t *testing.T) {
+	const lease = 2 * time.Second
+	for name, end := range map[string]func(m *master) (then func()){
+		"a master lives that cannot be reached": func(m *master) func() {
+			return func() {
+				now := time.Now()
+				if err := os.Chtimes(filepath.Join(m.jobDir, proto.AddressFile), now, now); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+		"another master cannot be reached": func(m *master) func() {
+			m.tell(proto.Address{Address: "127.0.0.1:1", Attempt: 2})
+			return func() {}
+		},
+		"the job has ended": func(m *master) func() {
+			m.tell(proto.Address{Address: m.address, Attempt: 1, Ended: true})
+			return func() {}
+		},
+		"nobody knows": func(m *master) func() {
+			if err := os.Remove(filepath.Join(m.jobDir, proto.AddressFile)); err != nil {
+				t.Error(err)
+			}
+			return func() {}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMaster(t)
+			m.tell(proto.Address{Address: m.address, Attempt: 1})
+			r := m.startAgent("c1", nil)
+			c := m.agent()
+			c.send(leased(lease))
+			c.prepared()
+			c.send(&proto.Start{Command: shell(`trap '' TERM; sleep 1000`)})
+			pid := int(c.started().Pid)
+			<-c.beats
+			m.server.Stop()
+			for alone := time.Now(); time.Since(alone) < 2*lease; time.Sleep(10 * time.Millisecond) { // it has to pass
+				if !alive(pid) {
+					t.Fatalf("the task has ended %v after its master", time.Since(alone))
+				}
+			}
+			then, begin := end(m), time.Now()
+			for ; alive(pid); time.Sleep(10 * time.Millisecond) {
+				if then(); time.Since(begin) > patience {
+					t.Fatal("the task runs on")
+				}
+			}
+			if err := r.end(); err == nil || !strings.Contains(err.Error(), "lease") {
+				t.Errorf("the agent ended with %v", err)
+			}
+			if took := time.Since(begin); took > 2*lease { // another may count on the lease's end
+				t.Errorf("it took %v, with a lease of %v", took, lease)
+			}
+		})
+	}
+}
+
+// TestAMasterThatComesLate finds the tasks as they were.
+func TestAMasterThatComesLate(t *testing.T) {
+	const lease = 2 * time.Second
+	m := newMaster(t)
+	m.tell(proto.Address{Address: m.address, Attempt: 1})
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(leased(lease))
+	c.prepared()
+	c.send(&proto.Start{Attempt: 3, Command: shell(`sleep 1000`)})
+	pid := c.started().Pid
+	<-c.beats
+	m.server.Stop()
+	for alone := time.Now(); time.Since(alone) < 2*lease; time.Sleep(10 * time.Millisecond) { // it has to pass
+	}
+	if h := m.successor().agent().hello; h.TaskPid != pid || h.Attempt != 3 {
+		t.Errorf("it comes back with %v", h)
+	}
+}
+
 // TestAStreamLateInTheLease: an agent gives a stream up when half its lease has
 // passed without an answer. The next one has its chance all the same.
 func TestAStreamLateInTheLease(t *testing.T) {

@@ -31,6 +31,7 @@ type master struct {
 	proto.UnimplementedAgentsServer
 	t       *testing.T
 	address string
+	attempt int32  // of the application
 	jobDir  string // of the job; every user's
 	keys    jobtls.Set
 	server  *grpc.Server
@@ -65,7 +66,7 @@ func newMaster(t *testing.T) *master {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &master{t: t, address: l.Addr().String(), keys: keys, agents: make(chan *connected, 16)}
+	m := &master{t: t, attempt: 1, address: l.Addr().String(), keys: keys, agents: make(chan *connected, 16)}
 	if m.jobDir, err = os.MkdirTemp("", "job-"); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func (m *master) announced(creds credentials.TransportCredentials) *master {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	next := &master{t: m.t, address: l.Addr().String(), jobDir: m.jobDir, keys: m.keys, agents: make(chan *connected, 16)}
+	next := &master{t: m.t, attempt: 2, address: l.Addr().String(), jobDir: m.jobDir, keys: m.keys, agents: make(chan *connected, 16)}
 	next.server = grpc.NewServer(grpc.Creds(creds))
 	proto.RegisterAgentsServer(next.server, next)
 	go next.server.Serve(l)
@@ -109,7 +110,13 @@ func (m *master) announced(creds credentials.TransportCredentials) *master {
 // leadTo makes the job's directory name an address.
 func (m *master) leadTo(address string) {
 	m.t.Helper()
-	text, err := proto.Address{Address: address, Attempt: 2}.Marshal()
+	m.tell(proto.Address{Address: address, Attempt: 2})
+}
+
+// tell makes the job's directory say where the job's master is.
+func (m *master) tell(a proto.Address) {
+	m.t.Helper()
+	text, err := a.Marshal()
 	if err == nil {
 		err = os.WriteFile(filepath.Join(m.jobDir, proto.AddressFile), text, 0o644)
 	}
@@ -142,7 +149,7 @@ func (m *master) Attend(s proto.Agents_AttendServer) error {
 				c.beats <- b
 				if !c.deaf.Load() {
 					c.sending.Lock()
-					_ = s.Send(&proto.ToAgent{Message: &proto.ToAgent_Pulse{Pulse: &proto.Pulse{Number: b.Number}}})
+					_ = s.Send(&proto.ToAgent{Message: &proto.ToAgent_Pulse{Pulse: &proto.Pulse{Number: b.Number, Attempt: m.attempt}}})
 					c.sending.Unlock()
 				}
 				continue

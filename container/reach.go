@@ -20,6 +20,10 @@ const (
 	reachPauseMin = 50 * time.Millisecond
 	reachPauseMax = 2 * time.Second
 	reachSpacing  = time.Millisecond
+	// Where no AM has come up for reachSoon, it is one whose node YARN has to miss
+	// first, which takes minutes: the wait is reachSeldom times as long from then on.
+	reachSoon   = 15 * time.Second
+	reachSeldom = 20
 )
 
 // reach opens a stream to the job's present application master, for as long as
@@ -31,6 +35,7 @@ func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause t
 	sign := signpost{dir: dir}
 	var last error
 	refused := map[string]bool{}
+	begin, seldom := time.Now(), false
 	for {
 		l, err := attend(ctx, cfg, address)
 		if err == nil {
@@ -40,6 +45,9 @@ func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause t
 			refused[address] = true
 			cfg.Log.WithError(err).Warnf("who answers at %s is not this job's application master, and is not obeyed; looking on", address)
 		}
+		if !seldom && time.Since(begin) > reachSoon {
+			seldom, pause = true, pause*reachSeldom
+		}
 		if ctx.Err() == nil || last == nil {
 			last = fmt.Errorf("connecting to the application master at %s: %w", address, err)
 		}
@@ -48,8 +56,8 @@ func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause t
 			return nil, known, last
 		case <-time.After(pause/2 + rand.N(pause)): // not all agents at once
 		}
-		if now, err := sign.read(ctx); err == nil {
-			address = now
+		if now, _, err := sign.look(ctx); err == nil {
+			address = now.Address
 		}
 	}
 }
@@ -63,35 +71,56 @@ func foreign(err error) bool {
 }
 
 // signpost is the file that tells where the job's application master is. It is
-// looked at often and by all agents, so it is read only when it is another one.
+// looked at often and by all agents, so it is read only when it is another one. It
+// is for one goroutine.
 type signpost struct {
-	dir     *jobStore
-	seen    hdfsckpt.Info // before it was read
-	address string
+	dir  *jobStore
+	seen hdfsckpt.Info // before it was read
+	said proto.Address
 }
 
-func (s *signpost) read(ctx context.Context) (string, error) {
+// look returns also what the file is like.
+func (s *signpost) look(ctx context.Context) (proto.Address, hdfsckpt.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
 	store, err := s.dir.open(ctx)
 	if err != nil {
-		return "", err
+		return proto.Address{}, hdfsckpt.Info{}, err
 	}
 	now, err := store.Stat(ctx, proto.AddressFile)
 	if err != nil {
-		return "", err
+		return proto.Address{}, hdfsckpt.Info{}, err
 	}
-	if now == s.seen {
-		return s.address, nil
+	if now != s.seen {
+		text, err := hdfsckpt.ReadFile(ctx, store, proto.AddressFile)
+		if err != nil {
+			return proto.Address{}, hdfsckpt.Info{}, err
+		}
+		if s.said, err = proto.UnmarshalAddress(text); err != nil {
+			return proto.Address{}, hdfsckpt.Info{}, err
+		}
+		s.seen = now
 	}
-	text, err := hdfsckpt.ReadFile(ctx, store, proto.AddressFile)
-	if err != nil {
-		return "", err
+	return s.said, now, nil
+}
+
+// keepVigil looks at that file while no AM answers, for the sake of the lease, until
+// ctx ends. tasks is how many the job has.
+func (l *lease) keepVigil(ctx context.Context, dir *jobStore, tasks int) {
+	pace := max(l.pace(), time.Duration(tasks)*reachSpacing)
+	sign := signpost{dir: dir}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pace):
+		}
+		if !l.unanswered() {
+			continue
+		}
+		begin := sinceBoot()
+		if said, info, err := sign.look(ctx); err == nil {
+			l.looked(begin, sinceBoot(), info, said)
+		}
 	}
-	where, err := proto.UnmarshalAddress(text)
-	if err != nil {
-		return "", err
-	}
-	s.seen, s.address = now, where.Address
-	return where.Address, nil
 }

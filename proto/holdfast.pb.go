@@ -2018,7 +2018,8 @@ func (x *Rehearse) GetSoon() bool {
 // Pulse answers a beat at once: all that the agent said before it was heard.
 type Pulse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        int64                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // Beat.number
+	Number        int64                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`   // Beat.number
+	Attempt       int32                  `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"` // of the application: which AM this is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2056,6 +2057,13 @@ func (*Pulse) Descriptor() ([]byte, []int) {
 func (x *Pulse) GetNumber() int64 {
 	if x != nil {
 		return x.Number
+	}
+	return 0
+}
+
+func (x *Pulse) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
 	}
 	return 0
 }
@@ -3340,7 +3348,7 @@ type Moment struct {
 	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"` // empty: of the job
 	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // started, lost, back, ended, waiting, checkpoint, note
 	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
-	TookMs        int64                  `protobuf:"varint,5,opt,name=took_ms,json=tookMs,proto3" json:"took_ms,omitempty"` // for back: since the loss
+	TookMs        int64                  `protobuf:"varint,5,opt,name=took_ms,json=tookMs,proto3" json:"took_ms,omitempty"` // for lost, and back: since the loss
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3569,9 +3577,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"H\n" +
 	"\bRehearse\x12(\n" +
 	"\x06assign\x18n \x01(\v2\x10.holdfast.AssignR\x06assign\x12\x12\n" +
-	"\x04soon\x18Z \x01(\bR\x04soon\"\x1f\n" +
+	"\x04soon\x18Z \x01(\bR\x04soon\"9\n" +
 	"\x05Pulse\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x03R\x06number\"*\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\x05R\aattempt\"*\n" +
 	"\x06Tokens\x12 \n" +
 	"\vcredentials\x18\x01 \x01(\fR\vcredentials\"\xc3\x03\n" +
 	"\x06Assign\x12\x10\n" +

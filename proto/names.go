@@ -59,7 +59,8 @@ const (
 type Address struct {
 	Address string `json:"address"` // host:port of its gRPC service
 	PID     int    `json:"pid"`
-	Attempt int    `json:"attempt"` // of the application, on YARN: from 1
+	Attempt int    `json:"attempt"`         // of the application, on YARN: from 1
+	Ended   bool   `json:"ended,omitempty"` // so has the job
 }
 
 // Marshal makes the text of AddressFile.

@@ -97,6 +97,7 @@ type Job struct {
 	ousted       time.Time // when a container's directory was removed last
 	securing     time.Time // when Secure was decided that is not answered
 	survey       *survey   // while agents are listened to, for want of a journal
+	vigil        *vigil    // nil: only the master prolongs leases
 
 	outcome   proto.JobState // while stopping: what it will be
 	phaseEnds time.Time      // while stopping
@@ -321,10 +322,14 @@ func (j *Job) Deadline() (time.Time, bool) {
 			consider(j.thriftyUntil)
 		}
 		for _, t := range j.busy {
-			consider(t.deadline)
+			if t.unreachable() {
+				consider(j.surely(t.deadline))
+			} else {
+				consider(t.deadline)
+			}
 			if len(t.draining) > 0 {
 				for _, until := range t.draining {
-					consider(until)
+					consider(j.surely(until))
 				}
 			}
 			ahead(t.notUntil)
@@ -374,12 +379,12 @@ func (j *Job) expire() (lost bool) {
 	}
 	for _, t := range j.busy {
 		for _, c := range t.drained() {
-			if !t.draining[c].After(j.now) {
+			if j.over(t.draining[c]) {
 				j.do(Release{c})
 				delete(t.draining, c)
 			}
 		}
-		if !t.deadline.IsZero() && !t.deadline.After(j.now) {
+		if !t.deadline.IsZero() && !t.deadline.After(j.now) && (!t.unreachable() || j.over(t.deadline)) {
 			c, cause, why := t.Container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.Node)
 			switch {
 			case t.orphan != nil:
@@ -393,6 +398,38 @@ func (j *Job) expire() (lost bool) {
 		}
 	}
 	return lost
+}
+
+// vigil is a time in which this master has touched the job's AddressFile without a
+// break, as package proto says: leases that agents have let begin anew for want of
+// a master have ended, or end, by Drain after its beginning.
+type vigil struct{ since, until time.Time }
+
+// Watched says that the master has touched the file without a break since, and that
+// nobody can have seen it untouched for too long before until. It is called before
+// Step and Deadline; who never calls it has agents whose leases only it prolongs.
+func (j *Job) Watched(since, until time.Time) { j.vigil = &vigil{since, until} }
+
+// surely is when leases that end by a time have ended, if no break comes before; zero:
+// that is not known yet.
+func (j *Job) surely(end time.Time) time.Time {
+	v := j.vigil
+	if v == nil {
+		return end
+	}
+	if at := v.since.Add(j.limits.Drain); at.After(end) {
+		end = at
+	}
+	if end.After(v.until) || !end.After(j.now) && j.now.After(v.until) {
+		return time.Time{}
+	}
+	return end
+}
+
+// over tells whether leases that end by a time have surely ended now.
+func (j *Job) over(end time.Time) bool {
+	at := j.surely(end)
+	return !at.IsZero() && !at.After(j.now)
 }
 
 // drained are the containers of draining, in order.

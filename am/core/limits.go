@@ -13,7 +13,8 @@ type Limits struct {
 	// Fewer how long all are waited for where a role may start with fewer. A
 	// zero Start is no limit.
 	Start, Fewer time.Duration
-	// Lease is how long an agent without a connection lets its task run.
+	// Lease is how long an agent without a connection lets its task run, counted
+	// anew for as long as it sees that there is no master (proto/vigil.go).
 	Lease time.Duration
 	// Drain is how long an agent is waited for after it was heard last, before its
 	// task is started elsewhere, unless its container is known to have ended. It

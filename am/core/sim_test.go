@@ -58,26 +58,28 @@ type sim struct {
 	missed           map[string]int // task -> losses told that count
 	forgotten        bool           // a journal was lost, and what it counted
 
-	roles   []*proto.RoleSpec
-	spares  int
-	job     *core.Job
-	down    bool
-	epoch   int // of the application master; what was meant for an older one is lost
-	saved   core.Journal
-	shown   core.Journal           // what others can know of it, a little late
-	stale   time.Time              // since when it is out of date; zero: it is not
-	newest  map[string]*simProcess // task -> the process that was started last
-	unsure  map[string]bool        // tasks whose numbers nobody can know
-	alive   map[string]*simProcess // task -> its live process
-	boxes   map[string]*simBox
-	asked   map[string]bool
-	boxNo   int
-	work    map[string]time.Duration // what is left to do, per worker
-	calm    time.Time                // no faults after it
-	story   []string
-	tell    bool
-	finish  *core.Finish
-	closing map[string]time.Time // nodes out of service, and since or by when
+	roles     []*proto.RoleSpec
+	spares    int
+	job       *core.Job
+	down      bool
+	touches   int // of the file that shows that an application master lives
+	announced int // the epoch of the one whose file that is
+	epoch     int // of the application master; what was meant for an older one is lost
+	saved     core.Journal
+	shown     core.Journal           // what others can know of it, a little late
+	stale     time.Time              // since when it is out of date; zero: it is not
+	newest    map[string]*simProcess // task -> the process that was started last
+	unsure    map[string]bool        // tasks whose numbers nobody can know
+	alive     map[string]*simProcess // task -> its live process
+	boxes     map[string]*simBox
+	asked     map[string]bool
+	boxNo     int
+	work      map[string]time.Duration // what is left to do, per worker
+	calm      time.Time                // no faults after it
+	story     []string
+	tell      bool
+	finish    *core.Finish
+	closing   map[string]time.Time // nodes out of service, and since or by when
 }
 
 type simProcess struct {
@@ -97,6 +99,7 @@ type simBox struct {
 	ended     bool
 	agent     bool // it runs
 	connected bool
+	master    int // the epoch in which it was connected last
 	line      int // counts connections, so that an old loss is not taken for a new one
 	task      string
 	port      int
@@ -190,6 +193,11 @@ func (s *sim) step(e core.Event) {
 		s.log("    %T%+v", a, a)
 		s.act(a)
 	}
+	s.wake()
+}
+
+// wake has the job step when it wants to.
+func (s *sim) wake() {
 	if at, ok := s.job.Deadline(); ok {
 		epoch := s.epoch
 		s.after(max(0, at.Sub(s.now)), func() {
@@ -414,6 +422,7 @@ func (s *sim) connect(b *simBox) {
 		return
 	}
 	b.connected = true
+	b.master = s.epoch
 	b.line++
 	e := core.AgentAttached{Container: b.id, Host: b.node, PID: 1, Task: b.task, Port: b.port, PeerPort: b.peerPort, Attempt: b.attempt, Generation: b.gen}
 	if b.process != nil {
@@ -447,24 +456,73 @@ func (s *sim) disconnect(b *simBox, back time.Duration) {
 		noticed = s.upTo(5 * time.Second)
 	}
 	s.tellAM(noticed, core.AgentLost{Container: b.id, Silent: noticed})
-	lease := core.New(nil, 0, 0, core.Limits{}).Limits().Lease
-	if back < lease {
+	if back < time.Minute {
 		s.after(back, func() {
 			if b.line == line {
 				s.connect(b)
 			}
 		})
-		return
 	}
-	s.after(lease, func() { // it stops its task and ends; nobody may hear of it
-		if b.agent && b.line == line && !b.connected {
+	s.alone(b)
+}
+
+// alone has an agent keep its lease without a connection: it begins anew where the
+// file that masters touch shows that there is none (package proto, vigil.go), unless
+// the agent is cut off from that, too.
+func (s *sim) alone(b *simBox) {
+	cut, line, end := s.r.IntN(2) == 0, b.line, s.now.Add(limits.Lease)
+	seen, since := -1, time.Time{}
+	var look func()
+	look = func() {
+		if !b.agent || b.line != line || b.connected {
+			return
+		}
+		switch {
+		case cut:
+		case s.announced != b.master:
+			seen = -1
+		case s.touches != seen:
+			seen, since = s.touches, s.now
+		case s.now.Sub(since) >= proto.Untouched(limits.Lease) && s.now.Before(end):
+			end = s.now.Add(limits.Lease)
+		}
+		if !s.now.Before(end) { // it stops its task and ends; nobody may hear of it
 			s.log("the lease of %s has run out", b.id)
 			s.kill(b)
 			if s.r.IntN(2) == 0 {
 				s.end(b, core.CauseOwnFault)
 			}
+			return
 		}
-	})
+		s.after(min(500*time.Millisecond, end.Sub(s.now)), look)
+	}
+	s.after(limits.Lease/4, look)
+}
+
+// touch shows that the application master lives, now and again not for a while.
+func (s *sim) touch() {
+	epoch := s.epoch
+	every, until := proto.TouchEvery(limits.Lease), proto.TouchLimit(limits.Lease)
+	var since, last time.Time
+	var again func()
+	again = func() {
+		if s.epoch != epoch || s.finish != nil {
+			return
+		}
+		if s.now.Sub(last) > until {
+			since = s.now
+		}
+		last = s.now
+		s.touches++
+		s.job.Watched(since, s.now.Add(until))
+		s.wake()
+		pause := every
+		if s.chance(3) {
+			pause = s.upTo(20 * time.Second)
+		}
+		s.after(pause, again)
+	}
+	again()
 }
 
 // kill ends a container's agent and process.
@@ -712,15 +770,20 @@ func (s *sim) restartAM() {
 	for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
 		if b := s.boxes[id]; b.connected {
 			b.connected = false
-			s.lost(b)
+			s.alone(b)
 		}
 	}
 	clear(s.asked)
-	s.after(500*time.Millisecond+s.upTo(4*time.Second), func() {
+	away := 500*time.Millisecond + s.upTo(4*time.Second)
+	if s.r.IntN(3) == 0 { // its node is gone, which the cluster has to miss first
+		away = s.upTo(time.Minute)
+	}
+	s.after(away, func() {
 		if s.epoch != epoch {
 			return
 		}
 		s.down = false
+		s.announced = epoch
 		s.job = s.newJob()
 		if journal := s.r.IntN(4); journal == 0 {
 			s.log("the journal is lost")
@@ -740,6 +803,7 @@ func (s *sim) restartAM() {
 				e.Containers[id] = b.node
 			}
 		}
+		s.touch()
 		s.step(e)
 		for _, node := range slices.Sorted(maps.Keys(s.closing)) { // as the cluster's list of nodes says
 			s.tellAM(s.upTo(time.Second), core.NodeLeaving{Node: node, Within: max(time.Millisecond, s.closing[node].Sub(s.now))})
@@ -788,17 +852,6 @@ func (s *sim) forget() {
 	}
 }
 
-// lost runs the lease of an agent whose application master is gone.
-func (s *sim) lost(b *simBox) {
-	line := b.line
-	s.after(limits.Lease, func() {
-		if b.agent && b.line == line && !b.connected {
-			s.kill(b)
-			s.end(b, core.CauseOwnFault)
-		}
-	})
-}
-
 func (s *sim) newJob() *core.Job {
 	var tasks []core.Task
 	for _, r := range s.roles {
@@ -841,7 +894,10 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	}
 	s.calm = start.Add(2 * time.Minute)
 	s.job = s.newJob()
-	s.after(0, func() { s.step(core.Begin{}) })
+	s.after(0, func() {
+		s.touch()
+		s.step(core.Begin{})
+	})
 	s.after(s.upTo(8*time.Second), s.fault)
 	limit := start.Add(time.Hour)
 	for s.finish == nil {

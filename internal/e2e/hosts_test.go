@@ -253,8 +253,12 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	const attempt = 1
+	if err := at.Announce(ctx, store, attempt); err != nil {
+		l.t.Fatal(err)
+	}
 	m, err := am.New(am.Config{
-		ID: filepath.Base(dir), Spec: spec, Dir: store, Keys: keys.Master, Place: at, Attempt: 1,
+		ID: filepath.Base(dir), Spec: spec, Dir: store, Keys: keys.Master, Place: at, Attempt: attempt,
 		Limits: limits, Log: logrus.NewEntry(log),
 		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.Open(ctx, uri, nil) },
 	})

@@ -24,6 +24,11 @@ var mutations = []mutation{
 		j.do(Check{e.Container})`,
 		`		t.deadline = j.now
 		j.do(Check{e.Container})`},
+	{"agents are given up that may know of no master", "job.go",
+		`	if at := v.since.Add(j.limits.Drain); at.After(end) {
+		end = at
+	}
+`, ``},
 	{"the container of a silent agent is not given back", "job.go",
 		`			j.loseContainer(t, cause, why)
 			j.do(Release{c})`,

@@ -164,8 +164,12 @@ func runMaster(ctx context.Context, j job) error {
 	if err != nil {
 		return err
 	}
+	const attempt = 1
+	if err := place.Announce(ctx, store, attempt); err != nil {
+		return err
+	}
 	m, err := am.New(am.Config{
-		ID: "scale", Spec: spec, Dir: store, Keys: j.keys, Attempt: 1, Place: place, Log: logrus.NewEntry(quiet),
+		ID: "scale", Spec: spec, Dir: store, Keys: j.keys, Attempt: attempt, Place: place, Log: logrus.NewEntry(quiet),
 		OpenStore: func(_ context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.NewLocal(uri) },
 	})
 	if err != nil {
