@@ -344,7 +344,8 @@ func TestAnHeirIsHeeded(t *testing.T) {
 		"another master":            {time.Minute, time.Minute, 2, nil, "attempt 2 has announced itself"},
 		"itself":                    {time.Minute, time.Minute, 1, nil, ""},
 		"nobody knows":              {time.Minute, time.Minute, 2, errors.New("no answer"), ""},
-		"nobody has known for long": {time.Hour, 11 * time.Minute, 1, errors.New("no answer"), "neither the ResourceManager nor the job's directory"},
+		"nobody has known for long": {time.Hour, 9 * time.Minute, 1, errors.New("no answer"), "neither the ResourceManager nor the job's directory"},
+		"it comes to after long":    {time.Hour, time.Hour, 1, nil, ""},
 		"the RM answered lately":    {0, time.Second, 2, nil, ""},
 		"the RM has been away long": {time.Hour, time.Second, 1, nil, ""},
 	} {

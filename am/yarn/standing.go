@@ -54,10 +54,11 @@ func (d *Driver) afterStanding(r standing) {
 }
 
 // While the RM has not answered for unheard, another master is looked for every
-// heirEvery.
+// heirEvery, and that takes heirLimit at most.
 const (
 	unheard   = 3 * time.Second
 	heirEvery = time.Second
+	heirLimit = 2 * time.Second
 )
 
 // expiryTime is how long the RM waits to hear of a master, or of its node, before
@@ -87,19 +88,12 @@ type heir struct {
 // this one has left. So it leaves also where it cannot know of the other.
 func (d *Driver) lookForHeir(now time.Time) {
 	s := d.s
-	if d.cfg.Announced == nil || s.broken || now.Sub(s.heard) < unheard {
-		return
-	}
-	if now.Sub(s.sure) > d.expiry {
-		d.superseded(fmt.Errorf("neither the ResourceManager nor the job's directory has told for %s that there is no other application master", d.expiry))
-		return
-	}
-	if s.heirs || now.Sub(s.heirAt) < heirEvery {
+	if d.cfg.Announced == nil || s.heirs || now.Sub(s.heard) < unheard || now.Sub(s.heirAt) < heirEvery {
 		return
 	}
 	s.heirs, s.heirAt = true, now
 	d.async(func() any {
-		ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
+		ctx, cancel := context.WithTimeout(d.ctx, heirLimit)
 		defer cancel()
 		attempt, err := d.cfg.Announced(ctx)
 		return heir{now, attempt, err}
@@ -108,7 +102,9 @@ func (d *Driver) lookForHeir(now time.Time) {
 
 func (d *Driver) afterHeir(r heir) {
 	d.s.heirs = false
-	switch {
+	switch unsure := r.asked.Sub(d.s.sure); {
+	case r.err != nil && unsure > d.expiry*4/5: // what agents hear of this one counts for a while
+		d.superseded(fmt.Errorf("neither the ResourceManager nor the job's directory has told for %s that there is no other application master: %w", unsure.Round(time.Second), r.err))
 	case r.err != nil:
 		d.log.WithError(r.err).Info("the ResourceManager does not answer, nor is it known whether there is another application master")
 	case r.attempt > int(d.attempt):
