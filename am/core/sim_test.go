@@ -661,7 +661,11 @@ func (s *sim) fault() {
 	case 7:
 		if p := b.process; p != nil {
 			s.faults[p.task]++
-			s.tellAM(0, core.Stalled{Task: p.task, Why: "no steps", All: s.r.IntN(3) == 0})
+			all := s.r.IntN(3) == 0
+			s.tellAM(0, core.Stalled{Task: p.task, Why: "no steps", All: all})
+			if all {
+				s.after(s.upTo(2*time.Second), s.blame)
+			}
 		}
 	case 10:
 		if s.r.IntN(3) == 0 {
@@ -672,6 +676,18 @@ func (s *sim) fault() {
 	case 9:
 		s.closeNode(b.node)
 	}
+}
+
+// blame has a task fail, for whatever happens to the others.
+func (s *sim) blame() {
+	tasks := slices.Sorted(maps.Keys(s.alive))
+	if len(tasks) == 0 || s.finish != nil {
+		return
+	}
+	p := s.alive[tasks[s.r.IntN(len(tasks))]]
+	s.log("%s blames a peer", p.task)
+	s.faults[p.task]++
+	s.exit(p, core.TaskExited{Code: 1, PeerLost: true})
 }
 
 // oust removes the directory of a container, by which another task may fail,
