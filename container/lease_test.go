@@ -124,17 +124,15 @@ func TestTheLeaseEndsTheTask(t *testing.T) {
 		cut  func(m *master, c *connected)
 	}{
 		{"the master is gone", func(m *master, _ *connected) { m.server.Stop() }},
-		{"the master does not answer", func(_ *master, c *connected) { c.deaf.Store(true) }},
+		{"the master does not answer", func(m *master, c *connected) {
+			m.deaf.Store(true) // also where a stream is opened anew
+			c.deaf.Store(true)
+		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			m := newMaster(t)
 			r, c, pid := m.leases(lease)
 			x.cut(m, c)
-			go func() { // a stream is opened anew, and no beat answered on it
-				for c := range m.agents {
-					c.deaf.Store(true)
-				}
-			}()
 			cut := time.Now()
 			if err := r.end(); err == nil || !strings.Contains(err.Error(), "lease") {
 				t.Fatalf("the agent ended with %v", err)

@@ -36,6 +36,7 @@ type master struct {
 	keys    jobtls.Set
 	server  *grpc.Server
 	agents  chan *connected
+	deaf    atomic.Bool // to the beats of agents that come
 	last    *running
 }
 
@@ -135,6 +136,7 @@ func (m *master) Attend(s proto.Agents_AttendServer) error {
 		drop: make(chan struct{}), beats: make(chan *proto.Beat, 1000),
 		commits: make(chan *proto.Committed, 1000),
 	}
+	c.deaf.Store(m.deaf.Load())
 	m.agents <- c
 	ended := make(chan struct{})
 	go func() {
