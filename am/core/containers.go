@@ -168,7 +168,7 @@ func (j *Job) rejoined(t *Task, e AgentAttached) {
 
 func (j *Job) ready(e AgentPrepared) {
 	t := j.Hosted(e.Container)
-	if t == nil || j.ending() || t.State != proto.TaskState_TASK_STATE_PREPARING { // it may say so twice
+	if t == nil || j.ending() || t.unreachable() || t.State != proto.TaskState_TASK_STATE_PREPARING { // it may say so twice
 		return
 	}
 	for _, n := range e.Notes {

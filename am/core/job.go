@@ -322,7 +322,7 @@ func (j *Job) Deadline() (time.Time, bool) {
 			consider(j.thriftyUntil)
 		}
 		for _, t := range j.busy {
-			if t.unreachable() {
+			if t.unreachable() && !t.deadline.IsZero() {
 				consider(j.surely(t.deadline))
 			} else {
 				consider(t.deadline)

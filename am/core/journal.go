@@ -19,6 +19,8 @@ type Journal struct {
 	Generation int  `json:"generation"`
 	Requests   int  `json:"requests"`
 	Gathering  bool `json:"gathering"`
+	// Ousted is when a container's directory was removed last.
+	Ousted int64 `json:"ousted,omitempty"`
 	// Outcome is what the job ends as, once that is decided, and Why it does.
 	Outcome proto.JobState `json:"outcome,omitempty"`
 	Why     string         `json:"why,omitempty"`
@@ -68,6 +70,7 @@ func (j *Job) Journal() Journal {
 		return known
 	}
 	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering}
+	r.Ousted = millis(j.ousted)
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
 	}
@@ -99,6 +102,9 @@ func (j *Job) Resume(r Journal) {
 	}
 	j.generation, j.requests, j.gathering = r.Generation, r.Requests, r.Gathering
 	j.outcome, j.why = r.Outcome, r.Why
+	if r.Ousted != 0 {
+		j.ousted = time.UnixMilli(r.Ousted)
+	}
 	if !r.Gathering {
 		j.state = proto.JobState_JOB_STATE_RUNNING
 	}

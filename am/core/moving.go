@@ -160,10 +160,11 @@ func (j *Job) onLost(node string) bool {
 // leaves tells whether a task has to leave the node that it is on, and by when it
 // should have; zero: no time is known.
 func (j *Job) leaves(t *Task) (by time.Time, is bool) {
-	if t.orphan != nil {
+	by, is = j.closes(t.Node)
+	if t.orphan != nil && (by.IsZero() || t.orphan.until.Before(by)) {
 		return t.orphan.until, true
 	}
-	return j.closes(t.Node)
+	return by, is
 }
 
 // vacate moves the tasks that must leave their containers, as far as it is time.

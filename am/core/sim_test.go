@@ -55,6 +55,7 @@ type sim struct {
 	restarts, losses int            // budgets of a task
 	faults           map[string]int // task -> how often it was at fault itself
 	innocent         map[string]int // and how often it failed by another's loss
+	ousted           time.Time      // when a container's directory was removed last
 	missed           map[string]int // task -> losses told that count
 	forgotten        bool           // a journal was lost, and what it counted
 
@@ -697,6 +698,7 @@ func (s *sim) oust(b *simBox) {
 		return
 	}
 	s.log("the directory of %s is removed", b.id)
+	s.ousted = s.now
 	s.fromAgent(b, core.AgentTrouble{Container: b.id, What: "its directory was removed", Removed: true})
 	epoch, line, left := s.epoch, b.line, b.process
 	if tasks := slices.Sorted(maps.Keys(s.alive)); len(tasks) > 1 {
@@ -737,7 +739,7 @@ func (s *sim) preempt(b *simBox) {
 
 // closeNode takes a node out of service, and mostly back into it later.
 func (s *sim) closeNode(node string) {
-	if len(s.closing) >= 2 {
+	if len(s.closing) >= 2 || !s.closing[node].IsZero() {
 		return
 	}
 	within := time.Minute + s.upTo(time.Minute)
@@ -780,6 +782,9 @@ func (s *sim) closeNode(node string) {
 // restartAM kills the application master. Agents find the next one.
 func (s *sim) restartAM() {
 	s.log("the application master is killed")
+	if s.now.Sub(s.ousted) < time.Second { // the journal may not have it
+		s.excuseNone()
+	}
 	s.epoch++
 	s.down = true
 	epoch := s.epoch
@@ -843,15 +848,21 @@ func (s *sim) restartAM() {
 	})
 }
 
+// excuseNone lets tasks be charged with what they failed by through no fault of their
+// own: agents tell of exits, and not why.
+func (s *sim) excuseNone() {
+	for task, n := range s.innocent {
+		s.faults[task] += n
+	}
+	clear(s.innocent)
+}
+
 // forget has the job taken over without a journal, and now and then without
 // anything else. What nobody can know is not asked of it: that it counts on
 // from numbers that were given a moment ago to what is gone already.
 func (s *sim) forget() {
 	s.forgotten = true
-	for task, n := range s.innocent { // agents tell of the exits, and not why
-		s.faults[task] += n
-	}
-	clear(s.innocent)
+	s.excuseNone()
 	known := s.shown
 	switch {
 	case s.saved.Partial: // nothing was learned since
@@ -895,6 +906,10 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	if s.r.IntN(4) == 0 {
 		s.restarts, s.losses = 1, 2
 	}
+	least := 10 * time.Second // of a worker's work
+	if s.r.IntN(8) == 0 {
+		least = 3 * time.Minute // what may take long shows, and the last of it without faults
+	}
 	for _, r := range s.roles {
 		if s.r.IntN(2) == 0 {
 			r.MemoryMaxMb = 2 * r.MemoryMb
@@ -904,7 +919,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		}
 		if r.Completion == proto.CompletionRule_COMPLETION_RULE_REQUIRED {
 			for i := range int(r.Count) {
-				s.work[fmt.Sprintf("%s-%d", r.Name, i)] = 10*time.Second + s.upTo(50*time.Second)
+				s.work[fmt.Sprintf("%s-%d", r.Name, i)] = least + s.upTo(50*time.Second)
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+
 	"holdfast/hdfsckpt"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
@@ -90,6 +92,16 @@ func TestTheMasterAndItsJournalAreLost(t *testing.T) {
 		t.Fatalf("application masters: %v; agent of worker-1: %d", masters, agent)
 	}
 	dir := j.directory()
+	shown := func() bool { // where the next master will look for what the journal said
+		s := &proto.JobStatus{}
+		text, err := hdfsckpt.ReadFile(t.Context(), dir, proto.StatusFile)
+		return err == nil && (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, s) == nil && running(s)
+	}
+	for end := time.Now().Add(long); !shown(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s does not show that all run", proto.StatusFile)
+		}
+	}
 	// While it is held it writes no other.
 	if err := syscall.Kill(masters[0], syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
