@@ -223,7 +223,9 @@ func (t *table) named(g *group) []hadoop.Node {
 
 // share spreads the number over the nodes: an even share for each, rounded up,
 // and no more than there is room for where that is known. Naming every node with
-// the whole number would put all containers on the first that has room.
+// the whole number would put all containers on the first that has room. Where none
+// has room, none is named: the FairScheduler makes room on the first node that is
+// named only (FSAppAttempt.getStarvedResourceRequests), or not at all.
 func (t *table) share(g *group, named []hadoop.Node) []int32 {
 	n, m := int32(len(g.pending)), int32(len(named))
 	shares := make([]int32, m)
@@ -231,6 +233,9 @@ func (t *table) share(g *group, named []hadoop.Node) []int32 {
 		return shares
 	}
 	even := (n + m - 1) / m
+	if t.room && !slices.ContainsFunc(named, func(n hadoop.Node) bool { return fit(g.resource, n.Free()) > 0 }) {
+		return shares
+	}
 	if t.room {
 		for each := even; each <= n; each++ {
 			var sum int32
