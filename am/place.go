@@ -39,12 +39,11 @@ func (p *Place) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
 // Address is host:port of the master's gRPC service.
 func (p *Place) Address() string { return net.JoinHostPort(p.host, strconv.Itoa(p.Port())) }
 
-// Heirs tells of the application masters that come after one. It is looked at
-// often, so the file is read only when it is another one. It is for one goroutine.
+// Heirs tells of the application masters that come after one. It is for one
+// goroutine.
 type Heirs struct {
-	dir     hdfsckpt.Store
-	seen    hdfsckpt.Info // before it was read
-	attempt int
+	dir  hdfsckpt.Store
+	file hdfsckpt.Latest
 }
 
 // NewHeirs is for what Announce writes into a job's directory.
@@ -52,23 +51,11 @@ func NewHeirs(dir hdfsckpt.Store) *Heirs { return &Heirs{dir: dir} }
 
 // Last is the attempt of the application that has announced itself last.
 func (h *Heirs) Last(ctx context.Context) (attempt int, err error) {
-	now, err := h.dir.Stat(ctx, proto.AddressFile)
-	if err == nil && now == h.seen {
-		return h.attempt, nil
-	}
-	var text []byte
-	if err == nil {
-		text, err = hdfsckpt.ReadFile(ctx, h.dir, proto.AddressFile)
-	}
-	if err != nil {
+	if err := h.file.Read(ctx, h.dir, proto.AddressFile); err != nil {
 		return 0, fmt.Errorf("looking for another application master: %w", err)
 	}
-	where, err := proto.UnmarshalAddress(text)
-	if err != nil {
-		return 0, err
-	}
-	h.seen, h.attempt = now, where.Attempt
-	return h.attempt, nil
+	where, err := proto.UnmarshalAddress(h.file.Text)
+	return where.Attempt, err
 }
 
 // Announce tells clients, and agents that look for their master, by a file in the

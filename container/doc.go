@@ -32,7 +32,8 @@
 //
 // Run owns all state and is one loop. Goroutines of its own: one receives from
 // the stream and one sends; one prepares; for an attempt, one reads its output,
-// one copies it to the job's directory and one waits for its end. All have
+// one copies it to the job's directory and one waits for its end; and where there
+// is a lease, one looks whether there is a master (reach.go, keepVigil). All have
 // ended when Run returns, but for the receiving one, which ends with the
 // connection. Packages sandbox and steer say what they start.
 package container

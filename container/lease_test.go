@@ -18,12 +18,12 @@ func leased(lease time.Duration) *proto.Assign {
 
 const longLease = 10 * patience
 
-// leases is an agent with a task that does not end by itself, and its process.
-func (m *master) leases(lease time.Duration) (*running, *connected, int) {
+// runs is an agent with a task that does not end by itself, and its process.
+func (m *master) runs(assign *proto.Assign) (*running, *connected, int) {
 	m.t.Helper()
 	r := m.startAgent("c1", nil)
 	c := m.agent()
-	c.send(leased(lease))
+	c.send(assign)
 	c.prepared()
 	c.send(&proto.Start{Command: shell(`trap '' TERM; sleep 1000`)})
 	pid := int(c.started().Pid)
@@ -33,12 +33,7 @@ func (m *master) leases(lease time.Duration) (*running, *connected, int) {
 
 func TestWithoutALeaseABrokenStreamEndsTheTask(t *testing.T) {
 	m := newMaster(t)
-	r := m.startAgent("c1", nil)
-	c := m.agent()
-	c.send(assignment(nil))
-	c.prepared()
-	c.send(&proto.Start{Command: shell(`trap '' TERM; sleep 1000`)})
-	pid := int(c.started().Pid)
+	r, c, pid := m.runs(assignment(nil))
 	close(c.drop)
 	if err := r.end(); err == nil || !strings.Contains(err.Error(), m.address) {
 		t.Fatalf("the agent ended with %v, which does not name its master", err)
@@ -131,7 +126,7 @@ func TestTheLeaseEndsTheTask(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			m := newMaster(t)
-			r, c, pid := m.leases(lease)
+			r, c, pid := m.runs(leased(lease))
 			x.cut(m, c)
 			cut := time.Now()
 			if err := r.end(); err == nil || !strings.Contains(err.Error(), "lease") {
@@ -179,7 +174,7 @@ func TestNoMasterAtAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMaster(t)
 			m.tell(proto.Address{Address: m.address, Attempt: 1})
-			r, _, pid := m.leases(lease)
+			r, _, pid := m.runs(leased(lease))
 			m.server.Stop()
 			for alone := time.Now(); time.Since(alone) < 2*lease; time.Sleep(10 * time.Millisecond) { // it has to pass
 				if !alive(pid) {
@@ -207,7 +202,7 @@ func TestAMasterThatComesLate(t *testing.T) {
 	const lease = 2 * time.Second
 	m := newMaster(t)
 	m.tell(proto.Address{Address: m.address, Attempt: 1})
-	_, _, pid := m.leases(lease)
+	_, _, pid := m.runs(leased(lease))
 	m.server.Stop()
 	for alone := time.Now(); time.Since(alone) < 2*lease; time.Sleep(10 * time.Millisecond) { // it has to pass
 	}

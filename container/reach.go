@@ -70,13 +70,11 @@ func foreign(err error) bool {
 	return strings.Contains(text, "authentication handshake failed") && strings.Contains(text, "tls: ")
 }
 
-// signpost is the file that tells where the job's application master is. It is
-// looked at often and by all agents, so it is read only when it is another one. It
-// is for one goroutine.
+// signpost is the file that tells where the job's application master is. It is for
+// one goroutine.
 type signpost struct {
 	dir  *jobStore
-	seen hdfsckpt.Info // before it was read
-	said proto.Address
+	file hdfsckpt.Latest
 }
 
 // look returns also what the file is like.
@@ -84,24 +82,14 @@ func (s *signpost) look(ctx context.Context) (proto.Address, hdfsckpt.Info, erro
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
 	store, err := s.dir.open(ctx)
+	if err == nil {
+		err = s.file.Read(ctx, store, proto.AddressFile)
+	}
 	if err != nil {
 		return proto.Address{}, hdfsckpt.Info{}, err
 	}
-	now, err := store.Stat(ctx, proto.AddressFile)
-	if err != nil {
-		return proto.Address{}, hdfsckpt.Info{}, err
-	}
-	if now != s.seen {
-		text, err := hdfsckpt.ReadFile(ctx, store, proto.AddressFile)
-		if err != nil {
-			return proto.Address{}, hdfsckpt.Info{}, err
-		}
-		if s.said, err = proto.UnmarshalAddress(text); err != nil {
-			return proto.Address{}, hdfsckpt.Info{}, err
-		}
-		s.seen = now
-	}
-	return s.said, now, nil
+	said, err := proto.UnmarshalAddress(s.file.Text)
+	return said, s.file.Info, err
 }
 
 // keepVigil looks at that file while no AM answers, for the sake of the lease, until

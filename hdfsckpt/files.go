@@ -25,6 +25,27 @@ func ReadFile(ctx context.Context, s Store, name string) ([]byte, error) {
 	return b[:n], nil
 }
 
+// Latest is what a file says that is looked at often, and seldom another. The zero
+// value is ready; it is for one goroutine.
+type Latest struct {
+	Info Info // of the file before it was read
+	Text []byte
+}
+
+// Read reads the file again if it is not what it was.
+func (l *Latest) Read(ctx context.Context, s Store, name string) error {
+	now, err := s.Stat(ctx, name)
+	if err != nil || now == l.Info {
+		return err
+	}
+	text, err := ReadFile(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	l.Info, l.Text = now, text
+	return nil
+}
+
 // WriteFile writes a file in one step: readers see the old content or the new.
 func WriteFile(ctx context.Context, s Store, name string, content []byte, perm fs.FileMode) error {
 	w, err := s.Create(ctx, name, perm)

@@ -322,11 +322,7 @@ func (j *Job) Deadline() (time.Time, bool) {
 			consider(j.thriftyUntil)
 		}
 		for _, t := range j.busy {
-			if t.unreachable() && !t.deadline.IsZero() {
-				consider(j.surely(t.deadline))
-			} else {
-				consider(t.deadline)
-			}
+			consider(j.due(t))
 			if len(t.draining) > 0 {
 				for _, until := range t.draining {
 					consider(j.surely(until))
@@ -379,12 +375,12 @@ func (j *Job) expire() (lost bool) {
 	}
 	for _, t := range j.busy {
 		for _, c := range t.drained() {
-			if j.over(t.draining[c]) {
+			if j.past(j.surely(t.draining[c])) {
 				j.do(Release{c})
 				delete(t.draining, c)
 			}
 		}
-		if !t.deadline.IsZero() && !t.deadline.After(j.now) && (!t.unreachable() || j.over(t.deadline)) {
+		if j.past(j.due(t)) {
 			c, cause, why := t.Container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.Node)
 			switch {
 			case t.orphan != nil:
@@ -426,11 +422,16 @@ func (j *Job) surely(end time.Time) time.Time {
 	return end
 }
 
-// over tells whether leases that end by a time have surely ended now.
-func (j *Job) over(end time.Time) bool {
-	at := j.surely(end)
-	return !at.IsZero() && !at.After(j.now)
+// due is when a task's deadline counts; zero: it has none, or that is not known yet.
+func (j *Job) due(t *Task) time.Time {
+	if t.deadline.IsZero() || !t.unreachable() {
+		return t.deadline
+	}
+	return j.surely(t.deadline)
 }
+
+// past tells whether a time has come; zero is none.
+func (j *Job) past(at time.Time) bool { return !at.IsZero() && !at.After(j.now) }
 
 // drained are the containers of draining, in order.
 func (t *Task) drained() []string {

@@ -69,8 +69,7 @@ func (j *Job) Journal() Journal {
 		known.Tasks = slices.Clone(known.Tasks)
 		return known
 	}
-	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering}
-	r.Ousted = millis(j.ousted)
+	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Ousted: millis(j.ousted)}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
 	}
@@ -101,10 +100,7 @@ func (j *Job) Resume(r Journal) {
 		return
 	}
 	j.generation, j.requests, j.gathering = r.Generation, r.Requests, r.Gathering
-	j.outcome, j.why = r.Outcome, r.Why
-	if r.Ousted != 0 {
-		j.ousted = time.UnixMilli(r.Ousted)
-	}
+	j.outcome, j.why, j.ousted = r.Outcome, r.Why, fromMilli(r.Ousted)
 	if !r.Gathering {
 		j.state = proto.JobState_JOB_STATE_RUNNING
 	}
@@ -119,12 +115,7 @@ func (j *Job) Resume(r Journal) {
 			for c, until := range rec.Draining {
 				j.drain(t, c, time.UnixMilli(until))
 			}
-			if rec.LastLoss != 0 {
-				t.lastLoss = time.UnixMilli(rec.LastLoss)
-			}
-			if rec.LostAt != 0 {
-				t.lostAt = time.UnixMilli(rec.LostAt)
-			}
+			t.lastLoss, t.lostAt = fromMilli(rec.LastLoss), fromMilli(rec.LostAt)
 		}
 	}
 }
@@ -179,6 +170,13 @@ func millis(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixMilli()
+}
+
+func fromMilli(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
 }
 
 func toMillis(times []time.Time) []int64 {

@@ -12,8 +12,8 @@ import (
 const silentFor = time.Minute
 
 // Silent are the DataNodes that did not answer lately: whoever has found that out
-// tells all others of this process, each of whom would have to wait for it anew. Its methods may be called from any
-// goroutine, and the zero value is ready.
+// tells all others of this process, each of whom would have to wait for it anew. Its
+// methods may be called from any goroutine, and the zero value is ready.
 type Silent struct {
 	mu    sync.Mutex
 	nodes []silentNode // the longest ago first
