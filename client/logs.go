@@ -42,7 +42,8 @@ type output struct {
 }
 
 // Logs calls emit with the lines that the tasks wrote, in the order of tasks and
-// attempts, and while following as they come.
+// attempts, and while following as they come. A log that cannot be read does not
+// keep the others back: the error tells of it in the end.
 func (j *Job) Logs(ctx context.Context, o LogOptions, emit func(LogLine) error) error {
 	known := map[string]*output{}
 	for {
@@ -62,17 +63,22 @@ func (j *Job) Logs(ctx context.Context, o LogOptions, emit func(LogLine) error) 
 		if len(list) == 0 && over {
 			return j.noLogs(ctx, o)
 		}
+		var unread []error
 		for _, out := range list {
 			key := fmt.Sprintf("%s/%d", out.task, out.attempt)
 			if known[key] == nil {
 				known[key] = out
 			}
-			if err := j.copyLog(ctx, known[key], over, emit); err != nil {
-				return err
+			err, emitErr := j.copyLog(ctx, known[key], over, emit)
+			if emitErr != nil {
+				return emitErr
+			}
+			if err != nil {
+				unread = append(unread, fmt.Errorf("read the log of attempt %d of %s: %w", out.attempt, out.task, err))
 			}
 		}
-		if over {
-			return nil
+		if over || ctx.Err() != nil {
+			return errors.Join(unread...)
 		}
 		if err := pause(ctx, logPace); err != nil {
 			return err
@@ -156,18 +162,18 @@ func taskLess(a, b string) bool {
 }
 
 // copyLog emits what is new in a log; an unfinished line only when no more comes.
-func (j *Job) copyLog(ctx context.Context, o *output, last bool, emit func(LogLine) error) error {
+func (j *Job) copyLog(ctx context.Context, o *output, last bool, emit func(LogLine) error) (err, emitErr error) {
 	name := path.Join(j.dir, proto.LogsDir, o.task, fmt.Sprintf("%d.log", o.attempt))
 	r, err := j.home.Open(ctx, name)
 	if err != nil {
-		return fmt.Errorf("read the log of %s: %w", o.task, err)
+		return err, nil
 	}
 	defer r.Close()
 	buffer := make([]byte, 256<<10)
 	for o.offset < r.Size() {
 		n, err := r.ReadAt(buffer[:min(int64(len(buffer)), r.Size()-o.offset)], o.offset)
 		if err != nil && err != io.EOF {
-			return fmt.Errorf("read the log of %s: %w", o.task, err)
+			return err, nil
 		}
 		if n == 0 {
 			break
@@ -177,14 +183,14 @@ func (j *Job) copyLog(ctx context.Context, o *output, last bool, emit func(LogLi
 		o.rest = lines[len(lines)-1]
 		for _, l := range lines[:len(lines)-1] {
 			if err := emit(LogLine{o.task, o.attempt, strings.TrimSuffix(l, "\r")}); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	if last && o.rest != "" {
 		text := o.rest
 		o.rest = ""
-		return emit(LogLine{o.task, o.attempt, text})
+		return nil, emit(LogLine{o.task, o.attempt, text})
 	}
-	return nil
+	return nil, nil
 }

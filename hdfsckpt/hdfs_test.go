@@ -198,6 +198,35 @@ func TestLostDataNode(t *testing.T) {
 	}
 }
 
+// TestAbandonedFile is read although nobody has closed it, and its DataNodes were
+// restarted after its writer was lost: what was flushed is there.
+func TestAbandonedFile(t *testing.T) {
+	ctx, lost, content := context.Background(), openHDFS(t), random(100_000)
+	w, err := lost.Append(ctx, "a", 0o644)
+	must(t, err)
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	must(t, w.Flush())
+	must(t, lost.Close()) // so it cannot write on, nor renew its lease
+	for _, change := range []func(d *testcluster.Daemon) error{
+		(*testcluster.Daemon).Kill,
+		func(d *testcluster.Daemon) error { return d.Restart(ctx) },
+	} {
+		for node := range 3 {
+			must(t, change(cluster.Daemon(fmt.Sprintf("dn%d", node))))
+		}
+	}
+	s, err := hdfsckpt.Open(ctx, lost.URI(), clusterConf(t))
+	must(t, err)
+	defer s.Close()
+	start := time.Now()
+	if got, err := hdfsckpt.ReadFile(ctx, s, "a"); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	t.Logf("read after %s", time.Since(start))
+}
+
 // TestStalledNameNode: calls end with an error that names it, and go on once it
 // answers again.
 func TestStalledNameNode(t *testing.T) {

@@ -1,7 +1,7 @@
 package core
 
 // Overlooked names a task that is not at rest and that the next deadline does not
-// count; "" if there is none.
+// count, or that is unreachable for as long as it may be; "" if there is none.
 func (j *Job) Overlooked() string {
 	if j.survey != nil || j.ending() || j.finished {
 		return ""
@@ -11,7 +11,7 @@ func (j *Job) Overlooked() string {
 		counted[t] = true
 	}
 	for _, t := range j.tasks {
-		if !counted[t] && !j.atRest(t) {
+		if !counted[t] && !j.atRest(t) || t.unreachable() && t.deadline.IsZero() {
 			return t.Name
 		}
 	}

@@ -194,6 +194,14 @@ func (j *job) pid(container string) int {
 	j.t.Helper()
 	var pid int
 	eventually(j.t, "the process of "+container, func() bool {
+		select {
+		case h, open := <-j.in:
+			if !open || h.Failed == container || h.Ended != nil && h.Ended.Container == container {
+				j.t.Fatalf("%s has not told its process; AM there: %t; %s", container, open, describe(h))
+			}
+			j.t.Logf("while waiting for the process of %s: %s", container, describe(h))
+		default:
+		}
 		b, _ := os.ReadFile(filepath.Join(j.dir, container))
 		var err error
 		pid, err = strconv.Atoi(strings.TrimSpace(string(b)))

@@ -21,7 +21,7 @@ var longer = flag.Bool("long", false, "let tokens last twice as long where a job
 // submission have ended. The one without ends in order before its tokens do.
 func TestOutlivingTokens(t *testing.T) {
 	guarded.enter(t)
-	life := 40 * time.Second
+	life := 50 * time.Second
 	if *longer {
 		life *= 2
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	pb "google.golang.org/protobuf/proto"
@@ -33,6 +34,14 @@ const (
 
 // errChecksum: a DataNode sent bytes that do not fit their checksums.
 var errChecksum = errors.New("the checksum does not fit")
+
+// errUnrecovered: a DataNode has been restarted while the block was written, and
+// tells nothing of what it has before the file's lease has been recovered.
+var errUnrecovered = errors.New("it has been restarted, and the block's writer has not come back")
+
+// unrecovered is in what such a DataNode answers (BlockSender.java): the class of
+// its replica.
+const unrecovered = "ReplicaWaitingToBeRecovered"
 
 // blockStream is one READ_BLOCK: bytes of a block from a DataNode, in order.
 type blockStream struct {
@@ -88,7 +97,11 @@ func (s *blockStream) begin(b *wire.LocatedBlockProto, client string) error {
 	case wire.Status_ERROR_ACCESS_TOKEN:
 		return fmt.Errorf("it answers %s %s: %w", resp.GetStatus(), resp.GetMessage(), transfer.ErrTokenRefused)
 	default:
-		return fmt.Errorf("it answers %s %s", resp.GetStatus(), resp.GetMessage())
+		err := fmt.Errorf("it answers %s %s", resp.GetStatus(), resp.GetMessage())
+		if strings.Contains(resp.GetMessage(), unrecovered) {
+			err = fmt.Errorf("%w: %w", errUnrecovered, err)
+		}
+		return err
 	}
 	return s.agree(resp.GetReadOpChecksumInfo())
 }

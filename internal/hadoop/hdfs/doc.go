@@ -20,7 +20,9 @@
 // READ_BLOCK (DataTransferProtocol.java, version 28): packets as package write
 // has them, each checked by its checksums. When a DataNode fails, is silent or
 // sends a wrong byte, the next one is asked, and the NameNode is told of wrong
-// bytes (reportBadBlocks); when all have failed, the NameNode is asked again.
+// bytes (reportBadBlocks); when all have failed, the NameNode is asked again. A
+// file whose writer is gone, and whose DataNodes have all been restarted since, has
+// its lease ended by its first reader.
 //
 // A file is read in pieces of 256 KiB, kept while there is room; readers of one
 // piece wait for the same fetch. Where pieces are read one after the other, a

@@ -197,11 +197,7 @@ func (c *Client) Append(ctx context.Context, name string) (*write.File, error) {
 		if Errno(err) != syscall.EBUSY {
 			return f, Wrap("append to", name, err)
 		}
-		// The NameNode begins to recover the last block, and takes the lease
-		// away when that is done (FSNamesystem.recoverLease).
-		holder := "holdfast"
-		recoverErr := c.call(limited, "recoverLease", &wire.RecoverLeaseRequestProto{Src: &name, ClientName: &holder}, &wire.RecoverLeaseResponseProto{})
-		if recoverErr != nil {
+		if recoverErr := c.recoverLease(limited, name); recoverErr != nil {
 			return nil, Wrap("append to", name, fmt.Errorf("%w; taking it over: %w", err, recoverErr))
 		}
 		select {
@@ -210,6 +206,13 @@ func (c *Client) Append(ctx context.Context, name string) (*write.File, error) {
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
+}
+
+// recoverLease has the NameNode begin to recover a file's last block; it takes the
+// lease away from its writer when that is done (FSNamesystem.recoverLease).
+func (c *Client) recoverLease(ctx context.Context, name string) error {
+	holder := "holdfast"
+	return c.call(ctx, "recoverLease", &wire.RecoverLeaseRequestProto{Src: &name, ClientName: &holder}, &wire.RecoverLeaseResponseProto{})
 }
 
 // Space is the room in the file system, in bytes of all replicas.

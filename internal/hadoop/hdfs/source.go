@@ -143,7 +143,7 @@ const (
 func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 	limited, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	failed := map[string]bool{} // in this round
+	failed := failures{} // of this round
 	var last error
 	pause := 100 * time.Millisecond
 	wrong := 0
@@ -180,6 +180,9 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 		if limited.Err() != nil || wrong == wrongRounds {
 			return fmt.Errorf("no DataNode could be read from, at byte %d: %w", f.pos, last)
 		}
+		if f.abandoned(failed) {
+			f.s.conclude(limited)
+		}
 		if _, err := f.s.locate(limited); err != nil {
 			if limited.Err() != nil {
 				return fmt.Errorf("no DataNode could be read from, at byte %d: %w", f.pos, last)
@@ -196,11 +199,14 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 	return nil
 }
 
+// failures tells, by DataNodes' uuids, what went wrong with them.
+type failures map[string]error
+
 // errNoReplica: every DataNode of the block has failed in this round.
 var errNoReplica = errors.New("no DataNode has the block")
 
 // connect sees to a stream at pos.
-func (f *fileStream) connect(ctx context.Context, failed map[string]bool) error {
+func (f *fileStream) connect(ctx context.Context, failed failures) error {
 	if f.block != nil {
 		return nil
 	}
@@ -209,7 +215,7 @@ func (f *fileStream) connect(ctx context.Context, failed map[string]bool) error 
 		return errNoReplica
 	}
 	for _, n := range nodes {
-		if failed[n.GetDatanodeUuid()] {
+		if failed[n.GetDatanodeUuid()] != nil {
 			continue
 		}
 		f.base = int64(b.GetOffset())
@@ -231,24 +237,43 @@ func (f *fileStream) connect(ctx context.Context, failed map[string]bool) error 
 }
 
 // patience is how long a DataNode may be silent, among those that have the block.
-func (f *fileStream) patience(node *wire.DatanodeIDProto, nodes []*wire.DatanodeIDProto, failed map[string]bool) time.Duration {
+func (f *fileStream) patience(node *wire.DatanodeIDProto, nodes []*wire.DatanodeIDProto, failed failures) time.Duration {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
 	for _, n := range nodes {
-		if id := n.GetDatanodeUuid(); n != node && !failed[id] && !f.s.bad[id] {
+		if id := n.GetDatanodeUuid(); n != node && failed[id] == nil && !f.s.bad[id] {
 			return shortSilence
 		}
 	}
 	return silence
 }
 
+// abandoned tells whether nobody can write on in the block at pos: all its
+// DataNodes have been restarted since, and of what they have then, a writer cannot
+// make a pipeline again (FsDatasetImpl.recoverRbwImpl). So nobody can be disturbed
+// by an end of its file's lease.
+func (f *fileStream) abandoned(failed failures) bool {
+	_, nodes := f.s.at(f.pos, f.lane)
+	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *wire.DatanodeIDProto) bool {
+		return !errors.Is(failed[n.GetDatanodeUuid()], errUnrecovered)
+	})
+}
+
+// conclude has the NameNode settle how long a file is whose writer is gone. It
+// would do so by itself only after 20 minutes (dfs.namenode.lease-hard-limit-sec).
+func (s *source) conclude(ctx context.Context) {
+	if err := s.c.recoverLease(ctx, inodePath(s.inode)); err != nil {
+		s.c.log.WithError(err).Warnf("reading %s: its writer is gone, and the NameNode does not end its lease", s.path)
+	}
+}
+
 // fail notes that a DataNode failed, and reports wrong bytes.
-func (f *fileStream) fail(ctx context.Context, why error, failed map[string]bool) {
+func (f *fileStream) fail(ctx context.Context, why error, failed failures) {
 	f.close()
 	if ctx.Err() != nil {
 		return // it was not the DataNode's fault
 	}
-	failed[f.from.GetDatanodeUuid()] = true
+	failed[f.from.GetDatanodeUuid()] = why
 	if !f.s.blame(f.from) {
 		return
 	}
