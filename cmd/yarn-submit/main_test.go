@@ -171,6 +171,19 @@ cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
 	if code != client.ExitUsage || !strings.Contains(errs, "worker-0, worker-1") {
 		t.Errorf("logs of a task that is not there ended with %d: %s", code, errs)
 	}
+	bad := filepath.Join(p.home, "jobs", id, proto.LogsDir, "ps-0", "1.log") // nobody can read a directory
+	if err := os.Mkdir(bad, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	logs, errs, code = p.call("logs", id)
+	if code != client.ExitFailed {
+		t.Errorf("with a log that cannot be read, logs ended with %d", code)
+	}
+	contains(t, logs, "serving", "worker-0 of ", "worker-1 of ")
+	contains(t, errs, "attempt 1 of ps-0", "is a directory")
+	if err := os.Remove(bad); err != nil {
+		t.Fatal(err)
+	}
 
 	if s := p.status(id); s.State != proto.JobState_JOB_STATE_SUCCEEDED || len(s.Tasks) != 3 || s.EndedUnixMs == 0 {
 		t.Errorf("the state afterwards is %s", protojson.Format(s))
