@@ -12,6 +12,11 @@ import (
 // "loss = 0.3, step = 12", "global_step=12".
 const defaultProgress = `(?i)(?:^|[^a-z])step(?:\s*[:=#]\s*|\s+)(\d+)`
 
+// mostSteps bounds what is taken for a step. TensorFlow also tells of the random
+// numbers of 56 bits that it gives to each running of a graph: "Step
+// 55077700733709485 cancelled" (worker.cc).
+const mostSteps = 1_000_000_000_000
+
 func completeProgress(spec *proto.JobSpec) error {
 	if spec.Progress == "" {
 		spec.Progress = defaultProgress
@@ -50,5 +55,8 @@ func (f *StepFinder) In(line string) (int64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(all[len(all)-1][1], 10, 64)
-	return n, err == nil
+	if err != nil || n > mostSteps {
+		return 0, false
+	}
+	return n, true
 }

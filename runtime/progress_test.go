@@ -15,19 +15,20 @@ func TestSteps(t *testing.T) {
 	}
 	f := runtime.NewStepFinder(spec.Progress)
 	for line, want := range map[string]int64{
-		"step 20 loss 0.017485":            20,
-		"Step: 7":                          7,
-		"INFO loss = 0.3, step = 1200":     1200,
-		"global_step=5":                    5,
-		"worker 0 begins at step 3":        3,
-		"step 1 ... step 2":                2,
-		"global_step/sec: 50":              -1,
-		"--steps=300":                      -1,
-		"footstep 9":                       -1,
-		"step 99999999999999999999999999":  -1,
-		"nothing":                          -1,
-		"epoch 3, step\t#14, accuracy 0.5": 14,
-		"epoch 3, step #14":                14,
+		"step 20 loss 0.017485":           20,
+		"Step: 7":                         7,
+		"INFO loss = 0.3, step = 1200":    1200,
+		"global_step=5":                   5,
+		"worker 0 begins at step 3":       3,
+		"step 1 ... step 2":               2,
+		"global_step/sec: 50":             -1,
+		"--steps=300":                     -1,
+		"footstep 9":                      -1,
+		"step 99999999999999999999999999": -1,
+		"nothing":                         -1,
+		"Aborting: Step 55077700733709485 cancelled.  Cancelling rendezvous.": -1,
+		"epoch 3, step\t#14, accuracy 0.5":                                    14,
+		"epoch 3, step #14":                                                   14,
 	} {
 		got, ok := f.In(line)
 		if !ok {
