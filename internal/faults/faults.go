@@ -74,11 +74,12 @@ const (
 	workers          = 3
 	stepsPerSecond   = 20
 	saveSteps        = 60 // from checkpoint to checkpoint
-	// A job has so many steps for each of its rounds, and once more for its
-	// beginning; most rounds take fewer, and those that are left over get another
-	// job. Interpreters take a while to get warm.
-	stepsPerRound, stepsPerWarmRound = 400, 900
-	chief                            = "worker-0"
+	// A job has so many steps for each of its rounds, and for its beginning and a
+	// last round those of a long one; most take fewer, and those that are left over
+	// get another job. Interpreters take a while to get warm.
+	stepsPerRound, stepsPerWarmRound         = 400, 900
+	stepsPerLongRound, stepsPerLongWarmRound = 700, 1800
+	chief                                    = "worker-0"
 )
 
 // limits of what is waited for. Five imports at once take most of a minute on
@@ -104,7 +105,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
 	report := &Report{}
 	for n, rest := 1, o.Rounds; len(rest) > 0; n++ {
-		j := &job{Options: o, rng: rng, report: report, store: fmt.Sprintf("%s/job-%d", o.Store, n), steps: (min(o.PerJob, len(rest)) + 1) * o.stepsPerRound()}
+		j := &job{Options: o, rng: rng, report: report, store: fmt.Sprintf("%s/job-%d", o.Store, n)}
+		j.steps = min(o.PerJob, len(rest))*o.stepsPerRound() + o.stepsPerLongRound()
 		done, err := j.run(ctx, rest)
 		if err != nil {
 			return report, fmt.Errorf("job %d (%s): %w", n, j.id, err)
@@ -119,6 +121,13 @@ func (o Options) stepsPerRound() int {
 		return stepsPerWarmRound
 	}
 	return stepsPerRound
+}
+
+func (o Options) stepsPerLongRound() int {
+	if o.Warm {
+		return stepsPerLongWarmRound
+	}
+	return stepsPerLongRound
 }
 
 // job is one job that is broken.
@@ -149,7 +158,7 @@ func (j *job) run(ctx context.Context, rounds []Round) (done int, err error) {
 	if _, err := j.settled(ctx, time.Now(), 0); err != nil {
 		return 0, err
 	}
-	for done == 0 || done < len(rounds) && int64(j.steps)-j.watch.step() > int64(j.stepsPerRound()) {
+	for done == 0 || done < len(rounds) && int64(j.steps)-j.watch.step() > int64(j.stepsPerLongRound()) {
 		if err := j.round(ctx, rounds[done]); err != nil {
 			return done, fmt.Errorf("%s: %w", rounds[done], err)
 		}
