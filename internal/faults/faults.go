@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"holdfast/internal/asuser"
@@ -176,10 +177,10 @@ func (j *job) round(ctx context.Context, r Round) error {
 	begin := time.Now()
 	var healing []healer
 	defer func() { // whatever happens, nothing stays broken
-		for _, h := range healing {
-			if err := h.heal(context.WithoutCancel(ctx)); err != nil {
-				j.Log("healing: %v", err)
-			}
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := heal(over, healing); err != nil {
+			j.Log("healing: %v", err)
 		}
 	}()
 	out := Outcome{Round: r, at: begin, Step: j.watch.step(), Sealed: before.WholeStep, charged: failures(before), free: true}
@@ -215,21 +216,10 @@ func (j *job) round(ctx context.Context, r Round) error {
 			healing = append(healing, healer{begun.Add(hit.hold), hit.heal})
 		}
 	}
-	for len(healing) > 0 {
-		next := 0
-		for i, h := range healing {
-			if h.due.Before(healing[next].due) {
-				next = i
-			}
-		}
-		if !wait(ctx, time.Until(healing[next].due)) {
-			return ctx.Err()
-		}
-		h := healing[next]
-		healing = append(healing[:next], healing[next+1:]...)
-		if err := h.heal(ctx); err != nil {
-			return err
-		}
+	err = errors.Join(heal(ctx, healing), ctx.Err())
+	healing = nil
+	if err != nil {
+		return err
 	}
 	after, err := j.settled(ctx, time.Now(), before.WholeStep, out.gone...)
 	if err != nil {
@@ -246,6 +236,21 @@ func (j *job) round(ctx context.Context, r Round) error {
 type healer struct {
 	due  time.Time
 	heal func(context.Context) error
+}
+
+// heal ends faults when they are due, each by itself: a NodeManager does not come
+// up before its ResourceManager has. Once ctx has ended, all are due.
+func heal(ctx context.Context, faults []healer) error {
+	errs := make([]error, len(faults))
+	var all sync.WaitGroup
+	for i, f := range faults {
+		all.Go(func() {
+			wait(ctx, time.Until(f.due))
+			errs[i] = f.heal(context.WithoutCancel(ctx))
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // settled waits until, since a moment and for some seconds, every task runs and
