@@ -314,8 +314,11 @@ func (j *job) back(limit time.Duration, name string) time.Duration {
 func (j *job) tidy() {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
+	var killed string
 	if s := j.status(); !s.State.Done() {
-		call(ctx, j.env, "", "kill", j.id)
+		begin := time.Now()
+		out, errs, code := call(ctx, j.env, "", "kill", j.id)
+		killed = fmt.Sprintf("; kill took %s and ended with %d: %s%s", time.Since(begin).Round(time.Millisecond), code, out, errs)
 	}
 	for end := time.Now().Add(time.Minute); ; {
 		left := j.left()
@@ -323,7 +326,7 @@ func (j *job) tidy() {
 			return
 		}
 		if time.Now().After(end) {
-			j.t.Errorf("the job %s left this behind:\n%s", j.id, left)
+			j.t.Errorf("the job %s left this behind%s:\n%s\n%s", j.id, killed, left, story(j.status()))
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
