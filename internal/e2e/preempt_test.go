@@ -18,7 +18,7 @@ import (
 // takes others or none as it comes.
 func TestPreemption(t *testing.T) {
 	daemons.enter(t)
-	preemption(t, pair(t), "10s")
+	preemption(t, pair(t), "10s", "--worker-memory", "1g", "--worker", "3")
 }
 
 // fairShares has two queues of equal weight. Who has had less than its share for a
@@ -49,6 +49,7 @@ func TestFairScheduler(t *testing.T) {
 		fair + "waitTimeBeforeKill":                          "8000",
 		"yarn.resource-types.memory-mb.increment-allocation": "64",
 		"yarn.nodemanager.resource.memory-mb":                "2048",
+		"yarn.nodemanager.resource.cpu-vcores":               "8",
 	}})
 	must(t, err)
 	t.Cleanup(func() {
@@ -56,16 +57,19 @@ func TestFairScheduler(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	preemption(t, c, "8s")
+	// All tasks are of one size, so that any node can make room: one of three is not
+	// taken from, as the job that waits for what was taken has reserved it
+	// (FSPreemptionThread.isNodeAlreadyReserved), and a job keeps its share.
+	preemption(t, c, "8s", "--worker-memory", "512m", "--worker", "6")
 }
 
 // preemption has the queue other want its share back, which is half of the cluster's
 // 6 GB, and later need it no more. The scheduler says so before it takes anything,
 // and so finds nothing to take.
-func preemption(t *testing.T, c *testcluster.Cluster, within string) {
+func preemption(t *testing.T, c *testcluster.Cluster, within string, workers ...string) {
 	w := where{c}
 	// This job takes 4.25 GB with its master, and the other one wants 2.25 GB.
-	j := w.train(t, c.HDFS()+"/tests/"+t.Name(), 1000000, "--ps-memory", "512m", "--worker-memory", "1g", "--worker", "3")
+	j := w.train(t, c.HDFS()+"/tests/"+t.Name(), 1000000, append([]string{"--ps-memory", "512m"}, workers...)...)
 	before := j.until(long, "all to run", running)
 	j.untilCheckpoint(long, 1)
 	defer func() {
