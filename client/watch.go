@@ -127,21 +127,20 @@ func (j *Job) viaProxy(ctx context.Context, s *proto.JobStatus) {
 	}
 }
 
+// endingLimit is how long a master may take to end its job in good order. It stops
+// the tasks, seals what they saved last and leaves nothing unfinished in the stores,
+// and gives up each of these itself where a store does not answer.
+const endingLimit = 2 * time.Minute
+
 // Kill ends the job in good order, or else by force. It returns once the job
 // has ended, with its last state.
 func (j *Job) Kill(ctx context.Context, why string) (*proto.JobStatus, error) {
-	orderly, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	if m, err := j.dial(orderly); err == nil {
-		calling, cancelCall := context.WithTimeout(orderly, patience)
-		_, err = m.Kill(calling, &proto.KillRequest{Why: why})
-		cancelCall()
-		m.close()
-		if err == nil {
-			s, err := j.Watch(orderly, func(*proto.JobStatus) {})
-			if err == nil || ctx.Err() != nil {
-				return s, err
-			}
+	if j.askToEnd(ctx, why) {
+		ending, cancel := context.WithTimeout(ctx, endingLimit)
+		defer cancel()
+		s, err := j.Watch(ending, func(*proto.JobStatus) {})
+		if err == nil || ctx.Err() != nil {
+			return s, err
 		}
 	}
 	if s, err := j.settled(ctx); err != nil || s.State.Done() {
@@ -159,6 +158,21 @@ func (j *Job) Kill(ctx context.Context, why string) (*proto.JobStatus, error) {
 		return nil, err
 	}
 	return j.settled(ctx)
+}
+
+// askToEnd tells whether the job's master has heard that it is to end the job.
+func (j *Job) askToEnd(ctx context.Context, why string) bool {
+	finding, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	m, err := j.dial(finding)
+	if err != nil {
+		return false
+	}
+	defer m.close()
+	calling, cancelCall := context.WithTimeout(finding, patience)
+	defer cancelCall()
+	_, err = m.Kill(calling, &proto.KillRequest{Why: why})
+	return err == nil
 }
 
 // killLocal ends the application master's process; the agents follow it.
