@@ -276,6 +276,14 @@ func TestTranscripts(t *testing.T) {
 			p.wait(2 * time.Second)
 			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{}})
 		}, succeeded},
+		{"an agent that is silent had prepared its task", psAndWorkers(0, 1), 3, func(p *player) {
+			p.mute["AgentPrepared"] = true
+			p.step(core.Begin{})
+			p.step(core.AgentLost{Container: "c1"})
+			p.mute["AgentPrepared"] = false
+			p.step(core.AgentPrepared{Container: "c1", Port: 20000}) // heard late
+			p.wait(time.Minute)
+		}, running},
 		{"an agent never heard of an attempt", psAndWorkers(0, 1), 3, func(p *player) {
 			p.mute["TaskStarted"] = true
 			p.step(core.Begin{})
