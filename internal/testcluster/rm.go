@@ -18,17 +18,21 @@ import (
 // rmIDs are the ids of a pair of ResourceManagers, and its daemons' names.
 var rmIDs = []string{"rm1", "rm2"}
 
-// rmStore, on HDFS, is where ResourceManagers keep their state.
+// rmStore, on HDFS, is where a pair of ResourceManagers keeps its state.
 const rmStore = "/rmstore"
+
+const rmStoreKey = "yarn.resourcemanager.fs.state-store.uri"
 
 // KeptState is the configuration of a ResourceManager that keeps its state: one
 // that is restarted, or takes over, knows its applications, and allocates again
-// half a second later, when it has heard of what runs.
+// half a second later, when it has heard of what runs. It keeps it on its own disk:
+// on HDFS, what it was to keep while no NameNode answers is never kept, and the
+// application's attempt that had ended never ends (FINAL_SAVING).
 func KeptState() map[string]string {
 	return map[string]string{
-		"yarn.resourcemanager.recovery.enabled":                            "true",
-		"yarn.resourcemanager.store.class":                                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
-		"yarn.resourcemanager.fs.state-store.uri":                          rmStore,
+		"yarn.resourcemanager.recovery.enabled": "true",
+		"yarn.resourcemanager.store.class":      "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
+		rmStoreKey:                              "file://${hadoop.tmp.dir}/rmstore",
 		"yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "500",
 	}
 }
@@ -70,6 +74,7 @@ func (c *Cluster) resourceManagers() properties {
 		"yarn.resourcemanager.ha.automatic-failover.enabled": "false",
 	}
 	maps.Copy(p, KeptState())
+	p[rmStoreKey] = rmStore
 	for i, id := range rmIDs {
 		p["yarn.resourcemanager.hostname."+id] = loopback
 		for key, address := range c.rmAddresses(i) {
