@@ -24,6 +24,7 @@ type Outcome struct {
 	Chief, All time.Duration
 	Pause      time.Duration // the chief's longest
 	Resumed    int64         // the lowest step at which a session began anew; -1 if none did
+	Again      int64         // steps that had to be made again
 	Wrong      []string
 
 	at      time.Time
@@ -37,20 +38,12 @@ type Outcome struct {
 func (o Outcome) String() string {
 	text := fmt.Sprintf("chief back after %.1f s, with a pause of %.1f s, all after %.1f s", o.Chief.Seconds(), o.Pause.Seconds(), o.All.Seconds())
 	if o.Resumed >= 0 {
-		text += fmt.Sprintf(", from step %d (%d made again)", o.Resumed, o.Again())
+		text += fmt.Sprintf(", from step %d (%d made again)", o.Resumed, o.Again)
 	}
 	if len(o.Wrong) > 0 {
 		text += "; WRONG: " + strings.Join(o.Wrong, "; ")
 	}
 	return text
-}
-
-// Again is how many steps had to be made again.
-func (o Outcome) Again() int64 {
-	if o.Resumed < 0 {
-		return 0
-	}
-	return max(0, o.Step-o.Resumed)
 }
 
 // saving is for how long steps go on at most while a checkpoint is saved, which
@@ -66,12 +59,12 @@ func (j *job) judge(ctx context.Context, o *Outcome, after *proto.JobStatus) {
 	for i := range workers {
 		o.All = max(o.All, j.watch.again(fmt.Sprintf("worker-%d", i), o.at))
 	}
-	o.Resumed = j.watch.begun(o.at)
+	o.Resumed, o.Again = j.watch.begun(o.at, o.Step)
 	if o.Resumed >= 0 && o.Resumed < o.Sealed {
 		o.wrong("it went on from step %d, and the checkpoint of step %d was complete", o.Resumed, o.Sealed)
 	}
-	if most := int64(saveSteps + saving.Seconds()*stepsPerSecond); o.Again() > most {
-		o.wrong("%d steps were made again, with a checkpoint every %d", o.Again(), saveSteps)
+	if most := int64(saveSteps + saving.Seconds()*stepsPerSecond); o.Again > most {
+		o.wrong("%d steps were made again, with a checkpoint every %d", o.Again, saveSteps)
 	}
 	j.lost += o.masters
 	if n, err := j.masters(ctx); err != nil {

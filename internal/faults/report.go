@@ -40,7 +40,7 @@ func (r *Report) Print(w io.Writer) error {
 		again, wrong := int64(0), 0
 		for _, o := range by[name] {
 			chiefs, pauses, all = append(chiefs, o.Chief), append(pauses, o.Pause), append(all, o.All)
-			again, wrong = max(again, o.Again()), wrong+len(o.Wrong)
+			again, wrong = max(again, o.Again), wrong+len(o.Wrong)
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%d\n", name, len(all), spread(chiefs), spread(pauses), spread(all), again, wrong)
 	}

@@ -205,20 +205,40 @@ func (w *watch) longest(worker string, from, to time.Time) pause {
 	return longest
 }
 
-// begun is the lowest step at which a worker's session began after a moment; -1
-// if none did. The chief tells of its own later than it restores: it saves first.
-func (w *watch) begun(since time.Time) int64 {
+// begun is the lowest step at which a worker's session began after a moment, in which
+// the job was at a step, -1 if none did; and how many steps had been made beyond one
+// at which a session began, at most: these are made again. The chief tells of its own
+// later than it restores: it saves first.
+func (w *watch) begun(since time.Time, step int64) (lowest, again int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	lowest := int64(-1)
+	lowest = -1
 	for _, all := range w.begins {
 		for _, m := range all {
-			if m.at.After(since) && (lowest < 0 || m.step < lowest) {
+			if !m.at.After(since) {
+				continue
+			}
+			if lowest < 0 || m.step < lowest {
 				lowest = m.step
+			}
+			if n := max(step, w.made(since, m.at)) - m.step; n > workers { // fewer are being made
+				again = max(again, n)
 			}
 		}
 	}
-	return lowest
+	return lowest, again
+}
+
+// made is the highest step that a worker told of between two moments; w.mu is held.
+func (w *watch) made(from, to time.Time) (step int64) {
+	for _, all := range w.steps {
+		for _, m := range all {
+			if m.at.After(from) && m.at.Before(to) {
+				step = max(step, m.step)
+			}
+		}
+	}
+	return step
 }
 
 // twice are the workers of which two processes made steps at the same time after a
