@@ -53,6 +53,9 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 		return nil, errors.Join(err, errCannotRun)
 	}
 	given["HOLDFAST_ATTEMPT"], given["HOLDFAST_GENERATION"] = fmt.Sprint(s.Attempt), fmt.Sprint(s.Generation)
+	if _, own := given[runtime.EnvKept]; s.Kept && !own {
+		given[runtime.EnvKept] = "1"
+	}
 	argv, given = t.names.substitute(argv, given)
 	command, err := t.command(cfg, argv, given, s.PythonPath)
 	if err != nil {

@@ -2279,7 +2279,9 @@ type Start struct {
 	Command    []string               `protobuf:"bytes,3,rep,name=command,proto3" json:"command,omitempty"`
 	Env        map[string]string      `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Where the attempt must see TensorFlow shims: see runtime.
-	PythonPath    []string `protobuf:"bytes,6,rep,name=python_path,json=pythonPath,proto3" json:"python_path,omitempty"`
+	PythonPath []string `protobuf:"bytes,6,rep,name=python_path,json=pythonPath,proto3" json:"python_path,omitempty"`
+	// What the services hold is of one piece: the attempt is to go on from that.
+	Kept          bool `protobuf:"varint,7,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2347,6 +2349,13 @@ func (x *Start) GetPythonPath() []string {
 		return x.PythonPath
 	}
 	return nil
+}
+
+func (x *Start) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
 }
 
 // Routes says where tasks are: of all, before an agent's first Start, or of those
@@ -3598,7 +3607,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\trehearsal\x18P \x01(\v2\x13.holdfast.RehearsalR\trehearsal\x12%\n" +
 	"\x04spec\x18n \x01(\v2\x11.holdfast.JobSpecR\x04spec\x12(\n" +
 	"\x06routes\x18o \x01(\v2\x10.holdfast.RoutesR\x06routes\x12\x17\n" +
-	"\abeat_ms\x18p \x01(\x03R\x06beatMs\"\xe0\x01\n" +
+	"\abeat_ms\x18p \x01(\x03R\x06beatMs\"\xf4\x01\n" +
 	"\x05Start\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x1e\n" +
 	"\n" +
@@ -3607,7 +3616,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\acommand\x18\x03 \x03(\tR\acommand\x12*\n" +
 	"\x03env\x18\x04 \x03(\v2\x18.holdfast.Start.EnvEntryR\x03env\x12\x1f\n" +
 	"\vpython_path\x18\x06 \x03(\tR\n" +
-	"pythonPath\x1a6\n" +
+	"pythonPath\x12\x12\n" +
+	"\x04kept\x18\a \x01(\bR\x04kept\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa3\x01\n" +

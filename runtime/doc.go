@@ -29,7 +29,10 @@
 //	HOLDFAST_ATTEMPT        how often the task was started before
 //	HOLDFAST_GENERATION     how often all tasks were started again together
 //
-// The last three are added by the application master, which knows them. The
+//	HOLDFAST_MODEL_KEPT     1: what the services hold has outlived the loss of the
+//	                        attempt before, and is of one piece; else it is not set
+//
+// The last four are added by the application master, which knows them. The
 // user's own environment wins over what a framework gets, and loses against
 // HOLDFAST_*, but for the settings of the shim (see shim.go).
 package runtime

@@ -20,6 +20,8 @@ import (
 //	                             at whether the model is ready
 //	HOLDFAST_NAME_LOST_PEERS     1: a step that failed since a peer was lost says
 //	                             so, and not that it was cancelled
+//	HOLDFAST_MODEL_KEPT          1: a chief goes on from what the parameter servers
+//	                             hold, in place of the last checkpoint
 //	HOLDFAST_TF1                 1: `import tensorflow` gives TensorFlow 2's
 //	                             compat.v1 with the behaviour of version 1
 //	HOLDFAST_WARM                the module that a warm interpreter imports
@@ -34,6 +36,10 @@ const (
 	envLostPeers    = "HOLDFAST_NAME_LOST_PEERS"
 	envTF1          = "HOLDFAST_TF1"
 )
+
+// EnvKept is of an attempt that comes back to services that have kept what they
+// hold. The job's own environment may say 0, so that it goes back to the checkpoint.
+const EnvKept = "HOLDFAST_MODEL_KEPT"
 
 // warmModules are what takes seconds to import and is known to be inherited by
 // a fork in good order.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -243,5 +244,77 @@ class BaseSession:
 		if got[i] != want[i] {
 			t.Errorf("%s: got %s, want %s", c.name, got[i], want[i])
 		}
+	}
+}
+
+// chiefs has one chief after another train with a parameter server, each killed in the
+// middle, and prints at which step each began, and what checkpoints it knew of then.
+const chiefs = `
+import json, os, signal, socket, sys
+import tensorflow as tf
+
+def port():
+    with socket.socket() as s:
+        s.bind(("localhost", 0))
+        return s.getsockname()[1]
+
+cluster = {"ps": ["localhost:%d" % port()], "worker": ["localhost:%d" % port()]}
+
+def fork(run, *args):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            run(*args)
+        finally:
+            sys.stdout.flush()
+            os._exit(0)
+    return pid
+
+def serve():
+    tf.train.Server(cluster, job_name="ps", task_index=0).join()
+
+def train(kept, steps):
+    os.environ["HOLDFAST_MODEL_KEPT"] = kept
+    server = tf.train.Server(cluster, job_name="worker", task_index=0)
+    with tf.device(tf.train.replica_device_setter(cluster=cluster)):
+        step = tf.train.get_or_create_global_step()
+        more = tf.assign_add(step, 1)
+    with tf.train.MonitoredTrainingSession(master=server.target, checkpoint_dir=sys.argv[1], save_checkpoint_steps=1000,
+                                           log_step_count_steps=None, save_summaries_steps=None) as s:
+        state = tf.train.get_checkpoint_state(sys.argv[1])
+        print(json.dumps([int(s.run(step)), [p.split("-")[-1] for p in state.all_model_checkpoint_paths]]))
+        for _ in range(steps):
+            s.run(more)
+        sys.stdout.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+ps = fork(serve)
+for kept, steps in ("0", 7), ("1", 4), ("0", 5), ("1", 2):
+    os.waitpid(fork(train, kept, steps), 0)
+os.kill(ps, signal.SIGKILL)
+os.waitpid(ps, 0)
+ps = fork(serve)
+os.waitpid(fork(train, "1", 0), 0)
+os.kill(ps, signal.SIGKILL)
+`
+
+// TestTheShimKeepsTheModel: each chief saves as it begins, and never again.
+func TestTheShimKeepsTheModel(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	python, err := pyenv.TensorFlow(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := strings.ReplaceAll(chiefs, "sys.argv[1]", strconv.Quote(t.TempDir()))
+	out, errs := runPython(t, python, shimDir(t), script, "HOLDFAST_TF1=1", "HOLDFAST_RECOVERY_WAIT_SECS=1", "HOLDFAST_FRAMEWORK=tensorflow")
+	want := `[0, ["0"]]
+[7, ["0", "7"]]
+[7, ["0", "7"]]
+[12, ["0", "7", "12"]]
+[12, ["0", "7", "12"]]
+`
+	if out != want { // the second and the fourth keep what is there, the last finds nothing there
+		t.Errorf("the chiefs began at:\n%s\nwant:\n%s\n%s", out, want, errs)
 	}
 }

@@ -43,6 +43,7 @@ type Assign struct {
 type Start struct {
 	Container, Task     string
 	Attempt, Generation int
+	Kept                bool // it is to go on from what the services hold
 }
 
 // Stop ends the attempt that runs in a container; TaskExited follows.

@@ -276,6 +276,24 @@ func TestTranscripts(t *testing.T) {
 			p.wait(2 * time.Second)
 			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{}})
 		}, succeeded},
+		{"a worker comes back to what the parameter servers hold", psAndWorkers(1, 1), 9, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("worker-0", core.TaskExited{Signal: 9}) // nothing is saved yet
+			p.wait(time.Minute)
+			p.step(core.Sealed{})
+			p.exit("worker-0", core.TaskExited{Signal: 9})
+			p.wait(time.Minute)
+			p.exit("worker-0", core.TaskExited{Code: 1}) // maybe because of what they hold
+			p.wait(time.Minute)
+			p.step(core.ContainerEnded{Container: "c2", Cause: core.CausePreempted, Diagnostics: "preempted"})
+			p.wait(time.Minute)
+			p.exit("ps-0", core.TaskExited{Signal: 9})
+			p.exit("worker-0", core.TaskExited{Signal: 9, PeerLost: true})
+			p.wait(time.Minute)
+			p.step(core.Sealed{})
+			p.exit("worker-0", core.TaskExited{Signal: 9})
+			p.wait(time.Minute)
+		}, running},
 		{"an agent that is silent had prepared its task", psAndWorkers(0, 1), 3, func(p *player) {
 			p.mute["AgentPrepared"] = true
 			p.step(core.Begin{})

@@ -55,6 +55,7 @@ type Task struct {
 	draining map[string]time.Time
 	lostAt   time.Time // of the loss that it has not come back from
 	blamed   bool      // its last exit blames a peer; judged at notUntil
+	doubts   bool      // it may have failed by what the services hold (kept.go)
 	// leaveBy is when it is to leave its container, with grace to stop, and
 	// moving why it does so now (moving.go).
 	leaveBy  time.Time
@@ -86,6 +87,7 @@ type Job struct {
 	gathering    bool      // nothing starts until all are ready
 	since        time.Time // of gathering
 	enough       time.Time // since when there are as many as every role needs
+	kept         bool      // what the services hold is of one piece (kept.go)
 	spares       []*spare
 	spareCount   int // wanted
 	spareLosses  []time.Time
@@ -274,6 +276,7 @@ func (j *Job) handle(e Event) {
 	case NodeStays:
 		j.nodeStays(e)
 	case Sealed:
+		j.serviceSaved()
 		j.sealed()
 	case Waiting:
 		if e.Why != "" && e.Why != j.waiting && !j.ending() {

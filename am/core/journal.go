@@ -19,6 +19,8 @@ type Journal struct {
 	Generation int  `json:"generation"`
 	Requests   int  `json:"requests"`
 	Gathering  bool `json:"gathering"`
+	// Kept: what the services hold is of one piece.
+	Kept bool `json:"kept,omitempty"`
 	// Ousted is when a container's directory was removed last.
 	Ousted int64 `json:"ousted,omitempty"`
 	// Outcome is what the job ends as, once that is decided, and Why it does.
@@ -42,6 +44,7 @@ type TaskRecord struct {
 	LastLoss  int64           `json:"last_loss,omitempty"`
 	LostAt    int64           `json:"lost_at,omitempty"` // if it is not back
 	Unsafe    bool            `json:"unsafe,omitempty"`
+	Doubts    bool            `json:"doubts,omitempty"`
 	// Stopping: its attempt was told to end; Moving is why it moves after that.
 	Stopping bool  `json:"stopping,omitempty"`
 	Moving   Cause `json:"moving,omitempty"`
@@ -69,7 +72,7 @@ func (j *Job) Journal() Journal {
 		known.Tasks = slices.Clone(known.Tasks)
 		return known
 	}
-	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Ousted: millis(j.ousted)}
+	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Kept: j.kept, Ousted: millis(j.ousted)}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
 	}
@@ -80,7 +83,7 @@ func (j *Job) Journal() Journal {
 			Container: t.Container, Node: t.Node, Port: t.Port, PID: t.PID,
 			MemoryMB: t.memoryMB, Failures: toMillis(t.failures), Losses: toMillis(t.losses),
 			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), Unsafe: t.unsafe,
-			Stopping: t.stopping, Moving: t.moving, Hung: t.hung,
+			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Doubts: t.doubts,
 		})
 		if len(t.draining) > 0 {
 			r.Tasks[len(r.Tasks)-1].Draining = make(map[string]int64, len(t.draining))
@@ -99,7 +102,7 @@ func (j *Job) Resume(r Journal) {
 		j.survey = newSurvey(r)
 		return
 	}
-	j.generation, j.requests, j.gathering = r.Generation, r.Requests, r.Gathering
+	j.generation, j.requests, j.gathering, j.kept = r.Generation, r.Requests, r.Gathering, r.Kept
 	j.outcome, j.why, j.ousted = r.Outcome, r.Why, fromMilli(r.Ousted)
 	if !r.Gathering {
 		j.state = proto.JobState_JOB_STATE_RUNNING
@@ -110,7 +113,7 @@ func (j *Job) Resume(r Journal) {
 			t.State, t.Attempt = rec.State, rec.Attempt
 			t.Node, t.Port, t.PID = rec.Node, rec.Port, rec.PID
 			t.failures, t.losses = fromMillis(rec.Failures), fromMillis(rec.Losses)
-			t.unsafe, t.stopping, t.moving, t.hung = rec.Unsafe, rec.Stopping, rec.Moving, rec.Hung
+			t.unsafe, t.stopping, t.moving, t.hung, t.doubts = rec.Unsafe, rec.Stopping, rec.Moving, rec.Hung, rec.Doubts
 			t.memoryMB = max(t.memoryMB, rec.MemoryMB)
 			for c, until := range rec.Draining {
 				j.drain(t, c, time.UnixMilli(until))

@@ -49,6 +49,7 @@ func (j *Job) exited(e TaskExited) {
 	}
 	t.Tail = e.Tail
 	t.Why = describeExit(e)
+	t.doubt(e)
 	if e.Stopped { // by a master that was lost before it wrote down why
 		j.lost(t, CauseRestartedAll)
 		t.State = proto.TaskState_TASK_STATE_RESTARTING

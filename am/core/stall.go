@@ -19,6 +19,7 @@ func (j *Job) stalled(e Stalled) {
 
 // endedHung takes in the end of an attempt that was stopped because it hung.
 func (j *Job) endedHung(t *Task) {
+	t.doubts = true
 	j.lost(t, CauseStalled)
 	if j.ending() {
 		return

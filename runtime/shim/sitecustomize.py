@@ -8,6 +8,9 @@ HOLDFAST_RECOVERY_WAIT_SECS=1  A worker that finds the model not ready looks
     again after so many seconds instead of SessionManager's 30.
 HOLDFAST_NAME_LOST_PEERS=1  A step that failed since a peer was lost fails with
     that, and not with the cancellation of its other parts.
+HOLDFAST_MODEL_KEPT=1  The first session of this process goes on from what the
+    parameter servers hold, if they hold all of the model, and does not put the
+    last checkpoint in its place.
 HOLDFAST_TF1=1  `import tensorflow` gives TensorFlow 2's compat.v1, with
     version 2's behaviour switched off, so that a script written for
     TensorFlow 1 runs unedited.
@@ -64,6 +67,14 @@ def _after_import(actions, before=None):
     sys.meta_path.insert(0, Finder())
 
 
+def _all(actions):
+    def action(module):
+        for act in actions:
+            act(module)
+
+    return action
+
+
 def _shorten_waits(seconds):
     def action(module):
         manager = getattr(module, "SessionManager", None)
@@ -82,6 +93,41 @@ def _shorten_waits(seconds):
         manager.__init__ = __init__
 
     return action
+
+
+def _keep_model(module):
+    """Has a chief that comes back leave the parameter servers what they hold.
+
+    SessionManager.prepare_session, which a chief begins with, restores the last
+    checkpoint whatever the parameter servers hold (_restore_checkpoint in
+    tensorflow/python/training/session_manager.py). So all would be lost that the
+    other workers have trained since, who need no chief for that, while nobody
+    saved. Whether the model is there is asked as those do who only join
+    (wait_for_session).
+    """
+    manager = getattr(module, "SessionManager", None)
+    original = getattr(manager, "_restore_checkpoint", None)
+    if original is None or not hasattr(manager, "_model_ready_for_local_init"):
+        return
+    first = [True]
+
+    def _restore_checkpoint(self, master, saver=None, checkpoint_dir=None, *args, **kwargs):
+        kept, first[0] = first[0] and os.environ.get("HOLDFAST_MODEL_KEPT") == "1", False
+        named = bool(args) or kwargs.get("checkpoint_filename_with_path")
+        if kept and saver and checkpoint_dir and not named and getattr(self, "_ready_for_local_init_op", None) is not None:
+            session, _ = original(self, master, config=kwargs.get("config"))
+            if self._model_ready_for_local_init(session)[0]:
+                state = module.checkpoint_management.get_checkpoint_state(checkpoint_dir)
+                if state:  # as after a restore: it removes the oldest of these in time
+                    saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
+                sys.stderr.write("holdfast: the parameter servers hold the model; it is not restored\n")
+                return session, True
+            session.close()
+        return original(self, master, saver, checkpoint_dir, *args, **kwargs)
+
+    _restore_checkpoint.__doc__ = original.__doc__
+    _restore_checkpoint.__wrapped__ = original
+    manager._restore_checkpoint = _restore_checkpoint
 
 
 def _name_lost_peers(module):
@@ -264,6 +310,9 @@ def _run_hidden():
 
 def _install():
     actions = {}
+    managers = []
+    if os.environ.get("HOLDFAST_FRAMEWORK") == "tensorflow":
+        managers.append(_keep_model)
     wait = os.environ.get("HOLDFAST_RECOVERY_WAIT_SECS", "")
     if wait:
         try:
@@ -271,7 +320,9 @@ def _install():
         except ValueError:
             sys.stderr.write("HOLDFAST_RECOVERY_WAIT_SECS is %r, which is no number of seconds; it is ignored\n" % wait)
         else:
-            actions["tensorflow.python.training.session_manager"] = _shorten_waits(seconds)
+            managers.append(_shorten_waits(seconds))
+    if managers:
+        actions["tensorflow.python.training.session_manager"] = _all(managers)
     if os.environ.get("HOLDFAST_NAME_LOST_PEERS") == "1":
         actions["tensorflow.python.client.session"] = _name_lost_peers
     if os.environ.get("HOLDFAST_TF1") == "1":
