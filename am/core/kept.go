@@ -28,7 +28,7 @@ func (j *Job) serviceBegins(t *Task) {
 // doubt notes whether a task failed by an error of its own, for which what the
 // services hold may be the reason: a loss that is not a number, say.
 func (t *Task) doubt(e TaskExited) {
-	t.doubts = e.Code != 0 && e.Signal == 0 && exitCause(e) == CauseOwnFault
+	t.doubts = e.Code != 0 && e.Signal == 0 && !e.Stopped && exitCause(e) == CauseOwnFault
 }
 
 // keeps tells whether a task's next attempt is to go on from what the services hold.
