@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -258,6 +257,7 @@ def port():
         s.bind(("localhost", 0))
         return s.getsockname()[1]
 
+how, logs = os.environ["HOW"], os.environ["LOGS"]
 cluster = {"ps": ["localhost:%d" % port()], "worker": ["localhost:%d" % port()]}
 
 def fork(run, *args):
@@ -273,20 +273,29 @@ def fork(run, *args):
 def serve():
     tf.train.Server(cluster, job_name="ps", task_index=0).join()
 
+def monitored(target, step):
+    return tf.train.MonitoredTrainingSession(master=target, checkpoint_dir=logs, save_checkpoint_steps=1000,
+                                             log_step_count_steps=None, save_summaries_steps=None)
+
+def supervised(target, step):
+    sv = tf.train.Supervisor(logdir=logs, global_step=step, summary_op=None, save_model_secs=0)
+    s = sv.prepare_or_wait_for_session(target)
+    sv.saver.save(s, os.path.join(logs, "model.ckpt"), global_step=step)
+    return s
+
 def train(kept, steps):
     os.environ["HOLDFAST_MODEL_KEPT"] = kept
     server = tf.train.Server(cluster, job_name="worker", task_index=0)
     with tf.device(tf.train.replica_device_setter(cluster=cluster)):
         step = tf.train.get_or_create_global_step()
         more = tf.assign_add(step, 1)
-    with tf.train.MonitoredTrainingSession(master=server.target, checkpoint_dir=sys.argv[1], save_checkpoint_steps=1000,
-                                           log_step_count_steps=None, save_summaries_steps=None) as s:
-        state = tf.train.get_checkpoint_state(sys.argv[1])
-        print(json.dumps([int(s.run(step)), [p.split("-")[-1] for p in state.all_model_checkpoint_paths]]))
-        for _ in range(steps):
-            s.run(more)
-        sys.stdout.flush()
-        os.kill(os.getpid(), signal.SIGKILL)
+    s = {"monitored": monitored, "supervised": supervised}[how](server.target, step)
+    state = tf.train.get_checkpoint_state(logs)
+    print(json.dumps([int(s.run(step)), [p.split("-")[-1] for p in state.all_model_checkpoint_paths]]))
+    for _ in range(steps):
+        s.run(more)
+    sys.stdout.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 ps = fork(serve)
 for kept, steps in ("0", 7), ("1", 4), ("0", 5), ("1", 2):
@@ -306,15 +315,17 @@ func TestTheShimKeepsTheModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := strings.ReplaceAll(chiefs, "sys.argv[1]", strconv.Quote(t.TempDir()))
-	out, errs := runPython(t, python, shimDir(t), script, "HOLDFAST_TF1=1", "HOLDFAST_RECOVERY_WAIT_SECS=1", "HOLDFAST_FRAMEWORK=tensorflow")
 	want := `[0, ["0"]]
 [7, ["0", "7"]]
 [7, ["0", "7"]]
 [12, ["0", "7", "12"]]
 [12, ["0", "7", "12"]]
 `
-	if out != want { // the second and the fourth keep what is there, the last finds nothing there
-		t.Errorf("the chiefs began at:\n%s\nwant:\n%s\n%s", out, want, errs)
+	for _, how := range []string{"monitored", "supervised"} {
+		out, errs := runPython(t, python, shimDir(t), chiefs, "HOW="+how, "LOGS="+t.TempDir(),
+			"HOLDFAST_TF1=1", "HOLDFAST_RECOVERY_WAIT_SECS=1", "HOLDFAST_FRAMEWORK=tensorflow")
+		if out != want { // the second and the fourth keep what is there, the last finds nothing there
+			t.Errorf("the %s chiefs began at:\n%s\nwant:\n%s\n%s", how, out, want, errs)
+		}
 	}
 }

@@ -107,16 +107,23 @@ def _keep_model(module):
     """
     manager = getattr(module, "SessionManager", None)
     original = getattr(manager, "_restore_checkpoint", None)
-    if original is None or not hasattr(manager, "_model_ready_for_local_init"):
+    if original is None:
         return
     first = [True]
+
+    def all_there(self, session):
+        # Supervisor has the second alone, which asks for the local variables too.
+        for op, look in ("_ready_for_local_init_op", "_model_ready_for_local_init"), ("_ready_op", "_model_ready"):
+            if getattr(self, op, None) is not None and hasattr(self, look):
+                return getattr(self, look)(session)[0]
+        return False
 
     def _restore_checkpoint(self, master, saver=None, checkpoint_dir=None, *args, **kwargs):
         kept, first[0] = first[0] and os.environ.get("HOLDFAST_MODEL_KEPT") == "1", False
         named = bool(args) or kwargs.get("checkpoint_filename_with_path")
-        if kept and saver and checkpoint_dir and not named and getattr(self, "_ready_for_local_init_op", None) is not None:
+        if kept and saver and checkpoint_dir and not named:
             session, _ = original(self, master, config=kwargs.get("config"))
-            if self._model_ready_for_local_init(session)[0]:
+            if all_there(self, session):
                 state = module.checkpoint_management.get_checkpoint_state(checkpoint_dir)
                 if state:  # as after a restore: it removes the oldest of these in time
                     saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
