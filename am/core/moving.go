@@ -137,10 +137,16 @@ func (j *Job) orphaned(t *Task, why string) {
 
 // oust has a task leave at once a container whose directory was removed: a
 // NodeManager that was restarted without its state does that to what still runs
-// there. What the task saves goes nowhere, and others that save with it fail.
+// there, spares included. What the task saves goes nowhere, and others that save with
+// it fail.
 func (j *Job) oust(t *Task, why string) {
 	j.setOrphan(t, j.now, why)
 	t.lastLoss = j.now
+	for _, s := range slices.Clone(j.spares) {
+		if s.container != "" && s.node == t.Node {
+			j.giveUpSpare(s)
+		}
+	}
 	j.record(t, KindNote, "%s; it leaves at once", why)
 }
 

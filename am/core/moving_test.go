@@ -116,6 +116,9 @@ func TestTranscriptsOfMoves(t *testing.T) {
 			p.step(core.ContainerEnded{Container: "c4", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
 			p.step(core.Sealed{})
 		}},
+		{"a NodeManager is restarted without its state, and the spare was there", psAndWorkers(1, 2), 1, func(p *player) { // c1 and c4 are on n1
+			p.step(core.AgentTrouble{Container: "c1", What: "its directory was removed", Removed: true})
+		}},
 		{"a NodeManager is lost, and there is no room elsewhere", psAndWorkers(1, 1), 0, func(p *player) {
 			p.mute["Allocated"] = true
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
