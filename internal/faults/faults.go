@@ -227,7 +227,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 		return errors.Join(err, j.explain(out.at))
 	}
 	j.trace(out.at, after)
-	j.judge(ctx, &out, after)
+	j.judge(ctx, &out, before, after)
 	j.report.Outcomes = append(j.report.Outcomes, out)
 	j.Log("%s: %s", r, out)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,10 +51,10 @@ func (o Outcome) String() string {
 // is lost if it is not complete.
 const saving = 5 * time.Second
 
-// judge says what was wrong after a round: nothing that was complete is lost,
-// no more steps are lost than were made since, and no master is lost but those
-// struck.
-func (j *job) judge(ctx context.Context, o *Outcome, after *proto.JobStatus) {
+// judge says what was wrong after a round: nothing that was complete is lost, no
+// more steps are lost than were made since, none while the parameter servers run on,
+// and no master is lost but those struck.
+func (j *job) judge(ctx context.Context, o *Outcome, before, after *proto.JobStatus) {
 	o.Chief = j.watch.again(chief, o.at)
 	o.Pause = j.watch.longest(chief, o.at, time.Now()).length()
 	for i := range workers {
@@ -65,6 +66,9 @@ func (j *job) judge(ctx context.Context, o *Outcome, after *proto.JobStatus) {
 	}
 	if most := int64(saveSteps + saving.Seconds()*stepsPerSecond); o.Again > most {
 		o.wrong("%d steps were made again, with a checkpoint every %d", o.Again, saveSteps)
+	}
+	if o.Again > 0 && modelKept(before, after) {
+		o.wrong("%d steps were made again, and no parameter server was lost", o.Again)
 	}
 	j.lost += o.masters
 	if n, err := j.masters(ctx); err != nil {
@@ -84,6 +88,19 @@ func (j *job) judge(ctx context.Context, o *Outcome, after *proto.JobStatus) {
 	if o.Resumed >= 0 && len(after.Incidents) == 0 {
 		o.wrong("the job tells of no incident")
 	}
+}
+
+// modelKept tells whether all parameter servers have run on.
+func modelKept(before, after *proto.JobStatus) bool {
+	attempts := func(s *proto.JobStatus) (all []int32) {
+		for _, t := range s.Tasks {
+			if t.Role == "ps" {
+				all = append(all, t.Attempt)
+			}
+		}
+		return all
+	}
+	return slices.Equal(attempts(before), attempts(after))
 }
 
 func (o *Outcome) wrong(format string, args ...any) {
