@@ -127,7 +127,7 @@ def _keep_model(module):
                 state = module.checkpoint_management.get_checkpoint_state(checkpoint_dir)
                 if state:  # as after a restore: it removes the oldest of these in time
                     saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
-                sys.stderr.write("holdfast: the parameter servers hold the model; it is not restored\n")
+                sys.stderr.write("holdfast: the parameter servers have kept the model; no checkpoint is restored\n")
                 return session, True
             session.close()
         return original(self, master, saver, checkpoint_dir, *args, **kwargs)
