@@ -336,7 +336,7 @@ func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
 		name := path.Join(dir, e.Name)
 		switch {
 		case e.IsDir() && tempDir.MatchString(e.Name):
-			errs = append(errs, w.removeParts(ctx, name))
+			errs = append(errs, w.removeParts(ctx, name, e))
 		case e.IsDir() && !strings.HasPrefix(e.Name, hiddenPrefix) && depth < maxDepth:
 			errs = append(errs, w.sweep(ctx, name, depth+1))
 		case !e.IsDir() && tempFile.MatchString(e.Name) && w.aged(e):
@@ -346,14 +346,18 @@ func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
 	return errors.Join(errs...)
 }
 
-// removeParts removes a directory of parts, unless something else is in it.
-func (w *sweeper) removeParts(ctx context.Context, dir string) error {
+// removeParts removes a directory of parts, unless something else is in it. One
+// without any may have been made just now, by a task that is about to put one there.
+func (w *sweeper) removeParts(ctx context.Context, dir string, i Info) error {
 	parts, err := w.s.List(ctx, dir)
 	if vanished(err) {
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if len(parts) == 0 && !w.aged(i) {
+		return nil
 	}
 	for _, p := range parts {
 		if p.IsDir() || !tempPart.MatchString(p.Name) || !w.aged(p) {

@@ -198,12 +198,16 @@ func TestLeftovers(t *testing.T) {
 			put(t, s, name, []byte("x"))
 		}
 		putCheckpoint(t, s, "sub/model.ckpt-5", nil)
+		must(t, s.Mkdir(ctx, "model.ckpt-4_temp", 0o755))
+		long := time.Now().Add(-time.Hour)
+		must(t, s.Chtimes(ctx, "model.ckpt-4_temp", long, long))
+		must(t, s.Mkdir(ctx, "model.ckpt-9_temp", 0o755)) // a part is about to be put there
 		young, err := s.Create(ctx, "model.ckpt-9.index", 0o644)
 		must(t, err)
 		_, err = young.Write([]byte("x"))
 		must(t, err)
 		report, err := hdfsckpt.MakeSafe(ctx, s, 10*time.Minute)
-		if err != nil || len(report.Removed) != 4 {
+		if err != nil || len(report.Removed) != 5 {
 			t.Errorf("%s, %v", report, err)
 		}
 		var names []string
@@ -212,7 +216,7 @@ func TestLeftovers(t *testing.T) {
 		for _, i := range infos {
 			names = append(names, i.Name)
 		}
-		if got, want := strings.Join(names, " "), "events.out.tfevents.1 my_temp step-8 sub"; got != want {
+		if got, want := strings.Join(names, " "), "events.out.tfevents.1 model.ckpt-9_temp my_temp step-8 sub"; got != want {
 			t.Errorf("left are %s, want %s", got, want)
 		}
 		must(t, young.Close()) // it was not touched
