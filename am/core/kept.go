@@ -27,9 +27,7 @@ func (j *Job) serviceBegins(t *Task) {
 
 // doubt notes whether a task failed by an error of its own, for which what the
 // services hold may be the reason: a loss that is not a number, say.
-func (t *Task) doubt(e TaskExited) {
-	t.doubts = e.Code != 0 && e.Signal == 0 && !e.Stopped && exitCause(e) == CauseOwnFault
-}
+func (t *Task) doubt(e TaskExited) { t.doubts = e.Signal == 0 && exitCause(e) == CauseOwnFault }
 
 // keeps tells whether a task's next attempt is to go on from what the services hold.
 func (j *Job) keeps(t *Task) bool { return j.kept && j.served() && !t.service() && !t.doubts }

@@ -49,7 +49,6 @@ func (j *Job) exited(e TaskExited) {
 	}
 	t.Tail = e.Tail
 	t.Why = describeExit(e)
-	t.doubt(e)
 	if e.Stopped { // by a master that was lost before it wrote down why
 		j.lost(t, CauseRestartedAll)
 		t.State = proto.TaskState_TASK_STATE_RESTARTING
@@ -62,6 +61,7 @@ func (j *Job) exited(e TaskExited) {
 	if e.Signal == 0 && !e.OutOfMemory && !j.ousted.IsZero() && j.now.Sub(j.ousted) < j.limits.PeerWindow {
 		e.PeerLost = true // if it is: what they saved together is in pieces
 	}
+	t.doubt(e)
 	j.lost(t, exitCause(e))
 	if j.ending() {
 		return
