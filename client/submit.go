@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,10 @@ import (
 
 // binaryName is the name of the binary in containers and in its directory.
 const binaryName = "yarn-submit"
+
+// binaryTime is what a binary on HDFS was modified at. NodeManagers refuse one that is
+// newer than they were told, and two who submit at once may both bring it.
+var binaryTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // jobsDir holds the directories of jobs, below Holdfast's home.
 const jobsDir = "jobs"
@@ -203,7 +208,13 @@ func provideBinary(ctx context.Context, home hdfsckpt.Store, exe, sum string) (y
 	info, err := home.Stat(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size != local.Size() {
 		if err = hdfsckpt.MkdirAll(ctx, home, path.Dir(name), 0o700); err == nil {
-			err = uploadFile(ctx, home, name, exe, 0o700)
+			beside := path.Join(path.Dir(name), rand.Text())
+			if err = uploadFile(ctx, home, beside, exe, 0o700); err == nil {
+				err = home.Chtimes(ctx, beside, binaryTime, binaryTime)
+			}
+			if err == nil {
+				err = home.Rename(ctx, beside, name)
+			}
 		}
 		if err == nil {
 			info, err = home.Stat(ctx, name)

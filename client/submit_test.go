@@ -1,0 +1,40 @@
+package client
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"holdfast/hdfsckpt"
+)
+
+// TestTheBinaryIsTheSame: whoever brings it, and when. Of two who submit for the first
+// time at once, both do, and NodeManagers hold each to what it has told of it.
+func TestTheBinaryIsTheSame(t *testing.T) {
+	dir := t.TempDir()
+	exe := filepath.Join(dir, "exe")
+	home, err := hdfsckpt.NewLocal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer home.Close()
+	ctx := context.Background()
+	if err := os.WriteFile(exe, []byte("program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first, err := provideBinary(ctx, home, exe, "sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := home.Remove(ctx, "bin/sum/"+binaryName); err != nil { // the other one had not seen it
+		t.Fatal(err)
+	}
+	second, err := provideBinary(ctx, home, exe, "sum")
+	if err != nil || first != second {
+		t.Errorf("first %+v, then %+v, %v", first, second, err)
+	}
+	if left, err := home.List(ctx, "bin/sum"); err != nil || len(left) != 1 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
