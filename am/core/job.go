@@ -78,6 +78,7 @@ type Job struct {
 	why          string
 	waiting      string // why containers do not come
 	tasks        []*Task
+	services     []*Task // of tasks
 	named        map[string]*Task
 	busy         []*Task          // that are not at rest, in the order of tasks
 	drains       bool             // a task may have draining containers
@@ -133,6 +134,9 @@ func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 		t.unsafe = true
 		j.tasks = append(j.tasks, &t)
 		j.named[t.Name] = &t
+		if t.service() {
+			j.services = append(j.services, &t)
+		}
 	}
 	return j
 }

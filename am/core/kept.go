@@ -1,6 +1,6 @@
 package core
 
-import "holdfast/proto"
+import "slices"
 
 // Services hold what the other tasks work on, as parameter servers hold the model.
 // It outlives the loss of those others, and goes on changing meanwhile. Who comes
@@ -9,9 +9,7 @@ import "holdfast/proto"
 
 // served tells whether there are services, and all run.
 func (j *Job) served() bool {
-	return j.any((*Task).service) && !j.any(func(t *Task) bool {
-		return t.service() && t.State != proto.TaskState_TASK_STATE_RUNNING
-	})
+	return len(j.services) > 0 && !slices.ContainsFunc(j.services, (*Task).notRunning)
 }
 
 // serviceSaved takes in that a newer checkpoint is complete: what the services hold

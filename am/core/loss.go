@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -249,19 +250,15 @@ func (j *Job) unjustBlame(t *Task) bool {
 // serviceDown tells whether a task that others depend on is down. Services that
 // blame each other must not wait for each other.
 func (j *Job) serviceDown(except *Task) bool {
-	for _, t := range j.tasks {
-		if t == except || !t.service() || t.State == proto.TaskState_TASK_STATE_RUNNING {
-			continue
-		}
-		if !except.service() || !t.blamed {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.services, func(t *Task) bool {
+		return t != except && t.notRunning() && (!except.service() || !t.blamed)
+	})
 }
 
 // unreachable tells whether its agent was connected and is not any longer.
 func (t *Task) unreachable() bool { return !t.silent.IsZero() }
+
+func (t *Task) notRunning() bool { return t.State != proto.TaskState_TASK_STATE_RUNNING }
 
 func (t *Task) service() bool {
 	return t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
