@@ -28,7 +28,6 @@
 //	HOLDFAST_JOB            the job
 //	HOLDFAST_ATTEMPT        how often the task was started before
 //	HOLDFAST_GENERATION     how often all tasks were started again together
-//
 //	HOLDFAST_MODEL_KEPT     1: what the services hold has outlived the loss of the
 //	                        attempt before, and is of one piece; else it is not set
 //

@@ -50,6 +50,18 @@ func runPython(t *testing.T, python, path, script string, env ...string) (stdout
 	return out.String(), errs.String()
 }
 
+// tensorflow is a Python that can import it.
+func tensorflow(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	python, err := pyenv.TensorFlow(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return python
+}
+
 func python3(t *testing.T) string {
 	t.Helper()
 	p, err := exec.LookPath("python3")
@@ -133,12 +145,7 @@ print(json.dumps(dict(
 `
 
 func TestTheShimWithTensorFlow(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
-	defer cancel()
-	python, err := pyenv.TensorFlow(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	python := tensorflow(t)
 	dir := shimDir(t)
 	out, errs := runPython(t, python, dir, tf1Script, "HOLDFAST_TF1=1", "HOLDFAST_RECOVERY_WAIT_SECS=1")
 	var got struct {
@@ -249,7 +256,7 @@ class BaseSession:
 // chiefs has one chief after another train with a parameter server, each killed in the
 // middle, and prints at which step each began, and what checkpoints it knew of then.
 const chiefs = `
-import json, os, signal, socket, sys
+import ctypes, json, os, signal, socket, sys
 import tensorflow as tf
 
 def port():
@@ -263,6 +270,7 @@ cluster = {"ps": ["localhost:%d" % port()], "worker": ["localhost:%d" % port()]}
 def fork(run, *args):
     pid = os.fork()
     if pid == 0:
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: nothing outlives the test
         try:
             run(*args)
         finally:
@@ -309,12 +317,7 @@ os.kill(ps, signal.SIGKILL)
 
 // TestTheShimKeepsTheModel: each chief saves as it begins, and never again.
 func TestTheShimKeepsTheModel(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
-	defer cancel()
-	python, err := pyenv.TensorFlow(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	python := tensorflow(t)
 	want := `[0, ["0"]]
 [7, ["0", "7"]]
 [7, ["0", "7"]]

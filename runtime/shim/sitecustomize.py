@@ -24,14 +24,14 @@ import sys
 
 
 def _after_import(actions, before=None):
-    """Runs actions[name](module) when the module of that name has been executed,
-    and before[name]() when it is looked for."""
+    """Calls each of actions[name] with the module of that name when it has been
+    executed, and before[name]() when it is looked for."""
     before = before or {}
 
     class Finder:
         def find_spec(self, name, path=None, target=None):
-            action = actions.get(name)
-            if action is None:
+            due = actions.get(name)
+            if due is None:
                 return None
             if name in before:
                 before.pop(name)()
@@ -45,7 +45,8 @@ def _after_import(actions, before=None):
                 actions.pop(name, None)
                 if not actions and self in sys.meta_path:
                     sys.meta_path.remove(self)
-                action(module)
+                for action in due:
+                    action(module)
 
             try:
                 # The loader keeps its type: inspect and pkgutil ask for it.
@@ -67,12 +68,12 @@ def _after_import(actions, before=None):
     sys.meta_path.insert(0, Finder())
 
 
-def _all(actions):
-    def action(module):
-        for act in actions:
-            act(module)
-
-    return action
+def _replace(owner, name, method):
+    """Puts a method in the place of the one that it calls."""
+    original = getattr(owner, name)
+    method.__doc__ = original.__doc__
+    method.__wrapped__ = original
+    setattr(owner, name, method)
 
 
 def _shorten_waits(seconds):
@@ -88,9 +89,7 @@ def _shorten_waits(seconds):
             if getattr(self, "_recovery_wait_secs", None) == 30:
                 self._recovery_wait_secs = seconds
 
-        __init__.__doc__ = original.__doc__
-        __init__.__wrapped__ = original
-        manager.__init__ = __init__
+        _replace(manager, "__init__", __init__)
 
     return action
 
@@ -132,9 +131,7 @@ def _keep_model(module):
             session.close()
         return original(self, master, saver, checkpoint_dir, *args, **kwargs)
 
-    _restore_checkpoint.__doc__ = original.__doc__
-    _restore_checkpoint.__wrapped__ = original
-    manager._restore_checkpoint = _restore_checkpoint
+    _replace(manager, "_restore_checkpoint", _restore_checkpoint)
 
 
 def _name_lost_peers(module):
@@ -167,9 +164,7 @@ def _name_lost_peers(module):
             code = max(codes & set(lost))
             raise lost[code](e.node_def, e.op, e.message) from None
 
-    _do_call.__doc__ = original.__doc__
-    _do_call.__wrapped__ = original
-    session._do_call = _do_call
+    _replace(session, "_do_call", _do_call)
 
 
 def _codes_of_parts(message):
@@ -316,10 +311,14 @@ def _run_hidden():
 
 
 def _install():
-    actions = {}
-    managers = []
+    actions, before = {}, {}
+
+    def after(name, action):
+        actions.setdefault(name, []).append(action)
+
+    manager = "tensorflow.python.training.session_manager"
     if os.environ.get("HOLDFAST_FRAMEWORK") == "tensorflow":
-        managers.append(_keep_model)
+        after(manager, _keep_model)
     wait = os.environ.get("HOLDFAST_RECOVERY_WAIT_SECS", "")
     if wait:
         try:
@@ -327,25 +326,17 @@ def _install():
         except ValueError:
             sys.stderr.write("HOLDFAST_RECOVERY_WAIT_SECS is %r, which is no number of seconds; it is ignored\n" % wait)
         else:
-            managers.append(_shorten_waits(seconds))
-    if managers:
-        actions["tensorflow.python.training.session_manager"] = _all(managers)
+            after(manager, _shorten_waits(seconds))
     if os.environ.get("HOLDFAST_NAME_LOST_PEERS") == "1":
-        actions["tensorflow.python.client.session"] = _name_lost_peers
+        after("tensorflow.python.client.session", _name_lost_peers)
     if os.environ.get("HOLDFAST_TF1") == "1":
-        actions["tensorflow"] = _become_tf1
-    before = {}
+        after("tensorflow", _become_tf1)
     warm = os.environ.get("HOLDFAST_WARM")
     # An attempt leads a session; what it starts in turn does not.
     if warm and os.getsid(0) == os.getpid() and "HOLDFAST_WARM_SOCKET" not in os.environ:
-        note, then = _Note(warm), actions.get(warm)
-
-        def after(module):
-            if then is not None:
-                then(module)
-            note.after(module)
-
-        before[warm], actions[warm] = note.before, after
+        note = _Note(warm)
+        before[warm] = note.before
+        after(warm, note.after)
     if actions:
         _after_import(actions, before)
 
