@@ -207,16 +207,7 @@ func provideBinary(ctx context.Context, home hdfsckpt.Store, exe, sum string) (y
 	}
 	info, err := home.Stat(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size != local.Size() {
-		if err = hdfsckpt.MkdirAll(ctx, home, path.Dir(name), 0o700); err == nil {
-			beside := path.Join(path.Dir(name), rand.Text())
-			if err = uploadFile(ctx, home, beside, exe, 0o700); err == nil {
-				err = home.Chtimes(ctx, beside, binaryTime, binaryTime)
-			}
-			if err == nil {
-				err = home.Rename(ctx, beside, name)
-			}
-		}
-		if err == nil {
+		if err = bringBinary(ctx, home, name, exe); err == nil {
 			info, err = home.Stat(ctx, name)
 		}
 	}
@@ -224,6 +215,25 @@ func provideBinary(ctx context.Context, home hdfsckpt.Store, exe, sum string) (y
 		return yarn.LocalResource{}, fmt.Errorf("bring the program %s to %s/%s: %w", exe, home.URI(), name, err)
 	}
 	return resourceOf(home, name, binaryName, info), nil
+}
+
+// bringBinary puts it in its place when it has its time already.
+func bringBinary(ctx context.Context, home hdfsckpt.Store, name, exe string) error {
+	if err := hdfsckpt.MkdirAll(ctx, home, path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	beside := path.Join(path.Dir(name), rand.Text())
+	if err := uploadFile(ctx, home, beside, exe, 0o700); err != nil {
+		return err
+	}
+	err := home.Chtimes(ctx, beside, binaryTime, binaryTime)
+	if err == nil {
+		err = home.Rename(ctx, beside, name)
+	}
+	if err != nil {
+		return errors.Join(err, home.Remove(ctx, beside))
+	}
+	return nil
 }
 
 func resourceOf(home hdfsckpt.Store, name, as string, info hdfsckpt.Info) yarn.LocalResource {
