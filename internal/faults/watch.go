@@ -205,10 +205,10 @@ func (w *watch) longest(worker string, from, to time.Time) pause {
 	return longest
 }
 
-// begun is the lowest step at which a worker's session began after a moment, in which
-// the job was at a step, -1 if none did; and how many steps had been made beyond one
-// at which a session began, at most: these are made again. The chief tells of its own
-// later than it restores: it saves first.
+// begun is the lowest step at which a worker's session began after a moment, -1 if
+// none did, and how many steps were made again, at most: those beyond the one at which
+// a session began. At that moment the job was at step. The chief tells of its own
+// session later than it restores: it saves first.
 func (w *watch) begun(since time.Time, step int64) (lowest, again int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
