@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// leftoverAge is how old an unfinished save must be to be taken for a broken
-	// one while tasks run that may be writing.
+	// leftoverAge is how old the files of an unfinished save must be to be taken
+	// for those of a broken one while tasks run that may be writing.
 	leftoverAge = 10 * time.Minute
 	// secureLimit bounds making a store safe, and securePause is the wait before
 	// another try within it.
@@ -148,7 +148,7 @@ func (k *keeper) tryOne(ctx context.Context, c *proto.CheckpointSpec, allDown bo
 	report, err := hdfsckpt.MakeSafe(ctx, store, age)
 	done := report.Lines()
 	if len(others) > 0 {
-		done = append(done, fmt.Sprintf("another job writes here too, or was lost without a word, and what it began in the last %v is left alone: %s", leftoverAge, strings.Join(others, ", ")))
+		done = append(done, "another job writes here too, or was lost without a word, and what it may not have completed is left alone: "+strings.Join(others, ", "))
 	}
 	return done, err
 }

@@ -1,6 +1,14 @@
 package hdfsckpt
 
-import "testing"
+import (
+	"context"
+	"testing"
+)
+
+// ListTemporary lists what List hides.
+func ListTemporary(ctx context.Context, s Store, dir string) ([]Info, error) {
+	return s.(temporaryLister).listTemporary(ctx, dir)
+}
 
 // ReadStretches has Verify read stretches as small as n bytes on their own.
 func ReadStretches(t testing.TB, n int64) {

@@ -104,6 +104,9 @@ func (k *keeping) staysBroken(ctx context.Context) (bool, error) {
 		if broken, err := k.broken(ctx); err != nil || !broken {
 			return false, err
 		}
+		if writing, err := anyWriting(ctx, k.s); err != nil || writing {
+			return false, err // what comes next may take long
+		}
 	}
 	return true, nil
 }

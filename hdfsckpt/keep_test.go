@@ -125,9 +125,18 @@ func TestShutOut(t *testing.T) {
 }
 
 // TestReplacementThatNeverCame: all files of the checkpoint that is named have
-// made room for a save, of which nothing came.
+// made room for a save, of which nothing came. It may still come if something is
+// being written.
 func TestReplacementThatNeverCame(t *testing.T) {
-	for name, age := range map[string]time.Duration{"nobody runs": 0, "others run": time.Hour} {
+	for name, c := range map[string]struct {
+		age     time.Duration
+		writing bool
+		back    bool
+	}{
+		"nobody runs":          {back: true},
+		"others run":           {age: time.Hour, back: true},
+		"something is written": {age: time.Hour, writing: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, s := context.Background(), openLocal(t, t.TempDir())
 			defer s.Close()
@@ -141,12 +150,23 @@ func TestReplacementThatNeverCame(t *testing.T) {
 			if got, want := states(list(t, s)), "model.ckpt-10 sealed"; got != want {
 				t.Fatalf("before: got %s, want %s", got, want)
 			}
-			report, err := hdfsckpt.MakeSafe(ctx, s, age)
+			if c.writing {
+				dir := hdfsckpt.WriterDir("job.container_1")
+				must(t, hdfsckpt.MkdirAll(ctx, s, dir, 0o755))
+				w, err := s.Create(ctx, dir+"/data", 0o644)
+				must(t, err)
+				defer w.Abort()
+			}
+			report, err := hdfsckpt.MakeSafe(ctx, s, c.age)
 			must(t, err)
-			if len(report.Back) != 1 || !strings.Contains(report.String(), "brought model.ckpt-20 back") {
+			if told := strings.Contains(report.String(), "brought model.ckpt-20 back"); len(report.Back) > 0 != c.back || told != c.back {
 				t.Errorf("the report says %q", report)
 			}
-			if got, want := states(list(t, s)), "model.ckpt-10 sealed; model.ckpt-20 sealed current"; got != want {
+			want := "model.ckpt-10 sealed; model.ckpt-20 sealed current"
+			if !c.back {
+				want = "model.ckpt-10 sealed current"
+			}
+			if got := states(list(t, s)); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -58,7 +59,8 @@ func (r Report) Lines() []string {
 // not come to it. One that was written later and names an earlier step, as
 // after Rollback, is left alone. Leftovers of broken saves that were last
 // written to more than age ago are removed: 0 takes all, which is right only
-// when nobody writes. No checkpoint is removed; one that was kept comes back if
+// when nobody writes. Otherwise no part of a save goes while another may still
+// be written, however long that takes. No checkpoint is removed; one that was kept comes back if
 // what replaces it is not whole, or if `checkpoint` is there and no other is
 // whole.
 func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
@@ -71,7 +73,7 @@ func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 	}
 	sw := &sweeper{s: s, all: age == 0, before: time.Now().Add(-age)}
-	err = errors.Join(sw.sweep(ctx, ".", 0), RemoveTemporariesOlderThan(ctx, s, age), forgetWriters(ctx, s))
+	err = errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), forgetWriters(ctx, s))
 	report.Removed = sw.removed
 	if err != nil {
 		return report, fmt.Errorf("cannot remove the leftovers of broken saves in %s: %w", s.URI(), err)
@@ -321,7 +323,11 @@ type sweeper struct {
 	removed []string
 }
 
+// aged is asked of files that are complete.
 func (w *sweeper) aged(i Info) bool { return w.all || i.ModTime.Before(w.before) }
+
+// dead is asked of temporary files.
+func (w *sweeper) dead(i Info) bool { return w.all || time.Since(i.ModTime) > longestWrite }
 
 func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
 	entries, err := w.s.List(ctx, dir)
@@ -346,8 +352,9 @@ func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
 	return errors.Join(errs...)
 }
 
-// removeParts removes a directory of parts, unless something else is in it. One
-// without any may have been made just now, by a task that is about to put one there.
+// removeParts removes a directory of parts, unless something else is in it, or
+// other parts may still come. One without any may have been made just now, by a
+// task that is about to put one there.
 func (w *sweeper) removeParts(ctx context.Context, dir string, i Info) error {
 	parts, err := w.s.List(ctx, dir)
 	if vanished(err) {
@@ -364,25 +371,25 @@ func (w *sweeper) removeParts(ctx context.Context, dir string, i Info) error {
 			return nil
 		}
 	}
+	if !w.all {
+		if writing, err := anyWriting(ctx, w.s); err != nil || writing {
+			return err
+		}
+	}
 	for _, p := range parts {
 		if err := w.s.Remove(ctx, path.Join(dir, p.Name)); err != nil && !vanished(err) {
 			return err
 		}
 	}
-	// Hidden temporary files of parts go first; a young one keeps the directory.
-	age := time.Duration(0)
-	if !w.all {
-		age = time.Since(w.before)
+	// Hidden temporary files of parts go first; one that lives keeps the directory.
+	if err := removeTemporaries(ctx, w.s, dir, w.dead); err != nil {
+		return err
 	}
-	if lister, ok := w.s.(temporaryLister); ok {
-		if err := removeTemporaries(ctx, w.s, lister, dir, time.Now().Add(-age), w.all); err != nil {
-			return err
-		}
-		if left, err := lister.listTemporary(ctx, dir); err != nil || len(left) > 0 {
-			return err
-		}
+	err = w.remove(ctx, dir)
+	if errors.Is(err, syscall.ENOTEMPTY) {
+		return nil
 	}
-	return w.remove(ctx, dir)
+	return err
 }
 
 func (w *sweeper) remove(ctx context.Context, name string) error {

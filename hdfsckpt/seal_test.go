@@ -226,6 +226,55 @@ func TestLeftovers(t *testing.T) {
 	})
 }
 
+// TestSlowSave: a part that takes an hour to write does not lose those that were
+// written before it, nor itself, though all that is seen of it is when it began.
+func TestSlowSave(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		ctx := context.Background()
+		first := "model.ckpt-5_temp/part-00000-of-00002.data-00000-of-00001"
+		put(t, s, first, []byte("x"))
+		dir := hdfsckpt.WriterDir("job.container_1")
+		must(t, hdfsckpt.MkdirAll(ctx, s, dir, 0o755))
+		slow, err := s.Create(ctx, dir+"/part", 0o644)
+		must(t, err)
+		_, err = slow.Write([]byte("x"))
+		must(t, err)
+		begun := func(ago time.Duration) {
+			t.Helper()
+			open, err := hdfsckpt.ListTemporary(ctx, s, dir)
+			if err != nil || len(open) != 1 {
+				t.Fatalf("being written are %v, %v", open, err)
+			}
+			at := time.Now().Add(-ago)
+			must(t, s.Chtimes(ctx, path.Join(dir, open[0].Name), at, at))
+		}
+		safe := func(left bool) {
+			t.Helper()
+			report, err := hdfsckpt.MakeSafe(ctx, s, 10*time.Minute)
+			must(t, err)
+			if _, err := s.Stat(ctx, first); (err == nil) != left {
+				t.Errorf("the part that was written first: %v; %s", err, report)
+			}
+		}
+		begun(time.Hour)
+		safe(true)
+		must(t, slow.Close())
+		must(t, s.Remove(ctx, dir+"/part"))
+		safe(false)
+
+		put(t, s, first, []byte("x"))
+		slow, err = s.Create(ctx, dir+"/part", 0o644)
+		must(t, err)
+		_, err = slow.Write([]byte("x"))
+		must(t, err)
+		begun(25 * time.Hour) // its writer was lost without a word
+		safe(false)
+		if open, err := hdfsckpt.ListTemporary(ctx, s, dir); err != nil || len(open) > 0 {
+			t.Errorf("of a lost writer stay %v, %v", open, err)
+		}
+	})
+}
+
 func TestPrune(t *testing.T) {
 	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
 		ctx := context.Background()

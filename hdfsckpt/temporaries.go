@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"syscall"
-	"time"
 )
 
 // temporaryLister is a store that can list what List hides.
@@ -14,23 +13,13 @@ type temporaryLister interface {
 	listTemporary(ctx context.Context, dir string) ([]Info, error)
 }
 
-// RemoveTemporaries removes the temporary files in the whole store. It is for
-// the end of a job, when nobody writes: a file that is being written is lost.
-func RemoveTemporaries(ctx context.Context, s Store) error {
-	return RemoveTemporariesOlderThan(ctx, s, 0)
-}
-
-// RemoveTemporariesOlderThan leaves those alone that were begun or written to
-// less than age ago; 0 takes all.
-func RemoveTemporariesOlderThan(ctx context.Context, s Store, age time.Duration) error {
+// removeTemporaries removes those in a directory, and below it, of which dead
+// says that nobody writes them.
+func removeTemporaries(ctx context.Context, s Store, dir string, dead func(Info) bool) error {
 	lister, ok := s.(temporaryLister)
 	if !ok {
 		return fmt.Errorf("cannot remove temporary files: the store %s cannot list them", s.URI())
 	}
-	return removeTemporaries(ctx, s, lister, ".", time.Now().Add(-age), age == 0)
-}
-
-func removeTemporaries(ctx context.Context, s Store, lister temporaryLister, dir string, before time.Time, all bool) error {
 	var errs []error
 	found, err := lister.listTemporary(ctx, dir)
 	if errors.Is(err, syscall.ENOENT) {
@@ -40,7 +29,7 @@ func removeTemporaries(ctx context.Context, s Store, lister temporaryLister, dir
 		return err
 	}
 	for _, f := range found {
-		if f.IsDir() || !all && f.ModTime.After(before) {
+		if f.IsDir() || !dead(f) {
 			continue
 		}
 		if err := s.Remove(ctx, path.Join(dir, f.Name)); err != nil && !errors.Is(err, syscall.ENOENT) {
@@ -53,7 +42,7 @@ func removeTemporaries(ctx context.Context, s Store, lister temporaryLister, dir
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			errs = append(errs, removeTemporaries(ctx, s, lister, path.Join(dir, e.Name), before, all))
+			errs = append(errs, removeTemporaries(ctx, s, path.Join(dir, e.Name), dead))
 		}
 	}
 	return errors.Join(errs...)

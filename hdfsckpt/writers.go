@@ -110,6 +110,37 @@ func removeShut(ctx context.Context, s Store, shut string) error {
 	return err
 }
 
+// longestWrite is how long a file may take to be written. HDFS tells of one that
+// is open no more than when it was begun (FSDirWriteFileOp.addFile; the time is
+// set again when it is closed), so age alone says little of whether its writer
+// lives.
+const longestWrite = 24 * time.Hour
+
+// anyWriting tells whether a writer that was not shut out has begun a file and
+// not completed it, nor left it lying for longer than a write may take.
+func anyWriting(ctx context.Context, s Store) (bool, error) {
+	writers, err := Writers(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	lister, ok := s.(temporaryLister)
+	if !ok {
+		return false, nil
+	}
+	for _, w := range writers {
+		open, err := lister.listTemporary(ctx, WriterDir(w))
+		if err != nil && !vanished(err) {
+			return false, fmt.Errorf("cannot tell what %s writes to the checkpoint store %s: %w", w, s.URI(), err)
+		}
+		for _, f := range open {
+			if time.Since(f.ModTime) < longestWrite {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 // forgetAfter is how long a writer that was shut out may live on. Its leases
 // have ended long before.
 const forgetAfter = 24 * time.Hour

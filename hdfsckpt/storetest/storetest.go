@@ -519,12 +519,17 @@ func (s *suite) temporaries() {
 	if err := s.s.Remove(s.ctx, "d"); !errors.Is(err, syscall.ENOTEMPTY) {
 		s.Fatalf("removing a directory in which a file is written: %v", err)
 	}
-	s.must(hdfsckpt.RemoveTemporariesOlderThan(s.ctx, s.s, time.Hour))
+	safe := func(age time.Duration) {
+		s.Helper()
+		_, err := hdfsckpt.MakeSafe(s.ctx, s.s, age)
+		s.must(err)
+	}
+	safe(time.Hour)
 	if err := s.s.Remove(s.ctx, "d"); !errors.Is(err, syscall.ENOTEMPTY) {
 		s.Fatalf("young temporary files were removed: %v", err)
 	}
 	s.write("d/keep", "x")
-	s.must(hdfsckpt.RemoveTemporaries(s.ctx, s.s))
+	safe(0)
 	if s.list(".") != "d/" || s.list("d") != "keep" {
 		s.Errorf("%q, %q", s.list("."), s.list("d"))
 	}
