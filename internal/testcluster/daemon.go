@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"holdfast/internal/testcluster/dist"
 )
 
@@ -128,9 +130,24 @@ func (d *Daemon) Kill() error {
 	return nil
 }
 
-// Pause stops the daemon by SIGSTOP: its ports accept connections and answer
-// nothing.
-func (d *Daemon) Pause() error { return d.signal(syscall.SIGSTOP) }
+// Pause stops the daemon by SIGSTOP, and returns once its last thread has
+// stopped: its ports accept connections and answer nothing.
+func (d *Daemon) Pause() error {
+	if err := d.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cmd == nil {
+		return nil
+	}
+	// That it has stopped, or ended, is looked at and left for others to see.
+	err := unix.Waitid(unix.P_PID, d.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+	if err != nil && !errors.Is(err, syscall.ECHILD) {
+		return fmt.Errorf("waiting for %s to stop: %w", d.name, err)
+	}
+	return nil
+}
 
 // Resume ends a pause.
 func (d *Daemon) Resume() error { return d.signal(syscall.SIGCONT) }
