@@ -205,9 +205,9 @@ func provideBinary(ctx context.Context, home hdfsckpt.Store, exe, sum string) (y
 	if err != nil {
 		return yarn.LocalResource{}, err
 	}
-	info, err := home.Stat(ctx, name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size != local.Size() {
-		if err = bringBinary(ctx, home, name, exe); err == nil {
+	info, there, err := findBinary(ctx, home, name, local.Size())
+	if err == nil && !there {
+		if err = bringBinary(ctx, home, name, exe, local.Size()); err == nil {
 			info, err = home.Stat(ctx, name)
 		}
 	}
@@ -217,8 +217,18 @@ func provideBinary(ctx context.Context, home hdfsckpt.Store, exe, sum string) (y
 	return resourceOf(home, name, binaryName, info), nil
 }
 
-// bringBinary puts it in its place when it has its time already.
-func bringBinary(ctx context.Context, home hdfsckpt.Store, name, exe string) error {
+// findBinary tells whether the binary is there, and whole.
+func findBinary(ctx context.Context, home hdfsckpt.Store, name string, size int64) (hdfsckpt.Info, bool, error) {
+	info, err := home.Stat(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return info, false, nil
+	}
+	return info, err == nil && info.Size == size, err
+}
+
+// bringBinary puts it in its place when it has its time already. If another
+// client has meanwhile, that one stays: NodeManagers may be reading it.
+func bringBinary(ctx context.Context, home hdfsckpt.Store, name, exe string, size int64) error {
 	if err := hdfsckpt.MkdirAll(ctx, home, path.Dir(name), 0o700); err != nil {
 		return err
 	}
@@ -227,13 +237,17 @@ func bringBinary(ctx context.Context, home hdfsckpt.Store, name, exe string) err
 		return err
 	}
 	err := home.Chtimes(ctx, beside, binaryTime, binaryTime)
+	there := false
 	if err == nil {
+		_, there, err = findBinary(ctx, home, name, size)
+	}
+	if err == nil && !there {
 		err = home.Rename(ctx, beside, name)
 	}
-	if err != nil {
-		return errors.Join(err, home.Remove(ctx, beside))
+	if err != nil || there {
+		err = errors.Join(err, home.Remove(ctx, beside))
 	}
-	return nil
+	return err
 }
 
 func resourceOf(home hdfsckpt.Store, name, as string, info hdfsckpt.Info) yarn.LocalResource {

@@ -34,6 +34,16 @@ func TestTheBinaryIsTheSame(t *testing.T) {
 	if err != nil || first != second {
 		t.Errorf("first %+v, then %+v, %v", first, second, err)
 	}
+	before, err := home.Stat(ctx, "bin/sum/"+binaryName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bringBinary(ctx, home, "bin/sum/"+binaryName, exe, before.Size); err != nil {
+		t.Error(err)
+	}
+	if after, err := home.Stat(ctx, "bin/sum/"+binaryName); err != nil || after != before {
+		t.Errorf("the other's was %+v, now %+v, %v; a NodeManager may be reading it", before, after, err)
+	}
 	if left, err := home.List(ctx, "bin/sum"); err != nil || len(left) != 1 {
 		t.Errorf("left are %v, %v", left, err)
 	}
