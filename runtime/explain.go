@@ -94,8 +94,12 @@ var advice = []struct {
 		"A Python module is missing where the task runs: ship an environment that has it, as in --archives venv.tar.gz#venv -- venv/bin/python ..., or name a Python that has it.",
 	},
 	{
+		regexp.MustCompile(`(?i)No space left on device|Disk quota exceeded|The DiskSpace quota of .* is exceeded|The NameSpace quota .* is exceeded`),
+		"The disk, or the HDFS quota, is full: make room or raise the quota, then start the job again; it goes on from the newest complete checkpoint.",
+	},
+	{
 		regexp.MustCompile(`(?s)_temp(?:_[0-9a-f]+)?(?:/part-\d+-of-\d+|; No such file or directory)|allow_missing_files was set to false and \S*_temp`),
-		"Each task wrote its part of the checkpoint to a directory of its own. Name the directory that the script writes, as it spells it, with --checkpoint PATH=URI, so that all tasks share it.",
+		"A task did not find the parts of the checkpoint that others wrote. Name the directory that the script writes, as it spells it, with --checkpoint PATH=URI, so that all tasks share it; if it is named, something else removed files in it.",
 	},
 	{
 		regexp.MustCompile(`(?s)Failed to get matching files on \S+|Unsuccessful TensorSliceReader constructor`),
@@ -112,10 +116,6 @@ var advice = []struct {
 	{
 		regexp.MustCompile(`(?i)CUDA driver version is insufficient|no CUDA-capable device is detected|Found no NVIDIA driver`),
 		"The task found no usable GPU: ask for one with --worker-gpus 1, and see that the node's driver is as new as the framework wants.",
-	},
-	{
-		regexp.MustCompile(`(?i)No space left on device|Disk quota exceeded|The DiskSpace quota of .* is exceeded|The NameSpace quota .* is exceeded`),
-		"The disk, or the HDFS quota, is full: make room or raise the quota, then start the job again; it goes on from the newest complete checkpoint.",
 	},
 	{
 		regexp.MustCompile(`can't open file '[^']*': \[Errno 2\]`),

@@ -59,6 +59,7 @@ func TestExplainLines(t *testing.T) {
 		{"jax", "jaxlib.xla_extension.XlaRuntimeError: UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats)", true, ""},
 		{"cuda", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", false, "smaller batch"},
 		{"old save", "NotFoundError (see above for traceback): ./train_logs/model.ckpt-0_temp_0205a1571bdb4f9db000d0caf3139d5a/part-00000-of-00002.index", false, "--checkpoint"},
+		{"a full disk", "ResourceExhaustedError: ./train_logs/model.ckpt-5_temp_0a/part-00000-of-00002.data-00000-of-00001.tempstate12; No space left on device", false, "make room"},
 		{"old restore", "InvalidArgumentError (see above for traceback): Unsuccessful TensorSliceReader constructor: Failed to get matching files on /dump/model.ckpt-24: Not found: /dump", false, "--checkpoint"},
 		{"eager", "RuntimeError: tf.placeholder() is not compatible with eager execution.", false, "--tf1"},
 		{"contrib", "ModuleNotFoundError: No module named 'tensorflow.contrib'", false, "tf.contrib"},
