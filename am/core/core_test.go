@@ -285,7 +285,11 @@ func TestTranscripts(t *testing.T) {
 			p.wait(time.Minute)
 			p.exit("worker-0", core.TaskExited{Code: 1}) // maybe because of what they hold
 			p.wait(time.Minute)
+			// It may have put the last checkpoint on half of them.
 			p.step(core.ContainerEnded{Container: "c2", Cause: core.CausePreempted, Diagnostics: "preempted"})
+			p.wait(time.Minute)
+			p.step(core.Sealed{})
+			p.step(core.ContainerEnded{Container: "c3", Cause: core.CausePreempted, Diagnostics: "preempted"})
 			p.wait(time.Minute)
 			p.exit("ps-0", core.TaskExited{Signal: 9})
 			p.exit("worker-0", core.TaskExited{Signal: 9, PeerLost: true})

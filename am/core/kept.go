@@ -16,16 +16,15 @@ func (j *Job) served() bool {
 // is of one piece, also if one of them had to begin anew.
 func (j *Job) serviceSaved() { j.kept = j.served() }
 
-// serviceBegins takes in that an attempt starts: a service's holds nothing yet.
-func (j *Job) serviceBegins(t *Task) {
-	if t.service() {
-		j.kept = false
-	}
-}
-
 // doubt notes whether a task failed by an error of its own, for which what the
 // services hold may be the reason: a loss that is not a number, say.
 func (t *Task) doubt(e TaskExited) { t.doubts = e.Signal == 0 && exitCause(e) == CauseOwnFault }
 
-// keeps tells whether a task's next attempt is to go on from what the services hold.
-func (j *Job) keeps(t *Task) bool { return j.kept && j.served() && !t.service() && !t.doubts }
+// begins takes in that an attempt starts, and tells whether it is to go on from what
+// the services hold. A service that begins holds nothing; and who is not to go on from
+// what they hold may put a checkpoint there, and be lost halfway.
+func (j *Job) begins(t *Task) bool {
+	j.kept = j.kept && j.served() && !t.doubts
+	t.doubts = false
+	return j.kept
+}

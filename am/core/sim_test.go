@@ -38,6 +38,7 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - nothing is told to an agent of another task;
 //   - no container is left that the job does not know of, nor an agent that is
 //     connected, in one that is lost to YARN alone;
+//   - what parameter servers hold is built on only where it is of one piece;
 //   - nothing is asked of the cluster any longer that the job does not want;
 //   - a task is charged only with failures that were its own, and the job ends
 //     when one has used up its failures or losses, and not before;
@@ -59,6 +60,7 @@ type sim struct {
 	missed           map[string]int // task -> losses told that count
 	forgotten        bool           // a journal was lost, and what it counted
 
+	model     simModel
 	roles     []*proto.RoleSpec
 	spares    int
 	job       *core.Job
@@ -89,6 +91,7 @@ type simProcess struct {
 	generation int
 	started    time.Time
 	box        *simBox
+	share      simShare
 }
 
 // simBox is a container with its agent.
@@ -562,6 +565,7 @@ func (s *sim) run(b *simBox, a core.Start) {
 	s.checkOrder(p)
 	b.process, b.attempt, b.gen, b.exited = p, a.Attempt, a.Generation, nil
 	s.alive[a.Task] = p
+	s.model.began(p, a.Kept)
 	s.fromAgent(b, core.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
 	if left, ok := s.work[a.Task]; ok {
 		s.after(left, func() { s.exit(p, core.TaskExited{}) })
@@ -896,6 +900,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{},
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
+	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}
 	s.roles = psAndWorkers(int32(s.r.IntN(3)), 1+int32(s.r.IntN(3)))
 	if n%3 == 0 {
 		s.roles = ranks(1 + int32(s.r.IntN(4)))

@@ -162,9 +162,7 @@ func (j *Job) mayStart(t *Task) bool {
 
 func (j *Job) start(t *Task) {
 	t.Attempt++
-	kept := j.keeps(t)
-	t.doubts = false
-	j.serviceBegins(t)
+	kept := j.begins(t)
 	t.State = proto.TaskState_TASK_STATE_RUNNING
 	t.PID = 0
 	t.blamed = false

@@ -71,6 +71,23 @@ var mutations = []mutation{
 		`	if e.Signal == 0 && !e.OutOfMemory && !j.ousted.IsZero()`, `	if false`},
 	{"where all start together, who blames a peer waits for those that wait for it", "starting.go",
 		` || j.gathering ||`, ` ||`},
+	{"whoever was to put a checkpoint on the services has", "kept.go",
+		`	j.kept = j.kept && j.served() && !t.doubts
+	t.doubts = false
+	return j.kept
+`, `	kept := j.kept && j.served() && !t.doubts
+	j.kept = j.kept && !t.service()
+	t.doubts = false
+	return kept
+`},
+	{"services hold what they held before they began anew", "kept.go",
+		`	j.kept = j.kept && j.served() && !t.doubts
+	t.doubts = false
+	return j.kept
+`, `	kept := j.kept && j.served() && !t.doubts
+	t.doubts = false
+	return kept
+`},
 	{"a decided stop is not in the journal", "journal.go",
 		`Stopping: t.stopping, `, ``},
 	{"without a journal, generations begin anew", "survey.go",
