@@ -119,6 +119,23 @@ func KillDescendants(ctx context.Context, root int, spared ...int) error {
 	}
 }
 
+// Doom sends SIGKILL to all below root, and returns when there is none that has
+// not got it: none does anything any more, whatever it may wait for. It tells how
+// many there were. root must be a subreaper.
+func Doom(root int) int {
+	doomed := map[int]bool{}
+	for more := true; more; {
+		more = false
+		for _, p := range Descendants(root) {
+			if !doomed[p] {
+				doomed[p], more = true, true
+				_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended just now
+			}
+		}
+	}
+	return len(doomed)
+}
+
 // RSS is the resident memory of processes, in bytes. Pages that they share are
 // counted for each.
 func RSS(pids ...int) int64 {

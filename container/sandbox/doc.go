@@ -14,7 +14,8 @@
 // The keeper leads a session of its own and is a subreaper (prctl(2)): what
 // the task starts stays below it, whatever it does. When the agent dies, by
 // SIGKILL too, the keeper sees its socket close, kills everything below it and
-// ends; the namespace and its mounts go with it. When the keeper dies, the
+// ends; the namespace and its mounts go with it. Until all are killed, it keeps
+// calls to the mounts waiting, so that none fails before. When the keeper dies, the
 // task's process gets SIGKILL from the kernel (PR_SET_PDEATHSIG), and the rest
 // falls to the agent, which is a subreaper as well and ends.
 //

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,14 +46,30 @@ func init() {
 }
 
 // keeper is the keeper's side. Its main goroutine serves requests; one more
-// reaps what ended.
+// receives them and sees the agent's end, and one reaps what ended.
 type keeper struct {
 	conn    *net.UnixConn
 	writing sync.Mutex
 
+	mounting sync.Mutex
+	mounts   []fuseMount
+	serving  atomic.Bool // a request, which may wait for a mount
+
 	// Held while forking, so that no exit is reaped before its pid is known.
 	forking sync.Mutex
 	pids    map[int]bool // attempts' processes; others are orphans of theirs
+}
+
+// fuseMount is a mount that the agent serves. The keeper holds its descriptor, too.
+type fuseMount struct {
+	target string
+	fuse   *os.File
+}
+
+// request is what the agent asks for.
+type request struct {
+	m     message
+	files []*os.File
 }
 
 func keep(private, steered bool) error {
@@ -101,31 +118,48 @@ func keep(private, steered bool) error {
 		unix.Close(fd) // or steering would survive the agent, unanswered
 	}
 	debug.FreeOSMemory()
-	for {
-		m, files, err := receive(k.conn)
-		if err != nil {
-			break // the agent has ended
-		}
-		answer, fuse := k.serve(m, files)
-		for _, f := range files {
+	requests := make(chan request)
+	go k.listen(requests)
+	for r := range requests {
+		k.serving.Store(true)
+		answer, fds := k.serve(r.m, r.files)
+		k.serving.Store(false)
+		for _, f := range r.files {
 			f.Close()
 		}
 		answer.Op = opAnswer
-		if fuse != nil {
-			err = k.send(answer, int(fuse.Fd()))
-			// Only the agent may hold it, so that its end ends the connection
-			// and nothing waits for answers that never come.
-			fuse.Close()
-		} else {
-			err = k.send(answer)
-		}
-		if err != nil {
-			break
-		}
+		_ = k.send(answer, fds...) // or the agent has ended, which listen sees
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return proctree.KillDescendants(ctx, os.Getpid())
+}
+
+// listen receives requests until the agent has ended. It is not the goroutine
+// that serves them, which may wait for a mount that nobody answers then.
+func (k *keeper) listen(requests chan<- request) {
+	defer close(requests)
+	for {
+		m, files, err := receive(k.conn)
+		if err != nil {
+			break
+		}
+		requests <- request{m, files}
+	}
+	// What waits for an answer of a mount goes on waiting as long as its descriptor is
+	// held. Without that it would get an error, and might tell its peers of it in
+	// the instant before it is killed, as a parameter server does whose part of a
+	// checkpoint cannot be written: the others would fail by that.
+	if proctree.Doom(os.Getpid()) == 0 && !k.serving.Load() {
+		return // the agent has ended in order, and the mounts go with the namespace
+	}
+	k.mounting.Lock()
+	defer k.mounting.Unlock()
+	for _, m := range k.mounts {
+		// By force, for what forks just now has the descriptor for an instant, too.
+		_ = unix.Unmount(m.target, unix.MNT_FORCE|unix.MNT_DETACH)
+		m.fuse.Close()
+	}
 }
 
 func (k *keeper) send(m message, fds ...int) error {
@@ -181,7 +215,7 @@ func tryFuse(private bool) error {
 	return nil
 }
 
-func (k *keeper) serve(m message, files []*os.File) (answer message, fuse *os.File) {
+func (k *keeper) serve(m message, files []*os.File) (answer message, fds []int) {
 	switch m.Op {
 	case opFuse:
 		f, err := openFuse()
@@ -193,7 +227,10 @@ func (k *keeper) serve(m message, files []*os.File) (answer message, fuse *os.Fi
 			f.Close()
 			return answer.withError(fmt.Errorf("mounting FUSE on %s: %w", m.Target, err)), nil
 		}
-		return answer, f
+		k.mounting.Lock()
+		k.mounts = append(k.mounts, fuseMount{m.Target, f})
+		k.mounting.Unlock()
+		return answer, []int{int(f.Fd())}
 	case opStat:
 		var st unix.Stat_t
 		if err := unix.Stat(m.Target, &st); err != nil {

@@ -166,10 +166,9 @@ func (f *FS) options() *fuse.MountOptions {
 //
 // Whoever mounted must stat the root once ServeFD has returned: until then the
 // kernel has it owned by root, who does not exist in a user namespace, and
-// refuses to create anything (fs/namei.c, HAS_UNMAPPED_ID). And nobody else may
-// hold the descriptor, by a copy or as a child of somebody who had it open
-// without close-on-exec: a mount whose server has died then hangs instead of
-// failing.
+// refuses to create anything (fs/namei.c, HAS_UNMAPPED_ID). As long as anybody else
+// holds the descriptor, by a copy or as a child of somebody who had it open
+// without close-on-exec, a mount whose server has died hangs instead of failing.
 func (f *FS) ServeFD(fd int) error { return f.serve(fd, "") }
 
 // Serve mounts on dir and serves in the background until Close. It needs
