@@ -22,7 +22,7 @@ func Explain(framework string, tail []string) Verdict {
 		text = text[len(text)-maxExplained:]
 	}
 	last := lastException(text)
-	if peerErrors.MatchString(last) {
+	if peerErrors.MatchString(last) || wrapperErrors.MatchString(last) && goneMount.MatchString(last) {
 		return Verdict{PeerLost: true}
 	}
 	if do := advise(text); do != "" {
@@ -69,6 +69,10 @@ var (
 	// wrapperErrors are exceptions that wrap any cause.
 	wrapperErrors = regexp.MustCompile(`^(?:[A-Za-z_]\w*\.)*(?:RuntimeError|InternalError|UnknownError|DeadlineExceededError|FailedPreconditionError|NotFoundError|InvalidArgumentError|DistBackendError|DistError|XlaRuntimeError|JaxRuntimeError|OSError|EOFError|TimeoutError)\b`)
 
+	// goneMount is what a checkpoint mount whose agent was killed answers, to a peer
+	// that is about to be killed, too: ENOTCONN and ECONNABORTED, after a file's name.
+	goneMount = regexp.MustCompile(`; (?:Transport endpoint is not connected|Software caused connection abort)`)
+
 	peerPhrases = regexp.MustCompile(`(?i)connection reset by peer|connection refused|connection closed by peer|connection was closed|broken pipe|socket closed|socket timeout|failed to connect to all addresses|endpoint read failed|recvmsg:|unexpectedly? (?:restarted|closed)|possibly this worker just restarted|worker .* just restarted|session handle is not found|remote peer|peer (?:was )?(?:lost|closed)|code = unavailable|statuscode\.unavailable|\bUNAVAILABLE: |heartbeat timeout|tasks? (?:have|has) (?:crashed|died)|task .* set to ERROR|remote process exited|no route to host|transport endpoint is not connected|software caused connection abort|session was not ready after waiting|Watchdog caught collective operation timeout|Connect timeout`)
 )
 
@@ -98,7 +102,7 @@ var advice = []struct {
 		"The disk, or the HDFS quota, is full: make room or raise the quota, then start the job again; it goes on from the newest complete checkpoint.",
 	},
 	{
-		regexp.MustCompile(`(?s)_temp(?:_[0-9a-f]+)?(?:/part-\d+-of-\d+|; No such file or directory)|allow_missing_files was set to false and \S*_temp`),
+		regexp.MustCompile(`(?i:not ?found)[^\n]*_temp(?:_[0-9a-f]+)?/part-\d+-of-\d+|_temp(?:_[0-9a-f]+)?(?:/part-\S*)?; No such file or directory|allow_missing_files was set to false and \S*_temp`),
 		"A task did not find the parts of the checkpoint that others wrote. Name the directory that the script writes, as it spells it, with --checkpoint PATH=URI, so that all tasks share it; if it is named, something else removed files in it.",
 	},
 	{

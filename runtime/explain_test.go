@@ -51,6 +51,8 @@ func TestExplainLines(t *testing.T) {
 			"INFO: UnavailableError: recovering\nrecvmsg:Connection reset by peer\nTraceback (most recent call last):\nKeyError: 'x'", false, ""},
 		{"a message of many lines", "tensorflow.python.framework.errors_impl.InternalError: 2 root error(s) found.\n  (0) Internal: x\n  (1) UNAVAILABLE: Socket closed\n", true, ""},
 		{"a peer's mount went with its agent", "tensorflow.python.framework.errors_impl.FailedPreconditionError: ./train_logs/model.ckpt-5_temp: Transport endpoint is not connected", true, ""},
+		{"a peer's mount went in the middle of a save", "tensorflow.python.framework.errors_impl.FailedPreconditionError: Graph execution error:\n\nFrom /job:ps/replica:0/task:1:\n./train_logs/model.ckpt-164_temp/part-00001-of-00002.data-00000-of-00001.tempstate57; Transport endpoint is not connected\n\t [[{{node save/SaveV2_1}}]]", true, ""},
+		{"a peer's mount went as it was asked", "tensorflow.python.framework.errors_impl.InternalError: Graph execution error:\n./train_logs/model.ckpt-293_temp/part-00001-of-00002.index.tempstate13; Software caused connection abort\nExecuting non-communication op <save/SaveV2_1> originally returned UnavailableError, and was replaced by InternalError", true, ""},
 		{"python's own", "ConnectionResetError: [Errno 104] Connection reset by peer", true, ""},
 		{"go", "gotrainer: Pull of parameter server ps-1:20001: rpc error: code = Unavailable desc = connection error", true, ""},
 		{"torch", "torch.distributed.DistBackendError: NCCL error in: x.cpp:1\nncclRemoteError: remote process exited or there was a network error", true, ""},
