@@ -158,7 +158,17 @@ func TestContainers(t *testing.T) {
 		}
 	}
 
-	nm := c.Daemon("nm1")
+	// Not that of the application master, with which all containers would end.
+	nm := c.Daemon("nm0")
+	all, err := c.Containers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range all {
+		if k.Node == nm.Name() && strings.HasSuffix(k.ID, "_000001") {
+			nm = c.Daemon("nm1")
+		}
+	}
 	if err := nm.Pause(); err != nil {
 		t.Fatal(err)
 	}
