@@ -430,11 +430,13 @@ func (a *agent) tellCommits() {
 // be about to take the task's place: first of all it can commit nothing more.
 // killed says that the container is being ended from outside.
 func (a *agent) end(grace time.Duration, killed bool) {
+	if a.attempt != nil {
+		a.attempt.stop(grace) // at once if without grace: of the fence it would be told by errors
+	}
 	if a.task != nil && grace == 0 {
 		a.task.fence(errors.New("this agent has lost its application master, or its task's surroundings"))
 	}
 	if a.attempt != nil {
-		a.attempt.stop(grace)
 		e := <-a.ended
 		a.attempt = nil
 		a.tellCommits()

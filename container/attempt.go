@@ -92,9 +92,12 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 func (a *attempt) stop(grace time.Duration) {
 	a.stopOnce.Do(func() {
 		close(a.stopping)
+		// It may have ended just now.
 		if grace > 0 {
-			_ = syscall.Kill(-a.process.Pid, syscall.SIGTERM) // it may have ended just now
+			_ = syscall.Kill(-a.process.Pid, syscall.SIGTERM)
 			_ = syscall.Kill(-a.process.Pid, syscall.SIGCONT)
+		} else {
+			_ = syscall.Kill(-a.process.Pid, syscall.SIGKILL)
 		}
 	})
 	go func() {

@@ -1,6 +1,8 @@
 package container_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,6 +142,32 @@ func TestTheLeaseEndsTheTask(t *testing.T) {
 				t.Errorf("it took %v, with a lease of %v", took, lease)
 			}
 		})
+	}
+}
+
+// TestTheLeasesEndIsNoError: a task that writes to the store when its lease ends is
+// killed without an error, which it might tell its peers.
+func TestTheLeasesEndIsNoError(t *testing.T) {
+	needRoot(t)
+	m := newMaster(t)
+	dir := t.TempDir()
+	told := filepath.Join(dir, "told")
+	r := m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(func(a *proto.Assign) {
+		a.LeaseMs = 1000
+		a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: filepath.Join(dir, "store")}}
+	}))
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`while mkdir train_logs/x && rmdir train_logs/x; do :; done; echo >` + told)})
+	c.started()
+	<-c.beats
+	m.server.Stop()
+	if err := r.end(); err == nil || !strings.Contains(err.Error(), "lease") {
+		t.Errorf("the agent ended with %v", err)
+	}
+	if _, err := os.Stat(told); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the task was told of the lease's end by an error: %v", err)
 	}
 }
 

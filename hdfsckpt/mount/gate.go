@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // gate is what every operation that changes the store passes. Closing it
@@ -29,7 +30,7 @@ func (g *gate) init() { g.ctx, g.cancel = context.WithCancel(context.Background(
 func (g *gate) enter() (ctx context.Context, leave func(), err error) {
 	if g.lease != nil {
 		if err := g.lease(); err != nil {
-			g.close(err)
+			g.expired(err)
 		}
 	}
 	g.mu.Lock()
@@ -39,6 +40,19 @@ func (g *gate) enter() (ctx context.Context, leave func(), err error) {
 	}
 	g.busy++
 	return g.ctx, g.leave, nil
+}
+
+// fenceWait is how long what comes after the lease's end waits for Fence.
+const fenceWait = time.Second
+
+// expired closes the gate at the lease's end, unless Fence does so first: who calls
+// that ends the processes before, which then do not live to see an error.
+func (g *gate) expired(reason error) {
+	select {
+	case <-g.ctx.Done():
+	case <-time.After(fenceWait):
+		g.close(reason)
+	}
 }
 
 func (g *gate) leave() {

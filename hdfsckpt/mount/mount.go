@@ -37,7 +37,8 @@ type Options struct {
 	// a random one if empty.
 	Writer string
 	// Lease is asked before each change of the store, from many goroutines.
-	// With its first error the mount is fenced. nil: it lasts as long as the mount.
+	// At its first error that change waits for Fence, a second at most, and then the
+	// mount is fenced. nil: it lasts as long as the mount.
 	Lease func() error
 	// OnCommit is told each file that became visible or was replaced, and each
 	// file or directory that was renamed, after the fact. It is called from
