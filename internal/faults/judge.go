@@ -64,7 +64,8 @@ func (j *job) judge(ctx context.Context, o *Outcome, before, after *proto.JobSta
 	if o.Resumed >= 0 && o.Resumed < o.Sealed {
 		o.wrong("it went on from step %d, and the checkpoint of step %d was complete", o.Resumed, o.Sealed)
 	}
-	if most := int64(saveSteps + saving.Seconds()*stepsPerSecond); o.Again > most {
+	// Until the chief is back, nothing is saved: it is away, or waits for what is silent.
+	if most := int64(saveSteps + (saving+o.Chief).Seconds()*stepsPerSecond); o.Again > most {
 		o.wrong("%d steps were made again, with a checkpoint every %d", o.Again, saveSteps)
 	}
 	if o.Again > 0 && modelKept(before, after) {
