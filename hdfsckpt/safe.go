@@ -60,9 +60,9 @@ func (r Report) Lines() []string {
 // after Rollback, is left alone. Leftovers of broken saves that were last
 // written to more than age ago are removed: 0 takes all, which is right only
 // when nobody writes. Otherwise no part of a save goes while another may still
-// be written, however long that takes. No checkpoint is removed; one that was kept comes back if
-// what replaces it is not whole, or if `checkpoint` is there and no other is
-// whole.
+// be written, however long that takes. No checkpoint is removed; one that was
+// kept comes back if what replaces it is not whole, or if `checkpoint` is there
+// and no other is whole.
 func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 	var report Report
 	var err error

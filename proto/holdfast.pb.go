@@ -83,6 +83,7 @@ const (
 	CompletionRule_COMPLETION_RULE_REQUIRED    CompletionRule = 1 // must exit with 0 for the job to succeed
 	CompletionRule_COMPLETION_RULE_SERVICE     CompletionRule = 2 // runs until the others are done, then is stopped; an early exit is a loss
 	CompletionRule_COMPLETION_RULE_OPTIONAL    CompletionRule = 3 // never decides the job's end
+	CompletionRule_COMPLETION_RULE_EITHER      CompletionRule = 4 // may exit with 0, or is stopped when the others are done
 )
 
 // Enum value maps for CompletionRule.
@@ -92,12 +93,14 @@ var (
 		1: "COMPLETION_RULE_REQUIRED",
 		2: "COMPLETION_RULE_SERVICE",
 		3: "COMPLETION_RULE_OPTIONAL",
+		4: "COMPLETION_RULE_EITHER",
 	}
 	CompletionRule_value = map[string]int32{
 		"COMPLETION_RULE_UNSPECIFIED": 0,
 		"COMPLETION_RULE_REQUIRED":    1,
 		"COMPLETION_RULE_SERVICE":     2,
 		"COMPLETION_RULE_OPTIONAL":    3,
+		"COMPLETION_RULE_EITHER":      4,
 	}
 )
 
@@ -3729,12 +3732,13 @@ const file_holdfast_proto_rawDesc = "" +
 	"\bLossRule\x12\x19\n" +
 	"\x15LOSS_RULE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fLOSS_RULE_ALONE\x10\x01\x12\x11\n" +
-	"\rLOSS_RULE_ALL\x10\x02*\x8a\x01\n" +
+	"\rLOSS_RULE_ALL\x10\x02*\xa6\x01\n" +
 	"\x0eCompletionRule\x12\x1f\n" +
 	"\x1bCOMPLETION_RULE_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18COMPLETION_RULE_REQUIRED\x10\x01\x12\x1b\n" +
 	"\x17COMPLETION_RULE_SERVICE\x10\x02\x12\x1c\n" +
-	"\x18COMPLETION_RULE_OPTIONAL\x10\x03*\xb0\x01\n" +
+	"\x18COMPLETION_RULE_OPTIONAL\x10\x03\x12\x1a\n" +
+	"\x16COMPLETION_RULE_EITHER\x10\x04*\xb0\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11JOB_STATE_WAITING\x10\x01\x12\x15\n" +

@@ -39,7 +39,7 @@ func Complete(spec *proto.JobSpec) error {
 	}
 	required := false
 	for _, r := range spec.Roles {
-		r.Loss, r.Completion = rules(spec.Framework, r.Name)
+		r.Loss, r.Completion = rules(spec, r.Name)
 		if err := checkMin(r); err != nil {
 			return err
 		}
@@ -127,16 +127,25 @@ func checkFramework(spec *proto.JobSpec) error {
 // their peers' sessions recoverable, and a worker that dies of a peer's loss
 // is restarted for that cause. All-reduce has no use for a rank that comes
 // back alone: every rank has to begin again with it.
-func rules(framework, role string) (proto.LossRule, proto.CompletionRule) {
-	if beside(framework, role) {
+//
+// With TensorFlow 2, the chief of a job with parameter servers is a coordinator,
+// and its workers are servers, which do not end by themselves
+// (tf.distribute.ParameterServerStrategy). Those of a script that is written
+// otherwise may.
+func rules(spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule) {
+	if beside(spec.Framework, role) {
 		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_OPTIONAL
 	}
-	switch framework {
-	case "pytorch", "jax":
-		return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+	has := func(name string) bool {
+		return slices.ContainsFunc(spec.Roles, func(r *proto.RoleSpec) bool { return r.Name == name })
 	}
-	if role == "ps" {
+	switch {
+	case spec.Framework == "pytorch" || spec.Framework == "jax":
+		return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+	case role == "ps":
 		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_SERVICE
+	case role == "worker" && spec.Framework == "tensorflow" && !spec.Tf1 && has("chief") && has("ps"):
+		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_EITHER
 	}
 	return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_REQUIRED
 }

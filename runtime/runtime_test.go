@@ -61,6 +61,32 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestWorkersOfACoordinator: with a chief and parameter servers, TensorFlow 2's workers
+// are servers.
+func TestWorkersOfACoordinator(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec *proto.JobSpec
+		want proto.CompletionRule
+	}{
+		{"all three", spec("tensorflow", "worker", 2, "ps", 1, "chief", 1), proto.CompletionRule_COMPLETION_RULE_EITHER},
+		{"no chief", spec("tensorflow", "worker", 2, "ps", 1, "chief", 0), required},
+		{"no parameter server", spec("tensorflow", "worker", 2, "chief", 1), required},
+		{"no framework", spec("none", "worker", 2, "ps", 1, "chief", 1), required},
+		{"TensorFlow 1", func() *proto.JobSpec {
+			s := spec("tensorflow", "worker", 2, "ps", 1, "chief", 1)
+			s.Tf1 = true
+			return s
+		}(), required},
+	} {
+		if err := runtime.Complete(c.spec); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		} else if got := c.spec.Roles[0].Completion; got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 func TestCompleteRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name string

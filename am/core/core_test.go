@@ -217,6 +217,13 @@ func psAndWorkers(ps, workers int32) []*proto.RoleSpec {
 	}
 }
 
+// coordinated has a chief that coordinates parameter servers and workers.
+func coordinated(ps, workers int32) []*proto.RoleSpec {
+	roles := psAndWorkers(ps, workers)
+	roles[1].Completion = proto.CompletionRule_COMPLETION_RULE_EITHER
+	return append(roles, &proto.RoleSpec{Name: "chief", Count: 1, MemoryMb: 1024, Vcores: 1, Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_REQUIRED})
+}
+
 func ranks(n int32) []*proto.RoleSpec {
 	return []*proto.RoleSpec{{Name: "worker", Count: n, MemoryMb: 1024, Vcores: 1, Loss: proto.LossRule_LOSS_RULE_ALL, Completion: proto.CompletionRule_COMPLETION_RULE_REQUIRED}}
 }
@@ -500,6 +507,15 @@ func TestTranscripts(t *testing.T) {
 			p.exit("evaluator-0", core.TaskExited{Code: 1})
 			p.exit("worker-0", core.TaskExited{})
 		}, succeeded},
+		{"the chief is done and its workers serve on", coordinated(1, 2), 0, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("worker-1", core.TaskExited{}) // which is as good
+			p.exit("chief-0", core.TaskExited{})
+		}, succeeded},
+		{"a worker of a chief fails too often", coordinated(1, 2), 0, func(p *player) {
+			p.step(core.Begin{})
+			p.exit("worker-1", core.TaskExited{Code: 1})
+		}, failed},
 		{"the cluster breaks", psAndWorkers(1, 1), 3, func(p *player) {
 			p.step(core.Begin{})
 			p.step(core.Broken{Why: "the ResourceManager does not know this attempt"})

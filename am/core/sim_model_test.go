@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"holdfast/am/core"
@@ -10,21 +11,28 @@ import (
 )
 
 // simModel is what services hold in a simulated job, as parameter servers hold the
-// model. The first worker is the chief: whenever its session begins, or a service has
-// begun anew, it puts a checkpoint on them, one after the other, unless it is told to go on
-// from what they hold. While that is of one piece, it saves. What must hold: no
-// chief is told to go on from pieces of several checkpoints.
+// model. The chief, who may be the first worker, puts a checkpoint on them, one after
+// the other, whenever its session begins or a service has begun anew, unless it is
+// told to go on from what they hold. While that is of one piece, it saves. What must
+// hold: no chief is told to go on from pieces of several checkpoints.
 type simModel struct {
 	s        *sim
 	r        *rand.Rand // its own: what goes wrong in a job does not depend on it
 	sessions int
 }
 
-const chief = "worker-0"
+// chief is the task's name.
+func (m *simModel) chief() string {
+	for _, r := range m.s.roles {
+		if r.Name == "chief" {
+			return "chief-0"
+		}
+	}
+	return "worker-0"
+}
 
 // simShare is a process's part in it.
 type simShare struct {
-	service bool
 	piece   int  // the session that put there what it holds; 0: nothing
 	session int  // of a chief
 	kept    bool // a chief's first session is to go on from what services hold
@@ -34,11 +42,8 @@ type simShare struct {
 func (m *simModel) began(p *simProcess, kept bool) {
 	p.share.kept = kept
 	services, all := m.services()
-	for _, o := range services {
-		p.share.service = p.share.service || o == p
-	}
-	c := m.s.alive[chief]
-	if c == nil || !all || p != c && !p.share.service {
+	c := m.s.alive[m.chief()]
+	if c == nil || !all || p != c && !slices.Contains(services, p) {
 		return
 	}
 	m.sessions++
@@ -74,7 +79,7 @@ func (m *simModel) save(c *simProcess, session, piece int) {
 // after does something within a time, if the session goes on until then.
 func (m *simModel) after(within time.Duration, c *simProcess, session int, do func()) {
 	m.s.after(time.Duration(m.r.Int64N(int64(within))), func() {
-		if m.s.alive[chief] == c && c.share.session == session {
+		if m.s.alive[m.chief()] == c && c.share.session == session {
 			do()
 		}
 	})

@@ -904,6 +904,8 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	s.roles = psAndWorkers(int32(s.r.IntN(3)), 1+int32(s.r.IntN(3)))
 	if n%3 == 0 {
 		s.roles = ranks(1 + int32(s.r.IntN(4)))
+	} else if n%7 == 2 {
+		s.roles = coordinated(s.roles[0].Count, s.roles[1].Count)
 	}
 	s.spares = s.r.IntN(3)
 	s.rehearse = time.Duration(s.r.IntN(2)) * 20 * time.Second

@@ -114,6 +114,40 @@ func (p program) train(t *testing.T, w where, python, store string, kills ...fun
 	}
 }
 
+// TestParameterServerStrategy loses a parameter server and a worker of TensorFlow 2's
+// coordinator, and ends when that does, though the workers do not.
+func TestParameterServerStrategy(t *testing.T) {
+	training.enter(t)
+	const steps = 400
+	w := where{hadoop(t)}
+	script, err := filepath.Abs("../../examples/parameter-server-strategy/parameter_server_strategy.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := w.cluster.HDFS() + "/tests/" + t.Name()
+	j := w.start(t, t.TempDir(), "--framework", "tensorflow", "--chief", "1", "--ps", "2", "--worker", "2",
+		"--chief-memory", "900m", "--ps-memory", "900m", "--worker-memory", "900m", "--files", script,
+		"--checkpoint", "./train_logs="+store, "--", tensorflow(t), filepath.Base(script), "--steps", fmt.Sprint(steps))
+	j.store = store
+	before := j.untilCheckpoint(tfLimit, 10)
+	j.killContainer("ps-1")
+	j.back(tfLimit, "chief-0") // it ends by that
+	again := number(t, j.said(tfLimit, "chief-0", `(?s)begins at step.*begins at step (\d+)`))
+	if again < before {
+		t.Errorf("it went on from step %d, and the checkpoint of step %d was complete", again, before)
+	}
+	j.untilCheckpoint(tfLimit, again+1)
+	j.killContainer("worker-0")
+	s := j.end(tfLimit, proto.JobState_JOB_STATE_SUCCEEDED)
+	if c := task(s, "chief-0"); c.Attempt != 1 || c.Failures != 0 {
+		t.Errorf("the chief ended as attempt %d, charged with %d failures:\n%s", c.Attempt, c.Failures, story(s))
+	}
+	if step := j.newestComplete(); step != steps {
+		t.Errorf("the newest checkpoint is of step %d", step)
+	}
+	j.shards(3) // of two parameter servers and the chief
+}
+
 // lastNumber gives the number in the last line that matches.
 func lastNumber(t *testing.T, text, pattern string) int64 {
 	t.Helper()
