@@ -43,6 +43,7 @@ type Options struct {
 	Cuts    []*Cut               // of all nodes, for the faults that cut them off
 	Warm    bool                 // a round begins when all containers have warm interpreters
 	Cold    bool                 // jobs keep none
+	Saving  bool                 // the first fault of a round strikes in the middle of a save
 	Rounds  []Round
 	PerJob  int // a job trains for as long as so many rounds take at most; all if 0
 	// Log takes a line of what is going on; nil: nobody wants it.
@@ -184,6 +185,12 @@ func (j *job) round(ctx context.Context, r Round) error {
 		}
 	}()
 	out := Outcome{Round: r, at: begin, Step: j.watch.step(), Sealed: before.WholeStep, charged: failures(before), free: true}
+	if j.Saving {
+		if err := j.awaitSave(ctx); err != nil {
+			return fmt.Errorf("waiting for the job to save: %w", err)
+		}
+		out.Step = j.watch.step()
+	}
 	for i, k := range r {
 		if i > 0 && !wait(ctx, time.Duration(j.rng.Int64N(int64(8*time.Second)))) {
 			return ctx.Err()

@@ -46,7 +46,7 @@ var rooms = map[string][]string{
 	"internal/torture":         {"..."},
 	"internal/forbid":          {},
 	"internal/asuser":          {"proto"},
-	"internal/faults/...":      {"internal/asuser", "internal/testcluster/...", "internal/pyenv", "proto", "internal/faults"},
+	"internal/faults/...":      {"internal/asuser", "internal/testcluster/...", "internal/pyenv", "hdfsckpt", "internal/hadoop/conf", "proto", "internal/faults"},
 	"internal/layout":          {},
 	"internal/mutation":        {},
 	"examples/...":             {"..."},

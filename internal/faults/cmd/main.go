@@ -37,6 +37,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&o.Spares, "spares", 0, "spare containers of a job")
 	flag.BoolVar(&o.Warm, "warm", false, "wait for warm interpreters before each round")
 	flag.BoolVar(&o.Cold, "cold", false, "keep no warm interpreters")
+	flag.BoolVar(&o.Saving, "saving", false, "strike while a checkpoint is being saved")
 	rounds := flag.Int("rounds", 1, "`how often` each fault strikes alone")
 	pairs := flag.Int("pairs", 0, "`how many` pairs of faults strike")
 	only := flag.String("only", "", "some of: "+strings.Join(faults.Names(), ", ")+", or pairs such as \"kill ps + kill AM\" (default all)")
