@@ -427,11 +427,12 @@ func (a *agent) tellCommits() {
 }
 
 // end stops the task and gives back all it held. Without grace, somebody may
-// be about to take the task's place: first of all it can commit nothing more.
+// be about to take the task's place: it is killed at once, and can commit nothing
+// more. The fence comes second, or the task would be told of it by errors.
 // killed says that the container is being ended from outside.
 func (a *agent) end(grace time.Duration, killed bool) {
 	if a.attempt != nil {
-		a.attempt.stop(grace) // at once if without grace: of the fence it would be told by errors
+		a.attempt.stop(grace)
 	}
 	if a.task != nil && grace == 0 {
 		a.task.fence(errors.New("this agent has lost its application master, or its task's surroundings"))

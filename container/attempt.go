@@ -87,19 +87,23 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	return a, nil
 }
 
-// stop asks the attempt to end, and makes it end after grace. Another call may
-// shorten that.
+// stop asks the attempt to end, and makes it end after grace; without, its first
+// processes have got SIGKILL when stop returns. Another call may shorten that.
 func (a *attempt) stop(grace time.Duration) {
 	a.stopOnce.Do(func() {
 		close(a.stopping)
-		// It may have ended just now.
 		if grace > 0 {
-			_ = syscall.Kill(-a.process.Pid, syscall.SIGTERM)
+			_ = syscall.Kill(-a.process.Pid, syscall.SIGTERM) // it may have ended just now
 			_ = syscall.Kill(-a.process.Pid, syscall.SIGCONT)
-		} else {
-			_ = syscall.Kill(-a.process.Pid, syscall.SIGKILL)
 		}
 	})
+	select {
+	case <-a.process.Done(): // the number may be another's by now
+	default:
+		if grace == 0 { // also where it was given time before
+			_ = syscall.Kill(-a.process.Pid, syscall.SIGKILL)
+		}
+	}
 	go func() {
 		select {
 		case <-a.process.Done():
