@@ -183,7 +183,11 @@ func (j *Job) charge(t *Task) {
 		j.fail(t, fmt.Sprintf("failed %s; it is restarted %s (--restarts %d); the last time: %s", times(n), times(j.restarts), j.restarts, t.Why))
 		return
 	}
-	t.notUntil = j.now.Add(j.backoff(j.inARow(t.failures)))
+	n = j.inARow(t.failures)
+	if wait := j.backoff(n); wait > 0 {
+		t.notUntil = j.now.Add(wait)
+		j.record(t, KindNote, "it failed %s in quick succession: its next attempt waits for %s", times(n), wait)
+	}
 }
 
 // inARow counts the last failures that followed each other closely. After an
