@@ -29,7 +29,7 @@ func RunAlone(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, fmt.Errorf("making a directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(o.Home)) }()
-	c, err := testcluster.Start(ctx, testcluster.Options{Conf: ClusterConf()})
+	c, err := testcluster.Start(ctx, testcluster.Options{Standby: o.Standby, Conf: ClusterConf()})
 	if err != nil {
 		return nil, err
 	}

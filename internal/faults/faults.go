@@ -19,6 +19,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,9 +44,13 @@ type Options struct {
 	Cuts    []*Cut               // of all nodes, for the faults that cut them off
 	Warm    bool                 // a round begins when all containers have warm interpreters
 	Cold    bool                 // jobs keep none
+	Standby bool                 // HDFS has two NameNodes, of which nn serves at first
 	Saving  bool                 // the first fault of a round strikes in the middle of a save
-	Rounds  []Round
-	PerJob  int // a job trains for as long as so many rounds take at most; all if 0
+	// When is what a task says at the moment at which a round's later faults strike,
+	// instead of at any; nil: at any.
+	When   *regexp.Regexp
+	Rounds []Round
+	PerJob int // a job trains for as long as so many rounds take at most; all if 0
 	// Log takes a line of what is going on; nil: nobody wants it.
 	Log func(format string, args ...any)
 	// Trace, if not nil, takes what the job and its tasks tell in each round, with
@@ -192,7 +197,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 		out.Step = j.watch.step()
 	}
 	for i, k := range r {
-		if i > 0 && !wait(ctx, time.Duration(j.rng.Int64N(int64(8*time.Second)))) {
+		if i > 0 && !j.awaitNext(ctx, out.at) {
 			return ctx.Err()
 		}
 		s, stale := before, false
@@ -238,6 +243,26 @@ func (j *job) round(ctx context.Context, r Round) error {
 	j.report.Outcomes = append(j.report.Outcomes, out)
 	j.Log("%s: %s", r, out)
 	return nil
+}
+
+// awaitNext waits until a later fault of a round, which began at a moment, is to strike,
+// and tells whether it is. What is to be said, but is not, is waited for no longer than
+// it takes until all is healed.
+func (j *job) awaitNext(ctx context.Context, begin time.Time) bool {
+	const within = 200 * time.Millisecond
+	if j.When == nil {
+		return wait(ctx, time.Duration(j.rng.Int64N(int64(8*time.Second))))
+	}
+	for !j.watch.heard(j.When, begin) {
+		if time.Since(begin) > paused {
+			j.Log("nothing that matches %s was said", j.When)
+			break
+		}
+		if !wait(ctx, lookEvery/2) {
+			return false
+		}
+	}
+	return wait(ctx, time.Duration(j.rng.Int64N(int64(within))))
 }
 
 // sooner is the job's state while a fault is at work; that of before (stale) if it

@@ -73,7 +73,7 @@ var kinds = []Kind{
 	{"restart NM", onNode(restartManager)},
 	{"kill RM", onDaemon(killDaemon, "rm")},
 	{"kill DN", onDaemon(killDaemon, "dn0", "dn1", "dn2")},
-	{"kill NN", onDaemon(killDaemon, "nn")},
+	{"kill NN", onNameNode(killDaemon)},
 	{"pause ps", onTask("ps", (*proto.TaskStatus).GetPid, stop)},
 	{"pause worker", onTask("worker", (*proto.TaskStatus).GetPid, stop)},
 	{"pause chief", onTask(chief, (*proto.TaskStatus).GetPid, stop)},
@@ -91,7 +91,7 @@ var kinds = []Kind{
 		return h, err
 	}},
 	{"pause DN", onDaemon(pauseDaemon, "dn0", "dn1", "dn2")},
-	{"pause NN", onDaemon(pauseDaemon, "nn")},
+	{"pause NN", onNameNode(pauseDaemon)},
 	{"cut node", onNode(cutNode)},
 	{"cut AM's node", onMastersNode(cutNode)},
 	// Two application masters can live then, and all but YARN is within reach of both.

@@ -280,3 +280,10 @@ func (w *watch) said(since time.Time) []string {
 	}
 	return all
 }
+
+// heard tells whether a task printed a line that matches after a moment.
+func (w *watch) heard(text *regexp.Regexp, since time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.lines, func(l line) bool { return l.at.After(since) && text.MatchString(l.text) })
+}

@@ -43,8 +43,19 @@ func (c *Cluster) Activate(ctx context.Context, name string) error {
 	if slices.Contains(rmIDs, name) {
 		return c.activateRM(ctx, name)
 	}
-	_, err := c.Hadoop(ctx, "haadmin", "-transitionToActive", "--forceactive", name) // it would ask a dead one for long
-	return err
+	if _, err := c.Hadoop(ctx, "haadmin", "-transitionToActive", "--forceactive", name); err != nil { // it would ask a dead one for long
+		return err
+	}
+	c.active = name
+	return nil
+}
+
+// ActiveNameNode is the one that serves, as far as Activate decided it.
+func (c *Cluster) ActiveNameNode() *Daemon {
+	if c.active == "" {
+		return c.Daemon("nn")
+	}
+	return c.Daemon(c.active)
 }
 
 // activate makes the first one of each pair active, of a cluster that starts:

@@ -62,6 +62,7 @@ type Cluster struct {
 	kdc     *KDC      // nil without security
 	browser browser   // of the web servers of NameNode and ResourceManager
 	daemons []*Daemon // in the order in which they start
+	active  string    // the NameNode that Activate chose last
 }
 
 // Start starts a cluster and returns when all its daemons have registered.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -38,6 +39,11 @@ func run(ctx context.Context) error {
 	flag.BoolVar(&o.Warm, "warm", false, "wait for warm interpreters before each round")
 	flag.BoolVar(&o.Cold, "cold", false, "keep no warm interpreters")
 	flag.BoolVar(&o.Saving, "saving", false, "strike while a checkpoint is being saved")
+	flag.BoolVar(&o.Standby, "standby", false, "give HDFS a second NameNode, which takes over from one that is struck")
+	flag.Func("when", "a round's later faults strike when a task says what matches a `pattern`", func(text string) (err error) {
+		o.When, err = regexp.Compile(text)
+		return err
+	})
 	rounds := flag.Int("rounds", 1, "`how often` each fault strikes alone")
 	pairs := flag.Int("pairs", 0, "`how many` pairs of faults strike")
 	only := flag.String("only", "", "some of: "+strings.Join(faults.Names(), ", ")+", or pairs such as \"kill ps + kill AM\" (default all)")
