@@ -46,8 +46,9 @@ type Options struct {
 	Cold    bool                 // jobs keep none
 	Standby bool                 // HDFS has two NameNodes, of which nn serves at first
 	Saving  bool                 // the first fault of a round strikes in the middle of a save
-	// When is what a task says at the moment at which a round's later faults strike,
-	// instead of at any; nil: at any.
+	// A later fault of a round strikes within this time (0: of 8 s) of the one before,
+	// or, if When is given, of a task's saying what matches it.
+	Within time.Duration
 	When   *regexp.Regexp
 	Rounds []Round
 	PerJob int // a job trains for as long as so many rounds take at most; all if 0
@@ -89,6 +90,9 @@ const (
 	chief                                    = "worker-0"
 )
 
+// secondWithin is how long a round's later faults wait at most, unless Options say.
+const secondWithin = 8 * time.Second
+
 // limits of what is waited for. Five imports at once take most of a minute on
 // two busy cores, and as much again when all tasks are lost.
 const (
@@ -102,6 +106,9 @@ const (
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
+	}
+	if o.Within == 0 {
+		o.Within = secondWithin
 	}
 	if o.PerJob == 0 {
 		o.PerJob = len(o.Rounds)
@@ -245,16 +252,11 @@ func (j *job) round(ctx context.Context, r Round) error {
 	return nil
 }
 
-// awaitNext waits until a later fault of a round, which began at a moment, is to strike,
-// and tells whether it is. What is to be said, but is not, is waited for no longer than
-// it takes until all is healed.
+// awaitNext waits until a later fault of a round is to strike, and tells whether it is.
+// What tasks say counts since begin.
 func (j *job) awaitNext(ctx context.Context, begin time.Time) bool {
-	const within = 200 * time.Millisecond
-	if j.When == nil {
-		return wait(ctx, time.Duration(j.rng.Int64N(int64(8*time.Second))))
-	}
-	for !j.watch.heard(j.When, begin) {
-		if time.Since(begin) > paused {
+	for begun := time.Now(); j.When != nil && !j.watch.heard(j.When, begin); {
+		if time.Since(begun) > secondWithin {
 			j.Log("nothing that matches %s was said", j.When)
 			break
 		}
@@ -262,7 +264,7 @@ func (j *job) awaitNext(ctx context.Context, begin time.Time) bool {
 			return false
 		}
 	}
-	return wait(ctx, time.Duration(j.rng.Int64N(int64(within))))
+	return wait(ctx, time.Duration(j.rng.Int64N(int64(j.Within))))
 }
 
 // sooner is the job's state while a fault is at work; that of before (stale) if it

@@ -24,6 +24,9 @@ func (c *Cluster) standbyProperties() properties {
 		"dfs.client.failover.proxy.provider." + nameService: "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
 		"dfs.ha.fencing.methods":                            "shell(true)",
 		"dfs.ha.tail-edits.period":                          "1s",
+		// One that was restarted stays in safe mode until it knows which of its files
+		// were removed since, and it reads only what the other has rolled.
+		"dfs.ha.log-roll.period": "5s",
 	}
 }
 

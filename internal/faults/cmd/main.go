@@ -40,7 +40,8 @@ func run(ctx context.Context) error {
 	flag.BoolVar(&o.Cold, "cold", false, "keep no warm interpreters")
 	flag.BoolVar(&o.Saving, "saving", false, "strike while a checkpoint is being saved")
 	flag.BoolVar(&o.Standby, "standby", false, "give HDFS a second NameNode, which takes over from one that is struck")
-	flag.Func("when", "a round's later faults strike when a task says what matches a `pattern`", func(text string) (err error) {
+	flag.DurationVar(&o.Within, "within", 0, "`how soon` a round's later faults strike (default 8s)")
+	flag.Func("when", "they strike so soon after a task says what matches a `pattern`", func(text string) (err error) {
 		o.When, err = regexp.Compile(text)
 		return err
 	})
