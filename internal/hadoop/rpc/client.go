@@ -28,8 +28,8 @@ type Client struct {
 
 	mu     sync.Mutex
 	call   int32
-	active int   // index into o.Addresses
-	conn   *conn // to the active address; nil or ended at times
+	active int     // index into o.Addresses
+	conns  []*conn // to each of them; nil or ended at times
 	closed bool
 }
 
@@ -63,7 +63,7 @@ func newClient(o Options) *Client {
 	if o.Retry.MaxPause == 0 {
 		o.Retry.MaxPause = 3 * time.Second
 	}
-	c := &Client{o: o, id: make([]byte, 16)}
+	c := &Client{o: o, id: make([]byte, 16), conns: make([]*conn, len(o.Addresses))}
 	rand.Read(c.id) // never fails
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
@@ -91,15 +91,13 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Reconnect closes the connection as soon as its calls are done, so that later
+// Reconnect closes connections as soon as their calls are done, so that later
 // calls log in anew: for a token that was replaced.
 func (c *Client) Reconnect() {
 	c.mu.Lock()
-	old := c.conn
-	c.conn = nil
-	c.mu.Unlock()
-	if old != nil {
-		old.retire()
+	defer c.mu.Unlock()
+	for index := range c.conns {
+		c.retire(index)
 	}
 }
 
@@ -133,8 +131,11 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 		case IsStandby(err):
 			c.rotate(index)
 		case IsRetriable(err):
-		case Unreachable(err) && (!sent || c.o.Retry.Resend):
+		case Unreachable(err):
 			c.rotate(index)
+			if sent && !c.o.Retry.Resend {
+				return fmt.Errorf("call %s at %s: %w", method, c.o.Addresses[index], err)
+			}
 		default: // also ErrClosed
 			return fmt.Errorf("call %s at %s: %w", method, c.o.Addresses[index], err)
 		}
@@ -162,12 +163,12 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 	}
 }
 
-// attempt makes one call at the active address. sent tells whether the server
-// may have received it.
-func (c *Client) attempt(ctx context.Context, id, retry int32, method string, req, resp proto.Message) (index int, sent bool, err error) {
-	k, index, err := c.connection()
+// ask makes one call at an address. sent tells whether the server may have received
+// it.
+func (c *Client) ask(ctx context.Context, index int, id, retry int32, method string, req, resp proto.Message) (sent bool, err error) {
+	k, err := c.connection(index)
 	if err != nil {
-		return index, false, err
+		return false, err
 	}
 	call := &call{
 		id: id,
@@ -188,36 +189,51 @@ func (c *Client) attempt(ctx context.Context, id, retry int32, method string, re
 		resp: resp,
 		done: make(chan struct{}),
 	}
-	sent, err = k.do(ctx, call, c.o.Timeout)
-	return index, sent, err
+	return k.do(ctx, call, c.o.Timeout)
 }
 
-// connection returns the connection to the active address, maybe not yet open.
-func (c *Client) connection() (*conn, int, error) {
+// connection returns the connection to an address, maybe not yet open.
+func (c *Client) connection(index int) (*conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, c.active, ErrClosed
+		return nil, ErrClosed
 	}
-	if c.conn == nil || c.conn.over() {
-		c.conn = newConn(c, c.o.Addresses[c.active])
-		c.wg.Go(c.conn.run)
+	if k := c.conns[index]; k == nil || k.over() {
+		c.conns[index] = newConn(c, c.o.Addresses[index])
+		c.wg.Go(c.conns[index].run)
 	}
-	return c.conn, c.active, nil
+	return c.conns[index], nil
+}
+
+// preferred is the active address.
+func (c *Client) preferred() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.active
 }
 
 // rotate makes the next address active, unless another call has done so.
-func (c *Client) rotate(from int) {
+func (c *Client) rotate(from int) { c.prefer((from+1)%len(c.o.Addresses), from) }
+
+// prefer makes an address active in place of one, unless another call has done so.
+func (c *Client) prefer(index, from int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.active != from || len(c.o.Addresses) == 1 {
+	if c.active != from || index == from {
 		return
 	}
-	c.active = (from + 1) % len(c.o.Addresses)
-	if c.conn != nil {
-		c.conn.retire()
+	c.active = index
+	c.retire(from)
+}
+
+// retire closes the connection to an address, if there is one, once its calls are
+// done; c.mu is held.
+func (c *Client) retire(index int) {
+	if k := c.conns[index]; k != nil {
+		k.retire()
 	}
-	c.conn = nil
+	c.conns[index] = nil
 }
 
 // dial connects over TCP, with a bound on how long sent data may go

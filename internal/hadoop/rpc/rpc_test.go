@@ -112,15 +112,6 @@ func TestInFlight(t *testing.T) {
 }
 
 func TestFailover(t *testing.T) {
-	standby := func(s *server) {
-		for {
-			r, err := s.next()
-			if err != nil {
-				return
-			}
-			s.throw(r, "org.apache.hadoop.ipc.StandbyException", "Operation category READ is not supported in state standby\n\tat x", false)
-		}
-	}
 	f := newFarm(t, map[string]func(*server){"standby:1": standby, "active:1": (*server).echo})
 	c, end := f.client(rpc.Options{Addresses: []string{"refused:1", "standby:1", "active:1"}})
 	defer end()

@@ -138,6 +138,26 @@ func (s *server) echo() {
 	}
 }
 
+// standby refuses all calls, as the other one of a pair does.
+func standby(s *server) {
+	for {
+		r, err := s.next()
+		if err != nil {
+			return
+		}
+		s.throw(r, "org.apache.hadoop.ipc.StandbyException", "Operation category READ is not supported in state standby\n\tat x", false)
+	}
+}
+
+// hang reads and answers nothing.
+func hang(s *server) {
+	for {
+		if _, err := s.next(); err != nil {
+			return
+		}
+	}
+}
+
 var errRefused = errors.New("connection refused")
 
 // farm is a network of fake servers, by address, over net.Pipe.

@@ -1,0 +1,92 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// doubt is how long a call may go without an answer until the service's other
+// servers are asked as well, one after the other. A server that hangs, or a host
+// that is silent, is waited for in vain once another one has taken over; one that
+// is only slow has the others say that they stand by.
+const doubt = 2 * time.Second
+
+// answer is what came of asking the server at Addresses[index].
+type answer struct {
+	index int
+	resp  proto.Message
+	sent  bool
+	err   error
+}
+
+// taken tells whether the server is the active one: it has carried out the call, or
+// threw what has to do with it.
+func (a answer) taken() bool {
+	var remote *RemoteError
+	return a.err == nil || errors.As(a.err, &remote) && !remote.Fatal && !IsStandby(remote) && !IsRetriable(remote) && !IsDenied(remote)
+}
+
+// attempt makes one call at the active address and, where Retry lets a call be sent
+// twice, in doubt at the others, of which the first that takes it is active from then
+// on. sent tells whether a server may have received it, and index whose answer it is.
+func (c *Client) attempt(ctx context.Context, id, retry int32, method string, req, resp proto.Message) (index int, sent bool, err error) {
+	first := c.preferred()
+	if len(c.o.Addresses) == 1 || !c.o.Retry.Resend {
+		sent, err = c.ask(ctx, first, id, retry, method, req, resp)
+		return first, sent, err
+	}
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan answer)
+	open := map[int]bool{} // who is being asked
+	ask := func(index int, resp proto.Message) {
+		open[index] = true
+		go func() {
+			sent, err := c.ask(asking, index, id, retry, method, req, resp)
+			answers <- answer{index, resp, sent, err}
+		}()
+	}
+	kind := resp.ProtoReflect().Type() // the message itself is being filled from here on
+	ask(first, resp)
+	doubts := time.NewTicker(doubt)
+	defer doubts.Stop()
+	for other := first; ; {
+		select {
+		case <-doubts.C:
+			if other = c.after(other, first); !open[other] {
+				ask(other, kind.New().Interface())
+			}
+		case a := <-answers:
+			delete(open, a.index)
+			sent = sent || a.sent
+			if a.index != first && !a.taken() {
+				continue
+			}
+			cancel()
+			for range open {
+				late := <-answers
+				sent = sent || late.sent
+			}
+			if a.index != first {
+				c.prefer(a.index, first)
+			}
+			if a.resp != resp {
+				proto.Reset(resp)
+				proto.Merge(resp, a.resp)
+			}
+			return a.index, sent, a.err
+		}
+	}
+}
+
+// after is the address that follows one, but for the first.
+func (c *Client) after(index, first int) int {
+	for {
+		if index = (index + 1) % len(c.o.Addresses); index != first {
+			return index
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package rpc_test
+
+import (
+	"context"
+	"net"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"holdfast/internal/hadoop/rpc"
+)
+
+var resend = rpc.Retry{Resend: true}
+
+// TestOneHangs: the one that took over from it is found soon, and remembered; the
+// call keeps its id, by which a retry cache knows it.
+func TestOneHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		ids := map[string]int32{}
+		note := func(address string, serve func(*server, request)) func(*server) {
+			return func(s *server) {
+				for {
+					r, err := s.next()
+					if err != nil {
+						return
+					}
+					if r.body.GetEffectiveUser() == "first" && r.header.GetCallId() >= 0 {
+						mu.Lock()
+						ids[address] = r.header.GetCallId()
+						mu.Unlock()
+					}
+					serve(s, r)
+				}
+			}
+		}
+		f := newFarm(t, map[string]func(*server){
+			"hung:1":   note("hung:1", func(*server, request) {}),
+			"active:1": note("active:1", (*server).reply),
+		})
+		c, end := f.client(rpc.Options{Addresses: []string{"hung:1", "refused:1", "active:1"}, Retry: resend})
+		defer end()
+		start := time.Now()
+		var all sync.WaitGroup
+		for _, text := range []string{"first", "at the same time", "so is this"} {
+			all.Go(func() {
+				if err := call(c, text); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("found after %s", took)
+		}
+		if id, ok := ids["active:1"]; !ok || id != ids["hung:1"] {
+			t.Errorf("the ids of a call at each server: %v", ids)
+		}
+		start = time.Now()
+		if err := call(c, "later"); err != nil || time.Since(start) != 0 {
+			t.Errorf("a later call: %v, after %s", err, time.Since(start))
+		}
+		count := map[string]int{}
+		for _, address := range f.dialled() {
+			count[address]++
+		}
+		if count["active:1"] != 1 || count["hung:1"] != 1 {
+			t.Errorf("connections: %v", count)
+		}
+	})
+}
+
+// TestSilentHost: so is one whose host does not even take the connection.
+func TestSilentHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFarm(t, map[string]func(*server){"active:1": (*server).echo})
+		c := rpc.New(rpc.Options{Addresses: []string{"silent:1", "active:1"}, Protocol: protocol, User: "u", Retry: resend,
+			Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				if address == "silent:1" {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return f.dial(ctx, network, address)
+			}})
+		start := time.Now()
+		if err := call(c, "x"); err != nil || time.Since(start) > 3*time.Second {
+			t.Errorf("%v, after %s", err, time.Since(start))
+		}
+		c.Close()
+		f.wg.Wait()
+	})
+}
+
+// TestOneIsSlow: nobody else serves, so it is waited for, and stays the active one.
+func TestOneIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(s *server) {
+			for {
+				r, err := s.next()
+				if err != nil {
+					return
+				}
+				time.Sleep(7 * time.Second)
+				s.reply(r)
+			}
+		}
+		denied := func(s *server) {
+			r, err := s.next()
+			if err != nil {
+				return
+			}
+			s.throw(r, "org.apache.hadoop.security.token.SecretManager$InvalidToken", "token can't be found in cache", true)
+		}
+		for name, other := range map[string]func(*server){"standby": standby, "hangs too": hang, "does not know the token": denied} {
+			f := newFarm(t, map[string]func(*server){"slow:1": slow, "other:1": other})
+			c, end := f.client(rpc.Options{Addresses: []string{"slow:1", "other:1"}, Retry: resend})
+			for range 2 {
+				start := time.Now()
+				if err := call(c, "x"); err != nil || time.Since(start) != 7*time.Second {
+					t.Errorf("beside one that %s: %v, after %s", name, err, time.Since(start))
+				}
+			}
+			end()
+		}
+	})
+}
+
+// TestTakenOverLate: the other one stands by when it is asked at first.
+func TestTakenOverLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active := time.Now().Add(5 * time.Second)
+		f := newFarm(t, map[string]func(*server){"hung:1": hang, "other:1": func(s *server) {
+			for {
+				r, err := s.next()
+				if err != nil {
+					return
+				}
+				if time.Now().Before(active) {
+					s.throw(r, "org.apache.hadoop.ipc.StandbyException", "not yet", false)
+				} else {
+					s.reply(r)
+				}
+			}
+		}})
+		c, end := f.client(rpc.Options{Addresses: []string{"hung:1", "other:1"}, Retry: resend})
+		defer end()
+		if err := call(c, "x"); err != nil || time.Since(active) > 2*time.Second {
+			t.Errorf("%v, %s after the other one took over", err, time.Since(active))
+		}
+	})
+}
+
+// TestHungAndOnlyOnce: a call that must not be carried out twice fails, and the next
+// one goes to the other server.
+func TestHungAndOnlyOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFarm(t, map[string]func(*server){"hung:1": hang, "active:1": (*server).echo})
+		c, end := f.client(rpc.Options{Addresses: []string{"hung:1", "active:1"}, Timeout: 10 * time.Second})
+		defer end()
+		if err := call(c, "x"); !rpc.Unreachable(err) || !strings.Contains(err.Error(), "hung:1") {
+			t.Errorf("%v", err)
+		}
+		if err := call(c, "y"); err != nil {
+			t.Errorf("the next call: %v", err)
+		}
+		if d := f.dialled(); !reflect.DeepEqual(d, []string{"hung:1", "active:1"}) {
+			t.Errorf("dialled %q", d)
+		}
+	})
+}
