@@ -288,6 +288,7 @@ func TestTranscripts(t *testing.T) {
 			p.exit("worker-0", core.TaskExited{Signal: 9}) // nothing is saved yet
 			p.wait(time.Minute)
 			p.step(core.Sealed{})
+			p.step(core.Sealed{})
 			p.exit("worker-0", core.TaskExited{Signal: 9})
 			p.wait(time.Minute)
 			p.exit("worker-0", core.TaskExited{Code: 1}) // maybe because of what they hold
@@ -296,11 +297,16 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.ContainerEnded{Container: "c2", Cause: core.CausePreempted, Diagnostics: "preempted"})
 			p.wait(time.Minute)
 			p.step(core.Sealed{})
+			p.step(core.Sealed{})
 			p.step(core.ContainerEnded{Container: "c3", Cause: core.CausePreempted, Diagnostics: "preempted"})
 			p.wait(time.Minute)
 			p.exit("ps-0", core.TaskExited{Signal: 9})
 			p.exit("worker-0", core.TaskExited{Signal: 9, PeerLost: true})
 			p.wait(time.Minute)
+			p.step(core.Sealed{}) // it may be of before
+			p.exit("worker-0", core.TaskExited{Signal: 9})
+			p.wait(time.Minute)
+			p.step(core.Sealed{})
 			p.step(core.Sealed{})
 			p.exit("worker-0", core.TaskExited{Signal: 9})
 			p.wait(time.Minute)

@@ -88,7 +88,7 @@ type Job struct {
 	gathering    bool      // nothing starts until all are ready
 	since        time.Time // of gathering
 	enough       time.Time // since when there are as many as every role needs
-	kept         bool      // what the services hold is of one piece (kept.go)
+	saves        int       // since what the services hold may be of several pieces (kept.go)
 	spares       []*spare
 	spareCount   int // wanted
 	spareLosses  []time.Time

@@ -19,8 +19,8 @@ type Journal struct {
 	Generation int  `json:"generation"`
 	Requests   int  `json:"requests"`
 	Gathering  bool `json:"gathering"`
-	// Kept: what the services hold is of one piece.
-	Kept bool `json:"kept,omitempty"`
+	// Saves counts checkpoints since what the services hold may be of several pieces.
+	Saves int `json:"saves,omitempty"`
 	// Ousted is when a container's directory was removed last.
 	Ousted int64 `json:"ousted,omitempty"`
 	// Outcome is what the job ends as, once that is decided, and Why it does.
@@ -72,7 +72,7 @@ func (j *Job) Journal() Journal {
 		known.Tasks = slices.Clone(known.Tasks)
 		return known
 	}
-	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Kept: j.kept, Ousted: millis(j.ousted)}
+	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Saves: j.saves, Ousted: millis(j.ousted)}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
 	}
@@ -102,7 +102,7 @@ func (j *Job) Resume(r Journal) {
 		j.survey = newSurvey(r)
 		return
 	}
-	j.generation, j.requests, j.gathering, j.kept = r.Generation, r.Requests, r.Gathering, r.Kept
+	j.generation, j.requests, j.gathering, j.saves = r.Generation, r.Requests, r.Gathering, r.Saves
 	j.outcome, j.why, j.ousted = r.Outcome, r.Why, fromMilli(r.Ousted)
 	if !r.Gathering {
 		j.state = proto.JobState_JOB_STATE_RUNNING

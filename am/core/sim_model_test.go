@@ -65,14 +65,20 @@ func (m *simModel) began(p *simProcess, kept bool) {
 }
 
 // save completes checkpoints as long as a session goes on, once services hold the
-// piece on which it builds.
+// piece on which it builds. What was read from them is written also if one is lost
+// meanwhile, and told a while later, before another one is.
 func (m *simModel) save(c *simProcess, session, piece int) {
-	m.after(10*time.Second, c, session, func() {
+	const told = 4 * time.Second
+	m.after(4*time.Second, c, session, func() {
 		services, all := m.services()
-		if pieces := piecesOf(services); all && len(pieces) == 1 && pieces[piece] && !m.s.down {
-			m.s.step(core.Sealed{})
+		if pieces := piecesOf(services); all && len(pieces) == 1 && pieces[piece] {
+			m.s.after(time.Duration(m.r.Int64N(int64(told))), func() {
+				if !m.s.down {
+					m.s.step(core.Sealed{})
+				}
+			})
 		}
-		m.save(c, session, piece)
+		m.s.after(told, func() { m.save(c, session, piece) })
 	})
 }
 

@@ -72,22 +72,24 @@ var mutations = []mutation{
 	{"where all start together, who blames a peer waits for those that wait for it", "starting.go",
 		` || j.gathering ||`, ` ||`},
 	{"whoever was to put a checkpoint on the services has", "kept.go",
-		`	j.kept = j.kept && j.served() && !t.doubts
+		`	if !j.served() || t.doubts || j.saves < wholeAfter {
+		j.saves = 0
+	}
 	t.doubts = false
-	return j.kept
-`, `	kept := j.kept && j.served() && !t.doubts
-	j.kept = j.kept && !t.service()
+	return j.saves == wholeAfter
+`, `	kept := j.served() && !t.doubts && j.saves == wholeAfter
+	if t.service() {
+		j.saves = 0
+	}
 	t.doubts = false
 	return kept
 `},
 	{"services hold what they held before they began anew", "kept.go",
-		`	j.kept = j.kept && j.served() && !t.doubts
-	t.doubts = false
-	return j.kept
-`, `	kept := j.kept && j.served() && !t.doubts
-	t.doubts = false
-	return kept
+		`		j.saves = 0
+`, `		return false
 `},
+	{"a checkpoint that was under way when a service was lost is taken for one of after", "kept.go",
+		`const wholeAfter = 2`, `const wholeAfter = 1`},
 	{"a decided stop is not in the journal", "journal.go",
 		`Stopping: t.stopping, `, ``},
 	{"without a journal, generations begin anew", "survey.go",
