@@ -4,7 +4,7 @@
 //
 // One job takes many rounds. A round begins when all tasks make steps and a
 // checkpoint is complete; its faults are injected and healed; it is over when
-// all tasks make steps again for a while and a newer checkpoint is complete.
+// all tasks make steps again for a while and two newer checkpoints are complete.
 // What is required of each round and of the job's end is in judge.go. The steps
 // are read from what the tasks print (watch.go), 50 ms after they are made at
 // the latest.
@@ -301,8 +301,9 @@ func heal(ctx context.Context, faults []healer) error {
 }
 
 // settled waits until, since a moment and for some seconds, every task runs and
-// every worker makes steps, a checkpoint newer than one of a step is complete, and
-// processes that were given up have ended.
+// every worker makes steps, two checkpoints newer than one of a step are complete, so
+// that what the parameter servers hold is known to be of one piece, and processes that
+// were given up have ended.
 func (j *job) settled(ctx context.Context, since time.Time, newer int64, gone ...process) (*proto.JobStatus, error) {
 	const quiet = 3 * time.Second
 	var whole time.Time
@@ -324,8 +325,8 @@ func (j *job) settled(ctx context.Context, since time.Time, newer int64, gone ..
 		case whole.IsZero():
 			whole = now
 		case now.Sub(whole) < quiet:
-		case s.WholeStep <= newer:
-			last = fmt.Sprintf("no checkpoint after that of step %d is complete", newer)
+		case s.WholeStep <= newer+2*saveSteps:
+			last = fmt.Sprintf("no two checkpoints after that of step %d are complete", newer)
 		case slices.ContainsFunc(gone, process.lives):
 			last = fmt.Sprintf("of the processes %v, which were given up, not all have ended", gone)
 		default:
