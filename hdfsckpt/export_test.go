@@ -7,7 +7,7 @@ import (
 
 // ListTemporary lists what List hides.
 func ListTemporary(ctx context.Context, s Store, dir string) ([]Info, error) {
-	return s.(temporaryLister).listTemporary(ctx, dir)
+	return listTemporary(ctx, s, dir)
 }
 
 // ReadStretches has Verify read stretches as small as n bytes on their own.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -27,8 +28,8 @@ type hdfsStore struct {
 }
 
 var (
-	_ Store           = (*hdfsStore)(nil)
-	_ temporaryLister = (*hdfsStore)(nil)
+	_ Store      = (*hdfsStore)(nil)
+	_ fullLister = (*hdfsStore)(nil)
 )
 
 func openHDFS(ctx context.Context, u *url.URL, c *conf.Conf, create bool) (Store, error) {
@@ -84,14 +85,11 @@ func hdfsInfo(st hdfs.Status) Info {
 }
 
 func (s *hdfsStore) List(ctx context.Context, dir string) ([]Info, error) {
-	return s.list(ctx, dir, func(name string) bool { return !IsTemporary(name) })
+	all, err := s.listAll(ctx, dir)
+	return slices.DeleteFunc(all, func(i Info) bool { return IsTemporary(i.Name) }), err
 }
 
-func (s *hdfsStore) listTemporary(ctx context.Context, dir string) ([]Info, error) {
-	return s.list(ctx, dir, IsTemporary)
-}
-
-func (s *hdfsStore) list(ctx context.Context, dir string, want func(string) bool) ([]Info, error) {
+func (s *hdfsStore) listAll(ctx context.Context, dir string) ([]Info, error) {
 	if err := checkName("list", dir); err != nil {
 		return nil, err
 	}
@@ -101,9 +99,7 @@ func (s *hdfsStore) list(ctx context.Context, dir string, want func(string) bool
 	}
 	infos := make([]Info, 0, len(all))
 	for _, st := range all {
-		if want(st.Name) {
-			infos = append(infos, hdfsInfo(st))
-		}
+		infos = append(infos, hdfsInfo(st))
 	}
 	return infos, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"sort"
 	"syscall"
 	"time"
@@ -21,8 +22,8 @@ type Local struct {
 }
 
 var (
-	_ Store           = (*Local)(nil)
-	_ temporaryLister = (*Local)(nil)
+	_ Store      = (*Local)(nil)
+	_ fullLister = (*Local)(nil)
 )
 
 // NewLocal opens the store in a directory that exists.
@@ -52,14 +53,11 @@ func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
 }
 
 func (l *Local) List(ctx context.Context, dir string) ([]Info, error) {
-	return l.list(ctx, dir, func(name string) bool { return !IsTemporary(name) })
+	all, err := l.listAll(ctx, dir)
+	return slices.DeleteFunc(all, func(i Info) bool { return IsTemporary(i.Name) }), err
 }
 
-func (l *Local) listTemporary(ctx context.Context, dir string) ([]Info, error) {
-	return l.list(ctx, dir, IsTemporary)
-}
-
-func (l *Local) list(ctx context.Context, dir string, want func(string) bool) ([]Info, error) {
+func (l *Local) listAll(ctx context.Context, dir string) ([]Info, error) {
 	if err := begin(ctx, "list", dir, checkName); err != nil {
 		return nil, err
 	}
@@ -74,9 +72,6 @@ func (l *Local) list(ctx context.Context, dir string, want func(string) bool) ([
 	}
 	infos := make([]Info, 0, len(entries))
 	for _, e := range entries {
-		if !want(e.Name()) {
-			continue
-		}
 		st, err := e.Info()
 		if err == nil && st.Mode()&fs.ModeSymlink != 0 {
 			st, err = l.root.Stat(path.Join(dir, e.Name()))

@@ -5,46 +5,62 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"syscall"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// temporaryLister is a store that can list what List hides.
-type temporaryLister interface {
-	listTemporary(ctx context.Context, dir string) ([]Info, error)
+// fullLister is a store that can also list what List hides.
+type fullLister interface {
+	listAll(ctx context.Context, dir string) ([]Info, error)
+}
+
+// askedAtOnce bounds the calls at a time for many directories.
+const askedAtOnce = 8
+
+func listAll(ctx context.Context, s Store, dir string) ([]Info, error) {
+	l, ok := s.(fullLister)
+	if !ok {
+		return nil, fmt.Errorf("the store %s cannot list temporary files", s.URI())
+	}
+	return l.listAll(ctx, dir)
+}
+
+// listTemporary lists what List hides.
+func listTemporary(ctx context.Context, s Store, dir string) ([]Info, error) {
+	all, err := listAll(ctx, s, dir)
+	return slices.DeleteFunc(all, func(i Info) bool { return !IsTemporary(i.Name) }), err
 }
 
 // removeTemporaries removes those in a directory, and below it, of which dead
 // says that nobody writes them.
 func removeTemporaries(ctx context.Context, s Store, dir string, dead func(Info) bool) error {
-	lister, ok := s.(temporaryLister)
-	if !ok {
-		return fmt.Errorf("cannot remove temporary files: the store %s cannot list them", s.URI())
-	}
-	var errs []error
-	found, err := lister.listTemporary(ctx, dir)
+	all, err := listAll(ctx, s, dir)
 	if errors.Is(err, syscall.ENOENT) {
 		return nil // removed meanwhile, by its owner
 	}
 	if err != nil {
 		return err
 	}
-	for _, f := range found {
-		if f.IsDir() || !dead(f) {
-			continue
-		}
-		if err := s.Remove(ctx, path.Join(dir, f.Name)); err != nil && !errors.Is(err, syscall.ENOENT) {
-			errs = append(errs, err)
+	errs := make([]error, len(all))
+	var group errgroup.Group
+	group.SetLimit(askedAtOnce)
+	for i, f := range all {
+		name := path.Join(dir, f.Name)
+		switch {
+		case f.IsDir() && !IsTemporary(f.Name):
+			group.Go(func() error {
+				errs[i] = removeTemporaries(ctx, s, name, dead)
+				return nil
+			})
+		case !f.IsDir() && IsTemporary(f.Name) && dead(f):
+			if err := s.Remove(ctx, name); err != nil && !errors.Is(err, syscall.ENOENT) {
+				errs[i] = err
+			}
 		}
 	}
-	entries, err := s.List(ctx, dir)
-	if err != nil && !errors.Is(err, syscall.ENOENT) {
-		errs = append(errs, err)
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			errs = append(errs, removeTemporaries(ctx, s, path.Join(dir, e.Name), dead))
-		}
-	}
+	_ = group.Wait() // they put theirs in errs
 	return errors.Join(errs...)
 }
 
@@ -54,15 +70,11 @@ func removeTemporaries(ctx context.Context, s Store, dir string, dead func(Info)
 // file. ENOTEMPTY if there is anything visible.
 func RemoveDir(ctx context.Context, s Store, dir string) error {
 	err := s.Remove(ctx, dir)
-	lister, ok := s.(temporaryLister)
-	if !ok || !errors.Is(err, syscall.ENOTEMPTY) {
+	if !errors.Is(err, syscall.ENOTEMPTY) {
 		return err
 	}
-	if visible, listErr := s.List(ctx, dir); listErr != nil || len(visible) > 0 {
-		return err
-	}
-	hidden, listErr := lister.listTemporary(ctx, dir)
-	if listErr != nil {
+	hidden, listErr := listAll(ctx, s, dir)
+	if listErr != nil || slices.ContainsFunc(hidden, func(i Info) bool { return !IsTemporary(i.Name) }) {
 		return err
 	}
 	for _, f := range hidden {

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // What a writer has not completed lies in a directory of its own, from where a
@@ -87,11 +91,7 @@ func shutOut(ctx context.Context, s Store, writer string) error {
 func removeShut(ctx context.Context, s Store, shut string) error {
 	i, err := s.Stat(ctx, shut)
 	if err == nil && i.IsDir() {
-		lister, ok := s.(temporaryLister)
-		if !ok {
-			return errors.New("the store cannot list temporary files")
-		}
-		left, err := lister.listTemporary(ctx, shut)
+		left, err := listTemporary(ctx, s, shut)
 		if err != nil && !vanished(err) {
 			return err
 		}
@@ -123,22 +123,26 @@ func anyWriting(ctx context.Context, s Store) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	lister, ok := s.(temporaryLister)
-	if !ok {
-		return false, nil
-	}
+	var group errgroup.Group
+	group.SetLimit(askedAtOnce)
+	var found atomic.Bool
 	for _, w := range writers {
-		open, err := lister.listTemporary(ctx, WriterDir(w))
-		if err != nil && !vanished(err) {
-			return false, fmt.Errorf("cannot tell what %s writes to the checkpoint store %s: %w", w, s.URI(), err)
-		}
-		for _, f := range open {
-			if time.Since(f.ModTime) < longestWrite {
-				return true, nil
+		group.Go(func() error {
+			if found.Load() {
+				return nil
 			}
-		}
+			open, err := listTemporary(ctx, s, WriterDir(w))
+			if err != nil && !vanished(err) {
+				return fmt.Errorf("cannot tell what %s writes to the checkpoint store %s: %w", w, s.URI(), err)
+			}
+			if slices.ContainsFunc(open, func(f Info) bool { return time.Since(f.ModTime) < longestWrite }) {
+				found.Store(true)
+			}
+			return nil
+		})
 	}
-	return false, nil
+	err = group.Wait()
+	return found.Load(), err
 }
 
 // forgetAfter is how long a writer that was shut out may live on. Its leases
