@@ -44,7 +44,8 @@ type Limits struct {
 	// PeerWindow is how near to the loss of another task an exit must be to be
 	// put down to it.
 	PeerWindow time.Duration
-	// Settle is what a task that blames a peer waits before that is judged.
+	// Settle is how long a task that blames a peer waits for another's loss to be
+	// known, and in any case if it did so before, less than Calm ago.
 	Settle time.Duration
 	// BackoffMax bounds the delay before an attempt; it doubles from one second
 	// with each failure that comes sooner than Calm after the one before.

@@ -76,9 +76,11 @@ func (j *Job) exited(e TaskExited) {
 		return
 	}
 	if e.PeerLost {
-		// Whether it was a peer is judged when the others' losses are known.
+		// Whether it was a peer is judged when another's loss is known.
 		t.blamed = true
-		t.notUntil = j.now.Add(j.limits.Settle)
+		if j.again(t) || !j.peerLost(t) {
+			t.notUntil = j.now.Add(j.limits.Settle)
+		}
 		return
 	}
 	j.charge(t)
@@ -122,6 +124,11 @@ func (j *Job) lost(t *Task, c Cause) {
 		t.lostAt = at
 	}
 	t.lastLoss = j.now
+	for _, o := range j.tasks {
+		if o != t && o.blamed && o.notUntil.After(j.now) && !j.again(o) { // for want of this
+			o.notUntil = j.now
+		}
+	}
 	t.Cause = c
 	t.unsafe = true
 	j.do(Record{Task: t.Name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),
@@ -237,18 +244,30 @@ func (j *Job) unjustBlame(t *Task) bool {
 		return false
 	}
 	t.blamed = false
-	for _, o := range j.tasks {
-		if o != t && !o.lastLoss.IsZero() && t.lastLoss.Sub(o.lastLoss) < j.limits.PeerWindow {
-			// Tasks that only ever blame each other must come to an end, too.
-			t.losses = append(t.losses, j.now)
-			if n := j.within(t.losses); n > j.limits.Losses {
-				j.fail(t, fmt.Sprintf("ended because of a lost peer, or lost its container, %s within %s; the last time: %s", times(n), j.limits.Window, t.Why))
-			}
-			return j.ending()
-		}
+	if !j.peerLost(t) {
+		j.charge(t)
+		return t.notUntil.After(j.now) || j.ending() || t.State == proto.TaskState_TASK_STATE_FAILED
 	}
-	j.charge(t)
-	return t.notUntil.After(j.now) || j.ending() || t.State == proto.TaskState_TASK_STATE_FAILED
+	// Tasks that only ever blame each other must come to an end, too.
+	t.losses = append(t.losses, j.now)
+	if n := j.within(t.losses); n > j.limits.Losses {
+		j.fail(t, fmt.Sprintf("ended because of a lost peer, or lost its container, %s within %s; the last time: %s", times(n), j.limits.Window, t.Why))
+	}
+	return j.ending()
+}
+
+// again tells whether a task was lost by no fault of its own a short while ago
+// already, so that it had better not hurry.
+func (j *Job) again(t *Task) bool {
+	n := len(t.losses)
+	return n > 0 && j.now.Sub(t.losses[n-1]) < j.limits.Calm
+}
+
+// peerLost tells whether another task was lost near the exit of one.
+func (j *Job) peerLost(t *Task) bool {
+	return slices.ContainsFunc(j.tasks, func(o *Task) bool {
+		return o != t && !o.lastLoss.IsZero() && t.lastLoss.Sub(o.lastLoss) < j.limits.PeerWindow
+	})
 }
 
 // serviceDown tells whether a task that others depend on is down. Services that
