@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"holdfast/internal/testcluster"
 	"holdfast/proto"
 )
@@ -96,6 +98,7 @@ var kinds = []Kind{
 	{"cut AM's node", onMastersNode(cutNode)},
 	// Two application masters can live then, and all but YARN is within reach of both.
 	{"cut AM's node off the RM", onMastersNode(cutFromManager)},
+	{"kill everything", killEverything}, // the power is cut
 	{"grow worker", growWorker},
 	{"preempt", preempt},
 }
@@ -394,6 +397,30 @@ func pauseNode(j *job, node *testcluster.Daemon) (hit, error) {
 	}
 	h.heal = func(context.Context) error { return errors.Join(node.Resume(), all(syscall.SIGCONT)) }
 	return h, errors.Join(all(syscall.SIGSTOP), node.Pause())
+}
+
+// killEverything kills all daemons and all that they run.
+func killEverything(j *job, _ *proto.JobStatus) (hit, error) {
+	h := hit{what: "all daemons and containers", masters: anyMasters, hold: down}
+	all, err := j.Cluster.Containers()
+	var errs []error
+	h.heal = func(ctx context.Context) error { // at once: they wait for each other
+		var group errgroup.Group
+		for _, d := range j.Cluster.Daemons() {
+			group.Go(func() error { return j.restarting(d)(ctx) })
+		}
+		return group.Wait()
+	}
+	for _, d := range j.Cluster.Daemons() {
+		errs = append(errs, d.Kill())
+	}
+	for _, c := range all {
+		h.gone = append(h.gone, processes(c.PIDs...)...)
+		for _, pid := range c.PIDs {
+			errs = append(errs, signal(pid, syscall.SIGKILL))
+		}
+	}
+	return h, errors.Join(append(errs, err)...)
 }
 
 // cutNode takes a node off the network, for as long as makes it lost.
