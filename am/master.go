@@ -367,7 +367,7 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 
 func (m *Master) rehearseSpares() {
 	for container, rehearse := range m.rehearse.spares(m.job) {
-		rehearse.Assign.Routes = m.router.all().GetRoutes()
+		rehearse.Assign.Routes = placesOf(m.job.Tasks())
 		m.hub.send(container, &proto.ToAgent{Message: &proto.ToAgent_Rehearse{Rehearse: rehearse}})
 	}
 }

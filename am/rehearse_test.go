@@ -116,6 +116,28 @@ func TestWhatScriptsImportOutlivesTheMaster(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 }
 
+// All that ran is lost with the master, as when the power is cut. The containers that
+// are to take the places get ready while it is waited for leases, for which they have
+// to know the ports: commands tell them.
+func TestContainersRehearseWhereNobodyIsLeft(t *testing.T) {
+	j := startAttempt(t, 1, nil)
+	ps, _ := j.started("ps-0")
+	for _, task := range []string{"worker-0", "worker-1"} {
+		j.started(task)
+	}
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Imported{Imported: &proto.Imported{Path: []string{"/ps"}}}})
+	j.saved("what was found out", proto.JournalDir+"/1.json", `"/ps"`, 1)
+	j.mu.Lock()
+	clear(j.agents)
+	j.mu.Unlock()
+	j.succeed(2)
+	r := j.another("ps-0", nil).rehearsed(j)
+	places := make([]proto.Place, 3)
+	if err := r.Routes.Take(places); err != nil || slices.ContainsFunc(places, func(p proto.Place) bool { return p.Port == 0 }) {
+		t.Errorf("it is told of the places %v (%v)", places, err)
+	}
+}
+
 // another waits for the agent of another container for a task, or as a spare.
 func (j *job) another(task string, than *agent) *agent {
 	j.t.Helper()

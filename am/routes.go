@@ -99,6 +99,16 @@ func (r *router) all() *proto.ToAgent {
 	return r.whole
 }
 
+// placesOf says where all tasks are, also if nobody was shown it yet: so it is in a master
+// that has not started any.
+func placesOf(tasks []*core.Task) *proto.Routes {
+	places := make([]proto.Place, len(tasks))
+	for i, t := range tasks {
+		places[i] = placeOf(t)
+	}
+	return proto.NewRoutes(nil, places, nil)
+}
+
 // tell puts it into an assignment.
 func (r *router) tell(container string, a *proto.Assign) {
 	a.Routes = r.all().GetRoutes()

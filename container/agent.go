@@ -298,11 +298,12 @@ func (a *agent) rehearse(ctx context.Context, r *proto.Rehearse) {
 		if err == nil {
 			err = a.stage.furnish(ctx, a.cfg, r.Assign.Files, r.Assign.MemoryMb)
 		}
+		if err == nil {
+			err = a.stage.rehearse(a.cfg, p, r.Assign.Rehearsal, r.Soon)
+		}
 		if err != nil {
 			a.log.WithError(err).Warn("cannot get ready for a task to come")
-			return
 		}
-		a.stage.rehearse(a.cfg, p, r.Assign.Rehearsal, r.Soon)
 	})
 }
 

@@ -113,22 +113,23 @@ func temporary(dir string) (string, error) {
 
 // rehearse has an interpreter made for a task to come, if it is known how; soon
 // if the task is about to start. The stage is furnished.
-func (s *stage) rehearse(cfg Config, p *peers, r *proto.Rehearsal, soon bool) {
+func (s *stage) rehearse(cfg Config, p *peers, r *proto.Rehearsal, soon bool) error {
 	if r == nil {
-		return
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	port := cmp.Or(p.places[p.own].Port, 1) // it may not be known yet, and no import depends on it
 	argv, given, err := p.command(r.Command, r.Env, port)
 	if err != nil {
-		return // the attempt will say so
+		return err
 	}
 	c, err := s.command(cfg, argv, given, nil)
 	if err != nil {
-		return // the attempt will say so
+		return err
 	}
 	s.standby.Rehearse(c, circumstances(r.Imported, directories(cfg)), soon)
+	return nil
 }
 
 // imported is what the AM is to know of the task's script, and how often that

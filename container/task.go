@@ -51,7 +51,7 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 	if err := t.furnish(ctx, cfg, assign.Files, assign.MemoryMb); err != nil {
 		return err
 	}
-	t.rehearse(cfg, t.peers, assign.Rehearsal, true)
+	_ = t.rehearse(cfg, t.peers, assign.Rehearsal, true) // the attempt will say so
 	if err := t.placeCheckpoints(ctx, cfg, box, commits); err != nil {
 		return err
 	}
