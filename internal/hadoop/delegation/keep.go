@@ -36,6 +36,7 @@ type Keeper struct {
 // replaced instead, so nobody needs to renew them and no maximum lifetime ends
 // them.
 func (k *Keeper) Run(ctx context.Context) {
+	var until time.Time // the last ones are good
 	for {
 		tokens, end, err := k.Get(ctx)
 		wait := time.Duration(0)
@@ -43,11 +44,11 @@ func (k *Keeper) Run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			wait = min(retryMost, max(retryLeast, time.Until(end)/10))
+			wait = min(retryMost, max(retryLeast, time.Until(until)/10))
 			k.Log.WithError(err).Warnf("cannot get new HDFS tokens; trying again in %s", wait.Round(time.Second))
 		default:
 			k.Use(tokens)
-			wait = time.Until(end) / 2
+			until, wait = end, time.Until(end)/2
 			k.Log.WithField("until", end.Format(time.RFC3339)).Info("the job has new HDFS tokens")
 		}
 		select {
