@@ -7,7 +7,8 @@
 // connection, many at a time. What is sent again after a lost connection keeps
 // its call id, so that the NameNode's retry cache answers it. A NameNode that
 // is away, stalled or in safe mode is waited for, up to a minute; then the
-// call fails with an error that names its address.
+// call fails with an error that names its address. Of two, the other one is
+// asked after two seconds without an answer.
 //
 // On a cluster with Kerberos the NameNode is called with the delegation token
 // for it in the file of HADOOP_TOKEN_FILE_LOCATION. Package transfer tells how

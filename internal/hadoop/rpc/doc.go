@@ -24,10 +24,15 @@
 // and client id and counts its retries, so that the NameNode's retry cache
 // recognises it. Exceptions are returned as they are.
 //
+// With Resend, a call that has no answer after two seconds is also sent to the
+// other addresses, in turn, while the first is waited for: one that hangs would
+// keep a client from another that has taken over. Who takes the call, or throws
+// what has to do with it, is active from then on.
+//
 // # Goroutines
 //
-// A Client has one connection, opened by need. Its goroutine opens and reads
-// it, a second one writes; both end when the connection does or with Close,
-// which waits for them. A call that is given up leaves the connection as it is;
+// A Client has one connection to an address, opened by need. Its goroutine opens
+// and reads it, a second one writes; both end when the connection does or with
+// Close, which waits for them. A call that is given up leaves the connection as it is;
 // its answer is dropped.
 package rpc
