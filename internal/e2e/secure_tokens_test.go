@@ -117,8 +117,10 @@ func TestOutlivingTokens(t *testing.T) {
 		}
 		with.goesOn()
 		file := fetchTokens(t, c) // of the one, for the other
+		fetched := time.Now()
 		must(t, c.Daemon("rm1").Kill())
 		must(t, c.Activate(t.Context(), "rm2"))
+		t.Logf("the other ResourceManager was active %s after tokens were fetched", time.Since(fetched))
 		t.Run("by tokens alone", func(t *testing.T) { byTokens(t, c, file, with.store) })
 		before = with.status()
 		with.killContainer("worker-1")
