@@ -89,25 +89,10 @@ func shutOut(ctx context.Context, s Store, writer string) error {
 
 // removeShut removes what a writer that was shut out has left.
 func removeShut(ctx context.Context, s Store, shut string) error {
-	i, err := s.Stat(ctx, shut)
-	if err == nil && i.IsDir() {
-		left, err := listTemporary(ctx, s, shut)
-		if err != nil && !vanished(err) {
-			return err
-		}
-		for _, f := range left {
-			if err := s.Remove(ctx, path.Join(shut, f.Name)); err != nil && !vanished(err) {
-				return err
-			}
-		}
+	if err := RemoveDir(ctx, s, shut); !vanished(err) {
+		return err
 	}
-	if err == nil {
-		err = s.Remove(ctx, shut)
-	}
-	if vanished(err) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // longestWrite is how long a file may take to be written. HDFS tells of one that
