@@ -33,6 +33,6 @@
 //
 // A Client has one connection to an address, opened by need. Its goroutine opens
 // and reads it, a second one writes; both end when the connection does or with
-// Close, which waits for them. A call that is given up leaves the connection as it is;
-// its answer is dropped.
+// Close, which waits for them. A call that is given up leaves the connection as
+// it is; its answer is dropped.
 package rpc

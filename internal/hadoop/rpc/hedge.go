@@ -72,8 +72,6 @@ func (c *Client) attempt(ctx context.Context, id, retry int32, method string, re
 			}
 			if a.index != first {
 				c.prefer(a.index, first)
-			}
-			if a.resp != resp {
 				proto.Reset(resp)
 				proto.Merge(resp, a.resp)
 			}

@@ -23,18 +23,14 @@ func TestOneHangs(t *testing.T) {
 		ids := map[string]int32{}
 		note := func(address string, serve func(*server, request)) func(*server) {
 			return func(s *server) {
-				for {
-					r, err := s.next()
-					if err != nil {
-						return
-					}
+				s.each(func(r request) {
 					if r.body.GetEffectiveUser() == "first" && r.header.GetCallId() >= 0 {
 						mu.Lock()
 						ids[address] = r.header.GetCallId()
 						mu.Unlock()
 					}
 					serve(s, r)
-				}
+				})
 			}
 		}
 		f := newFarm(t, map[string]func(*server){
@@ -98,14 +94,10 @@ func TestSilentHost(t *testing.T) {
 func TestOneIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(s *server) {
-			for {
-				r, err := s.next()
-				if err != nil {
-					return
-				}
+			s.each(func(r request) {
 				time.Sleep(7 * time.Second)
 				s.reply(r)
-			}
+			})
 		}
 		denied := func(s *server) {
 			r, err := s.next()
@@ -133,17 +125,13 @@ func TestTakenOverLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active := time.Now().Add(5 * time.Second)
 		f := newFarm(t, map[string]func(*server){"hung:1": hang, "other:1": func(s *server) {
-			for {
-				r, err := s.next()
-				if err != nil {
-					return
-				}
+			s.each(func(r request) {
 				if time.Now().Before(active) {
 					s.throw(r, "org.apache.hadoop.ipc.StandbyException", "not yet", false)
 				} else {
 					s.reply(r)
 				}
-			}
+			})
 		}})
 		c, end := f.client(rpc.Options{Addresses: []string{"hung:1", "other:1"}, Retry: resend})
 		defer end()

@@ -125,38 +125,35 @@ func (s *server) throw(r request, class, message string, fatal bool) {
 	s.Write(join(h))
 }
 
-// echo answers until the connection ends.
-func (s *server) echo() {
+// each hands over calls, and pings, until the connection ends.
+func (s *server) each(take func(request)) {
 	for {
 		r, err := s.next()
 		if err != nil {
 			return
 		}
+		take(r)
+	}
+}
+
+// echo answers until the connection ends.
+func (s *server) echo() {
+	s.each(func(r request) {
 		if r.header.GetCallId() >= 0 {
 			s.reply(r)
 		}
-	}
+	})
 }
 
 // standby refuses all calls, as the other one of a pair does.
 func standby(s *server) {
-	for {
-		r, err := s.next()
-		if err != nil {
-			return
-		}
+	s.each(func(r request) {
 		s.throw(r, "org.apache.hadoop.ipc.StandbyException", "Operation category READ is not supported in state standby\n\tat x", false)
-	}
+	})
 }
 
 // hang reads and answers nothing.
-func hang(s *server) {
-	for {
-		if _, err := s.next(); err != nil {
-			return
-		}
-	}
-}
+func hang(s *server) { s.each(func(request) {}) }
 
 var errRefused = errors.New("connection refused")
 
