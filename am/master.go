@@ -366,8 +366,13 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 }
 
 func (m *Master) rehearseSpares() {
-	for container, rehearse := range m.rehearse.spares(m.job) {
-		rehearse.Assign.Routes = placesOf(m.job.Tasks())
+	spares := m.rehearse.spares(m.job)
+	if len(spares) == 0 {
+		return
+	}
+	places := placesOf(m.job.Tasks())
+	for container, rehearse := range spares {
+		rehearse.Assign.Routes = places
 		m.hub.send(container, &proto.ToAgent{Message: &proto.ToAgent_Rehearse{Rehearse: rehearse}})
 	}
 }

@@ -53,13 +53,9 @@ func (c *Cluster) Activate(ctx context.Context, name string) error {
 	return nil
 }
 
-// ActiveNameNode is the one that serves, as far as Activate decided it.
-func (c *Cluster) ActiveNameNode() *Daemon {
-	if c.active == "" {
-		return c.Daemon("nn")
-	}
-	return c.Daemon(c.active)
-}
+// ActiveNameNode is the one of a pair of NameNodes that serves, as far as Activate
+// decided it.
+func (c *Cluster) ActiveNameNode() *Daemon { return c.Daemon(c.active) }
 
 // activate makes the first one of each pair active, of a cluster that starts:
 // ResourceManagers keep their state on HDFS, and NodeManagers register with the
