@@ -39,18 +39,18 @@ demo-yarn: build ## the same on a real YARN and HDFS, started for it
 .PHONY: cluster
 cluster: ## keep a real YARN and HDFS up until Ctrl-C, to try things out
 	@.ci/need go java mvn
-	@$(GO) run ./internal/testcluster/cmd
+	@$(GO) run ./test/testcluster/cmd
 
 .PHONY: cluster-secure
 cluster-secure: ## the same with Kerberos
 	@.ci/need go java mvn krb5kdc kadmin.local kinit
-	@$(GO) run ./internal/testcluster/cmd -secure
+	@$(GO) run ./test/testcluster/cmd -secure
 
 ##@ Work on it
 .PHONY: test
 test: ## everything, against real Hadoop daemons and real TensorFlow
 	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm
-	$(RUN_TESTS) --packages "./internal/e2e ./..." -- -p 1 -parallel 4 -timeout 40m
+	$(RUN_TESTS) --packages "./test/e2e ./..." -- -p 1 -parallel 4 -timeout 40m
 
 .PHONY: test-short
 test-short: ## the packages whose tests need no Hadoop and no TensorFlow
@@ -61,12 +61,12 @@ test-short: ## the packages whose tests need no Hadoop and no TensorFlow
 .PHONY: bench
 bench: build ## compare with Hadoop's own tools and colinmarc/hdfs (half an hour and more; needs a quiet machine)
 	@.ci/need java mvn python3
-	@$(GO) run ./internal/bench/cmd
+	@$(GO) run ./test/bench/cmd
 
 .PHONY: faults
 faults: build ## lose all that a job stands on under TensorFlow, alone and in pairs (long; as root)
 	@.ci/need java mvn python3
-	@$(GO) run ./internal/faults/cmd -pairs 10
+	@$(GO) run ./test/faults/cmd -pairs 10
 
 .PHONY: verify
 verify: ## formatting, vet, staticcheck

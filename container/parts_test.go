@@ -15,8 +15,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/container"
-	"holdfast/internal/forbid"
 	"holdfast/internal/jobtls"
+	"holdfast/test/forbid"
 )
 
 // The test binary plays other parts too, as the first argument says.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"holdfast/container"
-	"holdfast/internal/pyenv"
 	"holdfast/proto"
+	"holdfast/test/pyenv"
 )
 
 // pythonTask is a task whose command is Python and whose attempts may be forked

@@ -20,7 +20,7 @@ import (
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/storetest"
 	"holdfast/internal/hadoop/conf"
-	"holdfast/internal/testcluster"
+	"holdfast/test/testcluster"
 )
 
 var (

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
-	"holdfast/internal/pyenv"
+	"holdfast/test/pyenv"
 )
 
 // TestRealTensorFlow: what CheckpointManager, and tf.train.Checkpoint under

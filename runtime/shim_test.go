@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/internal/pyenv"
 	"holdfast/runtime"
+	"holdfast/test/pyenv"
 )
 
 // shimDir writes the shim and gives its directory.

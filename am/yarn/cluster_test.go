@@ -19,8 +19,8 @@ import (
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
-	"holdfast/internal/testcluster"
 	"holdfast/proto"
+	"holdfast/test/testcluster"
 )
 
 func TestMain(m *testing.M) {

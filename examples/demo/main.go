@@ -21,9 +21,9 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/internal/asuser"
-	"holdfast/internal/pyenv"
-	"holdfast/internal/testcluster"
+	"holdfast/test/asuser"
+	"holdfast/test/pyenv"
+	"holdfast/test/testcluster"
 )
 
 type options struct {

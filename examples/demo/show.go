@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/internal/asuser"
 	"holdfast/proto"
+	"holdfast/test/asuser"
 )
 
 // show runs a job, kills a task in the middle of it and tells the story.

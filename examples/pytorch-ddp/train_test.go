@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/client"
-	"holdfast/internal/pyenv"
 	"holdfast/proto"
+	"holdfast/test/pyenv"
 )
 
 // limit is how long anything may take on a busy machine.

@@ -15,7 +15,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/internal/hadoop/conf"
-	"holdfast/internal/testcluster"
+	"holdfast/test/testcluster"
 
 	"golang.org/x/sys/unix"
 )

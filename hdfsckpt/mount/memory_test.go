@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
-	"holdfast/internal/testcluster"
+	"holdfast/test/testcluster"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/internal/pyenv"
+	"holdfast/test/pyenv"
 )
 
 // pythonWrites saves and reads with real libraries; pythonReads checks it

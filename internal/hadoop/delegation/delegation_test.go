@@ -19,7 +19,7 @@ import (
 	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
-	"holdfast/internal/testcluster"
+	"holdfast/test/testcluster"
 )
 
 // life is the tokens' maximum lifetime in these tests; half of it is for how

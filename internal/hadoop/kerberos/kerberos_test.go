@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"holdfast/internal/hadoop/kerberos"
-	"holdfast/internal/testcluster"
+	"holdfast/test/testcluster"
 )
 
 // realm starts a KDC.

@@ -15,7 +15,7 @@ import (
 	"holdfast/internal/hadoop/sasl"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/hadoop/wire/common"
-	"holdfast/internal/testcluster"
+	"holdfast/test/testcluster"
 )
 
 const clientProtocol = "org.apache.hadoop.hdfs.protocol.ClientProtocol"

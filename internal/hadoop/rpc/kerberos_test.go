@@ -18,7 +18,7 @@ import (
 	"holdfast/internal/hadoop/sasl"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/hadoop/wire/common"
-	"holdfast/internal/testcluster"
+	"holdfast/test/testcluster"
 )
 
 // TestKerberos talks to a NameNode with Kerberos: with tickets and with a

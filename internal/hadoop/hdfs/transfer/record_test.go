@@ -19,7 +19,7 @@ import (
 	"holdfast/internal/hadoop/sasl"
 	"holdfast/internal/hadoop/token"
 	wire "holdfast/internal/hadoop/wire/hdfs"
-	"holdfast/internal/testcluster"
+	"holdfast/test/testcluster"
 )
 
 var record = flag.Bool("record", false, "record testdata anew, on real DataNodes")

@@ -20,7 +20,7 @@ import (
 	"holdfast/internal/hadoop/hdfs/write"
 	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
-	"holdfast/internal/testcluster"
+	"holdfast/test/testcluster"
 )
 
 const dataNodes = 4

@@ -20,7 +20,7 @@ import (
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
 	"holdfast/internal/hadoop/token"
-	"holdfast/internal/testcluster"
+	"holdfast/test/testcluster"
 )
 
 const (

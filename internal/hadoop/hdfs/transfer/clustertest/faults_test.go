@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/internal/testcluster"
+	"holdfast/test/testcluster"
 )
 
 // TestDataNodeKilled kills a DataNode in the middle of a private write: the new

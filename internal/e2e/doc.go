@@ -1,4 +1,0 @@
-// Package e2e runs whole jobs on real parts: yarn-submit as users call it, a
-// real YARN and HDFS (internal/testcluster), real TensorFlow (internal/pyenv).
-// There is nothing but tests in it.
-package e2e

@@ -1,0 +1,135 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"holdfast/test/testcluster"
+)
+
+// protections are the ways to protect what goes to and from DataNodes.
+var protections = []struct {
+	name, data      string
+	encrypt, suites string
+	algorithm       string
+}{
+	{"authentication", "authentication", "false", "", ""},
+	{"integrity", "integrity", "false", "", ""},
+	{"privacy, AES", "privacy", "false", aes, ""},
+	{"privacy, without AES", "privacy", "false", "", ""},
+	{"encryption, AES", "authentication", "true", aes, ""},
+	{"encryption, 3DES", "authentication", "true", "", "3des"},
+	{"encryption, RC4", "authentication", "true", "", "rc4"},
+}
+
+const aes = "AES/CTR/NoPadding"
+
+// protectedPart is how much of Options.FileMB is transferred at each
+// protection: some of the ciphers are very slow.
+const protectedPart = 8
+
+// protection compares writing and reading one file on a cluster with Kerberos, at
+// each protection of data transfer. It is a cluster of its own.
+func (b *bench) protection(ctx context.Context) (err error) {
+	c, err := testcluster.Start(ctx, testcluster.Options{HDFSOnly: true, Security: &testcluster.Security{}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	tickets, err := c.KDC().Tickets(ctx, testcluster.Alice)
+	if err != nil {
+		return err
+	}
+	secure := &bench{Options: b.Options, cluster: c, dir: b.dir}
+	mb := max(1, b.FileMB/protectedPart)
+	for _, p := range protections {
+		if err := c.Reconfigure(ctx, map[string]string{
+			"dfs.data.transfer.protection":            p.data,
+			"dfs.encrypt.data.transfer":               p.encrypt,
+			"dfs.encrypt.data.transfer.cipher.suites": p.suites,
+			"dfs.encrypt.data.transfer.algorithm":     p.algorithm,
+		}); err != nil {
+			return err
+		}
+		written, read, err := secure.protected(ctx, mb, tickets)
+		if err != nil {
+			return err
+		}
+		b.title(fmt.Sprintf("%d MB at a time, replication 3, data transfer by %s", mb, p.name))
+		for _, r := range []struct {
+			what string
+			rate map[string]series
+		}{{"written", written}, {"read", read}} {
+			for _, name := range []string{client, javaIO} {
+				line(b.Out, name+", "+r.what, r.rate[name].format(" MB/s", 0))
+			}
+			line(b.Out, "times as fast", ratios(r.rate[client], r.rate[javaIO]).format("", 2))
+		}
+		fmt.Fprintln(b.Out)
+	}
+	return nil
+}
+
+// protected writes and reads files of so many MB as alice, and returns the rates
+// of both contestants in MB/s. What a JVM's start takes varies by more than what
+// some of the transfers take, so that the median of all is taken off each.
+func (b *bench) protected(ctx context.Context, mb int, tickets string) (written, read map[string]series, err error) {
+	const home = "/user/" + testcluster.Alice
+	var starts series
+	wrote, got := map[string]series{}, map[string]series{} // seconds
+	timed := func(cmd *exec.Cmd) (float64, error) {
+		cmd.Env = append(cmd.Env, "KRB5_CONFIG="+b.cluster.KDC().Config(), "KRB5CCNAME="+tickets)
+		u, err := measure(cmd)
+		return u.wall, err
+	}
+	for round := range b.Pairs + 1 { // the first warms the caches and does not count
+		started, err := timed(b.shell(ctx, "-ls", home))
+		if err != nil {
+			return nil, nil, err
+		}
+		if round > 0 {
+			starts = append(starts, started)
+		}
+		for i, name := range []string{client, javaIO} {
+			local := filepath.Join(b.dir, fmt.Sprintf("protected-%d-%d", round, i))
+			if err := noise(local, int64(mb)<<20, byte(round)); err != nil {
+				return nil, nil, err
+			}
+			uri := b.cluster.HDFS() + home + "/" + filepath.Base(local)
+			put, get := b.program(ctx, "ours", "put", b.cluster.HDFS()+home, local), b.program(ctx, "ours", "get", uri)
+			if name == javaIO {
+				put, get = b.shell(ctx, "-put", local, uri), b.shell(ctx, "-cat", uri)
+				get.Stdout = nowhere
+			}
+			putting, err := timed(put)
+			if err != nil {
+				return nil, nil, err
+			}
+			getting, err := timed(get)
+			if err := errors.Join(err, os.Remove(local)); err != nil {
+				return nil, nil, err
+			}
+			if round > 0 {
+				wrote[name], got[name] = append(wrote[name], putting), append(got[name], getting)
+			}
+		}
+	}
+	rates := func(took map[string]series) map[string]series {
+		all := map[string]series{}
+		for name, seconds := range took {
+			for _, x := range seconds {
+				if name == javaIO {
+					x -= starts.median()
+				}
+				all[name] = append(all[name], float64(mb)/x)
+			}
+		}
+		return all
+	}
+	_, err = b.cluster.Hadoop(ctx, "fs", "-rm", "-skipTrash", home+"/protected-*")
+	return rates(wrote), rates(got), err
+}

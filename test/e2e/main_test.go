@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/test/forbid"
+	"holdfast/test/pyenv"
+	"holdfast/test/testcluster"
+)
+
+// What all tests share, made when first needed and taken down by TestMain.
+var (
+	scratch   string // removed at the end
+	submit    string // the yarn-submit binary
+	trainer   string // examples/gotrainer
+	clusterUp *testcluster.Cluster
+	upOnce    sync.Once
+	upErr     error
+)
+
+// Tests run beside each other, one of each lane at a time and in their order
+// there, so that one waits for a lease or a token to end while another keeps the
+// machine busy. So none of them may change its process's environment.
+var (
+	training lane // TensorFlow, whose imports want all cores
+	plain    lane // jobs that cost little, on the cluster that all share or on none
+	daemons  lane // clusters of a test's own, or whose daemons it ends
+	guarded  lane // clusters with Kerberos, for long
+)
+
+// lane is closed when the last test that has entered it is over.
+type lane <-chan struct{}
+
+// enter has a test run beside those of other lanes. It is the first that a test calls.
+func (l *lane) enter(t *testing.T) {
+	before, over := *l, make(chan struct{})
+	*l = over // tests run one by one until they are parallel
+	t.Parallel()
+	t.Cleanup(func() { close(over) })
+	if before != nil {
+		begin := time.Now()
+		<-before
+		t.Logf("it has waited %s for the one before it", time.Since(begin).Round(time.Second)) // which counts as its own time
+	}
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && strings.HasPrefix(os.Args[1], "part-") {
+		if err := part(os.Args[1], os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "100"); err != nil { // lanes are what bounds it
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(run(m))
+}
+
+// part does what needs a process of its own, as a test has started it.
+func part(name string, args []string) error {
+	switch name {
+	case "part-forbidden": // a system call, and a command to which it is forbidden
+		if err := forbid.Call(args[0]); err != nil {
+			return err
+		}
+		return syscall.Exec(args[1], args[1:], os.Environ())
+	case "part-tokens": // the file for them
+		return partTokens(context.Background(), args[0])
+	}
+	return fmt.Errorf("no test starts %s", name)
+}
+
+func run(m *testing.M) int {
+	var err error
+	scratch, err = os.MkdirTemp("", "holdfast-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(scratch)
+	submit = filepath.Join(scratch, "yarn-submit")
+	trainer = filepath.Join(scratch, "gotrainer")
+	for out, pkg := range map[string]string{submit: "holdfast/cmd/yarn-submit", trainer: "holdfast/examples/gotrainer"} {
+		build := exec.Command("go", "build", "-trimpath", "-o", out, pkg)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if text, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", pkg, err, text)
+			return 1
+		}
+	}
+	os.Setenv("HOLDFAST_HOME", filepath.Join(scratch, "home"))
+	os.Unsetenv("HADOOP_CONF_DIR")
+	code := m.Run()
+	for _, c := range []*testcluster.Cluster{clusterUp, pairUp} {
+		if c != nil {
+			c.Stop()
+		}
+	}
+	return code
+}
+
+// hadoop is the cluster that all tests share.
+func hadoop(t *testing.T) *testcluster.Cluster {
+	t.Helper()
+	upOnce.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+		defer cancel()
+		clusterUp, upErr = testcluster.Start(ctx, testcluster.Options{})
+	})
+	if upErr != nil {
+		t.Fatalf("starting the test cluster: %v", upErr)
+	}
+	return clusterUp
+}
+
+// tensorflow is a Python with TensorFlow.
+func tensorflow(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	python, err := pyenv.TensorFlow(ctx)
+	if err != nil {
+		t.Fatalf("making a Python environment with TensorFlow: %v", err)
+	}
+	return python
+}

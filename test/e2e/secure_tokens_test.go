@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"flag"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/proto"
+	"holdfast/test/testcluster"
+)
+
+var longer = flag.Bool("long", false, "let tokens last twice as long where a job outlives them")
+
+// TestOutlivingTokens runs two jobs on a cluster whose tokens end soon. The one
+// with a keytab goes on for three times as long, with tickets that end sooner
+// still, and loses its application master, a container, a process, the active
+// NameNode and the active ResourceManager on the way, each after the tokens of its
+// submission have ended. The one without ends in order before its tokens do.
+func TestOutlivingTokens(t *testing.T) {
+	guarded.enter(t)
+	life := 50 * time.Second
+	if *longer {
+		life *= 2
+	}
+	c := secure(t, testcluster.Security{RPC: "integrity", Data: "authentication", TokenLife: life}, testcluster.Options{Standby: true, ResourceManagers: 2, Conf: map[string]string{
+		"yarn.resourcemanager.am.max-attempts": "4",
+		// So that a node that has not got the job's files yet can bring them: its
+		// ResourceManager gets tokens for the job when those of the submission end.
+		"yarn.resourcemanager.proxy-user-privileges.enabled":           "true",
+		"yarn.resourcemanager.system-credentials.valid-time-remaining": "5000", // else those of the submission are given up at once
+		"hadoop.proxyuser.rm.hosts":                                    "*",
+		"hadoop.proxyuser.rm.users":                                    "*",
+	}})
+	if err := c.KDC().Admin(t.Context(), `modprinc -maxlife "15 seconds" `+testcluster.Alice); err != nil {
+		t.Fatal(err)
+	}
+	w := where{c}
+	start := func(name string, steps int, more ...string) *job {
+		store := c.HDFS() + "/user/alice/" + name
+		j := w.start(t, "", ship(w, append(trainerArgs(store, steps, more...), "--step_time=50ms", "--save_steps=50"))...)
+		j.store = store
+		return j
+	}
+	// Two workers take 40 steps a second at most.
+	steps := int(3 * life / (25 * time.Millisecond))
+	with := start("with", steps, "--principal", testcluster.Alice, "--keytab", c.KDC().Keytab(testcluster.Alice))
+	without := start("without", 1000000)
+
+	t.Run("without a keytab", func(t *testing.T) {
+		without.t = t
+		s := without.end(long, proto.JobState_JOB_STATE_FAILED)
+		for _, want := range []string{"maximum lifetime", "--keytab", "last checkpoint"} {
+			if !strings.Contains(s.Why, want) {
+				t.Errorf("why it ended: %q does not say %q", s.Why, want)
+			}
+		}
+		if took := time.UnixMilli(s.EndedUnixMs).Sub(time.UnixMilli(s.StartedUnixMs)); took >= life {
+			t.Errorf("it ended after %s, and its tokens after %s", took, life)
+		}
+		list, newest := without.checkpoints(), without.newestComplete()
+		if !slices.ContainsFunc(list, func(c checkpoint) bool { return c.Step == newest && c.State == "sealed" }) {
+			t.Errorf("the last checkpoint, of step %d, is not sealed: %+v", newest, list)
+		}
+		if log := without.allLogs(); strings.Contains(log, "InvalidToken") {
+			t.Errorf("a token ended before the job did:\n%s", log)
+		}
+	})
+	t.Run("with a keytab", func(t *testing.T) {
+		with.t = t
+		after := func(d time.Duration) *proto.JobStatus {
+			return with.until(long, "tokens to end", func(s *proto.JobStatus) bool {
+				return running(s) && time.Since(time.UnixMilli(s.StartedUnixMs)) > d
+			})
+		}
+		before := after(life + life/4)
+		masters := with.masters()
+		if len(masters) != 1 {
+			t.Fatalf("application masters: %v", masters)
+		}
+		if err := syscall.Kill(masters[0], syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		with.until(long, "the next master", func(s *proto.JobStatus) bool {
+			return strings.Contains(story(s), "attempt 2 has taken over") && running(s)
+		})
+		s := with.status()
+		for _, b := range before.Tasks {
+			if now := task(s, b.Task); now.Pid != b.Pid {
+				t.Errorf("%s ran as process %d, and now as %d", b.Task, b.Pid, now.Pid)
+			}
+		}
+		for _, loss := range []struct {
+			task string
+			kill func(*job, string)
+			at   time.Duration
+		}{{"ps-1", (*job).killContainer, 0}, {"ps-0", (*job).killProcess, 2*life + life/4}} {
+			after(loss.at)
+			restores := func() int { return strings.Count(with.logs("worker-0"), "restored step") }
+			whole, before := with.newestComplete(), restores()
+			loss.kill(with, loss.task)
+			took := with.back(long, loss.task)
+			with.until(long, "worker-0 to go on", func(s *proto.JobStatus) bool { return running(s) && restores() > before })
+			t.Logf("%s was back after %s", loss.task, took)
+			if restored := lastNumber(t, with.logs("worker-0"), `restored step (\d+)`); restored < whole {
+				t.Errorf("it went on from step %d, and the checkpoint of step %d was complete", restored, whole)
+			}
+		}
+		after(2*life + life/2)
+		if err := c.Daemon("nn").Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Activate(t.Context(), "nn1"); err != nil {
+			t.Fatal(err)
+		}
+		with.goesOn()
+		file := fetchTokens(t, c) // of the one, for the other
+		fetched := time.Now()
+		must(t, c.Daemon("rm1").Kill())
+		must(t, c.Activate(t.Context(), "rm2"))
+		t.Logf("the other ResourceManager was active %s after tokens were fetched", time.Since(fetched))
+		t.Run("by tokens alone", func(t *testing.T) { byTokens(t, c, file, with.store) })
+		before = with.status()
+		with.killContainer("worker-1")
+		with.whole("worker-1 to be back", before, "worker-1")
+		with.undisturbed(before, "worker-1")
+		s = with.end(long+3*life, proto.JobState_JOB_STATE_SUCCEEDED)
+		if took := time.UnixMilli(s.EndedUnixMs).Sub(time.UnixMilli(s.StartedUnixMs)); took < 3*life {
+			t.Errorf("it took only %s", took)
+		}
+		if newest := with.newestComplete(); newest != int64(steps) {
+			t.Errorf("the newest checkpoint is of step %d, want %d", newest, steps)
+		}
+		if log := with.allLogs(); strings.Contains(log, "InvalidToken") {
+			t.Errorf("a token ended before it was replaced:\n%s", log)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+// Package layout holds the direction in which packages may depend on each
+// other: downwards only, as docs/structure.md draws it.
+package layout
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// rooms says, for each package or tree of packages (ending in /...), which of
+// our packages it may import. The most specific entry counts.
+var rooms = map[string][]string{
+	"cmd/...":                  {"..."},
+	"client/...":               {"doctor/...", "hdfsckpt/...", "runtime", "proto", "internal/hadoop/...", "internal/jobtls", "client/..."},
+	"am":                       {"am/core", "hdfsckpt", "runtime", "proto", "internal/jobtls"},
+	"am/core":                  {"proto"},
+	"am/yarn":                  {"am", "proto", "internal/hadoop/..."},
+	"am/local":                 {"am", "proto", "internal/hadoop/token"},
+	"am/web":                   {"proto"},
+	"container":                {"container/...", "hdfsckpt/...", "runtime", "proto", "internal/jobtls", "internal/hadoop/conf"},
+	"container/...":            {"container/...", "proto"},
+	"hdfsckpt":                 {"hdfsckpt/tensor", "hdfsckpt/tfbundle", "hdfsckpt/torchfile", "internal/hadoop/hdfs/...", "internal/hadoop/conf"},
+	"hdfsckpt/mount":           {"hdfsckpt"},
+	"hdfsckpt/tensor":          {},
+	"hdfsckpt/tfbundle":        {"hdfsckpt/tensor"},
+	"hdfsckpt/torchfile":       {"hdfsckpt/tensor"},
+	"hdfsckpt/storetest":       {"hdfsckpt"},
+	"doctor":                   {"container/sandbox", "hdfsckpt"},
+	"doctor/round":             {"doctor", "hdfsckpt", "proto", "internal/hadoop/..."},
+	"runtime":                  {"proto"},
+	"proto":                    {},
+	"internal/jobtls":          {},
+	"internal/hadoop/...":      {"internal/hadoop/..."},
+	"internal/hadoop/conf":     {},
+	"internal/hadoop/sasl":     {},
+	"internal/hadoop/wire/...": {"internal/hadoop/wire/..."},
+	"test/testcluster/...":     {"test/testcluster/..."},
+	"test/pyenv/...":           {"test/pyenv/...", "test/testcluster/..."},
+	"test/bench/...":           {"..."},
+	"test/scale":               {"am", "hdfsckpt", "internal/jobtls", "runtime", "proto"},
+	"test/e2e/...":             {"..."},
+	"test/torture":             {"..."},
+	"test/forbid":              {},
+	"test/asuser":              {"proto"},
+	"test/faults/...":          {"test/asuser", "test/testcluster/...", "test/pyenv", "hdfsckpt", "internal/hadoop/conf", "proto", "test/faults"},
+	"test/layout":              {},
+	"test/mutation":            {},
+	"examples/...":             {"..."},
+}
+
+func TestDependenciesPointDownwards(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "holdfast/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimPrefix(p.ImportPath, "holdfast/")
+		allowed, ok := find(name)
+		if !ok {
+			t.Errorf("package %s is in no room: add it to the map above and to docs/structure.md", name)
+			continue
+		}
+		for _, i := range p.Imports {
+			dep, ours := strings.CutPrefix(i, "holdfast/")
+			if ours && (!permits(allowed, dep) || isTest(dep) && !isTest(name)) {
+				t.Errorf("%s imports %s, which its room may not", name, dep)
+			}
+		}
+	}
+}
+
+// isTest reports whether a package is apparatus, which what ships must not import.
+func isTest(name string) bool {
+	return strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "examples/")
+}
+
+// find gives the entry of a package: its own, or that of the nearest tree.
+func find(name string) ([]string, bool) {
+	if a, ok := rooms[name]; ok {
+		return a, true
+	}
+	for tree := name; ; {
+		if a, ok := rooms[tree+"/..."]; ok {
+			return a, true
+		}
+		i := strings.LastIndexByte(tree, '/')
+		if i < 0 {
+			return nil, false
+		}
+		tree = tree[:i]
+	}
+}
+
+func permits(allowed []string, dep string) bool {
+	for _, a := range allowed {
+		tree, isTree := strings.CutSuffix(a, "...")
+		if dep == a || isTree && (tree == "" || strings.HasPrefix(dep+"/", tree)) {
+			return true
+		}
+	}
+	return false
+}

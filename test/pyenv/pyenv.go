@@ -1,0 +1,86 @@
+// Package pyenv has the Pythons with the frameworks that tests and demos need:
+// virtual environments made from PyPI, once per user and list of requirements,
+// and for PyTorch the system's.
+package pyenv
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"holdfast/test/testcluster/cached"
+)
+
+var tensorflow = []string{"tensorflow-cpu==2.21.0", "numpy==2.4.6"}
+
+// TensorFlow returns a Python interpreter that has TensorFlow.
+func TensorFlow(ctx context.Context) (python string, err error) { return get(ctx, tensorflow) }
+
+// Torch returns a Python interpreter that has PyTorch: the one that TORCH_PYTHON
+// names, or the system's.
+func Torch(ctx context.Context) (python string, err error) {
+	python = os.Getenv("TORCH_PYTHON")
+	if python == "" {
+		python = "/usr/bin/python3"
+	}
+	if out, err := run(ctx, python, "-c", "import torch.distributed"); err != nil {
+		return "", fmt.Errorf("%s has no PyTorch: %w (on Debian: apt-get install python3-torch; TORCH_PYTHON names another Python)\n%s", python, err, out)
+	}
+	return python, nil
+}
+
+// skein imports distutils, which Python 3.12 and later have from setuptools only,
+// and names no versions.
+var skein = []string{"skein==0.8.2", "setuptools==80.9.0", "grpcio==1.85.1", "protobuf==7.36.2", "cryptography==50.0.2"}
+
+// Skein returns a Python interpreter that has skein, which runs applications on
+// YARN: to compare with.
+func Skein(ctx context.Context) (python string, err error) { return get(ctx, skein) }
+
+func get(ctx context.Context, requirements []string) (string, error) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		return "", errors.New("python3 is not on the PATH: install Python 3.10 or newer with venv (on Debian: apt-get install python3-venv)")
+	}
+	python, err = filepath.EvalSymlinks(python)
+	if err != nil {
+		return "", fmt.Errorf("finding Python: %w", err)
+	}
+	// The interpreter is in the digest, since an environment points to it.
+	digest := sha256.Sum256([]byte(python + "\n" + strings.Join(requirements, "\n")))
+	dir, err := cached.Dir(ctx, "venv-"+hex.EncodeToString(digest[:6]), func(ctx context.Context, dir string) error {
+		return fill(ctx, python, dir, requirements)
+	})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "bin", "python"), nil
+}
+
+func fill(ctx context.Context, python, dir string, requirements []string) error {
+	if out, err := run(ctx, python, "-m", "venv", dir); err != nil {
+		return fmt.Errorf("making a virtual environment in %s: %w (on Debian: apt-get install python3-venv)\n%s", dir, err, out)
+	}
+	args := append([]string{"-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check"}, requirements...)
+	if out, err := run(ctx, filepath.Join(dir, "bin", "python"), args...); err != nil {
+		return fmt.Errorf("installing %s from PyPI: %w\n%s", strings.Join(requirements, ", "), err, out)
+	}
+	return nil
+}
+
+func run(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "PYTHON") && !strings.HasPrefix(kv, "VIRTUAL_ENV=") {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}

@@ -1,0 +1,118 @@
+// Package dist provides Hadoop's jars and a Java to run them with. The jars
+// come from Maven Central, as pom.xml lists them, once per user and version.
+package dist
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"holdfast/test/testcluster/cached"
+)
+
+// Version is the one that pom.xml names.
+const Version = "3.4.2"
+
+//go:embed pom.xml
+var pom []byte
+
+// Dist is a Hadoop on this machine.
+type Dist struct {
+	Java    string // the java command
+	Lib     string // the directory of jars
+	Web     string // has the empty webapps that HDFS's daemons look for on the classpath
+	Archive string // of loaded classes (archive.go), "" if there is none yet
+
+	jars []string
+}
+
+// Get finds Java and the jars, and downloads the jars the first time.
+func Get(ctx context.Context) (Dist, error) {
+	java, err := findJava()
+	if err != nil {
+		return Dist{}, err
+	}
+	dir, err := cached.Dir(ctx, "hadoop-"+Version, download)
+	if err != nil {
+		return Dist{}, err
+	}
+	d := Dist{Java: java, Lib: filepath.Join(dir, "lib"), Web: filepath.Join(dir, "web")}
+	if d.jars, err = filepath.Glob(filepath.Join(d.Lib, "*.jar")); err != nil || len(d.jars) == 0 {
+		return Dist{}, fmt.Errorf("no jars in %s (%v): remove %s and try again", d.Lib, err, dir)
+	}
+	if d.Archive, err = d.archive(ctx, nil); err != nil {
+		return Dist{}, err
+	}
+	return d, nil
+}
+
+func findJava() (string, error) {
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		java := filepath.Join(home, "bin", "java")
+		if _, err := os.Stat(java); err == nil {
+			return java, nil
+		}
+	}
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return "", errors.New("no java on the PATH or in JAVA_HOME, which Hadoop's daemons need: install Java 17 (on Debian: apt-get install openjdk-17-jre-headless)")
+	}
+	return java, nil
+}
+
+func download(ctx context.Context, dir string) error {
+	mvn, err := exec.LookPath("mvn")
+	if err != nil {
+		return errors.New("no mvn on the PATH, which brings Hadoop's jars: install Maven (on Debian: apt-get install maven)")
+	}
+	// HttpServer2 refuses to start when webapps/<name> is not on the classpath.
+	for _, name := range []string{"hdfs", "datanode", "secondary", "journal"} {
+		if err := os.MkdirAll(filepath.Join(dir, "web", "webapps", name), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), pom, 0o644); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "--strict-checksums",
+		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(dir, "lib"))
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("downloading Hadoop %s by Maven: %w\n%s", Version, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// Args are java's arguments up to and with the class's name. The jars come
+// first on the classpath, as an archive of classes demands; none of them has
+// a file that a configuration directory has.
+func (d Dist) Args(confDir, heap, class string, options ...string) []string {
+	args := append([]string{"-Xmx" + heap}, d.common()...)
+	if d.Archive != "" {
+		args = append(args, "-XX:SharedArchiveFile="+d.Archive)
+	}
+	args = append(args, options...)
+	return append(args, "-cp", strings.Join(append(slices.Clone(d.jars), d.Web, confDir), ":"), class)
+}
+
+func (d Dist) common() []string {
+	return []string{
+		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		// Hadoop 3.4 reflects into java.lang.
+		"--add-opens", "java.base/java.lang=ALL-UNNAMED",
+		"-Djava.net.preferIPv4Stack=true",
+		// A JVM that cannot use an archive says so on standard output.
+		"-Xlog:disable", "-Xlog:all=error:stderr",
+	}
+}
+
+// Jar is the path of a jar of Hadoop's own, by its artifact's name.
+func (d Dist) Jar(artifact string) string {
+	return filepath.Join(d.Lib, artifact+"-"+Version+".jar")
+}

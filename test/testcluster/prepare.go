@@ -1,0 +1,69 @@
+package testcluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"holdfast/test/testcluster/cached"
+	"holdfast/test/testcluster/dist"
+)
+
+// format makes the NameNode's storage: a copy of one that is formatted once,
+// as that takes a JVM.
+func (c *Cluster) format(ctx context.Context) error {
+	formatted, err := cached.Dir(ctx, "hadoop-"+dist.Version+"-formatted-"+c.user, func(ctx context.Context, dir string) error {
+		p := properties{
+			"hadoop.tmp.dir":        filepath.Join(dir, "tmp"),
+			"fs.defaultFS":          "hdfs://127.0.0.1:1", // not used
+			"dfs.namenode.name.dir": "file://" + filepath.Join(dir, "data"),
+		}
+		conf := filepath.Join(dir, "conf")
+		if err := p.write(conf, "INFO"); err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, c.dist.Java, c.dist.Args(conf, "96m", c.Daemon("nn").class)...)
+		cmd.Args = append(cmd.Args, "-format", "-nonInteractive", "-force")
+		cmd.Dir, cmd.Env = dir, c.env()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("formatting the NameNode's storage: %w\n%s", err, out)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	copies := []string{}
+	for _, name := range c.nameNodes() {
+		copies = append(copies, filepath.Join(c.dir, name, "data"))
+	}
+	if c.opts.Standby {
+		copies = append(copies, c.sharedEdits())
+	}
+	for _, dir := range copies {
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join(formatted, "data"))); err != nil {
+			return fmt.Errorf("copying the NameNode's formatted storage: %w", err)
+		}
+	}
+	return nil
+}
+
+// records tells whether this cluster's daemons write lists of the classes that
+// they load: the first one that has all kinds does.
+func (c *Cluster) records() bool { return c.dist.Archive == "" && !c.opts.HDFSOnly }
+
+func (d *Daemon) classList() string { return filepath.Join(d.dir, "classes.list") }
+
+// archiveClasses makes later clusters start in half the time.
+func (c *Cluster) archiveClasses(ctx context.Context) error {
+	if !c.records() {
+		return nil
+	}
+	var lists []string
+	for _, name := range []string{"nn", c.rmNames()[0], "dn0", "nm0"} {
+		lists = append(lists, c.Daemon(name).classList())
+	}
+	return c.dist.MakeArchive(ctx, lists)
+}
