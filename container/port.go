@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/hadoop/conf"
 )
 
 // heldPort is a port that nobody else on the host can take until it is let
@@ -21,18 +24,34 @@ type heldPort struct {
 
 const lowestPort = 10000
 
+// servicePorts are, between lowestPort and the ephemeral ports, the defaults of
+// services that run on the nodes of Hadoop clusters: HiveServer2, the job history
+// server, the timeline server, the shuffle service, HBase, Spark's history server.
+// One that is down just now could not start again if a task had taken its port.
+var servicePorts = []int{10000, 10002, 10020, 10033, 10200, 13562, 16000, 16010, 16020, 16030, 18080, 19888, 19890}
+
 // holdPort holds the wanted port, or another where that is taken or none is
-// wanted.
-func holdPort(wanted int) (*heldPort, error) {
+// wanted: one that no service is known to want, of those that run on clusters and
+// of those that Hadoop's configuration (nil without Hadoop) names.
+func holdPort(wanted int, hadoop *conf.Conf) (*heldPort, error) {
 	if wanted != 0 {
 		if p, err := bindPort(wanted); err == nil {
 			return p, nil
 		}
 	}
 	limit := firstEphemeral()
-	var last error
-	for range 200 {
-		p, err := bindPort(lowestPort + rand.IntN(limit-lowestPort))
+	var named map[int]bool
+	if hadoop != nil {
+		named = hadoop.Ports()
+	}
+	last := errors.New("all are those of services")
+	count := limit - lowestPort
+	for i, first := 0, rand.IntN(count); i < count; i++ {
+		number := lowestPort + (first+i)%count
+		if named[number] || slices.Contains(servicePorts, number) {
+			continue
+		}
+		p, err := bindPort(number)
 		if err == nil {
 			return p, nil
 		}

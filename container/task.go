@@ -61,7 +61,7 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 	if err := t.nameHosts(cfg, box); err != nil {
 		return err
 	}
-	t.port, err = holdPort(int(assign.Port))
+	t.port, err = holdPort(int(assign.Port), cfg.Conf)
 	if err != nil {
 		return err
 	}

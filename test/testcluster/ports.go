@@ -8,10 +8,11 @@ import (
 )
 
 // Blocks lie below the ephemeral range, which begins at 32768, so that no
-// outgoing connection takes one of their ports.
+// outgoing connection takes one of their ports; and below 10000, so that no task
+// of a job does while the daemon that is to listen there is down or on standby.
 const (
-	firstBlock = 20000
-	lastBlock  = 31900
+	firstBlock = 5000
+	lastBlock  = 9900
 	blockSize  = 100
 )
 

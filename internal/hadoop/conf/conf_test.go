@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -209,6 +210,22 @@ func TestResourceManagers(t *testing.T) {
 }
 
 // TestPack carries a configuration to a place with another environment.
+func TestPorts(t *testing.T) {
+	c := New(map[string]string{
+		"fs.defaultFS":                 "hdfs://nn:9820/user",
+		"dfs.ha.journal":               "qjournal://a:8485;b/x, b:8486",
+		"yarn.resourcemanager.address": "${yarn.resourcemanager.hostname}:20032",
+		"hadoop.zk.address":            "z1:2181,z2:2182,[::1]:2183",
+		"dfs.replication":              "3",
+		"some.time":                    "12:34:56",
+		"too.large":                    "host:70000",
+	})
+	want := map[int]bool{9820: true, 8485: true, 8486: true, 20032: true, 2181: true, 2182: true, 2183: true}
+	if got := c.Ports(); !maps.Equal(got, want) {
+		t.Errorf("ports %v, want %v", got, want)
+	}
+}
+
 func TestPack(t *testing.T) {
 	t.Setenv("HF_HOST", "here")
 	b, err := New(map[string]string{"host": "${env.HF_HOST}", "fs.defaultFS": "hdfs://${host}:9000"}).Pack()

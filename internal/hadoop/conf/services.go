@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -169,4 +170,31 @@ func withPort(address, port string) string {
 		return address
 	}
 	return net.JoinHostPort(strings.Trim(address, "[]"), port)
+}
+
+// Ports are the TCP ports that the configuration names, in values of the form
+// HOST:PORT or lists of them, with or without a scheme: those of daemons, running
+// or not. What cannot be resolved is left out.
+func (c *Conf) Ports() map[int]bool {
+	ports := map[int]bool{}
+	for key := range c.values {
+		text, ok := c.Lookup(key)
+		if !ok {
+			continue
+		}
+		for _, one := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",; \t\n", r) }) {
+			if _, after, ok := strings.Cut(one, "://"); ok {
+				one = after
+			}
+			one, _, _ = strings.Cut(one, "/")
+			_, port, err := net.SplitHostPort(one)
+			if err != nil {
+				continue
+			}
+			if n, err := strconv.Atoi(port); err == nil && 0 < n && n <= 65535 {
+				ports[n] = true
+			}
+		}
+	}
+	return ports
 }
