@@ -7,10 +7,22 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 BUF := github.com/bufbuild/buf/cmd/buf@v1.75.0
 
-# Each cluster wants both cores of a small machine: one package at a time. That of
-# whole jobs takes longest, so it begins.
-# What fails is tried once more, and the report says so.
-RUN_TESTS := $(GO) run $(GOTESTSUM) --format pkgname-and-test-fails --rerun-fails=1 --rerun-fails-max-failures=5
+RUN_TESTS := $(GO) run $(GOTESTSUM) --format pkgname-and-test-fails
+
+# Another version of Hadoop than the default: make test HADOOP=3.3.6 runs what needs
+# a Hadoop on that one.
+HADOOP ?=
+export HOLDFAST_TEST_HADOOP := $(HADOOP)
+
+# Packages whose tests need no Hadoop and no framework, and those that need Hadoop.
+UNIT_PACKAGES = $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... \
+	  | awk '{ tested[$$1] } /testcluster|pyenv/ { real[$$1] } END { for (p in tested) if (!(p in real)) print p }')
+HADOOP_PACKAGES = $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... \
+	  | awk '/testcluster/ { real[$$1] } END { for (p in real) print p }')
+
+# Whole jobs take longest, so they begin, and the next longest beside them: much of
+# their time goes into waiting.
+TEST_PACKAGES = $(if $(HADOOP),$(HADOOP_PACKAGES),./test/e2e ./container ./hdfsckpt ./test/torture ./hdfsckpt/mount ./...)
 
 .DEFAULT_GOAL := help
 
@@ -48,15 +60,19 @@ cluster-secure: ## the same with Kerberos
 
 ##@ Work on it
 .PHONY: test
-test: ## everything, against real Hadoop daemons and real TensorFlow
-	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm
-	$(RUN_TESTS) --packages "./test/e2e ./..." -- -p 1 -parallel 4 -timeout 40m
+test: ## everything but what is long, against real Hadoop daemons and real TensorFlow
+	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm ip
+	$(RUN_TESTS) --packages "$(TEST_PACKAGES)" -- -p 3 -parallel 4 -skip '^TestLong' -timeout 30m
+
+.PHONY: test-long
+test-long: ## what is long, in slices (SLICE=name: one of them; go run ./test/long -list prints them)
+	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm ip
+	$(GO) run ./test/long $(if $(SLICE),-slice $(SLICE))
 
 .PHONY: test-short
 test-short: ## the packages whose tests need no Hadoop and no TensorFlow
 	@.ci/need go
-	$(GO) test -timeout 10m $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... \
-	  | awk '{ tested[$$1] } /testcluster|pyenv/ { real[$$1] } END { for (p in tested) if (!(p in real)) print p }')
+	$(GO) test -timeout 10m $(UNIT_PACKAGES)
 
 .PHONY: bench
 bench: build ## compare with Hadoop's own tools and colinmarc/hdfs (half an hour and more; needs a quiet machine)

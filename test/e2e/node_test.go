@@ -10,9 +10,9 @@ import (
 	"holdfast/proto"
 )
 
-// TestNodesFallSickAndLeave: tasks leave an unhealthy node; and a node with the
+// TestLongNodesFallSickAndLeave: tasks leave an unhealthy node; and a node with the
 // application master is taken out of service, which is not held against the job.
-func TestNodesFallSickAndLeave(t *testing.T) {
+func TestLongNodesFallSickAndLeave(t *testing.T) {
 	daemons.enter(t)
 	c := pair(t)
 	t.Cleanup(func() { revive(t, c) })

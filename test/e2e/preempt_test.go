@@ -31,8 +31,8 @@ const fairShares = `<allocations>
 </allocations>
 `
 
-// TestFairScheduler: the FairScheduler takes the very containers that it has named.
-func TestFairScheduler(t *testing.T) {
+// TestLongFairScheduler: the FairScheduler takes the very containers that it has named.
+func TestLongFairScheduler(t *testing.T) {
 	daemons.enter(t)
 	shares := filepath.Join(t.TempDir(), "fair-scheduler.xml")
 	must(t, os.WriteFile(shares, []byte(fairShares), 0o600))

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,8 +9,6 @@ import (
 
 	"holdfast/test/testcluster"
 )
-
-var matrix = flag.Bool("matrix", false, "run jobs at all protections of RPC and data transfer, not only at some")
 
 // protection is how a cluster protects its traffic.
 type protection struct {
@@ -28,28 +25,53 @@ func (p protection) String() string {
 
 var levels = []string{"authentication", "integrity", "privacy"}
 
-// TestProtections trains at protections of all kinds, a parameter server lost on
-// the way.
-func TestProtections(t *testing.T) {
+// TestLongProtections trains at all protections of RPC and data transfer, a
+// parameter server lost on the way.
+func TestLongProtections(t *testing.T) {
 	daemons.enter(t)
-	all := []protection{ // TestSecure has the strongest, TestOutlivingTokens another
-		{"authentication", "authentication", false},
-		{"privacy", "integrity", true},
-	}
-	if *matrix {
-		all = nil
-		for _, rpc := range levels {
-			for _, data := range levels {
-				all = append(all, protection{rpc, data, false}, protection{rpc, data, true})
-			}
+	var all []protection
+	for _, rpc := range levels {
+		for _, data := range levels {
+			all = append(all, protection{rpc, data, false}, protection{rpc, data, true})
 		}
 	}
+	atProtections(t, all, func(t *testing.T, c *testcluster.Cluster, p protection) {
+		begun := time.Now()
+		where{c}.trainThroughLoss(t, c.HDFS()+"/user/alice/"+strings.ReplaceAll(p.String(), "/", "-"), 200, (*job).killContainer)
+		t.Logf("the job took %s", time.Since(begun).Round(100*time.Millisecond))
+		if p == all[0] {
+			t.Run("on the wire", func(t *testing.T) { onTheWire(t, c, false) })
+			t.Run("another protection of data", func(t *testing.T) { otherProtection(t, c, p.data) })
+		}
+	})
+}
+
+// TestLongTensorFlowAtProtections is the same for each program of TensorFlow's, at
+// the protections of which RPC and data transfer have the same.
+func TestLongTensorFlowAtProtections(t *testing.T) {
+	training.enter(t)
+	var all []protection
+	for _, level := range levels {
+		all = append(all, protection{level, level, level == "privacy"})
+	}
+	atProtections(t, all, func(t *testing.T, c *testcluster.Cluster, p protection) {
+		for _, program := range programs {
+			t.Run(program.name, func(t *testing.T) {
+				program.train(t, where{c}, tensorflow(t), c.HDFS()+"/user/alice/"+program.name+"-"+p.rpc, (*job).killContainer)
+			})
+		}
+	})
+}
+
+// atProtections does something on a cluster with Kerberos at one protection after
+// another.
+func atProtections(t *testing.T, all []protection, do func(*testing.T, *testcluster.Cluster, protection)) {
 	c := secure(t, testcluster.Security{RPC: all[0].rpc, Data: all[0].data, Encrypt: all[0].encrypt}, testcluster.Options{})
 	for i, p := range all {
 		t.Run(p.String(), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-			defer cancel()
 			if i > 0 {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
 				begun := time.Now()
 				if err := c.Reconfigure(ctx, map[string]string{
 					"hadoop.rpc.protection":        p.rpc,
@@ -60,20 +82,7 @@ func TestProtections(t *testing.T) {
 				}
 				t.Logf("the daemons were back after %s", time.Since(begun).Round(100*time.Millisecond))
 			}
-			begun := time.Now()
-			where{c}.trainThroughLoss(t, c.HDFS()+"/user/alice/"+strings.ReplaceAll(p.String(), "/", "-"), 200, (*job).killContainer)
-			t.Logf("the job took %s", time.Since(begun).Round(100*time.Millisecond))
-			if i == 0 {
-				t.Run("on the wire", func(t *testing.T) { onTheWire(t, c, false) })
-				t.Run("another protection of data", func(t *testing.T) { otherProtection(t, c, p.data) })
-			}
-			if *matrix && p.data == p.rpc && !p.encrypt {
-				for _, program := range programs {
-					t.Run(program.name, func(t *testing.T) {
-						program.train(t, where{c}, tensorflow(t), c.HDFS()+"/user/alice/"+program.name+"-"+p.rpc, (*job).killContainer)
-					})
-				}
-			}
+			do(t, c, p)
 		})
 	}
 }

@@ -55,9 +55,6 @@ func TestSecure(t *testing.T) {
 			t.Errorf("the user is %q", s.User)
 		}
 	})
-	t.Run("TensorFlow", func(t *testing.T) {
-		programs[2].train(t, where{c}, tensorflow(t), c.HDFS()+"/user/alice/tf", (*job).killContainer)
-	})
 	t.Run("another realm", func(t *testing.T) {
 		tickets, err := c.KDC().Tickets(t.Context(), testcluster.Erin)
 		if err != nil {

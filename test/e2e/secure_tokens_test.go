@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"flag"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,20 +11,13 @@ import (
 	"holdfast/test/testcluster"
 )
 
-var longer = flag.Bool("long", false, "let tokens last twice as long where a job outlives them")
+// tokenLife is how long tokens are good, renewed or not.
+const tokenLife = 50 * time.Second
 
-// TestOutlivingTokens runs two jobs on a cluster whose tokens end soon. The one
-// with a keytab goes on for three times as long, with tickets that end sooner
-// still, and loses its application master, a container, a process, the active
-// NameNode and the active ResourceManager on the way, each after the tokens of its
-// submission have ended. The one without ends in order before its tokens do.
-func TestOutlivingTokens(t *testing.T) {
-	guarded.enter(t)
-	life := 50 * time.Second
-	if *longer {
-		life *= 2
-	}
-	c := secure(t, testcluster.Security{RPC: "integrity", Data: "authentication", TokenLife: life}, testcluster.Options{Standby: true, ResourceManagers: 2, Conf: map[string]string{
+// shortTokens starts a cluster whose tokens end soon, and alice's tickets sooner.
+func shortTokens(t *testing.T, more testcluster.Options) *testcluster.Cluster {
+	t.Helper()
+	more.Conf = map[string]string{
 		"yarn.resourcemanager.am.max-attempts": "4",
 		// So that a node that has not got the job's files yet can bring them: its
 		// ResourceManager gets tokens for the job when those of the submission end.
@@ -33,10 +25,56 @@ func TestOutlivingTokens(t *testing.T) {
 		"yarn.resourcemanager.system-credentials.valid-time-remaining": "5000", // else those of the submission are given up at once
 		"hadoop.proxyuser.rm.hosts":                                    "*",
 		"hadoop.proxyuser.rm.users":                                    "*",
-	}})
+	}
+	c := secure(t, testcluster.Security{RPC: "integrity", Data: "authentication", TokenLife: tokenLife}, more)
 	if err := c.KDC().Admin(t.Context(), `modprinc -maxlife "15 seconds" `+testcluster.Alice); err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// beyondTokens waits until a job has run for so long, and all its tasks run.
+func (j *job) beyondTokens(d time.Duration) *proto.JobStatus {
+	j.t.Helper()
+	return j.until(long, "tokens to end", func(s *proto.JobStatus) bool {
+		return running(s) && time.Since(time.UnixMilli(s.StartedUnixMs)) > d
+	})
+}
+
+// keytabFlags are the flags of a job that may outlive its tokens.
+func keytabFlags(c *testcluster.Cluster) []string {
+	return []string{"--principal", testcluster.Alice, "--keytab", c.KDC().Keytab(testcluster.Alice)}
+}
+
+// TestTokensAreReplaced: a job with a keytab loses a container after the tokens of
+// its submission have ended, and goes on.
+func TestTokensAreReplaced(t *testing.T) {
+	guarded.enter(t)
+	c := shortTokens(t, testcluster.Options{})
+	w := where{c}
+	j := w.train(t, c.HDFS()+"/user/alice/replaced", 1000000, keytabFlags(c)...)
+	before := j.beyondTokens(tokenLife + tokenLife/8)
+	j.killContainer("ps-1")
+	j.whole("ps-1 to be back", before, "ps-1")
+	j.goesOn()
+	if log := j.allLogs(); strings.Contains(log, "InvalidToken") {
+		t.Errorf("a token ended before it was replaced:\n%s", log)
+	}
+	if _, errs, code := w.call(t.Context(), "", "kill", j.id); code != 0 {
+		t.Errorf("kill ended with %d: %s", code, errs)
+	}
+	j.end(long, proto.JobState_JOB_STATE_KILLED)
+}
+
+// TestLongOutlivingTokens runs two jobs on a cluster whose tokens end soon. The one
+// with a keytab goes on for three times as long, with tickets that end sooner
+// still, and loses its application master, a container, a process, the active
+// NameNode and the active ResourceManager on the way, each after the tokens of its
+// submission have ended. The one without ends in order before its tokens do.
+func TestLongOutlivingTokens(t *testing.T) {
+	guarded.enter(t)
+	const life = tokenLife
+	c := shortTokens(t, testcluster.Options{Standby: true, ResourceManagers: 2})
 	w := where{c}
 	start := func(name string, steps int, more ...string) *job {
 		store := c.HDFS() + "/user/alice/" + name
@@ -46,7 +84,7 @@ func TestOutlivingTokens(t *testing.T) {
 	}
 	// Two workers take 40 steps a second at most.
 	steps := int(3 * life / (25 * time.Millisecond))
-	with := start("with", steps, "--principal", testcluster.Alice, "--keytab", c.KDC().Keytab(testcluster.Alice))
+	with := start("with", steps, keytabFlags(c)...)
 	without := start("without", 1000000)
 
 	t.Run("without a keytab", func(t *testing.T) {
@@ -70,12 +108,7 @@ func TestOutlivingTokens(t *testing.T) {
 	})
 	t.Run("with a keytab", func(t *testing.T) {
 		with.t = t
-		after := func(d time.Duration) *proto.JobStatus {
-			return with.until(long, "tokens to end", func(s *proto.JobStatus) bool {
-				return running(s) && time.Since(time.UnixMilli(s.StartedUnixMs)) > d
-			})
-		}
-		before := after(life + life/4)
+		before := with.beyondTokens(life + life/4)
 		masters := with.masters()
 		if len(masters) != 1 {
 			t.Fatalf("application masters: %v", masters)
@@ -97,7 +130,7 @@ func TestOutlivingTokens(t *testing.T) {
 			kill func(*job, string)
 			at   time.Duration
 		}{{"ps-1", (*job).killContainer, 0}, {"ps-0", (*job).killProcess, 2*life + life/4}} {
-			after(loss.at)
+			with.beyondTokens(loss.at)
 			restores := func() int { return strings.Count(with.logs("worker-0"), "restored step") }
 			whole, before := with.newestComplete(), restores()
 			loss.kill(with, loss.task)
@@ -108,7 +141,7 @@ func TestOutlivingTokens(t *testing.T) {
 				t.Errorf("it went on from step %d, and the checkpoint of step %d was complete", restored, whole)
 			}
 		}
-		after(2*life + life/2)
+		with.beyondTokens(2*life + life/2)
 		if err := c.Daemon("nn").Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -70,9 +70,23 @@ func (j *job) shards(want int) {
 	}
 }
 
-// TestTensorFlow has each program lose a parameter server's container, and then
-// its process in the next one.
+// TestTensorFlow has a program whose session goes on, and one whose workers all end
+// by it, lose a parameter server's container.
 func TestTensorFlow(t *testing.T) {
+	training.enter(t)
+	python := tensorflow(t)
+	w := where{hadoop(t)}
+	for _, p := range programs[1:] {
+		p.workers = 2
+		t.Run(p.name, func(t *testing.T) {
+			p.train(t, w, python, w.cluster.HDFS()+"/tests/"+strings.ReplaceAll(t.Name(), "/", "-"), (*job).killContainer)
+		})
+	}
+}
+
+// TestLongTensorFlow has each program lose a parameter server's container, and then
+// its process in the next one, with as many workers as in the reports.
+func TestLongTensorFlow(t *testing.T) {
 	training.enter(t)
 	python := tensorflow(t)
 	w := where{hadoop(t)}
@@ -158,9 +172,9 @@ func lastNumber(t *testing.T, text, pattern string) int64 {
 	return number(t, all[len(all)-1][1])
 }
 
-// TestPrivateDirectories is the control: the same programs without a shared
+// TestLongPrivateDirectories is the control: the same programs without a shared
 // checkpoint directory fail as users reported.
-func TestPrivateDirectories(t *testing.T) {
+func TestLongPrivateDirectories(t *testing.T) {
 	training.enter(t)
 	python := tensorflow(t)
 	w := where{hadoop(t)}
@@ -183,10 +197,10 @@ func TestPrivateDirectories(t *testing.T) {
 	}
 }
 
-// TestPrivateDirectoriesForgetTheCheckpoint is the control of the first report:
+// TestLongPrivateDirectoriesForgetTheCheckpoint is the control of the first report:
 // with a directory of its own, the relaunched chief does not find what it had
 // saved, and training begins again.
-func TestPrivateDirectoriesForgetTheCheckpoint(t *testing.T) {
+func TestLongPrivateDirectoriesForgetTheCheckpoint(t *testing.T) {
 	training.enter(t)
 	w := where{hadoop(t)}
 	p := programs[0]

@@ -12,14 +12,13 @@ import (
 	"holdfast/test/testcluster"
 )
 
-// RunAlone is Run on a cluster that is started for it, in the directory of the
-// sources. It sees to all options but Submit and those of what is done. Cutting
-// nodes off takes root.
+// RunAlone is Run on a cluster that is started for it. It sees to all options but
+// Submit, Script and those of what is done. Cutting nodes off takes root.
 func RunAlone(ctx context.Context, o Options) (report *Report, err error) {
 	if o.Submit, err = filepath.Abs(o.Submit); err != nil {
 		return nil, err
 	}
-	if o.Script, err = filepath.Abs("examples/monitored-session/monitored_session.py"); err != nil {
+	if o.Script, err = filepath.Abs(o.Script); err != nil {
 		return nil, err
 	}
 	if o.Python, err = pyenv.TensorFlow(ctx); err != nil {

@@ -48,6 +48,7 @@ var rooms = map[string][]string{
 	"test/asuser":              {"proto"},
 	"test/faults/...":          {"test/asuser", "test/testcluster/...", "test/pyenv", "hdfsckpt", "internal/hadoop/conf", "proto", "test/faults"},
 	"test/layout":              {},
+	"test/long":                {},
 	"test/mutation":            {},
 	"examples/...":             {"..."},
 }

@@ -14,7 +14,7 @@ import (
 // format makes the NameNode's storage: a copy of one that is formatted once,
 // as that takes a JVM.
 func (c *Cluster) format(ctx context.Context) error {
-	formatted, err := cached.Dir(ctx, "hadoop-"+dist.Version+"-formatted-"+c.user, func(ctx context.Context, dir string) error {
+	formatted, err := cached.Dir(ctx, "hadoop-"+dist.Version()+"-formatted-"+c.user, func(ctx context.Context, dir string) error {
 		p := properties{
 			"hadoop.tmp.dir":        filepath.Join(dir, "tmp"),
 			"fs.defaultFS":          "hdfs://127.0.0.1:1", // not used

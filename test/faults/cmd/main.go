@@ -33,6 +33,7 @@ func run(ctx context.Context) error {
 		fmt.Printf("%6.1f %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 	}}
 	flag.StringVar(&o.Submit, "submit", "bin/yarn-submit", "the yarn-submit `binary`")
+	flag.StringVar(&o.Script, "script", "examples/monitored-session/monitored_session.py", "the `program` that trains")
 	flag.Uint64Var(&o.Seed, "seed", 1, "of the order, of pairs and of what is struck")
 	flag.IntVar(&o.PerJob, "per-job", 8, "a job trains for as long as so many `rounds` take at most")
 	flag.IntVar(&o.Spares, "spares", 0, "spare containers of a job")

@@ -40,7 +40,7 @@ func (d Dist) archive(ctx context.Context, lists []string) (string, error) {
 		return "", fmt.Errorf("finding Java: %w", err)
 	}
 	key := sha256.Sum256(fmt.Appendln(nil, java, info.ModTime(), d.jars))
-	name := "hadoop-" + Version + "-classes-" + hex.EncodeToString(key[:6])
+	name := "hadoop-" + Version() + "-classes-" + hex.EncodeToString(key[:6])
 	if lists == nil {
 		dir, ok := cached.Find(name)
 		if !ok {

@@ -1,0 +1,127 @@
+// Command long runs the tests that take too long for each change, in slices: CI
+// runs one of them each day, in turn.
+//
+//	go run ./test/long              # all slices
+//	go run ./test/long -slice NAME  # one
+//	go run ./test/long -today       # the one whose turn it is
+//	go run ./test/long -list        # what there is
+//
+// A test is long if its name begins with TestLong; `make test` runs all others. A
+// test here holds that each long test is in exactly one slice, and that nothing else
+// is left out of `make test`.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// slice is what one turn runs.
+type slice struct {
+	name   string
+	hadoop string // the version of Hadoop; empty: the default
+	tests  []tests
+}
+
+// tests are some of one package.
+type tests struct {
+	in    string // the package, relative to the module
+	names []string
+}
+
+func main() {
+	list := flag.Bool("list", false, "only print the slices")
+	today := flag.Bool("today", false, "run the slice whose turn it is today")
+	name := flag.String("slice", "", "run the slice of this `name`")
+	budget := flag.Duration("budget", 30*time.Minute, "how long a slice may take")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *list, *today, *name, *budget)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "long:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, list, today bool, name string, budget time.Duration) error {
+	chosen := slices
+	switch {
+	case today:
+		chosen = []slice{turn(time.Now())}
+	case name != "":
+		chosen = nil
+		for _, s := range slices {
+			if s.name == name {
+				chosen = []slice{s}
+			}
+		}
+		if chosen == nil {
+			return fmt.Errorf("there is no slice %q: -list prints those that there are", name)
+		}
+	}
+	var failed []error
+	for _, s := range chosen {
+		fmt.Printf("slice %s\n", s)
+		if list {
+			continue
+		}
+		begun := time.Now()
+		if err := s.run(ctx, budget); err != nil {
+			failed = append(failed, fmt.Errorf("slice %s: %w", s.name, err))
+		}
+		fmt.Printf("slice %s took %s\n", s.name, time.Since(begun).Round(time.Second))
+	}
+	return errors.Join(failed...)
+}
+
+// turn is the slice of a day: all of them have run within as many days as there are
+// slices.
+func turn(day time.Time) slice {
+	return slices[int(day.Unix()/(24*60*60))%len(slices)]
+}
+
+func (s slice) String() string {
+	var b strings.Builder
+	b.WriteString(s.name)
+	if s.hadoop != "" {
+		b.WriteString(" (Hadoop " + s.hadoop + ")")
+	}
+	for _, t := range s.tests {
+		fmt.Fprintf(&b, "\n  %s: %s", t.in, strings.Join(t.names, ", "))
+	}
+	return b.String()
+}
+
+// run runs the slice's tests, one package at a time.
+func (s slice) run(ctx context.Context, budget time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	var failed []error
+	for _, t := range s.tests {
+		cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout", budget.String(),
+			"-run", "^("+strings.Join(t.names, "|")+")$", "./"+t.in)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if s.hadoop != "" {
+			cmd.Env = append(os.Environ(), "HOLDFAST_TEST_HADOOP="+s.hadoop)
+		}
+		// Its end is the test binary's too, which cleans up after itself.
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+		cmd.WaitDelay = time.Minute
+		if err := cmd.Run(); err != nil {
+			if ctx.Err() != nil {
+				err = fmt.Errorf("not done within %s", budget)
+			}
+			failed = append(failed, fmt.Errorf("%s: %w", t.in, err))
+		}
+	}
+	return errors.Join(failed...)
+}

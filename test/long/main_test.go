@@ -1,0 +1,137 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	stdslices "slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const module = "../.."
+
+// hidden are the test files that the default build leaves out, as they need what no
+// package registry has; docs/structure.md says how they are run.
+var hidden = map[string]string{
+	"test/e2e/secure_executor_test.go":   "Hadoop's native container-executor",
+	"hdfsckpt/torchfile/pytorch_test.go": "a PyTorch of version 2",
+}
+
+// testFiles calls with each parsed test file of the module.
+func testFiles(t *testing.T, call func(path string, f *ast.File)) {
+	t.Helper()
+	err := filepath.WalkDir(module, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(module, path)
+		if err != nil {
+			return err
+		}
+		call(name, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// declared are the tests of all packages.
+func declared(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	testFiles(t, func(path string, f *ast.File) {
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") && fn.Name.Name != "TestMain" {
+				all[filepath.Dir(path)] = append(all[filepath.Dir(path)], fn.Name.Name)
+			}
+		}
+	})
+	return all
+}
+
+// TestEachLongTestIsInOneSlice: and slices have nothing that is not there.
+func TestEachLongTestIsInOneSlice(t *testing.T) {
+	all := declared(t)
+	times := map[string]int{}
+	for _, s := range slices {
+		for _, in := range s.tests {
+			for _, name := range in.names {
+				if s.hadoop == "" {
+					times[in.in+" "+name]++
+				}
+				if name != ".*" && !stdslices.Contains(all[in.in], name) {
+					t.Errorf("slice %s has %s of %s, which is not there", s.name, name, in.in)
+				}
+			}
+		}
+	}
+	for _, in := range stdslices.Sorted(maps.Keys(all)) {
+		for _, name := range all[in] {
+			n := times[in+" "+name]
+			switch long := strings.HasPrefix(name, "TestLong"); {
+			case long && n != 1:
+				t.Errorf("%s of %s is in %d slices, must be in one: see slices.go", name, in, n)
+			case !long && n != 0:
+				t.Errorf("%s of %s is in a slice, and make test runs it too: its name must begin with TestLong", name, in)
+			}
+		}
+	}
+}
+
+// TestNothingElseIsLeftOut: `make test` leaves out long tests and nothing else.
+func TestNothingElseIsLeftOut(t *testing.T) {
+	makefile, err := os.ReadFile(module + "/Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(makefile), "-skip "); n != 1 || !strings.Contains(string(makefile), "-skip '^TestLong'") {
+		t.Errorf("the Makefile leaves tests out in %d places, want one, with -skip '^TestLong'", n)
+	}
+	testFiles(t, func(path string, f *ast.File) {
+		for _, group := range f.Comments {
+			for _, c := range group.List {
+				if strings.HasPrefix(c.Text, "//go:build") && hidden[path] == "" {
+					t.Errorf("%s is built on some condition only (%s): say here why", path, c.Text)
+				}
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				switch sel.Sel.Name {
+				case "Skip", "Skipf", "SkipNow", "Short":
+					if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "t" || x.Name == "testing" || x.Name == "b") {
+						t.Errorf("%s calls %s.%s: install what is missing, or fail saying how", path, x.Name, sel.Sel.Name)
+					}
+				}
+			}
+			return true
+		})
+	})
+}
+
+func TestEachSliceHasItsTurn(t *testing.T) {
+	seen := map[string]bool{}
+	for day := range len(slices) {
+		seen[turn(time.Date(2026, 12, 28+day, 23, 0, 0, 0, time.UTC)).name] = true
+	}
+	if len(seen) != len(slices) {
+		t.Errorf("within %d days, %d slices have their turn", len(slices), len(seen))
+	}
+}

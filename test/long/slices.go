@@ -1,0 +1,33 @@
+package main
+
+// slices are all long tests, each in one, so that a slice takes at most some twenty
+// minutes on two cores. Those with a version of Hadoop run tests of `make test` once
+// more, with that one.
+var slices = []slice{
+	{name: "tensorflow", tests: []tests{
+		{"test/e2e", []string{"TestLongTensorFlow", "TestLongPrivateDirectories", "TestLongPrivateDirectoriesForgetTheCheckpoint"}},
+	}},
+	{name: "faults-tasks", tests: []tests{
+		{"test/faults", []string{"TestLongTasksAreLost", "TestLongMastersAreLost"}},
+	}},
+	{name: "faults-daemons", tests: []tests{
+		{"test/faults", []string{"TestLongDaemonsAreLost"}},
+		{"test/faults", []string{"TestLongNodesAreLost"}},
+	}},
+	{name: "faults-pairs", tests: []tests{
+		{"test/faults", []string{"TestLongPairsAreLost"}},
+	}},
+	{name: "security", tests: []tests{
+		{"test/e2e", []string{"TestLongOutlivingTokens", "TestLongProtections"}},
+	}},
+	{name: "security-tensorflow", tests: []tests{
+		{"test/e2e", []string{"TestLongTensorFlowAtProtections"}},
+	}},
+	{name: "yarn", tests: []tests{
+		{"test/e2e", []string{"TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
+	}},
+	{name: "hadoop-3.3", hadoop: "3.3.6", tests: []tests{
+		{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow"}},
+		{"am/yarn", []string{".*"}},
+	}},
+}
