@@ -20,8 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHDFS is the short version of this package's tests on a real HDFS.
-func TestHDFS(t *testing.T) {
+// hdfsCluster starts an HDFS, and returns it with what opens stores on it.
+func hdfsCluster(t *testing.T) (*testcluster.Cluster, func(t *testing.T, c *conf.Conf, dir string) func() hdfsckpt.Store) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cluster, err := testcluster.Start(ctx, testcluster.Options{
@@ -37,11 +38,7 @@ func TestHDFS(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c, err := conf.Load(cluster.ConfDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	onWith := func(t *testing.T, c *conf.Conf, dir string) func() hdfsckpt.Store {
+	return cluster, func(t *testing.T, c *conf.Conf, dir string) func() hdfsckpt.Store {
 		return func() hdfsckpt.Store {
 			s, err := hdfsckpt.Open(t.Context(), cluster.HDFS()+"/user/"+dir, c)
 			if err != nil {
@@ -50,6 +47,15 @@ func TestHDFS(t *testing.T) {
 			t.Cleanup(func() { s.Close() })
 			return s
 		}
+	}
+}
+
+// TestHDFS is the short version of this package's tests on a real HDFS.
+func TestHDFS(t *testing.T) {
+	cluster, onWith := hdfsCluster(t)
+	c, err := conf.Load(cluster.ConfDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	on := func(t *testing.T, dir string) func() hdfsckpt.Store { return onWith(t, c, dir) }
 	t.Run("TensorFlow's save", func(t *testing.T) { tensorFlowSave(t, on(t, "save")) })
@@ -77,14 +83,9 @@ func TestHDFS(t *testing.T) {
 		hurried.Set("dfs.client.socket-timeout", "3000")
 		hdfsDataNodesStall(t, cluster, onWith(t, hurried, "data-stalls"))
 	})
-	t.Run("NameNode stalls for long", func(t *testing.T) { hdfsNameNodeStallsForLong(t, cluster, on(t, "stalls-long")) })
-	t.Run("speed", func(t *testing.T) { hdfsSpeed(t, on(t, "speed")) })
 }
 
-var (
-	hdfsRandomRuns = flag.Int("random.hdfs", 3, "how many sequences of the TestRandomCalls are made on HDFS as well")
-	longStall      = flag.Bool("long", false, "let a NameNode stall until calls fail, which takes 3 minutes")
-)
+var hdfsRandomRuns = flag.Int("random.hdfs", 3, "how many sequences of the TestRandomCalls are made on HDFS as well")
 
 // hdfsBox is a box over a new directory of HDFS.
 func hdfsBox(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) *box {
@@ -143,13 +144,15 @@ func hdfsQuota(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store)
 	}
 }
 
-// hdfsNameNodeStallsForLong: calls end as EIO within limits, the log says why,
-// and all goes on when the NameNode does.
-func hdfsNameNodeStallsForLong(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
-	if !*longStall {
-		return // -long
+// TestLongStalledNameNode: calls end as EIO within limits, the log says why, and all
+// goes on when the NameNode does.
+func TestLongStalledNameNode(t *testing.T) {
+	c, on := hdfsCluster(t)
+	cf, err := conf.Load(c.ConfDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	m, p := mountStore(t, open()), newProcess(t)
+	m, p := mountStore(t, on(t, cf, "stalls-long")()), newProcess(t)
 	p.put(m.path("a"), "content")
 	fd := p.open(m.path("b"), forNew)
 	p.write(fd, "content")
@@ -432,35 +435,4 @@ func hdfsPython(t *testing.T, open func() hdfsckpt.Store) {
 	writer, reader := mountStore(t, open()), mountStore(t, open())
 	python(t, pythonWrites, writer.dir)
 	python(t, pythonReads, reader.dir)
-}
-
-// hdfsSpeed measures; it asserts nothing.
-func hdfsSpeed(t *testing.T, open func() hdfsckpt.Store) {
-	m, p := mountStore(t, open()), newProcess(t)
-	const size = 256 << 20
-	begin := time.Now()
-	fd := p.open(m.path("a"), forNew)
-	p.do(call{Op: "write", Fd: fd, Size: size})
-	p.close(fd)
-	wrote := time.Since(begin)
-	begin = time.Now()
-	fd = p.open(m.path("a"), unix.O_RDONLY)
-	if n := p.do(call{Op: "readall", Fd: fd}).N; n != size {
-		t.Errorf("read %d bytes, want %d", n, size)
-	}
-	read := time.Since(begin)
-	begin = time.Now()
-	const small = 100
-	for i := range small {
-		p.put(m.path(fmt.Sprintf("small-%d", i)), "x")
-	}
-	made := time.Since(begin)
-	begin = time.Now()
-	const looks = 500
-	for range looks {
-		p.size(m.path("a"))
-	}
-	t.Logf("write %.0f MB/s, read %.0f MB/s, %.1f ms a small file, %.2f ms a stat",
-		size/1e6/wrote.Seconds(), size/1e6/read.Seconds(),
-		made.Seconds()*1000/small, time.Since(begin).Seconds()*1000/looks)
 }
