@@ -41,19 +41,8 @@ import (
 // TestDoors tries all the doors of a job of alice's on a cluster with Kerberos:
 // as bob, who may see it, as mallory, who may not, and as somebody without a name.
 func TestDoors(t *testing.T) {
-	daemons.enter(t)
-	c, err := testcluster.Start(t.Context(), testcluster.Options{
-		DataNodes: 1, NodeManagers: 2, Security: &testcluster.Security{RPC: "privacy"},
-		Conf: map[string]string{"yarn.resourcemanager.application-https.policy": "STRICT"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	guarded.enter(t)
+	c := kerberized(t)
 	for _, user := range []string{testcluster.Alice, testcluster.Bob, testcluster.Stranger} {
 		if _, err := c.KDC().Tickets(t.Context(), user); err != nil {
 			t.Fatal(err)

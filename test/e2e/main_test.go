@@ -20,13 +20,22 @@ import (
 
 // What all tests share, made when first needed and taken down by TestMain.
 var (
-	scratch   string // removed at the end
-	submit    string // the yarn-submit binary
-	trainer   string // examples/gotrainer
-	clusterUp *testcluster.Cluster
-	upOnce    sync.Once
-	upErr     error
+	scratch string // removed at the end
+	submit  string // the yarn-submit binary
+	trainer string // examples/gotrainer
+
+	sharedMu sync.Mutex
+	shared   []*testcluster.Cluster // those of more than one test
 )
+
+// stopAtEnd has a cluster, nil if it did not start, stopped after all tests.
+func stopAtEnd(c *testcluster.Cluster) {
+	sharedMu.Lock()
+	defer sharedMu.Unlock()
+	if c != nil {
+		shared = append(shared, c)
+	}
+}
 
 // Tests run beside each other, one of each lane at a time and in their order
 // there, so that one waits for a lease or a token to end while another keeps the
@@ -35,7 +44,7 @@ var (
 	training lane // TensorFlow, whose imports want all cores
 	plain    lane // jobs that cost little, on the cluster that all share or on none
 	daemons  lane // clusters of a test's own, or whose daemons it ends
-	guarded  lane // clusters with Kerberos, for long
+	guarded  lane // the cluster with Kerberos
 )
 
 // lane is closed when the last test that has entered it is over.
@@ -105,26 +114,31 @@ func run(m *testing.M) int {
 	os.Setenv("HOLDFAST_HOME", filepath.Join(scratch, "home"))
 	os.Unsetenv("HADOOP_CONF_DIR")
 	code := m.Run()
-	for _, c := range []*testcluster.Cluster{clusterUp, pairUp} {
-		if c != nil {
-			c.Stop()
+	for _, c := range shared {
+		if err := c.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
 		}
 	}
 	return code
 }
 
+var hadoopUp = sync.OnceValues(func() (*testcluster.Cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	c, err := testcluster.Start(ctx, testcluster.Options{})
+	stopAtEnd(c)
+	return c, err
+})
+
 // hadoop is the cluster that all tests share.
 func hadoop(t *testing.T) *testcluster.Cluster {
 	t.Helper()
-	upOnce.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer cancel()
-		clusterUp, upErr = testcluster.Start(ctx, testcluster.Options{})
-	})
-	if upErr != nil {
-		t.Fatalf("starting the test cluster: %v", upErr)
+	c, err := hadoopUp()
+	if err != nil {
+		t.Fatalf("starting the test cluster: %v", err)
 	}
-	return clusterUp
+	return c
 }
 
 // tensorflow is a Python with TensorFlow.

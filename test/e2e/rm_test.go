@@ -19,11 +19,33 @@ import (
 // keep their state, NodeManagers that take their containers over when they are
 // restarted, keys that are rolled every minute or less, and two queues of which
 // each may take from the other.
-var (
-	pairUp   *testcluster.Cluster
-	pairOnce sync.Once
-	pairErr  error
-)
+var pairUp = sync.OnceValues(func() (*testcluster.Cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	conf := testcluster.TwoQueues(50)
+	maps.Copy(conf, map[string]string{
+		"dfs.replication": "1",
+		// Hadoop's own clients wait half a minute before they try the other one.
+		"yarn.client.failover-sleep-base-ms":                                     "100",
+		"yarn.client.failover-sleep-max-ms":                                      "500",
+		"yarn.am.liveness-monitor.expiry-interval-ms":                            "10000",
+		"yarn.nm.liveness-monitor.expiry-interval-ms":                            "20000",
+		"yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs":     masterKeysRoll,
+		"yarn.resourcemanager.nm-tokens.master-key-rolling-interval-secs":        nodeKeysRoll,
+		"yarn.resourcemanager.container-tokens.master-key-rolling-interval-secs": nodeKeysRoll,
+		"yarn.nodemanager.recovery.enabled":                                      "true",
+		"yarn.nodemanager.recovery.supervised":                                   "true",
+		"yarn.nodemanager.resource.memory-mb":                                    "2048",
+		// A NodeManager is unhealthy while its directory has a file "sick".
+		"yarn.nodemanager.health-checker.script.path":                           "/bin/bash",
+		"yarn.nodemanager.health-checker.script.opts":                           `-c,d=$(tr '\0' '\n' </proc/$PPID/cmdline | sed -n s/^-Djava.io.tmpdir=//p); test ! -e "$d/sick" || echo ERROR it smells of smoke`,
+		"yarn.nodemanager.health-checker.interval-ms":                           "2000",
+		"yarn.resourcemanager.decommissioning-nodes-watcher.poll-interval-secs": "1",
+	})
+	c, err := testcluster.Start(ctx, testcluster.Options{ResourceManagers: 2, DataNodes: 1, Conf: conf})
+	stopAtEnd(c)
+	return c, err
+})
 
 // How often keys are rolled, in seconds: YARN wants more than three times the
 // expiry interval, of masters 10 s and of nodes 20 s, which a NodeManager that is
@@ -35,35 +57,11 @@ const (
 
 func pair(t *testing.T) *testcluster.Cluster {
 	t.Helper()
-	pairOnce.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer cancel()
-		conf := testcluster.TwoQueues(50)
-		maps.Copy(conf, map[string]string{
-			"dfs.replication": "1",
-			// Hadoop's own clients wait half a minute before they try the other one.
-			"yarn.client.failover-sleep-base-ms":                                     "100",
-			"yarn.client.failover-sleep-max-ms":                                      "500",
-			"yarn.am.liveness-monitor.expiry-interval-ms":                            "10000",
-			"yarn.nm.liveness-monitor.expiry-interval-ms":                            "20000",
-			"yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs":     masterKeysRoll,
-			"yarn.resourcemanager.nm-tokens.master-key-rolling-interval-secs":        nodeKeysRoll,
-			"yarn.resourcemanager.container-tokens.master-key-rolling-interval-secs": nodeKeysRoll,
-			"yarn.nodemanager.recovery.enabled":                                      "true",
-			"yarn.nodemanager.recovery.supervised":                                   "true",
-			"yarn.nodemanager.resource.memory-mb":                                    "2048",
-			// A NodeManager is unhealthy while its directory has a file "sick".
-			"yarn.nodemanager.health-checker.script.path":                           "/bin/bash",
-			"yarn.nodemanager.health-checker.script.opts":                           `-c,d=$(tr '\0' '\n' </proc/$PPID/cmdline | sed -n s/^-Djava.io.tmpdir=//p); test ! -e "$d/sick" || echo ERROR it smells of smoke`,
-			"yarn.nodemanager.health-checker.interval-ms":                           "2000",
-			"yarn.resourcemanager.decommissioning-nodes-watcher.poll-interval-secs": "1",
-		})
-		pairUp, pairErr = testcluster.Start(ctx, testcluster.Options{ResourceManagers: 2, DataNodes: 1, Conf: conf})
-	})
-	if pairErr != nil {
-		t.Fatalf("starting the test cluster: %v", pairErr)
+	c, err := pairUp()
+	if err != nil {
+		t.Fatalf("starting the test cluster: %v", err)
 	}
-	return pairUp
+	return c
 }
 
 // must fails the test.

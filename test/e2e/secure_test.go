@@ -2,12 +2,14 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,13 +20,10 @@ import (
 	"holdfast/test/testcluster"
 )
 
-// secure starts a cluster with Kerberos, and makes tickets for alice.
+// secure starts a cluster with Kerberos for a test, and makes tickets for alice.
 func secure(t *testing.T, s testcluster.Security, more testcluster.Options) *testcluster.Cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	more.DataNodes, more.NodeManagers, more.Security = 1, 2, &s
-	c, err := testcluster.Start(ctx, more)
+	c, err := startSecure(s, more)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +32,38 @@ func secure(t *testing.T, s testcluster.Security, more testcluster.Options) *tes
 			t.Error(err)
 		}
 	})
+	return c
+}
+
+func startSecure(s testcluster.Security, more testcluster.Options) (*testcluster.Cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	more.DataNodes, more.NodeManagers, more.Security = 1, 2, &s
+	c, err := testcluster.Start(ctx, more)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := c.KDC().Tickets(ctx, testcluster.Alice); err != nil {
-		t.Fatal(err)
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// kerberizedUp is the cluster that all tests with Kerberos share, but those that
+// need another one: it encrypts all its traffic, and its masters' pages use TLS.
+var kerberizedUp = sync.OnceValues(func() (*testcluster.Cluster, error) {
+	c, err := startSecure(testcluster.Security{RPC: "privacy", Data: "privacy", Encrypt: true, AES: true}, testcluster.Options{
+		Conf: map[string]string{"yarn.resourcemanager.application-https.policy": "STRICT"},
+	})
+	stopAtEnd(c)
+	return c, err
+})
+
+func kerberized(t *testing.T) *testcluster.Cluster {
+	t.Helper()
+	c, err := kerberizedUp()
+	if err != nil {
+		t.Fatalf("starting the test cluster with Kerberos: %v", err)
 	}
 	return c
 }
@@ -43,7 +72,7 @@ func secure(t *testing.T, s testcluster.Security, more testcluster.Options) *tes
 // and is refused there for every reason that there is, in one line and at once.
 func TestSecure(t *testing.T) {
 	guarded.enter(t)
-	c := secure(t, testcluster.Security{RPC: "privacy", Data: "privacy", Encrypt: true, AES: true}, testcluster.Options{})
+	c := kerberized(t)
 	t.Run("training", func(t *testing.T) {
 		w := where{c}
 		j := w.train(t, c.HDFS()+"/user/alice/logs", 60)

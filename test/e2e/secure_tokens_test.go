@@ -49,7 +49,7 @@ func keytabFlags(c *testcluster.Cluster) []string {
 // TestTokensAreReplaced: a job with a keytab loses a container after the tokens of
 // its submission have ended, and goes on.
 func TestTokensAreReplaced(t *testing.T) {
-	guarded.enter(t)
+	daemons.enter(t)
 	c := shortTokens(t, testcluster.Options{})
 	w := where{c}
 	j := w.train(t, c.HDFS()+"/user/alice/replaced", 1000000, keytabFlags(c)...)
@@ -72,7 +72,7 @@ func TestTokensAreReplaced(t *testing.T) {
 // NameNode and the active ResourceManager on the way, each after the tokens of its
 // submission have ended. The one without ends in order before its tokens do.
 func TestLongOutlivingTokens(t *testing.T) {
-	guarded.enter(t)
+	daemons.enter(t)
 	const life = tokenLife
 	c := shortTokens(t, testcluster.Options{Standby: true, ResourceManagers: 2})
 	w := where{c}
