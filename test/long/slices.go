@@ -26,6 +26,8 @@ var slices = []slice{
 	{name: "yarn", tests: []tests{
 		{"test/e2e", []string{"TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
 		{"hdfsckpt/mount", []string{"TestLongStalledNameNode"}},
+		{"internal/hadoop/hdfs/write", []string{"TestLongADataNodeIsLost"}},
+		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
 	}},
 	{name: "hadoop-3.3", hadoop: "3.3.6", tests: []tests{
 		{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow"}},

@@ -99,7 +99,7 @@ var mutations = []mutation{
 		`s.until = e, j.now.Add(j.limits.Drain)`, `s.until = e, j.now`},
 }
 
-func TestTheSimulatorFindsMutations(t *testing.T) {
+func TestLongTheSimulatorFindsMutations(t *testing.T) {
 	core, err := filepath.Abs("../../am/core")
 	if err != nil {
 		t.Fatal(err)

@@ -296,11 +296,16 @@ func TestOneDataNodeAfterTheOther(t *testing.T) {
 
 // TestADataNodeIsLost kills a DataNode at a different point of the write each
 // time, and starts it again afterwards.
-func TestADataNodeIsLost(t *testing.T) {
+func TestADataNodeIsLost(t *testing.T) { loseDataNode(t, 0, 4) }
+
+// TestLongADataNodeIsLost does so at more places of a file.
+func TestLongADataNodeIsLost(t *testing.T) { loseDataNode(t, 0, 1, 2, 3, 4, 5) }
+
+func loseDataNode(t *testing.T, rounds ...int) {
 	const size, block, piece = 48 << 20, 16 << 20, 1 << 20
 	for _, replication := range []int{2, 3} {
 		c := client(t, replication, block)
-		for round := range 6 {
+		for _, round := range rounds {
 			t.Run(fmt.Sprintf("replication %d round %d", replication, round), func(t *testing.T) {
 				path, want := fmt.Sprintf("/lost-%d-%d", replication, round), content(uint64(round), size)
 				f := create(t, c, path)
