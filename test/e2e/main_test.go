@@ -28,6 +28,25 @@ var (
 	shared   []*testcluster.Cluster // those of more than one test
 )
 
+// clearAtEnd has a process wait until clear is called or this one ends, in whatever
+// way, and then end what runs a program of the directory, as jobs on this machine
+// do, which outlive who started them; and remove the directory.
+func clearAtEnd(dir string) (clear func(), err error) {
+	cmd := exec.Command("sh", "-c", `cat; pkill -KILL -f "$0/"; rm -rf "$0"`, dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting what clears up: %w", err)
+	}
+	return func() {
+		stdin.Close()
+		_ = cmd.Wait()
+	}, nil
+}
+
 // stopAtEnd has a cluster, nil if it did not start, stopped after all tests.
 func stopAtEnd(c *testcluster.Cluster) {
 	sharedMu.Lock()
@@ -100,7 +119,12 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(scratch)
+	clear, err := clearAtEnd(scratch)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer clear()
 	submit = filepath.Join(scratch, "yarn-submit")
 	trainer = filepath.Join(scratch, "gotrainer")
 	for out, pkg := range map[string]string{submit: "holdfast/cmd/yarn-submit", trainer: "holdfast/examples/gotrainer"} {
