@@ -117,6 +117,7 @@ func (b *bench) measurements() []measurement {
 		{"checkpoint", onHDFS, b.checkpoint},
 		{"metadata", onHDFS, b.metadata},
 		{"protection", onItsOwn, b.protection},
+		{"survive", onItsOwn, b.survive},
 		{"training", onItsOwn, b.training},
 		{"scale", onItsOwn, b.scale},
 	}

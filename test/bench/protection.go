@@ -11,12 +11,14 @@ import (
 	"holdfast/test/testcluster"
 )
 
-// protections are the ways to protect what goes to and from DataNodes.
-var protections = []struct {
+// dataProtection is a way to protect what goes to and from DataNodes.
+type dataProtection struct {
 	name, data      string
 	encrypt, suites string
 	algorithm       string
-}{
+}
+
+var protections = []dataProtection{
 	{"authentication", "authentication", "false", "", ""},
 	{"integrity", "integrity", "false", "", ""},
 	{"privacy, AES", "privacy", "false", aes, ""},
@@ -24,6 +26,15 @@ var protections = []struct {
 	{"encryption, AES", "authentication", "true", aes, ""},
 	{"encryption, 3DES", "authentication", "true", "", "3des"},
 	{"encryption, RC4", "authentication", "true", "", "rc4"},
+}
+
+func (p dataProtection) properties() map[string]string {
+	return map[string]string{
+		"dfs.data.transfer.protection":            p.data,
+		"dfs.encrypt.data.transfer":               p.encrypt,
+		"dfs.encrypt.data.transfer.cipher.suites": p.suites,
+		"dfs.encrypt.data.transfer.algorithm":     p.algorithm,
+	}
 }
 
 const aes = "AES/CTR/NoPadding"
@@ -47,12 +58,7 @@ func (b *bench) protection(ctx context.Context) (err error) {
 	secure := &bench{Options: b.Options, cluster: c, dir: b.dir}
 	mb := max(1, b.FileMB/protectedPart)
 	for _, p := range protections {
-		if err := c.Reconfigure(ctx, map[string]string{
-			"dfs.data.transfer.protection":            p.data,
-			"dfs.encrypt.data.transfer":               p.encrypt,
-			"dfs.encrypt.data.transfer.cipher.suites": p.suites,
-			"dfs.encrypt.data.transfer.algorithm":     p.algorithm,
-		}); err != nil {
+		if err := c.Reconfigure(ctx, p.properties()); err != nil {
 			return err
 		}
 		written, read, err := secure.protected(ctx, mb, tickets)

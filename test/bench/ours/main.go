@@ -3,6 +3,7 @@
 //
 //	ours [-replication N] put DIRECTORY FILE...   write each local file into an HDFS directory
 //	ours get URI...                               read each HDFS file, and drop what was read
+//	ours cat URI...                               the same, and print what was read
 //	ours [-replication N] mounted DIRECTORY SCRIPT [ARG...]
 //	                                              run a bash script in the mounted HDFS directory
 //
@@ -43,7 +44,7 @@ func main() {
 
 func run(ctx context.Context, replication string, args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: ours put DIRECTORY FILE... | get URI... | mounted DIRECTORY SCRIPT [ARG...]")
+		return errors.New("usage: ours put DIRECTORY FILE... | get|cat URI... | mounted DIRECTORY SCRIPT [ARG...]")
 	}
 	c, err := conf.Load("")
 	if err != nil {
@@ -68,7 +69,13 @@ func run(ctx context.Context, replication string, args []string) error {
 		}
 	case "get":
 		for _, uri := range args[1:] {
-			all.Go(func() error { return get(ctx, fs, uri) })
+			all.Go(func() error { return get(ctx, fs, uri, io.Discard) })
+		}
+	case "cat":
+		for _, uri := range args[1:] {
+			if err := get(ctx, fs, uri, os.Stdout); err != nil {
+				return err
+			}
 		}
 	default:
 		return fmt.Errorf("there is no %q", args[0])
@@ -100,7 +107,7 @@ func put(ctx context.Context, fs *hdfs.Client, file, dir string) error {
 	return out.Close()
 }
 
-func get(ctx context.Context, fs *hdfs.Client, uri string) error {
+func get(ctx context.Context, fs *hdfs.Client, uri string, out io.Writer) error {
 	u, err := url.Parse(uri)
 	if err != nil {
 		return err
@@ -110,7 +117,7 @@ func get(ctx context.Context, fs *hdfs.Client, uri string) error {
 		return err
 	}
 	defer in.Close()
-	_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, io.NewSectionReader(in, 0, in.Size()), make([]byte, chunk))
+	_, err = io.CopyBuffer(struct{ io.Writer }{out}, io.NewSectionReader(in, 0, in.Size()), make([]byte, chunk))
 	return err
 }
 

@@ -3,6 +3,7 @@
 //
 //	peer [-replication N] put DIRECTORY FILE...   write each local file into an HDFS directory
 //	peer get URI...                               read each HDFS file, and drop what was read
+//	peer cat URI...                               the same, and print what was read
 //
 // Files are transferred all at the same time, with a client for each, since one
 // sends its calls one after the other. The Hadoop configuration is that of
@@ -14,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"os/user"
@@ -23,6 +25,9 @@ import (
 
 	"github.com/colinmarc/hdfs/v2"
 	"github.com/colinmarc/hdfs/v2/hadoopconf"
+	krb "github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/credentials"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -37,7 +42,7 @@ func main() {
 
 func run(replication int, args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: peer put DIRECTORY FILE... | get URI...")
+		return errors.New("usage: peer put DIRECTORY FILE... | get|cat URI...")
 	}
 	conf, err := hadoopconf.LoadFromEnvironment()
 	if err != nil {
@@ -51,7 +56,13 @@ func run(replication int, args []string) error {
 		}
 	case "get":
 		for _, uri := range args[1:] {
-			all.Go(func() error { return get(conf, uri) })
+			all.Go(func() error { return get(conf, uri, io.Discard) })
+		}
+	case "cat":
+		for _, uri := range args[1:] {
+			if err := get(conf, uri, os.Stdout); err != nil {
+				return err
+			}
 		}
 	default:
 		return fmt.Errorf("there is no %q", args[0])
@@ -69,6 +80,15 @@ func client(conf hadoopconf.HadoopConf, uri string) (*hdfs.Client, string, error
 	}
 	o := hdfs.ClientOptionsFromConf(conf)
 	o.Addresses = []string{u.Host}
+	if o.KerberosServicePrincipleName != "" {
+		if o.KerberosClient, err = fromTickets(); err != nil {
+			return nil, "", err
+		}
+		// It asks for the service's ticket by this name, and the test cluster's is localhost.
+		o.Addresses = []string{net.JoinHostPort("localhost", u.Port())}
+		c, err := hdfs.NewClient(o)
+		return c, u.Path, err
+	}
 	if o.User = os.Getenv("HADOOP_USER_NAME"); o.User == "" {
 		me, err := user.Current()
 		if err != nil {
@@ -78,6 +98,19 @@ func client(conf hadoopconf.HadoopConf, uri string) (*hdfs.Client, string, error
 	}
 	c, err := hdfs.NewClient(o)
 	return c, u.Path, err
+}
+
+// fromTickets is who the tickets in KRB5CCNAME are for.
+func fromTickets() (*krb.Client, error) {
+	conf, err := config.Load(os.Getenv("KRB5_CONFIG"))
+	if err != nil {
+		return nil, err
+	}
+	cache, err := credentials.LoadCCache(os.Getenv("KRB5CCNAME"))
+	if err != nil {
+		return nil, err
+	}
+	return krb.NewFromCCache(cache, conf)
 }
 
 func put(conf hadoopconf.HadoopConf, replication int, file, dir string) error {
@@ -107,7 +140,7 @@ func put(conf hadoopconf.HadoopConf, replication int, file, dir string) error {
 	}
 }
 
-func get(conf hadoopconf.HadoopConf, uri string) error {
+func get(conf hadoopconf.HadoopConf, uri string, out io.Writer) error {
 	c, from, err := client(conf, uri)
 	if err != nil {
 		return err
@@ -118,6 +151,6 @@ func get(conf hadoopconf.HadoopConf, uri string) error {
 		return err
 	}
 	defer in.Close()
-	_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{in}, make([]byte, chunk))
+	_, err = io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{in}, make([]byte, chunk))
 	return err
 }
