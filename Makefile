@@ -52,11 +52,30 @@ test: ## everything, against real Hadoop daemons and real TensorFlow
 	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm
 	$(RUN_TESTS) --packages "./test/e2e ./..." -- -p 1 -parallel 4 -timeout 40m
 
+# Lists the packages whose tests need no Hadoop and no TensorFlow.
+SHORT = $(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... \
+  | awk '{ tested[$$1] } /testcluster|pyenv/ { real[$$1] } END { for (p in tested) if (!(p in real)) print p }'
+
 .PHONY: test-short
 test-short: ## the packages whose tests need no Hadoop and no TensorFlow
 	@.ci/need go
-	$(GO) test -timeout 10m $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... \
-	  | awk '{ tested[$$1] } /testcluster|pyenv/ { real[$$1] } END { for (p in tested) if (!(p in real)) print p }')
+	$(GO) test -timeout 10m $$($(SHORT))
+
+.PHONY: race
+race: ## test-short, and a job that loses a parameter server, under the race detector
+	@.ci/need go gcc
+	$(GO) test -race -timeout 20m $$($(SHORT) | grep -v /test/mutation) # which runs programs that are built without
+	$(GO) test -race -count 1 -timeout 10m -run '^TestTrainerLosesAParameterServer$$/^local$$' ./test/e2e
+
+.PHONY: fuzz
+fuzz: ## every fuzz target, 10 minutes in all (FUZZ_SECONDS=60: so many; FUZZ=REGEXP: those of that name)
+	@.ci/need go
+	@.ci/fuzz
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what the program calls (VULNDB: a mirror of the database)
+	@.ci/need go
+	@.ci/vuln
 
 .PHONY: bench
 bench: build ## compare with Hadoop's own tools and colinmarc/hdfs (half an hour and more; needs a quiet machine)
@@ -83,6 +102,11 @@ fix: ## format what verify found unformatted
 proto: ## generate Go from the .proto files
 	for dir in $$(dirname $$(find . -name buf.gen.yaml)); do (cd $$dir && $(GO) run $(BUF) generate) || exit 1; done
 
+.PHONY: release
+release: ## dist/: binaries for amd64 and arm64, what is in them, checksums; builds twice and compares
+	@.ci/need go git
+	@.ci/release
+
 .PHONY: clean
-clean: ## remove what build made (the cached downloads stay)
-	rm -rf bin
+clean: ## remove what build and release made (the cached downloads stay)
+	rm -rf bin dist
