@@ -14,6 +14,9 @@ RUN_TESTS := $(GO) run $(GOTESTSUM) --format pkgname-and-test-fails
 HADOOP ?=
 export HOLDFAST_TEST_HADOOP := $(HADOOP)
 
+# What is long has names of its own: see test/long.
+NOT_LONG := -skip '^TestLong'
+
 # Packages whose tests need no Hadoop and no framework, and those that need Hadoop.
 UNIT_PACKAGES = $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... \
 	  | awk '{ tested[$$1] } /testcluster|pyenv/ { real[$$1] } END { for (p in tested) if (!(p in real)) print p }')
@@ -62,7 +65,7 @@ cluster-secure: ## the same with Kerberos
 .PHONY: test
 test: ## everything but what is long, against real Hadoop daemons and real TensorFlow
 	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm ip
-	$(RUN_TESTS) --packages "$(TEST_PACKAGES)" -- -p 3 -parallel 4 -skip '^TestLong' -timeout 30m
+	$(RUN_TESTS) --packages "$(TEST_PACKAGES)" -- -p 3 -parallel 4 $(NOT_LONG) -timeout 30m
 
 .PHONY: test-long
 test-long: ## what is long, in slices (SLICE=name: one of them; go run ./test/long -list prints them)
@@ -72,7 +75,23 @@ test-long: ## what is long, in slices (SLICE=name: one of them; go run ./test/lo
 .PHONY: test-short
 test-short: ## the packages whose tests need no Hadoop and no TensorFlow
 	@.ci/need go
-	$(GO) test -timeout 10m $(UNIT_PACKAGES)
+	$(GO) test -timeout 10m $(NOT_LONG) $(UNIT_PACKAGES)
+
+.PHONY: race
+race: ## test-short, and a job that loses a parameter server, under the race detector
+	@.ci/need go gcc
+	$(GO) test -race -timeout 20m $(NOT_LONG) $(UNIT_PACKAGES)
+	$(GO) test -race -count 1 -timeout 10m -run '^TestTrainerLosesAParameterServer$$/^local$$' ./test/e2e
+
+.PHONY: fuzz
+fuzz: ## every fuzz target, 10 minutes in all (FUZZ_SECONDS=60: so many; FUZZ=REGEXP: those of that name)
+	@.ci/need go
+	@.ci/fuzz
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what the program calls (VULNDB: a mirror of the database)
+	@.ci/need go
+	@.ci/vuln
 
 .PHONY: bench
 bench: build ## compare with Hadoop's own tools and colinmarc/hdfs (half an hour and more; needs a quiet machine)
@@ -99,6 +118,11 @@ fix: ## format what verify found unformatted
 proto: ## generate Go from the .proto files
 	for dir in $$(dirname $$(find . -name buf.gen.yaml)); do (cd $$dir && $(GO) run $(BUF) generate) || exit 1; done
 
+.PHONY: release
+release: ## dist/: binaries for amd64 and arm64, what is in them, checksums; builds twice and compares
+	@.ci/need go git
+	@.ci/release
+
 .PHONY: clean
-clean: ## remove what build made (the cached downloads stay)
-	rm -rf bin
+clean: ## remove what build and release made (the cached downloads stay)
+	rm -rf bin dist

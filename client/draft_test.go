@@ -11,6 +11,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/proto"
+	"holdfast/test/bound"
 )
 
 // parse makes a spec of run's arguments, as the command does.
@@ -257,6 +258,7 @@ func FuzzParseDraft(f *testing.F) {
 	f.Add([]byte("a: &x [*x]"))
 	f.Add([]byte("roles: &r {worker: 1}\nenv: *r\ncommand: x"))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer bound.Memory(t, len(text), 2000)()
 		d, err := client.ParseDraft(text, "/dir")
 		if err != nil {
 			return

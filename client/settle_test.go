@@ -14,6 +14,7 @@ import (
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
+	"holdfast/test/bound"
 )
 
 // crashed is what a ResourceManager 3.4.2 says of an AM that exits with 1.
@@ -216,6 +217,7 @@ func FuzzMasterEnd(f *testing.F) {
 	f.Add("AM Container exitCode: ")
 	f.Add("Diagnostics: \n\n AM Container Last 4096 bytes of ")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer bound.Memory(t, len(s), 100)()
 		if strings.Count(masterEnd(s), "\n") > 10 {
 			t.Errorf("too much of %q", s)
 		}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"holdfast/test/bound"
 )
 
 // entry is a member of an archive; a name with a slash at its end is a
@@ -122,7 +124,9 @@ func FuzzUnpack(f *testing.F) {
 		if err := os.WriteFile(archive, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		end := bound.Memory(t, len(b), 5000)
 		err := unpack(context.Background(), archive, filepath.Join(dir, "out"))
+		end()
 		left, e := os.ReadDir(dir)
 		if e != nil || err != nil && len(left) != 1 || err == nil && len(left) != 2 {
 			t.Fatalf("%v; left: %v, %v", err, left, e)

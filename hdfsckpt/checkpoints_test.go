@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/test/bound"
 )
 
 // fixture is a checkpoint that TensorFlow wrote, of four shards.
@@ -172,7 +173,9 @@ func TestParseState(t *testing.T) {
 func FuzzParseState(f *testing.F) {
 	f.Add([]byte("model_checkpoint_path: \"a\\303\\n\\x41\"\nall_model_checkpoint_paths: 'b'\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		end := bound.Memory(t, len(text), 100)
 		st, err := hdfsckpt.ParseState(text)
+		end()
 		if err != nil {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -29,6 +30,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.fuzz").Value.String() != "" {
+		os.Exit(m.Run()) // fuzzing needs no cluster, and each worker of it is a process that comes here
+	}
 	os.Exit(testcluster.Run(m, testcluster.Options{HDFSOnly: true}, func(c *testcluster.Cluster) { cluster = c }))
 }
 

@@ -13,7 +13,7 @@ import (
 	"holdfast/hdfsckpt/storetest"
 )
 
-func openLocal(t *testing.T, dir string) hdfsckpt.Store {
+func openLocal(t testing.TB, dir string) hdfsckpt.Store {
 	t.Helper()
 	s, err := hdfsckpt.Open(context.Background(), dir, nil)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"holdfast/runtime"
+	"holdfast/test/bound"
 )
 
 // TestExplain reads last lines as programs left them: the files in
@@ -82,6 +83,7 @@ func FuzzExplain(f *testing.F) {
 	f.Add("tensorflow.python.framework.errors_impl.UnavailableError: Socket closed")
 	f.Add("Traceback (most recent call last):\nA.B.CError\n")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer bound.Memory(t, len(s), 1000)()
 		v := runtime.Explain("tensorflow", strings.Split(s, "\n"))
 		if v.PeerLost && v.Advice != "" {
 			t.Errorf("%+v: a lost peer is nobody's mistake", v)

@@ -9,13 +9,17 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt/tfbundle"
+	"holdfast/test/bound"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // table makes a table of one block of entries, with all checksums right: the
 // fuzzers would not get past them otherwise.
-func table(block []byte) []byte {
+func table(block []byte) []byte { return tableNaming(block, 1) }
+
+// tableNaming makes a table whose index names its only block so many times.
+func tableNaming(block []byte, times int) []byte {
 	var b []byte
 	place := func(block []byte) []byte {
 		h := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(b))), uint64(len(block)))
@@ -28,10 +32,41 @@ func table(block []byte) []byte {
 	restarts := []byte{0, 0, 0, 0, 1, 0, 0, 0}
 	entries := place(block)
 	meta := place(restarts)
-	index := place(append(append([]byte{0, 1, byte(len(entries)), 0xff}, entries...), restarts...))
+	names := bytes.Repeat(append([]byte{0, 1, byte(len(entries)), 0xff}, entries...), times)
+	index := place(append(names, restarts...))
 	footer := append(meta, index...)
 	footer = append(footer, make([]byte, 40-len(footer))...)
 	return append(b, append(footer, 0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb)...)
+}
+
+// entries makes a block of a header and so many entries without content, whose
+// names share all but one byte with the one before.
+func entries(n, name int) []byte {
+	b := []byte{0, 0, 2, 8, 1} // the header: one shard
+	b = binary.AppendUvarint(append(b, 0), uint64(name))
+	b = append(append(b, 0), bytes.Repeat([]byte("n"), name)...)
+	for i := range n {
+		b = append(binary.AppendUvarint(b, uint64(name)), 1, 0, byte(i))
+	}
+	return append(b, 0, 0, 0, 0, 1, 0, 0, 0)
+}
+
+// TestAnIndexCannotClaimMemory reads small indexes that describe a lot.
+func TestAnIndexCannotClaimMemory(t *testing.T) {
+	for what, b := range map[string][]byte{
+		"one block, named often":        tableNaming(entries(1000, 1), 1000),
+		"a long name, shared by others": table(entries(3000, 100_000)),
+	} {
+		end := bound.Memory(t, len(b), 1000)
+		if _, err := tfbundle.Parse(bytes.NewReader(b), int64(len(b))); err == nil {
+			t.Errorf("%s: it is read", what)
+		}
+		end()
+	}
+	sound := table(entries(1000, 100))
+	if x, err := tfbundle.Parse(bytes.NewReader(sound), int64(len(sound))); err != nil || len(x.Entries) != 1001 {
+		t.Errorf("names that share a hundred bytes are not read: %v", err)
+	}
 }
 
 // firstBlock is the first block of entries of an index.
@@ -62,9 +97,11 @@ func FuzzEntries(f *testing.F) {
 		}
 		f.Add(block, data)
 	}
-	f.Fuzz(func(_ *testing.T, block, data []byte) {
+	f.Fuzz(func(t *testing.T, block, data []byte) {
 		b := table(block)
+		end := bound.Memory(t, len(b), 1000)
 		x, err := tfbundle.Parse(bytes.NewReader(b), int64(len(b)))
+		end()
 		if err != nil {
 			return
 		}
@@ -72,17 +109,21 @@ func FuzzEntries(f *testing.F) {
 		open := func(int) (io.ReaderAt, error) { return bytes.NewReader(data), nil }
 		for _, e := range x.Tensors() {
 			_ = e.DType.String() + fmt.Sprint(e.Slices, e.Elements(), x.Bytes(e), x.Find(e.Name) != nil)
+			end := bound.Memory(t, len(b)+len(data), 100)
 			if e.DType == tfbundle.String {
 				_, _ = x.Strings(open, e)
 			} else if b, err := x.Read(open, e); err == nil && e.DType.Size() > 0 {
 				_ = e.DType.Kind().Numbers(b, func(float64) {})
 			}
+			end()
 		}
 		for i := range x.Entries {
+			end := bound.Memory(t, len(data), 100)
 			c := tfbundle.NewCheck(&x.Entries[i])
 			if _, err := c.Write(data); err == nil {
 				_ = c.End()
 			}
+			end()
 		}
 	})
 }

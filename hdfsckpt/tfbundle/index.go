@@ -72,14 +72,23 @@ func (s Slice) String() string {
 const (
 	maxShards     = 99999 // TensorFlow's names have five digits
 	maxDimensions = 254   // tensorflow::TensorShape
+
+	// Names share their beginnings in a file, but not in memory: together they
+	// may have so many bytes, and so many for each of the file's. Real ones have
+	// fewer than ten.
+	maxNames       = 1 << 20
+	maxNamesInEach = 100
 )
 
 // Parse reads an index of size bytes. It checks the checksums of its blocks,
 // and that what the entries say fits together.
 func Parse(r io.ReaderAt, size int64) (*Index, error) {
 	x := &Index{}
-	header := false
+	header, names := false, int64(0)
 	err := readTable(r, size, func(key, value []byte) error {
+		if names += int64(len(key)); names > maxNames+maxNamesInEach*size {
+			return fmt.Errorf("the names in its %d bytes have more than %d", size, maxNames+maxNamesInEach*size)
+		}
 		if len(key) == 0 {
 			header = true
 			return parseHeader(value, &x.Header)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt/tfbundle"
+	"holdfast/test/bound"
 )
 
 // told is what TensorFlow reads back from a fixture (testdata/make.py).
@@ -129,7 +130,9 @@ func FuzzParse(f *testing.F) {
 		f.Add(read(f, tfbundle.IndexFile(prefix)))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		end := bound.Memory(t, len(b), 1000)
 		x, err := tfbundle.Parse(bytes.NewReader(b), int64(len(b)))
+		end()
 		if err != nil {
 			return
 		}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"reflect"
 	"testing"
+
+	"holdfast/test/bound"
 )
 
 // appendSigned writes what orderedSigned reads, by the description in
@@ -74,5 +76,8 @@ func TestSliceKey(t *testing.T) {
 
 func FuzzSliceKey(f *testing.F) {
 	f.Add([]byte("\x00a\x00\x01\x01\x01\x80\x7f"))
-	f.Fuzz(func(_ *testing.T, b []byte) { _, _, _ = parseSliceKey(b) })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 100)()
+		_, _, _ = parseSliceKey(b)
+	})
 }

@@ -72,11 +72,16 @@ func readTable(r io.ReaderAt, size int64, entry func(key, value []byte) error) e
 	if err != nil {
 		return fmt.Errorf("index block: %w", err)
 	}
+	end := uint64(0) // of the block before: one that is named twice would count twice
 	return eachEntry(index, func(_, value []byte) error {
 		h, _, err := readHandle(value)
 		if err != nil {
 			return err
 		}
+		if h.offset < end {
+			return fmt.Errorf("the block at %d begins before the one before it ends", h.offset)
+		}
+		end = h.offset + min(h.size, maxBlockSize) + trailerSize
 		block, err := readBlock(r, size, h)
 		if err != nil {
 			return fmt.Errorf("block at %d: %w", h.offset, err)

@@ -87,6 +87,9 @@ func ParseMetadata(b []byte) (*Metadata, error) {
 	m, used := &Metadata{}, 0
 	for i, k := range described.keys {
 		item := Item{Name: keyText(k)}
+		if len(item.Name) > maxName {
+			return nil, fmt.Errorf("%w: a name of %d bytes", errMetadata, len(item.Name))
+		}
 		if t := fields(described.values[i], "TensorStorageMetadata"); t != nil {
 			err = item.describe(t, where)
 		} else if c, ok := where[chunkKey(item.Name, nil)]; ok {
@@ -175,6 +178,9 @@ func chunks(stored *dict) (map[string]Chunk, error) {
 			return nil, fmt.Errorf("%w: it does not say where what is", errMetadata)
 		}
 		name, ok1 := index.get("fqn").(string)
+		if len(name) > maxName { // which each chunk would have a copy of
+			return nil, fmt.Errorf("%w: a name of %d bytes", errMetadata, len(name))
+		}
 		var start []int64
 		if offset := index.get("offset"); offset != nil {
 			var ok bool

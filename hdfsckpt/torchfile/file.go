@@ -203,7 +203,7 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 			return nil, fmt.Errorf("the byte order is %q, which is not supported (%w)", b, errors.Join(err, errFile))
 		}
 	}
-	var f finder
+	f := newFinder(len(text))
 	if err := f.find("", v, 0); err != nil {
 		return nil, fmt.Errorf("data.pkl: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"holdfast/hdfsckpt/tensor"
 	"holdfast/hdfsckpt/torchfile"
+	"holdfast/test/bound"
 )
 
 // told is what PyTorch reads back from a fixture (testdata/make.py).
@@ -279,16 +280,7 @@ func FuzzOpen(f *testing.F) {
 	for _, name := range []string{"train-40.pt", "kinds.pth", "module.pt", "unchecked.pt", "legacy.pt"} {
 		f.Add(read(f, name))
 	}
-	f.Fuzz(func(_ *testing.T, b []byte) {
-		x, err := torchfile.Open(bytes.NewReader(b), int64(len(b)))
-		if err != nil {
-			return
-		}
-		for i := range x.Tensors {
-			_, _ = x.Read(&x.Tensors[i])
-			_ = x.Tensors[i].Bytes()
-		}
-	})
+	f.Fuzz(func(t *testing.T, b []byte) { readAll(t, b) })
 }
 
 // FuzzPickle puts pickles into an otherwise sound archive.
@@ -309,22 +301,30 @@ func FuzzPickle(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Fuzz(func(_ *testing.T, pickle []byte) {
-		b := archive(pickle)
-		x, err := torchfile.Open(bytes.NewReader(b), int64(len(b)))
-		if err != nil {
-			return
-		}
-		for i := range x.Tensors {
-			_, _ = x.Read(&x.Tensors[i])
-		}
-	})
+	f.Fuzz(func(t *testing.T, pickle []byte) { readAll(t, archive(pickle)) })
+}
+
+func readAll(t *testing.T, b []byte) {
+	end := bound.Memory(t, len(b), 1000)
+	x, err := torchfile.Open(bytes.NewReader(b), int64(len(b)))
+	end()
+	if err != nil {
+		return
+	}
+	for i := range x.Tensors {
+		_ = x.Tensors[i].Bytes()
+		end := bound.Memory(t, len(b), 100)
+		_, _ = x.Read(&x.Tensors[i])
+		end()
+	}
 }
 
 func FuzzMetadata(f *testing.F) {
 	f.Add(read(f, "dcp-300/.metadata"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		end := bound.Memory(t, len(b), 1000)
 		m, err := torchfile.ParseMetadata(b)
+		end()
 		if err != nil {
 			if !torchfile.IsMetadataDamaged(err) {
 				t.Error(err)
@@ -335,12 +335,14 @@ func FuzzMetadata(f *testing.F) {
 		data := read(t, "dcp-300/__0_0.distcp")
 		for i := range m.Items {
 			_ = m.Items[i].Bytes()
+			end := bound.Memory(t, len(b)+len(data), 100)
 			_, _ = m.Items[i].Read(func(file string) (io.ReaderAt, error) {
 				if !filepath.IsLocal(file) {
 					return nil, errors.New("a file elsewhere")
 				}
 				return bytes.NewReader(data), nil
 			})
+			end()
 		}
 	})
 }

@@ -23,23 +23,32 @@ type view struct {
 }
 
 const (
-	maxNesting = 500     // of containers
-	maxVisited = 4 << 20 // values that are looked at: a pickle can name one often
-	maxName    = 4096    // bytes
+	maxNesting = 500  // of containers
+	maxName    = 4096 // bytes
+
+	// A pickle can name a value often. What is found in one may cost so much, and
+	// so much for each of its bytes; a container or tensor costs visit, and the
+	// bytes of its name. Real ones cost less than five for each byte.
+	maxCost       = 1 << 20
+	maxCostInEach = 50
+	visit         = 64
 
 	maxDimensions = 64 // PyTorch's own limit
 )
 
 // finder goes through an object and collects the tensors in it.
 type finder struct {
-	visited int
-	found   []Tensor
+	left  int // of what the rest may cost
+	found []Tensor
 }
+
+// newFinder is for what a pickle of so many bytes makes.
+func newFinder(pickle int) *finder { return &finder{left: maxCost + maxCostInEach*pickle} }
 
 // find looks at a value that has a name: the keys that lead to it, with dots.
 func (f *finder) find(name string, v any, depth int) error {
-	f.visited++
-	if f.visited > maxVisited || depth > maxNesting || len(name) > maxName {
+	f.left -= visit + len(name)
+	if f.left < 0 || depth > maxNesting || len(name) > maxName {
 		return fmt.Errorf("%w: what it describes is endless", errPickle)
 	}
 	below := func(key string) string {
@@ -50,6 +59,9 @@ func (f *finder) find(name string, v any, depth int) error {
 	}
 	each := func(list []any) error {
 		for i, x := range list {
+			if !mayHold(x) {
+				continue
+			}
 			if err := f.find(below(fmt.Sprint(i)), x, depth+1); err != nil {
 				return err
 			}
@@ -94,11 +106,24 @@ func (f *finder) find(name string, v any, depth int) error {
 
 func (f *finder) dict(below func(string) string, d *dict, depth int) error {
 	for i, k := range d.keys {
+		if !mayHold(d.values[i]) {
+			continue
+		}
 		if err := f.find(below(keyText(k)), d.values[i], depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mayHold reports whether a value is a tensor or can have some in it. Others are
+// not given a name, which may be much longer than they.
+func mayHold(v any) bool {
+	switch v.(type) {
+	case tuple, *list, *dict, *object:
+		return true
+	}
+	return false
 }
 
 func keyText(k any) string {

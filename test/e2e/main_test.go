@@ -130,11 +130,15 @@ func run(m *testing.M) int {
 	for out, pkg := range map[string]string{submit: "holdfast/cmd/yarn-submit", trainer: "holdfast/examples/gotrainer"} {
 		build := exec.Command("go", "build", "-trimpath", "-o", out, pkg)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out == submit && withRaces() {
+			build = exec.Command("go", "build", "-race", "-o", out, pkg)
+		}
 		if text, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", pkg, err, text)
 			return 1
 		}
 	}
+	os.Setenv("GORACE", "log_path="+filepath.Join(scratch, racePrefix))
 	os.Setenv("HOLDFAST_HOME", filepath.Join(scratch, "home"))
 	os.Unsetenv("HADOOP_CONF_DIR")
 	code := m.Run()
@@ -143,6 +147,10 @@ func run(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
 		}
+	}
+	if found := racesIn(scratch); found != "" {
+		fmt.Fprintln(os.Stderr, found)
+		return 1
 	}
 	return code
 }

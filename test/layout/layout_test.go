@@ -45,6 +45,7 @@ var rooms = map[string][]string{
 	"test/e2e/...":             {"..."},
 	"test/torture":             {"..."},
 	"test/forbid":              {},
+	"test/bound":               {},
 	"test/asuser":              {"proto"},
 	"test/faults/...":          {"test/asuser", "test/testcluster/...", "test/pyenv", "hdfsckpt", "internal/hadoop/conf", "proto", "test/faults"},
 	"test/layout":              {},

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"holdfast/test/bound"
 )
 
 // write makes a configuration directory of these files.
@@ -249,6 +251,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(site("a", "${b}", "b", "${env.X:-${a}}")))
 	f.Add([]byte(`<configuration><property name="a" value="b" final="true"/></configuration>`))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 1000)()
 		c := New(nil)
 		if c.add("f", b) != nil {
 			return
@@ -272,5 +275,8 @@ func FuzzUnpack(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b)
-	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = Unpack(b) })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 1000)()
+		_, _ = Unpack(b)
+	})
 }

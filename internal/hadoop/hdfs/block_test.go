@@ -13,6 +13,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	wire "holdfast/internal/hadoop/wire/hdfs"
+	"holdfast/test/bound"
 )
 
 // packet is one as a DataNode sends it, with a CRC32C for each 512 bytes.
@@ -76,6 +77,7 @@ func FuzzBlockStream(f *testing.F) {
 	f.Add(packet(512, make([]byte, 1000), false))
 	f.Add(append(packet(512, make([]byte, 512), false), packet(1024, nil, true)...))
 	f.Fuzz(func(t *testing.T, sent []byte) {
+		defer bound.Memory(t, len(sent), 100)()
 		got, _ := io.ReadAll(stream(t, sent, 512, 600, 1500))
 		if len(got) > 900 {
 			t.Errorf("%d bytes of 900", len(got))

@@ -134,12 +134,99 @@ func ticketOf(c *credentials.CCache, server string) *credentials.Credential {
 func parseCache(b []byte) (c *credentials.CCache, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = errors.New("it is damaged")
+			err = errDamaged
 		}
 	}()
 	if len(b) < 2 {
 		return nil, errors.New("it is empty")
 	}
+	if b, err = soundCache(b); err != nil {
+		return nil, err
+	}
 	c = &credentials.CCache{}
 	return c, c.Unmarshal(b)
+}
+
+var errDamaged = errors.New("it is damaged")
+
+// soundCache checks that what a cache says it holds is in it, because gokrb5
+// allocates as many addresses as it says, up to 64 GB, and returns it without its
+// header (the KDC's clock), whose end gokrb5 does not find in every case. The
+// form is that of MIT's ccache_file_format, versions 3 and 4; those before are
+// of MIT krb5 1.0 and older.
+func soundCache(b []byte) ([]byte, error) {
+	if b[0] != 5 || b[1] < 3 || b[1] > 4 {
+		return nil, fmt.Errorf("it is none, or of a version that is not 3 or 4: %d.%d", b[0], b[1])
+	}
+	version, r := b[1], cacheReader{b: b[2:]}
+	out := []byte{5, version}
+	if version == 4 {
+		r.skip(r.number(2))
+		out = append(out, 0, 0)
+	}
+	out = append(out, r.b...)
+	r.principal()
+	for len(r.b) > 0 && !r.short {
+		r.principal() // the client
+		r.principal() // the server
+		if version == 3 {
+			r.skip(2) // the key's type, twice
+		}
+		r.skip(2)
+		r.data()            // the key
+		r.skip(4*4 + 1 + 4) // times, is_skey, flags
+		r.pairs()           // addresses
+		r.pairs()           // authorization data
+		r.data()            // the ticket
+		r.data()            // the second one
+	}
+	if r.short {
+		return nil, errDamaged
+	}
+	return out, nil
+}
+
+// cacheReader goes through a cache; short is set where it ends too early.
+type cacheReader struct {
+	b     []byte
+	short bool
+}
+
+func (r *cacheReader) skip(n uint32) {
+	if uint64(n) > uint64(len(r.b)) {
+		r.short, r.b = true, nil
+		return
+	}
+	r.b = r.b[n:]
+}
+
+// number reads one of so many bytes, big endian.
+func (r *cacheReader) number(bytes uint32) (n uint32) {
+	b := r.b
+	if r.skip(bytes); r.short {
+		return 0
+	}
+	for _, x := range b[:bytes] {
+		n = n<<8 | uint32(x)
+	}
+	return n
+}
+
+func (r *cacheReader) data() { r.skip(r.number(4)) }
+
+func (r *cacheReader) principal() {
+	r.skip(4) // its type
+	n := r.number(4)
+	r.data() // the realm
+	for ; n > 0 && !r.short; n-- {
+		r.data()
+	}
+}
+
+// pairs skips counted pairs of a type and data.
+func (r *cacheReader) pairs() {
+	for n := r.number(4); n > 0 && !r.short; n-- {
+		r.skip(2)
+		r.data()
+	}
 }

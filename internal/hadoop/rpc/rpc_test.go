@@ -18,6 +18,7 @@ import (
 
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/wire/common"
+	"holdfast/test/bound"
 )
 
 // TestKnownBytes compares what goes over the wire with what Hadoop's own
@@ -396,6 +397,7 @@ func FuzzServer(f *testing.F) {
 	f.Add([]byte("\xff\xff\xff\xff"))
 	f.Add([]byte("HTTP/1.1 404 Not Found\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 1000)()
 		for _, login := range []rpc.Login{nil, xorLogin{}} {
 			near, far := net.Pipe()
 			c := rpc.New(rpc.Options{Protocol: "P", User: "u", Login: login, Addresses: []string{"a:1"}, Retry: rpc.Retry{Limit: -1},

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"holdfast/test/bound"
 )
 
 // TestRFCExample is the example of RFC 2831, section 4.
@@ -189,6 +191,7 @@ func FuzzChallenge(f *testing.F) {
 	}
 	f.Add([]byte(`realm="a\"b",nonce=x,qop="auth , auth-int",cipher=rc4,algorithm=md5-sess`))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 100)()
 		d := NewDigest(Options{Username: "u", Password: "p"})
 		r, err := d.Step(b)
 		if err != nil {
@@ -209,6 +212,7 @@ func FuzzUnwrap(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 100)()
 		for _, name := range append([]string{""}, ciphers...) {
 			qop := AuthConf
 			if name == "" {

@@ -10,6 +10,8 @@ import (
 	"github.com/jcmturner/gokrb5/v8/crypto"
 	"github.com/jcmturner/gokrb5/v8/iana/keyusage"
 	"github.com/jcmturner/gokrb5/v8/types"
+
+	"holdfast/test/bound"
 )
 
 func gssKey(kind int32) types.EncryptionKey {
@@ -119,6 +121,7 @@ func FuzzGSSAPI(f *testing.F) {
 	}
 	f.Add([]byte{5, 4, 1, 0xff}, false)
 	f.Fuzz(func(t *testing.T, b []byte, sealed bool) {
+		defer bound.Memory(t, len(b), 1000)()
 		c := &gssContext{key: key}
 		if m, err := c.unwrap(b, sealed); err == nil && len(m) > len(b) {
 			t.Errorf("a message of %d bytes from %d", len(m), len(b))

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"holdfast/test/bound"
 )
 
 // sample is the bytes of version 0 by WritableUtils' rules: one token with a
@@ -129,6 +131,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(b)
 	f.Add([]byte("HDTS\x00\x8c\x7f\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 1000)()
 		c, err := Parse(b)
 		if err != nil {
 			return
@@ -184,7 +187,8 @@ func TestDelegation(t *testing.T) {
 func FuzzDelegation(f *testing.F) {
 	f.Add([]byte{0, 1, 'a', 1, 'b', 0, 1, 2}, true)
 	f.Add([]byte{0x0a, 1, 'a', 0x20, 5}, false)
-	f.Fuzz(func(_ *testing.T, b []byte, hdfs bool) {
+	f.Fuzz(func(t *testing.T, b []byte, hdfs bool) {
+		defer bound.Memory(t, len(b), 100)()
 		k := Token{Kind: KindRM, Identifier: b}
 		if hdfs {
 			k.Kind = KindHDFS

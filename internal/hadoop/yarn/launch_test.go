@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"holdfast/internal/hadoop/token"
+	"holdfast/test/bound"
 )
 
 // expand does to a value what ContainerLaunch.expandEnvironment does.
@@ -84,6 +85,7 @@ func TestResourcesAreHandedOver(t *testing.T) {
 func FuzzDecodeResources(f *testing.F) {
 	f.Add(EncodeResources([]LocalResource{{Name: "a", URI: "hdfs://h:1/b", Size: 1}}))
 	f.Fuzz(func(t *testing.T, s string) {
+		defer bound.Memory(t, len(s), 1000)()
 		list, err := DecodeResources(s)
 		if err != nil {
 			return

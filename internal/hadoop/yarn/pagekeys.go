@@ -2,6 +2,7 @@ package yarn
 
 import (
 	"bytes"
+	"crypto/sha1"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -75,6 +76,9 @@ func ReadPageKeys(c *token.Credentials) (*PageKeys, error) {
 }
 
 func each(c *token.Credentials, store, password string, f func(keystore.KeyStore, string, []byte) error) error {
+	if !whole(c.Secrets[store], c.Secrets[password]) {
+		return errors.New("one is damaged, or its password is another's")
+	}
 	ks := keystore.New(keystore.WithOrderedAliases())
 	if err := ks.Load(bytes.NewReader(c.Secrets[store]), c.Secrets[password]); err != nil {
 		return err
@@ -85,6 +89,23 @@ func each(c *token.Credentials, store, password string, f func(keystore.KeyStore
 		}
 	}
 	return nil
+}
+
+// whole compares the digest at a key store's end (sun.security.provider.JavaKeyStore):
+// keystore-go does so too, but only after it has allocated what the lengths in
+// the store say.
+func whole(store, password []byte) bool {
+	at := len(store) - sha1.Size
+	if at < 0 {
+		return false
+	}
+	h := sha1.New()
+	for _, b := range password {
+		h.Write([]byte{0, b})
+	}
+	h.Write([]byte("Mighty Aphrodite"))
+	h.Write(store[:at])
+	return bytes.Equal(h.Sum(nil), store[at:])
 }
 
 // Server is the configuration of the page's server. It asks for a certificate

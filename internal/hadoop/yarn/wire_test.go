@@ -15,6 +15,7 @@ import (
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 	wire "holdfast/internal/hadoop/wire/yarn"
+	"holdfast/test/bound"
 )
 
 // Bytes written by Hadoop 3.4.2's own classes (AllocateRequestPBImpl,
@@ -217,7 +218,8 @@ func TestMasterNeedsItsToken(t *testing.T) {
 func FuzzAnswer(f *testing.F) {
 	b, _ := hex.DecodeString(javaAnswer)
 	f.Add(b)
-	f.Fuzz(func(_ *testing.T, b []byte) {
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 1000)()
 		var r wire.AllocateResponseProto
 		if proto.Unmarshal(b, &r) == nil {
 			answer(&r)

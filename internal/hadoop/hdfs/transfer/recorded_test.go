@@ -13,6 +13,7 @@ import (
 
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/sasl"
+	"holdfast/test/bound"
 )
 
 // recording is a small file's way to a DataNode: what went over the socket, and
@@ -153,6 +154,7 @@ func FuzzDataNode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, i int, received []byte) {
 		r := load(t, recordings[uint(i)%uint(len(recordings))].file)
+		defer bound.Memory(t, len(received), 1000)()
 		c, err := r.Login.Handshake(&replay{received: received, split: 1000})
 		if err != nil {
 			return

@@ -6,6 +6,7 @@ import (
 
 	"holdfast/internal/hadoop/sasl"
 	wire "holdfast/internal/hadoop/wire/hdfs"
+	"holdfast/test/bound"
 )
 
 func TestRules(t *testing.T) {
@@ -79,6 +80,7 @@ func FuzzHandshakeSecret(f *testing.F) {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id []byte) {
+		defer bound.Memory(t, len(id), 100)()
 		if got := secretOf(&wire.BlockTokenProto{Identifier: id}); len(got.GetSecret()) > len(id) {
 			t.Errorf("%d bytes out of %d", len(got.GetSecret()), len(id))
 		}

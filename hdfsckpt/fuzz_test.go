@@ -1,0 +1,55 @@
+package hdfsckpt_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"holdfast/hdfsckpt"
+	"holdfast/test/bound"
+)
+
+// FuzzDirectory lists a directory in which what the store keeps for itself is
+// damaged, and a plain checkpoint's marker.
+func FuzzDirectory(f *testing.F) {
+	f.Add([]byte(`{"version": 1, "checkpoint": "model.ckpt-7", "kind": "tensorflow", "step": 7, "files": [{"name": "model.ckpt-7.index", "size": 9}]}`),
+		[]byte(`{"format": "plain", "marker": "COMMITTED", "quiet": 1e300}`), []byte(`{"shards": 2}`))
+	f.Add([]byte(`{"version": 1}`), []byte(`{"marker": "[", "quiet": -1}`), []byte(`{"shards": -1}`))
+	f.Add([]byte(`null`), []byte(`null`), []byte(`null`))
+	f.Fuzz(func(t *testing.T, manifest, rule, marker []byte) {
+		dir := t.TempDir()
+		for name, content := range map[string][]byte{
+			".holdfast/manifests/model.ckpt-7.json":     manifest,
+			".holdfast/kept/model.ckpt-7/manifest.json": manifest,
+			".holdfast/kept/model.ckpt-7/checkpoint":    marker,
+			".holdfast/rule.json":                       rule,
+			"step-60/COMMITTED":                         marker,
+			"model.ckpt-7.index":                        marker,
+			"model.ckpt-7.data-00000-of-00001":          nil,
+			"checkpoint":                                marker,
+			"model.pt":                                  marker,
+			"dcp/.metadata":                             marker,
+		} {
+			name = filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx := context.Background()
+		s := openLocal(t, dir)
+		defer s.Close()
+		defer bound.Memory(t, len(manifest)+len(rule)+len(marker), 2000)()
+		list, err := hdfsckpt.Checkpoints(ctx, s)
+		if err != nil {
+			return
+		}
+		hdfsckpt.PlanPrune(list, 1, 0)
+		for _, c := range list {
+			_, _ = hdfsckpt.Verify(ctx, s, c, func(int64, int64) {})
+		}
+	})
+}
