@@ -46,9 +46,6 @@ func (c *Client) open(ctx context.Context, name string) (*source, error) {
 	if err != nil {
 		return nil, Wrap("open", name, err)
 	}
-	if info := located.GetFileEncryptionInfo(); info != nil {
-		return nil, Wrap("open", name, fmt.Errorf("it is in an encryption zone (its key is %q), whose files cannot be decrypted: name a directory outside of any: %w", info.GetKeyName(), syscall.ENOTSUP))
-	}
 	s.size = int64(located.GetFileLength())
 	if last := located.GetLastBlock(); !located.GetIsLastBlockComplete() && last != nil {
 		// It is being written: what its writer has flushed and told the
