@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/client"
+	"holdfast/doctor"
 	"holdfast/hdfsckpt"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
@@ -45,12 +47,12 @@ func start(t *testing.T, o testcluster.Options) (*testcluster.Cluster, *conf.Con
 
 func dial(t *testing.T, c *testcluster.Cluster, cf *conf.Conf) *hdfs.Client {
 	t.Helper()
-	client, err := hdfs.Dial(t.Context(), c.HDFS(), cf, nil)
+	fs, err := hdfs.Dial(t.Context(), c.HDFS(), cf, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { client.Close() })
-	return client
+	t.Cleanup(func() { fs.Close() })
+	return fs
 }
 
 // noise is content of which no two pieces are alike.
@@ -201,46 +203,39 @@ func add(t *testing.T, c *hdfs.Client, name string, content []byte) {
 func TestZones(t *testing.T) {
 	c, cf := start(t, testcluster.Options{
 		HDFSOnly: true, DataNodes: 2,
-		KMS: &testcluster.KMS{Servers: 2, Keys: []string{"key1", "key2"}},
-		Conf: map[string]string{
-			"dfs.blocksize":                      "1048576",
-			"key.acl.key2.MANAGEMENT":            "*",
-			"key.acl.key2.GENERATE_EEK":          "*",
-			"key.acl.key2.READ":                  "*",
-			"key.acl.key2.DECRYPT_EEK":           "nobody",
-			"hadoop.security.kms.client.timeout": "20",
-		},
+		KMS:  &testcluster.KMS{Servers: 2, Keys: []string{"key1"}},
+		Conf: map[string]string{"dfs.blocksize": "1048576", "hadoop.kms.blacklist.DECRYPT_EEK": "mallory"},
 	})
 	zone(t, c, "/zone", "key1", "")
-	client := dial(t, c, cf)
+	fs := dial(t, c, cf)
 
 	theirs, ours := noise(3<<20+4711), noise(2<<20+815)
 	put(t, c, "/zone", map[string][]byte{"theirs": theirs, "empty": nil})
 	t.Run("reading", func(t *testing.T) {
-		wantRead(t, client, "/zone/theirs", theirs)
-		wantParts(t, client, "/zone/theirs", theirs)
-		wantRead(t, client, "/zone/empty", nil)
+		wantRead(t, fs, "/zone/theirs", theirs)
+		wantParts(t, fs, "/zone/theirs", theirs)
+		wantRead(t, fs, "/zone/empty", nil)
 	})
 	t.Run("writing", func(t *testing.T) {
-		write(t, client, "/zone/ours", ours)
-		wantRead(t, client, "/zone/ours", ours)
+		write(t, fs, "/zone/ours", ours)
+		wantRead(t, fs, "/zone/ours", ours)
 		more := noise(1<<20 + 333)
-		add(t, client, "/zone/theirs", more)
-		write(t, client, "/zone/appended", nil)
+		add(t, fs, "/zone/theirs", more)
+		write(t, fs, "/zone/appended", nil)
 		all := []byte{}
 		for _, n := range []int{1, 15, 1000, 1 << 20} {
-			add(t, client, "/zone/appended", noise(n))
+			add(t, fs, "/zone/appended", noise(n))
 			all = append(all, noise(n)...)
 		}
-		wantRead(t, client, "/zone/appended", all)
+		wantRead(t, fs, "/zone/appended", all)
 		wantJava(t, c, map[string][]byte{"/zone/ours": ours, "/zone/theirs": append(bytes.Clone(theirs), more...), "/zone/appended": all})
 	})
 	t.Run("across the edge", func(t *testing.T) {
-		write(t, client, "/outside", ours)
-		if err := client.Rename(t.Context(), "/outside", "/zone/inside"); !errors.Is(err, syscall.EXDEV) {
+		write(t, fs, "/outside", ours)
+		if err := fs.Rename(t.Context(), "/outside", "/zone/inside"); !errors.Is(err, syscall.EXDEV) {
 			t.Errorf("a file is moved into a zone: %v", err)
 		}
-		if err := client.Rename(t.Context(), "/zone/ours", "/out"); !errors.Is(err, syscall.EXDEV) {
+		if err := fs.Rename(t.Context(), "/zone/ours", "/out"); !errors.Is(err, syscall.EXDEV) {
 			t.Errorf("a file is moved out of a zone: %v", err)
 		}
 	})
@@ -270,30 +265,29 @@ func TestZones(t *testing.T) {
 		}
 	})
 	t.Run("a key that is refused", func(t *testing.T) {
-		zone(t, c, "/locked", "key2", "")
-		f, err := client.Create(t.Context(), "/locked/a", 0o644)
+		t.Setenv("HADOOP_USER_NAME", "mallory") // to the key servers: the NameNode's connection is there
+		f, err := fs.Create(t.Context(), "/zone/refused", 0o644)
 		if err == nil {
 			f.Abort()
 		}
 		if !errors.Is(err, syscall.EACCES) {
 			t.Errorf("a file is made without its key: %v", err)
 		}
-		wantWords(t, err, "/locked/a", "key2", c.KeyProvider(), "DECRYPT_EEK")
-		if _, err := client.Stat(t.Context(), "/locked/a"); !errors.Is(err, os.ErrNotExist) {
+		wantWords(t, err, "/zone/refused", "key1", c.KeyProvider(), "DECRYPT_EEK")
+		if _, err := fs.Stat(t.Context(), "/zone/refused"); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("a file is left that nobody can write: %v", err)
 		}
-		put(t, c, "/locked", map[string][]byte{"empty": nil}) // Java makes it, and fails then
-		_, err = client.Open(t.Context(), "/locked/empty")
-		if !errors.Is(err, syscall.EACCES) {
-			t.Errorf("a file is opened without its key: %v", err)
+		if got, err := read(t.Context(), fs, "/zone/ours"); !errors.Is(err, syscall.EACCES) {
+			t.Errorf("%d bytes are read without their key: %v", len(got), err)
 		}
 	})
+	t.Run("doctor", func(t *testing.T) { wantFinding(t, cf, doctor.Good, c.KeyProvider()) })
 	t.Run("a server that is away", func(t *testing.T) {
 		for _, away := range []string{"kms0", "kms1"} {
 			if err := c.Daemon(away).Kill(); err != nil {
 				t.Fatal(err)
 			}
-			wantRead(t, client, "/zone/ours", ours)
+			wantRead(t, fs, "/zone/ours", ours)
 			wantRead(t, dial(t, c, cf), "/zone/ours", ours)
 			if away == "kms0" {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -310,12 +304,31 @@ func TestZones(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		got, err := read(ctx, client, "/zone/ours")
+		got, err := read(ctx, fs, "/zone/ours")
 		if err == nil {
 			t.Errorf("%d bytes are read without their key", len(got))
 		}
 		wantWords(t, err, "/zone/ours", "key1", c.KeyProvider(), "http://localhost:", "http://127.0.0.3:", "connection refused", "see that the KMS runs")
+		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		f, err := fs.Create(ctx, "/zone/unmade", 0o644)
+		if err == nil {
+			f.Abort()
+			t.Error("a file is made without its key")
+		}
+		t.Log(err)
+		wantFinding(t, cf, doctor.Note, c.KeyProvider(), "see that the KMS runs", "name checkpoint directories outside")
 	})
+}
+
+// wantFinding is what doctor tells of the key servers.
+func wantFinding(t *testing.T, c *conf.Conf, level doctor.Level, words ...string) {
+	t.Helper()
+	list := client.DiagnoseKeys(t.Context(), c)
+	if len(list) != 1 || list[0].Level != level {
+		t.Fatalf("doctor tells %+v", list)
+	}
+	wantWords(t, errors.New(list[0].Text), words...)
 }
 
 func wantWords(t *testing.T, err error, words ...string) {

@@ -16,8 +16,8 @@ type Cipher struct {
 	hi, lo uint64 // the counter at the file's beginning
 }
 
-// newCipher makes a cipher of a file's key and initial vector.
-func newCipher(key, iv []byte) (*Cipher, error) {
+// NewCipher makes a cipher of a file's key and initial vector.
+func NewCipher(key, iv []byte) (*Cipher, error) {
 	if len(iv) != aes.BlockSize {
 		return nil, fmt.Errorf("its initial vector has %d bytes, not %d", len(iv), aes.BlockSize)
 	}

@@ -22,7 +22,7 @@ func unhex(t *testing.T, s string) []byte {
 
 // TestKnownAnswer is CTR-AES128.Encrypt of NIST SP 800-38A, F.5.1.
 func TestKnownAnswer(t *testing.T) {
-	c, err := newCipher(unhex(t, "2b7e151628aed2a6abf7158809cf4f3c"), unhex(t, "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"))
+	c, err := NewCipher(unhex(t, "2b7e151628aed2a6abf7158809cf4f3c"), unhex(t, "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestOffsets(t *testing.T) {
 		}
 		want := make([]byte, 5000)
 		cipher.NewCTR(block, unhex(t, iv)).XORKeyStream(want, want)
-		c, err := newCipher(key, unhex(t, iv))
+		c, err := NewCipher(key, unhex(t, iv))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestOffsets(t *testing.T) {
 		}
 	}
 	// Far into a file, beyond 32 bits of blocks.
-	c, err := newCipher(key, make([]byte, 16))
+	c, err := NewCipher(key, make([]byte, 16))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestNoCipher(t *testing.T) {
 		t.Errorf("a file in no zone is changed: %q", b)
 	}
 	for _, sizes := range [][2]int{{16, 15}, {15, 16}, {0, 16}, {16, 0}} {
-		if _, err := newCipher(make([]byte, sizes[0]), make([]byte, sizes[1])); err == nil {
+		if _, err := NewCipher(make([]byte, sizes[0]), make([]byte, sizes[1])); err == nil {
 			t.Errorf("a key of %d bytes and a vector of %d are taken", sizes[0], sizes[1])
 		}
 	}
@@ -91,7 +91,7 @@ func TestNoCipher(t *testing.T) {
 
 // TestSecrecy prints a cipher in all ways.
 func TestSecrecy(t *testing.T) {
-	c, err := newCipher(bytes.Repeat([]byte{0xab}, 16), bytes.Repeat([]byte{0xcd}, 16))
+	c, err := NewCipher(bytes.Repeat([]byte{0xab}, 16), bytes.Repeat([]byte{0xcd}, 16))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ package zone
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"sync"
@@ -101,6 +102,19 @@ func (z *Zones) Of(ctx context.Context, name string) (*Zone, error) {
 	}
 }
 
+// noKey is an error for want of a file's key, not of the file.
+type noKey struct{ err error }
+
+func (e *noKey) Error() string { return e.err.Error() }
+func (e *noKey) Unwrap() error { return e.err }
+
+// IsNoKey tells whether a file cannot be read or written because its key is not to
+// be had, whatever its own permissions are.
+func IsNoKey(err error) bool {
+	var e *noKey
+	return errors.As(err, &e)
+}
+
 // Cipher gets the key of the file with a name and this information; nil for one
 // without, which is in no zone.
 func (z *Zones) Cipher(ctx context.Context, name string, info *wire.FileEncryptionInfoProto) (*Cipher, error) {
@@ -108,7 +122,7 @@ func (z *Zones) Cipher(ctx context.Context, name string, info *wire.FileEncrypti
 		return nil, nil
 	}
 	fail := func(err error) (*Cipher, error) {
-		return nil, fmt.Errorf("%s is in an encryption zone (its key is %q): %w", name, info.GetKeyName(), err)
+		return nil, &noKey{fmt.Errorf("%s is in an encryption zone (its key is %q): %w", name, info.GetKeyName(), err)}
 	}
 	if v := info.GetCryptoProtocolVersion(); v != wire.CryptoProtocolVersionProto_ENCRYPTION_ZONES {
 		return fail(fmt.Errorf("its protocol version %v is not known here: %w", v, syscall.ENOTSUP))
@@ -126,7 +140,7 @@ func (z *Zones) Cipher(ctx context.Context, name string, info *wire.FileEncrypti
 	if err != nil {
 		return fail(err)
 	}
-	c, err := newCipher(key, info.GetIv())
+	c, err := NewCipher(key, info.GetIv())
 	if err != nil {
 		return fail(err)
 	}
