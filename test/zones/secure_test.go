@@ -119,6 +119,23 @@ func TestZonesSecure(t *testing.T) {
 			t.Errorf("Java reads other bytes with these tokens: %v\n%s", err, said.Bytes())
 		}
 	})
+	t.Run("Hadoop renews them", func(t *testing.T) { // as the ResourceManager does
+		theirs := filepath.Join(t.TempDir(), "tokens")
+		if err := all.WriteFile(theirs); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		tickets, err := c.KDC().Tickets(ctx, testcluster.Alice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := c.HadoopCommand(ctx, "dtutil", "renew", "-alias", c.KeyProvider(), theirs)
+		cmd.Env = append(cmd.Env, "KRB5CCNAME="+tickets)
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), c.KeyProvider()) {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
 	t.Run("no token for the keys", func(t *testing.T) {
 		t.Setenv(token.EnvFile, filepath.Join(t.TempDir(), "tokens"))
 		few := all.Clone()
