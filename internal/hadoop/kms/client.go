@@ -3,6 +3,7 @@ package kms
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,7 @@ type Client struct {
 	uri     string
 	servers []string
 	who     identity
+	trust   trust
 	http    *http.Client
 	first   atomic.Int32 // the server that answered last
 }
@@ -63,10 +65,14 @@ func open(uri string, c *conf.Conf, tokens bool) (*Client, error) {
 			k.who.services = append(k.who.services, c.TokenService(u.Host))
 		}
 	}
+	if strings.HasPrefix(servers[0], "https:") {
+		k.trust = newTrust(c)
+	}
 	k.http = &http.Client{
 		Timeout: timeout,
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: connectLimit}).DialContext,
+			TLSClientConfig:       k.trust.config,
 			TLSHandshakeTimeout:   connectLimit,
 			IdleConnTimeout:       time.Minute,
 			MaxIdleConnsPerHost:   4,
@@ -201,7 +207,8 @@ func (k *Client) call(ctx context.Context, r request, answer any) error {
 			if errors.As(err, &answered) && answered.final() {
 				return failed[n]
 			}
-			again = again || answered.status == 0 || answered.status >= http.StatusInternalServerError
+			var certificate *tls.CertificateVerificationError
+			again = again || answered.status == 0 && !errors.As(err, &certificate) || answered.status >= http.StatusInternalServerError
 		}
 		if !again {
 			return errors.Join(failed...)
@@ -253,7 +260,7 @@ func (k *Client) ask(ctx context.Context, server string, r request, answer any) 
 		if e := new(url.Error); errors.As(err, &e) {
 			err = e.Err // without the URL, which may hold a token
 		}
-		return err
+		return k.trust.explain(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerSize))
