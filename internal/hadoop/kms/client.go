@@ -210,7 +210,7 @@ func (k *Client) call(ctx context.Context, r request, answer any) error {
 			var certificate *tls.CertificateVerificationError
 			again = again || answered.status == 0 && !errors.As(err, &certificate) || answered.status >= http.StatusInternalServerError
 		}
-		if !again {
+		if !again && ctx.Err() == nil {
 			return errors.Join(failed...)
 		}
 		if ctx.Err() != nil || time.Since(begun) > outageLimit {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/pem"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,6 +24,7 @@ func TestTrust(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"material":"MDEyMzQ1Njc4OWFiY2RlZg"}`)
 	}))
+	s.Config.ErrorLog = log.New(t.Output(), "", 0)
 	s.StartTLS()
 	defer s.Close()
 	dir := t.TempDir()
