@@ -58,11 +58,10 @@ func open(uri string, c *conf.Conf, tokens bool) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Client{uri: uri, servers: servers, who: identity{secure: c.Secure(), tokens: tokens}}
-	k.who.services = []string{uri}
+	k := &Client{uri: uri, servers: servers, who: identity{conf: c, tokens: tokens, provider: uri}}
 	for _, s := range servers {
 		if u, err := url.Parse(s); err == nil {
-			k.who.services = append(k.who.services, c.TokenService(u.Host))
+			k.who.addresses = append(k.who.addresses, u.Host)
 		}
 	}
 	if strings.HasPrefix(servers[0], "https:") {
@@ -112,12 +111,14 @@ func (k *Client) Decrypt(ctx context.Context, e EncryptedKey) ([]byte, error) {
 		method: http.MethodPost, path: "keyversion/" + url.PathEscape(e.Version) + "/_eek",
 		query: url.Values{"eek_op": {"decrypt"}}, body: body, tokens: true,
 	}, &answer)
+	var key []byte
+	if err == nil {
+		if key, err = decode(answer.Material); err != nil || len(key) == 0 {
+			err = errors.New("its answer has no key") // without the answer
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("no key for the file from %s, by the key %q (version %s): %w", k.uri, e.Name, e.Version, err)
-	}
-	key, err := decode(answer.Material)
-	if err != nil || len(key) == 0 {
-		return nil, fmt.Errorf("no key for the file from %s, by the key %q (version %s): %w", k.uri, e.Name, e.Version, errEmpty)
 	}
 	return key, nil
 }

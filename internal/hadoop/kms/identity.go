@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
@@ -15,9 +16,10 @@ import (
 
 // identity is who this process is to the servers.
 type identity struct {
-	secure   bool
-	tokens   bool     // not only Kerberos
-	services []string // of tokens for the provider
+	conf      *conf.Conf
+	tokens    bool // not only Kerberos
+	provider  string
+	addresses []string // of its servers
 }
 
 // localError is an error on this side, which would be the same towards every server.
@@ -34,7 +36,7 @@ const (
 // sign says in a request who one is. The token is looked up anew each time, as it
 // may have been replaced.
 func (i identity) sign(r *http.Request, query url.Values, tokens bool) error {
-	if !i.secure {
+	if !i.conf.Secure() {
 		query.Set("user.name", rpc.CurrentUser())
 		return nil
 	}
@@ -63,12 +65,15 @@ func (i identity) token() (token.Token, error) {
 	if err != nil {
 		return token.Token{}, err
 	}
-	for _, s := range i.services {
-		if t, ok := credentials.Find(token.KindKMS, s); ok {
+	if t, ok := credentials.Find(token.KindKMS, i.provider); ok {
+		return t, nil
+	}
+	for _, a := range i.addresses {
+		if t, ok := credentials.Find(token.KindKMS, i.conf.TokenService(a)); ok {
 			return t, nil
 		}
 	}
-	return token.Token{}, fmt.Errorf("this process has no KMS delegation token for %s (kind %s): submit the job with a login, after its directory has become part of an encryption zone", i.services[0], token.KindKMS)
+	return token.Token{}, fmt.Errorf("this process has no KMS delegation token for %s (kind %s): submit the job with a login, after its directory has become part of an encryption zone", i.provider, token.KindKMS)
 }
 
 // explain makes an error of an answer (HttpExceptionUtils,
@@ -84,7 +89,7 @@ func (i identity) explain(resp *http.Response, body []byte) error {
 		return &rpc.RemoteError{Class: answer.RemoteException.JavaClassName, Message: answer.RemoteException.Message}
 	}
 	switch {
-	case resp.StatusCode == http.StatusUnauthorized && !i.secure && strings.Contains(strings.Join(resp.Header.Values("WWW-Authenticate"), " "), negotiate):
+	case resp.StatusCode == http.StatusUnauthorized && !i.conf.Secure() && strings.Contains(strings.Join(resp.Header.Values("WWW-Authenticate"), " "), negotiate):
 		return errors.New("it demands Kerberos, and the Hadoop configuration here knows of none (hadoop.security.authentication)")
 	case resp.StatusCode == http.StatusUnauthorized:
 		return fmt.Errorf("it does not take this process's ticket or token (%s)", resp.Status)

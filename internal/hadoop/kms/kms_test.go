@@ -299,7 +299,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"RemoteException":{"message":"m","javaClassName":"c"}}`), 403)
 	f.Add([]byte(`{`), 401)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
-		err := identity{}.explain(&http.Response{StatusCode: status, Header: http.Header{}}, body)
+		err := identity{conf: conf.New(nil)}.explain(&http.Response{StatusCode: status, Header: http.Header{}}, body)
 		if err == nil {
 			t.Error("no error comes of a refusal")
 		}

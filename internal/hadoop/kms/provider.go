@@ -1,7 +1,6 @@
 package kms
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -48,5 +47,3 @@ func parse(provider string) ([]string, error) {
 	}
 	return list, nil
 }
-
-var errEmpty = errors.New("its answer has no key")

@@ -157,14 +157,16 @@ func (z *Zones) client(ctx context.Context) (*kms.Client, error) {
 		return nil, fmt.Errorf("the NameNode names no key provider, and neither does the configuration here: have hadoop.security.key.provider.path set in the NameNode's core-site.xml: %w", syscall.ENOTSUP)
 	}
 	z.mu.Lock()
-	defer z.mu.Unlock()
-	if z.keys != nil && z.keys.URI() == provider {
-		return z.keys, nil
+	keys := z.keys
+	z.mu.Unlock()
+	if keys != nil && keys.URI() == provider {
+		return keys, nil
 	}
-	keys, err := kms.New(provider, z.conf)
-	if err != nil {
+	if keys, err = kms.New(provider, z.conf); err != nil {
 		return nil, err
 	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
 	z.keys = keys
 	return keys, nil
 }
