@@ -13,6 +13,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs/zone"
 	"holdfast/internal/hadoop/kerberos"
 	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/rpc"
@@ -279,7 +280,7 @@ func (c *Cluster) checkCheckpoints(ctx context.Context, spec *proto.JobSpec) err
 				err = writable(ctx, s)
 				s.Close()
 			}
-			if errors.Is(err, fs.ErrPermission) {
+			if errors.Is(err, fs.ErrPermission) && !zone.IsNoKey(err) {
 				return fmt.Errorf("the checkpoint directory %s is not writable for %s: %w; have its owner or permissions changed (hdfs dfs -chown, -chmod), or name another with --checkpoint", cp.Uri, c.user, err)
 			}
 			if err != nil {

@@ -13,6 +13,8 @@ import (
 
 	"holdfast/doctor"
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs"
+	"holdfast/internal/hadoop/kms"
 	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/hadoop/yarn"
@@ -37,7 +39,8 @@ func Diagnose(ctx context.Context, exe string) []doctor.Finding {
 		list = append(list, doctor.Finding{Subject: "configuration", Level: doctor.Note, Text: w})
 	}
 	list = append(list, c.diagnoseYARN(ctx)...)
-	return append(list, c.diagnoseHDFS(ctx))
+	list = append(list, c.diagnoseHDFS(ctx))
+	return append(list, DiagnoseKeys(ctx, c.conf)...)
 }
 
 // diagnoseKerberos tells who this process is.
@@ -101,6 +104,32 @@ func (c *Cluster) diagnoseHDFS(ctx context.Context) doctor.Finding {
 		return bad("HDFS", err)
 	}
 	return doctor.Finding{Subject: "HDFS", Level: doctor.Good, Text: "jobs are kept in " + c.home(c.user)}
+}
+
+// DiagnoseKeys tells whether the keys of files in encryption zones are to be had,
+// where the default file system has such zones.
+func DiagnoseKeys(ctx context.Context, c *conf.Conf) []doctor.Finding {
+	const subject = "encryption zones"
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	nn, err := hdfs.Dial(ctx, c.DefaultFS(), c, nil)
+	if err != nil {
+		return nil // diagnoseHDFS has told
+	}
+	defer nn.Close()
+	provider, err := nn.KeyProvider(ctx)
+	if err != nil || provider == "" {
+		return nil
+	}
+	keys, err := kms.New(provider, c)
+	if err == nil {
+		defer keys.Close()
+		err = keys.Check(ctx)
+	}
+	if err != nil {
+		return []doctor.Finding{{Subject: subject, Level: doctor.Note, Text: fmt.Sprintf("%v. Without them, no file in an encryption zone is read or written: name checkpoint directories outside of any", err)}}
+	}
+	return []doctor.Finding{{Subject: subject, Level: doctor.Good, Text: "files' keys come from " + provider}}
 }
 
 // WriteFindings writes findings for people: first those of this machine and of

@@ -110,11 +110,11 @@ func keepTokens(ctx context.Context, k *delegation.Keeper, uris []string, s secr
 // lifespan is when something ends that was made at some time.
 type lifespan struct{ from, to time.Time }
 
-// tokensEnd is the life of the HDFS token that ends first, however often it is
-// renewed; zero if there is none.
+// tokensEnd is the life of the token for HDFS or its keys that ends first, however
+// often it is renewed; zero if there is none.
 func tokensEnd(s secrets) (first lifespan) {
 	for _, t := range s.Tokens {
-		if t.Kind != token.KindHDFS {
+		if t.Kind != token.KindHDFS && t.Kind != token.KindKMS {
 			continue
 		}
 		d, err := t.Delegation()

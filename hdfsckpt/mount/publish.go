@@ -89,6 +89,11 @@ func (w *work) createTemporary(ctx context.Context) (hdfsckpt.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if visible, ok := w.f.path(w.n); ok {
+		if err := hdfsckpt.Movable(ctx, w.f.store, path.Dir(name), visible); err != nil {
+			return nil, err
+		}
+	}
 	perm := fs.FileMode(w.perm.Load()).Perm() | 0o600
 	s, err := w.f.store.Create(ctx, name, perm)
 	if err != nil {

@@ -44,6 +44,7 @@ var rooms = map[string][]string{
 	"test/scale":               {"am", "hdfsckpt", "internal/jobtls", "runtime", "proto"},
 	"test/e2e/...":             {"..."},
 	"test/torture":             {"..."},
+	"test/zones":               {"..."},
 	"test/forbid":              {},
 	"test/bound":               {},
 	"test/asuser":              {"proto"},

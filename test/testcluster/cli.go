@@ -14,6 +14,8 @@ var commands = map[string][]string{
 	"fs":                 {"org.apache.hadoop.fs.FsShell"},
 	"dfsadmin":           {"org.apache.hadoop.hdfs.tools.DFSAdmin"},
 	"haadmin":            {"org.apache.hadoop.hdfs.tools.DFSHAAdmin"},
+	"crypto":             {"org.apache.hadoop.hdfs.tools.CryptoAdmin"},
+	"key":                {"org.apache.hadoop.crypto.key.KeyShell"},
 	"fsck":               {"org.apache.hadoop.hdfs.tools.DFSck"},
 	"fetchdt":            {"org.apache.hadoop.hdfs.tools.DelegationTokenFetcher"},
 	"dtutil":             {"org.apache.hadoop.security.token.DtUtilShell"},

@@ -20,6 +20,8 @@ var files = map[string][]string{
 	"capacity-scheduler.xml": {"yarn.scheduler.capacity."},
 	"yarn-site.xml":          {"yarn."},
 	"hadoop-policy.xml":      {"security."},
+	"kms-site.xml":           {"hadoop.kms."},
+	"kms-acls.xml":           {"hadoop.kms.acl.", "hadoop.kms.blacklist.", "default.key.acl.", "key.acl."},
 }
 
 const log4j = `log4j.rootLogger=%s,out
@@ -101,6 +103,9 @@ func (c *Cluster) configure() error {
 		maps.Copy(p, c.opts.Conf)
 		return p.write(d.confDir(), "INFO")
 	}
+	if err := c.addKMS(add); err != nil || c.opts.KMS != nil && c.opts.KMS.Alone {
+		return err
+	}
 	for _, name := range c.nameNodes() {
 		nn := properties{"dfs.namenode.name.dir": "file://" + filepath.Join(c.dir, name, "data")}
 		if c.kdc != nil {
@@ -175,6 +180,9 @@ func (c *Cluster) common() properties {
 	}
 	if c.opts.Security != nil {
 		maps.Copy(p, c.opts.Security.properties(c.kdc))
+	}
+	if c.opts.KMS != nil {
+		p["hadoop.security.key.provider.path"] = c.KeyProvider()
 	}
 	return p
 }

@@ -81,7 +81,12 @@ func (d *Daemon) jvm() (*exec.Cmd, error) {
 	if c.records() {
 		options = append(options, dist.RecordClasses(d.classList()))
 	}
-	cmd := exec.Command(c.dist.Java, c.dist.Args(d.confDir(), heap, d.class, options...)...)
+	classpath := d.confDir()
+	if d.class == kmsClass {
+		options = append(options, d.kmsOptions()...)
+		classpath += ":" + c.kmsJars
+	}
+	cmd := exec.Command(c.dist.Java, c.dist.Args(classpath, heap, d.class, options...)...)
 	cmd.Env = c.env()
 	return cmd, nil
 }

@@ -41,6 +41,9 @@ func portsNeeded(opts Options) int {
 	if opts.pair() {
 		n += portRMWeb - portRM + 1
 	}
+	if opts.KMS != nil {
+		n++
+	}
 	return n
 }
 func nodeHost(i int) string { return "127.0.0." + strconv.Itoa(2+i) }

@@ -76,6 +76,8 @@ func (d *Daemon) serves(ctx context.Context) (ok bool, detail string) {
 			fmt.Sprintf("%d of %d DataNodes have registered, state %s", nn.NumLiveDataNodes, want, nn.FSState)
 	case "rm":
 		return c.rmServes(ctx, d.name)
+	case "km":
+		return d.kmsServes(ctx)
 	case "dn":
 		// BPServiceActor prints this after the block report that follows the registration.
 		return strings.Contains(d.Log(), "Successfully sent block report"), "it has not sent its blocks to the NameNode"

@@ -48,6 +48,7 @@ type Options struct {
 	ResourceManagers int               // 1 if 0; of 2, rm1 is active first
 	KDCOnly          bool              // a Kerberos realm, and no Hadoop
 	Security         *Security         // nil: everybody is believed
+	KMS              *KMS              // nil: no encryption zones
 	Conf             map[string]string // properties for all daemons and clients, over the cluster's own
 }
 
@@ -56,6 +57,7 @@ type Cluster struct {
 	opts    Options
 	dir     string
 	dist    dist.Dist
+	kmsJars string
 	ports   *portBlock
 	keeper  *keeper
 	user    string
@@ -76,7 +78,8 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if opts.HDFSOnly {
 		opts.NodeManagers = 0
 	}
-	if opts.KDCOnly {
+	alone := opts.KDCOnly || opts.KMS != nil && opts.KMS.Alone
+	if alone {
 		opts.DataNodes, opts.NodeManagers = 0, 0
 	}
 	if opts.Security != nil {
@@ -90,6 +93,11 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	c.user = me.Username
 	if !opts.KDCOnly {
 		if c.dist, err = dist.Get(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if opts.KMS != nil {
+		if c.kmsJars, err = dist.KMS(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -119,10 +127,13 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if err := c.configure(); err != nil {
 		return nil, err
 	}
-	if !opts.KDCOnly {
+	if !alone {
 		if err := c.format(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if err := c.makeKeys(ctx); err != nil {
+		return nil, err
 	}
 	for _, d := range c.daemons {
 		if err := d.start(); err != nil {
@@ -135,7 +146,7 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if err := c.ready(ctx, ""); err != nil {
 		return nil, err
 	}
-	if opts.KDCOnly {
+	if alone {
 		return c, nil
 	}
 	if err := c.makeHomes(ctx); err != nil {

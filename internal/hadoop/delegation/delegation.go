@@ -30,9 +30,10 @@ func Renewer(ctx context.Context, c *conf.Conf) (string, error) {
 	return p.At(ctx, rms.Client[0]), nil
 }
 
-// HDFS gets a token for each of the file systems that hdfs:// URIs are on. For
-// one for which this process's own credentials have a token, that is taken:
-// tokens are given to those only who come with Kerberos.
+// HDFS gets a token for each of the file systems that hdfs:// URIs are on, and one
+// for the key servers of those of which a URI is in an encryption zone. For one for
+// which this process's own credentials have a token, that is taken: tokens are given
+// to those only who come with Kerberos.
 func HDFS(ctx context.Context, c *conf.Conf, renewer string, uris []string) (*token.Credentials, error) {
 	own, err := token.FromEnvironment()
 	if err != nil {
@@ -43,26 +44,31 @@ func HDFS(ctx context.Context, c *conf.Conf, renewer string, uris []string) (*to
 
 func get(ctx context.Context, c *conf.Conf, own *token.Credentials, renewer string, uris []string) (*token.Credentials, error) {
 	services := fileSystems(c, uris)
-	tokens := make(chan token.Token, len(services))
+	tokens := make(chan token.Token, 2*len(services))
 	g, ctx := errgroup.WithContext(ctx)
 	for service, uri := range services {
-		if t, ok := own.Find(token.KindHDFS, service); ok {
-			tokens <- t
-			continue
-		}
 		g.Go(func() error {
-			client, err := hdfs.DialKerberos(ctx, uri, c)
+			t, there := own.Find(token.KindHDFS, service)
+			dial := hdfs.DialKerberos
+			if there {
+				dial = dialWithToken
+			}
+			client, err := dial(ctx, uri, c)
 			if err != nil {
 				return err
 			}
 			defer client.Close()
-			t, err := client.DelegationToken(ctx, renewer)
-			if err != nil {
-				return fmt.Errorf("get a delegation token for %s: %w", uri, err)
+			if !there {
+				if t, err = client.DelegationToken(ctx, renewer); err != nil {
+					return fmt.Errorf("get a delegation token for %s: %w", uri, err)
+				}
+				t.Service = service
 			}
-			t.Service = service
 			tokens <- t
-			return nil
+			if t, there, err = zoneToken(ctx, c, client, own, renewer, on(c, service, uris)); there {
+				tokens <- t
+			}
+			return err
 		})
 	}
 	if err := g.Wait(); err != nil {

@@ -112,6 +112,9 @@ func renew(ctx context.Context, c *conf.Conf, all *token.Credentials, uris []str
 			first = end
 		}
 	}
+	if end, err := renewKeys(ctx, c, all); err != nil || !end.IsZero() && end.Before(first) {
+		return end, err
+	}
 	if first.IsZero() {
 		return first, errors.New("the job has no file system that gives tokens")
 	}

@@ -11,6 +11,7 @@ import (
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/write"
+	"holdfast/internal/hadoop/hdfs/zone"
 	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -38,6 +39,7 @@ type dialDataNode func(context.Context, *wire.DatanodeIDProto, *wire.BlockTokenP
 type Client struct {
 	nn          *rpc.Client
 	files       *write.Client
+	zones       *zone.Zones
 	dial        dialDataNode
 	log         *logrus.Entry
 	replication int
@@ -92,7 +94,9 @@ func dial(uri string, c *conf.Conf, log *logrus.Entry, tokens bool) (*Client, er
 		return nil, err
 	}
 	cl.dial = data.Dial
+	cl.zones = zone.New(caller{cl.nn}, c)
 	cl.files = write.New(caller{cl.nn}, write.Options{
+		Cipher:      cl.zones.Cipher,
 		Replication: int(replication), BlockSize: blockSize, Timeout: time.Duration(timeout) * time.Millisecond,
 		Memory: memory, Silent: &silent, Dial: data.Dial, Log: log,
 	})
@@ -101,7 +105,10 @@ func dial(uri string, c *conf.Conf, log *logrus.Entry, tokens bool) (*Client, er
 
 // Close lets go of the connection. Files that are open can no longer be read
 // or completed.
-func (c *Client) Close() error { return c.nn.Close() }
+func (c *Client) Close() error {
+	c.zones.Close()
+	return c.nn.Close()
+}
 
 // Replication is how many replicas new files have.
 func (c *Client) Replication() int { return c.replication }

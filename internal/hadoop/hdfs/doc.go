@@ -36,6 +36,12 @@
 // the process has open on HDFS, to read or to write, hold 48 MiB together; when
 // they are used up, a Reader fetches little more than what is asked for.
 //
+// # Encryption zones
+//
+// Files in them are decrypted piece by piece once read, and encrypted as they are
+// taken to be written; package zone says how, and where keys come from. A file whose
+// key is not to be had is not opened.
+//
 // # Errors
 //
 // Errors wrap the syscall.Errno that fits the Java exception, whose message is

@@ -33,13 +33,16 @@ var errnos = map[string]syscall.Errno{
 }
 
 // texts are of exceptions whose class says nothing (FSDirRenameOp.java,
-// BlockManager.chooseTarget4NewBlock).
+// EncryptionZoneManager.checkMoveValidity, BlockManager.chooseTarget4NewBlock).
 var texts = []struct {
 	text  string
 	errno syscall.Errno
 }{
 	{"rename destination directory is not empty", syscall.ENOTEMPTY},
 	{"is a directory or file under source", syscall.EINVAL},
+	{"can't be moved into an encryption zone", syscall.EXDEV},
+	{"can't be moved from an encryption zone", syscall.EXDEV},
+	{"can't be moved from encryption zone", syscall.EXDEV},
 	{"no node(s) are excluded", syscall.ENOSPC},
 }
 

@@ -75,6 +75,9 @@ func (c *Client) Open(ctx context.Context, name string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	if src.cipher, err = c.zones.Cipher(ctx, name, src.encryption); err != nil {
+		return nil, Wrap("open", name, err)
+	}
 	r := &Reader{src: src, pieces: map[int64]*piece{}}
 	r.life, r.end = context.WithCancel(context.Background())
 	return r, nil
@@ -304,7 +307,9 @@ func (r *Reader) add(i int64) *piece {
 func (r *Reader) fetch(s *fileStream, p *piece, err error) {
 	data := newBuffer(min(pieceSize, r.src.size-p.index*pieceSize))
 	if err == nil {
-		err = s.readFull(r.life, data)
+		if err = s.readFull(r.life, data); err == nil {
+			r.src.cipher.XOR(data, p.index*pieceSize)
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/hdfs/transfer"
+	"holdfast/internal/hadoop/hdfs/zone"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -26,6 +27,10 @@ type source struct {
 	path  string // for messages
 	inode uint64
 	size  int64
+	// encryption is of a file in an encryption zone, and cipher what Open makes of
+	// it; else both are nil.
+	encryption *wire.FileEncryptionInfoProto
+	cipher     *zone.Cipher
 
 	mu     sync.Mutex
 	blocks []*wire.LocatedBlockProto
@@ -46,6 +51,7 @@ func (c *Client) open(ctx context.Context, name string) (*source, error) {
 	if err != nil {
 		return nil, Wrap("open", name, err)
 	}
+	s.encryption = located.GetFileEncryptionInfo()
 	s.size = int64(located.GetFileLength())
 	if last := located.GetLastBlock(); !located.GetIsLastBlockComplete() && last != nil {
 		// It is being written: what its writer has flushed and told the

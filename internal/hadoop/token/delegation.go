@@ -14,11 +14,11 @@ type Delegation struct {
 	Issued, Max    time.Time
 }
 
-// Delegation reads the identifier of an HDFS or RM delegation token.
+// Delegation reads the identifier of a delegation token of HDFS, the KMS or the RM.
 func (t Token) Delegation() (Delegation, error) {
 	var d Delegation
 	switch t.Kind {
-	case KindHDFS:
+	case KindHDFS, KindKMS:
 		// A version byte 0; owner, renewer, real user as Text; issue and maximum
 		// date as vlong; sequence and key numbers follow.
 		r := &reader{b: t.Identifier}

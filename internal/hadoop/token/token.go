@@ -41,6 +41,7 @@ const (
 	KindNM       = "NMToken"
 	KindClientAM = "YARN_CLIENT_TOKEN"
 	KindBlock    = "HDFS_BLOCK_TOKEN"
+	KindKMS      = "kms-dt" // for key servers
 )
 
 // Token is a Hadoop token.

@@ -184,6 +184,38 @@ func TestDelegation(t *testing.T) {
 	}
 }
 
+// TestURLString has the known word of a token, and reads it back.
+func TestURLString(t *testing.T) {
+	k := Token{Identifier: []byte{1, 2}, Password: []byte{0xff, 0xfe}, Kind: KindKMS, Service: "kms://http@h:1/kms"}
+	want := "AgECAv_-Bmttcy1kdBJrbXM6Ly9odHRwQGg6MS9rbXM"
+	if got := k.URLString(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, s := range []string{want, want + "="} {
+		if got, err := ParseURLString(s); err != nil || !reflect.DeepEqual(got, k) {
+			t.Errorf("%s is read as %v, %v", s, got, err)
+		}
+	}
+	for i := range want[:40] {
+		if _, err := ParseURLString(want[:i]); err == nil {
+			t.Errorf("%d characters of it are taken", i)
+		}
+	}
+}
+
+func FuzzURLString(f *testing.F) {
+	f.Add("AgECAv_-Bmttcy1kdBJrbXM6Ly9odHRwQGg6MS9rbXM")
+	f.Fuzz(func(t *testing.T, s string) {
+		k, err := ParseURLString(s)
+		if err != nil {
+			return
+		}
+		if again, err := ParseURLString(k.URLString()); err != nil || !reflect.DeepEqual(again, k) {
+			t.Errorf("what was read cannot be written and read again: %v", err)
+		}
+	})
+}
+
 func FuzzDelegation(f *testing.F) {
 	f.Add([]byte{0, 1, 'a', 1, 'b', 0, 1, 2}, true)
 	f.Add([]byte{0x0a, 1, 'a', 0x20, 5}, false)

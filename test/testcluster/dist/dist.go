@@ -81,10 +81,18 @@ func findJava() (string, error) {
 	return java, nil
 }
 
-func download(ctx context.Context, dir string) error {
+func findMaven() (string, error) {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
-		return errors.New("no mvn on the PATH, which brings Hadoop's jars: install Maven (on Debian: apt-get install maven)")
+		return "", errors.New("no mvn on the PATH, which brings Hadoop's jars: install Maven (on Debian: apt-get install maven)")
+	}
+	return mvn, nil
+}
+
+func download(ctx context.Context, dir string) error {
+	mvn, err := findMaven()
+	if err != nil {
+		return err
 	}
 	// HttpServer2 refuses to start when webapps/<name> is not on the classpath.
 	for _, name := range []string{"hdfs", "datanode", "secondary", "journal"} {

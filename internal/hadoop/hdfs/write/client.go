@@ -15,6 +15,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/hdfs/transfer"
+	"holdfast/internal/hadoop/hdfs/zone"
 	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -43,6 +44,9 @@ type Options struct {
 	// Silent are DataNodes that new files do without at first; those that do not
 	// answer are added. Nil: those that this Client has found.
 	Silent *transfer.Silent
+	// Cipher finds out how a file in an encryption zone is encrypted. Nil: no such
+	// file is written.
+	Cipher func(ctx context.Context, path string, info *wire.FileEncryptionInfoProto) (*zone.Cipher, error)
 	// Log hears of DataNodes that were lost. May be nil.
 	Log *logrus.Entry
 }
@@ -119,15 +123,17 @@ func (c *Client) Create(ctx context.Context, path string, perm fs.FileMode, over
 		flags |= flagOverwrite
 	}
 	resp := &wire.CreateResponseProto{}
-	err := c.nn.Call(ctx, "create", &wire.CreateRequestProto{
+	err := c.create(ctx, &wire.CreateRequestProto{
 		Src: &path, Masked: &wire.FsPermissionProto{Perm: pb.Uint32(uint32(perm.Perm()))},
 		ClientName: &c.name, CreateFlag: &flags, CreateParent: pb.Bool(false),
 		Replication: pb.Uint32(uint32(c.o.Replication)), BlockSize: pb.Uint64(uint64(c.o.BlockSize)),
+		CryptoProtocolVersion: c.cryptoVersions(),
 	}, resp)
 	if err != nil {
 		return nil, fmt.Errorf("creating %s: %w", path, err)
 	}
-	return c.start(path, resp.GetFs(), nil, true), nil
+	f := c.start(path, resp.GetFs(), nil, true)
+	return c.withCipher(ctx, f, resp.GetFs())
 }
 
 // Append opens a file that exists, to add to it. New bytes go to new blocks.
@@ -139,7 +145,8 @@ func (c *Client) Append(ctx context.Context, path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s to append: %w", path, err)
 	}
-	return c.start(path, resp.GetStat(), resp.GetBlock().GetB(), false), nil
+	f := c.start(path, resp.GetStat(), resp.GetBlock().GetB(), false)
+	return c.withCipher(ctx, f, resp.GetStat())
 }
 
 func (c *Client) start(path string, status *wire.HdfsFileStatusProto, previous *wire.ExtendedBlockProto, created bool) *File {

@@ -9,6 +9,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/zone"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -21,6 +22,8 @@ type File struct {
 	id        uint64
 	blockSize int64
 	created   bool // not opened by Append
+	cipher    *zone.Cipher
+	begin     int64 // where in the file what is written begins
 
 	// Of the one who writes.
 	current *packet // being filled; nil at a packet's edge
@@ -101,6 +104,7 @@ func (f *File) Take(b []byte) error {
 		p := f.current
 		room := f.blockSize - p.end()
 		n := p.add(b[:min(int64(len(b)), room)])
+		f.cipher.XOR(p.data()[p.n-n:], f.begin+f.length)
 		b = b[n:]
 		f.length += int64(n)
 		if p.full() || p.end() == f.blockSize {

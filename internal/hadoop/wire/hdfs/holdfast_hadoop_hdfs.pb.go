@@ -771,20 +771,21 @@ func (x *FsPermissionProto) GetPerm() uint32 {
 }
 
 type HdfsFileStatusProto struct {
-	state            protoimpl.MessageState        `protogen:"open.v1"`
-	FileType         *HdfsFileStatusProto_FileType `protobuf:"varint,1,opt,name=fileType,enum=holdfast.hadoop.hdfs.HdfsFileStatusProto_FileType" json:"fileType,omitempty"`
-	Path             []byte                        `protobuf:"bytes,2,opt,name=path" json:"path,omitempty"`
-	Length           *uint64                       `protobuf:"varint,3,req,name=length" json:"length,omitempty"`
-	Permission       *FsPermissionProto            `protobuf:"bytes,4,opt,name=permission" json:"permission,omitempty"`
-	Owner            *string                       `protobuf:"bytes,5,opt,name=owner" json:"owner,omitempty"`
-	Group            *string                       `protobuf:"bytes,6,opt,name=group" json:"group,omitempty"`
-	ModificationTime *uint64                       `protobuf:"varint,7,opt,name=modification_time,json=modificationTime" json:"modification_time,omitempty"`
-	AccessTime       *uint64                       `protobuf:"varint,8,opt,name=access_time,json=accessTime" json:"access_time,omitempty"`
-	BlockReplication *uint32                       `protobuf:"varint,10,opt,name=block_replication,json=blockReplication" json:"block_replication,omitempty"`
-	Blocksize        *uint64                       `protobuf:"varint,11,opt,name=blocksize" json:"blocksize,omitempty"`
-	FileId           *uint64                       `protobuf:"varint,13,opt,name=fileId" json:"fileId,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state              protoimpl.MessageState        `protogen:"open.v1"`
+	FileType           *HdfsFileStatusProto_FileType `protobuf:"varint,1,opt,name=fileType,enum=holdfast.hadoop.hdfs.HdfsFileStatusProto_FileType" json:"fileType,omitempty"`
+	Path               []byte                        `protobuf:"bytes,2,opt,name=path" json:"path,omitempty"`
+	Length             *uint64                       `protobuf:"varint,3,req,name=length" json:"length,omitempty"`
+	Permission         *FsPermissionProto            `protobuf:"bytes,4,opt,name=permission" json:"permission,omitempty"`
+	Owner              *string                       `protobuf:"bytes,5,opt,name=owner" json:"owner,omitempty"`
+	Group              *string                       `protobuf:"bytes,6,opt,name=group" json:"group,omitempty"`
+	ModificationTime   *uint64                       `protobuf:"varint,7,opt,name=modification_time,json=modificationTime" json:"modification_time,omitempty"`
+	AccessTime         *uint64                       `protobuf:"varint,8,opt,name=access_time,json=accessTime" json:"access_time,omitempty"`
+	BlockReplication   *uint32                       `protobuf:"varint,10,opt,name=block_replication,json=blockReplication" json:"block_replication,omitempty"`
+	Blocksize          *uint64                       `protobuf:"varint,11,opt,name=blocksize" json:"blocksize,omitempty"`
+	FileId             *uint64                       `protobuf:"varint,13,opt,name=fileId" json:"fileId,omitempty"`
+	FileEncryptionInfo *FileEncryptionInfoProto      `protobuf:"bytes,15,opt,name=fileEncryptionInfo" json:"fileEncryptionInfo,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *HdfsFileStatusProto) Reset() {
@@ -894,6 +895,13 @@ func (x *HdfsFileStatusProto) GetFileId() uint64 {
 	return 0
 }
 
+func (x *HdfsFileStatusProto) GetFileEncryptionInfo() *FileEncryptionInfoProto {
+	if x != nil {
+		return x.FileEncryptionInfo
+	}
+	return nil
+}
+
 type DirectoryListingProto struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	PartialListing   []*HdfsFileStatusProto `protobuf:"bytes,1,rep,name=partialListing" json:"partialListing,omitempty"`
@@ -947,12 +955,13 @@ func (x *DirectoryListingProto) GetRemainingEntries() uint32 {
 }
 
 type LocatedBlocksProto struct {
-	state               protoimpl.MessageState `protogen:"open.v1"`
-	FileLength          *uint64                `protobuf:"varint,1,req,name=fileLength" json:"fileLength,omitempty"`
-	Blocks              []*LocatedBlockProto   `protobuf:"bytes,2,rep,name=blocks" json:"blocks,omitempty"`
-	UnderConstruction   *bool                  `protobuf:"varint,3,req,name=underConstruction" json:"underConstruction,omitempty"`
-	LastBlock           *LocatedBlockProto     `protobuf:"bytes,4,opt,name=lastBlock" json:"lastBlock,omitempty"`
-	IsLastBlockComplete *bool                  `protobuf:"varint,5,req,name=isLastBlockComplete" json:"isLastBlockComplete,omitempty"`
+	state               protoimpl.MessageState   `protogen:"open.v1"`
+	FileLength          *uint64                  `protobuf:"varint,1,req,name=fileLength" json:"fileLength,omitempty"`
+	Blocks              []*LocatedBlockProto     `protobuf:"bytes,2,rep,name=blocks" json:"blocks,omitempty"`
+	UnderConstruction   *bool                    `protobuf:"varint,3,req,name=underConstruction" json:"underConstruction,omitempty"`
+	LastBlock           *LocatedBlockProto       `protobuf:"bytes,4,opt,name=lastBlock" json:"lastBlock,omitempty"`
+	IsLastBlockComplete *bool                    `protobuf:"varint,5,req,name=isLastBlockComplete" json:"isLastBlockComplete,omitempty"`
+	FileEncryptionInfo  *FileEncryptionInfoProto `protobuf:"bytes,6,opt,name=fileEncryptionInfo" json:"fileEncryptionInfo,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -1020,6 +1029,13 @@ func (x *LocatedBlocksProto) GetIsLastBlockComplete() bool {
 		return *x.IsLastBlockComplete
 	}
 	return false
+}
+
+func (x *LocatedBlocksProto) GetFileEncryptionInfo() *FileEncryptionInfoProto {
+	if x != nil {
+		return x.FileEncryptionInfo
+	}
+	return nil
 }
 
 type ContentSummaryProto struct {
@@ -1107,16 +1123,17 @@ func (x *ContentSummaryProto) GetSpaceQuota() uint64 {
 }
 
 type CreateRequestProto struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
-	Masked        *FsPermissionProto     `protobuf:"bytes,2,req,name=masked" json:"masked,omitempty"`
-	ClientName    *string                `protobuf:"bytes,3,req,name=clientName" json:"clientName,omitempty"`
-	CreateFlag    *uint32                `protobuf:"varint,4,req,name=createFlag" json:"createFlag,omitempty"`
-	CreateParent  *bool                  `protobuf:"varint,5,req,name=createParent" json:"createParent,omitempty"`
-	Replication   *uint32                `protobuf:"varint,6,req,name=replication" json:"replication,omitempty"`
-	BlockSize     *uint64                `protobuf:"varint,7,req,name=blockSize" json:"blockSize,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state                 protoimpl.MessageState       `protogen:"open.v1"`
+	Src                   *string                      `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	Masked                *FsPermissionProto           `protobuf:"bytes,2,req,name=masked" json:"masked,omitempty"`
+	ClientName            *string                      `protobuf:"bytes,3,req,name=clientName" json:"clientName,omitempty"`
+	CreateFlag            *uint32                      `protobuf:"varint,4,req,name=createFlag" json:"createFlag,omitempty"`
+	CreateParent          *bool                        `protobuf:"varint,5,req,name=createParent" json:"createParent,omitempty"`
+	Replication           *uint32                      `protobuf:"varint,6,req,name=replication" json:"replication,omitempty"`
+	BlockSize             *uint64                      `protobuf:"varint,7,req,name=blockSize" json:"blockSize,omitempty"`
+	CryptoProtocolVersion []CryptoProtocolVersionProto `protobuf:"varint,8,rep,name=cryptoProtocolVersion,enum=holdfast.hadoop.hdfs.CryptoProtocolVersionProto" json:"cryptoProtocolVersion,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *CreateRequestProto) Reset() {
@@ -1196,6 +1213,13 @@ func (x *CreateRequestProto) GetBlockSize() uint64 {
 		return *x.BlockSize
 	}
 	return 0
+}
+
+func (x *CreateRequestProto) GetCryptoProtocolVersion() []CryptoProtocolVersionProto {
+	if x != nil {
+		return x.CryptoProtocolVersion
+	}
+	return nil
 }
 
 type CreateResponseProto struct {
@@ -4063,7 +4087,7 @@ var File_holdfast_hadoop_hdfs_proto protoreflect.FileDescriptor
 
 const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\n" +
-	"\x1aholdfast_hadoop_hdfs.proto\x12\x14holdfast.hadoop.hdfs\"{\n" +
+	"\x1aholdfast_hadoop_hdfs.proto\x12\x14holdfast.hadoop.hdfs\x1a holdfast_hadoop_hdfs_zones.proto\"{\n" +
 	"\x0fBlockTokenProto\x12\x1e\n" +
 	"\n" +
 	"identifier\x18\x01 \x02(\fR\n" +
@@ -4099,7 +4123,7 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"storageIDs\x18\b \x03(\tR\n" +
 	"storageIDs\"'\n" +
 	"\x11FsPermissionProto\x12\x12\n" +
-	"\x04perm\x18\x01 \x02(\rR\x04perm\"\xec\x03\n" +
+	"\x04perm\x18\x01 \x02(\rR\x04perm\"\xcb\x04\n" +
 	"\x13HdfsFileStatusProto\x12N\n" +
 	"\bfileType\x18\x01 \x01(\x0e22.holdfast.hadoop.hdfs.HdfsFileStatusProto.FileTypeR\bfileType\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\fR\x04path\x12\x16\n" +
@@ -4115,7 +4139,8 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\x11block_replication\x18\n" +
 	" \x01(\rR\x10blockReplication\x12\x1c\n" +
 	"\tblocksize\x18\v \x01(\x04R\tblocksize\x12\x16\n" +
-	"\x06fileId\x18\r \x01(\x04R\x06fileId\"3\n" +
+	"\x06fileId\x18\r \x01(\x04R\x06fileId\x12]\n" +
+	"\x12fileEncryptionInfo\x18\x0f \x01(\v2-.holdfast.hadoop.hdfs.FileEncryptionInfoProtoR\x12fileEncryptionInfo\"3\n" +
 	"\bFileType\x12\n" +
 	"\n" +
 	"\x06IS_DIR\x10\x01\x12\v\n" +
@@ -4124,7 +4149,7 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"IS_SYMLINK\x10\x03\"\x96\x01\n" +
 	"\x15DirectoryListingProto\x12Q\n" +
 	"\x0epartialListing\x18\x01 \x03(\v2).holdfast.hadoop.hdfs.HdfsFileStatusProtoR\x0epartialListing\x12*\n" +
-	"\x10remainingEntries\x18\x02 \x02(\rR\x10remainingEntries\"\x9c\x02\n" +
+	"\x10remainingEntries\x18\x02 \x02(\rR\x10remainingEntries\"\xfb\x02\n" +
 	"\x12LocatedBlocksProto\x12\x1e\n" +
 	"\n" +
 	"fileLength\x18\x01 \x02(\x04R\n" +
@@ -4132,7 +4157,8 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\x06blocks\x18\x02 \x03(\v2'.holdfast.hadoop.hdfs.LocatedBlockProtoR\x06blocks\x12,\n" +
 	"\x11underConstruction\x18\x03 \x02(\bR\x11underConstruction\x12E\n" +
 	"\tlastBlock\x18\x04 \x01(\v2'.holdfast.hadoop.hdfs.LocatedBlockProtoR\tlastBlock\x120\n" +
-	"\x13isLastBlockComplete\x18\x05 \x02(\bR\x13isLastBlockComplete\"\xcf\x01\n" +
+	"\x13isLastBlockComplete\x18\x05 \x02(\bR\x13isLastBlockComplete\x12]\n" +
+	"\x12fileEncryptionInfo\x18\x06 \x01(\v2-.holdfast.hadoop.hdfs.FileEncryptionInfoProtoR\x12fileEncryptionInfo\"\xcf\x01\n" +
 	"\x13ContentSummaryProto\x12\x16\n" +
 	"\x06length\x18\x01 \x02(\x04R\x06length\x12\x1c\n" +
 	"\tfileCount\x18\x02 \x02(\x04R\tfileCount\x12&\n" +
@@ -4141,7 +4167,7 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\rspaceConsumed\x18\x05 \x02(\x04R\rspaceConsumed\x12\x1e\n" +
 	"\n" +
 	"spaceQuota\x18\x06 \x02(\x04R\n" +
-	"spaceQuota\"\x8b\x02\n" +
+	"spaceQuota\"\xf3\x02\n" +
 	"\x12CreateRequestProto\x12\x10\n" +
 	"\x03src\x18\x01 \x02(\tR\x03src\x12?\n" +
 	"\x06masked\x18\x02 \x02(\v2'.holdfast.hadoop.hdfs.FsPermissionProtoR\x06masked\x12\x1e\n" +
@@ -4153,7 +4179,8 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"createFlag\x12\"\n" +
 	"\fcreateParent\x18\x05 \x02(\bR\fcreateParent\x12 \n" +
 	"\vreplication\x18\x06 \x02(\rR\vreplication\x12\x1c\n" +
-	"\tblockSize\x18\a \x02(\x04R\tblockSize\"P\n" +
+	"\tblockSize\x18\a \x02(\x04R\tblockSize\x12f\n" +
+	"\x15cryptoProtocolVersion\x18\b \x03(\x0e20.holdfast.hadoop.hdfs.CryptoProtocolVersionProtoR\x15cryptoProtocolVersion\"P\n" +
 	"\x13CreateResponseProto\x129\n" +
 	"\x02fs\x18\x01 \x01(\v2).holdfast.hadoop.hdfs.HdfsFileStatusProtoR\x02fs\"Z\n" +
 	"\x12AppendRequestProto\x12\x10\n" +
@@ -4464,6 +4491,8 @@ var file_holdfast_hadoop_hdfs_proto_goTypes = []any{
 	(*PacketHeaderProto)(nil),                     // 67: holdfast.hadoop.hdfs.PacketHeaderProto
 	(*PipelineAckProto)(nil),                      // 68: holdfast.hadoop.hdfs.PipelineAckProto
 	(*BlockOpResponseProto)(nil),                  // 69: holdfast.hadoop.hdfs.BlockOpResponseProto
+	(*FileEncryptionInfoProto)(nil),               // 70: holdfast.hadoop.hdfs.FileEncryptionInfoProto
+	(CryptoProtocolVersionProto)(0),               // 71: holdfast.hadoop.hdfs.CryptoProtocolVersionProto
 }
 var file_holdfast_hadoop_hdfs_proto_depIdxs = []int32{
 	7,  // 0: holdfast.hadoop.hdfs.DatanodeInfoProto.id:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
@@ -4473,58 +4502,61 @@ var file_holdfast_hadoop_hdfs_proto_depIdxs = []int32{
 	0,  // 4: holdfast.hadoop.hdfs.LocatedBlockProto.storageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
 	3,  // 5: holdfast.hadoop.hdfs.HdfsFileStatusProto.fileType:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto.FileType
 	10, // 6: holdfast.hadoop.hdfs.HdfsFileStatusProto.permission:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
-	11, // 7: holdfast.hadoop.hdfs.DirectoryListingProto.partialListing:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
-	9,  // 8: holdfast.hadoop.hdfs.LocatedBlocksProto.blocks:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	9,  // 9: holdfast.hadoop.hdfs.LocatedBlocksProto.lastBlock:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	10, // 10: holdfast.hadoop.hdfs.CreateRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
-	11, // 11: holdfast.hadoop.hdfs.CreateResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
-	9,  // 12: holdfast.hadoop.hdfs.AppendResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	11, // 13: holdfast.hadoop.hdfs.AppendResponseProto.stat:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
-	6,  // 14: holdfast.hadoop.hdfs.AbandonBlockRequestProto.b:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	6,  // 15: holdfast.hadoop.hdfs.AddBlockRequestProto.previous:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	8,  // 16: holdfast.hadoop.hdfs.AddBlockRequestProto.excludeNodes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	9,  // 17: holdfast.hadoop.hdfs.AddBlockResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	6,  // 18: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.blk:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	8,  // 19: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.existings:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	8,  // 20: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.excludes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	9,  // 21: holdfast.hadoop.hdfs.GetAdditionalDatanodeResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	6,  // 22: holdfast.hadoop.hdfs.CompleteRequestProto.last:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	11, // 23: holdfast.hadoop.hdfs.GetFileInfoResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
-	12, // 24: holdfast.hadoop.hdfs.GetListingResponseProto.dirList:type_name -> holdfast.hadoop.hdfs.DirectoryListingProto
-	13, // 25: holdfast.hadoop.hdfs.GetBlockLocationsResponseProto.locations:type_name -> holdfast.hadoop.hdfs.LocatedBlocksProto
-	9,  // 26: holdfast.hadoop.hdfs.ReportBadBlocksRequestProto.blocks:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	10, // 27: holdfast.hadoop.hdfs.MkdirsRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
-	10, // 28: holdfast.hadoop.hdfs.SetPermissionRequestProto.permission:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
-	14, // 29: holdfast.hadoop.hdfs.GetContentSummaryResponseProto.summary:type_name -> holdfast.hadoop.hdfs.ContentSummaryProto
-	6,  // 30: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	9,  // 31: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	6,  // 32: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.oldBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	6,  // 33: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	7,  // 34: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newNodes:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
-	6,  // 35: holdfast.hadoop.hdfs.BaseHeaderProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	5,  // 36: holdfast.hadoop.hdfs.BaseHeaderProto.token:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
-	59, // 37: holdfast.hadoop.hdfs.ClientOperationHeaderProto.baseHeader:type_name -> holdfast.hadoop.hdfs.BaseHeaderProto
-	1,  // 38: holdfast.hadoop.hdfs.ChecksumProto.type:type_name -> holdfast.hadoop.hdfs.ChecksumTypeProto
-	60, // 39: holdfast.hadoop.hdfs.OpWriteBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	8,  // 40: holdfast.hadoop.hdfs.OpWriteBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	4,  // 41: holdfast.hadoop.hdfs.OpWriteBlockProto.stage:type_name -> holdfast.hadoop.hdfs.OpWriteBlockProto.BlockConstructionStage
-	61, // 42: holdfast.hadoop.hdfs.OpWriteBlockProto.requestedChecksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
-	0,  // 43: holdfast.hadoop.hdfs.OpWriteBlockProto.storageType:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	0,  // 44: holdfast.hadoop.hdfs.OpWriteBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	60, // 45: holdfast.hadoop.hdfs.OpReadBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	2,  // 46: holdfast.hadoop.hdfs.ClientReadStatusProto.status:type_name -> holdfast.hadoop.hdfs.Status
-	61, // 47: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto.checksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
-	60, // 48: holdfast.hadoop.hdfs.OpTransferBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	8,  // 49: holdfast.hadoop.hdfs.OpTransferBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	0,  // 50: holdfast.hadoop.hdfs.OpTransferBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	2,  // 51: holdfast.hadoop.hdfs.PipelineAckProto.reply:type_name -> holdfast.hadoop.hdfs.Status
-	2,  // 52: holdfast.hadoop.hdfs.BlockOpResponseProto.status:type_name -> holdfast.hadoop.hdfs.Status
-	65, // 53: holdfast.hadoop.hdfs.BlockOpResponseProto.readOpChecksumInfo:type_name -> holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
-	54, // [54:54] is the sub-list for method output_type
-	54, // [54:54] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	70, // 7: holdfast.hadoop.hdfs.HdfsFileStatusProto.fileEncryptionInfo:type_name -> holdfast.hadoop.hdfs.FileEncryptionInfoProto
+	11, // 8: holdfast.hadoop.hdfs.DirectoryListingProto.partialListing:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	9,  // 9: holdfast.hadoop.hdfs.LocatedBlocksProto.blocks:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	9,  // 10: holdfast.hadoop.hdfs.LocatedBlocksProto.lastBlock:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	70, // 11: holdfast.hadoop.hdfs.LocatedBlocksProto.fileEncryptionInfo:type_name -> holdfast.hadoop.hdfs.FileEncryptionInfoProto
+	10, // 12: holdfast.hadoop.hdfs.CreateRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
+	71, // 13: holdfast.hadoop.hdfs.CreateRequestProto.cryptoProtocolVersion:type_name -> holdfast.hadoop.hdfs.CryptoProtocolVersionProto
+	11, // 14: holdfast.hadoop.hdfs.CreateResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	9,  // 15: holdfast.hadoop.hdfs.AppendResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	11, // 16: holdfast.hadoop.hdfs.AppendResponseProto.stat:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	6,  // 17: holdfast.hadoop.hdfs.AbandonBlockRequestProto.b:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	6,  // 18: holdfast.hadoop.hdfs.AddBlockRequestProto.previous:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	8,  // 19: holdfast.hadoop.hdfs.AddBlockRequestProto.excludeNodes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	9,  // 20: holdfast.hadoop.hdfs.AddBlockResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	6,  // 21: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.blk:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	8,  // 22: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.existings:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	8,  // 23: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.excludes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	9,  // 24: holdfast.hadoop.hdfs.GetAdditionalDatanodeResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	6,  // 25: holdfast.hadoop.hdfs.CompleteRequestProto.last:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	11, // 26: holdfast.hadoop.hdfs.GetFileInfoResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	12, // 27: holdfast.hadoop.hdfs.GetListingResponseProto.dirList:type_name -> holdfast.hadoop.hdfs.DirectoryListingProto
+	13, // 28: holdfast.hadoop.hdfs.GetBlockLocationsResponseProto.locations:type_name -> holdfast.hadoop.hdfs.LocatedBlocksProto
+	9,  // 29: holdfast.hadoop.hdfs.ReportBadBlocksRequestProto.blocks:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	10, // 30: holdfast.hadoop.hdfs.MkdirsRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
+	10, // 31: holdfast.hadoop.hdfs.SetPermissionRequestProto.permission:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
+	14, // 32: holdfast.hadoop.hdfs.GetContentSummaryResponseProto.summary:type_name -> holdfast.hadoop.hdfs.ContentSummaryProto
+	6,  // 33: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	9,  // 34: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	6,  // 35: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.oldBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	6,  // 36: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	7,  // 37: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newNodes:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
+	6,  // 38: holdfast.hadoop.hdfs.BaseHeaderProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	5,  // 39: holdfast.hadoop.hdfs.BaseHeaderProto.token:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
+	59, // 40: holdfast.hadoop.hdfs.ClientOperationHeaderProto.baseHeader:type_name -> holdfast.hadoop.hdfs.BaseHeaderProto
+	1,  // 41: holdfast.hadoop.hdfs.ChecksumProto.type:type_name -> holdfast.hadoop.hdfs.ChecksumTypeProto
+	60, // 42: holdfast.hadoop.hdfs.OpWriteBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	8,  // 43: holdfast.hadoop.hdfs.OpWriteBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	4,  // 44: holdfast.hadoop.hdfs.OpWriteBlockProto.stage:type_name -> holdfast.hadoop.hdfs.OpWriteBlockProto.BlockConstructionStage
+	61, // 45: holdfast.hadoop.hdfs.OpWriteBlockProto.requestedChecksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
+	0,  // 46: holdfast.hadoop.hdfs.OpWriteBlockProto.storageType:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
+	0,  // 47: holdfast.hadoop.hdfs.OpWriteBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
+	60, // 48: holdfast.hadoop.hdfs.OpReadBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	2,  // 49: holdfast.hadoop.hdfs.ClientReadStatusProto.status:type_name -> holdfast.hadoop.hdfs.Status
+	61, // 50: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto.checksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
+	60, // 51: holdfast.hadoop.hdfs.OpTransferBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	8,  // 52: holdfast.hadoop.hdfs.OpTransferBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	0,  // 53: holdfast.hadoop.hdfs.OpTransferBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
+	2,  // 54: holdfast.hadoop.hdfs.PipelineAckProto.reply:type_name -> holdfast.hadoop.hdfs.Status
+	2,  // 55: holdfast.hadoop.hdfs.BlockOpResponseProto.status:type_name -> holdfast.hadoop.hdfs.Status
+	65, // 56: holdfast.hadoop.hdfs.BlockOpResponseProto.readOpChecksumInfo:type_name -> holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
+	57, // [57:57] is the sub-list for method output_type
+	57, // [57:57] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_hadoop_hdfs_proto_init() }
@@ -4532,6 +4564,7 @@ func file_holdfast_hadoop_hdfs_proto_init() {
 	if File_holdfast_hadoop_hdfs_proto != nil {
 		return
 	}
+	file_holdfast_hadoop_hdfs_zones_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -442,6 +442,7 @@ func (x *DataEncryptionKeyProto) GetEncryptionAlgorithm() string {
 type FsServerDefaultsProto struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
 	EncryptDataTransfer *bool                  `protobuf:"varint,6,opt,name=encryptDataTransfer" json:"encryptDataTransfer,omitempty"`
+	KeyProviderUri      *string                `protobuf:"bytes,9,opt,name=keyProviderUri" json:"keyProviderUri,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -481,6 +482,13 @@ func (x *FsServerDefaultsProto) GetEncryptDataTransfer() bool {
 		return *x.EncryptDataTransfer
 	}
 	return false
+}
+
+func (x *FsServerDefaultsProto) GetKeyProviderUri() string {
+	if x != nil && x.KeyProviderUri != nil {
+		return *x.KeyProviderUri
+	}
+	return ""
 }
 
 // BlockTokenSecretProto is a block token's identifier in its newer form
@@ -730,9 +738,10 @@ const file_holdfast_hadoop_hdfs_protection_proto_rawDesc = "" +
 	"\n" +
 	"expiryDate\x18\x05 \x02(\x04R\n" +
 	"expiryDate\x120\n" +
-	"\x13encryptionAlgorithm\x18\x06 \x01(\tR\x13encryptionAlgorithm\"I\n" +
+	"\x13encryptionAlgorithm\x18\x06 \x01(\tR\x13encryptionAlgorithm\"q\n" +
 	"\x15FsServerDefaultsProto\x120\n" +
-	"\x13encryptDataTransfer\x18\x06 \x01(\bR\x13encryptDataTransfer\"c\n" +
+	"\x13encryptDataTransfer\x18\x06 \x01(\bR\x13encryptDataTransfer\x12&\n" +
+	"\x0ekeyProviderUri\x18\t \x01(\tR\x0ekeyProviderUri\"c\n" +
 	"\x15BlockTokenSecretProto\x12 \n" +
 	"\vblockPoolId\x18\x04 \x01(\tR\vblockPoolId\x12(\n" +
 	"\x0fhandshakeSecret\x18\t \x01(\fR\x0fhandshakeSecret\"\x1f\n" +

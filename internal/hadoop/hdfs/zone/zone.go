@@ -1,0 +1,172 @@
+// Package zone is for files in encryption zones of HDFS.
+//
+// Each file in a zone has a key of its own, by which all its bytes are encrypted
+// as AES/CTR/NoPadding; the position in the file is the counter, so that reading
+// and appending may begin anywhere. The NameNode keeps that key encrypted, and
+// tells it as FileEncryptionInfoProto (hdfs.proto) to whoever opens or makes the
+// file; only the key servers (package kms) can decrypt it. DataNodes, checksums and
+// lengths are of the encrypted bytes.
+package zone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"sync"
+	"syscall"
+	"time"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/kms"
+	"holdfast/internal/hadoop/rpc"
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// Zones are those of one file system. Its methods may be called from many
+// goroutines.
+type Zones struct {
+	nn   rpc.Caller
+	conf *conf.Conf
+
+	mu       sync.Mutex
+	provider string
+	asked    time.Time // when the NameNode told the provider
+	keys     *kms.Client
+}
+
+// New is for the file system whose ClientProtocol nn calls.
+func New(nn rpc.Caller, c *conf.Conf) *Zones { return &Zones{nn: nn, conf: c} }
+
+// Close lets go of connections to key servers.
+func (z *Zones) Close() {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.keys != nil {
+		z.keys.Close()
+	}
+}
+
+// providerValid is for how long the NameNode's word on its provider counts
+// (dfs.client.server-defaults.validity.period.ms).
+const providerValid = time.Hour
+
+// Provider is the URI of the file system's key servers; "" if it has none, and so
+// no zones. The NameNode's word comes before the configuration's
+// (HdfsKMSUtil.getKeyProviderUri).
+func (z *Zones) Provider(ctx context.Context) (string, error) {
+	z.mu.Lock()
+	provider, asked := z.provider, z.asked
+	z.mu.Unlock()
+	if !asked.IsZero() && time.Since(asked) < providerValid {
+		return provider, nil
+	}
+	resp := &wire.GetServerDefaultsResponseProto{}
+	if err := z.nn.Call(ctx, "getServerDefaults", &wire.GetServerDefaultsRequestProto{}, resp); err != nil {
+		return "", fmt.Errorf("asking for the key provider: %w", err)
+	}
+	defaults := resp.GetServerDefaults()
+	provider = defaults.GetKeyProviderUri()
+	if defaults.KeyProviderUri == nil { // of an older release
+		provider = z.conf.Get("hadoop.security.key.provider.path")
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.provider, z.asked = provider, time.Now()
+	return provider, nil
+}
+
+// Zone is a directory under which all files are encrypted.
+type Zone struct {
+	Root string
+	Key  string // the name of the key that protects the files' keys
+}
+
+// Of finds the zone that a path is in, or would be in if it were made; nil if none.
+// Of what this user may not read, the directory above is asked.
+func (z *Zones) Of(ctx context.Context, name string) (*Zone, error) {
+	provider, err := z.Provider(ctx)
+	if err != nil || provider == "" {
+		return nil, err
+	}
+	for name = path.Clean("/" + name); ; name = path.Dir(name) {
+		resp := &wire.GetEZForPathResponseProto{}
+		err := z.nn.Call(ctx, "getEZForPath", &wire.GetEZForPathRequestProto{Src: &name}, resp)
+		if (rpc.IsRemote(err, "java.io.FileNotFoundException") || rpc.IsRemote(err, "org.apache.hadoop.security.AccessControlException")) && name != "/" {
+			continue
+		}
+		if err != nil || resp.GetZone() == nil {
+			return nil, err
+		}
+		return &Zone{Root: resp.GetZone().GetPath(), Key: resp.GetZone().GetKeyName()}, nil
+	}
+}
+
+// noKey is an error for want of a file's key, not of the file.
+type noKey struct{ err error }
+
+func (e *noKey) Error() string { return e.err.Error() }
+func (e *noKey) Unwrap() error { return e.err }
+
+// IsNoKey tells whether a file cannot be read or written because its key is not to
+// be had, whatever its own permissions are.
+func IsNoKey(err error) bool {
+	var e *noKey
+	return errors.As(err, &e)
+}
+
+// Cipher gets the key of the file with a name and this information; nil for one
+// without, which is in no zone.
+func (z *Zones) Cipher(ctx context.Context, name string, info *wire.FileEncryptionInfoProto) (*Cipher, error) {
+	if info == nil {
+		return nil, nil
+	}
+	fail := func(err error) (*Cipher, error) {
+		return nil, &noKey{fmt.Errorf("%s is in an encryption zone (its key is %q): %w", name, info.GetKeyName(), err)}
+	}
+	if v := info.GetCryptoProtocolVersion(); v != wire.CryptoProtocolVersionProto_ENCRYPTION_ZONES {
+		return fail(fmt.Errorf("its protocol version %v is not known here: %w", v, syscall.ENOTSUP))
+	}
+	if s := info.GetSuite(); s != wire.CipherSuiteProto_AES_CTR_NOPADDING {
+		return fail(fmt.Errorf("its cipher %v is not known here, only AES/CTR/NoPadding: %w", s, syscall.ENOTSUP))
+	}
+	keys, err := z.client(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	key, err := keys.Decrypt(ctx, kms.EncryptedKey{
+		Name: info.GetKeyName(), Version: info.GetEzKeyVersionName(), IV: info.GetIv(), Key: info.GetKey(),
+	})
+	if err != nil {
+		return fail(err)
+	}
+	c, err := NewCipher(key, info.GetIv())
+	if err != nil {
+		return fail(err)
+	}
+	return c, nil
+}
+
+// client is of the present provider's servers.
+func (z *Zones) client(ctx context.Context) (*kms.Client, error) {
+	provider, err := z.Provider(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if provider == "" {
+		return nil, fmt.Errorf("the NameNode names no key provider, and neither does the configuration here: have hadoop.security.key.provider.path set in the NameNode's core-site.xml: %w", syscall.ENOTSUP)
+	}
+	z.mu.Lock()
+	keys := z.keys
+	z.mu.Unlock()
+	if keys != nil && keys.URI() == provider {
+		return keys, nil
+	}
+	if keys, err = kms.New(provider, z.conf); err != nil {
+		return nil, err
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.keys = keys
+	return keys, nil
+}

@@ -1,0 +1,98 @@
+package kms
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/login"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/token"
+)
+
+// identity is who this process is to the servers.
+type identity struct {
+	conf      *conf.Conf
+	tokens    bool // not only Kerberos
+	provider  string
+	addresses []string // of its servers
+}
+
+// localError is an error on this side, which would be the same towards every server.
+type localError struct{ err error }
+
+func (e *localError) Error() string { return e.err.Error() }
+func (e *localError) Unwrap() error { return e.err }
+
+const (
+	tokenHeader = "X-Hadoop-Delegation-Token"
+	negotiate   = "Negotiate"
+)
+
+// sign says in a request who one is. The token is looked up anew each time, as it
+// may have been replaced.
+func (i identity) sign(r *http.Request, query url.Values, tokens bool) error {
+	if !i.conf.Secure() {
+		query.Set("user.name", rpc.CurrentUser())
+		return nil
+	}
+	var tokenErr error
+	if i.tokens && tokens {
+		var t token.Token
+		if t, tokenErr = i.token(); tokenErr == nil {
+			r.Header.Set(tokenHeader, t.URLString())
+			return nil
+		}
+	}
+	u, err := login.User()
+	if err == nil {
+		err = u.Negotiate(r, "HTTP/"+strings.ToLower(r.URL.Hostname()))
+	}
+	if err != nil && tokenErr != nil {
+		return fmt.Errorf("%w (and %w)", tokenErr, err)
+	}
+	return err
+}
+
+// token finds one for the provider. Hadoop's older releases named it by the
+// address of a server.
+func (i identity) token() (token.Token, error) {
+	credentials, err := token.FromEnvironment()
+	if err != nil {
+		return token.Token{}, err
+	}
+	if t, ok := credentials.Find(token.KindKMS, i.provider); ok {
+		return t, nil
+	}
+	for _, a := range i.addresses {
+		if t, ok := credentials.Find(token.KindKMS, i.conf.TokenService(a)); ok {
+			return t, nil
+		}
+	}
+	return token.Token{}, fmt.Errorf("this process has no KMS delegation token for %s (kind %s): submit the job with a login, after its directory has become part of an encryption zone", i.provider, token.KindKMS)
+}
+
+// explain makes an error of an answer (HttpExceptionUtils,
+// KMSExceptionsProvider), or of a login page.
+func (i identity) explain(resp *http.Response, body []byte) error {
+	var answer struct {
+		RemoteException struct {
+			Message       string `json:"message"`
+			JavaClassName string `json:"javaClassName"`
+		}
+	}
+	if json.Unmarshal(body, &answer) == nil && answer.RemoteException.JavaClassName != "" {
+		return &rpc.RemoteError{Class: answer.RemoteException.JavaClassName, Message: answer.RemoteException.Message}
+	}
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized && !i.conf.Secure() && strings.Contains(strings.Join(resp.Header.Values("WWW-Authenticate"), " "), negotiate):
+		return errors.New("it demands Kerberos, and the Hadoop configuration here knows of none (hadoop.security.authentication)")
+	case resp.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("it does not take this process's ticket or token (%s)", resp.Status)
+	}
+	return fmt.Errorf("it answers %s, which is not what a KMS says", resp.Status)
+}
