@@ -83,7 +83,7 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 		f.progress.Line("killing %s", f.job.ID)
 		running++
 		go func() {
-			_, err := f.job.Kill(ctx, "killed by its user")
+			_, _, err := f.job.Kill(ctx, "killed by its user")
 			killed <- err
 		}()
 	}

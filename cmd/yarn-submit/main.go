@@ -66,6 +66,11 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	return root
 }
 
+// whichJob is what commands say of JOB: client.Find.
+const whichJob = `JOB is a job's id, or its name: of several jobs of one name, the one that has
+not ended is meant, and of ended ones the newest. Where several of the name have
+not ended, they are listed, and nothing is done (exit code 2).`
+
 // between demands a number of arguments, whose names are in usage.
 func between(least, most int, usage string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -197,7 +197,7 @@ cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
 		t.Errorf("the list is %s (%v)", listed, err)
 	}
 	killed, _, code := p.call("kill", id)
-	if code != 0 || !strings.Contains(killed, "succeeded") {
+	if code != 0 || !strings.Contains(killed, id+": had already ended: succeeded") {
 		t.Errorf("kill of a job that is over ended with %d: %s", code, killed)
 	}
 	alone(t, id)
@@ -247,6 +247,34 @@ func TestKill(t *testing.T) {
 		t.Errorf("the state is %s", s.State)
 	}
 	alone(t, id)
+}
+
+// A name means the job that runs, and none where several do.
+func TestJobsOfOneName(t *testing.T) {
+	p := newPlace(t)
+	running := p.detached("--worker", "1", "--name", "dup", "--", "sleep", "1000")
+	if out, errs, code := p.call("run", "--local", "--worker", "1", "--name", "dup", "--", "true"); code != 0 {
+		t.Fatalf("run ended with %d: %s%s", code, out, errs)
+	}
+	if s := p.status("dup"); s.Id != running {
+		t.Errorf("the job that is meant is %s (%s), want %s, which runs", s.Id, s.State, running)
+	}
+	second := p.detached("--worker", "1", "--name", "dup", "--", "sleep", "1000")
+	for _, args := range [][]string{{"kill", "dup"}, {"status", "dup"}, {"logs", "dup"}, {"ckpt", "ls", "dup"}} {
+		out, errs, code := p.call(args...)
+		if code != client.ExitUsage {
+			t.Errorf("%v with two that run ended with %d: %s%s", args, code, out, errs)
+		}
+		contains(t, errs, running, second)
+	}
+	if out, errs, code := p.call("kill", second); code != 0 || !strings.Contains(out, second+": killed") {
+		t.Errorf("kill by id ended with %d: %s%s", code, out, errs)
+	}
+	if out, errs, code := p.call("kill", "dup"); code != 0 || !strings.Contains(out, running+": killed") {
+		t.Errorf("kill of the older one, which alone runs, ended with %d: %s%s", code, out, errs)
+	}
+	alone(t, running)
+	alone(t, second)
 }
 
 // A job whose application master is killed is over, and says so.
