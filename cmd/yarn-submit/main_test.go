@@ -584,8 +584,11 @@ func TestCheckpointsAreKeptInOrder(t *testing.T) {
 	}
 	contains(t, out, "sharded.ckpt-1300.data-00001-of-00004", "tensor")
 
-	if _, errs, code := p.call("ckpt", "rollback", "./ck", "1400"); code != 0 {
-		t.Errorf("rollback that nobody agreed to ended with %d: %s", code, errs)
+	for _, args := range [][]string{{"rollback", "./ck", "1400"}, {"prune", "./ck", "--keep", "1"}, {"prune", "./ck", "--keep", "1", "--output", "json"}} {
+		out, errs, code := p.call(append([]string{"ckpt"}, args...)...)
+		if code != client.ExitUsage || !strings.Contains(errs, "--yes") || !strings.Contains(out, "1400") {
+			t.Errorf("%v that nobody could be asked about ended with %d: %s%s", args, code, out, errs)
+		}
 	}
 	if text, _ := os.ReadFile(state); !strings.Contains(string(text), "1500") {
 		t.Errorf("rollback did not ask: %s", text)
@@ -612,6 +615,9 @@ func TestCheckpointsAreKeptInOrder(t *testing.T) {
 	}
 	if out, errs, code := p.call("ckpt", "prune", "./ck", "--keep", "1", "--yes"); code != 0 {
 		t.Errorf("prune ended with %d: %s%s", code, out, errs)
+	}
+	if out, errs, code := p.call("ckpt", "prune", "./ck", "--keep", "1"); code != 0 {
+		t.Errorf("prune with nothing to remove, and so to ask, ended with %d: %s%s", code, out, errs)
 	}
 	listed, _, _ := p.call("ckpt", "ls", "./ck", "--output", "json")
 	var list []client.Checkpoint

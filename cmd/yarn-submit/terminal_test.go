@@ -215,8 +215,8 @@ func TestCheckpointCommandsOnATerminal(t *testing.T) {
 			t.Errorf("prune, answered %q, ended with %d; left are %s, want %s", answer.keys, code, there(), answer.want)
 		}
 	}
-	out, _, code := p.call("ckpt", "rollback", "./ck", "9")
-	if code != 0 || !strings.Contains(out, "--yes") {
-		t.Errorf("rollback without a terminal ended with %d: %s", code, out)
+	_, errs, code := p.call("ckpt", "rollback", "./ck", "9")
+	if code != client.ExitUsage || !strings.Contains(errs, "--yes") {
+		t.Errorf("rollback without a terminal ended with %d: %s", code, errs)
 	}
 }
