@@ -171,6 +171,14 @@ cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
 	if code != client.ExitUsage || !strings.Contains(errs, "worker-0, worker-1") {
 		t.Errorf("logs of a task that is not there ended with %d: %s", code, errs)
 	}
+	logs, _, code = p.call("logs", id, "worker") // a role
+	if code != 0 || !strings.HasPrefix(logs, "==> worker-0, attempt 0 <==\ninput\n") || !strings.Contains(logs, "==> worker-1, attempt 0 <==") || strings.Contains(logs, "ps-0, ") {
+		t.Errorf("logs of a role ended with %d: %s", code, logs)
+	}
+	_, errs, code = p.call("logs", id, "worker-0", "--attempt", "7")
+	if code != client.ExitUsage || !strings.Contains(errs, "only attempt 0") {
+		t.Errorf("logs of an attempt that is not there ended with %d: %s", code, errs)
+	}
 	bad := filepath.Join(p.home, "jobs", id, proto.LogsDir, "ps-0", "1.log") // nobody can read a directory
 	if err := os.Mkdir(bad, 0o700); err != nil {
 		t.Fatal(err)
@@ -218,6 +226,15 @@ func TestJobThatFails(t *testing.T) {
 	}
 	logs, _, _ := p.call("logs", id, "worker-1")
 	contains(t, logs, "==> worker-1, attempt 0 <==", "==> worker-1, attempt 1 <==")
+	if _, errs, code := p.call("logs", id, "worker-1", "--attempt", "7"); code != client.ExitUsage || !strings.Contains(errs, "only 0 and 1") {
+		t.Errorf("logs of an attempt that is not there ended with %d: %s", code, errs)
+	}
+	for _, args := range [][]string{{"worker-0"}, {"worker-0", "--attempt", "0"}, {"worker-0", "--follow"}} { // it only sleeps
+		out, errs, code := p.call(append([]string{"logs", id}, args...)...)
+		if code != 0 || out != "" || !strings.Contains(errs, "worker-0 of "+id+" has written nothing: it is stopped") {
+			t.Errorf("logs %v of a silent task ended with %d: %s%s", args, code, out, errs)
+		}
+	}
 	if _, _, code := p.call("status", id, "--follow"); code != client.ExitFailed {
 		t.Errorf("status --follow of a failed job ended with %d", code)
 	}

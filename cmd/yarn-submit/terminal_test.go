@@ -133,7 +133,9 @@ func TestCtrlCAsks(t *testing.T) {
 	id := jobIn(t, x)
 	x.press("\x03")
 	x.see(question, 1)
+	x.see("k, or Ctrl-C again", 1)
 	x.press("what\n")
+	x.see(`"what" is none of k, l and g`, 1)
 	x.see(question, 2)
 	x.press("g\n")
 	x.see("worker 1/1", strings.Count(x.shown(), "worker 1/1")+1) // it goes on
