@@ -394,6 +394,9 @@ func TestUsage(t *testing.T) {
 		{[]string{"run", "--local", "--wroker", "1", "--", "true"}, "--wroker", client.ExitUsage},
 		{[]string{"run", "--local", "--", "true"}, "--worker", client.ExitUsage},
 		{[]string{"run", "--local", "--worker", "1", "--files", "none.py", "--", "true"}, "none.py", client.ExitUsage},
+		{[]string{"run", "--local", "--worker", "1", "--", "python3", "-u", "none.py"}, "no script none.py", client.ExitUsage},
+		{[]string{"run", "--local", "--worker", "1", "--", "/none/x.sh"}, "no script /none/x.sh", client.ExitUsage},
+		{[]string{"run", "--local", "--worker", "1", "--", "python3 hello.py"}, "leave out the quotes", client.ExitUsage},
 		{[]string{"run", "--worker", "1", "--", "true"}, "HADOOP_CONF_DIR", client.ExitUsage},
 		{[]string{"run", "--worker", "1", "--output", "xml", "--", "true"}, "--output xml", client.ExitUsage},
 		{[]string{"run", "--local", "--worker", "1", "--checkpoint", "x=/proc/none", "--", "true"}, "/proc/none", client.ExitFailed},
@@ -416,12 +419,17 @@ func TestUsage(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	p := newPlace(t)
 	write(t, filepath.Join(p.dir, "train.py"), "")
-	out, errs, code := p.call("run", "--ps", "1", "--worker", "1", "--dry-run", "--", "python", "train.py")
+	write(t, filepath.Join(p.dir, "other.py"), "")
+	out, errs, code := p.call("run", "--ps", "1", "--worker", "1", "--files", "train.py", "--dry-run", "--", "python", "train.py", "other.py")
 	spec := &proto.JobSpec{}
 	if err := protojson.Unmarshal([]byte(out), spec); code != 0 || err != nil || len(spec.Roles) != 2 || spec.Framework != "tensorflow" {
 		t.Errorf("it ended with %d (%v):\n%s", code, err, out)
 	}
-	contains(t, errs, "train.py", "--files train.py") // the tasks would not find it
+	contains(t, errs, "other.py", "--files other.py") // the tasks would not find it
+	_, errs, code = p.call("run", "--worker", "1", "--dry-run", "--", "python", "train.py")
+	if code != client.ExitUsage || !strings.Contains(errs, "the tasks do not get it: add --files train.py") {
+		t.Errorf("a job without its script ended with %d: %s", code, errs)
+	}
 }
 
 func TestCheckpoints(t *testing.T) {

@@ -67,6 +67,9 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 	if spec.Files, err = client.Collect(ctx, draft.Inputs); err != nil {
 		return err
 	}
+	if err := client.CheckCommands(spec); err != nil {
+		return err
+	}
 	for _, note := range client.Notes(spec) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", note)
 	}
