@@ -241,6 +241,28 @@ func TestJobThatFails(t *testing.T) {
 	alone(t, id)
 }
 
+// The state of a job tells the error that it failed by, and not that of an
+// attempt which is over as if it were the present one's.
+func TestStatusTellsErrors(t *testing.T) {
+	p := newPlace(t)
+	write(t, filepath.Join(p.dir, "bad.py"), "import sys\nprint('on the way')\n{}['lr']\n")
+	if _, errs, code := p.call("run", "--local", "--worker", "1", "--restarts", "0", "--name", "bad", "--files", "bad.py", "--", "python3", "bad.py"); code != client.ExitFailed {
+		t.Errorf("run ended with %d: %s", code, errs)
+	}
+	text, _, _ := p.call("status", "bad")
+	contains(t, text, "exited with 1: KeyError: 'lr'", "| on the way", "yarn-submit logs local-")
+
+	id := p.detached("--worker", "1", "--", "sleep", "1000")
+	if err := syscall.Kill(int(p.status(id).Tasks[0].Pid), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.until(id, "the next attempt", func(s *proto.JobStatus) bool {
+		return s.Tasks[0].Attempt == 1 && s.Tasks[0].State == proto.TaskState_TASK_STATE_RUNNING
+	})
+	text, _, _ = p.call("status", id)
+	contains(t, text, "attempt 0: killed by SIGKILL")
+}
+
 func TestCommandThatIsNotThere(t *testing.T) {
 	p := newPlace(t)
 	out, _, code := p.call("run", "--local", "--worker", "1", "--", "no-such-program")
