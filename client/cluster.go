@@ -162,6 +162,33 @@ func (c *Cluster) submitError(queue string, err error) error {
 	return rmError(err)
 }
 
+// Check makes those of Submit's checks for which nothing need be made on the
+// cluster: of the queue, of what the roles ask for, and that a checkpoint
+// directory that is there already can be used as one.
+func (c *Cluster) Check(ctx context.Context, spec *proto.JobSpec) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		_, err := c.checkYARN(ctx, spec) // an id that is not used is none the worse
+		return err
+	})
+	for _, cp := range spec.Checkpoints {
+		if !strings.HasPrefix(cp.Uri, "hdfs:") {
+			continue
+		}
+		g.Go(func() error {
+			s, err := c.openWith(ctx, cp.Uri, hdfsckpt.OpenExisting)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil // it is made when the job starts
+			case err != nil:
+				return fmt.Errorf("the checkpoint directory %s cannot be used: %w", cp.Uri, err)
+			}
+			return s.Close()
+		})
+	}
+	return g.Wait()
+}
+
 // checkYARN makes sure that the queue takes the job and that each role fits a
 // node, and gets an id for the job.
 func (c *Cluster) checkYARN(ctx context.Context, spec *proto.JobSpec) (yarn.ApplicationID, error) {

@@ -443,9 +443,15 @@ func TestDryRun(t *testing.T) {
 	write(t, filepath.Join(p.dir, "train.py"), "")
 	write(t, filepath.Join(p.dir, "other.py"), "")
 	out, errs, code := p.call("run", "--ps", "1", "--worker", "1", "--files", "train.py", "--dry-run", "--", "python", "train.py", "other.py")
+	if code != 0 {
+		t.Errorf("it ended with %d: %s", code, errs)
+	}
+	contains(t, errs, "HADOOP_CONF_DIR is not set") // so nobody was asked
+	write(t, filepath.Join(p.dir, "printed.yaml"), out)
+	out, errs2, code := p.call("run", "-f", "printed.yaml", "--dry-run", "--output", "json")
 	spec := &proto.JobSpec{}
-	if err := protojson.Unmarshal([]byte(out), spec); code != 0 || err != nil || len(spec.Roles) != 2 || spec.Framework != "tensorflow" {
-		t.Errorf("it ended with %d (%v):\n%s", code, err, out)
+	if err := protojson.Unmarshal([]byte(out), spec); code != 0 || err != nil || len(spec.Roles) != 2 || spec.Framework != "tensorflow" || len(spec.Files) != 1 {
+		t.Errorf("what was printed, read again, ended with %d (%v):\n%s%s", code, err, out, errs2)
 	}
 	contains(t, errs, "other.py", "--files other.py") // the tasks would not find it
 	_, errs, code = p.call("run", "--worker", "1", "--dry-run", "--", "python", "train.py")
@@ -515,7 +521,7 @@ func TestClusterThatIsNotThere(t *testing.T) {
 	conf := t.TempDir()
 	write(t, filepath.Join(conf, "core-site.xml"), `<configuration><property><name>fs.defaultFS</name><value>hdfs://127.0.0.1:1</value></property></configuration>`)
 	write(t, filepath.Join(conf, "yarn-site.xml"), `<configuration><property><name>yarn.resourcemanager.address</name><value>127.0.0.1:1</value></property></configuration>`)
-	for _, args := range [][]string{{"run", "--worker", "1", "--", "true"}, {"list"}, {"doctor"}, {"status", "application_1_0001"}} {
+	for _, args := range [][]string{{"run", "--worker", "1", "--", "true"}, {"run", "--dry-run", "--worker", "1", "--", "true"}, {"list"}, {"doctor"}, {"status", "application_1_0001"}} {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel() // each tries for some seconds
 			cmd := p.command(args...)
