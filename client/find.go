@@ -181,7 +181,7 @@ func meant(ref string, list []Entry) (Entry, error) {
 	} else {
 		where += fmt.Sprintf(" (for jobs on a cluster, set %s)", conf.EnvDir)
 	}
-	return Entry{}, Usagef("there is no job %q %s%s: see yarn-submit list", ref, where, DidYouMean(ref, known))
+	return Entry{}, Usagef("there is no job %q %s: see yarn-submit list%s", ref, where, DidYouMean(ref, known))
 }
 
 func findLocal(ctx context.Context, id string) (*Job, error) {

@@ -413,7 +413,14 @@ func TestUsage(t *testing.T) {
 		code int
 	}{
 		{[]string{"frobnicate"}, `"frobnicate" is not a command`, client.ExitUsage},
-		{[]string{"run", "--local", "--wroker", "1", "--", "true"}, "--wroker", client.ExitUsage},
+		{[]string{"stauts", "x"}, "did you mean status?", client.ExitUsage},
+		{[]string{"submit", "--help"}, `"submit" is not a command`, client.ExitUsage},
+		{[]string{"ckpt", "l", "x"}, `"l" is not a command of yarn-submit ckpt: see yarn-submit ckpt --help; did you mean ls?`, client.ExitUsage},
+		{[]string{"list", "ux-30"}, `"ux-30" is one too many: write yarn-submit list` + "\n", client.ExitUsage},
+		{[]string{"run", "--local", "--wroker", "1", "--", "true"}, "no flag --wroker: see yarn-submit run --help; did you mean --worker?\n", client.ExitUsage},
+		{[]string{"run", "--local", "--worker", "two", "--", "true"}, "--worker two: write a whole number; see yarn-submit run --help\n", client.ExitUsage},
+		{[]string{"run", "--local", "--start-limit", "10", "--", "true"}, "--start-limit 10: write a length of time", client.ExitUsage},
+		{[]string{"logs", "x", "-z"}, "-z: see yarn-submit logs --help", client.ExitUsage},
 		{[]string{"run", "--local", "--", "true"}, "--worker", client.ExitUsage},
 		{[]string{"run", "--local", "--worker", "1", "--files", "none.py", "--", "true"}, "none.py", client.ExitUsage},
 		{[]string{"run", "--local", "--worker", "1", "--", "python3", "-u", "none.py"}, "no script none.py", client.ExitUsage},
