@@ -74,7 +74,7 @@ func (c *Cluster) list(ctx context.Context, everybody bool) ([]Entry, error) {
 	var list []Entry
 	for _, r := range reports {
 		s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}
-		settleYARN(s, &r, r.ID.String())
+		settleYARN(s, &r, r.ID.String(), time.Since(r.Started))
 		list = append(list, Entry{
 			ID: s.Id, Name: r.Name, User: r.User, State: proto.StateWord(s.State), Where: r.Queue,
 			Started: r.Started, Ended: r.Finished, Why: s.Why, over: s.State.Done(),
