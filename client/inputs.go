@@ -183,22 +183,3 @@ func (r reader) Read(b []byte) (int, error) {
 	}
 	return r.r.Read(b)
 }
-
-// Notes are about what will probably not work: a script among the words of a
-// command that is here, but is not among the files that the tasks are given.
-func Notes(spec *proto.JobSpec) []string {
-	var notes []string
-	seen := map[string]bool{}
-	for _, command := range commands(spec) {
-		for _, word := range command {
-			if ext := path.Ext(word); ext != ".py" && ext != ".sh" || seen[word] || among(spec, word) {
-				continue
-			}
-			seen[word] = true
-			if fix := shipping(word); fix != "" {
-				notes = append(notes, fmt.Sprintf("%s is here, but the tasks do not get it: add %s", word, fix))
-			}
-		}
-	}
-	return notes
-}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 // CheckCommands refuses commands that no task can run, as far as that is known
@@ -34,16 +36,48 @@ func CheckCommands(spec *proto.JobSpec) error {
 	return joinLines("the tasks cannot run their commands:", wrong)
 }
 
+// Notes are about what will probably not work: a script among the words of a
+// command that is here, but is not among the files that the tasks are given, and
+// a placeholder that is none but nearly one.
+func Notes(spec *proto.JobSpec) []string {
+	var notes []string
+	seen := map[string]bool{}
+	note := func(format string, args ...any) {
+		if n := fmt.Sprintf(format, args...); !seen[n] {
+			seen[n] = true
+			notes = append(notes, n)
+		}
+	}
+	braces := func(text string) {
+		left, known := runtime.Left(spec, text)
+		for _, name := range left {
+			if meant := DidYouMean(name, known); meant != "" {
+				note("{%s} is left as it is%s", name, meant)
+			}
+		}
+	}
+	for _, command := range commands(spec) {
+		for _, word := range command {
+			if ext := path.Ext(word); (ext == ".py" || ext == ".sh") && !among(spec, word) {
+				if fix := shipping(word); fix != "" {
+					note("%s is here, but the tasks do not get it: add %s", word, fix)
+				}
+			}
+			braces(word)
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(spec.Env)) {
+		braces(spec.Env[k])
+	}
+	return notes
+}
+
 // commands are those that tasks run: the job's where a role has none of its own.
 func commands(spec *proto.JobSpec) [][]string {
 	var list [][]string
 	for _, r := range spec.Roles {
-		switch {
-		case r.Count == 0:
-		case len(r.Command) > 0:
-			list = append(list, r.Command)
-		case len(spec.Command) > 0:
-			list = append(list, spec.Command)
+		if words := runtime.Words(spec, r.Name); r.Count > 0 && len(words) > 0 {
+			list = append(list, words)
 		}
 	}
 	return list

@@ -84,3 +84,19 @@ func TestScriptsThatTasksDoNotGet(t *testing.T) {
 		t.Error("a role's own command is not looked at")
 	}
 }
+
+// TestNotes: a placeholder that is nearly one is spoken of, and other braces are not.
+func TestNotes(t *testing.T) {
+	spec := &proto.JobSpec{
+		Command: []string{"sh", "-c", "echo {tsk} {tsk} {task} ${tsk} {worker_host} {reader_hosts} {} {json} {a: 1}"},
+		Env:     map[string]string{"A": "{indx}"},
+		Roles:   []*proto.RoleSpec{{Name: "worker", Count: 2}, {Name: "reader", Count: 1}},
+	}
+	got := strings.Join(Notes(spec), "\n")
+	want := `{tsk} is left as it is; did you mean task?
+{worker_host} is left as it is; did you mean worker_hosts?
+{indx} is left as it is; did you mean index?`
+	if got != want {
+		t.Errorf("the notes are:\n%s", got)
+	}
+}
