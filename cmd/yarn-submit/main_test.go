@@ -141,7 +141,8 @@ func TestJobThatSucceeds(t *testing.T) {
 	p := newPlace(t)
 	write(t, filepath.Join(p.dir, "data/in.txt"), "input\n")
 	out, errs, code := p.call("run", "--local", "--worker", "2", "--ps", "1", "--files", "data", "--env", "WHO={task}", "--checkpoint", "./logs=ck", "--",
-		"sh", "-c", `if [ {role} = ps ]; then echo serving; exec sleep 1000; fi
+		"sh", "-c", `if [ {role} = ps ]; then echo serving; : > logs/serving; exec sleep 1000; fi
+until [ -e logs/serving ]; do sleep 0.05; done
 cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
 	if code != 0 {
 		t.Fatalf("run ended with %d:\n%s%s", code, out, errs)
