@@ -114,7 +114,7 @@ func noLogs(s *proto.JobStatus, o LogOptions) (silence string, err error) {
 		if len(names) > 10 {
 			some += fmt.Sprintf(" and %d more", len(names)-10)
 		}
-		return "", Usagef("%s has no task and no role %q%s: its tasks are %s", s.Id, o.Task, DidYouMean(o.Task, append(known, names...)), some)
+		return "", Usagef("%s has no task and no role %q: its tasks are %s%s", s.Id, o.Task, some, DidYouMean(o.Task, append(known, names...)))
 	}
 	last, what := int32(-1), "the tasks of "+s.Id+" have"
 	state := "the job is " + proto.StateWord(s.State)
