@@ -115,7 +115,11 @@ func openExisting(ctx context.Context, uri string) (hdfsckpt.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return missing(hdfsckpt.OpenExisting(ctx, abs, nil))
+		s, err := missing(hdfsckpt.OpenExisting(ctx, abs, nil))
+		if err != nil && strings.HasPrefix(uri, "/") && os.Getenv(conf.EnvDir) != "" {
+			err = Usagef("%w; a directory on HDFS is named by hdfs://%s", err, uri)
+		}
+		return s, err
 	}
 	var c *conf.Conf
 	if strings.HasPrefix(uri, "hdfs:") {

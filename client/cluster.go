@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -161,6 +163,49 @@ func (c *Cluster) submitError(queue string, err error) error {
 			cmp.Or(queue, "default"), c.user, err)}
 	}
 	return rmError(err)
+}
+
+// Check makes those of Submit's checks for which nothing need be made on the
+// cluster: of the queue, of what the roles ask for, and that no file stands where
+// a checkpoint directory is to be.
+func (c *Cluster) Check(ctx context.Context, spec *proto.JobSpec) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		_, err := c.checkYARN(ctx, spec) // an id that is not used is none the worse
+		return err
+	})
+	for _, cp := range spec.Checkpoints {
+		if !strings.HasPrefix(cp.Uri, "hdfs:") {
+			continue
+		}
+		g.Go(func() error {
+			if err := c.lookAt(ctx, cp.Uri); err != nil {
+				return fmt.Errorf("the checkpoint directory %s cannot be used: %w", cp.Uri, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// lookAt opens a directory on HDFS, or the nearest above it of one that is yet to
+// be made.
+func (c *Cluster) lookAt(ctx context.Context, uri string) error {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return err
+	}
+	for {
+		s, err := c.openWith(ctx, u.String(), hdfsckpt.OpenExisting)
+		if err == nil {
+			return s.Close()
+		}
+		if above := path.Dir(u.Path); errors.Is(err, fs.ErrNotExist) && above != u.Path {
+			u.Path = above
+			continue
+		}
+		return err
+	}
 }
 
 // checkYARN makes sure that the queue takes the job and that each role fits a

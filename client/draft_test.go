@@ -148,6 +148,7 @@ func TestBadInput(t *testing.T) {
 		args []string
 		want []string // in the message
 	}{
+		{"a key that is nearly one", []string{"-f", yaml("roles: {worker: {count: 1, memroy: 2g}}")}, []string{`"memroy"`, "did you mean memory?"}},
 		{"no tasks", []string{"true"}, []string{"no tasks", "--worker"}},
 		{"no command", ok, []string{"worker", "no command", "--"}},
 		{"only services", []string{"--ps", "2", "true"}, []string{"never end", "--worker"}},

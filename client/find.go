@@ -28,6 +28,8 @@ type Entry struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Why     string    `json:"why,omitempty"`
+
+	over bool // it has ended, however
 }
 
 // ListOptions say which jobs List returns.
@@ -72,10 +74,10 @@ func (c *Cluster) list(ctx context.Context, everybody bool) ([]Entry, error) {
 	var list []Entry
 	for _, r := range reports {
 		s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}
-		settleYARN(s, &r, r.ID.String())
+		settleYARN(s, &r, r.ID.String(), time.Since(r.Started))
 		list = append(list, Entry{
 			ID: s.Id, Name: r.Name, User: r.User, State: proto.StateWord(s.State), Where: r.Queue,
-			Started: r.Started, Ended: r.Finished, Why: s.Why,
+			Started: r.Started, Ended: r.Finished, Why: s.Why, over: s.State.Done(),
 		})
 	}
 	return list, nil
@@ -108,7 +110,7 @@ func listLocal(ctx context.Context) ([]Entry, error) {
 		if err != nil {
 			continue // being made, or being removed
 		}
-		e := Entry{ID: j.ID, Name: s.Name, User: s.User, State: proto.StateWord(s.State), Where: "local", Why: s.Why, Started: time.UnixMilli(s.StartedUnixMs)}
+		e := Entry{ID: j.ID, Name: s.Name, User: s.User, State: proto.StateWord(s.State), Where: "local", Why: s.Why, Started: time.UnixMilli(s.StartedUnixMs), over: s.State.Done()}
 		if info, err := n.Info(); err == nil && s.StartedUnixMs == 0 {
 			e.Started = info.ModTime()
 		}
@@ -120,7 +122,7 @@ func listLocal(ctx context.Context) ([]Entry, error) {
 	return list, nil
 }
 
-// Find finds a job by its id, or the newest of that name.
+// Find finds a job by its id, or by its name: see meant.
 func Find(ctx context.Context, ref string) (*Job, error) {
 	switch {
 	case strings.HasPrefix(ref, localPrefix) && fs.ValidPath(ref) && path.Base(ref) == ref:
@@ -134,14 +136,44 @@ func Find(ctx context.Context, ref string) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	e, err := meant(ref, list)
+	if err != nil {
+		return nil, err
+	}
+	if e.Where == "local" {
+		return findLocal(ctx, e.ID)
+	}
+	return findYARN(ctx, e.ID)
+}
+
+// meant decides which job of a list, whose newest are first, a user means by
+// ref: the one of that id; else of those of that name the one that runs, or the
+// newest if none does. Of several that run none is guessed at.
+func meant(ref string, list []Entry) (Entry, error) {
+	var running, ended []Entry
+	var known []string
 	for _, e := range list {
-		if e.Name != ref && e.ID != ref {
-			continue
+		switch {
+		case e.ID == ref:
+			return e, nil
+		case e.Name == ref && e.over:
+			ended = append(ended, e)
+		case e.Name == ref:
+			running = append(running, e)
 		}
-		if e.Where == "local" {
-			return findLocal(ctx, e.ID)
+		known = append(known, e.ID, e.Name)
+	}
+	switch {
+	case len(running) == 1:
+		return running[0], nil
+	case len(running) > 1:
+		lines := make([]string, len(running))
+		for i, e := range running {
+			lines[i] = fmt.Sprintf("  %s  %s since %s, %s", e.ID, e.State, e.Started.Format(time.DateTime), e.Where)
 		}
-		return findYARN(ctx, e.ID)
+		return Entry{}, Usagef("%d jobs called %q have not ended: name one by its id\n%s", len(running), ref, strings.Join(lines, "\n"))
+	case len(ended) > 0:
+		return ended[0], nil
 	}
 	where := "on this machine"
 	if os.Getenv(conf.EnvDir) != "" {
@@ -149,7 +181,7 @@ func Find(ctx context.Context, ref string) (*Job, error) {
 	} else {
 		where += fmt.Sprintf(" (for jobs on a cluster, set %s)", conf.EnvDir)
 	}
-	return nil, Usagef("there is no job %q %s: see yarn-submit list", ref, where)
+	return Entry{}, Usagef("there is no job %q %s: see yarn-submit list%s", ref, where, DidYouMean(ref, known))
 }
 
 func findLocal(ctx context.Context, id string) (*Job, error) {

@@ -25,8 +25,8 @@ type FollowOptions struct {
 	Onlooker bool
 }
 
-// question is what an interrupt asks in a terminal.
-const question = "Kill the job (k), leave it running (l), or go on (g)? "
+// question is what an interrupt asks in a terminal; a second one is an answer.
+const question = "Kill the job (k, or Ctrl-C again), leave it running (l), or go on (g)? "
 
 // Follow shows a job until it ends, and returns its final state. ErrJobFailed
 // says that it did not succeed, which has been shown then; ErrInterrupted that
@@ -83,7 +83,7 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 		f.progress.Line("killing %s", f.job.ID)
 		running++
 		go func() {
-			_, err := f.job.Kill(ctx, "killed by its user")
+			_, _, err := f.job.Kill(ctx, "killed by its user")
 			killed <- err
 		}()
 	}
@@ -142,7 +142,7 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 			case "g", "go", "":
 				f.asking = false
 			default:
-				fmt.Fprint(f.o.Out, question)
+				fmt.Fprintf(f.o.Out, "%.20q is none of k, l and g.\n%s", a, question)
 				f.listen()
 			}
 		}

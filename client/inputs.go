@@ -183,35 +183,3 @@ func (r reader) Read(b []byte) (int, error) {
 	}
 	return r.r.Read(b)
 }
-
-// Notes are about what will probably not work: a script of the command that is
-// here, but is not among the files that the tasks are given.
-func Notes(spec *proto.JobSpec) []string {
-	given := map[string]bool{}
-	for _, f := range spec.Files {
-		given[f.Name] = true
-	}
-	var notes []string
-	seen := map[string]bool{}
-	look := func(command []string) {
-		for _, word := range command {
-			p := path.Clean(word)
-			if ext := path.Ext(p); ext != ".py" && ext != ".sh" || !fs.ValidPath(p) || given[p] || seen[p] {
-				continue
-			}
-			if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
-				seen[p] = true
-				fix := "--files " + p
-				if strings.Contains(p, "/") {
-					fix += "#" + p
-				}
-				notes = append(notes, fmt.Sprintf("%s is here, but the tasks do not get it: add %s", word, fix))
-			}
-		}
-	}
-	look(spec.Command)
-	for _, r := range spec.Roles {
-		look(r.Command)
-	}
-	return notes
-}

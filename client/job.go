@@ -25,11 +25,12 @@ import (
 type Job struct {
 	ID string
 
-	cluster *Cluster // nil: local
-	app     yarn.ApplicationID
-	home    hdfsckpt.Store
-	dir     string        // of the job, below home
-	process chan struct{} // closed when the application master that we started has ended; nil: another's
+	cluster   *Cluster // nil: local
+	app       yarn.ApplicationID
+	home      hdfsckpt.Store
+	dir       string        // of the job, below home
+	submitted time.Time     // by this process, to a cluster; zero: by another
+	process   chan struct{} // closed when the application master that we started has ended; nil: another's
 
 	mu       sync.Mutex
 	keys     *jobtls.Keys // the client's; nil until they were read
@@ -193,8 +194,9 @@ func (j *Job) settled(ctx context.Context) (*proto.JobStatus, error) {
 	if j.Local() {
 		settleLocal(saved, alive, path.Join(j.localPath(), masterLog))
 	} else {
-		settleYARN(saved, report, j.ID)
-		if j.foreign() && !saved.State.Done() && yarn.Waiting(*report) == "" {
+		age := j.age(report)
+		settleYARN(saved, report, j.ID, age)
+		if j.foreign() && !saved.State.Done() && yarn.Waiting(*report, age) == "" {
 			saved.State, saved.Why = proto.JobState_JOB_STATE_RUNNING, "it is "+report.User+"'s; only its user is told of its tasks here"
 		}
 	}
@@ -215,8 +217,18 @@ func settleLocal(s *proto.JobStatus, alive bool, log string) {
 	end(s, proto.JobState_JOB_STATE_FAILED, "its application master ended without finishing the job (it was killed, or could not start); its log is "+log)
 }
 
-// settleYARN corrects a saved state by what the ResourceManager knows; nil: nothing.
-func settleYARN(s *proto.JobStatus, r *yarn.Report, id string) {
+// age is how long ago the job was submitted: by this process's clock if it has
+// submitted it, else by the ResourceManager's, which may be another.
+func (j *Job) age(r *yarn.Report) time.Duration {
+	if r == nil || !j.submitted.IsZero() {
+		return time.Since(j.submitted)
+	}
+	return time.Since(r.Started)
+}
+
+// settleYARN corrects a saved state by what the ResourceManager knows of a job
+// that was submitted age ago; nil: nothing.
+func settleYARN(s *proto.JobStatus, r *yarn.Report, id string, age time.Duration) {
 	if r == nil {
 		if !s.State.Done() {
 			why := "the ResourceManager does not know the job any longer, so it is over; this is the state that was saved last"
@@ -241,7 +253,7 @@ func settleYARN(s *proto.JobStatus, r *yarn.Report, id string) {
 		return
 	}
 	if !r.State.Done() {
-		if why := yarn.Waiting(*r); why != "" {
+		if why := yarn.Waiting(*r, age); why != "" {
 			s.State, s.Why = proto.JobState_JOB_STATE_WAITING, why
 		} else if len(s.Tasks) == 0 {
 			s.Why = "the application master is starting"

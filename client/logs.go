@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ import (
 
 // LogOptions say which output Logs returns.
 type LogOptions struct {
-	Task    string // empty: of all tasks
+	Task    string // or a role, of which all tasks are meant; empty: of all tasks
 	Attempt int    // -1: of all attempts
 	Follow  bool   // go on until the job has ended
 }
@@ -43,8 +44,9 @@ type output struct {
 
 // Logs calls emit with the lines that the tasks wrote, in the order of tasks and
 // attempts, and while following as they come. A log that cannot be read does not
-// keep the others back: the error tells of it in the end.
-func (j *Job) Logs(ctx context.Context, o LogOptions, emit func(LogLine) error) error {
+// keep the others back: the error tells of it in the end. Where there is no
+// output, silence says of what, and why.
+func (j *Job) Logs(ctx context.Context, o LogOptions, emit func(LogLine) error) (silence string, err error) {
 	known := map[string]*output{}
 	for {
 		// The state is asked first: what is written before the end is then read.
@@ -52,16 +54,20 @@ func (j *Job) Logs(ctx context.Context, o LogOptions, emit func(LogLine) error) 
 		if o.Follow {
 			s, err := j.Status(ctx)
 			if err != nil {
-				return err
+				return "", err
 			}
 			over = s.State.Done()
 		}
 		list, err := j.outputs(ctx, o)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if len(list) == 0 && over {
-			return j.noLogs(ctx, o)
+			s, err := j.Status(ctx)
+			if err != nil {
+				return "", err
+			}
+			return noLogs(s, o)
 		}
 		var unread []error
 		for _, out := range list {
@@ -71,60 +77,98 @@ func (j *Job) Logs(ctx context.Context, o LogOptions, emit func(LogLine) error) 
 			}
 			err, emitErr := j.copyLog(ctx, known[key], over, emit)
 			if emitErr != nil {
-				return emitErr
+				return "", emitErr
 			}
 			if err != nil {
 				unread = append(unread, fmt.Errorf("read the log of attempt %d of %s: %w", out.attempt, out.task, err))
 			}
 		}
 		if over || ctx.Err() != nil {
-			return errors.Join(unread...)
+			return "", errors.Join(unread...)
 		}
 		if err := pause(ctx, logPace); err != nil {
-			return err
+			return "", err
 		}
 	}
 }
 
-// noLogs says why there is nothing.
-func (j *Job) noLogs(ctx context.Context, o LogOptions) error {
-	s, err := j.Status(ctx)
-	if err != nil {
-		return err
+// noLogs says why there is no output of what was asked for: the tasks have
+// written none, or, which is the user's mistake, there is no such task or attempt.
+func noLogs(s *proto.JobStatus, o LogOptions) (silence string, err error) {
+	if len(s.Tasks) == 0 {
+		return fmt.Sprintf("the tasks of %s have written nothing: the job is %s", s.Id, proto.StateWord(s.State)), nil
 	}
-	var names []string
+	var names, known []string
 	for _, t := range s.Tasks {
-		if t.Task == o.Task {
-			return fmt.Errorf("%s of %s has written nothing yet: it is %s", o.Task, j.ID, proto.StateWord(t.State))
-		}
 		names = append(names, t.Task)
+		if !slices.Contains(known, t.Role) {
+			known = append(known, t.Role)
+		}
 	}
-	if o.Task != "" && len(names) > 0 {
-		return Usagef("%s has no task %q: its tasks are %s", j.ID, o.Task, strings.Join(names, ", "))
+	asked := names
+	if o.Task != "" {
+		asked = meantTasks(o.Task, names)
 	}
-	if o.Attempt >= 0 {
-		return fmt.Errorf("there is no output of attempt %d in %s", o.Attempt, j.ID)
+	if len(asked) == 0 {
+		some := strings.Join(names[:min(len(names), 10)], ", ")
+		if len(names) > 10 {
+			some += fmt.Sprintf(" and %d more", len(names)-10)
+		}
+		return "", Usagef("%s has no task and no role %q: its tasks are %s%s", s.Id, o.Task, some, DidYouMean(o.Task, append(known, names...)))
 	}
-	return fmt.Errorf("the tasks of %s have written nothing: the job is %s", j.ID, proto.StateWord(s.State))
+	last, what := int32(-1), "the tasks of "+s.Id+" have"
+	state := "the job is " + proto.StateWord(s.State)
+	for _, t := range s.Tasks {
+		if !slices.Contains(asked, t.Task) {
+			continue
+		}
+		last = max(last, t.Attempt)
+		if len(asked) == 1 {
+			what, state = t.Task+" of "+s.Id+" has", "it is "+proto.StateWord(t.State)
+		}
+	}
+	if o.Attempt > int(last) {
+		switch last {
+		case -1:
+			return fmt.Sprintf("%s not begun an attempt yet: %s", what, state), nil
+		case 0:
+			return "", Usagef("%s no attempt %d: there is only attempt 0", what, o.Attempt)
+		case 1:
+			return "", Usagef("%s no attempt %d: there are only 0 and 1", what, o.Attempt)
+		}
+		return "", Usagef("%s no attempt %d: there are only 0 to %d", what, o.Attempt, last)
+	}
+	return fmt.Sprintf("%s written nothing: %s", what, state), nil
+}
+
+// meantTasks are those of the tasks that ref means: the one that is called so,
+// or else all of the role that is.
+func meantTasks(ref string, tasks []string) []string {
+	if slices.Contains(tasks, ref) {
+		return []string{ref}
+	}
+	return slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
+		number, of := strings.CutPrefix(task, ref+"-")
+		_, err := strconv.Atoi(number)
+		return !of || err != nil
+	})
 }
 
 // outputs lists the attempts' logs.
 func (j *Job) outputs(ctx context.Context, o LogOptions) ([]*output, error) {
 	root := path.Join(j.dir, proto.LogsDir)
-	tasks := []string{o.Task}
-	if o.Task == "" {
-		tasks = nil
-		list, err := j.home.List(ctx, root)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("list the logs of %s: %w", j.ID, err)
-		}
-		for _, e := range list {
-			tasks = append(tasks, e.Name)
-		}
-		sort.Slice(tasks, func(a, b int) bool { return taskLess(tasks[a], tasks[b]) })
-	} else if !fs.ValidPath(o.Task) || strings.Contains(o.Task, "/") {
-		return nil, Usagef("%q is not a task's name: that would look like worker-0", o.Task)
+	directories, err := j.home.List(ctx, root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the logs of %s: %w", j.ID, err)
 	}
+	var tasks []string
+	for _, e := range directories {
+		tasks = append(tasks, e.Name)
+	}
+	if o.Task != "" {
+		tasks = meantTasks(o.Task, tasks)
+	}
+	sort.Slice(tasks, func(a, b int) bool { return taskLess(tasks[a], tasks[b]) })
 	var found []*output
 	for _, t := range tasks {
 		list, err := j.home.List(ctx, path.Join(root, t))

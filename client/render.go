@@ -3,6 +3,8 @@ package client
 import (
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -56,9 +58,13 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 		fmt.Fprintln(t, "TASK\tSTATE\tATTEMPT\tFAILURES\tNODE\tMEMORY\tPID\tNOTE")
 		for _, k := range shown {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", k.Task, proto.StateWord(k.State), attempt(k.Attempt),
-				k.Failures, dash(k.Node), memory(k.RssBytes), pid(k.Pid), printable(strings.ReplaceAll(note(k), "\n", " ")))
+				k.Failures, dash(k.Node), memory(k.RssBytes), pid(k.Pid), printable(strings.ReplaceAll(note(s, k), "\n", " ")))
 		}
 		t.Flush()
+	}
+	if failing(s) != nil {
+		fmt.Fprintln(b)
+		writeFailing(b, s)
 	}
 	writeSpares(b, s.Spares)
 	writeIncidents(b, s.Incidents)
@@ -76,12 +82,55 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 	return err
 }
 
-// note is why a task is as it is, or else what there is to say of it.
-func note(k *proto.TaskStatus) string {
-	if k.Why != "" {
-		return k.Why
+// note is why a task is as it is, or else what there is to say of it. Why an
+// attempt before the present one was lost is told with that one's number.
+func note(s *proto.JobStatus, k *proto.TaskStatus) string {
+	if k.Why == "" {
+		return warmth(k.Warm, k.WarmRssBytes)
 	}
-	return warmth(k.Warm, k.WarmRssBytes)
+	why := k.Why
+	if strings.HasPrefix(why, "exited with ") { // the tail is of an earlier end otherwise
+		if e := exception(k.Tail); e != "" && !strings.Contains(why, e) {
+			why += ": " + e
+		}
+	}
+	if of := reasonOf(s, k); of >= 0 && of < k.Attempt {
+		return fmt.Sprintf("attempt %d: %s", of, why)
+	}
+	return why
+}
+
+// reasonOf is the attempt whose loss the task's reason tells of, as far as the
+// job's incidents know; -1 if the reason is not that of a loss.
+func reasonOf(s *proto.JobStatus, k *proto.TaskStatus) int32 {
+	if k.State == proto.TaskState_TASK_STATE_FAILED {
+		return k.Attempt
+	}
+	for _, i := range slices.Backward(s.Incidents) {
+		if i.Task == k.Task && (strings.Contains(i.Evidence, k.Why) || i.Evidence != "" && strings.Contains(k.Why, i.Evidence)) {
+			return i.Attempt
+		}
+	}
+	return -1
+}
+
+// exceptionLine is how Python ends a traceback.
+var exceptionLine = regexp.MustCompile(`^[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)(: .*)?$`)
+
+// exception is the error that the last traceback in a program's output ends
+// with; empty if there is none.
+func exception(tail []string) string {
+	found := ""
+	in := false
+	for _, line := range tail {
+		switch {
+		case strings.HasPrefix(line, "Traceback (most recent call last):"):
+			in = true
+		case in && line != "" && !strings.HasPrefix(line, " "), exceptionLine.MatchString(line):
+			in, found = false, line
+		}
+	}
+	return cutTo(found, 200)
 }
 
 // warmth is what there is to say of a warm interpreter.
@@ -156,30 +205,42 @@ func WriteFailure(w io.Writer, s *proto.JobStatus) error {
 		fmt.Fprintf(b, ": %s", indent(printable(s.Why), "  "))
 	}
 	fmt.Fprintln(b)
-	if t := failing(s); t != nil {
-		fmt.Fprintf(b, "  %s", t.Task)
-		if t.Attempt >= 0 {
-			fmt.Fprintf(b, ", attempt %d", t.Attempt)
-		}
-		if t.Node != "" {
-			fmt.Fprintf(b, " on %s", t.Node)
-		}
-		if t.Why != "" && !strings.Contains(s.Why, t.Why) {
-			fmt.Fprintf(b, ": %s", indent(printable(t.Why), "  "))
-		}
-		fmt.Fprintln(b)
-		if len(t.Tail) > 1 || len(t.Tail) == 1 && !strings.Contains(s.Why, t.Tail[0]) {
-			fmt.Fprintln(b, "  the last lines that it wrote:")
-			for _, l := range t.Tail {
-				fmt.Fprintf(b, "    | %s\n", printable(l))
-			}
-		}
-		if t.Attempt >= 0 {
-			fmt.Fprintf(b, "  all of its output: yarn-submit logs %s %s\n", s.Id, t.Task)
-		}
-	}
+	writeFailing(b, s)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeFailing writes of the task that made the job fail what it wrote last, and
+// where the rest is.
+func writeFailing(b *strings.Builder, s *proto.JobStatus) {
+	t := failing(s)
+	if t == nil {
+		return
+	}
+	of := t.Attempt
+	if n := reasonOf(s, t); n >= 0 {
+		of = n
+	}
+	fmt.Fprintf(b, "  %s", t.Task)
+	if of >= 0 {
+		fmt.Fprintf(b, ", attempt %d", of)
+	}
+	if t.Node != "" && of == t.Attempt {
+		fmt.Fprintf(b, " on %s", t.Node)
+	}
+	if t.Why != "" && !strings.Contains(s.Why, t.Why) {
+		fmt.Fprintf(b, ": %s", indent(printable(t.Why), "  "))
+	}
+	fmt.Fprintln(b)
+	if len(t.Tail) > 1 || len(t.Tail) == 1 && !strings.Contains(s.Why, t.Tail[0]) {
+		fmt.Fprintln(b, "  the last lines that it wrote:")
+		for _, l := range t.Tail {
+			fmt.Fprintf(b, "    | %s\n", printable(l))
+		}
+	}
+	if t.Attempt >= 0 {
+		fmt.Fprintf(b, "  all of its output: yarn-submit logs %s %s\n", s.Id, t.Task)
+	}
 }
 
 // failing is the task that made the job fail; nil if it was none.

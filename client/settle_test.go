@@ -67,7 +67,7 @@ func TestSettleYARN(t *testing.T) {
 		{"waiting", &proto.JobStatus{State: proto.JobState_JOB_STATE_WAITING}, &yarn.Report{State: yarn.StateAccepted, Queue: "q", Diagnostics: "[x] Application is added to the scheduler and is not yet activated. Queue's AM resource limit exceeded.  Details : Queue Resource Limit for AM = <memory:1024, vCores:1>;"}, proto.JobState_JOB_STATE_WAITING, `"q"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			settleYARN(c.saved, c.report, "application_1_0001")
+			settleYARN(c.saved, c.report, "application_1_0001", time.Minute)
 			if c.saved.State != c.state || !strings.Contains(c.saved.Why, c.why) {
 				t.Errorf("it is %s (%q), want %s (%q)", c.saved.State, c.saved.Why, c.state, c.why)
 			}

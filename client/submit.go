@@ -137,6 +137,7 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (
 		c.forget(ctx, id)
 		return nil, c.submitError(spec.Queue, err)
 	}
+	j.submitted = time.Now()
 	return j, nil
 }
 

@@ -133,31 +133,34 @@ func (j *Job) viaProxy(ctx context.Context, s *proto.JobStatus) {
 const endingLimit = 2 * time.Minute
 
 // Kill ends the job in good order, or else by force. It returns once the job
-// has ended, with its last state.
-func (j *Job) Kill(ctx context.Context, why string) (*proto.JobStatus, error) {
-	if j.askToEnd(ctx, why) {
+// has ended, with its last state, and reports whether that was so already.
+func (j *Job) Kill(ctx context.Context, why string) (last *proto.JobStatus, already bool, err error) {
+	asked := j.askToEnd(ctx, why)
+	if asked {
 		ending, cancel := context.WithTimeout(ctx, endingLimit)
 		defer cancel()
 		s, err := j.Watch(ending, func(*proto.JobStatus) {})
 		if err == nil || ctx.Err() != nil {
-			return s, err
+			return s, false, err
 		}
 	}
 	if s, err := j.settled(ctx); err != nil || s.State.Done() {
-		return s, err
+		return s, !asked, err
 	}
 	if j.Local() {
-		return j.killLocal(ctx)
+		last, err = j.killLocal(ctx)
+		return last, false, err
 	}
 	forcing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := j.cluster.rm.Kill(forcing, j.app, why); err != nil {
-		return nil, rmError(err)
+		return nil, false, rmError(err)
 	}
 	if err := j.removeKeytab(forcing); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return j.settled(ctx)
+	last, err = j.settled(ctx)
+	return last, false, err
 }
 
 // askToEnd tells whether the job's master has heard that it is to end the job.

@@ -198,7 +198,8 @@ func mapping(n *yaml.Node, what string, keys map[string]func(*yaml.Node) error) 
 	return pairs(n, what, func(key string, v *yaml.Node) error {
 		read, ok := keys[key]
 		if !ok {
-			return at(v, "%q is not known in %s: there are %s", key, what, strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
+			known := slices.Sorted(maps.Keys(keys))
+			return at(v, "%q is not known in %s: there are %s%s", key, what, strings.Join(known, ", "), DidYouMean(key, known))
 		}
 		return read(v)
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,6 +47,18 @@ func Command(spec *proto.JobSpec, task Task, peers map[string]int) ([]string, ma
 	}
 	maps.Copy(env, ownEnv(spec, task, peers))
 	return argv, env, nil
+}
+
+// Left returns the words in braces that Command leaves in text as they are, and
+// those in whose place it would put something.
+func Left(spec *proto.JobSpec, text string) (left, known []string) {
+	values := placeholders(spec, Task{}, nil)
+	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+		if _, ok := values[m[2]]; !ok {
+			left = append(left, m[2])
+		}
+	}
+	return left, slices.Sorted(maps.Keys(values))
 }
 
 // Words are the command of a role, which the spec has, before anything is put in.

@@ -16,8 +16,8 @@ They are named by the directory (hdfs://... or a local path) or by the job that
 writes them, its id or name.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return client.Usagef("%q is nothing that ckpt does: see yarn-submit ckpt --help", args[0])
+			if err := unknownCommand(cmd, args); err != nil {
+				return err
 			}
 			return cmd.Help()
 		},

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"os"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
@@ -28,7 +25,8 @@ func newCkptPruneCommand() *cobra.Command {
 		Short: "remove old checkpoints",
 		Long: `Prune keeps the newest N complete checkpoints, and of the older ones those whose
 step is a multiple of M. What is in progress, what the program goes on from and
-the newest sealed checkpoint stay in any case. It shows what it will do and asks.`,
+the newest sealed checkpoint stay in any case. It shows what it will do and asks.
+Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
 		Args: between(1, 1, "URI|JOB --keep N"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptPrune(cmd, o, args[0]) },
 	}
@@ -55,7 +53,8 @@ func runCkptPrune(cmd *cobra.Command, o *ckptPruneOptions, ref string) error {
 	if o.keep < 1 {
 		return client.Usagef("say how many checkpoints to keep, for example --keep 3")
 	}
-	return listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
+	consent := asker{cmd: cmd, yes: o.yes}
+	err := listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
 		plan := hdfsckpt.PlanPrune(list, o.keep, o.every)
 		result := pruned{Directory: d.Store.URI(), Bytes: plan.Bytes, Remove: client.Describe(d.Store.URI(), plan.Remove), Keep: []client.Checkpoint{}}
 		for _, k := range plan.Keep {
@@ -64,7 +63,7 @@ func runCkptPrune(cmd *cobra.Command, o *ckptPruneOptions, ref string) error {
 		if !o.json() {
 			writePlan(cmd, d.Store.URI(), plan)
 		}
-		if len(plan.Remove) > 0 && agreed(cmd, o.yes, fmt.Sprintf("Remove %d checkpoints?", len(plan.Remove))) {
+		if len(plan.Remove) > 0 && consent.given(fmt.Sprintf("Remove %d checkpoints?", len(plan.Remove))) {
 			if err := plan.Execute(cmd.Context(), d.Store); err != nil {
 				return err
 			}
@@ -77,10 +76,14 @@ func runCkptPrune(cmd *cobra.Command, o *ckptPruneOptions, ref string) error {
 		case result.Done:
 			fmt.Fprintf(cmd.OutOrStdout(), "removed %d checkpoints, %s\n", len(plan.Remove), humanize.IBytes(uint64(plan.Bytes)))
 		case len(plan.Remove) > 0:
-			fmt.Fprintln(cmd.OutOrStdout(), "nothing was removed"+hint())
+			fmt.Fprintln(cmd.OutOrStdout(), "nothing was removed")
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return consent.err()
 }
 
 func writePlan(cmd *cobra.Command, uri string, plan hdfsckpt.PrunePlan) {
@@ -95,23 +98,4 @@ func writePlan(cmd *cobra.Command, uri string, plan hdfsckpt.PrunePlan) {
 		fmt.Fprintf(t, "keep\t%s\t%s\t%s\t%s (%s)\n", step(&k.Checkpoint), humanize.IBytes(uint64(k.Size)), k.State, k.Name, k.Reason)
 	}
 	t.Flush()
-}
-
-// hint says what to do where nobody could be asked.
-func hint() string {
-	if width() > 0 {
-		return ""
-	}
-	return ": there is no terminal to ask on; --yes agrees"
-}
-
-// agreed asks a person; where none is there, only --yes agrees.
-func agreed(cmd *cobra.Command, yes bool, question string) bool {
-	if yes || width() == 0 {
-		return yes
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // no answer is no
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
 }

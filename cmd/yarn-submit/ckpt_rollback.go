@@ -24,7 +24,8 @@ func newCkptRollbackCommand() *cobra.Command {
 		Long: `Rollback points the file "checkpoint" at the complete checkpoint of STEP, from
 which TensorFlow restores at the next start. Newer checkpoints stay where they
 are. Of those that the program has removed or saved over, the last one is kept
-and can be gone back to. Do it while no job writes there.`,
+and can be gone back to. Do it while no job writes there.
+Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
 		Args: between(2, 2, "URI|JOB STEP"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptRollback(cmd, o, args[0], args[1]) },
 	}
@@ -50,7 +51,8 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 	if err != nil {
 		return client.Usagef("%q is not a step: see yarn-submit ckpt ls %s", which, ref)
 	}
-	return listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
+	consent := asker{cmd: cmd, yes: o.yes}
+	err = listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
 		kept, err := hdfsckpt.ListKept(cmd.Context(), d.Store)
 		if err != nil {
 			return err
@@ -67,7 +69,7 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 				fmt.Fprintf(cmd.OutOrStdout(), "  stays  %s  %s  %s\n", step(&plan.Newer[i]), plan.Newer[i].State, plan.Newer[i].Name)
 			}
 		}
-		if agreed(cmd, o.yes, "Roll back?") {
+		if consent.given("Roll back?") {
 			if err := plan.Execute(cmd.Context(), d.Store); err != nil {
 				return err
 			}
@@ -77,8 +79,12 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 			return writeJSON(cmd.OutOrStdout(), result)
 		}
 		if !result.Done {
-			fmt.Fprintln(cmd.OutOrStdout(), "nothing was changed"+hint())
+			fmt.Fprintln(cmd.OutOrStdout(), "nothing was changed")
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return consent.err()
 }

@@ -17,9 +17,13 @@ func newKillCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kill JOB",
 		Short: "end a job",
-		Long:  "Kill ends a job in good order, or by force if its application master does not answer, and returns once it has ended.",
-		Args:  between(1, 1, "JOB"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return runKill(cmd, o, args[0]) },
+		Long: `Kill ends a job in good order, or by force if its application master does not
+answer, and returns once it has ended. Of a job that had ended already it says
+how, with exit code 0.
+
+` + whichJob,
+		Args: between(1, 1, "JOB"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runKill(cmd, o, args[0]) },
 	}
 	o.add(cmd)
 	return cmd
@@ -36,13 +40,17 @@ func runKill(cmd *cobra.Command, o *output, ref string) error {
 		return err
 	}
 	defer j.Close()
-	s, err := j.Kill(ctx, "killed by yarn-submit kill")
+	s, already, err := j.Kill(ctx, "killed by yarn-submit kill")
 	if err != nil {
 		return err
 	}
 	if o.json() {
 		return writeProto(cmd.OutOrStdout(), s)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", j.ID, proto.StateWord(s.State))
+	said := ""
+	if already {
+		said = "had already ended: "
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s%s\n", j.ID, said, proto.StateWord(s.State))
 	return err
 }

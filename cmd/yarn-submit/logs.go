@@ -21,11 +21,15 @@ type logsOptions struct {
 func newLogsCommand() *cobra.Command {
 	o := &logsOptions{}
 	cmd := &cobra.Command{
-		Use:   "logs JOB [TASK]",
+		Use:   "logs JOB [TASK|ROLE]",
 		Short: "print what a job's tasks wrote",
-		Long:  "Logs prints the output of a job's tasks, of all of them or of TASK, running or ended.",
-		Args:  between(1, 2, "JOB [TASK]"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return runLogs(cmd, o, args) },
+		Long: `Logs prints the output of a job's tasks, running or ended: of all of them, of TASK
+(worker-0), or of all tasks of ROLE (worker). That they have written nothing is
+told on standard error, with exit code 0.
+
+` + whichJob,
+		Args: between(1, 2, "JOB [TASK|ROLE]"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runLogs(cmd, o, args) },
 	}
 	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the job ends")
 	cmd.Flags().IntVar(&o.Attempt, "attempt", -1, "the attempt's `number`, counted from 0 (default all)")
@@ -53,15 +57,15 @@ func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
 	out := bufio.NewWriter(cmd.OutOrStdout())
 	defer out.Flush()
 	var before client.LogLine
-	err = j.Logs(ctx, o.LogOptions, func(l client.LogLine) error {
+	silence, err := j.Logs(ctx, o.LogOptions, func(l client.LogLine) error {
 		switch {
 		case o.json():
 			if err := json.NewEncoder(out).Encode(l); err != nil {
 				return err
 			}
-		case o.Task != "" && o.Attempt >= 0:
+		case o.Task == l.Task && o.Attempt >= 0:
 			fmt.Fprintln(out, l.Text)
-		case o.Follow && o.Task == "":
+		case o.Follow && o.Task != l.Task:
 			fmt.Fprintf(out, "[%s] %s\n", l.Task, l.Text)
 		default:
 			if l.Task != before.Task || l.Attempt != before.Attempt {
@@ -75,5 +79,8 @@ func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
 		}
 		return nil
 	})
+	if silence != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", silence)
+	}
 	return err
 }

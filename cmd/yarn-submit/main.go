@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -22,7 +23,17 @@ func main() { os.Exit(run(context.Background(), os.Args[1:])) }
 func run(ctx context.Context, args []string) int {
 	root := newRootCommand(args)
 	root.SetArgs(args)
+	var mistaken error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) { // it is also called for "NAME --help", whatever NAME is
+		if mistaken = unknownCommand(cmd, args); mistaken == nil {
+			help(cmd, args)
+		}
+	})
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = mistaken
+	}
 	if err != nil && !client.IsTold(err) {
 		fmt.Fprintln(os.Stderr, "yarn-submit:", err)
 	}
@@ -42,8 +53,8 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return client.Usagef("%q is not a command of yarn-submit: see yarn-submit --help", args[0])
+			if err := unknownCommand(cmd, args); err != nil {
+				return err
 			}
 			return cmd.Help()
 		},
@@ -55,9 +66,7 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 		}
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return client.Usagef("%w: see %s --help", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newRunCommand(args), newStatusCommand(), newLogsCommand(), newKillCommand(), newListCommand(),
 		newCheckpointCommand(), newDoctorCommand(), newRoundCommand(), newExamineCommand(), newVersionCommand(),
@@ -66,11 +75,20 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	return root
 }
 
+// whichJob is what commands say of JOB: client.Find.
+const whichJob = `JOB is a job's id, or its name: of several jobs of one name, the one that has
+not ended is meant, and of ended ones the newest. Where several of the name have
+not ended, they are listed, and nothing is done (exit code 2).`
+
 // between demands a number of arguments, whose names are in usage.
 func between(least, most int, usage string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return client.Usagef("write: %s %s", cmd.CommandPath(), usage)
+			problem := "something is missing"
+			if len(args) > most {
+				problem = fmt.Sprintf("%q is one too many", args[most])
+			}
+			return client.Usagef("%s: write %s", problem, strings.TrimSpace(cmd.CommandPath()+" "+usage))
 		}
 		return nil
 	}

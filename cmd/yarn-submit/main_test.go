@@ -141,7 +141,8 @@ func TestJobThatSucceeds(t *testing.T) {
 	p := newPlace(t)
 	write(t, filepath.Join(p.dir, "data/in.txt"), "input\n")
 	out, errs, code := p.call("run", "--local", "--worker", "2", "--ps", "1", "--files", "data", "--env", "WHO={task}", "--checkpoint", "./logs=ck", "--",
-		"sh", "-c", `if [ {role} = ps ]; then echo serving; exec sleep 1000; fi
+		"sh", "-c", `if [ {role} = ps ]; then echo serving; : > logs/serving; exec sleep 1000; fi
+until [ -e logs/serving ]; do sleep 0.05; done
 cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
 	if code != 0 {
 		t.Fatalf("run ended with %d:\n%s%s", code, out, errs)
@@ -171,6 +172,14 @@ cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
 	if code != client.ExitUsage || !strings.Contains(errs, "worker-0, worker-1") {
 		t.Errorf("logs of a task that is not there ended with %d: %s", code, errs)
 	}
+	logs, _, code = p.call("logs", id, "worker") // a role
+	if code != 0 || !strings.HasPrefix(logs, "==> worker-0, attempt 0 <==\ninput\n") || !strings.Contains(logs, "==> worker-1, attempt 0 <==") || strings.Contains(logs, "ps-0, ") {
+		t.Errorf("logs of a role ended with %d: %s", code, logs)
+	}
+	_, errs, code = p.call("logs", id, "worker-0", "--attempt", "7")
+	if code != client.ExitUsage || !strings.Contains(errs, "only attempt 0") {
+		t.Errorf("logs of an attempt that is not there ended with %d: %s", code, errs)
+	}
 	bad := filepath.Join(p.home, "jobs", id, proto.LogsDir, "ps-0", "1.log") // nobody can read a directory
 	if err := os.Mkdir(bad, 0o700); err != nil {
 		t.Fatal(err)
@@ -197,7 +206,7 @@ cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
 		t.Errorf("the list is %s (%v)", listed, err)
 	}
 	killed, _, code := p.call("kill", id)
-	if code != 0 || !strings.Contains(killed, "succeeded") {
+	if code != 0 || !strings.Contains(killed, id+": had already ended: succeeded") {
 		t.Errorf("kill of a job that is over ended with %d: %s", code, killed)
 	}
 	alone(t, id)
@@ -218,10 +227,41 @@ func TestJobThatFails(t *testing.T) {
 	}
 	logs, _, _ := p.call("logs", id, "worker-1")
 	contains(t, logs, "==> worker-1, attempt 0 <==", "==> worker-1, attempt 1 <==")
+	if _, errs, code := p.call("logs", id, "worker-1", "--attempt", "7"); code != client.ExitUsage || !strings.Contains(errs, "only 0 and 1") {
+		t.Errorf("logs of an attempt that is not there ended with %d: %s", code, errs)
+	}
+	for _, args := range [][]string{{"worker-0"}, {"worker-0", "--attempt", "0"}, {"worker-0", "--follow"}} { // it only sleeps
+		out, errs, code := p.call(append([]string{"logs", id}, args...)...)
+		if code != 0 || out != "" || !strings.Contains(errs, "worker-0 of "+id+" has written nothing: it is stopped") {
+			t.Errorf("logs %v of a silent task ended with %d: %s%s", args, code, out, errs)
+		}
+	}
 	if _, _, code := p.call("status", id, "--follow"); code != client.ExitFailed {
 		t.Errorf("status --follow of a failed job ended with %d", code)
 	}
 	alone(t, id)
+}
+
+// The state of a job tells the error that it failed by, and not that of an
+// attempt which is over as if it were the present one's.
+func TestStatusTellsErrors(t *testing.T) {
+	p := newPlace(t)
+	write(t, filepath.Join(p.dir, "bad.py"), "import sys\nprint('on the way')\n{}['lr']\n")
+	if _, errs, code := p.call("run", "--local", "--worker", "1", "--restarts", "0", "--name", "bad", "--files", "bad.py", "--", "python3", "bad.py"); code != client.ExitFailed {
+		t.Errorf("run ended with %d: %s", code, errs)
+	}
+	text, _, _ := p.call("status", "bad")
+	contains(t, text, "exited with 1: KeyError: 'lr'", "| on the way", "yarn-submit logs local-")
+
+	id := p.detached("--worker", "1", "--", "sleep", "1000")
+	if err := syscall.Kill(int(p.status(id).Tasks[0].Pid), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.until(id, "the next attempt", func(s *proto.JobStatus) bool {
+		return s.Tasks[0].Attempt == 1 && s.Tasks[0].State == proto.TaskState_TASK_STATE_RUNNING
+	})
+	text, _, _ = p.call("status", id)
+	contains(t, text, "attempt 0: killed by SIGKILL")
 }
 
 func TestCommandThatIsNotThere(t *testing.T) {
@@ -247,6 +287,34 @@ func TestKill(t *testing.T) {
 		t.Errorf("the state is %s", s.State)
 	}
 	alone(t, id)
+}
+
+// A name means the job that runs, and none where several do.
+func TestJobsOfOneName(t *testing.T) {
+	p := newPlace(t)
+	running := p.detached("--worker", "1", "--name", "dup", "--", "sleep", "1000")
+	if out, errs, code := p.call("run", "--local", "--worker", "1", "--name", "dup", "--", "true"); code != 0 {
+		t.Fatalf("run ended with %d: %s%s", code, out, errs)
+	}
+	if s := p.status("dup"); s.Id != running {
+		t.Errorf("the job that is meant is %s (%s), want %s, which runs", s.Id, s.State, running)
+	}
+	second := p.detached("--worker", "1", "--name", "dup", "--", "sleep", "1000")
+	for _, args := range [][]string{{"kill", "dup"}, {"status", "dup"}, {"logs", "dup"}, {"ckpt", "ls", "dup"}} {
+		out, errs, code := p.call(args...)
+		if code != client.ExitUsage {
+			t.Errorf("%v with two that run ended with %d: %s%s", args, code, out, errs)
+		}
+		contains(t, errs, running, second)
+	}
+	if out, errs, code := p.call("kill", second); code != 0 || !strings.Contains(out, second+": killed") {
+		t.Errorf("kill by id ended with %d: %s%s", code, out, errs)
+	}
+	if out, errs, code := p.call("kill", "dup"); code != 0 || !strings.Contains(out, running+": killed") {
+		t.Errorf("kill of the older one, which alone runs, ended with %d: %s%s", code, out, errs)
+	}
+	alone(t, running)
+	alone(t, second)
 }
 
 // A job whose application master is killed is over, and says so.
@@ -346,9 +414,19 @@ func TestUsage(t *testing.T) {
 		code int
 	}{
 		{[]string{"frobnicate"}, `"frobnicate" is not a command`, client.ExitUsage},
-		{[]string{"run", "--local", "--wroker", "1", "--", "true"}, "--wroker", client.ExitUsage},
+		{[]string{"stauts", "x"}, "did you mean status?", client.ExitUsage},
+		{[]string{"submit", "--help"}, `"submit" is not a command`, client.ExitUsage},
+		{[]string{"ckpt", "l", "x"}, `"l" is not a command of yarn-submit ckpt: see yarn-submit ckpt --help; did you mean ls?`, client.ExitUsage},
+		{[]string{"list", "ux-30"}, `"ux-30" is one too many: write yarn-submit list` + "\n", client.ExitUsage},
+		{[]string{"run", "--local", "--wroker", "1", "--", "true"}, "no flag --wroker: see yarn-submit run --help; did you mean --worker?\n", client.ExitUsage},
+		{[]string{"run", "--local", "--worker", "two", "--", "true"}, "--worker two: write a whole number; see yarn-submit run --help\n", client.ExitUsage},
+		{[]string{"run", "--local", "--start-limit", "10", "--", "true"}, "--start-limit 10: write a length of time", client.ExitUsage},
+		{[]string{"logs", "x", "-z"}, "-z: see yarn-submit logs --help", client.ExitUsage},
 		{[]string{"run", "--local", "--", "true"}, "--worker", client.ExitUsage},
 		{[]string{"run", "--local", "--worker", "1", "--files", "none.py", "--", "true"}, "none.py", client.ExitUsage},
+		{[]string{"run", "--local", "--worker", "1", "--", "python3", "-u", "none.py"}, "no script none.py", client.ExitUsage},
+		{[]string{"run", "--local", "--worker", "1", "--", "/none/x.sh"}, "no script /none/x.sh", client.ExitUsage},
+		{[]string{"run", "--local", "--worker", "1", "--", "python3 hello.py"}, "leave out the quotes", client.ExitUsage},
 		{[]string{"run", "--worker", "1", "--", "true"}, "HADOOP_CONF_DIR", client.ExitUsage},
 		{[]string{"run", "--worker", "1", "--output", "xml", "--", "true"}, "--output xml", client.ExitUsage},
 		{[]string{"run", "--local", "--worker", "1", "--checkpoint", "x=/proc/none", "--", "true"}, "/proc/none", client.ExitFailed},
@@ -371,12 +449,23 @@ func TestUsage(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	p := newPlace(t)
 	write(t, filepath.Join(p.dir, "train.py"), "")
-	out, errs, code := p.call("run", "--ps", "1", "--worker", "1", "--dry-run", "--", "python", "train.py")
-	spec := &proto.JobSpec{}
-	if err := protojson.Unmarshal([]byte(out), spec); code != 0 || err != nil || len(spec.Roles) != 2 || spec.Framework != "tensorflow" {
-		t.Errorf("it ended with %d (%v):\n%s", code, err, out)
+	write(t, filepath.Join(p.dir, "other.py"), "")
+	out, errs, code := p.call("run", "--ps", "1", "--worker", "1", "--files", "train.py", "--dry-run", "--", "python", "train.py", "other.py")
+	if code != 0 {
+		t.Errorf("it ended with %d: %s", code, errs)
 	}
-	contains(t, errs, "train.py", "--files train.py") // the tasks would not find it
+	contains(t, errs, "HADOOP_CONF_DIR is not set") // so nobody was asked
+	write(t, filepath.Join(p.dir, "printed.yaml"), out)
+	out, errs2, code := p.call("run", "-f", "printed.yaml", "--dry-run", "--output", "json")
+	spec := &proto.JobSpec{}
+	if err := protojson.Unmarshal([]byte(out), spec); code != 0 || err != nil || len(spec.Roles) != 2 || spec.Framework != "tensorflow" || len(spec.Files) != 1 {
+		t.Errorf("what was printed, read again, ended with %d (%v):\n%s%s", code, err, out, errs2)
+	}
+	contains(t, errs, "other.py", "--files other.py") // the tasks would not find it
+	_, errs, code = p.call("run", "--worker", "1", "--dry-run", "--", "python", "train.py")
+	if code != client.ExitUsage || !strings.Contains(errs, "the tasks do not get it: add --files train.py") {
+		t.Errorf("a job without its script ended with %d: %s", code, errs)
+	}
 }
 
 func TestCheckpoints(t *testing.T) {
@@ -440,7 +529,7 @@ func TestClusterThatIsNotThere(t *testing.T) {
 	conf := t.TempDir()
 	write(t, filepath.Join(conf, "core-site.xml"), `<configuration><property><name>fs.defaultFS</name><value>hdfs://127.0.0.1:1</value></property></configuration>`)
 	write(t, filepath.Join(conf, "yarn-site.xml"), `<configuration><property><name>yarn.resourcemanager.address</name><value>127.0.0.1:1</value></property></configuration>`)
-	for _, args := range [][]string{{"run", "--worker", "1", "--", "true"}, {"list"}, {"doctor"}, {"status", "application_1_0001"}} {
+	for _, args := range [][]string{{"run", "--worker", "1", "--", "true"}, {"run", "--dry-run", "--worker", "1", "--", "true"}, {"list"}, {"doctor"}, {"status", "application_1_0001"}} {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel() // each tries for some seconds
 			cmd := p.command(args...)
@@ -556,8 +645,11 @@ func TestCheckpointsAreKeptInOrder(t *testing.T) {
 	}
 	contains(t, out, "sharded.ckpt-1300.data-00001-of-00004", "tensor")
 
-	if _, errs, code := p.call("ckpt", "rollback", "./ck", "1400"); code != 0 {
-		t.Errorf("rollback that nobody agreed to ended with %d: %s", code, errs)
+	for _, args := range [][]string{{"rollback", "./ck", "1400"}, {"prune", "./ck", "--keep", "1"}, {"prune", "./ck", "--keep", "1", "--output", "json"}} {
+		out, errs, code := p.call(append([]string{"ckpt"}, args...)...)
+		if code != client.ExitUsage || !strings.Contains(errs, "--yes") || !strings.Contains(out, "1400") {
+			t.Errorf("%v that nobody could be asked about ended with %d: %s%s", args, code, out, errs)
+		}
 	}
 	if text, _ := os.ReadFile(state); !strings.Contains(string(text), "1500") {
 		t.Errorf("rollback did not ask: %s", text)
@@ -584,6 +676,9 @@ func TestCheckpointsAreKeptInOrder(t *testing.T) {
 	}
 	if out, errs, code := p.call("ckpt", "prune", "./ck", "--keep", "1", "--yes"); code != 0 {
 		t.Errorf("prune ended with %d: %s%s", code, out, errs)
+	}
+	if out, errs, code := p.call("ckpt", "prune", "./ck", "--keep", "1"); code != 0 {
+		t.Errorf("prune with nothing to remove, and so to ask, ended with %d: %s%s", code, out, errs)
 	}
 	listed, _, _ := p.call("ckpt", "ls", "./ck", "--output", "json")
 	var list []client.Checkpoint

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/internal/hadoop/conf"
 	"holdfast/proto"
 )
 
@@ -44,7 +45,7 @@ one kills it. Elsewhere SIGINT and SIGTERM kill it.`,
 	cmd.Flags().SetInterspersed(false)
 	o.flags = client.AddFlags(cmd.Flags(), client.RolesIn(args))
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "do not follow the job once it is submitted")
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print the job as it would be run, and do nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "check the job as for a submission, ask the cluster if one is configured, print it as YAML for -f, and start nothing")
 	o.add(cmd)
 	return cmd
 }
@@ -67,11 +68,14 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 	if spec.Files, err = client.Collect(ctx, draft.Inputs); err != nil {
 		return err
 	}
+	if err := client.CheckCommands(spec); err != nil {
+		return err
+	}
 	for _, note := range client.Notes(spec) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", note)
 	}
 	if o.dryRun {
-		return writeProto(cmd.OutOrStdout(), spec)
+		return rehearse(ctx, cmd, o, draft, spec)
 	}
 	job, closeJob, err := start(ctx, cmd, draft, spec)
 	if err != nil {
@@ -94,6 +98,46 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 	return follow(cmd, job, o.output, false)
 }
 
+// rehearse prints the job, once the cluster, if one is configured, has been
+// asked what a submission asks it.
+func rehearse(ctx context.Context, cmd *cobra.Command, o *runOptions, draft *client.Draft, spec *proto.JobSpec) error {
+	switch {
+	case spec.Local:
+	case os.Getenv(conf.EnvDir) == "":
+		fmt.Fprintf(cmd.ErrOrStderr(), "yarn-submit: note: no cluster was asked about the job: %s is not set\n", conf.EnvDir)
+	default:
+		c, err := connect(cmd, draft)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := c.Check(ctx, spec); err != nil {
+			return err
+		}
+	}
+	if o.json() {
+		return writeProto(cmd.OutOrStdout(), spec)
+	}
+	text, err := draft.YAML(spec)
+	if err != nil {
+		return err
+	}
+	_, err = cmd.OutOrStdout().Write(text)
+	return err
+}
+
+// connect connects to the cluster as the one whom the job is to run as.
+func connect(cmd *cobra.Command, draft *client.Draft) (*client.Cluster, error) {
+	c, err := client.ConnectAs(draft.Principal, draft.Keytab)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range c.Warnings() {
+		fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", w)
+	}
+	return c, nil
+}
+
 // start starts the job where the spec says.
 func start(ctx context.Context, cmd *cobra.Command, draft *client.Draft, spec *proto.JobSpec) (*client.Job, func(), error) {
 	exe, err := os.Executable()
@@ -107,12 +151,9 @@ func start(ctx context.Context, cmd *cobra.Command, draft *client.Draft, spec *p
 		}
 		return j, j.Close, nil
 	}
-	c, err := client.ConnectAs(draft.Principal, draft.Keytab)
+	c, err := connect(cmd, draft)
 	if err != nil {
 		return nil, nil, err
-	}
-	for _, w := range c.Warnings() {
-		fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", w)
 	}
 	j, err := c.Submit(ctx, spec, exe)
 	if err != nil {

@@ -16,7 +16,7 @@ func newStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status JOB",
 		Short: "show a job's state, its tasks and its story",
-		Long:  "Status shows a job, running or ended. JOB is its id or its name, of which the newest is meant.",
+		Long:  "Status shows a job, running or ended.\n\n" + whichJob,
 		Args:  between(1, 1, "JOB"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runStatus(cmd, o, args[0]) },
 	}

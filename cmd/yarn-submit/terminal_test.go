@@ -133,7 +133,9 @@ func TestCtrlCAsks(t *testing.T) {
 	id := jobIn(t, x)
 	x.press("\x03")
 	x.see(question, 1)
+	x.see("k, or Ctrl-C again", 1)
 	x.press("what\n")
+	x.see(`"what" is none of k, l and g`, 1)
 	x.see(question, 2)
 	x.press("g\n")
 	x.see("worker 1/1", strings.Count(x.shown(), "worker 1/1")+1) // it goes on
@@ -215,8 +217,8 @@ func TestCheckpointCommandsOnATerminal(t *testing.T) {
 			t.Errorf("prune, answered %q, ended with %d; left are %s, want %s", answer.keys, code, there(), answer.want)
 		}
 	}
-	out, _, code := p.call("ckpt", "rollback", "./ck", "9")
-	if code != 0 || !strings.Contains(out, "--yes") {
-		t.Errorf("rollback without a terminal ended with %d: %s", code, out)
+	_, errs, code := p.call("ckpt", "rollback", "./ck", "9")
+	if code != client.ExitUsage || !strings.Contains(errs, "--yes") {
+		t.Errorf("rollback without a terminal ended with %d: %s", code, errs)
 	}
 }

@@ -57,18 +57,27 @@ func TestRefusedAtOnce(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			env := append(os.Environ(), "HADOOP_CONF_DIR="+b.conf)
-			stdout, stderr, code := call(ctx, env, t.TempDir(), append(append([]string{"run", "--name", "refused"}, b.args...), "--", "true")...)
-			if code != b.code {
-				t.Errorf("exit code %d, want %d", code, b.code)
-			}
-			for _, s := range b.says {
-				if !strings.Contains(stderr, s) {
-					t.Errorf("it does not name %q:\n%s%s", s, stdout, stderr)
+			for _, run := range [][]string{{"run"}, {"run", "--dry-run"}} { // which asks the cluster the same
+				stdout, stderr, code := call(ctx, env, t.TempDir(), append(append(append(run, "--name", "refused"), b.args...), "--", "true")...)
+				if code != b.code {
+					t.Errorf("%v: exit code %d, want %d", run, code, b.code)
+				}
+				for _, s := range b.says {
+					if !strings.Contains(stderr, s) {
+						t.Errorf("%v does not name %q:\n%s%s", run, s, stdout, stderr)
+					}
 				}
 			}
 		})
 	}
 	w := where{c}
+	logs := c.HDFS() + "/tests/dry-run"
+	if stdout, stderr, code := w.call(t.Context(), "", append([]string{"run", "--dry-run", "--name", "refused", "--checkpoint", "./logs=" + logs}, append(one, "--", "true")...)...); code != 0 || !strings.Contains(stdout, logs) {
+		t.Errorf("a dry run of what can be run ended with %d:\n%s%s", code, stdout, stderr)
+	}
+	if _, stderr, code := w.call(t.Context(), "", "ckpt", "ls", logs); code != 2 {
+		t.Errorf("a dry run made its checkpoint directory: %s", stderr)
+	}
 	if stdout, stderr, code := w.call(t.Context(), "", "list", "--output", "json"); code != 0 || strings.Contains(stdout, `"refused"`) {
 		t.Errorf("applications were left behind:\n%s%s", stdout, stderr)
 	}

@@ -226,7 +226,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		var q wire.GetApplicationReportResponseProto
 		if proto.Unmarshal(b, &q) == nil {
-			_ = Waiting(report(q.GetApplicationReport()))
+			_ = Waiting(report(q.GetApplicationReport()), 0)
 		}
 		var u wire.GetQueueInfoResponseProto
 		if proto.Unmarshal(b, &u) == nil {

@@ -4,13 +4,23 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 )
+
+// PlacingTime is what a ResourceManager takes to place an application master for
+// which there is room: nodes send heartbeats every second
+// (yarn.resourcemanager.nodemanagers.heartbeat-interval-ms).
+const PlacingTime = 2 * time.Second
+
+const placing = "the ResourceManager has accepted the job and is placing its application master"
 
 // Waiting says in words what an application waits for whose AM does not run
 // yet; empty if it does not wait. The CapacityScheduler tells by what it writes
 // into the diagnostics (AMContainerDiagnostics in its FiCaSchedulerApp and
-// RMAppAttemptImpl).
-func Waiting(r Report) string {
+// RMAppAttemptImpl). age is how long ago the application was submitted: the
+// scheduler writes that it waits for room as soon as it has the application, and
+// offers it nodes at their next heartbeats, so before PlacingTime that means nothing.
+func Waiting(r Report, age time.Duration) string {
 	if r.State.Done() || r.State == StateRunning {
 		return ""
 	}
@@ -22,12 +32,14 @@ func Waiting(r Report) string {
 		return fmt.Sprintf("the queue %q has as many application masters as it allows%s; the job starts when another job there ends, or in another queue (--queue)", r.Queue, amLimit(d, "Queue Resource Limit for AM"))
 	case strings.Contains(d, "waiting for AM container to Register"):
 		return "the application master is starting"
+	case strings.Contains(d, "waiting for resources to be assigned for AM") && age < PlacingTime:
+		return placing
 	case strings.Contains(d, "waiting for resources to be assigned for AM"):
 		return fmt.Sprintf("no node has room for the application master yet, or the queue %q is full", r.Queue)
 	case r.State == StateAccepted && d != "":
 		return words(stamp.ReplaceAllString(d, ""))
 	case r.State == StateAccepted:
-		return "the ResourceManager has accepted the job and is placing its application master"
+		return placing
 	}
 	return "the ResourceManager is taking the job"
 }

@@ -3,6 +3,7 @@ package yarn
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWaiting(t *testing.T) {
@@ -22,7 +23,7 @@ func TestWaiting(t *testing.T) {
 		{StateNewSaving, "", []string{"taking the job"}},
 	}
 	for _, tt := range tests {
-		got := Waiting(Report{State: tt.state, Diagnostics: tt.text, Queue: "small", User: "ann"})
+		got := Waiting(Report{State: tt.state, Diagnostics: tt.text, Queue: "small", User: "ann"}, time.Minute)
 		for _, w := range tt.want {
 			if !strings.Contains(got, w) {
 				t.Errorf("%q: %q does not say %q", tt.text, got, w)
@@ -32,8 +33,12 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("%q is not for people", got)
 		}
 	}
+	// Nothing is wrong yet where the nodes have not been offered the application.
+	if got := Waiting(Report{State: StateAccepted, Diagnostics: tests[2].text}, time.Second); !strings.Contains(got, "placing") || strings.Contains(got, "room") {
+		t.Errorf("one that is a second old: %q", got)
+	}
 	for _, s := range []State{StateRunning, StateFinished, StateFailed, StateKilled} {
-		if got := Waiting(Report{State: s, Diagnostics: "x"}); got != "" {
+		if got := Waiting(Report{State: s, Diagnostics: "x"}, time.Minute); got != "" {
 			t.Errorf("%s waits: %q", s, got)
 		}
 	}

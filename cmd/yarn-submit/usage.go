@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"holdfast/client"
+)
+
+// unknownCommand says that the first of args is no command below cmd; nil if
+// there is none.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if !cmd.HasAvailableSubCommands() {
+		return nil
+	}
+	for _, a := range args {
+		if strings.HasPrefix(a, "-") {
+			continue
+		}
+		var known []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				known = append(known, c.Name())
+			}
+		}
+		return client.Usagef("%q is not a command of %s: see %[2]s --help%s", a, cmd.CommandPath(), client.DidYouMean(a, known))
+	}
+	return nil
+}
+
+// flagError says what is wrong with a flag, without the texts of the functions
+// that could not read it.
+func flagError(cmd *cobra.Command, err error) error {
+	see := fmt.Sprintf("see %s --help", cmd.CommandPath())
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		name := unknown.GetSpecifiedName()
+		return client.Usagef("there is no flag --%s: %s%s", name, see, flags(client.DidYouMean(name, known)))
+	case errors.As(err, &invalid):
+		f := invalid.GetFlag()
+		want, known := wanted[f.Value.Type()]
+		if !known {
+			want = "a " + f.Value.Type()
+		}
+		return client.Usagef("--%s %s: write %s; %s", f.Name, invalid.GetValue(), want, see)
+	}
+	return client.Usagef("%w: %s", err, see)
+}
+
+// wanted is what flags of a type take.
+var wanted = map[string]string{
+	"int": "a whole number", "int64": "a whole number", "bool": "true or false",
+	"duration": "a length of time, as in 90s, 10m or 2h", "stringSlice": "a list, separated by commas",
+}
+
+// flags puts dashes before the names that a question has.
+func flags(question string) string {
+	question = strings.Replace(question, "did you mean ", "did you mean --", 1)
+	return strings.ReplaceAll(question, " or ", " or --")
+}
