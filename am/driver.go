@@ -69,13 +69,14 @@ type EndCause int
 // Causes of a container's end. YARN's exit statuses are in
 // org.apache.hadoop.yarn.api.records.ContainerExitStatus.
 const (
-	EndExited      EndCause = iota // its process ended; see Ended.Exit
-	EndReleased                    // by us
-	EndPreempted                   // the scheduler wanted it back
-	EndNodeLost                    // the node is gone
-	EndDisksFailed                 // the node's disks
-	EndOutOfMemory                 // used more than it asked for
-	EndKilled                      // by the RM or a user
+	EndExited       EndCause = iota // its process ended; see Ended.Exit
+	EndReleased                     // by us
+	EndPreempted                    // the scheduler wanted it back
+	EndNodeLost                     // the node is gone
+	EndDisksFailed                  // the node's disks
+	EndOutOfMemory                  // used more than it asked for
+	EndVirtualLimit                 // reserved more virtual memory than the node allows
+	EndKilled                       // by the RM or a user
 	EndUnknown
 )
 

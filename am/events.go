@@ -9,14 +9,15 @@ import (
 
 // causes maps what a driver says to what core decides on.
 var causes = map[EndCause]core.Cause{
-	EndExited:      core.CauseOwnFault,
-	EndReleased:    core.CauseReleased,
-	EndPreempted:   core.CausePreempted,
-	EndNodeLost:    core.CauseNodeLost,
-	EndDisksFailed: core.CauseDisksFailed,
-	EndOutOfMemory: core.CauseOutOfMemory,
-	EndKilled:      core.CauseKilled,
-	EndUnknown:     core.CauseUnknown,
+	EndExited:       core.CauseOwnFault,
+	EndReleased:     core.CauseReleased,
+	EndPreempted:    core.CausePreempted,
+	EndNodeLost:     core.CauseNodeLost,
+	EndDisksFailed:  core.CauseDisksFailed,
+	EndOutOfMemory:  core.CauseOutOfMemory,
+	EndVirtualLimit: core.CauseVirtualLimit,
+	EndKilled:       core.CauseKilled,
+	EndUnknown:      core.CauseUnknown,
 }
 
 // fromDriver translates a driver's event.
