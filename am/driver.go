@@ -49,12 +49,16 @@ type Outcome struct {
 	Why       string // a line or more for a person
 }
 
-// DriverEvent is one of Allocated, LaunchFailed, Ended, Preempting, NodeLeaving,
-// NodeStays, Waiting, Broken.
+// DriverEvent is one of Allocated, Found, LaunchFailed, Ended, Preempting,
+// NodeLeaving, NodeStays, Waiting, Broken.
 type DriverEvent interface{ driverEvent() }
 
 // Allocated answers an Ask.
 type Allocated struct{ Request, Container, Node string }
+
+// Found says that a container of an earlier application master is there, which is
+// not among Kept: the cluster has come to know of it since. It counts as launched.
+type Found struct{ Container, Node string }
 
 // LaunchFailed says that no agent could be started in a container; the
 // container has been given back.
@@ -117,6 +121,7 @@ type Broken struct {
 }
 
 func (Allocated) driverEvent()    {}
+func (Found) driverEvent()        {}
 func (LaunchFailed) driverEvent() {}
 func (Ended) driverEvent()        {}
 func (Preempting) driverEvent()   {}

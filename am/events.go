@@ -25,6 +25,9 @@ func (m *Master) fromDriver(e DriverEvent) core.Event {
 	switch e := e.(type) {
 	case Allocated:
 		return core.Allocated{Request: e.Request, Container: e.Container, Node: e.Node}
+	case Found:
+		m.launched[e.Container] = true
+		return core.Found{Container: e.Container, Node: e.Node}
 	case LaunchFailed:
 		return core.LaunchFailed{Container: e.Container, Why: e.Err.Error()}
 	case Ended:

@@ -243,6 +243,8 @@ func (j *Job) handle(e Event) {
 		}
 	case Recovered:
 		j.recovered(e)
+	case Found:
+		j.found(e)
 	case Allocated:
 		j.allocated(e)
 	case AgentAttached:

@@ -27,6 +27,8 @@ const (
 	// told to release it.
 	stopFor  = 5 * time.Second
 	stopPoll = 50 * time.Millisecond
+	// refusedPause is how long the scheduler is not asked again for what it refuses.
+	refusedPause = 5 * time.Second
 )
 
 // Results that come back to run.
@@ -112,7 +114,7 @@ func (d *Driver) run() {
 		d.giveUpStopping(now)
 		d.look(now)
 		d.lookForHeir(now)
-		news := (s.table.hasNews() || len(s.give) > 0) && s.downSince.IsZero()
+		news := (s.table.hasNews() || len(s.give) > 0) && s.downSince.IsZero() && s.odd == 0
 		if !calling && (news || !now.Before(due)) {
 			calling = true
 			h := d.heartbeat(now)
@@ -160,7 +162,7 @@ func (d *Driver) carryOut(commands []any) {
 	for _, c := range commands {
 		switch c := c.(type) {
 		case am.Ask:
-			if err := d.answerable(c); err != nil {
+			if err := d.answerable(c); err != nil && !s.served {
 				d.breakDown(err)
 				return
 			}
@@ -206,8 +208,11 @@ func (d *Driver) carryOut(commands []any) {
 	}
 }
 
-// answerable says which asks could never be answered.
+// answerable says which asks the scheduler would refuse, as far as is known.
 func (d *Driver) answerable(a am.Ask) error {
+	if d.reg.Maximum == (hadoop.Resource{}) { // it was told in an answer that was lost
+		return nil
+	}
 	return hadoop.CheckDemands(d.reg.Maximum, []hadoop.Demand{{Role: a.Role, Count: 1, Resource: resourceOf(a)}})
 }
 
@@ -285,10 +290,13 @@ func (d *Driver) giveUpStopping(now time.Time) {
 // heartbeat takes what the RM must be told.
 func (d *Driver) heartbeat(now time.Time) hadoop.Heartbeat {
 	s := d.s
+	if now.Sub(s.refusedAt) > refusedPause {
+		s.table.askRefused()
+	}
 	soft := len(s.table.pending()) > 0 && now.Sub(s.answered) > avoidFor
 	c := s.table.changes(soft)
 	h := hadoop.Heartbeat{Requests: c.requests, Avoid: c.avoid, Allow: c.allow, Release: s.give}
-	s.give = nil
+	s.give, s.beatAt = nil, now
 	return h
 }
 

@@ -64,8 +64,10 @@ type Registration struct {
 	TrackingURL string
 }
 
-// Registered is what the RM answers.
+// Registered is what the RM answers. Where Lost, it answered an earlier call, and
+// that answer was lost: nothing else is known.
 type Registered struct {
+	Lost     bool
 	Maximum  Resource // of one container
 	GPUs     bool     // the cluster has GPUs as a resource
 	Queue    string
@@ -80,17 +82,23 @@ type NMToken struct {
 }
 
 // Register makes the AM known. It may be called again after the RM was restarted.
+// The RM refuses the repetition of a call that it has taken in, as it does when the
+// answer was lost; the AM is registered all the same, and its next heartbeat has the
+// response id 0 (ApplicationMasterService.registerApplicationMaster).
 func (m *Master) Register(ctx context.Context, g Registration) (Registered, error) {
 	var r wire.RegisterApplicationMasterResponseProto
 	err := m.rpc.Call(ctx, "registerApplicationMaster", &wire.RegisterApplicationMasterRequestProto{
 		Host: &g.Host, RpcPort: proto.Int32(int32(g.Port)), TrackingUrl: &g.TrackingURL,
 	}, &r)
-	if err != nil {
+	if err != nil && !IsAlreadyRegistered(err) {
 		return Registered{}, fmt.Errorf("register at the ResourceManager: %w", err)
 	}
 	m.mu.Lock()
 	m.response = 0
 	m.mu.Unlock()
+	if err != nil {
+		return Registered{Lost: true}, nil
+	}
 	g2 := Registered{
 		Maximum: resource(r.GetMaximumCapability()), Queue: r.GetQueue(),
 		Previous: containers(r.GetContainersFromPreviousAttempts()), NMTokens: nmTokens(r.GetNmTokensFromPreviousAttempts()),

@@ -232,3 +232,19 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// The answer to a registration may be lost, and its repetition is refused then. The
+// RM counts heartbeats from 0 all the same.
+func TestRegistrationWhoseAnswerWasLost(t *testing.T) {
+	f := &fake{t: t, answer: func(string, proto.Message, proto.Message) error {
+		return fmt.Errorf("registerApplicationMaster: %w", &rpc.RemoteError{
+			Class:   "org.apache.hadoop.yarn.exceptions.InvalidApplicationMasterRequestException",
+			Message: "Application Master is already registered : application_1_0001",
+		})
+	}}
+	m := &Master{rpc: f, response: 37}
+	got, err := m.Register(t.Context(), Registration{Host: "n1"})
+	if err != nil || !got.Lost || m.response != 0 {
+		t.Errorf("%+v, %v; the next heartbeat has response id %d", got, err, m.response)
+	}
+}
