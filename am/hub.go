@@ -208,6 +208,10 @@ func (h *hub) Attend(stream proto.Agents_AttendServer) error {
 	if hello == nil || hello.Container == "" {
 		return status.Error(codes.InvalidArgument, "the first message must be Hello, with the container's name")
 	}
+	if own := speaksFor(stream.Context()); hello.Container != own {
+		h.log.Warnf("the agent in %s claims to be that in %s, and is not listened to", own, hello.Container)
+		return status.Errorf(codes.PermissionDenied, "this agent speaks for the container %q, not for %q", own, hello.Container)
+	}
 	l := &line{stream: stream, giveUp: connection(stream.Context()), serving: make(chan struct{})}
 	h.enter(hello.Container, l)
 	orderly := false

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -209,7 +210,7 @@ func (c *cluster) Launch(container string) {
 // connect connects an agent to the present master.
 func (c *cluster) connect(a *agent) {
 	conn := dial(c.t, c.keys.Agent, c.master)
-	stream, err := proto.NewAgentsClient(conn).Attend(context.Background())
+	stream, err := proto.NewAgentsClient(conn).Attend(c.speaking(a.container))
 	if err != nil {
 		if c.t.Context().Err() == nil { // else the test is over
 			c.t.Error(err)
@@ -220,6 +221,15 @@ func (c *cluster) connect(a *agent) {
 	c.conns[a.container] = conn
 	c.mu.Unlock()
 	go a.run(stream)
+}
+
+// speaking is for the calls of the agent in a container.
+func (c *cluster) speaking(container string) context.Context {
+	own, err := c.keys.Master.Admit(c.keys.Agent, container)
+	if err != nil {
+		c.t.Error(err)
+	}
+	return metadata.AppendToOutgoingContext(context.Background(), proto.HeaderContainer, container, proto.HeaderPass, string(own.Pass))
 }
 
 func (c *cluster) Kept() map[string]string { return c.kept }

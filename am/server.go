@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
@@ -62,8 +63,24 @@ func connection(ctx context.Context) func() {
 	return func() {}
 }
 
-// newServer makes the gRPC server of a job: agents may call Agents, clients
-// Jobs, and nobody anything else.
+// speaksFor is the container that an agent's stream is of, by its metadata. newServer
+// lets no stream in whose agent has not the pass for that container.
+func speaksFor(ctx context.Context) string {
+	list := metadata.ValueFromIncomingContext(ctx, proto.HeaderContainer)
+	if len(list) != 1 {
+		return ""
+	}
+	return list[0]
+}
+
+// admitted reports whether an agent may speak for the container that it says it does.
+func admitted(ctx context.Context, keys jobtls.Keys) bool {
+	pass := metadata.ValueFromIncomingContext(ctx, proto.HeaderPass)
+	return len(pass) == 1 && keys.Admits(speaksFor(ctx), []byte(pass[0]))
+}
+
+// newServer makes the gRPC server of a job: agents may call Agents, each for its own
+// container, clients Jobs, and nobody anything else.
 func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServer) (*grpc.Server, error) {
 	tlsConfig, err := keys.Server()
 	if err != nil {
@@ -86,6 +103,9 @@ func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServe
 		}
 		if allowed[method] != caller.party {
 			return status.Error(codes.PermissionDenied, fmt.Sprintf("a job's %s may not call %s", caller.party, method))
+		}
+		if caller.party == jobtls.Agent && !admitted(ctx, keys) {
+			return status.Error(codes.PermissionDenied, fmt.Sprintf("this agent may not speak for the container %q", speaksFor(ctx)))
 		}
 		return nil
 	}

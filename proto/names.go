@@ -55,6 +55,13 @@ const (
 	SecretConf   = "holdfast.conf"
 )
 
+// Metadata of an agent's stream: the container that it speaks for, and the pass that
+// shows that it may (jobtls).
+const (
+	HeaderContainer = "holdfast-container"
+	HeaderPass      = "holdfast-pass-bin"
+)
+
 // Address is where a job's application master is.
 type Address struct {
 	Address string `json:"address"` // host:port of its gRPC service

@@ -35,6 +35,9 @@ type Config struct {
 	TrackingURL  string
 	Log          *logrus.Entry
 
+	// AgentKeys makes proto.SecretAgent of the agent in a container.
+	AgentKeys func(container string) ([]byte, error)
+
 	// Announced tells which attempt of the application has announced itself last to
 	// the job's agents. It is asked while the RM does not answer; nil: that is not
 	// known.
@@ -223,12 +226,13 @@ func environment(cfg Config) map[string]string {
 	return env
 }
 
-// agentCredentials leaves out what only an AM may do.
+// agentCredentials leaves out what only an AM may do, and agents' keys: each gets its
+// own (launchOf).
 func agentCredentials(all *token.Credentials) *token.Credentials {
 	c := all.Clone()
 	c.RemoveMasters()
 	maps.DeleteFunc(c.Secrets, func(name string, _ []byte) bool {
-		return name != proto.SecretAgent && name != proto.SecretConf
+		return name != proto.SecretConf
 	})
 	return c
 }

@@ -281,7 +281,7 @@ func TestAgentsGetOnlyTheirSecrets(t *testing.T) {
 	if len(c.Tokens) != 1 || c.Tokens[token.KindHDFS].Kind != token.KindHDFS {
 		t.Errorf("an agent gets the tokens %v", c.Tokens)
 	}
-	if len(c.Secrets) != 2 || c.Secrets[proto.SecretAgent] == nil || c.Secrets[proto.SecretConf] == nil {
+	if len(c.Secrets) != 1 || c.Secrets[proto.SecretConf] == nil {
 		t.Errorf("an agent gets the secrets %v", c.Secrets)
 	}
 	if len(all.Tokens) != 4 || len(all.Secrets) != 4 {

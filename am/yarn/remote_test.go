@@ -149,6 +149,7 @@ func newDriver() (*yarn.Driver, error) {
 		Conf: cf, Credentials: creds, Job: os.Getenv(proto.EnvJob), JobDirectory: os.Getenv(proto.EnvJobDirectory),
 		Master: "127.0.0.1:1", Host: host, Port: 4711, TrackingURL: "http://" + host + ":4712/",
 		Log: logrus.NewEntry(logrus.StandardLogger()), Command: os.Getenv(envCommand),
+		AgentKeys: func(container string) ([]byte, error) { return []byte(container), nil },
 	})
 }
 

@@ -179,9 +179,14 @@ func (d *Driver) carryOut(commands []any) {
 			if h == nil || h.released || h.launching || h.launched {
 				break // it has ended meanwhile
 			}
+			start, err := d.launchOf(h)
+			if err != nil {
+				d.breakDown(err)
+				return
+			}
 			h.launching = true
 			n := h.container.Node
-			starts[n] = append(starts[n], hadoop.Start{Container: h.container, Launch: d.launchOf(h)})
+			starts[n] = append(starts[n], hadoop.Start{Container: h.container, Launch: start})
 		case check:
 			if h := s.held[string(c)]; h != nil && !h.released {
 				s.doubted, s.hurry = time.Now(), true
@@ -217,12 +222,18 @@ func (d *Driver) answerable(a am.Ask) error {
 }
 
 // launchOf is what runs in a container.
-func (d *Driver) launchOf(h *held) hadoop.Launch {
+func (d *Driver) launchOf(h *held) (hadoop.Launch, error) {
+	keys, err := d.cfg.AgentKeys(h.name)
+	if err != nil {
+		return hadoop.Launch{}, err
+	}
 	l := d.agent
+	l.Credentials = l.Credentials.Clone()
+	l.Credentials.Secrets[proto.SecretAgent] = keys
 	l.Environment = maps.Clone(l.Environment)
 	l.Environment[proto.EnvContainer] = h.name
 	l.Environment[proto.EnvHost] = h.container.Node.Host
-	return l
+	return l, nil
 }
 
 func (d *Driver) start(node hadoop.NodeID, list []hadoop.Start) {
