@@ -24,7 +24,7 @@ func run(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !client.IsTold(err) {
-		fmt.Fprintln(os.Stderr, "yarn-submit:", err)
+		fmt.Fprintln(root.ErrOrStderr(), "yarn-submit:", err)
 	}
 	return client.ExitCode(err)
 }
@@ -48,6 +48,8 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 			return cmd.Help()
 		},
 	}
+	root.SetOut(client.Printable(os.Stdout))
+	root.SetErr(client.Printable(os.Stderr))
 	root.PersistentFlags().Bool("verbose", false, "say more, such as how the connections to DataNodes are protected")
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		if verbose, _ := cmd.Flags().GetBool("verbose"); verbose {
