@@ -49,8 +49,8 @@ type Outcome struct {
 	Why       string // a line or more for a person
 }
 
-// DriverEvent is one of Allocated, Found, LaunchFailed, Ended, Preempting,
-// NodeLeaving, NodeStays, Waiting, Broken.
+// DriverEvent is one of Allocated, Found, Localizing, LaunchFailed, Ended,
+// Preempting, NodeLeaving, NodeStays, Waiting, Broken.
 type DriverEvent interface{ driverEvent() }
 
 // Allocated answers an Ask.
@@ -59,6 +59,11 @@ type Allocated struct{ Request, Container, Node string }
 // Found says that a container of an earlier application master is there, which is
 // not among Kept: the cluster has come to know of it since. It counts as launched.
 type Found struct{ Container, Node string }
+
+// Localizing says that a container's node has not yet begun to run what was launched
+// there, and What it does meanwhile, after the node's name. It comes again and again
+// for as long as that is so.
+type Localizing struct{ Container, What string }
 
 // LaunchFailed says that no agent could be started in a container; the
 // container has been given back.
@@ -122,6 +127,7 @@ type Broken struct {
 
 func (Allocated) driverEvent()    {}
 func (Found) driverEvent()        {}
+func (Localizing) driverEvent()   {}
 func (LaunchFailed) driverEvent() {}
 func (Ended) driverEvent()        {}
 func (Preempting) driverEvent()   {}

@@ -28,6 +28,8 @@ func (m *Master) fromDriver(e DriverEvent) core.Event {
 	case Found:
 		m.launched[e.Container] = true
 		return core.Found{Container: e.Container, Node: e.Node}
+	case Localizing:
+		return core.Localizing{Container: e.Container, What: e.What}
 	case LaunchFailed:
 		return core.LaunchFailed{Container: e.Container, Why: e.Err.Error()}
 	case Ended:

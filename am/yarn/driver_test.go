@@ -460,3 +460,13 @@ func TestAnHeirIsHeeded(t *testing.T) {
 		})
 	}
 }
+
+func TestDriverTellsWhatContainersWaitFor(t *testing.T) {
+	d := quietDriver(t)
+	d.back = make(chan any, 4)
+	d.agent.Resources = []hadoop.LocalResource{{URI: "hdfs://n/bin/yarn-submit"}, {URI: "hdfs://n/a/venv.zip", Archive: true, Size: 4 << 30}}
+	a, released := d.s.add(container(2, 1)), d.s.add(container(3, 1))
+	released.released = true
+	d.afterLocalizing(localizing{a.container.Node, []hadoop.ContainerID{a.container.ID, released.container.ID, container(9, 1).ID}})
+	expect(t, d.told(), "Localizing {Container:"+a.name+" What:is fetching and unpacking venv.zip (4 GB)}")
+}

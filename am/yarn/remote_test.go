@@ -43,17 +43,18 @@ type order struct {
 
 // happening is what the AM tells the test.
 type happening struct {
-	Hello     bool
-	Pid       int
-	Found     *am.Found
-	Literal   string
-	Fault     string // New or Finish failed
-	Finished  bool
-	Allocated *am.Allocated
-	Ended     *am.Ended
-	Failed    string // container of LaunchFailed
-	Waiting   *am.Waiting
-	Broken    string
+	Hello      bool
+	Pid        int
+	Found      *am.Found
+	Localizing *am.Localizing
+	Literal    string
+	Fault      string // New or Finish failed
+	Finished   bool
+	Allocated  *am.Allocated
+	Ended      *am.Ended
+	Failed     string // container of LaunchFailed
+	Waiting    *am.Waiting
+	Broken     string
 }
 
 func runMaster() error {
@@ -80,6 +81,8 @@ func runMaster() error {
 				h.Allocated = &e
 			case am.Found:
 				h.Found = &e
+			case am.Localizing:
+				h.Localizing = &e
 			case am.Ended:
 				h.Ended = &e
 			case am.LaunchFailed:

@@ -13,6 +13,12 @@ import (
 )
 
 func (d *Driver) afterStart(r startResult) {
+	started := map[hadoop.NodeID][]hadoop.ContainerID{}
+	defer func() {
+		for node, ids := range started {
+			d.watchLocalizing(node, ids, localizingAfter)
+		}
+	}()
 	for _, id := range r.ids {
 		h := d.s.byID[id]
 		if h == nil {
@@ -28,7 +34,9 @@ func (d *Driver) afterStart(r startResult) {
 			h.launched = true
 			if h.released {
 				d.stop(h.container.Node, []hadoop.ContainerID{id})
+				break
 			}
+			started[h.container.Node] = append(started[h.container.Node], id)
 		case h.released:
 			d.s.giveBack(h)
 		default:

@@ -94,6 +94,8 @@ func (d *Driver) run() {
 				d.afterStart(r)
 			case stopResult:
 				d.afterStop(r)
+			case localizing:
+				d.afterLocalizing(r)
 			case looked:
 				d.afterLook(r)
 			case standing:

@@ -81,6 +81,9 @@ func (n *Nodes) Stop(ctx context.Context, node NodeID, ids []ContainerID) (map[C
 type Status struct {
 	Completed
 	Running bool
+	// Localizing: its process has not been started, for its files are being brought or
+	// unpacked (ContainerSubState.SCHEDULED). NodeManagers before Hadoop 3.1 do not tell.
+	Localizing bool
 }
 
 // Statuses asks for the state of containers of one node; those that it does not
@@ -95,6 +98,8 @@ func (n *Nodes) Statuses(ctx context.Context, node NodeID, ids []ContainerID) ([
 		list = append(list, Status{
 			Completed: Completed{ID: containerID(s.GetContainerId()), Exit: int(s.GetExitStatus()), Diagnostics: known(s.GetDiagnostics())},
 			Running:   s.GetState() != wire.ContainerStateProto_C_COMPLETE,
+			Localizing: s.GetState() != wire.ContainerStateProto_C_COMPLETE && s.ContainerSubState != nil &&
+				s.GetContainerSubState() == wire.ContainerSubStateProto_CSS_SCHEDULED,
 		})
 	}
 	return list, nil
