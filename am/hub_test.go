@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -84,4 +85,32 @@ func pass(t *testing.T, j *job, container string) []byte {
 		t.Fatal(err)
 	}
 	return own.Pass
+}
+
+// An agent that opens a stream and does not say who it is loses its connection.
+func TestAnAgentThatSaysNothingIsLetGo(t *testing.T) {
+	j := start(t, nil)
+	ps, _ := j.started("ps-0")
+	stream, err := proto.NewAgentsClient(dial(t, j.keys.Agent, j.master)).Attend(j.speaking("container-77"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := stream.Recv()
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if status.Code(err) != codes.Unavailable {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it is waited for")
+	}
+	if !j.connected(ps) {
+		t.Error("another has lost its connection")
+	}
+	j.stop()
+	j.end(proto.JobState_JOB_STATE_KILLED)
 }
