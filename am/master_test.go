@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -306,6 +307,7 @@ func dial(t *testing.T, k jobtls.Keys, address string) *grpc.ClientConn {
 type job struct {
 	*cluster
 	spec   *proto.JobSpec
+	logged logtest.Hook // by the masters
 	store  hdfsckpt.Store
 	client proto.JobsClient
 	dir    string
@@ -352,6 +354,7 @@ func startAttempt(t *testing.T, attempt int, change func(*proto.JobSpec, *cluste
 func (j *job) config(attempt int) am.Config {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
+	quiet.AddHook(&j.logged)
 	return am.Config{
 		ID: "job_1", Spec: j.spec, Dir: j.store, Keys: j.keys.Master, Log: logrus.NewEntry(quiet),
 		Attempt:   attempt,
@@ -594,6 +597,23 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 	}
 	if status.Code(err) != codes.PermissionDenied {
 		t.Errorf("a client attends as an agent: %v", err)
+	}
+	if _, err := j.client.Kill(ctx, &proto.KillRequest{Why: "enough\nof it"}); err != nil {
+		t.Fatal(err)
+	}
+	j.end(proto.JobState_JOB_STATE_KILLED)
+	// Each of these calls, but that of the stranger, who came to none, has its line.
+	var audit []string
+	for _, e := range j.logged.AllEntries() {
+		if e.Data["audit"] == nil {
+			continue
+		}
+		if who, _ := e.Data["who"].(string); strings.Contains(who, " at 127.0.0.1:") {
+			audit = append(audit, fmt.Sprint(e.Data["audit"], " ", strings.Fields(who)[0], " ", e.Data["allowed"], " ", e.Data["why"]))
+		}
+	}
+	if want := []string{"Kill agent false ", "Attend client false <nil>", "Kill client true enough\nof it"}; !slices.Equal(audit, want) {
+		t.Errorf("audited are %q, want %q", audit, want)
 	}
 }
 
