@@ -117,9 +117,13 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	nodes, err := hadoop.NewNodes(cfg.Conf, rpc.Retry{Limit: 8 * time.Second})
+	if err != nil {
+		return nil, err
+	}
 	d := &Driver{
 		cfg: cfg, log: cfg.Log, master: master, expiry: expiry, warning: warning, attempt: int32(cfg.Attempt),
-		nodes: hadoop.NewNodes(rpc.Retry{Limit: 8 * time.Second}),
+		nodes: nodes,
 		agent: hadoop.Launch{
 			Resources: cfg.Resources, Command: cfg.Command,
 			Environment: environment(cfg), Credentials: agentCredentials(cfg.Credentials),

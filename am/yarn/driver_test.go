@@ -26,9 +26,13 @@ func quietDriver(t *testing.T) *Driver {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	ctx := t.Context()
+	nodes, err := hadoop.NewNodes(conf.New(nil), rpc.Retry{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	d := &Driver{
 		log: logrus.NewEntry(log), s: newState(), events: am.NewDriverEvents(), ctx: ctx,
-		nodes: hadoop.NewNodes(rpc.Retry{}), reg: hadoop.Registered{Maximum: hadoop.Resource{MemoryMB: 8192, VCores: 4}},
+		nodes: nodes, reg: hadoop.Registered{Maximum: hadoop.Resource{MemoryMB: 8192, VCores: 4}},
 	}
 	t.Cleanup(func() {
 		d.events.Close()

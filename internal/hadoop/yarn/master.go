@@ -20,6 +20,7 @@ type Master struct {
 	rpc       rpc.Caller
 	reconnect func()
 	close     func() error
+	qop       []string
 
 	mu       sync.Mutex
 	amrm     token.Token
@@ -37,21 +38,31 @@ func NewMaster(c *conf.Conf, creds *token.Credentials, retry rpc.Retry) (*Master
 	if err != nil {
 		return nil, err
 	}
-	m := &Master{amrm: t}
+	qop, err := c.RPCProtection()
+	if err != nil {
+		return nil, err
+	}
+	m := &Master{amrm: t, qop: qop}
 	// Calls may be sent again: the scheduler answers a repeated allocate, known
 	// by its response id, as before (ApplicationMasterService.allocate).
 	retry.Resend = true
 	cl := rpc.New(rpc.Options{
 		Protocol: "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB", Addresses: rms.Scheduler,
-		Login: rpc.TokenLoginFunc(func() (token.Token, error) {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return m.amrm, nil
-		}),
+		Login: m.login(),
 		Retry: retry, Timeout: 30 * time.Second,
 	})
 	m.rpc, m.reconnect, m.close = cl, cl.Reconnect, cl.Close
 	return m, nil
+}
+
+// login is with the token of the time, and the protection that hadoop.rpc.protection
+// demands.
+func (m *Master) login() rpc.Login {
+	return rpc.TokenLoginFunc(func() (token.Token, error) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.amrm, nil
+	}, m.qop...)
 }
 
 // Close ends the connections.

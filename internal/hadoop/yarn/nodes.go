@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 	wire "holdfast/internal/hadoop/wire/yarn"
@@ -19,14 +20,20 @@ type Nodes struct {
 	tokens  map[NodeID]token.Token
 	clients map[NodeID]*rpc.Client
 	retry   rpc.Retry
+	qop     []string
 }
 
-// NewNodes returns clients for NodeManagers, which connect when used.
-func NewNodes(retry rpc.Retry) *Nodes {
+// NewNodes returns clients for NodeManagers, which connect when used, with the
+// protection that hadoop.rpc.protection demands.
+func NewNodes(c *conf.Conf, retry rpc.Retry) (*Nodes, error) {
+	qop, err := c.RPCProtection()
+	if err != nil {
+		return nil, err
+	}
 	// Starting a container twice is refused for the second time, so nothing
 	// goes wrong, and stopping is the same twice.
 	retry.Resend = true
-	return &Nodes{tokens: map[NodeID]token.Token{}, clients: map[NodeID]*rpc.Client{}, retry: retry}
+	return &Nodes{tokens: map[NodeID]token.Token{}, clients: map[NodeID]*rpc.Client{}, retry: retry, qop: qop}, nil
 }
 
 // Learn keeps the tokens that came with an Answer.
@@ -125,20 +132,25 @@ func (n *Nodes) client(node NodeID) *rpc.Client {
 		c = rpc.New(rpc.Options{
 			Protocol:  "org.apache.hadoop.yarn.api.ContainerManagementProtocolPB",
 			Addresses: []string{node.String()},
-			Login: rpc.TokenLoginFunc(func() (token.Token, error) {
-				n.mu.Lock()
-				defer n.mu.Unlock()
-				t, ok := n.tokens[node]
-				if !ok {
-					return t, fmt.Errorf("the ResourceManager has sent no token for the node %s", node)
-				}
-				return t, nil
-			}),
+			Login: n.login(node),
 			Retry: n.retry, Timeout: 30 * time.Second,
 		})
 		n.clients[node] = c
 	}
 	return c
+}
+
+// login is with the node's token of the time.
+func (n *Nodes) login(node NodeID) rpc.Login {
+	return rpc.TokenLoginFunc(func() (token.Token, error) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		t, ok := n.tokens[node]
+		if !ok {
+			return t, fmt.Errorf("the ResourceManager has sent no token for the node %s", node)
+		}
+		return t, nil
+	}, n.qop...)
 }
 
 func failures(what string, node NodeID, list []*wire.ContainerExceptionMapProto) map[ContainerID]error {
