@@ -49,12 +49,21 @@ type Outcome struct {
 	Why       string // a line or more for a person
 }
 
-// DriverEvent is one of Allocated, LaunchFailed, Ended, Preempting, NodeLeaving,
-// NodeStays, Waiting, Broken.
+// DriverEvent is one of Allocated, Found, Localizing, LaunchFailed, Ended,
+// Preempting, NodeLeaving, NodeStays, Waiting, Broken.
 type DriverEvent interface{ driverEvent() }
 
 // Allocated answers an Ask.
 type Allocated struct{ Request, Container, Node string }
+
+// Found says that a container of an earlier application master is there, which is
+// not among Kept: the cluster has come to know of it since. It counts as launched.
+type Found struct{ Container, Node string }
+
+// Localizing says that a container's node has not yet begun to run what was launched
+// there, and What it does meanwhile, after the node's name. It comes again and again
+// for as long as that is so.
+type Localizing struct{ Container, What string }
 
 // LaunchFailed says that no agent could be started in a container; the
 // container has been given back.
@@ -69,13 +78,14 @@ type EndCause int
 // Causes of a container's end. YARN's exit statuses are in
 // org.apache.hadoop.yarn.api.records.ContainerExitStatus.
 const (
-	EndExited      EndCause = iota // its process ended; see Ended.Exit
-	EndReleased                    // by us
-	EndPreempted                   // the scheduler wanted it back
-	EndNodeLost                    // the node is gone
-	EndDisksFailed                 // the node's disks
-	EndOutOfMemory                 // used more than it asked for
-	EndKilled                      // by the RM or a user
+	EndExited       EndCause = iota // its process ended; see Ended.Exit
+	EndReleased                     // by us
+	EndPreempted                    // the scheduler wanted it back
+	EndNodeLost                     // the node is gone
+	EndDisksFailed                  // the node's disks
+	EndOutOfMemory                  // used more than it asked for
+	EndVirtualLimit                 // reserved more virtual memory than the node allows
+	EndKilled                       // by the RM or a user
 	EndUnknown
 )
 
@@ -116,6 +126,8 @@ type Broken struct {
 }
 
 func (Allocated) driverEvent()    {}
+func (Found) driverEvent()        {}
+func (Localizing) driverEvent()   {}
 func (LaunchFailed) driverEvent() {}
 func (Ended) driverEvent()        {}
 func (Preempting) driverEvent()   {}

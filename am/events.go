@@ -9,14 +9,15 @@ import (
 
 // causes maps what a driver says to what core decides on.
 var causes = map[EndCause]core.Cause{
-	EndExited:      core.CauseOwnFault,
-	EndReleased:    core.CauseReleased,
-	EndPreempted:   core.CausePreempted,
-	EndNodeLost:    core.CauseNodeLost,
-	EndDisksFailed: core.CauseDisksFailed,
-	EndOutOfMemory: core.CauseOutOfMemory,
-	EndKilled:      core.CauseKilled,
-	EndUnknown:     core.CauseUnknown,
+	EndExited:       core.CauseOwnFault,
+	EndReleased:     core.CauseReleased,
+	EndPreempted:    core.CausePreempted,
+	EndNodeLost:     core.CauseNodeLost,
+	EndDisksFailed:  core.CauseDisksFailed,
+	EndOutOfMemory:  core.CauseOutOfMemory,
+	EndVirtualLimit: core.CauseVirtualLimit,
+	EndKilled:       core.CauseKilled,
+	EndUnknown:      core.CauseUnknown,
 }
 
 // fromDriver translates a driver's event.
@@ -24,6 +25,11 @@ func (m *Master) fromDriver(e DriverEvent) core.Event {
 	switch e := e.(type) {
 	case Allocated:
 		return core.Allocated{Request: e.Request, Container: e.Container, Node: e.Node}
+	case Found:
+		m.launched[e.Container] = true
+		return core.Found{Container: e.Container, Node: e.Node}
+	case Localizing:
+		return core.Localizing{Container: e.Container, What: e.What}
 	case LaunchFailed:
 		return core.LaunchFailed{Container: e.Container, Why: e.Err.Error()}
 	case Ended:

@@ -200,7 +200,10 @@ func (h *hub) announceTokens(m *proto.ToAgent) {
 // Attend serves one agent. An agent that comes again has lost its former stream,
 // known here or not, and that one ends.
 func (h *hub) Attend(stream proto.Agents_AttendServer) error {
+	giveUp := connection(stream.Context())
+	introduction := time.AfterFunc(h.silence, giveUp)
 	first, err := stream.Recv()
+	introduction.Stop()
 	if err != nil {
 		return err
 	}
@@ -208,7 +211,11 @@ func (h *hub) Attend(stream proto.Agents_AttendServer) error {
 	if hello == nil || hello.Container == "" {
 		return status.Error(codes.InvalidArgument, "the first message must be Hello, with the container's name")
 	}
-	l := &line{stream: stream, giveUp: connection(stream.Context()), serving: make(chan struct{})}
+	if own := speaksFor(stream.Context()); hello.Container != own {
+		h.log.Warnf("the agent in %s claims to be that in %s, and is not listened to", own, hello.Container)
+		return status.Errorf(codes.PermissionDenied, "this agent speaks for the container %q, not for %q", own, hello.Container)
+	}
+	l := &line{stream: stream, giveUp: giveUp, serving: make(chan struct{})}
 	h.enter(hello.Container, l)
 	orderly := false
 	defer func() {

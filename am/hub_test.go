@@ -1,10 +1,15 @@
 package am_test
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"holdfast/proto"
 )
@@ -39,6 +44,73 @@ func TestAgentsThatFallSilentAndComeBack(t *testing.T) {
 		defer worker.mu.Unlock()
 		return !slices.ContainsFunc(worker.routes, func(p proto.Place) bool { return p.Host == "" })
 	})
+	j.stop()
+	j.end(proto.JobState_JOB_STATE_KILLED)
+}
+
+// An agent is heard only for its own container: it holds nothing that another's does.
+func TestAnAgentSpeaksForItsOwnContainerOnly(t *testing.T) {
+	j := start(t, nil)
+	ps, _ := j.started("ps-0")
+	worker, _ := j.started("worker-0")
+	shared := metadata.AppendToOutgoingContext(context.Background(), proto.HeaderContainer, ps.container)
+	for name, ctx := range map[string]context.Context{
+		"with the pass of its own container": j.speaking(worker.container),
+		"with a pass for another container":  metadata.AppendToOutgoingContext(shared, proto.HeaderPass, string(pass(t, j, worker.container))),
+		"with two passes": metadata.AppendToOutgoingContext(shared, proto.HeaderPass, string(pass(t, j, worker.container)),
+			proto.HeaderPass, string(pass(t, j, ps.container))),
+		"with the keys that all agents hold": shared,
+		"without saying who it is":           context.Background(),
+	} {
+		stream, err := proto.NewAgentsClient(dial(t, j.keys.Agent, j.master)).Attend(ctx)
+		if err == nil {
+			_ = stream.Send(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: &proto.Hello{Container: ps.container, Attempt: -1}}})
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != codes.PermissionDenied {
+			t.Errorf("%s, an agent claims to be another: %v", name, err)
+		}
+	}
+	if !j.connected(ps) {
+		t.Error("the agent whose place was claimed has lost its connection")
+	}
+	j.stop()
+	j.end(proto.JobState_JOB_STATE_KILLED)
+}
+
+func pass(t *testing.T, j *job, container string) []byte {
+	t.Helper()
+	own, err := j.keys.Master.Admit(j.keys.Agent, container)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own.Pass
+}
+
+// An agent that opens a stream and does not say who it is loses its connection.
+func TestAnAgentThatSaysNothingIsLetGo(t *testing.T) {
+	j := start(t, nil)
+	ps, _ := j.started("ps-0")
+	stream, err := proto.NewAgentsClient(dial(t, j.keys.Agent, j.master)).Attend(j.speaking("container-77"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := stream.Recv()
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if status.Code(err) != codes.Unavailable {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it is waited for")
+	}
+	if !j.connected(ps) {
+		t.Error("another has lost its connection")
+	}
 	j.stop()
 	j.end(proto.JobState_JOB_STATE_KILLED)
 }

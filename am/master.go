@@ -140,7 +140,7 @@ func New(cfg Config) (*Master, error) {
 		m.vigil = newVigil(cfg, m.job.Limits().Lease)
 		m.job.Watched(time.Time{}, time.Time{}) // not yet
 	}
-	server, err := newServer(cfg.Keys, m.hub, m.board)
+	server, err := newServer(cfg.Keys, cfg.Log, m.hub, m.board)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -209,7 +211,7 @@ func (c *cluster) Launch(container string) {
 // connect connects an agent to the present master.
 func (c *cluster) connect(a *agent) {
 	conn := dial(c.t, c.keys.Agent, c.master)
-	stream, err := proto.NewAgentsClient(conn).Attend(context.Background())
+	stream, err := proto.NewAgentsClient(conn).Attend(c.speaking(a.container))
 	if err != nil {
 		if c.t.Context().Err() == nil { // else the test is over
 			c.t.Error(err)
@@ -220,6 +222,15 @@ func (c *cluster) connect(a *agent) {
 	c.conns[a.container] = conn
 	c.mu.Unlock()
 	go a.run(stream)
+}
+
+// speaking is for the calls of the agent in a container.
+func (c *cluster) speaking(container string) context.Context {
+	own, err := c.keys.Master.Admit(c.keys.Agent, container)
+	if err != nil {
+		c.t.Error(err)
+	}
+	return metadata.AppendToOutgoingContext(context.Background(), proto.HeaderContainer, container, proto.HeaderPass, string(own.Pass))
 }
 
 func (c *cluster) Kept() map[string]string { return c.kept }
@@ -296,6 +307,7 @@ func dial(t *testing.T, k jobtls.Keys, address string) *grpc.ClientConn {
 type job struct {
 	*cluster
 	spec   *proto.JobSpec
+	logged logtest.Hook // by the masters
 	store  hdfsckpt.Store
 	client proto.JobsClient
 	dir    string
@@ -342,6 +354,7 @@ func startAttempt(t *testing.T, attempt int, change func(*proto.JobSpec, *cluste
 func (j *job) config(attempt int) am.Config {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
+	quiet.AddHook(&j.logged)
 	return am.Config{
 		ID: "job_1", Spec: j.spec, Dir: j.store, Keys: j.keys.Master, Log: logrus.NewEntry(quiet),
 		Attempt:   attempt,
@@ -584,6 +597,23 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 	}
 	if status.Code(err) != codes.PermissionDenied {
 		t.Errorf("a client attends as an agent: %v", err)
+	}
+	if _, err := j.client.Kill(ctx, &proto.KillRequest{Why: "enough\nof it"}); err != nil {
+		t.Fatal(err)
+	}
+	j.end(proto.JobState_JOB_STATE_KILLED)
+	// Each of these calls, but that of the stranger, who came to none, has its line.
+	var audit []string
+	for _, e := range j.logged.AllEntries() {
+		if e.Data["audit"] == nil {
+			continue
+		}
+		if who, _ := e.Data["who"].(string); strings.Contains(who, " at 127.0.0.1:") {
+			audit = append(audit, fmt.Sprint(e.Data["audit"], " ", strings.Fields(who)[0], " ", e.Data["allowed"], " ", e.Data["why"]))
+		}
+	}
+	if want := []string{"Kill agent false ", "Attend client false <nil>", "Kill client true enough\nof it"}; !slices.Equal(audit, want) {
+		t.Errorf("audited are %q, want %q", audit, want)
 	}
 }
 

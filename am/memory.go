@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 )
 
 // SaveMemory sets up this process's memory for a master: it goes with the number of
@@ -22,12 +23,19 @@ func ManyConnections() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ReadBufferSize(0), grpc.WriteBufferSize(writeBuffer),
 		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window),
+		// Who connects and says nothing, or has gone without a word, is let go.
+		grpc.ConnectionTimeout(handshake),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle, Time: quiet, Timeout: handshake}),
 	}
 }
 
 const (
 	window      = 64 << 10 // bytes that an agent or client may send before they are read
 	writeBuffer = 8 << 10
+
+	handshake = 20 * time.Second // for a connection to become one, or to show that it is still one
+	quiet     = 2 * time.Minute  // without a word, after which a connection has to show that
+	idle      = 10 * time.Minute // without a call
 )
 
 // trimEvery is how often memory is given back to the system that a burst has left

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/sirupsen/logrus"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
@@ -62,43 +61,24 @@ func connection(ctx context.Context) func() {
 	return func() {}
 }
 
-// newServer makes the gRPC server of a job: agents may call Agents, clients
-// Jobs, and nobody anything else.
-func newServer(keys jobtls.Keys, agents proto.AgentsServer, jobs proto.JobsServer) (*grpc.Server, error) {
+// newServer makes the gRPC server of a job: agents may call Agents, each for its own
+// container, clients Jobs, and nobody anything else.
+func newServer(keys jobtls.Keys, log *logrus.Entry, agents proto.AgentsServer, jobs proto.JobsServer) (*grpc.Server, error) {
 	tlsConfig, err := keys.Server()
 	if err != nil {
 		return nil, err
 	}
-	allowed := map[string]jobtls.Party{
-		proto.Agents_Attend_FullMethodName: jobtls.Agent,
-		proto.Jobs_Status_FullMethodName:   jobtls.Client,
-		proto.Jobs_Watch_FullMethodName:    jobtls.Client,
-		proto.Jobs_Kill_FullMethodName:     jobtls.Client,
-	}
-	check := func(ctx context.Context, method string) error {
-		p, ok := peer.FromContext(ctx)
-		if !ok {
-			return status.Error(codes.Unauthenticated, "no peer")
-		}
-		caller, ok := p.AuthInfo.(connected)
-		if !ok {
-			return status.Error(codes.Unauthenticated, "no TLS")
-		}
-		if allowed[method] != caller.party {
-			return status.Error(codes.PermissionDenied, fmt.Sprintf("a job's %s may not call %s", caller.party, method))
-		}
-		return nil
-	}
+	g := gate{keys, log}
 	s := grpc.NewServer(append(ManyConnections(),
 		grpc.Creds(closable{credentials.NewTLS(tlsConfig)}),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			if err := check(ctx, info.FullMethod); err != nil {
+			if err := g.check(ctx, info.FullMethod, req); err != nil {
 				return nil, err
 			}
 			return handler(ctx, req)
 		}),
 		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			if err := check(ss.Context(), info.FullMethod); err != nil {
+			if err := g.check(ss.Context(), info.FullMethod, nil); err != nil {
 				return err
 			}
 			return handler(srv, ss)

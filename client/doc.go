@@ -17,7 +17,9 @@
 // of a job comes from its master while that answers, and from the directory
 // (and, on a cluster, the ResourceManager) otherwise.
 //
-// The binary is at .holdfast/bin/SHA256/yarn-submit, once for all jobs.
+// The binary is at .holdfast/bin/SHA256/yarn-submit, once for all jobs, and so are
+// archives, at .holdfast/archives/SHA256/NAME. Archives stay there: remove those that no
+// job uses any longer.
 //
 // # Exit codes
 //

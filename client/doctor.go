@@ -38,6 +38,7 @@ func Diagnose(ctx context.Context, exe string) []doctor.Finding {
 	for _, w := range c.Warnings() {
 		list = append(list, doctor.Finding{Subject: "configuration", Level: doctor.Note, Text: w})
 	}
+	list = append(list, diagnoseVirtualMemory(c.conf))
 	list = append(list, c.diagnoseYARN(ctx)...)
 	list = append(list, c.diagnoseHDFS(ctx))
 	return append(list, DiagnoseKeys(ctx, c.conf)...)
@@ -53,6 +54,26 @@ func diagnoseKerberos() doctor.Finding {
 		return bad("Kerberos", err)
 	}
 	return doctor.Finding{Subject: "Kerberos", Level: doctor.Good, Text: u.Principal() + ", by " + u.Source()}
+}
+
+// diagnoseVirtualMemory tells whether NodeManagers kill containers for memory that
+// these reserve and do not use (ContainersMonitorImpl). The properties are those of
+// NodeManagers, which the configuration of clients need not have.
+func diagnoseVirtualMemory(c *conf.Conf) doctor.Finding {
+	const subject = "virtual memory"
+	ratio := cmp.Or(c.Get("yarn.nodemanager.vmem-pmem-ratio"), "2.1")
+	_, chosen := c.Lookup("yarn.nodemanager.resource.memory.enforced")
+	switch {
+	case !c.Bool("yarn.nodemanager.vmem-check-enabled", true):
+		return doctor.Finding{Subject: subject, Level: doctor.Good, Text: "NodeManagers do not limit it"}
+	case chosen && c.Bool("yarn.nodemanager.resource.memory.enforced", true):
+		return doctor.Finding{Subject: subject, Level: doctor.Good, Text: "NodeManagers leave memory to cgroups (yarn.nodemanager.resource.memory.enforced)"}
+	}
+	text := fmt.Sprintf("NodeManagers kill containers whose virtual memory is more than %s times what they asked for, and a task's agent alone reserves some 4 GB, which it does not use: have yarn.nodemanager.vmem-check-enabled set to false on the nodes", ratio)
+	if !chosen {
+		text += "; those of newer versions of Hadoop do so only where yarn.nodemanager.resource.memory.enforced is false, too"
+	}
+	return doctor.Finding{Subject: subject, Level: doctor.Note, Text: text}
 }
 
 func bad(subject string, err error) doctor.Finding {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"holdfast/doctor"
+	"holdfast/internal/hadoop/conf"
 )
 
 func TestWriteFindings(t *testing.T) {
@@ -46,5 +47,29 @@ note  disk, on a, b: little
 	}
 	if err := FindingsError([]doctor.Finding{{Subject: "YARN", Level: doctor.Bad, Exit: ExitDenied}}); ExitCode(err) != ExitDenied {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestVirtualMemoryIsDiagnosed(t *testing.T) {
+	const check, enforced = "yarn.nodemanager.vmem-check-enabled", "yarn.nodemanager.resource.memory.enforced"
+	for _, tt := range []struct {
+		properties map[string]string
+		level      doctor.Level
+		says       []string
+	}{
+		{nil, doctor.Note, []string{"2.1 times", check, "newer versions"}},
+		{map[string]string{enforced: "false", "yarn.nodemanager.vmem-pmem-ratio": "5"}, doctor.Note, []string{"5 times", check}},
+		{map[string]string{enforced: "true"}, doctor.Good, []string{"cgroups"}},
+		{map[string]string{check: "false", enforced: "false"}, doctor.Good, nil},
+	} {
+		f := diagnoseVirtualMemory(conf.New(tt.properties))
+		if f.Level != tt.level {
+			t.Errorf("%v: %s: %s", tt.properties, f.Level, f.Text)
+		}
+		for _, w := range tt.says {
+			if !strings.Contains(f.Text, w) {
+				t.Errorf("%v: %q does not say %q", tt.properties, f.Text, w)
+			}
+		}
 	}
 }

@@ -22,6 +22,7 @@ const (
 	ExitUnreachable = 3
 	ExitDenied      = 4
 	ExitInterrupted = 130
+	ExitTerminated  = 143
 )
 
 // ErrJobFailed is returned where a job was followed to an end that was not
@@ -30,6 +31,11 @@ var ErrJobFailed = errors.New("the job did not succeed")
 
 // ErrInterrupted is returned where the user ended a command by Ctrl-C.
 var ErrInterrupted = errors.New("interrupted")
+
+// ErrTerminated is returned where a process was ended by SIGTERM, and must end as
+// shells say that of it: a NodeManager that kills a container forgets why where
+// the process ends with 0 (ContainerImpl, KILLING to EXITED_WITH_SUCCESS).
+var ErrTerminated = &coded{ExitTerminated, errors.New("ended by SIGTERM")}
 
 // coded is an error whose exit code is known where it is made.
 type coded struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 	"time"
 
 	"holdfast/hdfsckpt"
@@ -19,12 +20,28 @@ import (
 // could. It stands beside the jobs' directories, in one of its own, so that one
 // listing finds what was left.
 
-func (j *Job) keytab() string { return path.Join(proto.KeytabsDir, j.ID) }
+func (j *Job) keytab() string { return path.Join(j.cluster.keytabs(), j.ID) }
+
+// keytabs is where the keytabs of the jobs on one YARN are: several may have their
+// users' homes on the same HDFS, and none knows the others' applications.
+func (c *Cluster) keytabs() string {
+	rms, err := c.conf.ResourceManagers()
+	if err != nil {
+		return proto.KeytabsDir // nothing can be submitted to it
+	}
+	name := strings.Map(func(r rune) rune {
+		if r == '/' || r == ':' || r < ' ' {
+			return '_'
+		}
+		return r
+	}, strings.Join(rms.Client, ","))
+	return path.Join(proto.KeytabsDir, name)
+}
 
 // bringKeytab uploads the user's keytab for the application master's container.
 // NodeManagers remove their copy with the application.
 func (j *Job) bringKeytab(ctx context.Context) (yarn.LocalResource, error) {
-	err := hdfsckpt.MkdirAll(ctx, j.home, proto.KeytabsDir, 0o700)
+	err := hdfsckpt.MkdirAll(ctx, j.home, j.cluster.keytabs(), 0o700)
 	if err == nil {
 		err = uploadFile(ctx, j.home, j.keytab(), j.cluster.keytab, 0o600)
 	}
@@ -43,7 +60,7 @@ func (j *Job) bringKeytab(ctx context.Context) (yarn.LocalResource, error) {
 // removeKeytab removes the keytab of a job that is over; most have none. Another
 // user's is left to that user's next job: see sweepKeytabs.
 func (j *Job) removeKeytab(ctx context.Context) error {
-	if j.foreign() {
+	if j.cluster == nil || j.foreign() {
 		return nil
 	}
 	if err := j.home.Remove(ctx, j.keytab()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -59,12 +76,12 @@ const submitting = 10 * time.Minute
 // sweepKeytabs removes the keytabs of jobs that ended without anybody to do it:
 // killed by YARN's own tools, or when the last application master had died.
 func (c *Cluster) sweepKeytabs(ctx context.Context, home hdfsckpt.Store) error {
-	list, err := home.List(ctx, proto.KeytabsDir)
+	list, err := home.List(ctx, c.keytabs())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look for keytabs of jobs that are over in %s/%s: %w", home.URI(), proto.KeytabsDir, err)
+		return fmt.Errorf("look for keytabs of jobs that are over in %s/%s: %w", home.URI(), c.keytabs(), err)
 	}
 	for _, e := range list {
 		id, err := yarn.ParseApplicationID(e.Name)
@@ -81,7 +98,7 @@ func (c *Cluster) sweepKeytabs(ctx context.Context, home hdfsckpt.Store) error {
 		case !r.State.Done():
 			continue
 		}
-		if err := (&Job{ID: e.Name, home: home}).removeKeytab(ctx); err != nil {
+		if err := (&Job{ID: e.Name, home: home, cluster: c}).removeKeytab(ctx); err != nil {
 			return err
 		}
 	}

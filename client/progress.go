@@ -39,7 +39,7 @@ func (p *Progress) Line(format string, args ...any) {
 // Clear removes the live line.
 func (p *Progress) Clear() {
 	if p.live {
-		fmt.Fprint(p.out, "\r\x1b[K")
+		fmt.Fprint(Raw(p.out), "\r\x1b[K")
 		p.live = false
 	}
 }

@@ -285,19 +285,6 @@ func took(s *proto.JobStatus) string {
 	return end.Sub(time.UnixMilli(s.StartedUnixMs)).Round(100 * time.Millisecond).String()
 }
 
-// printable keeps a job's own texts from steering the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return r
-		}
-		if r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, s)
-}
-
 func indent(s, by string) string {
 	return strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n"+by+"  ")
 }

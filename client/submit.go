@@ -28,9 +28,9 @@ import (
 // binaryName is the name of the binary in containers and in its directory.
 const binaryName = "yarn-submit"
 
-// binaryTime is what a binary on HDFS was modified at. NodeManagers refuse one that is
+// sharedTime is what a binary or an archive on HDFS was modified at. NodeManagers refuse one that is
 // newer than they were told, and two who submit at once may both bring it.
-var binaryTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+var sharedTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // jobsDir holds the directories of jobs, below Holdfast's home.
 const jobsDir = "jobs"
@@ -201,25 +201,50 @@ func (c *Cluster) tokens(ctx context.Context, spec *proto.JobSpec) (*token.Crede
 // provideBinary makes sure that the binary is on HDFS, under its digest, so that
 // it is brought there once and nodes may cache it.
 func provideBinary(ctx context.Context, home hdfsckpt.Store, exe, sum string) (yarn.LocalResource, error) {
-	name := path.Join("bin", sum, binaryName)
-	local, err := os.Stat(exe)
+	r, err := provide(ctx, home, path.Join("bin", sum, binaryName), exe, 0o700)
+	if err != nil {
+		return r, fmt.Errorf("bring the program %s to %s: %w", exe, home.URI(), err)
+	}
+	r.Name = binaryName
+	return r, nil
+}
+
+// provideArchive does the same for an archive that nodes unpack: a job that brings what
+// one before it has brought waits for neither copy.
+func provideArchive(ctx context.Context, home hdfsckpt.Store, f *proto.FileSpec) (yarn.LocalResource, error) {
+	r, err := provide(ctx, home, archiveName(f), f.Uri, fs.FileMode(f.Mode)&0o777)
+	if err != nil {
+		return r, fmt.Errorf("bring the archive %s to %s: %w", f.Uri, home.URI(), err)
+	}
+	r.Name, r.Archive = f.Name, true
+	return r, nil
+}
+
+// archiveName is where an archive is, in a directory that is named by its digest. The
+// suffix tells the NodeManager how to unpack it.
+func archiveName(f *proto.FileSpec) string { return path.Join("archives", f.Sha256, path.Base(f.Uri)) }
+
+// provide makes sure that a local file is on HDFS, under a name that its content
+// determines.
+func provide(ctx context.Context, home hdfsckpt.Store, name, file string, mode fs.FileMode) (yarn.LocalResource, error) {
+	local, err := os.Stat(file)
 	if err != nil {
 		return yarn.LocalResource{}, err
 	}
-	info, there, err := findBinary(ctx, home, name, local.Size())
+	info, there, err := findWhole(ctx, home, name, local.Size())
 	if err == nil && !there {
-		if err = bringBinary(ctx, home, name, exe, local.Size()); err == nil {
+		if err = bring(ctx, home, name, file, local.Size(), mode); err == nil {
 			info, err = home.Stat(ctx, name)
 		}
 	}
 	if err != nil {
-		return yarn.LocalResource{}, fmt.Errorf("bring the program %s to %s/%s: %w", exe, home.URI(), name, err)
+		return yarn.LocalResource{}, fmt.Errorf("%s: %w", name, err)
 	}
-	return resourceOf(home, name, binaryName, info), nil
+	return resourceOf(home, name, path.Base(name), info), nil
 }
 
-// findBinary tells whether the binary is there, and whole.
-func findBinary(ctx context.Context, home hdfsckpt.Store, name string, size int64) (hdfsckpt.Info, bool, error) {
+// findWhole tells whether a file is there, and whole.
+func findWhole(ctx context.Context, home hdfsckpt.Store, name string, size int64) (hdfsckpt.Info, bool, error) {
 	info, err := home.Stat(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return info, false, nil
@@ -227,20 +252,20 @@ func findBinary(ctx context.Context, home hdfsckpt.Store, name string, size int6
 	return info, err == nil && info.Size == size, err
 }
 
-// bringBinary puts it in its place when it has its time already. If another
-// client has meanwhile, that one stays: NodeManagers may be reading it.
-func bringBinary(ctx context.Context, home hdfsckpt.Store, name, exe string, size int64) error {
+// bring puts a file in its place when it has its time already. If another client has
+// meanwhile, that one stays: NodeManagers may be reading it.
+func bring(ctx context.Context, home hdfsckpt.Store, name, file string, size int64, mode fs.FileMode) error {
 	if err := hdfsckpt.MkdirAll(ctx, home, path.Dir(name), 0o700); err != nil {
 		return err
 	}
 	beside := path.Join(path.Dir(name), rand.Text())
-	if err := uploadFile(ctx, home, beside, exe, 0o700); err != nil {
+	if err := uploadFile(ctx, home, beside, file, mode); err != nil {
 		return err
 	}
-	err := home.Chtimes(ctx, beside, binaryTime, binaryTime)
+	err := home.Chtimes(ctx, beside, sharedTime, sharedTime)
 	there := false
 	if err == nil {
-		_, there, err = findBinary(ctx, home, name, size)
+		_, there, err = findWhole(ctx, home, name, size)
 	}
 	if err == nil && !there {
 		err = home.Rename(ctx, beside, name)
@@ -272,11 +297,9 @@ func (j *Job) upload(ctx context.Context, spec *proto.JobSpec, set jobtls.Set) (
 	made := map[string]bool{}
 	for i, f := range stored.Files {
 		if f.Archive {
-			// The suffix tells the NodeManager how to unpack it.
-			names[i] = path.Join(j.dir, "archives", fmt.Sprint(i), path.Base(f.Uri))
-		} else {
-			names[i] = path.Join(j.dir, "files", f.Name)
+			continue
 		}
+		names[i] = path.Join(j.dir, "files", f.Name)
 		if dir := path.Dir(names[i]); !made[dir] {
 			if err := hdfsckpt.MkdirAll(ctx, j.home, dir, 0o700); err != nil {
 				return nil, err
@@ -289,21 +312,17 @@ func (j *Job) upload(ctx context.Context, spec *proto.JobSpec, set jobtls.Set) (
 	g.SetLimit(4)
 	for i, f := range spec.Files {
 		at := stored.Files[i]
-		at.Uri = j.home.URI() + "/" + names[i]
 		if f.Archive {
+			names[i] = archiveName(f)
 			at.Sha256 = ""
 		}
-		g.Go(func() error {
-			if err := uploadFile(uploading, j.home, names[i], f.Uri, fs.FileMode(f.Mode)&0o777); err != nil || !f.Archive {
+		at.Uri = j.home.URI() + "/" + names[i]
+		g.Go(func() (err error) {
+			if f.Archive {
+				archives[i], err = provideArchive(uploading, j.home, f)
 				return err
 			}
-			info, err := j.home.Stat(uploading, names[i])
-			if err != nil {
-				return err
-			}
-			archives[i] = resourceOf(j.home, names[i], f.Name, info)
-			archives[i].Archive, archives[i].Visibility = true, yarn.Application
-			return nil
+			return uploadFile(uploading, j.home, names[i], f.Uri, fs.FileMode(f.Mode)&0o777)
 		})
 	}
 	g.Go(func() error {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 
 	"holdfast/proto"
 )
@@ -68,7 +69,8 @@ func attend(ctx context.Context, cfg Config, address string) (*line, error) {
 	// Not derived from ctx: at the end there is still something to be said.
 	streamCtx, hangUp := context.WithCancel(context.Background())
 	cutShort := context.AfterFunc(ctx, hangUp)
-	stream, err := proto.NewAgentsClient(conn).Attend(streamCtx)
+	stream, err := proto.NewAgentsClient(conn).Attend(metadata.AppendToOutgoingContext(streamCtx,
+		proto.HeaderContainer, cfg.Container, proto.HeaderPass, string(cfg.Keys.Pass)))
 	if err == nil && !cutShort() {
 		err = ctx.Err()
 	}

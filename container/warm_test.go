@@ -224,6 +224,7 @@ func TestWhatAForkWouldNotBearIsFoundOut(t *testing.T) {
 		"a crash":               {does: "import inspect, os\nif any('_holdfast_warm' in f.filename for f in inspect.stack()): os.abort()", says: "does not answer"},
 		"the task's own module": {does: "import mine", says: "the task's own"},
 		"another import":        {before: "import builtins; real = __import__; builtins.__import__ = lambda *a, **k: real(*a, **k)", says: "__import__"},
+		"Cython's own module":   {before: "import sys, types; sys.modules['cython_runtime'] = types.ModuleType('cython_runtime')", does: "import socket; kept = socket.socket()", says: "open"},
 		"a module of its own":   {before: "import sys, types; sys.modules['fractions'] = types.ModuleType('fractions')", says: "of its own making"},
 	} {
 		t.Run(name, func(t *testing.T) {

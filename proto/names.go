@@ -23,8 +23,8 @@ const (
 	KeysFile = "keys.json"
 	// KeytabFile is the user's keytab in the AM's container, and nowhere else on
 	// the nodes. EnvPrincipal names the principal in it, and EnvKeytab is where it
-	// was brought from: the file in KeytabsDir, below HomeDir, that is named like
-	// the job. It is there, mode 0600, for as long as the job may need another AM.
+	// was brought from: the file that is named like the job, in the directory of
+	// its YARN in KeytabsDir, below HomeDir. It is there, mode 0600, for as long as the job may need another AM.
 	KeytabFile   = "keytab"
 	KeytabsDir   = "keytabs"
 	EnvPrincipal = "HOLDFAST_PRINCIPAL"
@@ -53,6 +53,13 @@ const (
 	SecretAgent  = "holdfast.agent"
 	SecretClient = "holdfast.client"
 	SecretConf   = "holdfast.conf"
+)
+
+// Metadata of an agent's stream: the container that it speaks for, and the pass that
+// shows that it may (jobtls).
+const (
+	HeaderContainer = "holdfast-container"
+	HeaderPass      = "holdfast-pass-bin"
 )
 
 // Address is where a job's application master is.

@@ -37,10 +37,6 @@ type tfTask struct {
 
 func tensorflowEnv(spec *proto.JobSpec, task Task, peers map[string]int) (map[string]string, error) {
 	env := python()
-	// Without it a coordinator's calls to a parameter server that is not there
-	// fail at once instead of waiting for it ("Parameter server training",
-	// TensorFlow's tutorial).
-	env["GRPC_FAIL_FAST"] = "use_caller"
 	config := tfConfig{Cluster: map[string][]string{}, Task: tfTask{task.Role, task.Index}}
 	for _, r := range spec.Roles {
 		// An evaluator is told who it is, and is no member of the cluster.

@@ -253,7 +253,7 @@ func TestTensorFlowVariables(t *testing.T) {
 		if !json.Valid([]byte(env["TF_CONFIG"])) || env["TF_CONFIG"] != c.config {
 			t.Errorf("%s: TF_CONFIG is\n%s, want\n%s", c.task, env["TF_CONFIG"], c.config)
 		}
-		for k, v := range map[string]string{"GRPC_FAIL_FAST": "use_caller", "HOLDFAST_TF1": "1", "HOLDFAST_RECOVERY_WAIT_SECS": "1", "HOLDFAST_NAME_LOST_PEERS": "1", "PYTHONUNBUFFERED": "1", "HOLDFAST_WARM": "tensorflow"} {
+		for k, v := range map[string]string{"HOLDFAST_FAIL_FAST": "1", "HOLDFAST_TF1": "1", "HOLDFAST_RECOVERY_WAIT_SECS": "1", "HOLDFAST_NAME_LOST_PEERS": "1", "PYTHONUNBUFFERED": "1", "HOLDFAST_WARM": "tensorflow"} {
 			if env[k] != v {
 				t.Errorf("%s: %s is %q, want %q", c.task, k, env[k], v)
 			}
@@ -261,7 +261,7 @@ func TestTensorFlowVariables(t *testing.T) {
 	}
 	s := spec("tensorflow", "ps", 1, "worker", 1)
 	s.KeepInterpreterWaits, s.Cold = true, true
-	s.Env = map[string]string{"GRPC_FAIL_FAST": "false"}
+	s.Env = map[string]string{"GRPC_FAIL_FAST": "false", "HOLDFAST_FAIL_FAST": "0", "HOLDFAST_NAME_LOST_PEERS": "0"}
 	_, env := command(t, s, "worker-0")
 	if _, ok := env["HOLDFAST_RECOVERY_WAIT_SECS"]; ok {
 		t.Error("the waits were to be kept")
@@ -272,8 +272,10 @@ func TestTensorFlowVariables(t *testing.T) {
 	if _, ok := env["HOLDFAST_TF1"]; ok {
 		t.Error("nobody asked for TensorFlow 1")
 	}
-	if env["GRPC_FAIL_FAST"] != "false" {
-		t.Errorf("the user's GRPC_FAIL_FAST became %q", env["GRPC_FAIL_FAST"])
+	for k, v := range s.Env {
+		if env[k] != v {
+			t.Errorf("the user's %s became %q", k, env[k])
+		}
 	}
 }
 

@@ -14,12 +14,15 @@ import (
 // The shim is a sitecustomize.py that stands in front of PYTHONPATH, so that
 // every Python of the task runs it as it starts. It does nothing until
 // TensorFlow is imported; then it does what these variables of the task's
-// environment ask for:
+// environment ask for. The job's own environment comes before them, so that each can
+// be switched off:
 //
 //	HOLDFAST_RECOVERY_WAIT_SECS  seconds between two looks of SessionManager
 //	                             at whether the model is ready
 //	HOLDFAST_NAME_LOST_PEERS     1: a step that failed since a peer was lost says
 //	                             so, and not that it was cancelled
+//	HOLDFAST_FAIL_FAST           1: calls to a server that is not there fail at
+//	                             once, with versions of TensorFlow from 2.4 on
 //	HOLDFAST_MODEL_KEPT          1: a chief goes on from what the parameter servers
 //	                             hold, in place of the last checkpoint
 //	HOLDFAST_TF1                 1: `import tensorflow` gives TensorFlow 2's
@@ -34,6 +37,7 @@ var shim embed.FS
 const (
 	envRecoveryWait = "HOLDFAST_RECOVERY_WAIT_SECS"
 	envLostPeers    = "HOLDFAST_NAME_LOST_PEERS"
+	envFailFast     = "HOLDFAST_FAIL_FAST"
 	envTF1          = "HOLDFAST_TF1"
 )
 
@@ -105,7 +109,7 @@ func shimSettings(spec *proto.JobSpec) map[string]string {
 	if spec.Framework != "tensorflow" {
 		return env
 	}
-	env[envLostPeers] = "1"
+	env[envLostPeers], env[envFailFast] = "1", "1"
 	if !spec.KeepInterpreterWaits {
 		env[envRecoveryWait] = "1"
 	}

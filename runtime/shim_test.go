@@ -332,3 +332,37 @@ func TestTheShimKeepsTheModel(t *testing.T) {
 		}
 	}
 }
+
+// TensorFlow 2.3 aborts at the word that later versions know (GRPC_FAIL_FAST).
+func TestTheShimKnowsWhichTensorFlowFailsFast(t *testing.T) {
+	shim := shimDir(t)
+	for _, tt := range []struct{ installed, set, want string }{
+		{"tensorflow-2.3.4.dist-info", "", "None"},
+		{"tensorflow-1.15.5.dist-info", "", "None"},
+		{"tensorflow-2.4.0.dist-info", "", "use_caller"},
+		{"tensorflow_cpu-2.21.0.dist-info", "", "use_caller"},
+		{"tensorflow-cpu-2.5.0.dist-info", "", "use_caller"},
+		{"tensorflow_gpu-2.3.0.dist-info", "", "None"},
+		{"tf_nightly-2.22.0.dev20260101.dist-info", "", "use_caller"},
+		{"tensorflow-2.11.0-py3.9.egg-info", "", "use_caller"},
+		{"tensorflow_hub-2.16.1.dist-info", "", "None"},
+		{"tensorflow_io_gcs_filesystem-2.37.1.dist-info", "", "None"},
+		{"numpy-2.4.0.dist-info", "", "None"},
+		{"tensorflow-2.4.0.dist-info", "GRPC_FAIL_FAST=false", "false"},
+		{"tensorflow-2.4.0.dist-info", "HOLDFAST_FAIL_FAST=0", "None"},
+	} {
+		site := t.TempDir()
+		if err := os.Mkdir(filepath.Join(site, tt.installed), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		env := []string{"HOLDFAST_FAIL_FAST=1"}
+		if tt.set != "" {
+			env = append(env, tt.set)
+		}
+		script := "import os, sys\nprint(os.environ.get('GRPC_FAIL_FAST'), 'tensorflow' in sys.modules)\n"
+		out, _ := runPython(t, python3(t), shim+":"+site, script, env...)
+		if out != tt.want+" False\n" {
+			t.Errorf("%s, %s: %s", tt.installed, tt.set, out)
+		}
+	}
+}

@@ -503,6 +503,12 @@ func TestTranscripts(t *testing.T) {
 			p.exit("worker-0", core.TaskExited{Signal: 9, OutOfMemory: true})
 			p.wait(time.Minute)
 		}, running},
+		{"a node limits virtual memory", growing(psAndWorkers(0, 1), 3000), 1, func(p *player) {
+			p.step(core.Begin{})
+			for i := range 3 {
+				p.step(core.ContainerEnded{Container: fmt.Sprintf("c%d", i+1), Cause: core.CauseVirtualLimit, Diagnostics: "beyond the 'VIRTUAL' memory limit"})
+			}
+		}, failed},
 		{"a late container is given back", psAndWorkers(0, 1), 3, func(p *player) {
 			p.step(core.Begin{})
 			p.step(core.Allocated{Request: "worker-0/99", Container: "c99", Node: "n1"})
@@ -656,7 +662,7 @@ func TestTranscriptsOfStarts(t *testing.T) {
 
 func TestCausesAreNamed(t *testing.T) {
 	seen := map[string]bool{}
-	for c := core.CauseUnknown; c <= core.CauseStalled; c++ {
+	for c := core.CauseUnknown; c <= core.CauseVirtualLimit; c++ {
 		s := c.String()
 		if s == "" || seen[s] {
 			t.Errorf("cause %d has no text of its own: %q", c, s)

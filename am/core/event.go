@@ -180,6 +180,7 @@ const (
 	CauseRestartedAll       // another task was lost, and all start together
 	CauseNodeClosing        // its node is taken out of service
 	CauseStalled            // it made no step any longer
+	CauseVirtualLimit       // it reserved more virtual memory than its node allows
 )
 
 var causeText = [...]string{
@@ -197,6 +198,7 @@ var causeText = [...]string{
 	CauseRestartedAll: "restarted together with a lost task",
 	CauseNodeClosing:  "node taken out of service",
 	CauseStalled:      "no steps any longer",
+	CauseVirtualLimit: "over the node's limit of virtual memory",
 }
 
 func (c Cause) String() string {

@@ -62,6 +62,7 @@ type Task struct {
 	grace    time.Duration
 	moving   Cause
 	orphan   *orphan // nil: YARN has not lost its container
+	files    localizing
 	failures []time.Time
 	losses   []time.Time
 	lastLoss time.Time
@@ -243,6 +244,10 @@ func (j *Job) handle(e Event) {
 		}
 	case Recovered:
 		j.recovered(e)
+	case Localizing:
+		j.bringing(e)
+	case Found:
+		j.found(e)
 	case Allocated:
 		j.allocated(e)
 	case AgentAttached:

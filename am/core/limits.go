@@ -5,8 +5,12 @@ import "time"
 // Limits are the times and counts of the policy. The zero value of a field
 // stands for the default.
 type Limits struct {
-	// Attach is how long a launched agent may take to connect.
+	// Attach is how long a launched agent may take to connect, once its container has
+	// its files.
 	Attach time.Duration
+	// Localize is for how long an agent is waited for whose container's node is known
+	// to be bringing its files; Attach begins after that.
+	Localize time.Duration
 	// Prepare is how long an agent may take to make a task ready.
 	Prepare time.Duration
 	// Start is how long the tasks may take until they can start together, and
@@ -62,6 +66,7 @@ func (l Limits) withDefaults() Limits {
 		}
 	}
 	d(&l.Attach, time.Minute)
+	d(&l.Localize, 30*time.Minute)
 	d(&l.Prepare, 10*time.Minute)
 	d(&l.Fewer, 30*time.Second)
 	d(&l.Save, 30*time.Second)

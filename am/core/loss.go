@@ -389,31 +389,40 @@ func (j *Job) containerEnded(e ContainerEnded) {
 			return
 		}
 	}
-	if e.Cause == CauseOutOfMemory {
-		why = j.grow(t)
+	if e.Cause.memory() {
+		why = j.grow(t, e.Cause)
 	}
 	j.loseContainer(t, cause, strings.TrimSpace(why))
-	if e.Cause == CauseOutOfMemory && !j.ending() {
+	if e.Cause.memory() && !j.ending() {
 		j.charge(t)
 	}
 }
 
-// grow has a task that ran out of memory ask for half as much again, as far as
-// its role allows, and says so.
-func (j *Job) grow(t *Task) string {
+// memory reports whether a larger container would have done. NodeManagers limit
+// virtual memory in proportion to a container's size.
+func (c Cause) memory() bool { return c == CauseOutOfMemory || c == CauseVirtualLimit }
+
+// grow has a task that its container was too small for ask for half as much again,
+// as far as its role allows, and says so.
+func (j *Job) grow(t *Task, c Cause) string {
 	before := t.memoryMB
 	t.memoryMB = max(before, min(before*3/2, t.Role.MemoryMaxMb))
-	if t.memoryMB > before {
-		return fmt.Sprintf("it needed more than the %d MB of its container; from now on it has %d", before, t.memoryMB)
+	what, remedy := fmt.Sprintf("it needed more than the %d MB of its container", before), ""
+	if c == CauseVirtualLimit {
+		what = fmt.Sprintf("it reserved more virtual memory than its node allows a container of %d MB (yarn.nodemanager.vmem-pmem-ratio)", before)
+		remedy = "what is reserved is not used, so have yarn.nodemanager.vmem-check-enabled set to false on the nodes; until then, "
 	}
-	return fmt.Sprintf("it needed more than the %d MB of its container; give the role more with --%s-memory, or let it grow with --%s-memory-max", before, t.Role.Name, t.Role.Name)
+	if t.memoryMB > before {
+		return fmt.Sprintf("%s; from now on it has %d", what, t.memoryMB)
+	}
+	return fmt.Sprintf("%s; %sgive the role more with --%s-memory, or let it grow with --%s-memory-max", what, remedy, t.Role.Name, t.Role.Name)
 }
 
 // moveToGrow exchanges the container of a task whose process ran out of memory
 // for a larger one, where its role allows that; false: it stays where it is.
 func (j *Job) moveToGrow(t *Task) bool {
 	before := t.memoryMB
-	t.Why = j.grow(t)
+	t.Why = j.grow(t, CauseOutOfMemory)
 	if t.memoryMB == before {
 		return false
 	}

@@ -22,6 +22,7 @@ type spare struct {
 	host      string
 	agentPID  int       // 0: its agent is not connected
 	deadline  time.Time // of attach
+	files     localizing
 	ready     time.Time // by when it has got ready all that it can, since attach
 }
 

@@ -50,6 +50,11 @@ func (j *Job) listen(e Event) {
 		delete(s.silent, e.Container)
 		s.said[e.Container] = &e
 		s.learn(e)
+	case Found:
+		s.first.Containers[e.Container] = e.Node
+		if s.said[e.Container] == nil {
+			s.silent[e.Container] = true
+		}
 	case ContainerEnded:
 		if e.Cause != CauseNodeLost { // else what runs there may go on
 			delete(s.silent, e.Container)

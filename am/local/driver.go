@@ -27,7 +27,8 @@ type Config struct {
 	Job        string // the job's id
 	Dir        string // the job's directory, a local path
 	Master     string // host:port of the AM
-	AgentKeys  []byte // proto.SecretAgent
+	// AgentKeys makes proto.SecretAgent of the agent in a container.
+	AgentKeys func(container string) ([]byte, error)
 }
 
 // Driver implements am.Driver.
@@ -96,8 +97,12 @@ func (d *Driver) start(container string) (*exec.Cmd, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+	keys, err := d.cfg.AgentKeys(container)
+	if err != nil {
+		return nil, err
+	}
 	secrets := token.New()
-	secrets.Secrets[proto.SecretAgent] = d.cfg.AgentKeys
+	secrets.Secrets[proto.SecretAgent] = keys
 	credentials := filepath.Join(dir, "credentials")
 	if err := secrets.WriteFile(credentials); err != nil {
 		return nil, err

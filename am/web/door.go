@@ -48,6 +48,8 @@ const (
 	// doubtAddresses how long if somebody else knocks: a proxy may have moved.
 	keepAddresses  = 5 * time.Minute
 	doubtAddresses = 10 * time.Second
+	// lookUp is how long looking up all of them may take.
+	lookUp = 5 * time.Second
 	// tryProxy is how long a proxy may take to answer.
 	tryProxy = 2 * time.Second
 )
@@ -99,17 +101,23 @@ func (d *Door) resolve(ctx context.Context, age time.Duration) []netip.Addr {
 	if !at.IsZero() && time.Since(at) < age {
 		return known
 	}
+	// That one who asked has gone is no word on where the proxies are.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUp)
+	defer cancel()
 	var found []netip.Addr
 	for _, host := range d.Proxies {
 		list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		if err != nil {
-			d.Log.WithError(err).Warn("the host of YARN's web proxy cannot be found; the job's page is not shown through it")
+			d.Log.WithError(err).Warn("the host of YARN's web proxy cannot be found; where it was before counts, if that is known")
+			found = append(found, known...)
 			continue
 		}
 		for _, a := range list {
 			found = append(found, a.Unmap())
 		}
 	}
+	slices.SortFunc(found, netip.Addr.Compare)
+	found = slices.Compact(found)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.addresses, d.resolved = found, time.Now()

@@ -1,12 +1,14 @@
 package web_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -141,6 +143,41 @@ func TestKeyed(t *testing.T) {
 	for path, want := range map[string]int{"/secret/": 200, "/secret/status.json": 200, "/": 403, "/secret": 403, "/secre/": 403, "//secret/": 403, "/other/secret/": 403} {
 		if code, _, _ := knock(t, "127.0.0.1", s.URL+path, "", nil); code != want {
 			t.Errorf("%s: %d, want %d", path, code, want)
+		}
+	}
+}
+
+// A browser that does not wait for its answer does not end the look-up, of which the
+// others would get the result.
+func TestALookUpOutlastsWhoAsked(t *testing.T) {
+	asked := false
+	before := net.DefaultResolver
+	defer func() { net.DefaultResolver = before }()
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		asked = asked || ctx.Err() == nil
+		return nil, errors.New("there is no name server")
+	}}
+	d := &web.Door{Proxies: []string{"rm.example.org"}, URLs: []string{"http://rm/proxy/a"}, Allowed: func(string) bool { return true }, Log: quiet()}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(gone)
+	r.RemoteAddr = "127.0.0.1:1234"
+	d.Guard(inside).ServeHTTP(httptest.NewRecorder(), r)
+	if !asked {
+		t.Error("nobody was asked where the proxy is")
+	}
+}
+
+// A name that cannot be looked up for a while leads where it did.
+func TestProxiesAreKnownWhileNamesCannotBeLookedUp(t *testing.T) {
+	d := &web.Door{Proxies: []string{"localhost"}, URLs: []string{"http://rm/proxy/a"}, Allowed: func(string) bool { return true }, Log: quiet()}
+	s := httptest.NewServer(d.Guard(inside))
+	defer s.Close()
+	for _, name := range []string{"localhost", "no.such.host.invalid"} {
+		d.Proxies[0] = name
+		web.Forget(d)
+		if code, text, _ := knock(t, "127.0.0.1", s.URL, "", nil); code != http.StatusOK {
+			t.Errorf("%s: %d %s", name, code, text)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package yarn
 
 import (
+	"regexp"
 	"strings"
 
 	"holdfast/am"
@@ -23,6 +24,19 @@ const (
 	exitTooManyLogs        = -109 // KILLED_FOR_EXCESS_LOGS
 )
 
+// Exit codes of processes that a NodeManager has ended (ContainerExecutor.ExitCode).
+const (
+	exitForceKilled = 137
+	exitTerminated  = 143
+)
+
+// overLimit is what a NodeManager says of a container that it kills for the memory
+// that it uses (ContainersMonitorImpl.formatErrorMessage; the second form is that of
+// Hadoop 2). Where the process ends by itself in the meantime, with the status of one
+// that was told to, that status comes in place of the NodeManager's, and only this
+// tells of its reason.
+var overLimit = regexp.MustCompile(`(?i)is running (?:\d+B )?beyond (?:the '(physical|virtual)' memory limit|(physical|virtual) memory limits)`)
+
 // cause makes of an exit status what the job's policy knows. stopped: we asked
 // for the end.
 func cause(c hadoop.Completed, stopped bool) am.EndCause {
@@ -40,8 +54,17 @@ func cause(c hadoop.Completed, stopped bool) am.EndCause {
 		return am.EndDisksFailed
 	case exitPreempted:
 		return am.EndPreempted
-	case exitVirtualMemory, exitPhysicalMemory:
+	case exitPhysicalMemory:
 		return am.EndOutOfMemory
+	case exitVirtualMemory:
+		return am.EndVirtualLimit
+	case 0, exitForceKilled, exitTerminated:
+		if limit := overLimit.FindStringSubmatch(c.Diagnostics); limit != nil {
+			if strings.EqualFold(limit[1]+limit[2], "virtual") {
+				return am.EndVirtualLimit
+			}
+			return am.EndOutOfMemory
+		}
 	case exitKilledByMaster:
 		return am.EndReleased
 	case exitKilledByRM, exitAppCompleted, exitKilledByContainers, exitTooManyLogs:

@@ -35,6 +35,9 @@ type Config struct {
 	TrackingURL  string
 	Log          *logrus.Entry
 
+	// AgentKeys makes proto.SecretAgent of the agent in a container.
+	AgentKeys func(container string) ([]byte, error)
+
 	// Announced tells which attempt of the application has announced itself last to
 	// the job's agents. It is asked while the RM does not answer; nil: that is not
 	// known.
@@ -60,7 +63,6 @@ type Driver struct {
 	reg     hadoop.Registered
 	kept    []hadoop.Container // from the first registration
 	attempt int32              // of the application
-	limit   time.Duration      // for how long the RM may be away
 	expiry  time.Duration      // after which it starts another master, if it does not hear of this one
 	warning time.Duration      // between a warning of preemption and the container's end
 
@@ -102,10 +104,6 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if cfg.Command == "" {
 		cfg.Command = AgentCommand
 	}
-	limit, err := cfg.Conf.Duration("yarn.resourcemanager.connect.max-wait.ms", time.Millisecond, 15*time.Minute)
-	if err != nil {
-		return nil, err
-	}
 	warning, err := warningTime(cfg.Conf)
 	if err != nil {
 		return nil, err
@@ -114,17 +112,18 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	if limit < 0 {
-		limit = 1<<63 - 1 // YARN's "for ever"
-	}
 	// run tries again itself, and says meanwhile that it does.
 	master, err := hadoop.NewMaster(cfg.Conf, cfg.Credentials, rpc.Retry{Limit: 2 * time.Second})
 	if err != nil {
 		return nil, err
 	}
+	nodes, err := hadoop.NewNodes(cfg.Conf, rpc.Retry{Limit: 8 * time.Second})
+	if err != nil {
+		return nil, err
+	}
 	d := &Driver{
-		cfg: cfg, log: cfg.Log, master: master, limit: limit, expiry: expiry, warning: warning, attempt: int32(cfg.Attempt),
-		nodes: hadoop.NewNodes(rpc.Retry{Limit: 8 * time.Second}),
+		cfg: cfg, log: cfg.Log, master: master, expiry: expiry, warning: warning, attempt: int32(cfg.Attempt),
+		nodes: nodes,
 		agent: hadoop.Launch{
 			Resources: cfg.Resources, Command: cfg.Command,
 			Environment: environment(cfg), Credentials: agentCredentials(cfg.Credentials),
@@ -162,6 +161,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d.s.setNodes(list, time.Now())
 	d.s.heard = time.Now()
+	d.s.served = cfg.Attempt > 1 // it has served the one before
 	d.s.sure = d.s.heard
 	d.events = am.NewDriverEvents()
 	d.nodesChanged(list)
@@ -180,25 +180,37 @@ func warningTime(c *conf.Conf) (time.Duration, error) {
 	return c.Duration(key, time.Millisecond, 15*time.Second)
 }
 
-// register goes on while no RM answers: one may be taking over from another.
+// register goes on while no RM answers: one may be taking over from another, and one
+// that is away for hours finds this master when it comes back.
 func (d *Driver) register(ctx context.Context) (hadoop.Registered, error) {
-	begin := time.Now()
-	for {
+	for said := false; ; said = true {
 		reg, err := d.master.Register(ctx, d.registration())
-		if !rpc.Unreachable(err) || time.Since(begin) > min(d.limit, registerFor) || ctx.Err() != nil {
+		if !away(err) || ctx.Err() != nil {
 			return reg, err
+		}
+		if !said {
+			d.log.WithError(err).Warn("the ResourceManager does not answer; waiting for it")
+		}
+		select {
+		case <-ctx.Done():
+			return reg, err
+		case <-time.After(registerPause):
 		}
 	}
 }
 
-// registerFor is how long an AM waits for an RM when it starts.
-const registerFor = 2 * time.Minute
+// registerPause is the wait between two tries to register.
+const registerPause = 200 * time.Millisecond
 
 func (d *Driver) registration() hadoop.Registration {
 	return hadoop.Registration{Host: d.cfg.Host, Port: d.cfg.Port, TrackingURL: d.cfg.TrackingURL}
 }
 
 func (d *Driver) registered(reg hadoop.Registered) {
+	if reg.Lost {
+		d.log.Warn("the ResourceManager's answer to the registration was lost: what it told of its limits and of containers of before is not known")
+		return
+	}
 	d.reg = reg
 	d.nodes.Learn(reg.NMTokens)
 }
@@ -218,12 +230,13 @@ func environment(cfg Config) map[string]string {
 	return env
 }
 
-// agentCredentials leaves out what only an AM may do.
+// agentCredentials leaves out what only an AM may do, and agents' keys: each gets its
+// own (launchOf).
 func agentCredentials(all *token.Credentials) *token.Credentials {
 	c := all.Clone()
 	c.RemoveMasters()
 	maps.DeleteFunc(c.Secrets, func(name string, _ []byte) bool {
-		return name != proto.SecretAgent && name != proto.SecretConf
+		return name != proto.SecretConf
 	})
 	return c
 }

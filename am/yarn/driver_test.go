@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,9 +26,13 @@ func quietDriver(t *testing.T) *Driver {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	ctx := t.Context()
+	nodes, err := hadoop.NewNodes(conf.New(nil), rpc.Retry{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	d := &Driver{
-		log: logrus.NewEntry(log), s: newState(), events: am.NewDriverEvents(), ctx: ctx, limit: time.Minute,
-		nodes: hadoop.NewNodes(rpc.Retry{}), reg: hadoop.Registered{Maximum: hadoop.Resource{MemoryMB: 8192, VCores: 4}},
+		log: logrus.NewEntry(log), s: newState(), events: am.NewDriverEvents(), ctx: ctx,
+		nodes: nodes, reg: hadoop.Registered{Maximum: hadoop.Resource{MemoryMB: 8192, VCores: 4}},
 	}
 	t.Cleanup(func() {
 		d.events.Close()
@@ -169,16 +174,103 @@ func TestDriverGivesUpOnlyWhenItMust(t *testing.T) {
 		})
 	}
 	d := quietDriver(t)
-	d.limit = -1
-	d.afterAllocate(allocated{err: remote("org.apache.hadoop.ipc.StandbyException")})
-	if got := d.told(); len(got) == 0 || !strings.HasPrefix(got[0], "broken: no ResourceManager answered") {
-		t.Errorf("after too long: %q", got)
-	}
-	d = quietDriver(t)
 	for range 12 {
 		d.afterAllocate(allocated{err: errors.New("odd")})
 	}
 	expect(t, d.told(), "broken: the scheduler answered 10 times in a row with an error: odd")
+}
+
+// What runs needs no ResourceManager: once that has served the job, only its word
+// that the application is over ends it.
+func TestDriverOutlastsTheResourceManager(t *testing.T) {
+	remote := func(class string) error {
+		return fmt.Errorf("ask the scheduler: %w", &rpc.RemoteError{Class: class, Message: "because"})
+	}
+	for _, tt := range []struct {
+		name string
+		err  error
+		says string
+	}{
+		{"not there", remote("org.apache.hadoop.ipc.StandbyException"), "the ResourceManager has not answered since"},
+		{"not well", errors.New("odd"), "the ResourceManager has answered with an error since"},
+		{"not let in", remote("org.apache.hadoop.security.AccessControlException"), "the ResourceManager has answered with an error since"},
+		{"smaller", remote("org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException"), "the scheduler refuses 1 container for ps"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := quietDriver(t)
+			d.carryOut([]any{asks("ps", 0, 1, 1024)[0]})
+			d.heartbeat(time.Now())
+			d.afterAllocate(allocated{answer: &hadoop.Answer{}})
+			if got := d.told(); len(got) != 0 {
+				t.Fatalf("told %q", got)
+			}
+			for range 100 {
+				d.s.table.resend()
+				d.heartbeat(time.Now())
+				d.afterAllocate(allocated{err: tt.err})
+			}
+			if d.s.broken {
+				t.Error("it gives up")
+			}
+			expect(t, d.told(), "Waiting {Why:"+tt.says)
+			// Where the RM is well again, that is said, and asked for is what was.
+			d.s.again()
+			d.s.table.askRefused()
+			if h := d.heartbeat(time.Now()); len(h.Requests) != 1 || h.Requests[0].Count != 1 {
+				t.Errorf("it asks %+v", h.Requests)
+			}
+			d.afterAllocate(allocated{answer: &hadoop.Answer{Allocated: []hadoop.Container{container(2, 1)}}})
+			var said []string
+			for _, e := range d.told() {
+				said = append(said, strings.Fields(e)[0])
+			}
+			if want := []string{"am.Waiting", "am.Allocated"}; !slices.Contains(said, want[0]) || !slices.Contains(said, want[1]) {
+				t.Errorf("then it tells %q", said)
+			}
+		})
+	}
+}
+
+// A maximum that is smaller for a while holds up no asks but those that exceed it.
+func TestDriverAsksForTheRestOfWhatIsRefused(t *testing.T) {
+	refusal := fmt.Errorf("ask the scheduler: %w", &rpc.RemoteError{Class: "org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException", Message: "too large"})
+	d := quietDriver(t)
+	d.carryOut([]any{asks("ps", 0, 1, 1024)[0]})
+	now := time.Now()
+	d.heartbeat(now)
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Allocated: []hadoop.Container{container(2, 1)}}})
+	d.reg.Maximum = hadoop.Resource{MemoryMB: 2048, VCores: 4} // after the RM was restarted
+	d.carryOut([]any{asks("worker", 0, 1, 4096)[0], asks("ps", 1, 1, 1024)[0], asks("chief", 0, 1, 512)[0]})
+	granted := map[int32]bool{}
+	probes := 0
+	for range 60 {
+		now = now.Add(time.Second)
+		h := d.heartbeat(now)
+		answer := allocated{answer: &hadoop.Answer{}}
+		for _, r := range h.Requests {
+			switch {
+			case r.Resource.MemoryMB > 2048 && r.Count > 0:
+				answer = allocated{err: refusal}
+				probes++
+			case r.Count > 0 && answer.err == nil:
+				granted[r.Priority] = true
+			}
+		}
+		d.afterAllocate(answer)
+	}
+	if d.s.broken || !granted[1] || !granted[3] || granted[2] {
+		t.Errorf("broken %t, granted %v", d.s.broken, granted)
+	}
+	if probes < 5 || probes > 20 {
+		t.Errorf("what is refused was asked for %d times in a minute", probes)
+	}
+	var said []string
+	for _, e := range d.told() {
+		if strings.HasPrefix(e, "am.Waiting") {
+			said = append(said, e)
+		}
+	}
+	expect(t, said, "the scheduler refuses 1 container for worker")
 }
 
 func TestAgentsGetOnlyTheirSecrets(t *testing.T) {
@@ -193,7 +285,7 @@ func TestAgentsGetOnlyTheirSecrets(t *testing.T) {
 	if len(c.Tokens) != 1 || c.Tokens[token.KindHDFS].Kind != token.KindHDFS {
 		t.Errorf("an agent gets the tokens %v", c.Tokens)
 	}
-	if len(c.Secrets) != 2 || c.Secrets[proto.SecretAgent] == nil || c.Secrets[proto.SecretConf] == nil {
+	if len(c.Secrets) != 1 || c.Secrets[proto.SecretConf] == nil {
 		t.Errorf("an agent gets the secrets %v", c.Secrets)
 	}
 	if len(all.Tokens) != 4 || len(all.Secrets) != 4 {
@@ -371,4 +463,14 @@ func TestAnHeirIsHeeded(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestDriverTellsWhatContainersWaitFor(t *testing.T) {
+	d := quietDriver(t)
+	d.back = make(chan any, 4)
+	d.agent.Resources = []hadoop.LocalResource{{URI: "hdfs://n/bin/yarn-submit"}, {URI: "hdfs://n/a/venv.zip", Archive: true, Size: 4 << 30}}
+	a, released := d.s.add(container(2, 1)), d.s.add(container(3, 1))
+	released.released = true
+	d.afterLocalizing(localizing{a.container.Node, []hadoop.ContainerID{a.container.ID, released.container.ID, container(9, 1).ID}})
+	expect(t, d.told(), "Localizing {Container:"+a.name+" What:is fetching and unpacking venv.zip (4 GB)}")
 }

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/am"
 	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
 )
 
 func TestNodeIsLost(t *testing.T) {
@@ -70,7 +71,17 @@ func TestNodeIsLost(t *testing.T) {
 }
 
 func TestResourceManagerComesBack(t *testing.T) {
-	j := submit(t, runs+"sleep 1000")
+	// It is away for longer than Hadoop's own clients wait for it.
+	impatient := loadConf(t)
+	impatient.Set("yarn.resourcemanager.connect.max-wait.ms", "1000")
+	packed, err := impatient.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) {
+		s.Launch.Credentials.Secrets[proto.SecretConf] = packed
+		s.Launch.Environment[envLossy] = "1"
+	})
 	j.ask("ps", 1, 64)
 	first := j.allocated(1)[0]
 	j.tell(order{Launch: first.Container})
@@ -108,4 +119,112 @@ func TestResourceManagerComesBack(t *testing.T) {
 	if r := j.state(hadoop.StateFinished); r.Final != hadoop.FinalSucceeded || r.Attempt != 1 {
 		t.Errorf("final state: %s of attempt %d", r.Final, r.Attempt)
 	}
+}
+
+// A ResourceManager that has been restarted may allow less for a while.
+func TestMaximumIsSmallerForAWhile(t *testing.T) {
+	c := cluster(t)
+	const key = "yarn.scheduler.maximum-allocation-mb"
+	j := submit(t, runs+"sleep 1000")
+	j.ask("ps", 1, 64)
+	first := j.allocated(1)[0]
+	j.tell(order{Launch: first.Container})
+	pid := j.pid(first.Container)
+	restart := func(maximum string) {
+		t.Helper()
+		if err := c.Configure(map[string]string{key: maximum}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Daemon("rm").Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, _ := loadConf(t).Lookup(key)
+	restart("512")
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		_ = c.Configure(map[string]string{key: before})
+		_ = c.Daemon("rm").Restart(context.Background())
+	})
+	j.tell(order{Ask: &am.Ask{Request: "large", Role: "worker", MemoryMB: 1024, VCores: 1}})
+	j.tell(order{Ask: &am.Ask{Request: "small", Role: "ps", MemoryMB: 128, VCores: 1}})
+	refused, small := "", false
+	for refused == "" || !small {
+		h := j.await("a word of what is refused, and the rest", func(h happening) bool { return h.Waiting != nil || h.Allocated != nil })
+		switch {
+		case h.Allocated != nil && h.Allocated.Request == "small":
+			small = true
+		case h.Allocated != nil:
+			t.Fatalf("%+v", *h.Allocated)
+		case strings.Contains(h.Waiting.Why, "the scheduler refuses 1 container for worker"):
+			refused = h.Waiting.Why
+		}
+	}
+	t.Log(refused)
+	restart(before)
+	if a := j.allocated(1)[0]; a.Request != "large" {
+		t.Errorf("%+v", a)
+	}
+	if !alive(pid) {
+		t.Error("the container of before is gone")
+	}
+	j.finish(am.Outcome{Succeeded: true})
+}
+
+// What runs on a node that comes to a restarted ResourceManager later than the next
+// application master is told to that.
+func TestResourceManagerAndMasterAreLostTogether(t *testing.T) {
+	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) { s.MaxAttempts, s.KeepContainers = 2, true })
+	r := j.state(hadoop.StateRunning)
+	j.ask("ps", 6, 64)
+	var there am.Allocated
+	for _, a := range j.allocated(6) {
+		if a.Node != r.Host {
+			there = a
+		}
+	}
+	if there.Container == "" {
+		t.Fatal("all containers are on the AM's node")
+	}
+	j.tell(order{Launch: there.Container})
+	pid := j.pid(there.Container)
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	last, err := strconv.Atoi(there.Node[strings.LastIndexByte(there.Node, '.')+1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	nm, rm := cluster(t).Daemon(fmt.Sprintf("nm%d", last-2)), cluster(t).Daemon("rm")
+	if err := nm.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nm.Resume() })
+	if err := rm.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(j.process, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	serves := make(chan error, 1)
+	go func() { serves <- rm.Restart(t.Context()) }() // when all nodes are there
+	j.meet()
+	if err := nm.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	h := j.await("the container to be found", func(h happening) bool { return h.Found != nil || h.Ended != nil })
+	if h.Found == nil || h.Found.Container != there.Container || h.Found.Node != there.Node {
+		t.Fatalf("%s", describe(h))
+	}
+	if err := <-serves; err != nil {
+		t.Fatal(err)
+	}
+	if !alive(pid) {
+		t.Error("what ran there was ended")
+	}
+	j.tell(order{Release: there.Container})
+	if e := j.ended(there.Container); e.Cause != am.EndReleased || alive(pid) {
+		t.Errorf("after its release: %+v; alive: %t", e, alive(pid))
+	}
+	j.finish(am.Outcome{Succeeded: true})
 }

@@ -1,12 +1,14 @@
 package yarn_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ const (
 	envControl = "HOLDFAST_TEST_CONTROL" // where the test listens
 	envCommand = "HOLDFAST_TEST_COMMAND" // what agents' containers run
 	envLiteral = "HOLDFAST_TEST_LITERAL" // echoed to the test
+	envLossy   = "HOLDFAST_TEST_LOSSY"   // every other answer to a registration is lost
 )
 
 // order is what the test tells the AM to do; one field is set.
@@ -40,15 +43,18 @@ type order struct {
 
 // happening is what the AM tells the test.
 type happening struct {
-	Hello     bool
-	Literal   string
-	Fault     string // New or Finish failed
-	Finished  bool
-	Allocated *am.Allocated
-	Ended     *am.Ended
-	Failed    string // container of LaunchFailed
-	Waiting   *am.Waiting
-	Broken    string
+	Hello      bool
+	Pid        int
+	Found      *am.Found
+	Localizing *am.Localizing
+	Literal    string
+	Fault      string // New or Finish failed
+	Finished   bool
+	Allocated  *am.Allocated
+	Ended      *am.Ended
+	Failed     string // container of LaunchFailed
+	Waiting    *am.Waiting
+	Broken     string
 }
 
 func runMaster() error {
@@ -62,7 +68,7 @@ func runMaster() error {
 	if err != nil {
 		return errors.Join(err, out.Encode(happening{Fault: err.Error()}))
 	}
-	if err := out.Encode(happening{Hello: true, Literal: os.Getenv(envLiteral)}); err != nil {
+	if err := out.Encode(happening{Hello: true, Pid: os.Getpid(), Literal: os.Getenv(envLiteral)}); err != nil {
 		return err
 	}
 	told := make(chan struct{})
@@ -73,6 +79,10 @@ func runMaster() error {
 			switch e := e.(type) {
 			case am.Allocated:
 				h.Allocated = &e
+			case am.Found:
+				h.Found = &e
+			case am.Localizing:
+				h.Localizing = &e
 			case am.Ended:
 				h.Ended = &e
 			case am.LaunchFailed:
@@ -124,6 +134,17 @@ func newDriver() (*yarn.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	if os.Getenv(envLossy) != "" {
+		rms, err := cf.ResourceManagers()
+		if err != nil {
+			return nil, err
+		}
+		address, err := lossy(rms.Scheduler[0], "registerApplicationMaster")
+		if err != nil {
+			return nil, err
+		}
+		cf.Set("yarn.resourcemanager.scheduler.address", address)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	host := os.Getenv("NM_HOST")
@@ -131,7 +152,61 @@ func newDriver() (*yarn.Driver, error) {
 		Conf: cf, Credentials: creds, Job: os.Getenv(proto.EnvJob), JobDirectory: os.Getenv(proto.EnvJobDirectory),
 		Master: "127.0.0.1:1", Host: host, Port: 4711, TrackingURL: "http://" + host + ":4712/",
 		Log: logrus.NewEntry(logrus.StandardLogger()), Command: os.Getenv(envCommand),
+		AgentKeys: func(container string) ([]byte, error) { return []byte(container), nil },
 	})
+}
+
+// lossy passes connections on to a server for as long as this process lives. Every
+// other connection on which a method is called, the first one included, breaks when
+// the server answers that.
+func lossy(to, method string) (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	var calls atomic.Int32
+	serve := func(near net.Conn) {
+		defer near.Close()
+		far, err := net.Dial("tcp", to)
+		if err != nil {
+			return
+		}
+		defer far.Close()
+		var lose atomic.Bool
+		go func() {
+			defer far.Close()
+			b := make([]byte, 64<<10) // a call of these tests comes in one piece
+			for {
+				n, err := near.Read(b)
+				if n > 0 && bytes.Contains(b[:n], []byte(method)) && calls.Add(1)%2 == 1 {
+					lose.Store(true)
+				}
+				if _, werr := far.Write(b[:n]); err != nil || werr != nil {
+					return
+				}
+			}
+		}()
+		b := make([]byte, 64<<10)
+		for {
+			n, err := far.Read(b)
+			if err != nil || lose.Load() {
+				return
+			}
+			if _, err := near.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(c)
+		}
+	}()
+	return l.Addr().String(), nil
 }
 
 // master is the test's end of the connection.
@@ -141,6 +216,7 @@ type master struct {
 	out     *gob.Encoder
 	in      chan happening
 	literal string
+	process int // of the AM
 	// what happened, as far as it was read
 	waiting string
 }

@@ -13,6 +13,12 @@ import (
 )
 
 func (d *Driver) afterStart(r startResult) {
+	started := map[hadoop.NodeID][]hadoop.ContainerID{}
+	defer func() {
+		for node, ids := range started {
+			d.watchLocalizing(node, ids, localizingAfter)
+		}
+	}()
 	for _, id := range r.ids {
 		h := d.s.byID[id]
 		if h == nil {
@@ -28,7 +34,9 @@ func (d *Driver) afterStart(r startResult) {
 			h.launched = true
 			if h.released {
 				d.stop(h.container.Node, []hadoop.ContainerID{id})
+				break
 			}
+			started[h.container.Node] = append(started[h.container.Node], id)
 		case h.released:
 			d.s.giveBack(h)
 		default:
@@ -63,16 +71,20 @@ func (d *Driver) afterStop(r stopResult) {
 func (d *Driver) afterAllocate(r allocated) time.Duration {
 	s := d.s
 	if r.err != nil {
+		if hadoop.IsInvalidRequest(r.err) {
+			s.table.refused()
+		}
 		s.again()
 		return d.afterError(r.err)
 	}
+	s.served = s.served || s.table.telling()
 	s.heard = time.Now()
 	s.sure = s.heard
 	repeated := !s.downSince.IsZero() || s.odd > 0
 	if repeated {
 		d.log.Info("the ResourceManager answers again")
 		d.say("", true)
-		s.downSince, s.odd = time.Time{}, 0
+		s.downSince, s.oddSince, s.odd = time.Time{}, time.Time{}, 0
 	}
 	a := r.answer
 	if a.Shutdown {
@@ -83,12 +95,9 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 	s.headroom, s.hasRoom = a.Headroom, true
 	now := time.Now()
 	for _, c := range a.Previous {
-		// Found again after the RM was restarted too. Its task was given up when
-		// this master registered.
-		if s.byID[c.ID] == nil {
-			h := s.add(c)
-			h.launched, h.released, h.releaseAt, h.quiet = true, true, now, true
-			d.stop(c.Node, []hadoop.ContainerID{c.ID})
+		if s.byID[c.ID] == nil { // its NodeManager has come to an RM that was restarted too
+			s.add(c).launched = true
+			d.events.Put(am.Found{Container: c.ID.String(), Node: c.Node.Host})
 		}
 	}
 	for _, c := range a.Allocated {
@@ -153,45 +162,59 @@ func (d *Driver) afterError(err error) time.Duration {
 	case hadoop.IsAttemptGone(err), hadoop.IsUnknownApplication(err), rpc.IsInvalidToken(err):
 		d.askAfterUs(err)
 		return time.Second
+	case hadoop.IsInvalidRequest(err) && s.served:
+		s.refusedAt = s.beatAt
+		if list := s.table.unwelcome(); len(list) > 0 {
+			d.say(fmt.Sprintf("the scheduler refuses %s: a ResourceManager does so that misses its larger nodes after a restart, or that now allows less (yarn.scheduler.maximum-allocation-*); what runs goes on, and it is asked again every %v (%v)", whatFor(list), refusedPause, err), true)
+		}
+		return 100 * time.Millisecond
 	case hadoop.IsInvalidRequest(err):
 		d.breakDown(fmt.Errorf("the scheduler refused what the job asks for; lower it, or look at yarn.scheduler.maximum-allocation-*: %w", err))
 		return time.Second
-	case rpc.IsDenied(err):
+	case rpc.IsDenied(err) && !s.served:
 		d.breakDown(fmt.Errorf("the ResourceManager does not let the application master in: %w", err))
 		return time.Second
-	case rpc.Unreachable(err) || rpc.IsStandby(err) || rpc.IsRetriable(err) || errors.Is(err, context.DeadlineExceeded):
-		now := time.Now()
+	case away(err):
 		if s.downSince.IsZero() {
-			s.downSince = now
+			s.downSince = time.Now()
 			d.log.WithError(err).Warn("the ResourceManager does not answer")
 		}
-		if now.Sub(s.downSince) > d.limit {
-			d.breakDown(fmt.Errorf("no ResourceManager answered for %s: %w", d.limit, err))
-		}
-		d.say(fmt.Sprintf("the ResourceManager has not answered since %s; what runs goes on", s.downSince.Format("15:04:05")), true)
+		d.say(fmt.Sprintf("the ResourceManager has not answered since %s; what runs goes on", s.downSince.Format(stamp)), true)
 		return 500 * time.Millisecond
 	}
 	s.odd++
+	if s.oddSince.IsZero() {
+		s.oddSince = time.Now()
+	}
 	d.log.WithError(err).Warn("the scheduler answered with an error")
-	if s.odd >= 10 {
+	switch {
+	case s.odd < 10:
+	case s.served:
+		d.say(fmt.Sprintf("the ResourceManager has answered with an error since %s; what runs goes on (%v)", s.oddSince.Format(stamp), err), true)
+	default:
 		d.breakDown(fmt.Errorf("the scheduler answered %d times in a row with an error: %w", s.odd, err))
 	}
 	return time.Second
+}
+
+// stamp is how a time is told that may be some days ago.
+const stamp = "Jan 2 15:04:05"
+
+// away reports whether an error is that no ResourceManager serves just now.
+func away(err error) bool {
+	return rpc.Unreachable(err) || rpc.IsStandby(err) || rpc.IsRetriable(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // afterRegister goes on with an RM that was restarted.
 func (d *Driver) afterRegister(r reregistered) time.Duration {
 	s := d.s
 	s.again()
-	switch {
-	case r.err == nil:
-		d.registered(r.reg)
-		d.log.Info("registered again at a ResourceManager that was restarted")
-		return 0
-	case hadoop.IsAlreadyRegistered(r.err):
-		return 0
+	if r.err != nil {
+		return d.afterError(r.err)
 	}
-	return d.afterError(r.err)
+	d.registered(r.reg)
+	d.log.Info("registered again at a ResourceManager that was restarted")
+	return 0
 }
 
 // superseded says that the RM does not take this attempt for the application's
@@ -234,8 +257,8 @@ func (d *Driver) afterLook(r looked) {
 	s.nodesAt = r.at
 	s.setNodes(r.view.nodes, r.at)
 	pending := s.table.pending()
-	if len(pending) == 0 || time.Since(s.answered) < patience {
-		return
+	if len(pending) == 0 || time.Since(s.answered) < patience || len(s.table.unwelcome()) > 0 {
+		return // in the last case it has been told
 	}
 	r.view.headroom, r.view.hasRoom, r.view.avoided = s.headroom, s.hasRoom, s.table.avoided
 	for _, h := range s.held {

@@ -27,6 +27,8 @@ const (
 	// told to release it.
 	stopFor  = 5 * time.Second
 	stopPoll = 50 * time.Millisecond
+	// refusedPause is how long the scheduler is not asked again for what it refuses.
+	refusedPause = 5 * time.Second
 )
 
 // Results that come back to run.
@@ -92,6 +94,8 @@ func (d *Driver) run() {
 				d.afterStart(r)
 			case stopResult:
 				d.afterStop(r)
+			case localizing:
+				d.afterLocalizing(r)
 			case looked:
 				d.afterLook(r)
 			case standing:
@@ -112,7 +116,7 @@ func (d *Driver) run() {
 		d.giveUpStopping(now)
 		d.look(now)
 		d.lookForHeir(now)
-		news := (s.table.hasNews() || len(s.give) > 0) && s.downSince.IsZero()
+		news := (s.table.hasNews() || len(s.give) > 0) && s.downSince.IsZero() && s.odd == 0
 		if !calling && (news || !now.Before(due)) {
 			calling = true
 			h := d.heartbeat(now)
@@ -160,7 +164,7 @@ func (d *Driver) carryOut(commands []any) {
 	for _, c := range commands {
 		switch c := c.(type) {
 		case am.Ask:
-			if err := d.answerable(c); err != nil {
+			if err := d.answerable(c); err != nil && !s.served {
 				d.breakDown(err)
 				return
 			}
@@ -177,9 +181,14 @@ func (d *Driver) carryOut(commands []any) {
 			if h == nil || h.released || h.launching || h.launched {
 				break // it has ended meanwhile
 			}
+			start, err := d.launchOf(h)
+			if err != nil {
+				d.breakDown(err)
+				return
+			}
 			h.launching = true
 			n := h.container.Node
-			starts[n] = append(starts[n], hadoop.Start{Container: h.container, Launch: d.launchOf(h)})
+			starts[n] = append(starts[n], hadoop.Start{Container: h.container, Launch: start})
 		case check:
 			if h := s.held[string(c)]; h != nil && !h.released {
 				s.doubted, s.hurry = time.Now(), true
@@ -206,18 +215,27 @@ func (d *Driver) carryOut(commands []any) {
 	}
 }
 
-// answerable says which asks could never be answered.
+// answerable says which asks the scheduler would refuse, as far as is known.
 func (d *Driver) answerable(a am.Ask) error {
+	if d.reg.Maximum == (hadoop.Resource{}) { // it was told in an answer that was lost
+		return nil
+	}
 	return hadoop.CheckDemands(d.reg.Maximum, []hadoop.Demand{{Role: a.Role, Count: 1, Resource: resourceOf(a)}})
 }
 
 // launchOf is what runs in a container.
-func (d *Driver) launchOf(h *held) hadoop.Launch {
+func (d *Driver) launchOf(h *held) (hadoop.Launch, error) {
+	keys, err := d.cfg.AgentKeys(h.name)
+	if err != nil {
+		return hadoop.Launch{}, err
+	}
 	l := d.agent
+	l.Credentials = l.Credentials.Clone()
+	l.Credentials.Secrets[proto.SecretAgent] = keys
 	l.Environment = maps.Clone(l.Environment)
 	l.Environment[proto.EnvContainer] = h.name
 	l.Environment[proto.EnvHost] = h.container.Node.Host
-	return l
+	return l, nil
 }
 
 func (d *Driver) start(node hadoop.NodeID, list []hadoop.Start) {
@@ -285,10 +303,13 @@ func (d *Driver) giveUpStopping(now time.Time) {
 // heartbeat takes what the RM must be told.
 func (d *Driver) heartbeat(now time.Time) hadoop.Heartbeat {
 	s := d.s
+	if now.Sub(s.refusedAt) > refusedPause {
+		s.table.askRefused()
+	}
 	soft := len(s.table.pending()) > 0 && now.Sub(s.answered) > avoidFor
 	c := s.table.changes(soft)
 	h := hadoop.Heartbeat{Requests: c.requests, Avoid: c.avoid, Allow: c.allow, Release: s.give}
-	s.give = nil
+	s.give, s.beatAt = nil, now
 	return h
 }
 

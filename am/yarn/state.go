@@ -28,6 +28,10 @@ type state struct {
 	headroom  hadoop.Resource
 	hasRoom   bool
 	downSince time.Time // the RM does not answer
+	oddSince  time.Time // it answers with errors of an unknown kind
+	served    bool      // it has served this job: what it cannot do now, it may be able to do again
+	beatAt    time.Time // of the last heartbeat
+	refusedAt time.Time // of the last one in which the RM refused an ask
 	heard     time.Time // when it answered last
 	sure      time.Time // when there was certainly no other master
 	heirAt    time.Time // when another master was last looked for

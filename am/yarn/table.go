@@ -19,6 +19,9 @@ type table struct {
 	room    bool            // nodes' free room is fresh enough to be counted on
 	avoided map[string]bool // as the scheduler was told
 	unsure  map[string]bool // of which it may have been told
+	// apart: one of several groups was refused, and each is told by itself until it
+	// is known which.
+	apart bool
 }
 
 // group is the asks for one resource. The scheduler knows it by its priority,
@@ -30,6 +33,8 @@ type group struct {
 	told     map[string]bool // places of which the scheduler may hold a number
 	dirty    bool            // the scheduler must be told
 	sending  bool            // it is being told now
+	refused  bool            // the scheduler would not hear of it, when it was told last
+	held     bool            // and it is not told until askRefused
 }
 
 func newTable() *table { return &table{avoided: map[string]bool{}, unsure: map[string]bool{}} }
@@ -139,8 +144,11 @@ func (t *table) changes(soft bool) change {
 	}
 	t.avoided = avoid
 	for _, g := range t.groups {
-		if !g.dirty {
+		if !g.news() {
 			continue
+		}
+		if t.apart && len(c.requests) > 0 {
+			break
 		}
 		want := t.want(g)
 		for place := range g.told {
@@ -291,11 +299,54 @@ func (t *table) allocated(priority int32, host string) (am.Ask, bool) {
 // answered ends an exchange: all containers of its answer were passed to allocated.
 func (t *table) answered() {
 	for _, g := range t.groups {
-		g.sending = false
+		if g.sending {
+			g.sending, g.refused = false, false
+		}
+	}
+	t.apart = t.apart && t.hasNews()
+}
+
+// refused ends an exchange in which the scheduler would not hear of something that
+// it was told, and so took in nothing at all.
+func (t *table) refused() {
+	var told []*group
+	for _, g := range t.groups {
+		if g.sending {
+			told = append(told, g)
+		}
+	}
+	t.apart = true
+	if len(told) == 1 {
+		told[0].refused, told[0].held = true, true
 	}
 }
 
-// hasNews tells whether changes would return something.
-func (t *table) hasNews() bool {
-	return slices.ContainsFunc(t.groups, func(g *group) bool { return g.dirty })
+// telling reports whether the scheduler is being told of asks.
+func (t *table) telling() bool {
+	return slices.ContainsFunc(t.groups, func(g *group) bool { return g.sending && len(g.pending) > 0 })
 }
+
+// askRefused has what was refused told again.
+func (t *table) askRefused() {
+	for _, g := range t.groups {
+		g.held = false
+	}
+}
+
+// unwelcome are the asks that were refused, and not accepted since.
+func (t *table) unwelcome() []am.Ask {
+	var list []am.Ask
+	for _, g := range t.groups {
+		if g.refused {
+			list = append(list, g.pending...)
+		}
+	}
+	return list
+}
+
+// news reports whether the scheduler is to be told of a group: not of one that it
+// refuses and that nobody wants any longer.
+func (g *group) news() bool { return g.dirty && !g.held && (!g.refused || len(g.pending) > 0) }
+
+// hasNews tells whether changes would return something.
+func (t *table) hasNews() bool { return slices.ContainsFunc(t.groups, (*group).news) }

@@ -8,6 +8,12 @@ import (
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
+// What the NodeManager of Hadoop 3 says (ContainersMonitorImpl.formatErrorMessage).
+const (
+	beyondPhysical = "[2026-11-20 10:00:00.000]Container [pid=1,containerID=container_1_0001_01_000002] is running 236851200B beyond the 'PHYSICAL' memory limit. Current usage: 1.2 GB of 1 GB physical memory used; 4.8 GB of 21 GB virtual memory used. Killing container."
+	beyondVirtual  = "[2026-11-20 10:00:00.000]Container [pid=1,containerID=container_1_0001_01_000002] is running 1579245568B beyond the 'VIRTUAL' memory limit. Current usage: 100 MB of 1 GB physical memory used; 3.6 GB of 2.1 GB virtual memory used. Killing container."
+)
+
 func TestCauses(t *testing.T) {
 	tests := []struct {
 		exit    int
@@ -25,7 +31,7 @@ func TestCauses(t *testing.T) {
 		{-101, "", false, am.EndDisksFailed},
 		{-102, "Container preempted by scheduler", false, am.EndPreempted},
 		{-102, "", true, am.EndPreempted},
-		{-103, "", false, am.EndOutOfMemory},
+		{-103, "", false, am.EndVirtualLimit},
 		{-104, "", false, am.EndOutOfMemory},
 		{-105, "", false, am.EndReleased},
 		{-106, "", false, am.EndKilled},
@@ -33,6 +39,13 @@ func TestCauses(t *testing.T) {
 		{-108, "", false, am.EndKilled},
 		{-1000, "", false, am.EndUnknown},
 		{-42, "", false, am.EndUnknown},
+		{0, beyondPhysical, false, am.EndOutOfMemory},
+		{137, beyondPhysical, false, am.EndOutOfMemory},
+		{143, beyondPhysical, true, am.EndOutOfMemory},
+		{143, beyondVirtual, false, am.EndVirtualLimit},
+		{143, "[pid=1,containerID=x] is running beyond physical memory limits. Current usage: 1.2 GB of 1 GB physical memory used", false, am.EndOutOfMemory},
+		{1, beyondPhysical, false, am.EndExited}, // its own end came first
+		{143, "Container killed on request. Exit code is 143", false, am.EndExited},
 	}
 	for _, tt := range tests {
 		if got := cause(hadoop.Completed{Exit: tt.exit, Diagnostics: tt.text}, tt.stopped); got != tt.want {

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"holdfast/client"
 	"holdfast/container"
 	"holdfast/internal/hadoop/token"
 	"holdfast/proto"
@@ -61,7 +62,7 @@ func runAgent(ctx context.Context) error {
 	if err := fresh(); err != nil {
 		return err
 	}
-	return container.Run(ctx, container.Config{
+	err = container.Run(ctx, container.Config{
 		Master: os.Getenv(proto.EnvMaster), Container: name, Host: os.Getenv(proto.EnvHost),
 		JobDirectory: os.Getenv(proto.EnvJobDirectory),
 		Keys:         s.keys, Conf: s.conf, Exe: exe, TokenFile: programs,
@@ -74,4 +75,8 @@ func runAgent(ctx context.Context) error {
 		WorkDir: dir, LogDir: dir, TmpDir: filepath.Join(dir, "tmp"),
 		Log: logrus.WithFields(logrus.Fields{"app": os.Getenv(proto.EnvJob), "container": name}),
 	})
+	if ctx.Err() != nil { // by a signal only
+		return client.ErrTerminated
+	}
+	return err
 }

@@ -72,6 +72,16 @@ func readSecrets(party string) (secrets, error) {
 	return s, nil
 }
 
+// agentKeys makes the keys of the agent in a container. The secrets are the master's.
+func (s secrets) agentKeys(container string) ([]byte, error) {
+	all, err := jobtls.Unmarshal(s.Secrets[proto.SecretAgent])
+	if err != nil {
+		return nil, err
+	}
+	own, err := s.keys.Admit(all, container)
+	return own.Marshal(), err
+}
+
 func runAM(ctx context.Context, isLocal bool) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -147,14 +157,14 @@ func runAM(ctx context.Context, isLocal bool) error {
 		}
 		driver = local.New(local.Config{
 			Executable: exe, Job: id, Dir: os.Getenv(proto.EnvJobDirectory),
-			Master: place.Address(), AgentKeys: s.Secrets[proto.SecretAgent],
+			Master: place.Address(), AgentKeys: s.agentKeys,
 		})
 	} else {
 		driver, err = yarn.New(ctx, yarn.Config{
 			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
 			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: place.Address(),
 			Host: host, Port: place.Port(), TrackingURL: url, Log: log,
-			Announced: am.NewHeirs(dir).Last,
+			Announced: am.NewHeirs(dir).Last, AgentKeys: s.agentKeys,
 		})
 		if err != nil {
 			return err

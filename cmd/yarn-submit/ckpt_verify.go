@@ -116,9 +116,10 @@ func bar(cmd *cobra.Command, name string) func(done, total int64) {
 		last = time.Now()
 		room := max(10, min(40, columns-len(name)-40))
 		full := int(done * int64(room) / total)
-		fmt.Fprintf(cmd.ErrOrStderr(), "\r%s [%s%s] %s of %s", name, strings.Repeat("#", full), strings.Repeat(".", room-full), humanize.IBytes(uint64(done)), humanize.IBytes(uint64(total)))
+		fmt.Fprint(client.Raw(cmd.ErrOrStderr()), "\r")
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s [%s%s] %s of %s", name, strings.Repeat("#", full), strings.Repeat(".", room-full), humanize.IBytes(uint64(done)), humanize.IBytes(uint64(total)))
 		if over {
-			fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
+			fmt.Fprint(client.Raw(cmd.ErrOrStderr()), "\r\x1b[K")
 		}
 	}
 }

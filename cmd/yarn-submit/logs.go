@@ -54,22 +54,26 @@ func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
 		return err
 	}
 	defer j.Close()
-	out := bufio.NewWriter(cmd.OutOrStdout())
+	out := bufio.NewWriter(client.Raw(cmd.OutOrStdout())) // a task's output is its own
 	defer out.Flush()
+	heading := client.Printable(out)
 	var before client.LogLine
 	silence, err := j.Logs(ctx, o.LogOptions, func(l client.LogLine) error {
 		switch {
 		case o.json():
-			if err := json.NewEncoder(out).Encode(l); err != nil {
+			line, err := json.Marshal(l)
+			if err != nil {
 				return err
 			}
+			fmt.Fprintln(out, client.EscapeJSON(string(line)))
 		case o.Task == l.Task && o.Attempt >= 0:
 			fmt.Fprintln(out, l.Text)
 		case o.Follow && o.Task != l.Task:
-			fmt.Fprintf(out, "[%s] %s\n", l.Task, l.Text)
+			fmt.Fprintf(heading, "[%s] ", l.Task)
+			fmt.Fprintln(out, l.Text)
 		default:
 			if l.Task != before.Task || l.Attempt != before.Attempt {
-				fmt.Fprintf(out, "==> %s, attempt %d <==\n", l.Task, l.Attempt)
+				fmt.Fprintf(heading, "==> %s, attempt %d <==\n", l.Task, l.Attempt)
 			}
 			fmt.Fprintln(out, l.Text)
 		}

@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string) int {
 		err = mistaken
 	}
 	if err != nil && !client.IsTold(err) {
-		fmt.Fprintln(os.Stderr, "yarn-submit:", err)
+		fmt.Fprintln(root.ErrOrStderr(), "yarn-submit:", err)
 	}
 	return client.ExitCode(err)
 }
@@ -59,6 +59,8 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 			return cmd.Help()
 		},
 	}
+	root.SetOut(client.Printable(os.Stdout))
+	root.SetErr(client.Printable(os.Stderr))
 	root.PersistentFlags().Bool("verbose", false, "say more, such as how the connections to DataNodes are protected")
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		if verbose, _ := cmd.Flags().GetBool("verbose"); verbose {

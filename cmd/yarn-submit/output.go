@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"os"
@@ -31,12 +32,18 @@ func (o *output) check() error {
 	return nil
 }
 
-// writeJSON writes plain values.
+// writeJSON writes plain values. Control characters that JSON may hold as they are,
+// which a terminal obeys all the same, are written by their numbers.
 func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(client.Raw(w), client.EscapeJSON(b.String()))
+	return err
 }
 
 // writeProto writes messages of the contract. protojson varies its spaces on

@@ -46,13 +46,24 @@ func servePage(host, id string, spec *proto.JobSpec, s secrets, board web.Source
 			l, url = tls.NewListener(l, keys.Server()), "https"+url[len("http"):]
 		}
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	server := newPageServer(handler)
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			logrus.WithError(err).Error("the tracking page is gone")
 		}
 	}()
 	return server, url, nil
+}
+
+// newPageServer limits what one who asks can keep of this process, which a job's tasks
+// need more: how long a request may take to come and an answer to go, and how large
+// headers are.
+func newPageServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+	}
 }
 
 // pageDoor is the page's door on a cluster, and the keys for TLS where YARN has

@@ -222,3 +222,50 @@ func TestCheckpointCommandsOnATerminal(t *testing.T) {
 		t.Errorf("rollback without a terminal ended with %d: %s", code, errs)
 	}
 }
+
+// Whatever tasks write and files are called, a terminal shows it and does nothing else.
+func TestNamesAndOutputDoNotSteerTheTerminal(t *testing.T) {
+	p := newPlace(t)
+	const evil = "\x1b]0;owned\x07\u009b2J"
+	out, errs, code := p.call("run", "--local", "--worker", "1", "--name", "n"+evil, "--checkpoint", "./logs=ck", "--restarts", "0", "--", "sh", "-c",
+		`mkdir logs/step-5; echo {} > "logs/step-5/`+evil+`.json"; touch logs/step-5/COMMITTED; mkdir "logs/step-6"; echo {} > "logs/step-6/`+evil+`"; echo "`+evil+`" >&2; exit 1`)
+	if code != client.ExitFailed {
+		t.Fatalf("run ended with %d:\n%s%s", code, out, errs)
+	}
+	clean := func(what, text string) {
+		t.Helper()
+		if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && (r < 0x20 || r >= 0x7f && r < 0xa0) }); i >= 0 {
+			t.Errorf("%s steers the terminal: %q", what, text[i:min(len(text), i+80)])
+		}
+	}
+	clean("run", out+errs)
+	jobs, err := filepath.Glob(filepath.Join(p.home, "jobs", "*", "logs"))
+	if err != nil || len(jobs) != 1 {
+		t.Fatal(jobs, err)
+	}
+	dir := filepath.Join(jobs[0], "x"+evil+"-0")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "0.log"), []byte("text\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := filepath.Base(filepath.Dir(jobs[0]))
+	for _, args := range [][]string{
+		{"status", id}, {"status", id, "--output", "json"}, {"list"}, {"ckpt", "ls", "./ck"}, {"ckpt", "show", "./ck"},
+		{"ckpt", "ls", "./ck", "--output", "json"}, {"ckpt", "show", "./ck", "--output", "json"},
+		{"ckpt", "ls", "./" + evil}, {"status", evil}, {evil}, {"logs", id, "y" + evil},
+	} {
+		out, errs, _ := p.call(args...)
+		clean(fmt.Sprint(args), out+errs)
+	}
+	out, _, _ = p.call("logs", id)
+	for _, l := range strings.Split(out, "\n") {
+		if strings.HasPrefix(l, "==>") {
+			clean("a heading of logs", l)
+		}
+	}
+	if !strings.Contains(out, evil) {
+		t.Errorf("what the task wrote is not as it wrote it: %q", out)
+	}
+}

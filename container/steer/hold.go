@@ -3,7 +3,6 @@ package steer
 import (
 	"net/netip"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,7 +42,7 @@ func (s *Supervisor) hold(fd int, n *notification, to netip.AddrPort) error {
 		case <-time.After(pause):
 		}
 		// A caller that has gone on must not be connected behind its back.
-		if e := ioctl(fd, ioctlValid, unsafe.Pointer(&n.id)); e != nil {
+		if stillThere(fd, n) != nil {
 			return err
 		}
 	}

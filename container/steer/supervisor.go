@@ -148,7 +148,7 @@ func (s *Supervisor) handle(fd int, n *notification) error {
 		return errNotOurs
 	}
 	// What was read is the caller's only if the caller is still there.
-	if err := ioctl(fd, ioctlValid, unsafe.Pointer(&n.id)); err != nil {
+	if stillThere(fd, n) != nil {
 		return errNotOurs
 	}
 	if n.number == unix.SYS_BIND {
@@ -198,6 +198,11 @@ func socket(listener int, n *notification, must bool) (sock int, v6 bool, err er
 	if err != nil {
 		return -1, false, err
 	}
+	// Another process may have the caller's id by now, and this may be its socket.
+	if err := stillThere(listener, n); err != nil {
+		unix.Close(sock)
+		return -1, false, err
+	}
 	domain, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err == nil && (domain == unix.AF_INET6 || !must) {
 		return sock, domain == unix.AF_INET6, nil
@@ -208,6 +213,12 @@ func socket(listener int, n *notification, must bool) (sock int, v6 bool, err er
 	}
 	sock, err = exchange(listener, n, sock)
 	return sock, true, err
+}
+
+// stillThere reports by nil that the caller waits for its answer: the process that has
+// its id is the one that called (seccomp_unotify(2)).
+func stillThere(listener int, n *notification) error {
+	return ioctl(listener, ioctlValid, unsafe.Pointer(&n.id))
 }
 
 // bind binds to all addresses what the task binds to its virtual one.

@@ -94,7 +94,9 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer r.master.Close()
-	r.nodes = yarn.NewNodes(rpc.Retry{Limit: 5 * time.Second})
+	if r.nodes, err = yarn.NewNodes(cfg.Conf, rpc.Retry{Limit: 5 * time.Second}); err != nil {
+		return err
+	}
 	defer r.nodes.Close()
 	client, err := yarn.NewClient(cfg.Conf, yarn.Options{Credentials: cfg.Credentials, Retry: rpc.Retry{Limit: 10 * time.Second}})
 	if err != nil {

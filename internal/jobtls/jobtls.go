@@ -3,12 +3,21 @@
 // whose key is forgotten as soon as it has signed one certificate for each
 // Party. Every connection is mutually authenticated TLS 1.3; the common name of
 // a certificate is the party that holds it.
+//
+// All agents hold the same certificate: a master with thousands of connections keeps
+// one copy of it. What tells one agent from another is its Pass, a secret that the
+// master gives to the agent of one container when it starts it. A pass follows from
+// the master's key, so that another application master of the job knows it too, and
+// nobody else can make one.
 package jobtls
 
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -35,6 +44,30 @@ type Keys struct {
 	CA   []byte `json:"ca"`
 	Cert []byte `json:"cert"`
 	Key  []byte `json:"key"`
+	// Pass is an agent's own, and only in the keys that Admit made.
+	Pass []byte `json:"pass,omitempty"`
+}
+
+// Admit makes of the agents' keys those of the agent in one container. k is the
+// master's.
+func (k Keys) Admit(agent Keys, container string) (Keys, error) {
+	pass, err := k.pass(container)
+	agent.Pass = pass
+	return agent, err
+}
+
+// Admits reports whether a pass is that of a container. k is the master's.
+func (k Keys) Admits(container string, pass []byte) bool {
+	want, err := k.pass(container)
+	return err == nil && subtle.ConstantTimeCompare(want, pass) == 1
+}
+
+func (k Keys) pass(container string) ([]byte, error) {
+	pass, err := hkdf.Key(sha256.New, k.Key, nil, "holdfast agent in "+container, 32)
+	if err != nil {
+		return nil, fmt.Errorf("making the pass of an agent: %w", err)
+	}
+	return pass, nil
 }
 
 // Set holds the keys of all the parties of a job.

@@ -120,3 +120,28 @@ func TestUnmarshalRefusesHalfASet(t *testing.T) {
 		}
 	}
 }
+
+func TestPassesAreOfOneContainerAndJob(t *testing.T) {
+	set, err := jobtls.New("j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := jobtls.New("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := set.Master.Admit(set.Agent, "c1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := jobtls.Unmarshal(set.Master.Marshal()) // another attempt of the master
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !again.Admits("c1", own.Pass) {
+		t.Error("another master of the job does not admit the agent")
+	}
+	if again.Admits("c2", own.Pass) || other.Master.Admits("c1", own.Pass) || set.Agent.Admits("c1", own.Pass) || again.Admits("c1", nil) {
+		t.Error("the pass is good elsewhere too")
+	}
+}

@@ -11,6 +11,8 @@ HOLDFAST_NAME_LOST_PEERS=1  A step that failed since a peer was lost fails with
 HOLDFAST_MODEL_KEPT=1  The first session of this process goes on from what the
     parameter servers hold, if they hold all of the model, and does not put the
     last checkpoint in its place.
+HOLDFAST_FAIL_FAST=1  Calls to a server that is not there fail at once instead of
+    waiting for it (GRPC_FAIL_FAST), with a TensorFlow that knows the word.
 HOLDFAST_TF1=1  `import tensorflow` gives TensorFlow 2's compat.v1, with
     version 2's behaviour switched off, so that a script written for
     TensorFlow 1 runs unedited.
@@ -179,6 +181,40 @@ def _codes_of_parts(message):
     return set(re.findall(r"^([A-Z_]+): From /job:", message, re.MULTILINE))
 
 
+# What distributions of TensorFlow are called.
+_DISTRIBUTIONS = r"(?:tensorflow|intel[-_]tensorflow|tf[-_]nightly)(?:[-_](?:cpu|gpu|rocm|macos|intel|aarch64|cpu[-_]aws))?"
+
+
+def _tensorflow_version():
+    """The version of TensorFlow that this interpreter has, as (2, 21), by the name of
+    its metadata's directory: nothing is imported. None if there is none, or it is
+    not known."""
+    import re
+
+    named = re.compile(_DISTRIBUTIONS + r"-(\d+)\.(\d+)\..*(?:dist|egg)-info$", re.IGNORECASE)
+    for path in sys.path:
+        try:
+            names = os.listdir(path or os.curdir)
+        except OSError:
+            continue
+        for name in names:
+            found = named.match(name)
+            if found:
+                return int(found.group(1)), int(found.group(2))
+    return None
+
+
+def _fail_fast():
+    """A coordinator's calls to a parameter server that is not there wait for it by
+    default ("Parameter server training", TensorFlow's tutorial). Until version 2.3 the
+    variable is a boolean, and TensorFlow aborts at any other word
+    (tensorflow/core/distributed_runtime/rpc/grpc_remote_worker.cc)."""
+    if "GRPC_FAIL_FAST" not in os.environ:
+        version = _tensorflow_version()
+        if version is not None and version >= (2, 4):
+            os.environ["GRPC_FAIL_FAST"] = "use_caller"
+
+
 # Libraries that are written for TensorFlow 2 and import it by the same name.
 _LIBRARIES = ("keras", "tf_keras", "tensorflow", "tensorboard")
 
@@ -276,8 +312,9 @@ class _Note:
         if builtins.__import__ is not self._import:
             return "the script has an __import__ of its own"
         for name, module in list(sys.modules.items()):
-            # Packages make themselves some inner ones, typing.io for one.
-            if "." not in name and name not in self._modules and getattr(module, "__spec__", None) is None:
+            # Packages make themselves some inner ones, typing.io for one, and what
+            # Cython has compiled makes cython_runtime and _cython_VERSION.
+            if "." not in name and not name.startswith(("cython_runtime", "_cython_")) and name not in self._modules and getattr(module, "__spec__", None) is None:
                 return "the script puts a module %s of its own making in place before it imports %s" % (name, self._name)
         return ""
 
@@ -312,6 +349,8 @@ def _run_hidden():
 
 def _install():
     actions, before = {}, {}
+    if os.environ.get("HOLDFAST_FAIL_FAST") == "1":
+        _fail_fast()
 
     def after(name, action):
         actions.setdefault(name, []).append(action)

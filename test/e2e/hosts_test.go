@@ -116,7 +116,7 @@ type lanDriver struct {
 	job    string
 	dir    string
 	master string // where it is found
-	keys   jobtls.Keys
+	keys   jobtls.Set
 	place  func(request string, asks int) int
 	events *am.DriverEvents
 
@@ -161,8 +161,12 @@ func (d *lanDriver) start(container string) (*exec.Cmd, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+	keys, err := d.keys.Master.Admit(d.keys.Agent, container)
+	if err != nil {
+		return nil, err
+	}
 	secrets := token.New()
-	secrets.Secrets[proto.SecretAgent] = d.keys.Marshal()
+	secrets.Secrets[proto.SecretAgent] = keys.Marshal()
 	credentials := filepath.Join(dir, "credentials")
 	if err := secrets.WriteFile(credentials); err != nil {
 		return nil, err
@@ -266,7 +270,7 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 		l.t.Fatal(err)
 	}
 	d := &lanDriver{
-		lan: l, job: filepath.Base(dir), dir: dir, master: at.Address(), keys: keys.Agent, place: place,
+		lan: l, job: filepath.Base(dir), dir: dir, master: at.Address(), keys: keys, place: place,
 		events: am.NewDriverEvents(), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
 	}
 	done := make(chan struct{})

@@ -48,9 +48,9 @@ var mutations = []mutation{
 		`		j.do(Withdraw{s.request})
 `, ``},
 	{"a preempted container counts as a failure", "loss.go",
-		`	if e.Cause == CauseOutOfMemory && !j.ending() {
+		`	if e.Cause.memory() && !j.ending() {
 		j.charge(t)`,
-		`	if (e.Cause == CauseOutOfMemory || e.Cause == CausePreempted) && !j.ending() {
+		`	if (e.Cause.memory() || e.Cause == CausePreempted) && !j.ending() {
 		j.charge(t)`},
 	{"an attempt starts before the journal has it", "action.go",
 		`	case Start, Bye:`,

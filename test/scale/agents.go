@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 
 	"holdfast/proto"
 )
@@ -23,6 +24,10 @@ func runAgents(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	keys, err := readKeys(dir, "agent")
+	if err != nil {
+		return err
+	}
+	master, err := readKeys(dir, "master")
 	if err != nil {
 		return err
 	}
@@ -44,7 +49,11 @@ func runAgents(ctx context.Context, dir string) error {
 			ends[object] = end
 			all.Go(func() {
 				a := &agent{container: object, attempt: -1}
-				if err := a.live(living, address, config); err != nil {
+				own, err := master.Admit(keys, object)
+				if err == nil {
+					err = a.live(metadata.AppendToOutgoingContext(living, proto.HeaderContainer, object, proto.HeaderPass, string(own.Pass)), address, config)
+				}
+				if err != nil {
 					fmt.Fprintf(os.Stderr, "agent %s: %v\n", object, err)
 				}
 			})

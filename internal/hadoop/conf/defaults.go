@@ -19,7 +19,6 @@ var defaults = map[string]string{
 	"yarn.resourcemanager.webapp.address":                   "${yarn.resourcemanager.hostname}:8088",
 	"yarn.resourcemanager.webapp.https.address":             "${yarn.resourcemanager.hostname}:8090",
 	"yarn.resourcemanager.ha.enabled":                       "false",
-	"yarn.resourcemanager.connect.max-wait.ms":              "900000",
 	"yarn.resourcemanager.am.max-attempts":                  "2",
 	"yarn.http.policy":                                      "HTTP_ONLY",
 	"yarn.nm.liveness-monitor.expiry-interval-ms":           "600000",

@@ -20,6 +20,7 @@ type Master struct {
 	rpc       rpc.Caller
 	reconnect func()
 	close     func() error
+	qop       []string
 
 	mu       sync.Mutex
 	amrm     token.Token
@@ -37,21 +38,31 @@ func NewMaster(c *conf.Conf, creds *token.Credentials, retry rpc.Retry) (*Master
 	if err != nil {
 		return nil, err
 	}
-	m := &Master{amrm: t}
+	qop, err := c.RPCProtection()
+	if err != nil {
+		return nil, err
+	}
+	m := &Master{amrm: t, qop: qop}
 	// Calls may be sent again: the scheduler answers a repeated allocate, known
 	// by its response id, as before (ApplicationMasterService.allocate).
 	retry.Resend = true
 	cl := rpc.New(rpc.Options{
 		Protocol: "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB", Addresses: rms.Scheduler,
-		Login: rpc.TokenLoginFunc(func() (token.Token, error) {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return m.amrm, nil
-		}),
+		Login: m.login(),
 		Retry: retry, Timeout: 30 * time.Second,
 	})
 	m.rpc, m.reconnect, m.close = cl, cl.Reconnect, cl.Close
 	return m, nil
+}
+
+// login is with the token of the time, and the protection that hadoop.rpc.protection
+// demands.
+func (m *Master) login() rpc.Login {
+	return rpc.TokenLoginFunc(func() (token.Token, error) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.amrm, nil
+	}, m.qop...)
 }
 
 // Close ends the connections.
@@ -64,8 +75,10 @@ type Registration struct {
 	TrackingURL string
 }
 
-// Registered is what the RM answers.
+// Registered is what the RM answers. Where Lost, it answered an earlier call, and
+// that answer was lost: nothing else is known.
 type Registered struct {
+	Lost     bool
 	Maximum  Resource // of one container
 	GPUs     bool     // the cluster has GPUs as a resource
 	Queue    string
@@ -80,17 +93,23 @@ type NMToken struct {
 }
 
 // Register makes the AM known. It may be called again after the RM was restarted.
+// The RM refuses the repetition of a call that it has taken in, as it does when the
+// answer was lost; the AM is registered all the same, and its next heartbeat has the
+// response id 0 (ApplicationMasterService.registerApplicationMaster).
 func (m *Master) Register(ctx context.Context, g Registration) (Registered, error) {
 	var r wire.RegisterApplicationMasterResponseProto
 	err := m.rpc.Call(ctx, "registerApplicationMaster", &wire.RegisterApplicationMasterRequestProto{
 		Host: &g.Host, RpcPort: proto.Int32(int32(g.Port)), TrackingUrl: &g.TrackingURL,
 	}, &r)
-	if err != nil {
+	if err != nil && !IsAlreadyRegistered(err) {
 		return Registered{}, fmt.Errorf("register at the ResourceManager: %w", err)
 	}
 	m.mu.Lock()
 	m.response = 0
 	m.mu.Unlock()
+	if err != nil {
+		return Registered{Lost: true}, nil
+	}
 	g2 := Registered{
 		Maximum: resource(r.GetMaximumCapability()), Queue: r.GetQueue(),
 		Previous: containers(r.GetContainersFromPreviousAttempts()), NMTokens: nmTokens(r.GetNmTokensFromPreviousAttempts()),

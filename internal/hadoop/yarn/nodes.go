@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 	wire "holdfast/internal/hadoop/wire/yarn"
@@ -19,14 +20,20 @@ type Nodes struct {
 	tokens  map[NodeID]token.Token
 	clients map[NodeID]*rpc.Client
 	retry   rpc.Retry
+	qop     []string
 }
 
-// NewNodes returns clients for NodeManagers, which connect when used.
-func NewNodes(retry rpc.Retry) *Nodes {
+// NewNodes returns clients for NodeManagers, which connect when used, with the
+// protection that hadoop.rpc.protection demands.
+func NewNodes(c *conf.Conf, retry rpc.Retry) (*Nodes, error) {
+	qop, err := c.RPCProtection()
+	if err != nil {
+		return nil, err
+	}
 	// Starting a container twice is refused for the second time, so nothing
 	// goes wrong, and stopping is the same twice.
 	retry.Resend = true
-	return &Nodes{tokens: map[NodeID]token.Token{}, clients: map[NodeID]*rpc.Client{}, retry: retry}
+	return &Nodes{tokens: map[NodeID]token.Token{}, clients: map[NodeID]*rpc.Client{}, retry: retry, qop: qop}, nil
 }
 
 // Learn keeps the tokens that came with an Answer.
@@ -81,6 +88,9 @@ func (n *Nodes) Stop(ctx context.Context, node NodeID, ids []ContainerID) (map[C
 type Status struct {
 	Completed
 	Running bool
+	// Localizing: its process has not been started, for its files are being brought or
+	// unpacked (ContainerSubState.SCHEDULED). NodeManagers before Hadoop 3.1 do not tell.
+	Localizing bool
 }
 
 // Statuses asks for the state of containers of one node; those that it does not
@@ -95,6 +105,8 @@ func (n *Nodes) Statuses(ctx context.Context, node NodeID, ids []ContainerID) ([
 		list = append(list, Status{
 			Completed: Completed{ID: containerID(s.GetContainerId()), Exit: int(s.GetExitStatus()), Diagnostics: known(s.GetDiagnostics())},
 			Running:   s.GetState() != wire.ContainerStateProto_C_COMPLETE,
+			Localizing: s.GetState() != wire.ContainerStateProto_C_COMPLETE && s.ContainerSubState != nil &&
+				s.GetContainerSubState() == wire.ContainerSubStateProto_CSS_SCHEDULED,
 		})
 	}
 	return list, nil
@@ -120,20 +132,25 @@ func (n *Nodes) client(node NodeID) *rpc.Client {
 		c = rpc.New(rpc.Options{
 			Protocol:  "org.apache.hadoop.yarn.api.ContainerManagementProtocolPB",
 			Addresses: []string{node.String()},
-			Login: rpc.TokenLoginFunc(func() (token.Token, error) {
-				n.mu.Lock()
-				defer n.mu.Unlock()
-				t, ok := n.tokens[node]
-				if !ok {
-					return t, fmt.Errorf("the ResourceManager has sent no token for the node %s", node)
-				}
-				return t, nil
-			}),
+			Login: n.login(node),
 			Retry: n.retry, Timeout: 30 * time.Second,
 		})
 		n.clients[node] = c
 	}
 	return c
+}
+
+// login is with the node's token of the time.
+func (n *Nodes) login(node NodeID) rpc.Login {
+	return rpc.TokenLoginFunc(func() (token.Token, error) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		t, ok := n.tokens[node]
+		if !ok {
+			return t, fmt.Errorf("the ResourceManager has sent no token for the node %s", node)
+		}
+		return t, nil
+	}, n.qop...)
 }
 
 func failures(what string, node NodeID, list []*wire.ContainerExceptionMapProto) map[ContainerID]error {

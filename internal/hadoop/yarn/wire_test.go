@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -233,4 +234,60 @@ func FuzzAnswer(f *testing.F) {
 			queue(u.GetQueueInfo()).Leaves()
 		}
 	})
+}
+
+// The answer to a registration may be lost, and its repetition is refused then. The
+// RM counts heartbeats from 0 all the same.
+func TestRegistrationWhoseAnswerWasLost(t *testing.T) {
+	f := &fake{t: t, answer: func(string, proto.Message, proto.Message) error {
+		return fmt.Errorf("registerApplicationMaster: %w", &rpc.RemoteError{
+			Class:   "org.apache.hadoop.yarn.exceptions.InvalidApplicationMasterRequestException",
+			Message: "Application Master is already registered : application_1_0001",
+		})
+	}}
+	m := &Master{rpc: f, response: 37}
+	got, err := m.Register(t.Context(), Registration{Host: "n1"})
+	if err != nil || !got.Lost || m.response != 0 {
+		t.Errorf("%+v, %v; the next heartbeat has response id %d", got, err, m.response)
+	}
+}
+
+// Whoever sits between master and cluster cannot talk them out of what the
+// configuration demands.
+func TestLoginsOfMastersDemandTheProtection(t *testing.T) {
+	const challenge = `realm="default",nonce="abc",algorithm=md5-sess,charset=utf-8,cipher="3des,rc4",qop=`
+	for _, tt := range []struct{ demanded, offered, chosen string }{
+		{"authentication", "auth", "qop=auth,"},
+		{"privacy", "auth", ""},
+		{"privacy", "auth-int", ""},
+		{"privacy", "auth,auth-int,auth-conf", "qop=auth-conf,"},
+		{"integrity", "auth", ""},
+		{"integrity,privacy", "auth,auth-int", "qop=auth-int,"},
+	} {
+		cf := conf.New(map[string]string{"hadoop.rpc.protection": tt.demanded, "yarn.resourcemanager.hostname": "h"})
+		creds := token.New()
+		creds.Tokens["t"] = token.Token{Kind: token.KindAMRM, Identifier: []byte("i"), Password: []byte("p")}
+		m, err := NewMaster(cf, creds, rpc.Retry{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := NewNodes(cf, rpc.Retry{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := NodeID{"n1", 1}
+		n.Learn([]NMToken{{node, token.Token{Identifier: []byte("i"), Password: []byte("p")}}})
+		for name, l := range map[string]rpc.Login{"master": m.login(), "node": n.login(node)} {
+			offer := rpc.Auth{Method: "TOKEN", Mechanism: "DIGEST-MD5", ServerID: "default"}
+			_, mechanism, err := l.Start(t.Context(), "h:1", []rpc.Auth{offer})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := mechanism.Step([]byte(challenge + `"` + tt.offered + `"`))
+			if refused := err != nil; refused != (tt.chosen == "") || !strings.Contains(string(answer)+",", tt.chosen) {
+				t.Errorf("%s: %s where %s is offered: %q, %v", name, tt.demanded, tt.offered, answer, err)
+			}
+		}
+		_, _ = m.Close(), n.Close()
+	}
 }

@@ -75,7 +75,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := &bare{master: master, containers: yarn.NewNodes(retry), nodes: nodes, resource: yarn.Resource{MemoryMB: mb, VCores: 1}, script: args[2]}
+	containers, err := yarn.NewNodes(c, retry)
+	if err != nil {
+		return err
+	}
+	b := &bare{master: master, containers: containers, nodes: nodes, resource: yarn.Resource{MemoryMB: mb, VCores: 1}, script: args[2]}
 	b.complete = func() error {
 		s.pass("allocated")
 		return os.WriteFile(args[3], []byte(s.String()), 0o644)

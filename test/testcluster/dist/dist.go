@@ -4,9 +4,7 @@ package dist
 
 import (
 	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -52,12 +50,19 @@ func Get(ctx context.Context) (Dist, error) {
 	if err != nil {
 		return Dist{}, err
 	}
-	listed := sha256.Sum256(pom)
-	dir, err := cached.Dir(ctx, "hadoop-"+Version()+"-jars-"+hex.EncodeToString(listed[:4]), download)
+	var options []string
+	if Version() == defaultVersion {
+		options = append(options, "-Pbench")
+	}
+	dir, err := fetch(ctx, "jars", pom, options...)
 	if err != nil {
 		return Dist{}, err
 	}
-	d := Dist{Java: java, Lib: filepath.Join(dir, "lib"), Web: filepath.Join(dir, "web")}
+	web, err := cached.Dir(ctx, "hadoop-web", makeWeb)
+	if err != nil {
+		return Dist{}, err
+	}
+	d := Dist{Java: java, Lib: lib(dir), Web: web}
 	if d.jars, err = filepath.Glob(filepath.Join(d.Lib, "*.jar")); err != nil || len(d.jars) == 0 {
 		return Dist{}, fmt.Errorf("no jars in %s (%v): remove %s and try again", d.Lib, err, dir)
 	}
@@ -81,37 +86,13 @@ func findJava() (string, error) {
 	return java, nil
 }
 
-func findMaven() (string, error) {
-	mvn, err := exec.LookPath("mvn")
-	if err != nil {
-		return "", errors.New("no mvn on the PATH, which brings Hadoop's jars: install Maven (on Debian: apt-get install maven)")
-	}
-	return mvn, nil
-}
-
-func download(ctx context.Context, dir string) error {
-	mvn, err := findMaven()
-	if err != nil {
-		return err
-	}
-	// HttpServer2 refuses to start when webapps/<name> is not on the classpath.
+// makeWeb makes what HttpServer2 refuses to start without: webapps/<name> on the
+// classpath.
+func makeWeb(_ context.Context, dir string) error {
 	for _, name := range []string{"hdfs", "datanode", "secondary", "journal"} {
-		if err := os.MkdirAll(filepath.Join(dir, "web", "webapps", name), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, "webapps", name), 0o755); err != nil {
 			return err
 		}
-	}
-	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), pom, 0o644); err != nil {
-		return err
-	}
-	args := []string{"--batch-mode", "--quiet", "--strict-checksums", "-Dhadoop.version=" + Version(),
-		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=" + filepath.Join(dir, "lib")}
-	if Version() == defaultVersion {
-		args = append(args, "-Pbench")
-	}
-	cmd := exec.CommandContext(ctx, mvn, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("downloading Hadoop %s by Maven: %w\n%s", Version(), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -1,0 +1,50 @@
+package core_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// foundAfter has a master take over containers of which YARN tells nothing, and then
+// tells it of that of worker-0, whose agent has come in the meantime or has not.
+func foundAfter(t *testing.T, attached bool) *player {
+	t.Helper()
+	p := play(t, psAndWorkers(1, 1), 3)
+	p.step(core.Begin{})
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
+	back := core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200}
+	if attached {
+		p.step(back)
+	}
+	p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	p.step(core.Found{Container: "c2", Node: "n2"})
+	if !attached {
+		p.step(back)
+	}
+	return p
+}
+
+func TestWhatIsFoundAgainStaysWhereItIs(t *testing.T) {
+	for _, attached := range []bool{true, false} {
+		p := foundAfter(t, attached)
+		p.wait(5 * time.Minute)
+		if k := p.job.Task("worker-0"); k.Container != "c2" || k.Attempt != 0 || k.State != proto.TaskState_TASK_STATE_RUNNING {
+			t.Errorf("attached %t: worker-0 is %s in %s, attempt %d\n%s", attached, k.State, k.Container, k.Attempt, p.log.String())
+		}
+		if len(p.job.Spares()) != 0 {
+			t.Errorf("attached %t: containers are kept for nobody: %v", attached, p.job.Spares())
+		}
+	}
+}
+
+func TestWhatIsFoundAndNotNeededIsGivenBack(t *testing.T) {
+	p := foundAfter(t, true)
+	got := p.job.Step(p.now, core.Found{Container: "c77", Node: "n1"})
+	if !slices.Contains(got, core.Action(core.Release{Container: "c77"})) {
+		t.Errorf("%+v", got)
+	}
+}
