@@ -90,5 +90,6 @@ func exited(container string, x *proto.Exited) core.TaskExited {
 		Container: container, Attempt: int(x.Attempt), Code: int(x.Code), Signal: int(x.Signal),
 		OutOfMemory: x.OutOfMemory, CommandMissing: x.CommandMissing, PeerLost: x.PeerLost, Stopped: x.Stopped,
 		Detail: x.Detail, Advice: x.Advice, Tail: x.Tail,
+		AtMS: x.AtUnixMs, Error: x.Error, Step: x.Step, Stack: x.Stack,
 	}
 }

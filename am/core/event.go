@@ -92,6 +92,10 @@ type TaskExited struct {
 	Stopped        bool // because Stop was decided, by this master or one before it
 	Detail, Advice string
 	Tail           []string
+	AtMS           int64    // Unix milliseconds, of the error where that is told; by the clock of its node
+	Error          string   // that ended it, in one line, if its output names one
+	Step           int64    // the last that it has told; 0: none
+	Stack          []string // where it stood when it was told to end, if Stop asked for that
 }
 
 // PreemptionWarned says that the scheduler wants containers back and takes them
