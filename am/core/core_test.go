@@ -407,6 +407,7 @@ func TestTranscripts(t *testing.T) {
 			p.exit("worker-1", core.TaskExited{Code: 1})
 			p.exit("worker-0", core.TaskExited{})
 			p.exit("worker-2", core.TaskExited{Signal: 11})
+			p.wait(time.Minute)
 			for i := range 3 {
 				p.exit(fmt.Sprintf("worker-%d", i), core.TaskExited{})
 			}

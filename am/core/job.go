@@ -53,9 +53,11 @@ type Task struct {
 	// draining are containers that may still run an attempt, until when at the
 	// latest; nothing is started before they are gone. It grows by drain only.
 	draining map[string]time.Time
-	lostAt   time.Time // of the loss that it has not come back from
-	blamed   bool      // its last exit blames a peer; judged at notUntil
-	doubts   bool      // it may have failed by what the services hold (kept.go)
+	lostAt   time.Time  // of the loss that it has not come back from
+	blamed   bool       // its last exit blames a peer; judged at notUntil
+	doubts   bool       // it may have failed by what the services hold (kept.go)
+	fault    Fault      // what its end says of its generation's failure (blame.go)
+	failing  TaskExited // how it ended last, where that was a failure
 	// leaveBy is when it is to leave its container, with grace to stop, and
 	// moving why it does so now (moving.go).
 	leaveBy  time.Time
@@ -98,6 +100,7 @@ type Job struct {
 	requests     int
 	nodeTrouble  map[string][]time.Time
 	ousted       time.Time // when a container's directory was removed last
+	suspects     int       // tasks with a fault that is not judged
 	securing     time.Time // when Secure was decided that is not answered
 	survey       *survey   // while agents are listened to, for want of a journal
 	vigil        *vigil    // nil: only the master prolongs leases
@@ -207,6 +210,9 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 			j.findBusy() // what is lost may concern others
 		}
 		j.vacate()
+		if j.judge() {
+			j.findBusy()
+		}
 		j.startReady()
 		j.keepSpares()
 		j.checkCompletion()
@@ -448,7 +454,8 @@ func (t *Task) drained() []string {
 	return slices.Sorted(maps.Keys(t.draining))
 }
 
-// Failures counts the failures that were the task's own, ever.
+// Failures counts the failures that were the task's own, ever; where all start
+// together, those of the job that it was the cause of.
 func (t *Task) Failures() int { return len(t.failures) }
 
 // Limits are the times and counts that are in force.

@@ -49,6 +49,8 @@ type TaskRecord struct {
 	Stopping bool  `json:"stopping,omitempty"`
 	Moving   Cause `json:"moving,omitempty"`
 	Hung     bool  `json:"hung,omitempty"` // the same, because it made no steps
+	// Fault is what its end says of its generation's failure, until that is judged.
+	Fault *Fault `json:"fault,omitempty"`
 	// Draining are containers that may still run an attempt, until when.
 	Draining map[string]int64 `json:"draining,omitempty"`
 }
@@ -85,6 +87,10 @@ func (j *Job) Journal() Journal {
 			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), Unsafe: t.unsafe,
 			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Doubts: t.doubts,
 		})
+		if t.fault.Kind != FaultNone {
+			fault := t.fault
+			r.Tasks[len(r.Tasks)-1].Fault = &fault
+		}
 		if len(t.draining) > 0 {
 			r.Tasks[len(r.Tasks)-1].Draining = make(map[string]int64, len(t.draining))
 		}
@@ -115,6 +121,10 @@ func (j *Job) Resume(r Journal) {
 			t.failures, t.losses = fromMillis(rec.Failures), fromMillis(rec.Losses)
 			t.unsafe, t.stopping, t.moving, t.hung, t.doubts = rec.Unsafe, rec.Stopping, rec.Moving, rec.Hung, rec.Doubts
 			t.memoryMB = max(t.memoryMB, rec.MemoryMB)
+			if rec.Fault != nil {
+				t.fault = *rec.Fault
+				j.suspects++
+			}
 			for c, until := range rec.Draining {
 				j.drain(t, c, time.UnixMilli(until))
 			}

@@ -26,8 +26,11 @@ func (j *Job) exited(e TaskExited) {
 	hung := t.hung && e.Stopped
 	t.hung = false
 	if hung {
-		j.endedHung(t)
+		j.endedHung(t, e)
 		return
+	}
+	if e.Signal == 0 && e.Code != 0 && !e.CommandMissing && !e.OutOfMemory && j.oustedLately() {
+		e.PeerLost = true // if it is: what they saved together is in pieces
 	}
 	if t.stopping { // because all restart together, or it moves
 		t.stopping = false
@@ -35,6 +38,9 @@ func (j *Job) exited(e TaskExited) {
 		if t.moving != CauseUnknown {
 			j.depart(t)
 			return
+		}
+		if t.together() {
+			j.endedStopping(t, e)
 		}
 		t.State = proto.TaskState_TASK_STATE_READY
 		return
@@ -48,8 +54,7 @@ func (j *Job) exited(e TaskExited) {
 		}
 		return
 	}
-	t.Tail = e.Tail
-	t.Why = describeExit(e)
+	t.Tail, t.Why, t.failing = e.Tail, describeExit(e), e
 	if e.Stopped { // by a master that was lost before it wrote down why
 		j.lost(t, CauseRestartedAll)
 		t.State = proto.TaskState_TASK_STATE_RESTARTING
@@ -58,9 +63,6 @@ func (j *Job) exited(e TaskExited) {
 	if e.CommandMissing {
 		j.fail(t, "its command cannot be run: "+e.Detail)
 		return
-	}
-	if e.Signal == 0 && !e.OutOfMemory && !j.ousted.IsZero() && j.now.Sub(j.ousted) < j.limits.PeerWindow {
-		e.PeerLost = true // if it is: what they saved together is in pieces
 	}
 	t.doubt(e)
 	j.lost(t, exitCause(e))
@@ -73,6 +75,10 @@ func (j *Job) exited(e TaskExited) {
 		if !j.ending() && t.State == proto.TaskState_TASK_STATE_RESTARTING {
 			j.moveToGrow(t)
 		}
+		return
+	}
+	if e.PeerLost && t.together() {
+		j.suspect(t, FaultPeer, e.AtMS)
 		return
 	}
 	if e.PeerLost {
@@ -175,11 +181,22 @@ func (j *Job) restart(cause *Task, in func(*Task) bool) {
 	}
 }
 
-// charge counts a failure against a task and sets its back-off, or gives the
-// job up.
+// charge takes in that a task has failed. Whether it was the first is judged later
+// where others ended with it.
 func (j *Job) charge(t *Task) {
+	if t.together() {
+		j.suspect(t, FaultOwn, t.failing.AtMS)
+		return
+	}
+	j.convict(t)
+}
+
+// convict counts a failure against a task and sets its back-off, or gives the
+// job up.
+func (j *Job) convict(t *Task) {
 	t.failures = append(t.failures, j.now)
-	n := j.within(t.failures)
+	failures := j.failuresWith(t)
+	n := j.within(failures)
 	if n > j.restarts {
 		if j.optional(t) {
 			t.State = proto.TaskState_TASK_STATE_FAILED
@@ -187,12 +204,20 @@ func (j *Job) charge(t *Task) {
 			j.record(t, KindEnded, "failed %s and is given up; the job goes on without it", times(n))
 			return
 		}
+		if t.together() {
+			j.fail(t, fmt.Sprintf("has failed, and the job with it %s; it is restarted %s (--restarts %d); this time: %s", times(n), times(j.restarts), j.restarts, t.Why))
+			return
+		}
 		j.fail(t, fmt.Sprintf("failed %s; it is restarted %s (--restarts %d); the last time: %s", times(n), times(j.restarts), j.restarts, t.Why))
 		return
 	}
-	n = j.inARow(t.failures)
+	n = j.inARow(failures)
 	if wait := j.backoff(n); wait > 0 {
 		t.notUntil = j.now.Add(wait)
+		if t.together() {
+			j.record(t, KindNote, "the tasks failed %s in quick succession, this time by it: the next start waits for %s", times(n), wait)
+			return
+		}
 		j.record(t, KindNote, "it failed %s in quick succession: its next attempt waits for %s", times(n), wait)
 	}
 }
@@ -453,7 +478,7 @@ func (j *Job) trouble(e AgentTrouble) {
 
 // loseContainer gives a task's container up and asks for another.
 func (j *Job) loseContainer(t *Task, c Cause, why string) {
-	t.Why = why
+	t.Why, t.failing = why, TaskExited{}
 	t.blamed = false
 	if c != CausePreempted && c != CauseNodeLost { // which happen as often as the cluster likes
 		t.losses = append(t.losses, j.now)
@@ -462,6 +487,9 @@ func (j *Job) loseContainer(t *Task, c Cause, why string) {
 		j.nodeTrouble[t.Node] = append(j.nodeTrouble[t.Node], j.now)
 	}
 	hadAddress := t.RealPort != 0
+	if t.Attempt >= 0 {
+		j.suspect(t, FaultLost, 0)
+	}
 	j.lost(t, c)
 	j.forget(t)
 	if hadAddress {

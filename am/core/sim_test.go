@@ -40,7 +40,8 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //     connected, in one that is lost to YARN alone;
 //   - what parameter servers hold is built on only where it is of one piece;
 //   - nothing is asked of the cluster any longer that the job does not want;
-//   - a task is charged only with failures that were its own, and the job ends
+//   - a task is charged only with failures that were its own, also where others, that
+//     end because of it, are heard first, and the job ends
 //     when one has used up its failures or losses, and not before;
 //   - the job ends, and succeeds unless it may not, once nothing goes wrong;
 //   - nothing is left when it has ended.
@@ -73,6 +74,7 @@ type sim struct {
 	stale     time.Time              // since when it is out of date; zero: it is not
 	newest    map[string]*simProcess // task -> the process that was started last
 	unsure    map[string]bool        // tasks whose numbers nobody can know
+	told      map[string]bool        // tasks whose numbers are not written down yet
 	alive     map[string]*simProcess // task -> its live process
 	boxes     map[string]*simBox
 	asked     map[string]bool
@@ -92,6 +94,7 @@ type simProcess struct {
 	started    time.Time
 	box        *simBox
 	share      simShare
+	failing    bool // it has said why it fails, and takes its time to end
 }
 
 // simBox is a container with its agent.
@@ -114,6 +117,10 @@ type simBox struct {
 	process   *simProcess
 	exited    *core.TaskExited
 }
+
+// simError is what a process writes that is about to fail.
+const simError = "ValueError: no"
+
 
 type timer struct {
 	at    time.Time
@@ -181,6 +188,11 @@ func (s *sim) step(e core.Event) {
 			}
 		}
 	}
+	if a, ok := e.(core.AgentAttached); ok {
+		if p := s.newest[a.Task]; p != nil && p.box.id == a.Container {
+			s.told[a.Task] = true
+		}
+	}
 	actions := s.job.Step(s.now, e)
 	if slices.ContainsFunc(actions, core.Binding) {
 		s.save()
@@ -218,6 +230,10 @@ func (s *sim) save() {
 	if err != nil {
 		s.fail("%v", err)
 	}
+	for task := range s.told {
+		delete(s.unsure, task)
+	}
+	clear(s.told)
 	s.saved = core.Journal{}
 	if err := json.Unmarshal(text, &s.saved); err != nil {
 		s.fail("%v", err)
@@ -345,7 +361,13 @@ func (s *sim) act(a core.Action) {
 func (s *sim) stop(container string, grace time.Duration) {
 	s.toAgent(container, func(b *simBox) {
 		if p := b.process; p != nil {
-			s.after(s.upTo(max(grace, time.Millisecond)), func() { s.exit(p, core.TaskExited{Signal: 15, Stopped: true}) })
+			s.after(s.upTo(max(grace, time.Millisecond)), func() {
+				e := core.TaskExited{Signal: 15, Stopped: true}
+				if p.failing {
+					e.Error = simError
+				}
+				s.exit(p, e)
+			})
 		}
 	})
 }
@@ -434,9 +456,6 @@ func (s *sim) connect(b *simBox) {
 	} else if b.exited != nil {
 		x := *b.exited
 		e.Exited = &x
-	}
-	if p := s.newest[b.task]; p != nil && p.box == b {
-		delete(s.unsure, b.task)
 	}
 	s.fromAgent(b, e)
 	if line := b.line; b.task == "" && s.rehearse > 0 {
@@ -568,7 +587,11 @@ func (s *sim) run(b *simBox, a core.Start) {
 	s.model.began(p, a.Kept)
 	s.fromAgent(b, core.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
 	if left, ok := s.work[a.Task]; ok {
-		s.after(left, func() { s.exit(p, core.TaskExited{}) })
+		s.after(left, func() {
+			if !p.failing {
+				s.exit(p, core.TaskExited{})
+			}
+		})
 	}
 }
 
@@ -608,7 +631,7 @@ func (s *sim) exit(p *simProcess, e core.TaskExited) {
 	s.spend(p)
 	delete(s.alive, p.task)
 	p.box.process = nil
-	e.Container, e.Attempt = p.box.id, p.attempt
+	e.Container, e.Attempt, e.AtMS = p.box.id, p.attempt, s.now.UnixMilli()
 	p.box.exited = &e
 	s.fromAgent(p.box, e)
 }
@@ -630,7 +653,9 @@ func (s *sim) fault() {
 		return
 	}
 	b := live[s.r.IntN(len(live))]
-	switch s.r.IntN(11) {
+	switch s.r.IntN(12) {
+	case 11:
+		s.cascade(b)
 	case 0, 1:
 		if p := b.process; p != nil {
 			e := core.TaskExited{Signal: 9}
@@ -693,6 +718,31 @@ func (s *sim) blame() {
 	s.log("%s blames a peer", p.task)
 	s.faults[p.task]++
 	s.exit(p, core.TaskExited{Code: 1, PeerLost: true})
+}
+
+// cascade has a rank fail that takes its time to end, and the others say at once that
+// a peer has gone.
+func (s *sim) cascade(b *simBox) {
+	p := b.process
+	if p == nil || !b.connected || s.roles[0].Loss != proto.LossRule_LOSS_RULE_ALL {
+		return
+	}
+	s.log("%s fails, and the others hear of it", p.task)
+	s.faults[p.task]++
+	p.failing = true
+	s.after(s.upTo(3*time.Second), func() { s.exit(p, core.TaskExited{Code: 1, Error: simError}) })
+	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
+		o := s.alive[task]
+		if o == p || s.r.IntN(3) == 0 {
+			continue
+		}
+		s.after(s.upTo(time.Second), func() {
+			if s.alive[task] == o {
+				s.innocent[task]++
+				s.exit(o, core.TaskExited{Code: 1, PeerLost: true})
+			}
+		})
+	}
 }
 
 // oust removes the directory of a container, by which another task may fail,
@@ -791,6 +841,7 @@ func (s *sim) restartAM() {
 	}
 	s.epoch++
 	s.down = true
+	clear(s.told)
 	epoch := s.epoch
 	for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
 		if b := s.boxes[id]; b.connected {
@@ -897,7 +948,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	start := time.Unix(0, 0)
 	s := &sim{
 		t: t, seed: n, r: rand.New(rand.NewPCG(n, 1)), now: start, tell: tell,
-		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{},
+		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{},
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}
@@ -960,10 +1011,20 @@ func simulate(t *testing.T, n uint64, tell bool) {
 // exhausted tells whether a task has used up what it may fail or lose. Without
 // a journal, the application master that ends the job may not be the one that counted.
 func (s *sim) exhausted() bool {
-	for _, t := range s.job.Tasks() {
-		failures := t.Failures()
+	failed := func(t *core.Task) int {
 		if s.forgotten {
-			failures = s.faults[t.Name]
+			return s.faults[t.Name]
+		}
+		return t.Failures()
+	}
+	all := 0 // of tasks that restart together, each failure is the job's
+	for _, t := range s.job.Tasks() {
+		all += failed(t)
+	}
+	for _, t := range s.job.Tasks() {
+		failures := failed(t)
+		if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
+			failures = all
 		}
 		if failures > s.restarts || s.missed[t.Name] > s.losses {
 			return true

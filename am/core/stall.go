@@ -18,8 +18,9 @@ func (j *Job) stalled(e Stalled) {
 }
 
 // endedHung takes in the end of an attempt that was stopped because it hung.
-func (j *Job) endedHung(t *Task) {
+func (j *Job) endedHung(t *Task, e TaskExited) {
 	t.doubts = true
+	t.failing = e
 	j.lost(t, CauseStalled)
 	if j.ending() {
 		return

@@ -17,6 +17,7 @@ func (j *Job) startReady() {
 			return
 		}
 		j.gathering = false
+		j.forgive()
 		j.findBusy()
 	}
 	wantsSafety := false
