@@ -151,7 +151,7 @@ func (j *Job) rejoined(t *Task, e AgentAttached) {
 			t.stopping = false
 			t.State = proto.TaskState_TASK_STATE_READY
 		case e.Attempt < t.Attempt: // it never heard of this attempt
-			j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation})
+			j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation, Kept: t.kept})
 		case e.Exited != nil:
 			x := *e.Exited
 			x.Container = e.Container

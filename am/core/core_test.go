@@ -326,6 +326,17 @@ func TestTranscripts(t *testing.T) {
 			p.mute["TaskStarted"] = false
 			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: -1})
 		}, running},
+		{"an agent never heard that its attempt is to go on from what parameter servers hold", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.step(core.Sealed{})
+			p.step(core.Sealed{})
+			p.mute["TaskStarted"] = true
+			p.exit("worker-0", core.TaskExited{Signal: 9})
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+			p.mute["TaskStarted"] = false
+			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
+			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{Signal: 9}})
+		}, running},
 		{"a NodeManager is lost and its containers go on", psAndWorkers(1, 1), 3, func(p *player) {
 			p.mute["AgentLost"] = true
 			p.step(core.Begin{})

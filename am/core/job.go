@@ -55,6 +55,7 @@ type Task struct {
 	draining map[string]time.Time
 	lostAt   time.Time  // of the loss that it has not come back from
 	blamed   bool       // its last exit blames a peer; judged at notUntil
+	kept     bool       // its attempt was told to go on from what the services hold
 	doubts   bool       // it may have failed by what the services hold (kept.go)
 	fault    Fault      // what its end says of its generation's failure (blame.go)
 	failing  TaskExited // how it ended last, where that was a failure

@@ -45,6 +45,7 @@ type TaskRecord struct {
 	LostAt    int64           `json:"lost_at,omitempty"` // if it is not back
 	Unsafe    bool            `json:"unsafe,omitempty"`
 	Doubts    bool            `json:"doubts,omitempty"`
+	Kept      bool            `json:"kept,omitempty"` // its attempt was told to go on from what the services hold
 	// Stopping: its attempt was told to end; Moving is why it moves after that.
 	Stopping bool  `json:"stopping,omitempty"`
 	Moving   Cause `json:"moving,omitempty"`
@@ -85,7 +86,7 @@ func (j *Job) Journal() Journal {
 			Container: t.Container, Node: t.Node, Port: t.Port, PID: t.PID,
 			MemoryMB: t.memoryMB, Failures: toMillis(t.failures), Losses: toMillis(t.losses),
 			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), Unsafe: t.unsafe,
-			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Doubts: t.doubts,
+			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Doubts: t.doubts, Kept: t.kept,
 		})
 		if t.fault.Kind != FaultNone {
 			fault := t.fault
@@ -119,7 +120,7 @@ func (j *Job) Resume(r Journal) {
 			t.State, t.Attempt = rec.State, rec.Attempt
 			t.Node, t.Port, t.PID = rec.Node, rec.Port, rec.PID
 			t.failures, t.losses = fromMillis(rec.Failures), fromMillis(rec.Losses)
-			t.unsafe, t.stopping, t.moving, t.hung, t.doubts = rec.Unsafe, rec.Stopping, rec.Moving, rec.Hung, rec.Doubts
+			t.unsafe, t.stopping, t.moving, t.hung, t.doubts, t.kept = rec.Unsafe, rec.Stopping, rec.Moving, rec.Hung, rec.Doubts, rec.Kept
 			t.memoryMB = max(t.memoryMB, rec.MemoryMB)
 			if rec.Fault != nil {
 				t.fault = *rec.Fault

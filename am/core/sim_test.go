@@ -74,6 +74,7 @@ type sim struct {
 	stale     time.Time              // since when it is out of date; zero: it is not
 	newest    map[string]*simProcess // task -> the process that was started last
 	unsure    map[string]bool        // tasks whose numbers nobody can know
+	kept      map[string]bool        // attempt -> whether it was told to go on from what services hold
 	told      map[string]bool        // tasks whose numbers are not written down yet
 	alive     map[string]*simProcess // task -> its live process
 	boxes     map[string]*simBox
@@ -120,7 +121,6 @@ type simBox struct {
 
 // simError is what a process writes that is about to fail.
 const simError = "ValueError: no"
-
 
 type timer struct {
 	at    time.Time
@@ -321,8 +321,13 @@ func (s *sim) act(a core.Action) {
 			})
 		})
 	case core.Start:
+		// Who is told again is told the same: what it does with the model goes by that.
+		if first, again := s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.Kept && !s.forgotten {
+			s.fail("attempt %d of %s is told to go on from what services hold (%v), and was told otherwise", a.Attempt, a.Task, a.Kept)
+		}
+		s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)] = a.Kept
 		s.toAgent(a.Container, func(b *simBox) { s.run(b, a) })
-		if s.chance(1) { // the worst moment
+		if s.chance(1) || a.Kept && s.chance(20) { // the worst moment
 			s.after(s.upTo(200*time.Millisecond), s.restartAM)
 		}
 	case core.Vacate:
@@ -948,7 +953,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	start := time.Unix(0, 0)
 	s := &sim{
 		t: t, seed: n, r: rand.New(rand.NewPCG(n, 1)), now: start, tell: tell,
-		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{},
+		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, kept: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{},
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}

@@ -163,14 +163,14 @@ func (j *Job) mayStart(t *Task) bool {
 
 func (j *Job) start(t *Task) {
 	t.Attempt++
-	kept := j.begins(t)
+	t.kept = j.begins(t)
 	t.State = proto.TaskState_TASK_STATE_RUNNING
 	t.PID = 0
 	t.blamed = false
 	if j.state == proto.JobState_JOB_STATE_WAITING {
 		j.state, j.why, j.waiting = proto.JobState_JOB_STATE_RUNNING, "", ""
 	}
-	j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation, Kept: kept})
+	j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation, Kept: t.kept})
 }
 
 func (j *Job) started(e TaskStarted) {

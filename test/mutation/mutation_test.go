@@ -91,6 +91,8 @@ var mutations = []mutation{
 	t.doubts = false
 	return kept
 `},
+	{"who never heard of its attempt is not told again that it is to go on from what services hold", "containers.go",
+		`, Kept: t.kept})`, `})`},
 	{"services hold what they held before they began anew", "kept.go",
 		`		j.saves = 0
 `, `		return false
