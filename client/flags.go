@@ -61,7 +61,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.StringVar(&f.viewACL, "view-acl", "", "`who` may see the job beside you: \"USER,USER GROUP,GROUP\", or * for everybody")
 	set.StringVar(&f.modifyACL, "modify-acl", "", "`who` may end the job beside you, in the same form")
 	set.IntVar(&f.spares, "spares", 0, "`number` of idle containers, for tasks that lose theirs")
-	set.DurationVar(&f.startLimit, "start-limit", 0, "how `long` the tasks may wait until all can start, as in 10m; 0: for ever")
+	set.DurationVar(&f.startLimit, "start-limit", 0, "how `long` the tasks may wait until all can start for the first time, as in 10m; 0: for ever")
 	set.DurationVar(&f.restartStalled, "restart-stalled", 0, "restart the silent task when none has made a step for so `long`, and for ten times the longest pause of late, as in 10m (default: it is only told)")
 	for _, r := range append(slices.Clone(KnownRoles), roles...) {
 		if f.counts[r] != nil || !roleName.MatchString(r) || set.Lookup(r) != nil {

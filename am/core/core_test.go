@@ -25,6 +25,8 @@ type player struct {
 	start time.Time
 	log   strings.Builder
 
+	limits core.Limits
+
 	containers int
 	node       func(container int) string
 	port       func(task, container string) int
@@ -50,7 +52,7 @@ func playWith(t *testing.T, roles []*proto.RoleSpec, restarts, spares int, limit
 	}
 	p := &player{
 		t: t, job: core.New(tasks, restarts, spares, limits),
-		now: time.Unix(1000, 0), start: time.Unix(1000, 0),
+		now: time.Unix(1000, 0), start: time.Unix(1000, 0), limits: limits,
 		node:   func(c int) string { return fmt.Sprintf("n%d", c%3) },
 		port:   func(string, string) int { return 20000 },
 		mute:   map[string]bool{},
@@ -147,7 +149,7 @@ func (p *player) takeOver(e core.Recovered) {
 	if p.forgets {
 		journal = core.Journal{Partial: true}
 	}
-	p.job = core.New(tasks, 3, 0, core.Limits{})
+	p.job = core.New(tasks, 3, 0, p.limits)
 	p.job.Resume(journal)
 	p.step(e)
 }
@@ -653,6 +655,16 @@ func TestTranscriptsOfStarts(t *testing.T) {
 			p.step(core.Waiting{Why: "the queue default is full"})
 			p.wait(time.Minute)
 		}, proto.JobState_JOB_STATE_FAILED},
+		{"for long after it had begun", core.Limits{Start: time.Minute}, ranks(2), func(p *player) {
+			p.mute["Allocated"] = true
+			p.step(core.ContainerEnded{Container: "c2", Cause: core.CausePreempted, Diagnostics: "preempted"})
+			p.wait(3 * time.Minute)
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
+			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{Signal: 15, Stopped: true}})
+			p.wait(3 * time.Minute)
+			p.mute["Allocated"] = false
+			p.step(core.Allocated{Request: "worker-1/4", Container: "c9", Node: "n1"})
+		}, proto.JobState_JOB_STATE_RUNNING},
 	} {
 		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
 			p := playWith(t, s.roles, 3, 0, s.limits)

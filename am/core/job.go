@@ -88,6 +88,7 @@ type Job struct {
 	hosted       map[string]*Task // by container
 	asked        map[string]*Task // by outstanding request
 	generation   int
+	begun        bool      // a task has been started
 	gathering    bool      // nothing starts until all are ready
 	since        time.Time // of gathering
 	enough       time.Time // since when there are as many as every role needs
@@ -320,8 +321,8 @@ func (j *Job) Deadline() (time.Time, bool) {
 	}
 	consider(j.phaseEnds)
 	if !j.ending() {
-		if j.gathering && j.limits.Start > 0 && !j.since.IsZero() {
-			consider(j.since.Add(j.limits.Start))
+		if j.gathering {
+			consider(j.startBy())
 		}
 		if j.gathering && !j.enough.IsZero() {
 			consider(j.enough.Add(j.limits.Fewer))

@@ -50,12 +50,13 @@ func (t *Task) comes() bool {
 }
 
 // gathered tells whether the tasks may start together: when all are ready, or,
-// after a while, as many of each role as it needs. Too long a wait ends the job.
+// after a while, as many of each role as it needs. Too long a wait for the job's
+// first start ends it.
 func (j *Job) gathered() bool {
 	if j.since.IsZero() {
 		j.since = j.now
 	}
-	if limit := j.limits.Start; limit > 0 && j.now.Sub(j.since) >= limit {
+	if by := j.startBy(); !by.IsZero() && !by.After(j.now) {
 		j.giveUpGathering()
 		return false
 	}
@@ -77,6 +78,15 @@ func (j *Job) gathered() bool {
 		}
 	}
 	return true
+}
+
+// startBy is by when the job has to have started; zero: there is no such time, as
+// where it has been started before.
+func (j *Job) startBy() time.Time {
+	if j.limits.Start == 0 || j.begun || j.since.IsZero() {
+		return time.Time{}
+	}
+	return j.since.Add(j.limits.Start)
 }
 
 // gathers tells whether the task is one of those that start together.
@@ -163,6 +173,7 @@ func (j *Job) mayStart(t *Task) bool {
 
 func (j *Job) start(t *Task) {
 	t.Attempt++
+	j.begun = true
 	t.kept = j.begins(t)
 	t.State = proto.TaskState_TASK_STATE_RUNNING
 	t.PID = 0
