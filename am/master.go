@@ -96,8 +96,8 @@ func New(cfg Config) (*Master, error) {
 	for _, r := range cfg.Spec.Roles {
 		roles[r.Name] = r
 	}
-	for _, t := range runtime.Tasks(cfg.Spec) {
-		tasks = append(tasks, core.Task{Name: t.Name, Role: roles[t.Role], Index: t.Index})
+	for i, t := range runtime.Tasks(cfg.Spec) {
+		tasks = append(tasks, core.Task{Name: t.Name, Role: roles[t.Role], Index: t.Index, Port: runtime.PeerPort(cfg.ID, i)})
 	}
 	limits := longerLease(cfg.Limits, len(tasks))
 	limits.Start = time.Duration(cfg.Spec.StartLimitMs) * time.Millisecond

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/runtime"
 )
 
 // heldPort is a port that nobody else on the host can take until it is let
@@ -18,8 +20,6 @@ type heldPort struct {
 	number int
 	fd     int
 }
-
-const lowestPort = 10000
 
 // holdPort holds the wanted port, or another where that is taken or none is
 // wanted.
@@ -32,7 +32,7 @@ func holdPort(wanted int) (*heldPort, error) {
 	limit := firstEphemeral()
 	var last error
 	for range 200 {
-		p, err := bindPort(lowestPort + rand.IntN(limit-lowestPort))
+		p, err := bindPort(runtime.LowestPort + rand.IntN(limit-runtime.LowestPort))
 		if err == nil {
 			return p, nil
 		}
@@ -41,7 +41,7 @@ func holdPort(wanted int) (*heldPort, error) {
 			break
 		}
 	}
-	return nil, nodeTrouble(fmt.Errorf("finding a free port between %d and %d on this host: %w", lowestPort, limit-1, last))
+	return nil, nodeTrouble(fmt.Errorf("finding a free port between %d and %d on this host: %w", runtime.LowestPort, limit-1, last))
 }
 
 func bindPort(number int) (*heldPort, error) {
@@ -102,7 +102,7 @@ func firstEphemeral() int {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err == nil {
 		if f := strings.Fields(string(b)); len(f) == 2 {
-			if n, err := strconv.Atoi(f[0]); err == nil && n > lowestPort+1000 {
+			if n, err := strconv.Atoi(f[0]); err == nil && n > runtime.LowestPort+1000 {
 				return n
 			}
 		}

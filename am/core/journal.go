@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -119,7 +120,7 @@ func (j *Job) Resume(r Journal) {
 			j.host(t, rec.Container)
 			t.State, t.Attempt = rec.State, rec.Attempt
 			j.begun = j.begun || t.Attempt >= 0
-			t.Node, t.Port, t.PID = rec.Node, rec.Port, rec.PID
+			t.Node, t.Port, t.PID = rec.Node, cmp.Or(rec.Port, t.Port), rec.PID
 			t.failures, t.losses = fromMillis(rec.Failures), fromMillis(rec.Losses)
 			t.unsafe, t.stopping, t.moving, t.hung, t.doubts, t.kept = rec.Unsafe, rec.Stopping, rec.Moving, rec.Hung, rec.Doubts, rec.Kept
 			t.memoryMB = max(t.memoryMB, rec.MemoryMB)
