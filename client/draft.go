@@ -23,6 +23,8 @@ import (
 const (
 	DefaultRestarts = 3
 	defaultVCores   = 1
+	// defaultFinish is how long an evaluator may look at the last checkpoint, and export it.
+	defaultFinish = 5 * time.Minute
 )
 
 // KnownRoles have flags of their own without being named first by --role.
@@ -56,9 +58,12 @@ type DraftRole struct {
 	MemoryMB int64
 	// MemoryMaxMB is to where memory grows for a task that ran out of it; 0: it does not.
 	MemoryMaxMB int64
-	VCores      *int
-	GPUs        *int
-	Command     []string
+	// Finish is how long a task that decides nothing may go on once the job has
+	// succeeded; nil: as long as is usual for the role.
+	Finish  *time.Duration
+	VCores  *int
+	GPUs    *int
+	Command []string
 }
 
 // DraftCheckpoint says where the checkpoints of PATH are kept, and how they are
@@ -276,6 +281,15 @@ func (r *DraftRole) spec() (*proto.RoleSpec, error) {
 			return nil, Usagef("the memory of the role %s is %d MB and may grow to %d MB: that is less", r.Name, s.MemoryMb, r.MemoryMaxMB)
 		}
 		s.MemoryMaxMb = r.MemoryMaxMB
+	}
+	switch {
+	case r.Finish == nil && r.Name == "evaluator":
+		s.FinishMs = defaultFinish.Milliseconds()
+	case r.Finish == nil:
+	case *r.Finish < 0:
+		return nil, Usagef("the role %s may go on for %s when the job has succeeded: write a time, as in --%s-finish 5m, or 0", r.Name, *r.Finish, r.Name)
+	default:
+		s.FinishMs = r.Finish.Milliseconds()
 	}
 	if r.VCores != nil {
 		if *r.VCores < 1 || *r.VCores > most {

@@ -28,6 +28,7 @@ type Flags struct {
 	counts, vcores, gpus   map[string]*int
 	memory, memoryMax      map[string]*string
 	min                    map[string]*int
+	finish                 map[string]*time.Duration
 	startLimit             time.Duration
 	restartStalled         time.Duration
 	progress               string
@@ -39,7 +40,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	f := &Flags{
 		set:    set,
 		counts: map[string]*int{}, vcores: map[string]*int{}, gpus: map[string]*int{}, memory: map[string]*string{},
-		memoryMax: map[string]*string{}, min: map[string]*int{},
+		memoryMax: map[string]*string{}, min: map[string]*int{}, finish: map[string]*time.Duration{},
 	}
 	set.StringVarP(&f.file, "file", "f", "", "the job as a YAML `file`; flags override what it says")
 	set.StringVar(&f.name, "name", "", "the job's `name` (default: its script's)")
@@ -74,6 +75,8 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 		f.gpus[r] = set.Int(r+"-gpus", 0, "GPUs of a "+r+" task")
 		f.memoryMax[r] = set.String(r+"-memory-max", "", "to where memory grows for a "+r+" task that ran out of it (default: it does not)")
 		f.min[r] = set.Int(r+"-min", 0, "with how many "+r+" tasks the job starts if it has to (default: all)")
+		f.finish[r] = set.Duration(r+"-finish", 0, "how `long` a task of "+r+" that decides nothing may go on once the job has succeeded (default for evaluator 5m, else 0)")
+		set.Lookup(r + "-finish").Hidden = r != "evaluator"
 		if r == "ps" {
 			set.Lookup(r + "-min").Hidden = true // a role without which nothing goes
 		}
@@ -264,6 +267,8 @@ func (f *Flags) applyRole(d *Draft, name string) error {
 			d.Role(r).GPUs = f.gpus[r]
 		case r + "-min":
 			d.Role(r).Min = f.min[r]
+		case r + "-finish":
+			d.Role(r).Finish = f.finish[r]
 		case r + "-memory", r + "-memory-max":
 			text, to := f.memory[r], &d.Role(r).MemoryMB
 			if name != r+"-memory" {

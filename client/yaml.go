@@ -133,6 +133,10 @@ func readRole(r *DraftRole, n *yaml.Node) error {
 		"gpus":    number(&r.GPUs),
 		"command": command(&r.Command),
 		"min":     number(&r.Min),
+		"finish": func(n *yaml.Node) error {
+			r.Finish = new(time.Duration)
+			return duration(r.Finish)(n)
+		},
 
 		"memory":     megabytes("memory", &r.MemoryMB),
 		"memory-max": megabytes("memory-max", &r.MemoryMaxMB),

@@ -97,7 +97,7 @@ func (j *Job) attached(e AgentAttached) {
 		return
 	}
 	t := j.Hosted(e.Container)
-	if t == nil || j.ending() {
+	if t == nil || j.ending() && t.finishBy.IsZero() {
 		j.overlooked(e)
 		j.drainOn(e.Container, j.now)
 		j.do(Bye{e.Container, notNeeded})

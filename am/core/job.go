@@ -34,7 +34,7 @@ type Task struct {
 	Container string
 	Node      string
 	Host      string // under which peers reach it
-	Port      int    // that peers know; for life
+	Port      int    // that peers know; for life, from the start where New is told it
 	RealPort  int    // on which it listens now
 	PID       int
 	AgentPID  int
@@ -64,7 +64,8 @@ type Task struct {
 	leaveBy  time.Time
 	grace    time.Duration
 	moving   Cause
-	orphan   *orphan // nil: YARN has not lost its container
+	finishBy time.Time // while the job ends: until when it may go on; zero: it is not waited for
+	orphan   *orphan   // nil: YARN has not lost its container
 	failures []time.Time
 	losses   []time.Time
 	lastLoss time.Time
@@ -296,8 +297,10 @@ func (j *Job) handle(e Event) {
 		}
 		j.waiting = e.Why
 	case Kill:
+		j.hurry()
 		j.end(proto.JobState_JOB_STATE_KILLED, e.Why)
 	case Broken:
+		j.hurry()
 		j.end(proto.JobState_JOB_STATE_FAILED, e.Why)
 	case Tick:
 	}
@@ -320,6 +323,13 @@ func (j *Job) Deadline() (time.Time, bool) {
 		}
 	}
 	consider(j.phaseEnds)
+	if j.ending() && !j.leaving {
+		for _, t := range j.tasks {
+			if !t.finishBy.IsZero() && (next.IsZero() || next == j.phaseEnds || t.finishBy.Before(next)) {
+				next = t.finishBy // for that long, no phase ends
+			}
+		}
+	}
 	if !j.ending() {
 		if j.gathering {
 			consider(j.startBy())

@@ -17,10 +17,7 @@ func (j *Job) exited(e TaskExited) {
 	}
 	t.PID = 0
 	if j.ending() {
-		t.stopping = false
-		if t.State == proto.TaskState_TASK_STATE_RUNNING {
-			t.State = proto.TaskState_TASK_STATE_STOPPED
-		}
+		j.exitedAtEnd(t, e)
 		return
 	}
 	hung := t.hung && e.Stopped
@@ -198,12 +195,6 @@ func (j *Job) convict(t *Task) {
 	failures := j.failuresWith(t)
 	n := j.within(failures)
 	if n > j.restarts {
-		if j.optional(t) {
-			t.State = proto.TaskState_TASK_STATE_FAILED
-			t.lostAt = time.Time{}
-			j.record(t, KindEnded, "failed %s and is given up; the job goes on without it", times(n))
-			return
-		}
 		if t.together() {
 			j.fail(t, fmt.Sprintf("has failed, and the job with it %s; it is restarted %s (--restarts %d); this time: %s", times(n), times(j.restarts), j.restarts, t.Why))
 			return
@@ -258,7 +249,8 @@ func times(n int) string {
 	}
 }
 
-func (j *Job) optional(t *Task) bool {
+// optional tells whether the task never decides how the job goes.
+func (t *Task) optional() bool {
 	return t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
 }
 
@@ -278,7 +270,7 @@ func (j *Job) unjustBlame(t *Task) bool {
 	if n := j.within(t.losses); n > j.limits.Losses {
 		j.fail(t, fmt.Sprintf("ended because of a lost peer, or lost its container, %s within %s; the last time: %s", times(n), j.limits.Window, t.Why))
 	}
-	return j.ending()
+	return j.ending() || t.State == proto.TaskState_TASK_STATE_FAILED
 }
 
 // again tells whether a task was lost by no fault of its own a short while ago

@@ -608,7 +608,7 @@ func (s *sim) checkOrder(p *simProcess) {
 		before = nil
 	}
 	delete(s.unsure, p.task)
-	together := s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL
+	together := s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL && !strings.HasPrefix(p.task, "evaluator")
 	if before != nil && before.attempt >= p.attempt {
 		s.fail("attempt %d of %s runs after attempt %d", p.attempt, p.task, before.attempt)
 	}
@@ -616,7 +616,7 @@ func (s *sim) checkOrder(p *simProcess) {
 		s.fail("%s runs again in generation %d, after %d", p.task, p.generation, before.generation)
 	}
 	for _, o := range s.alive {
-		if together && o.generation != p.generation {
+		if together && o.generation != p.generation && !strings.HasPrefix(o.task, "evaluator") {
 			s.fail("%s runs in generation %d, and %s in %d", p.task, p.generation, o.task, o.generation)
 		}
 	}
@@ -729,7 +729,7 @@ func (s *sim) blame() {
 // a peer has gone.
 func (s *sim) cascade(b *simBox) {
 	p := b.process
-	if p == nil || !b.connected || s.roles[0].Loss != proto.LossRule_LOSS_RULE_ALL {
+	if p == nil || !b.connected || s.roles[0].Loss != proto.LossRule_LOSS_RULE_ALL || strings.HasPrefix(p.task, "evaluator") {
 		return
 	}
 	s.log("%s fails, and the others hear of it", p.task)
@@ -738,7 +738,7 @@ func (s *sim) cascade(b *simBox) {
 	s.after(s.upTo(3*time.Second), func() { s.exit(p, core.TaskExited{Code: 1, Error: simError}) })
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
 		o := s.alive[task]
-		if o == p || s.r.IntN(3) == 0 {
+		if o == p || s.r.IntN(3) == 0 || strings.HasPrefix(task, "evaluator") {
 			continue
 		}
 		s.after(s.upTo(time.Second), func() {
@@ -963,6 +963,10 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	} else if n%7 == 2 {
 		s.roles = coordinated(s.roles[0].Count, s.roles[1].Count)
 	}
+	if n%5 == 1 {
+		s.roles = append(s.roles, &proto.RoleSpec{Name: "evaluator", Count: 1, MemoryMb: 1024, Vcores: 1, FinishMs: int64(n%3) * 10000,
+			Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL})
+	}
 	s.spares = s.r.IntN(3)
 	s.rehearse = time.Duration(s.r.IntN(2)) * 20 * time.Second
 	s.restarts, s.losses = 1000, 1000
@@ -1024,10 +1028,15 @@ func (s *sim) exhausted() bool {
 	}
 	all := 0 // of tasks that restart together, each failure is the job's
 	for _, t := range s.job.Tasks() {
-		all += failed(t)
+		if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
+			all += failed(t)
+		}
 	}
 	for _, t := range s.job.Tasks() {
 		failures := failed(t)
+		if t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_OPTIONAL {
+			continue // whatever becomes of it
+		}
 		if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
 			failures = all
 		}

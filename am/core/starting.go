@@ -89,8 +89,12 @@ func (j *Job) startBy() time.Time {
 	return j.since.Add(j.limits.Start)
 }
 
-// gathers tells whether the task is one of those that start together.
+// gathers tells whether the task is one of those that start together. Nobody waits
+// for one that does not decide anything: it starts with the others, or later.
 func (t *Task) gathers() bool {
+	if t.optional() {
+		return false
+	}
 	switch t.State {
 	case proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED:
 		return false
@@ -109,7 +113,7 @@ func (j *Job) enoughReady() bool {
 		}
 	}
 	for _, t := range j.tasks {
-		if ready[t.Role] < least(t.Role) {
+		if !t.optional() && ready[t.Role] < least(t.Role) {
 			return false
 		}
 	}

@@ -93,6 +93,10 @@ var mutations = []mutation{
 `},
 	{"who never heard of its attempt is not told again that it is to go on from what services hold", "containers.go",
 		`, Kept: t.kept})`, `})`},
+	{"who decides nothing ends the job", "ending.go",
+		`	if t.optional() {
+		j.giveUp`, `	if false {
+		j.giveUp`},
 	{"services hold what they held before they began anew", "kept.go",
 		`		j.saves = 0
 `, `		return false
