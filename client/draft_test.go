@@ -280,9 +280,9 @@ func write(t *testing.T, name, text string) {
 
 func TestHowLongAnEvaluatorMayGoOn(t *testing.T) {
 	for want, args := range map[int64][]string{
-		300000: {"--worker", "1", "--evaluator", "1", "true"},
-		0:      {"--worker", "1", "--evaluator", "1", "--evaluator-finish", "0", "true"},
-		60000:  {"--worker", "1", "--evaluator", "1", "--evaluator-finish", "1m", "true"},
+		300000: {"--framework", "tensorflow", "--worker", "1", "--evaluator", "1", "true"},
+		0:      {"--framework", "tensorflow", "--worker", "1", "--evaluator", "1", "--evaluator-finish", "0", "true"},
+		60000:  {"--framework", "tensorflow", "--worker", "1", "--evaluator", "1", "--evaluator-finish", "1m", "true"},
 	} {
 		s, err := parse(t, args...)
 		if err != nil {

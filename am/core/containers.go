@@ -160,7 +160,7 @@ func (j *Job) rejoined(t *Task, e AgentAttached) {
 			j.started(TaskStarted{Container: e.Container, Attempt: e.Attempt, PID: e.TaskPID})
 		}
 		if t.stopping || t.hung {
-			j.do(Stop{t.Container})
+			j.do(Stop{Container: t.Container, Stack: t.hung})
 		}
 	}
 	j.do(Route{})

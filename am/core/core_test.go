@@ -26,6 +26,7 @@ type player struct {
 	log   strings.Builder
 
 	limits core.Limits
+	made   map[string]int64 // steps, by task
 
 	containers int
 	node       func(container int) string
@@ -109,7 +110,11 @@ func (p *player) answer(a core.Action) core.Event {
 	case core.Vacate:
 		return p.answer(core.Stop{Container: a.Container})
 	case core.Stop:
-		return core.TaskExited{Container: a.Container, Attempt: p.task(a.Container).Attempt, Signal: 15, Stopped: true}
+		e := core.TaskExited{Container: a.Container, Attempt: p.task(a.Container).Attempt, Signal: 15, Stopped: true}
+		if a.Stack {
+			e.Stack = []string{"Current thread 0x1 (most recent call first):", `  File "session.py", line 7 in wait`, `  File "train.py", line 3 in <module>`}
+		}
+		return e
 	case core.Bye:
 		return core.AgentLost{Container: a.Container, Orderly: true}
 	case core.Release:
@@ -453,19 +458,6 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000, Attempt: 3, Generation: 4,
 				Exited: &core.TaskExited{Attempt: 3, Signal: 15, Stopped: true}})
 		}, running},
-		{"a task stalls, and goes on stalling", psAndWorkers(1, 2), 3, func(p *player) {
-			p.step(core.Begin{})
-			p.step(core.Stalled{Task: "worker-1", Why: "no steps"})
-			p.step(core.Stalled{Task: "worker-1", Why: "no steps", All: true})
-			p.wait(time.Minute)
-		}, running},
-		{"a task stalls again and again", psAndWorkers(1, 2), 1, func(p *player) {
-			p.step(core.Begin{})
-			for range 2 {
-				p.step(core.Stalled{Task: "worker-1", Why: "no steps"})
-				p.wait(time.Minute)
-			}
-		}, failed},
 		{"a user kills the job", psAndWorkers(1, 1), 3, func(p *player) {
 			p.step(core.Begin{})
 			p.step(core.Kill{Why: "killed by alice"})

@@ -166,7 +166,7 @@ func (j *Job) end(outcome proto.JobState, why string) {
 			j.record(t, KindNote, "the others are done; it may go on for %s (--%s-finish)", limit, t.Role.Name)
 		case t.State == proto.TaskState_TASK_STATE_RUNNING && !t.stopping:
 			t.stopping = true
-			j.do(Stop{t.Container})
+			j.do(Stop{Container: t.Container})
 		case t.State == proto.TaskState_TASK_STATE_RUNNING,
 			t.State == proto.TaskState_TASK_STATE_SUCCEEDED,
 			t.State == proto.TaskState_TASK_STATE_FAILED:

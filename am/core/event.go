@@ -135,14 +135,20 @@ type Broken struct{ Why string }
 // Waiting says why containers do not come; empty: they do.
 type Waiting struct{ Why string }
 
-// Stalled says that no task makes steps any longer, and which has been silent for
-// longest. All: restarting it has not helped, so all tasks are to start again.
-type Stalled struct {
-	Task, Why string
-	All       bool
+// Stepped says which steps tasks have told of since the last such event, and whether
+// any has saved something. It comes about once a second at most.
+type Stepped struct {
+	Steps  []Step
+	Saving bool
 }
 
-func (Stalled) event()          {}
+// Step is one that a task has told of.
+type Step struct {
+	Task string
+	Step int64
+}
+
+func (Stepped) event()          {}
 func (Recovered) event()        {}
 func (Begin) event()            {}
 func (Allocated) event()        {}

@@ -64,6 +64,8 @@ type Task struct {
 	leaveBy  time.Time
 	grace    time.Duration
 	moving   Cause
+	step     int64     // the last that it has told
+	moved    time.Time // when that was; zero: never
 	finishBy time.Time // while the job ends: until when it may go on; zero: it is not waited for
 	orphan   *orphan   // nil: YARN has not lost its container
 	failures []time.Time
@@ -103,6 +105,7 @@ type Job struct {
 	requests     int
 	nodeTrouble  map[string][]time.Time
 	ousted       time.Time // when a container's directory was removed last
+	pace         pace
 	suspects     int       // tasks with a fault that is not judged
 	securing     time.Time // when Secure was decided that is not answered
 	survey       *survey   // while agents are listened to, for want of a journal
@@ -219,6 +222,7 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 		j.startReady()
 		j.keepSpares()
 		j.checkCompletion()
+		j.watchSteps()
 	}
 	return j.actions
 }
@@ -276,8 +280,8 @@ func (j *Job) handle(e Event) {
 		}
 	case Secured:
 		j.secured(e)
-	case Stalled:
-		j.stalled(e)
+	case Stepped:
+		j.stepped(e)
 	case AgentTrouble:
 		j.trouble(e)
 	case AgentLost:
@@ -337,6 +341,7 @@ func (j *Job) Deadline() (time.Time, bool) {
 		if j.gathering && !j.enough.IsZero() {
 			consider(j.enough.Add(j.limits.Fewer))
 		}
+		consider(j.stallDeadline())
 		for _, s := range j.spares {
 			consider(s.deadline)
 			if s.task != nil {

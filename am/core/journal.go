@@ -28,6 +28,8 @@ type Journal struct {
 	Outcome proto.JobState `json:"outcome,omitempty"`
 	Why     string         `json:"why,omitempty"`
 	Tasks   []TaskRecord   `json:"tasks"`
+	// Pace is how steps were made; nil: not enough of them to tell.
+	Pace *PaceRecord `json:"pace,omitempty"`
 }
 
 // TaskRecord is what a Journal says of a task.
@@ -44,6 +46,8 @@ type TaskRecord struct {
 	MemoryMB  int64           `json:"memory_mb"` // of its next container
 	LastLoss  int64           `json:"last_loss,omitempty"`
 	LostAt    int64           `json:"lost_at,omitempty"` // if it is not back
+	Step      int64           `json:"step,omitempty"`    // the last that it has told, and when
+	Moved     int64           `json:"moved,omitempty"`
 	Unsafe    bool            `json:"unsafe,omitempty"`
 	Doubts    bool            `json:"doubts,omitempty"`
 	Kept      bool            `json:"kept,omitempty"` // its attempt was told to go on from what the services hold
@@ -76,7 +80,7 @@ func (j *Job) Journal() Journal {
 		known.Tasks = slices.Clone(known.Tasks)
 		return known
 	}
-	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Saves: j.saves, Ousted: millis(j.ousted)}
+	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Saves: j.saves, Ousted: millis(j.ousted), Pace: j.pace.record()}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
 	}
@@ -88,6 +92,7 @@ func (j *Job) Journal() Journal {
 			MemoryMB: t.memoryMB, Failures: toMillis(t.failures), Losses: toMillis(t.losses),
 			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), Unsafe: t.unsafe,
 			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Doubts: t.doubts, Kept: t.kept,
+			Step: t.step, Moved: millis(t.moved),
 		})
 		if t.fault.Kind != FaultNone {
 			fault := t.fault
@@ -112,6 +117,7 @@ func (j *Job) Resume(r Journal) {
 	}
 	j.generation, j.requests, j.gathering, j.saves = r.Generation, r.Requests, r.Gathering, r.Saves
 	j.outcome, j.why, j.ousted = r.Outcome, r.Why, fromMilli(r.Ousted)
+	j.pace.resume(r.Pace)
 	if !r.Gathering {
 		j.state = proto.JobState_JOB_STATE_RUNNING
 	}
@@ -132,6 +138,7 @@ func (j *Job) Resume(r Journal) {
 				j.drain(t, c, time.UnixMilli(until))
 			}
 			t.lastLoss, t.lostAt = fromMilli(rec.LastLoss), fromMilli(rec.LostAt)
+			t.step, t.moved = rec.Step, fromMilli(rec.Moved)
 		}
 	}
 }

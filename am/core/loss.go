@@ -163,7 +163,7 @@ func (j *Job) restart(cause *Task, in func(*Task) bool) {
 			if !t.stopping && !t.hung {
 				t.stopping = true
 				t.Why = CauseRestartedAll.String()
-				j.do(Stop{t.Container})
+				j.do(Stop{Container: t.Container})
 			}
 		case proto.TaskState_TASK_STATE_SUCCEEDED:
 			if t.Role.Loss != proto.LossRule_LOSS_RULE_ALL {

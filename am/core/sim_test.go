@@ -43,7 +43,8 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - a task is charged only with failures that were its own, also where others, that
 //     end because of it, are heard first, and the job ends
 //     when one has used up its failures or losses, and not before;
-//   - the job ends, and succeeds unless it may not, once nothing goes wrong;
+//   - what is restarted because no steps are made is restarted only then;
+//   - the job ends, also where it makes no steps any longer, and succeeds unless it may not, once nothing goes wrong;
 //   - nothing is left when it has ended.
 type sim struct {
 	t     *testing.T
@@ -85,6 +86,9 @@ type sim struct {
 	story     []string
 	tell      bool
 	finish    *core.Finish
+	steps     int64                // made
+	doomed    bool                 // no steps are made any longer, whatever is done
+	stuckAt   time.Time            // when none could be made, last
 	closing   map[string]time.Time // nodes out of service, and since or by when
 }
 
@@ -95,6 +99,7 @@ type simProcess struct {
 	started    time.Time
 	box        *simBox
 	share      simShare
+	hangs      bool // no steps are made while it runs
 	failing    bool // it has said why it fails, and takes its time to end
 }
 
@@ -118,6 +123,9 @@ type simBox struct {
 	process   *simProcess
 	exited    *core.TaskExited
 }
+
+// stepEvery is how often steps are told of.
+const stepEvery = 3 * time.Second
 
 // simError is what a process writes that is about to fail.
 const simError = "ValueError: no"
@@ -333,6 +341,12 @@ func (s *sim) act(a core.Action) {
 	case core.Vacate:
 		s.stop(a.Container, a.Grace)
 	case core.Stop:
+		if a.Stack {
+			s.faults[s.job.Hosted(a.Container).Name]++
+			if s.now.Sub(s.stuckAt) > 2*stepEvery {
+				s.fail("%s is stopped because no steps are made, and they are", a.Container)
+			}
+		}
 		s.stop(a.Container, 5*time.Second)
 	case core.Bye:
 		s.toAgent(a.Container, func(b *simBox) {
@@ -351,6 +365,8 @@ func (s *sim) act(a core.Action) {
 		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted} {
 			free = free || strings.Contains(a.Text, c.String())
 		}
+		// Of those that start together, who ends because of another is not counted.
+		free = free || s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL && strings.Contains(a.Text, core.CausePeerLost.String())
 		if a.Kind == core.KindLost && !free {
 			s.missed[a.Task]++
 		}
@@ -592,11 +608,17 @@ func (s *sim) run(b *simBox, a core.Start) {
 	s.model.began(p, a.Kept)
 	s.fromAgent(b, core.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
 	if left, ok := s.work[a.Task]; ok {
-		s.after(left, func() {
-			if !p.failing {
+		var done func()
+		done = func() {
+			switch {
+			case p.failing || s.alive[p.task] != p:
+			case s.stuck():
+				s.after(time.Second, done)
+			default:
 				s.exit(p, core.TaskExited{})
 			}
-		})
+		}
+		s.after(left, done)
 	}
 }
 
@@ -695,12 +717,7 @@ func (s *sim) fault() {
 		s.disconnect(b, time.Hour)
 	case 7:
 		if p := b.process; p != nil {
-			s.faults[p.task]++
-			all := s.r.IntN(3) == 0
-			s.tellAM(0, core.Stalled{Task: p.task, Why: "no steps", All: all})
-			if all {
-				s.after(s.upTo(2*time.Second), s.blame)
-			}
+			s.hang(p)
 		}
 	case 10:
 		if s.r.IntN(3) == 0 {
@@ -723,6 +740,53 @@ func (s *sim) blame() {
 	s.log("%s blames a peer", p.task)
 	s.faults[p.task]++
 	s.exit(p, core.TaskExited{Code: 1, PeerLost: true})
+}
+
+// hang has the job make no steps any longer, if it is known by now how it makes them:
+// until a process is replaced, or all are, or for ever.
+func (s *sim) hang(p *simProcess) {
+	if !s.job.Paced() || s.stuck() {
+		return
+	}
+	s.doomed = s.r.IntN(6) == 0
+	all := s.r.IntN(2) == 0
+	s.log("%s hangs; all: %v, for ever: %v", p.task, all, s.doomed)
+	for _, o := range s.alive {
+		o.hangs = all || o == p
+	}
+}
+
+// stuck tells whether no steps can be made.
+func (s *sim) stuck() bool {
+	stuck := s.doomed
+	for _, p := range s.alive {
+		stuck = stuck || p.hangs
+	}
+	if stuck {
+		s.stuckAt = s.now
+	}
+	return stuck
+}
+
+// makeSteps tells of steps, as long as some are made.
+func (s *sim) makeSteps() {
+	if s.finish != nil {
+		return
+	}
+	s.after(stepEvery, s.makeSteps)
+	if s.stuck() || s.down {
+		return
+	}
+	s.steps++
+	var e core.Stepped
+	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
+		if !strings.HasPrefix(task, "ps") && !strings.HasPrefix(task, "evaluator") {
+			e.Steps = append(e.Steps, core.Step{Task: task, Step: s.steps})
+		}
+	}
+	if len(e.Steps) > 0 {
+		s.tellAM(20*time.Millisecond, e)
+	}
 }
 
 // cascade has a rank fail that takes its time to end, and the others say at once that
@@ -841,7 +905,7 @@ func (s *sim) closeNode(node string) {
 // restartAM kills the application master. Agents find the next one.
 func (s *sim) restartAM() {
 	s.log("the application master is killed")
-	if s.now.Sub(s.ousted) < time.Second { // the journal may not have it
+	if s.forgotten || s.now.Sub(s.ousted) < time.Second { // the journal may not have it
 		s.excuseNone()
 	}
 	s.epoch++
@@ -922,6 +986,10 @@ func (s *sim) excuseNone() {
 // from numbers that were given a moment ago to what is gone already.
 func (s *sim) forget() {
 	s.forgotten = true
+	s.doomed = false // how steps are made is forgotten, too
+	for _, p := range s.alive {
+		p.hangs = false
+	}
 	s.excuseNone()
 	known := s.shown
 	switch {
@@ -946,7 +1014,7 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Rehearse: s.rehearse})
+	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Rehearse: s.rehearse, Stall: 40 * time.Second})
 }
 
 func simulate(t *testing.T, n uint64, tell bool) {
@@ -997,6 +1065,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		s.step(core.Begin{})
 	})
 	s.after(s.upTo(8*time.Second), s.fault)
+	s.after(stepEvery, s.makeSteps)
 	limit := start.Add(time.Hour)
 	for s.finish == nil {
 		if len(s.queue) == 0 {
@@ -1009,7 +1078,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		}
 		next.do()
 	}
-	if s.finish.State != proto.JobState_JOB_STATE_SUCCEEDED && !s.exhausted() {
+	if s.finish.State != proto.JobState_JOB_STATE_SUCCEEDED && !s.exhausted() && !(s.doomed && strings.Contains(s.finish.Why, "stalled")) {
 		s.fail("it ended as %s: %s", s.finish.State, s.finish.Why)
 	}
 	if len(s.alive) != 0 {

@@ -97,6 +97,14 @@ var mutations = []mutation{
 		`	if t.optional() {
 		j.giveUp`, `	if false {
 		j.giveUp`},
+	{"a job that has not made its first step after a restart is not looked at", "stall.go",
+		`	if p.begun.IsZero() || len(p.pauses) == 0 {`, `	if p.last.IsZero() || len(p.pauses) == 0 {`},
+	{"nothing is done any more about a stall that two restarts have not ended", "stall.go",
+		`len(p.pauses) < pausesKnown {`, `len(p.pauses) < pausesKnown || p.tried >= stallTries {`},
+	{"a stall is not measured by how steps were made", "stall.go",
+		`	least = max(least, stallFactor*p.longest())
+`, `	least = stallFactor * p.pauses[0] / 100
+`},
 	{"services hold what they held before they began anew", "kept.go",
 		`		j.saves = 0
 `, `		return false
