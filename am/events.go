@@ -72,7 +72,7 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 	case *proto.FromAgent_Exited:
 		return exited(a.container, e.Exited)
 	case *proto.FromAgent_Committed:
-		m.board.saving(m.watch)
+		m.board.saving(m.progress)
 		m.sealer.committed(e.Committed, m.job.Generation())
 	case *proto.FromAgent_Rehearsed:
 		return core.Rehearsed{Container: a.container}

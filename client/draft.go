@@ -23,6 +23,9 @@ import (
 const (
 	DefaultRestarts = 3
 	defaultVCores   = 1
+	// defaultStalled is for how long no step may be made, at least, until the silent task
+	// is restarted.
+	defaultStalled = 10 * time.Minute
 	// defaultFinish is how long an evaluator may look at the last checkpoint, and export it.
 	defaultFinish = 5 * time.Minute
 )
@@ -40,8 +43,8 @@ type Draft struct {
 	Inputs                 []Input
 	TF1                    bool
 	Restarts, Spares       *int
-	StartLimit             time.Duration // 0: none
-	RestartStalled         time.Duration // 0: never
+	StartLimit             time.Duration  // 0: none
+	RestartStalled         *time.Duration // 0: never; nil: the default
 	KeepInterpreterWaits   bool
 	Progress               string // pattern for the step; empty: the usual ones
 	Cold                   bool
@@ -182,13 +185,16 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 		complain("the start limit is %s: write how long the tasks may wait for each other, as in --start-limit 10m", d.StartLimit)
 	}
 	spec.StartLimitMs = d.StartLimit.Milliseconds()
-	switch {
-	case d.RestartStalled < 0 || d.RestartStalled > 0 && d.RestartStalled < time.Second:
-		complain("a stalled task is to be restarted after %s: write how long no step may be made, as in --restart-stalled 10m", d.RestartStalled)
-	case d.RestartStalled > 0 && spec.Restarts == 0:
+	switch stalled := d.RestartStalled; {
+	case stalled == nil:
+		spec.RestartStalledMs = defaultStalled.Milliseconds()
+	case *stalled < 0 || *stalled > 0 && *stalled < time.Second:
+		complain("a stalled task is to be restarted after %s: write how long no step may be made, as in --restart-stalled 10m", *stalled)
+	case *stalled > 0 && spec.Restarts == 0:
 		complain("stalled tasks are to be restarted, and --restarts 0 allows no restart: leave one of the two out")
+	default:
+		spec.RestartStalledMs = stalled.Milliseconds()
 	}
-	spec.RestartStalledMs = d.RestartStalled.Milliseconds()
 	for _, r := range d.Roles {
 		role, err := r.spec()
 		if err != nil {

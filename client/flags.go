@@ -63,7 +63,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.StringVar(&f.modifyACL, "modify-acl", "", "`who` may end the job beside you, in the same form")
 	set.IntVar(&f.spares, "spares", 0, "`number` of idle containers, for tasks that lose theirs")
 	set.DurationVar(&f.startLimit, "start-limit", 0, "how `long` the tasks may wait until all can start for the first time, as in 10m; 0: for ever")
-	set.DurationVar(&f.restartStalled, "restart-stalled", 0, "restart the silent task when none has made a step for so `long`, and for ten times the longest pause of late, as in 10m (default: it is only told)")
+	set.DurationVar(&f.restartStalled, "restart-stalled", defaultStalled, "restart the silent task when none has made a step for so `long`, and for ten times the longest pause of late; then all, then end the job; 0: only tell")
 	for _, r := range append(slices.Clone(KnownRoles), roles...) {
 		if f.counts[r] != nil || !roleName.MatchString(r) || set.Lookup(r) != nil {
 			continue // a role that is called like another flag is for --role and YAML
@@ -189,7 +189,7 @@ func (f *Flags) apply(d *Draft, name string) error {
 	case "start-limit":
 		d.StartLimit = f.startLimit
 	case "restart-stalled":
-		d.RestartStalled = f.restartStalled
+		d.RestartStalled = &f.restartStalled
 	case "role":
 		for _, r := range f.roles {
 			role, count, ok := strings.Cut(r, "=")

@@ -65,7 +65,10 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 		"spares":      number(&d.Spares),
 		"start-limit": duration(&d.StartLimit),
 
-		"restart-stalled": duration(&d.RestartStalled),
+		"restart-stalled": func(n *yaml.Node) error {
+			d.RestartStalled = new(time.Duration)
+			return duration(d.RestartStalled)(n)
+		},
 
 		"keep-interpreter-waits": boolean(&d.KeepInterpreterWaits),
 		"no-warm":                boolean(&d.Cold),
