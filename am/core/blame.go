@@ -1,6 +1,7 @@
 package core
 
 import (
+	"regexp"
 	"slices"
 	"time"
 
@@ -137,4 +138,46 @@ func (j *Job) failuresWith(t *Task) []time.Time {
 	}
 	slices.SortFunc(all, time.Time.Compare)
 	return all
+}
+
+// early is what is known of the failures of a task, or of tasks that restart together,
+// that have all come before the first step, and soon.
+type early struct {
+	Error string `json:"error,omitempty"` // the same each time
+	Times int    `json:"times,omitempty"`
+	Over  bool   `json:"over,omitempty"` // one came later, or was another: this is looked at no longer
+}
+
+// earlyOf is what counts for a task.
+func (j *Job) earlyOf(t *Task) *early {
+	if t.together() {
+		return &j.early
+	}
+	return &t.early
+}
+
+// alike takes in a failure that is charged to a task, and tells whether no attempt will
+// do better: it has failed twice, and each time soon, before it made a step, and in the
+// same way.
+func (j *Job) alike(t *Task) bool {
+	e, how := j.earlyOf(t), likeness(t.failing)
+	stepped := j.any(func(o *Task) bool { return o.step != 0 && (o == t || o.together() && t.together()) })
+	if how == "" || stepped || t.started.IsZero() || j.now.Sub(t.started) >= j.limits.Calm || e.Times > 0 && e.Error != how {
+		e.Over = true
+	}
+	e.Error, e.Times = how, e.Times+1
+	return !e.Over && e.Times > 1
+}
+
+// numbers differ between attempts that fail in the same way: addresses, times, processes.
+var numbers = regexp.MustCompile(`0x[0-9a-fA-F]+|[0-9]+`)
+
+// likeness is what ends of attempts have in common that fail in the same way; empty: it
+// is not known how this one failed.
+func likeness(e TaskExited) string {
+	text := e.Error
+	if text == "" && e.Code > 0 && len(e.Tail) > 0 {
+		text = e.Tail[len(e.Tail)-1]
+	}
+	return numbers.ReplaceAllString(text, "#")
 }

@@ -113,3 +113,46 @@ func TestAGenerationFailsOnce(t *testing.T) {
 		t.Errorf("%d generations: %s\n%s", generations, why, p.log.String())
 	}
 }
+
+// TestTheSameErrorEachTime: before the first step, a second attempt that fails in the
+// same way is the last.
+func TestTheSameErrorEachTime(t *testing.T) {
+	fails := func(text string, step int64) core.TaskExited {
+		return core.TaskExited{Code: 1, Error: text, Step: step, Tail: []string{text}}
+	}
+	for _, c := range []struct {
+		name   string
+		roles  []*proto.RoleSpec
+		script func(p *player)
+		want   int // attempts, of 0 to 3 in all
+	}{
+		{"the same", psAndWorkers(1, 1), func(p *player) { p.exit("worker-0", fails("KeyError: 'x' at 0x7f12", 0)) }, 2},
+		{"the same, of any rank", ranks(2), func(p *player) { p.exit("worker-0", fails("KeyError: 'x'", 0)) }, 2},
+		{"no exception, but the same last line", psAndWorkers(1, 1), func(p *player) {
+			p.exit("worker-0", core.TaskExited{Code: 2, Tail: []string{"python: can't open file 'train.py': [Errno 2]"}})
+		}, 2},
+		{"another each time", psAndWorkers(1, 1), func(p *player) {
+			p.exit("worker-0", fails("KeyError: "+strings.Repeat("x", p.job.Task("worker-0").Attempt), 0))
+		}, 4},
+		{"after a step", psAndWorkers(1, 1), func(p *player) { p.exit("worker-0", fails("KeyError: 'x'", 1)) }, 4},
+		{"after a while", psAndWorkers(1, 1), func(p *player) {
+			p.wait(3 * time.Minute)
+			p.exit("worker-0", fails("KeyError: 'x'", 0))
+		}, 4},
+		{"a first attempt that made steps", psAndWorkers(1, 1), func(p *player) {
+			p.exit("worker-0", fails("KeyError: 'x'", int64(1-min(1, p.job.Task("worker-0").Attempt))))
+		}, 4},
+		{"nothing is known of it", psAndWorkers(1, 1), func(p *player) { p.exit("worker-0", core.TaskExited{Signal: 9}) }, 4},
+	} {
+		p := play(t, c.roles, 3)
+		p.step(core.Begin{})
+		n := 0
+		for ; n < 10 && !p.job.Finished(); n++ {
+			c.script(p)
+			p.wait(time.Minute)
+		}
+		if state, why := p.job.State(); n != c.want || state != proto.JobState_JOB_STATE_FAILED {
+			t.Errorf("%s: %d attempts, then it is %s: %s", c.name, n, state, why)
+		}
+	}
+}

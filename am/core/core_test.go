@@ -256,7 +256,7 @@ func TestTranscripts(t *testing.T) {
 		{"a process dies again and again", psAndWorkers(1, 1), 2, func(p *player) {
 			p.step(core.Begin{})
 			for range 3 {
-				p.exit("worker-0", core.TaskExited{Code: 1, Tail: []string{"ValueError"}})
+				p.exit("worker-0", core.TaskExited{Code: 1, Step: 9, Tail: []string{"ValueError"}})
 				p.wait(time.Minute)
 			}
 		}, failed},

@@ -57,6 +57,8 @@ type Task struct {
 	blamed   bool       // its last exit blames a peer; judged at notUntil
 	kept     bool       // its attempt was told to go on from what the services hold
 	doubts   bool       // it may have failed by what the services hold (kept.go)
+	started  time.Time  // its attempt, by this master
+	early    early      // how its attempts have failed (blame.go)
 	fault    Fault      // what its end says of its generation's failure (blame.go)
 	failing  TaskExited // how it ended last, where that was a failure
 	// leaveBy is when it is to leave its container, with grace to stop, and
@@ -106,6 +108,7 @@ type Job struct {
 	nodeTrouble  map[string][]time.Time
 	ousted       time.Time // when a container's directory was removed last
 	pace         pace
+	early        early     // of tasks that restart together
 	suspects     int       // tasks with a fault that is not judged
 	securing     time.Time // when Secure was decided that is not answered
 	survey       *survey   // while agents are listened to, for want of a journal

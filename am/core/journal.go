@@ -28,6 +28,8 @@ type Journal struct {
 	Outcome proto.JobState `json:"outcome,omitempty"`
 	Why     string         `json:"why,omitempty"`
 	Tasks   []TaskRecord   `json:"tasks"`
+	// Early is how tasks that restart together have failed before their first step.
+	Early early `json:"early,omitzero"`
 	// Pace is how steps were made; nil: not enough of them to tell.
 	Pace *PaceRecord `json:"pace,omitempty"`
 }
@@ -55,6 +57,8 @@ type TaskRecord struct {
 	Stopping bool  `json:"stopping,omitempty"`
 	Moving   Cause `json:"moving,omitempty"`
 	Hung     bool  `json:"hung,omitempty"` // the same, because it made no steps
+	// Early is how its attempts have failed before their first step.
+	Early early `json:"early,omitzero"`
 	// Fault is what its end says of its generation's failure, until that is judged.
 	Fault *Fault `json:"fault,omitempty"`
 	// Draining are containers that may still run an attempt, until when.
@@ -80,7 +84,7 @@ func (j *Job) Journal() Journal {
 		known.Tasks = slices.Clone(known.Tasks)
 		return known
 	}
-	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Saves: j.saves, Ousted: millis(j.ousted), Pace: j.pace.record()}
+	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Saves: j.saves, Ousted: millis(j.ousted), Pace: j.pace.record(), Early: j.early}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
 	}
@@ -92,7 +96,7 @@ func (j *Job) Journal() Journal {
 			MemoryMB: t.memoryMB, Failures: toMillis(t.failures), Losses: toMillis(t.losses),
 			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), Unsafe: t.unsafe,
 			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Doubts: t.doubts, Kept: t.kept,
-			Step: t.step, Moved: millis(t.moved),
+			Early: t.early, Step: t.step, Moved: millis(t.moved),
 		})
 		if t.fault.Kind != FaultNone {
 			fault := t.fault
@@ -118,6 +122,7 @@ func (j *Job) Resume(r Journal) {
 	j.generation, j.requests, j.gathering, j.saves = r.Generation, r.Requests, r.Gathering, r.Saves
 	j.outcome, j.why, j.ousted = r.Outcome, r.Why, fromMilli(r.Ousted)
 	j.pace.resume(r.Pace)
+	j.early = r.Early
 	if !r.Gathering {
 		j.state = proto.JobState_JOB_STATE_RUNNING
 	}
@@ -138,6 +143,7 @@ func (j *Job) Resume(r Journal) {
 				j.drain(t, c, time.UnixMilli(until))
 			}
 			t.lastLoss, t.lostAt = fromMilli(rec.LastLoss), fromMilli(rec.LostAt)
+			t.early = rec.Early
 			t.step, t.moved = rec.Step, fromMilli(rec.Moved)
 		}
 	}

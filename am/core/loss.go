@@ -16,6 +16,9 @@ func (j *Job) exited(e TaskExited) {
 		return
 	}
 	t.PID = 0
+	if e.Step != 0 {
+		t.step = e.Step
+	}
 	if j.ending() {
 		j.exitedAtEnd(t, e)
 		return
@@ -103,6 +106,10 @@ func exitCause(e TaskExited) Cause {
 func describeExit(e TaskExited) string {
 	var s string
 	switch {
+	case e.Error != "" && e.Signal != 0 && e.Detail != "":
+		s = e.Detail + ": " + e.Error
+	case e.Error != "":
+		s = e.Error
 	case e.Detail != "":
 		s = e.Detail
 	case e.Signal != 0:
@@ -134,6 +141,9 @@ func (j *Job) lost(t *Task, c Cause) {
 	}
 	t.Cause = c
 	t.unsafe = true
+	if c != CauseOwnFault && c != CausePeerLost && t.Attempt >= 0 {
+		j.earlyOf(t).Over = true // it may have been about to go well
+	}
 	j.do(Record{Task: t.Name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),
 		Text: fmt.Sprintf("attempt %d: %s (%s)", max(t.Attempt, 0), c, t.Why)})
 	if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && t.Attempt >= 0 {
@@ -194,6 +204,10 @@ func (j *Job) convict(t *Task) {
 	t.failures = append(t.failures, j.now)
 	failures := j.failuresWith(t)
 	n := j.within(failures)
+	if j.alike(t) {
+		j.fail(t, fmt.Sprintf("failed twice, each time soon and in the same way, and has never made a step: %s", t.Why))
+		return
+	}
 	if n > j.restarts {
 		if t.together() {
 			j.fail(t, fmt.Sprintf("has failed, and the job with it %s; it is restarted %s (--restarts %d); this time: %s", times(n), times(j.restarts), j.restarts, t.Why))

@@ -177,7 +177,7 @@ func (j *Job) mayStart(t *Task) bool {
 
 func (j *Job) start(t *Task) {
 	t.Attempt++
-	j.begun = true
+	t.started, j.begun = j.now, true
 	t.kept = j.begins(t)
 	t.State = proto.TaskState_TASK_STATE_RUNNING
 	t.PID = 0

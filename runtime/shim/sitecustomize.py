@@ -11,6 +11,8 @@ HOLDFAST_NAME_LOST_PEERS=1  A step that failed since a peer was lost fails with
 HOLDFAST_MODEL_KEPT=1  The first session of this process goes on from what the
     parameter servers hold, if they hold all of the model, and does not put the
     last checkpoint in its place.
+HOLDFAST_STACKS=0  SIGQUIT is left as it is; otherwise it has the program write
+    where its threads stand.
 HOLDFAST_TF1=1  `import tensorflow` gives TensorFlow 2's compat.v1, with
     version 2's behaviour switched off, so that a script written for
     TensorFlow 1 runs unedited.
@@ -310,8 +312,24 @@ def _run_hidden():
     spec.loader.exec_module(module)
 
 
+def _say_where():
+    """Has SIGQUIT write where all threads stand, as it does with Java. It comes before
+    the task is stopped because it makes no steps."""
+    import _signal
+
+    try:
+        import faulthandler
+
+        if _signal.getsignal(_signal.SIGQUIT) == _signal.SIG_DFL:
+            faulthandler.register(_signal.SIGQUIT, file=2, all_threads=True)
+    except (ImportError, AttributeError, OSError, RuntimeError, ValueError):
+        pass  # then it is stopped all the same
+
+
 def _install():
     actions, before = {}, {}
+    if os.environ.get("HOLDFAST_STACKS") != "0":
+        _say_where()
 
     def after(name, action):
         actions.setdefault(name, []).append(action)
