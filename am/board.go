@@ -193,7 +193,7 @@ func (b *Board) beat(container string, e *proto.Beat, p *progress) (due bool) {
 		t.WarmRssBytes, t.Warm = e.WarmRssBytes, e.Warm
 		if p.heard(now, t.Task, e.Step) {
 			t.Step = e.Step
-			recordStep(s, e.Step)
+			recordStep(s, e.Step, now)
 			s.StepsPerSecond = p.rate
 		}
 	}

@@ -194,7 +194,7 @@ func (j *Job) settled(ctx context.Context) (*proto.JobStatus, error) {
 		settleLocal(saved, alive, path.Join(j.localPath(), masterLog))
 	} else {
 		settleYARN(saved, report, j.ID)
-		if j.foreign() && !saved.State.Done() && yarn.Waiting(*report) == "" {
+		if j.foreign() && !saved.State.Done() && yarn.Waiting(*report, time.Now()) == "" {
 			saved.State, saved.Why = proto.JobState_JOB_STATE_RUNNING, "it is "+report.User+"'s; only its user is told of its tasks here"
 		}
 	}
@@ -241,7 +241,7 @@ func settleYARN(s *proto.JobStatus, r *yarn.Report, id string) {
 		return
 	}
 	if !r.State.Done() {
-		if why := yarn.Waiting(*r); why != "" {
+		if why := yarn.Waiting(*r, time.Now()); why != "" {
 			s.State, s.Why = proto.JobState_JOB_STATE_WAITING, why
 		} else if len(s.Tasks) == 0 {
 			s.Why = "the application master is starting"

@@ -107,7 +107,7 @@ func (c *Cluster) awaitRound(ctx context.Context, id yarn.ApplicationID, home hd
 		}
 		if err := pause(ctx, watchPace); err != nil {
 			c.forget(ctx, id)
-			if why := yarn.Waiting(r); why != "" {
+			if why := yarn.Waiting(r, time.Now()); why != "" {
 				return nil, fmt.Errorf("the nodes were not looked at: %w; the application %s %s", err, id, why)
 			}
 			return nil, err

@@ -3264,6 +3264,7 @@ type Incident struct {
 	LostSteps     int64                  `protobuf:"varint,14,opt,name=lost_steps,json=lostSteps,proto3" json:"lost_steps,omitempty"`         // made after the newest complete checkpoint: they are made again
 	StepsUnixMs   int64                  `protobuf:"varint,15,opt,name=steps_unix_ms,json=stepsUnixMs,proto3" json:"steps_unix_ms,omitempty"` // when the job made a step again; 0: not yet
 	StepsTookMs   int64                  `protobuf:"varint,16,opt,name=steps_took_ms,json=stepsTookMs,proto3" json:"steps_took_ms,omitempty"` // from the loss to that
+	WentBack      bool                   `protobuf:"varint,17,opt,name=went_back,json=wentBack,proto3" json:"went_back,omitempty"`            // the job goes back to its newest complete checkpoint in any case
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3408,6 +3409,13 @@ func (x *Incident) GetStepsTookMs() int64 {
 		return x.StepsTookMs
 	}
 	return 0
+}
+
+func (x *Incident) GetWentBack() bool {
+	if x != nil {
+		return x.WentBack
+	}
+	return false
 }
 
 // Moment is one line of the job's story.
@@ -3763,7 +3771,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\x02 \x01(\x03R\batUnixMs\"\xc4\x03\n" +
+	"at_unix_ms\x18\x02 \x01(\x03R\batUnixMs\"\xe1\x03\n" +
 	"\bIncident\x12\x1c\n" +
 	"\n" +
 	"at_unix_ms\x18\x01 \x01(\x03R\batUnixMs\x12\x12\n" +
@@ -3785,7 +3793,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"lost_steps\x18\x0e \x01(\x03R\tlostSteps\x12\"\n" +
 	"\rsteps_unix_ms\x18\x0f \x01(\x03R\vstepsUnixMs\x12\"\n" +
-	"\rsteps_took_ms\x18\x10 \x01(\x03R\vstepsTookMs\"{\n" +
+	"\rsteps_took_ms\x18\x10 \x01(\x03R\vstepsTookMs\x12\x1b\n" +
+	"\twent_back\x18\x11 \x01(\bR\bwentBack\"{\n" +
 	"\x06Moment\x12\x1c\n" +
 	"\n" +
 	"at_unix_ms\x18\x01 \x01(\x03R\batUnixMs\x12\x12\n" +

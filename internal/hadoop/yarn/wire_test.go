@@ -224,7 +224,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		var q wire.GetApplicationReportResponseProto
 		if proto.Unmarshal(b, &q) == nil {
-			_ = Waiting(report(q.GetApplicationReport()))
+			_ = Waiting(report(q.GetApplicationReport()), time.Now())
 		}
 		var u wire.GetQueueInfoResponseProto
 		if proto.Unmarshal(b, &u) == nil {

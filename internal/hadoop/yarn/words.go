@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // Waiting says in words what an application waits for whose AM does not run
 // yet; empty if it does not wait. The CapacityScheduler tells by what it writes
 // into the diagnostics (AMContainerDiagnostics in its FiCaSchedulerApp and
-// RMAppAttemptImpl).
-func Waiting(r Report) string {
+// RMAppAttemptImpl). What takes some of the nodes' heartbeats anyway is not called a
+// want of room in the first placing after the submission.
+func Waiting(r Report, now time.Time) string {
 	if r.State.Done() || r.State == StateRunning {
 		return ""
 	}
@@ -23,6 +25,9 @@ func Waiting(r Report) string {
 	case strings.Contains(d, "waiting for AM container to Register"):
 		return "the application master is starting"
 	case strings.Contains(d, "waiting for resources to be assigned for AM"):
+		if age := now.Sub(r.Started); age >= 0 && age < placing {
+			return "the ResourceManager has accepted the job and is placing its application master"
+		}
 		return fmt.Sprintf("no node has room for the application master yet, or the queue %q is full", r.Queue)
 	case r.State == StateAccepted && d != "":
 		return words(stamp.ReplaceAllString(d, ""))
@@ -31,6 +36,9 @@ func Waiting(r Report) string {
 	}
 	return "the ResourceManager is taking the job"
 }
+
+// placing is how long it takes to place an application master where there is room.
+const placing = 2 * time.Second
 
 // stamp is the time at which diagnostics begin.
 var stamp = regexp.MustCompile(`^\[[^\]]*\]\s*`)

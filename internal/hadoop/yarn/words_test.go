@@ -3,10 +3,12 @@ package yarn
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWaiting(t *testing.T) {
 	const stamped = "[Sat Nov 21 11:46:02 +0000 2026] "
+	begun := time.Unix(1000, 0)
 	tests := []struct {
 		state State
 		text  string
@@ -22,7 +24,7 @@ func TestWaiting(t *testing.T) {
 		{StateNewSaving, "", []string{"taking the job"}},
 	}
 	for _, tt := range tests {
-		got := Waiting(Report{State: tt.state, Diagnostics: tt.text, Queue: "small", User: "ann"})
+		got := Waiting(Report{State: tt.state, Diagnostics: tt.text, Queue: "small", User: "ann", Started: begun}, begun.Add(3*time.Second))
 		for _, w := range tt.want {
 			if !strings.Contains(got, w) {
 				t.Errorf("%q: %q does not say %q", tt.text, got, w)
@@ -32,8 +34,12 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("%q is not for people", got)
 		}
 	}
+	unplaced := Report{State: StateAccepted, Diagnostics: tests[2].text, Started: begun}
+	if got := Waiting(unplaced, begun.Add(time.Second)); !strings.Contains(got, "placing") {
+		t.Errorf("a second after the submission: %q", got)
+	}
 	for _, s := range []State{StateRunning, StateFinished, StateFailed, StateKilled} {
-		if got := Waiting(Report{State: s, Diagnostics: "x"}); got != "" {
+		if got := Waiting(Report{State: s, Diagnostics: "x"}, begun); got != "" {
 			t.Errorf("%s waits: %q", s, got)
 		}
 	}
