@@ -58,13 +58,12 @@ const terminated = 128 + 15
 // before that, or while it had time to end.
 func failedStopping(e TaskExited) bool {
 	switch {
-	case e.PeerLost:
+	case e.PeerLost || e.Code == terminated:
 		return false
-	case e.Code > 0:
-		return e.Code != terminated
-	default: // by the signal with which it is stopped, but it had said already what is wrong
-		return e.Signal != 0 && e.Error != ""
+	case e.Stopped && e.Signal != 0: // with which it is stopped; it may have said already what is wrong
+		return e.Error != ""
 	}
+	return e.Code != 0 || e.Signal != 0
 }
 
 // endedStopping takes in the end of a task of a generation that is being stopped.
@@ -82,8 +81,12 @@ func (j *Job) endedStopping(t *Task, e TaskExited) {
 	}
 	t.Tail, t.Why = e.Tail, describeExit(e)
 	t.failing = e
-	if !e.Stopped {
-		j.lost(t, CauseOwnFault)
+	if e.Stopped {
+		return
+	}
+	j.lost(t, exitCause(e))
+	if e.OutOfMemory && !j.ending() {
+		j.moveToGrow(t)
 	}
 }
 

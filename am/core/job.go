@@ -218,8 +218,9 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 		if j.expire() {
 			j.findBusy() // what is lost may concern others
 		}
+		before := j.generation
 		j.vacate()
-		if j.judge() {
+		if judged := j.judge(); judged || j.generation != before {
 			j.findBusy()
 		}
 		j.startReady()

@@ -39,10 +39,10 @@ func (j *Job) exited(e TaskExited) {
 			j.depart(t)
 			return
 		}
+		t.State = proto.TaskState_TASK_STATE_READY
 		if t.together() {
 			j.endedStopping(t, e)
 		}
-		t.State = proto.TaskState_TASK_STATE_READY
 		return
 	}
 	if e.Code == 0 && e.Signal == 0 && !t.service() {
@@ -153,16 +153,21 @@ func (j *Job) lost(t *Task, c Cause) {
 
 // restartAll begins a new generation of the tasks that restart together.
 func (j *Job) restartAll(cause *Task) {
-	j.restart(cause, func(t *Task) bool { return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL })
+	j.restart(cause, (*Task).together)
 }
 
 // restart begins a new generation: the tasks that are to be in it are stopped
 // where they are and start again once all are ready.
 func (j *Job) restart(cause *Task, in func(*Task) bool) {
+	j.regroup(cause, "was lost", 0, in)
+}
+
+// regroup does the same, and says why. With grace, who is stopped has that to save.
+func (j *Job) regroup(cause *Task, why string, grace time.Duration, in func(*Task) bool) {
 	if !j.gathering {
 		j.generation++
 		j.gathering, j.since, j.enough = true, j.now, time.Time{}
-		j.record(nil, KindNote, "generation %d: all tasks start again because %s was lost", j.generation, cause.Name)
+		j.record(nil, KindNote, "generation %d: all tasks start again because %s %s", j.generation, cause.Name, why)
 	}
 	for _, t := range j.tasks {
 		if t == cause || !in(t) {
@@ -173,7 +178,11 @@ func (j *Job) restart(cause *Task, in func(*Task) bool) {
 			if !t.stopping && !t.hung {
 				t.stopping = true
 				t.Why = CauseRestartedAll.String()
-				j.do(Stop{Container: t.Container})
+				if grace > 0 {
+					j.do(Vacate{t.Container, grace})
+				} else {
+					j.do(Stop{Container: t.Container})
+				}
 			}
 		case proto.TaskState_TASK_STATE_SUCCEEDED:
 			if t.Role.Loss != proto.LossRule_LOSS_RULE_ALL {

@@ -105,6 +105,8 @@ var mutations = []mutation{
 		`	least = max(least, stallFactor*p.longest())
 `, `	least = stallFactor * p.pauses[0] / 100
 `},
+	{"the tasks that a generation's end concerns are not looked at", "job.go",
+		`judged || j.generation != before {`, `judged {`},
 	{"services hold what they held before they began anew", "kept.go",
 		`		j.saves = 0
 `, `		return false
