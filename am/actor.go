@@ -84,10 +84,10 @@ func (a *actor) act(now time.Time, action core.Action) *core.Finish {
 		a.starting[action.Container] = true
 		tell(func() { m.hub.send(action.Container, m.orders.start(action)) })
 	case core.Vacate:
-		message := m.orders.stop(action.Grace.Milliseconds())
+		message := m.orders.stop(action.Grace.Milliseconds(), false)
 		tell(func() { m.hub.send(action.Container, message) })
 	case core.Stop:
-		message := m.orders.stop(m.job.Limits().Stop.Milliseconds())
+		message := m.orders.stop(m.job.Limits().Stop.Milliseconds(), action.Stack)
 		tell(func() { m.hub.send(action.Container, message) })
 	case core.Bye:
 		tell(func() { m.hub.send(action.Container, m.orders.bye(action.Why)) })

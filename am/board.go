@@ -49,16 +49,10 @@ type Board struct {
 	news    chan struct{}                // the same, of changes that are no beats
 	hosted  map[string]*proto.TaskStatus // by container
 	whole   bool                         // every task that is to run does
-
-	optional map[string]bool // roles that the job does not wait for
 }
 
-func newBoard(status *proto.JobStatus, spec *proto.JobSpec, kill func(string)) *Board {
-	b := &Board{status: status, kill: kill, optional: map[string]bool{}}
-	for _, r := range spec.Roles {
-		b.optional[r.Name] = r.Completion == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
-	}
-	return b
+func newBoard(status *proto.JobStatus, kill func(string)) *Board {
+	return &Board{status: status, kill: kill}
 }
 
 // passed shows a stage of the master's own start.
@@ -178,9 +172,9 @@ func (b *Board) show(job *core.Job, moments []*proto.Moment, stages map[string][
 	})
 }
 
-// beat shows what an agent tells each second. It returns what is to be done
-// about a stall; nil: nothing.
-func (b *Board) beat(container string, e *proto.Beat, w *watch) (stalled *core.Stalled) {
+// beat shows what an agent tells each second. It returns whether core is to be told
+// of steps.
+func (b *Board) beat(container string, e *proto.Beat, p *progress) (due bool) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,45 +185,33 @@ func (b *Board) beat(container string, e *proto.Beat, w *watch) (stalled *core.S
 			k.AgentRssBytes, k.WarmRssBytes, k.Warm = e.AgentRssBytes, e.WarmRssBytes, e.Warm
 		}
 	}
+	if !b.whole {
+		p.interrupted()
+	}
 	if t := b.hosted[container]; t != nil {
 		t.RssBytes, t.AgentRssBytes = e.RssBytes, e.AgentRssBytes
 		t.WarmRssBytes, t.Warm = e.WarmRssBytes, e.Warm
-		if w.heard(now, t.Task, e.Step) {
+		if p.heard(now, t.Task, e.Step) {
 			t.Step = e.Step
-			recordStep(s, e.Step)
-			s.StepsPerSecond = w.rate
+			recordStep(s, e.Step, now)
+			s.StepsPerSecond = p.rate
 		}
 	}
-	if b.whole {
-		w.uninterrupted(now)
-	} else {
-		w.interrupted()
-	}
-	if text := w.look(now, b.needed); text != "" {
-		s.Timeline = append(s.Timeline, &proto.Moment{AtUnixMs: now.UnixMilli(), Kind: core.KindStalled, Text: text})
-		tell(&b.news)
-	}
-	if task, all := w.culprit(now, b.needed); task != "" {
-		stalled = &core.Stalled{Task: task, All: all, Why: fmt.Sprintf("no task has made a step for %s, and it has been silent for longest, since step %d", w.patience, w.steps[task])}
-	}
-	return stalled
-}
-
-// needed tells whether the job waits for a task: it runs, and is not optional.
-func (b *Board) needed(task string) bool {
-	for _, t := range b.hosted {
-		if t.Task == task {
-			return t.State == proto.TaskState_TASK_STATE_RUNNING && !b.optional[t.Role]
-		}
-	}
-	return false
+	return p.due(now)
 }
 
 // saving takes in that a task has saved something.
-func (b *Board) saving(w *watch) {
+func (b *Board) saving(p *progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	w.saved(time.Now())
+	p.saving = true
+}
+
+// stepped gives what core is to be told of steps.
+func (b *Board) stepped(p *progress) core.Stepped {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return p.tell(time.Now())
 }
 
 // sealed shows which the newest complete checkpoint is.

@@ -78,7 +78,7 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 	case *proto.FromAgent_Exited:
 		return exited(a.container, e.Exited)
 	case *proto.FromAgent_Committed:
-		m.board.saving(m.watch)
+		m.board.saving(m.progress)
 		m.sealer.committed(e.Committed, m.job.Generation())
 	case *proto.FromAgent_Rehearsed:
 		return core.Rehearsed{Container: a.container}
@@ -96,5 +96,6 @@ func exited(container string, x *proto.Exited) core.TaskExited {
 		Container: container, Attempt: int(x.Attempt), Code: int(x.Code), Signal: int(x.Signal),
 		OutOfMemory: x.OutOfMemory, CommandMissing: x.CommandMissing, PeerLost: x.PeerLost, Stopped: x.Stopped,
 		Detail: x.Detail, Advice: x.Advice, Tail: x.Tail,
+		AtMS: x.AtUnixMs, Error: x.Error, Step: x.Step, Stack: x.Stack,
 	}
 }

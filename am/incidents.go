@@ -1,6 +1,8 @@
 package am
 
 import (
+	"time"
+
 	"holdfast/am/core"
 	"holdfast/proto"
 )
@@ -32,7 +34,7 @@ func recordIncidents(s *proto.JobStatus, job *core.Job, moments []*proto.Moment)
 		}
 		i := &proto.Incident{
 			AtUnixMs: m.AtUnixMs - m.TookMs, Task: m.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
-			Step: s.Step, WholeStep: s.WholeStep,
+			Step: s.Step, WholeStep: s.WholeStep, WentBack: goesBack(t),
 		}
 		if at < len(s.Tasks) { // as it was shown before
 			i.Container, i.Node = s.Tasks[at].Container, s.Tasks[at].Node
@@ -42,6 +44,11 @@ func recordIncidents(s *proto.JobStatus, job *core.Job, moments []*proto.Moment)
 			s.Incidents = s.Incidents[n:]
 		}
 	}
+}
+
+// goesBack tells whether the loss of a task takes the model along.
+func goesBack(t *core.Task) bool {
+	return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL || t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
 }
 
 // closeIncidents says of a task's losses how it came back.
@@ -58,14 +65,32 @@ func closeIncidents(s *proto.JobStatus, t *core.Task, back *proto.Moment) {
 	}
 }
 
-// recordStep takes in a step that a task has made, and says of the incidents
-// that are over what they cost.
-func recordStep(s *proto.JobStatus, step int64) {
+// recordStep takes in a step that a task has made, and says of the incidents that are
+// over what they cost: how long the job made no steps, and how many it makes again.
+func recordStep(s *proto.JobStatus, step int64, at time.Time) {
 	for _, i := range s.Incidents {
-		if i.BackUnixMs != 0 && i.ResumedStep == 0 {
-			i.ResumedStep = step
-			i.LostSteps = max(0, i.Step-step)
+		if i.BackUnixMs == 0 || i.ResumedStep != 0 {
+			continue
 		}
+		i.ResumedStep = step
+		i.StepsUnixMs = at.UnixMilli()
+		i.StepsTookMs = i.StepsUnixMs - i.AtUnixMs
+		i.LostSteps = lostSteps(s, i)
 	}
 	s.Step = step
+}
+
+// lostSteps is how many of the steps that were made before a loss are made again. A job
+// that goes back begins with its newest complete checkpoint: the first step that it
+// tells of may be much later. It goes back if it says so, or where the model went with
+// the task, as with a parameter server.
+func lostSteps(s *proto.JobStatus, i *proto.Incident) int64 {
+	if i.ResumedStep > i.Step && !i.WentBack {
+		return 0
+	}
+	whole := s.WholeStep // which may have been sealed a moment after the loss
+	if whole > i.Step {
+		whole = i.WholeStep
+	}
+	return max(0, i.Step-whole)
 }

@@ -59,10 +59,10 @@ type Master struct {
 	job      *core.Job
 	agents   chan fromAgent
 	ends     chan core.Event // what ends the job from outside
-	stalls   chan core.Stalled
+	stepped  chan struct{}   // there are steps of which core was not told
 	keeper   *keeper
 	sealer   *sealer
-	watch    *watch            // of the board, under its lock
+	progress *progress         // of the board, under its lock
 	stages   *stages           // of the loop
 	secured  chan core.Secured // one at a time, as core asks
 	securing sync.WaitGroup
@@ -85,8 +85,8 @@ func New(cfg Config) (*Master, error) {
 		secured:  make(chan core.Secured, 1),
 		done:     make(chan struct{}),
 		launched: map[string]bool{},
-		watch:    newWatch(time.Duration(cfg.Spec.RestartStalledMs) * time.Millisecond),
-		stalls:   make(chan core.Stalled, 1),
+		progress: newProgress(),
+		stepped:  make(chan struct{}, 1),
 		stages:   newStages(),
 		orders:   newOrders(cfg.ID, cfg.Spec),
 	}
@@ -96,11 +96,14 @@ func New(cfg Config) (*Master, error) {
 	for _, r := range cfg.Spec.Roles {
 		roles[r.Name] = r
 	}
-	for _, t := range runtime.Tasks(cfg.Spec) {
-		tasks = append(tasks, core.Task{Name: t.Name, Role: roles[t.Role], Index: t.Index})
+	for i, t := range runtime.Tasks(cfg.Spec) {
+		tasks = append(tasks, core.Task{Name: t.Name, Role: roles[t.Role], Index: t.Index, Port: runtime.PeerPort(cfg.ID, i)})
 	}
 	limits := longerLease(cfg.Limits, len(tasks))
 	limits.Start = time.Duration(cfg.Spec.StartLimitMs) * time.Millisecond
+	if limits.Stall = time.Duration(cfg.Spec.RestartStalledMs) * time.Millisecond; limits.Stall == 0 {
+		limits.Stall = -1 // a stall is only told
+	}
 	if limits.Rehearse == 0 && runtime.Warm(cfg.Spec) {
 		limits.Rehearse = rehearseLimit
 	}
@@ -121,7 +124,7 @@ func New(cfg Config) (*Master, error) {
 			status.Timeline = append(status.Timeline, &proto.Moment{AtUnixMs: time.Now().UnixMilli(), Kind: core.KindNote, Text: n})
 		}
 	}
-	m.board = newBoard(status, cfg.Spec, m.Kill)
+	m.board = newBoard(status, m.Kill)
 	m.board.show(m.job, nil, nil)
 	m.keeper = &keeper{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
 	m.sealer = newSealer(cfg, m.board)
@@ -151,10 +154,10 @@ func New(cfg Config) (*Master, error) {
 
 // beat shows what an agent tells each second; it may be called from any goroutine.
 func (m *Master) beat(container string, b *proto.Beat) {
-	if stalled := m.board.beat(container, b, m.watch); stalled != nil {
+	if m.board.beat(container, b, m.progress) {
 		select {
-		case m.stalls <- *stalled:
-		default: // one is being looked at
+		case m.stepped <- struct{}{}:
+		default: // it is about to look
 		}
 	}
 }
@@ -339,7 +342,8 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 		case a := <-agents:
 			next = m.fromAgent(a)
 		case next = <-secured:
-		case next = <-m.stalls:
+		case <-m.stepped:
+			next = m.board.stepped(m.progress)
 		case <-m.sealer.news:
 			next = core.Sealed{}
 		case <-heir:

@@ -74,7 +74,7 @@ func (a *agent) run(stream proto.Agents_AttendClient) {
 	a.stream = stream
 	hello := &proto.Hello{Container: a.container, Host: "127.0.0.1", Pid: 7, Attempt: -1}
 	if a.assigned != nil { // it has lost a master
-		hello.Task, hello.Port, hello.Attempt, hello.Exited = a.assigned.Task, 20000+a.assigned.Index, a.attempt, a.exited
+		hello.Task, hello.Port, hello.Attempt, hello.Exited = a.assigned.Task, a.assigned.Port, a.attempt, a.exited
 		hello.PeerPort = hello.Port
 		if a.exited == nil {
 			hello.TaskPid = 8
@@ -106,11 +106,7 @@ func (a *agent) run(stream proto.Agents_AttendClient) {
 			a.take(m.Assign.Routes)
 			a.mu.Unlock()
 			a.hosts(m.Assign.Task)
-			port := m.Assign.Port
-			if port == 0 {
-				port = 20000 + m.Assign.Index
-			}
-			a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: port}}})
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: m.Assign.Port}}})
 		case *proto.ToAgent_Rehearse:
 			a.mu.Lock()
 			a.rehearse = m.Rehearse
@@ -164,7 +160,8 @@ type cluster struct {
 	byName   map[string]string // container -> task
 	conns    map[string]*grpc.ClientConn
 	outcome  *am.Outcome
-	silent   bool // asks are not answered
+	silent   bool   // asks are not answered
+	scarce   string // nor those for this task
 	withdrew []string
 	released []string
 	kept     map[string]string
@@ -175,7 +172,7 @@ func (c *cluster) Events() <-chan am.DriverEvent { return c.events }
 func (c *cluster) Ask(a am.Ask) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.silent {
+	if c.silent || c.scarce != "" && strings.HasPrefix(a.Request, c.scarce+"/") {
 		return
 	}
 	c.count++
@@ -359,7 +356,7 @@ func (j *job) config(attempt int) am.Config {
 		ID: "job_1", Spec: j.spec, Dir: j.store, Keys: j.keys.Master, Log: logrus.NewEntry(quiet),
 		Attempt:   attempt,
 		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.Open(ctx, uri, nil) },
-		Limits:    core.Limits{Lease: 4 * time.Second, Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour},
+		Limits:    core.Limits{Lease: 4 * time.Second, Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour, Fewer: 100 * time.Millisecond},
 	}
 }
 
@@ -466,7 +463,8 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	if ps.assigned.Spec.Framework != "none" || ps.assigned.Job != "job_1" || ps.assigned.BeatMs != 1000 {
 		t.Errorf("start %v of %v", s, ps.assigned)
 	}
-	for i, port := range []int{20000, 20000, 20001} {
+	for i := range 3 {
+		port := runtime.PeerPort("job_1", i)
 		if want := (proto.Place{Port: port, Host: "127.0.0.1", RealPort: port}); ps.routes[i] != want {
 			t.Errorf("task %d is said to be at %v, want %v", i, ps.routes[i], want)
 		}
@@ -492,6 +490,32 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	}
 }
 
+// A task that has no container is named to the others with its address all the same.
+func TestAJobThatStartsWithFewerKnowsAllAddresses(t *testing.T) {
+	j := start(t, func(spec *proto.JobSpec, c *cluster) {
+		spec.Framework = "tensorflow"
+		spec.Roles[1].Count, spec.Roles[1].Min = 3, 2
+		c.scarce = "worker-1"
+	})
+	a, _ := j.started("worker-2")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ports, tasks := map[string]int{}, runtime.Tasks(j.spec)
+	for i, place := range a.routes {
+		ports[tasks[i].Name] = place.Port
+		if absent := tasks[i].Name == "worker-1"; absent != (place.Host == "") {
+			t.Errorf("%s is on %q", tasks[i].Name, place.Host)
+		}
+	}
+	argv, env, err := runtime.Command(j.spec, tasks[3], ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if absent := fmt.Sprintf("worker-1:%d", runtime.PeerPort("job_1", 2)); !strings.Contains(env["TF_CONFIG"], absent) || strings.Count(env["TF_CONFIG"], "worker-") != 3 {
+		t.Errorf("%v, %s", argv, env["TF_CONFIG"])
+	}
+}
+
 func TestALostContainerIsReplacedAtTheSameAddress(t *testing.T) {
 	j := start(t, nil)
 	old, _ := j.started("ps-0")
@@ -503,7 +527,7 @@ func TestALostContainerIsReplacedAtTheSameAddress(t *testing.T) {
 	if again.container == old.container || s.Attempt != 1 {
 		t.Errorf("attempt %d in %s", s.Attempt, again.container)
 	}
-	if again.assigned.Port != 20000 || again.assigned.Index != old.assigned.Index {
+	if again.assigned.Port != int32(runtime.PeerPort("job_1", 0)) || again.assigned.Index != old.assigned.Index {
 		t.Errorf("it came back as number %d at port %d", again.assigned.Index, again.assigned.Port)
 	}
 	j.eventually("the worker to be told to cut its connections", func() bool {

@@ -60,8 +60,8 @@ func (o *orders) start(a core.Start) *proto.ToAgent {
 	}}}
 }
 
-func (o *orders) stop(graceMS int64) *proto.ToAgent {
-	return &proto.ToAgent{Message: &proto.ToAgent_Stop{Stop: &proto.Stop{GraceMs: graceMS}}}
+func (o *orders) stop(graceMS int64, stack bool) *proto.ToAgent {
+	return &proto.ToAgent{Message: &proto.ToAgent_Stop{Stop: &proto.Stop{GraceMs: graceMS, Stack: stack}}}
 }
 
 func (o *orders) bye(why string) *proto.ToAgent {

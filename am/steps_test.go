@@ -1,110 +1,41 @@
 package am
 
 import (
-	"strings"
+	"reflect"
 	"testing"
 	"time"
+
+	"holdfast/am/core"
 )
 
-func TestWatch(t *testing.T) {
-	w := newWatch(0)
-	may := func(task string) bool { return task != "worker-2" } // which is done
+func TestProgress(t *testing.T) {
+	p := newProgress()
 	now := time.Unix(1000, 0)
-	run := func(seconds, each int, tasks ...string) {
-		for i := range seconds {
-			now = now.Add(time.Second)
-			for _, task := range tasks {
-				if i%each == 0 {
-					w.heard(now, task, w.steps[task]+5)
-				}
-			}
-			if text := w.look(now, may); text != "" && i > 0 {
-				t.Fatalf("after %d s: %s", i, text)
+	for i := range 100 {
+		now = now.Add(time.Second)
+		for _, task := range []string{"worker-1", "worker-0"} {
+			if i%2 == 0 && !p.heard(now, task, p.steps[task]+5) {
+				t.Fatal("a new step is none")
 			}
 		}
 	}
-	silence := func(d time.Duration) string {
-		now = now.Add(d)
-		return w.look(now, may)
+	if p.rate < 2 || p.rate > 3 {
+		t.Errorf("%.2f steps a second", p.rate)
 	}
-	if text := silence(time.Hour); text != "" {
-		t.Errorf("before the first step: %s", text)
+	if p.heard(now, "worker-0", p.steps["worker-0"]) || p.heard(now, "worker-0", 0) {
+		t.Error("what is no step is one")
 	}
-	w.heard(now, "worker-2", 5)
-	run(100, 2, "worker-0", "worker-1")
-	if w.rate < 2 || w.rate > 3 {
-		t.Errorf("%.2f steps a second", w.rate)
+	if want := (core.Stepped{Steps: []core.Step{{Task: "worker-0", Step: 250}, {Task: "worker-1", Step: 250}}}); !p.due(now) || !reflect.DeepEqual(p.tell(now), want) {
+		t.Errorf("core is not told of steps")
 	}
-	run(10, 2, "worker-1")
-	if text := silence(stallLeast - time.Second); text != "" {
-		t.Errorf("while it may be evaluating: %s", text)
+	now = now.Add(stepsEvery / 2)
+	p.heard(now, "worker-0", 251)
+	p.saving = true
+	if p.due(now) {
+		t.Error("core is told too often")
 	}
-	if text := silence(2 * time.Second); !strings.Contains(text, "worker-0") || !strings.Contains(text, "2m") {
-		t.Errorf("a stall: %q", text)
+	now = now.Add(stepsEvery)
+	if want := (core.Stepped{Steps: []core.Step{{Task: "worker-0", Step: 251}}, Saving: true}); !p.due(now) || !reflect.DeepEqual(p.tell(now), want) || p.due(now.Add(time.Hour)) {
+		t.Errorf("core is not told that a task saves, or more than once")
 	}
-	if text := silence(time.Minute); text != "" {
-		t.Errorf("it is told twice: %s", text)
-	}
-	w.heard(now, "worker-1", 10000)
-	if text := w.look(now, may); !strings.Contains(text, "again") {
-		t.Errorf("its end: %q", text)
-	}
-	// A pause of two minutes is known now.
-	if text := silence(10 * time.Minute); text != "" {
-		t.Errorf("a pause that is usual: %s", text)
-	}
-	w.interrupted()
-	if text := silence(24 * time.Hour); text != "" {
-		t.Errorf("while a task is down: %s", text)
-	}
-}
-
-// TestCulprit: whom to restart, and when to leave all as it is.
-func TestCulprit(t *testing.T) {
-	all := func(string) bool { return true }
-	now := time.Unix(1000, 0)
-	w := newWatch(5 * time.Minute)
-	w.uninterrupted(now)
-	passes := func(d time.Duration, want string, wantAll bool) {
-		t.Helper()
-		now = now.Add(d)
-		if task, all := w.culprit(now, all); task != want || all != wantAll {
-			t.Errorf("%v later: %q, all %v; want %q, %v", d, task, all, want, wantAll)
-		}
-	}
-	step := func(d time.Duration, tasks ...string) {
-		t.Helper()
-		passes(d, "", false)
-		for _, task := range tasks {
-			w.heard(now, task, w.steps[task]+1)
-		}
-	}
-	passes(time.Hour, "", false) // before the first step
-	for range 5 {
-		step(4*time.Minute, "worker-0", "worker-1") // while it compiles
-	}
-	for range 2 * pauseMemory {
-		step(time.Second, "worker-0", "worker-1")
-	}
-	step(4*time.Minute, "worker-0", "worker-1") // an evaluation
-	passes(39*time.Minute, "", false)           // the next may take longer
-	step(0, "worker-1")
-	for range 2 * pauseMemory {
-		step(time.Second, "worker-1")
-	}
-	passes(4*time.Minute, "", false)
-	w.saved(now)
-	passes(4*time.Minute, "", false) // saving is no stall
-	passes(2*time.Minute, "worker-0", false)
-	w.interrupted() // it is stopped, and starts again
-	passes(time.Hour, "", false)
-	w.uninterrupted(now)
-	passes(time.Minute, "", false)
-	passes(24*time.Hour, "worker-0", true) // that has not helped
-	w.interrupted()
-	w.uninterrupted(now)
-	passes(24*time.Hour, "", false) // nor has that; nothing more is tried
-	step(0, "worker-0", "worker-1")
-	step(time.Second, "worker-0", "worker-1")
-	passes(24*time.Hour, "worker-0", false) // a new stall, after steps
 }

@@ -23,6 +23,11 @@ import (
 const (
 	DefaultRestarts = 3
 	defaultVCores   = 1
+	// defaultStalled is for how long no step may be made, at least, until the silent task
+	// is restarted.
+	defaultStalled = 10 * time.Minute
+	// defaultFinish is how long an evaluator may look at the last checkpoint, and export it.
+	defaultFinish = 5 * time.Minute
 )
 
 // KnownRoles have flags of their own without being named first by --role.
@@ -38,8 +43,8 @@ type Draft struct {
 	Inputs                 []Input
 	TF1                    bool
 	Restarts, Spares       *int
-	StartLimit             time.Duration // 0: none
-	RestartStalled         time.Duration // 0: never
+	StartLimit             time.Duration  // 0: none
+	RestartStalled         *time.Duration // 0: never; nil: the default
 	KeepInterpreterWaits   bool
 	Progress               string // pattern for the step; empty: the usual ones
 	Cold                   bool
@@ -56,9 +61,12 @@ type DraftRole struct {
 	MemoryMB int64
 	// MemoryMaxMB is to where memory grows for a task that ran out of it; 0: it does not.
 	MemoryMaxMB int64
-	VCores      *int
-	GPUs        *int
-	Command     []string
+	// Finish is how long a task that decides nothing may go on once the job has
+	// succeeded; nil: as long as is usual for the role.
+	Finish  *time.Duration
+	VCores  *int
+	GPUs    *int
+	Command []string
 }
 
 // DraftCheckpoint says where the checkpoints of PATH are kept, and how they are
@@ -177,13 +185,14 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 		complain("the start limit is %s: write how long the tasks may wait for each other, as in --start-limit 10m", d.StartLimit)
 	}
 	spec.StartLimitMs = d.StartLimit.Milliseconds()
-	switch {
-	case d.RestartStalled < 0 || d.RestartStalled > 0 && d.RestartStalled < time.Second:
-		complain("a stalled task is to be restarted after %s: write how long no step may be made, as in --restart-stalled 10m", d.RestartStalled)
-	case d.RestartStalled > 0 && spec.Restarts == 0:
-		complain("stalled tasks are to be restarted, and --restarts 0 allows no restart: leave one of the two out")
+	switch stalled := d.RestartStalled; {
+	case stalled == nil:
+		spec.RestartStalledMs = defaultStalled.Milliseconds()
+	case *stalled < 0 || *stalled > 0 && *stalled < time.Second:
+		complain("a stalled task is to be restarted after %s: write how long no step may be made, as in --restart-stalled 10m", *stalled)
+	default:
+		spec.RestartStalledMs = stalled.Milliseconds()
 	}
-	spec.RestartStalledMs = d.RestartStalled.Milliseconds()
 	for _, r := range d.Roles {
 		role, err := r.spec()
 		if err != nil {
@@ -251,6 +260,15 @@ func (d *Draft) framework() string {
 	return "none"
 }
 
+// usualFinish is for how long a task of a role that decides nothing may go on once the
+// job has succeeded, where the draft does not say.
+func usualFinish(role string) time.Duration {
+	if role == "evaluator" {
+		return defaultFinish
+	}
+	return 0
+}
+
 func (r *DraftRole) spec() (*proto.RoleSpec, error) {
 	if r.Count == nil {
 		return nil, Usagef("the role %s has no count: say how many tasks it has with --role %s=COUNT, or count in the YAML file", r.Name, r.Name)
@@ -276,6 +294,14 @@ func (r *DraftRole) spec() (*proto.RoleSpec, error) {
 			return nil, Usagef("the memory of the role %s is %d MB and may grow to %d MB: that is less", r.Name, s.MemoryMb, r.MemoryMaxMB)
 		}
 		s.MemoryMaxMb = r.MemoryMaxMB
+	}
+	switch {
+	case r.Finish == nil:
+		s.FinishMs = usualFinish(r.Name).Milliseconds()
+	case *r.Finish < 0:
+		return nil, Usagef("the role %s may go on for %s when the job has succeeded: write a time, as in --%s-finish 5m, or 0", r.Name, *r.Finish, r.Name)
+	default:
+		s.FinishMs = r.Finish.Milliseconds()
 	}
 	if r.VCores != nil {
 		if *r.VCores < 1 || *r.VCores > most {

@@ -183,8 +183,8 @@ func TestBadInput(t *testing.T) {
 		{"local on HDFS", append(ok, "--local", "--checkpoint", "x=hdfs:///x", "true"), []string{"hdfs:///x", "local"}},
 		{"keytab", append(ok, "--keytab", "k", "true"), []string{"--keytab", "go together"}},
 		{"spares", append(ok, "--spares", "-1", "true"), []string{"spares is -1"}},
+		{"an evaluator that has finished before", append(ok, "--evaluator", "1", "--evaluator-finish", "-1s", "true"), []string{"--evaluator-finish 5m"}},
 		{"stalls", append(ok, "--restart-stalled", "10ms", "true"), []string{"--restart-stalled 10m"}},
-		{"stalls without restarts", append(ok, "--restart-stalled", "10m", "--restarts", "0", "true"), []string{"--restarts 0"}},
 		{"start limit", append(ok, "--start-limit", "-1s", "true"), []string{"--start-limit 10m"}},
 		{"more than all", append(ok, "--worker-min", "5", "true"), []string{"worker", "start with 5"}},
 		{"fewer parameter servers", append(ok, "--ps", "3", "--ps-min", "2", "true"), []string{"ps", "a part of the model"}},
@@ -277,5 +277,21 @@ func write(t *testing.T, name, text string) {
 	}
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestHowLongAnEvaluatorMayGoOn(t *testing.T) {
+	for want, args := range map[int64][]string{
+		300000: {"--framework", "tensorflow", "--worker", "1", "--evaluator", "1", "true"},
+		0:      {"--framework", "tensorflow", "--worker", "1", "--evaluator", "1", "--evaluator-finish", "0", "true"},
+		60000:  {"--framework", "tensorflow", "--worker", "1", "--evaluator", "1", "--evaluator-finish", "1m", "true"},
+	} {
+		s, err := parse(t, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := role(t, s, "evaluator"); r.FinishMs != want {
+			t.Errorf("%v: %d ms", args, r.FinishMs)
+		}
 	}
 }

@@ -28,6 +28,7 @@ type Flags struct {
 	counts, vcores, gpus   map[string]*int
 	memory, memoryMax      map[string]*string
 	min                    map[string]*int
+	finish                 map[string]*time.Duration
 	startLimit             time.Duration
 	restartStalled         time.Duration
 	progress               string
@@ -39,7 +40,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	f := &Flags{
 		set:    set,
 		counts: map[string]*int{}, vcores: map[string]*int{}, gpus: map[string]*int{}, memory: map[string]*string{},
-		memoryMax: map[string]*string{}, min: map[string]*int{},
+		memoryMax: map[string]*string{}, min: map[string]*int{}, finish: map[string]*time.Duration{},
 	}
 	set.StringVarP(&f.file, "file", "f", "", "the job as a YAML `file`; flags override what it says")
 	set.StringVar(&f.name, "name", "", "the job's `name` (default: its script's)")
@@ -61,8 +62,8 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.StringVar(&f.viewACL, "view-acl", "", "`who` may see the job beside you: \"USER,USER GROUP,GROUP\", or * for everybody")
 	set.StringVar(&f.modifyACL, "modify-acl", "", "`who` may end the job beside you, in the same form")
 	set.IntVar(&f.spares, "spares", 0, "`number` of idle containers, for tasks that lose theirs")
-	set.DurationVar(&f.startLimit, "start-limit", 0, "how `long` the tasks may wait until all can start, as in 10m; 0: for ever")
-	set.DurationVar(&f.restartStalled, "restart-stalled", 0, "restart the silent task when none has made a step for so `long`, and for ten times the longest pause of late, as in 10m (default: it is only told)")
+	set.DurationVar(&f.startLimit, "start-limit", 0, "how `long` the tasks may wait until all can start for the first time, as in 10m; 0: for ever")
+	set.DurationVar(&f.restartStalled, "restart-stalled", defaultStalled, "restart the silent task when none has made a step for so `long`, and for ten times the longest pause of late; then all, then end the job; 0: only tell")
 	for _, r := range append(slices.Clone(KnownRoles), roles...) {
 		if f.counts[r] != nil || !roleName.MatchString(r) || set.Lookup(r) != nil {
 			continue // a role that is called like another flag is for --role and YAML
@@ -74,6 +75,8 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 		f.gpus[r] = set.Int(r+"-gpus", 0, "GPUs of a "+r+" task")
 		f.memoryMax[r] = set.String(r+"-memory-max", "", "to where memory grows for a "+r+" task that ran out of it (default: it does not)")
 		f.min[r] = set.Int(r+"-min", 0, "with how many "+r+" tasks the job starts if it has to (default: all)")
+		f.finish[r] = set.Duration(r+"-finish", 0, "how `long` a task of "+r+" that decides nothing may go on once the job has succeeded (default for evaluator 5m, else 0)")
+		set.Lookup(r + "-finish").Hidden = r != "evaluator"
 		if r == "ps" {
 			set.Lookup(r + "-min").Hidden = true // a role without which nothing goes
 		}
@@ -186,7 +189,7 @@ func (f *Flags) apply(d *Draft, name string) error {
 	case "start-limit":
 		d.StartLimit = f.startLimit
 	case "restart-stalled":
-		d.RestartStalled = f.restartStalled
+		d.RestartStalled = &f.restartStalled
 	case "role":
 		for _, r := range f.roles {
 			role, count, ok := strings.Cut(r, "=")
@@ -264,6 +267,8 @@ func (f *Flags) applyRole(d *Draft, name string) error {
 			d.Role(r).GPUs = f.gpus[r]
 		case r + "-min":
 			d.Role(r).Min = f.min[r]
+		case r + "-finish":
+			d.Role(r).Finish = f.finish[r]
 		case r + "-memory", r + "-memory-max":
 			text, to := f.memory[r], &d.Role(r).MemoryMB
 			if name != r+"-memory" {

@@ -31,6 +31,10 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 		role.add("memory-max", megabytesText(r.MemoryMaxMb))
 		role.add("vcores", r.Vcores)
 		role.add("gpus", r.Gpus)
+		finish := time.Duration(r.FinishMs) * time.Millisecond
+		if finish != usualFinish(r.Name) {
+			role.put("finish", finish.String())
+		}
 		role.add("command", r.Command)
 		roles.add(r.Name, role)
 	}
@@ -73,7 +77,7 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 	w.put("restarts", spec.Restarts)
 	w.add("spares", spec.Spares)
 	w.add("start-limit", durationText(time.Duration(spec.StartLimitMs)*time.Millisecond))
-	w.add("restart-stalled", durationText(time.Duration(spec.RestartStalledMs)*time.Millisecond))
+	w.put("restart-stalled", (time.Duration(spec.RestartStalledMs) * time.Millisecond).String())
 	w.add("tf1", spec.Tf1)
 	w.add("progress", d.Progress)
 	w.add("keep-interpreter-waits", spec.KeepInterpreterWaits)

@@ -24,7 +24,8 @@ queue: q
 framework: tensorflow
 roles:
   reader: {count: 2, command: [python, "a b.py", "x: y\n# z", "{index}"]}
-  worker: {count: 3, min: 2, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [other]}
+  evaluator: {count: 1, finish: 0s}
+  worker: {count: 3, min: 2, finish: 1m, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [other]}
   ps: 1
 command: [sh, -c, "echo '{task}'; exit 0"]
 env: {A: "3", B: "", C: "true", D: "x=y"}
@@ -117,6 +118,7 @@ roles:
     vcores: 1
 command: ["true"]
 restarts: 3
+restart-stalled: 10m0s
 `
 	if string(text) != want {
 		t.Errorf("it is printed as:\n%s", text)

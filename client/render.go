@@ -169,16 +169,17 @@ func writeIncidents(b *strings.Builder, list []*proto.Incident) {
 		list = list[n:]
 	}
 	t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "LOST AT\tTASK\tCAUSE\tBACK AFTER\tHOW\tSTEPS LOST")
+	fmt.Fprintln(t, "LOST AT\tTASK\tCAUSE\tBACK AFTER\tSTEPS AFTER\tHOW\tSTEPS LOST")
 	for _, i := range list {
-		back, lost := "-", "-"
+		back, steps, lost := "-", "-", "-"
 		if i.BackUnixMs != 0 {
 			back = fmt.Sprintf("%.1f s", float64(i.TookMs)/1000)
 		}
 		if i.ResumedStep != 0 {
 			lost = fmt.Sprint(i.LostSteps)
+			steps = fmt.Sprintf("%.1f s", float64(i.StepsTookMs)/1000)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", time.UnixMilli(i.AtUnixMs).Format("15:04:05"), i.Task, i.Cause, back, dash(i.How), lost)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", time.UnixMilli(i.AtUnixMs).Format("15:04:05"), i.Task, i.Cause, back, steps, dash(i.How), lost)
 	}
 	t.Flush()
 }

@@ -65,7 +65,10 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 		"spares":      number(&d.Spares),
 		"start-limit": duration(&d.StartLimit),
 
-		"restart-stalled": duration(&d.RestartStalled),
+		"restart-stalled": func(n *yaml.Node) error {
+			d.RestartStalled = new(time.Duration)
+			return duration(d.RestartStalled)(n)
+		},
 
 		"keep-interpreter-waits": boolean(&d.KeepInterpreterWaits),
 		"no-warm":                boolean(&d.Cold),
@@ -133,6 +136,10 @@ func readRole(r *DraftRole, n *yaml.Node) error {
 		"gpus":    number(&r.GPUs),
 		"command": command(&r.Command),
 		"min":     number(&r.Min),
+		"finish": func(n *yaml.Node) error {
+			r.Finish = new(time.Duration)
+			return duration(r.Finish)(n)
+		},
 
 		"memory":     megabytes("memory", &r.MemoryMB),
 		"memory-max": megabytes("memory-max", &r.MemoryMaxMB),

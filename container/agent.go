@@ -192,7 +192,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				a.start(m.Start)
 			case *proto.ToAgent_Stop:
 				if a.attempt != nil {
-					a.attempt.stop(time.Duration(m.Stop.GraceMs) * time.Millisecond)
+					a.attempt.stop(time.Duration(m.Stop.GraceMs)*time.Millisecond, m.Stop.Stack)
 				}
 			case *proto.ToAgent_Routes:
 				a.route(m.Routes)
@@ -433,7 +433,7 @@ func (a *agent) tellCommits() {
 // killed says that the container is being ended from outside.
 func (a *agent) end(grace time.Duration, killed bool) {
 	if a.attempt != nil {
-		a.attempt.stop(grace)
+		a.attempt.stop(grace, false)
 	}
 	if a.task != nil && grace == 0 {
 		a.task.fence(errors.New("this agent has lost its application master, or its task's surroundings"))

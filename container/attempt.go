@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,6 +33,9 @@ type attempt struct {
 	oomBefore int
 	log       *logrus.Entry
 
+	errorFile string // of torch.distributed.elastic, if it writes one
+
+	stacks   atomic.Bool // it was asked to write where it stands
 	stopOnce sync.Once
 	stopping chan struct{} // closed once it was asked to stop
 }
@@ -56,6 +60,11 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	if _, own := given[runtime.EnvKept]; s.Kept && !own {
 		given[runtime.EnvKept] = "1"
 	}
+	errorFile := given[errorFileVariable]
+	if errorFile == "" && given["HOLDFAST_FRAMEWORK"] == "pytorch" {
+		errorFile = filepath.Join(cfg.WorkDir, fmt.Sprintf("error-%d.json", s.Attempt))
+		given[errorFileVariable] = errorFile
+	}
 	argv, given = t.names.substitute(argv, given)
 	command, err := t.command(cfg, argv, given, s.PythonPath)
 	if err != nil {
@@ -71,7 +80,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	wg.Go(func() { out.copyTo(dir.open) })
 	a := &attempt{
 		number: s.Attempt, framework: given["HOLDFAST_FRAMEWORK"], started: time.Now(),
-		box: box, standby: t.standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}),
+		box: box, standby: t.standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), errorFile: errorFile,
 	}
 	t.port.release()
 	command.Output = w
@@ -88,13 +97,23 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 }
 
 // stop asks the attempt to end, and makes it end after grace; without, its first
-// processes have got SIGKILL when stop returns. Another call may shorten that.
-func (a *attempt) stop(grace time.Duration) {
+// processes have got SIGKILL when stop returns. Another call may shorten that. With
+// stack, it is to write where it stands first, if it can.
+func (a *attempt) stop(grace time.Duration, stack bool) {
 	a.stopOnce.Do(func() {
 		close(a.stopping)
-		if grace > 0 {
-			_ = syscall.Kill(-a.process.Pid, syscall.SIGTERM) // it may have ended just now
-			_ = syscall.Kill(-a.process.Pid, syscall.SIGCONT)
+		switch {
+		case grace > 0 && stack && askForStacks(a.box.Processes()):
+			a.stacks.Store(true)
+			go func() {
+				select {
+				case <-a.process.Done():
+				case <-time.After(stackTime):
+					a.terminate()
+				}
+			}()
+		case grace > 0:
+			a.terminate()
 		}
 	})
 	select {
@@ -115,6 +134,12 @@ func (a *attempt) stop(grace time.Duration) {
 			}
 		}
 	}()
+}
+
+// terminate sends SIGTERM to the attempt; it may have ended just now.
+func (a *attempt) terminate() {
+	_ = syscall.Kill(-a.process.Pid, syscall.SIGTERM)
+	_ = syscall.Kill(-a.process.Pid, syscall.SIGCONT)
 }
 
 // wait waits for the attempt's end, ends what it left behind, and says how it
@@ -154,10 +179,11 @@ func (a *attempt) wait() *proto.Exited {
 		e.Code = int32(status.ExitStatus())
 		e.Detail = fmt.Sprintf("exited with %d", e.Code)
 	}
-	if a.framework != "" && (e.Code > 0 || syscall.Signal(e.Signal) == syscall.SIGABRT) {
-		v := runtime.Explain(a.framework, heard)
-		e.PeerLost, e.Advice = v.PeerLost, v.Advice
+	e.Step = a.out.lastStep()
+	if a.stacks.Load() {
+		e.Stack = runtime.Stack(heard)
 	}
+	a.explain(e, heard)
 	if a.forked && at.Sub(a.started) < suspect && !e.Stopped && !e.PeerLost && (e.Code > 0 || e.Signal != 0 && syscall.Signal(e.Signal) != syscall.SIGKILL) {
 		a.standby.Refuse(fmt.Sprintf("attempt %d, which came from it, %s after %.1f s", a.number, e.Detail, at.Sub(a.started).Seconds()))
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"holdfast/internal/hadoop/conf"
+	"holdfast/runtime"
 )
 
 // heldPort is a port that nobody else on the host can take until it is let
@@ -22,9 +23,7 @@ type heldPort struct {
 	fd     int
 }
 
-const lowestPort = 10000
-
-// servicePorts are, between lowestPort and the ephemeral ports, the defaults of
+// servicePorts are, between runtime.LowestPort and the ephemeral ports, the defaults of
 // services that run on the nodes of Hadoop clusters: HiveServer2, the job history
 // server, the timeline server, the shuffle service, HBase, Spark's history server.
 // One that is down just now could not start again if a task had taken its port.
@@ -34,21 +33,22 @@ var servicePorts = []int{10000, 10002, 10020, 10033, 10200, 13562, 16000, 16010,
 // wanted: one that no service is known to want, of those that run on clusters and
 // of those that Hadoop's configuration (nil without Hadoop) names.
 func holdPort(wanted int, hadoop *conf.Conf) (*heldPort, error) {
-	if wanted != 0 {
+	var named map[int]bool
+	if hadoop != nil {
+		named = hadoop.Ports()
+	}
+	services := func(number int) bool { return named[number] || slices.Contains(servicePorts, number) }
+	if wanted != 0 && !services(wanted) {
 		if p, err := bindPort(wanted); err == nil {
 			return p, nil
 		}
 	}
 	limit := firstEphemeral()
-	var named map[int]bool
-	if hadoop != nil {
-		named = hadoop.Ports()
-	}
 	last := errors.New("all are those of services")
-	count := limit - lowestPort
+	count := limit - runtime.LowestPort
 	for i, first := 0, rand.IntN(count); i < count; i++ {
-		number := lowestPort + (first+i)%count
-		if named[number] || slices.Contains(servicePorts, number) {
+		number := runtime.LowestPort + (first+i)%count
+		if services(number) {
 			continue
 		}
 		p, err := bindPort(number)
@@ -60,7 +60,7 @@ func holdPort(wanted int, hadoop *conf.Conf) (*heldPort, error) {
 			break
 		}
 	}
-	return nil, nodeTrouble(fmt.Errorf("finding a free port between %d and %d on this host: %w", lowestPort, limit-1, last))
+	return nil, nodeTrouble(fmt.Errorf("finding a free port between %d and %d on this host: %w", runtime.LowestPort, limit-1, last))
 }
 
 func bindPort(number int) (*heldPort, error) {
@@ -121,7 +121,7 @@ func firstEphemeral() int {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err == nil {
 		if f := strings.Fields(string(b)); len(f) == 2 {
-			if n, err := strconv.Atoi(f[0]); err == nil && n > lowestPort+1000 {
+			if n, err := strconv.Atoi(f[0]); err == nil && n > runtime.LowestPort+1000 {
 				return n
 			}
 		}

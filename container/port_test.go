@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"holdfast/internal/hadoop/conf"
+	"holdfast/runtime"
 )
 
 // TestPortsOfServicesAreLeftToThem: a service that the configuration names may be
@@ -13,7 +14,7 @@ import (
 func TestPortsOfServicesAreLeftToThem(t *testing.T) {
 	const free = 23456
 	var named []string
-	for port := lowestPort; port < firstEphemeral(); port++ {
+	for port := runtime.LowestPort; port < firstEphemeral(); port++ {
 		if port != free {
 			named = append(named, fmt.Sprintf("node:%d", port))
 		}
@@ -30,7 +31,7 @@ func TestPortsOfServicesAreLeftToThem(t *testing.T) {
 
 func TestNoPortIsFree(t *testing.T) {
 	var named []string
-	for port := lowestPort; port < firstEphemeral(); port++ {
+	for port := runtime.LowestPort; port < firstEphemeral(); port++ {
 		named = append(named, fmt.Sprintf("node:%d", port))
 	}
 	if p, err := holdPort(0, conf.New(map[string]string{"some.service.addresses": strings.Join(named, ",")})); err == nil {

@@ -121,6 +121,56 @@ func TestStopKillsWhatDoesNotListen(t *testing.T) {
 	}
 }
 
+// A program that is stopped because it stands still says where.
+func TestStopAsksWhereAPythonProgramStands(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(nil))
+	c.prepared()
+	script := "import time\ndef waits_for_ever():\n    print('here', flush=True)\n    while True: time.sleep(1000)\nwaits_for_ever()\n"
+	c.send(&proto.Start{Command: []string{"sh", "-c", `python3 -c "$SCRIPT"; exit $?`}, Env: map[string]string{"SCRIPT": script}})
+	c.started()
+	file := filepath.Join(m.jobDir, "logs", "ps-1", "0.log")
+	eventually(t, "the program's line in "+file, func() bool {
+		b, _ := os.ReadFile(file)
+		return string(b) == "here\n"
+	})
+	c.send(&proto.Stop{GraceMs: 60000, Stack: true})
+	e := c.exited()
+	if !e.Stopped || len(e.Stack) < 2 || !strings.Contains(e.Stack[1], "in waits_for_ever") {
+		t.Fatalf("exited: %v", e)
+	}
+}
+
+// What ended an attempt is what torch.distributed.elastic wrote of it, not what came last.
+func TestTheErrorFileOfTorchElasticTellsTheCause(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(func(a *proto.Assign) {
+		a.Spec = &proto.JobSpec{Framework: "pytorch", Roles: []*proto.RoleSpec{{Name: "ps", Count: 2}}}
+		a.Routes = proto.NewRoutes(nil, []proto.Place{{Port: 20000}, {Port: 20001}}, nil)
+	}))
+	c.prepared()
+	file := `{"message": {"message": "ValueError: bad batch", "extraInfo": {"py_callstack": "Traceback (most recent call last):\n  File \"x.py\", line 1, in main\nValueError: bad batch", "timestamp": "1700000000"}}}`
+	c.send(&proto.Start{Command: shell(`printf '%s' "$FILE" > "$TORCHELASTIC_ERROR_FILE"; echo 'RuntimeError: Connection closed by peer'; exit 1`), Env: map[string]string{"FILE": file}})
+	c.started()
+	if e := c.exited(); e.PeerLost || e.Error != "ValueError: bad batch" || e.AtUnixMs != 1700000000000 {
+		t.Fatalf("exited: %v", e)
+	}
+	c.send(&proto.Start{Attempt: 1, Command: shell(`echo 'RuntimeError: Connection closed by peer'; exit 1`)})
+	c.started()
+	if e := c.exited(); !e.PeerLost || e.Error != "RuntimeError: Connection closed by peer" || e.AtUnixMs == 1700000000000 {
+		t.Fatalf("exited: %v", e)
+	}
+	c.send(&proto.Start{Attempt: 2, Command: shell(`printf 'terminate called: \033[31mno space\033[0m\n\n'; kill -ABRT $$`)})
+	c.started()
+	if e := c.exited(); e.Error != "terminate called: no space" || e.Detail != "killed by SIGABRT" {
+		t.Fatalf("exited: %v", e)
+	}
+}
+
 // A NodeManager that ends a container asks its agent to end first: if that told
 // of the attempt's end, the next one would be started in what is left.
 func TestAnAgentThatIsAskedToEndTellsOfNoExit(t *testing.T) {

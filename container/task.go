@@ -66,7 +66,7 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 		return err
 	}
 	if assign.Port != 0 && t.port.number != int(assign.Port) {
-		t.note("port %d is taken on this host; the task listens on %d and its peers are led there", assign.Port, t.port.number)
+		t.note("port %d is taken on this host, or a service's; the task listens on %d and its peers are led there", assign.Port, t.port.number)
 	}
 	t.prepared.Port = int32(t.port.number)
 	return nil

@@ -284,7 +284,7 @@ type JobSpec struct {
 	// Finds the step in a line of output: a regular expression (RE2) with one group.
 	Progress string `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
 	Cold     bool   `protobuf:"varint,18,opt,name=cold,proto3" json:"cold,omitempty"` // no warm interpreters
-	// After how long without a step the silent task is restarted; 0: never.
+	// After how long without a step, at least, something is done about a stall; 0: never.
 	RestartStalledMs int64 `protobuf:"varint,72,opt,name=restart_stalled_ms,json=restartStalledMs,proto3" json:"restart_stalled_ms,omitempty"`
 	// Who may see the job and who may end it, beside its user, as YARN writes
 	// access control lists: "alice,bob staff".
@@ -480,10 +480,12 @@ type RoleSpec struct {
 	Gpus     int32                  `protobuf:"varint,5,opt,name=gpus,proto3" json:"gpus,omitempty"`
 	Command  []string               `protobuf:"bytes,6,rep,name=command,proto3" json:"command,omitempty"` // empty: the job's
 	// The rest is decided by runtime from the framework, not by the user.
-	Loss          LossRule       `protobuf:"varint,7,opt,name=loss,proto3,enum=holdfast.LossRule" json:"loss,omitempty"` // what the loss of one task means for others
-	Completion    CompletionRule `protobuf:"varint,8,opt,name=completion,proto3,enum=holdfast.CompletionRule" json:"completion,omitempty"`
-	Min           int32          `protobuf:"varint,9,opt,name=min,proto3" json:"min,omitempty"`                                       // the job starts with so few of them; 0: with all
-	MemoryMaxMb   int64          `protobuf:"varint,10,opt,name=memory_max_mb,json=memoryMaxMb,proto3" json:"memory_max_mb,omitempty"` // to which memory_mb may grow after running out of it; 0: not at all
+	Loss        LossRule       `protobuf:"varint,7,opt,name=loss,proto3,enum=holdfast.LossRule" json:"loss,omitempty"` // what the loss of one task means for others
+	Completion  CompletionRule `protobuf:"varint,8,opt,name=completion,proto3,enum=holdfast.CompletionRule" json:"completion,omitempty"`
+	Min         int32          `protobuf:"varint,9,opt,name=min,proto3" json:"min,omitempty"`                                       // the job starts with so few of them; 0: with all
+	MemoryMaxMb int64          `protobuf:"varint,10,opt,name=memory_max_mb,json=memoryMaxMb,proto3" json:"memory_max_mb,omitempty"` // to which memory_mb may grow after running out of it; 0: not at all
+	// Of an optional role: how long its tasks may go on once the job has succeeded.
+	FinishMs      int64 `protobuf:"varint,11,opt,name=finish_ms,json=finishMs,proto3" json:"finish_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -584,6 +586,13 @@ func (x *RoleSpec) GetMin() int32 {
 func (x *RoleSpec) GetMemoryMaxMb() int64 {
 	if x != nil {
 		return x.MemoryMaxMb
+	}
+	return 0
+}
+
+func (x *RoleSpec) GetFinishMs() int64 {
+	if x != nil {
+		return x.FinishMs
 	}
 	return 0
 }
@@ -1211,7 +1220,10 @@ type Exited struct {
 	Stopped        bool                   `protobuf:"varint,8,opt,name=stopped,proto3" json:"stopped,omitempty"`                                     // it ended because the AM asked for it
 	PeerLost       bool                   `protobuf:"varint,9,opt,name=peer_lost,json=peerLost,proto3" json:"peer_lost,omitempty"`                   // its output says that a peer went away
 	Advice         string                 `protobuf:"bytes,10,opt,name=advice,proto3" json:"advice,omitempty"`                                       // what to do about it, if the output tells
-	AtUnixMs       int64                  `protobuf:"varint,11,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
+	AtUnixMs       int64                  `protobuf:"varint,11,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`                // of the error that ended it, where that is told, else of its end
+	Error          string                 `protobuf:"bytes,12,opt,name=error,proto3" json:"error,omitempty"`                                         // the error that ended it, as its output names it: "ValueError: no such file"
+	Stack          []string               `protobuf:"bytes,13,rep,name=stack,proto3" json:"stack,omitempty"`                                         // where it stood, if Stop asked for that
+	Step           int64                  `protobuf:"varint,14,opt,name=step,proto3" json:"step,omitempty"`                                          // the last in its output; 0: none
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1319,6 +1331,27 @@ func (x *Exited) GetAdvice() string {
 func (x *Exited) GetAtUnixMs() int64 {
 	if x != nil {
 		return x.AtUnixMs
+	}
+	return 0
+}
+
+func (x *Exited) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *Exited) GetStack() []string {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+func (x *Exited) GetStep() int64 {
+	if x != nil {
+		return x.Step
 	}
 	return 0
 }
@@ -2462,6 +2495,7 @@ func (x *Routes) GetCut() []uint32 {
 type Stop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	GraceMs       int64                  `protobuf:"varint,1,opt,name=grace_ms,json=graceMs,proto3" json:"grace_ms,omitempty"`
+	Stack         bool                   `protobuf:"varint,2,opt,name=stack,proto3" json:"stack,omitempty"` // before that, processes that can are to write where they stand: SIGQUIT
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2501,6 +2535,13 @@ func (x *Stop) GetGraceMs() int64 {
 		return x.GraceMs
 	}
 	return 0
+}
+
+func (x *Stop) GetStack() bool {
+	if x != nil {
+		return x.Stack
+	}
+	return false
 }
 
 // Bye ends the agent, its task with it.
@@ -3214,13 +3255,16 @@ type Incident struct {
 	Evidence      string                 `protobuf:"bytes,5,opt,name=evidence,proto3" json:"evidence,omitempty"`   // what is known about it
 	Container     string                 `protobuf:"bytes,6,opt,name=container,proto3" json:"container,omitempty"` // in which it was
 	Node          string                 `protobuf:"bytes,7,opt,name=node,proto3" json:"node,omitempty"`
-	Step          int64                  `protobuf:"varint,8,opt,name=step,proto3" json:"step,omitempty"`                                   // of the job when it was lost; 0: unknown
-	WholeStep     int64                  `protobuf:"varint,9,opt,name=whole_step,json=wholeStep,proto3" json:"whole_step,omitempty"`        // of the newest complete checkpoint then; 0: none known
-	BackUnixMs    int64                  `protobuf:"varint,10,opt,name=back_unix_ms,json=backUnixMs,proto3" json:"back_unix_ms,omitempty"`  // when its next attempt ran; 0: not yet
-	How           string                 `protobuf:"bytes,11,opt,name=how,proto3" json:"how,omitempty"`                                     // how it came back
-	TookMs        int64                  `protobuf:"varint,12,opt,name=took_ms,json=tookMs,proto3" json:"took_ms,omitempty"`                // from the loss to that
-	ResumedStep   int64                  `protobuf:"varint,13,opt,name=resumed_step,json=resumedStep,proto3" json:"resumed_step,omitempty"` // the first new step after that; 0: none yet
-	LostSteps     int64                  `protobuf:"varint,14,opt,name=lost_steps,json=lostSteps,proto3" json:"lost_steps,omitempty"`       // that were made again
+	Step          int64                  `protobuf:"varint,8,opt,name=step,proto3" json:"step,omitempty"`                                     // of the job when it was lost; 0: unknown
+	WholeStep     int64                  `protobuf:"varint,9,opt,name=whole_step,json=wholeStep,proto3" json:"whole_step,omitempty"`          // of the newest complete checkpoint then; 0: none known
+	BackUnixMs    int64                  `protobuf:"varint,10,opt,name=back_unix_ms,json=backUnixMs,proto3" json:"back_unix_ms,omitempty"`    // when its next attempt ran; 0: not yet
+	How           string                 `protobuf:"bytes,11,opt,name=how,proto3" json:"how,omitempty"`                                       // how it came back
+	TookMs        int64                  `protobuf:"varint,12,opt,name=took_ms,json=tookMs,proto3" json:"took_ms,omitempty"`                  // from the loss to that
+	ResumedStep   int64                  `protobuf:"varint,13,opt,name=resumed_step,json=resumedStep,proto3" json:"resumed_step,omitempty"`   // the first new step after that; 0: none yet
+	LostSteps     int64                  `protobuf:"varint,14,opt,name=lost_steps,json=lostSteps,proto3" json:"lost_steps,omitempty"`         // made after the newest complete checkpoint: they are made again
+	StepsUnixMs   int64                  `protobuf:"varint,15,opt,name=steps_unix_ms,json=stepsUnixMs,proto3" json:"steps_unix_ms,omitempty"` // when the job made a step again; 0: not yet
+	StepsTookMs   int64                  `protobuf:"varint,16,opt,name=steps_took_ms,json=stepsTookMs,proto3" json:"steps_took_ms,omitempty"` // from the loss to that
+	WentBack      bool                   `protobuf:"varint,17,opt,name=went_back,json=wentBack,proto3" json:"went_back,omitempty"`            // the job goes back to its newest complete checkpoint in any case
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3353,6 +3397,27 @@ func (x *Incident) GetLostSteps() int64 {
 	return 0
 }
 
+func (x *Incident) GetStepsUnixMs() int64 {
+	if x != nil {
+		return x.StepsUnixMs
+	}
+	return 0
+}
+
+func (x *Incident) GetStepsTookMs() int64 {
+	if x != nil {
+		return x.StepsTookMs
+	}
+	return 0
+}
+
+func (x *Incident) GetWentBack() bool {
+	if x != nil {
+		return x.WentBack
+	}
+	return false
+}
+
 // Moment is one line of the job's story.
 type Moment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3462,7 +3527,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"modify_acl\x18e \x01(\tR\tmodifyAcl\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xaf\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcc\x02\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -3476,7 +3541,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"completion\x12\x10\n" +
 	"\x03min\x18\t \x01(\x05R\x03min\x12\"\n" +
 	"\rmemory_max_mb\x18\n" +
-	" \x01(\x03R\vmemoryMaxMb\"\x8b\x01\n" +
+	" \x01(\x03R\vmemoryMaxMb\x12\x1b\n" +
+	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\"\x8b\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
@@ -3524,7 +3590,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\x03 \x01(\x03R\batUnixMs\"\xb4\x02\n" +
+	"at_unix_ms\x18\x03 \x01(\x03R\batUnixMs\"\xf4\x02\n" +
 	"\x06Exited\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\x05R\x04code\x12\x16\n" +
@@ -3538,7 +3604,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x06advice\x18\n" +
 	" \x01(\tR\x06advice\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\"\xb1\x01\n" +
+	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\x12\x14\n" +
+	"\x05error\x18\f \x01(\tR\x05error\x12\x14\n" +
+	"\x05stack\x18\r \x03(\tR\x05stack\x12\x12\n" +
+	"\x04step\x18\x0e \x01(\x03R\x04step\"\xb1\x01\n" +
 	"\x04Beat\x12\x1b\n" +
 	"\trss_bytes\x18\x01 \x01(\x03R\brssBytes\x12&\n" +
 	"\x0fagent_rss_bytes\x18\x02 \x01(\x03R\ragentRssBytes\x12\x16\n" +
@@ -3632,9 +3701,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"real_ports\x18r \x03(\rR\trealPorts\x12\x14\n" +
 	"\x05names\x18s \x03(\tR\x05names\x12\x10\n" +
-	"\x03cut\x18t \x03(\rR\x03cut\"!\n" +
+	"\x03cut\x18t \x03(\rR\x03cut\"7\n" +
 	"\x04Stop\x12\x19\n" +
-	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\"\x17\n" +
+	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\x12\x14\n" +
+	"\x05stack\x18\x02 \x01(\bR\x05stack\"\x17\n" +
 	"\x03Bye\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"\x0f\n" +
 	"\rStatusRequest\"\x1f\n" +
@@ -3701,7 +3771,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\x02 \x01(\x03R\batUnixMs\"\xfc\x02\n" +
+	"at_unix_ms\x18\x02 \x01(\x03R\batUnixMs\"\xe1\x03\n" +
 	"\bIncident\x12\x1c\n" +
 	"\n" +
 	"at_unix_ms\x18\x01 \x01(\x03R\batUnixMs\x12\x12\n" +
@@ -3721,7 +3791,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\atook_ms\x18\f \x01(\x03R\x06tookMs\x12!\n" +
 	"\fresumed_step\x18\r \x01(\x03R\vresumedStep\x12\x1d\n" +
 	"\n" +
-	"lost_steps\x18\x0e \x01(\x03R\tlostSteps\"{\n" +
+	"lost_steps\x18\x0e \x01(\x03R\tlostSteps\x12\"\n" +
+	"\rsteps_unix_ms\x18\x0f \x01(\x03R\vstepsUnixMs\x12\"\n" +
+	"\rsteps_took_ms\x18\x10 \x01(\x03R\vstepsTookMs\x12\x1b\n" +
+	"\twent_back\x18\x11 \x01(\bR\bwentBack\"{\n" +
 	"\x06Moment\x12\x1c\n" +
 	"\n" +
 	"at_unix_ms\x18\x01 \x01(\x03R\batUnixMs\x12\x12\n" +

@@ -40,6 +40,9 @@ func Complete(spec *proto.JobSpec) error {
 	required := false
 	for _, r := range spec.Roles {
 		r.Loss, r.Completion = rules(spec, r.Name)
+		if r.Completion != proto.CompletionRule_COMPLETION_RULE_OPTIONAL {
+			r.FinishMs = 0 // it decides itself when the job ends
+		}
 		if err := checkMin(r); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -9,6 +10,7 @@ import (
 type Verdict struct {
 	PeerLost bool   // it ended because a peer went away, not by its own fault
 	Advice   string // what to do about it, for a person; may be empty
+	Error    string // the last exception, in one line; empty: there is none
 }
 
 // Explain reads the last lines of a failed task's output.
@@ -22,6 +24,15 @@ func Explain(framework string, tail []string) Verdict {
 		text = text[len(text)-maxExplained:]
 	}
 	last := lastException(text)
+	v := judge(text, last)
+	if !signalled.MatchString(last) {
+		line, _, _ := strings.Cut(last, "\n")
+		v.Error = plain(line)
+	}
+	return v
+}
+
+func judge(text, last string) Verdict {
 	if peerErrors.MatchString(last) || wrapperErrors.MatchString(last) && goneMount.MatchString(last) {
 		return Verdict{PeerLost: true}
 	}
@@ -33,6 +44,74 @@ func Explain(framework string, tail []string) Verdict {
 	}
 	// Some exceptions wrap any cause and say in words which it was.
 	return Verdict{PeerLost: wrapperErrors.MatchString(last) && peerPhrases.MatchString(last)}
+}
+
+// signalled are exceptions that only say that the task was told to end.
+var signalled = regexp.MustCompile(`^(?:[A-Za-z_]\w*\.)*(?:KeyboardInterrupt|SystemExit|SignalException)\b`)
+
+// LastLine is the last line of a task's output that says something, in plain text: what
+// a program that aborts says of it. Where Python's faulthandler wrote after that where
+// the program stood, that is left out.
+func LastLine(tail []string) string {
+	for i, line := range tail {
+		if strings.HasPrefix(line, "Fatal Python error: ") || stackHead.MatchString(line) {
+			tail = tail[:i]
+			break
+		}
+	}
+	for _, line := range slices.Backward(tail) {
+		if text := plain(line); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// stackHead begins what Python's faulthandler writes of a thread (dump_traceback in
+// Python/traceback.c).
+var stackHead = regexp.MustCompile(`^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$`)
+
+// stackMost bounds the lines of a stack.
+const stackMost = 30
+
+// Stack is what a program wrote of where it stands: its main thread, innermost first;
+// nil if it wrote nothing.
+func Stack(tail []string) []string {
+	at := -1
+	for i, line := range tail {
+		if strings.HasPrefix(line, "Current thread") && stackHead.MatchString(line) || at < 0 && stackHead.MatchString(line) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	stack := []string{plain(tail[at])}
+	for _, line := range tail[at+1:] {
+		if !strings.HasPrefix(line, "  File ") || len(stack) > stackMost {
+			break
+		}
+		stack = append(stack, "  "+plain(line))
+	}
+	return stack
+}
+
+// quotedMost bounds the bytes of a line that is quoted.
+const quotedMost = 300
+
+// escapes are what terminals take for commands (ECMA-48), and controls what is left.
+var (
+	escapes  = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]`)
+	controls = regexp.MustCompile(`[\x00-\x1f\x7f-\x{9f}]+`)
+)
+
+// plain makes text of what a task wrote that can stand in a line.
+func plain(line string) string {
+	line = strings.TrimSpace(controls.ReplaceAllString(escapes.ReplaceAllString(line, ""), ""))
+	if len(line) > quotedMost {
+		line = strings.ToValidUTF8(line[:quotedMost], "") + "..."
+	}
+	return line
 }
 
 // maxExplained keeps the time that a very long line takes small.
@@ -127,7 +206,7 @@ var advice = []struct {
 	},
 	{
 		regexp.MustCompile(`(?i)address already in use|Could not start gRPC server`),
-		"The task's port was taken by another program, or the script listens on a port of its own: let it listen on {port}, or on its own entry of {ROLE_hosts}.",
+		"The task could not listen where it wanted to: another program has that port, or another task of the job, as where two take themselves for the same rank. Let it listen on {port}, or on its own entry of {ROLE_hosts}.",
 	},
 }
 

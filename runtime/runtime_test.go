@@ -334,3 +334,17 @@ func FuzzPlaceholders(f *testing.F) {
 		}
 	})
 }
+
+func TestPeerPorts(t *testing.T) {
+	seen := map[int]bool{}
+	for i := range 10000 {
+		p := runtime.PeerPort("application_1_0001", i)
+		if seen[p] || p < runtime.LowestPort || p >= 32768 {
+			t.Fatalf("task %d is known under port %d", i, p)
+		}
+		seen[p] = true
+	}
+	if runtime.PeerPort("application_1_0001", 0) == runtime.PeerPort("application_1_0002", 0) {
+		t.Error("two jobs have the same ports")
+	}
+}

@@ -25,6 +25,8 @@ import (
 //	                             once, with versions of TensorFlow from 2.4 on
 //	HOLDFAST_MODEL_KEPT          1: a chief goes on from what the parameter servers
 //	                             hold, in place of the last checkpoint
+//	HOLDFAST_STACKS              0: SIGQUIT does not make the program write where
+//	                             its threads stand (which needs no TensorFlow)
 //	HOLDFAST_TF1                 1: `import tensorflow` gives TensorFlow 2's
 //	                             compat.v1 with the behaviour of version 1
 //	HOLDFAST_WARM                the module that a warm interpreter imports

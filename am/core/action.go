@@ -46,8 +46,12 @@ type Start struct {
 	Kept                bool // it is to go on from what the services hold
 }
 
-// Stop ends the attempt that runs in a container; TaskExited follows.
-type Stop struct{ Container string }
+// Stop ends the attempt that runs in a container; TaskExited follows. Stack: that is to
+// say where the attempt stands.
+type Stop struct {
+	Container string
+	Stack     bool
+}
 
 // Vacate does the same for a task that moves: it gets Grace to save its state.
 type Vacate struct {
@@ -113,5 +117,5 @@ const (
 	KindEnded   = "ended"
 	KindWaiting = "waiting"
 	KindNote    = "note"
-	KindStalled = "stalled" // of the AM, not of this package
+	KindStalled = "stalled"
 )

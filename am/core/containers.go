@@ -97,7 +97,7 @@ func (j *Job) attached(e AgentAttached) {
 		return
 	}
 	t := j.Hosted(e.Container)
-	if t == nil || j.ending() {
+	if t == nil || j.ending() && t.finishBy.IsZero() {
 		j.overlooked(e)
 		j.drainOn(e.Container, j.now)
 		j.do(Bye{e.Container, notNeeded})
@@ -151,7 +151,7 @@ func (j *Job) rejoined(t *Task, e AgentAttached) {
 			t.stopping = false
 			t.State = proto.TaskState_TASK_STATE_READY
 		case e.Attempt < t.Attempt: // it never heard of this attempt
-			j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation})
+			j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation, Kept: t.kept})
 		case e.Exited != nil:
 			x := *e.Exited
 			x.Container = e.Container
@@ -160,7 +160,7 @@ func (j *Job) rejoined(t *Task, e AgentAttached) {
 			j.started(TaskStarted{Container: e.Container, Attempt: e.Attempt, PID: e.TaskPID})
 		}
 		if t.stopping || t.hung {
-			j.do(Stop{t.Container})
+			j.do(Stop{Container: t.Container, Stack: t.hung})
 		}
 	}
 	j.do(Route{})

@@ -25,6 +25,9 @@ type player struct {
 	start time.Time
 	log   strings.Builder
 
+	limits core.Limits
+	made   map[string]int64 // steps, by task
+
 	containers int
 	node       func(container int) string
 	port       func(task, container string) int
@@ -50,7 +53,7 @@ func playWith(t *testing.T, roles []*proto.RoleSpec, restarts, spares int, limit
 	}
 	p := &player{
 		t: t, job: core.New(tasks, restarts, spares, limits),
-		now: time.Unix(1000, 0), start: time.Unix(1000, 0),
+		now: time.Unix(1000, 0), start: time.Unix(1000, 0), limits: limits,
 		node:   func(c int) string { return fmt.Sprintf("n%d", c%3) },
 		port:   func(string, string) int { return 20000 },
 		mute:   map[string]bool{},
@@ -107,7 +110,11 @@ func (p *player) answer(a core.Action) core.Event {
 	case core.Vacate:
 		return p.answer(core.Stop{Container: a.Container})
 	case core.Stop:
-		return core.TaskExited{Container: a.Container, Attempt: p.task(a.Container).Attempt, Signal: 15, Stopped: true}
+		e := core.TaskExited{Container: a.Container, Attempt: p.task(a.Container).Attempt, Signal: 15, Stopped: true}
+		if a.Stack {
+			e.Stack = []string{"Current thread 0x1 (most recent call first):", `  File "session.py", line 7 in wait`, `  File "train.py", line 3 in <module>`}
+		}
+		return e
 	case core.Bye:
 		return core.AgentLost{Container: a.Container, Orderly: true}
 	case core.Release:
@@ -147,7 +154,7 @@ func (p *player) takeOver(e core.Recovered) {
 	if p.forgets {
 		journal = core.Journal{Partial: true}
 	}
-	p.job = core.New(tasks, 3, 0, core.Limits{})
+	p.job = core.New(tasks, 3, 0, p.limits)
 	p.job.Resume(journal)
 	p.step(e)
 }
@@ -249,7 +256,7 @@ func TestTranscripts(t *testing.T) {
 		{"a process dies again and again", psAndWorkers(1, 1), 2, func(p *player) {
 			p.step(core.Begin{})
 			for range 3 {
-				p.exit("worker-0", core.TaskExited{Code: 1, Tail: []string{"ValueError"}})
+				p.exit("worker-0", core.TaskExited{Code: 1, Step: 9, Tail: []string{"ValueError"}})
 				p.wait(time.Minute)
 			}
 		}, failed},
@@ -325,6 +332,17 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.AgentLost{Container: "c1"})
 			p.mute["TaskStarted"] = false
 			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: -1})
+		}, running},
+		{"an agent never heard that its attempt is to go on from what parameter servers hold", psAndWorkers(1, 1), 3, func(p *player) {
+			p.step(core.Begin{})
+			p.step(core.Sealed{})
+			p.step(core.Sealed{})
+			p.mute["TaskStarted"] = true
+			p.exit("worker-0", core.TaskExited{Signal: 9})
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+			p.mute["TaskStarted"] = false
+			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
+			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{Signal: 9}})
 		}, running},
 		{"a NodeManager is lost and its containers go on", psAndWorkers(1, 1), 3, func(p *player) {
 			p.mute["AgentLost"] = true
@@ -407,6 +425,7 @@ func TestTranscripts(t *testing.T) {
 			p.exit("worker-1", core.TaskExited{Code: 1})
 			p.exit("worker-0", core.TaskExited{})
 			p.exit("worker-2", core.TaskExited{Signal: 11})
+			p.wait(time.Minute)
 			for i := range 3 {
 				p.exit(fmt.Sprintf("worker-%d", i), core.TaskExited{})
 			}
@@ -439,19 +458,6 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000, Attempt: 3, Generation: 4,
 				Exited: &core.TaskExited{Attempt: 3, Signal: 15, Stopped: true}})
 		}, running},
-		{"a task stalls, and goes on stalling", psAndWorkers(1, 2), 3, func(p *player) {
-			p.step(core.Begin{})
-			p.step(core.Stalled{Task: "worker-1", Why: "no steps"})
-			p.step(core.Stalled{Task: "worker-1", Why: "no steps", All: true})
-			p.wait(time.Minute)
-		}, running},
-		{"a task stalls again and again", psAndWorkers(1, 2), 1, func(p *player) {
-			p.step(core.Begin{})
-			for range 2 {
-				p.step(core.Stalled{Task: "worker-1", Why: "no steps"})
-				p.wait(time.Minute)
-			}
-		}, failed},
 		{"a user kills the job", psAndWorkers(1, 1), 3, func(p *player) {
 			p.step(core.Begin{})
 			p.step(core.Kill{Why: "killed by alice"})
@@ -647,6 +653,16 @@ func TestTranscriptsOfStarts(t *testing.T) {
 			p.step(core.Waiting{Why: "the queue default is full"})
 			p.wait(time.Minute)
 		}, proto.JobState_JOB_STATE_FAILED},
+		{"for long after it had begun", core.Limits{Start: time.Minute}, ranks(2), func(p *player) {
+			p.mute["Allocated"] = true
+			p.step(core.ContainerEnded{Container: "c2", Cause: core.CausePreempted, Diagnostics: "preempted"})
+			p.wait(3 * time.Minute)
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
+			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{Signal: 15, Stopped: true}})
+			p.wait(3 * time.Minute)
+			p.mute["Allocated"] = false
+			p.step(core.Allocated{Request: "worker-1/4", Container: "c9", Node: "n1"})
+		}, proto.JobState_JOB_STATE_RUNNING},
 	} {
 		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
 			p := playWith(t, s.roles, 3, 0, s.limits)

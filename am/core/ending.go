@@ -38,17 +38,105 @@ func (j *Job) checkCompletion() {
 	}
 }
 
-// fail ends the job because of a task.
+// fail ends the job because of a task; one that decides nothing is given up.
 func (j *Job) fail(t *Task, why string) {
 	if j.ending() {
+		return
+	}
+	if t.optional() {
+		j.giveUp(t, why)
 		return
 	}
 	t.State = proto.TaskState_TASK_STATE_FAILED
 	j.end(proto.JobState_JOB_STATE_FAILED, fmt.Sprintf("%s %s", t.Name, why))
 }
 
+// giveUp goes on without a task.
+func (j *Job) giveUp(t *Task, why string) {
+	t.State = proto.TaskState_TASK_STATE_FAILED
+	t.lostAt, t.notUntil, t.blamed = time.Time{}, time.Time{}, false
+	j.record(t, KindEnded, "it is given up, and the job goes on without it: %s", why)
+	if t.request != "" {
+		j.do(Withdraw{t.request})
+		j.await(t, "")
+	}
+	if s := j.standIn(t); s != nil {
+		j.giveUpSpare(s)
+	}
+	if t.Container == "" {
+		return
+	}
+	container, agent, hadAddress := t.Container, t.AgentPID, t.RealPort != 0
+	j.forget(t)
+	j.sendHome(container, agent)
+	j.do(Release{container})
+	if hadAddress {
+		j.do(Route{Cut: []string{t.Name}})
+	}
+}
+
+// exitedAtEnd takes in the end of an attempt while everything ends. One that may go on
+// for a while ends as at any time.
+func (j *Job) exitedAtEnd(t *Task, e TaskExited) {
+	finishing := !t.finishBy.IsZero()
+	t.stopping, t.finishBy = false, time.Time{}
+	if t.State != proto.TaskState_TASK_STATE_RUNNING {
+		return
+	}
+	switch {
+	case !finishing || e.Stopped:
+		t.State = proto.TaskState_TASK_STATE_STOPPED
+	case e.Code == 0 && e.Signal == 0:
+		t.State, t.Why = proto.TaskState_TASK_STATE_SUCCEEDED, ""
+		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.Attempt)
+	default:
+		t.State, t.Why, t.Tail = proto.TaskState_TASK_STATE_FAILED, describeExit(e), e.Tail
+		j.record(t, KindEnded, "attempt %d: %s", t.Attempt, t.Why)
+	}
+}
+
+// mayFinish tells whether a task may go on after the job has succeeded, as an
+// evaluator that looks at the last checkpoint, and exports it.
+func (j *Job) mayFinish(t *Task) bool {
+	return j.outcome == proto.JobState_JOB_STATE_SUCCEEDED && t.optional() && t.Role.FinishMs > 0 && !t.stopping
+}
+
+// finishing tells whether one still does, and stops those whose time is over.
+func (j *Job) finishing() bool {
+	some := false
+	for _, t := range j.tasks {
+		switch {
+		case t.finishBy.IsZero():
+		case t.Container == "":
+			t.finishBy = time.Time{}
+		case t.finishBy.After(j.now):
+			some = true
+		default:
+			j.record(t, KindNote, "it has not ended within %s of the others; it is stopped (--%s-finish)", time.Duration(t.Role.FinishMs)*time.Millisecond, t.Role.Name)
+			j.stopFinishing(t)
+		}
+	}
+	return some
+}
+
+func (j *Job) stopFinishing(t *Task) {
+	t.finishBy, t.stopping = time.Time{}, true
+	j.phaseEnds = j.now.Add(j.limits.Stop + j.limits.Leave)
+	j.do(Stop{Container: t.Container})
+}
+
+// hurry stops those that may go on, because the job's end is wanted at once.
+func (j *Job) hurry() {
+	for _, t := range j.tasks {
+		if !t.finishBy.IsZero() {
+			j.stopFinishing(t)
+		}
+	}
+}
+
 // end begins to stop everything. It ends in three phases: attempts are
-// stopped; agents are sent home, saving what they hold; Finish.
+// stopped, but for those that may finish first; agents are sent home, saving what they
+// hold; Finish.
 func (j *Job) end(outcome proto.JobState, why string) {
 	if j.ending() {
 		return
@@ -72,9 +160,13 @@ func (j *Job) end(outcome proto.JobState, why string) {
 			j.await(t, "")
 		}
 		switch {
+		case t.State == proto.TaskState_TASK_STATE_RUNNING && j.mayFinish(t):
+			limit := time.Duration(t.Role.FinishMs) * time.Millisecond
+			t.finishBy = j.now.Add(limit)
+			j.record(t, KindNote, "the others are done; it may go on for %s (--%s-finish)", limit, t.Role.Name)
 		case t.State == proto.TaskState_TASK_STATE_RUNNING && !t.stopping:
 			t.stopping = true
-			j.do(Stop{t.Container})
+			j.do(Stop{Container: t.Container})
 		case t.State == proto.TaskState_TASK_STATE_RUNNING,
 			t.State == proto.TaskState_TASK_STATE_SUCCEEDED,
 			t.State == proto.TaskState_TASK_STATE_FAILED:
@@ -86,6 +178,9 @@ func (j *Job) end(outcome proto.JobState, why string) {
 
 // proceedEnding goes on to the next phase as soon as it may.
 func (j *Job) proceedEnding() {
+	if !j.leaving && j.finishing() {
+		return
+	}
 	overdue := !j.phaseEnds.After(j.now)
 	if !j.leaving {
 		if !overdue && j.any(func(t *Task) bool { return t.stopping && t.AgentPID != 0 }) {

@@ -92,6 +92,10 @@ type TaskExited struct {
 	Stopped        bool // because Stop was decided, by this master or one before it
 	Detail, Advice string
 	Tail           []string
+	AtMS           int64    // Unix milliseconds, of the error where that is told; by the clock of its node
+	Error          string   // that ended it, in one line, if its output names one
+	Step           int64    // the last that it has told; 0: none
+	Stack          []string // where it stood when it was told to end, if Stop asked for that
 }
 
 // PreemptionWarned says that the scheduler wants containers back and takes them
@@ -131,14 +135,20 @@ type Broken struct{ Why string }
 // Waiting says why containers do not come; empty: they do.
 type Waiting struct{ Why string }
 
-// Stalled says that no task makes steps any longer, and which has been silent for
-// longest. All: restarting it has not helped, so all tasks are to start again.
-type Stalled struct {
-	Task, Why string
-	All       bool
+// Stepped says which steps tasks have told of since the last such event, and whether
+// any has saved something. It comes about once a second at most.
+type Stepped struct {
+	Steps  []Step
+	Saving bool
 }
 
-func (Stalled) event()          {}
+// Step is one that a task has told of.
+type Step struct {
+	Task string
+	Step int64
+}
+
+func (Stepped) event()          {}
 func (Recovered) event()        {}
 func (Begin) event()            {}
 func (Allocated) event()        {}

@@ -17,3 +17,6 @@ func (j *Job) Overlooked() string {
 	}
 	return ""
 }
+
+// Paced tells whether enough is known of the job's steps to do something about a stall.
+func (j *Job) Paced() bool { return len(j.pace.pauses) >= pausesKnown }

@@ -34,7 +34,7 @@ type Task struct {
 	Container string
 	Node      string
 	Host      string // under which peers reach it
-	Port      int    // that peers know; for life
+	Port      int    // that peers know; for life, from the start where New is told it
 	RealPort  int    // on which it listens now
 	PID       int
 	AgentPID  int
@@ -53,15 +53,23 @@ type Task struct {
 	// draining are containers that may still run an attempt, until when at the
 	// latest; nothing is started before they are gone. It grows by drain only.
 	draining map[string]time.Time
-	lostAt   time.Time // of the loss that it has not come back from
-	blamed   bool      // its last exit blames a peer; judged at notUntil
-	doubts   bool      // it may have failed by what the services hold (kept.go)
+	lostAt   time.Time  // of the loss that it has not come back from
+	blamed   bool       // its last exit blames a peer; judged at notUntil
+	kept     bool       // its attempt was told to go on from what the services hold
+	doubts   bool       // it may have failed by what the services hold (kept.go)
+	started  time.Time  // its attempt, by this master
+	early    early      // how its attempts have failed (blame.go)
+	fault    Fault      // what its end says of its generation's failure (blame.go)
+	failing  TaskExited // how it ended last, where that was a failure
 	// leaveBy is when it is to leave its container, with grace to stop, and
 	// moving why it does so now (moving.go).
 	leaveBy  time.Time
 	grace    time.Duration
 	moving   Cause
-	orphan   *orphan // nil: YARN has not lost its container
+	step     int64     // the last that it has told
+	moved    time.Time // when that was; zero: never
+	finishBy time.Time // while the job ends: until when it may go on; zero: it is not waited for
+	orphan   *orphan   // nil: YARN has not lost its container
 	files    localizing
 	failures []time.Time
 	losses   []time.Time
@@ -86,6 +94,7 @@ type Job struct {
 	hosted       map[string]*Task // by container
 	asked        map[string]*Task // by outstanding request
 	generation   int
+	begun        bool      // a task has been started
 	gathering    bool      // nothing starts until all are ready
 	since        time.Time // of gathering
 	enough       time.Time // since when there are as many as every role needs
@@ -99,6 +108,9 @@ type Job struct {
 	requests     int
 	nodeTrouble  map[string][]time.Time
 	ousted       time.Time // when a container's directory was removed last
+	pace         pace
+	early        early     // of tasks that restart together
+	suspects     int       // tasks with a fault that is not judged
 	securing     time.Time // when Secure was decided that is not answered
 	survey       *survey   // while agents are listened to, for want of a journal
 	vigil        *vigil    // nil: only the master prolongs leases
@@ -207,10 +219,15 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 		if j.expire() {
 			j.findBusy() // what is lost may concern others
 		}
+		before := j.generation
 		j.vacate()
+		if judged := j.judge(); judged || j.generation != before {
+			j.findBusy()
+		}
 		j.startReady()
 		j.keepSpares()
 		j.checkCompletion()
+		j.watchSteps()
 	}
 	return j.actions
 }
@@ -272,8 +289,8 @@ func (j *Job) handle(e Event) {
 		}
 	case Secured:
 		j.secured(e)
-	case Stalled:
-		j.stalled(e)
+	case Stepped:
+		j.stepped(e)
 	case AgentTrouble:
 		j.trouble(e)
 	case AgentLost:
@@ -293,8 +310,10 @@ func (j *Job) handle(e Event) {
 		}
 		j.waiting = e.Why
 	case Kill:
+		j.hurry()
 		j.end(proto.JobState_JOB_STATE_KILLED, e.Why)
 	case Broken:
+		j.hurry()
 		j.end(proto.JobState_JOB_STATE_FAILED, e.Why)
 	case Tick:
 	}
@@ -317,13 +336,21 @@ func (j *Job) Deadline() (time.Time, bool) {
 		}
 	}
 	consider(j.phaseEnds)
+	if j.ending() && !j.leaving {
+		for _, t := range j.tasks {
+			if !t.finishBy.IsZero() && (next.IsZero() || next == j.phaseEnds || t.finishBy.Before(next)) {
+				next = t.finishBy // for that long, no phase ends
+			}
+		}
+	}
 	if !j.ending() {
-		if j.gathering && j.limits.Start > 0 && !j.since.IsZero() {
-			consider(j.since.Add(j.limits.Start))
+		if j.gathering {
+			consider(j.startBy())
 		}
 		if j.gathering && !j.enough.IsZero() {
 			consider(j.enough.Add(j.limits.Fewer))
 		}
+		consider(j.stallDeadline())
 		for _, s := range j.spares {
 			consider(s.deadline)
 			if s.task != nil {
@@ -453,7 +480,8 @@ func (t *Task) drained() []string {
 	return slices.Sorted(maps.Keys(t.draining))
 }
 
-// Failures counts the failures that were the task's own, ever.
+// Failures counts the failures that were the task's own, ever; where all start
+// together, those of the job that it was the cause of.
 func (t *Task) Failures() int { return len(t.failures) }
 
 // Limits are the times and counts that are in force.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -27,6 +28,10 @@ type Journal struct {
 	Outcome proto.JobState `json:"outcome,omitempty"`
 	Why     string         `json:"why,omitempty"`
 	Tasks   []TaskRecord   `json:"tasks"`
+	// Early is how tasks that restart together have failed before their first step.
+	Early early `json:"early,omitzero"`
+	// Pace is how steps were made; nil: not enough of them to tell.
+	Pace *PaceRecord `json:"pace,omitempty"`
 }
 
 // TaskRecord is what a Journal says of a task.
@@ -43,12 +48,19 @@ type TaskRecord struct {
 	MemoryMB  int64           `json:"memory_mb"` // of its next container
 	LastLoss  int64           `json:"last_loss,omitempty"`
 	LostAt    int64           `json:"lost_at,omitempty"` // if it is not back
+	Step      int64           `json:"step,omitempty"`    // the last that it has told, and when
+	Moved     int64           `json:"moved,omitempty"`
 	Unsafe    bool            `json:"unsafe,omitempty"`
 	Doubts    bool            `json:"doubts,omitempty"`
+	Kept      bool            `json:"kept,omitempty"` // its attempt was told to go on from what the services hold
 	// Stopping: its attempt was told to end; Moving is why it moves after that.
 	Stopping bool  `json:"stopping,omitempty"`
 	Moving   Cause `json:"moving,omitempty"`
 	Hung     bool  `json:"hung,omitempty"` // the same, because it made no steps
+	// Early is how its attempts have failed before their first step.
+	Early early `json:"early,omitzero"`
+	// Fault is what its end says of its generation's failure, until that is judged.
+	Fault *Fault `json:"fault,omitempty"`
 	// Draining are containers that may still run an attempt, until when.
 	Draining map[string]int64 `json:"draining,omitempty"`
 }
@@ -72,7 +84,7 @@ func (j *Job) Journal() Journal {
 		known.Tasks = slices.Clone(known.Tasks)
 		return known
 	}
-	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Saves: j.saves, Ousted: millis(j.ousted)}
+	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Saves: j.saves, Ousted: millis(j.ousted), Pace: j.pace.record(), Early: j.early}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
 	}
@@ -83,8 +95,13 @@ func (j *Job) Journal() Journal {
 			Container: t.Container, Node: t.Node, Port: t.Port, PID: t.PID,
 			MemoryMB: t.memoryMB, Failures: toMillis(t.failures), Losses: toMillis(t.losses),
 			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), Unsafe: t.unsafe,
-			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Doubts: t.doubts,
+			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Doubts: t.doubts, Kept: t.kept,
+			Early: t.early, Step: t.step, Moved: millis(t.moved),
 		})
+		if t.fault.Kind != FaultNone {
+			fault := t.fault
+			r.Tasks[len(r.Tasks)-1].Fault = &fault
+		}
 		if len(t.draining) > 0 {
 			r.Tasks[len(r.Tasks)-1].Draining = make(map[string]int64, len(t.draining))
 		}
@@ -104,6 +121,8 @@ func (j *Job) Resume(r Journal) {
 	}
 	j.generation, j.requests, j.gathering, j.saves = r.Generation, r.Requests, r.Gathering, r.Saves
 	j.outcome, j.why, j.ousted = r.Outcome, r.Why, fromMilli(r.Ousted)
+	j.pace.resume(r.Pace)
+	j.early = r.Early
 	if !r.Gathering {
 		j.state = proto.JobState_JOB_STATE_RUNNING
 	}
@@ -111,14 +130,21 @@ func (j *Job) Resume(r Journal) {
 		if t := j.named[rec.Name]; t != nil {
 			j.host(t, rec.Container)
 			t.State, t.Attempt = rec.State, rec.Attempt
-			t.Node, t.Port, t.PID = rec.Node, rec.Port, rec.PID
+			j.begun = j.begun || t.Attempt >= 0
+			t.Node, t.Port, t.PID = rec.Node, cmp.Or(rec.Port, t.Port), rec.PID
 			t.failures, t.losses = fromMillis(rec.Failures), fromMillis(rec.Losses)
-			t.unsafe, t.stopping, t.moving, t.hung, t.doubts = rec.Unsafe, rec.Stopping, rec.Moving, rec.Hung, rec.Doubts
+			t.unsafe, t.stopping, t.moving, t.hung, t.doubts, t.kept = rec.Unsafe, rec.Stopping, rec.Moving, rec.Hung, rec.Doubts, rec.Kept
 			t.memoryMB = max(t.memoryMB, rec.MemoryMB)
+			if rec.Fault != nil {
+				t.fault = *rec.Fault
+				j.suspects++
+			}
 			for c, until := range rec.Draining {
 				j.drain(t, c, time.UnixMilli(until))
 			}
 			t.lastLoss, t.lostAt = fromMilli(rec.LastLoss), fromMilli(rec.LostAt)
+			t.early = rec.Early
+			t.step, t.moved = rec.Step, fromMilli(rec.Moved)
 		}
 	}
 }

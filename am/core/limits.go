@@ -13,8 +13,8 @@ type Limits struct {
 	Localize time.Duration
 	// Prepare is how long an agent may take to make a task ready.
 	Prepare time.Duration
-	// Start is how long the tasks may take until they can start together, and
-	// Fewer how long all are waited for where a role may start with fewer. A
+	// Start is how long the tasks may take until they can start together for the
+	// first time, and Fewer how long all are waited for where a role may start with fewer. A
 	// zero Start is no limit.
 	Start, Fewer time.Duration
 	// Lease is how long an agent without a connection lets its task run, counted
@@ -33,6 +33,9 @@ type Limits struct {
 	// Orphan is how long a task may stay in a container that YARN has lost with
 	// its NodeManager, while its agent is connected.
 	Orphan time.Duration
+	// Stall is for how long no step may be made, at least, until something is done
+	// about it; less than zero: nothing is. StallTold is the same until it is told.
+	Stall, StallTold time.Duration
 	// Stop is the time that tasks get between SIGTERM and SIGKILL at the job's
 	// end, and Leave what agents get to save logs and unmount.
 	Stop, Leave time.Duration
@@ -56,6 +59,9 @@ type Limits struct {
 	BackoffMax, Calm time.Duration
 }
 
+// DefaultStall is Limits.Stall where nothing else is said.
+const DefaultStall = 10 * time.Minute
+
 // DefaultLease is Limits.Lease where nothing else is said.
 const DefaultLease = 10 * time.Second
 
@@ -73,6 +79,8 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Thrift, time.Minute)
 	d(&l.Orphan, time.Minute)
 	d(&l.Stop, 5*time.Second)
+	d(&l.Stall, DefaultStall)
+	d(&l.StallTold, 2*time.Minute)
 	d(&l.Lease, DefaultLease)
 	d(&l.Drain, l.Lease+l.Lease/10+time.Second)
 	d(&l.Leave, 10*time.Second)

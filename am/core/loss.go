@@ -16,18 +16,21 @@ func (j *Job) exited(e TaskExited) {
 		return
 	}
 	t.PID = 0
+	if e.Step != 0 {
+		t.step = e.Step
+	}
 	if j.ending() {
-		t.stopping = false
-		if t.State == proto.TaskState_TASK_STATE_RUNNING {
-			t.State = proto.TaskState_TASK_STATE_STOPPED
-		}
+		j.exitedAtEnd(t, e)
 		return
 	}
 	hung := t.hung && e.Stopped
 	t.hung = false
 	if hung {
-		j.endedHung(t)
+		j.endedHung(t, e)
 		return
+	}
+	if e.Signal == 0 && e.Code != 0 && !e.CommandMissing && !e.OutOfMemory && j.oustedLately() {
+		e.PeerLost = true // if it is: what they saved together is in pieces
 	}
 	if t.stopping { // because all restart together, or it moves
 		t.stopping = false
@@ -37,6 +40,9 @@ func (j *Job) exited(e TaskExited) {
 			return
 		}
 		t.State = proto.TaskState_TASK_STATE_READY
+		if t.together() {
+			j.endedStopping(t, e)
+		}
 		return
 	}
 	if e.Code == 0 && e.Signal == 0 && !t.service() {
@@ -48,8 +54,7 @@ func (j *Job) exited(e TaskExited) {
 		}
 		return
 	}
-	t.Tail = e.Tail
-	t.Why = describeExit(e)
+	t.Tail, t.Why, t.failing = e.Tail, describeExit(e), e
 	if e.Stopped { // by a master that was lost before it wrote down why
 		j.lost(t, CauseRestartedAll)
 		t.State = proto.TaskState_TASK_STATE_RESTARTING
@@ -58,9 +63,6 @@ func (j *Job) exited(e TaskExited) {
 	if e.CommandMissing {
 		j.fail(t, "its command cannot be run: "+e.Detail)
 		return
-	}
-	if e.Signal == 0 && !e.OutOfMemory && !j.ousted.IsZero() && j.now.Sub(j.ousted) < j.limits.PeerWindow {
-		e.PeerLost = true // if it is: what they saved together is in pieces
 	}
 	t.doubt(e)
 	j.lost(t, exitCause(e))
@@ -73,6 +75,10 @@ func (j *Job) exited(e TaskExited) {
 		if !j.ending() && t.State == proto.TaskState_TASK_STATE_RESTARTING {
 			j.moveToGrow(t)
 		}
+		return
+	}
+	if e.PeerLost && t.together() {
+		j.suspect(t, FaultPeer, e.AtMS)
 		return
 	}
 	if e.PeerLost {
@@ -100,6 +106,10 @@ func exitCause(e TaskExited) Cause {
 func describeExit(e TaskExited) string {
 	var s string
 	switch {
+	case e.Error != "" && e.Signal != 0 && e.Detail != "":
+		s = e.Detail + ": " + e.Error
+	case e.Error != "":
+		s = e.Error
 	case e.Detail != "":
 		s = e.Detail
 	case e.Signal != 0:
@@ -131,6 +141,9 @@ func (j *Job) lost(t *Task, c Cause) {
 	}
 	t.Cause = c
 	t.unsafe = true
+	if c != CauseOwnFault && c != CausePeerLost && t.Attempt >= 0 {
+		j.earlyOf(t).Over = true // it may have been about to go well
+	}
 	j.do(Record{Task: t.Name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),
 		Text: fmt.Sprintf("attempt %d: %s (%s)", max(t.Attempt, 0), c, t.Why)})
 	if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && t.Attempt >= 0 {
@@ -140,16 +153,21 @@ func (j *Job) lost(t *Task, c Cause) {
 
 // restartAll begins a new generation of the tasks that restart together.
 func (j *Job) restartAll(cause *Task) {
-	j.restart(cause, func(t *Task) bool { return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL })
+	j.restart(cause, (*Task).together)
 }
 
 // restart begins a new generation: the tasks that are to be in it are stopped
 // where they are and start again once all are ready.
 func (j *Job) restart(cause *Task, in func(*Task) bool) {
+	j.regroup(cause, "was lost", 0, in)
+}
+
+// regroup does the same, and says why. With grace, who is stopped has that to save.
+func (j *Job) regroup(cause *Task, why string, grace time.Duration, in func(*Task) bool) {
 	if !j.gathering {
 		j.generation++
 		j.gathering, j.since, j.enough = true, j.now, time.Time{}
-		j.record(nil, KindNote, "generation %d: all tasks start again because %s was lost", j.generation, cause.Name)
+		j.record(nil, KindNote, "generation %d: all tasks start again because %s %s", j.generation, cause.Name, why)
 	}
 	for _, t := range j.tasks {
 		if t == cause || !in(t) {
@@ -160,7 +178,11 @@ func (j *Job) restart(cause *Task, in func(*Task) bool) {
 			if !t.stopping && !t.hung {
 				t.stopping = true
 				t.Why = CauseRestartedAll.String()
-				j.do(Stop{t.Container})
+				if grace > 0 {
+					j.do(Vacate{t.Container, grace})
+				} else {
+					j.do(Stop{Container: t.Container})
+				}
 			}
 		case proto.TaskState_TASK_STATE_SUCCEEDED:
 			if t.Role.Loss != proto.LossRule_LOSS_RULE_ALL {
@@ -175,24 +197,41 @@ func (j *Job) restart(cause *Task, in func(*Task) bool) {
 	}
 }
 
-// charge counts a failure against a task and sets its back-off, or gives the
-// job up.
+// charge takes in that a task has failed. Whether it was the first is judged later
+// where others ended with it.
 func (j *Job) charge(t *Task) {
+	if t.together() {
+		j.suspect(t, FaultOwn, t.failing.AtMS)
+		return
+	}
+	j.convict(t)
+}
+
+// convict counts a failure against a task and sets its back-off, or gives the
+// job up.
+func (j *Job) convict(t *Task) {
 	t.failures = append(t.failures, j.now)
-	n := j.within(t.failures)
+	failures := j.failuresWith(t)
+	n := j.within(failures)
+	if j.alike(t) {
+		j.fail(t, fmt.Sprintf("failed twice, each time soon and in the same way, and has never made a step: %s", t.Why))
+		return
+	}
 	if n > j.restarts {
-		if j.optional(t) {
-			t.State = proto.TaskState_TASK_STATE_FAILED
-			t.lostAt = time.Time{}
-			j.record(t, KindEnded, "failed %s and is given up; the job goes on without it", times(n))
+		if t.together() {
+			j.fail(t, fmt.Sprintf("has failed, and the job with it %s; it is restarted %s (--restarts %d); this time: %s", times(n), times(j.restarts), j.restarts, t.Why))
 			return
 		}
 		j.fail(t, fmt.Sprintf("failed %s; it is restarted %s (--restarts %d); the last time: %s", times(n), times(j.restarts), j.restarts, t.Why))
 		return
 	}
-	n = j.inARow(t.failures)
+	n = j.inARow(failures)
 	if wait := j.backoff(n); wait > 0 {
 		t.notUntil = j.now.Add(wait)
+		if t.together() {
+			j.record(t, KindNote, "the tasks failed %s in quick succession, this time by it: the next start waits for %s", times(n), wait)
+			return
+		}
 		j.record(t, KindNote, "it failed %s in quick succession: its next attempt waits for %s", times(n), wait)
 	}
 }
@@ -233,7 +272,8 @@ func times(n int) string {
 	}
 }
 
-func (j *Job) optional(t *Task) bool {
+// optional tells whether the task never decides how the job goes.
+func (t *Task) optional() bool {
 	return t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
 }
 
@@ -253,7 +293,7 @@ func (j *Job) unjustBlame(t *Task) bool {
 	if n := j.within(t.losses); n > j.limits.Losses {
 		j.fail(t, fmt.Sprintf("ended because of a lost peer, or lost its container, %s within %s; the last time: %s", times(n), j.limits.Window, t.Why))
 	}
-	return j.ending()
+	return j.ending() || t.State == proto.TaskState_TASK_STATE_FAILED
 }
 
 // again tells whether a task was lost by no fault of its own a short while ago
@@ -462,7 +502,7 @@ func (j *Job) trouble(e AgentTrouble) {
 
 // loseContainer gives a task's container up and asks for another.
 func (j *Job) loseContainer(t *Task, c Cause, why string) {
-	t.Why = why
+	t.Why, t.failing = why, TaskExited{}
 	t.blamed = false
 	if c != CausePreempted && c != CauseNodeLost { // which happen as often as the cluster likes
 		t.losses = append(t.losses, j.now)
@@ -471,6 +511,9 @@ func (j *Job) loseContainer(t *Task, c Cause, why string) {
 		j.nodeTrouble[t.Node] = append(j.nodeTrouble[t.Node], j.now)
 	}
 	hadAddress := t.RealPort != 0
+	if t.Attempt >= 0 {
+		j.suspect(t, FaultLost, 0)
+	}
 	j.lost(t, c)
 	j.forget(t)
 	if hadAddress {

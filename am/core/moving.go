@@ -150,6 +150,12 @@ func (j *Job) oust(t *Task, why string) {
 	j.record(t, KindNote, "%s; it leaves at once", why)
 }
 
+// oustedLately tells whether what tasks saved together may be in pieces, because one
+// lost its directory.
+func (j *Job) oustedLately() bool {
+	return !j.ousted.IsZero() && j.now.Sub(j.ousted) < j.limits.PeerWindow
+}
+
 func (j *Job) setOrphan(t *Task, until time.Time, why string) {
 	if t.orphan == nil {
 		j.orphans++
@@ -272,6 +278,9 @@ func (j *Job) leaveContainer(t *Task, c Cause) {
 	case t.State == proto.TaskState_TASK_STATE_RUNNING:
 		t.stopping = true
 		j.do(Vacate{t.Container, t.grace})
+		if t.together() { // what they save, they may have to save together
+			j.regroup(t, "has to leave its container", t.grace, (*Task).together)
+		}
 	default:
 		j.depart(t)
 	}
@@ -285,6 +294,7 @@ func (j *Job) depart(t *Task) {
 		if t.orphan != nil {
 			t.Why += ": " + t.orphan.why
 		}
+		j.suspect(t, FaultLost, 0)
 		j.lost(t, t.moving)
 	} else {
 		j.record(t, KindNote, "it leaves %s: %s", node, t.moving)

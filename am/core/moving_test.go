@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,17 @@ func TestTranscriptsOfMoves(t *testing.T) {
 			p.step(core.NodeStays{Node: "n1"})
 			p.step(core.NodeStays{Node: "n1"})
 			p.wait(time.Hour)
+		}},
+		{"a rank is wanted back, and all are told", ranks(3), 0, func(p *player) {
+			p.mute["TaskExited"] = true // they save together
+			p.step(warned(true, "c2"))
+			p.step(core.Sealed{})
+			p.wait(2 * time.Second)
+			p.mute["TaskExited"] = false
+			for i := range 3 {
+				p.exit(fmt.Sprintf("worker-%d", i), core.TaskExited{Signal: 15, Stopped: true})
+			}
+			p.wait(time.Minute)
 		}},
 		{"a node with ranks closes", ranks(4), 0, func(p *player) { // c1 and c4 are on n1
 			p.step(core.NodeLeaving{Node: "n1", Within: time.Hour})

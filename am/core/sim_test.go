@@ -40,9 +40,11 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //     connected, in one that is lost to YARN alone;
 //   - what parameter servers hold is built on only where it is of one piece;
 //   - nothing is asked of the cluster any longer that the job does not want;
-//   - a task is charged only with failures that were its own, and the job ends
+//   - a task is charged only with failures that were its own, also where others, that
+//     end because of it, are heard first, and the job ends
 //     when one has used up its failures or losses, and not before;
-//   - the job ends, and succeeds unless it may not, once nothing goes wrong;
+//   - what is restarted because no steps are made is restarted only then;
+//   - the job ends, also where it makes no steps any longer, and succeeds unless it may not, once nothing goes wrong;
 //   - nothing is left when it has ended.
 type sim struct {
 	t     *testing.T
@@ -73,6 +75,8 @@ type sim struct {
 	stale     time.Time              // since when it is out of date; zero: it is not
 	newest    map[string]*simProcess // task -> the process that was started last
 	unsure    map[string]bool        // tasks whose numbers nobody can know
+	kept      map[string]bool        // attempt -> whether it was told to go on from what services hold
+	told      map[string]bool        // tasks whose numbers are not written down yet
 	alive     map[string]*simProcess // task -> its live process
 	boxes     map[string]*simBox
 	asked     map[string]bool
@@ -82,6 +86,10 @@ type sim struct {
 	story     []string
 	tell      bool
 	finish    *core.Finish
+	steps     int64                // made
+	doomed    bool                 // no steps are made any longer, whatever is done
+	alike     int                  // processes that failed in the same way before a step
+	stuckAt   time.Time            // when none could be made, last
 	closing   map[string]time.Time // nodes out of service, and since or by when
 }
 
@@ -92,6 +100,9 @@ type simProcess struct {
 	started    time.Time
 	box        *simBox
 	share      simShare
+	steps      int64 // of the job, that it took part in
+	hangs      bool  // no steps are made while it runs
+	failing    bool  // it has said why it fails, and takes its time to end
 }
 
 // simBox is a container with its agent.
@@ -114,6 +125,12 @@ type simBox struct {
 	process   *simProcess
 	exited    *core.TaskExited
 }
+
+// stepEvery is how often steps are told of.
+const stepEvery = 3 * time.Second
+
+// simError is what a process writes that is about to fail.
+const simError = "ValueError: no"
 
 type timer struct {
 	at    time.Time
@@ -181,6 +198,11 @@ func (s *sim) step(e core.Event) {
 			}
 		}
 	}
+	if a, ok := e.(core.AgentAttached); ok {
+		if p := s.newest[a.Task]; p != nil && p.box.id == a.Container {
+			s.told[a.Task] = true
+		}
+	}
 	actions := s.job.Step(s.now, e)
 	if slices.ContainsFunc(actions, core.Binding) {
 		s.save()
@@ -218,6 +240,10 @@ func (s *sim) save() {
 	if err != nil {
 		s.fail("%v", err)
 	}
+	for task := range s.told {
+		delete(s.unsure, task)
+	}
+	clear(s.told)
 	s.saved = core.Journal{}
 	if err := json.Unmarshal(text, &s.saved); err != nil {
 		s.fail("%v", err)
@@ -305,13 +331,24 @@ func (s *sim) act(a core.Action) {
 			})
 		})
 	case core.Start:
+		// Who is told again is told the same: what it does with the model goes by that.
+		if first, again := s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.Kept && !s.forgotten {
+			s.fail("attempt %d of %s is told to go on from what services hold (%v), and was told otherwise", a.Attempt, a.Task, a.Kept)
+		}
+		s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)] = a.Kept
 		s.toAgent(a.Container, func(b *simBox) { s.run(b, a) })
-		if s.chance(1) { // the worst moment
+		if s.chance(1) || a.Kept && s.chance(20) { // the worst moment
 			s.after(s.upTo(200*time.Millisecond), s.restartAM)
 		}
 	case core.Vacate:
 		s.stop(a.Container, a.Grace)
 	case core.Stop:
+		if a.Stack {
+			s.faults[s.job.Hosted(a.Container).Name]++
+			if s.now.Sub(s.stuckAt) > 2*stepEvery {
+				s.fail("%s is stopped because no steps are made, and they are", a.Container)
+			}
+		}
 		s.stop(a.Container, 5*time.Second)
 	case core.Bye:
 		s.toAgent(a.Container, func(b *simBox) {
@@ -330,6 +367,8 @@ func (s *sim) act(a core.Action) {
 		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted} {
 			free = free || strings.Contains(a.Text, c.String())
 		}
+		// Of those that start together, who ends because of another is not counted.
+		free = free || s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL && strings.Contains(a.Text, core.CausePeerLost.String())
 		if a.Kind == core.KindLost && !free {
 			s.missed[a.Task]++
 		}
@@ -345,7 +384,13 @@ func (s *sim) act(a core.Action) {
 func (s *sim) stop(container string, grace time.Duration) {
 	s.toAgent(container, func(b *simBox) {
 		if p := b.process; p != nil {
-			s.after(s.upTo(max(grace, time.Millisecond)), func() { s.exit(p, core.TaskExited{Signal: 15, Stopped: true}) })
+			s.after(s.upTo(max(grace, time.Millisecond)), func() {
+				e := core.TaskExited{Signal: 15, Stopped: true}
+				if p.failing {
+					e.Error = simError
+				}
+				s.exit(p, e)
+			})
 		}
 	})
 }
@@ -434,9 +479,6 @@ func (s *sim) connect(b *simBox) {
 	} else if b.exited != nil {
 		x := *b.exited
 		e.Exited = &x
-	}
-	if p := s.newest[b.task]; p != nil && p.box == b {
-		delete(s.unsure, b.task)
 	}
 	s.fromAgent(b, e)
 	if line := b.line; b.task == "" && s.rehearse > 0 {
@@ -568,7 +610,17 @@ func (s *sim) run(b *simBox, a core.Start) {
 	s.model.began(p, a.Kept)
 	s.fromAgent(b, core.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
 	if left, ok := s.work[a.Task]; ok {
-		s.after(left, func() { s.exit(p, core.TaskExited{}) })
+		var done func()
+		done = func() {
+			switch {
+			case p.failing || s.alive[p.task] != p:
+			case s.stuck():
+				s.after(time.Second, done)
+			default:
+				s.exit(p, core.TaskExited{})
+			}
+		}
+		s.after(left, done)
 	}
 }
 
@@ -580,7 +632,7 @@ func (s *sim) checkOrder(p *simProcess) {
 		before = nil
 	}
 	delete(s.unsure, p.task)
-	together := s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL
+	together := s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL && !strings.HasPrefix(p.task, "evaluator")
 	if before != nil && before.attempt >= p.attempt {
 		s.fail("attempt %d of %s runs after attempt %d", p.attempt, p.task, before.attempt)
 	}
@@ -588,7 +640,7 @@ func (s *sim) checkOrder(p *simProcess) {
 		s.fail("%s runs again in generation %d, after %d", p.task, p.generation, before.generation)
 	}
 	for _, o := range s.alive {
-		if together && o.generation != p.generation {
+		if together && o.generation != p.generation && !strings.HasPrefix(o.task, "evaluator") {
 			s.fail("%s runs in generation %d, and %s in %d", p.task, p.generation, o.task, o.generation)
 		}
 	}
@@ -608,7 +660,11 @@ func (s *sim) exit(p *simProcess, e core.TaskExited) {
 	s.spend(p)
 	delete(s.alive, p.task)
 	p.box.process = nil
-	e.Container, e.Attempt = p.box.id, p.attempt
+	e.Step = p.steps
+	if e.Error == simError && p.steps == 0 {
+		s.alike++
+	}
+	e.Container, e.Attempt, e.AtMS = p.box.id, p.attempt, s.now.UnixMilli()
 	p.box.exited = &e
 	s.fromAgent(p.box, e)
 }
@@ -630,7 +686,9 @@ func (s *sim) fault() {
 		return
 	}
 	b := live[s.r.IntN(len(live))]
-	switch s.r.IntN(11) {
+	switch s.r.IntN(12) {
+	case 11:
+		s.cascade(b)
 	case 0, 1:
 		if p := b.process; p != nil {
 			e := core.TaskExited{Signal: 9}
@@ -665,12 +723,7 @@ func (s *sim) fault() {
 		s.disconnect(b, time.Hour)
 	case 7:
 		if p := b.process; p != nil {
-			s.faults[p.task]++
-			all := s.r.IntN(3) == 0
-			s.tellAM(0, core.Stalled{Task: p.task, Why: "no steps", All: all})
-			if all {
-				s.after(s.upTo(2*time.Second), s.blame)
-			}
+			s.hang(p)
 		}
 	case 10:
 		if s.r.IntN(3) == 0 {
@@ -693,6 +746,79 @@ func (s *sim) blame() {
 	s.log("%s blames a peer", p.task)
 	s.faults[p.task]++
 	s.exit(p, core.TaskExited{Code: 1, PeerLost: true})
+}
+
+// hang has the job make no steps any longer, if it is known by now how it makes them:
+// until a process is replaced, or all are, or for ever.
+func (s *sim) hang(p *simProcess) {
+	if !s.job.Paced() || s.stuck() {
+		return
+	}
+	s.doomed = s.r.IntN(6) == 0
+	all := s.r.IntN(2) == 0
+	s.log("%s hangs; all: %v, for ever: %v", p.task, all, s.doomed)
+	for _, o := range s.alive {
+		o.hangs = all || o == p
+	}
+}
+
+// stuck tells whether no steps can be made.
+func (s *sim) stuck() bool {
+	stuck := s.doomed
+	for _, p := range s.alive {
+		stuck = stuck || p.hangs
+	}
+	if stuck {
+		s.stuckAt = s.now
+	}
+	return stuck
+}
+
+// makeSteps tells of steps, as long as some are made.
+func (s *sim) makeSteps() {
+	if s.finish != nil {
+		return
+	}
+	s.after(stepEvery, s.makeSteps)
+	if s.stuck() || s.down {
+		return
+	}
+	s.steps++
+	var e core.Stepped
+	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
+		if !strings.HasPrefix(task, "ps") && !strings.HasPrefix(task, "evaluator") {
+			s.alive[task].steps = s.steps
+			e.Steps = append(e.Steps, core.Step{Task: task, Step: s.steps})
+		}
+	}
+	if len(e.Steps) > 0 {
+		s.tellAM(20*time.Millisecond, e)
+	}
+}
+
+// cascade has a rank fail that takes its time to end, and the others say at once that
+// a peer has gone.
+func (s *sim) cascade(b *simBox) {
+	p := b.process
+	if p == nil || !b.connected || s.roles[0].Loss != proto.LossRule_LOSS_RULE_ALL || strings.HasPrefix(p.task, "evaluator") {
+		return
+	}
+	s.log("%s fails, and the others hear of it", p.task)
+	s.faults[p.task]++
+	p.failing = true
+	s.after(s.upTo(3*time.Second), func() { s.exit(p, core.TaskExited{Code: 1, Error: simError}) })
+	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
+		o := s.alive[task]
+		if o == p || s.r.IntN(3) == 0 || strings.HasPrefix(task, "evaluator") {
+			continue
+		}
+		s.after(s.upTo(time.Second), func() {
+			if s.alive[task] == o {
+				s.innocent[task]++
+				s.exit(o, core.TaskExited{Code: 1, PeerLost: true})
+			}
+		})
+	}
 }
 
 // oust removes the directory of a container, by which another task may fail,
@@ -786,11 +912,12 @@ func (s *sim) closeNode(node string) {
 // restartAM kills the application master. Agents find the next one.
 func (s *sim) restartAM() {
 	s.log("the application master is killed")
-	if s.now.Sub(s.ousted) < time.Second { // the journal may not have it
+	if s.forgotten || s.now.Sub(s.ousted) < time.Second { // the journal may not have it
 		s.excuseNone()
 	}
 	s.epoch++
 	s.down = true
+	clear(s.told)
 	epoch := s.epoch
 	for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
 		if b := s.boxes[id]; b.connected {
@@ -866,6 +993,10 @@ func (s *sim) excuseNone() {
 // from numbers that were given a moment ago to what is gone already.
 func (s *sim) forget() {
 	s.forgotten = true
+	s.doomed = false // how steps are made is forgotten, too
+	for _, p := range s.alive {
+		p.hangs = false
+	}
 	s.excuseNone()
 	known := s.shown
 	switch {
@@ -890,14 +1021,14 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Rehearse: s.rehearse})
+	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Rehearse: s.rehearse, Stall: 40 * time.Second})
 }
 
 func simulate(t *testing.T, n uint64, tell bool) {
 	start := time.Unix(0, 0)
 	s := &sim{
 		t: t, seed: n, r: rand.New(rand.NewPCG(n, 1)), now: start, tell: tell,
-		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{},
+		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, kept: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{},
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}
@@ -906,6 +1037,10 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		s.roles = ranks(1 + int32(s.r.IntN(4)))
 	} else if n%7 == 2 {
 		s.roles = coordinated(s.roles[0].Count, s.roles[1].Count)
+	}
+	if n%5 == 1 {
+		s.roles = append(s.roles, &proto.RoleSpec{Name: "evaluator", Count: 1, MemoryMb: 1024, Vcores: 1, FinishMs: int64(n%3) * 10000,
+			Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL})
 	}
 	s.spares = s.r.IntN(3)
 	s.rehearse = time.Duration(s.r.IntN(2)) * 20 * time.Second
@@ -937,6 +1072,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		s.step(core.Begin{})
 	})
 	s.after(s.upTo(8*time.Second), s.fault)
+	s.after(stepEvery, s.makeSteps)
 	limit := start.Add(time.Hour)
 	for s.finish == nil {
 		if len(s.queue) == 0 {
@@ -949,7 +1085,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		}
 		next.do()
 	}
-	if s.finish.State != proto.JobState_JOB_STATE_SUCCEEDED && !s.exhausted() {
+	if s.finish.State != proto.JobState_JOB_STATE_SUCCEEDED && !s.exhausted() && !(s.alike > 1 && strings.Contains(s.finish.Why, "in the same way")) && !(s.doomed && strings.Contains(s.finish.Why, "stalled")) {
 		s.fail("it ended as %s: %s", s.finish.State, s.finish.Why)
 	}
 	if len(s.alive) != 0 {
@@ -960,10 +1096,25 @@ func simulate(t *testing.T, n uint64, tell bool) {
 // exhausted tells whether a task has used up what it may fail or lose. Without
 // a journal, the application master that ends the job may not be the one that counted.
 func (s *sim) exhausted() bool {
-	for _, t := range s.job.Tasks() {
-		failures := t.Failures()
+	failed := func(t *core.Task) int {
 		if s.forgotten {
-			failures = s.faults[t.Name]
+			return s.faults[t.Name]
+		}
+		return t.Failures()
+	}
+	all := 0 // of tasks that restart together, each failure is the job's
+	for _, t := range s.job.Tasks() {
+		if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
+			all += failed(t)
+		}
+	}
+	for _, t := range s.job.Tasks() {
+		failures := failed(t)
+		if t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_OPTIONAL {
+			continue // whatever becomes of it
+		}
+		if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
+			failures = all
 		}
 		if failures > s.restarts || s.missed[t.Name] > s.losses {
 			return true

@@ -17,6 +17,7 @@ func (j *Job) startReady() {
 			return
 		}
 		j.gathering = false
+		j.forgive()
 		j.findBusy()
 	}
 	wantsSafety := false
@@ -49,12 +50,13 @@ func (t *Task) comes() bool {
 }
 
 // gathered tells whether the tasks may start together: when all are ready, or,
-// after a while, as many of each role as it needs. Too long a wait ends the job.
+// after a while, as many of each role as it needs. Too long a wait for the job's
+// first start ends it.
 func (j *Job) gathered() bool {
 	if j.since.IsZero() {
 		j.since = j.now
 	}
-	if limit := j.limits.Start; limit > 0 && j.now.Sub(j.since) >= limit {
+	if by := j.startBy(); !by.IsZero() && !by.After(j.now) {
 		j.giveUpGathering()
 		return false
 	}
@@ -78,8 +80,21 @@ func (j *Job) gathered() bool {
 	return true
 }
 
-// gathers tells whether the task is one of those that start together.
+// startBy is by when the job has to have started; zero: there is no such time, as
+// where it has been started before.
+func (j *Job) startBy() time.Time {
+	if j.limits.Start == 0 || j.begun || j.since.IsZero() {
+		return time.Time{}
+	}
+	return j.since.Add(j.limits.Start)
+}
+
+// gathers tells whether the task is one of those that start together. Nobody waits
+// for one that does not decide anything: it starts with the others, or later.
 func (t *Task) gathers() bool {
+	if t.optional() {
+		return false
+	}
 	switch t.State {
 	case proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED:
 		return false
@@ -98,7 +113,7 @@ func (j *Job) enoughReady() bool {
 		}
 	}
 	for _, t := range j.tasks {
-		if ready[t.Role] < least(t.Role) {
+		if !t.optional() && ready[t.Role] < least(t.Role) {
 			return false
 		}
 	}
@@ -162,14 +177,15 @@ func (j *Job) mayStart(t *Task) bool {
 
 func (j *Job) start(t *Task) {
 	t.Attempt++
-	kept := j.begins(t)
+	t.started, j.begun = j.now, true
+	t.kept = j.begins(t)
 	t.State = proto.TaskState_TASK_STATE_RUNNING
 	t.PID = 0
 	t.blamed = false
 	if j.state == proto.JobState_JOB_STATE_WAITING {
 		j.state, j.why, j.waiting = proto.JobState_JOB_STATE_RUNNING, "", ""
 	}
-	j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation, Kept: kept})
+	j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation, Kept: t.kept})
 }
 
 func (j *Job) started(e TaskStarted) {

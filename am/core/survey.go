@@ -165,6 +165,7 @@ func (j *Job) conclude(s *survey) {
 		if c != nil {
 			k.Attempt, k.Port = max(k.Attempt, c.Attempt), cmp.Or(k.Port, c.PeerPort)
 		}
+		k.Port = cmp.Or(k.Port, t.Port)
 		behind := !done(k.State)
 		switch {
 		case s.kept(c):

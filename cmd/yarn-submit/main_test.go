@@ -220,7 +220,7 @@ func TestJobThatFails(t *testing.T) {
 	if code != client.ExitFailed {
 		t.Errorf("run ended with %d", code)
 	}
-	contains(t, out, "failed", "worker-1", "7", "| on the way", "| ValueError: bad", "yarn-submit logs local-", "--restarts")
+	contains(t, out, "failed", "worker-1", "7", "| on the way", "| ValueError: bad", "yarn-submit logs local-", "in the same way")
 	id := strings.Fields(strings.TrimPrefix(out, "started "))[0]
 	if s := p.status(id); s.State != proto.JobState_JOB_STATE_FAILED {
 		t.Errorf("the state is %s", s.State)
@@ -251,7 +251,7 @@ func TestStatusTellsErrors(t *testing.T) {
 		t.Errorf("run ended with %d: %s", code, errs)
 	}
 	text, _, _ := p.call("status", "bad")
-	contains(t, text, "exited with 1: KeyError: 'lr'", "| on the way", "yarn-submit logs local-")
+	contains(t, text, "KeyError: 'lr'", "| on the way", "yarn-submit logs local-")
 
 	id := p.detached("--worker", "1", "--", "sleep", "1000")
 	if err := syscall.Kill(int(p.status(id).Tasks[0].Pid), syscall.SIGKILL); err != nil {

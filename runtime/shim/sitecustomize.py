@@ -13,6 +13,8 @@ HOLDFAST_MODEL_KEPT=1  The first session of this process goes on from what the
     last checkpoint in its place.
 HOLDFAST_FAIL_FAST=1  Calls to a server that is not there fail at once instead of
     waiting for it (GRPC_FAIL_FAST), with a TensorFlow that knows the word.
+HOLDFAST_STACKS=0  SIGQUIT is left as it is; otherwise it has the program write
+    where its threads stand.
 HOLDFAST_TF1=1  `import tensorflow` gives TensorFlow 2's compat.v1, with
     version 2's behaviour switched off, so that a script written for
     TensorFlow 1 runs unedited.
@@ -347,10 +349,26 @@ def _run_hidden():
     spec.loader.exec_module(module)
 
 
+def _say_where():
+    """Has SIGQUIT write where all threads stand, as it does with Java. It comes before
+    the task is stopped because it makes no steps."""
+    import _signal
+
+    try:
+        import faulthandler
+
+        if _signal.getsignal(_signal.SIGQUIT) == _signal.SIG_DFL:
+            faulthandler.register(_signal.SIGQUIT, file=2, all_threads=True)
+    except (ImportError, AttributeError, OSError, RuntimeError, ValueError):
+        pass  # then it is stopped all the same
+
+
 def _install():
     actions, before = {}, {}
     if os.environ.get("HOLDFAST_FAIL_FAST") == "1":
         _fail_fast()
+    if os.environ.get("HOLDFAST_STACKS") != "0":
+        _say_where()
 
     def after(name, action):
         actions.setdefault(name, []).append(action)

@@ -19,6 +19,13 @@ type mutation struct {
 }
 
 var mutations = []mutation{
+	{"whose end is heard first is blamed", "blame.go",
+		`k > first.fault.Kind || k == first.fault.Kind &&`, `false &&`},
+	{"what fails after it was told to stop is forgotten", "blame.go",
+		`		j.suspect(t, FaultLate, e.AtMS)
+`, ``},
+	{"a rank is blamed before the others have ended", "blame.go",
+		` || j.any(func(t *Task) bool { return t.together() && t.State == proto.TaskState_TASK_STATE_RUNNING })`, ``},
 	{"an agent without a connection is not waited for", "loss.go",
 		`		t.deadline = t.silent.Add(j.limits.Drain)
 		j.do(Check{e.Container})`,
@@ -68,7 +75,7 @@ var mutations = []mutation{
 		`	if n := j.within(t.losses); false {
 		j.fail(t, fmt.Sprintf("lost its container`},
 	{"what fails by another's loss of its directory is charged", "loss.go",
-		`	if e.Signal == 0 && !e.OutOfMemory && !j.ousted.IsZero()`, `	if false`},
+		`	if e.Signal == 0 && e.Code != 0 &&`, `	if false &&`},
 	{"where all start together, who blames a peer waits for those that wait for it", "starting.go",
 		` || j.gathering ||`, ` ||`},
 	{"whoever was to put a checkpoint on the services has", "kept.go",
@@ -84,6 +91,22 @@ var mutations = []mutation{
 	t.doubts = false
 	return kept
 `},
+	{"who never heard of its attempt is not told again that it is to go on from what services hold", "containers.go",
+		`, Kept: t.kept})`, `})`},
+	{"who decides nothing ends the job", "ending.go",
+		`	if t.optional() {
+		j.giveUp`, `	if false {
+		j.giveUp`},
+	{"a job that has not made its first step after a restart is not looked at", "stall.go",
+		`	if p.begun.IsZero() || len(p.pauses) == 0 {`, `	if p.last.IsZero() || len(p.pauses) == 0 {`},
+	{"nothing is done any more about a stall that two restarts have not ended", "stall.go",
+		`len(p.pauses) < pausesKnown {`, `len(p.pauses) < pausesKnown || p.tried >= stallTries {`},
+	{"a stall is not measured by how steps were made", "stall.go",
+		`	least = max(least, stallFactor*p.longest())
+`, `	least = stallFactor * p.pauses[0] / 100
+`},
+	{"the tasks that a generation's end concerns are not looked at", "job.go",
+		`judged || j.generation != before {`, `judged {`},
 	{"services hold what they held before they began anew", "kept.go",
 		`		j.saves = 0
 `, `		return false

@@ -132,8 +132,8 @@ func (n *Nodes) client(node NodeID) *rpc.Client {
 		c = rpc.New(rpc.Options{
 			Protocol:  "org.apache.hadoop.yarn.api.ContainerManagementProtocolPB",
 			Addresses: []string{node.String()},
-			Login: n.login(node),
-			Retry: n.retry, Timeout: 30 * time.Second,
+			Login:     n.login(node),
+			Retry:     n.retry, Timeout: 30 * time.Second,
 		})
 		n.clients[node] = c
 	}

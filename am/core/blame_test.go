@@ -1,0 +1,158 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+var peerGone = core.TaskExited{Code: 1, PeerLost: true, Error: "RuntimeError: Connection closed by peer", Tail: []string{"Connection closed by peer"}}
+
+// TestTranscriptsOfBlame: several ranks end, and one of them is the reason.
+func TestTranscriptsOfBlame(t *testing.T) {
+	culprit := core.TaskExited{Code: 1, Error: "ValueError: bad batch", Tail: []string{"ValueError: bad batch"}, Step: 7}
+	at := func(e core.TaskExited, ms int64) core.TaskExited { e.AtMS = ms; return e }
+	stopped := func(e core.TaskExited) core.TaskExited { e.Stopped = true; return e }
+	for _, s := range []struct {
+		name    string
+		script  func(p *player)
+		charged string // "" for nobody
+	}{
+		{"the culprit ends last", func(p *player) {
+			p.exit("worker-0", peerGone)
+			p.exit("worker-1", peerGone)
+			p.exit("worker-2", culprit)
+		}, "worker-2"},
+		{"the culprit ends last, and the signal to stop has reached it", func(p *player) {
+			p.exit("worker-0", peerGone)
+			p.exit("worker-1", stopped(core.TaskExited{Code: 143}))
+			p.exit("worker-2", stopped(culprit))
+		}, "worker-2"},
+		{"the culprit dies of the signal to stop", func(p *player) {
+			p.exit("worker-0", peerGone)
+			p.exit("worker-1", stopped(core.TaskExited{Signal: 15}))
+			p.exit("worker-2", stopped(core.TaskExited{Signal: 15, Error: "ValueError: bad batch"}))
+		}, "worker-2"},
+		{"two fail, and the first of them is not heard first", func(p *player) {
+			p.exit("worker-0", at(culprit, 2000))
+			p.exit("worker-1", at(culprit, 1000))
+			p.exit("worker-2", stopped(core.TaskExited{Signal: 15}))
+		}, "worker-1"},
+		{"who fails when told to stop is not to blame", func(p *player) {
+			p.exit("worker-0", culprit)
+			p.exit("worker-1", stopped(at(culprit, 1)))
+			p.exit("worker-2", stopped(core.TaskExited{Signal: 15}))
+		}, "worker-0"},
+		{"a container was lost", func(p *player) {
+			p.exit("worker-0", peerGone)
+			p.exit("worker-1", stopped(core.TaskExited{Code: 1}))
+			p.step(core.ContainerEnded{Container: p.hosted["worker-2"], Cause: core.CausePreempted, Diagnostics: "preempted"})
+		}, ""},
+		{"all blame a peer", func(p *player) {
+			p.exit("worker-0", at(peerGone, 2000))
+			p.exit("worker-1", at(peerGone, 1000))
+			p.exit("worker-2", at(peerGone, 3000))
+		}, "worker-1"},
+		{"another application master judges", func(p *player) {
+			p.exit("worker-0", peerGone)
+			p.exit("worker-2", culprit)
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2", "c3": "n0"}})
+			for i, c := range []string{"c1", "c3"} {
+				p.step(core.AgentAttached{Container: c, Host: "h", PID: 100, Task: fmt.Sprintf("worker-%d", 2*i), Port: 20000, Exited: &core.TaskExited{Code: 1}})
+			}
+			p.mute["TaskExited"] = false
+			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, TaskPID: 200})
+		}, "worker-2"},
+	} {
+		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
+			p := play(t, ranks(3), 3)
+			p.t = t
+			p.step(core.Begin{})
+			p.mute["TaskExited"] = true // they end as the script says
+			s.script(p)
+			p.mute["TaskExited"] = false
+			p.wait(time.Minute)
+			p.state(proto.JobState_JOB_STATE_RUNNING)
+			for _, task := range p.job.Tasks() {
+				want := 0
+				if task.Name == s.charged {
+					want = 1
+				}
+				if task.Failures() != want || task.Attempt != 1 {
+					t.Errorf("%s is charged with %d failures, want %d, and runs attempt %d", task.Name, task.Failures(), want, task.Attempt)
+				}
+			}
+			p.golden()
+		})
+	}
+}
+
+// TestAGenerationFailsOnce: where every rank fails, each time another first, the job
+// ends after as many generations as one task may have attempts.
+func TestAGenerationFailsOnce(t *testing.T) {
+	p := play(t, ranks(4), 3)
+	p.step(core.Begin{})
+	generations := 0
+	for ; !p.job.Finished(); generations++ {
+		if generations == 20 {
+			t.Fatal("it never ends")
+		}
+		first := generations % 4
+		p.mute["TaskExited"] = true
+		for i := range 4 {
+			p.exit(fmt.Sprintf("worker-%d", (first+i)%4), core.TaskExited{Code: 1, Step: int64(generations + 1), AtMS: int64(1000 + i)})
+		}
+		p.mute["TaskExited"] = false
+		p.wait(time.Minute)
+	}
+	if _, why := p.job.State(); generations != 4 || !strings.Contains(why, "worker-3") {
+		t.Errorf("%d generations: %s\n%s", generations, why, p.log.String())
+	}
+}
+
+// TestTheSameErrorEachTime: before the first step, a second attempt that fails in the
+// same way is the last.
+func TestTheSameErrorEachTime(t *testing.T) {
+	fails := func(text string, step int64) core.TaskExited {
+		return core.TaskExited{Code: 1, Error: text, Step: step, Tail: []string{text}}
+	}
+	for _, c := range []struct {
+		name   string
+		roles  []*proto.RoleSpec
+		script func(p *player)
+		want   int // attempts, of 0 to 3 in all
+	}{
+		{"the same", psAndWorkers(1, 1), func(p *player) { p.exit("worker-0", fails("KeyError: 'x' at 0x7f12", 0)) }, 2},
+		{"the same, of any rank", ranks(2), func(p *player) { p.exit("worker-0", fails("KeyError: 'x'", 0)) }, 2},
+		{"no exception, but the same last line", psAndWorkers(1, 1), func(p *player) {
+			p.exit("worker-0", core.TaskExited{Code: 2, Tail: []string{"python: can't open file 'train.py': [Errno 2]"}})
+		}, 2},
+		{"another each time", psAndWorkers(1, 1), func(p *player) {
+			p.exit("worker-0", fails("KeyError: "+strings.Repeat("x", p.job.Task("worker-0").Attempt), 0))
+		}, 4},
+		{"after a step", psAndWorkers(1, 1), func(p *player) { p.exit("worker-0", fails("KeyError: 'x'", 1)) }, 4},
+		{"after a while", psAndWorkers(1, 1), func(p *player) {
+			p.wait(3 * time.Minute)
+			p.exit("worker-0", fails("KeyError: 'x'", 0))
+		}, 4},
+		{"a first attempt that made steps", psAndWorkers(1, 1), func(p *player) {
+			p.exit("worker-0", fails("KeyError: 'x'", int64(1-min(1, p.job.Task("worker-0").Attempt))))
+		}, 4},
+		{"nothing is known of it", psAndWorkers(1, 1), func(p *player) { p.exit("worker-0", core.TaskExited{Signal: 9}) }, 4},
+	} {
+		p := play(t, c.roles, 3)
+		p.step(core.Begin{})
+		n := 0
+		for ; n < 10 && !p.job.Finished(); n++ {
+			c.script(p)
+			p.wait(time.Minute)
+		}
+		if state, why := p.job.State(); n != c.want || state != proto.JobState_JOB_STATE_FAILED {
+			t.Errorf("%s: %d attempts, then it is %s: %s", c.name, n, state, why)
+		}
+	}
+}

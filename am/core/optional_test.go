@@ -1,0 +1,100 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// TestTranscriptsOfOptionalRoles: who decides nothing neither blocks the start nor ends
+// the job, and may finish what it does.
+func TestTranscriptsOfOptionalRoles(t *testing.T) {
+	beside := func(name string, finish time.Duration) *proto.RoleSpec {
+		return &proto.RoleSpec{Name: name, Count: 1, MemoryMb: 1024, Vcores: 1, FinishMs: finish.Milliseconds(),
+			Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL}
+	}
+	running, succeeded := proto.JobState_JOB_STATE_RUNNING, proto.JobState_JOB_STATE_SUCCEEDED
+	failed := proto.TaskState_TASK_STATE_FAILED
+	for _, s := range []struct {
+		name   string
+		finish time.Duration
+		before func(p *player)
+		script func(p *player)
+		want   proto.JobState
+		task   proto.TaskState
+	}{
+		{"there is no container for it", 0, func(p *player) { p.unanswered = "evaluator-0/3" }, func(p *player) {
+			p.wait(time.Minute)
+			p.exit("worker-0", core.TaskExited{})
+		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
+		{"it loses its container again and again", 0, nil, func(p *player) {
+			for i := 0; i < 20 && p.job.Task("evaluator-0").State != failed; i++ {
+				p.step(core.ContainerEnded{Container: p.job.Task("evaluator-0").Container, Cause: core.CauseKilled})
+				p.wait(time.Second)
+			}
+		}, running, failed},
+		{"its command is not there", 0, nil, func(p *player) {
+			p.exit("evaluator-0", core.TaskExited{Code: 127, CommandMissing: true, Detail: "tensorbord: not found"})
+		}, running, failed},
+		{"nothing can prepare it", 0, nil, func(p *player) {
+			p.step(core.ContainerEnded{Container: p.job.Task("evaluator-0").Container, Cause: core.CauseKilled})
+			p.step(core.AgentTrouble{Container: p.job.Task("evaluator-0").Container, What: "no such file", Hopeless: true})
+		}, running, failed},
+		{"it may finish", 5 * time.Minute, nil, func(p *player) {
+			p.exit("worker-0", core.TaskExited{})
+			p.wait(time.Minute)
+			p.step(core.AgentLost{Container: "c3"})
+			p.wait(5 * time.Second)
+			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100, Task: "evaluator-0", Port: 20000, TaskPID: 200})
+			p.wait(time.Minute)
+			p.exit("evaluator-0", core.TaskExited{})
+		}, succeeded, proto.TaskState_TASK_STATE_SUCCEEDED},
+		{"it does not finish", 5 * time.Minute, nil, func(p *player) {
+			p.exit("worker-0", core.TaskExited{})
+			p.wait(10 * time.Minute)
+		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
+		{"a user does not wait for it to finish", 5 * time.Minute, nil, func(p *player) {
+			p.exit("worker-0", core.TaskExited{})
+			p.wait(time.Minute)
+			p.step(core.Kill{Why: "killed by alice"})
+		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
+	} {
+		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
+			p := play(t, append(psAndWorkers(1, 1), beside("evaluator", s.finish)), 3)
+			p.t = t
+			if s.before != nil {
+				s.before(p)
+			}
+			p.step(core.Begin{})
+			s.script(p)
+			p.state(s.want)
+			if got := p.job.Task("evaluator-0").State; got != s.task {
+				t.Errorf("the evaluator is %s, want %s\n%s", got, s.task, p.log.String())
+			}
+			if s.want == running { // and the others can be done
+				p.exit("worker-0", core.TaskExited{})
+				p.state(succeeded)
+			}
+			p.golden()
+		})
+	}
+}
+
+// TestAllRestartWithoutAnOptionalTask: also when tasks gather again.
+func TestAllRestartWithoutAnOptionalTask(t *testing.T) {
+	roles := append(ranks(2), &proto.RoleSpec{Name: "tensorboard", Count: 1, MemoryMb: 1024, Vcores: 1,
+		Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL})
+	p := play(t, roles, 3)
+	p.step(core.Begin{})
+	p.unanswered = fmt.Sprintf("tensorboard-0/%d", 4)
+	p.step(core.ContainerEnded{Container: "c3", Cause: core.CauseKilled})
+	p.exit("worker-0", core.TaskExited{Signal: 9})
+	p.wait(time.Minute)
+	if w := p.job.Task("worker-0"); w.State != proto.TaskState_TASK_STATE_RUNNING || w.Attempt != 1 {
+		t.Errorf("%s is %s, attempt %d\n%s", w.Name, w.State, w.Attempt, p.log.String())
+	}
+}
