@@ -215,7 +215,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	if m.cfg.Predecessor == nil { // else its tasks run, and are not about to start
 		first := make(chan core.Secured, 1)
 		m.firstSecured, m.securedFrom = first, time.Now()
-		m.securing.Go(func() { first <- m.keeper.secure(m.working, false, nil) })
+		m.securing.Go(func() { first <- m.keeper.secure(m.working, true, nil) })
 	}
 
 	finish := m.loop(ctx, driver)

@@ -46,7 +46,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.StringVar(&f.queue, "queue", "", "YARN's `queue` (default \"default\")")
 	set.StringVar(&f.framework, "framework", "", "tensorflow, pytorch, jax or none (default tensorflow where there is a ps, else none)")
 	set.StringArrayVar(&f.roles, "role", nil, "a role with any `NAME=COUNT`; may be repeated. NAME gets the flags --NAME-memory, --NAME-vcores and --NAME-gpus")
-	set.StringArrayVar(&f.checkpoints, "checkpoint", nil, "`PATH=URI`: PATH as the script spells it, URI hdfs://... or a local directory; may be repeated. After it: ,format=tensorflow|torch|dcp|plain, and for plain ,marker=NAME or ,quiet=30s")
+	set.StringArrayVar(&f.checkpoints, "checkpoint", nil, "`PATH=URI`: PATH as the script spells it, URI hdfs://... or a local directory; may be repeated. After it: ,format=tensorflow|torch|dcp|huggingface|plain, and for plain ,marker=NAME or ,quiet=30s")
 	set.StringSliceVar(&f.files, "files", nil, "`files` and directories for the tasks' working directory, PATH or PATH#NAME, separated by commas")
 	set.StringSliceVar(&f.archives, "archives", nil, "`archives` to be unpacked there, PATH#NAME (venv.tar.gz#venv), separated by commas")
 	set.StringArrayVar(&f.env, "env", nil, "`K=V` for the tasks' environment; may be repeated")

@@ -28,6 +28,10 @@ type place struct {
 	fs    *mount.FS // nil: linked
 }
 
+// linkMark ends what a link of ours says. It changes nothing of where that leads,
+// and tells it from a link of the user's to the same directory.
+const linkMark = "/."
+
 // madeMark stands in a directory that was made only to be mounted upon, and is
 // to go with its last user. The mount hides it.
 const madeMark = ".holdfast-mount-point"
@@ -171,7 +175,10 @@ func (p *place) link(_ context.Context, _ Config, missing error) error {
 		return nodeTrouble(fmt.Errorf("locking the checkpoint directory %s: %w", dir, err))
 	}
 	p.lock = d
-	if err := link(dir, p.path); err != nil {
+	if same(d, p.path) {
+		return nil // by a link of the user's, or of another agent on this host
+	}
+	if err := link(filepath.Clean(dir)+linkMark, p.path); err != nil {
 		return fmt.Errorf("making %s stand for the checkpoints: %w; is something there already? Move it away", p.spec.Path, err)
 	}
 	return nil
@@ -207,8 +214,10 @@ func (p *place) close(ctx context.Context, log *logrus.Entry) {
 	if unix.Flock(int(p.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
 	}
-	if st, err := os.Lstat(p.path); err == nil && st.Mode()&fs.ModeSymlink != 0 {
-		_ = os.Remove(p.path)
+	if to, err := os.Readlink(p.path); err == nil {
+		if strings.HasSuffix(to, linkMark) && same(p.lock, p.path) {
+			_ = os.Remove(p.path)
+		}
 		return
 	}
 	mark := filepath.Join(p.path, madeMark)

@@ -60,8 +60,8 @@ func keptSlots(ctx context.Context, s Store) ([]*keeping, error) {
 	}
 	var all []*keeping
 	for _, e := range entries {
-		name, err := url.PathUnescape(e.Name)
-		if err != nil || !e.IsDir() {
+		name, ok := entryOf(e.Name)
+		if !ok || !e.IsDir() {
 			continue
 		}
 		kind := TensorFlow

@@ -131,7 +131,7 @@ func removeCheckpoint(ctx context.Context, s Store, c Checkpoint) error {
 
 // directories are those that go with a checkpoint, the deepest first.
 func directories(c Checkpoint) []string {
-	if c.Kind != Distributed && c.Kind != Plain {
+	if !c.isDir() {
 		return nil
 	}
 	seen := map[string]bool{}
@@ -217,7 +217,14 @@ func (p RollbackPlan) Execute(ctx context.Context, s Store) error {
 		return err
 	}
 	state, err := ParseState(text)
-	if err != nil {
+	if err != nil && len(text) > 0 {
+		known, saversErr := savers(ctx, s)
+		if saversErr != nil {
+			return saversErr
+		}
+		if !known[dir] {
+			return fmt.Errorf("cannot point %s at %s: there is a file by that name that is not TensorFlow's (%w); move it away, and roll back again", path.Join(dir, StateFile), p.To.Name, err)
+		}
 		state = SavedState{}
 	}
 	if err := pointAt(ctx, s, dir, state, p.dir, &p.To); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"net/url"
 	"path"
 	"strings"
 	"syscall"
@@ -16,11 +15,11 @@ import (
 )
 
 // manifestDir is where manifests lie, one for each sealed checkpoint, called
-// after it with slashes and the like escaped as in a URL.
+// after it (entryName).
 const manifestDir = OwnDir + "/manifests"
 
 func manifestName(checkpoint string) string {
-	return path.Join(manifestDir, url.PathEscape(checkpoint)+".json")
+	return path.Join(manifestDir, entryName(checkpoint)+".json")
 }
 
 // Manifest says what a checkpoint was when it was found complete.
@@ -65,7 +64,7 @@ func (m *Manifest) fits(c *Checkpoint) bool {
 			return false
 		}
 	}
-	return m.Kind == c.Kind
+	return m.Kind == c.Kind && (!c.isDir() || len(c.Files) == len(m.Files)) // more may have come to a directory
 }
 
 // Seal writes the manifest of a complete checkpoint, as Checkpoints has found
