@@ -207,6 +207,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 		background.Go(func() { m.vigil.run(m.working) })
 	}
 	background.Go(func() { Trim(m.working) })
+	background.Go(func() { m.keeper.beat(m.working) })
 	sealed := make(chan struct{})
 	go func() {
 		defer close(sealed)

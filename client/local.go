@@ -72,7 +72,7 @@ func newLocalID(now time.Time) string {
 // of its own session, so that it outlives the client where that is wanted.
 func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, err error) {
 	for _, c := range spec.Checkpoints {
-		if err := checkLocalDirectory(ctx, c.Uri); err != nil {
+		if err := checkLocalDirectory(ctx, c); err != nil {
 			return nil, err
 		}
 	}
@@ -115,16 +115,16 @@ func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, e
 }
 
 // checkLocalDirectory makes a checkpoint directory and tries to write in it.
-func checkLocalDirectory(ctx context.Context, dir string) error {
-	s, err := hdfsckpt.Open(ctx, dir, nil)
+func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec) error {
+	s, err := hdfsckpt.Open(ctx, c.Uri, nil)
 	if err == nil {
+		defer s.Close()
 		err = writable(ctx, s)
-		s.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", dir, err)
+		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", c.Uri, err)
 	}
-	return nil
+	return alone(ctx, s, c)
 }
 
 func (j *Job) startMaster(exe string) error {

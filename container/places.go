@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type place struct {
 	lock  *os.File
 	store hdfsckpt.Store
 	fs    *mount.FS // nil: linked
+
+	writer string // its name there
 }
 
 // linkMark ends what a link of ours says. It changes nothing of where that leads,
@@ -70,10 +73,28 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 			return err
 		}
 	}
+	placed := slices.Clone(t.places)
+	t.mounted.Store(&placed)
 	if missing != nil && len(t.assign.Checkpoints) > 0 {
 		t.note("checkpoint paths are links to their local directory, not mounts: a file that is being written is seen by all, and a writer that was given up can still write: %v", missing)
 	}
 	return nil
+}
+
+// beat gives the job's sign of life in the stores that the task has begun to
+// write to.
+func (t *task) beat(ctx context.Context) {
+	placed := t.mounted.Load()
+	if placed == nil {
+		return
+	}
+	for _, p := range *placed {
+		if p.fs != nil {
+			ctx, cancel := context.WithTimeout(ctx, hdfsckpt.BeatEvery)
+			_ = hdfsckpt.Beat(ctx, p.store, p.writer) // it may not have begun; or the next one is heard
+			cancel()
+		}
+	}
 }
 
 // mount mounts the store on the path, in the box.
@@ -85,13 +106,14 @@ func (p *place) mount(ctx context.Context, cfg Config, box *sandbox.Box, commits
 	if err := p.takeDirectory(); err != nil {
 		return err
 	}
+	p.writer = proto.WriterName(t.assign.Job, cfg.Container)
 	spool := filepath.Join(cfg.TmpDir, "spool")
 	if err := os.MkdirAll(spool, 0o700); err != nil {
 		return nodeTrouble(fmt.Errorf("making the spool directory for %s: %w", p.spec.Path, err))
 	}
 	p.fs, err = mount.New(p.store, mount.Options{
 		UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), SpoolDir: spool,
-		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.over,
+		Writer: p.writer, Lease: t.lease.over,
 		Log:      t.log.WithField("checkpoint", p.spec.Path),
 		OnCommit: func(c mount.Commit) { commits.add(p.spec.Path, c) },
 	})
