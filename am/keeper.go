@@ -37,6 +37,7 @@ type keeper struct {
 	log   *logrus.Entry
 
 	mu    sync.Mutex
+	ends  bool                 // the job does: it gives no sign of life any longer
 	lived map[string]time.Time // when other jobs were seen to live, by directory and job
 }
 
@@ -47,6 +48,17 @@ func (k *keeper) beat(ctx context.Context) {
 		wg.Go(func() { k.beatIn(ctx, c.Uri) })
 	}
 	wg.Wait()
+}
+
+// appear makes the directory by whose time the job gives its sign of life.
+func (k *keeper) appear(ctx context.Context, store hdfsckpt.Store) error {
+	k.mu.Lock()
+	ends := k.ends
+	k.mu.Unlock()
+	if ends {
+		return nil
+	}
+	return hdfsckpt.MkdirAll(ctx, store, hdfsckpt.WriterDir(proto.WriterName(k.job, proto.MasterContainer)), 0o755)
 }
 
 func (k *keeper) beatIn(ctx context.Context, uri string) {
@@ -110,6 +122,9 @@ func (k *keeper) secure(ctx context.Context, allDown bool, gone []string) core.S
 // leave is secure at the job's end, when nobody writes: whose agent has not
 // ended in order is shut out, for it may live.
 func (k *keeper) leave(ctx context.Context) {
+	k.mu.Lock()
+	k.ends = true
+	k.mu.Unlock()
 	for _, c := range k.specs {
 		if err := k.shutOutRest(ctx, c.Uri); err != nil {
 			k.log.WithError(err).Warn("what is left of this job's writers stays")
@@ -214,7 +229,7 @@ func (k *keeper) tryOne(ctx context.Context, c *proto.CheckpointSpec, allDown bo
 	if err := hdfsckpt.SetRule(ctx, store, rule); err != nil {
 		return nil, err
 	}
-	if err := hdfsckpt.MkdirAll(ctx, store, hdfsckpt.WriterDir(proto.WriterName(k.job, proto.MasterContainer)), 0o755); err != nil {
+	if err := k.appear(ctx, store); err != nil {
 		return nil, err
 	}
 	others, done, err := k.others(ctx, store)
