@@ -1,11 +1,14 @@
 package am_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"holdfast/hdfsckpt"
 	"holdfast/proto"
@@ -17,13 +20,14 @@ func TestUnfinishedSaves(t *testing.T) {
 	for name, shared := range map[string]bool{"of nobody": false, "of another job": true} {
 		t.Run(name, func(t *testing.T) {
 			const other = "job_2"
+			writer := proto.WriterName(other, "container_1")
 			var part string
 			j := start(t, func(s *proto.JobSpec, _ *cluster) {
 				dir := s.Checkpoints[0].Uri
 				part = filepath.Join(dir, "model.ckpt-7_temp", "part-00000-of-00001.index")
 				dirs := []string{filepath.Dir(part)}
 				if shared {
-					dirs = append(dirs, filepath.Join(dir, hdfsckpt.WriterDir(proto.WriterName(other, "container_1"))))
+					dirs = append(dirs, filepath.Join(dir, hdfsckpt.WriterDir(writer)))
 				}
 				for _, d := range dirs {
 					if err := os.MkdirAll(d, 0o755); err != nil {
@@ -32,6 +36,9 @@ func TestUnfinishedSaves(t *testing.T) {
 				}
 				if err := os.WriteFile(part, []byte("half"), 0o644); err != nil {
 					t.Fatal(err)
+				}
+				if shared {
+					live(t, dir, writer)
 				}
 			})
 			w0, _ := j.started("worker-0")
@@ -48,4 +55,24 @@ func TestUnfinishedSaves(t *testing.T) {
 			}
 		})
 	}
+}
+
+// live has another job's writer give signs of life until the test ends.
+func live(t *testing.T, dir, writer string) {
+	s, err := hdfsckpt.Open(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for tick := time.Tick(100 * time.Millisecond); ctx.Err() == nil; <-tick {
+			_ = hdfsckpt.Beat(ctx, s, writer) // it ends with the test
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		wg.Wait()
+		s.Close()
+	})
 }

@@ -172,6 +172,13 @@ func moveTorn(ctx context.Context, s Store, age time.Duration) ([]Aside, error) 
 		return nil, nil
 	}
 	if age > 0 {
+		units, err := keptUnits(ctx, s) // what is being removed is no save that was broken off
+		if err != nil {
+			return nil, err
+		}
+		list = slices.DeleteFunc(list, func(c Checkpoint) bool {
+			return slices.ContainsFunc(units, func(u *keptUnit) bool { return u.Name == c.Name && !u.Over })
+		})
 		if writing, err := anyWriting(ctx, s); err != nil || writing {
 			return nil, err
 		}

@@ -74,6 +74,7 @@ type Checkpoint struct {
 
 	last    string // the file that makes it count, if it is there
 	surely  bool   // it is of its kind beyond doubt, so that it may be moved aside if torn
+	former  string // of one that is kept as a unit: its name before
 	tooDeep string // something of it that was not looked at
 }
 
@@ -84,6 +85,13 @@ func (c *Checkpoint) Whole() bool { return c.State == Complete || c.State == Sea
 func (c *Checkpoint) isDir() bool {
 	return len(c.Files) > 0 && strings.HasPrefix(c.Files[0].Name, c.Name+"/")
 }
+
+// isDirOf tells whether a unit of that name is a directory.
+func (c *Checkpoint) isDirOf(unit string) bool { return path.Base(c.Files[0].Name) != path.Base(unit) }
+
+// PointedAt tells whether the program goes on from the one that its file
+// `checkpoint` names, so that a rollback can choose.
+func (c *Checkpoint) PointedAt() bool { return c.Kind == TensorFlow }
 
 // File is a file of a checkpoint.
 type File struct {
@@ -117,8 +125,11 @@ func (l *lister) list(ctx context.Context) ([]Checkpoint, error) {
 	l.group, l.ctx = errgroup.WithContext(ctx)
 	l.slots = make(chan struct{}, parallelism)
 	var manifests map[string]*Manifest
-	l.group.Go(func() (err error) { manifests, err = l.manifests(); return err })
-	l.group.Go(func() error { return l.directory(".", 0) })
+	if l.root == "" {
+		l.root = "."
+		l.group.Go(func() (err error) { manifests, err = l.manifests(); return err })
+	}
+	l.group.Go(func() error { return l.directory(l.root, 0) })
 	if err := l.group.Wait(); err != nil {
 		return nil, err
 	}
@@ -157,7 +168,8 @@ func NewestComplete(list []Checkpoint) *Checkpoint {
 type lister struct {
 	s          Store
 	rule       Rule
-	chosenFrom bool // only those from which a program chooses by what is there
+	root       string // where to begin, without a look at manifests; "": the store's root
+	chosenFrom bool   // only those from which a program chooses by what is there
 	group      *errgroup.Group
 	ctx        context.Context
 	slots      chan struct{}

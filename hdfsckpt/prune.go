@@ -186,7 +186,7 @@ func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, erro
 		return RollbackPlan{}, fmt.Errorf("several checkpoints are of step %d, say in which directory: %s: %w", step, strings.Join(names, ", "), syscall.EINVAL)
 	case !found[0].Whole():
 		return RollbackPlan{}, fmt.Errorf("%s is %s: %s; complete are: %s: %w", found[0].Name, found[0].State, found[0].Why, strings.Join(have, ", "), syscall.EINVAL)
-	case found[0].Kind != TensorFlow:
+	case !found[0].PointedAt():
 		return RollbackPlan{}, fmt.Errorf("%s cannot be rolled back to: a program with checkpoints of its own takes the newest; remove the newer ones: %w", found[0].Name, syscall.EINVAL)
 	}
 	plan := RollbackPlan{To: found[0]}

@@ -82,6 +82,14 @@ func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 	if report.Back, err = mend(ctx, s, age > 0); err != nil {
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 	}
+	if age == 0 { // else somebody may be at it
+		var back []string
+		back, err = mendUnits(ctx, s)
+		report.Back = append(report.Back, back...)
+		if err != nil {
+			return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
+		}
+	}
 	if report.Aside, err = moveTorn(ctx, s, age); err != nil {
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 	}

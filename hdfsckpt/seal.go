@@ -106,6 +106,19 @@ func Seal(ctx context.Context, s Store, c Checkpoint, meta Meta, known map[strin
 	return m, nil
 }
 
+// readManifest reads one; nil if there is none, or it is not readable.
+func readManifest(ctx context.Context, s Store, name string) (*Manifest, error) {
+	text, err := ReadFile(ctx, s, name)
+	if vanished(err) {
+		return nil, nil
+	}
+	m := &Manifest{}
+	if err != nil || json.Unmarshal(text, m) != nil || m.Version != 1 {
+		return nil, err
+	}
+	return m, nil
+}
+
 // Unseal removes a manifest; that there is none is no error.
 func Unseal(ctx context.Context, s Store, name string) error {
 	if err := s.Remove(ctx, manifestName(name)); err != nil && !vanished(err) {

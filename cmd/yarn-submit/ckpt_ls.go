@@ -120,7 +120,11 @@ func writeCheckpoints(cmd *cobra.Command, d client.Directory, l listing) error {
 	}
 	for i := range kept {
 		name, _ := hdfsckpt.FormerName(kept[i])
-		row(&kept[i], name, "kept: the program removed or replaced it; ckpt rollback brings it back")
+		back := "it lies in " + kept[i].Name
+		if kept[i].PointedAt() {
+			back = "ckpt rollback brings it back"
+		}
+		row(&kept[i], name, "kept: the program removed or replaced it; "+back)
 	}
 	for _, a := range l.aside {
 		if l.all {
