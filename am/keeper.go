@@ -50,12 +50,16 @@ func (k *keeper) beat(ctx context.Context) {
 	wg.Wait()
 }
 
+// ending tells whether the job is.
+func (k *keeper) ending() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ends
+}
+
 // appear makes the directory by whose time the job gives its sign of life.
 func (k *keeper) appear(ctx context.Context, store hdfsckpt.Store) error {
-	k.mu.Lock()
-	ends := k.ends
-	k.mu.Unlock()
-	if ends {
+	if k.ending() {
 		return nil
 	}
 	return hdfsckpt.MkdirAll(ctx, store, hdfsckpt.WriterDir(proto.WriterName(k.job, proto.MasterContainer)), 0o755)
@@ -240,7 +244,11 @@ func (k *keeper) tryOne(ctx context.Context, c *proto.CheckpointSpec, allDown bo
 	if allDown && len(others) == 0 {
 		age = 0
 	}
-	report, err := hdfsckpt.MakeSafe(ctx, store, age)
+	makeSafe := hdfsckpt.MakeSafe
+	if k.ending() {
+		makeSafe = hdfsckpt.LeaveSafe
+	}
+	report, err := makeSafe(ctx, store, age)
 	done = append(done, report.Lines()...)
 	if len(others) > 0 {
 		done = append(done, "another job writes here too, and what it may not have completed is left alone: "+strings.Join(others, ", "))

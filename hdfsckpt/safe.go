@@ -77,6 +77,16 @@ func (r Report) Lines() []string {
 // long that takes. A checkpoint that was kept comes back if what replaces it is
 // not whole, or if `checkpoint` is there and no other is whole.
 func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
+	return makeSafe(ctx, s, age, true)
+}
+
+// LeaveSafe is MakeSafe at a job's end, when nobody of it writes: torn checkpoints
+// stay where they are, for people to see, until a job starts.
+func LeaveSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
+	return makeSafe(ctx, s, age, false)
+}
+
+func makeSafe(ctx context.Context, s Store, age time.Duration, starts bool) (Report, error) {
 	var report Report
 	var err error
 	if report.Back, err = mend(ctx, s, age > 0); err != nil {
@@ -90,8 +100,10 @@ func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
 			return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 		}
 	}
-	if report.Aside, err = moveTorn(ctx, s, age); err != nil {
-		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
+	if starts {
+		if report.Aside, err = moveTorn(ctx, s, age); err != nil {
+			return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
+		}
 	}
 	if report.Pointed, err = pointAll(ctx, s); err != nil {
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
