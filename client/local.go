@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -76,12 +77,22 @@ func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, e
 			return nil, err
 		}
 	}
+	keep, err := keepJobs()
+	if err != nil {
+		return nil, err
+	}
 	home, err := openLocalHome(ctx)
 	if err != nil {
 		return nil, err
 	}
 	id := newLocalID(time.Now())
 	j := &Job{ID: id, home: home, dir: path.Join(jobsDir, id)}
+	j.Note = sweepJobs(ctx, home, keep, func(_ context.Context, old *Job) error {
+		if old.masterRuns() {
+			return fs.ErrExist
+		}
+		return os.RemoveAll(old.localPath())
+	})
 	defer func() {
 		if err != nil {
 			_ = os.RemoveAll(j.localPath()) // the error that led here is the one to tell

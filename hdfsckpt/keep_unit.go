@@ -273,6 +273,25 @@ func replacingUnit(ctx context.Context, s Store, unit, name string) error {
 	return u.keep(ctx, name)
 }
 
+// NotReplaced is told when what Replacing was told of failed: a file that is a
+// checkpoint by itself, and was kept, gets its name back, if nothing has it.
+func NotReplaced(ctx context.Context, s Store, name string) error {
+	if unit, ok := unitOf(name); !ok || unit != name {
+		return nil
+	}
+	u := newUnit(s, name)
+	if there, err := u.read(ctx); err != nil || !there || u.How != unitReplaced {
+		return err
+	}
+	if _, err := s.Stat(ctx, name); !vanished(err) {
+		return err
+	}
+	if has, err := u.has(ctx, name); err != nil || !has {
+		return err
+	}
+	return u.bringBack(ctx)
+}
+
 // continues goes on with keeping a unit of which a part is kept already.
 func (u *keptUnit) continues(ctx context.Context, name string) (bool, error) {
 	if there, err := u.read(ctx); err != nil || !there || u.Over {

@@ -156,6 +156,11 @@ func TestReplacedIsKept(t *testing.T) {
 		if report, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || report.String() != "" {
 			t.Errorf("nothing is amiss: %s, %v", report, err)
 		}
+		must(t, hdfsckpt.Replacing(ctx, s, "last.pt"))
+		must(t, hdfsckpt.NotReplaced(ctx, s, "last.pt"))
+		if b, err := hdfsckpt.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
+			t.Errorf("after a failure last.pt has %d bytes, %v", len(b), err)
+		}
 		must(t, hdfsckpt.Replacing(ctx, s, "last.pt")) // and its program is lost
 		report, err := hdfsckpt.MakeSafe(ctx, s, 0)
 		must(t, err)

@@ -136,3 +136,52 @@ func TestNotUnderstood(t *testing.T) {
 		t.Errorf("rollback ended with %d: %s", code, errs)
 	}
 }
+
+// TestOldJobsGo: directories of jobs in which nothing has changed for long are
+// removed when another job starts, and that is said; others stay.
+func TestOldJobsGo(t *testing.T) {
+	p := newPlace(t)
+	age := func(id string, days int) {
+		t.Helper()
+		dir := filepath.Join(p.home, "jobs", id)
+		at := time.Now().Add(-time.Duration(days) * 24 * time.Hour)
+		for _, name := range []string{"logs", "status.json", "am.json", ""} {
+			if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for id, days := range map[string]int{"local-old": 100, "local-young": 80, "local-alive": 100} {
+		for _, name := range []string{"logs/worker-0/0.log", "status.json", "am.json"} {
+			write(t, filepath.Join(p.home, "jobs", id, name), "{}")
+		}
+		age(id, days)
+	}
+	now := time.Now()
+	if err := os.Chtimes(filepath.Join(p.home, "jobs/local-alive/am.json"), now, now); err != nil {
+		t.Fatal(err)
+	}
+	run := func() string {
+		t.Helper()
+		_, errs, code := p.call("run", "--local", "--worker", "1", "--", "true")
+		if code != 0 {
+			t.Fatalf("run ended with %d: %s", code, errs)
+		}
+		return errs
+	}
+	contains(t, run(), "removed the directories of 1 jobs", client.EnvKeepJobs)
+	for id, want := range map[string]bool{"local-old": false, "local-young": true, "local-alive": true} {
+		if _, err := os.Stat(filepath.Join(p.home, "jobs", id)); (err == nil) != want {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	t.Setenv(client.EnvKeepJobs, "0")
+	age("local-young", 1000)
+	if errs := run(); strings.Contains(errs, "removed") {
+		t.Error(errs)
+	}
+	t.Setenv(client.EnvKeepJobs, "soon")
+	if _, errs, code := p.call("run", "--local", "--worker", "1", "--", "true"); code != client.ExitUsage || !strings.Contains(errs, client.EnvKeepJobs) {
+		t.Errorf("run ended with %d: %s", code, errs)
+	}
+}
