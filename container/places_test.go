@@ -284,3 +284,39 @@ func TestTheUsersLinkStays(t *testing.T) {
 		})
 	}
 }
+
+// TestASignOfLifeWithoutAMaster: while no master answers, a task's agent gives its
+// job's sign of life where the task writes, so that no other job takes it for lost.
+func TestASignOfLifeWithoutAMaster(t *testing.T) {
+	needRoot(t)
+	m := newMaster(t)
+	m.startAgentProcess("c1", 0, nil)
+	c := m.agent()
+	store := filepath.Join(t.TempDir(), "store")
+	c.send(assignment(func(a *proto.Assign) {
+		a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}}
+		a.LeaseMs = 20_000 // the agent begins to look for another master after 6 s
+	}))
+	c.prepared()
+	ready := filepath.Join(t.TempDir(), "ready")
+	c.send(&proto.Start{Command: shell("echo 1 >train_logs/a; echo >" + ready + "; sleep 1000")})
+	c.started()
+	eventually(t, ready, func() bool {
+		_, err := os.Stat(ready)
+		return err == nil
+	})
+	dirs, err := filepath.Glob(filepath.Join(store, hdfsckpt.WriterDir(""), "*"))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("writers are %v, %v", dirs, err)
+	}
+	before, err := os.Stat(dirs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.deaf.Store(true)
+	c.deaf.Store(true)
+	eventually(t, "a sign of life", func() bool {
+		now, err := os.Stat(dirs[0])
+		return err == nil && now.ModTime().After(before.ModTime())
+	})
+}
