@@ -280,7 +280,7 @@ func (c *Cluster) checkCheckpoints(ctx context.Context, spec *proto.JobSpec) err
 				err = writable(ctx, s)
 			}
 			if err == nil {
-				return alone(ctx, s, cp)
+				return alone(ctx, s, cp, c.over)
 			}
 			if errors.Is(err, fs.ErrPermission) {
 				return fmt.Errorf("the checkpoint directory %s is not writable for %s: %w; have its owner or permissions changed (hdfs dfs -chown, -chmod), or name another with --checkpoint", cp.Uri, c.user, err)
@@ -292,23 +292,6 @@ func (c *Cluster) checkCheckpoints(ctx context.Context, spec *proto.JobSpec) err
 		})
 	}
 	return g.Wait()
-}
-
-// alone refuses a checkpoint directory that another job writes to, unless it is to
-// be shared: the two would take each other's unfinished saves for broken ones. A
-// job that was lost without a word is shut out.
-func alone(ctx context.Context, s hdfsckpt.Store, c *proto.CheckpointSpec) error {
-	living, lost, err := hdfsckpt.OtherJobs(ctx, s, "", proto.WritersJob, hdfsckpt.LostAfter)
-	if err == nil {
-		err = hdfsckpt.ShutOutJobs(ctx, s, lost, proto.WritersJob)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot tell who writes to the checkpoint directory %s: %w", c.Uri, err)
-	}
-	if len(living) > 0 && !c.Share {
-		return Usagef("the job %s writes to the checkpoint directory %s: wait for its end, name another directory, or have both write there with --checkpoint %s=%s,share=true", strings.Join(living, ", "), c.Uri, c.Path, c.Uri)
-	}
-	return nil
 }
 
 // writable tries to begin a file, and leaves none.

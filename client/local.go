@@ -135,7 +135,7 @@ func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec) error {
 	if err != nil {
 		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", c.Uri, err)
 	}
-	return alone(ctx, s, c)
+	return alone(ctx, s, c, overLocally)
 }
 
 func (j *Job) startMaster(exe string) error {
@@ -179,8 +179,10 @@ func (j *Job) localPath() string {
 
 // masterPID is the process of a local job's application master, 0 if it does
 // not run. A process that has got its number since is told apart by its environment.
-func (j *Job) masterPID() int {
-	text, err := os.ReadFile(filepath.Join(j.localPath(), pidFile))
+func (j *Job) masterPID() int { return j.masterPIDIn(j.localPath()) }
+
+func (j *Job) masterPIDIn(dir string) int {
+	text, err := os.ReadFile(filepath.Join(dir, pidFile))
 	if err != nil {
 		return 0
 	}

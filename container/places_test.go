@@ -247,7 +247,7 @@ func TestTheUsersLinkStays(t *testing.T) {
 			} else if err := os.Symlink(target, at); err != nil {
 				t.Fatal(err)
 			}
-			ended := func() {}
+			var ended func()
 			if way == "mounted" {
 				agent := m.startAgentProcess("c1", 0, nil)
 				ended = func() { _ = agent.Wait() }
