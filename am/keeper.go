@@ -158,8 +158,9 @@ func (k *keeper) shutOutRest(ctx context.Context, uri string) error {
 	return err
 }
 
-// others are the other jobs that live and write to a store too. Those that were
-// lost without a word are shut out: what they say is told.
+// others are the other jobs that live and write to a store too; told is what the
+// job's story is to say of them. Those that were lost without a word are shut out.
+// At the job's end nobody is watched for that, and all count as living.
 func (k *keeper) others(ctx context.Context, store hdfsckpt.Store) (jobs []string, told []string, err error) {
 	writers, err := hdfsckpt.Writers(ctx, store)
 	if err != nil {
@@ -172,7 +173,7 @@ func (k *keeper) others(ctx context.Context, store hdfsckpt.Store) (jobs []strin
 			unsure = unsure || time.Since(k.seen(store, job)) > othersLive
 		}
 	}
-	if !unsure {
+	if !unsure || k.ending() {
 		return jobs, nil, nil
 	}
 	living, lost, err := hdfsckpt.OtherJobs(ctx, store, k.job, proto.WritersJob, hdfsckpt.LostAfter)
