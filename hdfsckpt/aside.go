@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -156,46 +157,51 @@ func removeAll(ctx context.Context, s Store, dir string, depth int) error {
 // moved aside. Of those that were written to less than age ago, or while anything
 // is being written, none is; 0 says that nobody writes. TensorFlow's stay: it
 // goes by its file `checkpoint`, which never names them.
-func moveTorn(ctx context.Context, s Store, age time.Duration) ([]Aside, error) {
+//
+// What this user may not move is told, and keeps nothing from starting.
+func moveTorn(ctx context.Context, s Store, age time.Duration) (moved []Aside, left []error, err error) {
 	rule, err := readRule(ctx, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	list, err := (&lister{s: s, rule: rule, chosenFrom: true}).list(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	list = slices.DeleteFunc(list, func(c Checkpoint) bool {
 		return !c.surely || c.State != Torn && c.State != InProgress || c.Name == "." || age > 0 && time.Since(c.Time) < age
 	})
 	if len(list) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if age > 0 {
 		units, err := keptUnits(ctx, s) // what is being removed is no save that was broken off
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		list = slices.DeleteFunc(list, func(c Checkpoint) bool {
 			return slices.ContainsFunc(units, func(u *keptUnit) bool { return u.Name == c.Name && !u.Over })
 		})
 		if writing, err := anyWriting(ctx, s); err != nil || writing {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	var moved []Aside
 	for _, c := range list {
 		a, err := moveAside(ctx, s, Aside{Name: c.Name, Kind: c.Kind, Step: c.Step, Why: c.Why, Size: c.Size})
 		if vanished(err) {
 			continue
 		}
+		if errors.Is(err, fs.ErrPermission) {
+			left = append(left, err)
+			continue
+		}
 		if err != nil {
-			return moved, err
+			return moved, left, err
 		}
 		moved = append(moved, a)
 		if err := Unseal(ctx, s, c.Name); err != nil {
-			return moved, err
+			return moved, left, err
 		}
 	}
-	return moved, nil
+	return moved, left, nil
 }

@@ -16,6 +16,7 @@ import (
 type Report struct {
 	Back    []string // checkpoints that were kept, and stand in their place again
 	Aside   []Aside  // torn checkpoints, and parts of saves that did not end, that were moved aside
+	Left    []error  // why torn checkpoints stay in their place
 	Pointed []Pointed
 }
 
@@ -45,6 +46,9 @@ func (r Report) Lines() []string {
 		} else {
 			lines = append(lines, fmt.Sprintf("pointed %s at %s: %s", file, p.To, p.Why))
 		}
+	}
+	for _, err := range r.Left {
+		lines = append(lines, err.Error())
 	}
 	const most = 5
 	for i, a := range r.Aside {
@@ -100,7 +104,7 @@ func makeSafe(ctx context.Context, s Store, age time.Duration, starts bool) (Rep
 		}
 	}
 	if starts {
-		if report.Aside, err = moveTorn(ctx, s, age); err != nil {
+		if report.Aside, report.Left, err = moveTorn(ctx, s, age); err != nil {
 			return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 		}
 	}

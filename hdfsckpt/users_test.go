@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -384,4 +386,31 @@ func TestLongNames(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// immovable lets nobody move one directory.
+type immovable struct {
+	*hdfsckpt.Local
+	name string
+}
+
+func (s immovable) Rename(ctx context.Context, from, to string) error {
+	if from == s.name {
+		return &fs.PathError{Op: "rename", Path: from, Err: syscall.EACCES}
+	}
+	return s.Local.Rename(ctx, from, to)
+}
+
+// TestTornOfAnotherUser: what may not be moved is told, and the others are moved.
+func TestTornOfAnotherUser(t *testing.T) {
+	local, err := hdfsckpt.NewLocal(t.TempDir())
+	must(t, err)
+	defer local.Close()
+	for _, name := range []string{"checkpoint-20", "checkpoint-30"} {
+		putTrainer(t, local, name, "trainer_state.json")
+	}
+	report, err := hdfsckpt.MakeSafe(context.Background(), immovable{local, "checkpoint-20"}, 0)
+	if err != nil || len(report.Aside) != 1 || report.Aside[0].Name != "checkpoint-30" || !strings.Contains(report.String(), "cannot move checkpoint-20 aside") {
+		t.Errorf("%s, %v", report, err)
+	}
 }
