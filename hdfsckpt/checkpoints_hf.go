@@ -37,14 +37,15 @@ var (
 // written it: it has one of the files that only Trainer writes, or nothing but
 // what Trainer writes before the model.
 func isTrainers(entries []Info) bool {
-	onlyConfigs := len(entries) > 0
+	onlyConfigs, config := true, false
 	for _, e := range entries {
 		if e.Name == trainerState || e.Name == "training_args.bin" {
 			return true
 		}
 		onlyConfigs = onlyConfigs && configs[e.Name]
+		config = config || e.Name == "config.json" || e.Name == "adapter_config.json"
 	}
-	return onlyConfigs
+	return onlyConfigs && config
 }
 
 // trainers looks at the directories checkpoint-N of one directory. That they are

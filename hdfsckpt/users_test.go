@@ -212,6 +212,14 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "checkpoint-20/model.safetensors", safetensors(10))
 			put(t, s, "checkpoint-20/config.json", []byte("{}"))
 			put(t, s, "checkpoint-30/notes", []byte("x"))
+			put(t, s, "checkpoint-40/README.md", []byte("x"))
+			must(t, s.Mkdir(context.Background(), "checkpoint-50", 0o755))
+		}},
+		"Trainer's first": {build: func(t *testing.T, s hdfsckpt.Store) {
+			put(t, s, "checkpoint-10/config.json", []byte("{}"))
+		}, moved: "checkpoint-10"},
+		"nobody's": {build: func(t *testing.T, s hdfsckpt.Store) {
+			put(t, s, "checkpoint-20", []byte("a file by that name"))
 		}},
 		"distributed": {build: func(t *testing.T, s hdfsckpt.Store) {
 			putDistributed(t, s, "step-10", nil)
