@@ -76,3 +76,47 @@ func live(t *testing.T, dir, writer string) {
 		s.Close()
 	})
 }
+
+// TestASaverIsRemembered: when a saver has written the file `checkpoint`, the store
+// says so, so that it is put right should it be lost.
+func TestASaverIsRemembered(t *testing.T) {
+	j := start(t, nil)
+	store := filepath.Join(j.dir, "checkpoints")
+	w0, _ := j.started("worker-0")
+	w1, _ := j.started("worker-1")
+	ps, _ := j.started("ps-0")
+	fixtures, err := filepath.Glob("../hdfsckpt/tfbundle/testdata/sharded.ckpt-1200.[di]*")
+	if err != nil || len(fixtures) == 0 {
+		t.Fatalf("no checkpoint to try with: %v", err)
+	}
+	for _, f := range fixtures {
+		b, err := os.ReadFile(f)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(store, filepath.Base(f)), b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := filepath.Join(store, hdfsckpt.StateFile)
+	if err := os.WriteFile(state, hdfsckpt.SavedState{Current: "sharded.ckpt-1200"}.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: hdfsckpt.StateFile, Size: 2}}}}})
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if list, _ := os.ReadDir(filepath.Join(store, hdfsckpt.OwnDir, "savers")); len(list) == 1 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal("the saver is not remembered")
+		}
+	}
+	if err := os.Remove(state); err != nil { // and at the job's end it is put right
+		t.Fatal(err)
+	}
+	w0.exit(0)
+	w1.exit(0)
+	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
+	if b, err := os.ReadFile(state); err != nil || !strings.Contains(string(b), "sharded.ckpt-1200") {
+		t.Errorf("it is %q, %v", b, err)
+	}
+}

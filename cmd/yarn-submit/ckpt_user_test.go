@@ -185,3 +185,36 @@ func TestOldJobsGo(t *testing.T) {
 		t.Errorf("run ended with %d: %s", code, errs)
 	}
 }
+
+// TestWhatAScriptRemovesStays: of a script that keeps its newest checkpoint only, the
+// one before can still be read; so can what a file had that was saved over.
+func TestWhatAScriptRemovesStays(t *testing.T) {
+	p := newPlace(t)
+	copyFixtures(t, p.dir, map[string]string{"torchfile/testdata/alone.pt": "model"})
+	out, errs, code := p.call("run", "--local", "--worker", "1", "--framework", "pytorch", "--files", "model", "--checkpoint", "./out=ck", "--", "sh", "-c", `
+for step in 10 20 30; do
+	d=out/checkpoint-$step
+	mkdir $d && cp model $d/pytorch_model.bin && cp model $d/training_args.bin && echo '{"global_step": '$step'}' > $d/trainer_state.json || exit 1
+	rm -rf out/checkpoint-$((step - 10))
+	cp model out/last.pt.tmp && mv out/last.pt.tmp out/last.pt || exit 1
+done`)
+	if code != 0 {
+		t.Fatalf("run ended with %d: %s%s", code, out, errs)
+	}
+	var list []client.Checkpoint
+	callJSON(t, p, &list, "ckpt", "ls", "./ck")
+	var names []string
+	for _, c := range list {
+		name := c.Name
+		if c.Kept {
+			name += " kept"
+		}
+		if !c.Complete {
+			name += " " + c.State
+		}
+		names = append(names, name)
+	}
+	if got, want := strings.Join(names, ", "), "last.pt, checkpoint-30, last.pt kept, checkpoint-20 kept"; got != want {
+		t.Errorf("there are %s, want %s", got, want)
+	}
+}
