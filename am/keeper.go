@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,8 @@ const (
 	// another try within it.
 	secureLimit = 2 * time.Minute
 	securePause = 2 * time.Second
+	// othersLive is how long another job, once seen to live, counts as living.
+	othersLive = time.Minute
 )
 
 // keeper looks after the job's checkpoint directories.
@@ -32,6 +35,63 @@ type keeper struct {
 	specs []*proto.CheckpointSpec
 	open  func(ctx context.Context, uri string) (hdfsckpt.Store, error)
 	log   *logrus.Entry
+
+	mu    sync.Mutex
+	ends  bool                 // the job does: it gives no sign of life any longer
+	lived map[string]time.Time // when other jobs were seen to live, by directory and job
+}
+
+// beat gives the job's sign of life in each directory until ctx ends.
+func (k *keeper) beat(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, c := range k.specs {
+		wg.Go(func() { k.beatIn(ctx, c.Uri) })
+	}
+	wg.Wait()
+}
+
+// ending tells whether the job is.
+func (k *keeper) ending() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ends
+}
+
+// appear makes the directory by whose time the job gives its sign of life.
+func (k *keeper) appear(ctx context.Context, store hdfsckpt.Store) error {
+	if k.ending() {
+		return nil
+	}
+	return hdfsckpt.MkdirAll(ctx, store, hdfsckpt.WriterDir(proto.WriterName(k.job, proto.MasterContainer)), 0o755)
+}
+
+func (k *keeper) beatIn(ctx context.Context, uri string) {
+	tick := time.NewTicker(hdfsckpt.BeatEvery)
+	defer tick.Stop()
+	var store hdfsckpt.Store
+	defer func() {
+		if store != nil {
+			store.Close()
+		}
+	}()
+	me := proto.WriterName(k.job, proto.MasterContainer)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var err error
+		if store == nil {
+			store, err = k.open(ctx, uri)
+		}
+		if err == nil {
+			err = hdfsckpt.Beat(ctx, store, me)
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) { // it may not have been made yet
+			k.log.WithError(err).Warnf("cannot give the job's sign of life in %s; other jobs may take it for lost", uri)
+		}
+	}
 }
 
 // secure makes every directory safe to start from, all at once. It says what
@@ -66,6 +126,9 @@ func (k *keeper) secure(ctx context.Context, allDown bool, gone []string) core.S
 // leave is secure at the job's end, when nobody writes: whose agent has not
 // ended in order is shut out, for it may live.
 func (k *keeper) leave(ctx context.Context) {
+	k.mu.Lock()
+	k.ends = true
+	k.mu.Unlock()
 	for _, c := range k.specs {
 		if err := k.shutOutRest(ctx, c.Uri); err != nil {
 			k.log.WithError(err).Warn("what is left of this job's writers stays")
@@ -84,24 +147,58 @@ func (k *keeper) shutOutRest(ctx context.Context, uri string) error {
 	defer store.Close()
 	writers, err := hdfsckpt.Writers(ctx, store)
 	for _, w := range writers {
-		if job, _ := proto.Writer(w); job == k.job {
+		switch job, container := proto.Writer(w); {
+		case job != k.job:
+		case container == proto.MasterContainer:
+			err = errors.Join(err, hdfsckpt.RemoveDir(ctx, store, hdfsckpt.WriterDir(w)))
+		default:
 			err = errors.Join(err, hdfsckpt.ShutOut(ctx, store, w))
 		}
 	}
 	return err
 }
 
-// others are the other jobs that write to a store too, or were lost without a
-// word.
-func (k *keeper) others(ctx context.Context, store hdfsckpt.Store) ([]string, error) {
+// others are the other jobs that live and write to a store too; told is what the
+// job's story is to say of them. Those that were lost without a word are shut out.
+// At the job's end nobody is watched for that, and all count as living.
+func (k *keeper) others(ctx context.Context, store hdfsckpt.Store) (jobs []string, told []string, err error) {
 	writers, err := hdfsckpt.Writers(ctx, store)
-	var jobs []string
+	if err != nil {
+		return nil, nil, err
+	}
+	unsure := false
 	for _, w := range writers {
-		if job, _ := proto.Writer(w); job != k.job && !slices.Contains(jobs, job) {
+		if job := proto.WritersJob(w); job != k.job && !slices.Contains(jobs, job) {
 			jobs = append(jobs, job)
+			unsure = unsure || time.Since(k.seen(store, job)) > othersLive
 		}
 	}
-	return jobs, err
+	if !unsure || k.ending() {
+		return jobs, nil, nil
+	}
+	living, lost, err := hdfsckpt.OtherJobs(ctx, store, k.job, proto.WritersJob, hdfsckpt.LostAfter)
+	if err != nil {
+		return nil, nil, err
+	}
+	k.mu.Lock()
+	for _, job := range living {
+		k.lived[store.URI()+" "+job] = time.Now()
+	}
+	k.mu.Unlock()
+	if len(lost) > 0 {
+		told = append(told, "shut out what was lost without a word and could still write here: "+strings.Join(lost, ", "))
+		err = hdfsckpt.ShutOutJobs(ctx, store, lost, proto.WritersJob)
+	}
+	return living, told, err
+}
+
+func (k *keeper) seen(store hdfsckpt.Store, job string) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lived == nil {
+		k.lived = map[string]time.Time{}
+	}
+	return k.lived[store.URI()+" "+job]
 }
 
 // secureOne tries again while the store does not answer, and says what it has done.
@@ -137,18 +234,25 @@ func (k *keeper) tryOne(ctx context.Context, c *proto.CheckpointSpec, allDown bo
 	if err := hdfsckpt.SetRule(ctx, store, rule); err != nil {
 		return nil, err
 	}
-	others, err := k.others(ctx, store)
-	if err != nil {
+	if err := k.appear(ctx, store); err != nil {
 		return nil, err
+	}
+	others, done, err := k.others(ctx, store)
+	if err != nil {
+		return done, err
 	}
 	age := leftoverAge
 	if allDown && len(others) == 0 {
 		age = 0
 	}
-	report, err := hdfsckpt.MakeSafe(ctx, store, age)
-	done := report.Lines()
+	makeSafe := hdfsckpt.MakeSafe
+	if k.ending() {
+		makeSafe = hdfsckpt.LeaveSafe
+	}
+	report, err := makeSafe(ctx, store, age)
+	done = append(done, report.Lines()...)
 	if len(others) > 0 {
-		done = append(done, "another job writes here too, or was lost without a word, and what it may not have completed is left alone: "+strings.Join(others, ", "))
+		done = append(done, "another job writes here too, and what it may not have completed is left alone: "+strings.Join(others, ", "))
 	}
 	return done, err
 }

@@ -210,6 +210,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 		background.Go(func() { m.vigil.run(m.working) })
 	}
 	background.Go(func() { Trim(m.working) })
+	background.Go(func() { m.keeper.beat(m.working) })
 	sealed := make(chan struct{})
 	go func() {
 		defer close(sealed)
@@ -218,7 +219,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	if m.cfg.Predecessor == nil { // else its tasks run, and are not about to start
 		first := make(chan core.Secured, 1)
 		m.firstSecured, m.securedFrom = first, time.Now()
-		m.securing.Go(func() { first <- m.keeper.secure(m.working, false, nil) })
+		m.securing.Go(func() { first <- m.keeper.secure(m.working, true, nil) })
 	}
 
 	finish := m.loop(ctx, driver)

@@ -162,6 +162,9 @@ func (s *sealer) seal(ctx context.Context, uri string, known *sums, generation i
 		s.board.sealed(newest.Step)
 		s.tell(uri, newest.Step)
 	}
+	if err := hdfsckpt.RememberSavers(ctx, store, list); err != nil {
+		return err
+	}
 	for _, c := range list {
 		if c.State != hdfsckpt.Complete || unread(c, known.known) > readLimit {
 			continue

@@ -40,6 +40,8 @@ type Checkpoint struct {
 	Newest    bool      `json:"newest"`  // of the complete ones
 	// Kept: the program has removed or replaced it; a rollback brings it back.
 	Kept bool `json:"kept,omitempty"`
+	// Aside is where a torn one lies that was moved aside before tasks started.
+	Aside string `json:"aside,omitempty"`
 
 	// Of a sealed one: when it was, and what wrote it.
 	Sealed     *time.Time `json:"sealed,omitempty"`
@@ -64,6 +66,22 @@ func Describe(uri string, list []hdfsckpt.Checkpoint) []Checkpoint {
 		}
 		if m := c.Manifest; m != nil {
 			all[i].Sealed, all[i].Job, all[i].Generation, all[i].After = &m.Sealed, m.Job, &m.Generation, m.After
+		}
+	}
+	return all
+}
+
+// DescribeAside is what a list says of what was moved aside, for JSON.
+func DescribeAside(uri string, list []hdfsckpt.Aside) []Checkpoint {
+	all := make([]Checkpoint, len(list))
+	for i := range list {
+		a := &list[i]
+		all[i] = Checkpoint{
+			Directory: uri, Name: a.Name, Kind: string(a.Kind), Time: a.Moved, Bytes: a.Size,
+			State: string(hdfsckpt.Torn), Why: a.Why, Aside: a.Where,
+		}
+		if a.Step != hdfsckpt.NoStep {
+			all[i].Step = &a.Step
 		}
 	}
 	return all
@@ -164,12 +182,21 @@ func Choose(list []hdfsckpt.Checkpoint, uri, which string) (*hdfsckpt.Checkpoint
 	step, err := strconv.ParseInt(which, 10, 64)
 	byStep := err == nil
 	var steps []string
+	var found *hdfsckpt.Checkpoint // of several, one that is whole
 	for i := len(list) - 1; i >= 0; i-- {
 		c := &list[i]
 		if byStep && c.Step == step || c.Name == which || path.Base(c.Name) == which {
-			return c, nil
+			if c.Whole() || c.Name == which {
+				return c, nil
+			}
+			if found == nil {
+				found = c
+			}
 		}
 		steps = append(steps, strconv.FormatInt(c.Step, 10))
+	}
+	if found != nil {
+		return found, nil
 	}
 	slices.Reverse(steps)
 	if len(steps) > 10 {

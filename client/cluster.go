@@ -322,8 +322,11 @@ func (c *Cluster) checkCheckpoints(ctx context.Context, spec *proto.JobSpec) err
 		g.Go(func() error {
 			s, err := c.open(ctx, cp.Uri)
 			if err == nil {
+				defer s.Close()
 				err = writable(ctx, s)
-				s.Close()
+			}
+			if err == nil {
+				return alone(ctx, s, cp, c.over)
 			}
 			if errors.Is(err, fs.ErrPermission) && !zone.IsNoKey(err) {
 				return fmt.Errorf("the checkpoint directory %s is not writable for %s: %w; have its owner or permissions changed (hdfs dfs -chown, -chmod), or name another with --checkpoint", cp.Uri, c.user, err)

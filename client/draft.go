@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -75,6 +76,7 @@ type DraftCheckpoint struct {
 	Path, URI      string
 	Format, Marker string
 	Quiet          time.Duration
+	Share          bool
 }
 
 // Set sets what stands beside the URI, as YAML and flags spell it.
@@ -90,8 +92,14 @@ func (c *DraftCheckpoint) Set(key, value string) error {
 			return fmt.Errorf("quiet is %q: write a time such as 30s or 2m", value)
 		}
 		c.Quiet = d
+	case "share":
+		share, err := strconv.ParseBool(value)
+		if err != nil {
+			return fmt.Errorf("share is %q: write true where other jobs may write to the directory too", value)
+		}
+		c.Share = share
 	default:
-		return fmt.Errorf("%q is not known of a checkpoint directory: there are format, marker, quiet", key)
+		return fmt.Errorf("%q is not known of a checkpoint directory: there are format, marker, quiet, share", key)
 	}
 	return nil
 }
@@ -232,7 +240,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 			}
 		}
 		spec.Checkpoints = append(spec.Checkpoints, &proto.CheckpointSpec{
-			Path: c.Path, Uri: uri, Format: c.Format, Marker: c.Marker, QuietSeconds: c.Quiet.Seconds(),
+			Path: c.Path, Uri: uri, Format: c.Format, Marker: c.Marker, QuietSeconds: c.Quiet.Seconds(), Share: c.Share,
 		})
 	}
 	if len(wrong) > 0 {

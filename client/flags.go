@@ -47,7 +47,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.StringVar(&f.queue, "queue", "", "YARN's `queue` (default \"default\")")
 	set.StringVar(&f.framework, "framework", "", "tensorflow, pytorch, jax or none (default tensorflow where there is a ps, else none)")
 	set.StringArrayVar(&f.roles, "role", nil, "a role with any `NAME=COUNT`; may be repeated. NAME gets the flags --NAME-memory, --NAME-vcores and --NAME-gpus")
-	set.StringArrayVar(&f.checkpoints, "checkpoint", nil, "`PATH=URI`: PATH as the script spells it, URI hdfs://... or a local directory; may be repeated. After it: ,format=tensorflow|torch|dcp|plain, and for plain ,marker=NAME or ,quiet=30s")
+	set.StringArrayVar(&f.checkpoints, "checkpoint", nil, "`PATH=URI`: PATH as the script spells it, URI hdfs://... or a local directory; may be repeated. After it: ,format=tensorflow|torch|dcp|huggingface|plain, and for plain ,marker=NAME or ,quiet=30s; ,share=true where another job may write there too")
 	set.StringSliceVar(&f.files, "files", nil, "`files` and directories for the tasks' working directory, PATH or PATH#NAME, separated by commas")
 	set.StringSliceVar(&f.archives, "archives", nil, "`archives` to be unpacked there, PATH#NAME (venv.tar.gz#venv), separated by commas")
 	set.StringArrayVar(&f.env, "env", nil, "`K=V` for the tasks' environment; may be repeated")
@@ -234,7 +234,7 @@ func (f *Flags) apply(d *Draft, name string) error {
 	return f.applyRole(d, name)
 }
 
-// parseCheckpoint reads PATH=URI[,format=F][,marker=M][,quiet=D]. A comma before
+// parseCheckpoint reads PATH=URI[,format=F][,marker=M][,quiet=D][,share=B]. A comma before
 // anything else belongs to the URI.
 func parseCheckpoint(text string) (DraftCheckpoint, error) {
 	p, uri, ok := strings.Cut(text, "=")
@@ -245,7 +245,7 @@ func parseCheckpoint(text string) (DraftCheckpoint, error) {
 	for {
 		i := strings.LastIndexByte(uri, ',')
 		key, value, ok := strings.Cut(uri[i+1:], "=")
-		if i < 0 || !ok || !slices.Contains([]string{"format", "marker", "quiet"}, key) {
+		if i < 0 || !ok || !slices.Contains([]string{"format", "marker", "quiet", "share"}, key) {
 			c.URI = uri
 			return c, nil
 		}

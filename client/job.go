@@ -23,7 +23,8 @@ import (
 // Job is a job that runs or ran, on the cluster or on this machine. Its
 // methods may be called from many goroutines.
 type Job struct {
-	ID string
+	ID   string
+	Note string // what its submission has done besides; "" if nothing
 
 	cluster   *Cluster // nil: local
 	app       yarn.ApplicationID

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -72,9 +73,13 @@ func newLocalID(now time.Time) string {
 // of its own session, so that it outlives the client where that is wanted.
 func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, err error) {
 	for _, c := range spec.Checkpoints {
-		if err := checkLocalDirectory(ctx, c.Uri); err != nil {
+		if err := checkLocalDirectory(ctx, c); err != nil {
 			return nil, err
 		}
+	}
+	keep, err := keepJobs()
+	if err != nil {
+		return nil, err
 	}
 	home, err := openLocalHome(ctx)
 	if err != nil {
@@ -82,6 +87,12 @@ func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, e
 	}
 	id := newLocalID(time.Now())
 	j := &Job{ID: id, home: home, dir: path.Join(jobsDir, id)}
+	j.Note = sweepJobs(ctx, home, keep, func(_ context.Context, old *Job) error {
+		if old.masterRuns() {
+			return fs.ErrExist
+		}
+		return os.RemoveAll(old.localPath())
+	})
 	defer func() {
 		if err != nil {
 			_ = os.RemoveAll(j.localPath()) // the error that led here is the one to tell
@@ -115,16 +126,16 @@ func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, e
 }
 
 // checkLocalDirectory makes a checkpoint directory and tries to write in it.
-func checkLocalDirectory(ctx context.Context, dir string) error {
-	s, err := hdfsckpt.Open(ctx, dir, nil)
+func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec) error {
+	s, err := hdfsckpt.Open(ctx, c.Uri, nil)
 	if err == nil {
+		defer s.Close()
 		err = writable(ctx, s)
-		s.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", dir, err)
+		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", c.Uri, err)
 	}
-	return nil
+	return alone(ctx, s, c, overLocally)
 }
 
 func (j *Job) startMaster(exe string) error {
@@ -168,8 +179,10 @@ func (j *Job) localPath() string {
 
 // masterPID is the process of a local job's application master, 0 if it does
 // not run. A process that has got its number since is told apart by its environment.
-func (j *Job) masterPID() int {
-	text, err := os.ReadFile(filepath.Join(j.localPath(), pidFile))
+func (j *Job) masterPID() int { return j.masterPIDIn(j.localPath()) }
+
+func (j *Job) masterPIDIn(dir string) int {
+	text, err := os.ReadFile(filepath.Join(dir, pidFile))
 	if err != nil {
 		return 0
 	}

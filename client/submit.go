@@ -64,6 +64,10 @@ const (
 func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, err error) {
 	// What does not depend on each other is done at the same time: each is a few
 	// round trips, and somebody waits.
+	keep, err := keepJobs()
+	if err != nil {
+		return nil, err
+	}
 	var home hdfsckpt.Store
 	var id yarn.ApplicationID
 	var sum string
@@ -100,6 +104,10 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (
 	var credentials *token.Credentials
 	g, bringing := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.sweepKeytabs(bringing, home) })
+	g.Go(func() error {
+		j.Note = sweepJobs(bringing, home, keep, func(ctx context.Context, old *Job) error { return removeAll(ctx, home, old.dir) })
+		return nil
+	})
 	if c.keytab != "" {
 		g.Go(func() (err error) { keytab, err = j.bringKeytab(bringing); return err })
 	}

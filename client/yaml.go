@@ -121,7 +121,7 @@ func readCheckpoint(c *DraftCheckpoint, n *yaml.Node) error {
 		}
 	}
 	return mapping(n, "the checkpoint directory "+c.Path, map[string]func(*yaml.Node) error{
-		"uri": text1(&c.URI), "format": set("format"), "marker": set("marker"), "quiet": set("quiet"),
+		"uri": text1(&c.URI), "format": set("format"), "marker": set("marker"), "quiet": set("quiet"), "share": set("share"),
 	})
 }
 

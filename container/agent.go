@@ -170,7 +170,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 					a.task = newTask(a.cfg, a.stage, m.Assign, &a.lease)
 					a.lease.begin(time.Duration(m.Assign.LeaseMs) * time.Millisecond)
 					if a.lease.limited() {
-						a.wg.Go(func() { a.lease.keepVigil(working, a.dir, runtime.Count(a.task.assign.Spec)) })
+						a.wg.Go(func() { a.lease.keepVigil(working, a.dir, runtime.Count(a.task.assign.Spec), a.task.beat) })
 					}
 					if m.Assign.BeatMs > 0 {
 						beat.Reset(time.Duration(m.Assign.BeatMs) * time.Millisecond)

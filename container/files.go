@@ -172,8 +172,9 @@ func link(target, at string) error {
 	}
 	err := os.Symlink(target, at)
 	if errors.Is(err, syscall.EEXIST) {
-		// An empty directory in the way may stand for what is linked.
-		if os.Remove(at) == nil {
+		// An empty directory in the way may stand for what is linked; a file or
+		// another link is somebody's.
+		if syscall.Rmdir(at) == nil {
 			err = os.Symlink(target, at)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,13 @@ type place struct {
 	lock  *os.File
 	store hdfsckpt.Store
 	fs    *mount.FS // nil: linked
+
+	writer string // its name there
 }
+
+// linkMark ends what a link of ours says. It changes nothing of where that leads,
+// and tells it from a link of the user's to the same directory.
+const linkMark = "/."
 
 // madeMark stands in a directory that was made only to be mounted upon, and is
 // to go with its last user. The mount hides it.
@@ -66,10 +73,28 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 			return err
 		}
 	}
+	placed := slices.Clone(t.places)
+	t.mounted.Store(&placed)
 	if missing != nil && len(t.assign.Checkpoints) > 0 {
 		t.note("checkpoint paths are links to their local directory, not mounts: a file that is being written is seen by all, and a writer that was given up can still write: %v", missing)
 	}
 	return nil
+}
+
+// beat gives the job's sign of life in the stores that the task has begun to
+// write to.
+func (t *task) beat(ctx context.Context) {
+	placed := t.mounted.Load()
+	if placed == nil {
+		return
+	}
+	for _, p := range *placed {
+		if p.fs != nil {
+			ctx, cancel := context.WithTimeout(ctx, hdfsckpt.BeatEvery)
+			_ = hdfsckpt.Beat(ctx, p.store, p.writer) // it may not have begun; or the next one is heard
+			cancel()
+		}
+	}
 }
 
 // mount mounts the store on the path, in the box.
@@ -81,13 +106,14 @@ func (p *place) mount(ctx context.Context, cfg Config, box *sandbox.Box, commits
 	if err := p.takeDirectory(); err != nil {
 		return err
 	}
+	p.writer = proto.WriterName(t.assign.Job, cfg.Container)
 	spool := filepath.Join(cfg.TmpDir, "spool")
 	if err := os.MkdirAll(spool, 0o700); err != nil {
 		return nodeTrouble(fmt.Errorf("making the spool directory for %s: %w", p.spec.Path, err))
 	}
 	p.fs, err = mount.New(p.store, mount.Options{
 		UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), SpoolDir: spool,
-		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.over,
+		Writer: p.writer, Lease: t.lease.over,
 		Log:      t.log.WithField("checkpoint", p.spec.Path),
 		OnCommit: func(c mount.Commit) { commits.add(p.spec.Path, c) },
 	})
@@ -171,7 +197,10 @@ func (p *place) link(_ context.Context, _ Config, missing error) error {
 		return nodeTrouble(fmt.Errorf("locking the checkpoint directory %s: %w", dir, err))
 	}
 	p.lock = d
-	if err := link(dir, p.path); err != nil {
+	if same(d, p.path) {
+		return nil // by a link of the user's, or of another agent on this host
+	}
+	if err := link(filepath.Clean(dir)+linkMark, p.path); err != nil {
 		return fmt.Errorf("making %s stand for the checkpoints: %w; is something there already? Move it away", p.spec.Path, err)
 	}
 	return nil
@@ -207,8 +236,10 @@ func (p *place) close(ctx context.Context, log *logrus.Entry) {
 	if unix.Flock(int(p.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
 	}
-	if st, err := os.Lstat(p.path); err == nil && st.Mode()&fs.ModeSymlink != 0 {
-		_ = os.Remove(p.path)
+	if to, err := os.Readlink(p.path); err == nil {
+		if strings.HasSuffix(to, linkMark) && same(p.lock, p.path) {
+			_ = os.Remove(p.path)
+		}
 		return
 	}
 	mark := filepath.Join(p.path, madeMark)

@@ -222,3 +222,101 @@ func TestAKilledAgentTakesItsMountsAlong(t *testing.T) {
 		eventually(t, "the end of process "+strconv.Itoa(p), func() bool { return !alive(p) })
 	}
 }
+
+// TestTheUsersLinkStays: a symbolic link of the user's at a checkpoint path is
+// still there when the task has gone, whether the store is mounted over what it
+// leads to or is that very directory; and one that leads elsewhere is not replaced.
+func TestTheUsersLinkStays(t *testing.T) {
+	needRoot(t)
+	for _, way := range []string{"mounted", "linked", "linked, elsewhere", "linked, a file"} {
+		t.Run(way, func(t *testing.T) {
+			m := newMaster(t)
+			dir := t.TempDir()
+			store, target, at := filepath.Join(dir, "store"), filepath.Join(dir, "target"), filepath.Join(dir, "logs")
+			if way == "linked" {
+				target = store
+			}
+			if err := os.MkdirAll(target, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if way == "linked, a file" {
+				target = ""
+				if err := os.WriteFile(at, []byte("mine"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := os.Symlink(target, at); err != nil {
+				t.Fatal(err)
+			}
+			var ended func()
+			if way == "mounted" {
+				agent := m.startAgentProcess("c1", 0, nil)
+				ended = func() { _ = agent.Wait() }
+			} else {
+				m.startAgent("c1", func(c *container.Config) { c.NoNamespace = true })
+				ended = func() { _ = m.last.end() }
+			}
+			c := m.agent()
+			c.send(assignment(func(a *proto.Assign) {
+				a.Checkpoints = []*proto.CheckpointSpec{{Path: at, Uri: store}}
+			}))
+			if target != store && way != "mounted" {
+				if tr := c.trouble(); !strings.Contains(tr.What, "Move it away") {
+					t.Errorf("trouble: %v", tr)
+				}
+			} else {
+				c.prepared()
+				c.send(&proto.Start{Command: shell("echo 1 >" + at + "/a")})
+				if e := c.exited(); e.Code != 0 {
+					t.Fatalf("exited: %v", e)
+				}
+				if b, err := os.ReadFile(store + "/a"); err != nil || string(b) != "1\n" {
+					t.Errorf("in the store: %q, %v", b, err)
+				}
+				c.send(&proto.Bye{})
+				ended()
+			}
+			if got, err := os.Readlink(at); target != "" && (err != nil || got != target) {
+				t.Errorf("the link is %q, %v", got, err)
+			}
+			if b, err := os.ReadFile(at); target == "" && (err != nil || string(b) != "mine") {
+				t.Errorf("the file is %q, %v", b, err)
+			}
+		})
+	}
+}
+
+// TestASignOfLifeWithoutAMaster: while no master answers, a task's agent gives its
+// job's sign of life where the task writes, so that no other job takes it for lost.
+func TestASignOfLifeWithoutAMaster(t *testing.T) {
+	needRoot(t)
+	m := newMaster(t)
+	m.startAgentProcess("c1", 0, nil)
+	c := m.agent()
+	store := filepath.Join(t.TempDir(), "store")
+	c.send(assignment(func(a *proto.Assign) {
+		a.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: store}}
+		a.LeaseMs = 20_000 // the agent begins to look for another master after 6 s
+	}))
+	c.prepared()
+	ready := filepath.Join(t.TempDir(), "ready")
+	c.send(&proto.Start{Command: shell("echo 1 >train_logs/a; echo >" + ready + "; sleep 1000")})
+	c.started()
+	eventually(t, ready, func() bool {
+		_, err := os.Stat(ready)
+		return err == nil
+	})
+	dirs, err := filepath.Glob(filepath.Join(store, hdfsckpt.WriterDir(""), "*"))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("writers are %v, %v", dirs, err)
+	}
+	before, err := os.Stat(dirs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.deaf.Store(true)
+	c.deaf.Store(true)
+	eventually(t, "a sign of life", func() bool {
+		now, err := os.Stat(dirs[0])
+		return err == nil && now.ModTime().After(before.ModTime())
+	})
+}

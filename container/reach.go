@@ -93,10 +93,12 @@ func (s *signpost) look(ctx context.Context) (proto.Address, hdfsckpt.Info, erro
 }
 
 // keepVigil looks at that file while no AM answers, for the sake of the lease, until
-// ctx ends. tasks is how many the job has.
-func (l *lease) keepVigil(ctx context.Context, dir *jobStore, tasks int) {
+// ctx ends. tasks is how many the job has. In place of the AM, sign gives the
+// job's sign of life where the task writes.
+func (l *lease) keepVigil(ctx context.Context, dir *jobStore, tasks int, sign func(ctx context.Context)) {
 	pace := max(l.pace(), time.Duration(tasks)*reachSpacing)
-	sign := signpost{dir: dir}
+	post := signpost{dir: dir}
+	var signed time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -106,8 +108,12 @@ func (l *lease) keepVigil(ctx context.Context, dir *jobStore, tasks int) {
 		if !l.unanswered() {
 			continue
 		}
+		if time.Since(signed) > hdfsckpt.BeatEvery {
+			signed = time.Now()
+			sign(ctx)
+		}
 		begin := sinceBoot()
-		if said, info, err := sign.look(ctx); err == nil {
+		if said, info, err := post.look(ctx); err == nil {
 			l.looked(begin, sinceBoot(), info, said)
 		}
 	}

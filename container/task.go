@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 
@@ -26,7 +27,8 @@ type task struct {
 	late      []*proto.Routes // that came while it was being prepared
 	port      *heldPort
 	lease     *lease
-	places    []*place // checkpoint paths
+	places    []*place                 // checkpoint paths
+	mounted   atomic.Pointer[[]*place] // places, once all of them are in their place
 	steerer   steerer
 	forwarder *steer.Forwarder // the steerer, where that is no supervisor
 	names     *names

@@ -72,11 +72,26 @@ type Checkpoint struct {
 
 	Manifest *Manifest // of a sealed one
 
-	last string // the file that makes it count, if it is there
+	last    string // the file that makes it count, if it is there
+	surely  bool   // it is of its kind beyond doubt, so that it may be moved aside if torn
+	former  string // of one that is kept as a unit: its name before
+	tooDeep string // something of it that was not looked at
 }
 
 // Whole tells whether the checkpoint can be restored from.
 func (c *Checkpoint) Whole() bool { return c.State == Complete || c.State == Sealed }
+
+// isDir tells whether it is a directory with what is in it.
+func (c *Checkpoint) isDir() bool {
+	return len(c.Files) > 0 && strings.HasPrefix(c.Files[0].Name, c.Name+"/")
+}
+
+// isDirOf tells whether a unit of that name is a directory.
+func (c *Checkpoint) isDirOf(unit string) bool { return path.Base(c.Files[0].Name) != path.Base(unit) }
+
+// PointedAt tells whether the program goes on from the one that its file
+// `checkpoint` names, so that a rollback can choose.
+func (c *Checkpoint) PointedAt() bool { return c.Kind == TensorFlow }
 
 // File is a file of a checkpoint.
 type File struct {
@@ -103,15 +118,23 @@ func Checkpoints(ctx context.Context, s Store) ([]Checkpoint, error) {
 }
 
 func checkpoints(ctx context.Context, s Store, rule Rule) ([]Checkpoint, error) {
-	l := &lister{s: s, rule: rule}
+	return (&lister{s: s, rule: rule}).list(ctx)
+}
+
+func (l *lister) list(ctx context.Context) ([]Checkpoint, error) {
 	l.group, l.ctx = errgroup.WithContext(ctx)
 	l.slots = make(chan struct{}, parallelism)
 	var manifests map[string]*Manifest
-	l.group.Go(func() (err error) { manifests, err = l.manifests(); return err })
-	l.group.Go(func() error { return l.directory(".", 0) })
+	if l.root == "" {
+		l.root = "."
+		l.group.Go(func() (err error) { manifests, err = l.manifests(); return err })
+	}
+	l.group.Go(func() error { return l.directory(l.root, 0) })
 	if err := l.group.Wait(); err != nil {
 		return nil, err
 	}
+	l.doubtPlain()
+	l.doubtRule()
 	for i := range l.found {
 		c := &l.found[i]
 		if m := manifests[c.Name]; m != nil && c.State == Complete && m.fits(c) {
@@ -143,11 +166,13 @@ func NewestComplete(list []Checkpoint) *Checkpoint {
 // lister goes through the directories. Its goroutines end with its group;
 // slots bounds how many of them wait for the store.
 type lister struct {
-	s     Store
-	rule  Rule
-	group *errgroup.Group
-	ctx   context.Context
-	slots chan struct{}
+	s          Store
+	rule       Rule
+	root       string // where to begin, without a look at manifests; "": the store's root
+	chosenFrom bool   // only those from which a program chooses by what is there
+	group      *errgroup.Group
+	ctx        context.Context
+	slots      chan struct{}
 
 	mu    sync.Mutex
 	found []Checkpoint
@@ -155,6 +180,9 @@ type lister struct {
 
 func (l *lister) add(c Checkpoint) {
 	slices.SortFunc(c.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	if len(c.Files) > 0 {
+		c.Time = time.Time{} // that of the directory counts only where nothing is in it
+	}
 	for _, f := range c.Files {
 		c.Size += f.Size
 		if f.ModTime.After(c.Time) {
@@ -195,25 +223,51 @@ func (l *lister) directory(dir string, depth int) error {
 	}
 	switch {
 	case l.rule.own():
-		return l.byRule(entries)
+		return l.byRule(dir, entries, depth)
 	case l.rule.finds(Distributed) && isDistributed(entries):
 		return l.limited(func() error { return l.distributed(dir, entries) })
 	case l.rule.finds(Plain) && isPlainName(path.Base(dir)) && !holdsOthers(entries):
 		return l.limited(func() error { return l.plain(dir, entries) })
 	}
+	if parts := belongs(dir, entries); parts != nil && (l.rule.finds(Torch) || l.rule.finds(Directory)) {
+		if stepDir.MatchString(path.Base(dir)) {
+			return l.limited(func() error { return l.unit(dir, parts) })
+		}
+		if err := l.unit(dir, parts); err != nil {
+			return err
+		}
+		entries = without(entries, parts)
+	}
+	var trainers []Info
 	for _, e := range entries {
 		name := path.Join(dir, e.Name)
-		if e.IsDir() && !strings.HasPrefix(e.Name, hiddenPrefix) && !isTemporaryPart(e.Name) && depth < maxDepth {
+		switch {
+		case !e.IsDir() || strings.HasPrefix(e.Name, hiddenPrefix) || isTemporaryPart(e.Name) || depth >= maxDepth:
+		case trainerDir.MatchString(e.Name) && (l.rule.finds(HuggingFace) || l.rule.Format == Torch):
+			trainers = append(trainers, e)
+		default:
 			l.group.Go(func() error { return l.directory(name, depth+1) })
 		}
+	}
+	if len(trainers) > 0 {
+		l.group.Go(func() error { return l.trainers(dir, trainers, depth) })
 	}
 	if l.rule.finds(Torch) {
 		l.torchFiles(dir, entries)
 	}
-	if l.rule.finds(TensorFlow) {
+	if l.rule.finds(TensorFlow) && !l.chosenFrom {
 		return l.tensorflow(dir, entries)
 	}
 	return nil
+}
+
+// without leaves some entries of a directory out.
+func without(entries, some []Info) []Info {
+	out := map[string]bool{}
+	for _, e := range some {
+		out[e.Name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(entries), func(e Info) bool { return out[e.Name] })
 }
 
 // holdsOthers tells whether a directory step-N is only where a program keeps
@@ -224,7 +278,7 @@ func holdsOthers(entries []Info) bool {
 		if e.Name == Committed {
 			return false
 		}
-		others = others || tfFile.MatchString(e.Name) || torchSuffixes[path.Ext(e.Name)]
+		others = others || tfFile.MatchString(e.Name) || torchSuffixes[path.Ext(e.Name)] || path.Ext(e.Name) == safetensorsSuffix
 	}
 	return others
 }

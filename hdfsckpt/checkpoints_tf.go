@@ -29,7 +29,7 @@ func (l *lister) tensorflow(dir string, entries []Info) error {
 	bundles := map[string]*bundle{}
 	state := false
 	for _, e := range entries {
-		if e.Name == StateFile && !e.IsDir() {
+		if e.Name == StateFile && e.Mode.IsRegular() {
 			state = true
 		}
 		m := tfFile.FindStringSubmatch(e.Name)
@@ -60,14 +60,9 @@ func (l *lister) tensorflow(dir string, entries []Info) error {
 	current := ""
 	if state {
 		err := l.limited(func() error {
-			text, err := ReadFile(l.ctx, l.s, path.Join(dir, StateFile))
-			if vanished(err) {
-				return nil
-			}
-			if err == nil {
-				if st, parseErr := ParseState(text); parseErr == nil {
-					current = path.Base(st.Current)
-				}
+			now, err := readSaved(l.ctx, l.s, dir)
+			if st, parseErr := ParseState(now.text); parseErr == nil {
+				current = path.Base(st.Current)
 			}
 			return err
 		})

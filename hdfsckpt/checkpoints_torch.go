@@ -23,7 +23,7 @@ const dcpSuffix = ".distcp"
 func (l *lister) torchFiles(dir string, entries []Info) {
 	for _, e := range entries {
 		sure, ok := torchSuffixes[path.Ext(e.Name)]
-		if !ok || !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
+		if !ok || !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) || neverAlone[e.Name] {
 			continue
 		}
 		l.group.Go(func() error {
@@ -60,7 +60,7 @@ func (l *lister) torchFile(f File, sure bool) error {
 			return w.failed()
 		}
 		if err != nil {
-			c.Why = err.Error()
+			c.Why, c.surely = err.Error(), sure
 		} else {
 			c.State = Complete
 		}
@@ -69,7 +69,7 @@ func (l *lister) torchFile(f File, sure bool) error {
 	case !sure:
 		return nil // something else
 	case n == 0:
-		c.Why = "it is empty"
+		c.Why, c.surely = "it is empty", c.Step != NoStep
 	default:
 		c.State, c.Why = Unchecked, "it does not begin as torch.save's files do"
 	}
@@ -103,6 +103,7 @@ func (l *lister) distributed(dir string, entries []Info) error {
 			c.Shards++
 		}
 	}
+	c.surely = c.Shards > 0
 	if !committed {
 		c.Why = fmt.Sprintf("it has no file %s: the save did not get that far", torchfile.MetadataFile)
 		l.add(c)

@@ -31,7 +31,7 @@ type copyPlan struct {
 	keep bool   // it is there already
 }
 
-// Copy copies a whole checkpoint into another store, below the directory that it
+// Copy copies a checkpoint that is whole, or cannot be checked, into another store, below the directory that it
 // lies in here, and for TensorFlow says in the file `checkpoint` there that it
 // is the newest. Files that are there with the same bytes are left as they are,
 // so that Copy, once interrupted, goes on where it was. If any other file is in
@@ -42,7 +42,7 @@ func Copy(ctx context.Context, from, to Store, c Checkpoint, progress func(done,
 	fail := func(err error) (Copied, error) {
 		return done, fmt.Errorf("cannot copy the checkpoint %s from %s to %s: %w", c.Name, from.URI(), to.URI(), err)
 	}
-	if !c.Whole() {
+	if !c.Whole() && c.State != Unchecked {
 		return fail(fmt.Errorf("it is %s, and cannot be restored from: %s: %w", c.State, c.Why, syscall.EINVAL))
 	}
 	if progress == nil {

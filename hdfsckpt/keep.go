@@ -36,7 +36,10 @@ const enough = 2
 // is about to remove it calls Removing. Of calls for one directory there must
 // be one at a time.
 func Keeps(name string) bool {
-	_, _, ok := checkpointOf(name)
+	if _, _, ok := checkpointOf(name); ok {
+		return true
+	}
+	_, ok := unitOf(name)
 	return ok
 }
 
@@ -59,18 +62,39 @@ func checkpointOf(name string) (checkpoint string, kind Kind, ok bool) {
 // would spoil a whole checkpoint, its files are kept.
 func Replacing(ctx context.Context, s Store, name string) error {
 	checkpoint, kind, ok := checkpointOf(name)
+	unit, isUnit := "", false
 	if !ok {
+		unit, isUnit = unitOf(name)
+	}
+	if !ok && !isUnit {
 		return nil
 	}
-	if _, err := s.Stat(ctx, name); err != nil { // the usual case: nothing is there
-		if vanished(err) {
-			err = nil
+	i, err := s.Stat(ctx, name)
+	if vanished(err) { // the usual case: nothing is there
+		if isUnit {
+			return publishing(ctx, s, unit)
 		}
+		return nil
+	}
+	if err != nil || i.IsDir() {
 		return err
 	}
+	if isUnit {
+		if err := replacingUnit(ctx, s, unit, name); err != nil {
+			return fmt.Errorf("keeping what %s had: %w", name, err)
+		}
+		return nil
+	}
 	k, err := lookAt(ctx, s, checkpoint, kind)
+	if err == nil && k.otherForm() {
+		err = replacingUnit(ctx, s, checkpoint, name)
+		k = nil
+	}
 	if err != nil {
 		return fmt.Errorf("keeping what %s had: %w", name, err)
+	}
+	if k == nil {
+		return nil
 	}
 	err = k.replacing(ctx, path.Base(name))
 	if err != nil {
@@ -112,11 +136,21 @@ func (k *keeping) replacing(ctx context.Context, base string) error {
 // and so has left its name already.
 func Removing(ctx context.Context, s Store, name string) (kept bool, err error) {
 	checkpoint, kind, ok := checkpointOf(name)
+	if unit, isUnit := unitOf(name); !ok && isUnit {
+		if kept, err = removingUnit(ctx, s, unit, name); err != nil {
+			return false, fmt.Errorf("keeping %s: %w", name, err)
+		}
+		return kept, nil
+	}
 	if !ok {
 		return false, nil
 	}
 	k, err := lookAt(ctx, s, checkpoint, kind)
-	if err == nil {
+	switch {
+	case err != nil:
+	case k.otherForm():
+		kept, err = removingUnit(ctx, s, checkpoint, name)
+	default:
 		kept, err = k.removing(ctx, path.Base(name))
 	}
 	if err != nil {
@@ -163,7 +197,10 @@ func ListKept(ctx context.Context, s Store) ([]Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Checkpoint
+	all, err := listKeptUnits(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	for _, k := range slots {
 		c := Checkpoint{Name: path.Join(k.slot, path.Base(k.name)), Kind: k.kind, Step: stepOf(k.name), State: Torn}
 		if k.kind == Plain {
@@ -226,6 +263,9 @@ func BringBack(ctx context.Context, s Store, c Checkpoint) error {
 // FormerName is the name that a checkpoint had before it was kept; that of one
 // that is not kept is its own.
 func FormerName(c Checkpoint) (name string, kept bool) {
+	if c.former != "" {
+		return c.former, true
+	}
 	slot := c.Name
 	if c.Kind == TensorFlow {
 		slot = path.Dir(slot)

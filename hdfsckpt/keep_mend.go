@@ -71,14 +71,11 @@ func (k *keeping) named(ctx context.Context) (bool, error) {
 	if k.kind != TensorFlow {
 		return false, nil
 	}
-	text, err := ReadFile(ctx, k.s, path.Join(k.dir, StateFile))
-	if vanished(err) {
-		return false, nil
-	}
+	now, err := readSaved(ctx, k.s, k.dir)
 	if err != nil {
 		return false, err
 	}
-	state, err := ParseState(text)
+	state, err := ParseState(now.text)
 	return err == nil && path.Base(state.Current) == path.Base(k.name), nil
 }
 

@@ -2,7 +2,6 @@ package hdfsckpt
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/url"
@@ -60,8 +59,8 @@ func keptSlots(ctx context.Context, s Store) ([]*keeping, error) {
 	}
 	var all []*keeping
 	for _, e := range entries {
-		name, err := url.PathUnescape(e.Name)
-		if err != nil || !e.IsDir() {
+		name, ok := entryOf(e.Name)
+		if !ok || !e.IsDir() {
 			continue
 		}
 		kind := TensorFlow
@@ -83,6 +82,13 @@ func (k *keeping) marker() string {
 		return Committed
 	}
 	return tfbundle.IndexFile(path.Base(k.name))
+}
+
+// otherForm tells whether a directory step-N is not known by its marker, but may
+// be a checkpoint of another form.
+func (k *keeping) otherForm() bool {
+	_, _, marked := k.find(k.marker(), true)
+	return k.kind == Plain && !marked
 }
 
 // find says where a file lies; what is kept comes first.
@@ -298,16 +304,9 @@ func (k *keeping) bringBack(ctx context.Context) error {
 
 // manifest is that of what is kept; nil if there is none that fits.
 func (k *keeping) manifest(ctx context.Context, c *Checkpoint) (*Manifest, error) {
-	text, err := ReadFile(ctx, k.s, path.Join(k.slot, keptManifest))
-	if vanished(err) {
-		return nil, nil
-	}
-	if err != nil {
+	m, err := readManifest(ctx, k.s, path.Join(k.slot, keptManifest))
+	if err != nil || m == nil {
 		return nil, err
-	}
-	m := &Manifest{}
-	if json.Unmarshal(text, m) != nil || m.Version != 1 {
-		return nil, nil
 	}
 	for i := range m.Files {
 		m.Files[i].Name = path.Join(k.slot, path.Base(m.Files[i].Name))

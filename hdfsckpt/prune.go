@@ -131,7 +131,7 @@ func removeCheckpoint(ctx context.Context, s Store, c Checkpoint) error {
 
 // directories are those that go with a checkpoint, the deepest first.
 func directories(c Checkpoint) []string {
-	if c.Kind != Distributed && c.Kind != Plain {
+	if !c.isDir() {
 		return nil
 	}
 	seen := map[string]bool{}
@@ -186,7 +186,7 @@ func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, erro
 		return RollbackPlan{}, fmt.Errorf("several checkpoints are of step %d, say in which directory: %s: %w", step, strings.Join(names, ", "), syscall.EINVAL)
 	case !found[0].Whole():
 		return RollbackPlan{}, fmt.Errorf("%s is %s: %s; complete are: %s: %w", found[0].Name, found[0].State, found[0].Why, strings.Join(have, ", "), syscall.EINVAL)
-	case found[0].Kind != TensorFlow:
+	case !found[0].PointedAt():
 		return RollbackPlan{}, fmt.Errorf("%s cannot be rolled back to: a program with checkpoints of its own takes the newest; remove the newer ones: %w", found[0].Name, syscall.EINVAL)
 	}
 	plan := RollbackPlan{To: found[0]}
@@ -217,7 +217,14 @@ func (p RollbackPlan) Execute(ctx context.Context, s Store) error {
 		return err
 	}
 	state, err := ParseState(text)
-	if err != nil {
+	if err != nil && len(text) > 0 {
+		known, saversErr := savers(ctx, s)
+		if saversErr != nil {
+			return saversErr
+		}
+		if !known[dir] {
+			return fmt.Errorf("cannot point %s at %s: there is a file by that name that is not TensorFlow's (%w); move it away, and roll back again", path.Join(dir, StateFile), p.To.Name, err)
+		}
 		state = SavedState{}
 	}
 	if err := pointAt(ctx, s, dir, state, p.dir, &p.To); err != nil {

@@ -5,19 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
 // Report says what MakeSafe has done.
 type Report struct {
 	Back    []string // checkpoints that were kept, and stand in their place again
+	Aside   []Aside  // torn checkpoints, and parts of saves that did not end, that were moved aside
+	Left    []error  // why torn checkpoints stay in their place
 	Pointed []Pointed
-	Removed []string // leftovers of saves that did not end
 }
 
 // Pointed is a file `checkpoint` that was written anew.
@@ -26,6 +26,8 @@ type Pointed struct {
 	From string // what it named; "" if it was missing or not readable
 	To   string // the checkpoint's name in the store; "" if none is whole
 	Why  string
+	// Aside is where the file lies now if none is whole.
+	Aside string
 }
 
 // String has the lines together.
@@ -40,51 +42,89 @@ func (r Report) Lines() []string {
 	for _, p := range r.Pointed {
 		file := path.Join(p.Dir, StateFile)
 		if p.To == "" {
-			lines = append(lines, fmt.Sprintf("removed %s: %s, and no other checkpoint is complete", file, p.Why))
+			lines = append(lines, fmt.Sprintf("moved %s aside, to %s: %s, and no other checkpoint is complete", file, p.Aside, p.Why))
 		} else {
 			lines = append(lines, fmt.Sprintf("pointed %s at %s: %s", file, p.To, p.Why))
 		}
 	}
-	if n := len(r.Removed); n > 0 {
-		lines = append(lines, fmt.Sprintf("removed %d leftovers of saves that did not end: %s", n, strings.Join(r.Removed[:min(n, 5)], ", ")))
+	for _, err := range r.Left {
+		lines = append(lines, err.Error())
+	}
+	const most = 5
+	for i, a := range r.Aside {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("moved %d more aside, to %s", len(r.Aside)-most, asideDir))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("moved %s aside, to %s: %s; it stays there until %s", a.Name, a.Where, a.Why, a.until().Format(time.DateOnly)))
 	}
 	return lines
 }
 
-// MakeSafe makes a store safe to start from. A file `checkpoint` that is
-// missing, not readable, or names a checkpoint that is not whole, is pointed at
-// the newest one that is, in one step; if none is, it is removed, for
-// TensorFlow then begins at the beginning instead of failing. So is one that is
-// older than a whole checkpoint: TensorFlow writes `checkpoint` last, and did
-// not come to it. One that was written later and names an earlier step, as
-// after Rollback, is left alone. Leftovers of broken saves that were last
-// written to more than age ago are removed: 0 takes all, which is right only
-// when nobody writes. Otherwise no part of a save goes while another may still
-// be written, however long that takes. No checkpoint is removed; one that was
-// kept comes back if what replaces it is not whole, or if `checkpoint` is there
-// and no other is whole.
+// MakeSafe makes a store safe to start from. What it takes out of the way lies
+// under OwnDir (ListAside) for a while; nothing else outside of it is touched
+// but TensorFlow's file `checkpoint`.
+//
+// In a directory for which a saver is known to have written it (savers), a file
+// `checkpoint` that is missing, not readable, or names a checkpoint that is not
+// whole, is pointed at the newest one that is, in one step; if none is, it is
+// moved aside, for TensorFlow then begins at the beginning instead of failing. So
+// is one that is older than a whole checkpoint: TensorFlow writes `checkpoint`
+// last, and did not come to it. One that was written later and names an earlier
+// step, as after Rollback, is left alone.
+//
+// Torn checkpoints of the other formats, from which programs choose by
+// themselves, and parts of TensorFlow's saves, are moved aside if they were last
+// written to more than age ago: 0 takes all, which is right only when nobody
+// writes. Otherwise nothing is moved while anything is being written, however
+// long that takes. A checkpoint that was kept comes back if what replaces it is
+// not whole, or if `checkpoint` is there and no other is whole.
 func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
+	return makeSafe(ctx, s, age, true)
+}
+
+// LeaveSafe is MakeSafe at a job's end, when nobody of it writes: torn checkpoints
+// stay where they are, for people to see, until a job starts.
+func LeaveSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
+	return makeSafe(ctx, s, age, false)
+}
+
+func makeSafe(ctx context.Context, s Store, age time.Duration, starts bool) (Report, error) {
 	var report Report
 	var err error
 	if report.Back, err = mend(ctx, s, age > 0); err != nil {
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 	}
+	if age == 0 { // else somebody may be at it
+		var back []string
+		back, err = mendUnits(ctx, s)
+		report.Back = append(report.Back, back...)
+		if err != nil {
+			return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
+		}
+	}
+	if starts {
+		if report.Aside, report.Left, err = moveTorn(ctx, s, age); err != nil {
+			return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
+		}
+	}
 	if report.Pointed, err = pointAll(ctx, s); err != nil {
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 	}
 	sw := &sweeper{s: s, all: age == 0, before: time.Now().Add(-age)}
-	err = errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), forgetWriters(ctx, s))
-	report.Removed = sw.removed
+	err = errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), forgetWriters(ctx, s), forgetAside(ctx, s))
+	report.Aside = append(report.Aside, sw.aside...)
 	if err != nil {
-		return report, fmt.Errorf("cannot remove the leftovers of broken saves in %s: %w", s.URI(), err)
+		return report, fmt.Errorf("cannot clear away what broken saves have left in %s: %w", s.URI(), err)
 	}
 	return report, nil
 }
 
 // stateDirs are the directories in which a file `checkpoint` may stand: those
-// with checkpoints, and the root, where it may be all that is left.
-func stateDirs(list []Checkpoint) []string {
-	dirs := []string{"."}
+// with checkpoints, those where one is known to have stood, and the root, where
+// it may be all that is left.
+func stateDirs(list []Checkpoint, known map[string]bool) []string {
+	dirs := append(slices.Collect(maps.Keys(known)), ".")
 	for _, c := range list {
 		dirs = append(dirs, path.Dir(c.Name))
 	}
@@ -122,11 +162,15 @@ func lookAround(ctx context.Context, s Store, dirs []string) (map[string]look, e
 // where there are more directories, however many: each list costs a look into
 // every index, and somebody waits to start.
 func pointAll(ctx context.Context, s Store) ([]Pointed, error) {
+	known, err := savers(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	looks, err := lookAround(ctx, s, []string{"."})
 	if err != nil {
 		return nil, err
 	}
-	dirs := stateDirs(looks["."].list)
+	dirs := stateDirs(looks["."].list, known)
 	if len(dirs) > 1 {
 		if looks, err = lookAround(ctx, s, dirs); err != nil {
 			return nil, err
@@ -134,7 +178,7 @@ func pointAll(ctx context.Context, s Store) ([]Pointed, error) {
 	}
 	var all []Pointed
 	for _, dir := range dirs {
-		p, err := pointSafely(ctx, s, dir, looks[dir])
+		p, err := pointSafely(ctx, s, dir, looks[dir], known[dir])
 		if err != nil {
 			return all, err
 		}
@@ -150,10 +194,11 @@ func pointAll(ctx context.Context, s Store) ([]Pointed, error) {
 const pointTries = 5
 
 // pointSafely sees that `checkpoint` in a directory names what it should. A
-// program that runs may write it meanwhile; then its word is the newer one.
-func pointSafely(ctx context.Context, s Store, dir string, l look) (*Pointed, error) {
+// program that runs may write it meanwhile; then its word is the newer one. known:
+// that the file is TensorFlow's is recorded.
+func pointSafely(ctx context.Context, s Store, dir string, l look, known bool) (*Pointed, error) {
 	for try := 1; ; try++ {
-		p, changed, err := point(ctx, s, dir, l)
+		p, changed, err := point(ctx, s, dir, l, known)
 		if err != nil || !changed || try == pointTries {
 			return p, err
 		}
@@ -165,33 +210,13 @@ func pointSafely(ctx context.Context, s Store, dir string, l look) (*Pointed, er
 	}
 }
 
-// saved is the file `checkpoint` of a directory.
-type saved struct {
-	text    []byte
-	written time.Time
-	missing bool
-}
-
-func readSaved(ctx context.Context, s Store, dir string) (saved, error) {
-	name := path.Join(dir, StateFile)
-	info, err := s.Stat(ctx, name)
-	var text []byte
-	if err == nil {
-		text, err = ReadFile(ctx, s, name)
-	}
-	if vanished(err) {
-		return saved{missing: true}, nil
-	}
-	return saved{text: text, written: info.ModTime}, err
-}
-
 func (a saved) same(b saved) bool {
-	return a.missing == b.missing && a.written.Equal(b.written) && bytes.Equal(a.text, b.text)
+	return a.missing == b.missing && a.foreign == b.foreign && a.written.Equal(b.written) && bytes.Equal(a.text, b.text)
 }
 
 // point is one try of pointSafely. changed: somebody else has written
 // `checkpoint` meanwhile, so nothing was done.
-func point(ctx context.Context, s Store, dir string, l look) (_ *Pointed, changed bool, err error) {
+func point(ctx context.Context, s Store, dir string, l look, known bool) (_ *Pointed, changed bool, err error) {
 	before := l.before
 	var list []Checkpoint
 	for _, c := range l.list {
@@ -201,9 +226,15 @@ func point(ctx context.Context, s Store, dir string, l look) (_ *Pointed, change
 	}
 	p := &Pointed{Dir: dir}
 	state, parseErr := ParseState(before.text)
+	if !before.missing && !before.foreign && parseErr == nil && !known {
+		if err := rememberSaver(ctx, s, dir); err != nil {
+			return nil, false, err
+		}
+		known = true
+	}
 	best := NewestComplete(list)
 	switch {
-	case before.missing && best == nil:
+	case !known || before.foreign || before.missing && best == nil:
 		return nil, false, nil
 	case before.missing:
 		p.Why = "it was missing"
@@ -248,17 +279,18 @@ func savedSince(list []Checkpoint, t time.Time) *Checkpoint {
 }
 
 // pointAtKept brings the newest back that is kept; if there is none, `checkpoint`
-// goes.
+// is moved aside.
 func pointAtKept(ctx context.Context, s Store, p *Pointed, state SavedState) error {
 	name, err := bringBackNewest(ctx, s, p.Dir)
 	if err != nil {
 		return err
 	}
 	if name == "" {
-		err := s.Remove(ctx, path.Join(p.Dir, StateFile))
+		a, err := moveAside(ctx, s, Aside{Name: path.Join(p.Dir, StateFile), Step: NoStep, Why: p.Why})
 		if vanished(err) {
 			err = nil
 		}
+		p.Aside = a.Where
 		return err
 	}
 	p.To = name
@@ -305,100 +337,4 @@ func pointAt(ctx context.Context, s Store, dir string, old SavedState, list []Ch
 	}
 	state.All = append(state.All, state.Current)
 	return WriteFile(ctx, s, path.Join(dir, StateFile), state.Bytes(), 0o644)
-}
-
-var (
-	// PREFIX_temp/ and PREFIX_temp_UUID/ hold part-00000-of-00002... of a save.
-	tempDir  = regexp.MustCompile(`^.+_temp(_[0-9a-f]+)?$`)
-	tempPart = regexp.MustCompile(`^part-\d{5}-of-\d{5}\.`)
-	// checkpoint.tmpUUID becomes checkpoint; FILE.tempstateNNN becomes FILE.
-	tempFile = regexp.MustCompile(`^checkpoint\.tmp[0-9a-f]+$|\.(index|data-\d{5}-of-\d{5})\.tempstate\d+$`)
-)
-
-// sweeper removes leftovers of TensorFlow's saves.
-type sweeper struct {
-	s       Store
-	all     bool
-	before  time.Time
-	removed []string
-}
-
-// aged is asked of files that are complete.
-func (w *sweeper) aged(i Info) bool { return w.all || i.ModTime.Before(w.before) }
-
-// dead is asked of temporary files.
-func (w *sweeper) dead(i Info) bool { return w.all || time.Since(i.ModTime) > longestWrite }
-
-func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
-	entries, err := w.s.List(ctx, dir)
-	if vanished(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range entries {
-		name := path.Join(dir, e.Name)
-		switch {
-		case e.IsDir() && tempDir.MatchString(e.Name):
-			errs = append(errs, w.removeParts(ctx, name, e))
-		case e.IsDir() && !strings.HasPrefix(e.Name, hiddenPrefix) && depth < maxDepth:
-			errs = append(errs, w.sweep(ctx, name, depth+1))
-		case !e.IsDir() && tempFile.MatchString(e.Name) && w.aged(e):
-			errs = append(errs, w.remove(ctx, name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// removeParts removes a directory of parts, unless something else is in it, or
-// other parts may still come. One without any may have been made just now, by a
-// task that is about to put one there.
-func (w *sweeper) removeParts(ctx context.Context, dir string, i Info) error {
-	parts, err := w.s.List(ctx, dir)
-	if vanished(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if len(parts) == 0 && !w.aged(i) {
-		return nil
-	}
-	for _, p := range parts {
-		if p.IsDir() || !tempPart.MatchString(p.Name) || !w.aged(p) {
-			return nil
-		}
-	}
-	if !w.all {
-		if writing, err := anyWriting(ctx, w.s); err != nil || writing {
-			return err
-		}
-	}
-	for _, p := range parts {
-		if err := w.s.Remove(ctx, path.Join(dir, p.Name)); err != nil && !vanished(err) {
-			return err
-		}
-	}
-	// Hidden temporary files of parts go first; one that lives keeps the directory.
-	if err := removeTemporaries(ctx, w.s, dir, w.dead); err != nil {
-		return err
-	}
-	err = w.remove(ctx, dir)
-	if errors.Is(err, syscall.ENOTEMPTY) {
-		return nil
-	}
-	return err
-}
-
-func (w *sweeper) remove(ctx context.Context, name string) error {
-	err := w.s.Remove(ctx, name)
-	if vanished(err) {
-		return nil
-	}
-	if err == nil {
-		w.removed = append(w.removed, name)
-	}
-	return err
 }

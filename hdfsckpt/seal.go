@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"net/url"
 	"path"
 	"strings"
 	"syscall"
@@ -16,11 +15,11 @@ import (
 )
 
 // manifestDir is where manifests lie, one for each sealed checkpoint, called
-// after it with slashes and the like escaped as in a URL.
+// after it (entryName).
 const manifestDir = OwnDir + "/manifests"
 
 func manifestName(checkpoint string) string {
-	return path.Join(manifestDir, url.PathEscape(checkpoint)+".json")
+	return path.Join(manifestDir, entryName(checkpoint)+".json")
 }
 
 // Manifest says what a checkpoint was when it was found complete.
@@ -65,7 +64,7 @@ func (m *Manifest) fits(c *Checkpoint) bool {
 			return false
 		}
 	}
-	return m.Kind == c.Kind
+	return m.Kind == c.Kind && (!c.isDir() || len(c.Files) == len(m.Files)) // more may have come to a directory
 }
 
 // Seal writes the manifest of a complete checkpoint, as Checkpoints has found
@@ -103,6 +102,19 @@ func Seal(ctx context.Context, s Store, c Checkpoint, meta Meta, known map[strin
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot seal the checkpoint %s: %w", c.Name, err)
+	}
+	return m, nil
+}
+
+// readManifest reads one; nil if there is none, or it is not readable.
+func readManifest(ctx context.Context, s Store, name string) (*Manifest, error) {
+	text, err := ReadFile(ctx, s, name)
+	if vanished(err) {
+		return nil, nil
+	}
+	m := &Manifest{}
+	if err != nil || json.Unmarshal(text, m) != nil || m.Version != 1 {
+		return nil, err
 	}
 	return m, nil
 }

@@ -113,6 +113,9 @@ func TestMakeSafe(t *testing.T) {
 			putCheckpoint(t, s, "model.ckpt-10", nil)
 			putCheckpoint(t, s, "model.ckpt-20", nil)
 			putCheckpoint(t, s, "model.ckpt-30", x.change)
+			must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20"), 0o644))
+			must(t, hdfsckpt.RememberSavers(ctx, s, list(t, s)))
+			must(t, s.Remove(ctx, "checkpoint"))
 			if x.state != nil {
 				must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", x.state, 0o644))
 			}
@@ -178,7 +181,7 @@ func TestMakeSafeWithNothingWhole(t *testing.T) {
 		putCheckpoint(t, s, "model.ckpt-0", without(".index"))
 		must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-0"), 0o644))
 		report, err := hdfsckpt.MakeSafe(ctx, s, 0)
-		if err != nil || !strings.Contains(report.String(), "removed checkpoint") {
+		if err != nil || !strings.Contains(report.String(), "moved checkpoint aside") {
 			t.Errorf("%s, %v", report, err)
 		}
 		if _, err := s.Stat(ctx, "checkpoint"); !errors.Is(err, syscall.ENOENT) {
@@ -207,7 +210,7 @@ func TestLeftovers(t *testing.T) {
 		_, err = young.Write([]byte("x"))
 		must(t, err)
 		report, err := hdfsckpt.MakeSafe(ctx, s, 10*time.Minute)
-		if err != nil || len(report.Removed) != 5 {
+		if err != nil || len(report.Aside) != 5 {
 			t.Errorf("%s, %v", report, err)
 		}
 		var names []string
@@ -216,7 +219,7 @@ func TestLeftovers(t *testing.T) {
 		for _, i := range infos {
 			names = append(names, i.Name)
 		}
-		if got, want := strings.Join(names, " "), "events.out.tfevents.1 model.ckpt-9_temp my_temp step-8 sub"; got != want {
+		if got, want := strings.Join(names, " "), ".holdfast events.out.tfevents.1 model.ckpt-9_temp my_temp step-8 sub"; got != want {
 			t.Errorf("left are %s, want %s", got, want)
 		}
 		must(t, young.Close()) // it was not touched

@@ -67,14 +67,13 @@ model_100.pt torch 1 torn (it is empty)
 old_110.pt torch 1 unchecked (it has the form of before PyTorch 1.6, which has no checksums and no end that can be told from a cut)
 labels_120.pt torch 1 unchecked (it does not begin as torch.save's files do)
 model.ckpt-140 tensorflow 1 torn (it has no index: the save did not get that far)
-checkpoint-500/pytorch_model.bin torch 1 complete
-checkpoint-500/rng_state_0.pth torch 1 complete
+checkpoint-500 directory 3 unchecked (nothing tells whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE)
 `
 	found := list(t, s)
 	if got := describe(found); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if found[0].Step != 40 || found[1].Step != 60 || found[5].Step != 100 || found[10].Step != 500 {
+	if found[0].Step != 40 || found[1].Step != 60 || found[5].Step != 100 || found[9].Step != 500 {
 		t.Errorf("steps: %+v", found)
 	}
 	// Nothing removes what cannot be checked, nor does it count as complete.
@@ -125,8 +124,8 @@ func TestPruneCountsSteps(t *testing.T) {
 	for _, step := range []string{"10", "20", "30"} {
 		put(t, s, "model-"+step+".pt", whole)
 		put(t, s, "optimizer-"+step+".pt", whole)
-		put(t, s, "trainer/checkpoint-"+step+"/pytorch_model.bin", whole)
-		put(t, s, "trainer/checkpoint-"+step+"/optimizer.pt", whole)
+		putTrainer(t, s, "trainer/checkpoint-"+step)
+		put(t, s, "alone/checkpoint-"+step+"/model.pt", whole)
 	}
 	put(t, s, "best.pt", whole)
 	must(t, hdfsckpt.PlanPrune(list(t, s), 1, 20).Execute(context.Background(), s))
@@ -135,7 +134,7 @@ func TestPruneCountsSteps(t *testing.T) {
 		names = append(names, c.Name)
 	}
 	slices.Sort(names)
-	want := "best.pt model-20.pt model-30.pt optimizer-20.pt optimizer-30.pt trainer/checkpoint-20/optimizer.pt trainer/checkpoint-20/pytorch_model.bin trainer/checkpoint-30/optimizer.pt trainer/checkpoint-30/pytorch_model.bin"
+	want := "alone/checkpoint-20/model.pt alone/checkpoint-30/model.pt best.pt model-20.pt model-30.pt optimizer-20.pt optimizer-30.pt trainer/checkpoint-20 trainer/checkpoint-30"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("left are\n%s, want\n%s", got, want)
 	}

@@ -605,6 +605,7 @@ type CheckpointSpec struct {
 	Format        string  `protobuf:"bytes,3,opt,name=format,proto3" json:"format,omitempty"`                                   // empty: all that can be told by themselves
 	Marker        string  `protobuf:"bytes,4,opt,name=marker,proto3" json:"marker,omitempty"`                                   // of plain ones: pattern of the file that is written last
 	QuietSeconds  float64 `protobuf:"fixed64,5,opt,name=quiet_seconds,json=quietSeconds,proto3" json:"quiet_seconds,omitempty"` // of plain ones: complete after so long without a change
+	Share         bool    `protobuf:"varint,6,opt,name=share,proto3" json:"share,omitempty"`                                    // another job may write there too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -672,6 +673,13 @@ func (x *CheckpointSpec) GetQuietSeconds() float64 {
 		return x.QuietSeconds
 	}
 	return 0
+}
+
+func (x *CheckpointSpec) GetShare() bool {
+	if x != nil {
+		return x.Share
+	}
+	return false
 }
 
 // FileSpec is one file or archive that stands in every task's working directory.
@@ -3542,13 +3550,14 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x03min\x18\t \x01(\x05R\x03min\x12\"\n" +
 	"\rmemory_max_mb\x18\n" +
 	" \x01(\x03R\vmemoryMaxMb\x12\x1b\n" +
-	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\"\x8b\x01\n" +
+	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
 	"\x06format\x18\x03 \x01(\tR\x06format\x12\x16\n" +
 	"\x06marker\x18\x04 \x01(\tR\x06marker\x12#\n" +
-	"\rquiet_seconds\x18\x05 \x01(\x01R\fquietSeconds\"\x8a\x01\n" +
+	"\rquiet_seconds\x18\x05 \x01(\x01R\fquietSeconds\x12\x14\n" +
+	"\x05share\x18\x06 \x01(\bR\x05share\"\x8a\x01\n" +
 	"\bFileSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x12\n" +

@@ -106,6 +106,16 @@ func (s JobState) Done() bool {
 // that they can be shut out of it.
 func WriterName(job, container string) string { return job + "." + container }
 
+// MasterContainer stands for the application master among a job's writers: it
+// writes nothing, and gives the job's sign of life.
+const MasterContainer = "am"
+
+// WritersJob is the job of a writer.
+func WritersJob(name string) string {
+	job, _ := Writer(name)
+	return job
+}
+
 // Writer takes apart what WriterName has made.
 func Writer(name string) (job, container string) {
 	job, container, _ = strings.Cut(name, ".")

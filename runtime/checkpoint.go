@@ -29,7 +29,7 @@ var CheckpointFormats = []CheckpointFormat{
 	},
 	{
 		// torch.save, since PyTorch 1.6.
-		Name: "torch", Last: []string{"*.pt", "*.pth", "*.bin", "*.ckpt"},
+		Name: "torch", Last: []string{"*.pt", "*.pth", "*.bin", "*.ckpt", "trainer_state.json"},
 		Complete: "the archive's directory, at the file's end, can be read",
 	},
 	{
@@ -41,6 +41,11 @@ var CheckpointFormats = []CheckpointFormat{
 		// Whatever else; see also marker and quiet.
 		Name: "plain", Last: []string{"COMMITTED"},
 		Complete: "the directory step-N has a file COMMITTED",
+	},
+	{
+		// Hugging Face's Trainer; other ranks may come after the first's last file.
+		Name: "huggingface", Last: []string{"trainer_state.json", "rng_state_*.pth"},
+		Complete: "the directory checkpoint-N has trainer_state.json and its files of weights, with their lengths",
 	},
 }
 

@@ -69,6 +69,9 @@ func runCkptGet(cmd *cobra.Command, o *output, ref, which, dir string) error {
 		if done.Kept > 0 {
 			kept = fmt.Sprintf("; %d files were there already", done.Kept)
 		}
+		if !c.Whole() {
+			kept += "; whether it is whole could not be checked: " + c.Why
+		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "copied %s, %s in %d files, to %s%s\n", c.Name, humanize.IBytes(uint64(done.Bytes)), done.Files, dir, kept)
 		return err
 	})

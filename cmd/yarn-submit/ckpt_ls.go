@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -14,19 +15,25 @@ import (
 	"holdfast/hdfsckpt"
 )
 
+type ckptLsOptions struct {
+	output
+	all bool
+}
+
 func newCkptLsCommand() *cobra.Command {
-	o := &output{}
+	o := &ckptLsOptions{}
 	cmd := &cobra.Command{
 		Use:   "ls URI|JOB",
 		Short: "list checkpoints: step, age, size, shards, whether complete",
 		Args:  between(1, 1, "URI|JOB"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runCkptLs(cmd, o, args[0]) },
 	}
+	cmd.Flags().BoolVar(&o.all, "all", false, "list what was moved aside before tasks started as well")
 	o.add(cmd)
 	return cmd
 }
 
-func runCkptLs(cmd *cobra.Command, o *output, ref string) error {
+func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -37,12 +44,19 @@ func runCkptLs(cmd *cobra.Command, o *output, ref string) error {
 			return err
 		}
 		kept = slices.DeleteFunc(kept, func(c hdfsckpt.Checkpoint) bool { return !c.Whole() })
+		aside, err := hdfsckpt.ListAside(cmd.Context(), d.Store)
+		if err != nil {
+			return err
+		}
 		if o.json() {
 			all = append(all, client.Describe(d.Store.URI(), list)...)
 			all = append(all, client.Describe(d.Store.URI(), kept)...)
+			if o.all {
+				all = append(all, client.DescribeAside(d.Store.URI(), aside)...)
+			}
 			return nil
 		}
-		return writeCheckpoints(cmd, d, list, kept)
+		return writeCheckpoints(cmd, d, listing{list, kept, aside, o.all})
 	})
 	if err != nil || !o.json() {
 		return err
@@ -50,15 +64,37 @@ func runCkptLs(cmd *cobra.Command, o *output, ref string) error {
 	return writeJSON(cmd.OutOrStdout(), all)
 }
 
-func writeCheckpoints(cmd *cobra.Command, d client.Directory, list, kept []hdfsckpt.Checkpoint) error {
+// listing is what ls shows of a directory.
+type listing struct {
+	list, kept []hdfsckpt.Checkpoint
+	aside      []hdfsckpt.Aside
+	all        bool
+}
+
+func writeCheckpoints(cmd *cobra.Command, d client.Directory, l listing) error {
+	list, kept := l.list, l.kept
 	newest := hdfsckpt.NewestComplete(list)
 	w := cmd.OutOrStdout()
 	title := d.Store.URI()
 	if d.Path != "" {
 		title = d.Path + " -> " + title
 	}
-	if len(list)+len(kept) == 0 {
-		_, err := fmt.Fprintf(w, "%s: no checkpoint yet\n", title)
+	if !l.all && len(l.aside) > 0 {
+		defer fmt.Fprintf(w, "%d more, torn, were moved aside before tasks started: ckpt ls --all lists them\n", len(l.aside))
+	}
+	if len(list)+len(kept) == 0 && (!l.all || len(l.aside) == 0) {
+		names, n, err := hdfsckpt.NotUnderstood(cmd.Context(), d.Store)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			_, err = fmt.Fprintf(w, "%s: no checkpoint yet\n", title)
+			return err
+		}
+		if n > len(names) {
+			names = append(names, "...")
+		}
+		_, err = fmt.Fprintf(w, "%s: no checkpoint of a form that is known; there are %s\nSay how they are known to be complete: --checkpoint PATH=URI,format=plain with ,marker=FILE (the file that is written last) or ,quiet=30s (so long without a change)\n", title, strings.Join(names, ", "))
 		return err
 	}
 	fmt.Fprintln(w, title)
@@ -84,7 +120,17 @@ func writeCheckpoints(cmd *cobra.Command, d client.Directory, list, kept []hdfsc
 	}
 	for i := range kept {
 		name, _ := hdfsckpt.FormerName(kept[i])
-		row(&kept[i], name, "kept: the program removed or replaced it; ckpt rollback brings it back")
+		back := "it lies in " + kept[i].Name
+		if kept[i].PointedAt() {
+			back = "ckpt rollback brings it back"
+		}
+		row(&kept[i], name, "kept: the program removed or replaced it; "+back)
+	}
+	for _, a := range l.aside {
+		if l.all {
+			c := hdfsckpt.Checkpoint{Step: a.Step, Time: a.Moved, Size: a.Size, State: hdfsckpt.Torn}
+			row(&c, a.Name, "moved aside, to "+a.Where+": "+a.Why)
+		}
 	}
 	return t.Flush()
 }

@@ -83,6 +83,9 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 	}
 	defer closeJob()
 	stop()
+	if job.Note != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", job.Note)
+	}
 	if o.detach {
 		if o.json() {
 			return writeJSON(cmd.OutOrStdout(), map[string]string{"id": job.ID, "directory": job.URI()})

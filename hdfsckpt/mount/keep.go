@@ -2,6 +2,7 @@ package mount
 
 import (
 	"context"
+	"errors"
 
 	"holdfast/hdfsckpt"
 )
@@ -16,7 +17,11 @@ func (f *FS) replace(ctx context.Context, from, to string) error {
 			return err
 		}
 	}
-	return f.store.Rename(ctx, from, to)
+	err := f.store.Rename(ctx, from, to)
+	if err != nil && hdfsckpt.Keeps(to) {
+		err = errors.Join(err, hdfsckpt.NotReplaced(ctx, f.store, to))
+	}
+	return err
 }
 
 // keep tells whether a file that is to be removed was kept instead.

@@ -1,0 +1,74 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"holdfast/hdfsckpt"
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+)
+
+// alone refuses a checkpoint directory that another job writes to, unless it is to
+// be shared: the two would take each other's unfinished saves for broken ones. A
+// job that was lost without a word is shut out: one that over knows to have ended,
+// or one that gives no sign of life while it is watched (hdfsckpt.LostAfter).
+func alone(ctx context.Context, s hdfsckpt.Store, c *proto.CheckpointSpec, over func(ctx context.Context, job string) bool) error {
+	living, err := others(ctx, s, over)
+	if err != nil {
+		return fmt.Errorf("cannot tell who writes to the checkpoint directory %s: %w", c.Uri, err)
+	}
+	if len(living) > 0 && !c.Share {
+		return Usagef("the job %s writes to the checkpoint directory %s: wait for its end, name another directory, or have both write there with --checkpoint %s=%s,share=true", strings.Join(living, ", "), c.Uri, c.Path, c.Uri)
+	}
+	return nil
+}
+
+// others are the jobs that write to a store and live.
+func others(ctx context.Context, s hdfsckpt.Store, over func(ctx context.Context, job string) bool) ([]string, error) {
+	writers, err := hdfsckpt.Writers(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var ended []string
+	for _, w := range writers {
+		if job := proto.WritersJob(w); !slices.Contains(ended, job) && over(ctx, job) {
+			ended = append(ended, job)
+		}
+	}
+	if err := hdfsckpt.ShutOutJobs(ctx, s, ended, proto.WritersJob); err != nil {
+		return nil, err
+	}
+	living, lost, err := hdfsckpt.OtherJobs(ctx, s, "", proto.WritersJob, hdfsckpt.LostAfter)
+	if err != nil {
+		return nil, err
+	}
+	return living, hdfsckpt.ShutOutJobs(ctx, s, lost, proto.WritersJob)
+}
+
+// over tells whether YARN says that a job has ended.
+func (c *Cluster) over(ctx context.Context, job string) bool {
+	id, err := yarn.ParseApplicationID(job)
+	if err != nil {
+		return false
+	}
+	r, err := c.rm.Report(ctx, id)
+	return err == nil && r.State.Done()
+}
+
+// overLocally tells whether a job of this user's on this machine has ended: its
+// tasks do not outlive its application master.
+func overLocally(_ context.Context, job string) bool {
+	dir, err := localHome()
+	if err != nil || !strings.HasPrefix(job, localPrefix) || path.Base(job) != job {
+		return false
+	}
+	j := &Job{ID: job}
+	_, err = os.Stat(filepath.Join(dir, jobsDir, job, pidFile))
+	return err == nil && j.masterPIDIn(filepath.Join(dir, jobsDir, job)) == 0
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/client"
+	"holdfast/hdfsckpt"
+)
+
+// TestTheUsersCheckpointFile: a program's own file or directory called
+// `checkpoint` is there at the job's end, and costs no time.
+func TestTheUsersCheckpointFile(t *testing.T) {
+	p := newPlace(t)
+	begin := time.Now()
+	for _, x := range []struct{ dir, script string }{
+		{"file", "echo hello > out/checkpoint"},
+		{"directory", "mkdir out/checkpoint && echo hello > out/checkpoint/a"},
+	} {
+		for range 2 { // the second finds it at its start
+			if out, errs, code := p.call("run", "--local", "--worker", "1", "--framework", "pytorch", "--checkpoint", "./out="+x.dir, "--", "sh", "-c", "rm -r out/*; "+x.script); code != 0 {
+				t.Fatalf("run ended with %d: %s%s", code, out, errs)
+			}
+		}
+	}
+	for _, name := range []string{"file/checkpoint", "directory/checkpoint/a"} {
+		if b, err := os.ReadFile(filepath.Join(p.dir, name)); err != nil || string(b) != "hello\n" {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	if took := time.Since(begin); took > 25*time.Second { // a start waits for 2 minutes, an end for 30 seconds, where it cannot look
+		t.Errorf("four jobs took %v", took)
+	}
+}
+
+// saver saves as Hugging Face's Trainer does, goes on from the highest number, and
+// is stopped once in the middle of a save: by itself ($2 is kill) or by the test.
+const saver = `
+last=$(ls out | sed -n 's/^checkpoint-//p' | sort -n | tail -1)
+if [ -n "$last" ]; then cat out/checkpoint-$last/trainer_state.json || exit 1; fi
+step=${last:-0}
+while [ $step -lt 30 ]; do
+	step=$((step + 10)); d=out/checkpoint-$step
+	mkdir $d && echo {} > $d/config.json && cp model $d/pytorch_model.bin || exit 1
+	if [ $step = 20 ] && [ ! -e $1 ]; then
+		echo > $1
+		if [ $2 = kill ]; then kill -9 $$; fi
+		sleep 1000
+	fi
+	echo x > $d/training_args.bin
+	echo '{"global_step": '$step'}' > $d/trainer_state.json
+done`
+
+// TestTornAndLost: a job that is broken off in the middle of a save goes on from
+// the one before, whether its master sees that, or is lost with it and the job is
+// started anew; and while it lives, no other one may write to its directory.
+func TestTornAndLost(t *testing.T) {
+	for _, rule := range []string{"", ",format=plain,marker=trainer_state.json"} {
+		for _, how := range []string{"kill", "silently"} {
+			t.Run(how+rule, func(t *testing.T) {
+				t.Parallel()
+				p := newPlace(t)
+				copyFixtures(t, p.dir, map[string]string{"torchfile/testdata/alone.pt": "model"})
+				write(t, filepath.Join(p.dir, "saver.sh"), saver)
+				torn := filepath.Join(p.dir, "torn")
+				args := []string{"--worker", "1", "--framework", "pytorch", "--restarts", "1", "--files", "saver.sh", "--files", "model", "--checkpoint", "./out=ck" + rule}
+				program := []string{"--", "sh", "saver.sh", torn, how}
+				if how == "silently" {
+					job := p.detached(append(args, program...)...)
+					for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
+						if _, err := os.Stat(torn); err == nil {
+							break
+						} else if time.Now().After(deadline) {
+							t.Fatal("the job does not come to its second save")
+						}
+					}
+					out, errs, code := p.call(append([]string{"run", "--local"}, append(args, program...)...)...)
+					if code != client.ExitUsage {
+						t.Errorf("a second job on its directory ended with %d: %s", code, out)
+					}
+					contains(t, errs, job, "share=true")
+					pid, err := os.ReadFile(filepath.Join(p.home, "jobs", job, "am.pid"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					master, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+					if err == nil {
+						err = syscall.Kill(master, syscall.SIGKILL)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				out, errs, code := p.call(append([]string{"run", "--local"}, append(args, program...)...)...)
+				if code != 0 {
+					t.Fatalf("run ended with %d: %s%s", code, out, errs)
+				}
+				contains(t, out, "moved checkpoint-20 aside", ".holdfast/aside/")
+				var list []client.Checkpoint
+				callJSON(t, p, &list, "ckpt", "ls", "./ck", "--all")
+				if len(list) != 4 || !list[2].Newest || list[3].Name != "checkpoint-20" || list[3].Aside == "" || list[3].State != string(hdfsckpt.Torn) {
+					t.Errorf("ls: %+v", list)
+				} else if _, err := os.Stat(filepath.Join(p.dir, "ck", list[3].Aside, "pytorch_model.bin")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestNotUnderstood: where there are files, "no checkpoint yet" would be wrong.
+func TestNotUnderstood(t *testing.T) {
+	p := newPlace(t)
+	write(t, filepath.Join(p.dir, "ck/40/d/data"), "x")
+	out, _, code := p.call("ckpt", "ls", "./ck")
+	if code != 0 {
+		t.Errorf("ls ended with %d", code)
+	}
+	contains(t, out, "40/", "format=plain", "marker=FILE")
+	for _, name := range []string{"config.json", "weights.pt", "optimizer.pt"} {
+		write(t, filepath.Join(p.dir, "ck/step_300", name), "x")
+	}
+	var done got
+	callJSON(t, p, &done, "ckpt", "get", "./ck", "300", "to")
+	if done.Copied != 3 {
+		t.Errorf("get copied %d files", done.Copied)
+	}
+	out, _, _ = p.call("ckpt", "prune", "./ck", "--keep", "1", "--yes")
+	contains(t, out, "step_300 (cannot be checked)")
+	if _, errs, code := p.call("ckpt", "rollback", "./ck", "300", "--yes"); code != client.ExitUsage || !strings.Contains(errs, "step_300") {
+		t.Errorf("rollback ended with %d: %s", code, errs)
+	}
+}
+
+// TestOldJobsGo: directories of jobs in which nothing has changed for long are
+// removed when another job starts, and that is said; others stay.
+func TestOldJobsGo(t *testing.T) {
+	p := newPlace(t)
+	age := func(id string, days int) {
+		t.Helper()
+		dir := filepath.Join(p.home, "jobs", id)
+		at := time.Now().Add(-time.Duration(days) * 24 * time.Hour)
+		for _, name := range []string{"logs", "status.json", "am.json", ""} {
+			if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for id, days := range map[string]int{"local-old": 100, "local-young": 80, "local-alive": 100} {
+		for _, name := range []string{"logs/worker-0/0.log", "status.json", "am.json"} {
+			write(t, filepath.Join(p.home, "jobs", id, name), "{}")
+		}
+		age(id, days)
+	}
+	now := time.Now()
+	if err := os.Chtimes(filepath.Join(p.home, "jobs/local-alive/am.json"), now, now); err != nil {
+		t.Fatal(err)
+	}
+	run := func() string {
+		t.Helper()
+		_, errs, code := p.call("run", "--local", "--worker", "1", "--", "true")
+		if code != 0 {
+			t.Fatalf("run ended with %d: %s", code, errs)
+		}
+		return errs
+	}
+	contains(t, run(), "removed the directories of 1 jobs", client.EnvKeepJobs)
+	for id, want := range map[string]bool{"local-old": false, "local-young": true, "local-alive": true} {
+		if _, err := os.Stat(filepath.Join(p.home, "jobs", id)); (err == nil) != want {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	t.Setenv(client.EnvKeepJobs, "0")
+	age("local-young", 1000)
+	if errs := run(); strings.Contains(errs, "removed") {
+		t.Error(errs)
+	}
+	t.Setenv(client.EnvKeepJobs, "soon")
+	if _, errs, code := p.call("run", "--local", "--worker", "1", "--", "true"); code != client.ExitUsage || !strings.Contains(errs, client.EnvKeepJobs) {
+		t.Errorf("run ended with %d: %s", code, errs)
+	}
+}
+
+// TestWhatAScriptRemovesStays: of a script that keeps its newest checkpoint only, the
+// one before can still be read; so can what a file had that was saved over.
+func TestWhatAScriptRemovesStays(t *testing.T) {
+	p := newPlace(t)
+	copyFixtures(t, p.dir, map[string]string{"torchfile/testdata/alone.pt": "model"})
+	out, errs, code := p.call("run", "--local", "--worker", "1", "--framework", "pytorch", "--files", "model", "--checkpoint", "./out=ck", "--", "sh", "-c", `
+for step in 10 20 30; do
+	d=out/checkpoint-$step
+	mkdir $d && cp model $d/pytorch_model.bin && cp model $d/training_args.bin && echo '{"global_step": '$step'}' > $d/trainer_state.json || exit 1
+	rm -rf out/checkpoint-$((step - 10))
+	cp model out/last.pt.tmp && mv out/last.pt.tmp out/last.pt || exit 1
+done`)
+	if code != 0 {
+		t.Fatalf("run ended with %d: %s%s", code, out, errs)
+	}
+	var list []client.Checkpoint
+	callJSON(t, p, &list, "ckpt", "ls", "./ck")
+	var names []string
+	for _, c := range list {
+		name := c.Name
+		if c.Kept {
+			name += " kept"
+		}
+		if !c.Complete {
+			name += " " + c.State
+		}
+		names = append(names, name)
+	}
+	if got, want := strings.Join(names, ", "), "last.pt, checkpoint-30, last.pt kept, checkpoint-20 kept"; got != want {
+		t.Errorf("there are %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,424 @@
+package hdfsckpt_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/hdfsckpt"
+)
+
+// tree is all that lies in a store outside of OwnDir, with times and contents.
+func tree(t *testing.T, s hdfsckpt.Store, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	entries, err := s.List(context.Background(), dir)
+	must(t, err)
+	for _, e := range entries {
+		name := path.Join(dir, e.Name)
+		switch {
+		case name == hdfsckpt.OwnDir:
+		case e.IsDir():
+			fmt.Fprintf(&b, "%s/\n%s", name, tree(t, s, name))
+		default:
+			text, err := hdfsckpt.ReadFile(context.Background(), s, name)
+			must(t, err)
+			fmt.Fprintf(&b, "%s %v %x\n", name, e.ModTime, text)
+		}
+	}
+	return b.String()
+}
+
+// TestUsersFileCheckpoint: what is called `checkpoint` and is not known to be
+// TensorFlow's is the user's, whatever it is and whatever lies beside it.
+func TestUsersFileCheckpoint(t *testing.T) {
+	for name, build := range map[string]func(t *testing.T, s hdfsckpt.Store){
+		"a text": func(t *testing.T, s hdfsckpt.Store) { put(t, s, "checkpoint", []byte("hello\n")) },
+		"a text beside a whole one": func(t *testing.T, s hdfsckpt.Store) {
+			put(t, s, "checkpoint", []byte("hello\n"))
+			putCheckpoint(t, s, "model.ckpt-10", nil)
+		},
+		"empty":                func(t *testing.T, s hdfsckpt.Store) { put(t, s, "checkpoint", nil) },
+		"a file of torch.save": func(t *testing.T, s hdfsckpt.Store) { put(t, s, "checkpoint", torchFixture(t, "alone.pt")) },
+		"a directory": func(t *testing.T, s hdfsckpt.Store) {
+			put(t, s, "checkpoint/model.bin", []byte("x"))
+			put(t, s, "sub/checkpoint/model.bin", []byte("x"))
+			putCheckpoint(t, s, "model.ckpt-10", nil)
+			putCheckpoint(t, s, "sub/model.ckpt-10", nil)
+		},
+		"a SavedModel, which has none": func(t *testing.T, s hdfsckpt.Store) {
+			put(t, s, "export/1700000000/saved_model.pb", []byte("x"))
+			putCheckpoint(t, s, "export/1700000000/variables/variables", nil)
+		},
+		"names below what is kept that lead elsewhere": func(t *testing.T, s hdfsckpt.Store) {
+			for _, crafted := range []string{"..%2F..%2Fetc", "%2Fetc", "a%2F%2Fb", ".", "%00", "%", ".holdfast%2Fkept", strings.Repeat("%C3%A4", 40), "a%2F..%2Fb"} {
+				if crafted != "." {
+					put(t, s, path.Join(".holdfast/kept", crafted, "model.ckpt-1.index"), []byte("x"))
+				}
+			}
+			put(t, s, ".holdfast/kept/file", []byte("x"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+				build(t, s)
+				before := tree(t, s, ".")
+				for _, age := range []time.Duration{0, time.Minute} {
+					report, err := hdfsckpt.MakeSafe(context.Background(), s, age)
+					if err != nil || report.String() != "" {
+						t.Errorf("it says %q, %v", report, err)
+					}
+				}
+				if after := tree(t, s, "."); after != before {
+					t.Errorf("it was\n%s, and is\n%s", before, after)
+				}
+			})
+		})
+	}
+}
+
+// TestSaversFileIsKnown: once a saver has written `checkpoint`, it is put right
+// when it is lost, cut or empty; by what MakeSafe has seen, or a sealer.
+func TestSaversFileIsKnown(t *testing.T) {
+	for _, by := range []string{"start", "seal"} {
+		for name, spoil := range map[string]func(t *testing.T, s hdfsckpt.Store){
+			"lost":  func(t *testing.T, s hdfsckpt.Store) { must(t, s.Remove(context.Background(), "sub/checkpoint")) },
+			"cut":   func(t *testing.T, s hdfsckpt.Store) { put(t, s, "sub/checkpoint", []byte("model_checkpoint_pa")) },
+			"empty": func(t *testing.T, s hdfsckpt.Store) { put(t, s, "sub/checkpoint", nil) },
+		} {
+			t.Run(by+", "+name, func(t *testing.T) {
+				onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+					ctx := context.Background()
+					putCheckpoint(t, s, "sub/model.ckpt-10", nil)
+					put(t, s, "sub/checkpoint", stateFile("model.ckpt-10"))
+					if by == "seal" {
+						must(t, hdfsckpt.RememberSavers(ctx, s, list(t, s)))
+					} else if report, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || report.String() != "" {
+						t.Fatalf("before: %s, %v", report, err)
+					}
+					spoil(t, s)
+					report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+					if err != nil || !strings.Contains(report.String(), "pointed sub/checkpoint at sub/model.ckpt-10") {
+						t.Errorf("%q, %v", report, err)
+					}
+					if got := states(list(t, s)); got != "sub/model.ckpt-10 complete current" {
+						t.Error(got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// safetensors is a file of one tensor of n bytes.
+func safetensors(n int) []byte {
+	header := fmt.Sprintf(`{"__metadata__":{"format":"pt"},"w":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}}`, n, n)
+	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	return append(append(b, header...), make([]byte, n)...)
+}
+
+// putTrainer puts a checkpoint as Hugging Face's Trainer writes it on two ranks,
+// but for some files.
+func putTrainer(t testing.TB, s hdfsckpt.Store, dir string, but ...string) {
+	t.Helper()
+	whole := torchFixture(t, "alone.pt")
+	files := map[string][]byte{
+		"config.json": []byte("{}"), "generation_config.json": []byte("{}"), "model.safetensors": safetensors(100), "tokenizer.json": []byte("{}"),
+		"training_args.bin": whole, "optimizer.pt": whole, "scheduler.pt": whole, "rng_state_0.pth": whole, "rng_state_1.pth": whole,
+		"trainer_state.json": []byte("{\n  \"global_step\": 1\n}\n"),
+	}
+	for _, name := range but {
+		delete(files, name)
+	}
+	for name, content := range files {
+		put(t, s, path.Join(dir, name), content)
+	}
+}
+
+// TestTrainersDirectories: a directory of Hugging Face's Trainer is one
+// checkpoint, complete by its last file and its weights.
+func TestTrainersDirectories(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	putTrainer(t, s, "checkpoint-100")
+	putTrainer(t, s, "checkpoint-200", "trainer_state.json")
+	putTrainer(t, s, "checkpoint-300", "model.safetensors")
+	put(t, s, "checkpoint-300/model.safetensors.index.json", []byte(`{"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}}`))
+	put(t, s, "checkpoint-300/model-00001-of-00002.safetensors", safetensors(10))
+	putTrainer(t, s, "checkpoint-400", "rng_state_0.pth")
+	putTrainer(t, s, "checkpoint-500")
+	put(t, s, "checkpoint-500/model.safetensors", safetensors(100)[:150])
+	put(t, s, "checkpoint-600/config.json", []byte("{}"))
+	putTrainer(t, s, "checkpoint-700")
+	put(t, s, "checkpoint-700/trainer_state.json", []byte("{\n  \"glo"))
+	putTrainer(t, s, "other/checkpoint-50", "model.safetensors")
+	put(t, s, "training_args.bin", torchFixture(t, "alone.pt"))
+	want := `other/checkpoint-50 huggingface 9 unchecked (it has no file of weights by a name that is known)
+checkpoint-100 huggingface 10 complete
+checkpoint-200 huggingface 9 torn (it has no file trainer_state.json: the save did not get that far)
+checkpoint-300 huggingface 11 torn (model-00002-of-00002.safetensors is missing)
+checkpoint-400 huggingface 9 torn (rng_state_0.pth is missing)
+checkpoint-500 huggingface 10 torn (model.safetensors: it has 150 bytes, 196 are needed)
+checkpoint-600 huggingface 1 torn (it has no file trainer_state.json: the save did not get that far)
+checkpoint-700 huggingface 10 torn (trainer_state.json is cut off)
+`
+	if got := describe(list(t, s)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestTornIsMovedAside: what a program that goes on from the highest number would
+// die on is out of its way before it starts, and can be got back; what is whole,
+// or may be somebody's own, stays.
+func TestTornIsMovedAside(t *testing.T) {
+	lacks := func(file string) func(string, []byte) []byte {
+		return func(name string, b []byte) []byte {
+			if name == file {
+				return nil
+			}
+			return b
+		}
+	}
+	marker := hdfsckpt.Rule{Format: hdfsckpt.Plain, Marker: "trainer_state.json"}
+	for name, c := range map[string]struct {
+		rule  hdfsckpt.Rule
+		build func(t *testing.T, s hdfsckpt.Store)
+		moved string
+	}{
+		"Trainer's": {build: func(t *testing.T, s hdfsckpt.Store) {
+			putTrainer(t, s, "checkpoint-10")
+			putTrainer(t, s, "checkpoint-20", "trainer_state.json", "rng_state_1.pth")
+			must(t, s.Mkdir(context.Background(), "checkpoint-30", 0o755))
+			put(t, s, "runs/host/events.out.tfevents.1", []byte("x"))
+			putTrainer(t, s, "sub/checkpoint-5", "trainer_state.json")
+		}, moved: "checkpoint-20 checkpoint-30 sub/checkpoint-5"},
+		"Trainer's, by a marker": {rule: marker, build: func(t *testing.T, s hdfsckpt.Store) {
+			putTrainer(t, s, "checkpoint-10")
+			putTrainer(t, s, "checkpoint-20", "trainer_state.json")
+			putTrainer(t, s, "run_1/checkpoint-10")
+			putTrainer(t, s, "run_1/checkpoint-20", "trainer_state.json")
+			put(t, s, "runs/host/events.out.tfevents.1", []byte("x"))
+			put(t, s, "version_0/hparams.yaml", []byte("x"))
+		}, moved: "checkpoint-20 run_1/checkpoint-20"},
+		"a program's own checkpoint-N": {build: func(t *testing.T, s hdfsckpt.Store) {
+			put(t, s, "checkpoint-10/model.pt", torchFixture(t, "alone.pt"))
+			put(t, s, "checkpoint-10/optimizer.pt", torchFixture(t, "alone.pt"))
+			put(t, s, "checkpoint-20/model.safetensors", safetensors(10))
+			put(t, s, "checkpoint-20/config.json", []byte("{}"))
+			put(t, s, "checkpoint-30/notes", []byte("x"))
+			put(t, s, "checkpoint-40/README.md", []byte("x"))
+			must(t, s.Mkdir(context.Background(), "checkpoint-50", 0o755))
+		}},
+		"Trainer's first": {build: func(t *testing.T, s hdfsckpt.Store) {
+			put(t, s, "checkpoint-10/config.json", []byte("{}"))
+		}, moved: "checkpoint-10"},
+		"nobody's": {build: func(t *testing.T, s hdfsckpt.Store) {
+			put(t, s, "checkpoint-20", []byte("a file by that name"))
+		}},
+		"distributed": {build: func(t *testing.T, s hdfsckpt.Store) {
+			putDistributed(t, s, "step-10", nil)
+			putDistributed(t, s, "step-20", lacks(".metadata"))
+			putDistributed(t, s, "deep/er/30", lacks("__1_0.distcp"))
+			put(t, s, "mine/.metadata", []byte("my own"))
+		}, moved: "deep/er/30 step-20"},
+		"step-N": {build: func(t *testing.T, s hdfsckpt.Store) {
+			put(t, s, "step-10/a", []byte("x"))
+			put(t, s, "step-10/COMMITTED", []byte(`{"shards":1}`))
+			put(t, s, "step-20/a", []byte("x"))
+			put(t, s, "step-30/COMMITTED", []byte(`{"shards":1}`))
+			put(t, s, "own/step-40/weights.npz", []byte("x"))
+		}, moved: "step-20"},
+		"step-N, as the spec says": {rule: hdfsckpt.Rule{Format: hdfsckpt.Plain}, build: func(t *testing.T, s hdfsckpt.Store) {
+			put(t, s, "step-20/a", []byte("x"))
+		}, moved: "step-20"},
+		"files of torch.save": {build: func(t *testing.T, s hdfsckpt.Store) {
+			whole := torchFixture(t, "train-40.pt")
+			put(t, s, "model-10.pt", whole)
+			put(t, s, "model-20.pt", whole[:len(whole)-100])
+			put(t, s, "labels-30.pt", []byte("a,b"))
+			put(t, s, "archive.bin", whole[:len(whole)-100])
+		}, moved: "model-20.pt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+				ctx := context.Background()
+				must(t, hdfsckpt.SetRule(ctx, s, c.rule))
+				c.build(t, s)
+				before := tree(t, s, ".")
+				report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+				must(t, err)
+				aside, err := hdfsckpt.ListAside(ctx, s)
+				must(t, err)
+				var names []string
+				for _, a := range aside {
+					names = append(names, a.Name)
+					if !strings.Contains(report.String(), "moved "+a.Name+" aside") || !strings.Contains(report.String(), a.Where) {
+						t.Errorf("of %s the report says %q", a.Name, report)
+					}
+					if _, err := s.Stat(ctx, a.Name); err == nil {
+						t.Errorf("%s is still there", a.Name)
+					}
+				}
+				if got := strings.Join(names, " "); got != c.moved {
+					t.Errorf("moved aside were %q, want %q", got, c.moved)
+				}
+				if again, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || again.String() != "" {
+					t.Errorf("the second time: %s, %v", again, err)
+				}
+				for _, a := range aside { // a person gets them back
+					must(t, s.Rename(ctx, a.Where, a.Name))
+				}
+				if after := tree(t, s, "."); after != before {
+					t.Errorf("it was\n%s, and is\n%s", before, after)
+				}
+			})
+		})
+	}
+}
+
+// TestTornOfTheLivingStays: while others run, what was written to lately stays,
+// and so does all while anything is being written.
+func TestTornOfTheLivingStays(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		ctx := context.Background()
+		putTrainer(t, s, "checkpoint-10")
+		putTrainer(t, s, "checkpoint-20", "trainer_state.json")
+		moved := func(age time.Duration) int {
+			t.Helper()
+			report, err := hdfsckpt.MakeSafe(ctx, s, age)
+			must(t, err)
+			return len(report.Aside)
+		}
+		if n := moved(2 * time.Hour); n != 0 {
+			t.Errorf("%d that are younger were moved", n)
+		}
+		dir := hdfsckpt.WriterDir("job.container_1")
+		must(t, hdfsckpt.MkdirAll(ctx, s, dir, 0o755))
+		w, err := s.Create(ctx, dir+"/trainer_state.json", 0o644)
+		must(t, err)
+		if n := moved(time.Minute); n != 0 {
+			t.Errorf("%d were moved while something was written", n)
+		}
+		must(t, w.Abort())
+		if n := moved(time.Minute); n != 1 {
+			t.Errorf("%d were moved", n)
+		}
+	})
+}
+
+// TestFilesThatBelongTogether: a file in a directory that holds others is a part
+// of that, and nothing removes or goes back to what is not known to be whole.
+func TestFilesThatBelongTogether(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	whole := torchFixture(t, "alone.pt")
+	for _, step := range []string{"10", "20", "30"} {
+		for _, name := range []string{"model.pt", "optimizer.pt", "sub/extra.json"} {
+			put(t, s, "checkpoint-"+step+"/"+name, whole)
+		}
+	}
+	put(t, s, "final/pytorch_model-00001-of-00002.bin", whole)
+	put(t, s, "final/config.json", []byte("{}"))
+	put(t, s, "series/model-10.pt", whole)
+	put(t, s, "series/best.pt", whole)
+	want := []string{
+		"final directory 2 unchecked", "series/best.pt torch 1 complete", "checkpoint-10 directory 3 unchecked", "series/model-10.pt torch 1 complete",
+		"checkpoint-20 directory 3 unchecked", "checkpoint-30 directory 3 unchecked",
+	}
+	found := list(t, s)
+	for i, c := range found {
+		if got := fmt.Sprintf("%s %s %d %s", c.Name, c.Kind, c.Shards, c.State); i >= len(want) || got != want[i] {
+			t.Errorf("%d is %s", i, got)
+		}
+	}
+	plan := hdfsckpt.PlanPrune(found, 1, 0)
+	if len(plan.Remove) != 0 {
+		t.Errorf("a prune would remove %s", states(plan.Remove))
+	}
+	if _, err := hdfsckpt.PlanRollback(found, "", 20); err == nil || !strings.Contains(err.Error(), "checkpoint-20") {
+		t.Errorf("a rollback: %v", err)
+	}
+}
+
+// TestSealedWhenComplete: more that comes to a directory is sealed with it.
+func TestSealedWhenComplete(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	putTrainer(t, s, "checkpoint-10", "rng_state_1.pth")
+	seal(t, s, "checkpoint-10")
+	if got := states(list(t, s)); got != "checkpoint-10 sealed" {
+		t.Fatal(got)
+	}
+	put(t, s, "checkpoint-10/rng_state_1.pth", torchFixture(t, "alone.pt"))
+	if got := states(list(t, s)); got != "checkpoint-10 complete" {
+		t.Errorf("after another rank has written: %s", got)
+	}
+}
+
+// TestCopyOfATrainersDirectory copies all of it.
+func TestCopyOfATrainersDirectory(t *testing.T) {
+	s, to := openLocal(t, t.TempDir()), openLocal(t, t.TempDir())
+	defer s.Close()
+	defer to.Close()
+	putTrainer(t, s, "checkpoint-10")
+	done, err := hdfsckpt.Copy(context.Background(), s, to, list(t, s)[0], nil)
+	if err != nil || done.Files != 10 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if got := states(list(t, to)); got != "checkpoint-10 complete" {
+		t.Errorf("the copy has %s", got)
+	}
+}
+
+// TestLongNames: names of many bytes that are not ASCII are sealed.
+func TestLongNames(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		for _, name := range []string{strings.Repeat("模", 70) + "-10", strings.Repeat("ä", 60) + "/" + strings.Repeat("ö", 60) + "-20"} {
+			putCheckpoint(t, s, name, nil)
+			put(t, s, path.Join(path.Dir(name), "checkpoint"), stateFile(path.Base(name)))
+			seal(t, s, name)
+		}
+		for _, c := range list(t, s) {
+			if c.State != hdfsckpt.Sealed {
+				t.Errorf("%s is %s", c.Name, c.State)
+			}
+		}
+		must(t, hdfsckpt.RememberSavers(context.Background(), s, list(t, s)))
+		if _, err := hdfsckpt.MakeSafe(context.Background(), s, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// immovable lets nobody move one directory.
+type immovable struct {
+	*hdfsckpt.Local
+	name string
+}
+
+func (s immovable) Rename(ctx context.Context, from, to string) error {
+	if from == s.name {
+		return &fs.PathError{Op: "rename", Path: from, Err: syscall.EACCES}
+	}
+	return s.Local.Rename(ctx, from, to)
+}
+
+// TestTornOfAnotherUser: what may not be moved is told, and the others are moved.
+func TestTornOfAnotherUser(t *testing.T) {
+	local, err := hdfsckpt.NewLocal(t.TempDir())
+	must(t, err)
+	defer local.Close()
+	for _, name := range []string{"checkpoint-20", "checkpoint-30"} {
+		putTrainer(t, local, name, "trainer_state.json")
+	}
+	report, err := hdfsckpt.MakeSafe(context.Background(), immovable{local, "checkpoint-20"}, 0)
+	if err != nil || len(report.Aside) != 1 || report.Aside[0].Name != "checkpoint-30" || !strings.Contains(report.String(), "cannot move checkpoint-20 aside") {
+		t.Errorf("%s, %v", report, err)
+	}
+}
