@@ -25,9 +25,10 @@
 //   - Sequential writes stream to the store. The first write that is not at the
 //     end, and a read of what is not published, moves the file to a local
 //     spool, an unlinked file in Options.SpoolDir that is uploaded at FLUSH.
-//   - Event files (the name contains "tfevents") and files that exist and are
-//     opened with O_APPEND are written in place, and flushed to readers every
-//     FlushEvery.
+//   - Event files (the name contains "tfevents") and files that are opened with
+//     O_APPEND, and not to be emptied, are written in place, and flushed to
+//     readers every FlushEvery. A writer that is killed loses what it had written
+//     since the last fsync at most, and never the file.
 //   - Nothing is cached: every lookup asks the store, and a name whose file was
 //     replaced through another mount gets a new inode, so that pages of two
 //     versions never mix.

@@ -20,6 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxBlocks is how many blocks the NameNode of these tests allows to a file.
+const maxBlocks = 20
+
 // TestHDFS is the short version of this package's tests on a real HDFS.
 func TestHDFS(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -27,7 +30,7 @@ func TestHDFS(t *testing.T) {
 	cluster, err := testcluster.Start(ctx, testcluster.Options{
 		DataNodes: 2, HDFSOnly: true,
 		// A DataNode sets a whole block's room aside for each file that is written.
-		Conf: map[string]string{"dfs.blocksize": "16777216"},
+		Conf: map[string]string{"dfs.blocksize": "16777216", "dfs.namenode.fs-limits.max-blocks-per-file": fmt.Sprint(maxBlocks)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +69,15 @@ func TestHDFS(t *testing.T) {
 		randomly(t, *hdfsRandomRuns, hdfsBox(t, cluster, open), hdfsBox(t, cluster, open))
 	})
 	t.Run("tasks append to one file", func(t *testing.T) { tasksAppend(t, on(t, "append"), false) })
+	t.Run("a new log outlives its writer", func(t *testing.T) { newLogOutlivesItsWriter(t, on(t, "log")) })
+	t.Run("a log is opened for each line", func(t *testing.T) {
+		small, err := conf.Load(cluster.ConfDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		small.Set("dfs.blocksize", "1048576")
+		hdfsAppends(t, maxBlocks, on(t, "lines"), onWith(t, small, "full"))
+	})
 	t.Run("quota", func(t *testing.T) { hdfsQuota(t, cluster, on(t, "quota")) })
 	t.Run("memory", func(t *testing.T) { hdfsMemory(t, cluster, on(t, "memory")) })
 	t.Run("Python's libraries", func(t *testing.T) { hdfsPython(t, on(t, "python")) })

@@ -2,6 +2,7 @@ package hdfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -192,8 +193,14 @@ const takeOverLimit = 60 * time.Second
 func (c *Client) Append(ctx context.Context, name string) (*write.File, error) {
 	limited, cancel := context.WithTimeout(ctx, takeOverLimit)
 	defer cancel()
+	open := c.files.Append
 	for {
-		f, err := c.files.Append(ctx, name)
+		f, err := open(ctx, name)
+		if errors.Is(err, write.ErrNotResumed) {
+			c.log.WithError(err).Warnf("appending to %s: a new block is begun", name)
+			open = c.files.AppendBlock
+			continue
+		}
 		if Errno(err) != syscall.EBUSY {
 			return f, Wrap("append to", name, err)
 		}
