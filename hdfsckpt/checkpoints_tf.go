@@ -1,11 +1,13 @@
 package hdfsckpt
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"holdfast/hdfsckpt/tfbundle"
 )
@@ -61,7 +63,7 @@ func (l *lister) tensorflow(dir string, entries []Info) error {
 	if state {
 		err := l.limited(func() error {
 			text, err := ReadFile(l.ctx, l.s, path.Join(dir, StateFile))
-			if vanished(err) {
+			if vanished(err) || errors.Is(err, syscall.EFBIG) { // that is no state file
 				return nil
 			}
 			if err == nil {

@@ -23,10 +23,23 @@ const renameLimit = 2 * time.Minute
 type hdfsWriter struct {
 	store     *hdfsStore
 	file      *write.File
-	temporary string
+	temporary string // what it is called until Close; "": its name
 	name      string
 	done      bool
 }
+
+func (s *hdfsStore) Stage(ctx context.Context, name string, perm fs.FileMode) (Writer, error) {
+	if err := checkChange("create", name); err != nil {
+		return nil, err
+	}
+	f, err := s.c.Create(ctx, s.at(name), perm)
+	if err != nil {
+		return nil, err
+	}
+	return &hdfsWriter{store: s, file: f, name: name}, nil
+}
+
+func (w *hdfsWriter) ID() FileID { return FileID{Inode: w.file.ID()} }
 
 func (s *hdfsStore) Create(ctx context.Context, name string, perm fs.FileMode) (Writer, error) {
 	if err := checkChange("create", name); err != nil {
@@ -69,6 +82,9 @@ func (w *hdfsWriter) Close() error {
 	w.done = true
 	if err := w.file.Close(); err != nil { // it has aborted the file
 		return hdfs.Wrap("close", name, err)
+	}
+	if w.temporary == "" {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), renameLimit)
 	defer cancel()

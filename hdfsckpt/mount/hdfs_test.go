@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -77,6 +78,23 @@ func TestHDFS(t *testing.T) {
 		}
 		small.Set("dfs.blocksize", "1048576")
 		hdfsAppends(t, maxBlocks, on(t, "lines"), onWith(t, small, "full"))
+	})
+	t.Run("a zombie changes nothing", func(t *testing.T) {
+		zombieChangesNothing(t, func(t *testing.T) (string, string, func() hdfsckpt.Store) {
+			open := on(t, "zombie-"+strings.ReplaceAll(path.Base(t.Name()), "'", ""))
+			return open().URI(), cluster.ConfDir(), open
+		})
+	})
+	t.Run("files are of their directory", func(t *testing.T) { hdfsFilesAreOfTheirDirectory(t, cluster, on(t, "births")) })
+	t.Run("calls of a save", func(t *testing.T) {
+		hdfsCalls(t, func(nameNode string) hdfsckpt.Store {
+			s, err := hdfsckpt.Open(t.Context(), nameNode+"/user/calls", c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			return s
+		}, cluster.HDFS())
 	})
 	t.Run("quota", func(t *testing.T) { hdfsQuota(t, cluster, on(t, "quota")) })
 	t.Run("memory", func(t *testing.T) { hdfsMemory(t, cluster, on(t, "memory")) })

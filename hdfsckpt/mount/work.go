@@ -180,11 +180,13 @@ func (w *work) restart() error {
 	perm := fs.FileMode(w.perm.Load()).Perm()
 	if w.grows {
 		if w.replaces {
-			empty, err := w.f.store.Create(ctx, name, perm)
-			if err != nil {
-				return err
+			w.f.mu.Lock()
+			d := w.n.parent
+			w.f.mu.Unlock()
+			if d == nil {
+				return syscall.ESTALE
 			}
-			if err := empty.Close(); err != nil {
+			if err := w.f.makeEmpty(ctx, d, name, perm); err != nil {
 				return err
 			}
 		}

@@ -228,6 +228,10 @@ func (f *File) failure() error {
 	return nil
 }
 
+// ID is the file's number, which it keeps when it is renamed. The NameNode uses
+// none again (INodeId.java).
+func (f *File) ID() uint64 { return f.id }
+
 // Length is the number of bytes written since the file was opened.
 func (f *File) Length() int64 { return f.length }
 

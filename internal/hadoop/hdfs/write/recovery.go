@@ -49,6 +49,9 @@ func (f *File) recover() error {
 // nil: nothing can be done.
 func (f *File) rebuildWithout(bad int, why error, stage wire.OpWriteBlockProto_BlockConstructionStage, none func() error) error {
 	for tries := 0; ; tries++ {
+		if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND_RECOVERY && tries == resumeTries {
+			return fmt.Errorf("%w: %w", errNoneLeft, why)
+		}
 		if !f.awaitKeys(why, tries) {
 			bad = min(max(bad, 0), len(f.s.nodes)-1)
 			f.exclude(f.s.nodes[bad], why)

@@ -14,6 +14,10 @@ import (
 // go on: they are lost, or it was written with checksums of another kind.
 var ErrNotResumed = errors.New("the last block cannot go on")
 
+// resumeTries is how many DataNodes may refuse to go on with a block, those that
+// are brought in included.
+const resumeTries = 6
+
 // resume sets a pipeline up to add to the file's last block, which has room
 // (stage PIPELINE_SETUP_APPEND; DataStreamer.setupPipelineForAppendOrRecovery).
 func (f *File) resume(ctx context.Context, b *wire.LocatedBlockProto) error {

@@ -359,7 +359,7 @@ func (x *OpWriteBlockProto_BlockConstructionStage) UnmarshalJSON(b []byte) error
 
 // Deprecated: Use OpWriteBlockProto_BlockConstructionStage.Descriptor instead.
 func (OpWriteBlockProto_BlockConstructionStage) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{57, 0}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{59, 0}
 }
 
 type BlockTokenProto struct {
@@ -783,6 +783,8 @@ type HdfsFileStatusProto struct {
 	BlockReplication *uint32                       `protobuf:"varint,10,opt,name=block_replication,json=blockReplication" json:"block_replication,omitempty"`
 	Blocksize        *uint64                       `protobuf:"varint,11,opt,name=blocksize" json:"blocksize,omitempty"`
 	FileId           *uint64                       `protobuf:"varint,13,opt,name=fileId" json:"fileId,omitempty"`
+	StoragePolicy    *uint32                       `protobuf:"varint,16,opt,name=storagePolicy" json:"storagePolicy,omitempty"`
+	Flags            *uint32                       `protobuf:"varint,18,opt,name=flags" json:"flags,omitempty"` // 1: has an ACL
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -890,6 +892,20 @@ func (x *HdfsFileStatusProto) GetBlocksize() uint64 {
 func (x *HdfsFileStatusProto) GetFileId() uint64 {
 	if x != nil && x.FileId != nil {
 		return *x.FileId
+	}
+	return 0
+}
+
+func (x *HdfsFileStatusProto) GetStoragePolicy() uint32 {
+	if x != nil && x.StoragePolicy != nil {
+		return *x.StoragePolicy
+	}
+	return 0
+}
+
+func (x *HdfsFileStatusProto) GetFlags() uint32 {
+	if x != nil && x.Flags != nil {
+		return *x.Flags
 	}
 	return 0
 }
@@ -2674,6 +2690,94 @@ func (*SetPermissionResponseProto) Descriptor() ([]byte, []int) {
 	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{39}
 }
 
+type SetStoragePolicyRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	PolicyName    *string                `protobuf:"bytes,2,req,name=policyName" json:"policyName,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetStoragePolicyRequestProto) Reset() {
+	*x = SetStoragePolicyRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetStoragePolicyRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetStoragePolicyRequestProto) ProtoMessage() {}
+
+func (x *SetStoragePolicyRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetStoragePolicyRequestProto.ProtoReflect.Descriptor instead.
+func (*SetStoragePolicyRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *SetStoragePolicyRequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *SetStoragePolicyRequestProto) GetPolicyName() string {
+	if x != nil && x.PolicyName != nil {
+		return *x.PolicyName
+	}
+	return ""
+}
+
+type SetStoragePolicyResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetStoragePolicyResponseProto) Reset() {
+	*x = SetStoragePolicyResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetStoragePolicyResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetStoragePolicyResponseProto) ProtoMessage() {}
+
+func (x *SetStoragePolicyResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetStoragePolicyResponseProto.ProtoReflect.Descriptor instead.
+func (*SetStoragePolicyResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{41}
+}
+
 type SetTimesRequestProto struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
@@ -2685,7 +2789,7 @@ type SetTimesRequestProto struct {
 
 func (x *SetTimesRequestProto) Reset() {
 	*x = SetTimesRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2697,7 +2801,7 @@ func (x *SetTimesRequestProto) String() string {
 func (*SetTimesRequestProto) ProtoMessage() {}
 
 func (x *SetTimesRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2710,7 +2814,7 @@ func (x *SetTimesRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTimesRequestProto.ProtoReflect.Descriptor instead.
 func (*SetTimesRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SetTimesRequestProto) GetSrc() string {
@@ -2742,7 +2846,7 @@ type SetTimesResponseProto struct {
 
 func (x *SetTimesResponseProto) Reset() {
 	*x = SetTimesResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +2858,7 @@ func (x *SetTimesResponseProto) String() string {
 func (*SetTimesResponseProto) ProtoMessage() {}
 
 func (x *SetTimesResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +2871,7 @@ func (x *SetTimesResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTimesResponseProto.ProtoReflect.Descriptor instead.
 func (*SetTimesResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{43}
 }
 
 type GetFsStatusRequestProto struct {
@@ -2778,7 +2882,7 @@ type GetFsStatusRequestProto struct {
 
 func (x *GetFsStatusRequestProto) Reset() {
 	*x = GetFsStatusRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +2894,7 @@ func (x *GetFsStatusRequestProto) String() string {
 func (*GetFsStatusRequestProto) ProtoMessage() {}
 
 func (x *GetFsStatusRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +2907,7 @@ func (x *GetFsStatusRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFsStatusRequestProto.ProtoReflect.Descriptor instead.
 func (*GetFsStatusRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{44}
 }
 
 type GetFsStatsResponseProto struct {
@@ -2817,7 +2921,7 @@ type GetFsStatsResponseProto struct {
 
 func (x *GetFsStatsResponseProto) Reset() {
 	*x = GetFsStatsResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2829,7 +2933,7 @@ func (x *GetFsStatsResponseProto) String() string {
 func (*GetFsStatsResponseProto) ProtoMessage() {}
 
 func (x *GetFsStatsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2842,7 +2946,7 @@ func (x *GetFsStatsResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFsStatsResponseProto.ProtoReflect.Descriptor instead.
 func (*GetFsStatsResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetFsStatsResponseProto) GetCapacity() uint64 {
@@ -2875,7 +2979,7 @@ type GetContentSummaryRequestProto struct {
 
 func (x *GetContentSummaryRequestProto) Reset() {
 	*x = GetContentSummaryRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2887,7 +2991,7 @@ func (x *GetContentSummaryRequestProto) String() string {
 func (*GetContentSummaryRequestProto) ProtoMessage() {}
 
 func (x *GetContentSummaryRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2900,7 +3004,7 @@ func (x *GetContentSummaryRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetContentSummaryRequestProto.ProtoReflect.Descriptor instead.
 func (*GetContentSummaryRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetContentSummaryRequestProto) GetPath() string {
@@ -2919,7 +3023,7 @@ type GetContentSummaryResponseProto struct {
 
 func (x *GetContentSummaryResponseProto) Reset() {
 	*x = GetContentSummaryResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2931,7 +3035,7 @@ func (x *GetContentSummaryResponseProto) String() string {
 func (*GetContentSummaryResponseProto) ProtoMessage() {}
 
 func (x *GetContentSummaryResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2944,7 +3048,7 @@ func (x *GetContentSummaryResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetContentSummaryResponseProto.ProtoReflect.Descriptor instead.
 func (*GetContentSummaryResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetContentSummaryResponseProto) GetSummary() *ContentSummaryProto {
@@ -2964,7 +3068,7 @@ type RecoverLeaseRequestProto struct {
 
 func (x *RecoverLeaseRequestProto) Reset() {
 	*x = RecoverLeaseRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2976,7 +3080,7 @@ func (x *RecoverLeaseRequestProto) String() string {
 func (*RecoverLeaseRequestProto) ProtoMessage() {}
 
 func (x *RecoverLeaseRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2989,7 +3093,7 @@ func (x *RecoverLeaseRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverLeaseRequestProto.ProtoReflect.Descriptor instead.
 func (*RecoverLeaseRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RecoverLeaseRequestProto) GetSrc() string {
@@ -3015,7 +3119,7 @@ type RecoverLeaseResponseProto struct {
 
 func (x *RecoverLeaseResponseProto) Reset() {
 	*x = RecoverLeaseResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3027,7 +3131,7 @@ func (x *RecoverLeaseResponseProto) String() string {
 func (*RecoverLeaseResponseProto) ProtoMessage() {}
 
 func (x *RecoverLeaseResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3040,7 +3144,7 @@ func (x *RecoverLeaseResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverLeaseResponseProto.ProtoReflect.Descriptor instead.
 func (*RecoverLeaseResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RecoverLeaseResponseProto) GetResult() bool {
@@ -3062,7 +3166,7 @@ type FsyncRequestProto struct {
 
 func (x *FsyncRequestProto) Reset() {
 	*x = FsyncRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +3178,7 @@ func (x *FsyncRequestProto) String() string {
 func (*FsyncRequestProto) ProtoMessage() {}
 
 func (x *FsyncRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +3191,7 @@ func (x *FsyncRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsyncRequestProto.ProtoReflect.Descriptor instead.
 func (*FsyncRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *FsyncRequestProto) GetSrc() string {
@@ -3126,7 +3230,7 @@ type FsyncResponseProto struct {
 
 func (x *FsyncResponseProto) Reset() {
 	*x = FsyncResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3138,7 +3242,7 @@ func (x *FsyncResponseProto) String() string {
 func (*FsyncResponseProto) ProtoMessage() {}
 
 func (x *FsyncResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3151,7 +3255,7 @@ func (x *FsyncResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsyncResponseProto.ProtoReflect.Descriptor instead.
 func (*FsyncResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{51}
 }
 
 type UpdateBlockForPipelineRequestProto struct {
@@ -3164,7 +3268,7 @@ type UpdateBlockForPipelineRequestProto struct {
 
 func (x *UpdateBlockForPipelineRequestProto) Reset() {
 	*x = UpdateBlockForPipelineRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3176,7 +3280,7 @@ func (x *UpdateBlockForPipelineRequestProto) String() string {
 func (*UpdateBlockForPipelineRequestProto) ProtoMessage() {}
 
 func (x *UpdateBlockForPipelineRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3189,7 +3293,7 @@ func (x *UpdateBlockForPipelineRequestProto) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use UpdateBlockForPipelineRequestProto.ProtoReflect.Descriptor instead.
 func (*UpdateBlockForPipelineRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *UpdateBlockForPipelineRequestProto) GetBlock() *ExtendedBlockProto {
@@ -3215,7 +3319,7 @@ type UpdateBlockForPipelineResponseProto struct {
 
 func (x *UpdateBlockForPipelineResponseProto) Reset() {
 	*x = UpdateBlockForPipelineResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3227,7 +3331,7 @@ func (x *UpdateBlockForPipelineResponseProto) String() string {
 func (*UpdateBlockForPipelineResponseProto) ProtoMessage() {}
 
 func (x *UpdateBlockForPipelineResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3240,7 +3344,7 @@ func (x *UpdateBlockForPipelineResponseProto) ProtoReflect() protoreflect.Messag
 
 // Deprecated: Use UpdateBlockForPipelineResponseProto.ProtoReflect.Descriptor instead.
 func (*UpdateBlockForPipelineResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *UpdateBlockForPipelineResponseProto) GetBlock() *LocatedBlockProto {
@@ -3263,7 +3367,7 @@ type UpdatePipelineRequestProto struct {
 
 func (x *UpdatePipelineRequestProto) Reset() {
 	*x = UpdatePipelineRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3379,7 @@ func (x *UpdatePipelineRequestProto) String() string {
 func (*UpdatePipelineRequestProto) ProtoMessage() {}
 
 func (x *UpdatePipelineRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3392,7 @@ func (x *UpdatePipelineRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePipelineRequestProto.ProtoReflect.Descriptor instead.
 func (*UpdatePipelineRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *UpdatePipelineRequestProto) GetClientName() string {
@@ -3334,7 +3438,7 @@ type UpdatePipelineResponseProto struct {
 
 func (x *UpdatePipelineResponseProto) Reset() {
 	*x = UpdatePipelineResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3346,7 +3450,7 @@ func (x *UpdatePipelineResponseProto) String() string {
 func (*UpdatePipelineResponseProto) ProtoMessage() {}
 
 func (x *UpdatePipelineResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3359,7 +3463,7 @@ func (x *UpdatePipelineResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePipelineResponseProto.ProtoReflect.Descriptor instead.
 func (*UpdatePipelineResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{55}
 }
 
 type BaseHeaderProto struct {
@@ -3372,7 +3476,7 @@ type BaseHeaderProto struct {
 
 func (x *BaseHeaderProto) Reset() {
 	*x = BaseHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3488,7 @@ func (x *BaseHeaderProto) String() string {
 func (*BaseHeaderProto) ProtoMessage() {}
 
 func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3501,7 @@ func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BaseHeaderProto.ProtoReflect.Descriptor instead.
 func (*BaseHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{54}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *BaseHeaderProto) GetBlock() *ExtendedBlockProto {
@@ -3424,7 +3528,7 @@ type ClientOperationHeaderProto struct {
 
 func (x *ClientOperationHeaderProto) Reset() {
 	*x = ClientOperationHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3540,7 @@ func (x *ClientOperationHeaderProto) String() string {
 func (*ClientOperationHeaderProto) ProtoMessage() {}
 
 func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3553,7 @@ func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientOperationHeaderProto.ProtoReflect.Descriptor instead.
 func (*ClientOperationHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{55}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ClientOperationHeaderProto) GetBaseHeader() *BaseHeaderProto {
@@ -3476,7 +3580,7 @@ type ChecksumProto struct {
 
 func (x *ChecksumProto) Reset() {
 	*x = ChecksumProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3488,7 +3592,7 @@ func (x *ChecksumProto) String() string {
 func (*ChecksumProto) ProtoMessage() {}
 
 func (x *ChecksumProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3501,7 +3605,7 @@ func (x *ChecksumProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChecksumProto.ProtoReflect.Descriptor instead.
 func (*ChecksumProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{56}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ChecksumProto) GetType() ChecksumTypeProto {
@@ -3536,7 +3640,7 @@ type OpWriteBlockProto struct {
 
 func (x *OpWriteBlockProto) Reset() {
 	*x = OpWriteBlockProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3548,7 +3652,7 @@ func (x *OpWriteBlockProto) String() string {
 func (*OpWriteBlockProto) ProtoMessage() {}
 
 func (x *OpWriteBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3561,7 +3665,7 @@ func (x *OpWriteBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpWriteBlockProto.ProtoReflect.Descriptor instead.
 func (*OpWriteBlockProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{57}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *OpWriteBlockProto) GetHeader() *ClientOperationHeaderProto {
@@ -3651,7 +3755,7 @@ const (
 
 func (x *OpReadBlockProto) Reset() {
 	*x = OpReadBlockProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3663,7 +3767,7 @@ func (x *OpReadBlockProto) String() string {
 func (*OpReadBlockProto) ProtoMessage() {}
 
 func (x *OpReadBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3676,7 +3780,7 @@ func (x *OpReadBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpReadBlockProto.ProtoReflect.Descriptor instead.
 func (*OpReadBlockProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{58}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *OpReadBlockProto) GetHeader() *ClientOperationHeaderProto {
@@ -3716,7 +3820,7 @@ type ClientReadStatusProto struct {
 
 func (x *ClientReadStatusProto) Reset() {
 	*x = ClientReadStatusProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +3832,7 @@ func (x *ClientReadStatusProto) String() string {
 func (*ClientReadStatusProto) ProtoMessage() {}
 
 func (x *ClientReadStatusProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +3845,7 @@ func (x *ClientReadStatusProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientReadStatusProto.ProtoReflect.Descriptor instead.
 func (*ClientReadStatusProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{59}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ClientReadStatusProto) GetStatus() Status {
@@ -3761,7 +3865,7 @@ type ReadOpChecksumInfoProto struct {
 
 func (x *ReadOpChecksumInfoProto) Reset() {
 	*x = ReadOpChecksumInfoProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3773,7 +3877,7 @@ func (x *ReadOpChecksumInfoProto) String() string {
 func (*ReadOpChecksumInfoProto) ProtoMessage() {}
 
 func (x *ReadOpChecksumInfoProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3786,7 +3890,7 @@ func (x *ReadOpChecksumInfoProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadOpChecksumInfoProto.ProtoReflect.Descriptor instead.
 func (*ReadOpChecksumInfoProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{60}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReadOpChecksumInfoProto) GetChecksum() *ChecksumProto {
@@ -3814,7 +3918,7 @@ type OpTransferBlockProto struct {
 
 func (x *OpTransferBlockProto) Reset() {
 	*x = OpTransferBlockProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3826,7 +3930,7 @@ func (x *OpTransferBlockProto) String() string {
 func (*OpTransferBlockProto) ProtoMessage() {}
 
 func (x *OpTransferBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3839,7 +3943,7 @@ func (x *OpTransferBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpTransferBlockProto.ProtoReflect.Descriptor instead.
 func (*OpTransferBlockProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{61}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *OpTransferBlockProto) GetHeader() *ClientOperationHeaderProto {
@@ -3876,7 +3980,7 @@ type PacketHeaderProto struct {
 
 func (x *PacketHeaderProto) Reset() {
 	*x = PacketHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3888,7 +3992,7 @@ func (x *PacketHeaderProto) String() string {
 func (*PacketHeaderProto) ProtoMessage() {}
 
 func (x *PacketHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3901,7 +4005,7 @@ func (x *PacketHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PacketHeaderProto.ProtoReflect.Descriptor instead.
 func (*PacketHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{62}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PacketHeaderProto) GetOffsetInBlock() int64 {
@@ -3949,7 +4053,7 @@ type PipelineAckProto struct {
 
 func (x *PipelineAckProto) Reset() {
 	*x = PipelineAckProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3961,7 +4065,7 @@ func (x *PipelineAckProto) String() string {
 func (*PipelineAckProto) ProtoMessage() {}
 
 func (x *PipelineAckProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3974,7 +4078,7 @@ func (x *PipelineAckProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PipelineAckProto.ProtoReflect.Descriptor instead.
 func (*PipelineAckProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{63}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *PipelineAckProto) GetSeqno() int64 {
@@ -4003,7 +4107,7 @@ type BlockOpResponseProto struct {
 
 func (x *BlockOpResponseProto) Reset() {
 	*x = BlockOpResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4015,7 +4119,7 @@ func (x *BlockOpResponseProto) String() string {
 func (*BlockOpResponseProto) ProtoMessage() {}
 
 func (x *BlockOpResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4028,7 +4132,7 @@ func (x *BlockOpResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockOpResponseProto.ProtoReflect.Descriptor instead.
 func (*BlockOpResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{64}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *BlockOpResponseProto) GetStatus() Status {
@@ -4099,7 +4203,7 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"storageIDs\x18\b \x03(\tR\n" +
 	"storageIDs\"'\n" +
 	"\x11FsPermissionProto\x12\x12\n" +
-	"\x04perm\x18\x01 \x02(\rR\x04perm\"\xec\x03\n" +
+	"\x04perm\x18\x01 \x02(\rR\x04perm\"\xa8\x04\n" +
 	"\x13HdfsFileStatusProto\x12N\n" +
 	"\bfileType\x18\x01 \x01(\x0e22.holdfast.hadoop.hdfs.HdfsFileStatusProto.FileTypeR\bfileType\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\fR\x04path\x12\x16\n" +
@@ -4115,7 +4219,9 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\x11block_replication\x18\n" +
 	" \x01(\rR\x10blockReplication\x12\x1c\n" +
 	"\tblocksize\x18\v \x01(\x04R\tblocksize\x12\x16\n" +
-	"\x06fileId\x18\r \x01(\x04R\x06fileId\"3\n" +
+	"\x06fileId\x18\r \x01(\x04R\x06fileId\x12$\n" +
+	"\rstoragePolicy\x18\x10 \x01(\rR\rstoragePolicy\x12\x14\n" +
+	"\x05flags\x18\x12 \x01(\rR\x05flags\"3\n" +
 	"\bFileType\x12\n" +
 	"\n" +
 	"\x06IS_DIR\x10\x01\x12\v\n" +
@@ -4250,7 +4356,13 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\n" +
 	"permission\x18\x02 \x02(\v2'.holdfast.hadoop.hdfs.FsPermissionProtoR\n" +
 	"permission\"\x1c\n" +
-	"\x1aSetPermissionResponseProto\"T\n" +
+	"\x1aSetPermissionResponseProto\"P\n" +
+	"\x1cSetStoragePolicyRequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\x12\x1e\n" +
+	"\n" +
+	"policyName\x18\x02 \x02(\tR\n" +
+	"policyName\"\x1f\n" +
+	"\x1dSetStoragePolicyResponseProto\"T\n" +
 	"\x14SetTimesRequestProto\x12\x10\n" +
 	"\x03src\x18\x01 \x02(\tR\x03src\x12\x14\n" +
 	"\x05mtime\x18\x02 \x02(\x04R\x05mtime\x12\x14\n" +
@@ -4392,7 +4504,7 @@ func file_holdfast_hadoop_hdfs_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_hadoop_hdfs_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_holdfast_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_holdfast_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_holdfast_hadoop_hdfs_proto_goTypes = []any{
 	(StorageTypeProto)(0),                         // 0: holdfast.hadoop.hdfs.StorageTypeProto
 	(ChecksumTypeProto)(0),                        // 1: holdfast.hadoop.hdfs.ChecksumTypeProto
@@ -4439,31 +4551,33 @@ var file_holdfast_hadoop_hdfs_proto_goTypes = []any{
 	(*Rename2ResponseProto)(nil),                  // 42: holdfast.hadoop.hdfs.Rename2ResponseProto
 	(*SetPermissionRequestProto)(nil),             // 43: holdfast.hadoop.hdfs.SetPermissionRequestProto
 	(*SetPermissionResponseProto)(nil),            // 44: holdfast.hadoop.hdfs.SetPermissionResponseProto
-	(*SetTimesRequestProto)(nil),                  // 45: holdfast.hadoop.hdfs.SetTimesRequestProto
-	(*SetTimesResponseProto)(nil),                 // 46: holdfast.hadoop.hdfs.SetTimesResponseProto
-	(*GetFsStatusRequestProto)(nil),               // 47: holdfast.hadoop.hdfs.GetFsStatusRequestProto
-	(*GetFsStatsResponseProto)(nil),               // 48: holdfast.hadoop.hdfs.GetFsStatsResponseProto
-	(*GetContentSummaryRequestProto)(nil),         // 49: holdfast.hadoop.hdfs.GetContentSummaryRequestProto
-	(*GetContentSummaryResponseProto)(nil),        // 50: holdfast.hadoop.hdfs.GetContentSummaryResponseProto
-	(*RecoverLeaseRequestProto)(nil),              // 51: holdfast.hadoop.hdfs.RecoverLeaseRequestProto
-	(*RecoverLeaseResponseProto)(nil),             // 52: holdfast.hadoop.hdfs.RecoverLeaseResponseProto
-	(*FsyncRequestProto)(nil),                     // 53: holdfast.hadoop.hdfs.FsyncRequestProto
-	(*FsyncResponseProto)(nil),                    // 54: holdfast.hadoop.hdfs.FsyncResponseProto
-	(*UpdateBlockForPipelineRequestProto)(nil),    // 55: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto
-	(*UpdateBlockForPipelineResponseProto)(nil),   // 56: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto
-	(*UpdatePipelineRequestProto)(nil),            // 57: holdfast.hadoop.hdfs.UpdatePipelineRequestProto
-	(*UpdatePipelineResponseProto)(nil),           // 58: holdfast.hadoop.hdfs.UpdatePipelineResponseProto
-	(*BaseHeaderProto)(nil),                       // 59: holdfast.hadoop.hdfs.BaseHeaderProto
-	(*ClientOperationHeaderProto)(nil),            // 60: holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	(*ChecksumProto)(nil),                         // 61: holdfast.hadoop.hdfs.ChecksumProto
-	(*OpWriteBlockProto)(nil),                     // 62: holdfast.hadoop.hdfs.OpWriteBlockProto
-	(*OpReadBlockProto)(nil),                      // 63: holdfast.hadoop.hdfs.OpReadBlockProto
-	(*ClientReadStatusProto)(nil),                 // 64: holdfast.hadoop.hdfs.ClientReadStatusProto
-	(*ReadOpChecksumInfoProto)(nil),               // 65: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
-	(*OpTransferBlockProto)(nil),                  // 66: holdfast.hadoop.hdfs.OpTransferBlockProto
-	(*PacketHeaderProto)(nil),                     // 67: holdfast.hadoop.hdfs.PacketHeaderProto
-	(*PipelineAckProto)(nil),                      // 68: holdfast.hadoop.hdfs.PipelineAckProto
-	(*BlockOpResponseProto)(nil),                  // 69: holdfast.hadoop.hdfs.BlockOpResponseProto
+	(*SetStoragePolicyRequestProto)(nil),          // 45: holdfast.hadoop.hdfs.SetStoragePolicyRequestProto
+	(*SetStoragePolicyResponseProto)(nil),         // 46: holdfast.hadoop.hdfs.SetStoragePolicyResponseProto
+	(*SetTimesRequestProto)(nil),                  // 47: holdfast.hadoop.hdfs.SetTimesRequestProto
+	(*SetTimesResponseProto)(nil),                 // 48: holdfast.hadoop.hdfs.SetTimesResponseProto
+	(*GetFsStatusRequestProto)(nil),               // 49: holdfast.hadoop.hdfs.GetFsStatusRequestProto
+	(*GetFsStatsResponseProto)(nil),               // 50: holdfast.hadoop.hdfs.GetFsStatsResponseProto
+	(*GetContentSummaryRequestProto)(nil),         // 51: holdfast.hadoop.hdfs.GetContentSummaryRequestProto
+	(*GetContentSummaryResponseProto)(nil),        // 52: holdfast.hadoop.hdfs.GetContentSummaryResponseProto
+	(*RecoverLeaseRequestProto)(nil),              // 53: holdfast.hadoop.hdfs.RecoverLeaseRequestProto
+	(*RecoverLeaseResponseProto)(nil),             // 54: holdfast.hadoop.hdfs.RecoverLeaseResponseProto
+	(*FsyncRequestProto)(nil),                     // 55: holdfast.hadoop.hdfs.FsyncRequestProto
+	(*FsyncResponseProto)(nil),                    // 56: holdfast.hadoop.hdfs.FsyncResponseProto
+	(*UpdateBlockForPipelineRequestProto)(nil),    // 57: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto
+	(*UpdateBlockForPipelineResponseProto)(nil),   // 58: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto
+	(*UpdatePipelineRequestProto)(nil),            // 59: holdfast.hadoop.hdfs.UpdatePipelineRequestProto
+	(*UpdatePipelineResponseProto)(nil),           // 60: holdfast.hadoop.hdfs.UpdatePipelineResponseProto
+	(*BaseHeaderProto)(nil),                       // 61: holdfast.hadoop.hdfs.BaseHeaderProto
+	(*ClientOperationHeaderProto)(nil),            // 62: holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	(*ChecksumProto)(nil),                         // 63: holdfast.hadoop.hdfs.ChecksumProto
+	(*OpWriteBlockProto)(nil),                     // 64: holdfast.hadoop.hdfs.OpWriteBlockProto
+	(*OpReadBlockProto)(nil),                      // 65: holdfast.hadoop.hdfs.OpReadBlockProto
+	(*ClientReadStatusProto)(nil),                 // 66: holdfast.hadoop.hdfs.ClientReadStatusProto
+	(*ReadOpChecksumInfoProto)(nil),               // 67: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
+	(*OpTransferBlockProto)(nil),                  // 68: holdfast.hadoop.hdfs.OpTransferBlockProto
+	(*PacketHeaderProto)(nil),                     // 69: holdfast.hadoop.hdfs.PacketHeaderProto
+	(*PipelineAckProto)(nil),                      // 70: holdfast.hadoop.hdfs.PipelineAckProto
+	(*BlockOpResponseProto)(nil),                  // 71: holdfast.hadoop.hdfs.BlockOpResponseProto
 }
 var file_holdfast_hadoop_hdfs_proto_depIdxs = []int32{
 	7,  // 0: holdfast.hadoop.hdfs.DatanodeInfoProto.id:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
@@ -4503,23 +4617,23 @@ var file_holdfast_hadoop_hdfs_proto_depIdxs = []int32{
 	7,  // 34: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newNodes:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
 	6,  // 35: holdfast.hadoop.hdfs.BaseHeaderProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
 	5,  // 36: holdfast.hadoop.hdfs.BaseHeaderProto.token:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
-	59, // 37: holdfast.hadoop.hdfs.ClientOperationHeaderProto.baseHeader:type_name -> holdfast.hadoop.hdfs.BaseHeaderProto
+	61, // 37: holdfast.hadoop.hdfs.ClientOperationHeaderProto.baseHeader:type_name -> holdfast.hadoop.hdfs.BaseHeaderProto
 	1,  // 38: holdfast.hadoop.hdfs.ChecksumProto.type:type_name -> holdfast.hadoop.hdfs.ChecksumTypeProto
-	60, // 39: holdfast.hadoop.hdfs.OpWriteBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	62, // 39: holdfast.hadoop.hdfs.OpWriteBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
 	8,  // 40: holdfast.hadoop.hdfs.OpWriteBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
 	4,  // 41: holdfast.hadoop.hdfs.OpWriteBlockProto.stage:type_name -> holdfast.hadoop.hdfs.OpWriteBlockProto.BlockConstructionStage
-	61, // 42: holdfast.hadoop.hdfs.OpWriteBlockProto.requestedChecksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
+	63, // 42: holdfast.hadoop.hdfs.OpWriteBlockProto.requestedChecksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
 	0,  // 43: holdfast.hadoop.hdfs.OpWriteBlockProto.storageType:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
 	0,  // 44: holdfast.hadoop.hdfs.OpWriteBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	60, // 45: holdfast.hadoop.hdfs.OpReadBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	62, // 45: holdfast.hadoop.hdfs.OpReadBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
 	2,  // 46: holdfast.hadoop.hdfs.ClientReadStatusProto.status:type_name -> holdfast.hadoop.hdfs.Status
-	61, // 47: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto.checksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
-	60, // 48: holdfast.hadoop.hdfs.OpTransferBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	63, // 47: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto.checksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
+	62, // 48: holdfast.hadoop.hdfs.OpTransferBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
 	8,  // 49: holdfast.hadoop.hdfs.OpTransferBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
 	0,  // 50: holdfast.hadoop.hdfs.OpTransferBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
 	2,  // 51: holdfast.hadoop.hdfs.PipelineAckProto.reply:type_name -> holdfast.hadoop.hdfs.Status
 	2,  // 52: holdfast.hadoop.hdfs.BlockOpResponseProto.status:type_name -> holdfast.hadoop.hdfs.Status
-	65, // 53: holdfast.hadoop.hdfs.BlockOpResponseProto.readOpChecksumInfo:type_name -> holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
+	67, // 53: holdfast.hadoop.hdfs.BlockOpResponseProto.readOpChecksumInfo:type_name -> holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
 	54, // [54:54] is the sub-list for method output_type
 	54, // [54:54] is the sub-list for method input_type
 	54, // [54:54] is the sub-list for extension type_name
@@ -4538,7 +4652,7 @@ func file_holdfast_hadoop_hdfs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_hadoop_hdfs_proto_rawDesc), len(file_holdfast_hadoop_hdfs_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   65,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
