@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/proto"
 )
 
 // TestTheBinaryIsTheSame: whoever brings it, and when. Of two who submit for the first
@@ -46,5 +47,18 @@ func TestTheBinaryIsTheSame(t *testing.T) {
 	}
 	if left, err := home.List(ctx, "bin/sum"); err != nil || len(left) != 1 {
 		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// TestMasterKeepsWithinItsContainer: the limit follows the container's memory.
+func TestMasterKeepsWithinItsContainer(t *testing.T) {
+	for _, c := range []struct {
+		tasks int32
+		want  string
+	}{{1, "230MiB"}, {13000, "1130MiB"}} {
+		spec := &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", Count: c.tasks}}}
+		if got := heapOf(resourceOfMaster(spec)); got != c.want {
+			t.Errorf("with %d tasks the limit is %s, want %s", c.tasks, got, c.want)
+		}
 	}
 }

@@ -13,7 +13,7 @@ const (
 	readLimit = 64 << 20
 	// lookBudget is for all indexes and the like that this process looks at at
 	// once, in bytes; each takes about lookCost times its size.
-	lookBudget = 256 << 20
+	lookBudget = 64 << 20
 	lookCost   = 8
 )
 
