@@ -21,6 +21,7 @@ type area struct {
 	mu     sync.Mutex
 	dir    *node             // below the root, but in no one's sight
 	stages map[string]*stage // by what their files get (hdfsckpt.Info.Birth)
+	made   []string          // directories of stages, of those before too
 }
 
 // stage is a directory in the area for files that get from it what they would
@@ -32,7 +33,7 @@ type stage struct {
 
 // stageLife bounds how long a change of a directory's access control list is not
 // heeded: another stage is made then.
-const stageLife = 30 * time.Second
+var stageLife = 30 * time.Second
 
 // get makes the area's directory if that was not done.
 func (a *area) get(ctx context.Context, f *FS) (*node, error) {
@@ -77,9 +78,6 @@ func (a *area) stageFor(ctx context.Context, f *FS, d *node) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s != nil {
-		_ = f.store.Remove(ctx, path.Join(area.name, s.dir.name)) // not empty: it goes with the area
-	}
 	a.stages[birth] = &stage{made, time.Now()}
 	return made, nil
 }
@@ -101,6 +99,7 @@ func (a *area) makeStage(ctx context.Context, f *FS, d *node) (*node, error) {
 		_ = f.store.Remove(ctx, born)
 		return nil, err
 	}
+	a.made = append(a.made, base)
 	if err := hdfsckpt.SameStorage(ctx, f.store, target, path.Join(a.dir.name, base)); err != nil {
 		f.log.WithField("store", f.store.URI()).Warnf("files for %s are written with the storage policy of %s: %v", target, a.dir.name, err)
 	}
@@ -111,7 +110,7 @@ func (a *area) makeStage(ctx context.Context, f *FS, d *node) (*node, error) {
 // directory up on the way to a file, but for the root.
 func (f *FS) birth(ctx context.Context, d *node) (string, error) {
 	f.mu.Lock()
-	birth, name := d.info.Birth, ""
+	birth := d.info.Birth
 	if d == f.root && time.Since(f.rootAt) > stageLife {
 		birth = ""
 	}
@@ -166,10 +165,8 @@ func (a *area) remove(f *FS) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
 	defer cancel()
-	for _, s := range a.stages {
-		if s.dir != a.dir {
-			_ = f.store.Remove(ctx, path.Join(a.dir.name, s.dir.name))
-		}
+	for _, base := range a.made {
+		_ = f.store.Remove(ctx, path.Join(a.dir.name, base))
 	}
 	_ = f.store.Remove(ctx, a.dir.name)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/mount"
 	"holdfast/test/testcluster"
 
 	"golang.org/x/sys/unix"
@@ -47,6 +48,19 @@ func TestFilesAreOfTheirDirectory(t *testing.T) {
 		}
 	}
 	noLeftovers(t, dir)
+	// What was made for that goes with the mount, also what changes of directories'
+	// lists have made anew.
+	mount.StagesLive(t, 0)
+	fd = p.open(m.path("shared/longer"), forNew)
+	p.put(m.path("shared/short"), "content")
+	p.close(fd)
+	p.exit(0)
+	if err := m.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if writers, err := hdfsckpt.Writers(t.Context(), localStore(t, dir)); err != nil || len(writers) > 0 {
+		t.Errorf("left are the writers %q, %v", writers, err)
+	}
 }
 
 // hdfsFilesAreOfTheirDirectory: group, access control list and storage policy,
