@@ -94,7 +94,13 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 	f.s.token = resp.GetBlock().GetBlockToken()
 	f.s.block = old // the DataNodes know it under its old stamp
 
-	if f.wantsAnother() {
+	if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND {
+		// Nothing was lost: who appends a line does not wait for DataNodes that
+		// there may not be.
+		if f.wantsAnother() {
+			_ = f.tryAddNode()
+		}
+	} else if f.wantsAnother() {
 		if err := f.addNode(); err != nil {
 			f.c.o.Log.WithError(err).Warnf("writing %s: going on with %d DataNodes", f.path, len(f.s.nodes))
 		}
