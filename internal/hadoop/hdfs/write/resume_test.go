@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
-	"time"
 )
 
 // blocksOf is how many blocks a file has, as Hadoop counts.
@@ -121,46 +120,4 @@ func TestAppendWithoutADataNode(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestAppendWithFewDataNodes: where there are fewer DataNodes than a file is to
-// have replicas, reopening it does not wait for more.
-func TestAppendWithFewDataNodes(t *testing.T) {
-	for i := 1; i < dataNodes; i++ {
-		victim := cluster.Daemon(fmt.Sprintf("dn%d", i))
-		if err := victim.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := victim.Restart(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	c := client(t, 3, 16<<20)
-	f := create(t, c, "/few")
-	_, _ = f.Write(content(1, 100))
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	want, start := content(1, 100), time.Now()
-	const times = 10
-	for i := range times {
-		f, err := c.Append(t.Context(), "/few")
-		if err != nil {
-			t.Fatal(err)
-		}
-		more := content(uint64(i), 100)
-		want = append(want, more...)
-		_, _ = f.Write(more)
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	took := time.Since(start)
-	t.Logf("%s for each of %d reopenings", took/times, times)
-	if took > times*2*time.Second {
-		t.Errorf("%d reopenings took %s", times, took)
-	}
-	same(t, "/few", want)
 }
