@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -641,6 +642,18 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 	}
 }
 
+// committed is what an agent says of a file of two bytes.
+func committed(t *testing.T, store, name string, crc uint32) *proto.CommittedFile {
+	t.Helper()
+	st, err := os.Stat(filepath.Join(store, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &proto.CommittedFile{
+		Name: name, Size: 2, Crc32C: crc, Summed: true, Inode: st.Sys().(*syscall.Stat_t).Ino, Modified: st.ModTime().UnixNano(),
+	}
+}
+
 // TestCheckpointsAreSealed: what agents report as written becomes a sealed
 // checkpoint, with the checksums that they computed.
 func TestCheckpointsAreSealed(t *testing.T) {
@@ -657,7 +670,7 @@ func TestCheckpointsAreSealed(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(store, name), []byte("{}"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		said = append(said, &proto.CommittedFile{Name: name, Size: 2, Crc32C: crc, Summed: true})
+		said = append(said, committed(t, store, name, crc))
 	}
 	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: said}}})
 	s, err := hdfsckpt.NewLocal(store)
@@ -710,7 +723,7 @@ func TestSealingByQuiet(t *testing.T) {
 	if err := os.WriteFile(name, []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: "state-7.npz", Size: 2, Crc32C: 33, Summed: true}}}}})
+	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{committed(t, store, "state-7.npz", 33)}}}})
 	s, err := hdfsckpt.NewLocal(store)
 	if err != nil {
 		t.Fatal(err)

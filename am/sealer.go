@@ -74,6 +74,8 @@ func (s *sealer) lookAtAll() {
 // run seals until ctx ends. What was committed last is sealed before it returns
 // if done is closed first.
 func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
+	opened := stores{}
+	defer opened.close()
 	dirs := map[string]*sums{}
 	specs := map[string]*proto.CheckpointSpec{}
 	for _, c := range s.specs {
@@ -123,7 +125,7 @@ func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 			} else {
 				delete(due, name)
 			}
-			if err := s.seal(ctx, specs[name].Uri, dirs[name], generation); err != nil && ctx.Err() == nil {
+			if err := s.seal(ctx, opened, specs[name].Uri, dirs[name], generation); err != nil && ctx.Err() == nil {
 				s.log.WithError(err).Warnf("cannot seal checkpoints in %s; they are tried again at the next save", specs[name].Uri)
 			}
 		}
@@ -147,13 +149,33 @@ func patience(c *proto.CheckpointSpec) time.Duration {
 	return time.Duration(c.QuietSeconds*float64(time.Second)) + time.Second
 }
 
+// stores are those that run has open, by URI: what a store knows of manifests is
+// not asked again as long as it stays open.
+type stores map[string]hdfsckpt.Store
+
+func (o stores) get(ctx context.Context, uri string, open func(context.Context, string) (hdfsckpt.Store, error)) (hdfsckpt.Store, error) {
+	if s, ok := o[uri]; ok {
+		return s, nil
+	}
+	s, err := open(ctx, uri)
+	if err == nil {
+		o[uri] = s
+	}
+	return s, err
+}
+
+func (o stores) close() {
+	for _, s := range o {
+		_ = s.Close() // nothing is being written
+	}
+}
+
 // seal seals what is complete and not sealed yet.
-func (s *sealer) seal(ctx context.Context, uri string, known *sums, generation int) error {
-	store, err := s.open(ctx, uri)
+func (s *sealer) seal(ctx context.Context, opened stores, uri string, known *sums, generation int) error {
+	store, err := opened.get(ctx, uri, s.open)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
 	list, err := hdfsckpt.Checkpoints(ctx, store)
 	if err != nil {
 		return err
@@ -190,10 +212,10 @@ func (s *sealer) tell(uri string, step int64) {
 }
 
 // unread is how many bytes sealing a checkpoint would have to read.
-func unread(c hdfsckpt.Checkpoint, known map[string]hdfsckpt.Sum) int64 {
+func unread(c hdfsckpt.Checkpoint, known hdfsckpt.Known) int64 {
 	var n int64
 	for _, f := range c.Files {
-		if k, ok := known[f.Name]; !ok || k.Size != f.Size {
+		if _, ok := known.Of(f); !ok {
 			n += f.Size
 		}
 	}

@@ -1,46 +1,122 @@
 package am
 
 import (
-	"maps"
-	"slices"
+	"context"
+	"hash/crc32"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"holdfast/hdfsckpt"
 	"holdfast/proto"
 )
 
-func TestSums(t *testing.T) {
-	wrote := func(name string, crc uint32) *proto.CommittedFile {
-		return &proto.CommittedFile{Name: name, Size: 1, Crc32C: crc, Summed: true}
+// TestSumsAreOfFiles: in whatever order it is heard of that files were written,
+// renamed, replaced and removed, what is sealed has the checksums of the bytes that
+// are there.
+func TestSumsAreOfFiles(t *testing.T) {
+	const old, young = "older", "newer" // of one length
+	crc := func(content string) uint32 { return crc32.Checksum([]byte(content), crc32.MakeTable(crc32.Castagnoli)) }
+	write := func(t *testing.T, s hdfsckpt.Store, dir, name, content string) *proto.CommittedFile {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, ".tmp-"+name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Rename(t.Context(), ".tmp-"+name, name); err != nil {
+			t.Fatal(err)
+		}
+		i, err := s.Stat(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &proto.CommittedFile{
+			Name: name, Size: i.Size, Crc32C: crc(content), Summed: true, Inode: i.Inode, Modified: i.ModTime.UnixNano(),
+		}
 	}
-	renamed := func(from, to string) *proto.CommittedFile { return &proto.CommittedFile{Name: to, From: from} }
+	rename := func(t *testing.T, s hdfsckpt.Store, from, to string) *proto.CommittedFile {
+		t.Helper()
+		if err := s.Rename(t.Context(), from, to); err != nil {
+			t.Fatal(err)
+		}
+		return &proto.CommittedFile{Name: to, From: from}
+	}
+	const name = "state-7.npz"
 	for _, c := range []struct {
 		name string
-		said []*proto.CommittedFile
-		want map[string]uint32
+		do   func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile // in the order they are heard of
+		want string
 	}{
-		{"written", []*proto.CommittedFile{wrote("a", 1), wrote("b", 2)}, map[string]uint32{"a": 1, "b": 2}},
-		{"written again", []*proto.CommittedFile{wrote("a", 1), wrote("a", 2)}, map[string]uint32{"a": 2}},
-		{"added to", []*proto.CommittedFile{wrote("a", 1), {Name: "a", Size: 9}}, map[string]uint32{}},
-		{"renamed", []*proto.CommittedFile{wrote("t", 1), renamed("t", "a")}, map[string]uint32{"a": 1}},
-		{"renamed over", []*proto.CommittedFile{wrote("a", 1), wrote("t", 2), renamed("t", "a")}, map[string]uint32{"a": 2}},
-		{"renamed over by what is not known", []*proto.CommittedFile{wrote("a", 1), renamed("t", "a")}, map[string]uint32{}},
-		{"heard of in the wrong order", []*proto.CommittedFile{renamed("t", "a"), wrote("t", 1)}, map[string]uint32{"a": 1}},
-		{"a directory", []*proto.CommittedFile{wrote("d/x", 1), wrote("d/e/y", 2), wrote("dx", 3), renamed("d", "f")},
-			map[string]uint32{"f/x": 1, "f/e/y": 2, "dx": 3}},
+		{"written", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+			return []*proto.CommittedFile{write(t, s, dir, name, young)}
+		}, young},
+		{"renamed, heard of first", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+			w := write(t, s, dir, "part", young)
+			return []*proto.CommittedFile{rename(t, s, "part", name), w}
+		}, young},
+		{"a save again after its chief was lost: the rename is heard of before the new content", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+			lost := write(t, s, dir, "part", old)
+			again := write(t, s, dir, "part", young)
+			return []*proto.CommittedFile{lost, rename(t, s, "part", name), again}
+		}, young},
+		{"the same, and the new content is not heard of in time", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+			lost := write(t, s, dir, "part", old)
+			write(t, s, dir, "part", young)
+			return []*proto.CommittedFile{lost, rename(t, s, "part", name)}
+		}, young},
+		{"replaced by another task, which is not heard of", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+			w := write(t, s, dir, name, old)
+			write(t, s, dir, name, young)
+			return []*proto.CommittedFile{w}
+		}, young},
+		{"its number is another file's now", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+			w := write(t, s, dir, name, young)
+			stale := &proto.CommittedFile{Name: name, Size: w.Size, Crc32C: crc(old), Summed: true, Inode: w.Inode, Modified: w.Modified - 1}
+			return []*proto.CommittedFile{stale}
+		}, young},
 	} {
-		s := newSums()
-		for _, f := range c.said {
-			s.take(f)
-		}
-		got := map[string]uint32{}
-		for name, sum := range s.known {
-			if sum.Name != name {
-				t.Errorf("%s: %s is known as %s", c.name, sum.Name, name)
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := hdfsckpt.NewLocal(dir)
+			if err != nil {
+				t.Fatal(err)
 			}
-			got[name] = sum.CRC32C
+			defer s.Close()
+			sums := newSums()
+			for _, f := range c.do(t, s, dir) {
+				sums.take(f)
+			}
+			i, err := s.Stat(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := hdfsckpt.Checkpoint{
+				Name: name, Kind: hdfsckpt.Plain, State: hdfsckpt.Complete, Time: time.Now(),
+				Files: []hdfsckpt.File{{Name: name, Size: i.Size, ModTime: i.ModTime, Inode: i.Inode}},
+			}
+			m, err := hdfsckpt.Seal(context.Background(), s, found, hdfsckpt.Meta{}, sums.known)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Files[0].CRC32C != crc(c.want) {
+				t.Errorf("sealed with the checksum %08x, and what is there has %08x", m.Files[0].CRC32C, crc(c.want))
+			}
+		})
+	}
+}
+
+// TestKnownSumsAreUsed: what agents have summed is not read again.
+func TestKnownSumsAreUsed(t *testing.T) {
+	s := newSums()
+	s.take(&proto.CommittedFile{Name: "a", Size: 3, Crc32C: 17, Summed: true, Inode: 5})
+	s.take(&proto.CommittedFile{Name: "b", Size: 3, Crc32C: 18, Inode: 6})
+	s.take(&proto.CommittedFile{Name: "c", Size: 3, Crc32C: 19, Summed: true})
+	for inode, want := range map[uint64]bool{5: true, 6: false, 0: false} {
+		if _, ok := s.known.Of(hdfsckpt.File{Name: "renamed", Size: 3, Inode: inode}); ok != want {
+			t.Errorf("the checksum of file %d is known: %v", inode, ok)
 		}
-		if !maps.Equal(got, c.want) {
-			t.Errorf("%s: known are %v, want %v", c.name, slices.Sorted(maps.Keys(got)), c.want)
-		}
+	}
+	if _, ok := s.known.Of(hdfsckpt.File{Name: "a", Size: 4, Inode: 5}); ok {
+		t.Error("a file that was added to has its former checksum")
 	}
 }

@@ -26,10 +26,14 @@ func (f *foreign) Open(context.Context, string) (hdfsckpt.Reader, error)       {
 func (f *foreign) Space(context.Context) (hdfsckpt.Space, error)               { return hdfsckpt.Space{}, f.err }
 func (f *foreign) Mkdir(context.Context, string, fs.FileMode) error            { return f.err }
 func (f *foreign) Rename(context.Context, string, string) error                { return f.err }
+func (f *foreign) RenameNew(context.Context, string, string) error             { return f.err }
 func (f *foreign) Remove(context.Context, string) error                        { return f.err }
 func (f *foreign) Chmod(context.Context, string, fs.FileMode) error            { return f.err }
 func (f *foreign) Chtimes(context.Context, string, time.Time, time.Time) error { return f.err }
 func (f *foreign) Create(context.Context, string, fs.FileMode) (hdfsckpt.Writer, error) {
+	return nil, f.err
+}
+func (f *foreign) Stage(context.Context, string, fs.FileMode) (hdfsckpt.Writer, error) {
 	return nil, f.err
 }
 func (f *foreign) Append(context.Context, string, fs.FileMode) (hdfsckpt.Appender, error) {

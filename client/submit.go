@@ -51,6 +51,11 @@ func resourceOfMaster(spec *proto.JobSpec) yarn.Resource {
 	return r
 }
 
+// heapOf is how much of its container's memory a process is to use before Go's
+// collector does all it can (GOMEMLIMIT, package runtime): YARN ends the container
+// of one that takes more than there is.
+func heapOf(r yarn.Resource) string { return fmt.Sprintf("%dMiB", r.MemoryMB*9/10) }
+
 // How often YARN starts an application master anew: so often within so long.
 // YARN itself allows fewer by default (yarn.resourcemanager.am.max-attempts).
 const (
@@ -122,7 +127,8 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	environment := map[string]string{proto.EnvJob: j.ID, proto.EnvJobDirectory: j.URI()}
+	resource := resourceOfMaster(spec)
+	environment := map[string]string{proto.EnvJob: j.ID, proto.EnvJobDirectory: j.URI(), "GOMEMLIMIT": heapOf(resource)}
 	master := []yarn.LocalResource{binary}
 	if c.keytab != "" {
 		master = append(master, keytab)
@@ -131,7 +137,7 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (
 	submitting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err = c.rm.Submit(submitting, yarn.Submission{
-		ID: id, Name: spec.Name, Queue: spec.Queue, Master: resourceOfMaster(spec),
+		ID: id, Name: spec.Name, Queue: spec.Queue, Master: resource,
 		MaxAttempts: masterAttempts, AttemptsWithin: masterAttemptsWithin, KeepContainers: true,
 		Launch: yarn.Launch{
 			Resources:   master,

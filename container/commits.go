@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	pb "google.golang.org/protobuf/proto"
+
 	"holdfast/hdfsckpt/mount"
 	"holdfast/proto"
 )
@@ -31,6 +33,9 @@ const (
 	// commitsLimit bounds what is kept; the AM reads the oldest files itself if
 	// it has to seal them.
 	commitsLimit = 10000
+	// committedSize is, in bytes, about the most that one message tells: one that
+	// is too large for gRPC ends the stream, and would do so again on the next.
+	committedSize = 256 << 10
 )
 
 func newCommits() *commits { return &commits{ready: make(chan struct{}, 1)} }
@@ -40,6 +45,7 @@ func (c *commits) add(path string, m mount.Commit) {
 	defer c.mu.Unlock()
 	c.fresh = append(c.fresh, commit{path: path, file: &proto.CommittedFile{
 		Name: m.Name, From: m.From, Size: m.Size, Crc32C: m.CRC32C, Summed: m.Summed,
+		Inode: m.ID.Inode, Modified: m.ID.Modified,
 	}})
 	if n := len(c.fresh) - commitsLimit; n > 0 {
 		c.fresh = c.fresh[n:]
@@ -55,17 +61,19 @@ func (c *commits) add(path string, m mount.Commit) {
 	}
 }
 
-// take gives what has not been told.
+// take gives what has not been told, in messages of a bounded size.
 func (c *commits) take() []*proto.Committed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timer = false
 	var all []*proto.Committed
-	now := sinceBoot()
+	now, size := sinceBoot(), 0
 	for _, f := range c.fresh {
-		if len(all) == 0 || all[len(all)-1].Path != f.path {
-			all = append(all, &proto.Committed{Path: f.path})
+		n := pb.Size(f.file)
+		if len(all) == 0 || all[len(all)-1].Path != f.path || size+n > committedSize {
+			all, size = append(all, &proto.Committed{Path: f.path}), 0
 		}
+		size += n
 		last := all[len(all)-1]
 		last.Files = append(last.Files, f.file)
 		f.told = now

@@ -98,6 +98,7 @@ type File struct {
 	Name    string // relative to the store's root
 	Size    int64
 	ModTime time.Time
+	Inode   uint64 // as in Info
 }
 
 const (
@@ -335,5 +336,5 @@ func lacking(need, have map[string]int64) string {
 }
 
 func fileOf(dir string, i Info) File {
-	return File{Name: path.Join(dir, i.Name), Size: i.Size, ModTime: i.ModTime}
+	return File{Name: path.Join(dir, i.Name), Size: i.Size, ModTime: i.ModTime, Inode: i.Inode}
 }

@@ -2,11 +2,13 @@ package hdfsckpt
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -48,6 +50,11 @@ func (l *lister) plain(dir string, entries []Info) error {
 	c.last = path.Join(dir, Committed)
 	text, err := ReadFile(l.ctx, l.s, c.last)
 	if vanished(err) {
+		return nil
+	}
+	if errors.Is(err, syscall.EFBIG) {
+		c.State, c.Why = Unchecked, err.Error()
+		l.add(c)
 		return nil
 	}
 	if err != nil {

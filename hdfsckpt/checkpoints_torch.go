@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"syscall"
 
 	"holdfast/hdfsckpt/torchfile"
 )
@@ -114,6 +115,8 @@ func (l *lister) distributed(dir string, entries []Info) error {
 	switch {
 	case vanished(err):
 		return nil
+	case errors.Is(err, syscall.EFBIG):
+		c.State, c.Why = Unchecked, err.Error()
 	case err != nil && !torchfile.IsMetadataDamaged(err):
 		return err
 	case err != nil:
@@ -128,11 +131,20 @@ func (l *lister) distributed(dir string, entries []Info) error {
 }
 
 func readMetadata(ctx context.Context, s Store, dir string) (*torchfile.Metadata, error) {
-	b, err := ReadFile(ctx, s, path.Join(dir, torchfile.MetadataFile))
+	name := path.Join(dir, torchfile.MetadataFile)
+	i, err := s.Stat(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return torchfile.ParseMetadata(b)
+	var m *torchfile.Metadata
+	err = budgeted(ctx, i.Size, func() error {
+		b, err := ReadFile(ctx, s, name)
+		if err == nil {
+			m, err = torchfile.ParseMetadata(b)
+		}
+		return err
+	})
+	return m, err
 }
 
 // torchStep finds the step of a file: the directory's, if that is named for

@@ -10,13 +10,16 @@ import (
 	"syscall"
 )
 
-// ReadFile reads a whole file.
+// ReadFile reads a whole file, of at most 64 MiB (EFBIG).
 func ReadFile(ctx context.Context, s Store, name string) ([]byte, error) {
 	r, err := s.Open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
+	if r.Size() > readLimit {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes, and files that say something of others are read up to %d: %w", r.Size(), readLimit, syscall.EFBIG)}
+	}
 	b := make([]byte, r.Size())
 	n, err := r.ReadAt(b, 0)
 	if err != nil && err != io.EOF {

@@ -2,6 +2,11 @@ package hdfsckpt_test
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,5 +55,48 @@ func TestTheLatestIsReadOnce(t *testing.T) {
 	}
 	if err := l.Read(t.Context(), s, "f"); err == nil {
 		t.Error("what is no longer there was read")
+	}
+}
+
+// TestReadFileIsBounded: a file that is too large for what it is taken for is not
+// read, and the others of its directory are listed as ever.
+func TestReadFileIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	s, err := hdfsckpt.NewLocal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, name := range []string{"checkpoint", "step-7/COMMITTED", "step-8/.metadata"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(filepath.Join(dir, name), 1<<40); err != nil { // no room is taken
+			t.Fatal(err)
+		}
+		if _, err := hdfsckpt.ReadFile(t.Context(), s, name); !errors.Is(err, syscall.EFBIG) {
+			t.Errorf("reading 1 TB of %s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"step-7/shard-0", "step-8/__0_0.distcp"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	putCheckpoint(t, s, "model.ckpt-3", nil)
+	list, err := hdfsckpt.Checkpoints(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]hdfsckpt.State{}
+	for _, c := range list {
+		states[c.Name] = c.State
+	}
+	want := map[string]hdfsckpt.State{"model.ckpt-3": hdfsckpt.Complete, "step-7": hdfsckpt.Unchecked, "step-8": hdfsckpt.Unchecked}
+	if !maps.Equal(states, want) {
+		t.Errorf("listed are %v, want %v", states, want)
 	}
 }

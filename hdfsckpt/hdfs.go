@@ -22,6 +22,8 @@ type hdfsStore struct {
 	uri  string
 	root string // absolute path
 
+	manifests readManifests
+
 	mu      sync.Mutex
 	space   Space // as of spaceAt
 	spaceAt time.Time
@@ -81,7 +83,28 @@ func (s *hdfsStore) Stat(ctx context.Context, name string) (Info, error) {
 }
 
 func hdfsInfo(st hdfs.Status) Info {
-	return Info{Name: st.Name, Size: st.Size, Mode: st.Mode, ModTime: st.ModTime, Inode: st.Inode}
+	i := Info{Name: st.Name, Size: st.Size, Mode: st.Mode, ModTime: st.ModTime, Inode: st.Inode}
+	if i.IsDir() {
+		i.Birth = fmt.Sprintf("%s %d", st.Group, st.Policy)
+		if st.ACL { // it may have a default for what is made in it
+			i.Birth += fmt.Sprintf(" %d", st.Inode)
+		}
+	}
+	return i
+}
+
+// sameStorage gives a directory the storage policy of another, which may have it
+// from those above.
+func (s *hdfsStore) sameStorage(ctx context.Context, as, dir string) error {
+	want, err := s.c.Stat(ctx, s.at(as))
+	if err != nil {
+		return err
+	}
+	has, err := s.c.Stat(ctx, s.at(dir))
+	if err != nil || has.Policy == want.Policy {
+		return err
+	}
+	return s.c.SetStoragePolicy(ctx, s.at(dir), want.Policy)
 }
 
 func (s *hdfsStore) List(ctx context.Context, dir string) ([]Info, error) {
@@ -118,6 +141,15 @@ func (s *hdfsStore) Rename(ctx context.Context, from, to string) error {
 		}
 	}
 	return s.c.Rename(ctx, s.at(from), s.at(to))
+}
+
+func (s *hdfsStore) RenameNew(ctx context.Context, from, to string) error {
+	for _, name := range []string{from, to} {
+		if err := checkChange("rename", name); err != nil {
+			return err
+		}
+	}
+	return s.c.RenameNew(ctx, s.at(from), s.at(to))
 }
 
 func (s *hdfsStore) Remove(ctx context.Context, name string) error {

@@ -23,10 +23,23 @@ const renameLimit = 2 * time.Minute
 type hdfsWriter struct {
 	store     *hdfsStore
 	file      *write.File
-	temporary string
+	temporary string // what it is called until Close; "": its name
 	name      string
 	done      bool
 }
+
+func (s *hdfsStore) Stage(ctx context.Context, name string, perm fs.FileMode) (Writer, error) {
+	if err := checkChange("create", name); err != nil {
+		return nil, err
+	}
+	f, err := s.c.Create(ctx, s.at(name), perm)
+	if err != nil {
+		return nil, err
+	}
+	return &hdfsWriter{store: s, file: f, name: name}, nil
+}
+
+func (w *hdfsWriter) ID() FileID { return FileID{Inode: w.file.ID()} }
 
 func (s *hdfsStore) Create(ctx context.Context, name string, perm fs.FileMode) (Writer, error) {
 	if err := checkChange("create", name); err != nil {
@@ -70,6 +83,9 @@ func (w *hdfsWriter) Close() error {
 	if err := w.file.Close(); err != nil { // it has aborted the file
 		return hdfs.Wrap("close", name, err)
 	}
+	if w.temporary == "" {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), renameLimit)
 	defer cancel()
 	if err := w.store.c.Rename(ctx, w.store.at(w.temporary), name); err != nil {
@@ -93,20 +109,23 @@ type hdfsAppender struct {
 	store *hdfsStore
 	file  *write.File
 	name  string
+	taken bool // DataNodes have what was written first
 }
 
 func (s *hdfsStore) Append(ctx context.Context, name string, perm fs.FileMode) (Appender, error) {
 	if err := checkChange("append to", name); err != nil {
 		return nil, err
 	}
-	// A file that was made is closed and opened anew: what a later failure
-	// gives up is then its end only.
-	f, err := s.c.Create(ctx, s.at(name), perm)
-	if err == nil {
-		err = f.Close()
-	}
-	if err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EBUSY) {
-		f, err = s.c.Append(ctx, s.at(name))
+	f, err := s.c.Append(ctx, s.at(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		// A file that was made is closed and opened anew: what a later failure
+		// gives up is then its end only.
+		if f, err = s.c.Create(ctx, s.at(name), perm); err == nil {
+			err = f.Close()
+		}
+		if err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EBUSY) {
+			f, err = s.c.Append(ctx, s.at(name))
+		}
 	}
 	if err != nil {
 		return nil, renamed(err, "append to", s.at(name))
@@ -114,8 +133,20 @@ func (s *hdfsStore) Append(ctx context.Context, name string, perm fs.FileMode) (
 	return &hdfsAppender{store: s, file: f, name: name}, nil
 }
 
+// Write waits for the DataNodes where it is the first, or begins a block: that is
+// where the NameNode may refuse, by a quota or its limit of blocks a file, and
+// programs that append, as shells do, heed errors of write and none of close.
 func (a *hdfsAppender) Write(b []byte) (int, error) {
+	blocks := a.file.Blocks()
 	n, err := a.file.Write(b)
+	if err == nil && (!a.taken || a.file.Blocks() > blocks) {
+		ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
+		defer cancel()
+		if err = a.file.Drain(ctx); err != nil {
+			n = 0
+		}
+		a.taken = err == nil
+	}
 	return n, hdfs.Wrap("append to", a.store.at(a.name), err)
 }
 

@@ -309,3 +309,37 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestAppendToWhatCannotGoOn: a file of another program, whose last block has
+// checksums that DataNodes do not let us go on with, is added to in a new block.
+func TestAppendToWhatCannotGoOn(t *testing.T) {
+	s := openHDFS(t)
+	defer s.Close()
+	local := filepath.Join(t.TempDir(), "foreign")
+	if err := os.WriteFile(local, []byte("theirs, "), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := cluster.Hadoop(t.Context(), "fs", "-D", "dfs.bytes-per-checksum=1024", "-put", local, s.URI()+"/foreign"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for range 2 { // the second goes on with our own block
+		a, err := s.Append(t.Context(), "foreign", 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Write([]byte("ours, ")); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := hdfsckpt.ReadFile(t.Context(), s, "foreign")
+	if err != nil || string(got) != "theirs, ours, ours, " {
+		t.Errorf("%q, %v", got, err)
+	}
+	places, err := hdfsckpt.Locate(t.Context(), s, "foreign")
+	if err != nil || len(places) != 2 {
+		t.Errorf("its blocks: %v, %v", places, err)
+	}
+}

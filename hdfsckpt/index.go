@@ -22,7 +22,14 @@ func readIndex(ctx context.Context, s Store, name string) (*tfbundle.Index, erro
 	}
 	defer r.Close()
 	w := &watched{r: r}
-	x, err := tfbundle.Parse(w, r.Size())
+	var x *tfbundle.Index
+	outOfTime := budgeted(ctx, r.Size(), func() error {
+		x, err = tfbundle.Parse(w, r.Size())
+		return nil
+	})
+	if outOfTime != nil {
+		return nil, outOfTime
+	}
 	if err == nil {
 		return x, nil
 	}

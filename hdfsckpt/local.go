@@ -13,12 +13,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/hadoop/hdfs"
 )
 
 // Local is a store in a local directory.
 type Local struct {
-	dir  string
-	root *os.Root // names, and symbolic links behind them, cannot leave it
+	dir       string
+	root      *os.Root // names, and symbolic links behind them, cannot leave it
+	manifests readManifests
+	// onSync, for tests, hears of each file and directory that is synced.
+	onSync func(name string)
 }
 
 var (
@@ -49,7 +54,33 @@ func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, l.wrap("stat", name, err)
 	}
-	return localInfo(path.Base(name), st), nil
+	i := localInfo(path.Base(name), st)
+	if i.IsDir() {
+		i.Birth = l.birth(name, i)
+	}
+	return i, nil
+}
+
+// birth is what files get from a directory: its group, if it has the set-group-ID
+// bit, and what its default ACL says (acl(5)).
+func (l *Local) birth(name string, i Info) string {
+	b := "-"
+	d, err := l.root.Open(name)
+	if err != nil {
+		return b
+	}
+	defer d.Close()
+	st, err := d.Stat()
+	if err != nil {
+		return b
+	}
+	if s, ok := st.Sys().(*syscall.Stat_t); ok && st.Mode()&fs.ModeSetgid != 0 {
+		b = fmt.Sprintf("group %d", s.Gid)
+	}
+	if n, err := unix.Fgetxattr(int(d.Fd()), "system.posix_acl_default", nil); err == nil && n > 0 {
+		b += fmt.Sprintf(" %d", i.Inode)
+	}
+	return b
 }
 
 func (l *Local) List(ctx context.Context, dir string) ([]Info, error) {
@@ -94,9 +125,19 @@ func (l *Local) Mkdir(ctx context.Context, name string, perm fs.FileMode) error 
 	}
 	err := l.root.Mkdir(name, perm.Perm())
 	if err == nil {
-		err = l.root.Chmod(name, perm.Perm()) // as asked, whatever the umask
+		err = l.asAsked(name, perm)
 	}
 	return l.wrap("mkdir", name, err)
+}
+
+// asAsked gives a new directory its permissions, whatever the umask. What it has
+// from the one above, so that files in it get that one's group, stays.
+func (l *Local) asAsked(name string, perm fs.FileMode) error {
+	st, err := l.root.Stat(name)
+	if err != nil || st.Mode().Perm() == perm.Perm() {
+		return err
+	}
+	return l.root.Chmod(name, perm.Perm()|st.Mode()&fs.ModeSetgid)
 }
 
 func (l *Local) Rename(ctx context.Context, from, to string) error {
@@ -106,12 +147,30 @@ func (l *Local) Rename(ctx context.Context, from, to string) error {
 	if err := begin(ctx, "rename", to, checkChange); err != nil {
 		return err
 	}
-	return l.wrap("rename "+from+" to", to, l.rename(from, to))
+	return l.wrap("rename "+from+" to", to, l.rename(from, to, 0))
+}
+
+func (l *Local) RenameNew(ctx context.Context, from, to string) error {
+	if err := begin(ctx, "rename", from, checkChange); err != nil {
+		return err
+	}
+	if err := begin(ctx, "rename", to, checkChange); err != nil {
+		return err
+	}
+	err := l.rename(from, to, unix.RENAME_NOREPLACE)
+	if err == unix.EINVAL { // not every file system can
+		if _, statErr := l.root.Lstat(to); statErr == nil {
+			err = unix.EEXIST
+		} else {
+			err = l.rename(from, to, 0)
+		}
+	}
+	return l.wrap("rename "+from+" to", to, err)
 }
 
 // rename is rename(2): os.Root's own puts no directory in the place of an empty
-// one.
-func (l *Local) rename(from, to string) error {
+// one. It outlives the machine, where the file system lets a directory be synced.
+func (l *Local) rename(from, to string, flags uint) error {
 	fromDir, err := l.root.Open(path.Dir(from))
 	if err != nil {
 		return err
@@ -122,11 +181,26 @@ func (l *Local) rename(from, to string) error {
 		return err
 	}
 	defer toDir.Close()
-	err = unix.Renameat(int(fromDir.Fd()), path.Base(from), int(toDir.Fd()), path.Base(to))
-	if err == unix.EEXIST { // rename(2) may say so of a directory that is not empty
+	err = unix.Renameat2(int(fromDir.Fd()), path.Base(from), int(toDir.Fd()), path.Base(to), flags)
+	if err == unix.EEXIST && flags == 0 { // rename(2) may say so of a directory that is not empty
 		return unix.ENOTEMPTY
 	}
+	if err == nil {
+		l.sync(toDir)
+		if path.Dir(from) != path.Dir(to) {
+			l.sync(fromDir)
+		}
+	}
 	return err
+}
+
+// sync makes a directory's names outlive the machine. There are file systems
+// that cannot.
+func (l *Local) sync(dir *os.File) {
+	if l.onSync != nil {
+		l.onSync(dir.Name())
+	}
+	_ = dir.Sync()
 }
 
 func (l *Local) Remove(ctx context.Context, name string) error {
@@ -168,6 +242,9 @@ func (l *Local) Space(ctx context.Context) (Space, error) {
 func begin(ctx context.Context, op, name string, check func(op, name string) error) error {
 	if err := ctx.Err(); err != nil {
 		return &fs.PathError{Op: op, Path: name, Err: errors.Join(err, syscall.EIO)}
+	}
+	if err := hdfs.Permitted(ctx); err != nil {
+		return &fs.PathError{Op: op, Path: name, Err: err}
 	}
 	return check(op, name)
 }

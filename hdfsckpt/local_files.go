@@ -4,16 +4,17 @@ import (
 	"context"
 	"io/fs"
 	"os"
-	"path"
 	"syscall"
 )
 
-// localWriter writes a temporary file beside the one that it becomes.
+// localWriter writes a temporary file beside the one that it becomes, or, if
+// that is what it was opened for, the file itself.
 type localWriter struct {
 	store     *Local
 	file      *os.File
-	temporary string
+	temporary string // what it is called until Close
 	name      string
+	id        FileID
 	done      bool
 }
 
@@ -24,7 +25,17 @@ func (l *Local) Create(ctx context.Context, name string, perm fs.FileMode) (Writ
 	if st, err := l.root.Stat(name); err == nil && st.IsDir() {
 		return nil, l.wrap("create", name, syscall.EISDIR)
 	}
-	temporary := TemporaryFor(name)
+	return l.create(TemporaryFor(name), name, perm)
+}
+
+func (l *Local) Stage(ctx context.Context, name string, perm fs.FileMode) (Writer, error) {
+	if err := begin(ctx, "create", name, checkChange); err != nil {
+		return nil, err
+	}
+	return l.create(name, name, perm)
+}
+
+func (l *Local) create(temporary, name string, perm fs.FileMode) (Writer, error) {
 	f, err := l.root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm.Perm())
 	if err == nil {
 		if err = f.Chmod(perm.Perm()); err != nil { // as asked, whatever the umask
@@ -47,28 +58,36 @@ func (w *localWriter) Close() error {
 	if w.done {
 		return w.store.wrap("close", w.name, os.ErrClosed)
 	}
-	err := w.file.Sync()
+	st, err := w.sync()
 	if err != nil {
 		_ = w.Abort()
 		return w.store.wrap("close", w.name, err)
 	}
 	w.done = true
 	err = w.file.Close()
-	if err == nil {
-		err = w.store.rename(w.temporary, w.name)
+	if err == nil && w.temporary != w.name {
+		err = w.store.rename(w.temporary, w.name, 0)
 	}
 	if err != nil {
 		_ = w.store.root.Remove(w.temporary)
 		return w.store.wrap("close", w.name, err)
 	}
-	// The file has its name; make that outlive the machine too, where the
-	// file system lets a directory be synced.
-	if d, err := w.store.root.Open(path.Dir(w.name)); err == nil {
-		_ = d.Sync()
-		d.Close()
-	}
+	w.id = FileID{Inode: localInfo("", st).Inode, Modified: st.ModTime().UnixNano()}
 	return nil
 }
+
+// sync makes the content outlive the machine.
+func (w *localWriter) sync() (fs.FileInfo, error) {
+	if w.store.onSync != nil {
+		w.store.onSync(w.name)
+	}
+	if err := w.file.Sync(); err != nil {
+		return nil, err
+	}
+	return w.file.Stat()
+}
+
+func (w *localWriter) ID() FileID { return w.id }
 
 func (w *localWriter) Abort() error {
 	if w.done {
@@ -106,11 +125,20 @@ func (a *localAppender) Write(b []byte) (int, error) {
 	return n, a.store.wrap("append to", a.name, err)
 }
 
-// Flush has nothing to do: what is written is visible.
-func (a *localAppender) Flush() error { return nil }
+// Flush makes what is written, which is visible, outlive the machine.
+func (a *localAppender) Flush() error {
+	if a.store.onSync != nil {
+		a.store.onSync(a.name)
+	}
+	return a.store.wrap("flush", a.name, a.file.Sync())
+}
 
 func (a *localAppender) Close() error {
-	return a.store.wrap("close", a.name, a.file.Close())
+	err := a.Flush()
+	if closeErr := a.file.Close(); err == nil {
+		err = a.store.wrap("close", a.name, closeErr)
+	}
+	return err
 }
 
 type localReader struct {

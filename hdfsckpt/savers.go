@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"syscall"
 	"time"
 )
 
@@ -46,7 +47,7 @@ func readSaved(ctx context.Context, s Store, dir string) (saved, error) {
 	switch {
 	case vanished(err):
 		return saved{missing: true}, nil
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EFBIG): // TensorFlow's is small
 		return saved{foreign: true}, nil
 	}
 	return saved{text: text, written: info.ModTime}, err

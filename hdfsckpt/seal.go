@@ -3,6 +3,7 @@ package hdfsckpt
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -67,11 +68,31 @@ func (m *Manifest) fits(c *Checkpoint) bool {
 	return m.Kind == c.Kind && (!c.isDir() || len(c.Files) == len(m.Files)) // more may have come to a directory
 }
 
+// Known are checksums of files whose bytes were seen when they were written. A
+// name says nothing of what has it now: sums are found by the file itself.
+type Known map[FileID]KnownSum
+
+// KnownSum is the checksum of a whole file with that many bytes.
+type KnownSum struct {
+	Size   int64
+	CRC32C uint32
+}
+
+// Of finds the checksum of a file as it was listed.
+func (k Known) Of(f File) (uint32, bool) {
+	if f.Inode == 0 {
+		return 0, false
+	}
+	sum, ok := k[FileID{Inode: f.Inode}]
+	if !ok {
+		sum, ok = k[FileID{f.Inode, f.ModTime.UnixNano()}]
+	}
+	return sum.CRC32C, ok && sum.Size == f.Size
+}
+
 // Seal writes the manifest of a complete checkpoint, as Checkpoints has found
-// it. Sums that are known already, because the bytes were seen when they were
-// written, are taken from known (by name, if the length is right); the other
-// files are read.
-func Seal(ctx context.Context, s Store, c Checkpoint, meta Meta, known map[string]Sum) (*Manifest, error) {
+// it. Files whose checksum is not known are read.
+func Seal(ctx context.Context, s Store, c Checkpoint, meta Meta, known Known) (*Manifest, error) {
 	if !c.Whole() {
 		return nil, fmt.Errorf("cannot seal the checkpoint %s, it is %s: %s: %w", c.Name, c.State, c.Why, syscall.EINVAL)
 	}
@@ -81,8 +102,8 @@ func Seal(ctx context.Context, s Store, c Checkpoint, meta Meta, known map[strin
 	group.SetLimit(4)
 	for i, f := range c.Files {
 		m.Files[i] = Sum{Name: f.Name, Size: f.Size, ModTime: f.ModTime.Truncate(time.Millisecond).UTC()}
-		if k, ok := known[f.Name]; ok && k.Size == f.Size {
-			m.Files[i].CRC32C = k.CRC32C
+		if crc, ok := known.Of(f); ok {
+			m.Files[i].CRC32C = crc
 			continue
 		}
 		group.Go(func() (err error) {
@@ -138,6 +159,12 @@ func sumFile(ctx context.Context, s Store, f File) (uint32, error) {
 	defer r.Close()
 	h := crc32.New(castagnoli)
 	n, err := io.CopyBuffer(h, contextReader{ctx, io.NewSectionReader(r, 0, r.Size())}, make([]byte, 1<<20))
+	if err == nil && f.Inode != 0 {
+		var now Info // what was read may have taken the name since it was listed
+		if now, err = s.Stat(ctx, f.Name); err == nil && (now.Inode != f.Inode || !now.ModTime.Equal(f.ModTime)) {
+			err = fmt.Errorf("%s was replaced meanwhile: %w", f.Name, syscall.ESTALE)
+		}
+	}
 	if err == nil && n != f.Size {
 		err = fmt.Errorf("%s was changed meanwhile: %w", f.Name, syscall.ESTALE)
 	}
@@ -172,17 +199,23 @@ func (l *lister) manifests() (map[string]*Manifest, error) {
 		return nil, err
 	}
 	list := make([]*Manifest, len(entries))
+	read := readBefore(l.s)
+	read.keep(entries)
 	var group errgroup.Group
 	for i, e := range entries {
+		if list[i] = read.get(e); list[i] != nil {
+			continue
+		}
 		group.Go(func() error {
 			return l.limited(func() error {
 				text, err := ReadFile(l.ctx, l.s, path.Join(manifestDir, e.Name))
-				if vanished(err) {
+				if vanished(err) || errors.Is(err, syscall.EFBIG) {
 					return nil
 				}
 				m := &Manifest{}
 				if err == nil && json.Unmarshal(text, m) == nil && m.Version == 1 {
 					list[i] = m
+					read.put(e, m)
 				}
 				return err
 			})

@@ -29,11 +29,17 @@ type Store interface {
 	// Rename moves a file or directory in one atomic step. A file replaces a
 	// file; a directory replaces an empty directory (ENOTEMPTY otherwise).
 	Rename(ctx context.Context, from, to string) error
+	// RenameNew is Rename that fails with EEXIST where something has the name
+	// already.
+	RenameNew(ctx context.Context, from, to string) error
 	// Remove deletes a file or an empty directory. ENOENT, ENOTEMPTY.
 	Remove(ctx context.Context, name string) error
 	// Create opens a new file for writing; nothing stands under name until
 	// Close, which replaces what was there. ENOENT if the parent is missing.
 	Create(ctx context.Context, name string, perm fs.FileMode) (Writer, error)
+	// Stage opens a new file for writing that has its name from now on. Close
+	// completes it there, for the caller to rename. ENOENT, EEXIST.
+	Stage(ctx context.Context, name string, perm fs.FileMode) (Writer, error)
 	// Append opens a file that is visible while it is written; it is created
 	// if missing.
 	Append(ctx context.Context, name string, perm fs.FileMode) (Appender, error)
@@ -57,6 +63,9 @@ type Info struct {
 	Mode    fs.FileMode
 	ModTime time.Time
 	Inode   uint64 // 0 if the store has no such thing
+	// Birth says, of a directory, what files get from it that are made in it: those
+	// of two directories with the same get the same.
+	Birth string
 }
 
 // IsDir tells whether the entry is a directory.
@@ -70,6 +79,17 @@ type Writer interface {
 	Close() error
 	// Abort drops what was written. After Close it does nothing.
 	Abort() error
+	// ID says which file it is.
+	ID() FileID
+}
+
+// FileID is a file's identity, which it keeps when it is renamed. The zero value
+// is that of no file.
+type FileID struct {
+	Inode uint64
+	// Modified is the time of modification in ns, where a store gives a number to
+	// another file once one is removed (a local one; after Close); else 0.
+	Modified int64
 }
 
 // Taker is a Writer that may wait for others. Take is its Write without waiting,

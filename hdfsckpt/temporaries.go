@@ -54,6 +54,10 @@ func removeTemporaries(ctx context.Context, s Store, dir string, dead func(Info)
 				errs[i] = removeTemporaries(ctx, s, name, dead)
 				return nil
 			})
+		case f.IsDir() && dead(f): // made for a writer's directory, and never moved there
+			if err := s.Remove(ctx, name); err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTEMPTY) {
+				errs[i] = err
+			}
 		case !f.IsDir() && IsTemporary(f.Name) && dead(f):
 			if err := s.Remove(ctx, name); err != nil && !errors.Is(err, syscall.ENOENT) {
 				errs[i] = err

@@ -17,9 +17,11 @@ import (
 // What a writer has not completed lies in a directory of its own, from where a
 // rename puts it under its name. Without that directory nothing can be begun,
 // and nothing that was begun can be completed: so a writer that was given up,
-// but may live, is shut out by one atomic step, whatever it is about to do.
+// but may live, is shut out by one atomic step, whatever it is about to do. What it
+// removes goes there first, so that it cannot remove anything either.
 //
-//	.holdfast/writing/WRITER/  of a writer, until it is shut out
+//	.holdfast/writing/WRITER/  of a writer, until it is shut out; directories in it
+//	                           are for files of other groups and the like
 //	.holdfast/shut/WRITER/     of one that was, until it is removed
 const (
 	writingDir = OwnDir + "/writing"
@@ -87,8 +89,18 @@ func shutOut(ctx context.Context, s Store, writer string) error {
 	}
 }
 
-// removeShut removes what a writer that was shut out has left.
+// removeShut removes what a writer that was shut out has left: files, and
+// directories of files.
 func removeShut(ctx context.Context, s Store, shut string) error {
+	shown, err := s.List(ctx, shut)
+	if err != nil && !vanished(err) && !errors.Is(err, syscall.ENOTDIR) { // what shut it out before
+		return err
+	}
+	for _, i := range shown {
+		if err := RemoveDir(ctx, s, path.Join(shut, i.Name)); err != nil && !vanished(err) {
+			return err
+		}
+	}
 	if err := RemoveDir(ctx, s, shut); !vanished(err) {
 		return err
 	}
@@ -116,7 +128,7 @@ func anyWriting(ctx context.Context, s Store) (bool, error) {
 			if found.Load() {
 				return nil
 			}
-			open, err := listTemporary(ctx, s, WriterDir(w))
+			open, err := begun(ctx, s, WriterDir(w))
 			if err != nil && !vanished(err) {
 				return fmt.Errorf("cannot tell what %s writes to the checkpoint store %s: %w", w, s.URI(), err)
 			}
@@ -128,6 +140,29 @@ func anyWriting(ctx context.Context, s Store) (bool, error) {
 	}
 	err = group.Wait()
 	return found.Load(), err
+}
+
+// begun lists what a writer has begun, in its directory and in those in that,
+// where a mount stages what belongs into directories of other groups and policies.
+func begun(ctx context.Context, s Store, dir string) ([]Info, error) {
+	all, err := listAll(ctx, s, dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []Info
+	for _, i := range all {
+		switch {
+		case !i.IsDir() && IsTemporary(i.Name):
+			files = append(files, i)
+		case i.IsDir():
+			staged, err := listTemporary(ctx, s, path.Join(dir, i.Name))
+			if err != nil && !vanished(err) {
+				return nil, err
+			}
+			files = append(files, staged...)
+		}
+	}
+	return files, nil
 }
 
 // forgetAfter is how long a writer that was shut out may live on. Its leases

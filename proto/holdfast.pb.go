@@ -1574,11 +1574,13 @@ func (x *Committed) GetFiles() []*CommittedFile {
 
 type CommittedFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`      // relative to the directory
-	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`      // its former name, if it was renamed; it may be a directory
-	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`     // bytes
-	Crc32C        uint32                 `protobuf:"varint,4,opt,name=crc32c,proto3" json:"crc32c,omitempty"` // of the whole content
-	Summed        bool                   `protobuf:"varint,5,opt,name=summed,proto3" json:"summed,omitempty"` // crc32c is known
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`          // relative to the directory
+	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`          // its former name, if it was renamed; it may be a directory
+	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`         // bytes
+	Crc32C        uint32                 `protobuf:"varint,4,opt,name=crc32c,proto3" json:"crc32c,omitempty"`     // of the whole content
+	Summed        bool                   `protobuf:"varint,5,opt,name=summed,proto3" json:"summed,omitempty"`     // crc32c is known
+	Inode         uint64                 `protobuf:"varint,6,opt,name=inode,proto3" json:"inode,omitempty"`       // the file's number in the store, which it keeps when it is renamed; 0: not known
+	Modified      int64                  `protobuf:"varint,7,opt,name=modified,proto3" json:"modified,omitempty"` // ns since 1970, where a store uses a number again (a local one); else 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1646,6 +1648,20 @@ func (x *CommittedFile) GetSummed() bool {
 		return x.Summed
 	}
 	return false
+}
+
+func (x *CommittedFile) GetInode() uint64 {
+	if x != nil {
+		return x.Inode
+	}
+	return 0
+}
+
+func (x *CommittedFile) GetModified() int64 {
+	if x != nil {
+		return x.Modified
+	}
+	return 0
 }
 
 type ToAgent struct {
@@ -3631,13 +3647,15 @@ const file_holdfast_proto_rawDesc = "" +
 	"\aremoved\x18\x04 \x01(\bR\aremoved\"N\n" +
 	"\tCommitted\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12-\n" +
-	"\x05files\x18\x02 \x03(\v2\x17.holdfast.CommittedFileR\x05files\"{\n" +
+	"\x05files\x18\x02 \x03(\v2\x17.holdfast.CommittedFileR\x05files\"\xad\x01\n" +
 	"\rCommittedFile\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x12\n" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06crc32c\x18\x04 \x01(\rR\x06crc32c\x12\x16\n" +
-	"\x06summed\x18\x05 \x01(\bR\x06summed\"\xe5\x02\n" +
+	"\x06summed\x18\x05 \x01(\bR\x06summed\x12\x14\n" +
+	"\x05inode\x18\x06 \x01(\x04R\x05inode\x12\x1a\n" +
+	"\bmodified\x18\a \x01(\x03R\bmodified\"\xe5\x02\n" +
 	"\aToAgent\x12*\n" +
 	"\x06assign\x18\x01 \x01(\v2\x10.holdfast.AssignH\x00R\x06assign\x12'\n" +
 	"\x05start\x18\x02 \x01(\v2\x0f.holdfast.StartH\x00R\x05start\x12$\n" +

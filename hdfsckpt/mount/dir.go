@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 	"syscall"
 	"time"
 
@@ -128,10 +129,7 @@ func (f *FS) mknod(in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Statu
 		return f.fail("mknod", p, err)
 	}
 	defer leave()
-	w, err := f.store.Create(ctx, p, fs.FileMode(in.Mode).Perm())
-	if err == nil {
-		err = w.Close()
-	}
+	err = f.makeEmpty(ctx, d, p, fs.FileMode(in.Mode).Perm())
 	var info hdfsckpt.Info
 	if err == nil {
 		info, err = f.store.Stat(ctx, p)
@@ -142,7 +140,7 @@ func (f *FS) mknod(in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Statu
 	f.mu.Lock()
 	f.entryLocked(f.childLocked(d, name, info), out)
 	f.mu.Unlock()
-	f.committed(Commit{Name: p, Summed: true})
+	f.committed(Commit{Name: p, ID: hdfsckpt.FileID{Inode: info.Inode}, Summed: true})
 	return fuse.OK
 }
 
@@ -209,11 +207,8 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 	if err != nil {
 		return f.fail("unlink", p, err)
 	}
-	if !kept && c[0] != nil && f.bury(ctx, d, name, p, c[0]) {
-		return fuse.OK
-	}
 	if !kept {
-		err = f.store.Remove(ctx, p)
+		err = f.bury(ctx, d, name, p, c[0])
 	}
 	if err != nil && !(hidden && errors.Is(err, syscall.ENOENT)) {
 		return f.fail("unlink", p, err)
@@ -222,33 +217,41 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 	return fuse.OK
 }
 
-// bury renames a file that is open through this mount to a hidden name instead
-// of removing it, since HDFS soon deletes the blocks of a removed file under
-// its readers. The last Release removes it. It lies in the store's root, so that
-// its directory can be removed.
-func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) bool {
-	f.mu.Lock()
-	stored := !n.hidden() || n.work.at == inPlace // its lock is held
-	open := n.opens > 0 && stored && !n.dir
-	f.mu.Unlock()
-	if !open {
-		return false
+// bury moves a file into the area, and removes it there: at once, or at the last
+// Release if it is open through this mount, since HDFS soon deletes the blocks of a
+// removed file under its readers. A mount that was shut out has no area any more,
+// so that it removes nothing either, whenever what it has sent arrives.
+func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) error {
+	dir, err := f.area.get(ctx, f)
+	if errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.ENOSPC) {
+		return f.store.Remove(ctx, p) // or nothing could ever be removed
 	}
-	grave := temporary{dir: f.root, base: hdfsckpt.TemporaryFor(name)}
-	if err := f.store.Rename(ctx, p, grave.base); err != nil {
-		return false // Remove says what is wrong
+	if err != nil {
+		return err
 	}
-	f.mu.Lock()
-	if d.children[name] == n {
-		f.detachLocked(n)
+	// Not a temporary file's name: it is not being written.
+	grave := temporary{dir: dir, base: strings.TrimPrefix(hdfsckpt.TemporaryFor("removed"), ".")}
+	buried, _ := grave.path(f)
+	if err := f.store.Rename(ctx, p, buried); err != nil {
+		return err
 	}
-	n.grave = &grave
-	gone := n.opens == 0
-	f.mu.Unlock()
-	if gone {
-		f.unearth(n)
+	open := false
+	if n != nil {
+		f.mu.Lock()
+		stored := !n.hidden() || n.work.at == inPlace // its lock is held
+		open = n.opens > 0 && stored && !n.dir
+		if open {
+			n.grave = &grave
+		}
+		f.mu.Unlock()
 	}
-	return true
+	if open {
+		return nil
+	}
+	if err := f.store.Remove(ctx, buried); err != nil {
+		f.fail("removing the removed file", buried, err) // it is removed with other leftovers
+	}
+	return nil
 }
 
 // unearth removes a file that was removed while it was open, after its last

@@ -25,15 +25,27 @@
 //   - Sequential writes stream to the store. The first write that is not at the
 //     end, and a read of what is not published, moves the file to a local
 //     spool, an unlinked file in Options.SpoolDir that is uploaded at FLUSH.
-//   - Event files (the name contains "tfevents") and files that exist and are
-//     opened with O_APPEND are written in place, and flushed to readers every
-//     FlushEvery.
+//   - Event files (the name contains "tfevents") and files that are opened with
+//     O_APPEND, and not to be emptied, are written in place, and flushed to
+//     readers every FlushEvery. A writer that is killed loses what it had written
+//     since the last fsync at most, and never the file.
 //   - Nothing is cached: every lookup asks the store, and a name whose file was
 //     replaced through another mount gets a new inode, so that pages of two
 //     versions never mix.
 //
 // Where this differs from POSIX is listed, and held by tests, in
 // docs/filesystem.md.
+//
+// # Who may change the store
+//
+// A mount changes the store as long as its lease lasts and nobody has shut it out
+// (hdfsckpt.ShutOut). The lease is looked at when an operation enters the gate, and
+// again right before each change is sent, since the process may be stopped in
+// between; Fence ends what was sent and has not arrived by resetting its connection.
+// Files are written in the mount's area of the store, and files that are removed are
+// moved there first, so that a mount that was shut out can neither put a file under a
+// name nor remove one, whenever its requests arrive. A rename of a visible file is
+// held back by the lease alone.
 //
 // # Waiting
 //

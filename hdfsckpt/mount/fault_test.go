@@ -69,14 +69,19 @@ func (s *faulty) Rename(ctx context.Context, from, to string) error {
 	return s.Store.Rename(ctx, from, to)
 }
 
+func (s *faulty) RenameNew(ctx context.Context, from, to string) error {
+	s.wait()
+	return s.Store.RenameNew(ctx, from, to)
+}
+
 func (s *faulty) Remove(ctx context.Context, name string) error {
 	s.wait()
 	return s.Store.Remove(ctx, name)
 }
 
-func (s *faulty) Create(ctx context.Context, name string, perm fs.FileMode) (hdfsckpt.Writer, error) {
+func (s *faulty) Stage(ctx context.Context, name string, perm fs.FileMode) (hdfsckpt.Writer, error) {
 	s.wait()
-	w, err := s.Store.Create(ctx, name, perm)
+	w, err := s.Store.Stage(ctx, name, perm)
 	if err != nil {
 		return nil, err
 	}

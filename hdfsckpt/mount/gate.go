@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"holdfast/hdfsckpt"
 )
 
 // gate is what every operation that changes the store passes. Closing it
@@ -23,7 +25,25 @@ type gate struct {
 	idle   chan struct{} // closed when busy falls to 0 and somebody waits
 }
 
-func (g *gate) init() { g.ctx, g.cancel = context.WithCancel(context.Background()) }
+func (g *gate) init() {
+	g.ctx, g.cancel = context.WithCancel(hdfsckpt.Guarded(context.Background(), g.open))
+}
+
+// open is asked once more right before a change leaves for the store: the process
+// may have been stopped since it entered.
+func (g *gate) open() error {
+	if g.lease != nil {
+		if err := g.lease(); err != nil {
+			return &fencedError{err}
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reason != nil {
+		return &fencedError{g.reason}
+	}
+	return nil
+}
 
 // enter fails with EIO once the gate is closed or the lease is over; otherwise
 // leave must be called.

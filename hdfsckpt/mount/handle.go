@@ -147,6 +147,8 @@ func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.St
 	w := f.takeWork(n, exists, fs.FileMode(in.Mode).Perm())
 	w.perm.Store(uint32(fs.FileMode(in.Mode).Perm()))
 	w.mu.Lock()
+	// Who opens to append has each line kept, whatever becomes of the process.
+	w.grows = w.grows || in.Flags&(syscall.O_APPEND|syscall.O_TRUNC) == syscall.O_APPEND
 	err = w.restart()
 	w.mu.Unlock()
 	if err != nil {

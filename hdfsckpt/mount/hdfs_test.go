@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxBlocks is how many blocks the NameNode of these tests allows to a file.
+const maxBlocks = 20
+
 // hdfsCluster starts an HDFS, and returns it with what opens stores on it.
 func hdfsCluster(t *testing.T) (*testcluster.Cluster, func(t *testing.T, c *conf.Conf, dir string) func() hdfsckpt.Store) {
 	t.Helper()
@@ -28,7 +32,7 @@ func hdfsCluster(t *testing.T) (*testcluster.Cluster, func(t *testing.T, c *conf
 	cluster, err := testcluster.Start(ctx, testcluster.Options{
 		DataNodes: 2, HDFSOnly: true,
 		// A DataNode sets a whole block's room aside for each file that is written.
-		Conf: map[string]string{"dfs.blocksize": "16777216"},
+		Conf: map[string]string{"dfs.blocksize": "16777216", "dfs.namenode.fs-limits.max-blocks-per-file": fmt.Sprint(maxBlocks)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +76,32 @@ func TestHDFS(t *testing.T) {
 		randomly(t, *hdfsRandomRuns, hdfsBox(t, cluster, open), hdfsBox(t, cluster, open))
 	})
 	t.Run("tasks append to one file", func(t *testing.T) { tasksAppend(t, on(t, "append"), false) })
+	t.Run("a new log outlives its writer", func(t *testing.T) { newLogOutlivesItsWriter(t, on(t, "log")) })
+	t.Run("a log is opened for each line", func(t *testing.T) {
+		small, err := conf.Load(cluster.ConfDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		small.Set("dfs.blocksize", "1048576")
+		hdfsAppends(t, maxBlocks, on(t, "lines"), onWith(t, small, "full"))
+	})
+	t.Run("a zombie changes nothing", func(t *testing.T) {
+		zombieChangesNothing(t, func(t *testing.T) (string, string, func() hdfsckpt.Store) {
+			open := on(t, "zombie-"+strings.ReplaceAll(path.Base(t.Name()), "'", ""))
+			return open().URI(), cluster.ConfDir(), open
+		})
+	})
+	t.Run("files are of their directory", func(t *testing.T) { hdfsFilesAreOfTheirDirectory(t, cluster, on(t, "births")) })
+	t.Run("calls of a save", func(t *testing.T) {
+		hdfsCalls(t, func(nameNode string) hdfsckpt.Store {
+			s, err := hdfsckpt.Open(t.Context(), nameNode+"/user/calls", c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			return s
+		}, cluster.HDFS())
+	})
 	t.Run("quota", func(t *testing.T) { hdfsQuota(t, cluster, on(t, "quota")) })
 	t.Run("memory", func(t *testing.T) { hdfsMemory(t, cluster, on(t, "memory")) })
 	t.Run("Python's libraries", func(t *testing.T) { hdfsPython(t, on(t, "python")) })

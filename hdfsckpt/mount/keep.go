@@ -3,6 +3,7 @@ package mount
 import (
 	"context"
 	"errors"
+	"syscall"
 
 	"holdfast/hdfsckpt"
 )
@@ -11,6 +12,10 @@ import (
 // checkpoint is kept.
 func (f *FS) replace(ctx context.Context, from, to string) error {
 	if hdfsckpt.Keeps(to) {
+		// The usual case: nothing is there.
+		if err := f.store.RenameNew(ctx, from, to); !errors.Is(err, syscall.EEXIST) {
+			return err
+		}
 		f.keeping.Lock()
 		defer f.keeping.Unlock()
 		if err := hdfsckpt.Replacing(ctx, f.store, to); err != nil {

@@ -55,7 +55,8 @@ type Options struct {
 type Commit struct {
 	Name string
 	From string // its former name, if it was renamed
-	Size int64  // bytes
+	ID   hdfsckpt.FileID
+	Size int64 // bytes
 	// CRC32C is of the whole content, as it went by; Summed says that it is known.
 	CRC32C uint32
 	Summed bool
@@ -88,6 +89,7 @@ type FS struct {
 	handles    map[uint64]*handle
 	works      map[*work]struct{}
 	root       *node
+	rootAt     time.Time // when the store was asked what files in the root get
 	lastNode   uint64
 	lastHandle uint64
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// temporaryFor chooses a hidden name for a node's new content, in the directory
-// of what this mount has not completed.
-func (f *FS) temporaryFor(ctx context.Context, n *node) (temporary, string, error) {
-	dir, err := f.area.get(ctx, f)
+// temporaryFor chooses a hidden name for what is to be called base in d, in the
+// area of this mount.
+func (f *FS) temporaryFor(ctx context.Context, d *node, base string) (temporary, string, error) {
+	dir, err := f.area.stageFor(ctx, f, d)
 	if err != nil {
 		return temporary{}, "", err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := temporary{dir: dir, base: hdfsckpt.TemporaryFor(n.name)}
+	t := temporary{dir: dir, base: hdfsckpt.TemporaryFor(base)}
 	p, _ := f.pathLocked(dir)
 	return t, path.Join(p, t.base), nil
 }
@@ -64,6 +64,7 @@ func (w *work) publish() error {
 			w.stream.Abort()
 		}
 	}
+	id := w.stream.ID()
 	w.stream = nil
 	if err != nil {
 		return w.spoil("closing", err)
@@ -76,7 +77,7 @@ func (w *work) publish() error {
 		return w.spoil("closing", err)
 	}
 	if name != "" {
-		w.published(ctx, name)
+		w.published(ctx, name, id)
 	}
 	return nil
 }
@@ -85,7 +86,13 @@ func (w *work) publish() error {
 // read and write it, whatever the mode says, until it gets its name: it may have
 // to be read back (unstream).
 func (w *work) createTemporary(ctx context.Context) (hdfsckpt.Writer, error) {
-	tmp, name, err := w.f.temporaryFor(ctx, w.n)
+	w.f.mu.Lock()
+	d, base := w.n.parent, w.n.name
+	w.f.mu.Unlock()
+	if d == nil {
+		return nil, syscall.ESTALE
+	}
+	tmp, name, err := w.f.temporaryFor(ctx, d, base)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +102,7 @@ func (w *work) createTemporary(ctx context.Context) (hdfsckpt.Writer, error) {
 		}
 	}
 	perm := fs.FileMode(w.perm.Load()).Perm() | 0o600
-	s, err := w.f.store.Create(ctx, name, perm)
+	s, err := w.f.store.Stage(ctx, name, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +151,7 @@ func (w *work) dress(ctx context.Context, tmp string) error {
 	return nil
 }
 
-func (w *work) published(ctx context.Context, name string) {
+func (w *work) published(ctx context.Context, name string, id hdfsckpt.FileID) {
 	w.dirty, w.replaces = false, true
 	if w.at == inStream {
 		w.at = inStore
@@ -162,6 +169,9 @@ func (w *work) published(ctx context.Context, name string) {
 	}
 	if w.times != nil {
 		n.info.ModTime = w.times[1]
+		if id.Modified != 0 {
+			id.Modified = w.times[1].UnixNano()
+		}
 	}
 	others := n.opens > 1
 	w.local.Store(false)
@@ -178,7 +188,7 @@ func (w *work) published(ctx context.Context, name string) {
 			f.mu.Unlock()
 		}
 	}
-	f.committed(Commit{Name: name, Size: w.size.Load(), CRC32C: w.sum, Summed: w.summed})
+	f.committed(Commit{Name: name, ID: id, Size: w.size.Load(), CRC32C: w.sum, Summed: w.summed})
 }
 
 // closeAppend completes what was added to a visible file; a later write opens

@@ -49,6 +49,7 @@ type work struct {
 	at       place
 	dirty    bool // there is something to publish
 	replaces bool // the store has a former version under the name
+	grows    bool // written in place: an event file, or one that was new and opened to append
 	err      error
 	stream   hdfsckpt.Writer
 	sum      uint32 // CRC32C of what went into stream, or was uploaded
@@ -76,7 +77,7 @@ func (f *FS) takeWork(n *node, exists bool, perm fs.FileMode) *work {
 	defer f.mu.Unlock()
 	w := n.work
 	if w == nil || w.lost.Load() {
-		w = &work{f: f, n: n, base: n.name, replaces: exists}
+		w = &work{f: f, n: n, base: n.name, replaces: exists, grows: eventFile(n.name)}
 		w.size.Store(n.info.Size)
 		w.mtime.Store(n.info.ModTime.UnixNano())
 		w.perm.Store(uint32(perm))
@@ -177,13 +178,15 @@ func (w *work) restart() error {
 		return w.restartUnnamed()
 	}
 	perm := fs.FileMode(w.perm.Load()).Perm()
-	if eventFile(w.base) {
+	if w.grows {
 		if w.replaces {
-			empty, err := w.f.store.Create(ctx, name, perm)
-			if err != nil {
-				return err
+			w.f.mu.Lock()
+			d := w.n.parent
+			w.f.mu.Unlock()
+			if d == nil {
+				return syscall.ESTALE
 			}
-			if err := empty.Close(); err != nil {
+			if err := w.f.makeEmpty(ctx, d, name, perm); err != nil {
 				return err
 			}
 		}
@@ -238,7 +241,7 @@ func (w *work) write(data []byte, off int64, atEnd bool) error {
 		off = size
 	}
 	sequential := off == size
-	if w.at == inStore && sequential && (atEnd || eventFile(w.base)) && w.named() {
+	if w.at == inStore && sequential && (atEnd || w.grows) && w.named() {
 		if err := w.openAppend(); err != nil {
 			return w.spoil("appending to", err)
 		}

@@ -40,6 +40,9 @@ func Run(t *testing.T, open func(t *testing.T) hdfsckpt.Store) {
 		{"replace", (*suite).replace},
 		{"abort", (*suite).abort},
 		{"missing", (*suite).missing},
+		{"staged", (*suite).staged},
+		{"rename to a new name", (*suite).renameNew},
+		{"guarded", (*suite).guarded},
 		{"directories", (*suite).directories},
 		{"rename", (*suite).rename},
 		{"rename of directories", (*suite).renameDirectories},
@@ -113,6 +116,76 @@ func (s *suite) list(dir string) string {
 		names = append(names, name)
 	}
 	return strings.Join(names, " ")
+}
+
+// staged: a file has its name from the beginning, and its identity whatever it is
+// called.
+func (s *suite) staged() {
+	w, err := s.s.Stage(s.ctx, "stage", 0o640)
+	s.must(err)
+	_, err = s.s.Stat(s.ctx, "stage")
+	s.must(err)
+	_, err = w.Write([]byte("content"))
+	s.must(err)
+	s.must(w.Close())
+	s.must(w.Abort())
+	if s.list(".") != "stage" || s.content("stage") != "content" {
+		s.Errorf("%q", s.list("."))
+	}
+	_, err = s.s.Stage(s.ctx, "stage", 0o640)
+	s.fails(err, syscall.EEXIST)
+	_, err = s.s.Stage(s.ctx, "none/stage", 0o640)
+	s.fails(err, syscall.ENOENT)
+	s.must(s.s.Rename(s.ctx, "stage", "a"))
+	i, err := s.s.Stat(s.ctx, "a")
+	s.must(err)
+	id := w.ID()
+	if id.Inode == 0 || i.Inode != id.Inode || id.Modified != 0 && id.Modified != i.ModTime.UnixNano() || i.Mode != 0o640 {
+		s.Errorf("it was %+v, and is %+v", id, i)
+	}
+	w, err = s.s.Stage(s.ctx, "b", 0o644)
+	s.must(err)
+	s.must(w.Abort())
+	if s.list(".") != "a" {
+		s.Errorf("an aborted file stays: %q", s.list("."))
+	}
+}
+
+func (s *suite) renameNew() {
+	s.write("a", "a")
+	s.write("b", "b")
+	s.must(s.s.Mkdir(s.ctx, "d", 0o755))
+	s.must(s.s.RenameNew(s.ctx, "a", "d/a"))
+	for _, to := range []string{"d/a", "d"} {
+		s.fails(s.s.RenameNew(s.ctx, "b", to), syscall.EEXIST)
+	}
+	s.fails(s.s.RenameNew(s.ctx, "none", "c"), syscall.ENOENT)
+	s.fails(s.s.RenameNew(s.ctx, "b", "none/b"), syscall.ENOENT)
+	if s.content("d/a") != "a" || s.list(".") != "b d/" {
+		s.Errorf("%q", s.list("."))
+	}
+}
+
+// guarded: a change whose right is lost is not made.
+func (s *suite) guarded() {
+	s.write("a", "a")
+	lost := fmt.Errorf("the lease is over: %w", syscall.EIO)
+	ctx := hdfsckpt.Guarded(s.ctx, func() error { return lost })
+	for what, err := range map[string]error{
+		"rename":     s.s.Rename(ctx, "a", "b"),
+		"rename new": s.s.RenameNew(ctx, "a", "b"),
+		"remove":     s.s.Remove(ctx, "a"),
+		"mkdir":      s.s.Mkdir(ctx, "d", 0o755),
+		"chmod":      s.s.Chmod(ctx, "a", 0o600),
+	} {
+		if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "the lease is over") {
+			s.Errorf("%s: %v", what, err)
+		}
+	}
+	if s.list(".") != "a" {
+		s.Errorf("%q", s.list("."))
+	}
+	s.must(s.s.Rename(hdfsckpt.Guarded(s.ctx, func() error { return nil }), "a", "b"))
 }
 
 func (s *suite) root() {

@@ -59,6 +59,15 @@ func beProgram() {
 		case "close":
 			err = unix.Close(files[r.Path])
 			delete(files, r.Path)
+		case "append": // a line, as a logger does; the file stays open
+			fd, open := files[r.Path]
+			if !open {
+				fd, err = unix.Open(r.Path, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND, 0o644)
+			}
+			if err == nil {
+				files[r.Path] = fd
+				err = appendTo(fd, r.Data)
+			}
 		case "mkdir":
 			err = unix.Mkdir(r.Path, 0o755)
 		case "rename":
@@ -89,6 +98,13 @@ func beProgram() {
 			os.Exit(0)
 		}
 	}
+}
+
+func appendTo(fd int, line []byte) error {
+	if _, err := unix.Write(fd, line); err != nil {
+		return err
+	}
+	return unix.Fsync(fd)
 }
 
 // more are requests that a file of tests adds.

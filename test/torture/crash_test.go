@@ -84,7 +84,9 @@ type history struct {
 	named  atomic.Int64 // the last save that `checkpoint` has named
 	nameds atomic.Int64 // how many it has
 	step   int64
-	trail  []string // what was done, for a failure's message
+	lines  int          // that were appended to the log
+	synced atomic.Int64 // of which fsync has said that they are there
+	trail  []string     // what was done, for a failure's message
 	trails sync.Mutex
 }
 
@@ -186,6 +188,9 @@ func (h *history) live(last bool) {
 		}
 		for _, o := range ops[:until] {
 			h.carryOut(o)
+			if h.rng.IntN(8) == 0 {
+				h.log(o.task)
+			}
 			if o.to == path.Join(h.p.dir, hdfsckpt.StateFile) {
 				h.named.Store(id)
 				h.nameds.Add(1)
@@ -197,6 +202,34 @@ func (h *history) live(last bool) {
 				return
 			}
 		}
+	}
+}
+
+const logFile = "train.log"
+
+// log adds a line to the log that all tasks share, each in its turn.
+func (h *history) log(task int) {
+	h.lines++
+	h.carryOut(op{kind: "append", task: task, name: logFile, data: fmt.Appendf(nil, "line %d\n", h.lines)})
+	h.synced.Store(int64(h.lines))
+	if h.rng.IntN(3) == 0 {
+		h.carryOut(op{kind: "close", task: task, name: logFile})
+	}
+}
+
+// logIsThere sees that each line is there, in order, of which fsync has said so.
+func (h *history) logIsThere(ctx context.Context, s hdfsckpt.Store) {
+	synced := h.synced.Load()
+	if synced == 0 {
+		return
+	}
+	b, err := hdfsckpt.ReadFile(ctx, s, logFile)
+	want := ""
+	for i := range synced {
+		want += fmt.Sprintf("line %d\n", i+1)
+	}
+	if err != nil || !strings.HasPrefix(string(b), want) {
+		h.failf("after a crash, %d lines of a log were there, and now it reads %q, %v", synced, b, err)
 	}
 }
 
@@ -298,6 +331,7 @@ func (h *history) judge(s hdfsckpt.Store) {
 		h.failf("making safe after a crash: %v", err)
 		return
 	}
+	h.logIsThere(ctx, s)
 	named := h.named.Load()
 	r, err := restore(ctx, s, h.p.dir)
 	switch {

@@ -35,6 +35,10 @@ func (s watched) Rename(ctx context.Context, from, to string) error {
 	return s.change(func() error { return s.Local.Rename(ctx, from, to) })
 }
 
+func (s watched) RenameNew(ctx context.Context, from, to string) error {
+	return s.change(func() error { return s.Local.RenameNew(ctx, from, to) })
+}
+
 func (s watched) Remove(ctx context.Context, name string) error {
 	return s.change(func() error { return s.Local.Remove(ctx, name) })
 }
@@ -45,6 +49,11 @@ func (s watched) Chtimes(ctx context.Context, name string, atime, mtime time.Tim
 
 func (s watched) Create(ctx context.Context, name string, perm fs.FileMode) (w hdfsckpt.Writer, err error) {
 	err = s.change(func() error { w, err = s.Local.Create(ctx, name, perm); return err })
+	return watchedWriter{w, s}, err
+}
+
+func (s watched) Stage(ctx context.Context, name string, perm fs.FileMode) (w hdfsckpt.Writer, err error) {
+	err = s.change(func() error { w, err = s.Local.Stage(ctx, name, perm); return err })
 	return watchedWriter{w, s}, err
 }
 
@@ -61,8 +70,8 @@ func (w watchedWriter) Write(b []byte) (n int, err error) {
 func (w watchedWriter) Close() error { return w.s.change(w.Writer.Close) }
 func (w watchedWriter) Abort() error { return w.s.change(w.Writer.Abort) }
 
-// image copies a store's directory as it is. Files are linked: nothing is ever
-// changed in place but event files, of which there are none.
+// image copies a store's directory as it is. Files are linked, but for logs, which
+// are changed in place.
 func image(t testing.TB, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
@@ -75,6 +84,13 @@ func image(t testing.TB, from, to string) {
 		}
 		if d.IsDir() {
 			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		if filepath.Ext(p) == ".log" {
+			b, err := os.ReadFile(p)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(to, rel), b, 0o644)
+			}
+			return err
 		}
 		return os.Link(p, filepath.Join(to, rel))
 	})

@@ -104,8 +104,8 @@ func (a *agent) carryOut(t testing.TB, o op) {
 // TestZombie stops an agent at each operation of a save, has its replacement
 // restore and save at the same step meanwhile, and lets the zombie go on to the
 // end of what it can. With a lease, nothing that it does has any effect. Where
-// only ShutOut keeps it out (its clock may be wrong), it cannot make a file
-// visible.
+// only ShutOut keeps it out (its clock may be wrong), it can neither make a file
+// visible nor remove one.
 func TestZombie(t *testing.T) {
 	dir := memoryDir(t)
 	for _, lease := range []bool{true, false} {
@@ -153,9 +153,15 @@ func zombies(t *testing.T, open opener, length time.Duration, each int) {
 			for _, o := range p.file(0, "older", []byte("model_checkpoint_path: \"model.ckpt-10\"\n")) {
 				first.carryOut(t, o)
 			}
-			ops = append(ops, op{kind: "rename", name: "older", to: "checkpoint"},
+			ops = append(ops, op{kind: "append", name: logFile, data: []byte("the zombie's line\n")},
+				op{kind: "rename", name: "older", to: "checkpoint"}, op{kind: "append", name: logFile, data: []byte("another\n")},
 				op{kind: "remove", name: "model.ckpt-20.index"}, op{kind: "mkdir", name: "model.ckpt-30_temp"})
 		}
+		const victim = "not a checkpoint's"
+		for _, o := range p.file(0, victim, []byte("content")) {
+			first.carryOut(t, o)
+		}
+		ops = append(ops, op{kind: "remove", name: victim, may: true})
 		for _, o := range ops[:min(cut, len(ops))] {
 			if lease && time.Since(begin) > length/2 {
 				t.Fatalf("this machine is too slow for a lease of %v", length)
@@ -212,6 +218,9 @@ func zombies(t *testing.T, open opener, length time.Duration, each int) {
 		r, err := restore(ctx, s, ".")
 		if lease && (err != nil || r.id != 2) {
 			t.Errorf("stopped at operation %d: save %d is restored, %v", cut, r.id, err)
+		}
+		if _, err := s.Stat(ctx, victim); err != nil && cut < len(ops) {
+			t.Errorf("stopped at operation %d, the zombie has removed a file: %v", cut, err)
 		}
 		if content := contents(t, s); !lease {
 			for name, id := range content {

@@ -2,6 +2,7 @@ package hdfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -25,9 +26,15 @@ type Status struct {
 	Size        int64
 	ModTime     time.Time
 	Owner       string
+	Group       string
 	Replication int
 	Inode       uint64
+	Policy      int  // of storage, perhaps of a directory above; 0: none
+	ACL         bool // it has one
 }
+
+// flagACL is a bit of HdfsFileStatusProto.flags (HdfsFileStatusProto.Flags).
+const flagACL = 1
 
 func statusOf(p *wire.HdfsFileStatusProto) Status {
 	s := Status{
@@ -38,6 +45,9 @@ func statusOf(p *wire.HdfsFileStatusProto) Status {
 		Owner:       p.GetOwner(),
 		Replication: int(p.GetBlockReplication()),
 		Inode:       p.GetFileId(),
+		Group:       p.GetGroup(),
+		Policy:      int(p.GetStoragePolicy()),
+		ACL:         p.GetFlags()&flagACL != 0,
 	}
 	switch p.GetFileType() {
 	case wire.HdfsFileStatusProto_IS_DIR:
@@ -122,6 +132,10 @@ func permission(perm fs.FileMode) *wire.FsPermissionProto {
 	return &wire.FsPermissionProto{Perm: pb.Uint32(uint32(perm.Perm()))}
 }
 
+// bothDirectories is how the NameNode refuses a file in the place of a directory,
+// and the other way round (FSDirRenameOp.validateRenameOverwrite).
+const bothDirectories = "must both be directories"
+
 // Rename replaces what is there: a file by a file, an empty directory by a
 // directory.
 func (c *Client) Rename(ctx context.Context, from, to string) error {
@@ -130,7 +144,7 @@ func (c *Client) Rename(ctx context.Context, from, to string) error {
 		return Wrap("rename", from, err)
 	}
 	err := c.call(ctx, "rename2", &wire.Rename2RequestProto{Src: &from, Dst: &to, OverwriteDest: pb.Bool(true)}, &wire.Rename2ResponseProto{})
-	if err != nil && strings.Contains(err.Error(), "must both be directories") { // FSDirRenameOp.validateOverwrite
+	if err != nil && strings.Contains(err.Error(), bothDirectories) {
 		errno := syscall.ENOTDIR
 		if st, statErr := c.Stat(ctx, to); statErr == nil && st.Mode.IsDir() {
 			errno = syscall.EISDIR
@@ -138,6 +152,34 @@ func (c *Client) Rename(ctx context.Context, from, to string) error {
 		err = &failure{err, errno}
 	}
 	return Wrap("rename "+from+" to", to, err)
+}
+
+// RenameNew fails with EEXIST where something has the name.
+func (c *Client) RenameNew(ctx context.Context, from, to string) error {
+	err := c.call(ctx, "rename2", &wire.Rename2RequestProto{Src: &from, Dst: &to, OverwriteDest: pb.Bool(false)}, &wire.Rename2ResponseProto{})
+	if err != nil && strings.Contains(err.Error(), bothDirectories) {
+		err = &failure{err, syscall.EEXIST}
+	}
+	return Wrap("rename "+from+" to", to, err)
+}
+
+// policies are the names of storage policies (HdfsConstants.StoragePolicy).
+var policies = map[int]string{
+	1: "PROVIDED", 2: "COLD", 5: "WARM", 7: "HOT", 10: "ONE_SSD", 12: "ALL_SSD", 14: "ALL_NVDIMM", 15: "LAZY_PERSIST",
+}
+
+// SetStoragePolicy gives a directory the policy with that number; 0 is that of
+// HDFS by itself.
+func (c *Client) SetStoragePolicy(ctx context.Context, name string, policy int) error {
+	if policy == 0 {
+		policy = 7
+	}
+	called, ok := policies[policy]
+	if !ok {
+		return Wrap("set the storage policy of", name, fmt.Errorf("there is no name for number %d: %w", policy, syscall.EINVAL))
+	}
+	err := c.call(ctx, "setStoragePolicy", &wire.SetStoragePolicyRequestProto{Src: &name, PolicyName: &called}, &wire.SetStoragePolicyResponseProto{})
+	return Wrap("set the storage policy of", name, err)
 }
 
 // Remove deletes a file or an empty directory.
@@ -192,8 +234,14 @@ const takeOverLimit = 60 * time.Second
 func (c *Client) Append(ctx context.Context, name string) (*write.File, error) {
 	limited, cancel := context.WithTimeout(ctx, takeOverLimit)
 	defer cancel()
+	open := c.files.Append
 	for {
-		f, err := c.files.Append(ctx, name)
+		f, err := open(ctx, name)
+		if errors.Is(err, write.ErrNotResumed) {
+			c.log.WithError(err).Warnf("appending to %s: a new block is begun", name)
+			open = c.files.AppendBlock
+			continue
+		}
 		if Errno(err) != syscall.EBUSY {
 			return f, Wrap("append to", name, err)
 		}

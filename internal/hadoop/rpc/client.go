@@ -187,6 +187,7 @@ func (c *Client) ask(ctx context.Context, index int, id, retry int32, method str
 			},
 			req),
 		resp: resp,
+		may:  guardOf(ctx),
 		done: make(chan struct{}),
 	}
 	return k.do(ctx, call, c.o.Timeout)

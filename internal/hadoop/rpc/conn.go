@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type call struct {
 	id     int32
 	packet []byte
 	resp   proto.Message
+	may    func() error // asked before it is sent; nil: it may (Guarded)
 
 	// Guarded by conn.mu until done is closed.
 	taken bool // the sender has begun to write it
@@ -40,6 +42,7 @@ type conn struct {
 	send   chan *call
 
 	mu      sync.Mutex
+	raw     net.Conn        // nil until it is open
 	pending map[int32]*call // also those not sent yet
 	ended   error           // why there are no more calls on it
 	retired bool            // closes when pending is empty
@@ -115,13 +118,22 @@ func (k *conn) forget(a *call, err error) (bool, error) {
 		<-a.done
 		return a.taken, a.err
 	}
-	defer k.mu.Unlock()
 	delete(k.pending, a.id)
 	if k.retired && len(k.pending) == 0 {
 		k.cancel()
 	}
+	raw := k.raw
+	k.mu.Unlock()
+	if a.may != nil && a.taken {
+		// Before anybody hears that the call has ended. Other calls are sent anew.
+		reset(raw)
+		k.fail(errReset)
+	}
 	return a.taken, err
 }
+
+// errReset ends the connection of a call that must not reach the server any more.
+var errReset = errors.New("the connection was reset, as a call on it was given up")
 
 // fail ends the connection and its calls. The first reason counts.
 func (k *conn) fail(err error) {
@@ -160,6 +172,9 @@ func (k *conn) run() {
 		k.fail(fmt.Errorf("connect to %s: %w", k.address, err))
 		return
 	}
+	k.mu.Lock()
+	k.raw = raw
+	k.mu.Unlock()
 	stop := context.AfterFunc(k.ctx, func() { raw.Close() })
 	defer raw.Close()
 	defer stop()
@@ -240,11 +255,21 @@ func (k *conn) sender(s *stream) {
 	}
 }
 
-// take marks a call as sent, unless it was given up.
+// take marks a call as sent, unless it was given up or may not be sent any more.
 func (k *conn) take(a *call) bool {
+	var refused error
+	if a.may != nil {
+		refused = a.may()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.pending[a.id] != a {
+		return false
+	}
+	if refused != nil {
+		delete(k.pending, a.id)
+		a.err = refused
+		close(a.done)
 		return false
 	}
 	a.taken = true

@@ -59,8 +59,9 @@ type Client struct {
 	name string // lease holder
 
 	mu    sync.Mutex
-	open  int
+	files int           // that are open
 	renew chan struct{} // closed to end the renewal
+	last  []lastBlock   // of files closed of late, the latest at the end
 }
 
 // New makes a client that calls org.apache.hadoop.hdfs.protocol.ClientProtocol
@@ -132,29 +133,57 @@ func (c *Client) Create(ctx context.Context, path string, perm fs.FileMode, over
 	if err != nil {
 		return nil, fmt.Errorf("creating %s: %w", path, err)
 	}
-	f := c.start(path, resp.GetFs(), nil, true)
+	f := c.open(path, resp.GetFs(), nil)
+	f.created = true
+	go f.stream()
 	return c.withCipher(ctx, f, resp.GetFs())
 }
 
-// Append opens a file that exists, to add to it. New bytes go to new blocks.
+// Append opens a file that exists, to add to it: to its last block, as long as
+// there is room. ErrNotResumed: no DataNode lets that block go on.
 func (c *Client) Append(ctx context.Context, path string) (*File, error) {
-	resp := &wire.AppendResponseProto{}
-	err := c.nn.Call(ctx, "append", &wire.AppendRequestProto{
-		Src: &path, ClientName: &c.name, Flag: pb.Uint32(flagAppend | flagNewBlock),
-	}, resp)
+	resp, err := c.append(ctx, path, flagAppend)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s to append: %w", path, err)
+		return nil, err
 	}
-	f := c.start(path, resp.GetStat(), resp.GetBlock().GetB(), false)
+	f := c.open(path, resp.GetStat(), nil)
+	if b := resp.GetBlock(); b != nil {
+		if err := f.resume(ctx, b); err != nil {
+			close(f.done)
+			_ = f.Abort() // the first error is the one to tell
+			return nil, fmt.Errorf("opening %s to append: %w", path, err)
+		}
+	}
+	go f.stream()
 	return c.withCipher(ctx, f, resp.GetStat())
 }
 
-func (c *Client) start(path string, status *wire.HdfsFileStatusProto, previous *wire.ExtendedBlockProto, created bool) *File {
+// AppendBlock is Append for a file whose last block cannot go on. New bytes go to
+// a new block, of which a file can have no more than
+// dfs.namenode.fs-limits.max-blocks-per-file.
+func (c *Client) AppendBlock(ctx context.Context, path string) (*File, error) {
+	resp, err := c.append(ctx, path, flagAppend|flagNewBlock)
+	if err != nil {
+		return nil, err
+	}
+	f := c.open(path, resp.GetStat(), resp.GetBlock().GetB())
+	go f.stream()
+	return c.withCipher(ctx, f, resp.GetStat())
+}
+
+func (c *Client) append(ctx context.Context, path string, flag uint32) (*wire.AppendResponseProto, error) {
+	resp := &wire.AppendResponseProto{}
+	if err := c.nn.Call(ctx, "append", &wire.AppendRequestProto{Src: &path, ClientName: &c.name, Flag: &flag}, resp); err != nil {
+		return nil, fmt.Errorf("opening %s to append: %w", path, err)
+	}
+	return resp, nil
+}
+
+// open makes a File, which is nobody's until its stream has been started.
+func (c *Client) open(path string, status *wire.HdfsFileStatusProto, previous *wire.ExtendedBlockProto) *File {
 	c.hold()
 	f := newFile(c, path, status, previous)
-	f.created = created
 	f.s.excluded = c.o.Silent.Nodes()
-	go f.stream()
 	return f
 }
 
@@ -166,8 +195,8 @@ const renewEvery = 30 * time.Second
 func (c *Client) hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open++
-	if c.open == 1 {
+	c.files++
+	if c.files == 1 {
 		c.renew = make(chan struct{})
 		go c.renewLease(c.renew)
 	}
@@ -176,8 +205,8 @@ func (c *Client) hold() {
 func (c *Client) letGo() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open--
-	if c.open == 0 {
+	c.files--
+	if c.files == 0 {
 		close(c.renew)
 	}
 }

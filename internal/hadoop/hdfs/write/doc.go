@@ -29,6 +29,16 @@
 // replication 3 (medians of three). That does not pay for a second way to write
 // and to recover.
 //
+// # Appending
+//
+// A file that exists is added to in its last block, as long as there is room
+// (ClientProtocol: append without CreateFlag NEW_BLOCK; stage PIPELINE_SETUP_APPEND
+// under a new generation stamp, then updatePipeline). Where that block ends within a
+// chunk, the first packet carries the rest of the chunk at most. Each NEW_BLOCK would
+// count against dfs.namenode.fs-limits.max-blocks-per-file, and make readers connect
+// once more; it is for blocks that no DataNode lets go on, as those that were written
+// with another number of bytes a checksum.
+//
 // # Recovery
 //
 // A packet is kept until all DataNodes of the pipeline have acked it. When one

@@ -30,6 +30,7 @@ type File struct {
 	filled  int64   // bytes of the current block that were put into packets
 	seq     int64
 	length  int64 // bytes written since the file was opened
+	blocks  int   // begun since then
 	ended   bool
 
 	mu      sync.Mutex
@@ -99,15 +100,18 @@ func (f *File) Take(b []byte) error {
 	}
 	for len(b) > 0 {
 		if f.current == nil {
+			if f.filled == 0 {
+				f.blocks++
+			}
 			f.current = f.newPacket(f.filled, len(b))
 		}
 		p := f.current
-		room := f.blockSize - p.end()
-		n := p.add(b[:min(int64(len(b)), room)])
+		limit := min(f.blockSize, p.limit())
+		n := p.add(b[:min(int64(len(b)), limit-p.end())])
 		f.cipher.XOR(p.data()[p.n-n:], f.begin+f.length)
 		b = b[n:]
 		f.length += int64(n)
-		if p.full() || p.end() == f.blockSize {
+		if p.end() == limit {
 			if err := f.push(); err != nil {
 				return err
 			}
@@ -228,25 +232,35 @@ func (f *File) failure() error {
 	return nil
 }
 
+// ID is the file's number, which it keeps when it is renamed. The NameNode uses
+// none again (INodeId.java).
+func (f *File) ID() uint64 { return f.id }
+
 // Length is the number of bytes written since the file was opened.
 func (f *File) Length() int64 { return f.length }
 
+// Blocks is the number of blocks that were begun since the file was opened.
+func (f *File) Blocks() int { return f.blocks }
+
 // Flush waits until every DataNode has all that was written, and tells the
 // NameNode the length: new readers see it (hflush).
-func (f *File) Flush(ctx context.Context) error { return f.flush(ctx, false) }
+func (f *File) Flush(ctx context.Context) error { return f.flush(ctx, false, true) }
+
+// Drain is Flush without the NameNode, which may tell readers less.
+func (f *File) Drain(ctx context.Context) error { return f.flush(ctx, false, false) }
 
 // Sync is Flush with the DataNodes' disks (hsync): for the block that is being
 // written, as in Hadoop's own client. Blocks before it were closed, and are on
 // disk when the DataNodes' kernels have written them.
-func (f *File) Sync(ctx context.Context) error { return f.flush(ctx, true) }
+func (f *File) Sync(ctx context.Context) error { return f.flush(ctx, true, true) }
 
-func (f *File) flush(ctx context.Context, sync bool) error {
+func (f *File) flush(ctx context.Context, sync, tell bool) error {
 	if f.ended {
 		return fmt.Errorf("flushing %s: it is closed", f.path)
 	}
 	if p := f.current; p != nil && p.n > p.repeated {
 		p.sync = sync
-		tail := p.n % chunkSize
+		tail := min(p.n, int(p.end()%chunkSize))
 		last := append([]byte(nil), p.data()[p.n-tail:]...)
 		end := p.end()
 		f.current = nil
@@ -268,7 +282,7 @@ func (f *File) flush(ctx context.Context, sync bool) error {
 			return err
 		}
 	}
-	if err := f.drain(ctx, f.seq); err != nil {
+	if err := f.drain(ctx, f.seq); err != nil || !tell {
 		return err
 	}
 	length := f.at()
@@ -352,6 +366,9 @@ func (f *File) close() error {
 	}
 	if err := f.complete(); err != nil {
 		return err
+	}
+	if c := f.s.closing; c != nil && c.ended {
+		f.c.remember(f.id, f.s.previous, c.nodes)
 	}
 	f.ended = true
 	f.watch.Stop()

@@ -22,7 +22,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // packet is one packet of a block.
 type packet struct {
-	offset int64 // in the block; a multiple of chunkSize
+	offset int64 // in the block; a multiple of chunkSize, but for what is appended
 	seq    int64
 	last   bool
 	sync   bool
@@ -99,7 +99,14 @@ func (p *packet) add(b []byte) int {
 	return n
 }
 
-func (p *packet) full() bool { return p.n == packetData }
+// limit is where the packet must end at the latest. One that begins within a
+// chunk carries the rest of that chunk and no more (BlockReceiver.receivePacket).
+func (p *packet) limit() int64 {
+	if within := p.offset % chunkSize; within != 0 {
+		return p.offset - within + chunkSize
+	}
+	return p.offset + packetData
+}
 
 func (p *packet) end() int64 { return p.offset + int64(p.n) }
 

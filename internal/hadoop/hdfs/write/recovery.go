@@ -38,24 +38,36 @@ func (f *File) recover() error {
 		return fmt.Errorf("%d pipelines broke one after the other, and none took anything: %w", f.s.fruitless, why)
 	}
 
+	if untouched {
+		return f.rebuildWithout(bad, why, wire.OpWriteBlockProto_PIPELINE_SETUP_STREAMING_RECOVERY, f.abandon) // next finds the packets in the queue and begins another block
+	}
+	return f.rebuildWithout(bad, why, wire.OpWriteBlockProto_PIPELINE_SETUP_STREAMING_RECOVERY, nil)
+}
+
+// rebuildWithout sets the pipeline up without the node that failed, and without
+// those that fail then. Where none is left, it ends with what that leaves to do;
+// nil: nothing can be done.
+func (f *File) rebuildWithout(bad int, why error, stage wire.OpWriteBlockProto_BlockConstructionStage, none func() error) error {
 	for tries := 0; ; tries++ {
+		if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND_RECOVERY && tries == resumeTries {
+			return fmt.Errorf("%w: %w", errNoneLeft, why)
+		}
 		if !f.awaitKeys(why, tries) {
 			bad = min(max(bad, 0), len(f.s.nodes)-1)
 			f.exclude(f.s.nodes[bad], why)
 			f.s.nodes = slices.Delete(slices.Clone(f.s.nodes), bad, bad+1)
 		}
 		if len(f.s.nodes) == 0 {
-			if !untouched {
+			if none == nil {
 				return fmt.Errorf("%w: %w", errNoneLeft, why)
 			}
-			// next finds the packets in the queue and begins another block.
-			return f.abandon()
+			return none()
 		}
 		if err := f.running.Err(); err != nil {
 			return err
 		}
 		var err error
-		if bad, err = f.rebuild(); err == nil {
+		if bad, err = f.rebuild(stage); err == nil {
 			return nil
 		} else if bad < 0 {
 			return err
@@ -66,7 +78,7 @@ func (f *File) recover() error {
 
 // rebuild sets the pipeline up on the nodes that are left. A negative index
 // says that no node is to blame.
-func (f *File) rebuild() (bad int, err error) {
+func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad int, err error) {
 	resp := &wire.UpdateBlockForPipelineResponseProto{}
 	f.mu.Lock()
 	acked := f.s.acked
@@ -82,12 +94,18 @@ func (f *File) rebuild() (bad int, err error) {
 	f.s.token = resp.GetBlock().GetBlockToken()
 	f.s.block = old // the DataNodes know it under its old stamp
 
-	if f.wantsAnother() {
+	if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND {
+		// Nothing was lost: who appends a line does not wait for DataNodes that
+		// there may not be.
+		if f.wantsAnother() {
+			_ = f.tryAddNode()
+		}
+	} else if f.wantsAnother() {
 		if err := f.addNode(); err != nil {
 			f.c.o.Log.WithError(err).Warnf("writing %s: going on with %d DataNodes", f.path, len(f.s.nodes))
 		}
 	}
-	if bad, err := f.connect(wire.OpWriteBlockProto_PIPELINE_SETUP_STREAMING_RECOVERY, stamp); err != nil {
+	if bad, err := f.connect(stage, stamp); err != nil {
 		return bad, err
 	}
 	next := pb.Clone(old).(*wire.ExtendedBlockProto)
@@ -101,6 +119,9 @@ func (f *File) rebuild() (bad int, err error) {
 		return -1, fmt.Errorf("recovering a block: %w", err)
 	}
 	f.s.block = next
+	if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND {
+		return -1, nil
+	}
 	f.c.o.Log.Infof("writing %s: block %d goes on with %d DataNodes", f.path, next.GetBlockId(), len(f.s.nodes))
 	return -1, nil
 }

@@ -359,7 +359,7 @@ func (x *OpWriteBlockProto_BlockConstructionStage) UnmarshalJSON(b []byte) error
 
 // Deprecated: Use OpWriteBlockProto_BlockConstructionStage.Descriptor instead.
 func (OpWriteBlockProto_BlockConstructionStage) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{57, 0}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{59, 0}
 }
 
 type BlockTokenProto struct {
@@ -784,6 +784,8 @@ type HdfsFileStatusProto struct {
 	Blocksize          *uint64                       `protobuf:"varint,11,opt,name=blocksize" json:"blocksize,omitempty"`
 	FileId             *uint64                       `protobuf:"varint,13,opt,name=fileId" json:"fileId,omitempty"`
 	FileEncryptionInfo *FileEncryptionInfoProto      `protobuf:"bytes,15,opt,name=fileEncryptionInfo" json:"fileEncryptionInfo,omitempty"`
+	StoragePolicy      *uint32                       `protobuf:"varint,16,opt,name=storagePolicy" json:"storagePolicy,omitempty"`
+	Flags              *uint32                       `protobuf:"varint,18,opt,name=flags" json:"flags,omitempty"` // 1: has an ACL
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -900,6 +902,20 @@ func (x *HdfsFileStatusProto) GetFileEncryptionInfo() *FileEncryptionInfoProto {
 		return x.FileEncryptionInfo
 	}
 	return nil
+}
+
+func (x *HdfsFileStatusProto) GetStoragePolicy() uint32 {
+	if x != nil && x.StoragePolicy != nil {
+		return *x.StoragePolicy
+	}
+	return 0
+}
+
+func (x *HdfsFileStatusProto) GetFlags() uint32 {
+	if x != nil && x.Flags != nil {
+		return *x.Flags
+	}
+	return 0
 }
 
 type DirectoryListingProto struct {
@@ -2698,6 +2714,94 @@ func (*SetPermissionResponseProto) Descriptor() ([]byte, []int) {
 	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{39}
 }
 
+type SetStoragePolicyRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
+	PolicyName    *string                `protobuf:"bytes,2,req,name=policyName" json:"policyName,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetStoragePolicyRequestProto) Reset() {
+	*x = SetStoragePolicyRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetStoragePolicyRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetStoragePolicyRequestProto) ProtoMessage() {}
+
+func (x *SetStoragePolicyRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetStoragePolicyRequestProto.ProtoReflect.Descriptor instead.
+func (*SetStoragePolicyRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *SetStoragePolicyRequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *SetStoragePolicyRequestProto) GetPolicyName() string {
+	if x != nil && x.PolicyName != nil {
+		return *x.PolicyName
+	}
+	return ""
+}
+
+type SetStoragePolicyResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetStoragePolicyResponseProto) Reset() {
+	*x = SetStoragePolicyResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetStoragePolicyResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetStoragePolicyResponseProto) ProtoMessage() {}
+
+func (x *SetStoragePolicyResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetStoragePolicyResponseProto.ProtoReflect.Descriptor instead.
+func (*SetStoragePolicyResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{41}
+}
+
 type SetTimesRequestProto struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Src           *string                `protobuf:"bytes,1,req,name=src" json:"src,omitempty"`
@@ -2709,7 +2813,7 @@ type SetTimesRequestProto struct {
 
 func (x *SetTimesRequestProto) Reset() {
 	*x = SetTimesRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2721,7 +2825,7 @@ func (x *SetTimesRequestProto) String() string {
 func (*SetTimesRequestProto) ProtoMessage() {}
 
 func (x *SetTimesRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2734,7 +2838,7 @@ func (x *SetTimesRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTimesRequestProto.ProtoReflect.Descriptor instead.
 func (*SetTimesRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SetTimesRequestProto) GetSrc() string {
@@ -2766,7 +2870,7 @@ type SetTimesResponseProto struct {
 
 func (x *SetTimesResponseProto) Reset() {
 	*x = SetTimesResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2778,7 +2882,7 @@ func (x *SetTimesResponseProto) String() string {
 func (*SetTimesResponseProto) ProtoMessage() {}
 
 func (x *SetTimesResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2791,7 +2895,7 @@ func (x *SetTimesResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTimesResponseProto.ProtoReflect.Descriptor instead.
 func (*SetTimesResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{43}
 }
 
 type GetFsStatusRequestProto struct {
@@ -2802,7 +2906,7 @@ type GetFsStatusRequestProto struct {
 
 func (x *GetFsStatusRequestProto) Reset() {
 	*x = GetFsStatusRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2814,7 +2918,7 @@ func (x *GetFsStatusRequestProto) String() string {
 func (*GetFsStatusRequestProto) ProtoMessage() {}
 
 func (x *GetFsStatusRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2827,7 +2931,7 @@ func (x *GetFsStatusRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFsStatusRequestProto.ProtoReflect.Descriptor instead.
 func (*GetFsStatusRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{44}
 }
 
 type GetFsStatsResponseProto struct {
@@ -2841,7 +2945,7 @@ type GetFsStatsResponseProto struct {
 
 func (x *GetFsStatsResponseProto) Reset() {
 	*x = GetFsStatsResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2853,7 +2957,7 @@ func (x *GetFsStatsResponseProto) String() string {
 func (*GetFsStatsResponseProto) ProtoMessage() {}
 
 func (x *GetFsStatsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2866,7 +2970,7 @@ func (x *GetFsStatsResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFsStatsResponseProto.ProtoReflect.Descriptor instead.
 func (*GetFsStatsResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetFsStatsResponseProto) GetCapacity() uint64 {
@@ -2899,7 +3003,7 @@ type GetContentSummaryRequestProto struct {
 
 func (x *GetContentSummaryRequestProto) Reset() {
 	*x = GetContentSummaryRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +3015,7 @@ func (x *GetContentSummaryRequestProto) String() string {
 func (*GetContentSummaryRequestProto) ProtoMessage() {}
 
 func (x *GetContentSummaryRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +3028,7 @@ func (x *GetContentSummaryRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetContentSummaryRequestProto.ProtoReflect.Descriptor instead.
 func (*GetContentSummaryRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetContentSummaryRequestProto) GetPath() string {
@@ -2943,7 +3047,7 @@ type GetContentSummaryResponseProto struct {
 
 func (x *GetContentSummaryResponseProto) Reset() {
 	*x = GetContentSummaryResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2955,7 +3059,7 @@ func (x *GetContentSummaryResponseProto) String() string {
 func (*GetContentSummaryResponseProto) ProtoMessage() {}
 
 func (x *GetContentSummaryResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2968,7 +3072,7 @@ func (x *GetContentSummaryResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetContentSummaryResponseProto.ProtoReflect.Descriptor instead.
 func (*GetContentSummaryResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetContentSummaryResponseProto) GetSummary() *ContentSummaryProto {
@@ -2988,7 +3092,7 @@ type RecoverLeaseRequestProto struct {
 
 func (x *RecoverLeaseRequestProto) Reset() {
 	*x = RecoverLeaseRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3000,7 +3104,7 @@ func (x *RecoverLeaseRequestProto) String() string {
 func (*RecoverLeaseRequestProto) ProtoMessage() {}
 
 func (x *RecoverLeaseRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3013,7 +3117,7 @@ func (x *RecoverLeaseRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverLeaseRequestProto.ProtoReflect.Descriptor instead.
 func (*RecoverLeaseRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RecoverLeaseRequestProto) GetSrc() string {
@@ -3039,7 +3143,7 @@ type RecoverLeaseResponseProto struct {
 
 func (x *RecoverLeaseResponseProto) Reset() {
 	*x = RecoverLeaseResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3051,7 +3155,7 @@ func (x *RecoverLeaseResponseProto) String() string {
 func (*RecoverLeaseResponseProto) ProtoMessage() {}
 
 func (x *RecoverLeaseResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3064,7 +3168,7 @@ func (x *RecoverLeaseResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverLeaseResponseProto.ProtoReflect.Descriptor instead.
 func (*RecoverLeaseResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RecoverLeaseResponseProto) GetResult() bool {
@@ -3086,7 +3190,7 @@ type FsyncRequestProto struct {
 
 func (x *FsyncRequestProto) Reset() {
 	*x = FsyncRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3098,7 +3202,7 @@ func (x *FsyncRequestProto) String() string {
 func (*FsyncRequestProto) ProtoMessage() {}
 
 func (x *FsyncRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3111,7 +3215,7 @@ func (x *FsyncRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsyncRequestProto.ProtoReflect.Descriptor instead.
 func (*FsyncRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *FsyncRequestProto) GetSrc() string {
@@ -3150,7 +3254,7 @@ type FsyncResponseProto struct {
 
 func (x *FsyncResponseProto) Reset() {
 	*x = FsyncResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3162,7 +3266,7 @@ func (x *FsyncResponseProto) String() string {
 func (*FsyncResponseProto) ProtoMessage() {}
 
 func (x *FsyncResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3175,7 +3279,7 @@ func (x *FsyncResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsyncResponseProto.ProtoReflect.Descriptor instead.
 func (*FsyncResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{51}
 }
 
 type UpdateBlockForPipelineRequestProto struct {
@@ -3188,7 +3292,7 @@ type UpdateBlockForPipelineRequestProto struct {
 
 func (x *UpdateBlockForPipelineRequestProto) Reset() {
 	*x = UpdateBlockForPipelineRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3200,7 +3304,7 @@ func (x *UpdateBlockForPipelineRequestProto) String() string {
 func (*UpdateBlockForPipelineRequestProto) ProtoMessage() {}
 
 func (x *UpdateBlockForPipelineRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3213,7 +3317,7 @@ func (x *UpdateBlockForPipelineRequestProto) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use UpdateBlockForPipelineRequestProto.ProtoReflect.Descriptor instead.
 func (*UpdateBlockForPipelineRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *UpdateBlockForPipelineRequestProto) GetBlock() *ExtendedBlockProto {
@@ -3239,7 +3343,7 @@ type UpdateBlockForPipelineResponseProto struct {
 
 func (x *UpdateBlockForPipelineResponseProto) Reset() {
 	*x = UpdateBlockForPipelineResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3251,7 +3355,7 @@ func (x *UpdateBlockForPipelineResponseProto) String() string {
 func (*UpdateBlockForPipelineResponseProto) ProtoMessage() {}
 
 func (x *UpdateBlockForPipelineResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3264,7 +3368,7 @@ func (x *UpdateBlockForPipelineResponseProto) ProtoReflect() protoreflect.Messag
 
 // Deprecated: Use UpdateBlockForPipelineResponseProto.ProtoReflect.Descriptor instead.
 func (*UpdateBlockForPipelineResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *UpdateBlockForPipelineResponseProto) GetBlock() *LocatedBlockProto {
@@ -3287,7 +3391,7 @@ type UpdatePipelineRequestProto struct {
 
 func (x *UpdatePipelineRequestProto) Reset() {
 	*x = UpdatePipelineRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3299,7 +3403,7 @@ func (x *UpdatePipelineRequestProto) String() string {
 func (*UpdatePipelineRequestProto) ProtoMessage() {}
 
 func (x *UpdatePipelineRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3312,7 +3416,7 @@ func (x *UpdatePipelineRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePipelineRequestProto.ProtoReflect.Descriptor instead.
 func (*UpdatePipelineRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *UpdatePipelineRequestProto) GetClientName() string {
@@ -3358,7 +3462,7 @@ type UpdatePipelineResponseProto struct {
 
 func (x *UpdatePipelineResponseProto) Reset() {
 	*x = UpdatePipelineResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3370,7 +3474,7 @@ func (x *UpdatePipelineResponseProto) String() string {
 func (*UpdatePipelineResponseProto) ProtoMessage() {}
 
 func (x *UpdatePipelineResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3383,7 +3487,7 @@ func (x *UpdatePipelineResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePipelineResponseProto.ProtoReflect.Descriptor instead.
 func (*UpdatePipelineResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{55}
 }
 
 type BaseHeaderProto struct {
@@ -3396,7 +3500,7 @@ type BaseHeaderProto struct {
 
 func (x *BaseHeaderProto) Reset() {
 	*x = BaseHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3408,7 +3512,7 @@ func (x *BaseHeaderProto) String() string {
 func (*BaseHeaderProto) ProtoMessage() {}
 
 func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3421,7 +3525,7 @@ func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BaseHeaderProto.ProtoReflect.Descriptor instead.
 func (*BaseHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{54}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *BaseHeaderProto) GetBlock() *ExtendedBlockProto {
@@ -3448,7 +3552,7 @@ type ClientOperationHeaderProto struct {
 
 func (x *ClientOperationHeaderProto) Reset() {
 	*x = ClientOperationHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3460,7 +3564,7 @@ func (x *ClientOperationHeaderProto) String() string {
 func (*ClientOperationHeaderProto) ProtoMessage() {}
 
 func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3473,7 +3577,7 @@ func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientOperationHeaderProto.ProtoReflect.Descriptor instead.
 func (*ClientOperationHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{55}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ClientOperationHeaderProto) GetBaseHeader() *BaseHeaderProto {
@@ -3500,7 +3604,7 @@ type ChecksumProto struct {
 
 func (x *ChecksumProto) Reset() {
 	*x = ChecksumProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3512,7 +3616,7 @@ func (x *ChecksumProto) String() string {
 func (*ChecksumProto) ProtoMessage() {}
 
 func (x *ChecksumProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3525,7 +3629,7 @@ func (x *ChecksumProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChecksumProto.ProtoReflect.Descriptor instead.
 func (*ChecksumProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{56}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ChecksumProto) GetType() ChecksumTypeProto {
@@ -3560,7 +3664,7 @@ type OpWriteBlockProto struct {
 
 func (x *OpWriteBlockProto) Reset() {
 	*x = OpWriteBlockProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3572,7 +3676,7 @@ func (x *OpWriteBlockProto) String() string {
 func (*OpWriteBlockProto) ProtoMessage() {}
 
 func (x *OpWriteBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3585,7 +3689,7 @@ func (x *OpWriteBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpWriteBlockProto.ProtoReflect.Descriptor instead.
 func (*OpWriteBlockProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{57}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *OpWriteBlockProto) GetHeader() *ClientOperationHeaderProto {
@@ -3675,7 +3779,7 @@ const (
 
 func (x *OpReadBlockProto) Reset() {
 	*x = OpReadBlockProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3687,7 +3791,7 @@ func (x *OpReadBlockProto) String() string {
 func (*OpReadBlockProto) ProtoMessage() {}
 
 func (x *OpReadBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3700,7 +3804,7 @@ func (x *OpReadBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpReadBlockProto.ProtoReflect.Descriptor instead.
 func (*OpReadBlockProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{58}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *OpReadBlockProto) GetHeader() *ClientOperationHeaderProto {
@@ -3740,7 +3844,7 @@ type ClientReadStatusProto struct {
 
 func (x *ClientReadStatusProto) Reset() {
 	*x = ClientReadStatusProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3752,7 +3856,7 @@ func (x *ClientReadStatusProto) String() string {
 func (*ClientReadStatusProto) ProtoMessage() {}
 
 func (x *ClientReadStatusProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3765,7 +3869,7 @@ func (x *ClientReadStatusProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientReadStatusProto.ProtoReflect.Descriptor instead.
 func (*ClientReadStatusProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{59}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ClientReadStatusProto) GetStatus() Status {
@@ -3785,7 +3889,7 @@ type ReadOpChecksumInfoProto struct {
 
 func (x *ReadOpChecksumInfoProto) Reset() {
 	*x = ReadOpChecksumInfoProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3797,7 +3901,7 @@ func (x *ReadOpChecksumInfoProto) String() string {
 func (*ReadOpChecksumInfoProto) ProtoMessage() {}
 
 func (x *ReadOpChecksumInfoProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3810,7 +3914,7 @@ func (x *ReadOpChecksumInfoProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadOpChecksumInfoProto.ProtoReflect.Descriptor instead.
 func (*ReadOpChecksumInfoProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{60}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReadOpChecksumInfoProto) GetChecksum() *ChecksumProto {
@@ -3838,7 +3942,7 @@ type OpTransferBlockProto struct {
 
 func (x *OpTransferBlockProto) Reset() {
 	*x = OpTransferBlockProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +3954,7 @@ func (x *OpTransferBlockProto) String() string {
 func (*OpTransferBlockProto) ProtoMessage() {}
 
 func (x *OpTransferBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,7 +3967,7 @@ func (x *OpTransferBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpTransferBlockProto.ProtoReflect.Descriptor instead.
 func (*OpTransferBlockProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{61}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *OpTransferBlockProto) GetHeader() *ClientOperationHeaderProto {
@@ -3900,7 +4004,7 @@ type PacketHeaderProto struct {
 
 func (x *PacketHeaderProto) Reset() {
 	*x = PacketHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3912,7 +4016,7 @@ func (x *PacketHeaderProto) String() string {
 func (*PacketHeaderProto) ProtoMessage() {}
 
 func (x *PacketHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3925,7 +4029,7 @@ func (x *PacketHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PacketHeaderProto.ProtoReflect.Descriptor instead.
 func (*PacketHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{62}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PacketHeaderProto) GetOffsetInBlock() int64 {
@@ -3973,7 +4077,7 @@ type PipelineAckProto struct {
 
 func (x *PipelineAckProto) Reset() {
 	*x = PipelineAckProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3985,7 +4089,7 @@ func (x *PipelineAckProto) String() string {
 func (*PipelineAckProto) ProtoMessage() {}
 
 func (x *PipelineAckProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3998,7 +4102,7 @@ func (x *PipelineAckProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PipelineAckProto.ProtoReflect.Descriptor instead.
 func (*PipelineAckProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{63}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *PipelineAckProto) GetSeqno() int64 {
@@ -4027,7 +4131,7 @@ type BlockOpResponseProto struct {
 
 func (x *BlockOpResponseProto) Reset() {
 	*x = BlockOpResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4039,7 +4143,7 @@ func (x *BlockOpResponseProto) String() string {
 func (*BlockOpResponseProto) ProtoMessage() {}
 
 func (x *BlockOpResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4052,7 +4156,7 @@ func (x *BlockOpResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockOpResponseProto.ProtoReflect.Descriptor instead.
 func (*BlockOpResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{64}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *BlockOpResponseProto) GetStatus() Status {
@@ -4123,7 +4227,7 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"storageIDs\x18\b \x03(\tR\n" +
 	"storageIDs\"'\n" +
 	"\x11FsPermissionProto\x12\x12\n" +
-	"\x04perm\x18\x01 \x02(\rR\x04perm\"\xcb\x04\n" +
+	"\x04perm\x18\x01 \x02(\rR\x04perm\"\x87\x05\n" +
 	"\x13HdfsFileStatusProto\x12N\n" +
 	"\bfileType\x18\x01 \x01(\x0e22.holdfast.hadoop.hdfs.HdfsFileStatusProto.FileTypeR\bfileType\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\fR\x04path\x12\x16\n" +
@@ -4140,7 +4244,9 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	" \x01(\rR\x10blockReplication\x12\x1c\n" +
 	"\tblocksize\x18\v \x01(\x04R\tblocksize\x12\x16\n" +
 	"\x06fileId\x18\r \x01(\x04R\x06fileId\x12]\n" +
-	"\x12fileEncryptionInfo\x18\x0f \x01(\v2-.holdfast.hadoop.hdfs.FileEncryptionInfoProtoR\x12fileEncryptionInfo\"3\n" +
+	"\x12fileEncryptionInfo\x18\x0f \x01(\v2-.holdfast.hadoop.hdfs.FileEncryptionInfoProtoR\x12fileEncryptionInfo\x12$\n" +
+	"\rstoragePolicy\x18\x10 \x01(\rR\rstoragePolicy\x12\x14\n" +
+	"\x05flags\x18\x12 \x01(\rR\x05flags\"3\n" +
 	"\bFileType\x12\n" +
 	"\n" +
 	"\x06IS_DIR\x10\x01\x12\v\n" +
@@ -4277,7 +4383,13 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\n" +
 	"permission\x18\x02 \x02(\v2'.holdfast.hadoop.hdfs.FsPermissionProtoR\n" +
 	"permission\"\x1c\n" +
-	"\x1aSetPermissionResponseProto\"T\n" +
+	"\x1aSetPermissionResponseProto\"P\n" +
+	"\x1cSetStoragePolicyRequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x02(\tR\x03src\x12\x1e\n" +
+	"\n" +
+	"policyName\x18\x02 \x02(\tR\n" +
+	"policyName\"\x1f\n" +
+	"\x1dSetStoragePolicyResponseProto\"T\n" +
 	"\x14SetTimesRequestProto\x12\x10\n" +
 	"\x03src\x18\x01 \x02(\tR\x03src\x12\x14\n" +
 	"\x05mtime\x18\x02 \x02(\x04R\x05mtime\x12\x14\n" +
@@ -4419,7 +4531,7 @@ func file_holdfast_hadoop_hdfs_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_hadoop_hdfs_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_holdfast_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_holdfast_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_holdfast_hadoop_hdfs_proto_goTypes = []any{
 	(StorageTypeProto)(0),                         // 0: holdfast.hadoop.hdfs.StorageTypeProto
 	(ChecksumTypeProto)(0),                        // 1: holdfast.hadoop.hdfs.ChecksumTypeProto
@@ -4466,33 +4578,35 @@ var file_holdfast_hadoop_hdfs_proto_goTypes = []any{
 	(*Rename2ResponseProto)(nil),                  // 42: holdfast.hadoop.hdfs.Rename2ResponseProto
 	(*SetPermissionRequestProto)(nil),             // 43: holdfast.hadoop.hdfs.SetPermissionRequestProto
 	(*SetPermissionResponseProto)(nil),            // 44: holdfast.hadoop.hdfs.SetPermissionResponseProto
-	(*SetTimesRequestProto)(nil),                  // 45: holdfast.hadoop.hdfs.SetTimesRequestProto
-	(*SetTimesResponseProto)(nil),                 // 46: holdfast.hadoop.hdfs.SetTimesResponseProto
-	(*GetFsStatusRequestProto)(nil),               // 47: holdfast.hadoop.hdfs.GetFsStatusRequestProto
-	(*GetFsStatsResponseProto)(nil),               // 48: holdfast.hadoop.hdfs.GetFsStatsResponseProto
-	(*GetContentSummaryRequestProto)(nil),         // 49: holdfast.hadoop.hdfs.GetContentSummaryRequestProto
-	(*GetContentSummaryResponseProto)(nil),        // 50: holdfast.hadoop.hdfs.GetContentSummaryResponseProto
-	(*RecoverLeaseRequestProto)(nil),              // 51: holdfast.hadoop.hdfs.RecoverLeaseRequestProto
-	(*RecoverLeaseResponseProto)(nil),             // 52: holdfast.hadoop.hdfs.RecoverLeaseResponseProto
-	(*FsyncRequestProto)(nil),                     // 53: holdfast.hadoop.hdfs.FsyncRequestProto
-	(*FsyncResponseProto)(nil),                    // 54: holdfast.hadoop.hdfs.FsyncResponseProto
-	(*UpdateBlockForPipelineRequestProto)(nil),    // 55: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto
-	(*UpdateBlockForPipelineResponseProto)(nil),   // 56: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto
-	(*UpdatePipelineRequestProto)(nil),            // 57: holdfast.hadoop.hdfs.UpdatePipelineRequestProto
-	(*UpdatePipelineResponseProto)(nil),           // 58: holdfast.hadoop.hdfs.UpdatePipelineResponseProto
-	(*BaseHeaderProto)(nil),                       // 59: holdfast.hadoop.hdfs.BaseHeaderProto
-	(*ClientOperationHeaderProto)(nil),            // 60: holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	(*ChecksumProto)(nil),                         // 61: holdfast.hadoop.hdfs.ChecksumProto
-	(*OpWriteBlockProto)(nil),                     // 62: holdfast.hadoop.hdfs.OpWriteBlockProto
-	(*OpReadBlockProto)(nil),                      // 63: holdfast.hadoop.hdfs.OpReadBlockProto
-	(*ClientReadStatusProto)(nil),                 // 64: holdfast.hadoop.hdfs.ClientReadStatusProto
-	(*ReadOpChecksumInfoProto)(nil),               // 65: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
-	(*OpTransferBlockProto)(nil),                  // 66: holdfast.hadoop.hdfs.OpTransferBlockProto
-	(*PacketHeaderProto)(nil),                     // 67: holdfast.hadoop.hdfs.PacketHeaderProto
-	(*PipelineAckProto)(nil),                      // 68: holdfast.hadoop.hdfs.PipelineAckProto
-	(*BlockOpResponseProto)(nil),                  // 69: holdfast.hadoop.hdfs.BlockOpResponseProto
-	(*FileEncryptionInfoProto)(nil),               // 70: holdfast.hadoop.hdfs.FileEncryptionInfoProto
-	(CryptoProtocolVersionProto)(0),               // 71: holdfast.hadoop.hdfs.CryptoProtocolVersionProto
+	(*SetStoragePolicyRequestProto)(nil),          // 45: holdfast.hadoop.hdfs.SetStoragePolicyRequestProto
+	(*SetStoragePolicyResponseProto)(nil),         // 46: holdfast.hadoop.hdfs.SetStoragePolicyResponseProto
+	(*SetTimesRequestProto)(nil),                  // 47: holdfast.hadoop.hdfs.SetTimesRequestProto
+	(*SetTimesResponseProto)(nil),                 // 48: holdfast.hadoop.hdfs.SetTimesResponseProto
+	(*GetFsStatusRequestProto)(nil),               // 49: holdfast.hadoop.hdfs.GetFsStatusRequestProto
+	(*GetFsStatsResponseProto)(nil),               // 50: holdfast.hadoop.hdfs.GetFsStatsResponseProto
+	(*GetContentSummaryRequestProto)(nil),         // 51: holdfast.hadoop.hdfs.GetContentSummaryRequestProto
+	(*GetContentSummaryResponseProto)(nil),        // 52: holdfast.hadoop.hdfs.GetContentSummaryResponseProto
+	(*RecoverLeaseRequestProto)(nil),              // 53: holdfast.hadoop.hdfs.RecoverLeaseRequestProto
+	(*RecoverLeaseResponseProto)(nil),             // 54: holdfast.hadoop.hdfs.RecoverLeaseResponseProto
+	(*FsyncRequestProto)(nil),                     // 55: holdfast.hadoop.hdfs.FsyncRequestProto
+	(*FsyncResponseProto)(nil),                    // 56: holdfast.hadoop.hdfs.FsyncResponseProto
+	(*UpdateBlockForPipelineRequestProto)(nil),    // 57: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto
+	(*UpdateBlockForPipelineResponseProto)(nil),   // 58: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto
+	(*UpdatePipelineRequestProto)(nil),            // 59: holdfast.hadoop.hdfs.UpdatePipelineRequestProto
+	(*UpdatePipelineResponseProto)(nil),           // 60: holdfast.hadoop.hdfs.UpdatePipelineResponseProto
+	(*BaseHeaderProto)(nil),                       // 61: holdfast.hadoop.hdfs.BaseHeaderProto
+	(*ClientOperationHeaderProto)(nil),            // 62: holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	(*ChecksumProto)(nil),                         // 63: holdfast.hadoop.hdfs.ChecksumProto
+	(*OpWriteBlockProto)(nil),                     // 64: holdfast.hadoop.hdfs.OpWriteBlockProto
+	(*OpReadBlockProto)(nil),                      // 65: holdfast.hadoop.hdfs.OpReadBlockProto
+	(*ClientReadStatusProto)(nil),                 // 66: holdfast.hadoop.hdfs.ClientReadStatusProto
+	(*ReadOpChecksumInfoProto)(nil),               // 67: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
+	(*OpTransferBlockProto)(nil),                  // 68: holdfast.hadoop.hdfs.OpTransferBlockProto
+	(*PacketHeaderProto)(nil),                     // 69: holdfast.hadoop.hdfs.PacketHeaderProto
+	(*PipelineAckProto)(nil),                      // 70: holdfast.hadoop.hdfs.PipelineAckProto
+	(*BlockOpResponseProto)(nil),                  // 71: holdfast.hadoop.hdfs.BlockOpResponseProto
+	(*FileEncryptionInfoProto)(nil),               // 72: holdfast.hadoop.hdfs.FileEncryptionInfoProto
+	(CryptoProtocolVersionProto)(0),               // 73: holdfast.hadoop.hdfs.CryptoProtocolVersionProto
 }
 var file_holdfast_hadoop_hdfs_proto_depIdxs = []int32{
 	7,  // 0: holdfast.hadoop.hdfs.DatanodeInfoProto.id:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
@@ -4502,13 +4616,13 @@ var file_holdfast_hadoop_hdfs_proto_depIdxs = []int32{
 	0,  // 4: holdfast.hadoop.hdfs.LocatedBlockProto.storageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
 	3,  // 5: holdfast.hadoop.hdfs.HdfsFileStatusProto.fileType:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto.FileType
 	10, // 6: holdfast.hadoop.hdfs.HdfsFileStatusProto.permission:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
-	70, // 7: holdfast.hadoop.hdfs.HdfsFileStatusProto.fileEncryptionInfo:type_name -> holdfast.hadoop.hdfs.FileEncryptionInfoProto
+	72, // 7: holdfast.hadoop.hdfs.HdfsFileStatusProto.fileEncryptionInfo:type_name -> holdfast.hadoop.hdfs.FileEncryptionInfoProto
 	11, // 8: holdfast.hadoop.hdfs.DirectoryListingProto.partialListing:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
 	9,  // 9: holdfast.hadoop.hdfs.LocatedBlocksProto.blocks:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
 	9,  // 10: holdfast.hadoop.hdfs.LocatedBlocksProto.lastBlock:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	70, // 11: holdfast.hadoop.hdfs.LocatedBlocksProto.fileEncryptionInfo:type_name -> holdfast.hadoop.hdfs.FileEncryptionInfoProto
+	72, // 11: holdfast.hadoop.hdfs.LocatedBlocksProto.fileEncryptionInfo:type_name -> holdfast.hadoop.hdfs.FileEncryptionInfoProto
 	10, // 12: holdfast.hadoop.hdfs.CreateRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
-	71, // 13: holdfast.hadoop.hdfs.CreateRequestProto.cryptoProtocolVersion:type_name -> holdfast.hadoop.hdfs.CryptoProtocolVersionProto
+	73, // 13: holdfast.hadoop.hdfs.CreateRequestProto.cryptoProtocolVersion:type_name -> holdfast.hadoop.hdfs.CryptoProtocolVersionProto
 	11, // 14: holdfast.hadoop.hdfs.CreateResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
 	9,  // 15: holdfast.hadoop.hdfs.AppendResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
 	11, // 16: holdfast.hadoop.hdfs.AppendResponseProto.stat:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
@@ -4535,23 +4649,23 @@ var file_holdfast_hadoop_hdfs_proto_depIdxs = []int32{
 	7,  // 37: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newNodes:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
 	6,  // 38: holdfast.hadoop.hdfs.BaseHeaderProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
 	5,  // 39: holdfast.hadoop.hdfs.BaseHeaderProto.token:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
-	59, // 40: holdfast.hadoop.hdfs.ClientOperationHeaderProto.baseHeader:type_name -> holdfast.hadoop.hdfs.BaseHeaderProto
+	61, // 40: holdfast.hadoop.hdfs.ClientOperationHeaderProto.baseHeader:type_name -> holdfast.hadoop.hdfs.BaseHeaderProto
 	1,  // 41: holdfast.hadoop.hdfs.ChecksumProto.type:type_name -> holdfast.hadoop.hdfs.ChecksumTypeProto
-	60, // 42: holdfast.hadoop.hdfs.OpWriteBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	62, // 42: holdfast.hadoop.hdfs.OpWriteBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
 	8,  // 43: holdfast.hadoop.hdfs.OpWriteBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
 	4,  // 44: holdfast.hadoop.hdfs.OpWriteBlockProto.stage:type_name -> holdfast.hadoop.hdfs.OpWriteBlockProto.BlockConstructionStage
-	61, // 45: holdfast.hadoop.hdfs.OpWriteBlockProto.requestedChecksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
+	63, // 45: holdfast.hadoop.hdfs.OpWriteBlockProto.requestedChecksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
 	0,  // 46: holdfast.hadoop.hdfs.OpWriteBlockProto.storageType:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
 	0,  // 47: holdfast.hadoop.hdfs.OpWriteBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	60, // 48: holdfast.hadoop.hdfs.OpReadBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	62, // 48: holdfast.hadoop.hdfs.OpReadBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
 	2,  // 49: holdfast.hadoop.hdfs.ClientReadStatusProto.status:type_name -> holdfast.hadoop.hdfs.Status
-	61, // 50: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto.checksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
-	60, // 51: holdfast.hadoop.hdfs.OpTransferBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	63, // 50: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto.checksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
+	62, // 51: holdfast.hadoop.hdfs.OpTransferBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
 	8,  // 52: holdfast.hadoop.hdfs.OpTransferBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
 	0,  // 53: holdfast.hadoop.hdfs.OpTransferBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
 	2,  // 54: holdfast.hadoop.hdfs.PipelineAckProto.reply:type_name -> holdfast.hadoop.hdfs.Status
 	2,  // 55: holdfast.hadoop.hdfs.BlockOpResponseProto.status:type_name -> holdfast.hadoop.hdfs.Status
-	65, // 56: holdfast.hadoop.hdfs.BlockOpResponseProto.readOpChecksumInfo:type_name -> holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
+	67, // 56: holdfast.hadoop.hdfs.BlockOpResponseProto.readOpChecksumInfo:type_name -> holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
 	57, // [57:57] is the sub-list for method output_type
 	57, // [57:57] is the sub-list for method input_type
 	57, // [57:57] is the sub-list for extension type_name
@@ -4571,7 +4685,7 @@ func file_holdfast_hadoop_hdfs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_hadoop_hdfs_proto_rawDesc), len(file_holdfast_hadoop_hdfs_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   65,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,39 @@
+package rpc
+
+import (
+	"context"
+	"net"
+)
+
+type guardKey struct{}
+
+// Guarded returns a context for calls that somebody may lose the right to make:
+// may is asked right before each attempt of a call is sent, from many goroutines,
+// and its error ends the call. It must not wait. When the context of a call that was
+// sent ends before the answer is there, its connection is reset, so that what
+// has not reached the server does not do so later.
+func Guarded(ctx context.Context, may func() error) context.Context {
+	return context.WithValue(ctx, guardKey{}, may)
+}
+
+// Permitted asks what Guarded was given; nil without.
+func Permitted(ctx context.Context) error {
+	if may := guardOf(ctx); may != nil {
+		return may()
+	}
+	return nil
+}
+
+func guardOf(ctx context.Context) func() error {
+	may, _ := ctx.Value(guardKey{}).(func() error)
+	return may
+}
+
+// reset closes a connection and drops what the kernel has not sent of it
+// (socket(7), SO_LINGER).
+func reset(c net.Conn) {
+	if tcp, ok := c.(interface{ SetLinger(sec int) error }); ok {
+		_ = tcp.SetLinger(0) // fails only when it is closed
+	}
+	c.Close()
+}
