@@ -24,6 +24,10 @@ type Options struct {
 	// Replication and BlockSize of new files; 3 and 128 MiB.
 	Replication int
 	BlockSize   int64
+	// Checksum of new blocks; CRC32C for each 512 bytes.
+	Checksum Checksum
+	// Replace says when a lost DataNode's place is taken by another.
+	Replace Replace
 	// Window bounds the bytes of an open file that are not yet acked, but for
 	// the last Write; 4 MiB.
 	Window int
@@ -67,6 +71,9 @@ func New(nn rpc.Caller, o Options) *Client {
 	}
 	if o.BlockSize == 0 {
 		o.BlockSize = 128 << 20
+	}
+	if o.Checksum.Bytes == 0 {
+		o.Checksum = standard
 	}
 	if o.Window == 0 {
 		o.Window = 4 << 20
@@ -114,7 +121,7 @@ const (
 // Create makes a file and opens it for writing; overwrite replaces one that is
 // there. The parent directory must exist.
 func (c *Client) Create(ctx context.Context, path string, perm fs.FileMode, overwrite bool) (*File, error) {
-	flags := uint32(flagCreate)
+	flags := uint32(flagCreate | flagReplicate)
 	if overwrite {
 		flags |= flagOverwrite
 	}
@@ -127,7 +134,7 @@ func (c *Client) Create(ctx context.Context, path string, perm fs.FileMode, over
 	if err != nil {
 		return nil, fmt.Errorf("creating %s: %w", path, err)
 	}
-	return c.start(path, resp.GetFs(), nil, true), nil
+	return c.start(path, resp.GetFs(), nil, true)
 }
 
 // Append opens a file that exists, to add to it. New bytes go to new blocks.
@@ -139,16 +146,19 @@ func (c *Client) Append(ctx context.Context, path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s to append: %w", path, err)
 	}
-	return c.start(path, resp.GetStat(), resp.GetBlock().GetB(), false), nil
+	return c.start(path, resp.GetStat(), resp.GetBlock().GetB(), false)
 }
 
-func (c *Client) start(path string, status *wire.HdfsFileStatusProto, previous *wire.ExtendedBlockProto, created bool) *File {
+func (c *Client) start(path string, status *wire.HdfsFileStatusProto, previous *wire.ExtendedBlockProto, created bool) (*File, error) {
 	c.hold()
 	f := newFile(c, path, status, previous)
 	f.created = created
 	f.s.excluded = c.o.Silent.Nodes()
 	go f.stream()
-	return f
+	if err := f.refuseStriped(status); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // renewEvery is well within the NameNode's soft limit of 60 s

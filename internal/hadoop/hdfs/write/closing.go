@@ -142,7 +142,7 @@ func (c *closing) tell(ctx context.Context, n node) error {
 	answer, err := transfer.Operate(conn, bufio.NewReader(conn), transfer.WriteBlock, &wire.OpWriteBlockProto{
 		Header: c.header, Stage: wire.OpWriteBlockProto_PIPELINE_CLOSE_RECOVERY.Enum(), PipelineSize: pb.Uint32(1),
 		MinBytesRcvd: pb.Uint64(uint64(c.length)), MaxBytesRcvd: pb.Uint64(uint64(c.length)),
-		LatestGenerationStamp: &c.stamp, RequestedChecksum: requestedChecksum(), StorageType: n.storageType.Enum(),
+		LatestGenerationStamp: &c.stamp, RequestedChecksum: c.f.requestedChecksum(), StorageType: n.storageType.Enum(),
 	}, c.f.c.o.Timeout)
 	if err == nil && answer.GetStatus() != wire.Status_SUCCESS {
 		err = fmt.Errorf("it answers %s %s", answer.GetStatus(), answer.GetMessage())

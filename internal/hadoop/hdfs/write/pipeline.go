@@ -54,7 +54,7 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 		PipelineSize: pb.Uint32(uint32(len(f.s.nodes))),
 		MinBytesRcvd: pb.Uint64(uint64(acked)), MaxBytesRcvd: pb.Uint64(uint64(sent)),
 		LatestGenerationStamp: &stamp,
-		RequestedChecksum:     requestedChecksum(),
+		RequestedChecksum:     f.requestedChecksum(),
 		StorageType:           f.s.nodes[0].storageType.Enum(),
 	}
 	for _, n := range f.s.nodes[1:] {
@@ -94,8 +94,9 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	return -1, nil
 }
 
-func requestedChecksum() *wire.ChecksumProto {
-	return &wire.ChecksumProto{Type: wire.ChecksumTypeProto_CHECKSUM_CRC32C.Enum(), BytesPerChecksum: pb.Uint32(chunkSize)}
+func (f *File) requestedChecksum() *wire.ChecksumProto {
+	sums := f.c.o.Checksum
+	return &wire.ChecksumProto{Type: sums.Type.Enum(), BytesPerChecksum: pb.Uint32(uint32(sums.Bytes))}
 }
 
 func (f *File) dial(n node, token *wire.BlockTokenProto) (net.Conn, error) {
