@@ -51,15 +51,28 @@ func statusOf(p *wire.HdfsFileStatusProto) Status {
 
 // Stat fails with ENOENT where there is nothing.
 func (c *Client) Stat(ctx context.Context, name string) (Status, error) {
+	st, err := c.status(ctx, name)
+	if err != nil {
+		return Status{}, Wrap("stat", name, err)
+	}
+	return statusOf(st), nil
+}
+
+func (c *Client) status(ctx context.Context, name string) (*wire.HdfsFileStatusProto, error) {
 	resp := &wire.GetFileInfoResponseProto{}
 	err := c.call(ctx, "getFileInfo", &wire.GetFileInfoRequestProto{Src: &name}, resp)
 	if err == nil && resp.GetFs() == nil {
 		err = syscall.ENOENT
 	}
-	if err != nil {
-		return Status{}, Wrap("stat", name, err)
-	}
-	return statusOf(resp.GetFs()), nil
+	return resp.GetFs(), err
+}
+
+// Access asks whether this client's user may read (4), write (2) or execute (1) what
+// stands under a name: by owner, group and mode, by ACL entries, or as a superuser.
+// EACCES says no.
+func (c *Client) Access(ctx context.Context, name string, mask uint32) error {
+	err := c.call(ctx, "checkAccess", &wire.CheckAccessRequestProto{Path: &name, Mode: &mask}, &wire.CheckAccessResponseProto{})
+	return Wrap("access", name, err)
 }
 
 // List returns a directory's entries, sorted by name.

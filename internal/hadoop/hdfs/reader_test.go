@@ -172,3 +172,36 @@ func TestADataNodeThatWasSilent(t *testing.T) {
 		t.Errorf("it was asked %d times", n)
 	}
 }
+
+// TestOneSlowDataNode: a reader is not held up by one DataNode of three that gives a
+// megabyte a second, and leaves it.
+func TestOneSlowDataNode(t *testing.T) {
+	content := make([]byte, 64<<20)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(content)
+	nodes := map[string]*dataNode{"brisk": {content: content}, "fresh": {content: content}, "tired": {content: content, pause: 64 * time.Millisecond}}
+	began := time.Now()
+	var r *Reader
+	for { // until the slow one is asked first, by chance
+		r = newReader(t, nodes)
+		if _, order := r.src.at(0, 0); order[0].GetDatanodeUuid() == "tired" {
+			break
+		}
+	}
+	got := make([]byte, len(content))
+	for off := 0; off < len(got); off += 1 << 20 {
+		if n, err := r.ReadAt(got[off:off+1<<20], int64(off)); n != 1<<20 || err != nil && err != io.EOF {
+			t.Fatalf("at %d: %d bytes, %v", off, n, err)
+		}
+	}
+	took := time.Since(began)
+	if !bytes.Equal(got, content) {
+		t.Error("other bytes were read")
+	}
+	// Two thirds of it at the speed of the slow one take 20 s and more.
+	if t.Logf("it took %s", took); took > 8*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if _, order := r.src.at(0, 0); order[2].GetDatanodeUuid() != "tired" {
+		t.Errorf("the slow one is still asked before others: %v", order)
+	}
+}
