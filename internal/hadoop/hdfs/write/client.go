@@ -58,6 +58,8 @@ type Client struct {
 	o    Options
 	name string // lease holder
 
+	speeds speeds
+
 	mu    sync.Mutex
 	open  int
 	renew chan struct{} // closed to end the renewal

@@ -184,6 +184,7 @@ func (f *File) enqueue(p *packet) error {
 	if len(f.queue)+len(f.acks) == 0 {
 		f.progress()
 	}
+	f.s.sample.work()
 	p.seq = f.seq
 	f.seq++
 	f.queue = append(f.queue, p)

@@ -90,6 +90,9 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	}
 	p := &pipeline{f: f, conn: conn, timeout: timeout, probe: probe, reader: make(chan struct{}), bad: -1}
 	f.s.pipe = p
+	f.mu.Lock()
+	f.s.sample.start(f.s.acked, true)
+	f.mu.Unlock()
 	go p.readAcks(r, len(f.s.nodes))
 	return -1, nil
 }
@@ -174,6 +177,7 @@ func (p *pipeline) close() {
 func (p *pipeline) readAcks(r *bufio.Reader, nodes int) {
 	defer close(p.reader)
 	defer context.AfterFunc(p.f.running, func() { p.conn.Close() })()
+	slow := make([]int, nodes) // acks in a row that said so
 	for {
 		ack := &wire.PipelineAckProto{}
 		_, err := r.Peek(1)
@@ -190,6 +194,17 @@ func (p *pipeline) readAcks(r *bufio.Reader, nodes int) {
 		for i, s := range ack.GetReply() {
 			if s != wire.Status_SUCCESS {
 				p.fail(i, fmt.Errorf("DataNode %d of %d reports %s", i+1, nodes, s))
+				return
+			}
+		}
+		for i, flag := range ack.GetFlag() {
+			if i >= nodes {
+				break
+			}
+			if !saysSlow(flag) {
+				slow[i] = 0
+			} else if slow[i]++; slow[i] >= slowAcks && nodes > 2 { // of two, better a slow one than one alone
+				p.fail(i, fmt.Errorf("DataNode %d of %d: %w", i+1, nodes, errSlow))
 				return
 			}
 		}
@@ -247,6 +262,9 @@ func (p *pipeline) acked(seq int64) error {
 	f.progress()
 	f.s.acked = max(f.s.acked, done.end())
 	done.free()
+	if len(f.queue)+len(f.acks) == 0 {
+		f.s.sample.pause()
+	}
 	p.taken()
 	f.cond.Broadcast()
 	return nil

@@ -400,3 +400,53 @@ func TestReplacingAsConfigured(t *testing.T) {
 		}
 	}
 }
+
+// slowTo holds writes back to the DataNode that is dialled first, to some 4 MB a second,
+// and counts how often each is dialled.
+type slowTo struct {
+	mu     sync.Mutex
+	victim string
+	dialed map[string]int
+}
+
+func (s *slowTo) dial(ctx context.Context, n *wire.DatanodeIDProto, token *wire.BlockTokenProto) (net.Conn, error) {
+	s.mu.Lock()
+	if s.victim == "" {
+		s.victim = n.GetDatanodeUuid()
+	}
+	s.dialed[n.GetDatanodeUuid()]++
+	slow := n.GetDatanodeUuid() == s.victim
+	s.mu.Unlock()
+	return over(func(conn net.Conn) net.Conn {
+		if slow {
+			return narrow{conn}
+		}
+		return conn
+	})(ctx, n, token)
+}
+
+type narrow struct{ net.Conn }
+
+func (n narrow) Write(b []byte) (int, error) {
+	time.Sleep(time.Duration(len(b)) * time.Second / (4 << 20))
+	return n.Conn.Write(b)
+}
+
+// TestASlowDataNodeIsLeft: the blocks after the first one, whose DataNode takes 4 MB a
+// second, go to others.
+func TestASlowDataNodeIsLeft(t *testing.T) {
+	const block, blocks = 8 << 20, 12
+	s := &slowTo{dialed: map[string]int{}}
+	want := content(7, block*blocks)
+	f := create(t, clientWith(t, write.Options{Replication: 1, BlockSize: block, Dial: s.dial}), "/one-is-slow")
+	if _, err := f.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.dialed[s.victim]; n > 1 {
+		t.Errorf("the slow DataNode got %d blocks of %d: %v", n, blocks, s.dialed)
+	}
+	same(t, "/one-is-slow", want)
+}
