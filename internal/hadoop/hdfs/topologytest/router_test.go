@@ -1,4 +1,4 @@
-package routertest
+package topologytest
 
 import (
 	"bytes"

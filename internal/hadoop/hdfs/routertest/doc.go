@@ -1,3 +1,0 @@
-// Package routertest tests HDFS behind a real Router with two namespaces. It has no
-// code of its own.
-package routertest
