@@ -89,7 +89,7 @@ func newGroupReader(t testing.TB, p *policy, nodes []*dataNode, size int) *Reade
 func TestLostUnits(t *testing.T) {
 	before := memory.Held()
 	p := &policy{"OWN", codecRS, 3, 2, 64 << 10}
-	for _, size := range []int{1, 64<<10 + 1, 400_000, 3_000_001} {
+	for _, size := range []int{1, 64<<10 + 1, 400_000, 656_360, 3_000_001} {
 		content := make([]byte, size)
 		_, _ = rand.NewChaCha8([32]byte{byte(size)}).Read(content)
 		for lost := range 1 << p.units() {
