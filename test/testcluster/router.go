@@ -26,7 +26,7 @@ const (
 // the mounts are there a little later. The Router ends with this cluster, and must
 // be started at most once.
 func (c *Cluster) StartRouter(ctx context.Context, other *Cluster, far ...string) (confDir string, err error) {
-	jar, err := dist.RouterJar(ctx)
+	jars, err := dist.RouterJars(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -62,9 +62,9 @@ func (c *Cluster) StartRouter(ctx context.Context, other *Cluster, far ...string
 	if err := clients.write(confDir, "WARN"); err != nil {
 		return "", err
 	}
-	withJar := func(cmd *exec.Cmd) *exec.Cmd {
+	withJars := func(cmd *exec.Cmd) *exec.Cmd {
 		i := slices.Index(cmd.Args, "-cp")
-		cmd.Args[i+1] += ":" + jar
+		cmd.Args[i+1] += ":" + strings.Join(jars, ":")
 		return cmd
 	}
 	d.command = func() (*exec.Cmd, error) {
@@ -72,7 +72,7 @@ func (c *Cluster) StartRouter(ctx context.Context, other *Cluster, far ...string
 		if err != nil {
 			return nil, err
 		}
-		return withJar(cmd), nil
+		return withJars(cmd), nil
 	}
 	if err := d.start(); err != nil {
 		return "", err
@@ -83,7 +83,7 @@ func (c *Cluster) StartRouter(ctx context.Context, other *Cluster, far ...string
 	}
 	for _, path := range far {
 		args := c.dist.Args(d.confDir(), "256m", "org.apache.hadoop.hdfs.tools.federation.RouterAdmin", c.javaOptions()...)
-		cmd := withJar(exec.CommandContext(ctx, c.dist.Java, append(args, "-add", path, "far", path)...))
+		cmd := withJars(exec.CommandContext(ctx, c.dist.Java, append(args, "-add", path, "far", path)...))
 		cmd.Env = c.env()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("mounting %s in the Router: %w\n%s", path, err, strings.TrimSpace(string(out)))
