@@ -38,7 +38,7 @@ type Reader struct {
 }
 
 // piece is a part of the file that was fetched, or is being fetched. Reader.mu
-// guards used, read and users.
+// guards used, read, users and late.
 type piece struct {
 	index int64
 	ready chan struct{} // closed once data or err is set
@@ -47,6 +47,7 @@ type piece struct {
 	used  int64 // clock of the last use
 	read  bool  // not only fetched ahead
 	users int   // who copy from data, or wait for it
+	late  bool  // somebody waited for it
 	owner *Reader
 	place place // in the cache, once it is fetched
 }
@@ -320,7 +321,7 @@ func (r *Reader) fetch(s *fileStream, p *piece, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p.data = data
+	p.data, p.late = data, p.users > 0
 	if err != nil {
 		p.err = err
 		if errors.Is(err, context.Canceled) {

@@ -25,7 +25,7 @@ const (
 
 // slow are the DataNodes that were found to be much slower than others of the same
 // block lately: they are asked last.
-var slow transfer.Silent
+var slow = new(transfer.Silent)
 
 // trial is what one connection was seen to do.
 type trial struct {
@@ -38,7 +38,7 @@ func (r *Reader) judge(p *piece, took time.Duration) {
 	t := &r.trial
 	t.pieces++
 	t.took += took
-	if p.users > 0 {
+	if p.late {
 		t.waited++
 	}
 	if t.pieces < trialSize && t.took < trialTime || r.src.policy != nil { // a block group's cells are read from several anyway
