@@ -35,6 +35,9 @@ type trial struct {
 
 // judge learns from a piece that was fetched ahead. r.mu is held.
 func (r *Reader) judge(p *piece, took time.Duration) {
+	if len(r.lanes) > 1 {
+		return
+	}
 	t := &r.trial
 	t.pieces++
 	t.took += took
