@@ -31,6 +31,7 @@ type hdfsStore struct {
 
 var (
 	_ Store      = (*hdfsStore)(nil)
+	_ Accesser   = (*hdfsStore)(nil)
 	_ fullLister = (*hdfsStore)(nil)
 )
 
@@ -134,13 +135,20 @@ func (s *hdfsStore) Mkdir(ctx context.Context, name string, perm fs.FileMode) er
 	return s.c.Mkdir(ctx, s.at(name), perm)
 }
 
+func (s *hdfsStore) Access(ctx context.Context, name string, mask uint32) error {
+	if err := checkName("access", name); err != nil {
+		return err
+	}
+	return s.c.Access(ctx, s.at(name), mask)
+}
+
 func (s *hdfsStore) Rename(ctx context.Context, from, to string) error {
 	for _, name := range []string{from, to} {
 		if err := checkChange("rename", name); err != nil {
 			return err
 		}
 	}
-	return s.c.Rename(ctx, s.at(from), s.at(to))
+	return s.c.Rename(hdfs.WithLimit(ctx, renameLimit), s.at(from), s.at(to))
 }
 
 func (s *hdfsStore) RenameNew(ctx context.Context, from, to string) error {

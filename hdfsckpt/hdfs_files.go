@@ -16,8 +16,8 @@ import (
 // be rebuilt in it.
 const flushLimit = 3 * time.Minute
 
-// renameLimit bounds the last step of a new file, which must not be given up
-// lightly: all bytes are there.
+// renameLimit is how long the NameNode is waited for in the last step of a new file,
+// which must not be given up lightly: all bytes are there.
 const renameLimit = 2 * time.Minute
 
 type hdfsWriter struct {
@@ -86,9 +86,8 @@ func (w *hdfsWriter) Close() error {
 	if w.temporary == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), renameLimit)
-	defer cancel()
-	if err := w.store.c.Rename(ctx, w.store.at(w.temporary), name); err != nil {
+	ctx := context.Background()
+	if err := w.store.c.Rename(hdfs.WithLimit(ctx, renameLimit), w.store.at(w.temporary), name); err != nil {
 		if removeErr := w.store.c.Remove(ctx, w.store.at(w.temporary)); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
 			err = fmt.Errorf("%w; its temporary file stays: %w", err, removeErr)
 		}

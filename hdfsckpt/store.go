@@ -56,6 +56,13 @@ type Store interface {
 	Close() error
 }
 
+// Accesser is a Store that knows better than a file's mode says who may do what with
+// it: HDFS, where ACL entries let further users in. mask is of read (4), write (2) and
+// execute (1); EACCES says no.
+type Accesser interface {
+	Access(ctx context.Context, name string, mask uint32) error
+}
+
 // Info describes a file or directory.
 type Info struct {
 	Name    string // base name

@@ -254,7 +254,8 @@ func (f *FS) change(n *node, writing func(*work) error, stored func(string) erro
 	return nil
 }
 
-// access is access(2), by the owner's bits; the store has the last word.
+// access is access(2): by the store, where it can tell, and otherwise by the owner's
+// bits; opening has the last word.
 func (f *FS) access(in *fuse.AccessIn) fuse.Status {
 	var out fuse.AttrOut
 	n := f.node(in.NodeId)
@@ -265,6 +266,21 @@ func (f *FS) access(in *fuse.AccessIn) fuse.Status {
 		return st
 	}
 	mode := out.Mode
+	if a, ok := f.store.(hdfsckpt.Accesser); ok && in.Mask&7 != 0 {
+		f.mu.Lock()
+		name, named := f.pathLocked(n)
+		stored := named && !n.hidden()
+		f.mu.Unlock()
+		if stored {
+			if in.Mask&1 != 0 && !n.dir && mode&0o111 == 0 {
+				return fuse.EACCES // which a superuser of HDFS cannot execute either
+			}
+			if err := a.Access(f.readCtx, name, in.Mask&7); err != nil {
+				return f.fail("access", name, err)
+			}
+			return fuse.OK
+		}
+	}
 	if in.Uid == 0 {
 		mode |= 0o600
 		if mode&0o111 != 0 || n.dir {

@@ -103,6 +103,7 @@ func TestHDFS(t *testing.T) {
 		}, cluster.HDFS())
 	})
 	t.Run("quota", func(t *testing.T) { hdfsQuota(t, cluster, on(t, "quota")) })
+	t.Run("ACL", func(t *testing.T) { hdfsACL(t, cluster, on(t, "acl")) })
 	t.Run("memory", func(t *testing.T) { hdfsMemory(t, cluster, on(t, "memory")) })
 	t.Run("Python's libraries", func(t *testing.T) { hdfsPython(t, on(t, "python")) })
 	t.Run("DataNodes stall", func(t *testing.T) {
@@ -131,6 +132,33 @@ func hdfsBox(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) *
 
 // hdfsQuota: what a directory may still hold is what df(1) shows, and what is
 // too much fails its writer and leaves the former content.
+// hdfsACL: who may do what is HDFS's to say, whose users are others than this machine's
+// and may have been let in by an ACL entry only.
+func hdfsACL(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+	s := open()
+	u, err := url.Parse(s.URI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, p := mountStore(t, s), newProcess(t)
+	for _, name := range []string{"shared", "private"} {
+		p.put(m.path(name), "content")
+	}
+	for _, args := range [][]string{
+		{"-chmod", "400", u.Path + "/shared"}, {"-chmod", "600", u.Path + "/private"}, {"-setfacl", "-m", "user:bob:rw-", u.Path + "/shared"},
+	} {
+		if out, err := c.Hadoop(t.Context(), append([]string{"fs"}, args...)...); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	t.Setenv("HADOOP_USER_NAME", "bob")
+	m, p = mountStore(t, open()), newProcess(t)
+	p.do(call{Op: "access", Path: m.path("shared"), Mode: unix.R_OK | unix.W_OK})
+	p.fails(call{Op: "access", Path: m.path("shared"), Mode: unix.X_OK}, syscall.EACCES)
+	p.fails(call{Op: "access", Path: m.path("private"), Mode: unix.R_OK}, syscall.EACCES)
+	p.do(call{Op: "access", Path: m.path("private"), Mode: unix.F_OK})
+}
+
 func hdfsQuota(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
 	s := open()
 	u, err := url.Parse(s.URI())

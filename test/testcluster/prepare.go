@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 
 	"holdfast/test/testcluster/cached"
 	"holdfast/test/testcluster/dist"
@@ -46,6 +47,24 @@ func (c *Cluster) format(ctx context.Context) error {
 		if err := os.CopyFS(dir, os.DirFS(filepath.Join(formatted, "data"))); err != nil {
 			return fmt.Errorf("copying the NameNode's formatted storage: %w", err)
 		}
+		if err := c.ownPool(filepath.Join(dir, "current", "VERSION")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownPool gives the cluster a block pool of its own, as formatting does: by it Routers
+// know a block's namespace.
+func (c *Cluster) ownPool(version string) error {
+	b, err := os.ReadFile(version)
+	if err != nil {
+		return fmt.Errorf("naming the cluster's block pool: %w", err)
+	}
+	pool := fmt.Appendf(nil, "blockpoolID=BP-%d-%s-%d", c.ports.base, loopback, os.Getpid())
+	b = regexp.MustCompile(`(?m)^blockpoolID=.*$`).ReplaceAllLiteral(b, pool)
+	if err := os.WriteFile(version, b, 0o644); err != nil {
+		return fmt.Errorf("naming the cluster's block pool: %w", err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -279,4 +280,23 @@ func FuzzUnpack(f *testing.F) {
 		defer bound.Memory(t, len(b), 1000)()
 		_, _ = Unpack(b)
 	})
+}
+
+// TestResolvedNameNodes: one name in DNS may stand for several NameNodes.
+func TestResolvedNameNodes(t *testing.T) {
+	properties := map[string]string{
+		"dfs.nameservices": "ns", "dfs.ha.namenodes.ns": "all", "dfs.namenode.rpc-address.ns.all": "localhost:8021",
+		"dfs.client.failover.resolver.useFQDN": "false",
+	}
+	for needed, want := range map[string]string{"false": "localhost:8021", "true": "127.0.0.1:8021"} {
+		properties["dfs.client.failover.resolve-needed.ns"] = needed
+		got, err := New(properties).NameNodes("hdfs://ns/a")
+		if err != nil || !slices.Contains(got, want) {
+			t.Errorf("needed %s: %v, %v", needed, got, err)
+		}
+	}
+	properties["dfs.namenode.rpc-address.ns.all"] = "name.invalid:8021"
+	if got, err := New(properties).NameNodes("hdfs://ns/a"); err == nil || !strings.Contains(err.Error(), "resolve-needed") {
+		t.Errorf("a name that nobody has: %v, %v", got, err)
+	}
 }

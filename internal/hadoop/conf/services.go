@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -103,6 +104,38 @@ func (c *Conf) nameService(name string) ([]string, error) {
 			return nil, fmt.Errorf("NameNode %q of the name service %q has no address: set %s in hdfs-site.xml", id, name, key)
 		}
 		list = append(list, withPort(a, defaultNameNodePort))
+	}
+	if c.Bool("dfs.client.failover.resolve-needed."+name, false) {
+		return c.resolve(name, list)
+	}
+	return list, nil
+}
+
+// resolve puts all hosts that DNS has for a name in its place: one name may stand
+// for all NameNodes or Routers (AbstractNNFailoverProxyProvider.getResolvedHostsIfNecessary).
+// Kerberos needs their own names, which they are asked back for unless
+// dfs.client.failover.resolver.useFQDN is false.
+func (c *Conf) resolve(service string, addresses []string) ([]string, error) {
+	var list []string
+	for _, a := range addresses {
+		host, port, err := net.SplitHostPort(a)
+		if err != nil {
+			return nil, fmt.Errorf("the NameNode's address %q: %w", a, err)
+		}
+		ips, err := net.LookupHost(host)
+		if err != nil {
+			return nil, fmt.Errorf("look the NameNodes of the name service %q up, which dfs.client.failover.resolve-needed.%s demands: %w", service, service, err)
+		}
+		for _, ip := range ips {
+			if c.Bool("dfs.client.failover.resolver.useFQDN", true) {
+				if names, err := net.LookupAddr(ip); err == nil && len(names) > 0 {
+					ip = strings.TrimSuffix(names[0], ".")
+				}
+			}
+			if address := net.JoinHostPort(ip, port); !slices.Contains(list, address) {
+				list = append(list, address)
+			}
+		}
 	}
 	return list, nil
 }

@@ -133,6 +133,8 @@ func (s *blockStream) close() {
 	s.conn.Close()
 }
 
+func (s *blockStream) left() int64 { return s.end - s.pos }
+
 // Read hands out bytes up to end, and then io.EOF. What it has written to b
 // beyond the bytes that it reports is of no meaning.
 func (s *blockStream) Read(b []byte) (int, error) {

@@ -3,6 +3,7 @@ package hdfs
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -22,8 +23,14 @@ const protocol = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
 // Limits of a call at the NameNode.
 const (
 	attemptLimit = 25 * time.Second // without an answer
-	callLimit    = 55 * time.Second // in all
+	callLimit    = 55 * time.Second // in all, unless WithLimit says otherwise
 )
+
+// WithLimit has the NameNode waited for longer, or shorter, than about a minute in
+// calls under a context.
+func WithLimit(ctx context.Context, limit time.Duration) context.Context {
+	return rpc.WithLimit(ctx, limit)
+}
 
 // memory is for the files that this process has open, to read or to write.
 var memory = write.NewMemory(48 << 20)
@@ -43,6 +50,7 @@ type Client struct {
 	dial        dialDataNode
 	log         *logrus.Entry
 	replication int
+	plain       atomic.Bool // the NameNode does not know getLocatedFileInfo
 }
 
 // Dial makes a client of the file system that an hdfs:// URI is on. It connects
@@ -62,18 +70,6 @@ func dial(uri string, c *conf.Conf, log *logrus.Entry, tokens bool) (*Client, er
 	if err != nil {
 		return nil, err
 	}
-	replication, err := c.Int("dfs.replication", 3)
-	if err != nil {
-		return nil, err
-	}
-	blockSize, err := c.Int("dfs.blocksize", 128<<20)
-	if err != nil {
-		return nil, err
-	}
-	timeout, err := c.Int("dfs.client.socket-timeout", 60_000)
-	if err != nil {
-		return nil, err
-	}
 	login, err := loginTo(uri, c, tokens)
 	if err != nil {
 		return nil, err
@@ -81,7 +77,11 @@ func dial(uri string, c *conf.Conf, log *logrus.Entry, tokens bool) (*Client, er
 	if log == nil {
 		log = logrus.NewEntry(logrus.StandardLogger())
 	}
-	cl := &Client{log: log, replication: int(replication)}
+	files, err := writeOptions(c, log)
+	if err != nil {
+		return nil, err
+	}
+	cl := &Client{log: log, replication: files.Replication}
 	cl.nn = rpc.New(rpc.Options{
 		Protocol:  protocol,
 		Addresses: addresses,
@@ -95,11 +95,9 @@ func dial(uri string, c *conf.Conf, log *logrus.Entry, tokens bool) (*Client, er
 	}
 	cl.dial = data.Dial
 	cl.zones = zone.New(caller{cl.nn}, c)
-	cl.files = write.New(caller{cl.nn}, write.Options{
-		Cipher:      cl.zones.Cipher,
-		Replication: int(replication), BlockSize: blockSize, Timeout: time.Duration(timeout) * time.Millisecond,
-		Memory: memory, Silent: &silent, Dial: data.Dial, Log: log,
-	})
+	files.Cipher = cl.zones.Cipher
+	files.Memory, files.Silent, files.Dial, files.Log = memory, &silent, data.Dial, log
+	cl.files = write.New(caller{cl.nn}, files)
 	return cl, nil
 }
 
@@ -122,7 +120,7 @@ func (c *Client) call(ctx context.Context, method string, req, resp pb.Message) 
 type caller struct{ nn *rpc.Client }
 
 func (c caller) Call(ctx context.Context, method string, req, resp pb.Message) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, rpc.Limit(ctx, callLimit))
 	defer cancel()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := c.nn.Call(ctx, method, req, resp)

@@ -16,8 +16,11 @@
 //
 // # Reading
 //
-// A Reader knows its file by the inode's number (/.reserved/.inodes/N), so that
-// a rename or a replacement does not confuse it. Bytes come from DataNodes by
+// A file is opened by its path. From then on a Reader knows it by its first block and
+// the pool that this is in: only locations that begin with it count, whether they are
+// found by the inode's number (/.reserved/.inodes/N, whatever the file is called now)
+// or by the path. So neither a rename or a replacement confuses it, nor a Router, which
+// passes a number on to a namespace where it is another file's. Bytes come from DataNodes by
 // READ_BLOCK (DataTransferProtocol.java, version 28): packets as package write
 // has them, each checked by its checksums. When a DataNode fails, is silent or
 // sends a wrong byte, the next one is asked, and the NameNode is told of wrong
@@ -30,11 +33,25 @@
 // runner fetches up to 4 MiB ahead over one connection. If the reader waits for
 // it nevertheless, and the DataNode is slower than a good network, the DataNodes
 // of the other replicas help: stripes of 4 MiB are fetched at the same time, each
-// over a connection of its own, up to four (stripes.go).
+// over a connection of its own, up to four. A DataNode that is much slower than the
+// others is left then, and asked last for a minute (stripes.go).
 //
-// A Reader holds at most 6 MiB, and with four connections 20 MiB. All files that
-// the process has open on HDFS, to read or to write, hold 48 MiB together; when
-// they are used up, a Reader fetches little more than what is asked for.
+// Of an erasure-coded file, cells are read from the data units in turn, and those that
+// are lost are made from others (striped.go, erasure.go). Its policy's codec must be rs
+// or xor; ENOTSUP otherwise.
+//
+// A Reader holds at most 6 MiB, and with four connections 20 MiB; besides, a stripe of
+// an erasure-coded file of which a unit is lost. All files that the process has open on
+// HDFS, to read or to write, hold 48 MiB together; when they are used up, what was used
+// the longest ago goes first, whoever has it open (cache.go), and then a Reader fetches
+// little more than what is asked for.
+//
+// # Settings
+//
+// hdfs-site.xml decides on replication, block size, checksums, timeouts and what becomes
+// of a pipeline that has lost a DataNode (settings.go). Observers are not read from, as
+// they may not know yet what others have just closed; they refer to the active
+// NameNode.
 //
 // # Encryption zones
 //

@@ -3,7 +3,9 @@ package hdfs
 import (
 	"bytes"
 	"io"
+	"slices"
 	"testing"
+	"time"
 
 	"holdfast/internal/hadoop/hdfs/write"
 )
@@ -32,5 +34,71 @@ func TestReadWithoutMemory(t *testing.T) {
 	}
 	if held := memory.Held(); held != 1 {
 		t.Errorf("after closing, %d bytes are held", held-1)
+	}
+}
+
+// TestIdleReadersGiveWay: what idle Readers keep goes when memory is short, the
+// least recently used first, and what is being used stays.
+func TestIdleReadersGiveWay(t *testing.T) {
+	defer func(former *write.Memory) { memory = former }(memory)
+	const limit = 64 << 20
+	memory = write.NewMemory(limit)
+	d := &dataNode{content: bytes.Repeat([]byte("0123456789abcdef"), 1<<19)}
+	var readers []*Reader
+	for range 6 {
+		r := newReader(t, map[string]*dataNode{"a": d})
+		got := make([]byte, 3<<20)
+		if _, err := r.ReadAt(got, 0); err != nil {
+			t.Fatal(err)
+		}
+		r.wg.Wait() // until nothing more is fetched ahead
+		readers = append(readers, r)
+	}
+	full := memory.Held()
+	if full < 6*(3<<20) {
+		t.Fatalf("idle readers hold %d bytes", full)
+	}
+	p, err := readers[0].get(0) // used now
+	if err != nil {
+		t.Fatal(err)
+	}
+	readers[0].wg.Wait()
+	others := int(limit - full/2) // as writers do
+	memory.Add(others)
+	relieveAt(time.Now())
+	if !memory.Short() {
+		t.Error("what was used just now went")
+	}
+	relieveAt(time.Now().Add(time.Minute))
+	if memory.Short() || memory.Held() < limit-pieceSize {
+		t.Errorf("%d bytes are held, and %d may be", memory.Held(), limit)
+	}
+	if p.data == nil {
+		t.Error("a piece went while it was used")
+	}
+	readers[0].release(p)
+	var stay []int // of each reader, of what it has read
+	for _, r := range readers[1:] {
+		n := 0
+		for _, p := range r.pieces {
+			if p.read {
+				n++
+			}
+		}
+		stay = append(stay, n)
+	}
+	if !slices.IsSorted(stay) {
+		t.Errorf("of the readers in the order of their last use, %v pieces stay", stay)
+	}
+	memory.Add(-others)
+	for _, r := range readers { // what went is fetched again
+		got := make([]byte, 3<<20)
+		if _, err := r.ReadAt(got, 0); err != nil || !bytes.Equal(got, d.content[:3<<20]) {
+			t.Error("other bytes are read", err)
+		}
+		r.Close()
+	}
+	if held := memory.Held(); held != 0 {
+		t.Errorf("closed readers hold %d bytes", held)
 	}
 }

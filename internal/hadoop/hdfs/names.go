@@ -61,15 +61,28 @@ func statusOf(p *wire.HdfsFileStatusProto) Status {
 
 // Stat fails with ENOENT where there is nothing.
 func (c *Client) Stat(ctx context.Context, name string) (Status, error) {
+	st, err := c.status(ctx, name)
+	if err != nil {
+		return Status{}, Wrap("stat", name, err)
+	}
+	return statusOf(st), nil
+}
+
+func (c *Client) status(ctx context.Context, name string) (*wire.HdfsFileStatusProto, error) {
 	resp := &wire.GetFileInfoResponseProto{}
 	err := c.call(ctx, "getFileInfo", &wire.GetFileInfoRequestProto{Src: &name}, resp)
 	if err == nil && resp.GetFs() == nil {
 		err = syscall.ENOENT
 	}
-	if err != nil {
-		return Status{}, Wrap("stat", name, err)
-	}
-	return statusOf(resp.GetFs()), nil
+	return resp.GetFs(), err
+}
+
+// Access asks whether this client's user may read (4), write (2) or execute (1) what
+// stands under a name: by owner, group and mode, by ACL entries, or as a superuser.
+// EACCES says no.
+func (c *Client) Access(ctx context.Context, name string, mask uint32) error {
+	err := c.call(ctx, "checkAccess", &wire.CheckAccessRequestProto{Path: &name, Mode: &mask}, &wire.CheckAccessResponseProto{})
+	return Wrap("access", name, err)
 }
 
 // List returns a directory's entries, sorted by name.
@@ -163,8 +176,8 @@ func (c *Client) RenameNew(ctx context.Context, from, to string) error {
 	return Wrap("rename "+from+" to", to, err)
 }
 
-// policies are the names of storage policies (HdfsConstants.StoragePolicy).
-var policies = map[int]string{
+// storagePolicies are the names of storage storagePolicies (HdfsConstants.StoragePolicy).
+var storagePolicies = map[int]string{
 	1: "PROVIDED", 2: "COLD", 5: "WARM", 7: "HOT", 10: "ONE_SSD", 12: "ALL_SSD", 14: "ALL_NVDIMM", 15: "LAZY_PERSIST",
 }
 
@@ -174,7 +187,7 @@ func (c *Client) SetStoragePolicy(ctx context.Context, name string, policy int) 
 	if policy == 0 {
 		policy = 7
 	}
-	called, ok := policies[policy]
+	called, ok := storagePolicies[policy]
 	if !ok {
 		return Wrap("set the storage policy of", name, fmt.Errorf("there is no name for number %d: %w", policy, syscall.EINVAL))
 	}

@@ -30,12 +30,15 @@ type Reader struct {
 	run    *runner // the one that reads ahead, or nil
 	idle   *fileStream
 	trial  trial
-	lanes  int // connections to use at once; 0: one, the runner's
 	closed bool
+
+	lanes    []lane // connections to use at once; none: one, the runner's
+	frontier int64  // the first piece that no lane has taken on
+	horizon  int64  // pieces before it are to be fetched
 }
 
 // piece is a part of the file that was fetched, or is being fetched. Reader.mu
-// guards used, read and users.
+// guards used, read, users and late.
 type piece struct {
 	index int64
 	ready chan struct{} // closed once data or err is set
@@ -44,6 +47,9 @@ type piece struct {
 	used  int64 // clock of the last use
 	read  bool  // not only fetched ahead
 	users int   // who copy from data, or wait for it
+	late  bool  // somebody waited for it
+	owner *Reader
+	place place // in the cache, once it is fetched
 }
 
 // buffers are of whole pieces.
@@ -143,7 +149,7 @@ func (r *Reader) get(i int64) (*piece, error) {
 	r.clock++
 	p.used, p.read = r.clock, true
 	p.users++
-	if r.lanes > 1 && r.pieces[i-1] != nil && !memory.Short() {
+	if len(r.lanes) > 1 && r.pieces[i-1] != nil && !memory.Short() {
 		r.spread(i)
 	} else if run := r.run; run != nil && i < run.next && i+aheadCount >= run.next {
 		run.target = max(run.target, min(i+1+aheadCount, r.count())) // someone follows it
@@ -168,14 +174,19 @@ func (r *Reader) release(p *piece) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.users--
-	if p.users == 0 && r.pieces[p.index] != p {
+	switch {
+	case p.users > 0:
+	case r.pieces[p.index] != p:
 		p.free()
+	case p.data != nil:
+		kept.touch(p)
 	}
 }
 
 // drop forgets a piece that is not being fetched. r.mu is held.
 func (r *Reader) drop(p *piece) {
 	delete(r.pieces, p.index)
+	kept.forget(p)
 	if p.users == 0 {
 		p.free()
 	}
@@ -202,7 +213,7 @@ func (r *Reader) count() int64 { return (r.src.size + pieceSize - 1) / pieceSize
 func (r *Reader) begin(i int64) *piece {
 	if r.run == nil && (i == 0 || r.pieces[i-1] != nil) {
 		target := i + 1
-		if i > 0 { // one that was read before shows that reading goes on
+		if i > 0 && len(r.lanes) < 2 { // one that was read before shows that reading goes on
 			target = i + aheadCount
 		}
 		r.follow(i, target)
@@ -252,9 +263,10 @@ func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 			run.next++
 		}
 		far := memory.Short() && !p.read // nobody waits for it yet
-		if p.err != nil || run.next >= run.target || far || r.closed {
+		if p.err != nil || run.next >= run.target || far || r.closed || len(r.lanes) > 1 {
 			r.run = nil
 			if p.err == nil && !r.closed {
+				s.rest()
 				r.idle = s
 			} else {
 				s.close()
@@ -276,7 +288,7 @@ func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 // for longest, first of those that were read: the others wait for it. r.mu is
 // held.
 func (r *Reader) add(i int64) *piece {
-	keep := max(keepCount, (r.lanes+1)*stripeSize)
+	keep := max(keepCount, (len(r.lanes)+1)*stripeSize)
 	if memory.Short() {
 		keep = keepShort
 	}
@@ -298,13 +310,14 @@ func (r *Reader) add(i int64) *piece {
 		r.drop(oldest)
 	}
 	r.clock++
-	p := &piece{index: i, ready: make(chan struct{}), used: r.clock}
+	p := &piece{index: i, ready: make(chan struct{}), used: r.clock, owner: r}
 	r.pieces[i] = p
 	return p
 }
 
 // fetch reads a piece over s, if err is nil. One that fails is not kept.
 func (r *Reader) fetch(s *fileStream, p *piece, err error) {
+	memory.Relieve()
 	data := newBuffer(min(pieceSize, r.src.size-p.index*pieceSize))
 	if err == nil {
 		if err = s.readFull(r.life, data); err == nil {
@@ -313,7 +326,7 @@ func (r *Reader) fetch(s *fileStream, p *piece, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p.data = data
+	p.data, p.late = data, p.users > 0
 	if err != nil {
 		p.err = err
 		if errors.Is(err, context.Canceled) {
@@ -321,6 +334,8 @@ func (r *Reader) fetch(s *fileStream, p *piece, err error) {
 		}
 		delete(r.pieces, p.index)
 		p.free()
+	} else {
+		kept.touch(p)
 	}
 	close(p.ready)
 }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -170,5 +172,69 @@ func TestADataNodeThatWasSilent(t *testing.T) {
 	}
 	if n := nodes["mute"].opened.Load(); n != 1 {
 		t.Errorf("it was asked %d times", n)
+	}
+}
+
+// TestOneSlowDataNode: a reader is not held up by one DataNode of three that gives a
+// megabyte a second, and leaves it.
+func TestOneSlowDataNode(t *testing.T) {
+	content := make([]byte, 64<<20)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(content)
+	nodes := map[string]*dataNode{"brisk": {content: content}, "fresh": {content: content}, "tired": {content: content, pause: 64 * time.Millisecond}}
+	defer func(former *transfer.Silent) { slow = former }(slow)
+	slow = new(transfer.Silent)
+	r := newReader(t, nodes)
+	slices.SortFunc(r.src.blocks[0].Locs, func(a, b *wire.DatanodeInfoProto) int { // the slow one is asked first
+		return strings.Compare(b.GetId().GetDatanodeUuid(), a.GetId().GetDatanodeUuid())
+	})
+	began := time.Now()
+	got := make([]byte, len(content))
+	for off := 0; off < len(got); off += 1 << 20 {
+		if n, err := r.ReadAt(got[off:off+1<<20], int64(off)); n != 1<<20 || err != nil && err != io.EOF {
+			t.Fatalf("at %d: %d bytes, %v", off, n, err)
+		}
+	}
+	took := time.Since(began)
+	if !bytes.Equal(got, content) {
+		t.Error("other bytes were read")
+	}
+	// Two thirds of it at the speed of the slow one take 20 s and more.
+	if t.Logf("it took %s", took); took > 8*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestTooSlow: a lane's DataNode is left when it is much slower than another lane's,
+// and is not fast anyway.
+func TestTooSlow(t *testing.T) {
+	after := func(pieces int, each time.Duration) lane {
+		return lane{trial: trial{pieces: pieces, took: time.Duration(pieces) * each}}
+	}
+	const slowly, well, fast = 250 * time.Millisecond, 5 * time.Millisecond, 500 * time.Microsecond
+	for name, c := range map[string]struct {
+		mine, other lane
+		want        bool
+	}{
+		"much slower":          {after(4, slowly), after(20, well), true},
+		"too early to tell":    {after(3, slowly), after(20, well), false},
+		"nothing to compare":   {after(9, slowly), after(3, well), false},
+		"both slow":            {after(9, slowly), after(9, slowly/3), false},
+		"slower, but well off": {after(9, well), after(9, fast), false},
+		"the faster one":       {after(9, well), after(9, slowly), false},
+	} {
+		r := &Reader{lanes: []lane{c.mine, c.other}}
+		if got := r.tooSlow(&r.lanes[0]); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	// Who is left is asked last.
+	defer func(former *transfer.Silent) { slow = former }(slow)
+	slow = new(transfer.Silent)
+	r := newReader(t, map[string]*dataNode{"a": {}, "b": {}, "c": {}})
+	b := r.src.blocks[0]
+	b.B.NumBytes = pb.Uint64(1)
+	r.src.leave(&fileStream{s: r.src, b: b, from: b.Locs[0].GetId()})
+	if _, order := r.src.at(0, 0); len(order) != 3 || order[2] != b.Locs[0].GetId() {
+		t.Errorf("the order is %v", order)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"sort"
@@ -17,16 +16,18 @@ import (
 
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/zone"
+	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
 // source finds the bytes of a file: its blocks, and who of their DataNodes is
 // worth asking.
 type source struct {
-	c     *Client
-	path  string // for messages
-	inode uint64
-	size  int64
+	c      *Client
+	path   string // as it was called when it was opened
+	inode  uint64
+	size   int64
+	policy *policy // nil: replicated
 	// encryption is of a file in an encryption zone, and cipher what Open makes of
 	// it; else both are nil.
 	encryption *wire.FileEncryptionInfoProto
@@ -37,17 +38,13 @@ type source struct {
 	bad    map[string]bool // DataNodes that failed, by uuid
 }
 
-// Open looks a file up, as it is now.
+// open looks a file up, as it is now.
 func (c *Client) open(ctx context.Context, name string) (*source, error) {
-	st, err := c.Stat(ctx, name)
-	if err == nil && st.Mode.IsDir() {
-		err = syscall.EISDIR
+	s := &source{c: c, path: name, bad: map[string]bool{}}
+	located, err := s.find(ctx)
+	if err == nil {
+		s.policy, err = policyOf(located.GetEcPolicy())
 	}
-	if err != nil {
-		return nil, Wrap("open", name, err)
-	}
-	s := &source{c: c, path: name, inode: st.Inode, bad: map[string]bool{}}
-	located, err := s.locate(ctx)
 	if err != nil {
 		return nil, Wrap("open", name, err)
 	}
@@ -58,39 +55,42 @@ func (c *Client) open(ctx context.Context, name string) (*source, error) {
 		// NameNode counts too.
 		s.size = max(s.size, int64(last.GetOffset()+last.GetB().GetNumBytes()))
 	}
+	s.take(located)
 	return s, nil
 }
 
-// locate asks the NameNode where the blocks are.
-func (s *source) locate(ctx context.Context) (*wire.LocatedBlocksProto, error) {
-	resp := &wire.GetBlockLocationsResponseProto{}
-	name := inodePath(s.inode)
-	err := s.c.call(ctx, "getBlockLocations", &wire.GetBlockLocationsRequestProto{
-		Src: &name, Offset: pb.Uint64(0), Length: pb.Uint64(math.MaxInt64),
-	}, resp)
-	if gone(err) || err == nil && resp.GetLocations() == nil {
-		return nil, fmt.Errorf("the file was removed meanwhile: %w", syscall.ESTALE)
-	}
-	if err != nil {
-		return nil, err
-	}
-	located := resp.GetLocations()
-	blocks := located.GetBlocks()
-	if last := located.GetLastBlock(); !located.GetIsLastBlockComplete() && last != nil {
-		if n := len(blocks); n == 0 || blocks[n-1].GetOffset() < last.GetOffset() {
-			blocks = append(blocks, last)
-		} else if blocks[n-1].GetOffset() == last.GetOffset() {
-			blocks[n-1] = last
-		}
-	}
+func (s *source) take(located *wire.LocatedBlocksProto) {
 	s.mu.Lock()
-	s.blocks = blocks
-	s.mu.Unlock()
-	return located, nil
+	defer s.mu.Unlock()
+	s.blocks = blocksOf(located)
 }
 
-// at finds the block of an offset and its DataNodes, those last that failed or
-// did not answer lately. Each lane has another one first.
+// locate asks once more where the blocks are, and tells under which name the file
+// was found: by its inode, whatever it is called now, or as it was called when it
+// was opened.
+func (s *source) locate(ctx context.Context) (name string, err error) {
+	s.mu.Lock()
+	known := s.blocks
+	s.mu.Unlock()
+	for _, name = range []string{inodePath(s.inode), s.path} {
+		var located *wire.LocatedBlocksProto
+		located, err = s.c.blocks(ctx, name)
+		if err == nil && sameFile(known, blocksOf(located)) {
+			s.take(located)
+			return name, nil
+		}
+		if err != nil && rpc.RemoteClass(err) == "" && !errors.Is(err, syscall.ENOENT) {
+			return "", err // nobody could be asked
+		}
+	}
+	if err != nil && !errors.Is(err, syscall.ENOENT) {
+		return "", err
+	}
+	return "", fmt.Errorf("the file was removed meanwhile, or renamed behind a Router: %w", syscall.ESTALE)
+}
+
+// at finds the block of an offset and its DataNodes, those last that were slow, or
+// failed, or did not answer lately. Each lane has another one first.
 func (s *source) at(off int64, lane int) (*wire.LocatedBlockProto, []*wire.DatanodeIDProto) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,18 +98,38 @@ func (s *source) at(off int64, lane int) (*wire.LocatedBlockProto, []*wire.Datan
 	if i < 0 || off >= int64(s.blocks[i].GetOffset()+s.blocks[i].GetB().GetNumBytes()) {
 		return nil, nil
 	}
-	var good, bad []*wire.DatanodeIDProto
+	var good, late, bad []*wire.DatanodeIDProto
 	for _, l := range s.blocks[i].GetLocs() {
-		if id := l.GetId(); s.bad[id.GetDatanodeUuid()] || silent.Has(id) {
+		switch id := l.GetId(); {
+		case s.bad[id.GetDatanodeUuid()] || silent.Has(id):
 			bad = append(bad, id)
-		} else {
+		case slow.Has(id):
+			late = append(late, id)
+		default:
 			good = append(good, id)
 		}
 	}
 	if n := len(good); n > 0 {
 		good = append(good[lane%n:n:n], good[:lane%n]...)
 	}
-	return s.blocks[i], append(good, bad...)
+	return s.blocks[i], slices.Concat(good, late, bad)
+}
+
+// leave notes that a stream's DataNode is much slower than others.
+func (s *source) leave(f *fileStream) {
+	for _, l := range f.b.GetLocs() {
+		if l.GetId().GetDatanodeUuid() == f.from.GetDatanodeUuid() {
+			slow.Add(l)
+			s.c.log.Infof("reading %s: DataNode %s is much slower than others, and asked last for a while", s.path, nodeAddress(f.from))
+		}
+	}
+}
+
+// doubts tells whether a DataNode failed, or did not answer lately.
+func (s *source) doubts(node *wire.DatanodeIDProto) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bad[node.GetDatanodeUuid()] || silent.Has(node)
 }
 
 // blame notes that a DataNode failed, and tells whether it is the first time.
@@ -123,13 +143,25 @@ func (s *source) blame(node *wire.DatanodeIDProto) bool {
 	return true
 }
 
+// byteStream reads a block, or a block group, up to an end that was told before.
+type byteStream interface {
+	io.Reader
+	left() int64 // bytes up to the end
+	close()
+}
+
+var (
+	_ byteStream = (*blockStream)(nil)
+	_ byteStream = (*groupStream)(nil)
+)
+
 // fileStream reads a file from some offset on, over its blocks.
 type fileStream struct {
 	s     *source
 	pos   int64
 	limit int64 // not read further than this; moved by who reads
 	lane  int   // of those that read the file at the same time
-	block *blockStream
+	block byteStream
 	base  int64 // the block's offset in the file
 	from  *wire.DatanodeIDProto
 	b     *wire.LocatedBlockProto
@@ -156,18 +188,22 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 	for len(b) > 0 {
 		err := f.connect(ctx, failed)
 		if err == nil {
-			n, readErr := io.ReadFull(f.block, b[:min(int64(len(b)), f.base+f.block.end-f.pos)])
+			n, readErr := io.ReadFull(f.block, b[:min(int64(len(b)), f.block.left())])
 			f.pos += int64(n)
 			b = b[n:]
 			if readErr == nil {
-				if f.block.pos == f.block.end {
+				if f.block.left() == 0 {
 					f.close()
 				}
 				continue
 			}
-			f.fail(ctx, readErr, failed)
-			last = fmt.Errorf("DataNode %s: %w", nodeAddress(f.from), readErr)
-			continue
+			if f.s.policy == nil {
+				f.fail(ctx, readErr, failed)
+				last = fmt.Errorf("DataNode %s: %w", nodeAddress(f.from), readErr)
+				continue
+			}
+			f.close() // it has tried whatever there is
+			last, err = readErr, errNoReplica
 		}
 		if !errors.Is(err, errNoReplica) {
 			last = err
@@ -220,6 +256,12 @@ func (f *fileStream) connect(ctx context.Context, failed failures) error {
 	if b == nil {
 		return errNoReplica
 	}
+	if f.s.policy != nil {
+		f.base = int64(b.GetOffset())
+		end := min(f.limit, f.s.size, f.base+int64(b.GetB().GetNumBytes()))
+		f.block = openGroup(ctx, f.s, b, f.pos-f.base, end-f.base)
+		return nil
+	}
 	for _, n := range nodes {
 		if failed[n.GetDatanodeUuid()] != nil {
 			continue
@@ -268,7 +310,11 @@ func (f *fileStream) abandoned(failed failures) bool {
 // conclude has the NameNode settle how long a file is whose writer is gone. It
 // would do so by itself only after 20 minutes (dfs.namenode.lease-hard-limit-sec).
 func (s *source) conclude(ctx context.Context) {
-	if err := s.c.recoverLease(ctx, inodePath(s.inode)); err != nil {
+	name, err := s.locate(ctx)
+	if err == nil {
+		err = s.c.recoverLease(ctx, name)
+	}
+	if err != nil {
 		s.c.log.WithError(err).Warnf("reading %s: its writer is gone, and the NameNode does not end its lease", s.path)
 	}
 }
@@ -280,30 +326,48 @@ func (f *fileStream) fail(ctx context.Context, why error, failed failures) {
 		return // it was not the DataNode's fault
 	}
 	failed[f.from.GetDatanodeUuid()] = why
-	if !f.s.blame(f.from) {
-		return
-	}
 	i := slices.IndexFunc(f.b.GetLocs(), func(l *wire.DatanodeInfoProto) bool {
 		return l.GetId().GetDatanodeUuid() == f.from.GetDatanodeUuid()
 	})
-	if i >= 0 && (errors.Is(why, os.ErrDeadlineExceeded) || errors.Is(why, context.DeadlineExceeded)) {
-		silent.Add(f.b.Locs[i])
-	}
-	f.s.c.log.WithError(why).Warnf("reading %s: DataNode %s is left out", f.s.path, nodeAddress(f.from))
-	if i < 0 || !errors.Is(why, errChecksum) {
+	if i < 0 {
 		return
 	}
-	bad := pb.Clone(f.b).(*wire.LocatedBlockProto)
-	bad.Locs = bad.Locs[i : i+1]
-	if i < len(bad.StorageIDs) {
-		bad.StorageIDs = bad.StorageIDs[i : i+1]
+	b := pb.Clone(f.b).(*wire.LocatedBlockProto)
+	b.Locs = b.Locs[i : i+1]
+	if i < len(b.StorageIDs) {
+		b.StorageIDs = b.StorageIDs[i : i+1]
 	}
-	if i < len(bad.StorageTypes) {
-		bad.StorageTypes = bad.StorageTypes[i : i+1]
+	if i < len(b.StorageTypes) {
+		b.StorageTypes = b.StorageTypes[i : i+1]
 	}
-	err := f.s.c.call(ctx, "reportBadBlocks", &wire.ReportBadBlocksRequestProto{Blocks: []*wire.LocatedBlockProto{bad}}, &wire.ReportBadBlocksResponseProto{})
+	f.s.lost(ctx, b, why)
+}
+
+// lost notes that the one DataNode of a located block failed, and reports wrong
+// bytes to the NameNode.
+func (s *source) lost(ctx context.Context, b *wire.LocatedBlockProto, why error) {
+	node := b.Locs[0]
+	if !s.blame(node.GetId()) {
+		return
+	}
+	if errors.Is(why, os.ErrDeadlineExceeded) || errors.Is(why, context.DeadlineExceeded) {
+		silent.Add(node)
+	}
+	s.c.log.WithError(why).Warnf("reading %s: DataNode %s is left out", s.path, nodeAddress(node.GetId()))
+	if !errors.Is(why, errChecksum) {
+		return
+	}
+	err := s.c.call(ctx, "reportBadBlocks", &wire.ReportBadBlocksRequestProto{Blocks: []*wire.LocatedBlockProto{b}}, &wire.ReportBadBlocksResponseProto{})
 	if err != nil {
-		f.s.c.log.WithError(err).Warnf("cannot tell the NameNode of wrong bytes of %s on DataNode %s", f.s.path, nodeAddress(f.from))
+		s.c.log.WithError(err).Warnf("cannot tell the NameNode of wrong bytes of %s on DataNode %s", s.path, nodeAddress(node.GetId()))
+	}
+}
+
+// rest is for a stream that is not used for now: what it holds besides its
+// connections goes if memory is short.
+func (f *fileStream) rest() {
+	if g, ok := f.block.(*groupStream); ok && memory.Short() {
+		g.forget()
 	}
 }
 

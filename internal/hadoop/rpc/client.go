@@ -114,7 +114,7 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 	c.call = (c.call + 1) & 0x7fffffff
 	c.mu.Unlock()
 
-	start := time.Now()
+	start, limit := time.Now(), Limit(ctx, c.o.Retry.Limit)
 	pause := c.o.Retry.Pause
 	resent, round := int32(0), 0
 	for try := 1; ; try++ {
@@ -146,7 +146,7 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 		if round++; round%len(c.o.Addresses) != 0 && !IsRetriable(err) {
 			continue
 		}
-		if c.o.Retry.Limit < 0 || time.Since(start)+pause > c.o.Retry.Limit || errors.Is(err, errHTTP) {
+		if limit < 0 || time.Since(start)+pause > limit || errors.Is(err, errHTTP) {
 			return c.o.gaveUp(method, try, err)
 		}
 		timer := time.NewTimer(pause)

@@ -109,3 +109,19 @@ func TokenLoginFunc(get func() (token.Token, error), qop ...string) Login {
 
 // New returns a client. It connects when it is first called.
 func New(o Options) *Client { return newClient(o) }
+
+type limitKey struct{}
+
+// WithLimit has calls under a context tried for longer, or shorter, than
+// Options.Retry.Limit says.
+func WithLimit(ctx context.Context, limit time.Duration) context.Context {
+	return context.WithValue(ctx, limitKey{}, limit)
+}
+
+// Limit is what WithLimit said, or def.
+func Limit(ctx context.Context, def time.Duration) time.Duration {
+	if l, ok := ctx.Value(limitKey{}).(time.Duration); ok {
+		return l
+	}
+	return def
+}

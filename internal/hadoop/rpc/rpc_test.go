@@ -412,3 +412,30 @@ func FuzzServer(f *testing.F) {
 		}
 	})
 }
+
+// TestLimitOfACall: a call that must not be given up lightly is tried for longer than
+// the others.
+func TestLimitOfACall(t *testing.T) {
+	f := newFarm(t, map[string]func(*server){"a:1": func(s *server) { s.echo() }})
+	defer f.wg.Wait()
+	for limit, want := range map[time.Duration]bool{0: false, time.Minute: true} {
+		tries := 0
+		c := rpc.New(rpc.Options{
+			Protocol: protocol, Addresses: []string{"a:1"}, User: "alice", Retry: rpc.Retry{Limit: time.Millisecond, Pause: 2 * time.Millisecond},
+			Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				if tries++; tries < 4 {
+					return nil, errRefused
+				}
+				return f.dial(ctx, network, address)
+			},
+		})
+		ctx := context.Background()
+		if limit > 0 {
+			ctx = rpc.WithLimit(ctx, limit)
+		}
+		if err := callContext(ctx, c, "x"); (err == nil) != want {
+			t.Errorf("limit %s: %v after %d tries", limit, err, tries)
+		}
+		c.Close()
+	}
+}

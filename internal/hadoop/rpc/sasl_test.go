@@ -192,3 +192,29 @@ func TestLoginFails(t *testing.T) {
 		t.Errorf("%d connections: a login that failed was tried again", len(d))
 	}
 }
+
+// TestUnprotectedErrorIsRefused: once messages are protected, an exception in clear
+// is not the server's: anybody on the way could make a file not be there.
+func TestUnprotectedErrorIsRefused(t *testing.T) {
+	f := newFarm(t, map[string]func(*server){"a:1": func(s *server) {
+		s.saslRead()
+		s.saslWrite(common.RpcSaslProto_NEGOTIATE, nil, offer("TOKEN", "XOR", "one"))
+		s.saslRead()
+		s.saslWrite(common.RpcSaslProto_SUCCESS, []byte("welcome"))
+		s.saslRead() // the context
+		plain := flip(s.saslRead().GetToken())
+		r := request{header: &common.RpcRequestHeaderProto{}}
+		if _, err := split(plain[4:], r.header); err != nil {
+			t.Error(err)
+			return
+		}
+		s.throw(r, "java.io.FileNotFoundException", "there is none", false)
+		s.saslRead() // until the client hangs up
+	}})
+	c, end := f.client(rpc.Options{Addresses: []string{"a:1"}, Login: xorLogin{}, Retry: rpc.Retry{Limit: -1}})
+	defer end()
+	err := call(c, "x")
+	if rpc.RemoteClass(err) != "" || err == nil || !strings.Contains(err.Error(), "without the protection") {
+		t.Errorf("an exception in clear was taken: %v", err)
+	}
+}

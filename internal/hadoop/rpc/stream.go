@@ -215,10 +215,8 @@ func (s *stream) readPacket() ([]byte, error) {
 			return nil, err
 		}
 		if int32(h.GetCallId()) != callSASL {
-			if h.GetStatus() == common.RpcResponseHeaderProto_SUCCESS {
-				return nil, errors.New("the server answered without the protection that was negotiated")
-			}
-			return b, nil // a fatal error may come in clear: the server gives up
+			// Errors too are wrapped (Server.java, Responder.doRespond).
+			return nil, errors.New("the server answered without the protection that was negotiated: somebody else may have")
 		}
 		if err := remoteError(h); err != nil {
 			return nil, err

@@ -89,7 +89,7 @@ func (d *Digest) Step(b []byte) ([]byte, error) {
 			want = ciphers
 		}
 		if d.cipher = choose(want, c.ciphers, ciphers); d.cipher == "" {
-			return nil, fmt.Errorf("DIGEST-MD5: of the ciphers %s that the server offers none can be used", strings.Join(c.ciphers, ","))
+			return nil, fmt.Errorf("DIGEST-MD5: of the ciphers %s that the server offers none can be used: only %s are taken, as the keys of the others can be searched", strings.Join(c.ciphers, ","), strings.Join(ciphers, " and "))
 		}
 	}
 	raw := make([]byte, 24)

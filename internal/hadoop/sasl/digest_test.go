@@ -66,11 +66,20 @@ func vectors(t testing.TB) []vector {
 	return list
 }
 
+// weak are the ciphers that Java offers and that are refused.
+func weak(cipher string) bool { return cipher == "des" || strings.HasPrefix(cipher, "rc4-") }
+
 func TestAgainstJava(t *testing.T) {
 	for _, v := range vectors(t) {
 		t.Run(v.QOP+" "+v.Cipher, func(t *testing.T) {
 			d := NewDigest(vectorOptions(v))
 			r, err := d.Step([]byte(v.Challenge))
+			if weak(v.Cipher) {
+				if err == nil {
+					t.Errorf("the cipher was taken")
+				}
+				return
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +125,7 @@ func TestAgainstJava(t *testing.T) {
 // TestForged changes each byte of a recorded message in turn.
 func TestForged(t *testing.T) {
 	for _, v := range vectors(t) {
-		if v.QOP == Auth {
+		if v.QOP == Auth || weak(v.Cipher) {
 			continue
 		}
 		good, _ := hex.DecodeString(v.FromServer[0])
@@ -142,7 +151,7 @@ func TestForged(t *testing.T) {
 }
 
 func TestNegotiation(t *testing.T) {
-	challenge := `realm="default",nonce="abc",algorithm=md5-sess,charset=utf-8,cipher="3des,rc4",qop=`
+	challenge := `realm="default",nonce="abc",algorithm=md5-sess,charset=utf-8,cipher="3des,rc4",qop=` // a second list counts
 	for _, c := range []struct {
 		name, qop string
 		o         Options
@@ -154,6 +163,7 @@ func TestNegotiation(t *testing.T) {
 		{"none in common", `"auth"`, Options{QOP: []string{AuthConf}}, ""},
 		{"unknown passed over", `"auth-x,auth-int"`, Options{}, AuthInt},
 		{"no cipher in common", `"auth-conf"`, Options{Ciphers: []string{"des"}}, ""},
+		{"the server has only weak ones", `"auth-conf",cipher="des,rc4-56,rc4-40"`, Options{}, ""},
 	} {
 		d := NewDigest(c.o)
 		_, err := d.Step([]byte(challenge + c.qop))

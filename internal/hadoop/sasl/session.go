@@ -12,8 +12,9 @@ import (
 	"hash"
 )
 
-// ciphers that are known, the strongest first as Java chooses.
-var ciphers = []string{"3des", "rc4", "des", "rc4-56", "rc4-40"}
+// ciphers that are taken, the strongest first as Java chooses. Those that Java
+// offers besides, des, rc4-56 and rc4-40, have keys that can be searched.
+var ciphers = []string{"3des", "rc4"}
 
 const (
 	macLength     = 10
@@ -49,15 +50,8 @@ func newSession(ha1 []byte, qop, name string, client bool) (*Session, error) {
 	if qop != AuthConf {
 		return s, nil
 	}
-	n := 16
-	switch name {
-	case "rc4-40":
-		n = 5
-	case "rc4-56":
-		n = 7
-	}
-	keyToServer := sum(string(ha1[:n]) + "Digest H(A1) to client-to-server sealing key magic constant")
-	keyToClient := sum(string(ha1[:n]) + "Digest H(A1) to server-to-client sealing key magic constant")
+	keyToServer := sum(string(ha1) + "Digest H(A1) to client-to-server sealing key magic constant")
+	keyToClient := sum(string(ha1) + "Digest H(A1) to server-to-client sealing key magic constant")
 	if err := toServer.setCipher(name, keyToServer, client); err != nil {
 		return nil, err
 	}
@@ -66,22 +60,16 @@ func newSession(ha1 []byte, qop, name string, client bool) (*Session, error) {
 
 func (d *direction) setCipher(name string, key []byte, encrypt bool) error {
 	switch name {
-	case "rc4", "rc4-56", "rc4-40":
+	case "rc4":
 		c, err := rc4.NewCipher(key)
 		if err != nil {
 			return fmt.Errorf("DIGEST-MD5: cipher %s: %w", name, err)
 		}
 		d.crypt, d.block = c.XORKeyStream, 1
 		return nil
-	case "des", "3des":
-		var b cipher.Block
-		var err error
-		if name == "des" {
-			b, err = des.NewCipher(desKey(key[:7]))
-		} else {
-			k1, k2 := desKey(key[:7]), desKey(key[7:14])
-			b, err = des.NewTripleDESCipher(append(append(append([]byte{}, k1...), k2...), k1...))
-		}
+	case "3des":
+		k1, k2 := desKey(key[:7]), desKey(key[7:14])
+		b, err := des.NewTripleDESCipher(append(append(append([]byte{}, k1...), k2...), k1...))
 		if err != nil {
 			return fmt.Errorf("DIGEST-MD5: cipher %s: %w", name, err)
 		}

@@ -25,6 +25,10 @@ type Options struct {
 	// Replication and BlockSize of new files; 3 and 128 MiB.
 	Replication int
 	BlockSize   int64
+	// Checksum of new blocks; CRC32C for each 512 bytes.
+	Checksum Checksum
+	// Replace says when a lost DataNode's place is taken by another.
+	Replace Replace
 	// Window bounds the bytes of an open file that are not yet acked, but for
 	// the last Write; 4 MiB.
 	Window int
@@ -58,6 +62,8 @@ type Client struct {
 	o    Options
 	name string // lease holder
 
+	speeds speeds
+
 	mu    sync.Mutex
 	files int           // that are open
 	renew chan struct{} // closed to end the renewal
@@ -72,6 +78,9 @@ func New(nn rpc.Caller, o Options) *Client {
 	}
 	if o.BlockSize == 0 {
 		o.BlockSize = 128 << 20
+	}
+	if o.Checksum.Bytes == 0 {
+		o.Checksum = standard
 	}
 	if o.Window == 0 {
 		o.Window = 4 << 20
@@ -119,7 +128,7 @@ const (
 // Create makes a file and opens it for writing; overwrite replaces one that is
 // there. The parent directory must exist.
 func (c *Client) Create(ctx context.Context, path string, perm fs.FileMode, overwrite bool) (*File, error) {
-	flags := uint32(flagCreate)
+	flags := uint32(flagCreate | flagReplicate)
 	if overwrite {
 		flags |= flagOverwrite
 	}
@@ -135,8 +144,7 @@ func (c *Client) Create(ctx context.Context, path string, perm fs.FileMode, over
 	}
 	f := c.open(path, resp.GetFs(), nil)
 	f.created = true
-	go f.stream()
-	return c.withCipher(ctx, f, resp.GetFs())
+	return c.begin(ctx, f, resp.GetFs())
 }
 
 // Append opens a file that exists, to add to it: to its last block, as long as
@@ -147,15 +155,14 @@ func (c *Client) Append(ctx context.Context, path string) (*File, error) {
 		return nil, err
 	}
 	f := c.open(path, resp.GetStat(), nil)
-	if b := resp.GetBlock(); b != nil {
+	if b := resp.GetBlock(); b != nil && !striped(resp.GetStat()) {
 		if err := f.resume(ctx, b); err != nil {
 			close(f.done)
 			_ = f.Abort() // the first error is the one to tell
 			return nil, fmt.Errorf("opening %s to append: %w", path, err)
 		}
 	}
-	go f.stream()
-	return c.withCipher(ctx, f, resp.GetStat())
+	return c.begin(ctx, f, resp.GetStat())
 }
 
 // AppendBlock is Append for a file whose last block cannot go on. New bytes go to
@@ -167,8 +174,7 @@ func (c *Client) AppendBlock(ctx context.Context, path string) (*File, error) {
 		return nil, err
 	}
 	f := c.open(path, resp.GetStat(), resp.GetBlock().GetB())
-	go f.stream()
-	return c.withCipher(ctx, f, resp.GetStat())
+	return c.begin(ctx, f, resp.GetStat())
 }
 
 func (c *Client) append(ctx context.Context, path string, flag uint32) (*wire.AppendResponseProto, error) {
@@ -177,6 +183,16 @@ func (c *Client) append(ctx context.Context, path string, flag uint32) (*wire.Ap
 		return nil, fmt.Errorf("opening %s to append: %w", path, err)
 	}
 	return resp, nil
+}
+
+// begin starts the stream of a file that open has made, unless its bytes are not to
+// be written here.
+func (c *Client) begin(ctx context.Context, f *File, status *wire.HdfsFileStatusProto) (*File, error) {
+	go f.stream()
+	if err := f.refuseStriped(status); err != nil {
+		return nil, err
+	}
+	return c.withCipher(ctx, f, status)
 }
 
 // open makes a File, which is nobody's until its stream has been started.

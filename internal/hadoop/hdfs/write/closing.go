@@ -51,11 +51,15 @@ func (f *File) endBlock(last *packet) error {
 		return f.err
 	}
 	c.length = f.s.acked
+	rate, measured := f.s.sample.speed(c.length)
 	f.s.block.NumBytes = pb.Uint64(uint64(c.length))
 	f.queue = f.queue[1:]
 	f.ending = true
 	c.pipe.closing = c
 	f.mu.Unlock()
+	if measured {
+		f.c.speeds.note(c.nodes, rate, time.Now())
+	}
 	c.pipe.send(last.bytes(), f.c.o.Timeout) // what fails is broken, and the closing sees it
 	f.s.closing, f.s.previous = c, f.s.block
 	f.s.block, f.s.pipe, f.s.nodes = nil, nil, nil
@@ -142,7 +146,7 @@ func (c *closing) tell(ctx context.Context, n node) error {
 	answer, err := transfer.Operate(conn, bufio.NewReader(conn), transfer.WriteBlock, &wire.OpWriteBlockProto{
 		Header: c.header, Stage: wire.OpWriteBlockProto_PIPELINE_CLOSE_RECOVERY.Enum(), PipelineSize: pb.Uint32(1),
 		MinBytesRcvd: pb.Uint64(uint64(c.length)), MaxBytesRcvd: pb.Uint64(uint64(c.length)),
-		LatestGenerationStamp: &c.stamp, RequestedChecksum: requestedChecksum(), StorageType: n.storageType.Enum(),
+		LatestGenerationStamp: &c.stamp, RequestedChecksum: c.f.requestedChecksum(), StorageType: n.storageType.Enum(),
 	}, c.f.c.o.Timeout)
 	if err == nil && answer.GetStatus() != wire.Status_SUCCESS {
 		err = fmt.Errorf("it answers %s %s", answer.GetStatus(), answer.GetMessage())

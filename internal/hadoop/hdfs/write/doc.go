@@ -12,12 +12,12 @@
 //	int32  length of what follows the header length field, less the header: 4 + checksums + data
 //	int16  length of the header
 //	PacketHeaderProto
-//	CRC32C of each 512 bytes of data, big endian
+//	checksums of each 512 bytes of data, or as Options.Checksum says, big endian
 //	data, at most 256 KiB
 //
 // (Hadoop's own client sends 64 KiB; DataNodes take up to 16 MiB, and fewer acks
-// and wakeups cost them and us less) and starts at a multiple of 512 bytes in the
-// block; after a flush in the
+// and wakeups cost them and us less) and starts in the block at a multiple of what
+// one checksum is for; after a flush in the
 // middle of such a chunk the next packet repeats the chunk's beginning. Acks
 // come back in order, with one status for each DataNode. A block ends with an
 // empty packet that is marked as the last one, sent when all others are acked.
@@ -47,11 +47,15 @@
 // with it (stage PIPELINE_SETUP_STREAMING_RECOVERY), the NameNode is told
 // (updatePipeline), and what was not acked is sent again. Where too few are left,
 // another DataNode is brought in first, by copying the block to it
-// (getAdditionalDatanode, TRANSFER_BLOCK), as
-// dfs.client.block.write.replace-datanode-on-failure does by default for files of
-// three replicas. When none is left and nothing of the block was acked yet, the
+// (getAdditionalDatanode, TRANSFER_BLOCK), as Options.Replace says. When none is left and nothing of the block was acked yet, the
 // block is abandoned and another begun; otherwise the write fails. It also fails
 // when nothing is acked for five minutes (Options.Stall), whatever is tried.
+//
+// A DataNode that is slow rather than lost is done without for the next blocks, or left
+// at once when acks say that it is slow (slow.go).
+//
+// Files are replicated, also in directories with an erasure coding policy; erasure-coded
+// files cannot be added to (ENOTSUP).
 //
 // # Goroutines and memory
 //

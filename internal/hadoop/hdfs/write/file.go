@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "google.golang.org/protobuf/proto"
@@ -23,7 +24,8 @@ type File struct {
 	blockSize int64
 	created   bool // not opened by Append
 	cipher    *zone.Cipher
-	begin     int64 // where in the file what is written begins
+	begin     int64       // where in the file what is written begins
+	flushed   atomic.Bool // readers may have seen what is in the current block
 
 	// Of the one who writes.
 	current *packet // being filled; nil at a packet's edge
@@ -117,22 +119,25 @@ func (f *File) Take(b []byte) error {
 			}
 		}
 	}
-	if f.c.o.Memory.Short() {
+	if f.c.o.Memory.Relieve(); f.c.o.Memory.Short() {
 		return f.cut()
 	}
 	return nil
 }
 
-func (f *File) newPacket(offset int64, n int) *packet { return newPacket(f.c.o.Memory, offset, n) }
+func (f *File) newPacket(offset int64, n int) *packet {
+	return newPacket(f.c.o.Memory, f.c.o.Checksum, offset, n)
+}
 
 // cut queues what is whole of the current packet, though there is room in it: a
-// packet must begin at a multiple of chunkSize.
+// packet must begin at a multiple of Checksum.Bytes.
 func (f *File) cut() error {
 	p := f.current
-	if p == nil || p.n < chunkSize {
+	chunk := f.c.o.Checksum.Bytes
+	if p == nil || p.n < chunk {
 		return nil
 	}
-	tail := p.data()[p.n/chunkSize*chunkSize:]
+	tail := p.data()[p.n/chunk*chunk:]
 	p.n -= len(tail)
 	f.filled = p.end()
 	f.current = nil
@@ -187,6 +192,7 @@ func (f *File) enqueue(p *packet) error {
 	if len(f.queue)+len(f.acks) == 0 {
 		f.progress()
 	}
+	f.s.sample.work()
 	p.seq = f.seq
 	f.seq++
 	f.queue = append(f.queue, p)
@@ -258,9 +264,10 @@ func (f *File) flush(ctx context.Context, sync, tell bool) error {
 	if f.ended {
 		return fmt.Errorf("flushing %s: it is closed", f.path)
 	}
+	f.flushed.Store(true)
 	if p := f.current; p != nil && p.n > p.repeated {
 		p.sync = sync
-		tail := min(p.n, int(p.end()%chunkSize))
+		tail := min(p.n, int(p.end()%int64(f.c.o.Checksum.Bytes)))
 		last := append([]byte(nil), p.data()[p.n-tail:]...)
 		end := p.end()
 		f.current = nil

@@ -1,6 +1,9 @@
 package write
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Memory counts the bytes that open files hold together, and says when they are
 // enough. Then each file that is written goes on only when DataNodes have acked
@@ -10,6 +13,30 @@ import "sync/atomic"
 type Memory struct {
 	limit int64
 	held  atomic.Int64
+
+	mu      sync.Mutex
+	relieve func()
+}
+
+// OnShort says what frees memory that is held for nobody in particular.
+func (m *Memory) OnShort(relieve func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.relieve = relieve
+}
+
+// Relieve has such memory freed if it is enough. The caller may hold no lock that
+// freeing needs.
+func (m *Memory) Relieve() {
+	if !m.Short() {
+		return
+	}
+	m.mu.Lock()
+	relieve := m.relieve
+	m.mu.Unlock()
+	if relieve != nil {
+		relieve()
+	}
 }
 
 // NewMemory makes one with a limit in bytes.

@@ -12,17 +12,41 @@ import (
 )
 
 const (
-	chunkSize  = 512 // bytes for each checksum
 	packetData = 256 << 10
 	sumSize    = 4
 	maxHeader  = 6 + 64 // lengths and PacketHeaderProto, which takes 25 to 27 bytes
 )
 
+// Checksum is of which kind the checksums are, and how many bytes are under each
+// (dfs.checksum.type, dfs.bytes-per-checksum).
+type Checksum struct {
+	Type  wire.ChecksumTypeProto
+	Bytes int
+}
+
+// Bounds of Checksum.Bytes: a packet has room for its checksums, and for the bytes
+// under one.
+const (
+	MinChunk = 512
+	MaxChunk = packetData
+)
+
+// standard is Hadoop's default.
+var standard = Checksum{wire.ChecksumTypeProto_CHECKSUM_CRC32C, MinChunk}
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func (c Checksum) table() *crc32.Table {
+	if c.Type == wire.ChecksumTypeProto_CHECKSUM_CRC32 {
+		return crc32.IEEETable
+	}
+	return castagnoli
+}
 
 // packet is one packet of a block.
 type packet struct {
-	offset int64 // in the block; a multiple of chunkSize, but for what is appended
+	offset int64 // in the block; a multiple of sums.Bytes, but for what is appended
+	sums   Checksum
 	seq    int64
 	last   bool
 	sync   bool
@@ -55,7 +79,7 @@ func newBuffer(n int) *buffer {
 	if b, ok := buffers[i].Get().(*buffer); ok {
 		return b
 	}
-	return &buffer{rooms[i], make([]byte, maxHeader+rooms[i]/chunkSize*sumSize+rooms[i])}
+	return &buffer{rooms[i], make([]byte, maxHeader+rooms[i]/MinChunk*sumSize+rooms[i])}
 }
 
 func (b *buffer) free() { buffers[slices.Index(rooms[:], b.room)].Put(b) }
@@ -65,8 +89,8 @@ func (b *buffer) dataAt() int { return len(b.b) - b.room }
 
 // newPacket makes a packet that will take about n bytes at first, for who frees
 // it.
-func newPacket(m *Memory, offset int64, n int) *packet {
-	p := &packet{offset: offset, memory: m}
+func newPacket(m *Memory, sums Checksum, offset int64, n int) *packet {
+	p := &packet{offset: offset, sums: sums, memory: m}
 	p.hold(newBuffer(n))
 	return p
 }
@@ -89,7 +113,8 @@ func (p *packet) data() []byte { return p.b[p.dataAt() : p.dataAt()+p.n] }
 
 // add copies as much of b as one packet carries.
 func (p *packet) add(b []byte) int {
-	if want := p.n + len(b); want > p.room && p.room < packetData {
+	b = b[:min(int64(len(b)), p.limit()-p.end())]
+	if want := p.n + len(b); want > p.room {
 		larger := newBuffer(want)
 		copy(larger.b[larger.dataAt():], p.data())
 		p.hold(larger)
@@ -99,13 +124,15 @@ func (p *packet) add(b []byte) int {
 	return n
 }
 
-// limit is where the packet must end at the latest. One that begins within a
-// chunk carries the rest of that chunk and no more (BlockReceiver.receivePacket).
+// limit is where the packet must end at the latest: at a multiple of sums.Bytes. One
+// that begins within a chunk carries the rest of that chunk and no more
+// (BlockReceiver.receivePacket).
 func (p *packet) limit() int64 {
-	if within := p.offset % chunkSize; within != 0 {
-		return p.offset - within + chunkSize
+	chunk := int64(p.sums.Bytes)
+	if within := p.offset % chunk; within != 0 {
+		return p.offset - within + chunk
 	}
-	return p.offset + packetData
+	return p.offset + packetData/chunk*chunk
 }
 
 func (p *packet) end() int64 { return p.offset + int64(p.n) }
@@ -115,11 +142,11 @@ func (p *packet) bytes() []byte {
 	if p.sealed != nil {
 		return p.sealed
 	}
-	sums := (p.n + chunkSize - 1) / chunkSize * sumSize
+	sums, table := (p.n+p.sums.Bytes-1)/p.sums.Bytes*sumSize, p.sums.table()
 	at := p.dataAt() - sums
 	for i, data := 0, p.data(); len(data) > 0; i++ {
-		chunk := data[:min(chunkSize, len(data))]
-		binary.BigEndian.PutUint32(p.b[at+i*sumSize:], crc32.Checksum(chunk, castagnoli))
+		chunk := data[:min(p.sums.Bytes, len(data))]
+		binary.BigEndian.PutUint32(p.b[at+i*sumSize:], crc32.Checksum(chunk, table))
 		data = data[len(chunk):]
 	}
 	h := &wire.PacketHeaderProto{
@@ -145,7 +172,7 @@ func (p *packet) bytes() []byte {
 const heartbeatSeq = -1
 
 func heartbeat() []byte {
-	p := newPacket(new(Memory), 0, 0)
+	p := newPacket(new(Memory), standard, 0, 0)
 	p.seq = heartbeatSeq
 	return p.bytes()
 }

@@ -54,7 +54,7 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 		PipelineSize: pb.Uint32(uint32(len(f.s.nodes))),
 		MinBytesRcvd: pb.Uint64(uint64(acked)), MaxBytesRcvd: pb.Uint64(uint64(sent)),
 		LatestGenerationStamp: &stamp,
-		RequestedChecksum:     requestedChecksum(),
+		RequestedChecksum:     f.requestedChecksum(),
 		StorageType:           f.s.nodes[0].storageType.Enum(),
 	}
 	for _, n := range f.s.nodes[1:] {
@@ -90,12 +90,16 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	}
 	p := &pipeline{f: f, conn: conn, timeout: timeout, probe: probe, reader: make(chan struct{}), bad: -1}
 	f.s.pipe = p
+	f.mu.Lock()
+	f.s.sample.start(f.s.acked, true)
+	f.mu.Unlock()
 	go p.readAcks(r, len(f.s.nodes))
 	return -1, nil
 }
 
-func requestedChecksum() *wire.ChecksumProto {
-	return &wire.ChecksumProto{Type: wire.ChecksumTypeProto_CHECKSUM_CRC32C.Enum(), BytesPerChecksum: pb.Uint32(chunkSize)}
+func (f *File) requestedChecksum() *wire.ChecksumProto {
+	sums := f.c.o.Checksum
+	return &wire.ChecksumProto{Type: sums.Type.Enum(), BytesPerChecksum: pb.Uint32(uint32(sums.Bytes))}
 }
 
 func (f *File) dial(n node, token *wire.BlockTokenProto) (net.Conn, error) {
@@ -173,6 +177,7 @@ func (p *pipeline) close() {
 func (p *pipeline) readAcks(r *bufio.Reader, nodes int) {
 	defer close(p.reader)
 	defer context.AfterFunc(p.f.running, func() { p.conn.Close() })()
+	slow := make([]int, nodes) // acks in a row that said so
 	for {
 		ack := &wire.PipelineAckProto{}
 		_, err := r.Peek(1)
@@ -189,6 +194,17 @@ func (p *pipeline) readAcks(r *bufio.Reader, nodes int) {
 		for i, s := range ack.GetReply() {
 			if s != wire.Status_SUCCESS {
 				p.fail(i, fmt.Errorf("DataNode %d of %d reports %s", i+1, nodes, s))
+				return
+			}
+		}
+		for i, flag := range ack.GetFlag() {
+			if i >= nodes {
+				break
+			}
+			if !saysSlow(flag) {
+				slow[i] = 0
+			} else if slow[i]++; slow[i] >= slowAcks && nodes > 2 { // of two, better a slow one than one alone
+				p.fail(i, fmt.Errorf("DataNode %d of %d: %w", i+1, nodes, errSlow))
 				return
 			}
 		}
@@ -246,6 +262,9 @@ func (p *pipeline) acked(seq int64) error {
 	f.progress()
 	f.s.acked = max(f.s.acked, done.end())
 	done.free()
+	if len(f.queue)+len(f.acks) == 0 {
+		f.s.sample.pause()
+	}
 	p.taken()
 	f.cond.Broadcast()
 	return nil

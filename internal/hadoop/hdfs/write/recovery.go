@@ -94,14 +94,14 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 	f.s.token = resp.GetBlock().GetBlockToken()
 	f.s.block = old // the DataNodes know it under its old stamp
 
-	if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND {
-		// Nothing was lost: who appends a line does not wait for DataNodes that
-		// there may not be.
-		if f.wantsAnother() {
+	if f.wantsAnother() {
+		if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND {
+			// Nothing was lost: who appends a line does not wait for DataNodes that
+			// there may not be.
 			_ = f.tryAddNode()
-		}
-	} else if f.wantsAnother() {
-		if err := f.addNode(); err != nil {
+		} else if err := f.addNode(); err != nil && f.demandsAnother() {
+			return -1, fmt.Errorf("a DataNode is lost and no other takes its place, which dfs.client.block.write.replace-datanode-on-failure.best-effort is set to false for: %w", err)
+		} else if err != nil {
 			f.c.o.Log.WithError(err).Warnf("writing %s: going on with %d DataNodes", f.path, len(f.s.nodes))
 		}
 	}
@@ -124,18 +124,6 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 	}
 	f.c.o.Log.Infof("writing %s: block %d goes on with %d DataNodes", f.path, next.GetBlockId(), len(f.s.nodes))
 	return -1, nil
-}
-
-// wantsAnother is the default of dfs.client.block.write.replace-datanode-on-failure.policy,
-// with a replication of 3 or more when half or fewer of the replicas are left,
-// but careful with a replication of 2 as well: what is on one DataNode alone
-// does not survive its loss.
-func (f *File) wantsAnother() bool {
-	r := f.s.replication
-	if r == 0 {
-		r = f.c.o.Replication
-	}
-	return r >= 2 && len(f.s.nodes) <= r/2
 }
 
 // lonelyLimit is how long a block waits on a single DataNode for another one to be

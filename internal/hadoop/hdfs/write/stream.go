@@ -32,8 +32,9 @@ type streamState struct {
 	ackedTo   int64
 
 	// Under File.mu.
-	acked int64 // bytes of the block that all DataNodes have
-	sent  int64 // bytes of the block that any may have
+	sample sample
+	acked  int64 // bytes of the block that all DataNodes have
+	sent   int64 // bytes of the block that any may have
 }
 
 // node is one DataNode of a block's pipeline.
@@ -236,14 +237,30 @@ const addBlockLimit = 60 * time.Second
 func (f *File) addBlock() (*wire.LocatedBlockProto, error) {
 	ctx, cancel := context.WithTimeout(f.running, addBlockLimit)
 	defer cancel()
-	excluded := f.s.excluded
+	slow := f.c.speeds.slow(time.Now())
+	excluded := slices.Concat(f.s.excluded, slow)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		resp := &wire.AddBlockResponseProto{}
 		err := f.c.nn.Call(ctx, "addBlock", &wire.AddBlockRequestProto{
 			Src: &f.path, ClientName: &f.c.name, Previous: f.s.previous, ExcludeNodes: excluded, FileId: &f.id,
 		}, resp)
+		if err == nil && len(slow) > 0 && len(resp.GetBlock().GetLocs()) < f.wanted() {
+			// Slow is better than few.
+			f.s.block = resp.GetBlock().GetB()
+			if err := f.abandon(); err != nil {
+				return nil, err
+			}
+			slow = slow[:len(slow)/2]
+			excluded = slices.Concat(f.s.excluded, slow)
+			continue
+		}
 		if err == nil {
 			return resp.GetBlock(), nil
+		}
+		if len(slow) > 0 && notEnoughNodes(err) {
+			slow = slow[:len(slow)/2]
+			excluded = slices.Concat(f.s.excluded, slow)
+			continue
 		}
 		if len(excluded) > 0 && notEnoughNodes(err) {
 			// Better one that failed before than none: it may be back.

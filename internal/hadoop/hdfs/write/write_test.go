@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -333,4 +334,124 @@ func loseDataNode(t *testing.T, rounds ...int) {
 			})
 		}
 	}
+}
+
+// TestChecksumsAsConfigured: DataNodes have the kind of checksums that was asked for,
+// also where a flush ends in the middle of what one is for.
+func TestChecksumsAsConfigured(t *testing.T) {
+	for _, sums := range []write.Checksum{
+		{Type: wire.ChecksumTypeProto_CHECKSUM_CRC32, Bytes: 512},
+		{Type: wire.ChecksumTypeProto_CHECKSUM_CRC32C, Bytes: 4096},
+		{Type: wire.ChecksumTypeProto_CHECKSUM_CRC32C, Bytes: 3 * 512}, // no part of a full packet
+	} {
+		name := fmt.Sprintf("%d%s", sums.Bytes, strings.TrimPrefix(sums.Type.String(), "CHECKSUM_"))
+		path := "/sums-" + name
+		f := create(t, clientWith(t, write.Options{Replication: 2, BlockSize: 3 << 20, Checksum: sums}), path)
+		var want []byte
+		for i, n := range []int{1, 100, 5000, 70_001, 4 << 20, 3} {
+			b := content(uint64(i), n)
+			want = append(want, b...)
+			if _, err := f.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, path, want)
+		out, err := cluster.Hadoop(t.Context(), "fs", "-checksum", path)
+		if err != nil || !strings.Contains(out, "MD5-of-"+name) {
+			t.Errorf("%s: %s, %v", name, out, err)
+		}
+	}
+}
+
+// TestReplacingAsConfigured: where every lost DataNode must be replaced, and there is
+// no other, the write fails; otherwise it goes on.
+func TestReplacingAsConfigured(t *testing.T) {
+	for _, strict := range []bool{true, false} {
+		c := clientWith(t, write.Options{Replication: dataNodes, BlockSize: 64 << 20, Replace: write.Replace{Policy: write.ReplaceAlways, Strict: strict}})
+		path := fmt.Sprint("/strict-", strict)
+		f := create(t, c, path)
+		want := content(5, 8<<20)
+		if _, err := f.Write(want[:4<<20]); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		victim := cluster.Daemon("dn1")
+		if err := victim.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.Write(want[4<<20:])
+		if err == nil {
+			err = f.Close()
+		}
+		if strict && (err == nil || !strings.Contains(err.Error(), "best-effort")) || !strict && err != nil {
+			t.Errorf("strict %v: %v", strict, err)
+		}
+		if !strict {
+			same(t, path, want)
+		}
+		if err := f.Abort(); err != nil {
+			t.Error(err)
+		}
+		if err := victim.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// slowTo holds writes back to the DataNode that is dialled first, to some 4 MB a second,
+// and counts how often each is dialled.
+type slowTo struct {
+	mu     sync.Mutex
+	victim string
+	dialed map[string]int
+}
+
+func (s *slowTo) dial(ctx context.Context, n *wire.DatanodeIDProto, token *wire.BlockTokenProto) (net.Conn, error) {
+	s.mu.Lock()
+	if s.victim == "" {
+		s.victim = n.GetDatanodeUuid()
+	}
+	s.dialed[n.GetDatanodeUuid()]++
+	slow := n.GetDatanodeUuid() == s.victim
+	s.mu.Unlock()
+	return over(func(conn net.Conn) net.Conn {
+		if slow {
+			return narrow{conn}
+		}
+		return conn
+	})(ctx, n, token)
+}
+
+type narrow struct{ net.Conn }
+
+func (n narrow) Write(b []byte) (int, error) {
+	time.Sleep(time.Duration(len(b)) * time.Second / (4 << 20))
+	return n.Conn.Write(b)
+}
+
+// TestASlowDataNodeIsLeft: the blocks after the first one, whose DataNode takes 4 MB a
+// second, go to others.
+func TestASlowDataNodeIsLeft(t *testing.T) {
+	const block, blocks = 8 << 20, 12
+	s := &slowTo{dialed: map[string]int{}}
+	want := content(7, block*blocks)
+	f := create(t, clientWith(t, write.Options{Replication: 1, BlockSize: block, Dial: s.dial}), "/one-is-slow")
+	if _, err := f.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.dialed[s.victim]; n > 1 {
+		t.Errorf("the slow DataNode got %d blocks of %d: %v", n, blocks, s.dialed)
+	}
+	same(t, "/one-is-slow", want)
 }

@@ -288,7 +288,7 @@ func (x *HdfsFileStatusProto_FileType) UnmarshalJSON(b []byte) error {
 
 // Deprecated: Use HdfsFileStatusProto_FileType.Descriptor instead.
 func (HdfsFileStatusProto_FileType) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{6, 0}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{8, 0}
 }
 
 type OpWriteBlockProto_BlockConstructionStage int32
@@ -359,7 +359,7 @@ func (x *OpWriteBlockProto_BlockConstructionStage) UnmarshalJSON(b []byte) error
 
 // Deprecated: Use OpWriteBlockProto_BlockConstructionStage.Descriptor instead.
 func (OpWriteBlockProto_BlockConstructionStage) EnumDescriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{59, 0}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{65, 0}
 }
 
 type BlockTokenProto struct {
@@ -635,14 +635,18 @@ func (x *DatanodeInfoProto) GetLocation() string {
 }
 
 type LocatedBlockProto struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	B             *ExtendedBlockProto    `protobuf:"bytes,1,req,name=b" json:"b,omitempty"`
-	Offset        *uint64                `protobuf:"varint,2,req,name=offset" json:"offset,omitempty"`
-	Locs          []*DatanodeInfoProto   `protobuf:"bytes,3,rep,name=locs" json:"locs,omitempty"`
-	Corrupt       *bool                  `protobuf:"varint,4,req,name=corrupt" json:"corrupt,omitempty"`
-	BlockToken    *BlockTokenProto       `protobuf:"bytes,5,req,name=blockToken" json:"blockToken,omitempty"`
-	StorageTypes  []StorageTypeProto     `protobuf:"varint,7,rep,name=storageTypes,enum=holdfast.hadoop.hdfs.StorageTypeProto" json:"storageTypes,omitempty"`
-	StorageIDs    []string               `protobuf:"bytes,8,rep,name=storageIDs" json:"storageIDs,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	B            *ExtendedBlockProto    `protobuf:"bytes,1,req,name=b" json:"b,omitempty"`
+	Offset       *uint64                `protobuf:"varint,2,req,name=offset" json:"offset,omitempty"`
+	Locs         []*DatanodeInfoProto   `protobuf:"bytes,3,rep,name=locs" json:"locs,omitempty"`
+	Corrupt      *bool                  `protobuf:"varint,4,req,name=corrupt" json:"corrupt,omitempty"`
+	BlockToken   *BlockTokenProto       `protobuf:"bytes,5,req,name=blockToken" json:"blockToken,omitempty"`
+	StorageTypes []StorageTypeProto     `protobuf:"varint,7,rep,name=storageTypes,enum=holdfast.hadoop.hdfs.StorageTypeProto" json:"storageTypes,omitempty"`
+	StorageIDs   []string               `protobuf:"bytes,8,rep,name=storageIDs" json:"storageIDs,omitempty"`
+	// Of a block group: which of the group's blocks each of locs has, and the token
+	// for it.
+	BlockIndices  []byte             `protobuf:"bytes,9,opt,name=blockIndices" json:"blockIndices,omitempty"`
+	BlockTokens   []*BlockTokenProto `protobuf:"bytes,10,rep,name=blockTokens" json:"blockTokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -726,6 +730,150 @@ func (x *LocatedBlockProto) GetStorageIDs() []string {
 	return nil
 }
 
+func (x *LocatedBlockProto) GetBlockIndices() []byte {
+	if x != nil {
+		return x.BlockIndices
+	}
+	return nil
+}
+
+func (x *LocatedBlockProto) GetBlockTokens() []*BlockTokenProto {
+	if x != nil {
+		return x.BlockTokens
+	}
+	return nil
+}
+
+type ECSchemaProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CodecName     *string                `protobuf:"bytes,1,req,name=codecName" json:"codecName,omitempty"`
+	DataUnits     *uint32                `protobuf:"varint,2,req,name=dataUnits" json:"dataUnits,omitempty"`
+	ParityUnits   *uint32                `protobuf:"varint,3,req,name=parityUnits" json:"parityUnits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ECSchemaProto) Reset() {
+	*x = ECSchemaProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ECSchemaProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ECSchemaProto) ProtoMessage() {}
+
+func (x *ECSchemaProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ECSchemaProto.ProtoReflect.Descriptor instead.
+func (*ECSchemaProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ECSchemaProto) GetCodecName() string {
+	if x != nil && x.CodecName != nil {
+		return *x.CodecName
+	}
+	return ""
+}
+
+func (x *ECSchemaProto) GetDataUnits() uint32 {
+	if x != nil && x.DataUnits != nil {
+		return *x.DataUnits
+	}
+	return 0
+}
+
+func (x *ECSchemaProto) GetParityUnits() uint32 {
+	if x != nil && x.ParityUnits != nil {
+		return *x.ParityUnits
+	}
+	return 0
+}
+
+// For a policy that Hadoop itself knows, only the id is sent
+// (PBHelperClient.convertErasureCodingPolicy).
+type ErasureCodingPolicyProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *string                `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	Schema        *ECSchemaProto         `protobuf:"bytes,2,opt,name=schema" json:"schema,omitempty"`
+	CellSize      *uint32                `protobuf:"varint,3,opt,name=cellSize" json:"cellSize,omitempty"`
+	Id            *uint32                `protobuf:"varint,4,req,name=id" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ErasureCodingPolicyProto) Reset() {
+	*x = ErasureCodingPolicyProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ErasureCodingPolicyProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ErasureCodingPolicyProto) ProtoMessage() {}
+
+func (x *ErasureCodingPolicyProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ErasureCodingPolicyProto.ProtoReflect.Descriptor instead.
+func (*ErasureCodingPolicyProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ErasureCodingPolicyProto) GetName() string {
+	if x != nil && x.Name != nil {
+		return *x.Name
+	}
+	return ""
+}
+
+func (x *ErasureCodingPolicyProto) GetSchema() *ECSchemaProto {
+	if x != nil {
+		return x.Schema
+	}
+	return nil
+}
+
+func (x *ErasureCodingPolicyProto) GetCellSize() uint32 {
+	if x != nil && x.CellSize != nil {
+		return *x.CellSize
+	}
+	return 0
+}
+
+func (x *ErasureCodingPolicyProto) GetId() uint32 {
+	if x != nil && x.Id != nil {
+		return *x.Id
+	}
+	return 0
+}
+
 type FsPermissionProto struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Perm          *uint32                `protobuf:"varint,1,req,name=perm" json:"perm,omitempty"`
@@ -735,7 +883,7 @@ type FsPermissionProto struct {
 
 func (x *FsPermissionProto) Reset() {
 	*x = FsPermissionProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[5]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +895,7 @@ func (x *FsPermissionProto) String() string {
 func (*FsPermissionProto) ProtoMessage() {}
 
 func (x *FsPermissionProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[5]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +908,7 @@ func (x *FsPermissionProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsPermissionProto.ProtoReflect.Descriptor instead.
 func (*FsPermissionProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{5}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *FsPermissionProto) GetPerm() uint32 {
@@ -782,17 +930,19 @@ type HdfsFileStatusProto struct {
 	AccessTime         *uint64                       `protobuf:"varint,8,opt,name=access_time,json=accessTime" json:"access_time,omitempty"`
 	BlockReplication   *uint32                       `protobuf:"varint,10,opt,name=block_replication,json=blockReplication" json:"block_replication,omitempty"`
 	Blocksize          *uint64                       `protobuf:"varint,11,opt,name=blocksize" json:"blocksize,omitempty"`
+	Locations          *LocatedBlocksProto           `protobuf:"bytes,12,opt,name=locations" json:"locations,omitempty"`
 	FileId             *uint64                       `protobuf:"varint,13,opt,name=fileId" json:"fileId,omitempty"`
 	FileEncryptionInfo *FileEncryptionInfoProto      `protobuf:"bytes,15,opt,name=fileEncryptionInfo" json:"fileEncryptionInfo,omitempty"`
 	StoragePolicy      *uint32                       `protobuf:"varint,16,opt,name=storagePolicy" json:"storagePolicy,omitempty"`
-	Flags              *uint32                       `protobuf:"varint,18,opt,name=flags" json:"flags,omitempty"` // 1: has an ACL
+	EcPolicy           *ErasureCodingPolicyProto     `protobuf:"bytes,17,opt,name=ecPolicy" json:"ecPolicy,omitempty"`
+	Flags              *uint32                       `protobuf:"varint,18,opt,name=flags" json:"flags,omitempty"` // HAS_ACL is 1
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
 
 func (x *HdfsFileStatusProto) Reset() {
 	*x = HdfsFileStatusProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[6]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -804,7 +954,7 @@ func (x *HdfsFileStatusProto) String() string {
 func (*HdfsFileStatusProto) ProtoMessage() {}
 
 func (x *HdfsFileStatusProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[6]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -817,7 +967,7 @@ func (x *HdfsFileStatusProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HdfsFileStatusProto.ProtoReflect.Descriptor instead.
 func (*HdfsFileStatusProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{6}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HdfsFileStatusProto) GetFileType() HdfsFileStatusProto_FileType {
@@ -890,6 +1040,13 @@ func (x *HdfsFileStatusProto) GetBlocksize() uint64 {
 	return 0
 }
 
+func (x *HdfsFileStatusProto) GetLocations() *LocatedBlocksProto {
+	if x != nil {
+		return x.Locations
+	}
+	return nil
+}
+
 func (x *HdfsFileStatusProto) GetFileId() uint64 {
 	if x != nil && x.FileId != nil {
 		return *x.FileId
@@ -911,6 +1068,13 @@ func (x *HdfsFileStatusProto) GetStoragePolicy() uint32 {
 	return 0
 }
 
+func (x *HdfsFileStatusProto) GetEcPolicy() *ErasureCodingPolicyProto {
+	if x != nil {
+		return x.EcPolicy
+	}
+	return nil
+}
+
 func (x *HdfsFileStatusProto) GetFlags() uint32 {
 	if x != nil && x.Flags != nil {
 		return *x.Flags
@@ -928,7 +1092,7 @@ type DirectoryListingProto struct {
 
 func (x *DirectoryListingProto) Reset() {
 	*x = DirectoryListingProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[7]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1104,7 @@ func (x *DirectoryListingProto) String() string {
 func (*DirectoryListingProto) ProtoMessage() {}
 
 func (x *DirectoryListingProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[7]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1117,7 @@ func (x *DirectoryListingProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectoryListingProto.ProtoReflect.Descriptor instead.
 func (*DirectoryListingProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{7}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DirectoryListingProto) GetPartialListing() []*HdfsFileStatusProto {
@@ -971,20 +1135,21 @@ func (x *DirectoryListingProto) GetRemainingEntries() uint32 {
 }
 
 type LocatedBlocksProto struct {
-	state               protoimpl.MessageState   `protogen:"open.v1"`
-	FileLength          *uint64                  `protobuf:"varint,1,req,name=fileLength" json:"fileLength,omitempty"`
-	Blocks              []*LocatedBlockProto     `protobuf:"bytes,2,rep,name=blocks" json:"blocks,omitempty"`
-	UnderConstruction   *bool                    `protobuf:"varint,3,req,name=underConstruction" json:"underConstruction,omitempty"`
-	LastBlock           *LocatedBlockProto       `protobuf:"bytes,4,opt,name=lastBlock" json:"lastBlock,omitempty"`
-	IsLastBlockComplete *bool                    `protobuf:"varint,5,req,name=isLastBlockComplete" json:"isLastBlockComplete,omitempty"`
-	FileEncryptionInfo  *FileEncryptionInfoProto `protobuf:"bytes,6,opt,name=fileEncryptionInfo" json:"fileEncryptionInfo,omitempty"`
+	state               protoimpl.MessageState    `protogen:"open.v1"`
+	FileLength          *uint64                   `protobuf:"varint,1,req,name=fileLength" json:"fileLength,omitempty"`
+	Blocks              []*LocatedBlockProto      `protobuf:"bytes,2,rep,name=blocks" json:"blocks,omitempty"`
+	UnderConstruction   *bool                     `protobuf:"varint,3,req,name=underConstruction" json:"underConstruction,omitempty"`
+	LastBlock           *LocatedBlockProto        `protobuf:"bytes,4,opt,name=lastBlock" json:"lastBlock,omitempty"`
+	IsLastBlockComplete *bool                     `protobuf:"varint,5,req,name=isLastBlockComplete" json:"isLastBlockComplete,omitempty"`
+	FileEncryptionInfo  *FileEncryptionInfoProto  `protobuf:"bytes,6,opt,name=fileEncryptionInfo" json:"fileEncryptionInfo,omitempty"`
+	EcPolicy            *ErasureCodingPolicyProto `protobuf:"bytes,7,opt,name=ecPolicy" json:"ecPolicy,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
 
 func (x *LocatedBlocksProto) Reset() {
 	*x = LocatedBlocksProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[8]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1161,7 @@ func (x *LocatedBlocksProto) String() string {
 func (*LocatedBlocksProto) ProtoMessage() {}
 
 func (x *LocatedBlocksProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[8]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1174,7 @@ func (x *LocatedBlocksProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatedBlocksProto.ProtoReflect.Descriptor instead.
 func (*LocatedBlocksProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{8}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LocatedBlocksProto) GetFileLength() uint64 {
@@ -1054,6 +1219,13 @@ func (x *LocatedBlocksProto) GetFileEncryptionInfo() *FileEncryptionInfoProto {
 	return nil
 }
 
+func (x *LocatedBlocksProto) GetEcPolicy() *ErasureCodingPolicyProto {
+	if x != nil {
+		return x.EcPolicy
+	}
+	return nil
+}
+
 type ContentSummaryProto struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Length         *uint64                `protobuf:"varint,1,req,name=length" json:"length,omitempty"`
@@ -1068,7 +1240,7 @@ type ContentSummaryProto struct {
 
 func (x *ContentSummaryProto) Reset() {
 	*x = ContentSummaryProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[9]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1080,7 +1252,7 @@ func (x *ContentSummaryProto) String() string {
 func (*ContentSummaryProto) ProtoMessage() {}
 
 func (x *ContentSummaryProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[9]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1093,7 +1265,7 @@ func (x *ContentSummaryProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContentSummaryProto.ProtoReflect.Descriptor instead.
 func (*ContentSummaryProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{9}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ContentSummaryProto) GetLength() uint64 {
@@ -1154,7 +1326,7 @@ type CreateRequestProto struct {
 
 func (x *CreateRequestProto) Reset() {
 	*x = CreateRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[10]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +1338,7 @@ func (x *CreateRequestProto) String() string {
 func (*CreateRequestProto) ProtoMessage() {}
 
 func (x *CreateRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[10]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +1351,7 @@ func (x *CreateRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequestProto.ProtoReflect.Descriptor instead.
 func (*CreateRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{10}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CreateRequestProto) GetSrc() string {
@@ -1247,7 +1419,7 @@ type CreateResponseProto struct {
 
 func (x *CreateResponseProto) Reset() {
 	*x = CreateResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[11]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1431,7 @@ func (x *CreateResponseProto) String() string {
 func (*CreateResponseProto) ProtoMessage() {}
 
 func (x *CreateResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[11]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1444,7 @@ func (x *CreateResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateResponseProto.ProtoReflect.Descriptor instead.
 func (*CreateResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{11}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CreateResponseProto) GetFs() *HdfsFileStatusProto {
@@ -1293,7 +1465,7 @@ type AppendRequestProto struct {
 
 func (x *AppendRequestProto) Reset() {
 	*x = AppendRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[12]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1477,7 @@ func (x *AppendRequestProto) String() string {
 func (*AppendRequestProto) ProtoMessage() {}
 
 func (x *AppendRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[12]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1490,7 @@ func (x *AppendRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendRequestProto.ProtoReflect.Descriptor instead.
 func (*AppendRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AppendRequestProto) GetSrc() string {
@@ -1352,7 +1524,7 @@ type AppendResponseProto struct {
 
 func (x *AppendResponseProto) Reset() {
 	*x = AppendResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[13]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1364,7 +1536,7 @@ func (x *AppendResponseProto) String() string {
 func (*AppendResponseProto) ProtoMessage() {}
 
 func (x *AppendResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[13]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1377,7 +1549,7 @@ func (x *AppendResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendResponseProto.ProtoReflect.Descriptor instead.
 func (*AppendResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AppendResponseProto) GetBlock() *LocatedBlockProto {
@@ -1406,7 +1578,7 @@ type AbandonBlockRequestProto struct {
 
 func (x *AbandonBlockRequestProto) Reset() {
 	*x = AbandonBlockRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[14]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1590,7 @@ func (x *AbandonBlockRequestProto) String() string {
 func (*AbandonBlockRequestProto) ProtoMessage() {}
 
 func (x *AbandonBlockRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[14]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1603,7 @@ func (x *AbandonBlockRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonBlockRequestProto.ProtoReflect.Descriptor instead.
 func (*AbandonBlockRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AbandonBlockRequestProto) GetB() *ExtendedBlockProto {
@@ -1470,7 +1642,7 @@ type AbandonBlockResponseProto struct {
 
 func (x *AbandonBlockResponseProto) Reset() {
 	*x = AbandonBlockResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[15]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1482,7 +1654,7 @@ func (x *AbandonBlockResponseProto) String() string {
 func (*AbandonBlockResponseProto) ProtoMessage() {}
 
 func (x *AbandonBlockResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[15]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1495,7 +1667,7 @@ func (x *AbandonBlockResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonBlockResponseProto.ProtoReflect.Descriptor instead.
 func (*AbandonBlockResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{17}
 }
 
 type AddBlockRequestProto struct {
@@ -1511,7 +1683,7 @@ type AddBlockRequestProto struct {
 
 func (x *AddBlockRequestProto) Reset() {
 	*x = AddBlockRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[16]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1523,7 +1695,7 @@ func (x *AddBlockRequestProto) String() string {
 func (*AddBlockRequestProto) ProtoMessage() {}
 
 func (x *AddBlockRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[16]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1536,7 +1708,7 @@ func (x *AddBlockRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddBlockRequestProto.ProtoReflect.Descriptor instead.
 func (*AddBlockRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AddBlockRequestProto) GetSrc() string {
@@ -1583,7 +1755,7 @@ type AddBlockResponseProto struct {
 
 func (x *AddBlockResponseProto) Reset() {
 	*x = AddBlockResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[17]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1595,7 +1767,7 @@ func (x *AddBlockResponseProto) String() string {
 func (*AddBlockResponseProto) ProtoMessage() {}
 
 func (x *AddBlockResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[17]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1608,7 +1780,7 @@ func (x *AddBlockResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddBlockResponseProto.ProtoReflect.Descriptor instead.
 func (*AddBlockResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AddBlockResponseProto) GetBlock() *LocatedBlockProto {
@@ -1634,7 +1806,7 @@ type GetAdditionalDatanodeRequestProto struct {
 
 func (x *GetAdditionalDatanodeRequestProto) Reset() {
 	*x = GetAdditionalDatanodeRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[18]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1646,7 +1818,7 @@ func (x *GetAdditionalDatanodeRequestProto) String() string {
 func (*GetAdditionalDatanodeRequestProto) ProtoMessage() {}
 
 func (x *GetAdditionalDatanodeRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[18]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1659,7 +1831,7 @@ func (x *GetAdditionalDatanodeRequestProto) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GetAdditionalDatanodeRequestProto.ProtoReflect.Descriptor instead.
 func (*GetAdditionalDatanodeRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetAdditionalDatanodeRequestProto) GetSrc() string {
@@ -1727,7 +1899,7 @@ type GetAdditionalDatanodeResponseProto struct {
 
 func (x *GetAdditionalDatanodeResponseProto) Reset() {
 	*x = GetAdditionalDatanodeResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[19]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1739,7 +1911,7 @@ func (x *GetAdditionalDatanodeResponseProto) String() string {
 func (*GetAdditionalDatanodeResponseProto) ProtoMessage() {}
 
 func (x *GetAdditionalDatanodeResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[19]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1752,7 +1924,7 @@ func (x *GetAdditionalDatanodeResponseProto) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use GetAdditionalDatanodeResponseProto.ProtoReflect.Descriptor instead.
 func (*GetAdditionalDatanodeResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetAdditionalDatanodeResponseProto) GetBlock() *LocatedBlockProto {
@@ -1774,7 +1946,7 @@ type CompleteRequestProto struct {
 
 func (x *CompleteRequestProto) Reset() {
 	*x = CompleteRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[20]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1786,7 +1958,7 @@ func (x *CompleteRequestProto) String() string {
 func (*CompleteRequestProto) ProtoMessage() {}
 
 func (x *CompleteRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[20]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1799,7 +1971,7 @@ func (x *CompleteRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteRequestProto.ProtoReflect.Descriptor instead.
 func (*CompleteRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CompleteRequestProto) GetSrc() string {
@@ -1839,7 +2011,7 @@ type CompleteResponseProto struct {
 
 func (x *CompleteResponseProto) Reset() {
 	*x = CompleteResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[21]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1851,7 +2023,7 @@ func (x *CompleteResponseProto) String() string {
 func (*CompleteResponseProto) ProtoMessage() {}
 
 func (x *CompleteResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[21]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1864,7 +2036,7 @@ func (x *CompleteResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteResponseProto.ProtoReflect.Descriptor instead.
 func (*CompleteResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CompleteResponseProto) GetResult() bool {
@@ -1883,7 +2055,7 @@ type RenewLeaseRequestProto struct {
 
 func (x *RenewLeaseRequestProto) Reset() {
 	*x = RenewLeaseRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[22]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1895,7 +2067,7 @@ func (x *RenewLeaseRequestProto) String() string {
 func (*RenewLeaseRequestProto) ProtoMessage() {}
 
 func (x *RenewLeaseRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[22]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1908,7 +2080,7 @@ func (x *RenewLeaseRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeaseRequestProto.ProtoReflect.Descriptor instead.
 func (*RenewLeaseRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RenewLeaseRequestProto) GetClientName() string {
@@ -1926,7 +2098,7 @@ type RenewLeaseResponseProto struct {
 
 func (x *RenewLeaseResponseProto) Reset() {
 	*x = RenewLeaseResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[23]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +2110,7 @@ func (x *RenewLeaseResponseProto) String() string {
 func (*RenewLeaseResponseProto) ProtoMessage() {}
 
 func (x *RenewLeaseResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[23]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2123,7 @@ func (x *RenewLeaseResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeaseResponseProto.ProtoReflect.Descriptor instead.
 func (*RenewLeaseResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{25}
 }
 
 type DeleteRequestProto struct {
@@ -1964,7 +2136,7 @@ type DeleteRequestProto struct {
 
 func (x *DeleteRequestProto) Reset() {
 	*x = DeleteRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[24]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1976,7 +2148,7 @@ func (x *DeleteRequestProto) String() string {
 func (*DeleteRequestProto) ProtoMessage() {}
 
 func (x *DeleteRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[24]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1989,7 +2161,7 @@ func (x *DeleteRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequestProto.ProtoReflect.Descriptor instead.
 func (*DeleteRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeleteRequestProto) GetSrc() string {
@@ -2015,7 +2187,7 @@ type DeleteResponseProto struct {
 
 func (x *DeleteResponseProto) Reset() {
 	*x = DeleteResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[25]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2027,7 +2199,7 @@ func (x *DeleteResponseProto) String() string {
 func (*DeleteResponseProto) ProtoMessage() {}
 
 func (x *DeleteResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[25]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2040,7 +2212,7 @@ func (x *DeleteResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponseProto.ProtoReflect.Descriptor instead.
 func (*DeleteResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeleteResponseProto) GetResult() bool {
@@ -2059,7 +2231,7 @@ type GetFileInfoRequestProto struct {
 
 func (x *GetFileInfoRequestProto) Reset() {
 	*x = GetFileInfoRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[26]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2243,7 @@ func (x *GetFileInfoRequestProto) String() string {
 func (*GetFileInfoRequestProto) ProtoMessage() {}
 
 func (x *GetFileInfoRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[26]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2256,7 @@ func (x *GetFileInfoRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFileInfoRequestProto.ProtoReflect.Descriptor instead.
 func (*GetFileInfoRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetFileInfoRequestProto) GetSrc() string {
@@ -2103,7 +2275,7 @@ type GetFileInfoResponseProto struct {
 
 func (x *GetFileInfoResponseProto) Reset() {
 	*x = GetFileInfoResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[27]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2287,7 @@ func (x *GetFileInfoResponseProto) String() string {
 func (*GetFileInfoResponseProto) ProtoMessage() {}
 
 func (x *GetFileInfoResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[27]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2300,7 @@ func (x *GetFileInfoResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFileInfoResponseProto.ProtoReflect.Descriptor instead.
 func (*GetFileInfoResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetFileInfoResponseProto) GetFs() *HdfsFileStatusProto {
@@ -2136,6 +2308,190 @@ func (x *GetFileInfoResponseProto) GetFs() *HdfsFileStatusProto {
 		return x.Fs
 	}
 	return nil
+}
+
+type GetLocatedFileInfoRequestProto struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Src            *string                `protobuf:"bytes,1,opt,name=src" json:"src,omitempty"`
+	NeedBlockToken *bool                  `protobuf:"varint,2,opt,name=needBlockToken" json:"needBlockToken,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetLocatedFileInfoRequestProto) Reset() {
+	*x = GetLocatedFileInfoRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLocatedFileInfoRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLocatedFileInfoRequestProto) ProtoMessage() {}
+
+func (x *GetLocatedFileInfoRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLocatedFileInfoRequestProto.ProtoReflect.Descriptor instead.
+func (*GetLocatedFileInfoRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *GetLocatedFileInfoRequestProto) GetSrc() string {
+	if x != nil && x.Src != nil {
+		return *x.Src
+	}
+	return ""
+}
+
+func (x *GetLocatedFileInfoRequestProto) GetNeedBlockToken() bool {
+	if x != nil && x.NeedBlockToken != nil {
+		return *x.NeedBlockToken
+	}
+	return false
+}
+
+type GetLocatedFileInfoResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fs            *HdfsFileStatusProto   `protobuf:"bytes,1,opt,name=fs" json:"fs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLocatedFileInfoResponseProto) Reset() {
+	*x = GetLocatedFileInfoResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLocatedFileInfoResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLocatedFileInfoResponseProto) ProtoMessage() {}
+
+func (x *GetLocatedFileInfoResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLocatedFileInfoResponseProto.ProtoReflect.Descriptor instead.
+func (*GetLocatedFileInfoResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *GetLocatedFileInfoResponseProto) GetFs() *HdfsFileStatusProto {
+	if x != nil {
+		return x.Fs
+	}
+	return nil
+}
+
+type CheckAccessRequestProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          *string                `protobuf:"bytes,1,req,name=path" json:"path,omitempty"`
+	Mode          *uint32                `protobuf:"varint,2,req,name=mode" json:"mode,omitempty"` // AclEntryProto.FsActionProto: read 4, write 2, execute 1
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckAccessRequestProto) Reset() {
+	*x = CheckAccessRequestProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckAccessRequestProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckAccessRequestProto) ProtoMessage() {}
+
+func (x *CheckAccessRequestProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckAccessRequestProto.ProtoReflect.Descriptor instead.
+func (*CheckAccessRequestProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *CheckAccessRequestProto) GetPath() string {
+	if x != nil && x.Path != nil {
+		return *x.Path
+	}
+	return ""
+}
+
+func (x *CheckAccessRequestProto) GetMode() uint32 {
+	if x != nil && x.Mode != nil {
+		return *x.Mode
+	}
+	return 0
+}
+
+type CheckAccessResponseProto struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckAccessResponseProto) Reset() {
+	*x = CheckAccessResponseProto{}
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckAccessResponseProto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckAccessResponseProto) ProtoMessage() {}
+
+func (x *CheckAccessResponseProto) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckAccessResponseProto.ProtoReflect.Descriptor instead.
+func (*CheckAccessResponseProto) Descriptor() ([]byte, []int) {
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{33}
 }
 
 type GetListingRequestProto struct {
@@ -2149,7 +2505,7 @@ type GetListingRequestProto struct {
 
 func (x *GetListingRequestProto) Reset() {
 	*x = GetListingRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[28]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2517,7 @@ func (x *GetListingRequestProto) String() string {
 func (*GetListingRequestProto) ProtoMessage() {}
 
 func (x *GetListingRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[28]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2530,7 @@ func (x *GetListingRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetListingRequestProto.ProtoReflect.Descriptor instead.
 func (*GetListingRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetListingRequestProto) GetSrc() string {
@@ -2207,7 +2563,7 @@ type GetListingResponseProto struct {
 
 func (x *GetListingResponseProto) Reset() {
 	*x = GetListingResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[29]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +2575,7 @@ func (x *GetListingResponseProto) String() string {
 func (*GetListingResponseProto) ProtoMessage() {}
 
 func (x *GetListingResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[29]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +2588,7 @@ func (x *GetListingResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetListingResponseProto.ProtoReflect.Descriptor instead.
 func (*GetListingResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetListingResponseProto) GetDirList() *DirectoryListingProto {
@@ -2253,7 +2609,7 @@ type GetBlockLocationsRequestProto struct {
 
 func (x *GetBlockLocationsRequestProto) Reset() {
 	*x = GetBlockLocationsRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[30]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2265,7 +2621,7 @@ func (x *GetBlockLocationsRequestProto) String() string {
 func (*GetBlockLocationsRequestProto) ProtoMessage() {}
 
 func (x *GetBlockLocationsRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[30]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2278,7 +2634,7 @@ func (x *GetBlockLocationsRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlockLocationsRequestProto.ProtoReflect.Descriptor instead.
 func (*GetBlockLocationsRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetBlockLocationsRequestProto) GetSrc() string {
@@ -2311,7 +2667,7 @@ type GetBlockLocationsResponseProto struct {
 
 func (x *GetBlockLocationsResponseProto) Reset() {
 	*x = GetBlockLocationsResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[31]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2323,7 +2679,7 @@ func (x *GetBlockLocationsResponseProto) String() string {
 func (*GetBlockLocationsResponseProto) ProtoMessage() {}
 
 func (x *GetBlockLocationsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[31]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2336,7 +2692,7 @@ func (x *GetBlockLocationsResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlockLocationsResponseProto.ProtoReflect.Descriptor instead.
 func (*GetBlockLocationsResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetBlockLocationsResponseProto) GetLocations() *LocatedBlocksProto {
@@ -2355,7 +2711,7 @@ type ReportBadBlocksRequestProto struct {
 
 func (x *ReportBadBlocksRequestProto) Reset() {
 	*x = ReportBadBlocksRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[32]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2367,7 +2723,7 @@ func (x *ReportBadBlocksRequestProto) String() string {
 func (*ReportBadBlocksRequestProto) ProtoMessage() {}
 
 func (x *ReportBadBlocksRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[32]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2380,7 +2736,7 @@ func (x *ReportBadBlocksRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBadBlocksRequestProto.ProtoReflect.Descriptor instead.
 func (*ReportBadBlocksRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReportBadBlocksRequestProto) GetBlocks() []*LocatedBlockProto {
@@ -2398,7 +2754,7 @@ type ReportBadBlocksResponseProto struct {
 
 func (x *ReportBadBlocksResponseProto) Reset() {
 	*x = ReportBadBlocksResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[33]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2410,7 +2766,7 @@ func (x *ReportBadBlocksResponseProto) String() string {
 func (*ReportBadBlocksResponseProto) ProtoMessage() {}
 
 func (x *ReportBadBlocksResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[33]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2423,7 +2779,7 @@ func (x *ReportBadBlocksResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBadBlocksResponseProto.ProtoReflect.Descriptor instead.
 func (*ReportBadBlocksResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{39}
 }
 
 type MkdirsRequestProto struct {
@@ -2437,7 +2793,7 @@ type MkdirsRequestProto struct {
 
 func (x *MkdirsRequestProto) Reset() {
 	*x = MkdirsRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[34]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2449,7 +2805,7 @@ func (x *MkdirsRequestProto) String() string {
 func (*MkdirsRequestProto) ProtoMessage() {}
 
 func (x *MkdirsRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[34]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2462,7 +2818,7 @@ func (x *MkdirsRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MkdirsRequestProto.ProtoReflect.Descriptor instead.
 func (*MkdirsRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *MkdirsRequestProto) GetSrc() string {
@@ -2495,7 +2851,7 @@ type MkdirsResponseProto struct {
 
 func (x *MkdirsResponseProto) Reset() {
 	*x = MkdirsResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[35]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +2863,7 @@ func (x *MkdirsResponseProto) String() string {
 func (*MkdirsResponseProto) ProtoMessage() {}
 
 func (x *MkdirsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[35]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +2876,7 @@ func (x *MkdirsResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MkdirsResponseProto.ProtoReflect.Descriptor instead.
 func (*MkdirsResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *MkdirsResponseProto) GetResult() bool {
@@ -2541,7 +2897,7 @@ type Rename2RequestProto struct {
 
 func (x *Rename2RequestProto) Reset() {
 	*x = Rename2RequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[36]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2553,7 +2909,7 @@ func (x *Rename2RequestProto) String() string {
 func (*Rename2RequestProto) ProtoMessage() {}
 
 func (x *Rename2RequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[36]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2566,7 +2922,7 @@ func (x *Rename2RequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rename2RequestProto.ProtoReflect.Descriptor instead.
 func (*Rename2RequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Rename2RequestProto) GetSrc() string {
@@ -2598,7 +2954,7 @@ type Rename2ResponseProto struct {
 
 func (x *Rename2ResponseProto) Reset() {
 	*x = Rename2ResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[37]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2610,7 +2966,7 @@ func (x *Rename2ResponseProto) String() string {
 func (*Rename2ResponseProto) ProtoMessage() {}
 
 func (x *Rename2ResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[37]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2623,7 +2979,7 @@ func (x *Rename2ResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rename2ResponseProto.ProtoReflect.Descriptor instead.
 func (*Rename2ResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{43}
 }
 
 type SetPermissionRequestProto struct {
@@ -2636,7 +2992,7 @@ type SetPermissionRequestProto struct {
 
 func (x *SetPermissionRequestProto) Reset() {
 	*x = SetPermissionRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[38]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +3004,7 @@ func (x *SetPermissionRequestProto) String() string {
 func (*SetPermissionRequestProto) ProtoMessage() {}
 
 func (x *SetPermissionRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[38]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +3017,7 @@ func (x *SetPermissionRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPermissionRequestProto.ProtoReflect.Descriptor instead.
 func (*SetPermissionRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SetPermissionRequestProto) GetSrc() string {
@@ -2686,7 +3042,7 @@ type SetPermissionResponseProto struct {
 
 func (x *SetPermissionResponseProto) Reset() {
 	*x = SetPermissionResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[39]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2698,7 +3054,7 @@ func (x *SetPermissionResponseProto) String() string {
 func (*SetPermissionResponseProto) ProtoMessage() {}
 
 func (x *SetPermissionResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[39]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2711,7 +3067,7 @@ func (x *SetPermissionResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPermissionResponseProto.ProtoReflect.Descriptor instead.
 func (*SetPermissionResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{45}
 }
 
 type SetStoragePolicyRequestProto struct {
@@ -2724,7 +3080,7 @@ type SetStoragePolicyRequestProto struct {
 
 func (x *SetStoragePolicyRequestProto) Reset() {
 	*x = SetStoragePolicyRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2736,7 +3092,7 @@ func (x *SetStoragePolicyRequestProto) String() string {
 func (*SetStoragePolicyRequestProto) ProtoMessage() {}
 
 func (x *SetStoragePolicyRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[40]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2749,7 +3105,7 @@ func (x *SetStoragePolicyRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStoragePolicyRequestProto.ProtoReflect.Descriptor instead.
 func (*SetStoragePolicyRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SetStoragePolicyRequestProto) GetSrc() string {
@@ -2774,7 +3130,7 @@ type SetStoragePolicyResponseProto struct {
 
 func (x *SetStoragePolicyResponseProto) Reset() {
 	*x = SetStoragePolicyResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +3142,7 @@ func (x *SetStoragePolicyResponseProto) String() string {
 func (*SetStoragePolicyResponseProto) ProtoMessage() {}
 
 func (x *SetStoragePolicyResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[41]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +3155,7 @@ func (x *SetStoragePolicyResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStoragePolicyResponseProto.ProtoReflect.Descriptor instead.
 func (*SetStoragePolicyResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{47}
 }
 
 type SetTimesRequestProto struct {
@@ -2813,7 +3169,7 @@ type SetTimesRequestProto struct {
 
 func (x *SetTimesRequestProto) Reset() {
 	*x = SetTimesRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +3181,7 @@ func (x *SetTimesRequestProto) String() string {
 func (*SetTimesRequestProto) ProtoMessage() {}
 
 func (x *SetTimesRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[42]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +3194,7 @@ func (x *SetTimesRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTimesRequestProto.ProtoReflect.Descriptor instead.
 func (*SetTimesRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SetTimesRequestProto) GetSrc() string {
@@ -2870,7 +3226,7 @@ type SetTimesResponseProto struct {
 
 func (x *SetTimesResponseProto) Reset() {
 	*x = SetTimesResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2882,7 +3238,7 @@ func (x *SetTimesResponseProto) String() string {
 func (*SetTimesResponseProto) ProtoMessage() {}
 
 func (x *SetTimesResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[43]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2895,7 +3251,7 @@ func (x *SetTimesResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTimesResponseProto.ProtoReflect.Descriptor instead.
 func (*SetTimesResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{49}
 }
 
 type GetFsStatusRequestProto struct {
@@ -2906,7 +3262,7 @@ type GetFsStatusRequestProto struct {
 
 func (x *GetFsStatusRequestProto) Reset() {
 	*x = GetFsStatusRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +3274,7 @@ func (x *GetFsStatusRequestProto) String() string {
 func (*GetFsStatusRequestProto) ProtoMessage() {}
 
 func (x *GetFsStatusRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[44]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +3287,7 @@ func (x *GetFsStatusRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFsStatusRequestProto.ProtoReflect.Descriptor instead.
 func (*GetFsStatusRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{44}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{50}
 }
 
 type GetFsStatsResponseProto struct {
@@ -2945,7 +3301,7 @@ type GetFsStatsResponseProto struct {
 
 func (x *GetFsStatsResponseProto) Reset() {
 	*x = GetFsStatsResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3313,7 @@ func (x *GetFsStatsResponseProto) String() string {
 func (*GetFsStatsResponseProto) ProtoMessage() {}
 
 func (x *GetFsStatsResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[45]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3326,7 @@ func (x *GetFsStatsResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFsStatsResponseProto.ProtoReflect.Descriptor instead.
 func (*GetFsStatsResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{45}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetFsStatsResponseProto) GetCapacity() uint64 {
@@ -3003,7 +3359,7 @@ type GetContentSummaryRequestProto struct {
 
 func (x *GetContentSummaryRequestProto) Reset() {
 	*x = GetContentSummaryRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3015,7 +3371,7 @@ func (x *GetContentSummaryRequestProto) String() string {
 func (*GetContentSummaryRequestProto) ProtoMessage() {}
 
 func (x *GetContentSummaryRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[46]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3028,7 +3384,7 @@ func (x *GetContentSummaryRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetContentSummaryRequestProto.ProtoReflect.Descriptor instead.
 func (*GetContentSummaryRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{46}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetContentSummaryRequestProto) GetPath() string {
@@ -3047,7 +3403,7 @@ type GetContentSummaryResponseProto struct {
 
 func (x *GetContentSummaryResponseProto) Reset() {
 	*x = GetContentSummaryResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3059,7 +3415,7 @@ func (x *GetContentSummaryResponseProto) String() string {
 func (*GetContentSummaryResponseProto) ProtoMessage() {}
 
 func (x *GetContentSummaryResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[47]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3072,7 +3428,7 @@ func (x *GetContentSummaryResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetContentSummaryResponseProto.ProtoReflect.Descriptor instead.
 func (*GetContentSummaryResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{47}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GetContentSummaryResponseProto) GetSummary() *ContentSummaryProto {
@@ -3092,7 +3448,7 @@ type RecoverLeaseRequestProto struct {
 
 func (x *RecoverLeaseRequestProto) Reset() {
 	*x = RecoverLeaseRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3104,7 +3460,7 @@ func (x *RecoverLeaseRequestProto) String() string {
 func (*RecoverLeaseRequestProto) ProtoMessage() {}
 
 func (x *RecoverLeaseRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[48]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3117,7 +3473,7 @@ func (x *RecoverLeaseRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverLeaseRequestProto.ProtoReflect.Descriptor instead.
 func (*RecoverLeaseRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RecoverLeaseRequestProto) GetSrc() string {
@@ -3143,7 +3499,7 @@ type RecoverLeaseResponseProto struct {
 
 func (x *RecoverLeaseResponseProto) Reset() {
 	*x = RecoverLeaseResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3155,7 +3511,7 @@ func (x *RecoverLeaseResponseProto) String() string {
 func (*RecoverLeaseResponseProto) ProtoMessage() {}
 
 func (x *RecoverLeaseResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[49]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3168,7 +3524,7 @@ func (x *RecoverLeaseResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverLeaseResponseProto.ProtoReflect.Descriptor instead.
 func (*RecoverLeaseResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{49}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RecoverLeaseResponseProto) GetResult() bool {
@@ -3190,7 +3546,7 @@ type FsyncRequestProto struct {
 
 func (x *FsyncRequestProto) Reset() {
 	*x = FsyncRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3202,7 +3558,7 @@ func (x *FsyncRequestProto) String() string {
 func (*FsyncRequestProto) ProtoMessage() {}
 
 func (x *FsyncRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[50]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3215,7 +3571,7 @@ func (x *FsyncRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsyncRequestProto.ProtoReflect.Descriptor instead.
 func (*FsyncRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{50}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *FsyncRequestProto) GetSrc() string {
@@ -3254,7 +3610,7 @@ type FsyncResponseProto struct {
 
 func (x *FsyncResponseProto) Reset() {
 	*x = FsyncResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3266,7 +3622,7 @@ func (x *FsyncResponseProto) String() string {
 func (*FsyncResponseProto) ProtoMessage() {}
 
 func (x *FsyncResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[51]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3279,7 +3635,7 @@ func (x *FsyncResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FsyncResponseProto.ProtoReflect.Descriptor instead.
 func (*FsyncResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{51}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{57}
 }
 
 type UpdateBlockForPipelineRequestProto struct {
@@ -3292,7 +3648,7 @@ type UpdateBlockForPipelineRequestProto struct {
 
 func (x *UpdateBlockForPipelineRequestProto) Reset() {
 	*x = UpdateBlockForPipelineRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3304,7 +3660,7 @@ func (x *UpdateBlockForPipelineRequestProto) String() string {
 func (*UpdateBlockForPipelineRequestProto) ProtoMessage() {}
 
 func (x *UpdateBlockForPipelineRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[52]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3317,7 +3673,7 @@ func (x *UpdateBlockForPipelineRequestProto) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use UpdateBlockForPipelineRequestProto.ProtoReflect.Descriptor instead.
 func (*UpdateBlockForPipelineRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{52}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *UpdateBlockForPipelineRequestProto) GetBlock() *ExtendedBlockProto {
@@ -3343,7 +3699,7 @@ type UpdateBlockForPipelineResponseProto struct {
 
 func (x *UpdateBlockForPipelineResponseProto) Reset() {
 	*x = UpdateBlockForPipelineResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3355,7 +3711,7 @@ func (x *UpdateBlockForPipelineResponseProto) String() string {
 func (*UpdateBlockForPipelineResponseProto) ProtoMessage() {}
 
 func (x *UpdateBlockForPipelineResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[53]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3368,7 +3724,7 @@ func (x *UpdateBlockForPipelineResponseProto) ProtoReflect() protoreflect.Messag
 
 // Deprecated: Use UpdateBlockForPipelineResponseProto.ProtoReflect.Descriptor instead.
 func (*UpdateBlockForPipelineResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{53}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *UpdateBlockForPipelineResponseProto) GetBlock() *LocatedBlockProto {
@@ -3391,7 +3747,7 @@ type UpdatePipelineRequestProto struct {
 
 func (x *UpdatePipelineRequestProto) Reset() {
 	*x = UpdatePipelineRequestProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3403,7 +3759,7 @@ func (x *UpdatePipelineRequestProto) String() string {
 func (*UpdatePipelineRequestProto) ProtoMessage() {}
 
 func (x *UpdatePipelineRequestProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[54]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3416,7 +3772,7 @@ func (x *UpdatePipelineRequestProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePipelineRequestProto.ProtoReflect.Descriptor instead.
 func (*UpdatePipelineRequestProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{54}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *UpdatePipelineRequestProto) GetClientName() string {
@@ -3462,7 +3818,7 @@ type UpdatePipelineResponseProto struct {
 
 func (x *UpdatePipelineResponseProto) Reset() {
 	*x = UpdatePipelineResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3474,7 +3830,7 @@ func (x *UpdatePipelineResponseProto) String() string {
 func (*UpdatePipelineResponseProto) ProtoMessage() {}
 
 func (x *UpdatePipelineResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[55]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3487,7 +3843,7 @@ func (x *UpdatePipelineResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePipelineResponseProto.ProtoReflect.Descriptor instead.
 func (*UpdatePipelineResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{55}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{61}
 }
 
 type BaseHeaderProto struct {
@@ -3500,7 +3856,7 @@ type BaseHeaderProto struct {
 
 func (x *BaseHeaderProto) Reset() {
 	*x = BaseHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3512,7 +3868,7 @@ func (x *BaseHeaderProto) String() string {
 func (*BaseHeaderProto) ProtoMessage() {}
 
 func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[56]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3525,7 +3881,7 @@ func (x *BaseHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BaseHeaderProto.ProtoReflect.Descriptor instead.
 func (*BaseHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{56}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *BaseHeaderProto) GetBlock() *ExtendedBlockProto {
@@ -3552,7 +3908,7 @@ type ClientOperationHeaderProto struct {
 
 func (x *ClientOperationHeaderProto) Reset() {
 	*x = ClientOperationHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3564,7 +3920,7 @@ func (x *ClientOperationHeaderProto) String() string {
 func (*ClientOperationHeaderProto) ProtoMessage() {}
 
 func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[57]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3577,7 +3933,7 @@ func (x *ClientOperationHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientOperationHeaderProto.ProtoReflect.Descriptor instead.
 func (*ClientOperationHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{57}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ClientOperationHeaderProto) GetBaseHeader() *BaseHeaderProto {
@@ -3604,7 +3960,7 @@ type ChecksumProto struct {
 
 func (x *ChecksumProto) Reset() {
 	*x = ChecksumProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3616,7 +3972,7 @@ func (x *ChecksumProto) String() string {
 func (*ChecksumProto) ProtoMessage() {}
 
 func (x *ChecksumProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[58]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3629,7 +3985,7 @@ func (x *ChecksumProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChecksumProto.ProtoReflect.Descriptor instead.
 func (*ChecksumProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{58}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ChecksumProto) GetType() ChecksumTypeProto {
@@ -3664,7 +4020,7 @@ type OpWriteBlockProto struct {
 
 func (x *OpWriteBlockProto) Reset() {
 	*x = OpWriteBlockProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3676,7 +4032,7 @@ func (x *OpWriteBlockProto) String() string {
 func (*OpWriteBlockProto) ProtoMessage() {}
 
 func (x *OpWriteBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[59]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3689,7 +4045,7 @@ func (x *OpWriteBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpWriteBlockProto.ProtoReflect.Descriptor instead.
 func (*OpWriteBlockProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{59}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *OpWriteBlockProto) GetHeader() *ClientOperationHeaderProto {
@@ -3779,7 +4135,7 @@ const (
 
 func (x *OpReadBlockProto) Reset() {
 	*x = OpReadBlockProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3791,7 +4147,7 @@ func (x *OpReadBlockProto) String() string {
 func (*OpReadBlockProto) ProtoMessage() {}
 
 func (x *OpReadBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[60]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3804,7 +4160,7 @@ func (x *OpReadBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpReadBlockProto.ProtoReflect.Descriptor instead.
 func (*OpReadBlockProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{60}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *OpReadBlockProto) GetHeader() *ClientOperationHeaderProto {
@@ -3844,7 +4200,7 @@ type ClientReadStatusProto struct {
 
 func (x *ClientReadStatusProto) Reset() {
 	*x = ClientReadStatusProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3856,7 +4212,7 @@ func (x *ClientReadStatusProto) String() string {
 func (*ClientReadStatusProto) ProtoMessage() {}
 
 func (x *ClientReadStatusProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[61]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3869,7 +4225,7 @@ func (x *ClientReadStatusProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientReadStatusProto.ProtoReflect.Descriptor instead.
 func (*ClientReadStatusProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{61}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ClientReadStatusProto) GetStatus() Status {
@@ -3889,7 +4245,7 @@ type ReadOpChecksumInfoProto struct {
 
 func (x *ReadOpChecksumInfoProto) Reset() {
 	*x = ReadOpChecksumInfoProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3901,7 +4257,7 @@ func (x *ReadOpChecksumInfoProto) String() string {
 func (*ReadOpChecksumInfoProto) ProtoMessage() {}
 
 func (x *ReadOpChecksumInfoProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[62]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3914,7 +4270,7 @@ func (x *ReadOpChecksumInfoProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadOpChecksumInfoProto.ProtoReflect.Descriptor instead.
 func (*ReadOpChecksumInfoProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{62}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReadOpChecksumInfoProto) GetChecksum() *ChecksumProto {
@@ -3942,7 +4298,7 @@ type OpTransferBlockProto struct {
 
 func (x *OpTransferBlockProto) Reset() {
 	*x = OpTransferBlockProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3954,7 +4310,7 @@ func (x *OpTransferBlockProto) String() string {
 func (*OpTransferBlockProto) ProtoMessage() {}
 
 func (x *OpTransferBlockProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[63]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3967,7 +4323,7 @@ func (x *OpTransferBlockProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpTransferBlockProto.ProtoReflect.Descriptor instead.
 func (*OpTransferBlockProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{63}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *OpTransferBlockProto) GetHeader() *ClientOperationHeaderProto {
@@ -4004,7 +4360,7 @@ type PacketHeaderProto struct {
 
 func (x *PacketHeaderProto) Reset() {
 	*x = PacketHeaderProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4016,7 +4372,7 @@ func (x *PacketHeaderProto) String() string {
 func (*PacketHeaderProto) ProtoMessage() {}
 
 func (x *PacketHeaderProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[64]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4029,7 +4385,7 @@ func (x *PacketHeaderProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PacketHeaderProto.ProtoReflect.Descriptor instead.
 func (*PacketHeaderProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{64}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PacketHeaderProto) GetOffsetInBlock() int64 {
@@ -4071,13 +4427,14 @@ type PipelineAckProto struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seqno         *int64                 `protobuf:"zigzag64,1,req,name=seqno" json:"seqno,omitempty"`
 	Reply         []Status               `protobuf:"varint,2,rep,name=reply,enum=holdfast.hadoop.hdfs.Status" json:"reply,omitempty"`
+	Flag          []uint32               `protobuf:"varint,4,rep,packed,name=flag" json:"flag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PipelineAckProto) Reset() {
 	*x = PipelineAckProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[65]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4089,7 +4446,7 @@ func (x *PipelineAckProto) String() string {
 func (*PipelineAckProto) ProtoMessage() {}
 
 func (x *PipelineAckProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[65]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4102,7 +4459,7 @@ func (x *PipelineAckProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PipelineAckProto.ProtoReflect.Descriptor instead.
 func (*PipelineAckProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{65}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *PipelineAckProto) GetSeqno() int64 {
@@ -4119,6 +4476,13 @@ func (x *PipelineAckProto) GetReply() []Status {
 	return nil
 }
 
+func (x *PipelineAckProto) GetFlag() []uint32 {
+	if x != nil {
+		return x.Flag
+	}
+	return nil
+}
+
 type BlockOpResponseProto struct {
 	state              protoimpl.MessageState   `protogen:"open.v1"`
 	Status             *Status                  `protobuf:"varint,1,req,name=status,enum=holdfast.hadoop.hdfs.Status" json:"status,omitempty"`
@@ -4131,7 +4495,7 @@ type BlockOpResponseProto struct {
 
 func (x *BlockOpResponseProto) Reset() {
 	*x = BlockOpResponseProto{}
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[66]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4143,7 +4507,7 @@ func (x *BlockOpResponseProto) String() string {
 func (*BlockOpResponseProto) ProtoMessage() {}
 
 func (x *BlockOpResponseProto) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[66]
+	mi := &file_holdfast_hadoop_hdfs_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4156,7 +4520,7 @@ func (x *BlockOpResponseProto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockOpResponseProto.ProtoReflect.Descriptor instead.
 func (*BlockOpResponseProto) Descriptor() ([]byte, []int) {
-	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{66}
+	return file_holdfast_hadoop_hdfs_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *BlockOpResponseProto) GetStatus() Status {
@@ -4213,7 +4577,7 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\aipcPort\x18\x06 \x02(\rR\aipcPort\"f\n" +
 	"\x11DatanodeInfoProto\x125\n" +
 	"\x02id\x18\x01 \x02(\v2%.holdfast.hadoop.hdfs.DatanodeIDProtoR\x02id\x12\x1a\n" +
-	"\blocation\x18\b \x01(\tR\blocation\"\xed\x02\n" +
+	"\blocation\x18\b \x01(\tR\blocation\"\xda\x03\n" +
 	"\x11LocatedBlockProto\x126\n" +
 	"\x01b\x18\x01 \x02(\v2(.holdfast.hadoop.hdfs.ExtendedBlockProtoR\x01b\x12\x16\n" +
 	"\x06offset\x18\x02 \x02(\x04R\x06offset\x12;\n" +
@@ -4225,9 +4589,21 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\fstorageTypes\x18\a \x03(\x0e2&.holdfast.hadoop.hdfs.StorageTypeProtoR\fstorageTypes\x12\x1e\n" +
 	"\n" +
 	"storageIDs\x18\b \x03(\tR\n" +
-	"storageIDs\"'\n" +
+	"storageIDs\x12\"\n" +
+	"\fblockIndices\x18\t \x01(\fR\fblockIndices\x12G\n" +
+	"\vblockTokens\x18\n" +
+	" \x03(\v2%.holdfast.hadoop.hdfs.BlockTokenProtoR\vblockTokens\"m\n" +
+	"\rECSchemaProto\x12\x1c\n" +
+	"\tcodecName\x18\x01 \x02(\tR\tcodecName\x12\x1c\n" +
+	"\tdataUnits\x18\x02 \x02(\rR\tdataUnits\x12 \n" +
+	"\vparityUnits\x18\x03 \x02(\rR\vparityUnits\"\x97\x01\n" +
+	"\x18ErasureCodingPolicyProto\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
+	"\x06schema\x18\x02 \x01(\v2#.holdfast.hadoop.hdfs.ECSchemaProtoR\x06schema\x12\x1a\n" +
+	"\bcellSize\x18\x03 \x01(\rR\bcellSize\x12\x0e\n" +
+	"\x02id\x18\x04 \x02(\rR\x02id\"'\n" +
 	"\x11FsPermissionProto\x12\x12\n" +
-	"\x04perm\x18\x01 \x02(\rR\x04perm\"\x87\x05\n" +
+	"\x04perm\x18\x01 \x02(\rR\x04perm\"\x9b\x06\n" +
 	"\x13HdfsFileStatusProto\x12N\n" +
 	"\bfileType\x18\x01 \x01(\x0e22.holdfast.hadoop.hdfs.HdfsFileStatusProto.FileTypeR\bfileType\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\fR\x04path\x12\x16\n" +
@@ -4242,10 +4618,12 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"accessTime\x12+\n" +
 	"\x11block_replication\x18\n" +
 	" \x01(\rR\x10blockReplication\x12\x1c\n" +
-	"\tblocksize\x18\v \x01(\x04R\tblocksize\x12\x16\n" +
+	"\tblocksize\x18\v \x01(\x04R\tblocksize\x12F\n" +
+	"\tlocations\x18\f \x01(\v2(.holdfast.hadoop.hdfs.LocatedBlocksProtoR\tlocations\x12\x16\n" +
 	"\x06fileId\x18\r \x01(\x04R\x06fileId\x12]\n" +
 	"\x12fileEncryptionInfo\x18\x0f \x01(\v2-.holdfast.hadoop.hdfs.FileEncryptionInfoProtoR\x12fileEncryptionInfo\x12$\n" +
-	"\rstoragePolicy\x18\x10 \x01(\rR\rstoragePolicy\x12\x14\n" +
+	"\rstoragePolicy\x18\x10 \x01(\rR\rstoragePolicy\x12J\n" +
+	"\becPolicy\x18\x11 \x01(\v2..holdfast.hadoop.hdfs.ErasureCodingPolicyProtoR\becPolicy\x12\x14\n" +
 	"\x05flags\x18\x12 \x01(\rR\x05flags\"3\n" +
 	"\bFileType\x12\n" +
 	"\n" +
@@ -4255,7 +4633,7 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"IS_SYMLINK\x10\x03\"\x96\x01\n" +
 	"\x15DirectoryListingProto\x12Q\n" +
 	"\x0epartialListing\x18\x01 \x03(\v2).holdfast.hadoop.hdfs.HdfsFileStatusProtoR\x0epartialListing\x12*\n" +
-	"\x10remainingEntries\x18\x02 \x02(\rR\x10remainingEntries\"\xfb\x02\n" +
+	"\x10remainingEntries\x18\x02 \x02(\rR\x10remainingEntries\"\xc7\x03\n" +
 	"\x12LocatedBlocksProto\x12\x1e\n" +
 	"\n" +
 	"fileLength\x18\x01 \x02(\x04R\n" +
@@ -4264,7 +4642,8 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\x11underConstruction\x18\x03 \x02(\bR\x11underConstruction\x12E\n" +
 	"\tlastBlock\x18\x04 \x01(\v2'.holdfast.hadoop.hdfs.LocatedBlockProtoR\tlastBlock\x120\n" +
 	"\x13isLastBlockComplete\x18\x05 \x02(\bR\x13isLastBlockComplete\x12]\n" +
-	"\x12fileEncryptionInfo\x18\x06 \x01(\v2-.holdfast.hadoop.hdfs.FileEncryptionInfoProtoR\x12fileEncryptionInfo\"\xcf\x01\n" +
+	"\x12fileEncryptionInfo\x18\x06 \x01(\v2-.holdfast.hadoop.hdfs.FileEncryptionInfoProtoR\x12fileEncryptionInfo\x12J\n" +
+	"\becPolicy\x18\a \x01(\v2..holdfast.hadoop.hdfs.ErasureCodingPolicyProtoR\becPolicy\"\xcf\x01\n" +
 	"\x13ContentSummaryProto\x12\x16\n" +
 	"\x06length\x18\x01 \x02(\x04R\x06length\x12\x1c\n" +
 	"\tfileCount\x18\x02 \x02(\x04R\tfileCount\x12&\n" +
@@ -4349,7 +4728,16 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\x17GetFileInfoRequestProto\x12\x10\n" +
 	"\x03src\x18\x01 \x02(\tR\x03src\"U\n" +
 	"\x18GetFileInfoResponseProto\x129\n" +
-	"\x02fs\x18\x01 \x01(\v2).holdfast.hadoop.hdfs.HdfsFileStatusProtoR\x02fs\"n\n" +
+	"\x02fs\x18\x01 \x01(\v2).holdfast.hadoop.hdfs.HdfsFileStatusProtoR\x02fs\"Z\n" +
+	"\x1eGetLocatedFileInfoRequestProto\x12\x10\n" +
+	"\x03src\x18\x01 \x01(\tR\x03src\x12&\n" +
+	"\x0eneedBlockToken\x18\x02 \x01(\bR\x0eneedBlockToken\"\\\n" +
+	"\x1fGetLocatedFileInfoResponseProto\x129\n" +
+	"\x02fs\x18\x01 \x01(\v2).holdfast.hadoop.hdfs.HdfsFileStatusProtoR\x02fs\"A\n" +
+	"\x17CheckAccessRequestProto\x12\x12\n" +
+	"\x04path\x18\x01 \x02(\tR\x04path\x12\x12\n" +
+	"\x04mode\x18\x02 \x02(\rR\x04mode\"\x1a\n" +
+	"\x18CheckAccessResponseProto\"n\n" +
 	"\x16GetListingRequestProto\x12\x10\n" +
 	"\x03src\x18\x01 \x02(\tR\x03src\x12\x1e\n" +
 	"\n" +
@@ -4486,10 +4874,11 @@ const file_holdfast_hadoop_hdfs_proto_rawDesc = "" +
 	"\x05seqno\x18\x02 \x02(\x10R\x05seqno\x12,\n" +
 	"\x11lastPacketInBlock\x18\x03 \x02(\bR\x11lastPacketInBlock\x12\x18\n" +
 	"\adataLen\x18\x04 \x02(\x0fR\adataLen\x12\x1c\n" +
-	"\tsyncBlock\x18\x05 \x01(\bR\tsyncBlock\"\\\n" +
+	"\tsyncBlock\x18\x05 \x01(\bR\tsyncBlock\"t\n" +
 	"\x10PipelineAckProto\x12\x14\n" +
 	"\x05seqno\x18\x01 \x02(\x12R\x05seqno\x122\n" +
-	"\x05reply\x18\x02 \x03(\x0e2\x1c.holdfast.hadoop.hdfs.StatusR\x05reply\"\xe9\x01\n" +
+	"\x05reply\x18\x02 \x03(\x0e2\x1c.holdfast.hadoop.hdfs.StatusR\x05reply\x12\x16\n" +
+	"\x04flag\x18\x04 \x03(\rB\x02\x10\x01R\x04flag\"\xe9\x01\n" +
 	"\x14BlockOpResponseProto\x124\n" +
 	"\x06status\x18\x01 \x02(\x0e2\x1c.holdfast.hadoop.hdfs.StatusR\x06status\x12\"\n" +
 	"\ffirstBadLink\x18\x02 \x01(\tR\ffirstBadLink\x12]\n" +
@@ -4531,7 +4920,7 @@ func file_holdfast_hadoop_hdfs_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_hadoop_hdfs_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_holdfast_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_holdfast_hadoop_hdfs_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
 var file_holdfast_hadoop_hdfs_proto_goTypes = []any{
 	(StorageTypeProto)(0),                         // 0: holdfast.hadoop.hdfs.StorageTypeProto
 	(ChecksumTypeProto)(0),                        // 1: holdfast.hadoop.hdfs.ChecksumTypeProto
@@ -4543,70 +4932,76 @@ var file_holdfast_hadoop_hdfs_proto_goTypes = []any{
 	(*DatanodeIDProto)(nil),                       // 7: holdfast.hadoop.hdfs.DatanodeIDProto
 	(*DatanodeInfoProto)(nil),                     // 8: holdfast.hadoop.hdfs.DatanodeInfoProto
 	(*LocatedBlockProto)(nil),                     // 9: holdfast.hadoop.hdfs.LocatedBlockProto
-	(*FsPermissionProto)(nil),                     // 10: holdfast.hadoop.hdfs.FsPermissionProto
-	(*HdfsFileStatusProto)(nil),                   // 11: holdfast.hadoop.hdfs.HdfsFileStatusProto
-	(*DirectoryListingProto)(nil),                 // 12: holdfast.hadoop.hdfs.DirectoryListingProto
-	(*LocatedBlocksProto)(nil),                    // 13: holdfast.hadoop.hdfs.LocatedBlocksProto
-	(*ContentSummaryProto)(nil),                   // 14: holdfast.hadoop.hdfs.ContentSummaryProto
-	(*CreateRequestProto)(nil),                    // 15: holdfast.hadoop.hdfs.CreateRequestProto
-	(*CreateResponseProto)(nil),                   // 16: holdfast.hadoop.hdfs.CreateResponseProto
-	(*AppendRequestProto)(nil),                    // 17: holdfast.hadoop.hdfs.AppendRequestProto
-	(*AppendResponseProto)(nil),                   // 18: holdfast.hadoop.hdfs.AppendResponseProto
-	(*AbandonBlockRequestProto)(nil),              // 19: holdfast.hadoop.hdfs.AbandonBlockRequestProto
-	(*AbandonBlockResponseProto)(nil),             // 20: holdfast.hadoop.hdfs.AbandonBlockResponseProto
-	(*AddBlockRequestProto)(nil),                  // 21: holdfast.hadoop.hdfs.AddBlockRequestProto
-	(*AddBlockResponseProto)(nil),                 // 22: holdfast.hadoop.hdfs.AddBlockResponseProto
-	(*GetAdditionalDatanodeRequestProto)(nil),     // 23: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto
-	(*GetAdditionalDatanodeResponseProto)(nil),    // 24: holdfast.hadoop.hdfs.GetAdditionalDatanodeResponseProto
-	(*CompleteRequestProto)(nil),                  // 25: holdfast.hadoop.hdfs.CompleteRequestProto
-	(*CompleteResponseProto)(nil),                 // 26: holdfast.hadoop.hdfs.CompleteResponseProto
-	(*RenewLeaseRequestProto)(nil),                // 27: holdfast.hadoop.hdfs.RenewLeaseRequestProto
-	(*RenewLeaseResponseProto)(nil),               // 28: holdfast.hadoop.hdfs.RenewLeaseResponseProto
-	(*DeleteRequestProto)(nil),                    // 29: holdfast.hadoop.hdfs.DeleteRequestProto
-	(*DeleteResponseProto)(nil),                   // 30: holdfast.hadoop.hdfs.DeleteResponseProto
-	(*GetFileInfoRequestProto)(nil),               // 31: holdfast.hadoop.hdfs.GetFileInfoRequestProto
-	(*GetFileInfoResponseProto)(nil),              // 32: holdfast.hadoop.hdfs.GetFileInfoResponseProto
-	(*GetListingRequestProto)(nil),                // 33: holdfast.hadoop.hdfs.GetListingRequestProto
-	(*GetListingResponseProto)(nil),               // 34: holdfast.hadoop.hdfs.GetListingResponseProto
-	(*GetBlockLocationsRequestProto)(nil),         // 35: holdfast.hadoop.hdfs.GetBlockLocationsRequestProto
-	(*GetBlockLocationsResponseProto)(nil),        // 36: holdfast.hadoop.hdfs.GetBlockLocationsResponseProto
-	(*ReportBadBlocksRequestProto)(nil),           // 37: holdfast.hadoop.hdfs.ReportBadBlocksRequestProto
-	(*ReportBadBlocksResponseProto)(nil),          // 38: holdfast.hadoop.hdfs.ReportBadBlocksResponseProto
-	(*MkdirsRequestProto)(nil),                    // 39: holdfast.hadoop.hdfs.MkdirsRequestProto
-	(*MkdirsResponseProto)(nil),                   // 40: holdfast.hadoop.hdfs.MkdirsResponseProto
-	(*Rename2RequestProto)(nil),                   // 41: holdfast.hadoop.hdfs.Rename2RequestProto
-	(*Rename2ResponseProto)(nil),                  // 42: holdfast.hadoop.hdfs.Rename2ResponseProto
-	(*SetPermissionRequestProto)(nil),             // 43: holdfast.hadoop.hdfs.SetPermissionRequestProto
-	(*SetPermissionResponseProto)(nil),            // 44: holdfast.hadoop.hdfs.SetPermissionResponseProto
-	(*SetStoragePolicyRequestProto)(nil),          // 45: holdfast.hadoop.hdfs.SetStoragePolicyRequestProto
-	(*SetStoragePolicyResponseProto)(nil),         // 46: holdfast.hadoop.hdfs.SetStoragePolicyResponseProto
-	(*SetTimesRequestProto)(nil),                  // 47: holdfast.hadoop.hdfs.SetTimesRequestProto
-	(*SetTimesResponseProto)(nil),                 // 48: holdfast.hadoop.hdfs.SetTimesResponseProto
-	(*GetFsStatusRequestProto)(nil),               // 49: holdfast.hadoop.hdfs.GetFsStatusRequestProto
-	(*GetFsStatsResponseProto)(nil),               // 50: holdfast.hadoop.hdfs.GetFsStatsResponseProto
-	(*GetContentSummaryRequestProto)(nil),         // 51: holdfast.hadoop.hdfs.GetContentSummaryRequestProto
-	(*GetContentSummaryResponseProto)(nil),        // 52: holdfast.hadoop.hdfs.GetContentSummaryResponseProto
-	(*RecoverLeaseRequestProto)(nil),              // 53: holdfast.hadoop.hdfs.RecoverLeaseRequestProto
-	(*RecoverLeaseResponseProto)(nil),             // 54: holdfast.hadoop.hdfs.RecoverLeaseResponseProto
-	(*FsyncRequestProto)(nil),                     // 55: holdfast.hadoop.hdfs.FsyncRequestProto
-	(*FsyncResponseProto)(nil),                    // 56: holdfast.hadoop.hdfs.FsyncResponseProto
-	(*UpdateBlockForPipelineRequestProto)(nil),    // 57: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto
-	(*UpdateBlockForPipelineResponseProto)(nil),   // 58: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto
-	(*UpdatePipelineRequestProto)(nil),            // 59: holdfast.hadoop.hdfs.UpdatePipelineRequestProto
-	(*UpdatePipelineResponseProto)(nil),           // 60: holdfast.hadoop.hdfs.UpdatePipelineResponseProto
-	(*BaseHeaderProto)(nil),                       // 61: holdfast.hadoop.hdfs.BaseHeaderProto
-	(*ClientOperationHeaderProto)(nil),            // 62: holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	(*ChecksumProto)(nil),                         // 63: holdfast.hadoop.hdfs.ChecksumProto
-	(*OpWriteBlockProto)(nil),                     // 64: holdfast.hadoop.hdfs.OpWriteBlockProto
-	(*OpReadBlockProto)(nil),                      // 65: holdfast.hadoop.hdfs.OpReadBlockProto
-	(*ClientReadStatusProto)(nil),                 // 66: holdfast.hadoop.hdfs.ClientReadStatusProto
-	(*ReadOpChecksumInfoProto)(nil),               // 67: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
-	(*OpTransferBlockProto)(nil),                  // 68: holdfast.hadoop.hdfs.OpTransferBlockProto
-	(*PacketHeaderProto)(nil),                     // 69: holdfast.hadoop.hdfs.PacketHeaderProto
-	(*PipelineAckProto)(nil),                      // 70: holdfast.hadoop.hdfs.PipelineAckProto
-	(*BlockOpResponseProto)(nil),                  // 71: holdfast.hadoop.hdfs.BlockOpResponseProto
-	(*FileEncryptionInfoProto)(nil),               // 72: holdfast.hadoop.hdfs.FileEncryptionInfoProto
-	(CryptoProtocolVersionProto)(0),               // 73: holdfast.hadoop.hdfs.CryptoProtocolVersionProto
+	(*ECSchemaProto)(nil),                         // 10: holdfast.hadoop.hdfs.ECSchemaProto
+	(*ErasureCodingPolicyProto)(nil),              // 11: holdfast.hadoop.hdfs.ErasureCodingPolicyProto
+	(*FsPermissionProto)(nil),                     // 12: holdfast.hadoop.hdfs.FsPermissionProto
+	(*HdfsFileStatusProto)(nil),                   // 13: holdfast.hadoop.hdfs.HdfsFileStatusProto
+	(*DirectoryListingProto)(nil),                 // 14: holdfast.hadoop.hdfs.DirectoryListingProto
+	(*LocatedBlocksProto)(nil),                    // 15: holdfast.hadoop.hdfs.LocatedBlocksProto
+	(*ContentSummaryProto)(nil),                   // 16: holdfast.hadoop.hdfs.ContentSummaryProto
+	(*CreateRequestProto)(nil),                    // 17: holdfast.hadoop.hdfs.CreateRequestProto
+	(*CreateResponseProto)(nil),                   // 18: holdfast.hadoop.hdfs.CreateResponseProto
+	(*AppendRequestProto)(nil),                    // 19: holdfast.hadoop.hdfs.AppendRequestProto
+	(*AppendResponseProto)(nil),                   // 20: holdfast.hadoop.hdfs.AppendResponseProto
+	(*AbandonBlockRequestProto)(nil),              // 21: holdfast.hadoop.hdfs.AbandonBlockRequestProto
+	(*AbandonBlockResponseProto)(nil),             // 22: holdfast.hadoop.hdfs.AbandonBlockResponseProto
+	(*AddBlockRequestProto)(nil),                  // 23: holdfast.hadoop.hdfs.AddBlockRequestProto
+	(*AddBlockResponseProto)(nil),                 // 24: holdfast.hadoop.hdfs.AddBlockResponseProto
+	(*GetAdditionalDatanodeRequestProto)(nil),     // 25: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto
+	(*GetAdditionalDatanodeResponseProto)(nil),    // 26: holdfast.hadoop.hdfs.GetAdditionalDatanodeResponseProto
+	(*CompleteRequestProto)(nil),                  // 27: holdfast.hadoop.hdfs.CompleteRequestProto
+	(*CompleteResponseProto)(nil),                 // 28: holdfast.hadoop.hdfs.CompleteResponseProto
+	(*RenewLeaseRequestProto)(nil),                // 29: holdfast.hadoop.hdfs.RenewLeaseRequestProto
+	(*RenewLeaseResponseProto)(nil),               // 30: holdfast.hadoop.hdfs.RenewLeaseResponseProto
+	(*DeleteRequestProto)(nil),                    // 31: holdfast.hadoop.hdfs.DeleteRequestProto
+	(*DeleteResponseProto)(nil),                   // 32: holdfast.hadoop.hdfs.DeleteResponseProto
+	(*GetFileInfoRequestProto)(nil),               // 33: holdfast.hadoop.hdfs.GetFileInfoRequestProto
+	(*GetFileInfoResponseProto)(nil),              // 34: holdfast.hadoop.hdfs.GetFileInfoResponseProto
+	(*GetLocatedFileInfoRequestProto)(nil),        // 35: holdfast.hadoop.hdfs.GetLocatedFileInfoRequestProto
+	(*GetLocatedFileInfoResponseProto)(nil),       // 36: holdfast.hadoop.hdfs.GetLocatedFileInfoResponseProto
+	(*CheckAccessRequestProto)(nil),               // 37: holdfast.hadoop.hdfs.CheckAccessRequestProto
+	(*CheckAccessResponseProto)(nil),              // 38: holdfast.hadoop.hdfs.CheckAccessResponseProto
+	(*GetListingRequestProto)(nil),                // 39: holdfast.hadoop.hdfs.GetListingRequestProto
+	(*GetListingResponseProto)(nil),               // 40: holdfast.hadoop.hdfs.GetListingResponseProto
+	(*GetBlockLocationsRequestProto)(nil),         // 41: holdfast.hadoop.hdfs.GetBlockLocationsRequestProto
+	(*GetBlockLocationsResponseProto)(nil),        // 42: holdfast.hadoop.hdfs.GetBlockLocationsResponseProto
+	(*ReportBadBlocksRequestProto)(nil),           // 43: holdfast.hadoop.hdfs.ReportBadBlocksRequestProto
+	(*ReportBadBlocksResponseProto)(nil),          // 44: holdfast.hadoop.hdfs.ReportBadBlocksResponseProto
+	(*MkdirsRequestProto)(nil),                    // 45: holdfast.hadoop.hdfs.MkdirsRequestProto
+	(*MkdirsResponseProto)(nil),                   // 46: holdfast.hadoop.hdfs.MkdirsResponseProto
+	(*Rename2RequestProto)(nil),                   // 47: holdfast.hadoop.hdfs.Rename2RequestProto
+	(*Rename2ResponseProto)(nil),                  // 48: holdfast.hadoop.hdfs.Rename2ResponseProto
+	(*SetPermissionRequestProto)(nil),             // 49: holdfast.hadoop.hdfs.SetPermissionRequestProto
+	(*SetPermissionResponseProto)(nil),            // 50: holdfast.hadoop.hdfs.SetPermissionResponseProto
+	(*SetStoragePolicyRequestProto)(nil),          // 51: holdfast.hadoop.hdfs.SetStoragePolicyRequestProto
+	(*SetStoragePolicyResponseProto)(nil),         // 52: holdfast.hadoop.hdfs.SetStoragePolicyResponseProto
+	(*SetTimesRequestProto)(nil),                  // 53: holdfast.hadoop.hdfs.SetTimesRequestProto
+	(*SetTimesResponseProto)(nil),                 // 54: holdfast.hadoop.hdfs.SetTimesResponseProto
+	(*GetFsStatusRequestProto)(nil),               // 55: holdfast.hadoop.hdfs.GetFsStatusRequestProto
+	(*GetFsStatsResponseProto)(nil),               // 56: holdfast.hadoop.hdfs.GetFsStatsResponseProto
+	(*GetContentSummaryRequestProto)(nil),         // 57: holdfast.hadoop.hdfs.GetContentSummaryRequestProto
+	(*GetContentSummaryResponseProto)(nil),        // 58: holdfast.hadoop.hdfs.GetContentSummaryResponseProto
+	(*RecoverLeaseRequestProto)(nil),              // 59: holdfast.hadoop.hdfs.RecoverLeaseRequestProto
+	(*RecoverLeaseResponseProto)(nil),             // 60: holdfast.hadoop.hdfs.RecoverLeaseResponseProto
+	(*FsyncRequestProto)(nil),                     // 61: holdfast.hadoop.hdfs.FsyncRequestProto
+	(*FsyncResponseProto)(nil),                    // 62: holdfast.hadoop.hdfs.FsyncResponseProto
+	(*UpdateBlockForPipelineRequestProto)(nil),    // 63: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto
+	(*UpdateBlockForPipelineResponseProto)(nil),   // 64: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto
+	(*UpdatePipelineRequestProto)(nil),            // 65: holdfast.hadoop.hdfs.UpdatePipelineRequestProto
+	(*UpdatePipelineResponseProto)(nil),           // 66: holdfast.hadoop.hdfs.UpdatePipelineResponseProto
+	(*BaseHeaderProto)(nil),                       // 67: holdfast.hadoop.hdfs.BaseHeaderProto
+	(*ClientOperationHeaderProto)(nil),            // 68: holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	(*ChecksumProto)(nil),                         // 69: holdfast.hadoop.hdfs.ChecksumProto
+	(*OpWriteBlockProto)(nil),                     // 70: holdfast.hadoop.hdfs.OpWriteBlockProto
+	(*OpReadBlockProto)(nil),                      // 71: holdfast.hadoop.hdfs.OpReadBlockProto
+	(*ClientReadStatusProto)(nil),                 // 72: holdfast.hadoop.hdfs.ClientReadStatusProto
+	(*ReadOpChecksumInfoProto)(nil),               // 73: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
+	(*OpTransferBlockProto)(nil),                  // 74: holdfast.hadoop.hdfs.OpTransferBlockProto
+	(*PacketHeaderProto)(nil),                     // 75: holdfast.hadoop.hdfs.PacketHeaderProto
+	(*PipelineAckProto)(nil),                      // 76: holdfast.hadoop.hdfs.PipelineAckProto
+	(*BlockOpResponseProto)(nil),                  // 77: holdfast.hadoop.hdfs.BlockOpResponseProto
+	(*FileEncryptionInfoProto)(nil),               // 78: holdfast.hadoop.hdfs.FileEncryptionInfoProto
+	(CryptoProtocolVersionProto)(0),               // 79: holdfast.hadoop.hdfs.CryptoProtocolVersionProto
 }
 var file_holdfast_hadoop_hdfs_proto_depIdxs = []int32{
 	7,  // 0: holdfast.hadoop.hdfs.DatanodeInfoProto.id:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
@@ -4614,63 +5009,69 @@ var file_holdfast_hadoop_hdfs_proto_depIdxs = []int32{
 	8,  // 2: holdfast.hadoop.hdfs.LocatedBlockProto.locs:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
 	5,  // 3: holdfast.hadoop.hdfs.LocatedBlockProto.blockToken:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
 	0,  // 4: holdfast.hadoop.hdfs.LocatedBlockProto.storageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	3,  // 5: holdfast.hadoop.hdfs.HdfsFileStatusProto.fileType:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto.FileType
-	10, // 6: holdfast.hadoop.hdfs.HdfsFileStatusProto.permission:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
-	72, // 7: holdfast.hadoop.hdfs.HdfsFileStatusProto.fileEncryptionInfo:type_name -> holdfast.hadoop.hdfs.FileEncryptionInfoProto
-	11, // 8: holdfast.hadoop.hdfs.DirectoryListingProto.partialListing:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
-	9,  // 9: holdfast.hadoop.hdfs.LocatedBlocksProto.blocks:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	9,  // 10: holdfast.hadoop.hdfs.LocatedBlocksProto.lastBlock:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	72, // 11: holdfast.hadoop.hdfs.LocatedBlocksProto.fileEncryptionInfo:type_name -> holdfast.hadoop.hdfs.FileEncryptionInfoProto
-	10, // 12: holdfast.hadoop.hdfs.CreateRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
-	73, // 13: holdfast.hadoop.hdfs.CreateRequestProto.cryptoProtocolVersion:type_name -> holdfast.hadoop.hdfs.CryptoProtocolVersionProto
-	11, // 14: holdfast.hadoop.hdfs.CreateResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
-	9,  // 15: holdfast.hadoop.hdfs.AppendResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	11, // 16: holdfast.hadoop.hdfs.AppendResponseProto.stat:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
-	6,  // 17: holdfast.hadoop.hdfs.AbandonBlockRequestProto.b:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	6,  // 18: holdfast.hadoop.hdfs.AddBlockRequestProto.previous:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	8,  // 19: holdfast.hadoop.hdfs.AddBlockRequestProto.excludeNodes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	9,  // 20: holdfast.hadoop.hdfs.AddBlockResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	6,  // 21: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.blk:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	8,  // 22: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.existings:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	8,  // 23: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.excludes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	9,  // 24: holdfast.hadoop.hdfs.GetAdditionalDatanodeResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	6,  // 25: holdfast.hadoop.hdfs.CompleteRequestProto.last:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	11, // 26: holdfast.hadoop.hdfs.GetFileInfoResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
-	12, // 27: holdfast.hadoop.hdfs.GetListingResponseProto.dirList:type_name -> holdfast.hadoop.hdfs.DirectoryListingProto
-	13, // 28: holdfast.hadoop.hdfs.GetBlockLocationsResponseProto.locations:type_name -> holdfast.hadoop.hdfs.LocatedBlocksProto
-	9,  // 29: holdfast.hadoop.hdfs.ReportBadBlocksRequestProto.blocks:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	10, // 30: holdfast.hadoop.hdfs.MkdirsRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
-	10, // 31: holdfast.hadoop.hdfs.SetPermissionRequestProto.permission:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
-	14, // 32: holdfast.hadoop.hdfs.GetContentSummaryResponseProto.summary:type_name -> holdfast.hadoop.hdfs.ContentSummaryProto
-	6,  // 33: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	9,  // 34: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
-	6,  // 35: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.oldBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	6,  // 36: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	7,  // 37: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newNodes:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
-	6,  // 38: holdfast.hadoop.hdfs.BaseHeaderProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
-	5,  // 39: holdfast.hadoop.hdfs.BaseHeaderProto.token:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
-	61, // 40: holdfast.hadoop.hdfs.ClientOperationHeaderProto.baseHeader:type_name -> holdfast.hadoop.hdfs.BaseHeaderProto
-	1,  // 41: holdfast.hadoop.hdfs.ChecksumProto.type:type_name -> holdfast.hadoop.hdfs.ChecksumTypeProto
-	62, // 42: holdfast.hadoop.hdfs.OpWriteBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	8,  // 43: holdfast.hadoop.hdfs.OpWriteBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	4,  // 44: holdfast.hadoop.hdfs.OpWriteBlockProto.stage:type_name -> holdfast.hadoop.hdfs.OpWriteBlockProto.BlockConstructionStage
-	63, // 45: holdfast.hadoop.hdfs.OpWriteBlockProto.requestedChecksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
-	0,  // 46: holdfast.hadoop.hdfs.OpWriteBlockProto.storageType:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	0,  // 47: holdfast.hadoop.hdfs.OpWriteBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	62, // 48: holdfast.hadoop.hdfs.OpReadBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	2,  // 49: holdfast.hadoop.hdfs.ClientReadStatusProto.status:type_name -> holdfast.hadoop.hdfs.Status
-	63, // 50: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto.checksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
-	62, // 51: holdfast.hadoop.hdfs.OpTransferBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
-	8,  // 52: holdfast.hadoop.hdfs.OpTransferBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
-	0,  // 53: holdfast.hadoop.hdfs.OpTransferBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
-	2,  // 54: holdfast.hadoop.hdfs.PipelineAckProto.reply:type_name -> holdfast.hadoop.hdfs.Status
-	2,  // 55: holdfast.hadoop.hdfs.BlockOpResponseProto.status:type_name -> holdfast.hadoop.hdfs.Status
-	67, // 56: holdfast.hadoop.hdfs.BlockOpResponseProto.readOpChecksumInfo:type_name -> holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
-	57, // [57:57] is the sub-list for method output_type
-	57, // [57:57] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	5,  // 5: holdfast.hadoop.hdfs.LocatedBlockProto.blockTokens:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
+	10, // 6: holdfast.hadoop.hdfs.ErasureCodingPolicyProto.schema:type_name -> holdfast.hadoop.hdfs.ECSchemaProto
+	3,  // 7: holdfast.hadoop.hdfs.HdfsFileStatusProto.fileType:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto.FileType
+	12, // 8: holdfast.hadoop.hdfs.HdfsFileStatusProto.permission:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
+	15, // 9: holdfast.hadoop.hdfs.HdfsFileStatusProto.locations:type_name -> holdfast.hadoop.hdfs.LocatedBlocksProto
+	78, // 10: holdfast.hadoop.hdfs.HdfsFileStatusProto.fileEncryptionInfo:type_name -> holdfast.hadoop.hdfs.FileEncryptionInfoProto
+	11, // 11: holdfast.hadoop.hdfs.HdfsFileStatusProto.ecPolicy:type_name -> holdfast.hadoop.hdfs.ErasureCodingPolicyProto
+	13, // 12: holdfast.hadoop.hdfs.DirectoryListingProto.partialListing:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	9,  // 13: holdfast.hadoop.hdfs.LocatedBlocksProto.blocks:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	9,  // 14: holdfast.hadoop.hdfs.LocatedBlocksProto.lastBlock:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	78, // 15: holdfast.hadoop.hdfs.LocatedBlocksProto.fileEncryptionInfo:type_name -> holdfast.hadoop.hdfs.FileEncryptionInfoProto
+	11, // 16: holdfast.hadoop.hdfs.LocatedBlocksProto.ecPolicy:type_name -> holdfast.hadoop.hdfs.ErasureCodingPolicyProto
+	12, // 17: holdfast.hadoop.hdfs.CreateRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
+	79, // 18: holdfast.hadoop.hdfs.CreateRequestProto.cryptoProtocolVersion:type_name -> holdfast.hadoop.hdfs.CryptoProtocolVersionProto
+	13, // 19: holdfast.hadoop.hdfs.CreateResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	9,  // 20: holdfast.hadoop.hdfs.AppendResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	13, // 21: holdfast.hadoop.hdfs.AppendResponseProto.stat:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	6,  // 22: holdfast.hadoop.hdfs.AbandonBlockRequestProto.b:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	6,  // 23: holdfast.hadoop.hdfs.AddBlockRequestProto.previous:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	8,  // 24: holdfast.hadoop.hdfs.AddBlockRequestProto.excludeNodes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	9,  // 25: holdfast.hadoop.hdfs.AddBlockResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	6,  // 26: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.blk:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	8,  // 27: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.existings:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	8,  // 28: holdfast.hadoop.hdfs.GetAdditionalDatanodeRequestProto.excludes:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	9,  // 29: holdfast.hadoop.hdfs.GetAdditionalDatanodeResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	6,  // 30: holdfast.hadoop.hdfs.CompleteRequestProto.last:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	13, // 31: holdfast.hadoop.hdfs.GetFileInfoResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	13, // 32: holdfast.hadoop.hdfs.GetLocatedFileInfoResponseProto.fs:type_name -> holdfast.hadoop.hdfs.HdfsFileStatusProto
+	14, // 33: holdfast.hadoop.hdfs.GetListingResponseProto.dirList:type_name -> holdfast.hadoop.hdfs.DirectoryListingProto
+	15, // 34: holdfast.hadoop.hdfs.GetBlockLocationsResponseProto.locations:type_name -> holdfast.hadoop.hdfs.LocatedBlocksProto
+	9,  // 35: holdfast.hadoop.hdfs.ReportBadBlocksRequestProto.blocks:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	12, // 36: holdfast.hadoop.hdfs.MkdirsRequestProto.masked:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
+	12, // 37: holdfast.hadoop.hdfs.SetPermissionRequestProto.permission:type_name -> holdfast.hadoop.hdfs.FsPermissionProto
+	16, // 38: holdfast.hadoop.hdfs.GetContentSummaryResponseProto.summary:type_name -> holdfast.hadoop.hdfs.ContentSummaryProto
+	6,  // 39: holdfast.hadoop.hdfs.UpdateBlockForPipelineRequestProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	9,  // 40: holdfast.hadoop.hdfs.UpdateBlockForPipelineResponseProto.block:type_name -> holdfast.hadoop.hdfs.LocatedBlockProto
+	6,  // 41: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.oldBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	6,  // 42: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newBlock:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	7,  // 43: holdfast.hadoop.hdfs.UpdatePipelineRequestProto.newNodes:type_name -> holdfast.hadoop.hdfs.DatanodeIDProto
+	6,  // 44: holdfast.hadoop.hdfs.BaseHeaderProto.block:type_name -> holdfast.hadoop.hdfs.ExtendedBlockProto
+	5,  // 45: holdfast.hadoop.hdfs.BaseHeaderProto.token:type_name -> holdfast.hadoop.hdfs.BlockTokenProto
+	67, // 46: holdfast.hadoop.hdfs.ClientOperationHeaderProto.baseHeader:type_name -> holdfast.hadoop.hdfs.BaseHeaderProto
+	1,  // 47: holdfast.hadoop.hdfs.ChecksumProto.type:type_name -> holdfast.hadoop.hdfs.ChecksumTypeProto
+	68, // 48: holdfast.hadoop.hdfs.OpWriteBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	8,  // 49: holdfast.hadoop.hdfs.OpWriteBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	4,  // 50: holdfast.hadoop.hdfs.OpWriteBlockProto.stage:type_name -> holdfast.hadoop.hdfs.OpWriteBlockProto.BlockConstructionStage
+	69, // 51: holdfast.hadoop.hdfs.OpWriteBlockProto.requestedChecksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
+	0,  // 52: holdfast.hadoop.hdfs.OpWriteBlockProto.storageType:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
+	0,  // 53: holdfast.hadoop.hdfs.OpWriteBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
+	68, // 54: holdfast.hadoop.hdfs.OpReadBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	2,  // 55: holdfast.hadoop.hdfs.ClientReadStatusProto.status:type_name -> holdfast.hadoop.hdfs.Status
+	69, // 56: holdfast.hadoop.hdfs.ReadOpChecksumInfoProto.checksum:type_name -> holdfast.hadoop.hdfs.ChecksumProto
+	68, // 57: holdfast.hadoop.hdfs.OpTransferBlockProto.header:type_name -> holdfast.hadoop.hdfs.ClientOperationHeaderProto
+	8,  // 58: holdfast.hadoop.hdfs.OpTransferBlockProto.targets:type_name -> holdfast.hadoop.hdfs.DatanodeInfoProto
+	0,  // 59: holdfast.hadoop.hdfs.OpTransferBlockProto.targetStorageTypes:type_name -> holdfast.hadoop.hdfs.StorageTypeProto
+	2,  // 60: holdfast.hadoop.hdfs.PipelineAckProto.reply:type_name -> holdfast.hadoop.hdfs.Status
+	2,  // 61: holdfast.hadoop.hdfs.BlockOpResponseProto.status:type_name -> holdfast.hadoop.hdfs.Status
+	73, // 62: holdfast.hadoop.hdfs.BlockOpResponseProto.readOpChecksumInfo:type_name -> holdfast.hadoop.hdfs.ReadOpChecksumInfoProto
+	63, // [63:63] is the sub-list for method output_type
+	63, // [63:63] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_hadoop_hdfs_proto_init() }
@@ -4685,7 +5086,7 @@ func file_holdfast_hadoop_hdfs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_hadoop_hdfs_proto_rawDesc), len(file_holdfast_hadoop_hdfs_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   67,
+			NumMessages:   73,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

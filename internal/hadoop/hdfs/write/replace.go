@@ -1,0 +1,54 @@
+package write
+
+// Policy is dfs.client.block.write.replace-datanode-on-failure.policy
+// (ReplaceDatanodeOnFailure.java).
+type Policy int
+
+// Policies.
+const (
+	ReplaceDefault Policy = iota
+	ReplaceNever
+	ReplaceAlways
+)
+
+// Replace says when a block that has lost a DataNode of its pipeline gets another.
+type Replace struct {
+	Policy Policy
+	// Strict fails a write that should get another DataNode and cannot. Hadoop's
+	// own client does that unless best-effort is set; here it has to be asked for,
+	// as a write goes on with what is left otherwise.
+	Strict bool
+}
+
+// wantsAnother tells whether the block that is written should get another DataNode:
+// with the default policy, as Hadoop's own client decides, but careful with a
+// replication of 2 as well, as what is on one DataNode alone does not survive its
+// loss.
+func (f *File) wantsAnother() bool {
+	r := f.wanted()
+	return f.demanded() || f.c.o.Replace.Policy == ReplaceDefault && r >= 2 && len(f.s.nodes) <= r/2
+}
+
+// demandsAnother tells whether the write fails if none is found.
+func (f *File) demandsAnother() bool { return f.c.o.Replace.Strict && f.demanded() }
+
+// demanded is Hadoop's condition: of a replication of 3 and more, when half or fewer
+// of the DataNodes are left, and when any is lost of a file that has readers already.
+func (f *File) demanded() bool {
+	r := f.wanted()
+	switch f.c.o.Replace.Policy {
+	case ReplaceNever:
+		return false
+	case ReplaceAlways:
+		return len(f.s.nodes) < r
+	}
+	return r >= 3 && (len(f.s.nodes) <= r/2 || f.flushed.Load() && len(f.s.nodes) < r)
+}
+
+// wanted is the file's replication.
+func (f *File) wanted() int {
+	if f.s.replication == 0 {
+		return f.c.o.Replication
+	}
+	return f.s.replication
+}
