@@ -376,8 +376,8 @@ func TestCopyOfATrainersDirectory(t *testing.T) {
 	}
 }
 
-// TestLongNames: names of many bytes that are not ASCII are sealed.
-func TestLongNames(t *testing.T) {
+// TestNamesOfManyBytes: names of many bytes that are not ASCII are sealed.
+func TestNamesOfManyBytes(t *testing.T) {
 	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
 		for _, name := range []string{strings.Repeat("模", 70) + "-10", strings.Repeat("ä", 60) + "/" + strings.Repeat("ö", 60) + "-20"} {
 			putCheckpoint(t, s, name, nil)
