@@ -275,6 +275,12 @@ func TestContainersLiveAndEnd(t *testing.T) {
 		pids[a.Container] = j.pid(a.Container)
 	}
 	t.Logf("6 processes after %v", time.Since(begin))
+	for _, a := range got {
+		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pids[a.Container]))
+		if want := map[string]string{"ps": "64", "worker": "96"}[strings.Split(a.Request, "-")[0]]; err != nil || !strings.Contains(string(env), "\x00GOMEMLIMIT="+want+"MiB\x00") {
+			t.Errorf("the heap of the agent for %s is not bounded by %s MiB: %v", a.Request, want, err)
+		}
+	}
 
 	killed, released := got[0].Container, got[1].Container
 	begin = time.Now()

@@ -2,6 +2,7 @@ package yarn
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -235,8 +236,14 @@ func (d *Driver) launchOf(h *held) (hadoop.Launch, error) {
 	l.Environment = maps.Clone(l.Environment)
 	l.Environment[proto.EnvContainer] = h.name
 	l.Environment[proto.EnvHost] = h.container.Node.Host
+	l.Environment["GOMEMLIMIT"] = agentHeap(h.container.Resource)
 	return l, nil
 }
+
+// agentHeap is how much of its container's memory an agent is to use before Go's
+// collector does all it can (package runtime): half, as the rest is its task's. Tasks
+// do not get the variable.
+func agentHeap(r hadoop.Resource) string { return fmt.Sprintf("%dMiB", r.MemoryMB/2) }
 
 func (d *Driver) start(node hadoop.NodeID, list []hadoop.Start) {
 	d.async(func() any {
