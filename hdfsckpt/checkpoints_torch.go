@@ -132,13 +132,14 @@ func (l *lister) distributed(dir string, entries []Info) error {
 
 func readMetadata(ctx context.Context, s Store, dir string) (*torchfile.Metadata, error) {
 	name := path.Join(dir, torchfile.MetadataFile)
-	i, err := s.Stat(ctx, name)
+	r, err := s.Open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
+	defer r.Close()
 	var m *torchfile.Metadata
-	err = budgeted(ctx, i.Size, func() error {
-		b, err := ReadFile(ctx, s, name)
+	err = budgeted(ctx, r.Size(), func() error {
+		b, err := readOpened(r, name)
 		if err == nil {
 			m, err = torchfile.ParseMetadata(b)
 		}

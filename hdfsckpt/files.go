@@ -17,6 +17,11 @@ func ReadFile(ctx context.Context, s Store, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
+	return readOpened(r, name)
+}
+
+// readOpened is ReadFile for a file that is open.
+func readOpened(r Reader, name string) ([]byte, error) {
 	if r.Size() > readLimit {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes, and files that say something of others are read up to %d: %w", r.Size(), readLimit, syscall.EFBIG)}
 	}

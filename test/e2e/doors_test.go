@@ -49,12 +49,12 @@ func TestDoors(t *testing.T) {
 		}
 	}
 	w := where{c}
-	run := func(flags ...string) *job {
+	run := func(dir string, flags ...string) *job {
 		script := "echo the secret of alice | tee logs/weights; sleep 600"
-		args := append(flags, "--worker", "1", "--worker-memory", "256m", "--checkpoint", "./logs="+c.HDFS()+"/user/alice/logs")
+		args := append(flags, "--worker", "1", "--worker-memory", "256m", "--checkpoint", "./logs="+c.HDFS()+"/user/alice/"+dir)
 		return w.start(t, "", append(args, "--", "sh", "-c", script)...)
 	}
-	j := run("--view-acl", "bob")
+	j := run("logs", "--view-acl", "bob")
 	j.until(long, "all to run", running)
 	j.said(long, "worker-0", "(the secret of alice)")
 	d := doors{t: t, c: c, j: j}
@@ -80,7 +80,7 @@ func TestDoors(t *testing.T) {
 		}
 	})
 	t.Run("a user of the modify ACL may end it", func(t *testing.T) {
-		other := run("--modify-acl", " users")
+		other := run("other", "--modify-acl", " users")
 		if stdout, stderr, code := d.as(testcluster.Bob, "kill", other.id); code != 0 {
 			t.Errorf("kill ended with %d: %s%s", code, stdout, stderr)
 		}

@@ -7,9 +7,10 @@ import (
 	"holdfast/proto"
 )
 
-// hangs makes steps, and in its first attempt worker-0 stops doing so.
-const hangs = `i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo "step $i"; sleep 0.07
-[ $HOLDFAST_ATTEMPT-{index} = 0-0 ] && [ $i = 140 ] && sleep 600; done; exit 0`
+// hangs makes steps, and in its first attempt worker-0 stops doing so, when the pace
+// of the job has been seen for long enough.
+const hangs = `i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo "step $i"; sleep 0.07
+[ $HOLDFAST_ATTEMPT-{index} = 0-0 ] && [ $i = 290 ] && sleep 600; done; exit 0`
 
 func TestAStalledTaskIsRestarted(t *testing.T) {
 	plain.enter(t)
@@ -19,7 +20,7 @@ func TestAStalledTaskIsRestarted(t *testing.T) {
 		t.Fatalf("incidents: %v", s.Incidents)
 	}
 	i := s.Incidents[0]
-	if i.Task != "worker-0" || i.Cause != "no steps any longer" || !strings.Contains(i.Evidence, "since step 140") || i.How != "in place" || i.BackUnixMs == 0 {
+	if i.Task != "worker-0" || i.Cause != "no steps any longer" || !strings.Contains(i.Evidence, "since step 290") || i.How != "in place" || i.BackUnixMs == 0 {
 		t.Errorf("the incident is %v", i)
 	}
 	if a, b := task(s, "worker-0").Attempt, task(s, "worker-1").Attempt; a != 1 || b != 0 {

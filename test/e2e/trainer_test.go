@@ -121,7 +121,7 @@ func TestAFailingTaskEndsTheJob(t *testing.T) {
 		j := w.start(t, "", "--worker", "2", "--worker-memory", "256m", "--restarts", "1", "--",
 			"sh", "-c", "echo this is {role}-{index}; if [ {index} = 1 ]; then echo it went wrong >&2; exit 7; fi; sleep 600")
 		s := j.end(long, proto.JobState_JOB_STATE_FAILED)
-		for _, want := range []string{"worker-1", "7", "--restarts 1"} {
+		for _, want := range []string{"worker-1", "7", "twice"} {
 			if !strings.Contains(s.Why, want) {
 				t.Errorf("why it failed: %q does not say %q", s.Why, want)
 			}
