@@ -51,7 +51,7 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 		if !spec.Local && filepath.IsAbs(uri) {
 			uri = "file://" + uri
 		}
-		if c.Format == "" && c.Marker == "" && c.QuietSeconds == 0 {
+		if c.Format == "" && c.Marker == "" && c.QuietSeconds == 0 && !c.Share {
 			checkpoints.add(c.Path, uri)
 			continue
 		}
@@ -60,6 +60,7 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 		directory.add("format", c.Format)
 		directory.add("marker", c.Marker)
 		directory.add("quiet", durationText(time.Duration(c.QuietSeconds*float64(time.Second))))
+		directory.add("share", c.Share)
 		checkpoints.add(c.Path, directory)
 	}
 	w.add("checkpoints", checkpoints)

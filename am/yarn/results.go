@@ -165,7 +165,7 @@ func (d *Driver) afterError(err error) time.Duration {
 	case hadoop.IsInvalidRequest(err) && s.served:
 		s.refusedAt = s.beatAt
 		if list := s.table.unwelcome(); len(list) > 0 {
-			d.say(fmt.Sprintf("the scheduler refuses %s: a ResourceManager does so that misses its larger nodes after a restart, or that now allows less (yarn.scheduler.maximum-allocation-*); what runs goes on, and it is asked again every %v (%v)", whatFor(list), refusedPause, err), true)
+			d.say(fmt.Sprintf("the scheduler refuses %s: a ResourceManager does so that misses its larger nodes after a restart, or that now allows less (yarn.scheduler.maximum-allocation-*); what runs goes on, and it is asked again every %v (%v)", whatFor(list)+" of "+resourceOf(list[0]).String(), refusedPause, err), true)
 		}
 		return 100 * time.Millisecond
 	case hadoop.IsInvalidRequest(err):

@@ -151,6 +151,9 @@ func (c *Client) Create(ctx context.Context, path string, perm fs.FileMode, over
 // there is room. ErrNotResumed: no DataNode lets that block go on.
 func (c *Client) Append(ctx context.Context, path string) (*File, error) {
 	resp, err := c.append(ctx, path, flagAppend)
+	if rpc.IsRemote(err, "java.lang.UnsupportedOperationException") { // an erasure-coded one's (FSDirAppendOp), which is refused below
+		return c.AppendBlock(ctx, path)
+	}
 	if err != nil {
 		return nil, err
 	}
