@@ -803,7 +803,9 @@ func madeSafe(t *testing.T, takenOver bool) {
 				t.Fatal(err)
 			}
 		}
-		a.exit(int32(9 + i)) // one and the same each time would end the job
+		ended := a.ended(9)
+		ended.Error = []string{"an error", "another", "a third"}[i] // the same each time would end the job
+		a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: ended}})
 		a, _ = j.started("ps-0")
 		got, err := os.ReadFile(state)
 		if err != nil || !strings.Contains(string(got), `"sharded.ckpt-1200"`) {
