@@ -51,7 +51,7 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 		if !spec.Local && filepath.IsAbs(uri) {
 			uri = "file://" + uri
 		}
-		if c.Format == "" && c.Marker == "" && c.QuietSeconds == 0 {
+		if c.Format == "" && c.Marker == "" && c.QuietSeconds == 0 && !c.Share {
 			checkpoints.add(c.Path, uri)
 			continue
 		}
@@ -59,6 +59,7 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 		directory.add("uri", uri)
 		directory.add("format", c.Format)
 		directory.add("marker", c.Marker)
+		directory.add("share", c.Share)
 		directory.add("quiet", durationText(time.Duration(c.QuietSeconds*float64(time.Second))))
 		checkpoints.add(c.Path, directory)
 	}
@@ -78,6 +79,9 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 	w.add("spares", spec.Spares)
 	w.add("start-limit", durationText(time.Duration(spec.StartLimitMs)*time.Millisecond))
 	w.put("restart-stalled", (time.Duration(spec.RestartStalledMs) * time.Millisecond).String())
+	if ms := spec.StopGraceMs; ms != nil {
+		w.put("stop-grace", (time.Duration(*ms) * time.Millisecond).String())
+	}
 	w.add("tf1", spec.Tf1)
 	w.add("progress", d.Progress)
 	w.add("keep-interpreter-waits", spec.KeepInterpreterWaits)

@@ -24,17 +24,18 @@ queue: q
 framework: tensorflow
 roles:
   reader: {count: 2, command: [python, "a b.py", "x: y\n# z", "{index}"]}
-  evaluator: {count: 1, finish: 0s}
-  worker: {count: 3, min: 2, finish: 1m, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [other]}
+  evaluator: {count: 1, finish: 1m}
+  worker: {count: 3, min: 2, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [other]}
   ps: 1
 command: [sh, -c, "echo '{task}'; exit 0"]
 env: {A: "3", B: "", C: "true", D: "x=y"}
-checkpoints: {./logs: "file:///ck", /state: {uri: "hdfs:///user/me/state", format: plain, marker: _SUCCESS}, /more: {uri: "hdfs:///user/me/more", format: plain, quiet: 90s}}
+checkpoints: {./logs: "file:///ck", /state: {uri: "hdfs:///user/me/state", format: plain, marker: _SUCCESS, share: true}, /more: {uri: "hdfs:///user/me/more", format: plain, quiet: 90s}}
 files: [train.py, "data#in/put"]
 archives: ["venv.tar.gz#venv"]
 restarts: 0
 spares: 2
 start-limit: 10m
+stop-grace: 30s
 tf1: true
 progress: "at (\\d+)"
 keep-interpreter-waits: true
@@ -83,7 +84,9 @@ modify-acl: "*"
 	// What specs can say, the jobs above say: YAML must have it.
 	printed.Files = []*proto.FileSpec{{}} // of the inputs
 	pb.Merge(printed.Checkpoints[1], printed.Checkpoints[2])
-	for _, m := range []pb.Message{printed, role(t, printed, "worker"), printed.Checkpoints[1]} {
+	worker := role(t, printed, "worker")
+	pb.Merge(worker, role(t, printed, "evaluator")) // which alone has a time to finish
+	for _, m := range []pb.Message{printed, worker, printed.Checkpoints[1]} {
 		fields := m.ProtoReflect().Descriptor().Fields()
 		for i := range fields.Len() {
 			if f := fields.Get(i); !m.ProtoReflect().Has(f) {
@@ -119,6 +122,7 @@ roles:
 command: ["true"]
 restarts: 3
 restart-stalled: 10m0s
+stop-grace: 5s
 `
 	if string(text) != want {
 		t.Errorf("it is printed as:\n%s", text)

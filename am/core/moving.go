@@ -264,7 +264,7 @@ func (j *Job) moveNext(moving []*Task) {
 			continue
 		}
 		wait := j.limits.Save
-		t.grace = j.limits.Save
+		t.grace = max(j.limits.Save, j.limits.Stop)
 		if by, _ := j.leaves(t); !by.IsZero() {
 			wait = min(wait, by.Sub(j.now)/4)
 			t.grace = min(t.grace, by.Sub(j.now)/4)

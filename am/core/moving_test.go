@@ -217,3 +217,20 @@ func TestAStandInGetsReady(t *testing.T) {
 		})
 	}
 }
+
+// TestMovesGiveWhatStopsGive: where it is more than usual, and there is time.
+func TestMovesGiveWhatStopsGive(t *testing.T) {
+	for _, c := range []struct{ stop, within, want time.Duration }{
+		{0, 0, 30 * time.Second},
+		{2 * time.Minute, 0, 2 * time.Minute},
+		{2 * time.Minute, 3*time.Minute + 10*time.Second, 15 * time.Second}, // a quarter of what is left before it must leave
+	} {
+		p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Stop: c.stop})
+		p.step(core.Begin{})
+		p.step(core.NodeLeaving{Node: "n1", Within: c.within})
+		p.step(core.Sealed{})
+		if want := fmt.Sprintf("core.Vacate{Container:c1 Grace:%s}", c.want); !strings.Contains(p.log.String(), want) {
+			t.Errorf("a stop takes %s, the node is there for %s, and there is no %s in:\n%s", c.stop, c.within, want, p.log.String())
+		}
+	}
+}
