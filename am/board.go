@@ -42,6 +42,8 @@ const timelineLimit = 2000
 type Board struct {
 	proto.UnimplementedJobsServer
 	kill func(why string)
+	// stopGrace is what tasks get between SIGTERM and SIGKILL at the job's end.
+	stopGrace time.Duration
 
 	mu      sync.Mutex
 	status  *proto.JobStatus
@@ -51,8 +53,8 @@ type Board struct {
 	whole   bool                         // every task that is to run does
 }
 
-func newBoard(status *proto.JobStatus, kill func(string)) *Board {
-	return &Board{status: status, kill: kill}
+func newBoard(status *proto.JobStatus, kill func(string), stopGrace time.Duration) *Board {
+	return &Board{status: status, kill: kill, stopGrace: stopGrace}
 }
 
 // passed shows a stage of the master's own start.
@@ -140,7 +142,7 @@ func (b *Board) Kill(_ context.Context, r *proto.KillRequest) (*proto.KillReply,
 		why = "killed by a user"
 	}
 	b.kill(why)
-	return &proto.KillReply{}, nil
+	return &proto.KillReply{StopGraceMs: b.stopGrace.Milliseconds()}, nil
 }
 
 // show takes over what core knows, the lines that it recorded, and the stages

@@ -50,7 +50,7 @@ type Outcome struct {
 }
 
 // DriverEvent is one of Allocated, Found, Localizing, LaunchFailed, Ended,
-// Preempting, NodeLeaving, NodeStays, Waiting, Broken.
+// Preempting, PreemptionOver, NodeLeaving, NodeStays, Waiting, Broken.
 type DriverEvent interface{ driverEvent() }
 
 // Allocated answers an Ask.
@@ -105,6 +105,13 @@ type Preempting struct {
 	Within     time.Duration
 }
 
+// PreemptionOver says that the scheduler does not want these containers back any
+// longer, and why.
+type PreemptionOver struct {
+	Containers []string
+	Why        string
+}
+
 // NodeLeaving says that a node is taken out of service: it gets no new
 // containers, and those that it has end after Within; 0: it is not known when.
 type NodeLeaving struct {
@@ -125,13 +132,14 @@ type Broken struct {
 	Superseded bool
 }
 
-func (Allocated) driverEvent()    {}
-func (Found) driverEvent()        {}
-func (Localizing) driverEvent()   {}
-func (LaunchFailed) driverEvent() {}
-func (Ended) driverEvent()        {}
-func (Preempting) driverEvent()   {}
-func (NodeLeaving) driverEvent()  {}
-func (NodeStays) driverEvent()    {}
-func (Waiting) driverEvent()      {}
-func (Broken) driverEvent()       {}
+func (Allocated) driverEvent()      {}
+func (Found) driverEvent()          {}
+func (Localizing) driverEvent()     {}
+func (LaunchFailed) driverEvent()   {}
+func (Ended) driverEvent()          {}
+func (Preempting) driverEvent()     {}
+func (PreemptionOver) driverEvent() {}
+func (NodeLeaving) driverEvent()    {}
+func (NodeStays) driverEvent()      {}
+func (Waiting) driverEvent()        {}
+func (Broken) driverEvent()         {}

@@ -36,6 +36,8 @@ func (m *Master) fromDriver(e DriverEvent) core.Event {
 		return core.ContainerEnded{Container: e.Container, Cause: causes[e.Cause], Exit: e.Exit, Diagnostics: e.Diagnostics}
 	case Preempting:
 		return core.PreemptionWarned{Containers: e.Containers, Strict: e.Strict, Within: e.Within}
+	case PreemptionOver:
+		return core.PreemptionOver{Containers: e.Containers, Why: e.Why}
 	case NodeLeaving:
 		return core.NodeLeaving{Node: e.Node, Within: e.Within, Master: e.Node == m.cfg.Place.host}
 	case NodeStays:

@@ -101,6 +101,11 @@ func New(cfg Config) (*Master, error) {
 	}
 	limits := longerLease(cfg.Limits, len(tasks))
 	limits.Start = time.Duration(cfg.Spec.StartLimitMs) * time.Millisecond
+	if ms := cfg.Spec.StopGraceMs; ms != nil {
+		if limits.Stop = time.Duration(*ms) * time.Millisecond; limits.Stop == 0 {
+			limits.Stop = -1
+		}
+	}
 	if limits.Stall = time.Duration(cfg.Spec.RestartStalledMs) * time.Millisecond; limits.Stall == 0 {
 		limits.Stall = -1 // a stall is only told
 	}
@@ -124,7 +129,7 @@ func New(cfg Config) (*Master, error) {
 			status.Timeline = append(status.Timeline, &proto.Moment{AtUnixMs: time.Now().UnixMilli(), Kind: core.KindNote, Text: n})
 		}
 	}
-	m.board = newBoard(status, m.Kill)
+	m.board = newBoard(status, m.Kill, m.job.Limits().Stop)
 	m.board.show(m.job, nil, nil)
 	m.keeper = &keeper{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
 	m.sealer = newSealer(cfg, m.board)

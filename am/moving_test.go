@@ -91,3 +91,31 @@ func TestANodeIsTakenOutOfService(t *testing.T) {
 	j.stop()
 	j.end(proto.JobState_JOB_STATE_KILLED)
 }
+
+// TestWhatATaskGetsToStop: as its job says, none included.
+func TestWhatATaskGetsToStop(t *testing.T) {
+	ms := func(n int64) *int64 { return &n }
+	for name, c := range map[string]struct{ said, want *int64 }{
+		"half a minute": {ms(30000), ms(30000)},
+		"none":          {ms(0), ms(0)},
+		"not said":      {nil, ms(100)}, // as this test's limits say
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, func(s *proto.JobSpec, _ *cluster) { s.StopGraceMs = c.said })
+			w, _ := j.started("worker-0")
+			j.story("worker-0", core.KindStarted)
+			w.grace.Store(-1)
+			r, err := j.client.Kill(t.Context(), &proto.KillRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.StopGraceMs != *c.want {
+				t.Errorf("who kills it is told of %d ms", r.StopGraceMs)
+			}
+			j.end(proto.JobState_JOB_STATE_KILLED)
+			if got := w.grace.Load(); got != *c.want {
+				t.Errorf("it was given %d ms", got)
+			}
+		})
+	}
+}

@@ -27,6 +27,10 @@ const (
 	// defaultStalled is for how long no step may be made, at least, until the silent task
 	// is restarted.
 	defaultStalled = 10 * time.Minute
+	// defaultStopGrace is what a task gets between SIGTERM and SIGKILL, and mostStopGrace
+	// the most that it can: until then a kill by a person, or a node that is taken out of
+	// service, would wait.
+	defaultStopGrace, mostStopGrace = 5 * time.Second, 10 * time.Minute
 	// defaultFinish is how long an evaluator may look at the last checkpoint, and export it.
 	defaultFinish = 5 * time.Minute
 )
@@ -46,6 +50,7 @@ type Draft struct {
 	Restarts, Spares       *int
 	StartLimit             time.Duration  // 0: none
 	RestartStalled         *time.Duration // 0: never; nil: the default
+	StopGrace              *time.Duration // nil: the default
 	KeepInterpreterWaits   bool
 	Progress               string // pattern for the step; empty: the usual ones
 	Cold                   bool
@@ -201,6 +206,15 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	default:
 		spec.RestartStalledMs = stalled.Milliseconds()
 	}
+	grace := defaultStopGrace
+	if d.StopGrace != nil {
+		grace = *d.StopGrace
+	}
+	if grace < 0 || grace > mostStopGrace || grace%time.Millisecond != 0 {
+		complain("the stop grace is %s: write what a task gets between SIGTERM and SIGKILL, from 0 to %s, as in --stop-grace 30s", grace, mostStopGrace)
+	}
+	graceMs := grace.Milliseconds()
+	spec.StopGraceMs = &graceMs
 	for _, r := range d.Roles {
 		role, err := r.spec()
 		if err != nil {

@@ -72,11 +72,11 @@ func TestFlags(t *testing.T) {
 }
 
 func TestFlagsOfLosses(t *testing.T) {
-	s, err := parse(t, "--worker", "4", "--worker-min", "3", "--worker-memory", "1g", "--worker-memory-max", "3g", "--spares", "2", "--start-limit", "10m", "true")
+	s, err := parse(t, "--worker", "4", "--worker-min", "3", "--worker-memory", "1g", "--worker-memory-max", "3g", "--spares", "2", "--start-limit", "10m", "--stop-grace", "0", "true")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := role(t, s, "worker"); r.Min != 3 || r.MemoryMaxMb != 3072 || s.Spares != 2 || s.StartLimitMs != 600000 {
+	if r := role(t, s, "worker"); r.Min != 3 || r.MemoryMaxMb != 3072 || s.Spares != 2 || s.StartLimitMs != 600000 || s.StopGraceMs == nil || *s.StopGraceMs != 0 {
 		t.Errorf("the job is %s", protojson.Format(s))
 	}
 }
@@ -185,6 +185,9 @@ func TestBadInput(t *testing.T) {
 		{"spares", append(ok, "--spares", "-1", "true"), []string{"spares is -1"}},
 		{"an evaluator that has finished before", append(ok, "--evaluator", "1", "--evaluator-finish", "-1s", "true"), []string{"--evaluator-finish 5m"}},
 		{"stalls", append(ok, "--restart-stalled", "10ms", "true"), []string{"--restart-stalled 10m"}},
+		{"a stop grace that is none", append(ok, "--stop-grace", "-1s", "true"), []string{"-1s", "--stop-grace 30s"}},
+		{"a stop grace for ever", append(ok, "--stop-grace", "11m", "true"), []string{"11m", "from 0 to 10m0s"}},
+		{"stop grace in a file", []string{"-f", yaml("stop-grace: soon\n")}, []string{"line 1", `"soon"`}},
 		{"start limit", append(ok, "--start-limit", "-1s", "true"), []string{"--start-limit 10m"}},
 		{"more than all", append(ok, "--worker-min", "5", "true"), []string{"worker", "start with 5"}},
 		{"fewer parameter servers", append(ok, "--ps", "3", "--ps-min", "2", "true"), []string{"ps", "a part of the model"}},

@@ -31,6 +31,7 @@ type Flags struct {
 	finish                 map[string]*time.Duration
 	startLimit             time.Duration
 	restartStalled         time.Duration
+	stopGrace              time.Duration
 	progress               string
 }
 
@@ -64,6 +65,7 @@ func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
 	set.IntVar(&f.spares, "spares", 0, "`number` of idle containers, for tasks that lose theirs")
 	set.DurationVar(&f.startLimit, "start-limit", 0, "how `long` the tasks may wait until all can start for the first time, as in 10m; 0: for ever")
 	set.DurationVar(&f.restartStalled, "restart-stalled", defaultStalled, "restart the silent task when none has made a step for so `long`, and for ten times the longest pause of late; then all, then end the job; 0: only tell")
+	set.DurationVar(&f.stopGrace, "stop-grace", defaultStopGrace, "what a task that is stopped gets between SIGTERM and SIGKILL, to save what it wants, up to 10m; less where a container's or node's end leaves less `time`")
 	for _, r := range append(slices.Clone(KnownRoles), roles...) {
 		if f.counts[r] != nil || !roleName.MatchString(r) || set.Lookup(r) != nil {
 			continue // a role that is called like another flag is for --role and YAML
@@ -190,6 +192,8 @@ func (f *Flags) apply(d *Draft, name string) error {
 		d.StartLimit = f.startLimit
 	case "restart-stalled":
 		d.RestartStalled = &f.restartStalled
+	case "stop-grace":
+		d.StopGrace = &f.stopGrace
 	case "role":
 		for _, r := range f.roles {
 			role, count, ok := strings.Cut(r, "=")

@@ -79,6 +79,9 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 	w.add("spares", spec.Spares)
 	w.add("start-limit", durationText(time.Duration(spec.StartLimitMs)*time.Millisecond))
 	w.put("restart-stalled", (time.Duration(spec.RestartStalledMs) * time.Millisecond).String())
+	if ms := spec.StopGraceMs; ms != nil {
+		w.put("stop-grace", (time.Duration(*ms) * time.Millisecond).String())
+	}
 	w.add("tf1", spec.Tf1)
 	w.add("progress", d.Progress)
 	w.add("keep-interpreter-waits", spec.KeepInterpreterWaits)

@@ -35,6 +35,7 @@ archives: ["venv.tar.gz#venv"]
 restarts: 0
 spares: 2
 start-limit: 10m
+stop-grace: 30s
 tf1: true
 progress: "at (\\d+)"
 keep-interpreter-waits: true
@@ -121,6 +122,7 @@ roles:
 command: ["true"]
 restarts: 3
 restart-stalled: 10m0s
+stop-grace: 5s
 `
 	if string(text) != want {
 		t.Errorf("it is printed as:\n%s", text)

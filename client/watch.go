@@ -129,15 +129,16 @@ func (j *Job) viaProxy(ctx context.Context, s *proto.JobStatus) {
 
 // endingLimit is how long a master may take to end its job in good order. It stops
 // the tasks, seals what they saved last and leaves nothing unfinished in the stores,
-// and gives up each of these itself where a store does not answer.
+// and gives up each of these itself where a store does not answer. What tasks get to
+// save comes on top of that.
 const endingLimit = 2 * time.Minute
 
 // Kill ends the job in good order, or else by force. It returns once the job
 // has ended, with its last state, and reports whether that was so already.
 func (j *Job) Kill(ctx context.Context, why string) (last *proto.JobStatus, already bool, err error) {
-	asked := j.askToEnd(ctx, why)
+	grace, asked := j.askToEnd(ctx, why)
 	if asked {
-		ending, cancel := context.WithTimeout(ctx, endingLimit)
+		ending, cancel := context.WithTimeout(ctx, endingLimit+grace)
 		defer cancel()
 		s, err := j.Watch(ending, func(*proto.JobStatus) {})
 		if err == nil || ctx.Err() != nil {
@@ -163,19 +164,20 @@ func (j *Job) Kill(ctx context.Context, why string) (last *proto.JobStatus, alre
 	return last, false, err
 }
 
-// askToEnd tells whether the job's master has heard that it is to end the job.
-func (j *Job) askToEnd(ctx context.Context, why string) bool {
+// askToEnd reports whether the job's master has heard that it is to end the job, and
+// what its tasks get for that.
+func (j *Job) askToEnd(ctx context.Context, why string) (grace time.Duration, heard bool) {
 	finding, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	m, err := j.dial(finding)
 	if err != nil {
-		return false
+		return 0, false
 	}
 	defer m.close()
 	calling, cancelCall := context.WithTimeout(finding, patience)
 	defer cancelCall()
-	_, err = m.Kill(calling, &proto.KillRequest{Why: why})
-	return err == nil
+	r, err := m.Kill(calling, &proto.KillRequest{Why: why})
+	return time.Duration(r.GetStopGraceMs()) * time.Millisecond, err == nil
 }
 
 // killLocal ends the application master's process; the agents follow it.

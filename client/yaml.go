@@ -70,6 +70,11 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 			return duration(d.RestartStalled)(n)
 		},
 
+		"stop-grace": func(n *yaml.Node) error {
+			d.StopGrace = new(time.Duration)
+			return duration(d.StopGrace)(n)
+		},
+
 		"keep-interpreter-waits": boolean(&d.KeepInterpreterWaits),
 		"no-warm":                boolean(&d.Cold),
 

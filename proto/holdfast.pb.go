@@ -286,6 +286,8 @@ type JobSpec struct {
 	Cold     bool   `protobuf:"varint,18,opt,name=cold,proto3" json:"cold,omitempty"` // no warm interpreters
 	// After how long without a step, at least, something is done about a stall; 0: never.
 	RestartStalledMs int64 `protobuf:"varint,72,opt,name=restart_stalled_ms,json=restartStalledMs,proto3" json:"restart_stalled_ms,omitempty"`
+	// What a task that is stopped gets between SIGTERM and SIGKILL; absent: 5 s.
+	StopGraceMs *int64 `protobuf:"varint,73,opt,name=stop_grace_ms,json=stopGraceMs,proto3,oneof" json:"stop_grace_ms,omitempty"`
 	// Who may see the job and who may end it, beside its user, as YARN writes
 	// access control lists: "alice,bob staff".
 	ViewAcl       string `protobuf:"bytes,100,opt,name=view_acl,json=viewAcl,proto3" json:"view_acl,omitempty"`
@@ -453,6 +455,13 @@ func (x *JobSpec) GetCold() bool {
 func (x *JobSpec) GetRestartStalledMs() int64 {
 	if x != nil {
 		return x.RestartStalledMs
+	}
+	return 0
+}
+
+func (x *JobSpec) GetStopGraceMs() int64 {
+	if x != nil && x.StopGraceMs != nil {
+		return *x.StopGraceMs
 	}
 	return 0
 }
@@ -2694,7 +2703,10 @@ func (x *KillRequest) GetWhy() string {
 }
 
 type KillReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For how long tasks may take to save what they want, of the time that the job's
+	// end takes.
+	StopGraceMs   int64 `protobuf:"varint,1,opt,name=stop_grace_ms,json=stopGraceMs,proto3" json:"stop_grace_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2727,6 +2739,13 @@ func (x *KillReply) ProtoReflect() protoreflect.Message {
 // Deprecated: Use KillReply.ProtoReflect.Descriptor instead.
 func (*KillReply) Descriptor() ([]byte, []int) {
 	return file_holdfast_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *KillReply) GetStopGraceMs() int64 {
+	if x != nil {
+		return x.StopGraceMs
+	}
+	return 0
 }
 
 // JobStatus is also status.json in the job's directory.
@@ -3523,7 +3542,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xe4\x05\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\x9f\x06\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -3545,13 +3564,15 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0estart_limit_ms\x18\x10 \x01(\x03R\fstartLimitMs\x12\x1a\n" +
 	"\bprogress\x18\x11 \x01(\tR\bprogress\x12\x12\n" +
 	"\x04cold\x18\x12 \x01(\bR\x04cold\x12,\n" +
-	"\x12restart_stalled_ms\x18H \x01(\x03R\x10restartStalledMs\x12\x19\n" +
+	"\x12restart_stalled_ms\x18H \x01(\x03R\x10restartStalledMs\x12'\n" +
+	"\rstop_grace_ms\x18I \x01(\x03H\x00R\vstopGraceMs\x88\x01\x01\x12\x19\n" +
 	"\bview_acl\x18d \x01(\tR\aviewAcl\x12\x1d\n" +
 	"\n" +
 	"modify_acl\x18e \x01(\tR\tmodifyAcl\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcc\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
+	"\x0e_stop_grace_ms\"\xcc\x02\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -3736,8 +3757,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"\x0f\n" +
 	"\rStatusRequest\"\x1f\n" +
 	"\vKillRequest\x12\x10\n" +
-	"\x03why\x18\x01 \x01(\tR\x03why\"\v\n" +
-	"\tKillReply\"\xe4\x05\n" +
+	"\x03why\x18\x01 \x01(\tR\x03why\"/\n" +
+	"\tKillReply\x12\"\n" +
+	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xe4\x05\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -3987,6 +4009,7 @@ func file_holdfast_proto_init() {
 	if File_holdfast_proto != nil {
 		return
 	}
+	file_holdfast_proto_msgTypes[0].OneofWrappers = []any{}
 	file_holdfast_proto_msgTypes[4].OneofWrappers = []any{
 		(*FromAgent_Hello)(nil),
 		(*FromAgent_Prepared)(nil),

@@ -106,6 +106,13 @@ type PreemptionWarned struct {
 	Within     time.Duration
 }
 
+// PreemptionOver says that the scheduler does not want these containers back any
+// longer, whatever it has said before.
+type PreemptionOver struct {
+	Containers []string
+	Why        string
+}
+
 // NodeLeaving says that a node gets no new containers, and loses those that it
 // has after Within; 0: it is not known when.
 type NodeLeaving struct {
@@ -167,6 +174,7 @@ func (Kill) event()             {}
 func (Broken) event()           {}
 func (Waiting) event()          {}
 func (PreemptionWarned) event() {}
+func (PreemptionOver) event()   {}
 func (NodeLeaving) event()      {}
 func (NodeStays) event()        {}
 func (Sealed) event()           {}

@@ -1,7 +1,5 @@
 package core
 
-import "time"
-
 // Found says that YARN has come to know again of a container that it did not hand
 // over when this application master registered: the ResourceManager was restarted as
 // well, and the container's NodeManager has come to it only now.
@@ -21,7 +19,8 @@ func (j *Job) found(e Found) {
 	if t.orphan == nil || j.ending() || t.moving != CauseUnknown { // else it is on its way out of there
 		return
 	}
-	t.orphan, t.leaveBy, t.grace = nil, time.Time{}, 0
+	t.orphan = nil
+	t.stay()
 	j.orphans--
 	j.record(t, KindNote, "YARN has found its container on %s again, and it stays there", t.Node)
 }

@@ -62,9 +62,10 @@ type Task struct {
 	fault    Fault      // what its end says of its generation's failure (blame.go)
 	failing  TaskExited // how it ended last, where that was a failure
 	// leaveBy is when it is to leave its container, with grace to stop, and
-	// moving why it does so now (moving.go).
+	// moving why it does so now (moving.go). wanted: the scheduler is why leaveBy is set.
 	leaveBy  time.Time
 	grace    time.Duration
+	wanted   bool
 	moving   Cause
 	step     int64     // the last that it has told
 	moved    time.Time // when that was; zero: never
@@ -297,6 +298,8 @@ func (j *Job) handle(e Event) {
 		j.agentLost(e)
 	case PreemptionWarned:
 		j.preemptionWarned(e)
+	case PreemptionOver:
+		j.preemptionOver(e)
 	case NodeLeaving:
 		j.nodeLeaving(e)
 	case NodeStays:

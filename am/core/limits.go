@@ -26,8 +26,8 @@ type Limits struct {
 	// needs to end its task and by more than clocks can drift apart.
 	Drain time.Duration
 	// Save is how long a task whose move is due is left running for the sake of
-	// the next checkpoint, and then what it gets between SIGTERM and SIGKILL;
-	// less where less time is left. Thrift is how long no spares are asked for
+	// the next checkpoint, and then what it gets between SIGTERM and SIGKILL, if
+	// that is more than Stop; less where less time is left. Thrift is how long no spares are asked for
 	// after the scheduler wanted containers back.
 	Save, Thrift time.Duration
 	// Orphan is how long a task may stay in a container that YARN has lost with
@@ -36,8 +36,9 @@ type Limits struct {
 	// Stall is for how long no step may be made, at least, until something is done
 	// about it; less than zero: nothing is. StallTold is the same until it is told.
 	Stall, StallTold time.Duration
-	// Stop is the time that tasks get between SIGTERM and SIGKILL at the job's
-	// end, and Leave what agents get to save logs and unmount.
+	// Stop is the time that tasks get between SIGTERM and SIGKILL when they are
+	// stopped, at the job's end, to start again together or because a move cannot
+	// wait; less than zero: none. Leave is what agents get to save logs and unmount.
 	Stop, Leave time.Duration
 	// Rehearse is how long a stand-in may get ready for its task, which runs on
 	// meanwhile, after its agent has come, unless that says that it has. Zero:
@@ -62,6 +63,9 @@ type Limits struct {
 // DefaultStall is Limits.Stall where nothing else is said.
 const DefaultStall = 10 * time.Minute
 
+// DefaultStop is Limits.Stop where nothing else is said.
+const DefaultStop = 5 * time.Second
+
 // DefaultLease is Limits.Lease where nothing else is said.
 const DefaultLease = 10 * time.Second
 
@@ -78,7 +82,8 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Save, 30*time.Second)
 	d(&l.Thrift, time.Minute)
 	d(&l.Orphan, time.Minute)
-	d(&l.Stop, 5*time.Second)
+	d(&l.Stop, DefaultStop)
+	l.Stop = max(l.Stop, 0)
 	d(&l.Stall, DefaultStall)
 	d(&l.StallTold, 2*time.Minute)
 	d(&l.Lease, DefaultLease)

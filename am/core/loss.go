@@ -534,5 +534,6 @@ func (j *Job) forget(t *Task) {
 	}
 	t.Node, t.Host, t.RealPort, t.PID, t.AgentPID = "", "", 0, 0, 0
 	t.prepared, t.stopping, t.hung = false, false, false
-	t.silent, t.deadline, t.leaveBy, t.grace, t.moving, t.orphan = time.Time{}, time.Time{}, time.Time{}, 0, CauseUnknown, nil
+	t.silent, t.deadline, t.moving, t.orphan = time.Time{}, time.Time{}, CauseUnknown, nil
+	t.stay()
 }

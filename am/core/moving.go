@@ -40,10 +40,23 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 			continue
 		}
 		t.leaveBy = j.now.Add(min(j.limits.Save, e.Within/2))
-		t.grace = e.Within / 4
+		t.grace, t.wanted = e.Within/4, true
 		j.record(t, KindNote, "the scheduler takes its container on %s back within %s; it is stopped in order before that", t.Node, e.Within)
 	}
 }
+
+// preemptionOver leaves those tasks where they are that have not been told to stop.
+func (j *Job) preemptionOver(e PreemptionOver) {
+	for _, c := range e.Containers {
+		if t := j.Hosted(c); t != nil && t.wanted && t.moving == CauseUnknown && !j.ending() {
+			t.stay()
+			j.record(t, KindNote, "the scheduler does not want its container on %s back any longer (%s); it stays there", t.Node, e.Why)
+		}
+	}
+}
+
+// stay takes back that a task is to leave its container at a certain time.
+func (t *Task) stay() { t.leaveBy, t.grace, t.wanted = time.Time{}, 0, false }
 
 // idleFor is a spare for any task that frees as much as a task's container.
 func (j *Job) idleFor(t *Task) *spare {
@@ -94,8 +107,8 @@ func (j *Job) nodeStays(e NodeStays) {
 	told := j.closing[e.Node].told
 	delete(j.closing, e.Node)
 	for _, t := range j.tasks {
-		if t.Node == e.Node && t.moving == CauseUnknown {
-			t.leaveBy, t.grace = time.Time{}, 0
+		if t.Node == e.Node && t.moving == CauseUnknown && !t.wanted {
+			t.stay()
 		}
 	}
 	if told {
@@ -129,7 +142,7 @@ func (j *Job) orphaned(t *Task, why string) {
 	j.setOrphan(t, j.now.Add(j.limits.Orphan), why)
 	for _, o := range j.tasks {
 		if o.orphan != nil && o.moving == CauseUnknown {
-			o.leaveBy, o.grace = time.Time{}, 0 // it waits for this one
+			o.stay() // it waits for this one
 		}
 	}
 	j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there; it moves", t.Node, why)
@@ -251,7 +264,7 @@ func (j *Job) moveNext(moving []*Task) {
 			continue
 		}
 		wait := j.limits.Save
-		t.grace = j.limits.Save
+		t.grace = max(j.limits.Save, j.limits.Stop)
 		if by, _ := j.leaves(t); !by.IsZero() {
 			wait = min(wait, by.Sub(j.now)/4)
 			t.grace = min(t.grace, by.Sub(j.now)/4)

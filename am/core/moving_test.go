@@ -36,6 +36,28 @@ func TestTranscriptsOfMoves(t *testing.T) {
 			p.step(warned(true, "c1"))
 			p.wait(20 * time.Second)
 		}},
+		{"the scheduler takes back that it wants containers", psAndWorkers(1, 2), 0, func(p *player) {
+			over := core.PreemptionOver{Containers: []string{"c1", "c2", "c3"}, Why: "the ResourceManager was restarted"}
+			p.step(warned(true, "c1"))
+			p.step(warned(false, "c3"))
+			p.wait(2 * time.Second)
+			p.step(over) // c2 was not wanted
+			p.step(core.Sealed{})
+			p.wait(time.Minute)
+			p.step(warned(true, "c1"))
+			p.mute["TaskExited"] = true
+			p.step(core.Sealed{})
+			p.step(over) // it has been told to stop
+			p.mute["TaskExited"] = false
+			p.exit("ps-0", core.TaskExited{Signal: 15, Stopped: true})
+		}},
+		{"a node closes and stays, and the scheduler wants a container there", psAndWorkers(1, 1), 0, func(p *player) {
+			p.mute["AgentAttached"] = true
+			p.step(warned(true, "c1"))
+			p.step(core.NodeLeaving{Node: "n1", Within: time.Hour})
+			p.step(core.NodeStays{Node: "n1"})
+			p.wait(8 * time.Second)
+		}},
 		{"the agent has much to write before it leaves", psAndWorkers(1, 1), 0, func(p *player) {
 			p.mute["AgentLost"] = true
 			p.step(warned(true, "c1"))
@@ -193,5 +215,22 @@ func TestAStandInGetsReady(t *testing.T) {
 				t.Fatalf("it is in %s, and c3 is as ready as it gets", ps.Container)
 			}
 		})
+	}
+}
+
+// TestMovesGiveWhatStopsGive: where it is more than usual, and there is time.
+func TestMovesGiveWhatStopsGive(t *testing.T) {
+	for _, c := range []struct{ stop, within, want time.Duration }{
+		{0, 0, 30 * time.Second},
+		{2 * time.Minute, 0, 2 * time.Minute},
+		{2 * time.Minute, 3*time.Minute + 10*time.Second, 15 * time.Second}, // a quarter of what is left before it must leave
+	} {
+		p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Stop: c.stop})
+		p.step(core.Begin{})
+		p.step(core.NodeLeaving{Node: "n1", Within: c.within})
+		p.step(core.Sealed{})
+		if want := fmt.Sprintf("core.Vacate{Container:c1 Grace:%s}", c.want); !strings.Contains(p.log.String(), want) {
+			t.Errorf("a stop takes %s, the node is there for %s, and there is no %s in:\n%s", c.stop, c.within, want, p.log.String())
+		}
 	}
 }

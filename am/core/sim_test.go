@@ -698,6 +698,9 @@ func (s *sim) fault() {
 			case 1:
 				e.OutOfMemory = true
 			}
+			if p.failing { // by its own error, whatever ends it: the others blame it already
+				e = core.TaskExited{Code: 1, Error: simError}
+			}
 			s.log("kill the process of %s", p.task)
 			s.faults[p.task]++
 			s.exit(p, e)
@@ -863,6 +866,11 @@ func (s *sim) preempt(b *simBox) {
 	s.log("the scheduler wants %s back", b.id)
 	for range 1 + s.r.IntN(3) { // it says so in each round
 		s.tellAM(s.upTo(within), core.PreemptionWarned{Containers: []string{b.id}, Strict: s.r.IntN(2) == 0, Within: within})
+	}
+	if s.r.IntN(4) == 0 {
+		s.log("the scheduler does not want %s back any longer", b.id)
+		s.tellAM(s.upTo(within), core.PreemptionOver{Containers: []string{b.id}, Why: "the ResourceManager was restarted"})
+		return
 	}
 	s.after(within, func() { s.end(b, core.CausePreempted) })
 }

@@ -1,6 +1,8 @@
 package yarn
 
 import (
+	"slices"
+
 	"holdfast/am"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
@@ -26,7 +28,10 @@ func (d *Driver) nodesChanged(list []hadoop.Node) {
 	}
 }
 
-// preempting warns of the containers that the scheduler is going to take.
+// preempting warns of the containers that the scheduler is going to take. That an
+// answer does not name one says nothing: of PreemptionMessage in AllocateResponseProto,
+// the CapacityScheduler names a container in one answer only, and the FairScheduler in
+// each until the container has ended. See forgotten.
 func (d *Driver) preempting(p hadoop.Preemption) {
 	for _, contract := range []struct {
 		ids    []hadoop.ContainerID
@@ -35,12 +40,31 @@ func (d *Driver) preempting(p hadoop.Preemption) {
 		var names []string
 		for _, id := range contract.ids {
 			if h := d.s.byID[id]; h != nil && !h.released {
+				h.wanted = true
 				names = append(names, h.name)
 			}
 		}
 		if len(names) > 0 {
 			d.events.Put(am.Preempting{Containers: names, Strict: contract.strict, Within: d.warning})
 		}
+	}
+}
+
+// forgotten tells of the containers whose preemption was announced by a
+// ResourceManager that is no more. Its plans were in its memory only, with both
+// schedulers: the one that serves now announces anew what it still wants, and leaves as
+// much time as for the first time.
+func (d *Driver) forgotten() {
+	var names []string
+	for _, h := range d.s.held {
+		if h.wanted && !h.released {
+			names = append(names, h.name)
+		}
+		h.wanted = false
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		d.events.Put(am.PreemptionOver{Containers: names, Why: "the ResourceManager was restarted"})
 	}
 }
 

@@ -349,6 +349,30 @@ func TestDriverTellsWhatIsAnnounced(t *testing.T) {
 		"Preempting {Containers:["+a.name+"] Strict:true Within:15s}", "Preempting {Containers:["+b.name+"] Strict:false Within:15s}")
 }
 
+// TestOnlyARestartedRMTakesPreemptionBack: the CapacityScheduler names a container in
+// one answer only, and takes it all the same.
+func TestOnlyARestartedRMTakesPreemptionBack(t *testing.T) {
+	d := quietDriver(t)
+	d.warning = 15 * time.Second
+	a, b, gone := d.s.add(container(2, 1)), d.s.add(container(3, 1)), d.s.add(container(4, 1))
+	d.s.add(container(5, 1))
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Preempt: hadoop.Preemption{
+		Strict: []hadoop.ContainerID{a.container.ID}, Negotiable: []hadoop.ContainerID{b.container.ID, gone.container.ID},
+	}}})
+	for range 3 {
+		d.afterAllocate(allocated{answer: &hadoop.Answer{}})
+	}
+	gone.released = true
+	announced := []string{"Preempting {Containers:[" + a.name + "] Strict:true", "Preempting {Containers:[" + b.name + " " + gone.name + "] Strict:false"}
+	expect(t, d.told(), announced...)
+	for range 2 {
+		d.afterRegister(reregistered{})
+	}
+	expect(t, d.told(), "PreemptionOver {Containers:["+a.name+" "+b.name+"] Why:the ResourceManager was restarted}")
+	d.afterAllocate(allocated{answer: &hadoop.Answer{Preempt: hadoop.Preemption{Strict: []hadoop.ContainerID{a.container.ID}}}})
+	expect(t, d.told(), "Preempting {Containers:["+a.name+"] Strict:true")
+}
+
 // TestDriverTellsOfUnhealthyNodes: YARN says no more than that their containers
 // were on a lost node.
 func TestDriverTellsOfUnhealthyNodes(t *testing.T) {

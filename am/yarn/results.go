@@ -213,6 +213,7 @@ func (d *Driver) afterRegister(r reregistered) time.Duration {
 		return d.afterError(r.err)
 	}
 	d.registered(r.reg)
+	d.forgotten()
 	d.log.Info("registered again at a ResourceManager that was restarted")
 	return 0
 }

@@ -49,6 +49,7 @@ type held struct {
 	releaseAt time.Time
 	given     bool // released at the RM
 	quiet     bool // the AM has heard the last of it
+	wanted    bool // the AM was told that the scheduler wants it back
 }
 
 func newState() *state {
