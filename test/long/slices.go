@@ -25,12 +25,14 @@ var slices = []slice{
 	}},
 	{name: "yarn", tests: []tests{
 		{"test/e2e", []string{"TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
-		{"hdfsckpt/mount", []string{"TestLongStalledNameNode"}},
-		{"internal/hadoop/hdfs/write", []string{"TestLongADataNodeIsLost"}},
 		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
 	}},
 	{name: "hadoop-3.3", hadoop: "3.3.6", tests: []tests{
 		{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow"}},
 		{"am/yarn", []string{".*"}},
+	}},
+	{name: "hdfs", tests: []tests{
+		{"hdfsckpt/mount", []string{"TestLongStalledNameNode"}},
+		{"internal/hadoop/hdfs/write", []string{"TestLongADataNodeIsLost"}},
 	}},
 }
