@@ -295,6 +295,7 @@ func TestResolvedNameNodes(t *testing.T) {
 			t.Errorf("needed %s: %v, %v", needed, got, err)
 		}
 	}
+	properties["dfs.client.failover.resolve-needed.ns"] = "true"
 	properties["dfs.namenode.rpc-address.ns.all"] = "name.invalid:8021"
 	if got, err := New(properties).NameNodes("hdfs://ns/a"); err == nil || !strings.Contains(err.Error(), "resolve-needed") {
 		t.Errorf("a name that nobody has: %v, %v", got, err)
