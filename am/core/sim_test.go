@@ -739,18 +739,6 @@ func (s *sim) fault() {
 	}
 }
 
-// blame has a task fail, for whatever happens to the others.
-func (s *sim) blame() {
-	tasks := slices.Sorted(maps.Keys(s.alive))
-	if len(tasks) == 0 || s.finish != nil {
-		return
-	}
-	p := s.alive[tasks[s.r.IntN(len(tasks))]]
-	s.log("%s blames a peer", p.task)
-	s.faults[p.task]++
-	s.exit(p, core.TaskExited{Code: 1, PeerLost: true})
-}
-
 // hang has the job make no steps any longer, if it is known by now how it makes them:
 // until a process is replaced, or all are, or for ever.
 func (s *sim) hang(p *simProcess) {
