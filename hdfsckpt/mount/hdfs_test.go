@@ -27,20 +27,10 @@ const maxBlocks = 20
 // hdfsCluster starts an HDFS, and returns it with what opens stores on it.
 func hdfsCluster(t *testing.T) (*testcluster.Cluster, func(t *testing.T, c *conf.Conf, dir string) func() hdfsckpt.Store) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	cluster, err := testcluster.Start(ctx, testcluster.Options{
+	cluster := testcluster.ForTest(t, testcluster.Options{
 		DataNodes: 2, HDFSOnly: true,
 		// A DataNode sets a whole block's room aside for each file that is written.
 		Conf: map[string]string{"dfs.blocksize": "16777216", "dfs.namenode.fs-limits.max-blocks-per-file": fmt.Sprint(maxBlocks)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
 	})
 	return cluster, func(t *testing.T, c *conf.Conf, dir string) func() hdfsckpt.Store {
 		return func() hdfsckpt.Store {

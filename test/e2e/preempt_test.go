@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -36,10 +35,8 @@ func TestLongFairScheduler(t *testing.T) {
 	daemons.enter(t)
 	shares := filepath.Join(t.TempDir(), "fair-scheduler.xml")
 	must(t, os.WriteFile(shares, []byte(fairShares), 0o600))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
 	const fair = "yarn.scheduler.fair."
-	c, err := testcluster.Start(ctx, testcluster.Options{DataNodes: 1, Conf: map[string]string{
+	c := testcluster.ForTest(t, testcluster.Options{DataNodes: 1, Conf: map[string]string{
 		"dfs.replication":                                    "1",
 		"yarn.resourcemanager.scheduler.class":               "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler",
 		fair + "allocation.file":                             shares,
@@ -51,12 +48,6 @@ func TestLongFairScheduler(t *testing.T) {
 		"yarn.nodemanager.resource.memory-mb":                "2048",
 		"yarn.nodemanager.resource.cpu-vcores":               "8",
 	}})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	// All tasks are of one size, so that any node can make room: one of three is not
 	// taken from, as the job that waits for what was taken has reserved it
 	// (FSPreemptionThread.isNodeAlreadyReserved), and a job keeps its share.

@@ -17,17 +17,7 @@ import (
 
 func start(t *testing.T, opts testcluster.Options) *testcluster.Cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	c, err := testcluster.Start(ctx, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := testcluster.ForTest(t, opts)
 	return c
 }
 

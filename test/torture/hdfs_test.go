@@ -23,17 +23,7 @@ var (
 
 // TestHDFS breaks a real HDFS of three DataNodes.
 func TestHDFS(t *testing.T) {
-	start, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	cluster, err := testcluster.Start(start, testcluster.Options{HDFSOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := testcluster.ForTest(t, testcluster.Options{HDFSOnly: true})
 	h := &hadoop{t: t, Cluster: cluster}
 	t.Run("agent killed", h.agentKilled)
 	t.Run("zombie", func(t *testing.T) { zombies(t, h.open, 0, h.each(15)) })

@@ -28,17 +28,7 @@ const life = 12 * time.Second
 
 func start(t *testing.T) (*testcluster.Cluster, *conf.Conf) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	c, err := testcluster.Start(ctx, testcluster.Options{HDFSOnly: true, DataNodes: 1, Security: &testcluster.Security{RPC: "integrity", TokenLife: life}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := testcluster.ForTest(t, testcluster.Options{HDFSOnly: true, DataNodes: 1, Security: &testcluster.Security{RPC: "integrity", TokenLife: life}})
 	t.Setenv(kerberos.EnvConfig, c.KDC().Config())
 	t.Setenv(kerberos.EnvCache, filepath.Join(t.TempDir(), "none"))
 	cf, err := conf.Load(c.ConfDir())

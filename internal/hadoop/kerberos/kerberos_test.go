@@ -15,15 +15,7 @@ import (
 // realm starts a KDC.
 func realm(t *testing.T) (*testcluster.Cluster, *testcluster.KDC) {
 	t.Helper()
-	c, err := testcluster.Start(t.Context(), testcluster.Options{KDCOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := testcluster.ForTest(t, testcluster.Options{KDCOnly: true})
 	t.Setenv(kerberos.EnvConfig, c.KDC().Config())
 	t.Setenv(kerberos.EnvCache, filepath.Join(t.TempDir(), "none"))
 	return c, c.KDC()

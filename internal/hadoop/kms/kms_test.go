@@ -93,17 +93,7 @@ func TestAnswers(t *testing.T) {
 // start starts key servers that have the key k.
 func start(t *testing.T, o testcluster.Options) (*testcluster.Cluster, *conf.Conf) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	c, err := testcluster.Start(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := testcluster.ForTest(t, o)
 	cf, err := conf.Load(c.ConfDir())
 	if err != nil {
 		t.Fatal(err)

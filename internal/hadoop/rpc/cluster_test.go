@@ -33,15 +33,11 @@ func stats(ctx context.Context, c rpc.Caller) error {
 func TestNameNode(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cluster, err := testcluster.Start(ctx, testcluster.Options{HDFSOnly: true, DataNodes: 1, Conf: map[string]string{
+	cluster := testcluster.ForTest(t, testcluster.Options{HDFSOnly: true, DataNodes: 1, Conf: map[string]string{
 		// Tokens, and so SASL, without Kerberos.
 		"dfs.namenode.delegation.token.always-use": "true",
 		"hadoop.rpc.protection":                    "privacy,integrity,authentication",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Stop()
 	c, err := conf.Load(cluster.ConfDir())
 	if err != nil {
 		t.Fatal(err)

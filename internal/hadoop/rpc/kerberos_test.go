@@ -26,13 +26,9 @@ import (
 func TestKerberos(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cluster, err := testcluster.Start(ctx, testcluster.Options{HDFSOnly: true, DataNodes: 1, Security: &testcluster.Security{
+	cluster := testcluster.ForTest(t, testcluster.Options{HDFSOnly: true, DataNodes: 1, Security: &testcluster.Security{
 		RPC: "privacy,integrity,authentication",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Stop()
 	t.Setenv(kerberos.EnvConfig, cluster.KDC().Config())
 	c, err := conf.Load(cluster.ConfDir())
 	if err != nil {

@@ -17,20 +17,12 @@ import (
 // not taken for a broken one. (It is not read from: what others have just closed
 // would not be there yet.)
 func TestObserver(t *testing.T) {
-	cluster, err := testcluster.Start(t.Context(), testcluster.Options{HDFSOnly: true, DataNodes: 1, Standby: true, Conf: map[string]string{
+	cluster := testcluster.ForTest(t, testcluster.Options{HDFSOnly: true, DataNodes: 1, Standby: true, Conf: map[string]string{
 		"dfs.replication": "1",
 		// What Hadoop's documentation demands for observers: without it they answer
 		// anybody with what they know.
 		"dfs.namenode.state.context.enabled": "true",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	if _, err := cluster.Hadoop(t.Context(), "haadmin", "-transitionToObserver", "nn1"); err != nil {
 		t.Fatal(err)
 	}

@@ -17,15 +17,7 @@ import (
 
 func start(t *testing.T) *testcluster.Cluster {
 	t.Helper()
-	c, err := testcluster.Start(t.Context(), testcluster.Options{HDFSOnly: true, DataNodes: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := testcluster.ForTest(t, testcluster.Options{HDFSOnly: true, DataNodes: 2})
 	return c
 }
 
