@@ -65,15 +65,8 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 		"spares":      number(&d.Spares),
 		"start-limit": duration(&d.StartLimit),
 
-		"restart-stalled": func(n *yaml.Node) error {
-			d.RestartStalled = new(time.Duration)
-			return duration(d.RestartStalled)(n)
-		},
-
-		"stop-grace": func(n *yaml.Node) error {
-			d.StopGrace = new(time.Duration)
-			return duration(d.StopGrace)(n)
-		},
+		"restart-stalled": givenDuration(&d.RestartStalled),
+		"stop-grace":      givenDuration(&d.StopGrace),
 
 		"keep-interpreter-waits": boolean(&d.KeepInterpreterWaits),
 		"no-warm":                boolean(&d.Cold),
@@ -141,10 +134,7 @@ func readRole(r *DraftRole, n *yaml.Node) error {
 		"gpus":    number(&r.GPUs),
 		"command": command(&r.Command),
 		"min":     number(&r.Min),
-		"finish": func(n *yaml.Node) error {
-			r.Finish = new(time.Duration)
-			return duration(r.Finish)(n)
-		},
+		"finish":  givenDuration(&r.Finish),
 
 		"memory":     megabytes("memory", &r.MemoryMB),
 		"memory-max": megabytes("memory-max", &r.MemoryMaxMB),
@@ -170,6 +160,14 @@ func duration(to *time.Duration) func(*yaml.Node) error {
 		}
 		*to = d
 		return nil
+	}
+}
+
+// givenDuration is duration for what differs between 0 and not being given.
+func givenDuration(to **time.Duration) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		*to = new(time.Duration)
+		return duration(*to)(n)
 	}
 }
 

@@ -45,7 +45,13 @@ const protectedPart = 8
 
 // protection compares writing and reading one file on a cluster with Kerberos, at
 // each protection of data transfer. It is a cluster of its own.
-func (b *bench) protection(ctx context.Context) (err error) {
+func (b *bench) protection(ctx context.Context) error {
+	return b.withKerberos(ctx, func(secure *bench, tickets string) error { return secure.protectedRates(ctx, tickets) })
+}
+
+// withKerberos does something on a cluster with Kerberos that is started for it, with
+// alice's tickets.
+func (b *bench) withKerberos(ctx context.Context, do func(secure *bench, tickets string) error) (err error) {
 	c, err := testcluster.Start(ctx, testcluster.Options{HDFSOnly: true, Security: &testcluster.Security{}})
 	if err != nil {
 		return err
@@ -55,13 +61,16 @@ func (b *bench) protection(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	secure := &bench{Options: b.Options, cluster: c, dir: b.dir}
+	return do(&bench{Options: b.Options, cluster: c, dir: b.dir}, tickets)
+}
+
+func (b *bench) protectedRates(ctx context.Context, tickets string) error {
 	mb := max(1, b.FileMB/protectedPart)
 	for _, p := range protections {
-		if err := c.Reconfigure(ctx, p.properties()); err != nil {
+		if err := b.cluster.Reconfigure(ctx, p.properties()); err != nil {
 			return err
 		}
-		written, read, err := secure.protected(ctx, mb, tickets)
+		written, read, err := b.protected(ctx, mb, tickets)
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func (b *bench) survive(ctx context.Context) error {
 	if err := b.surviveLoss(ctx); err != nil {
 		return err
 	}
-	return b.surviveProtection(ctx)
+	return b.withKerberos(ctx, func(secure *bench, tickets string) error { return secure.surviveProtection(ctx, tickets) })
 }
 
 // A write that takes some seconds, of which the DataNode sees half.
@@ -131,17 +131,7 @@ func (b *bench) readsAs(ctx context.Context, cmd *exec.Cmd, wrote hash.Hash) (st
 }
 
 // surviveProtection reads a file that Java wrote, at each protection.
-func (b *bench) surviveProtection(ctx context.Context) (err error) {
-	c, err := testcluster.Start(ctx, testcluster.Options{HDFSOnly: true, Security: &testcluster.Security{}})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Stop()) }()
-	tickets, err := c.KDC().Tickets(ctx, testcluster.Alice)
-	if err != nil {
-		return err
-	}
-	own := &bench{Options: b.Options, cluster: c, dir: b.dir}
+func (b *bench) surviveProtection(ctx context.Context, tickets string) error {
 	file := filepath.Join(b.dir, "survives")
 	if err := noise(file, 8<<20, 1); err != nil {
 		return err
@@ -153,20 +143,20 @@ func (b *bench) surviveProtection(ctx context.Context) (err error) {
 	wrote := sha256.New()
 	wrote.Write(text)
 	const to = "/user/" + testcluster.Alice + "/survives"
-	put := own.shell(ctx, "-put", file, to)
+	put := b.shell(ctx, "-put", file, to)
 	put.Env = append(put.Env, "KRB5CCNAME="+tickets)
 	if out, err := put.CombinedOutput(); err != nil {
 		return fmt.Errorf("writing a file: %w\n%s", err, out)
 	}
 	b.title("A file that Java wrote is read, data transfer protected")
 	for _, p := range protections {
-		if err := c.Reconfigure(ctx, p.properties()); err != nil {
+		if err := b.cluster.Reconfigure(ctx, p.properties()); err != nil {
 			return err
 		}
 		for _, name := range []string{"ours", "peer"} {
-			cmd := own.program(ctx, name, "cat", c.HDFS()+to)
-			cmd.Env = append(cmd.Env, "KRB5_CONFIG="+c.KDC().Config(), "KRB5CCNAME="+tickets)
-			outcome, err := own.readsAs(ctx, cmd, wrote)
+			cmd := b.program(ctx, name, "cat", b.cluster.HDFS()+to)
+			cmd.Env = append(cmd.Env, "KRB5_CONFIG="+b.cluster.KDC().Config(), "KRB5CCNAME="+tickets)
+			outcome, err := b.readsAs(ctx, cmd, wrote)
 			if err != nil {
 				return err
 			}
