@@ -37,11 +37,15 @@ type keeper struct {
 	log   *logrus.Entry
 
 	mu    sync.Mutex
-	ends  bool                 // the job does: it gives no sign of life any longer
+	ends  bool                 // the job does: it writes no heartbeat any longer
 	lived map[string]time.Time // when other jobs were seen to live, by directory and job
 }
 
-// beat gives the job's sign of life in each directory until ctx ends.
+func newKeeper(cfg Config) *keeper {
+	return &keeper{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log, lived: map[string]time.Time{}}
+}
+
+// beat writes the job's heartbeat in each directory until ctx ends.
 func (k *keeper) beat(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, c := range k.specs {
@@ -57,7 +61,7 @@ func (k *keeper) ending() bool {
 	return k.ends
 }
 
-// appear makes the directory by whose time the job gives its sign of life.
+// appear makes the directory whose modification time is the job's heartbeat.
 func (k *keeper) appear(ctx context.Context, store hdfsckpt.Store) error {
 	if k.ending() {
 		return nil
@@ -66,7 +70,7 @@ func (k *keeper) appear(ctx context.Context, store hdfsckpt.Store) error {
 }
 
 func (k *keeper) beatIn(ctx context.Context, uri string) {
-	tick := time.NewTicker(hdfsckpt.BeatEvery)
+	tick := time.NewTicker(hdfsckpt.HeartbeatEvery)
 	defer tick.Stop()
 	var store hdfsckpt.Store
 	defer func() {
@@ -86,10 +90,10 @@ func (k *keeper) beatIn(ctx context.Context, uri string) {
 			store, err = k.open(ctx, uri)
 		}
 		if err == nil {
-			err = hdfsckpt.Beat(ctx, store, me)
+			err = hdfsckpt.Heartbeat(ctx, store, me)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) { // it may not have been made yet
-			k.log.WithError(err).Warnf("cannot give the job's sign of life in %s; other jobs may take it for lost", uri)
+			k.log.WithError(err).Warnf("cannot write the job's heartbeat in %s; other jobs may take it for lost", uri)
 		}
 	}
 }
@@ -195,9 +199,6 @@ func (k *keeper) others(ctx context.Context, store hdfsckpt.Store) (jobs []strin
 func (k *keeper) seen(store hdfsckpt.Store, job string) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.lived == nil {
-		k.lived = map[string]time.Time{}
-	}
 	return k.lived[store.URI()+" "+job]
 }
 

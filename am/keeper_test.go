@@ -57,7 +57,7 @@ func TestUnfinishedSaves(t *testing.T) {
 	}
 }
 
-// live has another job's writer give signs of life until the test ends.
+// live has another job's writer send heartbeats until the test ends.
 func live(t *testing.T, dir, writer string) {
 	s, err := hdfsckpt.Open(t.Context(), dir, nil)
 	if err != nil {
@@ -67,7 +67,7 @@ func live(t *testing.T, dir, writer string) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for tick := time.Tick(100 * time.Millisecond); ctx.Err() == nil; <-tick {
-			_ = hdfsckpt.Beat(ctx, s, writer) // it ends with the test
+			_ = hdfsckpt.Heartbeat(ctx, s, writer) // it ends with the test
 		}
 	})
 	t.Cleanup(func() {

@@ -131,7 +131,7 @@ func New(cfg Config) (*Master, error) {
 	}
 	m.board = newBoard(status, m.Kill, m.job.Limits().Stop)
 	m.board.show(m.job, nil, nil)
-	m.keeper = &keeper{job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log}
+	m.keeper = newKeeper(cfg)
 	m.sealer = newSealer(cfg, m.board)
 	if p := cfg.Predecessor; p != nil {
 		m.rehearse.resume(p.Imported)

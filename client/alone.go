@@ -17,7 +17,7 @@ import (
 // alone refuses a checkpoint directory that another job writes to, unless it is to
 // be shared: the two would take each other's unfinished saves for broken ones. A
 // job that was lost without a word is shut out: one that over knows to have ended,
-// or one that gives no sign of life while it is watched (hdfsckpt.LostAfter).
+// or one that sends no heartbeat while it is watched (hdfsckpt.LostAfter).
 func alone(ctx context.Context, s hdfsckpt.Store, c *proto.CheckpointSpec, over func(ctx context.Context, job string) bool) error {
 	living, err := others(ctx, s, over)
 	if err != nil {

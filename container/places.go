@@ -81,7 +81,7 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 	return nil
 }
 
-// beat gives the job's sign of life in the stores that the task has begun to
+// beat writes the job's heartbeat in the stores that the task has begun to
 // write to.
 func (t *task) beat(ctx context.Context) {
 	placed := t.mounted.Load()
@@ -90,8 +90,8 @@ func (t *task) beat(ctx context.Context) {
 	}
 	for _, p := range *placed {
 		if p.fs != nil {
-			ctx, cancel := context.WithTimeout(ctx, hdfsckpt.BeatEvery)
-			_ = hdfsckpt.Beat(ctx, p.store, p.writer) // it may not have begun; or the next one is heard
+			ctx, cancel := context.WithTimeout(ctx, hdfsckpt.HeartbeatEvery)
+			_ = hdfsckpt.Heartbeat(ctx, p.store, p.writer) // it may not have begun; or the next one is heard
 			cancel()
 		}
 	}

@@ -286,7 +286,7 @@ func TestTheUsersLinkStays(t *testing.T) {
 }
 
 // TestASignOfLifeWithoutAMaster: while no master answers, a task's agent gives its
-// job's sign of life where the task writes, so that no other job takes it for lost.
+// job's heartbeat where the task writes, so that no other job takes it for lost.
 func TestASignOfLifeWithoutAMaster(t *testing.T) {
 	needRoot(t)
 	m := newMaster(t)
@@ -315,7 +315,7 @@ func TestASignOfLifeWithoutAMaster(t *testing.T) {
 	}
 	m.deaf.Store(true)
 	c.deaf.Store(true)
-	eventually(t, "a sign of life", func() bool {
+	eventually(t, "a heartbeat", func() bool {
 		now, err := os.Stat(dirs[0])
 		return err == nil && now.ModTime().After(before.ModTime())
 	})

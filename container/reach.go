@@ -93,12 +93,12 @@ func (s *signpost) look(ctx context.Context) (proto.Address, hdfsckpt.Info, erro
 }
 
 // keepVigil looks at that file while no AM answers, for the sake of the lease, until
-// ctx ends. tasks is how many the job has. In place of the AM, sign gives the
-// job's sign of life where the task writes.
-func (l *lease) keepVigil(ctx context.Context, dir *jobStore, tasks int, sign func(ctx context.Context)) {
+// ctx ends. tasks is how many the job has. In place of the AM, heartbeat writes the
+// job's heartbeat where the task writes.
+func (l *lease) keepVigil(ctx context.Context, dir *jobStore, tasks int, heartbeat func(ctx context.Context)) {
 	pace := max(l.pace(), time.Duration(tasks)*reachSpacing)
-	post := signpost{dir: dir}
-	var signed time.Time
+	sign := signpost{dir: dir}
+	var last time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -108,12 +108,12 @@ func (l *lease) keepVigil(ctx context.Context, dir *jobStore, tasks int, sign fu
 		if !l.unanswered() {
 			continue
 		}
-		if time.Since(signed) > hdfsckpt.BeatEvery {
-			signed = time.Now()
-			sign(ctx)
+		if time.Since(last) > hdfsckpt.HeartbeatEvery {
+			last = time.Now()
+			heartbeat(ctx)
 		}
 		begin := sinceBoot()
-		if said, info, err := post.look(ctx); err == nil {
+		if said, info, err := sign.look(ctx); err == nil {
 			l.looked(begin, sinceBoot(), info, said)
 		}
 	}

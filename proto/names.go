@@ -107,7 +107,7 @@ func (s JobState) Done() bool {
 func WriterName(job, container string) string { return job + "." + container }
 
 // MasterContainer stands for the application master among a job's writers: it
-// writes nothing, and gives the job's sign of life.
+// writes nothing but the job's heartbeat.
 const MasterContainer = "am"
 
 // WritersJob is the job of a writer.

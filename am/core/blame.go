@@ -8,7 +8,7 @@ import (
 	"holdfast/proto"
 )
 
-// Tasks that restart together are judged together. The end of one breaks the
+// The failure of tasks that restart together is attributed to one of them. The end of one breaks the
 // connections of the others, and the one that failed may take seconds to end while
 // the others say at once that a peer has gone: whose end is heard first is no sign of
 // who failed. So that is decided once none of them runs any longer, and a generation
@@ -27,7 +27,7 @@ const (
 	FaultOwn            // it failed
 )
 
-// Fault is such an end, until it is judged.
+// Fault is such an end, until it is attributed.
 type Fault struct {
 	Kind FaultKind `json:"kind"`
 	AtMS int64     `json:"at,omitempty"` // Unix milliseconds, by the clock of its node
@@ -36,9 +36,9 @@ type Fault struct {
 // together tells whether the task restarts with all others of its kind.
 func (t *Task) together() bool { return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL }
 
-// suspect notes what the end of an attempt says of a generation's failure; the
+// noteFault notes what the end of an attempt says of a generation's failure; the
 // strongest sign counts.
-func (j *Job) suspect(t *Task, kind FaultKind, atMS int64) {
+func (j *Job) noteFault(t *Task, kind FaultKind, atMS int64) {
 	if !t.together() || kind <= t.fault.Kind {
 		return
 	}
@@ -46,7 +46,7 @@ func (j *Job) suspect(t *Task, kind FaultKind, atMS int64) {
 		atMS = j.now.UnixMilli()
 	}
 	if t.fault.Kind == FaultNone {
-		j.suspects++
+		j.openFaults++
 	}
 	t.fault = Fault{kind, atMS}
 }
@@ -71,13 +71,13 @@ func (j *Job) endedStopping(t *Task, e TaskExited) {
 	switch {
 	case !failedStopping(e):
 		if e.PeerLost && !e.Stopped {
-			j.suspect(t, FaultPeer, e.AtMS)
+			j.noteFault(t, FaultPeer, e.AtMS)
 		}
 		return
 	case e.Stopped:
-		j.suspect(t, FaultLate, e.AtMS)
+		j.noteFault(t, FaultLate, e.AtMS)
 	default:
-		j.suspect(t, FaultOwn, e.AtMS)
+		j.noteFault(t, FaultOwn, e.AtMS)
 	}
 	t.Tail, t.Why = e.Tail, describeExit(e)
 	t.failing = e
@@ -90,12 +90,12 @@ func (j *Job) endedStopping(t *Task, e TaskExited) {
 	}
 }
 
-// judge decides whose failure it was that the generation ended, once none of its
+// attributeFailure decides whose failure it was that the generation ended, once none of its
 // tasks runs any longer: of those who failed by themselves, of the one that did first.
 // Where a container was lost, that is the reason if nobody failed before it was told
 // to stop. It tells whether it was decided.
-func (j *Job) judge() bool {
-	if j.suspects == 0 || j.any(func(t *Task) bool { return t.together() && t.State == proto.TaskState_TASK_STATE_RUNNING }) {
+func (j *Job) attributeFailure() bool {
+	if j.openFaults == 0 || j.any(func(t *Task) bool { return t.together() && t.State == proto.TaskState_TASK_STATE_RUNNING }) {
 		return false
 	}
 	var first *Task
@@ -113,18 +113,18 @@ func (j *Job) judge() bool {
 		if first.fault.Kind == FaultLate { // else it was told
 			j.lost(first, CauseOwnFault)
 		}
-		j.convict(first)
+		j.countFailure(first)
 	}
-	j.forgive()
+	j.clearFaults()
 	return true
 }
 
-// forgive forgets all that was noted for a judgement.
-func (j *Job) forgive() {
+// clearFaults forgets all that was noted until the failure is attributed.
+func (j *Job) clearFaults() {
 	for _, t := range j.tasks {
 		t.fault = Fault{}
 	}
-	j.suspects = 0
+	j.openFaults = 0
 }
 
 // failuresWith are the failures that count with a task's: its own, and where all
@@ -159,10 +159,10 @@ func (j *Job) earlyOf(t *Task) *early {
 	return &t.early
 }
 
-// alike takes in a failure that is charged to a task, and tells whether no attempt will
+// failsAlike takes in a failure that is charged to a task, and tells whether no attempt will
 // do better: it has failed twice, and each time soon, before it made a step, and in the
 // same way.
-func (j *Job) alike(t *Task) bool {
+func (j *Job) failsAlike(t *Task) bool {
 	e, how := j.earlyOf(t), likeness(t.failing)
 	stepped := j.any(func(o *Task) bool { return o.step != 0 && (o == t || o.together() && t.together()) })
 	if how == "" || stepped || t.started.IsZero() || j.now.Sub(t.started) >= j.limits.Calm || e.Times > 0 && e.Error != how {

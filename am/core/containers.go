@@ -120,7 +120,7 @@ func (j *Job) overlooked(e AgentAttached) {
 	if t := j.named[e.Task]; t != nil && t.Attempt < e.Attempt && t.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Attempt, t.Port = e.Attempt, cmp.Or(t.Port, e.PeerPort)
 		j.drain(t, e.Container, j.now.Add(j.limits.Drain))
-		if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
+		if t.together() {
 			j.generation = max(j.generation, e.Generation+1)
 		}
 	}

@@ -111,7 +111,7 @@ type Job struct {
 	ousted       time.Time // when a container's directory was removed last
 	pace         pace
 	early        early     // of tasks that restart together
-	suspects     int       // tasks with a fault that is not judged
+	openFaults   int       // tasks with a fault that is not attributed yet
 	securing     time.Time // when Secure was decided that is not answered
 	survey       *survey   // while agents are listened to, for want of a journal
 	vigil        *vigil    // nil: only the master prolongs leases
@@ -222,7 +222,7 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 		}
 		before := j.generation
 		j.vacate()
-		if judged := j.judge(); judged || j.generation != before {
+		if judged := j.attributeFailure(); judged || j.generation != before {
 			j.findBusy()
 		}
 		j.startReady()

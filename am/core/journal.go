@@ -59,7 +59,7 @@ type TaskRecord struct {
 	Hung     bool  `json:"hung,omitempty"` // the same, because it made no steps
 	// Early is how its attempts have failed before their first step.
 	Early early `json:"early,omitzero"`
-	// Fault is what its end says of its generation's failure, until that is judged.
+	// Fault is what its end says of its generation's failure, until that is attributed.
 	Fault *Fault `json:"fault,omitempty"`
 	// Draining are containers that may still run an attempt, until when.
 	Draining map[string]int64 `json:"draining,omitempty"`
@@ -137,7 +137,7 @@ func (j *Job) Resume(r Journal) {
 			t.memoryMB = max(t.memoryMB, rec.MemoryMB)
 			if rec.Fault != nil {
 				t.fault = *rec.Fault
-				j.suspects++
+				j.openFaults++
 			}
 			for c, until := range rec.Draining {
 				j.drain(t, c, time.UnixMilli(until))

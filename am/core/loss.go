@@ -49,7 +49,7 @@ func (j *Job) exited(e TaskExited) {
 		t.State = proto.TaskState_TASK_STATE_SUCCEEDED
 		t.Why = ""
 		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.Attempt)
-		if t.Role.Loss != proto.LossRule_LOSS_RULE_ALL {
+		if !t.together() {
 			j.do(Bye{t.Container, "its task is done"})
 		}
 		return
@@ -78,7 +78,7 @@ func (j *Job) exited(e TaskExited) {
 		return
 	}
 	if e.PeerLost && t.together() {
-		j.suspect(t, FaultPeer, e.AtMS)
+		j.noteFault(t, FaultPeer, e.AtMS)
 		return
 	}
 	if e.PeerLost {
@@ -146,7 +146,7 @@ func (j *Job) lost(t *Task, c Cause) {
 	}
 	j.do(Record{Task: t.Name, Kind: KindLost, TookMS: j.now.Sub(at).Milliseconds(),
 		Text: fmt.Sprintf("attempt %d: %s (%s)", max(t.Attempt, 0), c, t.Why)})
-	if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL && t.Attempt >= 0 {
+	if t.together() && t.Attempt >= 0 {
 		j.restartAll(t)
 	}
 }
@@ -185,7 +185,7 @@ func (j *Job) regroup(cause *Task, why string, grace time.Duration, in func(*Tas
 				}
 			}
 		case proto.TaskState_TASK_STATE_SUCCEEDED:
-			if t.Role.Loss != proto.LossRule_LOSS_RULE_ALL {
+			if !t.together() {
 				break // its work is done
 			}
 			t.State = proto.TaskState_TASK_STATE_READY
@@ -197,23 +197,23 @@ func (j *Job) regroup(cause *Task, why string, grace time.Duration, in func(*Tas
 	}
 }
 
-// charge takes in that a task has failed. Whether it was the first is judged later
+// charge takes in that a task has failed. Whether it was the first is decided later
 // where others ended with it.
 func (j *Job) charge(t *Task) {
 	if t.together() {
-		j.suspect(t, FaultOwn, t.failing.AtMS)
+		j.noteFault(t, FaultOwn, t.failing.AtMS)
 		return
 	}
-	j.convict(t)
+	j.countFailure(t)
 }
 
-// convict counts a failure against a task and sets its back-off, or gives the
+// countFailure counts a failure against a task and sets its back-off, or gives the
 // job up.
-func (j *Job) convict(t *Task) {
+func (j *Job) countFailure(t *Task) {
 	t.failures = append(t.failures, j.now)
 	failures := j.failuresWith(t)
 	n := j.within(failures)
-	if j.alike(t) {
+	if j.failsAlike(t) {
 		j.fail(t, fmt.Sprintf("failed twice, each time soon and in the same way, and has never made a step: %s", t.Why))
 		return
 	}
@@ -512,7 +512,7 @@ func (j *Job) loseContainer(t *Task, c Cause, why string) {
 	}
 	hadAddress := t.RealPort != 0
 	if t.Attempt >= 0 {
-		j.suspect(t, FaultLost, 0)
+		j.noteFault(t, FaultLost, 0)
 	}
 	j.lost(t, c)
 	j.forget(t)

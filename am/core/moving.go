@@ -237,7 +237,7 @@ func (j *Job) moveNext(moving []*Task) {
 	if len(moving) == 0 {
 		return
 	}
-	together := func(t *Task) bool { return t.orphan != nil || t.Role.Loss == proto.LossRule_LOSS_RULE_ALL }
+	together := func(t *Task) bool { return t.orphan != nil || t.together() }
 	complete := true // all that move together have their stand-ins
 	for _, t := range moving {
 		s := j.standIn(t)
@@ -307,7 +307,7 @@ func (j *Job) depart(t *Task) {
 		if t.orphan != nil {
 			t.Why += ": " + t.orphan.why
 		}
-		j.suspect(t, FaultLost, 0)
+		j.noteFault(t, FaultLost, 0)
 		j.lost(t, t.moving)
 	} else {
 		j.record(t, KindNote, "it leaves %s: %s", node, t.moving)

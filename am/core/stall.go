@@ -21,7 +21,7 @@ const (
 
 // pace follows the steps of the job, to see that it has stalled. While all tasks run
 // that the job needs, steps are due; a job that has made some, and makes none for too
-// long, is told of, and then is mended by more and more force: the task that has been
+// long, is told of, and then is acted on in steps: the task that has been
 // silent for longest is restarted, then all are, and then the job ends.
 type pace struct {
 	pauses []time.Duration // between steps of the job, of late
@@ -148,7 +148,7 @@ func (j *Job) watchSteps() {
 	if due := j.stallDeadline(); due.IsZero() || due.After(j.now) {
 		return
 	}
-	t, silent := j.quietest(), j.now.Sub(p.since())
+	t, silent := j.longestSilent(), j.now.Sub(p.since())
 	if t == nil { // who runs has never told of a step
 		p.begun, p.last = j.now, time.Time{}
 		return
@@ -159,7 +159,7 @@ func (j *Job) watchSteps() {
 			silent.Round(time.Second), stallFactor, t.Name, t.step)
 	}
 	if act, is := j.stallDue(); is && !act.After(j.now) {
-		j.mend(t, silent)
+		j.escalate(t, silent)
 	}
 }
 
@@ -185,10 +185,10 @@ func (j *Job) stallDeadline() time.Time {
 	return at
 }
 
-// quietest is the task that has been silent for longest, of those that run, that the
+// longestSilent is the task that has been silent for longest, of those that run, that the
 // job needs and that have ever told of a step. Where there is none, it is one that never
 // has, of a role in which others did; nil: there is none either.
-func (j *Job) quietest() *Task {
+func (j *Job) longestSilent() *Task {
 	var found, never *Task
 	tells := map[*proto.RoleSpec]bool{}
 	for _, t := range j.tasks {
@@ -211,10 +211,10 @@ func (j *Job) quietest() *Task {
 	return found
 }
 
-// mend restarts the task that keeps the job from going on: first it alone, as after a
+// escalate restarts the task that keeps the job from going on: first it alone, as after a
 // failure of its own, and if that has not helped, all tasks with it. If that has not
 // helped either, it is stopped for the last time, so that it says where it stands.
-func (j *Job) mend(t *Task, silent time.Duration) {
+func (j *Job) escalate(t *Task, silent time.Duration) {
 	t.hung = true
 	t.Why = fmt.Sprintf("no task has made a step for %s, and it has been silent for longest, since step %d", silent.Round(time.Second), t.step)
 	j.record(t, KindStalled, "%s; %s", t.Why, [...]string{"it is started again", "all tasks are started again", "the job ends"}[min(j.pace.tried, stallTries)])
@@ -225,7 +225,7 @@ func (j *Job) mend(t *Task, silent time.Duration) {
 	}
 }
 
-// stallTries is how often a job is mended that has stalled, before it ends.
+// stallTries is how often tasks of a stalled job are restarted, before it ends.
 const stallTries = 2
 
 // endedHung takes in the end of an attempt that was stopped because it hung.

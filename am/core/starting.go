@@ -17,7 +17,7 @@ func (j *Job) startReady() {
 			return
 		}
 		j.gathering = false
-		j.forgive()
+		j.clearFaults()
 		j.findBusy()
 	}
 	wantsSafety := false

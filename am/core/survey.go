@@ -182,7 +182,7 @@ func (j *Job) conclude(s *survey) {
 			}
 		}
 		r.Gathering = r.Gathering && k.Attempt < 0
-		apart = apart || behind && t.Role.Loss == proto.LossRule_LOSS_RULE_ALL
+		apart = apart || behind && t.together()
 		r.Tasks = append(r.Tasks, k)
 	}
 	s.drain(&r, newest, j.limits.Drain)
@@ -191,7 +191,7 @@ func (j *Job) conclude(s *survey) {
 		r.Generation++
 		r.Gathering = true
 		for i, t := range j.tasks { // they are told when their agents are back
-			together := stray != "" || t.Role.Loss == proto.LossRule_LOSS_RULE_ALL
+			together := stray != "" || t.together()
 			r.Tasks[i].Stopping = together && r.Tasks[i].State == proto.TaskState_TASK_STATE_RUNNING
 		}
 	}

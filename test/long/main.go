@@ -53,13 +53,13 @@ func main() {
 }
 
 func run(ctx context.Context, list, today bool, name string, budget time.Duration) error {
-	chosen := slices
+	chosen := allSlices
 	switch {
 	case today:
 		chosen = []slice{turn(time.Now())}
 	case name != "":
 		chosen = nil
-		for _, s := range slices {
+		for _, s := range allSlices {
 			if s.name == name {
 				chosen = []slice{s}
 			}
@@ -86,7 +86,7 @@ func run(ctx context.Context, list, today bool, name string, budget time.Duratio
 // turn is the slice of a day: all of them have run within as many days as there are
 // slices.
 func turn(day time.Time) slice {
-	return slices[int(day.Unix()/(24*60*60))%len(slices)]
+	return allSlices[int(day.Unix()/(24*60*60))%len(allSlices)]
 }
 
 func (s slice) String() string {

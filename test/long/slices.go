@@ -1,9 +1,9 @@
 package main
 
-// slices are all long tests, each in one, so that a slice takes at most some twenty
+// allSlices are all long tests, each in one, so that a slice takes at most some twenty
 // minutes on two cores. Those with a version of Hadoop run tests of `make test` once
 // more, with that one.
-var slices = []slice{
+var allSlices = []slice{
 	{name: "tensorflow", tests: []tests{
 		{"test/e2e", []string{"TestLongTensorFlow", "TestLongPrivateDirectories", "TestLongPrivateDirectoriesForgetTheCheckpoint"}},
 	}},

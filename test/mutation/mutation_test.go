@@ -22,7 +22,7 @@ var mutations = []mutation{
 	{"whose end is heard first is blamed", "blame.go",
 		`k > first.fault.Kind || k == first.fault.Kind &&`, `false &&`},
 	{"what fails after it was told to stop is forgotten", "blame.go",
-		`		j.suspect(t, FaultLate, e.AtMS)
+		`		j.noteFault(t, FaultLate, e.AtMS)
 `, ``},
 	{"a rank is blamed before the others have ended", "blame.go",
 		` || j.any(func(t *Task) bool { return t.together() && t.State == proto.TaskState_TASK_STATE_RUNNING })`, ``},

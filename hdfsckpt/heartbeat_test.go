@@ -18,7 +18,7 @@ func jobOf(writer string) string {
 	return job
 }
 
-// TestOtherJobs: a job lives of which one writer gives a sign of life, however old
+// TestOtherJobs: a job lives of which one writer sends heartbeats, however old
 // the others' are, and another is lost, however young.
 func TestOtherJobs(t *testing.T) {
 	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
@@ -31,7 +31,7 @@ func TestOtherJobs(t *testing.T) {
 		beating, stop := context.WithCancel(ctx)
 		wg.Go(func() {
 			for beating.Err() == nil {
-				if err := hdfsckpt.Beat(beating, s, "lives.am"); err != nil && beating.Err() == nil {
+				if err := hdfsckpt.Heartbeat(beating, s, "lives.am"); err != nil && beating.Err() == nil {
 					t.Error(err)
 				}
 			}
@@ -47,8 +47,8 @@ func TestOtherJobs(t *testing.T) {
 		if got := fmt.Sprint(writers, err); got != "[lives.am lives.c1 own.c1] <nil>" {
 			t.Error(got)
 		}
-		if err := hdfsckpt.Beat(ctx, s, "lost.am"); err == nil || errors.Is(err, syscall.ENOENT) {
-			t.Errorf("one that was shut out gives a sign of life: %v", err)
+		if err := hdfsckpt.Heartbeat(ctx, s, "lost.am"); err == nil || errors.Is(err, syscall.ENOENT) {
+			t.Errorf("one that was shut out sends heartbeats: %v", err)
 		}
 	})
 }

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// A job gives a sign of life by the time of a writer's directory: its master's,
-// which it makes for that, every BeatEvery, and while no master answers those of
+// A job's heartbeat is the modification time of a writer's directory: its master's,
+// which it makes for that, every HeartbeatEvery, and while no master answers those of
 // its agents that write. What a writer completes changes that time too. A job of
 // which no writer's time changes for LostAfter was lost without a word. Clocks are
 // not compared.
 const (
-	BeatEvery = 5 * time.Second
-	LostAfter = 30 * time.Second
+	HeartbeatEvery = 5 * time.Second
+	LostAfter      = 30 * time.Second
 )
 
-// beatLook is the time between two looks at others' signs of life.
-const beatLook = time.Second
+// heartbeatLook is the time between two looks at others' heartbeats.
+const heartbeatLook = time.Second
 
-// Beat gives a writer's sign of life. One that has not begun to write, or was
+// Heartbeat updates a writer's heartbeat. One that has not begun to write, or was
 // shut out, gives none (ENOENT, ENOTDIR).
-func Beat(ctx context.Context, s Store, writer string) error {
+func Heartbeat(ctx context.Context, s Store, writer string) error {
 	dir := WriterDir(writer)
 	i, err := s.Stat(ctx, dir)
 	if err == nil && !i.IsDir() {
@@ -42,7 +42,7 @@ func Beat(ctx context.Context, s Store, writer string) error {
 
 // OtherJobs tells which other jobs write to a store and live, and which were lost
 // without a word: it watches for as long as patience, LostAfter as a rule, or until
-// all have given a sign of life. jobOf tells whose a writer is.
+// all have sent a heartbeat. jobOf tells whose a writer is.
 func OtherJobs(ctx context.Context, s Store, own string, jobOf func(writer string) string, patience time.Duration) (living, lost []string, err error) {
 	look := func() (map[string]time.Time, error) { // by writer
 		entries, err := s.List(ctx, writingDir)
@@ -65,7 +65,7 @@ func OtherJobs(ctx context.Context, s Store, own string, jobOf func(writer strin
 	for w := range first {
 		moved[jobOf(w)] = false
 	}
-	tick := time.NewTicker(min(beatLook, patience))
+	tick := time.NewTicker(min(heartbeatLook, patience))
 	defer tick.Stop()
 	for begin := time.Now(); slices.Contains(slices.Collect(maps.Values(moved)), false) && time.Since(begin) < patience; {
 		select {
