@@ -156,3 +156,23 @@ func TestTheSameErrorEachTime(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoBlamesAPeerStartsWithTheOthers: while all tasks start together, a task that
+// has blamed a parameter server does not wait for that, which waits for it.
+func TestWhoBlamesAPeerStartsWithTheOthers(t *testing.T) {
+	roles := append(psAndWorkers(1, 1), ranks(2)[0])
+	roles[2].Name = "rank"
+	p := play(t, roles, 3)
+	p.step(core.Begin{})
+	p.exit("ps-0", core.TaskExited{Signal: 9, Detail: "killed by SIGKILL"})
+	p.exit("ps-0", core.TaskExited{Signal: 9, Detail: "killed by SIGKILL"}) // its next attempt waits for a while
+	p.exit("worker-0", peerGone)
+	p.exit("rank-0", core.TaskExited{Code: 1, Error: "ValueError: bad batch"})
+	p.exit("rank-1", core.TaskExited{Signal: 15, Stopped: true})
+	p.wait(5 * time.Minute)
+	for _, name := range []string{"ps-0", "worker-0", "rank-0", "rank-1"} {
+		if s := p.job.Task(name).State; s != proto.TaskState_TASK_STATE_RUNNING {
+			t.Errorf("%s is %s\n%s", name, s, p.log.String())
+		}
+	}
+}

@@ -200,6 +200,7 @@ func (j *Job) conclude(s *survey) {
 	for _, t := range lost {
 		if !j.ending() {
 			t.Why = "no agent has reported it to the new application master"
+			j.noteFault(t, FaultLost, 0)
 			j.lost(t, CauseAgentLost)
 		}
 	}
