@@ -18,5 +18,6 @@ func (j *Job) Overlooked() string {
 	return ""
 }
 
-// Paced tells whether enough is known of the job's steps to do something about a stall.
-func (j *Job) Paced() bool { return len(j.pace.pauses) >= pausesKnown }
+// Paced reports whether a journal has enough of the job's steps to do something about a
+// stall.
+func (r Journal) Paced() bool { return r.Pace != nil && r.Pace.Pauses >= pausesKnown }

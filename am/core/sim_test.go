@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 5000, "how many jobs TestSimulation runs")
+	seeds = flag.Int("seeds", 10000, "how many jobs TestSimulation runs")
 	seed  = flag.Uint64("seed", 0, "run only the job of this seed, and tell its story")
 )
 
@@ -203,10 +203,14 @@ func (s *sim) step(e core.Event) {
 			s.told[a.Task] = true
 		}
 	}
+	paced := s.job.Paced()
 	actions := s.job.Step(s.now, e)
-	if slices.ContainsFunc(actions, core.Binding) {
+	_, steps := e.(core.Stepped)
+	switch {
+	case slices.ContainsFunc(actions, core.Binding):
 		s.save()
-	} else {
+	case steps && len(actions) == 0 && paced == s.job.Paced(): // which is no reason to write the journal
+	default:
 		epoch := s.epoch
 		s.after(200*time.Millisecond, func() {
 			if s.epoch == epoch {
@@ -742,7 +746,7 @@ func (s *sim) fault() {
 // hang has the job make no steps any longer, if it is known by now how it makes them:
 // until a process is replaced, or all are, or for ever.
 func (s *sim) hang(p *simProcess) {
-	if !s.job.Paced() || s.stuck() {
+	if !s.saved.Paced() || s.stuck() {
 		return
 	}
 	s.doomed = s.r.IntN(6) == 0
