@@ -76,8 +76,6 @@ var mutations = []mutation{
 		j.fail(t, fmt.Sprintf("lost its container`},
 	{"what fails by another's loss of its directory is charged", "loss.go",
 		`	if e.Signal == 0 && e.Code != 0 &&`, `	if false &&`},
-	{"where all start together, who blames a peer waits for those that wait for it", "starting.go",
-		` || j.gathering ||`, ` ||`},
 	{"whoever was to put a checkpoint on the services has", "kept.go",
 		`	if !j.served() || t.doubts || j.saves < wholeAfter {
 		j.saves = 0
@@ -100,13 +98,13 @@ var mutations = []mutation{
 	{"a job that has not made its first step after a restart is not looked at", "stall.go",
 		`	if p.begun.IsZero() || len(p.pauses) == 0 {`, `	if p.last.IsZero() || len(p.pauses) == 0 {`},
 	{"nothing is done any more about a stall that two restarts have not ended", "stall.go",
-		`len(p.pauses) < pausesKnown {`, `len(p.pauses) < pausesKnown || p.tried >= stallTries {`},
+		`j.limits.Stall < 0 || !j.Paced() {`, `j.limits.Stall < 0 || !j.Paced() || p.tried >= stallTries {`},
 	{"a stall is not measured by how steps were made", "stall.go",
 		`	least = max(least, stallFactor*p.longest())
 `, `	least = stallFactor * p.pauses[0] / 100
 `},
 	{"the tasks that a generation's end concerns are not looked at", "job.go",
-		`judged || j.generation != before {`, `judged {`},
+		`judged || j.generation != before {`, `judged || false && j.generation != before {`},
 	{"services hold what they held before they began anew", "kept.go",
 		`		j.saves = 0
 `, `		return false
