@@ -95,10 +95,12 @@ func (p *pythonTask) output() string {
 	return string(b)
 }
 
-// until waits for a beat that says something of the warm interpreter.
+// until waits for a beat that says something of the warm interpreter. That imports
+// for a third of the time only, so on a busy machine it takes several times as long as
+// an attempt does.
 func (p *pythonTask) until(says string) *proto.Beat {
 	p.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(5 * patience)
 	last := ""
 	for {
 		select {
