@@ -16,11 +16,13 @@ import (
 
 const module = "../.."
 
-// hidden are the test files that the default build leaves out, as they need what no
-// package registry has; docs/structure.md says how they are run.
+// hidden are the test files that the default build leaves out: they need what no
+// package registry has, or make what other tests read. docs/structure.md says how they
+// are run.
 var hidden = map[string]string{
-	"test/e2e/secure_executor_test.go":   "Hadoop's native container-executor",
-	"hdfsckpt/torchfile/pytorch_test.go": "a PyTorch of version 2",
+	"test/e2e/secure_executor_test.go":             "needs Hadoop's native container-executor",
+	"hdfsckpt/torchfile/pytorch_test.go":           "needs a PyTorch of version 2",
+	"internal/hadoop/hdfs/transfer/record_test.go": "writes testdata anew",
 }
 
 // testFiles calls with each parsed test file of the module.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -211,4 +212,8 @@ func TestSilent(t *testing.T) {
 	if _, err := d.Dial(ctx, node, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
+}
+
+func address(node *wire.DatanodeIDProto) string {
+	return net.JoinHostPort(node.GetIpAddr(), strconv.Itoa(int(node.GetXferPort())))
 }

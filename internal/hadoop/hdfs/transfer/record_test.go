@@ -1,3 +1,5 @@
+//go:build record
+
 package transfer_test
 
 import (
@@ -5,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,8 +22,6 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 	"holdfast/test/testcluster"
 )
-
-var record = flag.Bool("record", false, "record testdata anew, on real DataNodes")
 
 // tap notes what goes over a connection.
 type tap struct {
@@ -42,12 +41,8 @@ func (c *tap) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestRecord writes a file at each protection, and testdata.
+// TestRecord writes a file at each protection, and testdata anew.
 func TestRecord(t *testing.T) {
-	if !*record {
-		t.Log("only with -record")
-		return
-	}
 	const all = "authentication,integrity,privacy"
 	cluster, err := testcluster.Start(t.Context(), testcluster.Options{
 		HDFSOnly: true, DataNodes: 1, Security: &testcluster.Security{RPC: all, Data: all},
@@ -110,10 +105,6 @@ func TestRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-func address(node *wire.DatanodeIDProto) string {
-	return net.JoinHostPort(node.GetIpAddr(), strconv.Itoa(int(node.GetXferPort())))
 }
 
 func realNameNode(t *testing.T, cluster *testcluster.Cluster, tokens string) *rpc.Client {
