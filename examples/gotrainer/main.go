@@ -49,6 +49,7 @@ type options struct {
 	workers   []string
 	dir       string
 	steps     int64
+	until     string
 	saveSteps int64
 	stepTime  time.Duration
 	keep      int
@@ -89,6 +90,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&workers, "worker_hosts", "", "workers; only their number matters")
 	f.StringVar(&o.dir, "train_dir", "./train_logs", "checkpoints go there")
 	f.Int64Var(&o.steps, "steps", 1000, "steps of all workers together")
+	f.StringVar(&o.until, "until", "", "train until this file is there, however many steps that takes")
 	f.Int64Var(&o.saveSteps, "save_steps", 20, "steps between checkpoints")
 	f.DurationVar(&o.stepTime, "step_time", 10*time.Millisecond, "how long a step takes")
 	f.IntVar(&o.keep, "keep", 5, "how many checkpoints to keep")

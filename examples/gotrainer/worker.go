@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
+	"os"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -15,10 +17,16 @@ type worker struct {
 	chief bool
 	ps    []*peer
 	saved int64 // step of the newest checkpoint
+	last  int64 // step of the end, once that is reached
+	told  bool  // the file of --until was there
+	asked time.Time
 }
 
 // retry is how long a worker waits before it asks a lost parameter server again.
 const retry = 100 * time.Millisecond
+
+// untilPause is how often a worker looks for the file of --until.
+const untilPause = 200 * time.Millisecond
 
 // work trains until all steps are taken.
 func work(ctx context.Context, o options) error {
@@ -62,7 +70,7 @@ func work(ctx context.Context, o options) error {
 		}
 		// The chief may have ended with the last step saved, and then nobody
 		// fills a parameter server that is lost.
-		if n, err := newest(o.dir); err == nil && n >= o.steps {
+		if n, err := newest(o.dir); err == nil && n >= w.limit() {
 			fmt.Printf("worker %d ends: step %d is saved\n", o.index, n)
 			return nil
 		}
@@ -72,11 +80,30 @@ func work(ctx context.Context, o options) error {
 	}
 }
 
+// limit is the step at which training ends.
+func (w *worker) limit() int64 {
+	if w.o.until == "" {
+		return w.o.steps
+	}
+	if now := time.Now(); !w.told && now.Sub(w.asked) >= untilPause {
+		_, err := os.Stat(w.o.until)
+		w.asked, w.told = now, err == nil
+	}
+	if w.told {
+		return 0 // whatever has been reached
+	}
+	return math.MaxInt64
+}
+
 // step takes one step, unless all are taken.
 func (w *worker) step(ctx context.Context) (done bool, err error) {
-	next, err := w.ps[0].call(ctx, "Next", &message{Limit: w.o.steps})
-	if err != nil || next.Done {
-		return next != nil && next.Done, err
+	next, err := w.ps[0].call(ctx, "Next", &message{Limit: w.limit()})
+	if err != nil {
+		return false, err
+	}
+	if next.Done {
+		w.last = next.Step
+		return true, nil
 	}
 	loss := 0.0
 	for i, p := range w.ps {
@@ -110,8 +137,8 @@ func (w *worker) step(ctx context.Context) (done bool, err error) {
 
 // finish saves the last step and says so.
 func (w *worker) finish(ctx context.Context) error {
-	if w.chief && w.saved < w.o.steps {
-		err := w.save(ctx, w.o.steps)
+	if w.chief && w.saved < w.last {
+		err := w.save(ctx, w.last)
 		if lost(err) {
 			// What was lost since the last checkpoint has to be done again.
 			return work(ctx, w.o)
@@ -120,7 +147,7 @@ func (w *worker) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	fmt.Printf("final step %d\n", w.o.steps)
+	fmt.Printf("final step %d\n", w.last)
 	return nil
 }
 

@@ -28,7 +28,7 @@ func TestTheMasterIsLost(t *testing.T) {
 	} {
 		t.Run(loss.name, func(t *testing.T) {
 			c := hadoop(t)
-			j := where{c}.train(t, c.HDFS()+"/tests/"+strings.ReplaceAll(t.Name(), "/", "-"), 600)
+			j := where{c}.train(t, c.HDFS()+"/tests/"+strings.ReplaceAll(t.Name(), "/", "-"), untilFinish)
 			before := j.until(long, "all to run", running)
 			j.untilCheckpoint(long, 1)
 			masters := j.masters()
@@ -59,10 +59,7 @@ func TestTheMasterIsLost(t *testing.T) {
 			step := j.untilCheckpoint(long, 1)
 			j.killContainer("ps-1")
 			j.back(long, "ps-1")
-			j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
-			if newest := j.newestComplete(); newest != 600 {
-				t.Errorf("the newest checkpoint is of step %d, want 600", newest)
-			}
+			j.finish(long)
 			if restored := lastNumber(t, j.logs("worker-0"), `restored step (\d+)`); restored < step {
 				t.Errorf("it went on from step %d, and the checkpoint of step %d was complete", restored, step)
 			}
@@ -84,7 +81,7 @@ func story(s *proto.JobStatus) string {
 func TestTheMasterAndItsJournalAreLost(t *testing.T) {
 	plain.enter(t)
 	c := hadoop(t)
-	j := where{c}.train(t, c.HDFS()+"/tests/"+t.Name(), 600)
+	j := where{c}.train(t, c.HDFS()+"/tests/"+t.Name(), untilFinish)
 	before := j.until(long, "all to run", running)
 	step := j.untilCheckpoint(long, 1)
 	masters, agent := j.masters(), int(task(before, "worker-1").AgentPid)
@@ -133,10 +130,7 @@ func TestTheMasterAndItsJournalAreLost(t *testing.T) {
 			t.Errorf("%s ran as process %d (attempt %d), and now as %d (attempt %d)", b.Task, b.Pid, b.Attempt, now.Pid, now.Attempt)
 		}
 	}
-	j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
-	if newest := j.newestComplete(); newest != 600 {
-		t.Errorf("the newest checkpoint is of step %d, want 600", newest)
-	}
+	j.finish(long)
 	if text := j.logs("worker-0"); strings.Contains(text, "restored step") && lastNumber(t, text, `restored step (\d+)`) < step {
 		t.Errorf("worker-0 went back to before step %d:\n%s", step, text)
 	}

@@ -17,7 +17,7 @@ func TestLongNodesFallSickAndLeave(t *testing.T) {
 	c := pair(t)
 	t.Cleanup(func() { revive(t, c) })
 	ctx := t.Context()
-	j := where{c}.train(t, c.HDFS()+"/tests/"+t.Name(), 1000000)
+	j := where{c}.train(t, c.HDFS()+"/tests/"+t.Name(), untilFinish)
 	before := j.until(long, "all to run", running)
 	j.untilCheckpoint(long, 1)
 	elsewhere := func(before *proto.JobStatus, node, cause, evidence string) *proto.JobStatus {

@@ -60,7 +60,7 @@ func TestLongFairScheduler(t *testing.T) {
 func preemption(t *testing.T, c *testcluster.Cluster, within string, workers ...string) {
 	w := where{c}
 	// This job takes 4.25 GB with its master, and the other one wants 2.25 GB.
-	j := w.train(t, c.HDFS()+"/tests/"+t.Name(), 1000000, append([]string{"--ps-memory", "512m"}, workers...)...)
+	j := w.train(t, c.HDFS()+"/tests/"+t.Name(), untilFinish, append([]string{"--ps-memory", "512m"}, workers...)...)
 	before := j.until(long, "all to run", running)
 	j.untilCheckpoint(long, 1)
 	defer func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ import (
 
 // What the tests of this file share: a cluster with two ResourceManagers that
 // keep their state, NodeManagers that take their containers over when they are
-// restarted, keys that are rolled every minute or less, and two queues of which
+// restarted, keys that are rolled every minute or two, and two queues of which
 // each may take from the other.
 var pairUp = sync.OnceValues(func() (*testcluster.Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -28,8 +29,8 @@ var pairUp = sync.OnceValues(func() (*testcluster.Cluster, error) {
 		// Hadoop's own clients wait half a minute before they try the other one.
 		"yarn.client.failover-sleep-base-ms":                                     "100",
 		"yarn.client.failover-sleep-max-ms":                                      "500",
-		"yarn.am.liveness-monitor.expiry-interval-ms":                            "10000",
-		"yarn.nm.liveness-monitor.expiry-interval-ms":                            "20000",
+		"yarn.am.liveness-monitor.expiry-interval-ms":                            "20000",
+		"yarn.nm.liveness-monitor.expiry-interval-ms":                            "40000",
 		"yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs":     masterKeysRoll,
 		"yarn.resourcemanager.nm-tokens.master-key-rolling-interval-secs":        nodeKeysRoll,
 		"yarn.resourcemanager.container-tokens.master-key-rolling-interval-secs": nodeKeysRoll,
@@ -48,11 +49,11 @@ var pairUp = sync.OnceValues(func() (*testcluster.Cluster, error) {
 })
 
 // How often keys are rolled, in seconds: YARN wants more than three times the
-// expiry interval, of masters 10 s and of nodes 20 s, which a NodeManager that is
-// restarted on a busy machine needs.
+// expiry interval, of masters 20 s and of nodes 40 s, which a ResourceManager and a
+// NodeManager need that are restarted on a busy machine.
 const (
-	masterKeysRoll = "31"
-	nodeKeysRoll   = "61"
+	masterKeysRoll = "61"
+	nodeKeysRoll   = "121"
 )
 
 func pair(t *testing.T) *testcluster.Cluster {
@@ -169,7 +170,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	w := where{c}
 	ctx := t.Context()
 	// Two workers have no room on one node, so that one is away from the master.
-	j := w.train(t, c.HDFS()+"/tests/"+t.Name(), 1000000, "--worker-memory", "1100m")
+	j := w.train(t, c.HDFS()+"/tests/"+t.Name(), untilFinish, "--worker-memory", "1100m")
 	t.Cleanup(func() { revive(t, c) })
 	before := j.until(long, "all to run", running)
 	j.untilCheckpoint(long, 1)
@@ -286,12 +287,12 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	must(t, lost.Restart(ctx))
 	j.goesOn()
 
-	// All keys have been rolled, the masters' more than once. Then another
-	// ResourceManager wants to see the master's token, and a NodeManager that of a
-	// new container.
-	for _, tokens := range []string{"amrm-tokens", "nm-tokens", "container-tokens"} {
-		j.until(long, "the keys of "+tokens+" to be rolled", func(*proto.JobStatus) bool {
-			return strings.Count(rm2.Log(), "Rolling master-key for "+tokens) >= 2
+	// New keys of all kinds are in use. Then another ResourceManager wants to see the
+	// master's token, and a NodeManager that of a new container.
+	for _, keeper := range []string{"AMRMTokenSecretManager", "NMTokenSecretManagerInRM", "RMContainerTokenSecretManager"} {
+		activated := regexp.MustCompile(keeper + `.*Activating next master key`)
+		j.until(2*long, "a new key of "+keeper+" to be in use", func(*proto.JobStatus) bool {
+			return activated.MatchString(rm2.Log())
 		})
 	}
 	lap("all keys were rolled")
@@ -318,7 +319,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 func TestTheResourceManagerForgets(t *testing.T) {
 	daemons.enter(t)
 	c := pair(t)
-	j := where{c}.train(t, c.HDFS()+"/tests/"+t.Name(), 1000000)
+	j := where{c}.train(t, c.HDFS()+"/tests/"+t.Name(), untilFinish)
 	j.until(long, "all to run", running)
 	step := j.untilCheckpoint(long, 1)
 	must(t, c.Configure(map[string]string{"yarn.resourcemanager.recovery.enabled": "false"}))

@@ -45,7 +45,7 @@ func TestContainersOfTheirUsers(t *testing.T) {
 	}})
 	must(t, os.Chmod(c.Dir(), 0o711)) // others go through it to their own directories
 	w := where{c}
-	j := w.train(t, c.HDFS()+"/user/alice/logs", 1000000, "--principal", testcluster.Alice, "--keytab", c.KDC().Keytab(testcluster.Alice))
+	j := w.train(t, c.HDFS()+"/user/alice/logs", untilFinish, "--principal", testcluster.Alice, "--keytab", c.KDC().Keytab(testcluster.Alice))
 	before := j.until(long, "all to run", running)
 	j.untilCheckpoint(long, 1)
 

@@ -37,7 +37,7 @@ func TestLongProtections(t *testing.T) {
 	}
 	atProtections(t, all, func(t *testing.T, c *testcluster.Cluster, p protection) {
 		begun := time.Now()
-		where{c}.trainThroughLoss(t, c.HDFS()+"/user/alice/"+strings.ReplaceAll(p.String(), "/", "-"), 200, (*job).killContainer)
+		where{c}.trainThroughLoss(t, c.HDFS()+"/user/alice/"+strings.ReplaceAll(p.String(), "/", "-"), (*job).killContainer)
 		t.Logf("the job took %s", time.Since(begun).Round(100*time.Millisecond))
 		if p == all[0] {
 			t.Run("on the wire", func(t *testing.T) { onTheWire(t, c, false) })

@@ -52,7 +52,7 @@ func TestTokensAreReplaced(t *testing.T) {
 	daemons.enter(t)
 	c := shortTokens(t, testcluster.Options{})
 	w := where{c}
-	j := w.train(t, c.HDFS()+"/user/alice/replaced", 1000000, keytabFlags(c)...)
+	j := w.train(t, c.HDFS()+"/user/alice/replaced", untilFinish, keytabFlags(c)...)
 	before := j.beyondTokens(tokenLife + tokenLife/8)
 	j.killContainer("ps-1")
 	j.whole("ps-1 to be back", before, "ps-1")
@@ -85,7 +85,7 @@ func TestLongOutlivingTokens(t *testing.T) {
 	// Two workers take 40 steps a second at most.
 	steps := int(3 * life / (25 * time.Millisecond))
 	with := start("with", steps, keytabFlags(c)...)
-	without := start("without", 1000000)
+	without := start("without", untilFinish)
 
 	t.Run("without a keytab", func(t *testing.T) {
 		without.t = t

@@ -10,7 +10,7 @@ import (
 func TestASpareContainer(t *testing.T) {
 	plain.enter(t)
 	places(t, func(t *testing.T, w where, store string) {
-		j := w.train(t, store, 600, "--spares", "1")
+		j := w.train(t, store, untilFinish, "--spares", "1")
 		j.until(long, "all to run", running)
 		before := j.untilCheckpoint(long, 1)
 		j.until(long, "the spare's agent", func(*proto.JobStatus) bool { return len(j.agents()) == 5 })
@@ -24,6 +24,6 @@ func TestASpareContainer(t *testing.T) {
 		if restored := number(t, j.said(long, "worker-0", `restored step (\d+)`)); restored < before {
 			t.Errorf("it went on from step %d, and the checkpoint of step %d was complete", restored, before)
 		}
-		j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+		j.finish(long)
 	})
 }
