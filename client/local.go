@@ -144,8 +144,8 @@ func (j *Job) startMaster(exe string) error {
 	if err != nil {
 		return fmt.Errorf("start the application master: %w", err)
 	}
-	defer log.Close() // the master has a descriptor of its own
-	cmd := exec.Command(exe, "am", "--local")
+	defer log.Close()                               // the master has a descriptor of its own
+	cmd := exec.Command(exe, "am", "--local", j.ID) // masterPIDIn knows it by that
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(),
@@ -178,7 +178,8 @@ func (j *Job) localPath() string {
 }
 
 // masterPID is the process of a local job's application master, 0 if it does
-// not run. A process that has got its number since is told apart by its environment.
+// not run. A process that has got its number since is told apart by its command line,
+// which is open to all: its environment is not, package nodump.
 func (j *Job) masterPID() int { return j.masterPIDIn(j.localPath()) }
 
 func (j *Job) masterPIDIn(dir string) int {
@@ -190,8 +191,8 @@ func (j *Job) masterPIDIn(dir string) int {
 	if err != nil || pid <= 0 {
 		return 0
 	}
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil || !strings.Contains("\x00"+string(environ), "\x00"+proto.EnvJob+"="+j.ID+"\x00") {
+	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || !strings.HasSuffix(string(command), "\x00am\x00--local\x00"+j.ID+"\x00") {
 		return 0
 	}
 	return pid
