@@ -70,10 +70,11 @@ func newLocalID(now time.Time) string {
 }
 
 // StartLocal starts a job on this machine: its application master is a process
-// of its own session, so that it outlives the client where that is wanted.
-func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, err error) {
+// of its own session, so that it outlives the client where that is wanted. tell hears
+// of what it waits for.
+func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string, tell Tell) (_ *Job, err error) {
 	for _, c := range spec.Checkpoints {
-		if err := checkLocalDirectory(ctx, c); err != nil {
+		if err := checkLocalDirectory(ctx, c, tell); err != nil {
 			return nil, err
 		}
 	}
@@ -126,7 +127,7 @@ func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, e
 }
 
 // checkLocalDirectory makes a checkpoint directory and tries to write in it.
-func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec) error {
+func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec, tell Tell) error {
 	s, err := hdfsckpt.Open(ctx, c.Uri, nil)
 	if err == nil {
 		defer s.Close()
@@ -135,7 +136,7 @@ func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec) error {
 	if err != nil {
 		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", c.Uri, err)
 	}
-	return alone(ctx, s, c, overLocally)
+	return alone(ctx, s, c, overLocally, tell)
 }
 
 func (j *Job) startMaster(exe string) error {
