@@ -313,7 +313,7 @@ func fitNodes(nodes []yarn.Node, demands []yarn.Demand) error {
 
 // checkCheckpoints makes the checkpoint directories on HDFS and makes sure that
 // the user may write there.
-func (c *Cluster) checkCheckpoints(ctx context.Context, spec *proto.JobSpec) error {
+func (c *Cluster) checkCheckpoints(ctx context.Context, spec *proto.JobSpec, tell Tell) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, cp := range spec.Checkpoints {
 		if !strings.HasPrefix(cp.Uri, "hdfs:") {
@@ -326,7 +326,7 @@ func (c *Cluster) checkCheckpoints(ctx context.Context, spec *proto.JobSpec) err
 				err = writable(ctx, s)
 			}
 			if err == nil {
-				return alone(ctx, s, cp, c.over)
+				return alone(ctx, s, cp, c.over, tell)
 			}
 			if errors.Is(err, fs.ErrPermission) && !zone.IsNoKey(err) {
 				return fmt.Errorf("the checkpoint directory %s is not writable for %s: %w; have its owner or permissions changed (hdfs dfs -chown, -chmod), or name another with --checkpoint", cp.Uri, c.user, err)

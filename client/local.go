@@ -70,10 +70,11 @@ func newLocalID(now time.Time) string {
 }
 
 // StartLocal starts a job on this machine: its application master is a process
-// of its own session, so that it outlives the client where that is wanted.
-func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, err error) {
+// of its own session, so that it outlives the client where that is wanted. tell hears
+// of what it waits for.
+func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string, tell Tell) (_ *Job, err error) {
 	for _, c := range spec.Checkpoints {
-		if err := checkLocalDirectory(ctx, c); err != nil {
+		if err := checkLocalDirectory(ctx, c, tell); err != nil {
 			return nil, err
 		}
 	}
@@ -126,7 +127,7 @@ func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, e
 }
 
 // checkLocalDirectory makes a checkpoint directory and tries to write in it.
-func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec) error {
+func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec, tell Tell) error {
 	s, err := hdfsckpt.Open(ctx, c.Uri, nil)
 	if err == nil {
 		defer s.Close()
@@ -135,7 +136,7 @@ func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec) error {
 	if err != nil {
 		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", c.Uri, err)
 	}
-	return alone(ctx, s, c, overLocally)
+	return alone(ctx, s, c, overLocally, tell)
 }
 
 func (j *Job) startMaster(exe string) error {
@@ -144,8 +145,8 @@ func (j *Job) startMaster(exe string) error {
 	if err != nil {
 		return fmt.Errorf("start the application master: %w", err)
 	}
-	defer log.Close() // the master has a descriptor of its own
-	cmd := exec.Command(exe, "am", "--local")
+	defer log.Close()                               // the master has a descriptor of its own
+	cmd := exec.Command(exe, "am", "--local", j.ID) // masterPIDIn knows it by that
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(),
@@ -178,7 +179,8 @@ func (j *Job) localPath() string {
 }
 
 // masterPID is the process of a local job's application master, 0 if it does
-// not run. A process that has got its number since is told apart by its environment.
+// not run. A process that has got its number since is told apart by its command line,
+// which is open to all: its environment is not, package nodump.
 func (j *Job) masterPID() int { return j.masterPIDIn(j.localPath()) }
 
 func (j *Job) masterPIDIn(dir string) int {
@@ -190,8 +192,8 @@ func (j *Job) masterPIDIn(dir string) int {
 	if err != nil || pid <= 0 {
 		return 0
 	}
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil || !strings.Contains("\x00"+string(environ), "\x00"+proto.EnvJob+"="+j.ID+"\x00") {
+	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || !strings.HasSuffix(string(command), "\x00am\x00--local\x00"+j.ID+"\x00") {
 		return 0
 	}
 	return pid

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -94,24 +93,10 @@ func note(s *proto.JobStatus, k *proto.TaskStatus) string {
 			why += ": " + e
 		}
 	}
-	if of := reasonOf(s, k); of >= 0 && of < k.Attempt {
+	if of := proto.ReasonOf(s, k); of >= 0 && of < k.Attempt {
 		return fmt.Sprintf("attempt %d: %s", of, why)
 	}
 	return why
-}
-
-// reasonOf is the attempt whose loss the task's reason tells of, as far as the
-// job's incidents know; -1 if the reason is not that of a loss.
-func reasonOf(s *proto.JobStatus, k *proto.TaskStatus) int32 {
-	if k.State == proto.TaskState_TASK_STATE_FAILED {
-		return k.Attempt
-	}
-	for _, i := range slices.Backward(s.Incidents) {
-		if i.Task == k.Task && (strings.Contains(i.Evidence, k.Why) || i.Evidence != "" && strings.Contains(k.Why, i.Evidence)) {
-			return i.Attempt
-		}
-	}
-	return -1
 }
 
 // exceptionLine is how Python ends a traceback.
@@ -219,7 +204,7 @@ func writeFailing(b *strings.Builder, s *proto.JobStatus) {
 		return
 	}
 	of := t.Attempt
-	if n := reasonOf(s, t); n >= 0 {
+	if n := proto.ReasonOf(s, t); n >= 0 {
 		of = n
 	}
 	fmt.Fprintf(b, "  %s", t.Task)

@@ -65,8 +65,8 @@ const (
 
 // Submit checks the spec against the cluster, brings the binary and the inputs
 // there and starts the job. exe is the binary. Where it fails, nothing of the
-// job stays on the cluster.
-func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (_ *Job, err error) {
+// job stays on the cluster. tell hears of what it waits for.
+func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string, tell Tell) (_ *Job, err error) {
 	// What does not depend on each other is done at the same time: each is a few
 	// round trips, and somebody waits.
 	keep, err := keepJobs()
@@ -78,7 +78,7 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string) (
 	var sum string
 	g, checking := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { id, err = c.checkYARN(checking, spec); return err })
-	g.Go(func() error { return c.checkCheckpoints(checking, spec) })
+	g.Go(func() error { return c.checkCheckpoints(checking, spec, tell) })
 	g.Go(func() (err error) { home, err = c.openHome(checking); return err })
 	g.Go(func() (err error) { sum, err = digest(checking, exe); return err })
 	if err := g.Wait(); err != nil {

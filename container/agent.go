@@ -13,6 +13,7 @@ import (
 
 	"holdfast/container/proctree"
 	"holdfast/container/sandbox"
+	"holdfast/internal/nodump"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -100,7 +101,13 @@ func (a *agent) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if a.stage, err = newStage(a.cfg, a.box); err != nil {
+	if a.cfg.OwnProcess {
+		err = nodump.Protect()
+	}
+	if err == nil {
+		a.stage, err = newStage(a.cfg, a.box)
+	}
+	if err != nil {
 		a.box.Close()
 	}
 	return err

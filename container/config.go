@@ -42,6 +42,11 @@ type Config struct {
 	// prepared; 0: a while.
 	WarmAfter time.Duration
 
+	// OwnProcess says that this process is nothing but the agent: once its sandbox
+	// stands, and before anything of the task runs, its memory is shut to others
+	// (package nodump).
+	OwnProcess bool
+
 	// NoNamespace, UserNamespace and NoSteering are sandbox.Options's.
 	NoNamespace, UserNamespace, NoSteering bool
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -45,6 +46,7 @@ type agentFile struct {
 	Master, JobDirectory, Container, Dir   string
 	Keys                                   jobtls.Keys
 	NoNamespace, UserNamespace, NoSteering bool
+	WarmAfter                              time.Duration
 	Forbidden                              []string // system calls
 }
 
@@ -68,6 +70,7 @@ func agentPart(args []string) error {
 		WorkDir: filepath.Join(f.Dir, "container"), LogDir: filepath.Join(f.Dir, "logs"), TmpDir: filepath.Join(f.Dir, "tmp"),
 		Log:         logrus.NewEntry(logrus.New()),
 		NoNamespace: f.NoNamespace, UserNamespace: f.UserNamespace, NoSteering: f.NoSteering,
+		WarmAfter: f.WarmAfter, OwnProcess: true,
 	})
 }
 
@@ -115,7 +118,7 @@ func (m *master) startAgentProcess(name string, uid uint32, change func(*contain
 	b, err := json.Marshal(agentFile{
 		Master: m.address, JobDirectory: m.jobDir, Container: name, Dir: dir, Keys: m.keys.Agent,
 		NoNamespace: c.NoNamespace, UserNamespace: c.UserNamespace, NoSteering: c.NoSteering,
-		Forbidden: forbidden,
+		WarmAfter: c.WarmAfter, Forbidden: forbidden,
 	})
 	if err != nil {
 		m.t.Fatal(err)

@@ -24,9 +24,10 @@ type Source interface {
 var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"state": proto.StateWord,
-	"last":  func(n int, all []*proto.Moment) []*proto.Moment { return all[max(0, len(all)-n):] },
-	"clock": func(ms int64) string { return time.UnixMilli(ms).Format("15:04:05.000") },
+	"state":   proto.StateWord,
+	"earlier": earlier,
+	"last":    func(n int, all []*proto.Moment) []*proto.Moment { return all[max(0, len(all)-n):] },
+	"clock":   func(ms int64) string { return time.UnixMilli(ms).Format("15:04:05.000") },
 	"since": func(from, to int64) string {
 		end := time.Now()
 		if to != 0 {
@@ -47,6 +48,19 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 		return humanize.Comma(int64(attempt))
 	},
 }).Parse(pageText))
+
+// earlier reports whether why a task was lost, and what it wrote last, is of an
+// attempt before the present one, and of which.
+func earlier(s *proto.JobStatus, k *proto.TaskStatus) struct {
+	Is bool
+	Of int32
+} {
+	of := proto.ReasonOf(s, k)
+	return struct {
+		Is bool
+		Of int32
+	}{k.Why != "" && of >= 0 && of < k.Attempt, of}
+}
 
 // Handler serves the page at / and the same as JSON at /status.json.
 func Handler(s Source) http.Handler {

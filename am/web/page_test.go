@@ -21,8 +21,10 @@ func (f fixed) Snapshot() (*proto.JobStatus, <-chan struct{}) { return f.JobStat
 func TestPage(t *testing.T) {
 	status := &proto.JobStatus{
 		Id: "application_1_0001", Name: "<b>mnist</b>", State: proto.JobState_JOB_STATE_RUNNING,
-		Tasks:    []*proto.TaskStatus{{Task: "ps-1", State: proto.TaskState_TASK_STATE_RESTARTING, Why: "exit code 1", Tail: []string{"ValueError: <x>"}}},
-		Timeline: []*proto.Moment{{Task: "ps-1", Kind: "lost", Text: "attempt 0: its process failed"}},
+		Tasks: []*proto.TaskStatus{{Task: "ps-1", State: proto.TaskState_TASK_STATE_RESTARTING, Why: "exit code 1", Tail: []string{"ValueError: <x>"}},
+			{Task: "w-0", State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 1, Why: "killed by SIGKILL", Tail: []string{"what attempt 0 wrote"}}},
+		Incidents: []*proto.Incident{{Task: "w-0", Attempt: 0, Evidence: "killed by SIGKILL"}},
+		Timeline:  []*proto.Moment{{Task: "ps-1", Kind: "lost", Text: "attempt 0: its process failed"}},
 	}
 	s := httptest.NewServer(web.Handler(fixed{status}))
 	defer s.Close()
@@ -43,6 +45,9 @@ func TestPage(t *testing.T) {
 		if code != 200 || !strings.Contains(text, want) {
 			t.Errorf("the page (%d) does not say %q:\n%s", code, want, text)
 		}
+	}
+	if !strings.Contains(text, "<td>attempt 0: killed by SIGKILL") || strings.Contains(text, "what attempt 0 wrote") {
+		t.Errorf("an earlier attempt's end is shown as that of the one that runs:\n%s", text)
 	}
 	if strings.Contains(text, "<b>mnist") {
 		t.Error("a job's name is taken for HTML")

@@ -72,7 +72,8 @@ func runAgent(ctx context.Context) error {
 			}
 			return fresh()
 		},
-		WorkDir: dir, LogDir: dir, TmpDir: filepath.Join(dir, "tmp"),
+		OwnProcess: true,
+		WorkDir:    dir, LogDir: dir, TmpDir: filepath.Join(dir, "tmp"),
 		Log: logrus.WithFields(logrus.Fields{"app": os.Getenv(proto.EnvJob), "container": name}),
 	})
 	if ctx.Err() != nil { // by a signal only

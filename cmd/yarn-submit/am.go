@@ -29,7 +29,7 @@ func newAMCommand() *cobra.Command {
 		Use:    "am",
 		Short:  "run a job's application master",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   cobra.MaximumNArgs(1), // a local job's id, for those who look at processes
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runAM(cmd.Context(), isLocal)
 		},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -216,5 +218,40 @@ done`)
 	}
 	if got, want := strings.Join(names, ", "), "last.pt, checkpoint-30, last.pt kept, checkpoint-20 kept"; got != want {
 		t.Errorf("there are %s, want %s", got, want)
+	}
+}
+
+// TestAWaitIsTold: that another job may still write to the checkpoint directory is
+// told before it is waited for, and not among what programs read.
+func TestAWaitIsTold(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		p := newPlace(t)
+		lost := filepath.Join(p.dir, "ck", hdfsckpt.WriterDir("local-20260101-000000-lost"))
+		if err := os.MkdirAll(lost, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		cmd := p.command("run", "--local", "--output", format, "--worker", "1", "--checkpoint", "./out=ck", "--", "true")
+		var out bytes.Buffer
+		cmd.Stdout = &out
+		errs, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(errs).ReadString('\n')
+		if took := time.Since(began); err != nil || took > hdfsckpt.LostAfter/2 {
+			t.Errorf("after %s it says %q, %v", took, line, err)
+		}
+		contains(t, line, "note: local-20260101-000000-lost ", filepath.Join(p.dir, "ck"), "until ")
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != client.ExitInterrupted || out.Len() > 0 {
+			t.Errorf("interrupted meanwhile, it ended with %d: %s", code, &out)
+		}
 	}
 }

@@ -2,12 +2,16 @@ package main
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/client"
 	"holdfast/proto"
@@ -122,4 +126,46 @@ func TestAnOrdinaryUser(t *testing.T) {
 	if out, errs, code := p.call("doctor"); code != client.ExitOK || !strings.Contains(out, "ok    checkpoint mount") {
 		t.Errorf("doctor ended with %d:\n%s%s", code, out, errs)
 	}
+	// Memory with keys is shut to other processes of the same user.
+	shut := func(pid string) bool {
+		peek := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat", "/proc/"+pid+"/environ")
+		out, err := peek.CombinedOutput()
+		return err != nil && strings.Contains(string(out), "ermission denied")
+	}
+	keepers := 0
+	for _, process := range processesOf(job) {
+		pid, program, _ := strings.Cut(strings.TrimSpace(process), " ")
+		if !strings.Contains(program, " am --local ") && !strings.HasSuffix(program, " agent") {
+			continue
+		}
+		if keepers++; !shut(pid) {
+			t.Errorf("another process of its user reads the memory of %s", process)
+		}
+	}
+	if keepers != 2 {
+		t.Errorf("%d processes have keys, want the application master and an agent: %v", keepers, processesOf(job))
+	}
+	follows := p.command("status", job, "--follow")
+	if err := follows.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
+		if shut(fmt.Sprint(follows.Process.Pid)) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Error("another process of its user reads the memory of one that follows the job")
+			break
+		}
+	}
+	_ = follows.Process.Kill()
+	_ = follows.Wait()
+	// Its user has to find the master's process all the same, when it does not answer.
+	if err := syscall.Kill(masterOf(t, p, job).PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := p.call("kill", job); code != 0 || !strings.Contains(out, job+": ") {
+		t.Errorf("kill of a job whose master does not answer ended with %d: %s%s", code, out, errs)
+	}
+	alone(t, job)
 }

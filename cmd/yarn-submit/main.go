@@ -10,12 +10,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/internal/nodump"
 )
 
 func main() { os.Exit(run(context.Background(), os.Args[1:])) }
@@ -62,10 +64,14 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	root.SetOut(client.Printable(os.Stdout))
 	root.SetErr(client.Printable(os.Stderr))
 	root.PersistentFlags().Bool("verbose", false, "say more, such as how the connections to DataNodes are protected")
-	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if verbose, _ := cmd.Flags().GetBool("verbose"); verbose {
 			logrus.SetLevel(logrus.DebugLevel)
 		}
+		if slices.Contains(makeNamespaces, cmd.Name()) {
+			return nil
+		}
+		return nodump.Protect() // all others hold keys or tickets, or may
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
@@ -76,6 +82,11 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	)
 	return root
 }
+
+// makeNamespaces are the commands that make user namespaces, which a process whose
+// memory is shut cannot. An agent shuts it when it has made its own; doctor and
+// examine, which try what can be made, do not.
+var makeNamespaces = []string{"agent", "doctor", "examine"}
 
 // whichJob is what commands say of JOB: client.Find.
 const whichJob = `JOB is a job's id, or its name: of several jobs of one name, the one that has

@@ -147,8 +147,9 @@ func start(ctx context.Context, cmd *cobra.Command, draft *client.Draft, spec *p
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the program itself: %w", err)
 	}
+	tell := func(note string) { fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", note) }
 	if spec.Local {
-		j, err := client.StartLocal(ctx, spec, exe)
+		j, err := client.StartLocal(ctx, spec, exe, tell)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -158,7 +159,7 @@ func start(ctx context.Context, cmd *cobra.Command, draft *client.Draft, spec *p
 	if err != nil {
 		return nil, nil, err
 	}
-	j, err := c.Submit(ctx, spec, exe)
+	j, err := c.Submit(ctx, spec, exe, tell)
 	if err != nil {
 		c.Close()
 		return nil, nil, err

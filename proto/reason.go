@@ -1,0 +1,20 @@
+package proto
+
+import (
+	"slices"
+	"strings"
+)
+
+// ReasonOf is the attempt whose loss a task's reason tells of, as far as the job's
+// incidents know; -1 if the reason is not that of a loss.
+func ReasonOf(s *JobStatus, k *TaskStatus) int32 {
+	if k.State == TaskState_TASK_STATE_FAILED {
+		return k.Attempt
+	}
+	for _, i := range slices.Backward(s.Incidents) {
+		if i.Task == k.Task && (strings.Contains(i.Evidence, k.Why) || i.Evidence != "" && strings.Contains(k.Why, i.Evidence)) {
+			return i.Attempt
+		}
+	}
+	return -1
+}
