@@ -114,6 +114,9 @@ func FromCache() (*User, error) {
 	case time.Now().After(tgt.EndTime):
 		return nil, denied("the Kerberos ticket of %s in %s expired %s: run kinit", principal, name, tgt.EndTime.Format(time.DateTime))
 	}
+	if err := bounded(cfg, realm); err != nil {
+		return nil, err
+	}
 	cl, err := client.NewFromCCache(c, cfg, client.DisablePAFXFAST(true))
 	if err != nil {
 		return nil, denied("the ticket cache %s cannot be used: %v; run kinit anew", name, err)

@@ -10,9 +10,11 @@
 //     kernel keeps (KEYRING) cannot be read, and the error says what to do
 //   - hadoop.security.auth_to_local, which makes a user's name of a principal
 //     (names.go)
+//   - answers of KDCs that are bounded in length (relay.go)
 //   - errors that name the cause and what to do about it (errors.go)
 //
 // A User may be used by many goroutines; it asks the KDC for one of them at a
 // time. It has no goroutines of its own but the one that gokrb5 starts to renew
-// a keytab's ticket, which Close ends.
+// a keytab's ticket, which Close ends; the package has one for each KDC that was to be
+// asked, which ends with the process.
 package kerberos

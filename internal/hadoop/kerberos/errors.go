@@ -82,6 +82,9 @@ func explain(what, realm string, err error) error {
 
 // networkCause is the system's part of a text such as "... dial tcp 1.2.3.4:88: connect: connection refused)".
 func networkCause(text string) string {
+	if cause := relayedCause(text); cause != nil {
+		return cause.Error()
+	}
 	if i := strings.LastIndex(text, "dial "); i >= 0 {
 		return strings.TrimRight(text[i+len("dial "):], ") ")
 	}

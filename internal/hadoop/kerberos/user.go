@@ -85,6 +85,9 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 	if err := knowsRealm(cfg, realm, s.files); err != nil {
 		return nil, err
 	}
+	if err := bounded(cfg, realm); err != nil {
+		return nil, err
+	}
 	u := &User{
 		client:    client.NewWithKeytab(name, realm, keys, cfg, client.DisablePAFXFAST(true)),
 		principal: principal, source: "the keytab " + path,
