@@ -289,8 +289,7 @@ func (j *Job) leaveContainer(t *Task, c Cause) {
 	switch {
 	case t.State == proto.TaskState_TASK_STATE_RUNNING && t.stopping: // for another reason
 	case t.State == proto.TaskState_TASK_STATE_RUNNING:
-		t.stopping = true
-		j.do(Vacate{t.Container, t.grace})
+		j.halt(t, t.grace)
 		if t.together() { // what they save, they may have to save together
 			j.regroup(t, "has to leave its container", t.grace, (*Task).together)
 		}

@@ -19,6 +19,7 @@ import (
 
 var (
 	seeds = flag.Int("seeds", 10000, "how many jobs TestSimulation runs")
+	first = flag.Uint64("first", 1, "the seed of the first of them")
 	seed  = flag.Uint64("seed", 0, "run only the job of this seed, and tell its story")
 )
 
@@ -1129,7 +1130,7 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	for n := range *seeds {
-		simulate(t, uint64(n+1), false)
+		simulate(t, *first+uint64(n), false)
 		if t.Failed() {
 			return
 		}

@@ -153,6 +153,10 @@ func (j *Job) conclude(s *survey) {
 	newest, known := s.newest(), s.records()
 	r := s.known
 	r.Tasks, r.Partial, r.Gathering = nil, false, true
+	r.Spares = slices.DeleteFunc(slices.Clone(r.Spares), func(k SpareRecord) bool {
+		e := s.said[k.Container] // it may have been given to a task since
+		return !s.kept(e) || e.Task != ""
+	})
 	var lost []*Task // that have run, and of which nobody knows
 	apart := false   // tasks that run together only do not
 	for _, t := range j.tasks {
