@@ -39,6 +39,8 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - nothing is told to an agent of another task;
 //   - no container is left that the job does not know of, nor an agent that is
 //     connected, in one that is lost to YARN alone;
+//   - spares are handed from one application master to the next, and are never more than
+//     wanted;
 //   - what parameter servers hold is built on only where it is of one piece;
 //   - nothing is asked of the cluster any longer that the job does not want;
 //   - a task is charged only with failures that were its own, also where others, that
@@ -56,6 +58,7 @@ type sim struct {
 	order int
 
 	rehearse         time.Duration  // that stand-ins get
+	sweeps           bool           // the cluster ends all containers with the application master
 	restarts, losses int            // budgets of a task
 	faults           map[string]int // task -> how often it was at fault itself
 	innocent         map[string]int // and how often it failed by another's loss
@@ -115,8 +118,9 @@ type simBox struct {
 	ended     bool
 	agent     bool // it runs
 	connected bool
-	master    int // the epoch in which it was connected last
-	line      int // counts connections, so that an old loss is not taken for a new one
+	since     time.Time // of being connected
+	master    int       // the epoch in which it was connected last
+	line      int       // counts connections, so that an old loss is not taken for a new one
 	task      string
 	port      int
 	peerPort  int
@@ -274,6 +278,9 @@ func (s *sim) check() {
 	}
 	if task := s.job.Overlooked(); task != "" {
 		s.fail("%s has been overlooked", task)
+	}
+	if n := s.job.IdleSpares(); n > s.spares {
+		s.fail("there are %d spares, and %d are wanted", n, s.spares)
 	}
 	for _, t := range s.job.Tasks() {
 		if t.Failures() > s.faults[t.Name] {
@@ -475,7 +482,7 @@ func (s *sim) connect(b *simBox) {
 		s.after(200*time.Millisecond, func() { s.connect(b) })
 		return
 	}
-	b.connected = true
+	b.connected, b.since = true, s.now
 	b.master = s.epoch
 	b.line++
 	e := core.AgentAttached{Container: b.id, Host: b.node, PID: 1, Task: b.task, Port: b.port, PeerPort: b.peerPort, Attempt: b.attempt, Generation: b.gen}
@@ -916,10 +923,16 @@ func (s *sim) restartAM() {
 	if s.forgotten || s.now.Sub(s.ousted) < time.Second { // the journal may not have it
 		s.excuseNone()
 	}
+	spares := s.idleSpares()
 	s.epoch++
 	s.down = true
 	clear(s.told)
 	epoch := s.epoch
+	if s.sweeps {
+		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
+			s.end(s.boxes[id], core.CauseReleased)
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
 		if b := s.boxes[id]; b.connected {
 			b.connected = false
@@ -941,6 +954,7 @@ func (s *sim) restartAM() {
 		if journal := s.r.IntN(4); journal == 0 {
 			s.log("the journal is lost")
 			s.forget()
+			spares = nil
 		} else {
 			s.job.Resume(s.saved)
 		}
@@ -958,13 +972,16 @@ func (s *sim) restartAM() {
 		}
 		s.touch()
 		s.step(e)
+		s.checkSpares(spares, e)
 		for _, node := range slices.Sorted(maps.Keys(s.closing)) { // as the cluster's list of nodes says
 			s.tellAM(s.upTo(time.Second), core.NodeLeaving{Node: node, Within: max(time.Millisecond, s.closing[node].Sub(s.now))})
 		}
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
-			if b := s.boxes[id]; b.ended {
+			switch b := s.boxes[id]; {
+			case b.ended && s.sweeps: // of these, no other master is told
+			case b.ended:
 				s.tellAM(s.upTo(200*time.Millisecond), core.ContainerEnded{Container: id, Cause: core.CauseOwnFault, Exit: 137})
-			} else if b.excused && s.chance(50) { // or it is not told at all
+			case b.excused && s.chance(50): // or it is not told at all
 				s.tellAM(s.upTo(time.Second), core.ContainerEnded{Container: id, Cause: core.CauseNodeLost})
 			}
 		}
@@ -978,6 +995,34 @@ func (s *sim) restartAM() {
 			})
 		}
 	})
+}
+
+// idleSpares are the spares for any task that the job has had for a while, which the
+// journal says.
+func (s *sim) idleSpares() []string {
+	var list []string
+	if s.down {
+		return nil
+	}
+	for _, k := range s.job.Spares() {
+		if b := s.boxes[k.Container]; k.For == "" && k.AgentPID != 0 && s.now.Sub(b.since) > time.Second {
+			list = append(list, k.Container)
+		}
+	}
+	return list
+}
+
+// checkSpares sees that the spares that a new master was handed are spares still.
+func (s *sim) checkSpares(spares []string, e core.Recovered) {
+	if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING || s.finish != nil {
+		return
+	}
+	there := s.job.Spares()
+	for _, c := range spares {
+		if e.Containers[c] != "" && !slices.ContainsFunc(there, func(k core.Spare) bool { return k.Container == c }) {
+			s.fail("the spare container %s was handed to the new application master, which has no use for it", c)
+		}
+	}
 }
 
 // excuseNone lets tasks be charged with what they failed by through no fault of their
@@ -1049,6 +1094,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	if s.r.IntN(4) == 0 {
 		s.restarts, s.losses = 1, 2
 	}
+	s.sweeps = n%11 == 4
 	least := 10 * time.Second // of a worker's work
 	if s.r.IntN(8) == 0 {
 		least = 3 * time.Minute // what may take long shows, and the last of it without faults
