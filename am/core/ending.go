@@ -127,10 +127,14 @@ func (j *Job) finishing() bool {
 // finishes is until when a task may go on at the job's end, and whether it has to leave
 // its container by then: no container is asked for any longer into which it could move.
 func (j *Job) finishes(t *Task) (by time.Time, leaves bool) {
-	if by, leaves = j.leaves(t); leaves && !by.IsZero() && by.Before(t.finishBy) {
-		return by, true
+	by = t.finishBy
+	if due, is := j.leaves(t); is && !due.IsZero() && due.Before(by) {
+		by, leaves = due, true
 	}
-	return t.finishBy, false
+	if t.wanted && t.leaveBy.Before(by) {
+		by, leaves = t.leaveBy, true
+	}
+	return by, leaves
 }
 
 func (j *Job) stopFinishing(t *Task) {

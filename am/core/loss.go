@@ -416,8 +416,10 @@ func (j *Job) containerEnded(e ContainerEnded) {
 		why = fmt.Sprintf("exit status %d", e.Exit)
 	}
 	if e.Cause == CauseNodeLost && !t.finishBy.IsZero() && t.AgentPID != 0 { // it may go on, as at any time
-		j.setOrphan(t, j.now.Add(j.limits.Orphan), strings.TrimSpace(why))
-		j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there", t.Node, t.orphan.why)
+		if t.orphan == nil { // else that is known
+			j.setOrphan(t, j.now.Add(j.limits.Orphan), strings.TrimSpace(why))
+			j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there", t.Node, t.orphan.why)
+		}
 		return
 	}
 	if j.ending() || t.State == proto.TaskState_TASK_STATE_SUCCEEDED {

@@ -75,6 +75,11 @@ func TestTranscriptsOfOptionalRoles(t *testing.T) {
 			p.step(core.NodeLeaving{Node: "n0", Within: time.Minute})
 			p.wait(time.Minute)
 		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
+		{"the scheduler wants its container back, and it does not finish", 5 * time.Minute, nil, func(p *player) {
+			p.step(core.PreemptionWarned{Containers: []string{"c3"}, Strict: true, Within: time.Minute})
+			p.exit("worker-0", core.TaskExited{})
+			p.wait(30 * time.Second)
+		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
 		{"a user does not wait for it to finish", 5 * time.Minute, nil, func(p *player) {
 			p.exit("worker-0", core.TaskExited{})
 			p.wait(time.Minute)

@@ -34,6 +34,8 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - a task never has two live processes;
 //   - a node that is taken out of service in time, with all agents there connected,
 //     is empty by then, and so is a container that is lost to YARN alone;
+//   - so is one that the scheduler takes back when it has said, also where another application
+//     master is there by then;
 //   - attempts of a task count up, and so do the generations of tasks that
 //     run together only, of which no two are ever at work at the same time;
 //   - nothing is told to an agent of another task;
@@ -65,6 +67,8 @@ type sim struct {
 	ousted           time.Time      // when a container's directory was removed last
 	missed           map[string]int // task -> losses told that count
 	forgotten        bool           // a journal was lost, and what it counted
+	forgets          int            // how many were
+	died             time.Time      // an application master, last
 
 	model     simModel
 	roles     []*proto.RoleSpec
@@ -93,6 +97,7 @@ type sim struct {
 	steps     int64                // made
 	doomed    bool                 // no steps are made any longer, whatever is done
 	alike     int                  // processes that failed in the same way before a step
+	stepped   bool                 // an application master has been told of a step
 	stuckAt   time.Time            // when none could be made, last
 	closing   map[string]time.Time // nodes out of service, and since or by when
 }
@@ -211,6 +216,7 @@ func (s *sim) step(e core.Event) {
 	paced := s.job.Paced()
 	actions := s.job.Step(s.now, e)
 	_, steps := e.(core.Stepped)
+	s.stepped = s.stepped || steps
 	switch {
 	case slices.ContainsFunc(actions, core.Binding):
 		s.save()
@@ -344,7 +350,7 @@ func (s *sim) act(a core.Action) {
 		})
 	case core.Start:
 		// Who is told again is told the same: what it does with the model goes by that.
-		if first, again := s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.Kept && !s.forgotten {
+		if first, again := s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.Kept {
 			s.fail("attempt %d of %s is told to go on from what services hold (%v), and was told otherwise", a.Attempt, a.Task, a.Kept)
 		}
 		s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)] = a.Kept
@@ -380,7 +386,7 @@ func (s *sim) act(a core.Action) {
 			free = free || strings.Contains(a.Text, c.String())
 		}
 		// Of those that start together, who ends because of another is not counted.
-		free = free || s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL && strings.Contains(a.Text, core.CausePeerLost.String())
+		free = free || s.together(a.Task) && strings.Contains(a.Text, core.CausePeerLost.String())
 		if a.Kind == core.KindLost && !free {
 			s.missed[a.Task]++
 		}
@@ -644,7 +650,7 @@ func (s *sim) checkOrder(p *simProcess) {
 		before = nil
 	}
 	delete(s.unsure, p.task)
-	together := s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL && !strings.HasPrefix(p.task, "evaluator")
+	together := s.together(p.task)
 	if before != nil && before.attempt >= p.attempt {
 		s.fail("attempt %d of %s runs after attempt %d", p.attempt, p.task, before.attempt)
 	}
@@ -652,10 +658,15 @@ func (s *sim) checkOrder(p *simProcess) {
 		s.fail("%s runs again in generation %d, after %d", p.task, p.generation, before.generation)
 	}
 	for _, o := range s.alive {
-		if together && o.generation != p.generation && !strings.HasPrefix(o.task, "evaluator") {
+		if together && o.generation != p.generation && s.together(o.task) {
 			s.fail("%s runs in generation %d, and %s in %d", p.task, p.generation, o.task, o.generation)
 		}
 	}
+}
+
+// together tells whether a task restarts with others.
+func (s *sim) together(task string) bool {
+	return s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL && !strings.HasPrefix(task, "evaluator")
 }
 
 // spend takes what a process has worked off what is left to do: it was saved.
@@ -710,11 +721,13 @@ func (s *sim) fault() {
 			case 1:
 				e.OutOfMemory = true
 			}
-			if p.failing { // by its own error, whatever ends it: the others blame it already
+			if p.failing && e.PeerLost { // it fails by its own error, and has said so
 				e = core.TaskExited{Code: 1, Error: simError}
 			}
 			s.log("kill the process of %s", p.task)
-			s.faults[p.task]++
+			if !p.failing { // else that is counted
+				s.faults[p.task]++
+			}
 			s.exit(p, e)
 		}
 	case 2:
@@ -803,7 +816,7 @@ func (s *sim) makeSteps() {
 // a peer has gone.
 func (s *sim) cascade(b *simBox) {
 	p := b.process
-	if p == nil || !b.connected || s.roles[0].Loss != proto.LossRule_LOSS_RULE_ALL || strings.HasPrefix(p.task, "evaluator") {
+	if p == nil || p.failing || !b.connected || !s.together(p.task) {
 		return
 	}
 	s.log("%s fails, and the others hear of it", p.task)
@@ -812,12 +825,11 @@ func (s *sim) cascade(b *simBox) {
 	s.after(s.upTo(3*time.Second), func() { s.exit(p, core.TaskExited{Code: 1, Error: simError}) })
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
 		o := s.alive[task]
-		if o == p || s.r.IntN(3) == 0 || strings.HasPrefix(task, "evaluator") {
+		if o == p || s.r.IntN(3) == 0 || !s.together(task) {
 			continue
 		}
 		s.after(s.upTo(time.Second), func() {
-			if s.alive[task] == o {
-				s.innocent[task]++
+			if s.alive[task] == o && !o.failing { // who has an error of its own ends by that
 				s.exit(o, core.TaskExited{Code: 1, PeerLost: true})
 			}
 		})
@@ -864,15 +876,40 @@ func (s *sim) checkOrphan(b *simBox) {
 func (s *sim) preempt(b *simBox) {
 	const within = 15 * time.Second
 	s.log("the scheduler wants %s back", b.id)
-	for range 1 + s.r.IntN(3) { // it says so in each round
-		s.tellAM(s.upTo(within), core.PreemptionWarned{Containers: []string{b.id}, Strict: s.r.IntN(2) == 0, Within: within})
+	strict := s.r.IntN(2) == 0
+	s.tellAM(0, core.PreemptionWarned{Containers: []string{b.id}, Strict: strict, Within: within})
+	for range s.r.IntN(3) { // it may say so in each round
+		s.tellAM(s.upTo(within), core.PreemptionWarned{Containers: []string{b.id}, Strict: strict, Within: within})
 	}
 	if s.r.IntN(4) == 0 {
 		s.log("the scheduler does not want %s back any longer", b.id)
 		s.tellAM(s.upTo(within), core.PreemptionOver{Containers: []string{b.id}, Why: "the ResourceManager was restarted"})
 		return
 	}
-	s.after(within, func() { s.end(b, core.CausePreempted) })
+	left := b.process
+	if !strict || s.down || !b.connected || s.now.Sub(b.since) < time.Second || s.leaving(b) {
+		left = nil // it is not told, or stops for another reason
+	}
+	forgets, warned := s.forgets, s.now
+	s.after(within, func() {
+		// Another application master knows it from the journal, if that was written.
+		inTime := b.since.Sub(warned) < within/2 && s.forgets == forgets && s.died.Sub(warned) > time.Second
+		if left != nil && b.connected && b.process == left && s.finish == nil && (inTime || b.since.Before(warned)) {
+			s.fail("%s still runs a process of %s, and the scheduler takes it now, as it has said", b.id, left.task)
+		}
+		s.end(b, core.CausePreempted)
+	})
+}
+
+// leaving tells whether a container's task is stopped, or leaves it, or the job ends, or
+// that is not known.
+func (s *sim) leaving(b *simBox) bool {
+	if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING || s.job.Journal().Partial {
+		return true
+	}
+	return slices.ContainsFunc(s.job.Journal().Tasks, func(k core.TaskRecord) bool {
+		return k.Container == b.id && (k.Stopping || k.Hung || k.Moving != core.CauseUnknown || k.LeaveBy != 0)
+	})
 }
 
 // closeNode takes a node out of service, and mostly back into it later.
@@ -920,12 +957,12 @@ func (s *sim) closeNode(node string) {
 // restartAM kills the application master. Agents find the next one.
 func (s *sim) restartAM() {
 	s.log("the application master is killed")
-	if s.forgotten || s.now.Sub(s.ousted) < time.Second { // the journal may not have it
+	if s.saved.Partial || s.now.Sub(s.ousted) < time.Second { // the journal may not have it
 		s.excuseNone()
 	}
 	spares := s.idleSpares()
 	s.epoch++
-	s.down = true
+	s.down, s.died = true, s.now
 	clear(s.told)
 	epoch := s.epoch
 	if s.sweeps {
@@ -1039,11 +1076,13 @@ func (s *sim) excuseNone() {
 // from numbers that were given a moment ago to what is gone already.
 func (s *sim) forget() {
 	s.forgotten = true
+	s.forgets++
 	s.doomed = false // how steps are made is forgotten, too
 	for _, p := range s.alive {
 		p.hangs = false
 	}
 	s.excuseNone()
+	clear(s.kept)
 	known := s.shown
 	switch {
 	case s.saved.Partial: // nothing was learned since
@@ -1085,7 +1124,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		s.roles = coordinated(s.roles[0].Count, s.roles[1].Count)
 	}
 	if n%5 == 1 {
-		s.roles = append(s.roles, &proto.RoleSpec{Name: "evaluator", Count: 1, MemoryMb: 1024, Vcores: 1, FinishMs: int64(n%3) * 10000,
+		s.roles = append(s.roles, &proto.RoleSpec{Name: "evaluator", Count: 1, MemoryMb: 1024, Vcores: 1, FinishMs: int64(n%3) * 30000,
 			Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL})
 	}
 	s.spares = s.r.IntN(3)
@@ -1132,7 +1171,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 		}
 		next.do()
 	}
-	if s.finish.State != proto.JobState_JOB_STATE_SUCCEEDED && !s.exhausted() && !(s.alike > 1 && strings.Contains(s.finish.Why, "in the same way")) && !(s.doomed && strings.Contains(s.finish.Why, "stalled")) {
+	if s.finish.State != proto.JobState_JOB_STATE_SUCCEEDED && !s.exhausted() && !(s.alike > 1 && (!s.stepped || s.forgotten) && strings.Contains(s.finish.Why, "in the same way")) && !(s.doomed && strings.Contains(s.finish.Why, "stalled")) {
 		s.fail("it ended as %s: %s", s.finish.State, s.finish.Why)
 	}
 	if len(s.alive) != 0 {
