@@ -34,8 +34,8 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - a task never has two live processes;
 //   - a node that is taken out of service in time, with all agents there connected,
 //     is empty by then, and so is a container that is lost to YARN alone;
-//   - so is one that the scheduler takes back when it has said, also where another application
-//     master is there by then;
+//   - what runs in one that the scheduler takes back has been told to stop before that, also
+//     where another application master is there by then;
 //   - attempts of a task count up, and so do the generations of tasks that
 //     run together only, of which no two are ever at work at the same time;
 //   - nothing is told to an agent of another task;
@@ -112,12 +112,14 @@ type simProcess struct {
 	steps      int64 // of the job, that it took part in
 	hangs      bool  // no steps are made while it runs
 	failing    bool  // it has said why it fails, and takes its time to end
+	stopped    bool  // it has been told to end
 }
 
 // simBox is a container with its agent.
 type simBox struct {
 	id, node  string
 	launched  bool
+	unwanted  time.Time // when the scheduler says that it does not want it back any longer
 	excused   bool      // the cluster does not tell of it any longer
 	astray    time.Time // since when the job does not know of it
 	ended     bool
@@ -402,6 +404,7 @@ func (s *sim) act(a core.Action) {
 func (s *sim) stop(container string, grace time.Duration) {
 	s.toAgent(container, func(b *simBox) {
 		if p := b.process; p != nil {
+			p.stopped = true
 			s.after(s.upTo(max(grace, time.Millisecond)), func() {
 				e := core.TaskExited{Signal: 15, Stopped: true}
 				if p.failing {
@@ -883,7 +886,9 @@ func (s *sim) preempt(b *simBox) {
 	}
 	if s.r.IntN(4) == 0 {
 		s.log("the scheduler does not want %s back any longer", b.id)
-		s.tellAM(s.upTo(within), core.PreemptionOver{Containers: []string{b.id}, Why: "the ResourceManager was restarted"})
+		over := s.upTo(within)
+		b.unwanted = s.now.Add(over)
+		s.tellAM(over, core.PreemptionOver{Containers: []string{b.id}, Why: "the ResourceManager was restarted"})
 		return
 	}
 	left := b.process
@@ -894,8 +899,8 @@ func (s *sim) preempt(b *simBox) {
 	s.after(within, func() {
 		// Another application master knows it from the journal, if that was written.
 		inTime := b.since.Sub(warned) < within/2 && s.forgets == forgets && s.died.Sub(warned) > time.Second
-		if left != nil && b.connected && b.process == left && s.finish == nil && (inTime || b.since.Before(warned)) {
-			s.fail("%s still runs a process of %s, and the scheduler takes it now, as it has said", b.id, left.task)
+		if left != nil && !left.stopped && b.unwanted.Before(warned) && b.connected && b.process == left && s.finish == nil && (inTime || b.since.Before(warned)) {
+			s.fail("%s runs a process of %s that has not been told to stop, and the scheduler takes it now, as it has said", b.id, left.task)
 		}
 		s.end(b, core.CausePreempted)
 	})
