@@ -197,3 +197,21 @@ func TestTheTimeToFinishIsTakenOver(t *testing.T) {
 	p.wait(time.Second)
 	p.state(proto.JobState_JOB_STATE_SUCCEEDED)
 }
+
+// TestASpareOfAnOlderJournalIsATasksSince: it is no spare any longer.
+func TestASpareOfAnOlderJournalIsATasksSince(t *testing.T) {
+	p := playWith(t, psAndWorkers(1, 1), 3, 1, core.Limits{})
+	p.job.Resume(core.Journal{Partial: true, Spares: []core.SpareRecord{{Container: "c3", Node: "n0", MemoryMB: 2048}}})
+	p.step(core.Recovered{Attempt: 3, Containers: map[string]string{"c2": "n2", "c3": "n0"}})
+	for c, task := range map[string]string{"c2": "worker-0", "c3": "ps-0"} {
+		p.step(core.AgentAttached{Container: c, Host: "h", PID: 100, Task: task, Port: 20000, PeerPort: 20000, TaskPID: 200})
+	}
+	if ps := p.job.Task("ps-0"); ps.Container != "c3" || ps.State != proto.TaskState_TASK_STATE_RUNNING {
+		t.Errorf("ps-0 is %s in %q\n%s", ps.State, ps.Container, p.log.String())
+	}
+	for _, s := range p.job.Spares() {
+		if s.Container == "c3" {
+			t.Error("the container of ps-0 is a spare as well")
+		}
+	}
+}

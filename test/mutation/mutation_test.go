@@ -115,8 +115,6 @@ var mutations = []mutation{
 		`Stopping: t.stopping, `, ``},
 	{"spares are not in the journal", "journal.go",
 		`		Spares: j.spareRecords(), `, `		`},
-	{"a container that was given to a task stays a spare", "survey.go",
-		`		return !s.kept(e) || e.Task != ""`, `		return !s.kept(e)`},
 	{"a preempted task waits for its move", "moving.go",
 		`t == nil || t.wanted || t.moving`, `t == nil || !t.leaveBy.IsZero() || t.moving`},
 	{"when a preempted task is to leave is not in the journal", "journal.go",
