@@ -176,3 +176,18 @@ func TestWhoBlamesAPeerStartsWithTheOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyIsBlamedForWhatIsNotKnown: without a journal, and without the agent of the
+// one that failed, all that is heard is that a peer was lost.
+func TestNobodyIsBlamedForWhatIsNotKnown(t *testing.T) {
+	p := play(t, ranks(2), 3)
+	p.step(core.Begin{})
+	p.forgets = true
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c2": "n2"}})
+	p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000,
+		Exited: &core.TaskExited{Container: "c2", Code: 1, PeerLost: true}})
+	p.wait(time.Minute)
+	if w := p.job.Task("worker-1"); w.Failures() != 0 || w.State != proto.TaskState_TASK_STATE_RUNNING || w.Attempt != 1 {
+		t.Errorf("%s is %s, attempt %d, after %d failures\n%s", w.Name, w.State, w.Attempt, w.Failures(), p.log.String())
+	}
+}

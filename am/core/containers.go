@@ -92,8 +92,7 @@ func (j *Job) allocated(e Allocated) {
 
 func (j *Job) attached(e AgentAttached) {
 	if s := j.spareByContainer(e.Container); s != nil && !j.ending() {
-		s.host, s.agentPID, s.deadline = e.Host, e.PID, time.Time{}
-		s.ready = j.now.Add(j.limits.Rehearse)
+		j.spareAttached(s, e)
 		return
 	}
 	t := j.Hosted(e.Container)
@@ -159,7 +158,10 @@ func (j *Job) rejoined(t *Task, e AgentAttached) {
 		case t.PID == 0 && e.TaskPID != 0:
 			j.started(TaskStarted{Container: e.Container, Attempt: e.Attempt, PID: e.TaskPID})
 		}
-		if t.stopping || t.hung {
+		switch {
+		case t.stopping && t.stopBy.After(j.now): // it is not to get less than was said
+			j.do(Vacate{t.Container, t.stopBy.Sub(j.now)})
+		case t.stopping || t.hung:
 			j.do(Stop{Container: t.Container, Stack: t.hung})
 		}
 	}

@@ -26,6 +26,7 @@ type player struct {
 	log   strings.Builder
 
 	limits core.Limits
+	spares int
 	made   map[string]int64 // steps, by task
 
 	containers int
@@ -53,7 +54,7 @@ func playWith(t *testing.T, roles []*proto.RoleSpec, restarts, spares int, limit
 	}
 	p := &player{
 		t: t, job: core.New(tasks, restarts, spares, limits),
-		now: time.Unix(1000, 0), start: time.Unix(1000, 0), limits: limits,
+		now: time.Unix(1000, 0), start: time.Unix(1000, 0), limits: limits, spares: spares,
 		node:   func(c int) string { return fmt.Sprintf("n%d", c%3) },
 		port:   func(string, string) int { return 20000 },
 		mute:   map[string]bool{},
@@ -154,7 +155,7 @@ func (p *player) takeOver(e core.Recovered) {
 	if p.forgets {
 		journal = core.Journal{Partial: true}
 	}
-	p.job = core.New(tasks, 3, 0, p.limits)
+	p.job = core.New(tasks, 3, p.spares, p.limits)
 	p.job.Resume(journal)
 	p.step(e)
 }

@@ -105,12 +105,17 @@ func (j *Job) mayFinish(t *Task) bool {
 func (j *Job) finishing() bool {
 	some := false
 	for _, t := range j.tasks {
-		switch {
-		case t.finishBy.IsZero():
+		if t.finishBy.IsZero() {
+			continue
+		}
+		switch by, leaves := j.finishes(t); {
 		case t.Container == "":
 			t.finishBy = time.Time{}
-		case t.finishBy.After(j.now):
+		case by.After(j.now):
 			some = true
+		case leaves:
+			j.record(t, KindNote, "it has to leave %s, and the others are done; it is stopped", t.Node)
+			j.stopFinishing(t)
 		default:
 			j.record(t, KindNote, "it has not ended within %s of the others; it is stopped (--%s-finish)", time.Duration(t.Role.FinishMs)*time.Millisecond, t.Role.Name)
 			j.stopFinishing(t)
@@ -119,10 +124,23 @@ func (j *Job) finishing() bool {
 	return some
 }
 
+// finishes is until when a task may go on at the job's end, and whether it has to leave
+// its container by then: no container is asked for any longer into which it could move.
+func (j *Job) finishes(t *Task) (by time.Time, leaves bool) {
+	by = t.finishBy
+	if due, is := j.leaves(t); is && !due.IsZero() && due.Before(by) {
+		by, leaves = due, true
+	}
+	if t.wanted && t.leaveBy.Before(by) {
+		by, leaves = t.leaveBy, true
+	}
+	return by, leaves
+}
+
 func (j *Job) stopFinishing(t *Task) {
-	t.finishBy, t.stopping = time.Time{}, true
+	t.finishBy = time.Time{}
 	j.phaseEnds = j.now.Add(j.limits.Stop + j.limits.Leave)
-	j.do(Stop{Container: t.Container})
+	j.halt(t, 0)
 }
 
 // hurry stops those that may go on, because the job's end is wanted at once.
@@ -161,12 +179,13 @@ func (j *Job) end(outcome proto.JobState, why string) {
 		}
 		switch {
 		case t.State == proto.TaskState_TASK_STATE_RUNNING && j.mayFinish(t):
-			limit := time.Duration(t.Role.FinishMs) * time.Millisecond
-			t.finishBy = j.now.Add(limit)
-			j.record(t, KindNote, "the others are done; it may go on for %s (--%s-finish)", limit, t.Role.Name)
+			if t.finishBy.IsZero() { // else the master before has said so
+				limit := time.Duration(t.Role.FinishMs) * time.Millisecond
+				t.finishBy = j.now.Add(limit)
+				j.record(t, KindNote, "the others are done; it may go on for %s (--%s-finish)", limit, t.Role.Name)
+			}
 		case t.State == proto.TaskState_TASK_STATE_RUNNING && !t.stopping:
-			t.stopping = true
-			j.do(Stop{Container: t.Container})
+			j.halt(t, 0)
 		case t.State == proto.TaskState_TASK_STATE_RUNNING,
 			t.State == proto.TaskState_TASK_STATE_SUCCEEDED,
 			t.State == proto.TaskState_TASK_STATE_FAILED:

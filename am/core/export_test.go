@@ -21,3 +21,6 @@ func (j *Job) Overlooked() string {
 // Paced reports whether a journal has enough of the job's steps to do something about a
 // stall.
 func (r Journal) Paced() bool { return r.Pace != nil && r.Pace.Pauses >= pausesKnown }
+
+// IdleSpares counts the spares for any task, come or asked for.
+func (j *Job) IdleSpares() int { return j.idle() }

@@ -20,7 +20,10 @@ func (j *Job) found(e Found) {
 		return
 	}
 	t.orphan = nil
-	t.stay()
 	j.orphans--
+	if t.wanted {
+		return
+	}
+	t.stay()
 	j.record(t, KindNote, "YARN has found its container on %s again, and it stays there", t.Node)
 }

@@ -67,6 +67,7 @@ type Task struct {
 	grace    time.Duration
 	wanted   bool
 	moving   Cause
+	stopBy   time.Time // until when it has time to stop; zero: it gets what all get
 	step     int64     // the last that it has told
 	moved    time.Time // when that was; zero: never
 	finishBy time.Time // while the job ends: until when it may go on; zero: it is not waited for
@@ -341,8 +342,11 @@ func (j *Job) Deadline() (time.Time, bool) {
 	consider(j.phaseEnds)
 	if j.ending() && !j.leaving {
 		for _, t := range j.tasks {
-			if !t.finishBy.IsZero() && (next.IsZero() || next == j.phaseEnds || t.finishBy.Before(next)) {
-				next = t.finishBy // for that long, no phase ends
+			if t.finishBy.IsZero() {
+				continue
+			}
+			if by, _ := j.finishes(t); next.IsZero() || next == j.phaseEnds || by.Before(next) {
+				next = by // for that long, no phase ends
 			}
 		}
 	}

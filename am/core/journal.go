@@ -28,6 +28,11 @@ type Journal struct {
 	Outcome proto.JobState `json:"outcome,omitempty"`
 	Why     string         `json:"why,omitempty"`
 	Tasks   []TaskRecord   `json:"tasks"`
+	// Spares are the containers that are kept for tasks that lose theirs, and SpareLosses
+	// when such were lost; none is asked for before Thrifty.
+	Spares      []SpareRecord `json:"spares,omitempty"`
+	SpareLosses []int64       `json:"spare_losses,omitempty"`
+	Thrifty     int64         `json:"thrifty,omitempty"`
 	// Early is how tasks that restart together have failed before their first step.
 	Early early `json:"early,omitzero"`
 	// Pace is how steps were made; nil: not enough of them to tell.
@@ -57,12 +62,29 @@ type TaskRecord struct {
 	Stopping bool  `json:"stopping,omitempty"`
 	Moving   Cause `json:"moving,omitempty"`
 	Hung     bool  `json:"hung,omitempty"` // the same, because it made no steps
+	// LeaveBy is when it is to be told to leave a container that the scheduler wants
+	// back, and Grace the milliseconds that it then gets to stop.
+	LeaveBy int64 `json:"leave_by,omitempty"`
+	Grace   int64 `json:"grace,omitempty"`
+	// StopBy is until when it has time to stop, where it was given more than others, and
+	// FinishBy until when it may go on while the job ends.
+	StopBy   int64 `json:"stop_by,omitempty"`
+	FinishBy int64 `json:"finish_by,omitempty"`
 	// Early is how its attempts have failed before their first step.
 	Early early `json:"early,omitzero"`
 	// Fault is what its end says of its generation's failure, until that is attributed.
 	Fault *Fault `json:"fault,omitempty"`
 	// Draining are containers that may still run an attempt, until when.
 	Draining map[string]int64 `json:"draining,omitempty"`
+}
+
+// SpareRecord is what a Journal says of a spare container.
+type SpareRecord struct {
+	Container string `json:"container"`
+	Node      string `json:"node"`
+	MemoryMB  int64  `json:"memory_mb"`
+	Task      string `json:"task,omitempty"` // that it is for; empty: any
+	Early     bool   `json:"early,omitempty"`
 }
 
 // Containers are all that may have an agent.
@@ -74,6 +96,9 @@ func (r Journal) Containers() []string {
 		}
 		list = append(list, slices.Sorted(maps.Keys(t.Draining))...)
 	}
+	for _, s := range r.Spares {
+		list = append(list, s.Container)
+	}
 	return list
 }
 
@@ -84,7 +109,8 @@ func (j *Job) Journal() Journal {
 		known.Tasks = slices.Clone(known.Tasks)
 		return known
 	}
-	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Saves: j.saves, Ousted: millis(j.ousted), Pace: j.pace.record(), Early: j.early}
+	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Saves: j.saves, Ousted: millis(j.ousted), Pace: j.pace.record(), Early: j.early,
+		Spares: j.spareRecords(), SpareLosses: toMillis(j.spareLosses), Thrifty: millis(j.thriftyUntil)}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
 	}
@@ -96,8 +122,11 @@ func (j *Job) Journal() Journal {
 			MemoryMB: t.memoryMB, Failures: toMillis(t.failures), Losses: toMillis(t.losses),
 			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), Unsafe: t.unsafe,
 			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Doubts: t.doubts, Kept: t.kept,
-			Early: t.early, Step: t.step, Moved: millis(t.moved),
+			Early: t.early, Step: t.step, Moved: millis(t.moved), StopBy: millis(t.stopBy), FinishBy: millis(t.finishBy),
 		})
+		if t.wanted { // for another reason, it is decided anew
+			r.Tasks[len(r.Tasks)-1].LeaveBy, r.Tasks[len(r.Tasks)-1].Grace = millis(t.leaveBy), t.grace.Milliseconds()
+		}
 		if t.fault.Kind != FaultNone {
 			fault := t.fault
 			r.Tasks[len(r.Tasks)-1].Fault = &fault
@@ -123,6 +152,7 @@ func (j *Job) Resume(r Journal) {
 	j.outcome, j.why, j.ousted = r.Outcome, r.Why, fromMilli(r.Ousted)
 	j.pace.resume(r.Pace)
 	j.early = r.Early
+	j.resumeSpares(r)
 	if !r.Gathering {
 		j.state = proto.JobState_JOB_STATE_RUNNING
 	}
@@ -145,16 +175,20 @@ func (j *Job) Resume(r Journal) {
 			t.lastLoss, t.lostAt = fromMilli(rec.LastLoss), fromMilli(rec.LostAt)
 			t.early = rec.Early
 			t.step, t.moved = rec.Step, fromMilli(rec.Moved)
+			t.stopBy, t.finishBy = fromMilli(rec.StopBy), fromMilli(rec.FinishBy)
+			t.leaveBy, t.grace = fromMilli(rec.LeaveBy), time.Duration(rec.Grace)*time.Millisecond
+			t.wanted = rec.LeaveBy != 0
 		}
 	}
 }
 
 // recovered begins the work of an AM that takes over: what runs is left alone
 // until its agent is back or its lease has ended; what is not there any longer
-// is asked for anew; what nobody knows is given back.
+// is asked for anew; what nobody knows is given back. Spares stay what they are, if
+// they were handed over.
 func (j *Job) recovered(e Recovered) {
 	j.record(nil, KindNote, "application master attempt %d has taken over %d containers", e.Attempt, len(e.Containers))
-	wanted := map[string]bool{}
+	wanted := j.recoveredSpares(e)
 	for _, t := range j.tasks {
 		switch t.State {
 		case proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED:
@@ -176,7 +210,9 @@ func (j *Job) recovered(e Recovered) {
 			// gone, as that of the application master before may be, or the cluster
 			// was restarted itself: in these cases what it runs may be well.
 			j.setOrphan(t, j.now.Add(j.limits.Orphan), "YARN did not hand its container over to this application master")
-			j.askStandIn(t, true)
+			if j.standIn(t) == nil {
+				j.askStandIn(t, true)
+			}
 		case t.request == "": // else a task before it in the list has brought it back already
 			j.ask(t)
 		}

@@ -176,13 +176,8 @@ func (j *Job) regroup(cause *Task, why string, grace time.Duration, in func(*Tas
 		switch t.State {
 		case proto.TaskState_TASK_STATE_RUNNING:
 			if !t.stopping && !t.hung {
-				t.stopping = true
 				t.Why = CauseRestartedAll.String()
-				if grace > 0 {
-					j.do(Vacate{t.Container, grace})
-				} else {
-					j.do(Stop{Container: t.Container})
-				}
+				j.halt(t, grace)
 			}
 		case proto.TaskState_TASK_STATE_SUCCEEDED:
 			if !t.together() {
@@ -195,6 +190,17 @@ func (j *Job) regroup(cause *Task, why string, grace time.Duration, in func(*Tas
 			}
 		}
 	}
+}
+
+// halt has a task's attempt end within grace; 0: within what all get.
+func (j *Job) halt(t *Task, grace time.Duration) {
+	t.stopping, t.stopBy = true, time.Time{}
+	if grace == 0 {
+		j.do(Stop{Container: t.Container})
+		return
+	}
+	t.stopBy = j.now.Add(grace)
+	j.do(Vacate{t.Container, grace})
 }
 
 // charge takes in that a task has failed. Whether it was the first is decided later
@@ -405,14 +411,21 @@ func (j *Job) containerEnded(e ContainerEnded) {
 	if t == nil {
 		return
 	}
+	why := e.Diagnostics
+	if why == "" {
+		why = fmt.Sprintf("exit status %d", e.Exit)
+	}
+	if e.Cause == CauseNodeLost && !t.finishBy.IsZero() && t.AgentPID != 0 { // it may go on, as at any time
+		if t.orphan == nil { // else that is known
+			j.setOrphan(t, j.now.Add(j.limits.Orphan), strings.TrimSpace(why))
+			j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there", t.Node, t.orphan.why)
+		}
+		return
+	}
 	if j.ending() || t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
 		j.sendHome(t.Container, t.AgentPID)
 		j.forget(t)
 		return
-	}
-	why := e.Diagnostics
-	if why == "" {
-		why = fmt.Sprintf("exit status %d", e.Exit)
 	}
 	cause := e.Cause
 	if cause == CauseUnknown || cause == CauseOwnFault {
@@ -480,7 +493,7 @@ func (j *Job) trouble(e AgentTrouble) {
 		j.ousted = j.now
 	}
 	t := j.Hosted(e.Container)
-	if t == nil || j.ending() {
+	if t == nil || j.ending() && (t.finishBy.IsZero() || !e.Removed) {
 		return
 	}
 	if e.Removed {

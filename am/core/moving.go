@@ -31,7 +31,7 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 			continue
 		}
 		t := j.Hosted(c)
-		if t == nil || !t.leaveBy.IsZero() || t.moving != CauseUnknown || t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
+		if t == nil || t.wanted || t.moving != CauseUnknown || t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
 			continue
 		}
 		if s := j.idleFor(t); s != nil && !e.Strict {
@@ -39,7 +39,9 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 			j.record(nil, KindNote, "the scheduler wants the container of %s back, and gets the spare one on %s in its place", t.Name, s.node)
 			continue
 		}
-		t.leaveBy = j.now.Add(min(j.limits.Save, e.Within/2))
+		if by := j.now.Add(min(j.limits.Save, e.Within/2)); t.leaveBy.IsZero() || by.Before(t.leaveBy) { // it may move for another reason
+			t.leaveBy = by
+		}
 		t.grace, t.wanted = e.Within/4, true
 		j.record(t, KindNote, "the scheduler takes its container on %s back within %s; it is stopped in order before that", t.Node, e.Within)
 	}
@@ -141,7 +143,7 @@ type orphan struct {
 func (j *Job) orphaned(t *Task, why string) {
 	j.setOrphan(t, j.now.Add(j.limits.Orphan), why)
 	for _, o := range j.tasks {
-		if o.orphan != nil && o.moving == CauseUnknown {
+		if o.orphan != nil && o.moving == CauseUnknown && !o.wanted {
 			o.stay() // it waits for this one
 		}
 	}
@@ -289,8 +291,7 @@ func (j *Job) leaveContainer(t *Task, c Cause) {
 	switch {
 	case t.State == proto.TaskState_TASK_STATE_RUNNING && t.stopping: // for another reason
 	case t.State == proto.TaskState_TASK_STATE_RUNNING:
-		t.stopping = true
-		j.do(Vacate{t.Container, t.grace})
+		j.halt(t, t.grace)
 		if t.together() { // what they save, they may have to save together
 			j.regroup(t, "has to leave its container", t.grace, (*Task).together)
 		}

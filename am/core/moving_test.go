@@ -234,3 +234,17 @@ func TestMovesGiveWhatStopsGive(t *testing.T) {
 		}
 	}
 }
+
+// TestAPreemptionDoesNotWaitForAMove: a task that waits for a checkpoint before it moves
+// stops in time where the scheduler takes its container before that.
+func TestAPreemptionDoesNotWaitForAMove(t *testing.T) {
+	p := play(t, psAndWorkers(1, 1), 3)
+	p.step(core.Begin{})
+	p.step(core.NodeLeaving{Node: "n1"}) // its stand-in comes at once
+	p.wait(time.Second)
+	p.step(core.PreemptionWarned{Containers: []string{"c1"}, Strict: true, Within: 16 * time.Second})
+	p.wait(8 * time.Second)
+	if want := "core.Vacate{Container:c1 Grace:4s}"; !strings.Contains(p.log.String(), want) {
+		t.Errorf("there is no %s in\n%s", want, p.log.String())
+	}
+}

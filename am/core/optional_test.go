@@ -57,6 +57,29 @@ func TestTranscriptsOfOptionalRoles(t *testing.T) {
 			p.exit("worker-0", core.TaskExited{})
 			p.wait(10 * time.Minute)
 		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
+		{"it has to leave before it has finished", 5 * time.Minute, nil, func(p *player) {
+			p.mute["Allocated"] = true
+			p.step(core.ContainerEnded{Container: "c3", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.wait(10 * time.Second)
+			p.exit("worker-0", core.TaskExited{})
+			p.wait(50 * time.Second)
+		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
+		{"its NodeManager is lost, and it finishes", 5 * time.Minute, nil, func(p *player) {
+			p.exit("worker-0", core.TaskExited{})
+			p.step(core.ContainerEnded{Container: "c3", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
+			p.wait(30 * time.Second)
+			p.exit("evaluator-0", core.TaskExited{})
+		}, succeeded, proto.TaskState_TASK_STATE_SUCCEEDED},
+		{"its node closes, and it does not finish", 5 * time.Minute, nil, func(p *player) {
+			p.exit("worker-0", core.TaskExited{})
+			p.step(core.NodeLeaving{Node: "n0", Within: time.Minute})
+			p.wait(time.Minute)
+		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
+		{"the scheduler wants its container back, and it does not finish", 5 * time.Minute, nil, func(p *player) {
+			p.step(core.PreemptionWarned{Containers: []string{"c3"}, Strict: true, Within: time.Minute})
+			p.exit("worker-0", core.TaskExited{})
+			p.wait(30 * time.Second)
+		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
 		{"a user does not wait for it to finish", 5 * time.Minute, nil, func(p *player) {
 			p.exit("worker-0", core.TaskExited{})
 			p.wait(time.Minute)

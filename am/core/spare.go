@@ -218,6 +218,56 @@ func (j *Job) dropSpare(s *spare, release bool) {
 	}
 }
 
+// spareRecords are the spares that have a container, for the journal.
+func (j *Job) spareRecords() []SpareRecord {
+	var list []SpareRecord
+	for _, s := range j.spares {
+		if s.container != "" {
+			r := SpareRecord{Container: s.container, Node: s.node, MemoryMB: s.memoryMB, Early: s.early}
+			if s.task != nil {
+				r.Task = s.task.Name
+			}
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (j *Job) resumeSpares(r Journal) {
+	for _, s := range r.Spares {
+		j.spares = append(j.spares, &spare{task: j.named[s.Task], early: s.Early, memoryMB: s.MemoryMB, container: s.Container, node: s.Node})
+	}
+	j.spareLosses, j.thriftyUntil = fromMillis(r.SpareLosses), fromMilli(r.Thrifty)
+}
+
+// recoveredSpares waits for the agents of the spares that were handed over, and gives
+// those up that were not: nobody runs there, and an agent that comes is sent home. It
+// tells which containers it has kept.
+func (j *Job) recoveredSpares(e Recovered) map[string]bool {
+	kept := map[string]bool{}
+	for _, s := range slices.Clone(j.spares) {
+		node, there := e.Containers[s.container]
+		if !there {
+			j.removeSpare(s)
+			continue
+		}
+		kept[s.container] = true
+		s.node, s.deadline = node, j.now.Add(j.limits.Drain)
+	}
+	return kept
+}
+
+// spareAttached takes in that the agent in a spare container is connected. One that has
+// a task already was given it by a master that was lost before it wrote that down; it
+// has started nothing, and takes no other task.
+func (j *Job) spareAttached(s *spare, e AgentAttached) {
+	s.host, s.agentPID, s.deadline = e.Host, e.PID, time.Time{}
+	s.ready = j.now.Add(j.limits.Rehearse)
+	if e.Task != "" {
+		j.giveUpSpare(s)
+	}
+}
+
 const notNeeded = "its container is not needed any longer"
 
 // sendHome ends an agent that is connected and not needed any longer: where its

@@ -153,6 +153,10 @@ func (j *Job) conclude(s *survey) {
 	newest, known := s.newest(), s.records()
 	r := s.known
 	r.Tasks, r.Partial, r.Gathering = nil, false, true
+	r.Spares = slices.DeleteFunc(slices.Clone(r.Spares), func(k SpareRecord) bool {
+		e := s.said[k.Container] // it may have been given to a task since
+		return !s.kept(e) || e.Task != ""
+	})
 	var lost []*Task // that have run, and of which nobody knows
 	apart := false   // tasks that run together only do not
 	for _, t := range j.tasks {
@@ -197,6 +201,7 @@ func (j *Job) conclude(s *survey) {
 	}
 	j.Resume(r)
 	j.recovered(s.first)
+	j.noteUnknown()
 	for _, t := range lost {
 		if !j.ending() {
 			t.Why = "no agent has reported it to the new application master"
@@ -213,6 +218,19 @@ func (j *Job) conclude(s *survey) {
 			h.event = l
 		}
 		j.handle(h.event)
+	}
+}
+
+// noteUnknown notes the faults of tasks of which nothing is known but that they have run, as
+// all have that restart together once one has: what they ended by is lost.
+func (j *Job) noteUnknown() {
+	if !j.any(func(t *Task) bool { return t.together() && t.Attempt >= 0 }) {
+		return
+	}
+	for _, t := range j.tasks {
+		if t.Attempt < 0 {
+			j.noteFault(t, FaultLost, 0)
+		}
 	}
 }
 

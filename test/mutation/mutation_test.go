@@ -113,6 +113,12 @@ var mutations = []mutation{
 		`const wholeAfter = 2`, `const wholeAfter = 1`},
 	{"a decided stop is not in the journal", "journal.go",
 		`Stopping: t.stopping, `, ``},
+	{"spares are not in the journal", "journal.go",
+		`		Spares: j.spareRecords(), `, `		`},
+	{"a preempted task waits for its move", "moving.go",
+		`t == nil || t.wanted || t.moving`, `t == nil || !t.leaveBy.IsZero() || t.moving`},
+	{"when a preempted task is to leave is not in the journal", "journal.go",
+		`		if t.wanted { // for`, `		if false { // for`},
 	{"without a journal, generations begin anew", "survey.go",
 		`	s.known.Generation = max(s.known.Generation, e.Generation)
 `, ``},

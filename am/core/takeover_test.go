@@ -1,0 +1,217 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// since is what a player has written down after a mark.
+func (p *player) since(mark int) string { return p.log.String()[mark:] }
+
+// attach has the agents of the first containers come back, as they were before.
+func (p *player) attach(containers ...string) {
+	p.t.Helper()
+	for _, c := range containers {
+		e := core.AgentAttached{Container: c, Host: "h", PID: 100, Attempt: -1}
+		if t := p.job.Hosted(c); t != nil {
+			e.Task, e.Port, e.PeerPort, e.Attempt, e.Generation = t.Name, 20000, t.Port, t.Attempt, p.job.Generation()
+			if t.State == proto.TaskState_TASK_STATE_RUNNING {
+				e.TaskPID = 200
+			}
+		}
+		p.step(e)
+	}
+}
+
+// TestSparesAreTakenOver: another master keeps the spares that it is handed, and neither
+// asks for others in their place nor leaves any behind.
+func TestSparesAreTakenOver(t *testing.T) {
+	all := map[string]string{"c1": "n1", "c2": "n2", "c3": "n0"}
+	without := map[string]string{"c1": "n1", "c2": "n2"}
+	for name, c := range map[string]struct {
+		handed  map[string]string
+		forgets bool
+		script  func(p *player)
+		spare   string   // that is there after it
+		want    []string // in the story
+		never   []string
+	}{
+		"its agent comes back": {all, false, func(p *player) { p.attach("c1", "c2", "c3") },
+			"c3", nil, []string{"core.Ask", "Release{Container:c3}", "Bye{Container:c3"}},
+		"its agent does not come back": {all, false, func(p *player) {
+			p.attach("c1", "c2")
+			p.wait(time.Minute)
+		}, "c4", []string{"Release{Container:c3}"}, nil},
+		"it is not handed over, and its agent is there": {without, false, func(p *player) { p.attach("c1", "c2", "c3") },
+			"c4", []string{"Bye{Container:c3"}, nil},
+		"it is not handed over, and has ended": {without, false, func(p *player) {
+			p.attach("c1", "c2")
+			p.wait(time.Minute)
+		}, "c4", nil, []string{"c3"}},
+		"nothing is handed over, and all have ended": {map[string]string{}, false, func(p *player) { p.wait(time.Minute) },
+			"c6", nil, []string{"Release{Container:c3}"}},
+		"it was given to a task a moment ago": {all, false, func(p *player) {
+			p.attach("c1", "c2")
+			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100, Task: "ps-0", Attempt: -1})
+		}, "c4", []string{"Bye{Container:c3", "Release{Container:c3}"}, nil},
+		"there is no journal": {all, true, func(p *player) {
+			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100, Attempt: -1})
+		}, "c4", []string{"Release{Container:c3}"}, nil},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			p := playWith(t, psAndWorkers(1, 1), 3, 1, core.Limits{})
+			p.step(core.Begin{})
+			p.forgets = c.forgets
+			mark := p.log.Len()
+			p.takeOver(core.Recovered{Attempt: 2, Containers: c.handed})
+			c.script(p)
+			story := p.since(mark)
+			spares := p.job.Spares()
+			if len(spares) != 1 || spares[0].Container != c.spare || spares[0].AgentPID == 0 {
+				t.Errorf("the spares are %+v, want %s\n%s", spares, c.spare, story)
+			}
+			for _, s := range c.want {
+				if !strings.Contains(story, s) {
+					t.Errorf("there is no %s in\n%s", s, story)
+				}
+			}
+			for _, s := range c.never {
+				if strings.Contains(story, s) {
+					t.Errorf("there is %s in\n%s", s, story)
+				}
+			}
+			p.step(core.ContainerEnded{Container: p.job.Task("ps-0").Container, Cause: core.CauseKilled})
+			if got := p.job.Task("ps-0").Container; got != c.spare {
+				t.Errorf("ps-0 is in %s after its container was lost, want %s\n%s", got, c.spare, p.since(mark))
+			}
+			if spares := p.job.Spares(); len(spares) != 1 || spares[0].Container == c.spare {
+				t.Errorf("the spares are %+v after one was used", spares)
+			}
+		})
+	}
+}
+
+// TestStandInsAreTakenOver: a task's stand-in goes on to be that.
+func TestStandInsAreTakenOver(t *testing.T) {
+	p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Rehearse: 20 * time.Second})
+	p.step(core.Begin{})
+	p.step(core.NodeLeaving{Node: "n1"})
+	mark := p.log.Len()
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2", "c3": "n0"}})
+	p.step(core.NodeLeaving{Node: "n1"})
+	p.attach("c1", "c2", "c3")
+	p.step(core.Rehearsed{Container: "c3"})
+	p.step(core.Sealed{})
+	if got := p.job.Task("ps-0").Container; got != "c3" || strings.Contains(p.since(mark), "core.Ask") {
+		t.Errorf("ps-0 is in %s, want c3, with no further container asked for\n%s", got, p.since(mark))
+	}
+}
+
+// TestUnneededStandInsAreGivenBack: its task stays where it is after all.
+func TestUnneededStandInsAreGivenBack(t *testing.T) {
+	p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Rehearse: 20 * time.Second})
+	p.step(core.Begin{})
+	p.step(core.NodeLeaving{Node: "n1"})
+	mark := p.log.Len()
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2", "c3": "n0"}})
+	p.attach("c3", "c1", "c2")
+	if spares := p.job.Spares(); len(spares) != 0 || !strings.Contains(p.since(mark), "Release{Container:c3}") {
+		t.Errorf("the stand-ins are %+v, want none\n%s", spares, p.since(mark))
+	}
+}
+
+// TestThriftIsTakenOver: what the scheduler wanted back is not asked for by another
+// master.
+func TestThriftIsTakenOver(t *testing.T) {
+	p := playWith(t, psAndWorkers(1, 1), 3, 1, core.Limits{})
+	p.step(core.Begin{})
+	p.step(core.PreemptionWarned{Containers: []string{"c3"}, Within: 15 * time.Second})
+	mark := p.log.Len()
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.attach("c1", "c2")
+	p.wait(59 * time.Second)
+	if story := p.since(mark); strings.Contains(story, "core.Ask") {
+		t.Errorf("a spare is asked for less than a minute after the scheduler wanted one back\n%s", story)
+	}
+	p.wait(time.Second)
+	if story := p.since(mark); !strings.Contains(story, "core.Ask") {
+		t.Errorf("no spare is asked for\n%s", story)
+	}
+}
+
+// TestAnAnnouncedPreemptionIsTakenOver: a scheduler announces it once, and takes the
+// container at the time that it has said, whoever is master then.
+func TestAnAnnouncedPreemptionIsTakenOver(t *testing.T) {
+	p := play(t, psAndWorkers(1, 1), 3)
+	p.step(core.Begin{})
+	p.step(core.PreemptionWarned{Containers: []string{"c1"}, Strict: true, Within: 40 * time.Second})
+	p.wait(15 * time.Second)
+	mark := p.log.Len()
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.attach("c1", "c2")
+	p.wait(4 * time.Second)
+	if story := p.since(mark); strings.Contains(story, "Vacate") {
+		t.Fatalf("it is stopped too early\n%s", story)
+	}
+	p.wait(time.Second)
+	if story := p.since(mark); !strings.Contains(story, "core.Vacate{Container:c1 Grace:10s}") || !strings.Contains(story, "container preempted") {
+		t.Errorf("it is not stopped 20 s after the announcement, with 10 s to save\n%s", story)
+	}
+}
+
+// TestTimeToStopIsTakenOver: a task that has been told to leave keeps the time that it
+// was given to save; it is not told again to hurry.
+func TestTimeToStopIsTakenOver(t *testing.T) {
+	p := play(t, psAndWorkers(1, 1), 3)
+	p.step(core.Begin{})
+	p.step(core.PreemptionWarned{Containers: []string{"c1"}, Strict: true, Within: 80 * time.Second})
+	p.mute["TaskExited"] = true
+	p.step(core.Sealed{}) // and it gets 20 s
+	p.wait(5 * time.Second)
+	mark := p.log.Len()
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.attach("c1", "c2")
+	if story := p.since(mark); !strings.Contains(story, "core.Vacate{Container:c1 Grace:15s}") || strings.Contains(story, "core.Stop{Container:c1") {
+		t.Errorf("it does not have the 15 s that are left of 20\n%s", story)
+	}
+}
+
+// TestTheTimeToFinishIsTakenOver: it does not begin anew with each master.
+func TestTheTimeToFinishIsTakenOver(t *testing.T) {
+	roles := append(psAndWorkers(1, 1), &proto.RoleSpec{Name: "evaluator", Count: 1, MemoryMb: 1024, Vcores: 1, FinishMs: 300000,
+		Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL})
+	p := play(t, roles, 3)
+	p.step(core.Begin{})
+	p.exit("worker-0", core.TaskExited{})
+	p.wait(4 * time.Minute)
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c3": "n0"}})
+	p.attach("c3")
+	p.wait(59 * time.Second)
+	p.state(proto.JobState_JOB_STATE_STOPPING)
+	p.wait(time.Second)
+	p.state(proto.JobState_JOB_STATE_SUCCEEDED)
+}
+
+// TestASpareOfAnOlderJournalIsATasksSince: it is no spare any longer.
+func TestASpareOfAnOlderJournalIsATasksSince(t *testing.T) {
+	p := playWith(t, psAndWorkers(1, 1), 3, 1, core.Limits{})
+	p.job.Resume(core.Journal{Partial: true, Spares: []core.SpareRecord{{Container: "c3", Node: "n0", MemoryMB: 2048}}})
+	p.step(core.Recovered{Attempt: 3, Containers: map[string]string{"c2": "n2", "c3": "n0"}})
+	for c, task := range map[string]string{"c2": "worker-0", "c3": "ps-0"} {
+		p.step(core.AgentAttached{Container: c, Host: "h", PID: 100, Task: task, Port: 20000, PeerPort: 20000, TaskPID: 200})
+	}
+	if ps := p.job.Task("ps-0"); ps.Container != "c3" || ps.State != proto.TaskState_TASK_STATE_RUNNING {
+		t.Errorf("ps-0 is %s in %q\n%s", ps.State, ps.Container, p.log.String())
+	}
+	for _, s := range p.job.Spares() {
+		if s.Container == "c3" {
+			t.Error("the container of ps-0 is a spare as well")
+		}
+	}
+}
