@@ -72,10 +72,13 @@ type Checkpoint struct {
 
 	Manifest *Manifest // of a sealed one
 
-	last    string // the file that makes it count, if it is there
-	surely  bool   // it is of its kind beyond doubt, so that it may be moved aside if torn
-	former  string // of one that is kept as a unit: its name before
-	tooDeep string // something of it that was not looked at
+	last   string // the file that makes it count, if it is there
+	surely bool   // it is of its kind beyond doubt, so that it may be moved aside if torn
+	// supposed: that it is of its kind is concluded from how it began. While tasks run
+	// it may be a program's own, and is let be.
+	supposed bool
+	former   string // of one that is kept as a unit: its name before
+	tooDeep  string // something of it that was not looked at
 }
 
 // Whole tells whether the checkpoint can be restored from.
