@@ -84,6 +84,11 @@ type Checkpoint struct {
 // Whole tells whether the checkpoint can be restored from.
 func (c *Checkpoint) Whole() bool { return c.State == Complete || c.State == Sealed }
 
+// EndsByMarker tells whether the file that a save writes last is a part of its form.
+// Of others, which are complete by what their files say, more may still come: the
+// optimizer's file after the model's, other ranks' states.
+func (c *Checkpoint) EndsByMarker() bool { return c.Kind != Torch && c.Kind != HuggingFace }
+
 // isDir tells whether it is a directory with what is in it.
 func (c *Checkpoint) isDir() bool {
 	return len(c.Files) > 0 && strings.HasPrefix(c.Files[0].Name, c.Name+"/")
