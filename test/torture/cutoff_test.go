@@ -183,7 +183,7 @@ func cutOff(t *testing.T, open func(t *testing.T) (uri string, s hdfsckpt.Store,
 			ctx := t.Context()
 			uri, s, env := open(t)
 			defer s.Close()
-			freeze, thaw := func() {}, func() {}
+			var freeze, thaw func()
 			a := &agent{server: startChild(t, env...), program: startChild(t), dir: filepath.Join(memoryDir(t), "mount")}
 			if err := os.Mkdir(a.dir, 0o755); err != nil {
 				t.Fatal(err)
