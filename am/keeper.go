@@ -128,13 +128,14 @@ func (k *keeper) secure(ctx context.Context, allDown bool, gone []string) core.S
 }
 
 // leave is secure at the job's end, when nobody writes: whose agent has not
-// ended in order is shut out, for it may live.
-func (k *keeper) leave(ctx context.Context) {
+// ended in order is shut out, for it may live. succeeded: the program has saved all
+// that it wanted to.
+func (k *keeper) leave(ctx context.Context, succeeded bool) {
 	k.mu.Lock()
 	k.ends = true
 	k.mu.Unlock()
 	for _, c := range k.specs {
-		if err := k.shutOutRest(ctx, c.Uri); err != nil {
+		if err := k.leaveOne(ctx, c.Uri, succeeded); err != nil {
 			k.log.WithError(err).Warn("what is left of this job's writers stays")
 		}
 	}
@@ -143,12 +144,20 @@ func (k *keeper) leave(ctx context.Context) {
 	}
 }
 
-func (k *keeper) shutOutRest(ctx context.Context, uri string) error {
+func (k *keeper) leaveOne(ctx context.Context, uri string, succeeded bool) error {
 	store, err := k.open(ctx, uri)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
+	err = k.shutOutRest(ctx, store)
+	if succeeded {
+		err = errors.Join(err, hdfsckpt.SavesEnded(ctx, store))
+	}
+	return err
+}
+
+func (k *keeper) shutOutRest(ctx context.Context, store hdfsckpt.Store) error {
 	writers, err := hdfsckpt.Writers(ctx, store)
 	for _, w := range writers {
 		switch job, container := proto.Writer(w); {

@@ -246,7 +246,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	<-sealed
 	m.securing.Wait()
 	leaving, cancelLeaving := context.WithTimeout(ending, leaveLimit)
-	m.keeper.leave(leaving)
+	m.keeper.leave(leaving, finish.State == proto.JobState_JOB_STATE_SUCCEEDED)
 	cancelLeaving()
 	stopKeeping()
 	keeper.Wait() // an older state must not be written over the last one

@@ -20,6 +20,9 @@ const (
 	// readLimit bounds, in bytes, what is read of one checkpoint to seal it:
 	// files whose checksums nobody computed, as in checkpoints from before the job.
 	readLimit = 256 << 20
+	// saveQuiet is how long nothing is written of a checkpoint without a marker until
+	// its save counts as ended: tasks that wait for that are stopped then.
+	saveQuiet = 3 * time.Second
 )
 
 // sealer writes manifests for checkpoints that have become complete. One
@@ -34,6 +37,8 @@ type sealer struct {
 	board *Board        // tells of the last recovery, and shows what is complete
 	// newest is the step of the newest complete checkpoint, by directory; run's.
 	newest map[string]int64
+	quiet  time.Duration        // saveQuiet, or a test's
+	still  map[string]lastFiles // by directory: what was there of the newest; run's
 
 	mu         sync.Mutex
 	queue      []*proto.Committed
@@ -45,7 +50,14 @@ func newSealer(cfg Config, board *Board) *sealer {
 	return &sealer{
 		job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log,
 		wake: make(chan struct{}, 1), news: make(chan struct{}, 1), board: board, newest: map[string]int64{},
+		quiet: saveQuiet, still: map[string]lastFiles{},
 	}
+}
+
+// lastFiles are those of a checkpoint that may get more, and since when.
+type lastFiles struct {
+	files string
+	since time.Time
 }
 
 // committed takes in what an agent reports.
@@ -125,8 +137,12 @@ func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 			} else {
 				delete(due, name)
 			}
-			if err := s.seal(ctx, opened, specs[name].Uri, dirs[name], generation); err != nil && ctx.Err() == nil {
+			again, err := s.seal(ctx, opened, specs[name].Uri, dirs[name], generation)
+			if err != nil && ctx.Err() == nil {
 				s.log.WithError(err).Warnf("cannot seal checkpoints in %s; they are tried again at the next save", specs[name].Uri)
+			}
+			if at, ok := due[name]; !again.IsZero() && (!ok || again.Before(at)) {
+				due[name] = again
 			}
 		}
 	}
@@ -170,33 +186,61 @@ func (o stores) close() {
 	}
 }
 
-// seal seals what is complete and not sealed yet.
-func (s *sealer) seal(ctx context.Context, opened stores, uri string, known *sums, generation int) error {
+// seal seals what is complete and not sealed yet. again is when to look once more
+// whether a save has ended; zero: there is no need to.
+func (s *sealer) seal(ctx context.Context, opened stores, uri string, known *sums, generation int) (again time.Time, err error) {
 	store, err := opened.get(ctx, uri, s.open)
 	if err != nil {
-		return err
+		return again, err
 	}
 	list, err := hdfsckpt.Checkpoints(ctx, store)
 	if err != nil {
-		return err
+		return again, err
 	}
 	if newest := hdfsckpt.NewestComplete(list); newest != nil && newest.Step > 0 {
 		s.board.sealed(newest.Step)
-		s.tell(uri, newest.Step)
+		if again, err = s.ended(ctx, store, uri, *newest); err != nil {
+			return again, err
+		}
+		if again.IsZero() {
+			s.tell(uri, newest.Step)
+		}
 	}
 	if err := hdfsckpt.RememberSavers(ctx, store, list); err != nil {
-		return err
+		return again, err
 	}
 	for _, c := range list {
 		if c.State != hdfsckpt.Complete || unread(c, known.known) > readLimit {
 			continue
 		}
 		if _, err := hdfsckpt.Seal(ctx, store, c, hdfsckpt.Meta{Job: s.job, Generation: int64(generation), After: s.board.lastRecovery()}, known.known); err != nil {
-			return err
+			return again, err
 		}
 		s.log.Debugf("sealed %s in %s", c.Name, uri)
 	}
-	return nil
+	return again, nil
+}
+
+// ended tells whether the save of the newest checkpoint has: zero if it has, else when
+// to ask again. Where nothing says which of its files is the last, it has once
+// nothing was written for a while.
+func (s *sealer) ended(ctx context.Context, store hdfsckpt.Store, uri string, c hdfsckpt.Checkpoint) (again time.Time, err error) {
+	if step, known := s.newest[uri]; known && step == c.Step || c.EndsByMarker() {
+		return again, nil
+	}
+	files, writing, err := hdfsckpt.Unfinished(ctx, store, c)
+	if err != nil {
+		return again, err
+	}
+	now := time.Now()
+	if before, ok := s.still[uri]; !ok || before.files != files || writing {
+		s.still[uri] = lastFiles{files, now}
+		return now.Add(s.quiet), nil
+	} else if at := before.since.Add(s.quiet); now.Before(at) {
+		return at, nil
+	}
+	delete(s.still, uri)
+	return again, nil
 }
 
 // tell has the loop know that the newest checkpoint is another than before.

@@ -169,7 +169,7 @@ func moveTorn(ctx context.Context, s Store, age time.Duration) (moved []Aside, l
 		return nil, nil, err
 	}
 	list = slices.DeleteFunc(list, func(c Checkpoint) bool {
-		return !c.surely || c.State != Torn && c.State != InProgress || c.Name == "." || age > 0 && time.Since(c.Time) < age
+		return !c.surely || c.State != Torn && c.State != InProgress || c.Name == "." || age > 0 && (c.supposed || time.Since(c.Time) < age)
 	})
 	if len(list) == 0 {
 		return nil, nil, nil

@@ -72,14 +72,22 @@ type Checkpoint struct {
 
 	Manifest *Manifest // of a sealed one
 
-	last    string // the file that makes it count, if it is there
-	surely  bool   // it is of its kind beyond doubt, so that it may be moved aside if torn
-	former  string // of one that is kept as a unit: its name before
-	tooDeep string // something of it that was not looked at
+	last   string // the file that makes it count, if it is there
+	surely bool   // it is of its kind beyond doubt, so that it may be moved aside if torn
+	// supposed: that it is of its kind is concluded from how it began. While tasks run
+	// it may be a program's own, and is let be.
+	supposed bool
+	former   string // of one that is kept as a unit: its name before
+	tooDeep  string // something of it that was not looked at
 }
 
 // Whole tells whether the checkpoint can be restored from.
 func (c *Checkpoint) Whole() bool { return c.State == Complete || c.State == Sealed }
+
+// EndsByMarker tells whether the file that a save writes last is a part of its form.
+// Of others, which are complete by what their files say, more may still come: the
+// optimizer's file after the model's, other ranks' states.
+func (c *Checkpoint) EndsByMarker() bool { return c.Kind != Torch && c.Kind != HuggingFace }
 
 // isDir tells whether it is a directory with what is in it.
 func (c *Checkpoint) isDir() bool {

@@ -50,7 +50,8 @@ func isTrainers(entries []Info) bool {
 
 // trainers looks at the directories checkpoint-N of one directory. That they are
 // Trainer's shows in each by itself, or, of one that was broken off early, in
-// another; if it does not, they are looked at as any other directory.
+// another; of the only one, in that it was begun here (isFirstSave). If it does not,
+// they are looked at as any other directory.
 func (l *lister) trainers(dir string, dirs []Info, depth int) error {
 	contents := make([][]Info, len(dirs))
 	series := l.rule.Format == HuggingFace
@@ -66,9 +67,19 @@ func (l *lister) trainers(dir string, dirs []Info, depth int) error {
 			series = series || e.Name == trainerState
 		}
 	}
+	first := false
+	if len(dirs) == 1 && !series && !isTrainers(contents[0]) {
+		err := l.limited(func() (err error) {
+			first, err = l.isFirstSave(path.Join(dir, dirs[0].Name), contents[0])
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
 	for i, d := range dirs {
 		name := path.Join(dir, d.Name)
-		if !series && !isTrainers(contents[i]) {
+		if !series && !first && !isTrainers(contents[i]) {
 			if depth < maxDepth {
 				l.group.Go(func() error { return l.directory(name, depth+1) })
 			}
@@ -76,7 +87,7 @@ func (l *lister) trainers(dir string, dirs []Info, depth int) error {
 		}
 		l.group.Go(func() error {
 			return l.limited(func() error {
-				c := Checkpoint{Name: name, Kind: HuggingFace, Step: numberAtEnd(d.Name), State: Torn, Time: d.ModTime}
+				c := Checkpoint{Name: name, Kind: HuggingFace, Step: numberAtEnd(d.Name), State: Torn, Time: d.ModTime, supposed: first}
 				if err := l.belowEntries(name, contents[i], 0, &c); err != nil {
 					return err
 				}

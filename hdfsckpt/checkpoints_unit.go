@@ -25,12 +25,14 @@ var (
 	// neverAlone are files that programs put beside a model and that are no
 	// checkpoint by themselves.
 	neverAlone = map[string]bool{"training_args.bin": true}
+	// besideModel are such files, if they are in a directory that is called after a step.
+	besideModel = regexp.MustCompile(`^(training_args\.bin|optimizer\.(pt|pth|bin)|scheduler\.(pt|pth|bin)|scaler\.pt|rng_state(_\d+)?\.pth)$`)
 )
 
 // belongs are the files of a directory that are parts of one checkpoint
 // together, none of which is one by itself; nil if there are none such. In a
 // directory that is called after a step these are all, unless there is a single
-// one; elsewhere those without a step of their own, beside files that are no
+// one that may be a model; elsewhere those without a step of their own, beside files that are no
 // checkpoints.
 func belongs(dir string, entries []Info) []Info {
 	var known, parts, others []Info
@@ -57,7 +59,7 @@ func belongs(dir string, entries []Info) []Info {
 	case dir == ".":
 		return nil
 	case stepDir.MatchString(path.Base(dir)):
-		if len(known) == 0 || len(known)+len(others) == 1 {
+		if len(known) == 0 || len(known)+len(others) == 1 && !besideModel.MatchString(known[0].Name) {
 			return nil
 		}
 		return append(known, others...)

@@ -112,7 +112,7 @@ func makeSafe(ctx context.Context, s Store, age time.Duration, starts bool) (Rep
 		return report, fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
 	}
 	sw := &sweeper{s: s, all: age == 0, before: time.Now().Add(-age)}
-	err = errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), forgetWriters(ctx, s), forgetAside(ctx, s))
+	err = errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), forgetWriters(ctx, s), forgetAside(ctx, s), forgetBegun(ctx, s))
 	report.Aside = append(report.Aside, sw.aside...)
 	if err != nil {
 		return report, fmt.Errorf("cannot clear away what broken saves have left in %s: %w", s.URI(), err)

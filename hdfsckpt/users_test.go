@@ -219,6 +219,57 @@ func TestTornIsMovedAside(t *testing.T) {
 		"Trainer's first": {build: func(t *testing.T, s hdfsckpt.Store) {
 			put(t, s, "checkpoint-10/config.json", []byte("{}"))
 		}, moved: "checkpoint-10"},
+		"Trainer's first, with its model": {build: func(t *testing.T, s hdfsckpt.Store) {
+			must(t, hdfsckpt.BeginSave(context.Background(), s, "sub/checkpoint-10"))
+			putTrainer(t, s, "sub/checkpoint-10", "training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth", "trainer_state.json")
+		}, moved: "sub/checkpoint-10"},
+		"Trainer's first, another rank's file": {build: func(t *testing.T, s hdfsckpt.Store) {
+			must(t, hdfsckpt.BeginSave(context.Background(), s, "checkpoint-10"))
+			must(t, hdfsckpt.BeginSave(context.Background(), s, "checkpoint-10")) // by each rank
+			put(t, s, "checkpoint-10/rng_state_1.pth", torchFixture(t, "alone.pt"))
+		}, moved: "checkpoint-10"},
+		"Trainer's first, its optimizer alone": {build: func(t *testing.T, s hdfsckpt.Store) {
+			must(t, hdfsckpt.BeginSave(context.Background(), s, "checkpoint-10"))
+			put(t, s, "checkpoint-10/optimizer.pt", torchFixture(t, "alone.pt"))
+		}, moved: "checkpoint-10"},
+		"Trainer's second, the first of which is gone": {build: func(t *testing.T, s hdfsckpt.Store) {
+			ctx := context.Background()
+			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-10"))
+			putTrainer(t, s, "checkpoint-10")
+			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-20"))
+			for _, name := range filesBelow(t, s, "checkpoint-10") {
+				must(t, s.Remove(ctx, name))
+			}
+			must(t, s.Remove(ctx, "checkpoint-10"))
+			put(t, s, "checkpoint-20/model.safetensors", safetensors(10))
+		}, moved: "checkpoint-20"},
+		"a model that somebody put there": {build: func(t *testing.T, s hdfsckpt.Store) {
+			putTrainer(t, s, "checkpoint-10", "training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth", "trainer_state.json")
+			put(t, s, "sub/checkpoint-10/optimizer.pt", torchFixture(t, "alone.pt"))
+		}},
+		"a program's own first": {build: func(t *testing.T, s hdfsckpt.Store) {
+			for i, alien := range []string{"model.pt", "random_states_0.pkl", "progress.json", "unet/model.safetensors"} {
+				dir := fmt.Sprintf("%d/checkpoint-10", i)
+				must(t, hdfsckpt.BeginSave(context.Background(), s, dir))
+				put(t, s, dir+"/model.safetensors", safetensors(10))
+				put(t, s, path.Join(dir, alien), []byte("x"))
+			}
+		}},
+		"a program's own, of which it keeps the last": {build: func(t *testing.T, s hdfsckpt.Store) {
+			ctx := context.Background()
+			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-10"))
+			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-20"))
+			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-30"))
+			put(t, s, "checkpoint-30/config.json", []byte("{}"))
+			put(t, s, "checkpoint-30/model.safetensors", safetensors(10))
+		}},
+		"a program's own, which has ended": {build: func(t *testing.T, s hdfsckpt.Store) {
+			ctx := context.Background()
+			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-10"))
+			put(t, s, "checkpoint-10/config.json", []byte("{}"))
+			put(t, s, "checkpoint-10/model.safetensors", safetensors(10))
+			must(t, hdfsckpt.SavesEnded(ctx, s))
+		}},
 		"nobody's": {build: func(t *testing.T, s hdfsckpt.Store) {
 			put(t, s, "checkpoint-20", []byte("a file by that name"))
 		}},
@@ -281,6 +332,33 @@ func TestTornIsMovedAside(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestFirstSaveOfTheLivingStays: what is only supposed to be Trainer's is let be while
+// others run, and what is not a model is no checkpoint by itself.
+func TestFirstSaveOfTheLivingStays(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	ctx := context.Background()
+	for i, part := range []string{"optimizer.pt", "scheduler.pt", "rng_state_1.pth", "model.safetensors"} {
+		name := fmt.Sprintf("%d/checkpoint-10", i)
+		put(t, s, path.Join(name, part), torchFixture(t, "alone.pt"))
+		for _, c := range list(t, s) {
+			if c.Whole() {
+				t.Errorf("with nothing but %s, %s is %s", part, c.Name, c.State)
+			}
+		}
+		must(t, hdfsckpt.BeginSave(ctx, s, name))
+	}
+	if report, err := hdfsckpt.MakeSafe(ctx, s, time.Minute); err != nil || report.String() != "" {
+		t.Errorf("while others run: %s, %v", report, err)
+	}
+	if report, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || len(report.Aside) != 4 {
+		t.Errorf("before a start: %s, %v", report, err)
+	}
+	if left, err := s.List(ctx, ".holdfast/begun"); err != nil || len(left) > 0 {
+		t.Errorf("of what was moved aside, it is still recorded that it began: %v, %v", left, err)
 	}
 }
 

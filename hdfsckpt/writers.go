@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -140,6 +141,31 @@ func anyWriting(ctx context.Context, s Store) (bool, error) {
 	}
 	err = group.Wait()
 	return found.Load(), err
+}
+
+// Unfinished describes what may still be added to a checkpoint that is complete, but
+// has no marker that says so: the files of checkpoints in its directory, with lengths
+// and times, so that who asks again sees a change; and whether any file is being written.
+func Unfinished(ctx context.Context, s Store, c Checkpoint) (files string, writing bool, err error) {
+	var b strings.Builder
+	dir := path.Dir(c.Name)
+	if c.isDir() {
+		for _, f := range c.Files {
+			fmt.Fprintf(&b, "%s %d %d\n", f.Name, f.Size, f.ModTime.UnixNano())
+		}
+	} else {
+		entries, err := s.List(ctx, dir)
+		if err != nil {
+			return "", false, err
+		}
+		for _, e := range entries {
+			if name := path.Join(dir, e.Name); !e.IsDir() && Keeps(name) {
+				fmt.Fprintf(&b, "%s %d %d\n", name, e.Size, e.ModTime.UnixNano())
+			}
+		}
+	}
+	writing, err = anyWriting(ctx, s)
+	return b.String(), writing, err
 }
 
 // begun lists what a writer has begun, in its directory and in those in that,

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,7 +42,8 @@ func TestTheUsersCheckpointFile(t *testing.T) {
 }
 
 // saver saves as Hugging Face's Trainer does, goes on from the highest number, and
-// is stopped once in the middle of a save: by itself ($2 is kill) or by the test.
+// is stopped once in the middle of the save of step $3: by itself ($2 is kill) or by
+// the test.
 const saver = `
 last=$(ls out | sed -n 's/^checkpoint-//p' | sort -n | tail -1)
 if [ -n "$last" ]; then cat out/checkpoint-$last/trainer_state.json || exit 1; fi
@@ -49,7 +51,7 @@ step=${last:-0}
 while [ $step -lt 30 ]; do
 	step=$((step + 10)); d=out/checkpoint-$step
 	mkdir $d && echo {} > $d/config.json && cp model $d/pytorch_model.bin || exit 1
-	if [ $step = 20 ] && [ ! -e $1 ]; then
+	if [ $step = $3 ] && [ ! -e $1 ]; then
 		echo > $1
 		if [ $2 = kill ]; then kill -9 $$; fi
 		sleep 1000
@@ -61,17 +63,22 @@ done`
 // TestTornAndLost: a job that is broken off in the middle of a save goes on from
 // the one before, whether its master sees that, or is lost with it and the job is
 // started anew; and while it lives, no other one may write to its directory.
+//
+// That of the first save is known to be torn though nothing but its model is there.
 func TestTornAndLost(t *testing.T) {
-	for _, rule := range []string{"", ",format=plain,marker=trainer_state.json"} {
+	for _, x := range []struct {
+		rule string
+		step int
+	}{{"", 20}, {",format=plain,marker=trainer_state.json", 20}, {"", 10}} {
 		for _, how := range []string{"kill", "silently"} {
-			t.Run(how+rule, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s%s, %d", how, x.rule, x.step), func(t *testing.T) {
 				t.Parallel()
 				p := newPlace(t)
 				copyFixtures(t, p.dir, map[string]string{"torchfile/testdata/alone.pt": "model"})
 				write(t, filepath.Join(p.dir, "saver.sh"), saver)
 				torn := filepath.Join(p.dir, "torn")
-				args := []string{"--worker", "1", "--framework", "pytorch", "--restarts", "1", "--files", "saver.sh", "--files", "model", "--checkpoint", "./out=ck" + rule}
-				program := []string{"--", "sh", "saver.sh", torn, how}
+				args := []string{"--worker", "1", "--framework", "pytorch", "--restarts", "1", "--files", "saver.sh", "--files", "model", "--checkpoint", "./out=ck" + x.rule}
+				program := []string{"--", "sh", "saver.sh", torn, how, strconv.Itoa(x.step)}
 				if how == "silently" {
 					job := p.detached(append(args, program...)...)
 					for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
@@ -102,10 +109,11 @@ func TestTornAndLost(t *testing.T) {
 				if code != 0 {
 					t.Fatalf("run ended with %d: %s%s", code, out, errs)
 				}
-				contains(t, out, "moved checkpoint-20 aside", ".holdfast/aside/")
+				name := fmt.Sprintf("checkpoint-%d", x.step)
+				contains(t, out, "moved "+name+" aside", ".holdfast/aside/")
 				var list []client.Checkpoint
 				callJSON(t, p, &list, "ckpt", "ls", "./ck", "--all")
-				if len(list) != 4 || !list[2].Newest || list[3].Name != "checkpoint-20" || list[3].Aside == "" || list[3].State != string(hdfsckpt.Torn) {
+				if len(list) != 4 || !list[2].Newest || list[3].Name != name || list[3].Aside == "" || list[3].State != string(hdfsckpt.Torn) {
 					t.Errorf("ls: %+v", list)
 				} else if _, err := os.Stat(filepath.Join(p.dir, "ck", list[3].Aside, "pytorch_model.bin")); err != nil {
 					t.Error(err)

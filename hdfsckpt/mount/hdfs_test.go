@@ -82,16 +82,16 @@ func TestHDFS(t *testing.T) {
 		})
 	})
 	t.Run("files are of their directory", func(t *testing.T) { hdfsFilesAreOfTheirDirectory(t, cluster, on(t, "births")) })
-	t.Run("calls of a save", func(t *testing.T) {
-		hdfsCalls(t, func(nameNode string) hdfsckpt.Store {
-			s, err := hdfsckpt.Open(t.Context(), nameNode+"/user/calls", c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { s.Close() })
-			return s
-		}, cluster.HDFS())
-	})
+	counted := func(nameNode string) hdfsckpt.Store {
+		s, err := hdfsckpt.Open(t.Context(), nameNode+"/user/calls", c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	t.Run("calls of a save", func(t *testing.T) { hdfsCalls(t, counted, cluster.HDFS()) })
+	t.Run("calls of TensorFlow's Saver", func(t *testing.T) { hdfsSaverCalls(t, counted, cluster.HDFS()) })
 	t.Run("quota", func(t *testing.T) { hdfsQuota(t, cluster, on(t, "quota")) })
 	t.Run("ACL", func(t *testing.T) { hdfsACL(t, cluster, on(t, "acl")) })
 	t.Run("memory", func(t *testing.T) { hdfsMemory(t, cluster, on(t, "memory")) })

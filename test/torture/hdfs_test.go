@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,7 +27,9 @@ func TestHDFS(t *testing.T) {
 	cluster := testcluster.ForTest(t, testcluster.Options{HDFSOnly: true})
 	h := &hadoop{t: t, Cluster: cluster}
 	t.Run("agent killed", h.agentKilled)
-	t.Run("zombie", func(t *testing.T) { zombies(t, h.open, 0, h.each(15)) })
+	t.Run("zombie", func(t *testing.T) { zombies(t, h.open, 0, h.each(30)) })
+	t.Run("zombie cut off", func(t *testing.T) { cutOff(t, h.opened, strings.TrimPrefix(h.HDFS(), "hdfs://")) })
+	t.Run("zombie stopped", func(t *testing.T) { cutOff(t, h.opened, "") })
 	t.Run("DataNode killed", h.dataNodeKilled)
 	t.Run("NameNode killed", h.nameNodeKilled)
 	for _, replication := range []int{2, 3} {
@@ -64,6 +67,16 @@ func (h *hadoop) open(name string) (string, hdfsckpt.Store, []string) {
 	s, err := hdfsckpt.Open(context.Background(), uri, h.conf(h.t))
 	if err != nil {
 		h.t.Fatal(err)
+	}
+	return uri, s, []string{conf.EnvDir + "=" + h.ConfDir()}
+}
+
+// opened is open for tests that run at once.
+func (h *hadoop) opened(t *testing.T) (string, hdfsckpt.Store, []string) {
+	uri := fmt.Sprintf("%s/torture/%s", h.HDFS(), strings.ReplaceAll(t.Name(), "/", "-"))
+	s, err := hdfsckpt.Open(t.Context(), uri, h.conf(t))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return uri, s, []string{conf.EnvDir + "=" + h.ConfDir()}
 }

@@ -119,7 +119,7 @@ func TestZombie(t *testing.T) {
 			}
 			each := 1
 			if lease && !*everywhere {
-				each = 4 // each waits for the end of a lease
+				each = 6 // each waits for the end of a lease
 			}
 			length := time.Duration(0)
 			if lease {
