@@ -51,7 +51,11 @@ type Options struct {
 	Within time.Duration
 	When   *regexp.Regexp
 	Rounds []Round
-	PerJob int // a job trains for as long as so many rounds take at most; all if 0
+	// Scenarios come after the rounds; Examples is the directory of the programs
+	// that they run.
+	Scenarios []Scenario
+	Examples  string
+	PerJob    int // a job trains for as long as so many rounds take at most; all if 0
 	// Log takes a line of what is going on; nil: nobody wants it.
 	Log func(format string, args ...any)
 	// Trace, if not nil, takes what the job and its tasks tell in each round, with
@@ -126,6 +130,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			return report, fmt.Errorf("job %d (%s): %w", n, j.id, err)
 		}
 		rest = rest[done:]
+	}
+	for i, c := range o.Scenarios {
+		j := &job{Options: o, rng: rng, report: report, store: fmt.Sprintf("%s/scenario-%d", o.Store, i+1)}
+		report.Played = append(report.Played, c.play(ctx, j))
+		if err := ctx.Err(); err != nil {
+			return report, err
+		}
 	}
 	return report, nil
 }
@@ -369,7 +380,7 @@ func (j *job) finish(ctx context.Context) error {
 	for end := time.Now().Add(endLimit); ; {
 		s, err := j.status(ctx)
 		if err == nil && s.State.Done() {
-			j.judgeEnd(ctx, s)
+			j.report.Wrong = append(j.report.Wrong, j.judgeEnd(ctx, s)...)
 			return nil
 		}
 		if time.Now().After(end) {

@@ -103,6 +103,15 @@ var kinds = []Kind{
 	{"preempt", preempt},
 }
 
+// pairs are faults that have to strike together to show what they are there for.
+var pairs = []string{
+	// The next application master registers while nodes are still unknown to the ResourceManager.
+	"kill RM + kill AM",
+}
+
+// Rounds are those that each have a row in the table: all faults, and some pairs.
+func Rounds() []string { return append(Names(), pairs...) }
+
 // Names are those of all faults.
 func Names() []string {
 	var names []string
@@ -118,7 +127,7 @@ func Of(names ...string) (Round, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(kinds, func(k Kind) bool { return k.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no fault %q: choose from %s", name, strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("there is no fault %q: choose from %s, or %s", name, strings.Join(Names(), ", "), strings.Join(ScenarioNames(), ", "))
 		}
 		r = append(r, kinds[i])
 	}

@@ -136,11 +136,11 @@ func (j *job) masters(ctx context.Context) (int, error) {
 
 // judgeEnd says what was wrong at the job's end: it must have made its last
 // step and saved it, and leave nothing behind.
-func (j *job) judgeEnd(ctx context.Context, s *proto.JobStatus) {
+func (j *job) judgeEnd(ctx context.Context, s *proto.JobStatus) (faults []string) {
 	wrong := func(format string, args ...any) {
 		text := j.id + ": " + fmt.Sprintf(format, args...)
 		j.Log("WRONG: %s", text)
-		j.report.Wrong = append(j.report.Wrong, text)
+		faults = append(faults, text)
 	}
 	if s.State != proto.JobState_JOB_STATE_SUCCEEDED {
 		wrong("it ended as %s: %s", s.State, s.Why)
@@ -179,6 +179,7 @@ func (j *job) judgeEnd(ctx context.Context, s *proto.JobStatus) {
 		wrong("it left behind %s", left)
 	}
 	j.Log("%s ended as %s with a checkpoint of step %d", j.id, s.State, newest)
+	return faults
 }
 
 // left names what outlives the job: processes, mounts, unfinished files.
