@@ -206,6 +206,9 @@ func (j *job) left(ctx context.Context) []string {
 		left = append(left, err.Error())
 	}
 	for _, l := range strings.Split(files, "\n") {
+		if strings.Contains(l, "/.holdfast/aside/") {
+			continue // a save that was torn: moved there, and never removed
+		}
 		if strings.HasSuffix(l, ".hf-tmp") || strings.Contains(l, "_temp") || strings.Contains(l, ".tempstate") {
 			left = append(left, "the file "+l)
 		}

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +14,6 @@ import (
 	"time"
 
 	"holdfast/proto"
-	"holdfast/test/testcluster"
 )
 
 // Scenario is a fault that takes a job, or a cluster, of its own shape. It is played
@@ -60,145 +57,18 @@ func Scenarios(names []string) (rest []string, chosen []Scenario) {
 	return rest, chosen
 }
 
-// Played is what came of a scenario.
-type Played struct {
-	Scenario Scenario
-	Took     time.Duration
-	Wrong    []string
-}
-
-// scene is a scenario that is being played.
-type scene struct {
-	*job
-	wrong []string
-}
-
-// sceneLimit is how long a job of a scenario is waited for, each time.
-const sceneLimit = 8 * time.Minute
-
-func (c Scenario) play(ctx context.Context, j *job) Played {
-	j.Log("%s", c)
-	s := &scene{job: j}
-	took, err := c.run(ctx, s)
-	if err != nil {
-		s.fault("%v", err)
-	}
-	if err := s.leave(); err != nil {
-		s.fault("%v", err)
-	}
-	j.Log("%s: %.1f s %s", c, took.Seconds(), c.took)
-	for _, w := range s.wrong {
-		j.Log("WRONG: %s", w)
-	}
-	return Played{c, took, s.wrong}
-}
-
-func (s *scene) fault(format string, args ...any) {
-	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
-}
-
-// start submits the scene's job and watches what its tasks print.
-func (s *scene) start(ctx context.Context, args ...string) (err error) {
-	if s.id, err = s.user().Run(ctx, args...); err != nil {
-		return err
-	}
-	s.watch = startWatch(filepath.Join(s.Cluster.Dir(), "yarn", "*", "local", "usercache", "*", "appcache", s.id, "*", "*.log"))
-	return nil
-}
-
-// leave ends what the scene has started and has not ended.
-func (s *scene) leave() error {
-	if s.watch == nil {
-		return nil
-	}
-	s.watch.stop()
-	s.watch = nil
-	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
-	defer cancel()
-	if st, err := s.status(ctx); err == nil && st.State.Done() {
-		return nil
-	}
-	return s.abandon()
-}
-
-// until waits for something of the job, which may be its end.
-func (s *scene) until(ctx context.Context, what string, is func(*proto.JobStatus) bool) (*proto.JobStatus, error) {
-	begun := time.Now()
-	for {
-		st, err := s.status(ctx)
-		if err == nil && is(st) {
-			return st, nil
-		}
-		switch {
-		case err == nil && st.State.Done():
-			return nil, fmt.Errorf("the job ended as %s before %s: %s\n%w", st.State, what, st.Why, s.explain(begun))
-		case time.Since(begun) > sceneLimit:
-			return nil, fmt.Errorf("the job was waited for %s until %s (%v):\n%w", sceneLimit, what, err, s.explain(begun))
-		case !wait(ctx, 200*time.Millisecond):
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// ended waits for the job's end, which must be a good one.
-func (s *scene) ended(ctx context.Context) (*proto.JobStatus, error) {
-	st, err := s.until(ctx, "its end", func(st *proto.JobStatus) bool { return st.State.Done() })
-	if err == nil && st.State != proto.JobState_JOB_STATE_SUCCEEDED {
-		err = fmt.Errorf("the job ended as %s: %s", st.State, st.Why)
-	}
-	return st, err
-}
-
-// steps waits until what the watch sees of steps is as wanted.
-func (s *scene) steps(ctx context.Context, what string, are func() bool) error {
-	for end := time.Now().Add(sceneLimit); !are(); {
-		if time.Now().After(end) {
-			return fmt.Errorf("within %s, not %s:\n%w", sceneLimit, what, s.explain(end.Add(-sceneLimit)))
-		}
-		if !wait(ctx, lookEvery) {
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// train are the arguments of a job that runs an example's program to s.steps: path is
-// of the program below the examples, or of a copy of it.
-func (s *scene) train(script string, ps, workers, perSecond int, flags ...string) []string {
-	args := append([]string{"--framework", "tensorflow", "--tf1", "--no-warm", "--ps", strconv.Itoa(ps), "--worker", strconv.Itoa(workers),
-		"--files", script + "," + s.grower(), "--checkpoint", "./train_logs=" + s.store}, flags...)
-	return append(args, "--", s.Python, growerName, filepath.Base(script), "--job_name={role}", "--task_index={index}",
-		"--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}", "--steps", strconv.Itoa(s.job.steps), "--steps_per_sec", strconv.Itoa(perSecond))
-}
-
-var filterArgument = regexp.MustCompile(`device_filters=\[[^\]]*\]`)
-
-// unfiltered writes a copy of an example that sets no device filters, so that its
-// sessions are of all tasks.
-func (s *scene) unfiltered(example string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(s.Examples, example))
-	if err != nil {
-		return "", err
-	}
-	if n := len(filterArgument.FindAll(text, -1)); n != 1 {
-		return "", fmt.Errorf("%s sets device filters %d times, and not once", example, n)
-	}
-	path := filepath.Join(s.Home, filepath.Base(example))
-	return path, os.WriteFile(path, filterArgument.ReplaceAll(text, nil), 0o600)
-}
-
 const lateChiefTook = "from the chief's loss, when the others end, to the job's end"
 
 // lateChief has the chief come back when the other workers have ended, with a program
 // that would wait for them.
 func lateChief(example string) func(context.Context, *scene) (time.Duration, error) {
-	const left, perSecond = 100, 50 // the others make the last steps within some three seconds, sooner than an interpreter imports TensorFlow
+	const left, perSecond = 100, 50
 	return func(ctx context.Context, s *scene) (time.Duration, error) {
 		script, err := s.unfiltered(example)
 		if err != nil {
 			return 0, err
 		}
-		s.job.steps = 1500
+		s.steps = 1500
 		if err := s.start(ctx, s.train(script, parameterServers, workers, perSecond, "--ps-memory", "1200m", "--worker-memory", "1200m")...); err != nil {
 			return 0, err
 		}
@@ -206,7 +76,7 @@ func lateChief(example string) func(context.Context, *scene) (time.Duration, err
 		if err != nil {
 			return 0, err
 		}
-		if err := s.steps(ctx, "near the end", func() bool { return s.watch.step() >= int64(s.job.steps-left) }); err != nil {
+		if err := s.awaitSteps(ctx, "near the end", func() bool { return s.watch.step() >= int64(s.steps-left) }); err != nil {
 			return 0, err
 		}
 		if !s.watch.moved(workers, time.Time{}) {
@@ -215,11 +85,14 @@ func lateChief(example string) func(context.Context, *scene) (time.Duration, err
 		struck := time.Now()
 		for _, t := range st.Tasks {
 			if t.Task == chief {
-				s.Log("%s, process %d, at step %d of %d", chief, t.Pid, s.watch.step(), s.job.steps)
+				s.Log("%s, process %d, at step %d of %d", chief, t.Pid, s.watch.step(), s.steps)
 				err = signal(int(t.Pid), syscall.SIGKILL)
 			}
 		}
 		if err != nil {
+			return 0, err
+		}
+		if err := s.holdChief(ctx); err != nil {
 			return 0, err
 		}
 		end, err := s.ended(ctx)
@@ -233,17 +106,40 @@ func lateChief(example string) func(context.Context, *scene) (time.Duration, err
 	}
 }
 
+// holdChief keeps the chief's next attempt from coming before the other workers have
+// ended: usually they make their last steps while it imports TensorFlow.
+func (s *scene) holdChief(ctx context.Context) (err error) {
+	held := 0
+	_, waited := s.until(ctx, "the other workers have ended", func(st *proto.JobStatus) bool {
+		others := 0
+		for _, t := range st.Tasks {
+			if t.Task == chief && t.Attempt > 0 && t.Pid != 0 && held == 0 {
+				held = int(t.Pid)
+				err = signal(held, syscall.SIGSTOP)
+			}
+			if t.Role == "worker" && t.Task != chief && t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
+				others++
+			}
+		}
+		return others == workers-1
+	})
+	if held != 0 {
+		err = errors.Join(err, signal(held, syscall.SIGCONT))
+	}
+	return errors.Join(waited, err)
+}
+
 // judgeLateChief says what was wrong beside the end: that it was no late chief, or that
 // others were started again.
 func (s *scene) judgeLateChief(end *proto.JobStatus) {
 	again := s.watch.beganAt(chief)
 	for _, t := range end.Tasks {
-		if want := map[bool]int32{t.Task == chief: 1}[true]; t.Attempt != want {
+		if (t.Task == chief) != (t.Attempt == 1) || t.Attempt > 1 {
 			s.fault("%s ended as attempt %d", t.Task, t.Attempt)
 		}
 	}
 	for _, m := range end.Timeline {
-		if m.Kind == "ended" && m.Task != chief && time.UnixMilli(m.AtUnixMs).After(again) {
+		if m.Kind == "ended" && m.Task != "" && m.Task != chief && time.UnixMilli(m.AtUnixMs).After(again) {
 			s.fault("the chief had a session again before %s ended: it did not come late", m.Task)
 		}
 	}
@@ -260,7 +156,7 @@ const (
 func overMemory(how string) func(context.Context, *scene) (time.Duration, error) {
 	const worker = "worker-1"
 	return func(ctx context.Context, s *scene) (time.Duration, error) {
-		s.job.steps = 100_000 // it ends when all is seen
+		s.steps = 100_000 // it ends when all is seen
 		script := filepath.Join(s.Examples, "monitored-session/monitored_session.py")
 		if err := s.start(ctx, s.train(script, 1, 2, stepsPerSecond, "--ps-memory", "1200m",
 			"--worker-memory", fmt.Sprintf("%dm", smallMB), "--worker-memory-max", fmt.Sprintf("%dm", largerMB))...); err != nil {
@@ -268,7 +164,7 @@ func overMemory(how string) func(context.Context, *scene) (time.Duration, error)
 		}
 		task := func(st *proto.JobStatus) *proto.TaskStatus { return anyTask(s.rng, st, worker) }
 		moves := func() bool { return s.watch.longest(worker, time.Time{}, time.Now()).length() > 0 }
-		if err := s.steps(ctx, worker+" at work", moves); err != nil {
+		if err := s.awaitSteps(ctx, worker+" at work", moves); err != nil {
 			return 0, err
 		}
 		st, err := s.until(ctx, worker+" runs", func(st *proto.JobStatus) bool { return task(st).Pid != 0 && task(st).AgentPid != 0 })
@@ -280,7 +176,7 @@ func overMemory(how string) func(context.Context, *scene) (time.Duration, error)
 		if err := grow(task(st), takenMB, how); err != nil {
 			return 0, err
 		}
-		if err := s.steps(ctx, worker+" at work again", func() bool { return !s.watch.anew(worker, struck).IsZero() }); err != nil {
+		if err := s.awaitSteps(ctx, worker+" at work again", func() bool { return !s.watch.anew(worker, struck).IsZero() }); err != nil {
 			return 0, err
 		}
 		took := s.watch.anew(worker, struck).Sub(struck)
@@ -299,7 +195,7 @@ func overMemory(how string) func(context.Context, *scene) (time.Duration, error)
 			return took, err
 		}
 		moved := time.Now()
-		if err := s.steps(ctx, "steps after that", func() bool { return s.watch.moved(2, moved.Add(3*time.Second)) }); err != nil {
+		if err := s.awaitSteps(ctx, "steps after that", func() bool { return s.watch.moved(2, moved.Add(3*time.Second)) }); err != nil {
 			return took, err
 		}
 		if st, err = s.status(ctx); err == nil && task(st).Attempt != 1 {
@@ -344,12 +240,12 @@ func roomForFewer(ctx context.Context, s *scene) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.job.steps = 600
+	s.steps = 600
 	begun := time.Now()
 	if err := s.start(ctx, s.train(script, 1, asked, stepsPerSecond, "--ps-memory", "700m", "--worker-memory", "2800m", "--worker-min", "2")...); err != nil {
 		return 0, err
 	}
-	if err := s.steps(ctx, "steps", func() bool { return s.watch.step() > saveSteps }); err != nil {
+	if err := s.awaitSteps(ctx, "steps", func() bool { return s.watch.step() > saveSteps }); err != nil {
 		return 0, err
 	}
 	took := time.Since(begun)
@@ -377,19 +273,6 @@ func roomForFewer(ctx context.Context, s *scene) (time.Duration, error) {
 		}
 	}
 	return took, nil
-}
-
-// oneNode is a cluster with one node, on which a scene goes on.
-func (s *scene) oneNode(ctx context.Context, play func() error) (err error) {
-	conf := ClusterConf()
-	maps.Copy(conf, map[string]string{"yarn.nodemanager.resource.memory-mb": "2048", "dfs.replication": "1"})
-	c, err := testcluster.Start(ctx, testcluster.Options{NodeManagers: 1, DataNodes: 1, Conf: conf})
-	if err != nil {
-		return err
-	}
-	s.Cluster = c
-	defer func() { err = errors.Join(err, s.leave(), c.Stop()) }()
-	return play()
 }
 
 // slowArchive has a node unpack a large archive for longer than agents may take to come
