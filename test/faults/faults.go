@@ -207,7 +207,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 			j.Log("healing: %v", err)
 		}
 	}()
-	out := Outcome{Round: r, at: begin, Step: j.watch.step(), Sealed: before.WholeStep, charged: failures(before), free: true}
+	out := Outcome{Round: r, at: begin, Step: j.watch.step(), Sealed: before.WholeStep, charged: failures(before), free: true, apart: true}
 	if j.Saving {
 		if err := j.awaitSave(ctx); err != nil {
 			return fmt.Errorf("waiting for the job to save: %w", err)
@@ -239,7 +239,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 			out.masters += hit.masters
 		}
 		out.gone = append(out.gone, hit.gone...)
-		out.free = out.free && hit.free
+		out.free, out.apart = out.free && hit.free, out.apart && hit.apart
 		if i == 0 {
 			out.at = begun
 		}
