@@ -5,6 +5,7 @@
 // One job takes many rounds. A round begins when all tasks make steps and a
 // checkpoint is complete; its faults are injected and healed; it is over when
 // all tasks make steps again for a while and two newer checkpoints are complete.
+// What takes a job or a cluster of its own shape is a scenario (scenarios.go).
 // What is required of each round and of the job's end is in judge.go. The steps
 // are read from what the tasks print (watch.go), 50 ms after they are made at
 // the latest.
