@@ -21,6 +21,9 @@ import (
 //	                             at whether the model is ready
 //	HOLDFAST_NAME_LOST_PEERS     1: a step that failed since a peer was lost says
 //	                             so, and not that it was cancelled
+//	HOLDFAST_DEVICE_FILTERS      1: a worker's session sees the parameter servers
+//	                             and the worker itself only, where the script sets
+//	                             no device filters and its graph needs no others
 //	HOLDFAST_FAIL_FAST           1: calls to a server that is not there fail at
 //	                             once, with versions of TensorFlow from 2.4 on
 //	HOLDFAST_MODEL_KEPT          1: a chief goes on from what the parameter servers
@@ -40,6 +43,7 @@ const (
 	envRecoveryWait = "HOLDFAST_RECOVERY_WAIT_SECS"
 	envLostPeers    = "HOLDFAST_NAME_LOST_PEERS"
 	envFailFast     = "HOLDFAST_FAIL_FAST"
+	envFilters      = "HOLDFAST_DEVICE_FILTERS"
 	envTF1          = "HOLDFAST_TF1"
 )
 
@@ -111,7 +115,7 @@ func shimSettings(spec *proto.JobSpec) map[string]string {
 	if spec.Framework != "tensorflow" {
 		return env
 	}
-	env[envLostPeers], env[envFailFast] = "1", "1"
+	env[envLostPeers], env[envFailFast], env[envFilters] = "1", "1", "1"
 	if !spec.KeepInterpreterWaits {
 		env[envRecoveryWait] = "1"
 	}

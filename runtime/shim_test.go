@@ -333,6 +333,104 @@ func TestTheShimKeepsTheModel(t *testing.T) {
 	}
 }
 
+// sessions prints the device filters that sessions of all kinds get, and then has a
+// worker train whose peer is not there.
+const sessions = `
+import os, signal, socket, threading
+import tensorflow as tf
+from tensorflow.python.framework import function
+
+def port():
+    with socket.socket() as s:
+        s.bind(("localhost", 0))
+        return s.getsockname()[1]
+
+def cluster(**jobs):
+    return {job: ["localhost:%d" % port() for _ in range(n)] for job, n in jobs.items()}
+
+def graph(*devices, final=True, inner=None):
+    with tf.Graph().as_default() as g:
+        for d in devices:
+            with tf.device(d):
+                x = tf.constant(1.0)
+        if inner:
+            @function.Defun(tf.float32)
+            def f(x):
+                with tf.device(inner):
+                    return x + 1
+            f(x)
+    if final:
+        g.finalize()
+    return g
+
+def show(name, target, g, config=None):
+    s = tf.Session(target, graph=g, config=config)
+    print(name + ":", *(s._config.device_filters if s._config else []))
+
+whole = cluster(ps=1, worker=2)
+worker = tf.train.Server(whole, job_name="worker", task_index=0).target
+chief = tf.train.Server(cluster(ps=1, chief=1, worker=2), job_name="chief", task_index=0).target
+alone = tf.train.Server(cluster(worker=2), job_name="worker", task_index=0).target
+ps = tf.train.Server(whole, job_name="ps", task_index=0)
+own = tf.ConfigProto(device_filters=["/job:ps"])
+set_there = tf.train.Server(cluster(ps=1, worker=2), job_name="worker", task_index=0, config=own).target
+usual = "/job:ps/task:0", "/job:worker/task:0/cpu:0", ""
+threads = tf.ConfigProto(intra_op_parallelism_threads=3)
+show("usual", worker, graph(*usual))
+show("with a config", worker, graph(*usual), threads)
+print("the script's config:", *threads.device_filters)
+show("chief", chief, graph("/job:ps/task:0", "/job:chief/task:0"))
+show("set by the script", worker, graph(*usual), own)
+show("set for the server", set_there, graph(*usual))
+show("graph that may grow", worker, graph(*usual, final=False))
+show("op of a peer", worker, graph(*usual, "/job:worker/task:1"))
+show("op of any worker", worker, graph(*usual, "/job:worker"))
+show("function of a peer", worker, graph(*usual, inner="/job:worker/task:1"))
+show("own function", worker, graph(*usual, inner="/job:worker/task:0"))
+show("no parameter servers", alone, graph("/job:worker/task:0"))
+show("of a parameter server", ps.target, graph("/job:ps/task:0"))
+show("another's server", "grpc://localhost:1", graph(*usual))
+show("no server", "", graph(""))
+
+signal.alarm(120)  # it would wait for ever
+for how in "monitored", "supervised":
+    with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:0", cluster=tf.train.ClusterSpec(whole))):
+        step = tf.train.get_or_create_global_step()
+        more = tf.assign_add(step, 1)
+        if how == "monitored":
+            with tf.train.MonitoredTrainingSession(master=worker, checkpoint_dir=None) as s:
+                print(how, int(s.run(more)))
+        else:
+            with tf.train.Supervisor(global_step=step, summary_op=None).managed_session(worker) as s:
+                print(how, int(s.run(more)))
+`
+
+func TestAWorkersSessionSeesWhatItNeeds(t *testing.T) {
+	python := tensorflow(t)
+	out, errs := runPython(t, python, shimDir(t), sessions, "HOLDFAST_TF1=1", "HOLDFAST_DEVICE_FILTERS=1")
+	want := `usual: /job:ps /job:worker/task:0
+with a config: /job:ps /job:worker/task:0
+the script's config:
+chief: /job:ps /job:chief/task:0
+set by the script: /job:ps
+set for the server:
+graph that may grow:
+op of a peer:
+op of any worker:
+function of a peer:
+own function: /job:ps /job:worker/task:0
+no parameter servers:
+of a parameter server:
+another's server:
+no server:
+monitored 1
+supervised 1
+`
+	if out != want {
+		t.Errorf("sessions have the filters:\n%s\nwant:\n%s\n%s", out, want, errs)
+	}
+}
+
 // TensorFlow 2.3 aborts at the word that later versions know (GRPC_FAIL_FAST).
 func TestTheShimKnowsWhichTensorFlowFailsFast(t *testing.T) {
 	shim := shimDir(t)

@@ -99,6 +99,7 @@ type Job struct {
 	begun        bool      // a task has been started
 	gathering    bool      // nothing starts until all are ready
 	since        time.Time // of gathering
+	brought      time.Time // when a node was last known to be bringing the files of a container
 	enough       time.Time // since when there are as many as every role needs
 	saves        int       // since what the services hold may be of several pieces (kept.go)
 	spares       []*spare

@@ -14,7 +14,7 @@ type Limits struct {
 	// Prepare is how long an agent may take to make a task ready.
 	Prepare time.Duration
 	// Start is how long the tasks may take until they can start together for the
-	// first time, and Fewer how long all are waited for where a role may start with fewer. A
+	// first time, counted anew when containers have got their files, and Fewer how long all are waited for where a role may start with fewer. A
 	// zero Start is no limit.
 	Start, Fewer time.Duration
 	// Lease is how long an agent without a connection lets its task run, counted

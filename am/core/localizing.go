@@ -15,8 +15,9 @@ type localizing struct {
 	since     time.Time
 }
 
-// bringing has the time in which an agent must come begin when its container has its
-// files, unless these take longer than Limits.Localize.
+// bringing has the time in which an agent must come, and that in which the job must
+// start, begin when the container has its files, unless these take longer than
+// Limits.Localize: then it is given up, and counts as a loss.
 func (j *Job) bringing(e Localizing) {
 	if s := j.spareByContainer(e.Container); s != nil {
 		if s.agentPID == 0 {
@@ -28,6 +29,7 @@ func (j *Job) bringing(e Localizing) {
 	if t == nil || t.AgentPID != 0 || t.unreachable() || j.ending() {
 		return
 	}
+	j.brought = j.now
 	if j.awaitFiles(&t.files, &t.deadline, e.Container) {
 		j.record(t, KindNote, "%s %s", t.Node, e.What)
 	}

@@ -13,7 +13,12 @@ import (
 // seconds.
 func unpacking(t *testing.T, spares int, d time.Duration) *player {
 	t.Helper()
-	p := playWith(t, psAndWorkers(0, 1), 3, spares, core.Limits{})
+	return unpackingWithin(t, core.Limits{}, spares, d)
+}
+
+func unpackingWithin(t *testing.T, limits core.Limits, spares int, d time.Duration) *player {
+	t.Helper()
+	p := playWith(t, psAndWorkers(0, 1), 3, spares, limits)
 	p.mute["AgentAttached"] = true
 	p.step(core.Begin{})
 	for end := p.now.Add(d); p.now.Before(end); {
@@ -41,6 +46,22 @@ func TestAnAgentIsWaitedForWhileItsContainerGetsItsFiles(t *testing.T) {
 	p.wait(time.Hour)
 	if k.Container != "c1" {
 		t.Error("its container was given up after it had begun")
+	}
+}
+
+func TestTheLimitOfTheStartBeginsWhenFilesAreThere(t *testing.T) {
+	limits := core.Limits{Start: 30 * time.Second}
+	p := unpackingWithin(t, limits, 0, 12*time.Minute)
+	p.mute["AgentAttached"] = false
+	p.wait(20 * time.Second)
+	p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100})
+	if k := p.job.Task("worker-0"); k.State != proto.TaskState_TASK_STATE_RUNNING {
+		t.Errorf("it is %s\n%s", k.State, p.log.String())
+	}
+	p = unpackingWithin(t, limits, 0, 12*time.Minute)
+	p.wait(40 * time.Second)
+	if s, why := p.job.State(); s != proto.JobState_JOB_STATE_FAILED || !strings.Contains(why, "within 30s") {
+		t.Errorf("a job that cannot start with its files there is %s: %s", s, why)
 	}
 }
 

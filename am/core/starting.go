@@ -81,10 +81,14 @@ func (j *Job) gathered() bool {
 }
 
 // startBy is by when the job has to have started; zero: there is no such time, as
-// where it has been started before.
+// where it has been started before. While nodes bring files, and until then, nothing
+// was scarce.
 func (j *Job) startBy() time.Time {
 	if j.limits.Start == 0 || j.begun || j.since.IsZero() {
 		return time.Time{}
+	}
+	if j.brought.After(j.since) {
+		return j.brought.Add(j.limits.Start)
 	}
 	return j.since.Add(j.limits.Start)
 }

@@ -8,6 +8,9 @@ HOLDFAST_RECOVERY_WAIT_SECS=1  A worker that finds the model not ready looks
     again after so many seconds instead of SessionManager's 30.
 HOLDFAST_NAME_LOST_PEERS=1  A step that failed since a peer was lost fails with
     that, and not with the cancellation of its other parts.
+HOLDFAST_DEVICE_FILTERS=1  A worker's session needs the parameter servers and the
+    worker itself, and does not wait for other workers that have ended, or have not
+    begun.
 HOLDFAST_MODEL_KEPT=1  The first session of this process goes on from what the
     parameter servers hold, if they hold all of the model, and does not put the
     last checkpoint in its place.
@@ -181,6 +184,97 @@ def _codes_of_parts(message):
     if "\nCANCELLED: RunManyGraphs\n" in message:
         return set()
     return set(re.findall(r"^([A-Z_]+): From /job:", message, re.MULTILINE))
+
+
+class _DeviceFilters:
+    """Has the session of a worker see the parameter servers and its own task only.
+
+    A session without device filters is created on every task of the cluster, and
+    waits for those that do not answer for as long as they do not
+    (MasterSession::CreateWorkerSessions and Master::CreateSession in
+    tensorflow/core/distributed_runtime): a worker that comes back when others have
+    ended would wait for ever. The filters are those that Estimator sets
+    (_get_default_session_config_distributed in tensorflow_estimator's
+    run_config.py).
+
+    A session is left as it is where that could change what it computes: the script
+    has set filters, or the graph, which has to be final, has operations on another
+    task of the workers.
+    """
+
+    def __init__(self):
+        self._servers = {}  # those of this process: the definition of each, by its target
+
+    def note_servers(self, module):
+        server = getattr(module, "Server", None)
+        if server is None:
+            return
+        original, servers = server.__init__, self._servers
+
+        def __init__(self, *args, **kwargs):
+            original(self, *args, **kwargs)
+            if hasattr(self, "_server_def"):
+                servers[self.target] = self._server_def
+
+        _replace(server, "__init__", __init__)
+
+    def filter_sessions(self, module):
+        session = getattr(module, "BaseSession", None)
+        if session is None or not hasattr(module, "config_pb2"):
+            return
+        original, filters = session.__init__, self._filters
+
+        def __init__(self, target="", graph=None, config=None):
+            allowed = filters(target, module.ops.get_default_graph() if graph is None else graph, config)
+            if allowed:
+                given, config = config, module.config_pb2.ConfigProto()
+                if given is not None:
+                    config.CopyFrom(given)
+                config.device_filters.extend(allowed)
+            original(self, target, graph, config)
+
+        _replace(session, "__init__", __init__)
+
+    def _filters(self, target, graph, config):
+        """What a session may see; nothing if it is to be left as it is."""
+        try:
+            server = self._servers.get(target)
+            if server is None or os.environ.get("HOLDFAST_DEVICE_FILTERS") != "1":
+                return []
+            if getattr(config, "device_filters", None) or server.default_session_config.device_filters:
+                return []
+            job, task = server.job_name, server.task_index
+            if job == "ps" or not any(j.name == "ps" for j in server.cluster.job):
+                return []
+            if not graph.finalized or any(self._elsewhere(d, job, task) for d in self._devices(graph)):
+                return []
+            return ["/job:ps", "/job:%s/task:%d" % (job, task)]
+        except (AttributeError, TypeError, ValueError):
+            return []  # of another version of TensorFlow, or of what is no graph
+
+    @staticmethod
+    def _devices(graph):
+        """The devices that operations of a graph, and of its functions, ask for."""
+        from tensorflow.core.framework import graph_pb2
+
+        for op in graph.get_operations():
+            yield op.device
+        functions = graph_pb2.GraphDef()
+        graph._copy_functions_to_graph_def(functions, 0)
+        for function in functions.library.function:
+            for node in function.node_def:
+                yield node.device
+
+    @staticmethod
+    def _elsewhere(device, job, task):
+        """Tells whether a device is, or may be, of a task that the filters leave out."""
+        import re
+
+        jobs = re.findall(r"/job:([^/]+)", device)
+        tasks = re.findall(r"/task:(\d+)", device)
+        if not jobs:
+            return bool(tasks)
+        return jobs[-1] != "ps" and (jobs[-1] != job or tasks[-1:] != [str(task)])
 
 
 # What distributions of TensorFlow are called.
@@ -384,6 +478,10 @@ def _install():
             sys.stderr.write("HOLDFAST_RECOVERY_WAIT_SECS is %r, which is no number of seconds; it is ignored\n" % wait)
         else:
             after(manager, _shorten_waits(seconds))
+    if os.environ.get("HOLDFAST_DEVICE_FILTERS") == "1":
+        filters = _DeviceFilters()
+        after("tensorflow.python.training.server_lib", filters.note_servers)
+        after("tensorflow.python.client.session", filters.filter_sessions)
     if os.environ.get("HOLDFAST_NAME_LOST_PEERS") == "1":
         after("tensorflow.python.client.session", _name_lost_peers)
     if os.environ.get("HOLDFAST_TF1") == "1":

@@ -21,6 +21,9 @@ func RunAlone(ctx context.Context, o Options) (report *Report, err error) {
 	if o.Script, err = filepath.Abs(o.Script); err != nil {
 		return nil, err
 	}
+	if o.Examples, err = filepath.Abs(o.Examples); err != nil {
+		return nil, err
+	}
 	if o.Python, err = pyenv.TensorFlow(ctx); err != nil {
 		return nil, err
 	}

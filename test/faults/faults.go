@@ -5,6 +5,7 @@
 // One job takes many rounds. A round begins when all tasks make steps and a
 // checkpoint is complete; its faults are injected and healed; it is over when
 // all tasks make steps again for a while and two newer checkpoints are complete.
+// What takes a job or a cluster of its own shape is a scenario (scenarios.go).
 // What is required of each round and of the job's end is in judge.go. The steps
 // are read from what the tasks print (watch.go), 50 ms after they are made at
 // the latest.
@@ -51,7 +52,11 @@ type Options struct {
 	Within time.Duration
 	When   *regexp.Regexp
 	Rounds []Round
-	PerJob int // a job trains for as long as so many rounds take at most; all if 0
+	// Scenarios come after the rounds; Examples is the directory of the programs
+	// that they run.
+	Scenarios []Scenario
+	Examples  string
+	PerJob    int // a job trains for as long as so many rounds take at most; all if 0
 	// Log takes a line of what is going on; nil: nobody wants it.
 	Log func(format string, args ...any)
 	// Trace, if not nil, takes what the job and its tasks tell in each round, with
@@ -127,6 +132,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 		rest = rest[done:]
 	}
+	for i, c := range o.Scenarios {
+		j := &job{Options: o, rng: rng, report: report, store: fmt.Sprintf("%s/scenario-%d", o.Store, i+1)}
+		report.Played = append(report.Played, c.play(ctx, j))
+		if err := ctx.Err(); err != nil {
+			return report, err
+		}
+	}
 	return report, nil
 }
 
@@ -196,7 +208,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 			j.Log("healing: %v", err)
 		}
 	}()
-	out := Outcome{Round: r, at: begin, Step: j.watch.step(), Sealed: before.WholeStep, charged: failures(before), free: true}
+	out := Outcome{Round: r, at: begin, Step: j.watch.step(), Sealed: before.WholeStep, charged: failures(before), free: true, apart: true}
 	if j.Saving {
 		if err := j.awaitSave(ctx); err != nil {
 			return fmt.Errorf("waiting for the job to save: %w", err)
@@ -228,7 +240,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 			out.masters += hit.masters
 		}
 		out.gone = append(out.gone, hit.gone...)
-		out.free = out.free && hit.free
+		out.free, out.apart = out.free && hit.free, out.apart && hit.apart
 		if i == 0 {
 			out.at = begun
 		}
@@ -369,7 +381,7 @@ func (j *job) finish(ctx context.Context) error {
 	for end := time.Now().Add(endLimit); ; {
 		s, err := j.status(ctx)
 		if err == nil && s.State.Done() {
-			j.judgeEnd(ctx, s)
+			j.report.Wrong = append(j.report.Wrong, j.judgeEnd(ctx, s)...)
 			return nil
 		}
 		if time.Now().After(end) {

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +28,21 @@ func TestAPlanIsThatOfItsSeed(t *testing.T) {
 	}
 	if plan(1) == plan(2) {
 		t.Error("two seeds give one plan")
+	}
+}
+
+func TestScenariosAreChosenByName(t *testing.T) {
+	rest, chosen := faults.Scenarios([]string{"kill ps", "slow archive", "kill RM + kill AM"})
+	if strings.Join(rest, ",") != "kill ps,kill RM + kill AM" || len(chosen) != 1 || chosen[0].String() != "slow archive" {
+		t.Errorf("rounds %q, scenarios %v", rest, chosen)
+	}
+	if _, err := faults.Plan(1, 1, 0, faults.Rounds()); err != nil {
+		t.Error(err)
+	}
+	for _, name := range slices.Concat(faults.Rounds(), faults.ScenarioNames()) {
+		if strings.Contains(name, ",") {
+			t.Errorf("-only separates names by commas, and there is one in %q", name)
+		}
 	}
 }
 

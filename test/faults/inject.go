@@ -43,6 +43,7 @@ type hit struct {
 	masters int       // application masters that this ends; anyMasters: it depends
 	gone    []process // that must have ended by the end of the round
 	free    bool      // no task may be charged for it
+	apart   bool      // no task may be lost with it
 	hold    time.Duration
 	heal    func(context.Context) error // after hold; nil: there is nothing to heal
 }
@@ -66,14 +67,14 @@ var kinds = []Kind{
 	{"kill ps agent", onTask("ps", (*proto.TaskStatus).GetAgentPid, kill)},
 	{"kill worker agent", onTask("worker", (*proto.TaskStatus).GetAgentPid, kill)},
 	{"kill chief agent", onTask(chief, (*proto.TaskStatus).GetAgentPid, kill)},
-	{"kill AM", onMaster(kill, 1)},
+	{"kill AM", apart(onMaster(kill, 1))},
 	{"kill node", onNode(killNode)},
 	{"kill AM's node", onMastersNode(killNode)},
 	{"kill NM", onNode(killManager)},
 	{"kill AM's NM", onMastersNode(killManager)},
 	// It comes up before YARN has missed it, and removes what its containers had.
 	{"restart NM", onNode(restartManager)},
-	{"kill RM", onDaemon(killDaemon, "rm")},
+	{"kill RM", apart(onDaemon(killDaemon, "rm"))},
 	{"kill DN", onDaemon(killDaemon, "dn0", "dn1", "dn2")},
 	{"kill NN", onNameNode(killDaemon)},
 	{"pause ps", onTask("ps", (*proto.TaskStatus).GetPid, stop)},
@@ -103,6 +104,15 @@ var kinds = []Kind{
 	{"preempt", preempt},
 }
 
+// pairs are faults that have to strike together to show what they are there for.
+var pairs = []string{
+	// The next application master registers while nodes are still unknown to the ResourceManager.
+	"kill RM + kill AM",
+}
+
+// Rounds are those that each have a row in the table: all faults, and some pairs.
+func Rounds() []string { return append(Names(), pairs...) }
+
 // Names are those of all faults.
 func Names() []string {
 	var names []string
@@ -118,7 +128,7 @@ func Of(names ...string) (Round, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(kinds, func(k Kind) bool { return k.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no fault %q: choose from %s", name, strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("there is no fault %q: choose from %s, or %s", name, strings.Join(Names(), ", "), strings.Join(ScenarioNames(), ", "))
 		}
 		r = append(r, kinds[i])
 	}
@@ -149,6 +159,15 @@ func Plan(seed uint64, rounds, pairs int, names []string) ([]Round, error) {
 		plan = append(plan, Round{all[rng.IntN(len(all))], all[rng.IntN(len(all))]})
 	}
 	return plan, nil
+}
+
+// apart is a fault of what tasks run without: they must all run on.
+func apart(inject func(*job, *proto.JobStatus) (hit, error)) func(*job, *proto.JobStatus) (hit, error) {
+	return func(j *job, s *proto.JobStatus) (hit, error) {
+		h, err := inject(j, s)
+		h.apart = true
+		return h, err
+	}
 }
 
 // strike is what is done to a process.

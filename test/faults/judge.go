@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +30,7 @@ type Outcome struct {
 	at      time.Time
 	charged int32     // failures of all tasks before
 	free    bool      // there must be no more after
+	apart   bool      // no task may be lost
 	masters int       // that were to be lost
 	open    bool      // or any number
 	gone    []process // that had to end
@@ -68,7 +68,10 @@ func (j *job) judge(ctx context.Context, o *Outcome, before, after *proto.JobSta
 	if most := int64(saveSteps + (saving+o.Chief).Seconds()*stepsPerSecond); o.Again > most {
 		o.wrong("%d steps were made again, with a checkpoint every %d", o.Again, saveSteps)
 	}
-	if o.Again > 0 && modelKept(before, after) {
+	if lost := startedAnew(before, after, ""); o.apart && len(lost) > 0 {
+		o.wrong("%s were lost, which need nothing of what was struck", strings.Join(lost, ", "))
+	}
+	if o.Again > 0 && len(startedAnew(before, after, "ps")) == 0 {
 		o.wrong("%d steps were made again, and no parameter server was lost", o.Again)
 	}
 	j.lost += o.masters
@@ -91,17 +94,18 @@ func (j *job) judge(ctx context.Context, o *Outcome, before, after *proto.JobSta
 	}
 }
 
-// modelKept tells whether all parameter servers have run on.
-func modelKept(before, after *proto.JobStatus) bool {
-	attempts := func(s *proto.JobStatus) (all []int32) {
-		for _, t := range s.Tasks {
-			if t.Role == "ps" {
-				all = append(all, t.Attempt)
-			}
-		}
-		return all
+// startedAnew are the tasks of a role, or of all, that are at another attempt.
+func startedAnew(before, after *proto.JobStatus, role string) (names []string) {
+	attempts := map[string]int32{}
+	for _, t := range before.Tasks {
+		attempts[t.Task] = t.Attempt
 	}
-	return slices.Equal(attempts(before), attempts(after))
+	for _, t := range after.Tasks {
+		if (role == "" || t.Role == role) && t.Attempt != attempts[t.Task] {
+			names = append(names, t.Task)
+		}
+	}
+	return names
 }
 
 func (o *Outcome) wrong(format string, args ...any) {
@@ -136,11 +140,11 @@ func (j *job) masters(ctx context.Context) (int, error) {
 
 // judgeEnd says what was wrong at the job's end: it must have made its last
 // step and saved it, and leave nothing behind.
-func (j *job) judgeEnd(ctx context.Context, s *proto.JobStatus) {
+func (j *job) judgeEnd(ctx context.Context, s *proto.JobStatus) (faults []string) {
 	wrong := func(format string, args ...any) {
 		text := j.id + ": " + fmt.Sprintf(format, args...)
 		j.Log("WRONG: %s", text)
-		j.report.Wrong = append(j.report.Wrong, text)
+		faults = append(faults, text)
 	}
 	if s.State != proto.JobState_JOB_STATE_SUCCEEDED {
 		wrong("it ended as %s: %s", s.State, s.Why)
@@ -179,6 +183,7 @@ func (j *job) judgeEnd(ctx context.Context, s *proto.JobStatus) {
 		wrong("it left behind %s", left)
 	}
 	j.Log("%s ended as %s with a checkpoint of step %d", j.id, s.State, newest)
+	return faults
 }
 
 // left names what outlives the job: processes, mounts, unfinished files.
@@ -206,7 +211,7 @@ func (j *job) left(ctx context.Context) []string {
 	}
 	for _, l := range strings.Split(files, "\n") {
 		if strings.Contains(l, "/.holdfast/aside/") {
-			continue // what saves that were broken off had written is kept there for a while
+			continue // a save that was torn: moved there, and never removed
 		}
 		if strings.HasSuffix(l, ".hf-tmp") || strings.Contains(l, "_temp") || strings.Contains(l, ".tempstate") {
 			left = append(left, "the file "+l)

@@ -30,10 +30,18 @@ func TestLongPairsAreLost(t *testing.T) {
 	run(t, faults.Options{Rounds: rounds, Seed: seed})
 }
 
+// TestLongScenarios plays what takes jobs of their own shape.
+func TestLongScenarios(t *testing.T) {
+	_, all := faults.Scenarios(faults.ScenarioNames())
+	run(t, faults.Options{Scenarios: all, Seed: 1})
+}
+
 // groupOf is the test that loses it.
 func groupOf(fault string) string {
 	_, what, _ := strings.Cut(fault, " ")
 	switch {
+	case strings.Contains(fault, " + "):
+		return "masters"
 	case strings.HasPrefix(what, "AM"):
 		return "masters"
 	case what == "node" || what == "everything":
@@ -45,7 +53,7 @@ func groupOf(fault string) string {
 }
 
 func lose(t *testing.T, group string) {
-	names := slices.DeleteFunc(faults.Names(), func(name string) bool { return groupOf(name) != group })
+	names := slices.DeleteFunc(faults.Rounds(), func(name string) bool { return groupOf(name) != group })
 	t.Logf("what is lost: %s", strings.Join(names, ", "))
 	rounds, err := faults.Plan(1, 1, 0, names)
 	if err != nil {
@@ -60,6 +68,7 @@ func run(t *testing.T, o faults.Options) {
 		t.Fatalf("building yarn-submit: %v\n%s", err, out)
 	}
 	o.Script, o.PerJob, o.Log = "../../examples/monitored-session/monitored_session.py", 8, t.Logf
+	o.Examples = "../../examples"
 	report, err := faults.RunAlone(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

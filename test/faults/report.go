@@ -12,6 +12,7 @@ import (
 // Report is what Run saw.
 type Report struct {
 	Outcomes []Outcome
+	Played   []Played // scenarios
 	Wrong    []string // at the ends of jobs
 }
 
@@ -23,12 +24,39 @@ func (r *Report) Failures() []string {
 			all = append(all, fmt.Sprintf("%s (%v): %s", o.Round, o.What, w))
 		}
 	}
+	for _, p := range r.Played {
+		for _, w := range p.Wrong {
+			all = append(all, fmt.Sprintf("%s: %s", p.Scenario, w))
+		}
+	}
 	return append(all, r.Wrong...)
 }
 
-// Print prints a table: for each round, from the first loss to steps again, of
-// the chief and of all workers, the chief's longest pause, and how many steps were made again.
+// Print prints a table of the rounds and one of the scenarios, those that there are.
 func (r *Report) Print(w io.Writer) error {
+	var err error
+	if len(r.Outcomes) > 0 {
+		err = r.printRounds(w)
+	}
+	if len(r.Played) > 0 && err == nil {
+		err = r.printPlayed(w)
+	}
+	return err
+}
+
+// printPlayed prints for each scenario how long it took, and what that is.
+func (r *Report) printPlayed(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "scenario\ttook, s\twhich is\twrong")
+	for _, p := range r.Played {
+		fmt.Fprintf(t, "%s\t%.1f\t%s\t%d\n", p.Scenario, p.Took.Seconds(), p.Scenario.took, len(p.Wrong))
+	}
+	return t.Flush()
+}
+
+// printRounds prints for each round the time from the first loss to steps again, of the
+// chief and of all workers, the chief's longest pause, and how many steps were made again.
+func (r *Report) printRounds(w io.Writer) error {
 	by := map[string][]Outcome{}
 	for _, o := range r.Outcomes {
 		by[o.Round.String()] = append(by[o.Round.String()], o)
@@ -47,7 +75,7 @@ func (r *Report) Print(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "\nMedian (least–most) from the first loss to the first step in a new session, or to the end of the longest pause; 0: the session went on, without a pause above "+undisturbed.String()+".")
+	fmt.Fprintln(w, "\nMedian (least–most) from the first loss to the first step in a new session, or to the end of the longest pause; 0: the session went on, without a pause above "+undisturbed.String()+".\n")
 	return nil
 }
 

@@ -134,15 +134,31 @@ func (w *watch) step() int64 {
 
 // allMoved tells whether every worker has made a step after both moments.
 func (w *watch) allMoved(a, b time.Time) bool {
+	return w.moved(workers, a) && w.moved(workers, b)
+}
+
+// moved tells whether each of so many workers has made a step after a moment.
+func (w *watch) moved(workers int, after time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range workers {
 		all := w.steps[fmt.Sprintf("worker-%d", i)]
-		if len(all) == 0 || !all[len(all)-1].at.After(a) || !all[len(all)-1].at.After(b) {
+		if len(all) == 0 || !all[len(all)-1].at.After(after) {
 			return false
 		}
 	}
 	return true
+}
+
+// beganAt is when a worker's last session began; zero if none has.
+func (w *watch) beganAt(worker string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.begins[worker]
+	if len(all) == 0 {
+		return time.Time{}
+	}
+	return all[len(all)-1].at
 }
 
 // undisturbed is how long a worker may go without a step for no fault at all: it

@@ -14,6 +14,9 @@ var allSlices = []slice{
 		{"test/faults", []string{"TestLongDaemonsAreLost"}},
 		{"test/faults", []string{"TestLongNodesAreLost"}},
 	}},
+	{name: "faults-scenarios", tests: []tests{
+		{"test/faults", []string{"TestLongScenarios"}},
+	}},
 	{name: "faults-pairs", tests: []tests{
 		{"test/faults", []string{"TestLongPairsAreLost"}},
 	}},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -34,6 +35,7 @@ func run(ctx context.Context) error {
 	}}
 	flag.StringVar(&o.Submit, "submit", "bin/yarn-submit", "the yarn-submit `binary`")
 	flag.StringVar(&o.Script, "script", "examples/monitored-session/monitored_session.py", "the `program` that trains")
+	flag.StringVar(&o.Examples, "examples", "examples", "the `directory` of the programs that scenarios run")
 	flag.Uint64Var(&o.Seed, "seed", 1, "of the order, of pairs and of what is struck")
 	flag.IntVar(&o.PerJob, "per-job", 8, "a job trains for as long as so many `rounds` take at most")
 	flag.IntVar(&o.Spares, "spares", 0, "spare containers of a job")
@@ -48,13 +50,14 @@ func run(ctx context.Context) error {
 	})
 	rounds := flag.Int("rounds", 1, "`how often` each fault strikes alone")
 	pairs := flag.Int("pairs", 0, "`how many` pairs of faults strike")
-	only := flag.String("only", "", "some of: "+strings.Join(faults.Names(), ", ")+", or pairs such as \"kill ps + kill AM\" (default all)")
+	only := flag.String("only", "", "some of: "+strings.Join(slices.Concat(faults.Rounds(), faults.ScenarioNames()), ", ")+", or other pairs such as \"kill ps + kill AM\", separated by commas (default all)")
 	trace := flag.Bool("trace", false, "print what tasks say in each round")
 	flag.Parse()
-	names := faults.Names()
+	names := slices.Concat(faults.Rounds(), faults.ScenarioNames())
 	if *only != "" {
 		names = strings.Split(*only, ",")
 	}
+	names, o.Scenarios = faults.Scenarios(names)
 	var err error
 	if o.Rounds, err = faults.Plan(o.Seed, *rounds, *pairs, names); err != nil {
 		return err
