@@ -202,14 +202,16 @@ func (c *Cluster) nodeManager(i int) properties {
 	at := func(place int) string { return c.ports.addr(nodeHost(i), c.portNM(i)+place) }
 	dir := c.nodeDir(i)
 	return properties{
-		"yarn.nodemanager.hostname":                                                     nodeHost(i),
-		"yarn.nodemanager.address":                                                      at(0),
-		"yarn.nodemanager.localizer.address":                                            at(1),
-		"yarn.nodemanager.webapp.address":                                               at(2),
-		"yarn.nodemanager.local-dirs":                                                   filepath.Join(dir, "local"),
-		"yarn.nodemanager.log-dirs":                                                     filepath.Join(dir, "logs"),
-		"yarn.nodemanager.resource.memory-mb":                                           "8192",
-		"yarn.nodemanager.resource.cpu-vcores":                                          "4",
+		"yarn.nodemanager.hostname":           nodeHost(i),
+		"yarn.nodemanager.address":            at(0),
+		"yarn.nodemanager.localizer.address":  at(1),
+		"yarn.nodemanager.webapp.address":     at(2),
+		"yarn.nodemanager.local-dirs":         filepath.Join(dir, "local"),
+		"yarn.nodemanager.log-dirs":           filepath.Join(dir, "logs"),
+		"yarn.nodemanager.resource.memory-mb": "8192",
+		// The scheduler counts memory alone, and a NodeManager cores, too: it keeps a
+		// container waiting, without a word, for which it has none.
+		"yarn.nodemanager.resource.cpu-vcores":                                          "32",
 		"yarn.nodemanager.vmem-check-enabled":                                           "false",
 		"yarn.nodemanager.delete.debug-delay-sec":                                       "0",
 		"yarn.resourcemanager.connect.retry-interval.ms":                                "500", // it starts together with the ResourceManager
