@@ -121,14 +121,7 @@ func readBegun(ctx context.Context, s Store, dir string) (begunSave, error) {
 }
 
 func writeBegun(ctx context.Context, s Store, r begunSave) error {
-	text, err := json.Marshal(r)
-	if err == nil {
-		err = MkdirAll(ctx, s, begunDir, 0o755)
-	}
-	if err == nil {
-		err = WriteFile(ctx, s, begunName(r.Dir), append(text, '\n'), 0o644)
-	}
-	return err
+	return writeRecord(ctx, s, begunName(r.Dir), r)
 }
 
 func hasTrainerState(ctx context.Context, s Store, dir string) (bool, error) {

@@ -79,9 +79,14 @@ func rememberSaver(ctx context.Context, s Store, dir string) error {
 	if !vanished(err) {
 		return err
 	}
-	text, err := json.Marshal(saver{File: path.Join(dir, StateFile)})
+	return writeRecord(ctx, s, name, saver{File: path.Join(dir, StateFile)})
+}
+
+// writeRecord writes a record as JSON, and makes its directory.
+func writeRecord(ctx context.Context, s Store, name string, record any) error {
+	text, err := json.Marshal(record)
 	if err == nil {
-		err = MkdirAll(ctx, s, saversDir, 0o755)
+		err = MkdirAll(ctx, s, path.Dir(name), 0o755)
 	}
 	if err == nil {
 		err = WriteFile(ctx, s, name, append(text, '\n'), 0o644)
