@@ -39,7 +39,6 @@ func (a *actor) step(e core.Event) *core.Finish {
 		a.m.router.forget(attached.Container)
 	}
 	var finish *core.Finish
-	paced := a.m.job.Paced()
 	actions := a.m.job.Step(now, e)
 	a.m.stages.note(now, e, actions, a.m.job)
 	for _, action := range actions {
@@ -48,9 +47,7 @@ func (a *actor) step(e core.Event) *core.Finish {
 			finish = f
 		}
 	}
-	// Steps come each second for as long as the job runs. That is no reason to write
-	// the journal each second: another master need only know that a pace was known.
-	if _, steps := e.(core.Stepped); steps && len(actions) == 0 && paced == a.m.job.Paced() {
+	if !a.m.job.NeedsJournal() {
 		return finish
 	}
 	clean := !a.dirty

@@ -114,6 +114,7 @@ type Job struct {
 	pace         pace
 	early        early     // of tasks that restart together
 	openFaults   int       // tasks with a fault that is not attributed yet
+	needsJournal bool      // what the last Step did is to be written
 	securing     time.Time // when Secure was decided that is not answered
 	survey       *survey   // while agents are listened to, for want of a journal
 	vigil        *vigil    // nil: only the master prolongs leases
@@ -207,6 +208,9 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 		return nil
 	}
 	j.now, j.actions = now, nil
+	_, steps := e.(Stepped)
+	paced := j.paced()
+	defer func() { j.needsJournal = !steps || len(j.actions) > 0 || paced != j.paced() }()
 	if j.survey != nil {
 		j.listen(e)
 	} else {

@@ -87,6 +87,11 @@ type SpareRecord struct {
 	Early     bool   `json:"early,omitempty"`
 }
 
+// NeedsJournal reports whether the last Step may have changed the Journal in a way that
+// another application master has to know of. Steps come each second for as long as the
+// job runs; of them it need only know that enough were made to know their pace.
+func (j *Job) NeedsJournal() bool { return j.needsJournal }
+
 // Containers are all that may have an agent.
 func (r Journal) Containers() []string {
 	var list []string

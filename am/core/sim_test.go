@@ -215,14 +215,13 @@ func (s *sim) step(e core.Event) {
 			s.told[a.Task] = true
 		}
 	}
-	paced := s.job.Paced()
 	actions := s.job.Step(s.now, e)
 	_, steps := e.(core.Stepped)
 	s.stepped = s.stepped || steps
 	switch {
 	case slices.ContainsFunc(actions, core.Binding):
 		s.save()
-	case steps && len(actions) == 0 && paced == s.job.Paced(): // which is no reason to write the journal
+	case !s.job.NeedsJournal():
 	default:
 		epoch := s.epoch
 		s.after(200*time.Millisecond, func() {

@@ -66,9 +66,9 @@ func (p *pace) longest() time.Duration {
 	return longest
 }
 
-// Paced reports whether enough is known of the job's steps to do something about a
+// paced reports whether enough is known of the job's steps to do something about a
 // stall. Until then another master, which has to learn it again, knows no less.
-func (j *Job) Paced() bool { return len(j.pace.pauses) >= pausesKnown }
+func (j *Job) paced() bool { return len(j.pace.pauses) >= pausesKnown }
 
 // since is when the job last gave a sign of going on.
 func (p *pace) since() time.Time {
@@ -170,7 +170,7 @@ func (j *Job) watchSteps() {
 // stallDue is when something is to be done about a stall, if no step is made before.
 func (j *Job) stallDue() (at time.Time, is bool) {
 	p := &j.pace
-	if p.begun.IsZero() || j.limits.Stall < 0 || !j.Paced() {
+	if p.begun.IsZero() || j.limits.Stall < 0 || !j.paced() {
 		return time.Time{}, false
 	}
 	return p.since().Add(p.limit(j.limits.Stall)), true

@@ -98,7 +98,7 @@ var mutations = []mutation{
 	{"a job that has not made its first step after a restart is not looked at", "stall.go",
 		`	if p.begun.IsZero() || len(p.pauses) == 0 {`, `	if p.last.IsZero() || len(p.pauses) == 0 {`},
 	{"nothing is done any more about a stall that two restarts have not ended", "stall.go",
-		`j.limits.Stall < 0 || !j.Paced() {`, `j.limits.Stall < 0 || !j.Paced() || p.tried >= stallTries {`},
+		`j.limits.Stall < 0 || !j.paced() {`, `j.limits.Stall < 0 || !j.paced() || p.tried >= stallTries {`},
 	{"a stall is not measured by how steps were made", "stall.go",
 		`	least = max(least, stallFactor*p.longest())
 `, `	least = stallFactor * p.pauses[0] / 100
