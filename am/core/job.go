@@ -54,7 +54,7 @@ type Task struct {
 	// latest; nothing is started before they are gone. It grows by drain only.
 	draining map[string]time.Time
 	lostAt   time.Time  // of the loss that it has not come back from
-	blamed   bool       // its last exit blames a peer; judged at notUntil
+	blamed   bool       // its last exit blames a peer; decided at notUntil
 	kept     bool       // its attempt was told to go on from what the services hold
 	doubts   bool       // it may have failed by what the services hold (kept.go)
 	started  time.Time  // its attempt, by this master
@@ -228,7 +228,7 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 		}
 		before := j.generation
 		j.vacate()
-		if judged := j.attributeFailure(); judged || j.generation != before {
+		if attributed := j.attributeFailure(); attributed || j.generation != before {
 			j.findBusy()
 		}
 		j.startReady()

@@ -82,7 +82,7 @@ func (j *Job) exited(e TaskExited) {
 		return
 	}
 	if e.PeerLost {
-		// Whether it was a peer is judged when another's loss is known.
+		// Whether it was a peer is decided when another's loss is known.
 		t.blamed = true
 		if j.again(t) || !j.peerLost(t) {
 			t.notUntil = j.now.Add(j.limits.Settle)
@@ -283,7 +283,7 @@ func (t *Task) optional() bool {
 	return t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
 }
 
-// unjustBlame judges a task that is about to start again after it blamed a
+// unjustBlame looks at a task that is about to start again after it blamed a
 // peer: if no other task was lost near its exit, the failure is its own.
 func (j *Job) unjustBlame(t *Task) bool {
 	if !t.blamed {

@@ -104,7 +104,7 @@ var mutations = []mutation{
 `, `	least = stallFactor * p.pauses[0] / 100
 `},
 	{"the tasks that a generation's end concerns are not looked at", "job.go",
-		`judged || j.generation != before {`, `judged || false && j.generation != before {`},
+		`attributed || j.generation != before {`, `attributed || false && j.generation != before {`},
 	{"services hold what they held before they began anew", "kept.go",
 		`		j.saves = 0
 `, `		return false
