@@ -93,7 +93,7 @@ func note(s *proto.JobStatus, k *proto.TaskStatus) string {
 			why += ": " + e
 		}
 	}
-	if of := proto.ReasonOf(s, k); of >= 0 && of < k.Attempt {
+	if of, is := proto.EarlierReason(s, k); is {
 		return fmt.Sprintf("attempt %d: %s", of, why)
 	}
 	return why

@@ -55,11 +55,11 @@ func earlier(s *proto.JobStatus, k *proto.TaskStatus) struct {
 	Is bool
 	Of int32
 } {
-	of := proto.ReasonOf(s, k)
+	of, is := proto.EarlierReason(s, k)
 	return struct {
 		Is bool
 		Of int32
-	}{k.Why != "" && of >= 0 && of < k.Attempt, of}
+	}{k.Why != "" && is, of}
 }
 
 // Handler serves the page at / and the same as JSON at /status.json.
