@@ -31,8 +31,6 @@ const (
 	// the most that it can: until then a kill by a person, or a node that is taken out of
 	// service, would wait.
 	defaultStopGrace, mostStopGrace = 5 * time.Second, 10 * time.Minute
-	// defaultFinish is how long an evaluator may look at the last checkpoint, and export it.
-	defaultFinish = 5 * time.Minute
 )
 
 // KnownRoles have flags of their own without being named first by --role.
@@ -158,7 +156,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	complain := func(format string, args ...any) { wrong = append(wrong, Usagef(format, args...)) }
 
 	spec := &proto.JobSpec{
-		Name: d.Name, Queue: d.Queue, Framework: d.framework(), User: rpc.CurrentUser(),
+		Name: d.Name, Queue: d.Queue, Framework: d.Framework, User: rpc.CurrentUser(),
 		Command: d.Command, Env: maps.Clone(d.Env), Tf1: d.TF1, Restarts: DefaultRestarts,
 		KeepInterpreterWaits: d.KeepInterpreterWaits, Cold: d.Cold, Progress: d.Progress, Local: d.Local,
 		ViewAcl: d.ViewACL, ModifyAcl: d.ModifyACL,
@@ -223,6 +221,14 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 		}
 		spec.Roles = append(spec.Roles, role)
 	}
+	if spec.Framework == "" {
+		spec.Framework = runtime.ImpliedFramework(spec)
+	}
+	for _, role := range spec.Roles {
+		if d.Role(role.Name).Finish == nil {
+			role.FinishMs = runtime.UsualFinish(spec.Framework, role.Name).Milliseconds()
+		}
+	}
 	if d.Name == "" {
 		spec.Name = defaultName(spec)
 	}
@@ -266,31 +272,6 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	return spec, nil
 }
 
-// framework is the user's, or the one that the rest of the draft speaks of.
-func (d *Draft) framework() string {
-	if d.Framework != "" {
-		return d.Framework
-	}
-	if d.TF1 {
-		return "tensorflow"
-	}
-	for _, r := range d.Roles {
-		if r.Name == "ps" && (r.Count == nil || *r.Count > 0) {
-			return "tensorflow"
-		}
-	}
-	return "none"
-}
-
-// usualFinish is for how long a task of a role that decides nothing may go on once the
-// job has succeeded, where the draft does not say.
-func usualFinish(role string) time.Duration {
-	if role == "evaluator" {
-		return defaultFinish
-	}
-	return 0
-}
-
 func (r *DraftRole) spec() (*proto.RoleSpec, error) {
 	if r.Count == nil {
 		return nil, Usagef("the role %s has no count: say how many tasks it has with --role %s=COUNT, or count in the YAML file", r.Name, r.Name)
@@ -318,8 +299,7 @@ func (r *DraftRole) spec() (*proto.RoleSpec, error) {
 		s.MemoryMaxMb = r.MemoryMaxMB
 	}
 	switch {
-	case r.Finish == nil:
-		s.FinishMs = usualFinish(r.Name).Milliseconds()
+	case r.Finish == nil: // the framework's usual time
 	case *r.Finish < 0:
 		return nil, Usagef("the role %s may go on for %s when the job has succeeded: write a time, as in --%s-finish 5m, or 0", r.Name, *r.Finish, r.Name)
 	default:

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 // YAML writes the job that Spec has made of the draft, with what the draft left
@@ -32,7 +33,7 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 		role.add("vcores", r.Vcores)
 		role.add("gpus", r.Gpus)
 		finish := time.Duration(r.FinishMs) * time.Millisecond
-		if finish != usualFinish(r.Name) {
+		if finish != runtime.UsualFinish(spec.Framework, r.Name) {
 			role.put("finish", finish.String())
 		}
 		role.add("command", r.Command)

@@ -33,7 +33,8 @@ type attempt struct {
 	oomBefore int
 	log       *logrus.Entry
 
-	errorFile string // of torch.distributed.elastic, if it writes one
+	errorFormat *runtime.ErrorFile // of the framework; nil if it writes no error file
+	errorFile   string
 
 	stacks   atomic.Bool // it was asked to write where it stands
 	stopOnce sync.Once
@@ -60,10 +61,10 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	if _, own := given[runtime.EnvKept]; s.Kept && !own {
 		given[runtime.EnvKept] = "1"
 	}
-	errorFile := given[errorFileVariable]
-	if errorFile == "" && given["HOLDFAST_FRAMEWORK"] == "pytorch" {
+	format, errorFile := runtime.FrameworkErrorFile(given)
+	if format != nil && errorFile == "" {
 		errorFile = filepath.Join(cfg.WorkDir, fmt.Sprintf("error-%d.json", s.Attempt))
-		given[errorFileVariable] = errorFile
+		given[format.Variable] = errorFile
 	}
 	argv, given = t.names.substitute(argv, given)
 	command, err := t.command(cfg, argv, given, s.PythonPath)
@@ -80,7 +81,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	wg.Go(func() { out.copyTo(dir.open) })
 	a := &attempt{
 		number: s.Attempt, framework: given["HOLDFAST_FRAMEWORK"], started: time.Now(),
-		box: box, standby: t.standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), errorFile: errorFile,
+		box: box, standby: t.standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), errorFormat: format, errorFile: errorFile,
 	}
 	t.port.release()
 	command.Output = w

@@ -1,7 +1,6 @@
 package container
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -44,11 +43,6 @@ func catches(pid int, signal syscall.Signal) bool {
 	return false
 }
 
-// errorFileVariable names the file in which torch.distributed.elastic writes the error
-// that ended a process, or the first of those that torchrun has started
-// (torch/distributed/elastic/multiprocessing/errors/error_handler.py).
-const errorFileVariable = "TORCHELASTIC_ERROR_FILE"
-
 const errorFileMost = 1 << 20 // bytes of it that are read
 
 // explain says of an end by which error it came, from what the attempt has written.
@@ -56,9 +50,9 @@ func (a *attempt) explain(e *proto.Exited, heard []string) {
 	if a.framework == "" || e.Code == 0 && e.Signal == 0 {
 		return
 	}
-	v := runtime.Explain(a.framework, heard)
-	if at, text := elasticError(a.errorFile); text != "" {
-		v = runtime.Explain(a.framework, strings.Split(text, "\n"))
+	v := runtime.Explain(heard)
+	if at, text := a.frameworkError(); text != "" {
+		v = runtime.Explain(strings.Split(text, "\n"))
 		e.AtUnixMs = at
 	}
 	switch aborted := syscall.Signal(e.Signal) == syscall.SIGABRT; {
@@ -72,10 +66,13 @@ func (a *attempt) explain(e *proto.Exited, heard []string) {
 	}
 }
 
-// elasticError reads such a file: the error, with what it said of itself, and when it
-// was; "" if there is none.
-func elasticError(name string) (atMS int64, text string) {
-	f, err := os.Open(name)
+// frameworkError reads what the framework wrote of the attempt's end, and when that was
+// in milliseconds since 1970; "" if it wrote nothing.
+func (a *attempt) frameworkError() (atMS int64, text string) {
+	if a.errorFormat == nil {
+		return 0, ""
+	}
+	f, err := os.Open(a.errorFile)
 	if err != nil {
 		return 0, ""
 	}
@@ -84,21 +81,5 @@ func elasticError(name string) (atMS int64, text string) {
 	if err != nil {
 		return 0, ""
 	}
-	var file struct {
-		Message struct {
-			Message   string `json:"message"`
-			ExtraInfo struct {
-				Stack     string `json:"py_callstack"`
-				Timestamp string `json:"timestamp"` // seconds
-			} `json:"extraInfo"`
-		} `json:"message"`
-	}
-	if json.Unmarshal(b, &file) != nil || file.Message.Message == "" {
-		return 0, ""
-	}
-	seconds, err := strconv.ParseInt(file.Message.ExtraInfo.Timestamp, 10, 64)
-	if err != nil {
-		return 0, ""
-	}
-	return seconds * 1000, file.Message.ExtraInfo.Stack + "\n" + file.Message.Message
+	return a.errorFormat.Read(b)
 }

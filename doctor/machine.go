@@ -16,6 +16,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
+
+	frameworks "holdfast/runtime"
 )
 
 // System tells kernel and machine.
@@ -220,15 +222,16 @@ func cgroupLimit(root, self string) (limit uint64, version int) {
 	return limit, version
 }
 
-// frameworks asks for versions without importing, which takes seconds.
-const frameworks = `import importlib.metadata as m, platform
+// versions asks for versions without importing, which takes seconds. Its arguments
+// are the names of distributions.
+const versions = `import importlib.metadata as m, platform, sys
 found = []
-for name in "tensorflow", "tensorflow-cpu", "torch", "jax":
+for name in sys.argv[1:]:
     try: found.append(name + " " + m.version(name))
     except m.PackageNotFoundError: pass
-print(platform.python_version() + (" with " + ", ".join(found) if found else " without TensorFlow, PyTorch or JAX"))`
+print(platform.python_version() + (" with " + ", ".join(found) if found else ""))`
 
-// Python tells which interpreter commands find here, with which frameworks.
+// Python reports which interpreter commands find here, with which frameworks.
 func Python(ctx context.Context) Finding {
 	const subject = "Python"
 	path, err := exec.LookPath("python3")
@@ -237,9 +240,20 @@ func Python(ctx context.Context) Finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "-c", frameworks).Output()
+	modules, titles := []string{"-c", versions}, []string{}
+	for _, f := range frameworks.Frameworks() {
+		modules = append(modules, f.Modules...)
+		if f.Title != "" {
+			titles = append(titles, f.Title)
+		}
+	}
+	out, err := exec.CommandContext(ctx, path, modules...).Output()
 	if err != nil {
 		return note(subject, "%s does not start: %v", path, err)
+	}
+	if !bytes.Contains(out, []byte(" with ")) {
+		last := len(titles) - 1
+		return good(subject, "%s %s without %s or %s", path, bytes.TrimSpace(out), strings.Join(titles[:last], ", "), titles[last])
 	}
 	return good(subject, "%s %s", path, bytes.TrimSpace(out))
 }

@@ -24,7 +24,7 @@ func Command(spec *proto.JobSpec, task Task, peers map[string]int) ([]string, ma
 		return nil, nil, fmt.Errorf("the job has no task %s", task.Name)
 	}
 	if peers[task.Name] == 0 {
-		return nil, nil, fmt.Errorf("the port of %s is not known yet", task.Name)
+		return nil, nil, unknownPort(task.Name)
 	}
 	command := Words(spec, task.Role)
 	if len(command) == 0 {
@@ -36,18 +36,42 @@ func Command(spec *proto.JobSpec, task Task, peers map[string]int) ([]string, ma
 		argv[i] = fill(word, values)
 	}
 
-	env := shimSettings(spec)
-	framework, err := frameworkEnv(spec, task, peers)
+	env, err := frameworkEnv(spec, task, peers)
 	if err != nil {
 		return nil, nil, err
 	}
-	maps.Copy(env, framework)
 	for k, v := range spec.Env {
 		env[k] = fill(v, values)
 	}
 	maps.Copy(env, ownEnv(spec, task, peers))
 	return argv, env, nil
 }
+
+// frameworkEnv is what the job's framework adds to a task's environment.
+func frameworkEnv(spec *proto.JobSpec, task Task, peers map[string]int) (map[string]string, error) {
+	f, env := frameworkOf(spec), map[string]string{}
+	if Warm(spec) {
+		env[proto.EnvWarm] = f.Warm
+	}
+	if f.Shim != nil {
+		maps.Copy(env, f.Shim(spec))
+	}
+	maps.Copy(env, f.Defaults)
+	if f.Env != nil {
+		m, err := f.member(spec, task, peers)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(env, f.Env(m))
+	}
+	return env, nil
+}
+
+// python keeps the output of Python programs from staying in their buffer,
+// where the log of a task that dies would lack its last lines.
+var python = map[string]string{"PYTHONUNBUFFERED": "1"}
+
+func unknownPort(task string) error { return fmt.Errorf("the port of %s is not known yet", task) }
 
 // Left returns the words in braces that Command leaves in text as they are, and
 // those in whose place it would put something.

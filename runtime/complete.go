@@ -10,22 +10,20 @@ import (
 	"holdfast/proto"
 )
 
-// Frameworks are the values of JobSpec.framework.
-var Frameworks = []string{"tensorflow", "pytorch", "jax", "none"}
-
 // roleName: a role's tasks are names of hosts and stand in environment
 // variables and in paths.
 var roleName = regexp.MustCompile(`^[a-z]([a-z0-9_-]{0,30}[a-z0-9])?$`)
 
 // Complete checks the roles of a job against its framework and fills in what
 // the framework decides: what the loss of a task means, and what its end does.
-// Roles without tasks are dropped. An empty framework is "none".
+// Roles without tasks are dropped. A job without a framework gets the one that it implies.
 func Complete(spec *proto.JobSpec) error {
 	if spec.Framework == "" {
-		spec.Framework = "none"
+		spec.Framework = ImpliedFramework(spec)
 	}
-	if !slices.Contains(Frameworks, spec.Framework) {
-		return fmt.Errorf("the framework %q is not known; use one of %s", spec.Framework, strings.Join(Frameworks, ", "))
+	framework := find(spec.Framework)
+	if framework == nil {
+		return fmt.Errorf("the framework %q is not known; use one of %s", spec.Framework, strings.Join(FrameworkNames(), ", "))
 	}
 	if err := checkRoles(spec); err != nil {
 		return err
@@ -39,7 +37,7 @@ func Complete(spec *proto.JobSpec) error {
 	}
 	required := false
 	for _, r := range spec.Roles {
-		r.Loss, r.Completion = rules(spec, r.Name)
+		r.Loss, r.Completion = framework.rules(spec, r.Name)
 		if r.Completion != proto.CompletionRule_COMPLETION_RULE_OPTIONAL {
 			r.FinishMs = 0 // it decides itself when the job ends
 		}
@@ -57,16 +55,22 @@ func Complete(spec *proto.JobSpec) error {
 	if err := completeProgress(spec); err != nil {
 		return err
 	}
-	if spec.Tf1 && spec.Framework != "tensorflow" {
-		return fmt.Errorf("--tf1 is for scripts of TensorFlow 1, and the framework is %s; use --framework tensorflow, or leave --tf1 out", spec.Framework)
+	for _, f := range frameworks {
+		for _, o := range f.Options {
+			if f != framework && o.Given(spec) {
+				return fmt.Errorf("%s is for %s, and the framework is %s; use --framework %s, or leave %s out", o.Flag, o.For, framework.Name, f.Name, o.Flag)
+			}
+		}
 	}
 	for _, c := range spec.Checkpoints {
 		if err := checkCheckpoint(c); err != nil {
 			return err
 		}
 	}
-	if err := checkFramework(spec); err != nil {
-		return err
+	if framework.Check != nil {
+		if err := framework.Check(spec); err != nil {
+			return err
+		}
 	}
 	return checkLengths(spec)
 }
@@ -104,59 +108,6 @@ func checkMin(r *proto.RoleSpec) error {
 		return fmt.Errorf("the role %s cannot start with %d of its %d tasks: each of them holds a part of the model; leave the minimum out, or ask for fewer tasks", r.Name, r.Min, r.Count)
 	}
 	return nil
-}
-
-// checkFramework refuses what the framework would refuse, or wait for, later.
-func checkFramework(spec *proto.JobSpec) error {
-	if spec.Framework != "tensorflow" {
-		return nil
-	}
-	count := map[string]int32{}
-	for _, r := range spec.Roles {
-		count[r.Name] = r.Count
-	}
-	// TF_CONFIG knows one chief and one evaluator (tf.distribute: "Setting up TF_CONFIG").
-	for _, single := range []string{"chief", "evaluator"} {
-		if count[single] > 1 {
-			return fmt.Errorf("TensorFlow knows one %s only, and the job has %d; the others are workers: use --%s 1 --worker N", single, count[single], single)
-		}
-	}
-	return nil
-}
-
-// rules says what the framework makes of a role.
-//
-// TensorFlow's tasks are lost and come back one by one: parameter servers keep
-// their peers' sessions recoverable, and a worker that dies of a peer's loss
-// is restarted for that cause. All-reduce has no use for a rank that comes
-// back alone: every rank has to begin again with it.
-//
-// With TensorFlow 2, the chief of a job with parameter servers is a coordinator,
-// and its workers are servers, which do not end by themselves
-// (tf.distribute.ParameterServerStrategy). Those of a script that is written
-// otherwise may.
-func rules(spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule) {
-	if beside(spec.Framework, role) {
-		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_OPTIONAL
-	}
-	has := func(name string) bool {
-		return slices.ContainsFunc(spec.Roles, func(r *proto.RoleSpec) bool { return r.Name == name })
-	}
-	switch {
-	case spec.Framework == "pytorch" || spec.Framework == "jax":
-		return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_REQUIRED
-	case role == "ps":
-		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_SERVICE
-	case role == "worker" && spec.Framework == "tensorflow" && !spec.Tf1 && has("chief") && has("ps"):
-		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_EITHER
-	}
-	return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_REQUIRED
-}
-
-// beside tells whether a role only looks on: it is no member of the
-// framework's cluster and never decides the job's end.
-func beside(framework, role string) bool {
-	return framework != "none" && (role == "evaluator" || role == "tensorboard")
 }
 
 func roleList(spec *proto.JobSpec) string {

@@ -31,7 +31,7 @@ func TestExplain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := runtime.Explain("tensorflow", strings.Split(strings.TrimRight(string(b), "\n"), "\n"))
+		v := runtime.Explain(strings.Split(strings.TrimRight(string(b), "\n"), "\n"))
 		if v.PeerLost != c.lost || (c.advice == "") != (v.Advice == "") || !strings.Contains(v.Advice, c.advice) {
 			t.Errorf("%s: %+v, want lost %v and advice about %q", c.file, v, c.lost, c.advice)
 		}
@@ -71,7 +71,7 @@ func TestExplainLines(t *testing.T) {
 		{"script", "/usr/bin/python3: can't open file '/x/train.py': [Errno 2] No such file or directory", false, "--files"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := runtime.Explain("tensorflow", strings.Split(c.tail, "\n"))
+			v := runtime.Explain(strings.Split(c.tail, "\n"))
 			if v.PeerLost != c.lost || (c.advice == "") != (v.Advice == "") || !strings.Contains(v.Advice, c.advice) {
 				t.Errorf("%+v, want lost %v and advice about %q", v, c.lost, c.advice)
 			}
@@ -84,7 +84,7 @@ func FuzzExplain(f *testing.F) {
 	f.Add("Traceback (most recent call last):\nA.B.CError\n")
 	f.Fuzz(func(t *testing.T, s string) {
 		defer bound.Memory(t, len(s), 1000)()
-		v := runtime.Explain("tensorflow", strings.Split(s, "\n"))
+		v := runtime.Explain(strings.Split(s, "\n"))
 		if v.PeerLost && v.Advice != "" {
 			t.Errorf("%+v: a lost peer is nobody's mistake", v)
 		}
@@ -99,7 +99,7 @@ func TestQuotes(t *testing.T) {
 		"torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15":                   "",
 		"step 12": "",
 	} {
-		if v := runtime.Explain("none", strings.Split(tail, "\n")); v.Error != want {
+		if v := runtime.Explain(strings.Split(tail, "\n")); v.Error != want {
 			t.Errorf("%q is quoted as %q, want %q", tail, v.Error, want)
 		}
 	}

@@ -39,21 +39,9 @@ import (
 //go:embed shim/*.py
 var shim embed.FS
 
-const (
-	envRecoveryWait = "HOLDFAST_RECOVERY_WAIT_SECS"
-	envLostPeers    = "HOLDFAST_NAME_LOST_PEERS"
-	envFailFast     = "HOLDFAST_FAIL_FAST"
-	envFilters      = "HOLDFAST_DEVICE_FILTERS"
-	envTF1          = "HOLDFAST_TF1"
-)
-
 // EnvKept is of an attempt that comes back to services that have kept what they
 // hold. The job's own environment may say 0, so that it goes back to the checkpoint.
 const EnvKept = "HOLDFAST_MODEL_KEPT"
-
-// warmModules are what takes seconds to import and is known to be inherited by
-// a fork in good order.
-var warmModules = map[string]string{"tensorflow": "tensorflow"}
 
 // WriteShim puts the shim into dir, which must exist; dir then belongs in front
 // of a task's PYTHONPATH. It may be called again.
@@ -103,24 +91,6 @@ func writeOnce(path string, text []byte) error {
 	return nil
 }
 
-// Warm tells whether containers get interpreters ready for attempts to come.
-func Warm(spec *proto.JobSpec) bool { return warmModules[spec.Framework] != "" && !spec.Cold }
-
-// shimSettings is what the shim is to do for the job.
-func shimSettings(spec *proto.JobSpec) map[string]string {
-	env := map[string]string{}
-	if Warm(spec) {
-		env[proto.EnvWarm] = warmModules[spec.Framework]
-	}
-	if spec.Framework != "tensorflow" {
-		return env
-	}
-	env[envLostPeers], env[envFailFast], env[envFilters] = "1", "1", "1"
-	if !spec.KeepInterpreterWaits {
-		env[envRecoveryWait] = "1"
-	}
-	if spec.Tf1 {
-		env[envTF1] = "1"
-	}
-	return env
-}
+// Warm reports whether containers keep interpreters that have imported the
+// framework, for attempts to come.
+func Warm(spec *proto.JobSpec) bool { return frameworkOf(spec).Warm != "" && !spec.Cold }

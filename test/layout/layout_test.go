@@ -29,7 +29,7 @@ var rooms = map[string][]string{
 	"hdfsckpt/tfbundle":        {"hdfsckpt/tensor"},
 	"hdfsckpt/torchfile":       {"hdfsckpt/tensor"},
 	"hdfsckpt/storetest":       {"hdfsckpt"},
-	"doctor":                   {"container/sandbox", "hdfsckpt"},
+	"doctor":                   {"container/sandbox", "hdfsckpt", "runtime"},
 	"doctor/round":             {"doctor", "hdfsckpt", "proto", "internal/hadoop/..."},
 	"runtime":                  {"proto"},
 	"proto":                    {},

@@ -1,0 +1,231 @@
+package runtime
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/proto"
+)
+
+// frameworks are all that there are, in the order in which they are offered and
+// consulted. The last one is for programs of any other kind.
+var frameworks = []*Framework{&tensorflow, &pytorch, &jax, &none}
+
+// Framework is what Holdfast knows about one framework. Except for Name, every
+// field may be empty.
+type Framework struct {
+	Name  string // the value of JobSpec.framework
+	Title string // the framework as its makers write it
+
+	// Implied reports whether a job that names no framework is one of this
+	// framework. Commands are programs that imply the same, by the base names
+	// under which a command runs them.
+	Implied  func(*proto.JobSpec) bool
+	Commands []string
+
+	// Observers are roles that are no members of the framework's cluster: they
+	// have no rank, and neither their loss nor their end affects the others.
+	// Each has the time for which its tasks may go on after the job has
+	// succeeded, unless the user chooses another.
+	Observers map[string]time.Duration
+	// Rules returns the rules of a role that is no observer. Without it, every
+	// task is restarted alone and must end successfully.
+	Rules func(spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule)
+	// Check refuses what the framework would refuse, or wait for, later.
+	Check func(*proto.JobSpec) error
+	// Options are those options of a job that only this framework has.
+	Options []Option
+
+	// Defaults are environment variables of every task.
+	Defaults map[string]string
+	// Env returns the environment variables by which a task finds its peers.
+	Env func(Member) map[string]string
+	// Shim returns the settings of the framework's Python module in
+	// python/_holdfast.
+	Shim func(*proto.JobSpec) map[string]string
+	// Warm is the Python module that warm interpreters import: it takes seconds
+	// to import, and a forked process can use it.
+	Warm string
+
+	Failures  Failures
+	Advice    []Advice
+	ErrorFile *ErrorFile
+
+	// Modules are the names of the framework's distributions on PyPI.
+	Modules []string
+}
+
+// Option is an option of a job that one framework has.
+type Option struct {
+	Flag  string // --tf1
+	For   string // what it is for, as in "it is for ..."
+	Given func(*proto.JobSpec) bool
+}
+
+// Failures recognizes the last words of a task that ended because it lost a peer.
+type Failures struct {
+	// Lost are names of exceptions that always mean a lost peer.
+	Lost []string
+	// Any are names of exceptions that may have any cause, which their message tells.
+	Any []string
+	// Phrases are regular expressions, without regard to case, for messages about
+	// a lost peer. They count in exceptions of Any, and where there is no exception.
+	Phrases []string
+}
+
+// Advice is what to do about a failure.
+type Advice struct {
+	Says string // a regular expression (RE2) that the output matches
+	Do   string // for a person
+}
+
+// ErrorFile is a file in which a framework writes why a process failed.
+type ErrorFile struct {
+	Variable string // the environment variable that names it
+	// Read returns the output that the file stands for, and the time of the
+	// failure in milliseconds since 1970; "" if the file tells nothing.
+	Read func(content []byte) (atMS int64, text string)
+}
+
+// Member is a task as its framework sees it.
+type Member struct {
+	Task
+	// Observer is true for a task that is no member of the cluster; it has no rank.
+	Observer bool
+	Rank     int
+	Members  []Peer // all members, by rank
+	// Local is this process's number among those of its container, and Locals
+	// how many those are.
+	Local, Locals int
+}
+
+// World is the number of members.
+func (m Member) World() int { return len(m.Members) }
+
+// Peer is a member with the address at which the others reach it.
+type Peer struct {
+	Task
+	Host string
+	Port int
+}
+
+// FrameworkNames are the values of JobSpec.framework.
+func FrameworkNames() []string {
+	var names []string
+	for _, f := range frameworks {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// Frameworks returns all frameworks. The caller must not change them.
+func Frameworks() []*Framework { return slices.Clone(frameworks) }
+
+// find returns the framework of a name; nil if there is none.
+func find(name string) *Framework {
+	for _, f := range frameworks {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// frameworkOf returns the framework of a complete spec.
+func frameworkOf(spec *proto.JobSpec) *Framework {
+	if f := find(spec.Framework); f != nil {
+		return f
+	}
+	return &none
+}
+
+// ImpliedFramework returns the framework of a job that names none: the first that
+// its options, roles or commands imply.
+func ImpliedFramework(spec *proto.JobSpec) string {
+	for _, f := range frameworks {
+		if f.Implied != nil && f.Implied(spec) || f.runs(spec.Command) {
+			return f.Name
+		}
+		for _, r := range spec.Roles {
+			if f.runs(r.Command) {
+				return f.Name
+			}
+		}
+	}
+	return none.Name
+}
+
+func (f *Framework) runs(command []string) bool {
+	return len(command) > 0 && slices.Contains(f.Commands, path.Base(command[0]))
+}
+
+// UsualFinish is how long a task of a role may go on after the job has succeeded,
+// unless the user chooses another time.
+func UsualFinish(framework, role string) time.Duration {
+	if f := find(framework); f != nil {
+		return f.Observers[role]
+	}
+	return 0
+}
+
+func (f *Framework) observes(role string) bool {
+	_, ok := f.Observers[role]
+	return ok
+}
+
+// rules returns what the loss and the end of a role's task mean for the job.
+func (f *Framework) rules(spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule) {
+	switch {
+	case f.observes(role):
+		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_OPTIONAL
+	case f.Rules == nil:
+		return proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+	}
+	return f.Rules(spec, role)
+}
+
+// FrameworkErrorFile returns the error file of an attempt with an environment: one
+// that the environment names already, or that of its framework, with the name that is
+// to be set then; nil if it has none.
+func FrameworkErrorFile(env map[string]string) (file *ErrorFile, name string) {
+	for _, f := range frameworks {
+		if f.ErrorFile != nil && env[f.ErrorFile.Variable] != "" {
+			return f.ErrorFile, env[f.ErrorFile.Variable]
+		}
+	}
+	if f := find(env["HOLDFAST_FRAMEWORK"]); f != nil {
+		return f.ErrorFile, ""
+	}
+	return nil, ""
+}
+
+// member makes a task's view of the job.
+func (f *Framework) member(spec *proto.JobSpec, task Task, ports map[string]int) (Member, error) {
+	m := Member{Task: task, Observer: f.observes(task.Role), Locals: 1}
+	for _, t := range Tasks(spec) {
+		if f.observes(t.Role) {
+			continue
+		}
+		if ports[t.Name] == 0 {
+			return Member{}, unknownPort(t.Name)
+		}
+		if t == task {
+			m.Rank = len(m.Members)
+		}
+		m.Members = append(m.Members, Peer{Task: t, Host: t.Name, Port: ports[t.Name]})
+	}
+	return m, nil
+}
+
+// hasRole reports whether a job has tasks of a role.
+func hasRole(spec *proto.JobSpec, name string) bool {
+	return slices.ContainsFunc(spec.Roles, func(r *proto.RoleSpec) bool { return r.Name == name && r.Count > 0 })
+}
+
+// oneOf makes a regular expression of the names of exceptions, dotted or not, at
+// the beginning of a text.
+func oneOf(names []string) string {
+	return `^(?:[A-Za-z_]\w*\.)*(?:` + strings.Join(names, "|") + `)\b`
+}

@@ -1,0 +1,117 @@
+package runtime
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/proto"
+)
+
+// pretended is a framework as a new one would be written: this value in a file of its
+// own, and a row in frameworks.
+var pretended = Framework{
+	Name: "pretended", Title: "Pretended",
+	Commands:  []string{"pretendrun"},
+	Observers: map[string]time.Duration{"watcher": time.Minute},
+	Rules:     allTogether,
+	Options: []Option{{
+		Flag: "--pretend", For: "pretended scripts",
+		Given: func(s *proto.JobSpec) bool { return s.Name == "pretend" },
+	}},
+	Env:       func(m Member) map[string]string { return map[string]string{"PRETENDED_RANK": strconv.Itoa(m.Rank)} },
+	Failures:  Failures{Lost: []string{"PretendedPeerError"}},
+	Advice:    []Advice{{"pretended trouble", "Pretend less."}},
+	ErrorFile: &ErrorFile{Variable: "PRETENDED_ERRORS"},
+	Modules:   []string{"pretended-cpu"},
+}
+
+// TestOneFileAddsAFramework: what there is to know of one follows from its value.
+func TestOneFileAddsAFramework(t *testing.T) {
+	saved := frameworks
+	frameworks = append([]*Framework{&pretended}, saved...)
+	defer func() { frameworks = saved }()
+
+	job := &proto.JobSpec{Command: []string{"/opt/bin/pretendrun"}, Roles: []*proto.RoleSpec{{Name: "watcher", Count: 1}, {Name: "worker", Count: 2}}}
+	if err := Complete(job); err != nil || job.Framework != "pretended" {
+		t.Fatalf("the command implies %q, %v", job.Framework, err)
+	}
+	if r := job.Roles[0]; r.Completion != proto.CompletionRule_COMPLETION_RULE_OPTIONAL || UsualFinish("pretended", "watcher") != time.Minute {
+		t.Errorf("the observer: %v", r)
+	}
+	if r := job.Roles[1]; r.Loss != proto.LossRule_LOSS_RULE_ALL {
+		t.Errorf("the member: %v", r)
+	}
+	_, env, err := Command(job, Tasks(job)[2], map[string]int{"watcher-0": 1, "worker-0": 2, "worker-1": 3})
+	if err != nil || env["PRETENDED_RANK"] != "1" {
+		t.Errorf("environment %v, %v", env, err)
+	}
+	if f, _ := FrameworkErrorFile(env); f != pretended.ErrorFile {
+		t.Errorf("the error file %v", f)
+	}
+	other := &proto.JobSpec{Name: "pretend", Framework: "none", Command: []string{"x"}, Roles: []*proto.RoleSpec{{Name: "worker", Count: 1}}}
+	if err := Complete(other); err == nil || !strings.Contains(err.Error(), "--pretend") {
+		t.Errorf("its option with another framework: %v", err)
+	}
+	l := newLexicon(frameworks)
+	if v := l.judge("", "pretended.PretendedPeerError: gone"); !v.PeerLost {
+		t.Errorf("a lost peer: %+v", v)
+	}
+	if v := l.judge("pretended trouble", ""); v.Advice != "Pretend less." {
+		t.Errorf("advice: %+v", v)
+	}
+	// Package doctor looks for the modules of Frameworks.
+	if !slices.ContainsFunc(Frameworks(), func(f *Framework) bool { return slices.Contains(f.Modules, "pretended-cpu") }) {
+		t.Error("doctor does not look for its modules")
+	}
+}
+
+// TestFrameworksAreDecidedHereOnly: no other package compares a job's framework with a
+// name.
+func TestFrameworksAreDecidedHereOnly(t *testing.T) {
+	named := func(e ast.Expr) bool {
+		if c, ok := e.(*ast.CallExpr); ok {
+			e = c.Fun
+		}
+		s, ok := e.(*ast.SelectorExpr)
+		return ok && (s.Sel.Name == "Framework" || s.Sel.Name == "GetFramework")
+	}
+	text := func(e ast.Expr) bool {
+		b, ok := e.(*ast.BasicLit)
+		return ok && b.Kind == token.STRING && b.Value != `""`
+	}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			bad := false
+			switch n := n.(type) {
+			case *ast.BinaryExpr:
+				bad = named(n.X) && text(n.Y) || named(n.Y) && text(n.X)
+			case *ast.SwitchStmt:
+				bad = n.Tag != nil && named(n.Tag)
+			}
+			if bad {
+				t.Errorf("%s decides by the name of a framework: make it a field of runtime.Framework", files.Position(n.Pos()))
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,72 @@
+package runtime
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// LastLine is the last line of a task's output that says something, in plain text: what
+// a program that aborts says of it. Where Python's faulthandler wrote after that where
+// the program stood, that is left out.
+func LastLine(tail []string) string {
+	for i, line := range tail {
+		if strings.HasPrefix(line, "Fatal Python error: ") || stackHead.MatchString(line) {
+			tail = tail[:i]
+			break
+		}
+	}
+	for _, line := range slices.Backward(tail) {
+		if text := plain(line); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// stackHead begins what Python's faulthandler writes of a thread (dump_traceback in
+// Python/traceback.c).
+var stackHead = regexp.MustCompile(`^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$`)
+
+// stackMost bounds the lines of a stack.
+const stackMost = 30
+
+// Stack is what a program wrote of where it stands: its main thread, innermost first;
+// nil if it wrote nothing.
+func Stack(tail []string) []string {
+	at := -1
+	for i, line := range tail {
+		if strings.HasPrefix(line, "Current thread") && stackHead.MatchString(line) || at < 0 && stackHead.MatchString(line) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	stack := []string{plain(tail[at])}
+	for _, line := range tail[at+1:] {
+		if !strings.HasPrefix(line, "  File ") || len(stack) > stackMost {
+			break
+		}
+		stack = append(stack, "  "+plain(line))
+	}
+	return stack
+}
+
+// quotedMost bounds the bytes of a line that is quoted.
+const quotedMost = 300
+
+// escapes are what terminals take for commands (ECMA-48), and controls what is left.
+var (
+	escapes  = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]`)
+	controls = regexp.MustCompile(`[\x00-\x1f\x7f-\x{9f}]+`)
+)
+
+// plain makes text of what a task wrote that can stand in a line.
+func plain(line string) string {
+	line = strings.TrimSpace(controls.ReplaceAllString(escapes.ReplaceAllString(line, ""), ""))
+	if len(line) > quotedMost {
+		line = strings.ToValidUTF8(line[:quotedMost], "") + "..."
+	}
+	return line
+}

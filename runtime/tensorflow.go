@@ -1,0 +1,134 @@
+package runtime
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"holdfast/proto"
+)
+
+// tensorflow is TensorFlow 1 and 2 with parameter servers, or without.
+var tensorflow = Framework{
+	Name: "tensorflow", Title: "TensorFlow",
+	Modules: []string{"tensorflow", "tensorflow-cpu"},
+	Implied: func(spec *proto.JobSpec) bool { return spec.Tf1 || hasRole(spec, "ps") },
+	Options: []Option{{
+		Flag: "--tf1", For: "scripts of TensorFlow 1",
+		Given: func(spec *proto.JobSpec) bool { return spec.Tf1 },
+	}},
+	Observers: observers,
+	Rules:     tensorflowRules,
+	Check:     checkTensorFlow,
+	Defaults:  python,
+	Env:       tensorflowEnv,
+	Shim:      tensorflowShim,
+	Warm:      "tensorflow",
+	Failures: Failures{
+		// _RecoverableSession (monitored_session.py) takes the first two as a lost
+		// peer; a cancelled step is what the others of a broken session see.
+		Lost: []string{"AbortedError", "UnavailableError", "CancelledError"},
+		Any: []string{
+			"InternalError", "UnknownError", "DeadlineExceededError", "FailedPreconditionError", "NotFoundError", "InvalidArgumentError",
+		},
+		Phrases: []string{
+			`socket closed`, `failed to connect to all addresses`, `endpoint read failed`, `recvmsg:`,
+			`unexpectedly? (?:restarted|closed)`, `possibly this worker just restarted`, `worker .* just restarted`,
+			`session handle is not found`, `\bUNAVAILABLE: `, `session was not ready after waiting`,
+		},
+	},
+	Advice: []Advice{
+		{
+			`module '?tensorflow(?:\.compat\.v2)?'? has no attribute '(?:placeholder|Session|InteractiveSession|app|ConfigProto|GPUOptions|global_variables_initializer|initialize_all_variables|get_variable|variable_scope|set_random_seed|train\.(?:Server|Supervisor)|logging|flags|gfile|contrib|reset_default_graph|log|to_int64|to_float|random_uniform|random_normal|truncated_normal|layers|summary|trainable_variables|get_default_graph|python_io|Print)'|module '?tensorflow(?:\._api\.v2\.train|\.train|\._api\.v2\.compat\.v2\.train|\.keras\.train|\.[\w.]*)'? has no attribute '(?:Server|Supervisor|MonitoredTrainingSession|Saver|GradientDescentOptimizer|AdagradOptimizer|AdamOptimizer|FtrlOptimizer|replica_device_setter|StopAtStepHook|get_or_create_global_step|SummarySaverHook|import_meta_graph|merge_all)'`,
+			"The script is written for TensorFlow 1 and this is TensorFlow 2: run it with --tf1.",
+		},
+		{
+			`(?i)placeholder\(\) is not compatible with eager execution|loss. passed to Optimizer\.compute_gradients should be a function when eager`,
+			"The script is written for TensorFlow 1 and runs with the behaviour of TensorFlow 2: run it with --tf1.",
+		},
+		{
+			`No module named '?tensorflow\.contrib|tf\.contrib\.[\w.]+ is not in TensorFlow 2`,
+			"tf.contrib ended with TensorFlow 1; the script needs TensorFlow 1 itself, in an environment shipped with --archives, or an edit.",
+		},
+		{
+			`(?i:not ?found)[^\n]*_temp(?:_[0-9a-f]+)?/part-\d+-of-\d+|_temp(?:_[0-9a-f]+)?(?:/part-\S*)?; No such file or directory|allow_missing_files was set to false and \S*_temp`,
+			"A task did not find the parts of the checkpoint that others wrote. Name the directory that the script writes, as it spells it, with --checkpoint PATH=URI, so that all tasks share it; if it is named, something else removed files in it.",
+		},
+		{
+			`(?s)Failed to get matching files on \S+|Unsuccessful TensorSliceReader constructor`,
+			"A task cannot read the checkpoint that another one wrote. Name the checkpoint directory, as the script spells it, with --checkpoint PATH=URI, so that all tasks share it; if it is named, see yarn-submit ckpt ls URI for what is complete.",
+		},
+		{`(?i)RESOURCE_EXHAUSTED: .*(?:GPU|OOM when allocating)|OOM when allocating tensor`, useLessDeviceMemory},
+	},
+}
+
+// observers are roles that only look at what the others save: an evaluator gets the
+// time to evaluate the last checkpoint and to export it.
+var observers = map[string]time.Duration{"evaluator": 5 * time.Minute, "tensorboard": 0}
+
+// tensorflowRules: TensorFlow's tasks are lost and come back one by one. Parameter
+// servers keep their peers' sessions recoverable, and a worker that dies of a peer's
+// loss is restarted for that cause.
+//
+// With TensorFlow 2, the chief of a job with parameter servers is a coordinator, and
+// its workers are servers, which do not end by themselves
+// (tf.distribute.ParameterServerStrategy). Workers of other scripts may end.
+func tensorflowRules(spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule) {
+	completion := proto.CompletionRule_COMPLETION_RULE_REQUIRED
+	switch {
+	case role == "ps":
+		completion = proto.CompletionRule_COMPLETION_RULE_SERVICE
+	case role == "worker" && !spec.Tf1 && hasRole(spec, "chief") && hasRole(spec, "ps"):
+		completion = proto.CompletionRule_COMPLETION_RULE_EITHER
+	}
+	return proto.LossRule_LOSS_RULE_ALONE, completion
+}
+
+// checkTensorFlow: TF_CONFIG knows one chief and one evaluator (tf.distribute,
+// "Setting up TF_CONFIG").
+func checkTensorFlow(spec *proto.JobSpec) error {
+	for _, single := range []string{"chief", "evaluator"} {
+		if r := findRole(spec, single); r != nil && r.Count > 1 {
+			return fmt.Errorf("TensorFlow knows one %s only, and the job has %d; the others are workers: use --%s 1 --worker N", single, r.Count, single)
+		}
+	}
+	return nil
+}
+
+// tensorflowEnv returns TF_CONFIG, as tf.distribute.cluster_resolver.
+// TFConfigClusterResolver reads it. An evaluator is told who it is, and is no member
+// of the cluster.
+func tensorflowEnv(m Member) map[string]string {
+	type task struct {
+		Type  string `json:"type"`
+		Index int    `json:"index"`
+	}
+	config := struct {
+		Cluster map[string][]string `json:"cluster"`
+		Task    task                `json:"task"`
+	}{map[string][]string{}, task{m.Role, m.Index}}
+	for _, p := range m.Members {
+		config.Cluster[p.Role] = append(config.Cluster[p.Role], fmt.Sprintf("%s:%d", p.Host, p.Port))
+	}
+	b, err := json.Marshal(config)
+	if err != nil {
+		panic(err) // strings and integers
+	}
+	return map[string]string{"TF_CONFIG": string(b)}
+}
+
+// tensorflowShim returns the settings that python/_holdfast/tensorflow.py documents.
+func tensorflowShim(spec *proto.JobSpec) map[string]string {
+	env := map[string]string{
+		"HOLDFAST_NAME_LOST_PEERS": "1",
+		"HOLDFAST_FAIL_FAST":       "1",
+		"HOLDFAST_DEVICE_FILTERS":  "1",
+	}
+	if !spec.KeepInterpreterWaits {
+		env["HOLDFAST_RECOVERY_WAIT_SECS"] = "1"
+	}
+	if spec.Tf1 {
+		env["HOLDFAST_TF1"] = "1"
+	}
+	return env
+}
