@@ -221,9 +221,9 @@ func TestWhatAForkWouldNotBearIsFoundOut(t *testing.T) {
 		"a connection":          {does: "import socket; kept = socket.socket()", says: "open"},
 		"a device":              {does: "kept = open('/dev/zero')", says: "open"},
 		"signals":               {does: "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)", says: "signals"},
-		"a failure":             {does: "import inspect\nif any('_holdfast_warm' in f.filename for f in inspect.stack()): raise OSError('not twice')", says: "not twice"},
-		"an exit":               {does: "import inspect, sys\nif any('_holdfast_warm' in f.filename for f in inspect.stack()): sys.exit(3)", says: "SystemExit"},
-		"a crash":               {does: "import inspect, os\nif any('_holdfast_warm' in f.filename for f in inspect.stack()): os.abort()", says: "does not answer"},
+		"a failure":             {does: "import inspect\nif any('_holdfast/warm' in f.filename for f in inspect.stack()): raise OSError('not twice')", says: "not twice"},
+		"an exit":               {does: "import inspect, sys\nif any('_holdfast/warm' in f.filename for f in inspect.stack()): sys.exit(3)", says: "SystemExit"},
+		"a crash":               {does: "import inspect, os\nif any('_holdfast/warm' in f.filename for f in inspect.stack()): os.abort()", says: "does not answer"},
 		"the task's own module": {does: "import mine", says: "the task's own"},
 		"another import":        {before: "import builtins; real = __import__; builtins.__import__ = lambda *a, **k: real(*a, **k)", says: "__import__"},
 		"Cython's own module":   {before: "import sys, types; sys.modules['cython_runtime'] = types.ModuleType('cython_runtime')", does: "import socket; kept = socket.socket()", says: "open"},
@@ -404,12 +404,13 @@ func TestTensorFlowFromAWarmInterpreter(t *testing.T) {
 	}
 	p := newPythonTask(t, nil)
 	p.command = []string{python}
-	p.env[proto.EnvWarm], p.env["CUDA_VISIBLE_DEVICES"] = "tensorflow", ""
+	p.env[proto.EnvWarm], p.env["CUDA_VISIBLE_DEVICES"], p.env["HOLDFAST_FAIL_FAST"] = "tensorflow", "", "1"
 	p.write("train.py", `
 import os
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
 import numpy as np
 import tensorflow as tf
+print("calls:", os.environ.get("GRPC_FAIL_FAST"))
 print("drawn", np.random.rand(), np.random.default_rng().random(), tf.random.uniform([1]).numpy()[0], tf.random.Generator.from_non_deterministic_state().uniform([]).numpy())
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
 model.compile("sgd", "mse")
@@ -433,6 +434,9 @@ print("product", float(np.dot(np.ones((600, 600)), np.ones((600, 600))).sum()), 
 		p.start("train.py")
 		if e := p.exited(); e.Code != 0 || !strings.Contains(p.output(), "product 216000000") {
 			t.Fatalf("a fork ended by %v:\n%s", e, p.output())
+		}
+		if !strings.Contains(p.output(), "calls: use_caller\n") {
+			t.Errorf("a fork has not the settings of the first attempt:\n%s", p.output())
 		}
 		t.Logf("at work and done after %s, the ordinary way %s; the interpreter takes %d MB", time.Since(begun), ordinary, b.WarmRssBytes>>20)
 		p.until("came from")

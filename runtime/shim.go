@@ -12,7 +12,8 @@ import (
 )
 
 // The shim is a sitecustomize.py that stands in front of PYTHONPATH, so that
-// every Python of the task runs it as it starts. It does nothing until
+// every Python of the task runs it as it starts, and a package _holdfast with a
+// module for each framework that needs one. It does nothing until
 // TensorFlow is imported; then it does what these variables of the task's
 // environment ask for. The job's own environment comes before them, so that each can
 // be switched off:
@@ -36,7 +37,7 @@ import (
 //	                             (package container/warm); the main program
 //	                             notes how it imports it
 //
-//go:embed shim/*.py
+//go:embed python/*.py python/_holdfast/*.py
 var shim embed.FS
 
 // EnvKept is of an attempt that comes back to services that have kept what they
@@ -46,24 +47,26 @@ const EnvKept = "HOLDFAST_MODEL_KEPT"
 // WriteShim puts the shim into dir, which must exist; dir then belongs in front
 // of a task's PYTHONPATH. It may be called again.
 func WriteShim(dir string) error {
-	files, err := fs.Sub(shim, "shim")
+	files, err := fs.Sub(shim, "python")
 	if err != nil {
 		return err
 	}
-	names, err := fs.Glob(files, "*.py")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		text, err := fs.ReadFile(files, name)
-		if err == nil {
-			err = writeOnce(filepath.Join(dir, name), text)
+	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || name == ".":
+			return err
+		case d.IsDir():
+			if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+				return fmt.Errorf("making %s: %w", filepath.Join(dir, name), err)
+			}
+			return nil
 		}
+		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
+		return writeOnce(filepath.Join(dir, name), text)
+	})
 }
 
 func writeOnce(path string, text []byte) error {

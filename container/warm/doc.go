@@ -6,14 +6,14 @@
 //
 // It is the command of an attempt, byte for byte, with the attempt's
 // environment and in its sandbox, and it stops in the task's start-up file
-// (package runtime, shim/sitecustomize.py), before Python looks at the script.
+// (package runtime, python/_holdfast/start.py), before Python looks at the script.
 // There it imports one module, named by proto.EnvWarm, and waits. For an attempt
 // it forks, twice, so that its grandchild falls to the sandbox's keeper as an
 // attempt of its own would. The child gets the attempt's output, directory,
 // environment and the words of its command after the script, leads a session,
 // and returns from the start-up file: Python goes on to the script. What a script
 // could see of the import (sys.modules and such) is put away until it imports the
-// module itself: shim/_holdfast_warm.py.
+// module itself: python/_holdfast/warm.py.
 //
 // If the attempt is wanted while the import still goes on, the interpreter does
 // not fork but becomes the attempt itself when it has done: what is done of the

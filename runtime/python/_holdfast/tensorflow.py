@@ -1,8 +1,4 @@
-"""Holdfast's start-up file for the Python programs of a task.
-
-Python imports the first sitecustomize on its path as it starts. This one
-stands in front of it, does nothing but note what to do when TensorFlow is
-imported, and hands over to the sitecustomize that it hides, if there is one.
+"""What Holdfast does in programs that import TensorFlow, by these settings.
 
 HOLDFAST_RECOVERY_WAIT_SECS=1  A worker that finds the model not ready looks
     again after so many seconds instead of SessionManager's 30.
@@ -16,63 +12,39 @@ HOLDFAST_MODEL_KEPT=1  The first session of this process goes on from what the
     last checkpoint in its place.
 HOLDFAST_FAIL_FAST=1  Calls to a server that is not there fail at once instead of
     waiting for it (GRPC_FAIL_FAST), with a TensorFlow that knows the word.
-HOLDFAST_STACKS=0  SIGQUIT is left as it is; otherwise it has the program write
-    where its threads stand.
 HOLDFAST_TF1=1  `import tensorflow` gives TensorFlow 2's compat.v1, with
     version 2's behaviour switched off, so that a script written for
     TensorFlow 1 runs unedited.
-HOLDFAST_WARM=tensorflow  The agent may keep a warm interpreter that has
-    imported this module. Here is noted under what circumstances the script
-    imports it, and the warm interpreter stops here: see _holdfast_warm.py.
 """
 
 import os
 import sys
 
 
-def _after_import(actions, before=None):
-    """Calls each of actions[name] with the module of that name when it has been
-    executed, and before[name]() when it is looked for."""
-    before = before or {}
-
-    class Finder:
-        def find_spec(self, name, path=None, target=None):
-            due = actions.get(name)
-            if due is None:
-                return None
-            if name in before:
-                before.pop(name)()
-            spec = self._others(name, path, target)
-            execute = getattr(getattr(spec, "loader", None), "exec_module", None)
-            if execute is None:
-                return spec
-
-            def exec_module(module):
-                execute(module)
-                actions.pop(name, None)
-                if not actions and self in sys.meta_path:
-                    sys.meta_path.remove(self)
-                for action in due:
-                    action(module)
-
-            try:
-                # The loader keeps its type: inspect and pkgutil ask for it.
-                spec.loader.exec_module = exec_module
-            except AttributeError:
-                pass
-            return spec
-
-        def _others(self, name, path, target):
-            for finder in list(sys.meta_path):
-                find = getattr(finder, "find_spec", None)
-                if finder is self or find is None:
-                    continue
-                spec = find(name, path, target)
-                if spec is not None:
-                    return spec
-            return None
-
-    sys.meta_path.insert(0, Finder())
+def hooks():
+    """Called when TensorFlow is looked for: pairs of a module's name and what is to be
+    called with the module when it has been executed."""
+    if os.environ.get("HOLDFAST_FAIL_FAST") == "1":
+        _fail_fast()
+    manager = "tensorflow.python.training.session_manager"
+    if os.environ.get("HOLDFAST_FRAMEWORK") == "tensorflow":
+        yield manager, _keep_model
+    wait = os.environ.get("HOLDFAST_RECOVERY_WAIT_SECS", "")
+    if wait:
+        try:
+            seconds = float(wait)
+        except ValueError:
+            sys.stderr.write("HOLDFAST_RECOVERY_WAIT_SECS is %r, which is no number of seconds; it is ignored\n" % wait)
+        else:
+            yield manager, _shorten_waits(seconds)
+    if os.environ.get("HOLDFAST_DEVICE_FILTERS") == "1":
+        filters = _DeviceFilters()
+        yield "tensorflow.python.training.server_lib", filters.note_servers
+        yield "tensorflow.python.client.session", filters.filter_sessions
+    if os.environ.get("HOLDFAST_NAME_LOST_PEERS") == "1":
+        yield "tensorflow.python.client.session", _name_lost_peers
+    if os.environ.get("HOLDFAST_TF1") == "1":
+        yield "tensorflow", _become_tf1
 
 
 def _replace(owner, name, method):
@@ -380,138 +352,3 @@ def _add_contrib(module, v1):
     module.contrib = contrib
     sys.modules["tensorflow.contrib"] = contrib
     sys.modules["tensorflow.contrib.framework"] = framework
-
-
-class _Note:
-    """Says, in imported-PID.json beside this file, with what environment and
-    path the main program imports a module, once it has."""
-
-    def __init__(self, name):
-        self._name = name
-        self._environ = dict(os.environ)
-        self._modules = set(sys.modules)
-        self._import = __import__
-        self._note = None
-
-    def before(self):
-        now = dict(os.environ)
-        environ = {k: v for k, v in now.items() if self._environ.get(k) != v}
-        environ.update({k: None for k in self._environ if k not in now})
-        self._note = {"environ": environ, "path": list(sys.path), "refused": self._refused()}
-
-    def _refused(self):
-        import builtins
-
-        for patcher in ("gevent", "eventlet"):
-            if patcher in sys.modules:
-                return "the script imports %s before it imports %s" % (patcher, self._name)
-        if builtins.__import__ is not self._import:
-            return "the script has an __import__ of its own"
-        for name, module in list(sys.modules.items()):
-            # Packages make themselves some inner ones, typing.io for one, and what
-            # Cython has compiled makes cython_runtime and _cython_VERSION.
-            if "." not in name and not name.startswith(("cython_runtime", "_cython_")) and name not in self._modules and getattr(module, "__spec__", None) is None:
-                return "the script puts a module %s of its own making in place before it imports %s" % (name, self._name)
-        return ""
-
-    def after(self, module):
-        if self._note is None:
-            return
-        import json
-
-        file = os.path.join(os.path.dirname(os.path.abspath(__file__)), "imported-%d.json" % os.getpid())
-        try:
-            with open(os.open(file + ".part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
-                json.dump(self._note, f)
-            os.rename(file + ".part", file)
-        except OSError:
-            pass  # then attempts start the ordinary way
-
-
-def _run_hidden():
-    """Runs the sitecustomize that this file hides; it then is the module of that name."""
-    from importlib.machinery import PathFinder
-    import importlib.util
-
-    here = os.path.realpath(os.path.dirname(os.path.abspath(__file__)))
-    path = [p for p in sys.path if os.path.realpath(p or os.curdir) != here]
-    spec = PathFinder.find_spec("sitecustomize", path)
-    if spec is None or spec.loader is None:
-        return
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["sitecustomize"] = module
-    spec.loader.exec_module(module)
-
-
-def _say_where():
-    """Has SIGQUIT write where all threads stand, as it does with Java. It comes before
-    the task is stopped because it makes no steps."""
-    import _signal
-
-    try:
-        import faulthandler
-
-        if _signal.getsignal(_signal.SIGQUIT) == _signal.SIG_DFL:
-            faulthandler.register(_signal.SIGQUIT, file=2, all_threads=True)
-    except (ImportError, AttributeError, OSError, RuntimeError, ValueError):
-        pass  # then it is stopped all the same
-
-
-def _install():
-    actions, before = {}, {}
-    if os.environ.get("HOLDFAST_FAIL_FAST") == "1":
-        _fail_fast()
-    if os.environ.get("HOLDFAST_STACKS") != "0":
-        _say_where()
-
-    def after(name, action):
-        actions.setdefault(name, []).append(action)
-
-    manager = "tensorflow.python.training.session_manager"
-    if os.environ.get("HOLDFAST_FRAMEWORK") == "tensorflow":
-        after(manager, _keep_model)
-    wait = os.environ.get("HOLDFAST_RECOVERY_WAIT_SECS", "")
-    if wait:
-        try:
-            seconds = float(wait)
-        except ValueError:
-            sys.stderr.write("HOLDFAST_RECOVERY_WAIT_SECS is %r, which is no number of seconds; it is ignored\n" % wait)
-        else:
-            after(manager, _shorten_waits(seconds))
-    if os.environ.get("HOLDFAST_DEVICE_FILTERS") == "1":
-        filters = _DeviceFilters()
-        after("tensorflow.python.training.server_lib", filters.note_servers)
-        after("tensorflow.python.client.session", filters.filter_sessions)
-    if os.environ.get("HOLDFAST_NAME_LOST_PEERS") == "1":
-        after("tensorflow.python.client.session", _name_lost_peers)
-    if os.environ.get("HOLDFAST_TF1") == "1":
-        after("tensorflow", _become_tf1)
-    warm = os.environ.get("HOLDFAST_WARM")
-    # An attempt leads a session; what it starts in turn does not.
-    if warm and os.getsid(0) == os.getpid() and "HOLDFAST_WARM_SOCKET" not in os.environ:
-        note = _Note(warm)
-        before[warm] = note.before
-        after(warm, note.after)
-    if actions:
-        _after_import(actions, before)
-
-
-def _wait_warm():
-    """In the warm interpreter, waits; returns in its children and elsewhere."""
-    socket = os.environ.pop("HOLDFAST_WARM_SOCKET", None)
-    if socket is None:
-        return
-    try:
-        from _holdfast_warm import serve
-    except BaseException as e:
-        sys.stderr.write("the warm interpreter: %s\n" % e)
-        os._exit(70)  # the script must never run in this process
-    serve(int(socket), os.environ["HOLDFAST_WARM"])
-
-
-# Python 2 has neither the machinery nor TensorFlow 2. Module __getattr__ came
-# with 3.7, which every TensorFlow since 2.4 has.
-if sys.version_info >= (3, 7):
-    _install()
-    _run_hidden()
-    _wait_warm()

@@ -1,0 +1,60 @@
+"""Tests of the package _holdfast that need no framework: python -m unittest."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SHIM = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, SHIM)
+sys.dont_write_bytecode = True
+
+from _holdfast import tensorflow  # noqa: E402
+
+
+def run(script, site="", **settings):
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(("HOLDFAST_", "GRPC_"))}
+    environ.update(settings, PYTHONPATH=os.pathsep.join(p for p in (SHIM, site) if p), PYTHONDONTWRITEBYTECODE="1")
+    return subprocess.check_output([sys.executable, "-c", script], env=environ, universal_newlines=True).strip()
+
+
+class Start(unittest.TestCase):
+    LOADED = "import sys; print(*sorted(m for m in sys.modules if m.startswith('_holdfast')))"
+
+    def test_a_framework_costs_nothing_until_it_is_imported(self):
+        loaded = run(self.LOADED, HOLDFAST_FRAMEWORK="tensorflow", HOLDFAST_TF1="1", HOLDFAST_FAIL_FAST="1")
+        self.assertEqual(loaded, "_holdfast _holdfast.start")
+
+    def test_its_module_comes_with_it(self):
+        with tempfile.TemporaryDirectory() as site:
+            os.mkdir(os.path.join(site, "tensorflow"))
+            loaded = run("import tensorflow\n" + self.LOADED, site, HOLDFAST_FRAMEWORK="tensorflow")
+            self.assertEqual(loaded, "_holdfast _holdfast.start _holdfast.tensorflow")
+            # With no framework and no setting that asks for it, it stays away.
+            self.assertEqual(run("import tensorflow\n" + self.LOADED, site), "_holdfast _holdfast.start")
+
+
+class TensorFlow(unittest.TestCase):
+    def test_codes_of_parts(self):
+        for message, codes in (
+            ("\nABORTED: From /job:ps/task:0:\ngone\nCANCELLED: From /job:worker/task:1:\n", {"ABORTED", "CANCELLED"}),
+            ("\nCANCELLED: RunManyGraphs\nABORTED: From /job:ps/task:0:\n", set()),
+            ("a queue was closed", set()),
+        ):
+            self.assertEqual(tensorflow._codes_of_parts(message), codes, message)
+
+    def test_devices_elsewhere(self):
+        for device, elsewhere in (
+            ("", False),
+            ("/job:ps/task:1", False),
+            ("/job:worker/task:0/cpu:0", False),
+            ("/job:worker/task:1", True),
+            ("/job:worker", True),
+            ("/task:0", True),
+        ):
+            self.assertEqual(tensorflow._DeviceFilters._elsewhere(device, "worker", 0), elsewhere, device)
+
+
+if __name__ == "__main__":
+    unittest.main()
