@@ -66,7 +66,7 @@ func CompleteWhen(c *proto.CheckpointSpec) string {
 	return ""
 }
 
-// MayComplete tells whether a file that was written may be the last of a save,
+// MayComplete reports whether a file that was written may be the last of a save,
 // so that it is worth while to look for complete checkpoints.
 func MayComplete(c *proto.CheckpointSpec, name string) bool {
 	base := path.Base(name)

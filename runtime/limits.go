@@ -21,7 +21,7 @@ const (
 	longestPort = 65535
 )
 
-// fits tells whether a program can be started with a variable.
+// fits reports whether a program can be started with a variable.
 func fits(name, value string) bool { return len(name)+len("=")+len(value) < maxString }
 
 // hostsVariable holds the addresses of a role's tasks.
@@ -74,7 +74,7 @@ func tooLong(spec *proto.JobSpec, name string, size int) error {
 	return fmt.Errorf("the variable %s would be %d bytes long with the addresses of all tasks, and Linux allows %d: %s", name, size, maxString-1, remedy)
 }
 
-// mentions tells whether what the user wrote for a role names a variable.
+// mentions reports whether what the user wrote for a role names a variable.
 func mentions(spec *proto.JobSpec, role, variable string) bool {
 	said := append(slices.Collect(maps.Values(spec.Env)), Words(spec, role)...)
 	return slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, variable) })

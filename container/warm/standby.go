@@ -2,31 +2,19 @@ package warm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
-	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sirupsen/logrus"
 
 	"holdfast/container/sandbox"
-	"holdfast/proto"
 )
 
 // settled is how long after its import an attempt is taken to be at work.
 const settled = 10 * time.Second
-
-// importVariables are those of ours that an import depends on. The others, and
-// TF_CONFIG, say which task and attempt a process is; nothing reads them before
-// the script runs.
-var importVariables = []string{proto.EnvWarm, "HOLDFAST_TF1", "HOLDFAST_RECOVERY_WAIT_SECS"}
 
 // Options are what a Standby needs.
 type Options struct {
@@ -116,7 +104,7 @@ func (s *Standby) Rehearse(c sandbox.Command, how Circumstances, soon bool) {
 	})
 }
 
-// Rehearsed tells whether Rehearse was called and what it began is over: the
+// Rehearsed reports whether Rehearse was called and what it began is over: the
 // interpreter is ready, or there is to be none.
 func (s *Standby) Rehearsed() bool {
 	s.mu.Lock()
@@ -191,62 +179,6 @@ func (s *Standby) let(i *interpreter) {
 	}
 }
 
-// difference says in what an attempt differs from those that an interpreter can
-// start; empty: in nothing that the import depends on. Python puts the words of
-// the command after the script in their place; until it has said where they
-// begin, it is left to compare those before.
-func difference(i *interpreter, c sandbox.Command) string {
-	words := max(i.common, 1)
-	switch {
-	case len(i.command.Argv) < words || len(c.Argv) < words || !slices.Equal(i.command.Argv[:words], c.Argv[:words]):
-		return "command"
-	case i.command.Dir != c.Dir:
-		return "directory"
-	}
-	was, is := importEnvironment(i.command.Env), importEnvironment(c.Env)
-	for name, v := range is {
-		if old, ok := was[name]; !ok || old != v {
-			return "environment variable " + name
-		}
-		delete(was, name)
-	}
-	for name := range was {
-		return "environment variable " + name
-	}
-	return ""
-}
-
-func importEnvironment(env []string) map[string]string {
-	m := map[string]string{}
-	for _, kv := range env {
-		name, v, _ := strings.Cut(kv, "=")
-		own := name == "TF_CONFIG" || strings.HasPrefix(name, "HOLDFAST_") && !slices.Contains(importVariables, name)
-		if !own {
-			m[name] = v
-		}
-	}
-	return m
-}
-
-// module is what a command is to have imported; empty: nothing.
-func module(c sandbox.Command) string {
-	name := ""
-	for _, kv := range c.Env {
-		if !utf8.ValidString(kv) {
-			return "" // JSON cannot carry it
-		}
-		if v, ok := strings.CutPrefix(kv, proto.EnvWarm+"="); ok {
-			name = v
-		}
-	}
-	for _, a := range c.Argv {
-		if !utf8.ValidString(a) {
-			return ""
-		}
-	}
-	return name
-}
-
 // tend runs f until Exec or Close; s.mu is held.
 func (s *Standby) tend(f func(context.Context)) {
 	ctx, stop := context.WithCancel(s.ctx)
@@ -276,37 +208,6 @@ func (s *Standby) attend(c sandbox.Command, p *sandbox.Process, from *interprete
 }
 
 const look = 2 * time.Second
-
-// study waits until p is at work, and says under what circumstances it has
-// imported the module; false if that is not to be.
-func (s *Standby) study(ctx context.Context, c sandbox.Command, p *sandbox.Process, from *interpreter) (Circumstances, bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		<-p.Done() // at the latest when the box is closed
-		cancel()
-	}()
-	if from != nil {
-		select {
-		case <-from.imported:
-		case <-ctx.Done():
-		}
-		return from.how, wait(ctx, s.o.After)
-	}
-	n, err := s.learn(ctx, c, p)
-	switch {
-	case ctx.Err() != nil:
-		return Circumstances{}, false
-	case err != nil:
-		s.giveUp("making it: " + err.Error())
-		return Circumstances{}, false
-	case n.Refused != "":
-		s.Refuse(n.Refused)
-		return Circumstances{}, false
-	}
-	s.tell(Known{Circumstances: n.Circumstances})
-	return n.Circumstances, wait(ctx, s.o.After)
-}
 
 // make makes the interpreter; false if that is not to be. At the end of ctx it
 // is left as it is.
@@ -404,42 +305,6 @@ func (s *Standby) watch(ctx context.Context) {
 			s.giveUp(err.Error())
 			return
 		}
-	}
-}
-
-// note is what the start-up file wrote about the main program of an attempt.
-type note struct {
-	Circumstances
-	Refused string `json:"refused"`
-}
-
-// learn waits for the note of the process that c started.
-func (s *Standby) learn(ctx context.Context, c sandbox.Command, p *sandbox.Process) (note, error) {
-	file := filepath.Join(s.o.Notes, fmt.Sprintf("imported-%d.json", p.Pid))
-	for {
-		b, err := os.ReadFile(file)
-		if errors.Is(err, os.ErrNotExist) {
-			if !wait(ctx, look/4) {
-				return note{}, ctx.Err()
-			}
-			continue
-		}
-		if err != nil {
-			return note{}, err
-		}
-		_ = os.Remove(file) // it may hold what the script keeps secret
-		// A shell that does something and then becomes Python must not do it twice.
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
-		if len(line) == 0 { // nor a file, perhaps: the process has ended just now
-			<-ctx.Done()
-			return note{}, ctx.Err()
-		}
-		if string(line) != strings.Join(c.Argv, "\x00")+"\x00" {
-			return note{Refused: "the task's command does more than to run Python"}, nil
-		}
-		var n note
-		err = json.Unmarshal(b, &n)
-		return n, err
 	}
 }
 

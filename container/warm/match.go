@@ -1,0 +1,71 @@
+package warm
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"holdfast/container/sandbox"
+	"holdfast/proto"
+)
+
+// importVariables are those of ours that an import depends on. The others, and
+// TF_CONFIG, say which task and attempt a process is; nothing reads them before
+// the script runs.
+var importVariables = []string{proto.EnvWarm, "HOLDFAST_TF1", "HOLDFAST_RECOVERY_WAIT_SECS"}
+
+// difference says in what an attempt differs from those that an interpreter can
+// start; empty: in nothing that the import depends on. Python puts the words of
+// the command after the script in their place; until it has said where they
+// begin, it is left to compare those before.
+func difference(i *interpreter, c sandbox.Command) string {
+	words := max(i.common, 1)
+	switch {
+	case len(i.command.Argv) < words || len(c.Argv) < words || !slices.Equal(i.command.Argv[:words], c.Argv[:words]):
+		return "command"
+	case i.command.Dir != c.Dir:
+		return "directory"
+	}
+	was, is := importEnvironment(i.command.Env), importEnvironment(c.Env)
+	for name, v := range is {
+		if old, ok := was[name]; !ok || old != v {
+			return "environment variable " + name
+		}
+		delete(was, name)
+	}
+	for name := range was {
+		return "environment variable " + name
+	}
+	return ""
+}
+
+func importEnvironment(env []string) map[string]string {
+	m := map[string]string{}
+	for _, kv := range env {
+		name, v, _ := strings.Cut(kv, "=")
+		own := name == "TF_CONFIG" || strings.HasPrefix(name, "HOLDFAST_") && !slices.Contains(importVariables, name)
+		if !own {
+			m[name] = v
+		}
+	}
+	return m
+}
+
+// module is what a command is to have imported; empty: nothing.
+func module(c sandbox.Command) string {
+	name := ""
+	for _, kv := range c.Env {
+		if !utf8.ValidString(kv) {
+			return "" // JSON cannot carry it
+		}
+		if v, ok := strings.CutPrefix(kv, proto.EnvWarm+"="); ok {
+			name = v
+		}
+	}
+	for _, a := range c.Argv {
+		if !utf8.ValidString(a) {
+			return ""
+		}
+	}
+	return name
+}

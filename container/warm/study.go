@@ -1,0 +1,80 @@
+package warm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"holdfast/container/sandbox"
+)
+
+// study waits until p is at work, and says under what circumstances it has
+// imported the module; false if that is not to be.
+func (s *Standby) study(ctx context.Context, c sandbox.Command, p *sandbox.Process, from *interpreter) (Circumstances, bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		<-p.Done() // at the latest when the box is closed
+		cancel()
+	}()
+	if from != nil {
+		select {
+		case <-from.imported:
+		case <-ctx.Done():
+		}
+		return from.how, wait(ctx, s.o.After)
+	}
+	n, err := s.learn(ctx, c, p)
+	switch {
+	case ctx.Err() != nil:
+		return Circumstances{}, false
+	case err != nil:
+		s.giveUp("making it: " + err.Error())
+		return Circumstances{}, false
+	case n.Refused != "":
+		s.Refuse(n.Refused)
+		return Circumstances{}, false
+	}
+	s.tell(Known{Circumstances: n.Circumstances})
+	return n.Circumstances, wait(ctx, s.o.After)
+}
+
+// note is what the start-up file wrote about the main program of an attempt.
+type note struct {
+	Circumstances
+	Refused string `json:"refused"`
+}
+
+// learn waits for the note of the process that c started.
+func (s *Standby) learn(ctx context.Context, c sandbox.Command, p *sandbox.Process) (note, error) {
+	file := filepath.Join(s.o.Notes, fmt.Sprintf("imported-%d.json", p.Pid))
+	for {
+		b, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) {
+			if !wait(ctx, look/4) {
+				return note{}, ctx.Err()
+			}
+			continue
+		}
+		if err != nil {
+			return note{}, err
+		}
+		_ = os.Remove(file) // it may hold what the script keeps secret
+		// A shell that does something and then becomes Python must not do it twice.
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
+		if len(line) == 0 { // nor a file, perhaps: the process has ended just now
+			<-ctx.Done()
+			return note{}, ctx.Err()
+		}
+		if string(line) != strings.Join(c.Argv, "\x00")+"\x00" {
+			return note{Refused: "the task's command does more than to run Python"}, nil
+		}
+		var n note
+		err = json.Unmarshal(b, &n)
+		return n, err
+	}
+}
