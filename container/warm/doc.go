@@ -13,7 +13,7 @@
 // environment and the words of its command after the script, leads a session,
 // and returns from the start-up file: Python goes on to the script. What a script
 // could see of the import (sys.modules and such) is put away until it imports the
-// module itself: python/_holdfast/warm.py.
+// module itself: python/_holdfast/hidden.py.
 //
 // If the attempt is wanted while the import still goes on, the interpreter does
 // not fork but becomes the attempt itself when it has done: what is done of the

@@ -3,5 +3,6 @@
 start       runs in every Python as it starts, and imports nothing it need not
 tensorflow  is imported when the program imports TensorFlow; another framework's
             module stands beside it, with a row in start.FRAMEWORKS
-warm        runs in warm interpreters only (package container/warm)
+warm        runs in warm interpreters only (package container/warm); hidden, which it
+            uses, puts away what an import changed
 """
