@@ -104,11 +104,12 @@ faults: build ## lose all that a job stands on under TensorFlow, alone and in pa
 	@$(GO) run ./test/faults/cmd -pairs 10
 
 .PHONY: verify
-verify: ## formatting, vet, staticcheck
+verify: ## formatting, vet, staticcheck, buf lint
 	@.ci/need go
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted (make fix formats them):"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	cd proto && $(GO) run $(BUF) lint
 
 .PHONY: fix
 fix: ## format what verify found unformatted

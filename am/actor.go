@@ -20,7 +20,7 @@ type actor struct {
 	m      *Master
 	driver Driver
 
-	moments []*proto.Moment
+	moments []*proto.JobEvent
 	orders  []func()
 	binding bool     // an order must not leave before the journal is written
 	routed  bool     // tasks have moved
@@ -100,8 +100,8 @@ func (a *actor) act(now time.Time, action core.Action) *core.Finish {
 	case core.Secure:
 		m.secure(action.AllDown)
 	case core.Record:
-		a.moments = append(a.moments, &proto.Moment{
-			AtUnixMs: now.UnixMilli(), Task: action.Task, Kind: action.Kind, Text: action.Text, TookMs: action.TookMS,
+		a.moments = append(a.moments, &proto.JobEvent{
+			AtUnixMs: now.UnixMilli(), Task: action.Task, Kind: action.Kind, Text: action.Text, SinceLossMs: action.TookMS,
 		})
 		m.cfg.Log.WithField("task", action.Task).Infof("%s: %s", action.Kind, action.Text)
 	case core.Finish:

@@ -40,7 +40,7 @@ const timelineLimit = 2000
 // status.json for those who come after the AM's end. All methods may be
 // called from many goroutines.
 type Board struct {
-	proto.UnimplementedJobsServer
+	proto.UnimplementedJobServiceServer
 	kill func(why string)
 	// stopGrace is what tasks get between SIGTERM and SIGKILL at the job's end.
 	stopGrace time.Duration
@@ -111,7 +111,7 @@ func (b *Board) Status(context.Context, *proto.StatusRequest) (*proto.JobStatus,
 }
 
 // Watch implements proto.JobsServer.
-func (b *Board) Watch(_ *proto.StatusRequest, stream proto.Jobs_WatchServer) error {
+func (b *Board) Watch(_ *proto.StatusRequest, stream proto.JobService_WatchServer) error {
 	pace := time.NewTicker(watchPace)
 	defer pace.Stop()
 	for {
@@ -136,18 +136,18 @@ func (b *Board) Watch(_ *proto.StatusRequest, stream proto.Jobs_WatchServer) err
 }
 
 // Kill implements proto.JobsServer.
-func (b *Board) Kill(_ context.Context, r *proto.KillRequest) (*proto.KillReply, error) {
+func (b *Board) Kill(_ context.Context, r *proto.KillRequest) (*proto.KillResponse, error) {
 	why := r.Why
 	if why == "" {
 		why = "killed by a user"
 	}
 	b.kill(why)
-	return &proto.KillReply{StopGraceMs: b.stopGrace.Milliseconds()}, nil
+	return &proto.KillResponse{StopGraceMs: b.stopGrace.Milliseconds()}, nil
 }
 
 // show takes over what core knows, the lines that it recorded, and the stages
 // that tasks have passed.
-func (b *Board) show(job *core.Job, moments []*proto.Moment, stages map[string][]*proto.Stage) {
+func (b *Board) show(job *core.Job, moments []*proto.JobEvent, stages map[string][]*proto.Stage) {
 	b.change(func(s *proto.JobStatus) {
 		recordIncidents(s, job, moments)
 		s.State, s.Why = job.State()
@@ -167,16 +167,16 @@ func (b *Board) show(job *core.Job, moments []*proto.Moment, stages map[string][
 			b.whole = b.whole && t.State != proto.TaskState_TASK_STATE_WAITING && t.State != proto.TaskState_TASK_STATE_RESTARTING
 		}
 		s.Spares = spareStatus(job.Spares(), s.Spares)
-		s.Timeline = append(s.Timeline, moments...)
-		if len(s.Timeline) > timelineLimit {
-			s.Timeline = append(s.Timeline[:timelineLimit/4], s.Timeline[len(s.Timeline)-timelineLimit/2:]...)
+		s.Events = append(s.Events, moments...)
+		if len(s.Events) > timelineLimit {
+			s.Events = append(s.Events[:timelineLimit/4], s.Events[len(s.Events)-timelineLimit/2:]...)
 		}
 	})
 }
 
 // beat shows what an agent tells each second. It returns whether core is to be told
 // of steps.
-func (b *Board) beat(container string, e *proto.Beat, p *progress) (due bool) {
+func (b *Board) beat(container string, e *proto.Heartbeat, p *progress) (due bool) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -184,7 +184,7 @@ func (b *Board) beat(container string, e *proto.Beat, p *progress) (due bool) {
 	s := b.status
 	for _, k := range s.Spares {
 		if k.Container == container {
-			k.AgentRssBytes, k.WarmRssBytes, k.Warm = e.AgentRssBytes, e.WarmRssBytes, e.Warm
+			k.AgentRssBytes, k.WarmRssBytes, k.WarmStatus = e.AgentRssBytes, e.WarmRssBytes, e.WarmStatus
 		}
 	}
 	if !b.whole {
@@ -192,7 +192,7 @@ func (b *Board) beat(container string, e *proto.Beat, p *progress) (due bool) {
 	}
 	if t := b.hosted[container]; t != nil {
 		t.RssBytes, t.AgentRssBytes = e.RssBytes, e.AgentRssBytes
-		t.WarmRssBytes, t.Warm = e.WarmRssBytes, e.Warm
+		t.WarmRssBytes, t.WarmStatus = e.WarmRssBytes, e.WarmStatus
 		if p.heard(now, t.Task, e.Step) {
 			t.Step = e.Step
 			recordStep(s, e.Step, now)
@@ -218,15 +218,15 @@ func (b *Board) stepped(p *progress) core.Stepped {
 
 // sealed shows which the newest complete checkpoint is.
 func (b *Board) sealed(step int64) {
-	b.change(func(s *proto.JobStatus) { s.WholeStep = step })
+	b.change(func(s *proto.JobStatus) { s.CompleteStep = step })
 }
 
 // lastRecovery tells of the last task that came back; "" if none had to.
 func (b *Board) lastRecovery() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i := len(b.status.Timeline) - 1; i >= 0; i-- {
-		if m := b.status.Timeline[i]; m.Kind == core.KindBack {
+	for i := len(b.status.Events) - 1; i >= 0; i-- {
+		if m := b.status.Events[i]; m.Kind == core.KindBack {
 			return fmt.Sprintf("%s came back (%s)", m.Task, m.Text)
 		}
 	}

@@ -36,13 +36,13 @@ type journalFile struct {
 }
 
 // imported is a message whose JSON is protobuf's.
-type imported struct{ *proto.Imported }
+type imported struct{ *proto.ImportProfile }
 
-func (i imported) MarshalJSON() ([]byte, error) { return protojson.Marshal(i.Imported) }
+func (i imported) MarshalJSON() ([]byte, error) { return protojson.Marshal(i.ImportProfile) }
 
 func (i *imported) UnmarshalJSON(text []byte) error {
-	i.Imported = &proto.Imported{}
-	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, i.Imported)
+	i.ImportProfile = &proto.ImportProfile{}
+	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, i.ImportProfile)
 }
 
 func journalName(attempt int) string {

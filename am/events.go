@@ -59,7 +59,7 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 	switch e := a.message.Message.(type) {
 	case *proto.FromAgent_Hello:
 		h := e.Hello
-		m.stages.agents[a.container] = time.UnixMilli(h.BeganUnixMs)
+		m.stages.agents[a.container] = time.UnixMilli(h.StartedUnixMs)
 		attached := core.AgentAttached{
 			Container: a.container, Host: h.Host, PID: int(h.Pid),
 			Task: h.Task, Port: int(h.Port), PeerPort: int(h.PeerPort),
@@ -73,8 +73,8 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 	case *proto.FromAgent_Prepared:
 		m.cfg.Log.WithField("container", a.container).Infof("prepared: mounting %s, steering %s, port %d", e.Prepared.Mounting, e.Prepared.Steering, e.Prepared.Port)
 		return core.AgentPrepared{Container: a.container, Port: int(e.Prepared.Port), Notes: e.Prepared.Notes}
-	case *proto.FromAgent_Trouble:
-		return core.AgentTrouble{Container: a.container, What: e.Trouble.What, Node: e.Trouble.Node, Hopeless: e.Trouble.Hopeless, Removed: e.Trouble.Removed}
+	case *proto.FromAgent_AgentFailure:
+		return core.AgentTrouble{Container: a.container, What: e.AgentFailure.Detail, Node: e.AgentFailure.NodeSpecific, Hopeless: e.AgentFailure.Permanent, Removed: e.AgentFailure.DirectoryRemoved}
 	case *proto.FromAgent_Started:
 		return core.TaskStarted{Container: a.container, Attempt: int(e.Started.Attempt), PID: int(e.Started.Pid)}
 	case *proto.FromAgent_Exited:
@@ -82,10 +82,10 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 	case *proto.FromAgent_Committed:
 		m.board.saving(m.progress)
 		m.sealer.committed(e.Committed, m.job.Generation())
-	case *proto.FromAgent_Rehearsed:
+	case *proto.FromAgent_Prewarmed:
 		return core.Rehearsed{Container: a.container}
-	case *proto.FromAgent_Imported:
-		if m.rehearse.hear(m.job, a.container, e.Imported) {
+	case *proto.FromAgent_ImportProfile:
+		if m.rehearse.hear(m.job, a.container, e.ImportProfile) {
 			m.give(errand{})
 		}
 		m.rehearseSpares()

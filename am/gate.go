@@ -30,10 +30,10 @@ var methods = map[string]struct {
 	party   jobtls.Party
 	changes bool
 }{
-	proto.Agents_Attend_FullMethodName: {jobtls.Agent, false},
-	proto.Jobs_Status_FullMethodName:   {jobtls.Client, false},
-	proto.Jobs_Watch_FullMethodName:    {jobtls.Client, false},
-	proto.Jobs_Kill_FullMethodName:     {jobtls.Client, true},
+	proto.AgentService_Connect_FullMethodName: {jobtls.Agent, false},
+	proto.JobService_Status_FullMethodName:    {jobtls.Client, false},
+	proto.JobService_Watch_FullMethodName:     {jobtls.Client, false},
+	proto.JobService_Kill_FullMethodName:      {jobtls.Client, true},
 }
 
 // check gives the error with which a call is refused; nil: it is not.

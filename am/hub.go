@@ -29,13 +29,13 @@ type fromAgent struct {
 // of its RPC, which hears, and now and then by one that sends and ends when it has
 // sent all: there may be thousands of streams. Both end with the stream.
 type hub struct {
-	proto.UnimplementedAgentsServer
+	proto.UnimplementedAgentServiceServer
 	log     *logrus.Entry
 	events  chan<- fromAgent
-	beat    func(container string, b *proto.Beat) // called by many goroutines
-	closed  <-chan struct{}                       // no one reads events any longer
-	silence time.Duration                         // after which an agent's stream is given up
-	attempt int32                                 // of the application: which master this is
+	beat    func(container string, b *proto.Heartbeat) // called by many goroutines
+	closed  <-chan struct{}                            // no one reads events any longer
+	silence time.Duration                              // after which an agent's stream is given up
+	attempt int32                                      // of the application: which master this is
 
 	mu     sync.Mutex
 	lines  map[string]*line
@@ -45,7 +45,7 @@ type hub struct {
 // line is what is still to be sent to one agent. It is unbounded: the loop
 // must never wait for an agent, and says little.
 type line struct {
-	stream  proto.Agents_AttendServer
+	stream  proto.AgentService_ConnectServer
 	giveUp  func()        // ends the stream; it may be called again
 	serving chan struct{} // closed when nothing more will be heard on it
 
@@ -63,12 +63,12 @@ type line struct {
 // message is one for one agent, or the same for many.
 type message interface {
 	// in gives the form in which a stream sends it.
-	in(proto.Agents_AttendServer) (any, error)
+	in(proto.AgentService_ConnectServer) (any, error)
 }
 
 type single struct{ *proto.ToAgent }
 
-func (m single) in(proto.Agents_AttendServer) (any, error) { return m.ToAgent, nil }
+func (m single) in(proto.AgentService_ConnectServer) (any, error) { return m.ToAgent, nil }
 
 // common is written once for all streams, which may be thousands.
 type common struct {
@@ -78,7 +78,7 @@ type common struct {
 	err     error
 }
 
-func (m *common) in(s proto.Agents_AttendServer) (any, error) {
+func (m *common) in(s proto.AgentService_ConnectServer) (any, error) {
 	m.once.Do(func() { m.err = m.written.Encode(s, m.message) })
 	return &m.written, m.err
 }
@@ -149,7 +149,7 @@ func (l *line) close() time.Time {
 	return l.heard
 }
 
-func newHub(events chan<- fromAgent, beat func(string, *proto.Beat), closed <-chan struct{}, silence time.Duration, attempt int, log *logrus.Entry) *hub {
+func newHub(events chan<- fromAgent, beat func(string, *proto.Heartbeat), closed <-chan struct{}, silence time.Duration, attempt int, log *logrus.Entry) *hub {
 	return &hub{log: log, events: events, beat: beat, closed: closed, silence: silence, attempt: int32(attempt), lines: map[string]*line{}}
 }
 
@@ -197,9 +197,9 @@ func (h *hub) announceTokens(m *proto.ToAgent) {
 	}
 }
 
-// Attend serves one agent. An agent that comes again has lost its former stream,
+// Connect serves one agent. An agent that comes again has lost its former stream,
 // known here or not, and that one ends.
-func (h *hub) Attend(stream proto.Agents_AttendServer) error {
+func (h *hub) Connect(stream proto.AgentService_ConnectServer) error {
 	giveUp := connection(stream.Context())
 	introduction := time.AfterFunc(h.silence, giveUp)
 	first, err := stream.Recv()
@@ -265,18 +265,18 @@ func (h *hub) enter(container string, l *line) {
 }
 
 // hear passes on what an agent says, and answers its beats, until the stream's end.
-func (h *hub) hear(stream proto.Agents_AttendServer, l *line, container string, silent *time.Timer) error {
+func (h *hub) hear(stream proto.AgentService_ConnectServer, l *line, container string, silent *time.Timer) error {
 	for {
 		m, err := stream.Recv()
 		if err != nil {
 			return err
 		}
 		silent.Stop() // that the loop is busy is not the agent's silence
-		if b := m.GetBeat(); b != nil {
+		if b := m.GetHeartbeat(); b != nil {
 			if !l.hear(func() bool { h.beat(container, b); return true }) {
 				return nil
 			}
-			l.put(single{&proto.ToAgent{Message: &proto.ToAgent_Pulse{Pulse: &proto.Pulse{Number: b.Number, Attempt: h.attempt}}}})
+			l.put(single{&proto.ToAgent{Message: &proto.ToAgent_HeartbeatReply{HeartbeatReply: &proto.HeartbeatReply{Sequence: b.Sequence, AmAttempt: h.attempt}}}})
 		} else if !l.hear(func() bool { return h.pass(fromAgent{container: container, message: m}) }) {
 			return status.Error(codes.Unavailable, "the job has ended")
 		}

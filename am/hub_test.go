@@ -62,7 +62,7 @@ func TestAnAgentSpeaksForItsOwnContainerOnly(t *testing.T) {
 		"with the keys that all agents hold": shared,
 		"without saying who it is":           context.Background(),
 	} {
-		stream, err := proto.NewAgentsClient(dial(t, j.keys.Agent, j.master)).Attend(ctx)
+		stream, err := proto.NewAgentServiceClient(dial(t, j.keys.Agent, j.master)).Connect(ctx)
 		if err == nil {
 			_ = stream.Send(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: &proto.Hello{Container: ps.container, Attempt: -1}}})
 			_, err = stream.Recv()
@@ -91,7 +91,7 @@ func pass(t *testing.T, j *job, container string) []byte {
 func TestAnAgentThatSaysNothingIsLetGo(t *testing.T) {
 	j := start(t, nil)
 	ps, _ := j.started("ps-0")
-	stream, err := proto.NewAgentsClient(dial(t, j.keys.Agent, j.master)).Attend(j.speaking("container-77"))
+	stream, err := proto.NewAgentServiceClient(dial(t, j.keys.Agent, j.master)).Connect(j.speaking("container-77"))
 	if err != nil {
 		t.Fatal(err)
 	}

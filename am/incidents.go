@@ -11,7 +11,7 @@ import (
 const incidentLimit = 500
 
 // recordIncidents writes down losses and returns.
-func recordIncidents(s *proto.JobStatus, job *core.Job, moments []*proto.Moment) {
+func recordIncidents(s *proto.JobStatus, job *core.Job, moments []*proto.JobEvent) {
 	var places map[string]int // of tasks in the job, made when needed
 	for _, m := range moments {
 		if m.Kind != core.KindLost && m.Kind != core.KindBack {
@@ -33,8 +33,8 @@ func recordIncidents(s *proto.JobStatus, job *core.Job, moments []*proto.Moment)
 			continue
 		}
 		i := &proto.Incident{
-			AtUnixMs: m.AtUnixMs - m.TookMs, Task: m.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
-			Step: s.Step, WholeStep: s.WholeStep, WentBack: goesBack(t),
+			AtUnixMs: m.AtUnixMs - m.SinceLossMs, Task: m.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
+			Step: s.Step, CompleteStep: s.CompleteStep, RolledBack: goesBack(t),
 		}
 		if at < len(s.Tasks) { // as it was shown before
 			i.Container, i.Node = s.Tasks[at].Container, s.Tasks[at].Node
@@ -52,15 +52,15 @@ func goesBack(t *core.Task) bool {
 }
 
 // closeIncidents says of a task's losses how it came back.
-func closeIncidents(s *proto.JobStatus, t *core.Task, back *proto.Moment) {
+func closeIncidents(s *proto.JobStatus, t *core.Task, back *proto.JobEvent) {
 	for _, i := range s.Incidents {
-		if i.Task != t.Name || i.BackUnixMs != 0 {
+		if i.Task != t.Name || i.RecoveredUnixMs != 0 {
 			continue
 		}
-		i.BackUnixMs, i.TookMs = back.AtUnixMs, back.AtUnixMs-i.AtUnixMs
-		i.How = "in place"
+		i.RecoveredUnixMs, i.RecoveredAfterMs = back.AtUnixMs, back.AtUnixMs-i.AtUnixMs
+		i.Recovery = "in place"
 		if i.Container != t.Container {
-			i.How = "in another container, on " + t.Node
+			i.Recovery = "in another container, on " + t.Node
 		}
 	}
 }
@@ -69,12 +69,12 @@ func closeIncidents(s *proto.JobStatus, t *core.Task, back *proto.Moment) {
 // over what they cost: how long the job made no steps, and how many it makes again.
 func recordStep(s *proto.JobStatus, step int64, at time.Time) {
 	for _, i := range s.Incidents {
-		if i.BackUnixMs == 0 || i.ResumedStep != 0 {
+		if i.RecoveredUnixMs == 0 || i.ResumedStep != 0 {
 			continue
 		}
 		i.ResumedStep = step
-		i.StepsUnixMs = at.UnixMilli()
-		i.StepsTookMs = i.StepsUnixMs - i.AtUnixMs
+		i.ProgressUnixMs = at.UnixMilli()
+		i.ProgressAfterMs = i.ProgressUnixMs - i.AtUnixMs
 		i.LostSteps = lostSteps(s, i)
 	}
 	s.Step = step
@@ -85,12 +85,12 @@ func recordStep(s *proto.JobStatus, step int64, at time.Time) {
 // tells of may be much later. It goes back if it says so, or where the model went with
 // the task, as with a parameter server.
 func lostSteps(s *proto.JobStatus, i *proto.Incident) int64 {
-	if i.ResumedStep > i.Step && !i.WentBack {
+	if i.ResumedStep > i.Step && !i.RolledBack {
 		return 0
 	}
-	whole := s.WholeStep // which may have been sealed a moment after the loss
+	whole := s.CompleteStep // which may have been sealed a moment after the loss
 	if whole > i.Step {
-		whole = i.WholeStep
+		whole = i.CompleteStep
 	}
 	return max(0, i.Step-whole)
 }

@@ -49,9 +49,9 @@ func TestUnfinishedSaves(t *testing.T) {
 			if _, err := os.Stat(part); (err == nil) != shared {
 				t.Errorf("after the job, %s: %v", part, err)
 			}
-			told := slices.ContainsFunc(final.Timeline, func(m *proto.Moment) bool { return strings.Contains(m.Text, other) })
+			told := slices.ContainsFunc(final.Events, func(m *proto.JobEvent) bool { return strings.Contains(m.Text, other) })
 			if told != shared {
-				t.Errorf("the job's story names the other job: %v, want %v: %v", told, shared, final.Timeline)
+				t.Errorf("the job's story names the other job: %v, want %v: %v", told, shared, final.Events)
 			}
 		})
 	}

@@ -122,11 +122,11 @@ func New(cfg Config) (*Master, error) {
 	if p := cfg.Predecessor; p != nil {
 		m.job.Resume(p.Journal)
 		if p.Status != nil {
-			status.StartedUnixMs, status.Timeline = p.Status.StartedUnixMs, p.Status.Timeline
-			status.Incidents, status.Step, status.WholeStep = p.Status.Incidents, p.Status.Step, p.Status.WholeStep
+			status.StartedUnixMs, status.Events = p.Status.StartedUnixMs, p.Status.Events
+			status.Incidents, status.Step, status.CompleteStep = p.Status.Incidents, p.Status.Step, p.Status.CompleteStep
 		}
 		for _, n := range p.Notes {
-			status.Timeline = append(status.Timeline, &proto.Moment{AtUnixMs: time.Now().UnixMilli(), Kind: core.KindNote, Text: n})
+			status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: time.Now().UnixMilli(), Kind: core.KindNote, Text: n})
 		}
 	}
 	m.board = newBoard(status, m.Kill, m.job.Limits().Stop)
@@ -158,7 +158,7 @@ func New(cfg Config) (*Master, error) {
 }
 
 // beat shows what an agent tells each second; it may be called from any goroutine.
-func (m *Master) beat(container string, b *proto.Beat) {
+func (m *Master) beat(container string, b *proto.Heartbeat) {
 	if m.board.beat(container, b, m.progress) {
 		select {
 		case m.stepped <- struct{}{}:
@@ -383,7 +383,7 @@ func (m *Master) rehearseSpares() {
 	places := placesOf(m.job.Tasks())
 	for container, rehearse := range spares {
 		rehearse.Assign.Routes = places
-		m.hub.send(container, &proto.ToAgent{Message: &proto.ToAgent_Rehearse{Rehearse: rehearse}})
+		m.hub.send(container, &proto.ToAgent{Message: &proto.ToAgent_Prewarm{Prewarm: rehearse}})
 	}
 }
 

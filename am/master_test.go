@@ -37,9 +37,9 @@ import (
 type agent struct {
 	container string
 	hosts     func(task string) // called when it is told its task
-	stream    proto.Agents_AttendClient
+	stream    proto.AgentService_ConnectClient
 	assigned  *proto.Assign
-	rehearse  *proto.Rehearse
+	rehearse  *proto.Prewarm
 	started   chan *proto.Start
 	tokens    chan []byte
 	mu        sync.Mutex
@@ -70,7 +70,7 @@ func (a *agent) ended(code int32) *proto.Exited {
 	return a.exited
 }
 
-func (a *agent) run(stream proto.Agents_AttendClient) {
+func (a *agent) run(stream proto.AgentService_ConnectClient) {
 	a.mu.Lock()
 	a.stream = stream
 	hello := &proto.Hello{Container: a.container, Host: "127.0.0.1", Pid: 7, Attempt: -1}
@@ -86,7 +86,7 @@ func (a *agent) run(stream proto.Agents_AttendClient) {
 	go func() {
 		for stream.Context().Err() == nil {
 			if !a.silent.Load() {
-				a.send(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: &proto.Beat{}}})
+				a.send(&proto.FromAgent{Message: &proto.FromAgent_Heartbeat{Heartbeat: &proto.Heartbeat{}}})
 			}
 			select {
 			case <-stream.Context().Done():
@@ -108,9 +108,9 @@ func (a *agent) run(stream proto.Agents_AttendClient) {
 			a.mu.Unlock()
 			a.hosts(m.Assign.Task)
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: m.Assign.Port}}})
-		case *proto.ToAgent_Rehearse:
+		case *proto.ToAgent_Prewarm:
 			a.mu.Lock()
-			a.rehearse = m.Rehearse
+			a.rehearse = m.Prewarm
 			a.mu.Unlock()
 		case *proto.ToAgent_Start:
 			a.mu.Lock()
@@ -130,7 +130,7 @@ func (a *agent) run(stream proto.Agents_AttendClient) {
 			a.mu.Unlock()
 		case *proto.ToAgent_Tokens:
 			a.tokens <- m.Tokens.Credentials
-		case *proto.ToAgent_Bye:
+		case *proto.ToAgent_Release:
 			_ = stream.CloseSend()
 			return
 		}
@@ -145,7 +145,7 @@ func (a *agent) take(r *proto.Routes) {
 	if err := r.Take(a.routes); err != nil {
 		panic(err)
 	}
-	a.cuts = append(a.cuts, r.Cut...)
+	a.cuts = append(a.cuts, r.Disconnect...)
 }
 
 // cluster is a driver whose containers are agents in this process.
@@ -209,7 +209,7 @@ func (c *cluster) Launch(container string) {
 // connect connects an agent to the present master.
 func (c *cluster) connect(a *agent) {
 	conn := dial(c.t, c.keys.Agent, c.master)
-	stream, err := proto.NewAgentsClient(conn).Attend(c.speaking(a.container))
+	stream, err := proto.NewAgentServiceClient(conn).Connect(c.speaking(a.container))
 	if err != nil {
 		if c.t.Context().Err() == nil { // else the test is over
 			c.t.Error(err)
@@ -307,7 +307,7 @@ type job struct {
 	spec   *proto.JobSpec
 	logged logtest.Hook // by the masters
 	store  hdfsckpt.Store
-	client proto.JobsClient
+	client proto.JobServiceClient
 	dir    string
 	final  chan *proto.JobStatus
 	ended  chan struct{}
@@ -380,7 +380,7 @@ func (j *job) run(attempt int, before *am.Predecessor) {
 		j.t.Fatal(err)
 	}
 	j.master, j.app = cfg.Place.Address(), m
-	j.client = proto.NewJobsClient(dial(j.t, j.keys.Client, j.master))
+	j.client = proto.NewJobServiceClient(dial(j.t, j.keys.Client, j.master))
 	final, ended := j.final, j.ended
 	go func() {
 		defer close(ended)
@@ -443,7 +443,7 @@ func (j *job) story(task string, want ...string) {
 			j.t.Fatal(err)
 		}
 		kinds = nil
-		for _, m := range status.Timeline {
+		for _, m := range status.Events {
 			if m.Task == task && (m.Kind != core.KindNote || slices.Contains(want, core.KindNote)) {
 				kinds = append(kinds, m.Kind)
 			}
@@ -461,7 +461,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	if want := []string{"train", "--ps={ps_hosts}", "--me={role}-{index}"}; !slices.Equal(s.Command, want) {
 		t.Errorf("command %q, want %q", s.Command, want)
 	}
-	if ps.assigned.Spec.Framework != "none" || ps.assigned.Job != "job_1" || ps.assigned.BeatMs != 1000 {
+	if ps.assigned.Spec.Framework != "none" || ps.assigned.Job != "job_1" || ps.assigned.HeartbeatIntervalMs != 1000 {
 		t.Errorf("start %v of %v", s, ps.assigned)
 	}
 	for i := range 3 {
@@ -611,12 +611,12 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 		{"an agent asks to kill", j.keys.Agent, codes.PermissionDenied},
 		{"a stranger asks to kill", stranger.Client, codes.Unavailable},
 	} {
-		_, err := proto.NewJobsClient(dial(t, c.keys, j.master)).Kill(ctx, &proto.KillRequest{})
+		_, err := proto.NewJobServiceClient(dial(t, c.keys, j.master)).Kill(ctx, &proto.KillRequest{})
 		if status.Code(err) != c.want {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
 	}
-	stream, err := proto.NewAgentsClient(dial(t, j.keys.Client, j.master)).Attend(ctx)
+	stream, err := proto.NewAgentServiceClient(dial(t, j.keys.Client, j.master)).Connect(ctx)
 	if err == nil {
 		_, err = stream.Recv()
 	}
@@ -637,7 +637,7 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 			audit = append(audit, fmt.Sprint(e.Data["audit"], " ", strings.Fields(who)[0], " ", e.Data["allowed"], " ", e.Data["why"]))
 		}
 	}
-	if want := []string{"Kill agent false ", "Attend client false <nil>", "Kill client true enough\nof it"}; !slices.Equal(audit, want) {
+	if want := []string{"Kill agent false ", "Connect client false <nil>", "Kill client true enough\nof it"}; !slices.Equal(audit, want) {
 		t.Errorf("audited are %q, want %q", audit, want)
 	}
 }
@@ -650,7 +650,7 @@ func committed(t *testing.T, store, name string, crc uint32) *proto.CommittedFil
 		t.Fatal(err)
 	}
 	return &proto.CommittedFile{
-		Name: name, Size: 2, Crc32C: crc, Summed: true, Inode: st.Sys().(*syscall.Stat_t).Ino, Modified: st.ModTime().UnixNano(),
+		Name: name, Size: 2, Crc32C: crc, HasCrc32C: true, Inode: st.Sys().(*syscall.Stat_t).Ino, ModifiedUnixNs: st.ModTime().UnixNano(),
 	}
 }
 
@@ -816,10 +816,10 @@ func madeSafe(t *testing.T, takenOver bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(status.Timeline, func(m *proto.Moment) bool {
+	if !slices.ContainsFunc(status.Events, func(m *proto.JobEvent) bool {
 		return m.Kind == core.KindNote && strings.Contains(m.Text, "sharded.ckpt-1200")
 	}) {
-		t.Errorf("the story does not tell it: %v", status.Timeline)
+		t.Errorf("the story does not tell it: %v", status.Events)
 	}
 	if !takenOver { // else it would be left to a third one
 		j.stop()

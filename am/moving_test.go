@@ -22,7 +22,7 @@ func (j *job) told(want string) {
 		if err != nil {
 			j.t.Fatal(err)
 		}
-		return slices.ContainsFunc(status.Timeline, func(m *proto.Moment) bool { return strings.Contains(m.Text, want) })
+		return slices.ContainsFunc(status.Events, func(m *proto.JobEvent) bool { return strings.Contains(m.Text, want) })
 	})
 }
 
@@ -41,7 +41,7 @@ func TestAContainerIsWantedBack(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(j.dir, "checkpoints", "state-7.npz"), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: "state-7.npz", Size: 2, Crc32C: 33, Summed: true}}}}})
+	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: "state-7.npz", Size: 2, Crc32C: 33, HasCrc32C: true}}}}})
 	j.story("worker-1", core.KindStarted, core.KindLost, core.KindBack)
 	if again, s := j.started("worker-1"); again.container == w1.container || s.Attempt != 1 {
 		t.Errorf("attempt %d in %s", s.Attempt, again.container)
@@ -84,7 +84,7 @@ func TestANodeIsTakenOutOfService(t *testing.T) {
 	j.events <- am.NodeStays{Node: "n1"}
 	j.told("n1 is in service again")
 	for _, i := range status.Incidents {
-		if i.Cause != "node taken out of service" || i.Node != "n1" || !strings.Contains(i.How, "n2") {
+		if i.Cause != "node taken out of service" || i.Node != "n1" || !strings.Contains(i.Recovery, "n2") {
 			t.Errorf("incident: %v", i)
 		}
 	}

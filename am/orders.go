@@ -31,13 +31,13 @@ func newOrders(id string, spec *proto.JobSpec) *orders {
 }
 
 // assign gives a task to an agent; rehearsal may be nil.
-func (o *orders) assign(a core.Assign, lease, beat time.Duration, rehearsal *proto.Rehearsal) *proto.Assign {
+func (o *orders) assign(a core.Assign, lease, beat time.Duration, rehearsal *proto.PrewarmPlan) *proto.Assign {
 	t := o.tasks[a.Task]
 	return &proto.Assign{
 		Job: o.id, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
 		Checkpoints: o.spec.Checkpoints, Files: o.spec.Files,
-		LeaseMs: lease.Milliseconds(), BeatMs: beat.Milliseconds(), Progress: o.spec.Progress, MemoryMb: o.containerMB(t.Role),
-		Rehearsal: rehearsal, Spec: o.told,
+		LeaseMs: lease.Milliseconds(), HeartbeatIntervalMs: beat.Milliseconds(), Progress: o.spec.Progress, MemoryMb: o.containerMB(t.Role),
+		PrewarmPlan: rehearsal, Spec: o.told,
 	}
 }
 
@@ -56,14 +56,14 @@ func (o *orders) containerMB(role string) int64 {
 func (o *orders) start(a core.Start) *proto.ToAgent {
 	return &proto.ToAgent{Message: &proto.ToAgent_Start{Start: &proto.Start{
 		Attempt: int32(a.Attempt), Generation: int32(a.Generation),
-		Command: runtime.Words(o.spec, o.tasks[a.Task].Role), Env: o.spec.Env, Kept: a.Kept,
+		Command: runtime.Words(o.spec, o.tasks[a.Task].Role), Env: o.spec.Env, ConsistentServerState: a.Kept,
 	}}}
 }
 
 func (o *orders) stop(graceMS int64, stack bool) *proto.ToAgent {
-	return &proto.ToAgent{Message: &proto.ToAgent_Stop{Stop: &proto.Stop{GraceMs: graceMS, Stack: stack}}}
+	return &proto.ToAgent{Message: &proto.ToAgent_Stop{Stop: &proto.Stop{GraceMs: graceMS, DumpStacks: stack}}}
 }
 
 func (o *orders) bye(why string) *proto.ToAgent {
-	return &proto.ToAgent{Message: &proto.ToAgent_Bye{Bye: &proto.Bye{Why: why}}}
+	return &proto.ToAgent{Message: &proto.ToAgent_Release{Release: &proto.Release{Why: why}}}
 }

@@ -18,25 +18,25 @@ const rehearseLimit = 20 * time.Second
 // interpreter ready for it (package container/warm). It is the loop's.
 type rehearsals struct {
 	orders *orders
-	known  map[string]*proto.Imported // by role
-	told   map[string]bool            // spares, by container
+	known  map[string]*proto.ImportProfile // by role
+	told   map[string]bool                 // spares, by container
 }
 
 func newRehearsals(o *orders) *rehearsals {
-	return &rehearsals{orders: o, known: map[string]*proto.Imported{}, told: map[string]bool{}}
+	return &rehearsals{orders: o, known: map[string]*proto.ImportProfile{}, told: map[string]bool{}}
 }
 
 // hear takes in what an agent has found out about its task, and tells whether
 // that is worth writing down. What one task of a role does not bear, none does.
-func (r *rehearsals) hear(job *core.Job, container string, i *proto.Imported) (news bool) {
+func (r *rehearsals) hear(job *core.Job, container string, i *proto.ImportProfile) (news bool) {
 	t := job.Hosted(container)
 	if t == nil {
 		return false
 	}
 	old := r.known[t.Role.Name]
-	if old == nil || old.Refused == "" {
+	if old == nil || old.Unsupported == "" {
 		r.known[t.Role.Name] = i
-		news = old == nil || i.Refused != ""
+		news = old == nil || i.Unsupported != ""
 	}
 	return news
 }
@@ -52,37 +52,37 @@ func (r *rehearsals) journal() map[string]imported {
 
 func (r *rehearsals) resume(list map[string]imported) {
 	for role, i := range list {
-		r.known[role] = i.Imported
+		r.known[role] = i.ImportProfile
 	}
 }
 
 // of says what a task's next attempt will be like; nil if that is not known, or
 // no interpreter bears it.
-func (r *rehearsals) of(task string) *proto.Rehearsal {
+func (r *rehearsals) of(task string) *proto.PrewarmPlan {
 	role := r.orders.tasks[task].Role
 	i := r.known[role]
-	if i == nil || i.Refused != "" {
+	if i == nil || i.Unsupported != "" {
 		return nil
 	}
-	return &proto.Rehearsal{Command: runtime.Words(r.orders.spec, role), Env: r.orders.spec.Env, Imported: i}
+	return &proto.PrewarmPlan{Command: runtime.Words(r.orders.spec, role), Env: r.orders.spec.Env, ImportProfile: i}
 }
 
 // spares are what spare containers are to get ready for now, by container: their
 // task, or one on which others depend, if there is one.
-func (r *rehearsals) spares(job *core.Job) map[string]*proto.Rehearse {
+func (r *rehearsals) spares(job *core.Job) map[string]*proto.Prewarm {
 	there := job.Spares()
 	for c := range r.told {
 		if !slices.ContainsFunc(there, func(s core.Spare) bool { return s.Container == c }) {
 			delete(r.told, c)
 		}
 	}
-	tasks := map[string]*proto.Rehearse{}
+	tasks := map[string]*proto.Prewarm{}
 	for _, s := range there {
 		if s.AgentPID == 0 || r.told[s.Container] {
 			continue
 		}
 		if a := r.forSpare(job, s); a != nil {
-			tasks[s.Container] = &proto.Rehearse{Assign: a, Soon: s.Soon}
+			tasks[s.Container] = &proto.Prewarm{Assign: a, Imminent: s.Soon}
 			r.told[s.Container] = true
 		}
 	}
@@ -91,7 +91,7 @@ func (r *rehearsals) spares(job *core.Job) map[string]*proto.Rehearse {
 
 func (r *rehearsals) forSpare(job *core.Job, s core.Spare) *proto.Assign {
 	var best *core.Task
-	var rehearsal *proto.Rehearsal
+	var rehearsal *proto.PrewarmPlan
 	for _, t := range job.Tasks() {
 		service := t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
 		if s.For != "" && t.Name != s.For || best != nil && !service {
@@ -121,7 +121,7 @@ func spareStatus(spares []core.Spare, known []*proto.SpareStatus) []*proto.Spare
 		shown := &proto.SpareStatus{Container: s.Container, Node: s.Node, AgentPid: int32(s.AgentPID)}
 		for _, k := range known {
 			if k.Container == s.Container {
-				shown.AgentRssBytes, shown.WarmRssBytes, shown.Warm = k.AgentRssBytes, k.WarmRssBytes, k.Warm
+				shown.AgentRssBytes, shown.WarmRssBytes, shown.WarmStatus = k.AgentRssBytes, k.WarmRssBytes, k.WarmStatus
 			}
 		}
 		list = append(list, shown)

@@ -14,21 +14,21 @@ func TestContainersRehearseWhatIsKnown(t *testing.T) {
 	j := start(t, func(s *proto.JobSpec, _ *cluster) { s.Spares = 1 })
 	ps, _ := j.started("ps-0")
 	worker, _ := j.started("worker-0")
-	says := func(a *agent, i *proto.Imported) {
-		a.send(&proto.FromAgent{Message: &proto.FromAgent_Imported{Imported: i}})
+	says := func(a *agent, i *proto.ImportProfile) {
+		a.send(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: i}})
 	}
 
 	first := j.another("spare", nil)
-	says(worker, &proto.Imported{Path: []string{"/worker"}})
+	says(worker, &proto.ImportProfile{SysPath: []string{"/worker"}})
 	r := first.rehearsed(j)
-	if want := []string{"train", "--ps={ps_hosts}", "--me={role}-{index}"}; !slices.Equal(r.Rehearsal.Command, want) || r.Task != "worker-0" || r.Rehearsal.Imported.Path[0] != "/worker" || r.MemoryMb != 64 {
+	if want := []string{"train", "--ps={ps_hosts}", "--me={role}-{index}"}; !slices.Equal(r.PrewarmPlan.Command, want) || r.Task != "worker-0" || r.PrewarmPlan.ImportProfile.SysPath[0] != "/worker" || r.MemoryMb != 64 {
 		t.Errorf("the spare rehearses %v", r)
 	}
-	says(ps, &proto.Imported{Path: []string{"/ps"}})
+	says(ps, &proto.ImportProfile{SysPath: []string{"/ps"}})
 	j.lose("worker-1") // it takes the spare
 	moved := first.task(j)
-	if i := moved.Rehearsal.GetImported(); i == nil || i.Path[0] != "/worker" || len(moved.Rehearsal.Command) != 3 {
-		t.Errorf("worker-1's next container rehearses %v", moved.Rehearsal)
+	if i := moved.PrewarmPlan.GetImportProfile(); i == nil || i.SysPath[0] != "/worker" || len(moved.PrewarmPlan.Command) != 3 {
+		t.Errorf("worker-1's next container rehearses %v", moved.PrewarmPlan)
 	}
 	if moved.Routes == nil || r.Routes == nil {
 		t.Error("a container that rehearses does not know where the tasks are, which its command tells")
@@ -36,17 +36,17 @@ func TestContainersRehearseWhatIsKnown(t *testing.T) {
 
 	// The next spare gets ready for the task on which others depend.
 	next := j.another("spare", first)
-	if i := next.rehearsed(j).Rehearsal.Imported; i.Path[0] != "/ps" {
+	if i := next.rehearsed(j).PrewarmPlan.ImportProfile; i.SysPath[0] != "/ps" {
 		t.Errorf("the next spare rehearses %v", i)
 	}
 	<-first.started
-	says(first, &proto.Imported{Refused: "threads"})
-	says(first, &proto.Imported{Path: []string{"/worker"}})
+	says(first, &proto.ImportProfile{Unsupported: "threads"})
+	says(first, &proto.ImportProfile{SysPath: []string{"/worker"}})
 	first.exit(1)
 	<-first.started // so what it said before was heard
 	j.lose("worker-0")
-	if moved := next.task(j); moved.Rehearsal != nil {
-		t.Errorf("after a refusal, worker-0's next container rehearses %v", moved.Rehearsal)
+	if moved := next.task(j); moved.PrewarmPlan != nil {
+		t.Errorf("after a refusal, worker-0's next container rehearses %v", moved.PrewarmPlan)
 	}
 	<-next.started
 	for _, a := range []*agent{first, next} {
@@ -62,18 +62,18 @@ func TestAContainerForATaskThatSeemsLostHurries(t *testing.T) {
 	ps, _ := j.started("ps-0")
 	worker, _ := j.started("worker-1")
 	other, _ := j.started("worker-0")
-	other.send(&proto.FromAgent{Message: &proto.FromAgent_Imported{Imported: &proto.Imported{Path: []string{"/worker"}}}})
-	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Imported{Imported: &proto.Imported{Path: []string{"/ps"}}}})
+	other.send(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: &proto.ImportProfile{SysPath: []string{"/worker"}}}})
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: &proto.ImportProfile{SysPath: []string{"/ps"}}}})
 	j.mu.Lock()
 	conn := j.conns[worker.container]
 	j.mu.Unlock()
 	conn.Close()
 	next := j.another("worker-1", worker)
-	if r := next.rehearsed(j); r.Task != "worker-1" || r.Rehearsal.Imported.Path[0] != "/worker" {
+	if r := next.rehearsed(j); r.Task != "worker-1" || r.PrewarmPlan.ImportProfile.SysPath[0] != "/worker" {
 		t.Errorf("it rehearses %v", r)
 	}
 	next.mu.Lock()
-	if !next.rehearse.Soon {
+	if !next.rehearse.Imminent {
 		t.Error("it takes its time")
 	}
 	next.mu.Unlock()
@@ -95,7 +95,7 @@ func TestWhatScriptsImportOutlivesTheMaster(t *testing.T) {
 		a, _ := j.started(task)
 		workers = append(workers, a)
 	}
-	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Imported{Imported: &proto.Imported{Path: []string{"/ps"}}}})
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: &proto.ImportProfile{SysPath: []string{"/ps"}}}})
 	j.saved("what was found out", proto.JournalDir+"/1.json", `"/ps"`, 1)
 	j.mu.Lock()
 	delete(j.agents, "ps-0")
@@ -105,7 +105,7 @@ func TestWhatScriptsImportOutlivesTheMaster(t *testing.T) {
 		j.connect(a)
 	}
 	next := j.another("ps-0", nil)
-	if r := next.rehearsed(j); r.Task != "ps-0" || r.Rehearsal.Imported.Path[0] != "/ps" {
+	if r := next.rehearsed(j); r.Task != "ps-0" || r.PrewarmPlan.ImportProfile.SysPath[0] != "/ps" {
 		t.Errorf("it rehearses %v", r)
 	}
 	j.events <- am.Ended{Container: ps.container, Cause: am.EndExited, Exit: 137}
@@ -125,7 +125,7 @@ func TestContainersRehearseWhereNobodyIsLeft(t *testing.T) {
 	for _, task := range []string{"worker-0", "worker-1"} {
 		j.started(task)
 	}
-	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Imported{Imported: &proto.Imported{Path: []string{"/ps"}}}})
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: &proto.ImportProfile{SysPath: []string{"/ps"}}}})
 	j.saved("what was found out", proto.JournalDir+"/1.json", `"/ps"`, 1)
 	j.mu.Lock()
 	clear(j.agents)

@@ -63,7 +63,7 @@ func connection(ctx context.Context) func() {
 
 // newServer makes the gRPC server of a job: agents may call Agents, each for its own
 // container, clients Jobs, and nobody anything else.
-func newServer(keys jobtls.Keys, log *logrus.Entry, agents proto.AgentsServer, jobs proto.JobsServer) (*grpc.Server, error) {
+func newServer(keys jobtls.Keys, log *logrus.Entry, agents proto.AgentServiceServer, jobs proto.JobServiceServer) (*grpc.Server, error) {
 	tlsConfig, err := keys.Server()
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func newServer(keys jobtls.Keys, log *logrus.Entry, agents proto.AgentsServer, j
 			return handler(srv, ss)
 		}),
 	)...)
-	proto.RegisterAgentsServer(s, agents)
-	proto.RegisterJobsServer(s, jobs)
+	proto.RegisterAgentServiceServer(s, agents)
+	proto.RegisterJobServiceServer(s, jobs)
 	return s, nil
 }

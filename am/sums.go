@@ -19,11 +19,11 @@ func newSums() *sums { return &sums{known: hdfsckpt.Known{}} }
 
 // take takes in what was committed.
 func (s *sums) take(f *proto.CommittedFile) {
-	if !f.Summed || f.Inode == 0 {
+	if !f.HasCrc32C || f.Inode == 0 {
 		return
 	}
 	if len(s.known) > sumsLimit {
 		clear(s.known)
 	}
-	s.known[hdfsckpt.FileID{Inode: f.Inode, Modified: f.Modified}] = hdfsckpt.KnownSum{Size: f.Size, CRC32C: f.Crc32C}
+	s.known[hdfsckpt.FileID{Inode: f.Inode, Modified: f.ModifiedUnixNs}] = hdfsckpt.KnownSum{Size: f.Size, CRC32C: f.Crc32C}
 }

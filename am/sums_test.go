@@ -31,7 +31,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		return &proto.CommittedFile{
-			Name: name, Size: i.Size, Crc32C: crc(content), Summed: true, Inode: i.Inode, Modified: i.ModTime.UnixNano(),
+			Name: name, Size: i.Size, Crc32C: crc(content), HasCrc32C: true, Inode: i.Inode, ModifiedUnixNs: i.ModTime.UnixNano(),
 		}
 	}
 	rename := func(t *testing.T, s hdfsckpt.Store, from, to string) *proto.CommittedFile {
@@ -71,7 +71,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 		}, young},
 		{"its number is another file's now", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
 			w := write(t, s, dir, name, young)
-			stale := &proto.CommittedFile{Name: name, Size: w.Size, Crc32C: crc(old), Summed: true, Inode: w.Inode, Modified: w.Modified - 1}
+			stale := &proto.CommittedFile{Name: name, Size: w.Size, Crc32C: crc(old), HasCrc32C: true, Inode: w.Inode, ModifiedUnixNs: w.ModifiedUnixNs - 1}
 			return []*proto.CommittedFile{stale}
 		}, young},
 	} {
@@ -108,9 +108,9 @@ func TestSumsAreOfFiles(t *testing.T) {
 // TestKnownSumsAreUsed: what agents have summed is not read again.
 func TestKnownSumsAreUsed(t *testing.T) {
 	s := newSums()
-	s.take(&proto.CommittedFile{Name: "a", Size: 3, Crc32C: 17, Summed: true, Inode: 5})
+	s.take(&proto.CommittedFile{Name: "a", Size: 3, Crc32C: 17, HasCrc32C: true, Inode: 5})
 	s.take(&proto.CommittedFile{Name: "b", Size: 3, Crc32C: 18, Inode: 6})
-	s.take(&proto.CommittedFile{Name: "c", Size: 3, Crc32C: 19, Summed: true})
+	s.take(&proto.CommittedFile{Name: "c", Size: 3, Crc32C: 19, HasCrc32C: true})
 	for inode, want := range map[uint64]bool{5: true, 6: false, 0: false} {
 		if _, ok := s.known.Of(hdfsckpt.File{Name: "renamed", Size: 3, Inode: inode}); ok != want {
 			t.Errorf("the checksum of file %d is known: %v", inode, ok)

@@ -73,7 +73,7 @@ func TestANewMasterTakesOver(t *testing.T) {
 	agents[2].exit(0)
 	final := j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 	var kinds []string
-	for _, m := range final.Timeline {
+	for _, m := range final.Events {
 		if m.Task == "ps-0" && m.Kind != core.KindNote {
 			kinds = append(kinds, m.Kind)
 		}
@@ -190,7 +190,7 @@ func TestAJournalThatCannotBeUsed(t *testing.T) {
 			again.exit(0)
 			worker.exit(0)
 			final := j.end(proto.JobState_JOB_STATE_SUCCEEDED)
-			if !slices.ContainsFunc(final.Timeline, func(m *proto.Moment) bool { return strings.Contains(m.Text, "the agents are asked") }) {
+			if !slices.ContainsFunc(final.Events, func(m *proto.JobEvent) bool { return strings.Contains(m.Text, "the agents are asked") }) {
 				t.Error("the job does not tell of it")
 			}
 		})

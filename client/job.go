@@ -75,7 +75,7 @@ func (j *Job) Spec(ctx context.Context) (*proto.JobSpec, error) {
 
 // master is a connection to the application master.
 type master struct {
-	proto.JobsClient
+	proto.JobServiceClient
 	conn *grpc.ClientConn
 }
 
@@ -111,7 +111,7 @@ func (j *Job) dial(ctx context.Context) (*master, error) {
 	if err != nil {
 		return nil, fmt.Errorf("call the application master of %s at %s: %w", j.ID, where.Address, err)
 	}
-	return &master{proto.NewJobsClient(conn), conn}, nil
+	return &master{proto.NewJobServiceClient(conn), conn}, nil
 }
 
 // clientKeys reads the keys with which the client calls the application master.
@@ -288,8 +288,8 @@ func end(s *proto.JobStatus, state proto.JobState, why string) {
 			t.State, t.Pid = proto.TaskState_TASK_STATE_STOPPED, 0
 		}
 	}
-	if s.EndedUnixMs == 0 && len(s.Timeline) > 0 {
-		s.EndedUnixMs = s.Timeline[len(s.Timeline)-1].AtUnixMs
+	if s.EndedUnixMs == 0 && len(s.Events) > 0 {
+		s.EndedUnixMs = s.Events[len(s.Events)-1].AtUnixMs
 	}
 }
 

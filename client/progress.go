@@ -17,8 +17,8 @@ type Progress struct {
 	width int // of the terminal; 0: no terminal
 	now   func() time.Time
 
-	shown   *proto.Moment // the last that was written
-	said    string        // the last state that was written without a terminal
+	shown   *proto.JobEvent // the last that was written
+	said    string          // the last state that was written without a terminal
 	page    string
 	live    bool // a live line stands at the cursor
 	started time.Time
@@ -50,7 +50,7 @@ func (p *Progress) Show(s *proto.JobStatus) {
 		p.page = s.TrackingUrl
 		p.Line("page: %s", p.page)
 	}
-	for _, m := range p.unseen(s.Timeline) {
+	for _, m := range p.unseen(s.Events) {
 		p.Line("%s", momentLine(m))
 		p.shown = m
 	}
@@ -79,7 +79,7 @@ func (p *Progress) Show(s *proto.JobStatus) {
 
 // unseen are the moments after the last that was shown. The master drops the
 // middle of a very long story, so the last is looked for by what it says.
-func (p *Progress) unseen(all []*proto.Moment) []*proto.Moment {
+func (p *Progress) unseen(all []*proto.JobEvent) []*proto.JobEvent {
 	if p.shown == nil {
 		return all
 	}

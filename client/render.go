@@ -42,8 +42,8 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 		if s.StepsPerSecond > 0 && !s.State.Done() {
 			fmt.Fprintf(b, ", %.3g a second", s.StepsPerSecond)
 		}
-		if s.WholeStep > 0 {
-			fmt.Fprintf(b, "; the newest complete checkpoint is of step %d", s.WholeStep)
+		if s.CompleteStep > 0 {
+			fmt.Fprintf(b, "; the newest complete checkpoint is of step %d", s.CompleteStep)
 		}
 		fmt.Fprintln(b)
 	}
@@ -67,13 +67,13 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 	}
 	writeSpares(b, s.Spares)
 	writeIncidents(b, s.Incidents)
-	if n := len(s.Timeline); n > 0 {
+	if n := len(s.Events); n > 0 {
 		fmt.Fprintln(b)
 		first := max(0, n-timelineShown)
 		if first > 0 {
 			fmt.Fprintf(b, "(%d earlier lines: --output json has all)\n", first)
 		}
-		for _, m := range s.Timeline[first:] {
+		for _, m := range s.Events[first:] {
 			fmt.Fprintln(b, momentLine(m))
 		}
 	}
@@ -85,7 +85,7 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 // attempt before the present one was lost is told with that one's number.
 func note(s *proto.JobStatus, k *proto.TaskStatus) string {
 	if k.Why == "" {
-		return warmth(k.Warm, k.WarmRssBytes)
+		return warmth(k.WarmStatus, k.WarmRssBytes)
 	}
 	why := k.Why
 	if strings.HasPrefix(why, "exited with ") { // the tail is of an earlier end otherwise
@@ -135,7 +135,7 @@ func writeSpares(b *strings.Builder, list []*proto.SpareStatus) {
 	t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "SPARE\tNODE\tMEMORY\tPID\tNOTE")
 	for _, k := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", k.Container, dash(k.Node), memory(k.AgentRssBytes), pid(k.AgentPid), printable(warmth(k.Warm, k.WarmRssBytes)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", k.Container, dash(k.Node), memory(k.AgentRssBytes), pid(k.AgentPid), printable(warmth(k.WarmStatus, k.WarmRssBytes)))
 	}
 	t.Flush()
 }
@@ -157,27 +157,27 @@ func writeIncidents(b *strings.Builder, list []*proto.Incident) {
 	fmt.Fprintln(t, "LOST AT\tTASK\tCAUSE\tBACK AFTER\tSTEPS AFTER\tHOW\tSTEPS LOST")
 	for _, i := range list {
 		back, steps, lost := "-", "-", "-"
-		if i.BackUnixMs != 0 {
-			back = fmt.Sprintf("%.1f s", float64(i.TookMs)/1000)
+		if i.RecoveredUnixMs != 0 {
+			back = fmt.Sprintf("%.1f s", float64(i.RecoveredAfterMs)/1000)
 		}
 		if i.ResumedStep != 0 {
 			lost = fmt.Sprint(i.LostSteps)
-			steps = fmt.Sprintf("%.1f s", float64(i.StepsTookMs)/1000)
+			steps = fmt.Sprintf("%.1f s", float64(i.ProgressAfterMs)/1000)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", time.UnixMilli(i.AtUnixMs).Format("15:04:05"), i.Task, i.Cause, back, steps, dash(i.How), lost)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", time.UnixMilli(i.AtUnixMs).Format("15:04:05"), i.Task, i.Cause, back, steps, dash(i.Recovery), lost)
 	}
 	t.Flush()
 }
 
 // momentLine is one line of a job's story.
-func momentLine(m *proto.Moment) string {
+func momentLine(m *proto.JobEvent) string {
 	line := time.UnixMilli(m.AtUnixMs).Format("15:04:05.000")
 	if m.Task != "" {
 		line += "  " + m.Task
 	}
 	line += "  " + printable(strings.ReplaceAll(m.Text, "\n", "; "))
-	if m.TookMs > 0 {
-		line += fmt.Sprintf("  (%.1f s after the loss)", float64(m.TookMs)/1000)
+	if m.SinceLossMs > 0 {
+		line += fmt.Sprintf("  (%.1f s after the loss)", float64(m.SinceLossMs)/1000)
 	}
 	return line
 }

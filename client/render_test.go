@@ -53,7 +53,7 @@ func TestStatusTellsWhoseReasonItIs(t *testing.T) {
 			[]*proto.Incident{lost("w-0", 0, "exited with 1: KeyError: 'x'")}, "exited with 1: KeyError: 'x'"},
 		{"no loss", &proto.TaskStatus{State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 1, Why: "it makes no steps", Tail: trace},
 			[]*proto.Incident{lost("w-0", 0, "killed by SIGKILL")}, "it makes no steps"},
-		{"none", &proto.TaskStatus{State: proto.TaskState_TASK_STATE_RUNNING, Warm: "warm"}, nil, "warm"},
+		{"none", &proto.TaskStatus{State: proto.TaskState_TASK_STATE_RUNNING, WarmStatus: "warm"}, nil, "warm"},
 	} {
 		c.task.Task = "w-0"
 		if got := note(&proto.JobStatus{Incidents: c.incidents}, c.task); got != c.want {

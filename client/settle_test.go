@@ -156,12 +156,12 @@ func TestProgressPlain(t *testing.T) {
 	p.Show(s)
 	s.State, s.Why, s.TrackingUrl = proto.JobState_JOB_STATE_RUNNING, "", "http://page"
 	for i := range 5 {
-		s.Timeline = append(s.Timeline, &proto.Moment{AtUnixMs: 1000 + int64(i/2), Task: "ps-1", Kind: "lost", Text: fmt.Sprintf("event %d", i), TookMs: int64(i) * 1000})
+		s.Events = append(s.Events, &proto.JobEvent{AtUnixMs: 1000 + int64(i/2), Task: "ps-1", Kind: "lost", Text: fmt.Sprintf("event %d", i), SinceLossMs: int64(i) * 1000})
 		p.Show(s)
 		p.Show(s)
 	}
-	s.Timeline = s.Timeline[3:] // the master drops the middle of a long story
-	s.Timeline = append(s.Timeline, &proto.Moment{AtUnixMs: 1010, Text: "the \x1b[31mend\nof it"})
+	s.Events = s.Events[3:] // the master drops the middle of a long story
+	s.Events = append(s.Events, &proto.JobEvent{AtUnixMs: 1010, Text: "the \x1b[31mend\nof it"})
 	p.Show(s)
 	s.State = proto.JobState_JOB_STATE_SUCCEEDED
 	p.Show(s)

@@ -20,7 +20,7 @@ import (
 
 // How long things may take at the end.
 const (
-	byeGrace   = 2 * time.Second // from SIGTERM to SIGKILL, when the AM says Bye
+	byeGrace   = 2 * time.Second // from SIGTERM to SIGKILL, when the AM sends Release
 	endGrace   = 200 * time.Millisecond
 	closeLimit = 10 * time.Second
 )
@@ -42,16 +42,16 @@ type agent struct {
 	reaching bool
 
 	stage      *stage
-	told       int            // of the news of what its script imports
-	rehearsed  bool           // that it has was said on this stream
-	task       *task          // once assigned; prepare's own until it is done
-	ready      bool           // task is prepared
-	trouble    *proto.Trouble // why it cannot be, or cannot stay
-	home       home           // where it is to be kept
-	attempt    *attempt       // the running one
-	number     int32          // of the running or last attempt; -1: none yet
-	generation int32          // of it
-	last       *proto.Exited  // how the last attempt ended; nil while one runs
+	told       int                 // of the news of what its script imports
+	rehearsed  bool                // that it has was said on this stream
+	task       *task               // once assigned; prepare's own until it is done
+	ready      bool                // task is prepared
+	trouble    *proto.AgentFailure // why it cannot be, or cannot stay
+	home       home                // where it is to be kept
+	attempt    *attempt            // the running one
+	number     int32               // of the running or last attempt; -1: none yet
+	generation int32               // of it
+	last       *proto.Exited       // how the last attempt ended; nil while one runs
 	ended      chan *proto.Exited
 	commits    *commits
 	wg         sync.WaitGroup // attempts' goroutines, copies of output, reach
@@ -64,7 +64,7 @@ type arrival struct {
 	err     error
 }
 
-// Run runs an agent to its end. It returns nil after the AM's Bye or when ctx
+// Run runs an agent to its end. It returns nil after Release from the AM or when ctx
 // ends, and an error if it could not go on; the task has ended in any case.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.complete(); err != nil {
@@ -166,8 +166,8 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				continue
 			}
 			switch m := m.Message.(type) {
-			case *proto.ToAgent_Pulse:
-				if sent := a.lease.answered(m.Pulse.Number, m.Pulse.Attempt); sent != 0 {
+			case *proto.ToAgent_HeartbeatReply:
+				if sent := a.lease.answered(m.HeartbeatReply.Sequence, m.HeartbeatReply.AmAttempt); sent != 0 {
 					a.commits.heard(sent)
 				}
 			case *proto.ToAgent_Assign:
@@ -179,8 +179,8 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 					if a.lease.limited() {
 						a.wg.Go(func() { a.lease.keepVigil(working, a.dir, runtime.Count(a.task.assign.Spec), a.task.beat) })
 					}
-					if m.Assign.BeatMs > 0 {
-						beat.Reset(time.Duration(m.Assign.BeatMs) * time.Millisecond)
+					if m.Assign.HeartbeatIntervalMs > 0 {
+						beat.Reset(time.Duration(m.Assign.HeartbeatIntervalMs) * time.Millisecond)
 					}
 					go func() { prepared <- a.task.prepare(working, a.cfg, a.box, a.commits) }()
 				case a.task.assign.Task != m.Assign.Task:
@@ -193,13 +193,13 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 						a.sayTrouble()
 					}
 				}
-			case *proto.ToAgent_Rehearse:
-				a.rehearse(working, m.Rehearse)
+			case *proto.ToAgent_Prewarm:
+				a.rehearse(working, m.Prewarm)
 			case *proto.ToAgent_Start:
 				a.start(m.Start)
 			case *proto.ToAgent_Stop:
 				if a.attempt != nil {
-					a.attempt.stop(time.Duration(m.Stop.GraceMs)*time.Millisecond, m.Stop.Stack)
+					a.attempt.stop(time.Duration(m.Stop.GraceMs)*time.Millisecond, m.Stop.DumpStacks)
 				}
 			case *proto.ToAgent_Routes:
 				a.route(m.Routes)
@@ -207,8 +207,8 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				if err := a.cfg.NewTokens(m.Tokens.Credentials); err != nil {
 					a.log.WithError(err).Error("cannot take the new tokens, so HDFS will be out of reach once the old ones end")
 				}
-			case *proto.ToAgent_Bye:
-				a.log.WithField("why", m.Bye.Why).Info("told to end")
+			case *proto.ToAgent_Release:
+				a.log.WithField("why", m.Release.Why).Info("told to end")
 				grace = byeGrace
 				return nil
 			}
@@ -241,7 +241,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 }
 
 func (a *agent) sayTrouble() {
-	a.say(&proto.FromAgent{Message: &proto.FromAgent_Trouble{Trouble: a.trouble}})
+	a.say(&proto.FromAgent{Message: &proto.FromAgent_AgentFailure{AgentFailure: a.trouble}})
 }
 
 // look tells the AM when the container's directory is no longer there.
@@ -249,8 +249,8 @@ func (a *agent) look() {
 	if !a.ready || a.trouble != nil || !a.home.gone() {
 		return
 	}
-	a.trouble = &proto.Trouble{Removed: true, What: fmt.Sprintf("its container's directory on %s was removed, as a NodeManager does when it is restarted without its state", a.cfg.Host)}
-	a.log.Error(a.trouble.What)
+	a.trouble = &proto.AgentFailure{DirectoryRemoved: true, Detail: fmt.Sprintf("its container's directory on %s was removed, as a NodeManager does when it is restarted without its state", a.cfg.Host)}
+	a.log.Error(a.trouble.Detail)
 	a.sayTrouble()
 }
 
@@ -264,21 +264,21 @@ func (a *agent) beat() {
 		a.line.hangUp()
 		return
 	}
-	b := &proto.Beat{Number: a.lease.beat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
+	b := &proto.Heartbeat{Sequence: a.lease.beat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 	if a.attempt != nil {
 		b.RssBytes, b.Step = proctree.RSS(a.box.Processes()...), a.attempt.out.lastStep()
 	}
-	b.Warm, b.WarmRssBytes = a.stage.standby.State()
+	b.WarmStatus, b.WarmRssBytes = a.stage.standby.State()
 	b.AgentRssBytes += b.WarmRssBytes
-	a.say(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: b}})
+	a.say(&proto.FromAgent{Message: &proto.FromAgent_Heartbeat{Heartbeat: b}})
 	if !a.rehearsed && a.stage.standby.Rehearsed() {
 		a.rehearsed = true
-		a.say(&proto.FromAgent{Message: &proto.FromAgent_Rehearsed{Rehearsed: &proto.Rehearsed{}}})
+		a.say(&proto.FromAgent{Message: &proto.FromAgent_Prewarmed{Prewarmed: &proto.Prewarmed{}}})
 	}
 	if i, news := a.stage.imported(a.cfg); news != a.told {
 		a.told = news
 		if i != nil {
-			a.say(&proto.FromAgent{Message: &proto.FromAgent_Imported{Imported: i}})
+			a.say(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: i}})
 		}
 	}
 }
@@ -296,7 +296,7 @@ func (a *agent) route(r *proto.Routes) {
 
 // rehearse gets the container ready in the background for a task that it may be
 // given; what cannot be done now is tried again with the task, and told then.
-func (a *agent) rehearse(ctx context.Context, r *proto.Rehearse) {
+func (a *agent) rehearse(ctx context.Context, r *proto.Prewarm) {
 	if a.task != nil {
 		return
 	}
@@ -306,7 +306,7 @@ func (a *agent) rehearse(ctx context.Context, r *proto.Rehearse) {
 			err = a.stage.furnish(ctx, a.cfg, r.Assign.Files, r.Assign.MemoryMb)
 		}
 		if err == nil {
-			err = a.stage.rehearse(a.cfg, p, r.Assign.Rehearsal, r.Soon)
+			err = a.stage.rehearse(a.cfg, p, r.Assign.PrewarmPlan, r.Imminent)
 		}
 		if err != nil {
 			a.log.WithError(err).Warn("cannot get ready for a task to come")
@@ -339,7 +339,7 @@ func (a *agent) arrived(r arrival) {
 	a.line, a.address = r.line, r.address
 	a.lease.reached()
 	h := &proto.Hello{
-		Container: a.cfg.Container, Host: a.cfg.Host, Pid: int32(os.Getpid()), BeganUnixMs: began.UnixMilli(),
+		Container: a.cfg.Container, Host: a.cfg.Host, Pid: int32(os.Getpid()), StartedUnixMs: began.UnixMilli(),
 		Attempt: a.number, Generation: a.generation, Exited: a.last,
 	}
 	if a.task != nil {

@@ -58,7 +58,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 		return nil, errors.Join(err, errCannotRun)
 	}
 	given["HOLDFAST_ATTEMPT"], given["HOLDFAST_GENERATION"] = fmt.Sprint(s.Attempt), fmt.Sprint(s.Generation)
-	if _, own := given[runtime.EnvKept]; s.Kept && !own {
+	if _, own := given[runtime.EnvKept]; s.ConsistentServerState && !own {
 		given[runtime.EnvKept] = "1"
 	}
 	format, errorFile := runtime.FrameworkErrorFile(given)

@@ -44,8 +44,8 @@ func (c *commits) add(path string, m mount.Commit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fresh = append(c.fresh, commit{path: path, file: &proto.CommittedFile{
-		Name: m.Name, From: m.From, Size: m.Size, Crc32C: m.CRC32C, Summed: m.Summed,
-		Inode: m.ID.Inode, Modified: m.ID.Modified,
+		Name: m.Name, From: m.From, Size: m.Size, Crc32C: m.CRC32C, HasCrc32C: m.Summed,
+		Inode: m.ID.Inode, ModifiedUnixNs: m.ID.Modified,
 	}})
 	if n := len(c.fresh) - commitsLimit; n > 0 {
 		c.fresh = c.fresh[n:]

@@ -1,11 +1,11 @@
 // Package container is the agent: what runs in a container, hosts one task of
 // the job, and does for it what the application master decides.
 //
-// An agent opens one stream to the AM (Agents.Attend in proto), says Hello, is
+// An agent opens one stream to the AM (AgentService.Connect in proto), says Hello, is
 // assigned a task, prepares for it (working directory, files, checkpoint
 // mounts, names, port), says Prepared, and then runs attempts of the task's
 // command as it is told, one at a time and in place: namespace, mounts and
-// steering stay. It ends by the AM's Bye, when ctx ends, or when its lease does;
+// steering stay. It ends by Release from the AM, when ctx ends, or when its lease does;
 // its task ends with it, always.
 //
 // # Without a master

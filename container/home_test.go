@@ -24,7 +24,7 @@ func TestTheContainersDirectoryIsRemoved(t *testing.T) {
 	}
 	said := func(c *connected) {
 		t.Helper()
-		if said := c.trouble(); !said.Removed || said.Node || said.Hopeless || !strings.Contains(said.What, "directory") {
+		if said := c.trouble(); !said.DirectoryRemoved || said.NodeSpecific || said.Permanent || !strings.Contains(said.Detail, "directory") {
 			t.Errorf("the master is told %v", said)
 		}
 	}

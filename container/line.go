@@ -69,7 +69,7 @@ func attend(ctx context.Context, cfg Config, address string) (*line, error) {
 	// Not derived from ctx: at the end there is still something to be said.
 	streamCtx, hangUp := context.WithCancel(context.Background())
 	cutShort := context.AfterFunc(ctx, hangUp)
-	stream, err := proto.NewAgentsClient(conn).Attend(metadata.AppendToOutgoingContext(streamCtx,
+	stream, err := proto.NewAgentServiceClient(conn).Connect(metadata.AppendToOutgoingContext(streamCtx,
 		proto.HeaderContainer, cfg.Container, proto.HeaderPass, string(cfg.Keys.Pass)))
 	if err == nil && !cutShort() {
 		err = ctx.Err()
@@ -118,7 +118,7 @@ func (l *line) say(m *proto.FromAgent) {
 	select {
 	case l.out <- m:
 	default:
-		if m.GetBeat() == nil {
+		if m.GetHeartbeat() == nil {
 			l.hangUp()
 		}
 	}

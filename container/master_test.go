@@ -28,7 +28,7 @@ const patience = 90 * time.Second
 
 // master is an application master that does what a test says.
 type master struct {
-	proto.UnimplementedAgentsServer
+	proto.UnimplementedAgentServiceServer
 	t       *testing.T
 	address string
 	attempt int32  // of the application
@@ -44,10 +44,10 @@ type master struct {
 type connected struct {
 	t       *testing.T
 	hello   *proto.Hello
-	stream  proto.Agents_AttendServer
+	stream  proto.AgentService_ConnectServer
 	heard   chan *proto.FromAgent // closed at the stream's end
 	drop    chan struct{}
-	beats   chan *proto.Beat // the last ones
+	beats   chan *proto.Heartbeat // the last ones
 	commits chan *proto.Committed
 	deaf    atomic.Bool // beats are not answered
 	sending sync.Mutex
@@ -76,7 +76,7 @@ func newMaster(t *testing.T) *master {
 		t.Fatal(err)
 	}
 	m.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(tlsConfig)))
-	proto.RegisterAgentsServer(m.server, m)
+	proto.RegisterAgentServiceServer(m.server, m)
 	go m.server.Serve(l)
 	t.Cleanup(m.server.Stop)
 	return m
@@ -101,7 +101,7 @@ func (m *master) announced(creds credentials.TransportCredentials) *master {
 	}
 	next := &master{t: m.t, attempt: 2, address: l.Addr().String(), jobDir: m.jobDir, keys: m.keys, agents: make(chan *connected, 16)}
 	next.server = grpc.NewServer(grpc.Creds(creds))
-	proto.RegisterAgentsServer(next.server, next)
+	proto.RegisterAgentServiceServer(next.server, next)
 	go next.server.Serve(l)
 	m.t.Cleanup(next.server.Stop)
 	m.leadTo(next.address)
@@ -126,14 +126,14 @@ func (m *master) tell(a proto.Address) {
 	}
 }
 
-func (m *master) Attend(s proto.Agents_AttendServer) error {
+func (m *master) Connect(s proto.AgentService_ConnectServer) error {
 	first, err := s.Recv()
 	if err != nil {
 		return err
 	}
 	c := &connected{
 		t: m.t, hello: first.GetHello(), stream: s, heard: make(chan *proto.FromAgent, 1000),
-		drop: make(chan struct{}), beats: make(chan *proto.Beat, 1000),
+		drop: make(chan struct{}), beats: make(chan *proto.Heartbeat, 1000),
 		commits: make(chan *proto.Committed, 1000),
 	}
 	c.deaf.Store(m.deaf.Load())
@@ -147,11 +147,11 @@ func (m *master) Attend(s proto.Agents_AttendServer) error {
 			if err != nil {
 				return
 			}
-			if b := f.GetBeat(); b != nil {
+			if b := f.GetHeartbeat(); b != nil {
 				c.beats <- b
 				if !c.deaf.Load() {
 					c.sending.Lock()
-					_ = s.Send(&proto.ToAgent{Message: &proto.ToAgent_Pulse{Pulse: &proto.Pulse{Number: b.Number, Attempt: m.attempt}}})
+					_ = s.Send(&proto.ToAgent{Message: &proto.ToAgent_HeartbeatReply{HeartbeatReply: &proto.HeartbeatReply{Sequence: b.Sequence, AmAttempt: m.attempt}}})
 					c.sending.Unlock()
 				}
 				continue
@@ -194,10 +194,10 @@ func (c *connected) send(message any) {
 		m.Message = &proto.ToAgent_Stop{Stop: v}
 	case *proto.Routes:
 		m.Message = &proto.ToAgent_Routes{Routes: v}
-	case *proto.Rehearse:
-		m.Message = &proto.ToAgent_Rehearse{Rehearse: v}
-	case *proto.Bye:
-		m.Message = &proto.ToAgent_Bye{Bye: v}
+	case *proto.Prewarm:
+		m.Message = &proto.ToAgent_Prewarm{Prewarm: v}
+	case *proto.Release:
+		m.Message = &proto.ToAgent_Release{Release: v}
 	default:
 		c.t.Fatalf("cannot send a %T", message)
 	}
@@ -222,7 +222,7 @@ func hear[T any](c *connected, pick func(*proto.FromAgent) *T) *T {
 			if v := pick(m); v != nil {
 				return v
 			}
-			if tr := m.GetTrouble(); tr != nil {
+			if tr := m.GetAgentFailure(); tr != nil {
 				c.t.Fatalf("while a %T was waited for, the agent had trouble: %v", new(T), tr)
 			}
 		case <-timeout:
@@ -243,9 +243,9 @@ func (c *connected) exited() *proto.Exited {
 	c.t.Helper()
 	return hear(c, (*proto.FromAgent).GetExited)
 }
-func (c *connected) trouble() *proto.Trouble {
+func (c *connected) trouble() *proto.AgentFailure {
 	c.t.Helper()
-	return hear(c, (*proto.FromAgent).GetTrouble)
+	return hear(c, (*proto.FromAgent).GetAgentFailure)
 }
 
 // running is an agent in this process.

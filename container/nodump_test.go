@@ -192,10 +192,10 @@ while True:
 			says(0, "cut: b''")
 			eventually(t, "a warm interpreter", func() bool {
 				b := <-worker.beats
-				if strings.HasPrefix(b.Warm, "no warm") {
-					t.Fatalf("%s\n%s", b.Warm, log(0))
+				if strings.HasPrefix(b.WarmStatus, "no warm") {
+					t.Fatalf("%s\n%s", b.WarmStatus, log(0))
 				}
-				return strings.Contains(b.Warm, "is ready") && b.RssBytes > 1<<20 && b.WarmRssBytes > 1<<20
+				return strings.Contains(b.WarmStatus, "is ready") && b.RssBytes > 1<<20 && b.WarmRssBytes > 1<<20
 			})
 			if err := os.Remove(filepath.Join(work, "hold")); err != nil {
 				t.Fatal(err)
@@ -206,8 +206,8 @@ while True:
 			worker.send(proto.NewRoutes([]int{1}, at, nil))
 			start(1)
 			says(1, "still")
-			eventually(t, "word that it came from the warm interpreter", func() bool { return strings.Contains((<-worker.beats).Warm, "came from") })
-			worker.send(&proto.Stop{GraceMs: 60000, Stack: true})
+			eventually(t, "word that it came from the warm interpreter", func() bool { return strings.Contains((<-worker.beats).WarmStatus, "came from") })
+			worker.send(&proto.Stop{GraceMs: 60000, DumpStacks: true})
 			if e := worker.exited(); !e.Stopped || len(e.Stack) < 2 || !strings.Contains(e.Stack[1], "stands_still") {
 				t.Fatalf("exited: %v", e)
 			}

@@ -46,7 +46,7 @@ func TestCommandsAreMadeOfWhereThePeersAre(t *testing.T) {
 	}; !slices.Equal(p.table(), want) {
 		t.Errorf("routes %v, want %v", p.table(), want)
 	}
-	if cut := p.addresses(back.Cut); !slices.Equal(p.called(cut), []string{"ps-0"}) {
+	if cut := p.addresses(back.Disconnect); !slices.Equal(p.called(cut), []string{"ps-0"}) {
 		t.Errorf("cut %v", p.called(cut))
 	}
 }

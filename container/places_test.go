@@ -32,7 +32,7 @@ func TestWhereFuseIsNotAllowed(t *testing.T) {
 		c.send(a)
 		if says != "" {
 			host, _ := os.Hostname()
-			if tr := c.trouble(); !tr.Node || tr.Hopeless || !strings.Contains(tr.What, says) || !strings.Contains(tr.What, host) || !strings.Contains(tr.What, "sysctl") {
+			if tr := c.trouble(); !tr.NodeSpecific || tr.Permanent || !strings.Contains(tr.Detail, says) || !strings.Contains(tr.Detail, host) || !strings.Contains(tr.Detail, "sysctl") {
 				t.Fatalf("trouble: %v", tr)
 			}
 			continue
@@ -50,7 +50,7 @@ func TestWhereFuseIsNotAllowed(t *testing.T) {
 				t.Errorf("%s: %q, %v", file, b, err)
 			}
 		}
-		c.send(&proto.Bye{})
+		c.send(&proto.Release{})
 		if err := m.last.end(); err != nil {
 			t.Fatal(err)
 		}
@@ -96,8 +96,8 @@ func TestCheckpointsAreMounted(t *testing.T) {
 					}
 					for _, f := range m.Files {
 						named = append(named, f.Name)
-						if f.From == "" && (!f.Summed || f.Size != 4) {
-							t.Errorf("%s was committed with %d bytes, summed: %v", f.Name, f.Size, f.Summed)
+						if f.From == "" && (!f.HasCrc32C || f.Size != 4) {
+							t.Errorf("%s was committed with %d bytes, summed: %v", f.Name, f.Size, f.HasCrc32C)
 						}
 					}
 				case <-time.After(patience):
@@ -133,7 +133,7 @@ time.sleep(1000)`, ready}})
 			}
 			run(b, 1, `ls -A train_logs`, "sub", "y")
 			for _, c := range []*connected{a, b} {
-				c.send(&proto.Bye{})
+				c.send(&proto.Release{})
 			}
 			eventually(t, "the end of "+absolute, func() bool {
 				_, err := os.Lstat(absolute)
@@ -187,7 +187,7 @@ func TestACheckpointPathThatCannotBeMade(t *testing.T) {
 	c.send(assignment(func(a *proto.Assign) {
 		a.Checkpoints = []*proto.CheckpointSpec{{Path: filepath.Join(file, "logs"), Uri: filepath.Join(t.TempDir(), "store")}}
 	}))
-	if tr := c.trouble(); !strings.Contains(tr.What, file) {
+	if tr := c.trouble(); !strings.Contains(tr.Detail, file) {
 		t.Fatalf("trouble: %v", tr)
 	}
 }
@@ -260,7 +260,7 @@ func TestTheUsersLinkStays(t *testing.T) {
 				a.Checkpoints = []*proto.CheckpointSpec{{Path: at, Uri: store}}
 			}))
 			if target != store && way != "mounted" {
-				if tr := c.trouble(); !strings.Contains(tr.What, "Move it away") {
+				if tr := c.trouble(); !strings.Contains(tr.Detail, "Move it away") {
 					t.Errorf("trouble: %v", tr)
 				}
 			} else {
@@ -272,7 +272,7 @@ func TestTheUsersLinkStays(t *testing.T) {
 				if b, err := os.ReadFile(store + "/a"); err != nil || string(b) != "1\n" {
 					t.Errorf("in the store: %q, %v", b, err)
 				}
-				c.send(&proto.Bye{})
+				c.send(&proto.Release{})
 				ended()
 			}
 			if got, err := os.Readlink(at); target != "" && (err != nil || got != target) {

@@ -12,24 +12,24 @@ import (
 )
 
 // imported is what the agent has found out about the task's script.
-func (p *pythonTask) imported() *proto.Imported {
+func (p *pythonTask) imported() *proto.ImportProfile {
 	p.t.Helper()
-	return hear(p.connected, (*proto.FromAgent).GetImported)
+	return hear(p.connected, (*proto.FromAgent).GetImportProfile)
 }
 
 // rehearsal is of the attempt that start would start now, but for the
 // arguments after the script.
-func (p *pythonTask) rehearsal(i *proto.Imported, args ...string) *proto.Rehearsal {
+func (p *pythonTask) rehearsal(i *proto.ImportProfile, args ...string) *proto.PrewarmPlan {
 	env := map[string]string{"HOLDFAST_ATTEMPT": "0"}
 	for k, v := range p.env {
 		env[k] = v
 	}
-	return &proto.Rehearsal{Command: append(append([]string{}, p.command...), args...), Env: env, Imported: i}
+	return &proto.PrewarmPlan{Command: append(append([]string{}, p.command...), args...), Env: env, ImportProfile: i}
 }
 
 // ordinary runs a script in a container where nothing is known of it, and gives
 // its output, its end, and what is known then.
-func ordinary(t *testing.T, change func(*pythonTask), script string, args ...string) (string, *proto.Exited, *proto.Imported) {
+func ordinary(t *testing.T, change func(*pythonTask), script string, args ...string) (string, *proto.Exited, *proto.ImportProfile) {
 	t.Helper()
 	p := newPythonTask(t, nil)
 	change(p)
@@ -82,7 +82,7 @@ func TestTheFirstAttemptOfAContainerThatRehearsed(t *testing.T) {
 			change := func(p *pythonTask) { p.env["SLOWLIB_DOES"], p.env["BLOCK"] = test.does, block }
 			begun := append(append([]string{}, flags...), test.begun...)
 			want, end, known := ordinary(t, change, string(text), begun...)
-			if known.Refused != "" { // what was known before the import did this
+			if known.Unsupported != "" { // what was known before the import did this
 				harmless := func(p *pythonTask) { p.env["SLOWLIB_DOES"], p.env["BLOCK"] = blocks, block }
 				_, _, known = ordinary(t, harmless, string(text), begun...)
 			}
@@ -97,14 +97,14 @@ func TestTheFirstAttemptOfAContainerThatRehearsed(t *testing.T) {
 			}
 			files := []*proto.FileSpec{{Name: "self.py", Uri: script, Size: int64(len(text))}, {Name: "other.py", Uri: script, Size: int64(len(text))}}
 			r := p.rehearsal(known, append(append([]string{}, flags...), test.rehearsed...)...)
-			task := assignment(func(a *proto.Assign) { a.Files, a.Rehearsal = files, r })
-			p.send(&proto.Rehearse{Assign: task})
+			task := assignment(func(a *proto.Assign) { a.Files, a.PrewarmPlan = files, r })
+			p.send(&proto.Prewarm{Assign: task})
 			if test.early {
 				p.until("imports slowlib")
 			} else if b := p.until("is ready"); b.WarmRssBytes == 0 {
 				t.Error("its memory is not told")
 			} else {
-				hear(p.connected, (*proto.FromAgent).GetRehearsed)
+				hear(p.connected, (*proto.FromAgent).GetPrewarmed)
 			}
 			p.send(task)
 			p.prepared()
@@ -140,7 +140,7 @@ func TestAnAttemptThatImportsIsStopped(t *testing.T) {
 	p := newPythonContainer(t)
 	change(p)
 	p.env["HOLDFAST_TEST"] = "1"
-	p.send(assignment(func(a *proto.Assign) { a.Rehearsal = p.rehearsal(known, "self.py") }))
+	p.send(assignment(func(a *proto.Assign) { a.PrewarmPlan = p.rehearsal(known, "self.py") }))
 	p.prepared()
 	p.until("imports slowlib")
 	p.write("self.py", script)
@@ -163,8 +163,8 @@ func TestARefusalIsTold(t *testing.T) {
 	p.write("hold", "")
 	p.start("train.py")
 	for {
-		if i := p.imported(); i.Refused != "" {
-			if !strings.Contains(i.Refused, "threads") || len(i.Path) != 0 {
+		if i := p.imported(); i.Unsupported != "" {
+			if !strings.Contains(i.Unsupported, "threads") || len(i.SysPath) != 0 {
 				t.Errorf("it tells %v", i)
 			}
 			return

@@ -58,7 +58,7 @@ func TestAttemptsRunInPlace(t *testing.T) {
 			t.Fatalf("tail %q, want %q", e.Tail, want)
 		}
 	}
-	c.send(&proto.Bye{Why: "done"})
+	c.send(&proto.Release{Why: "done"})
 	if err := r.end(); err != nil {
 		t.Fatalf("after Bye: %v", err)
 	}
@@ -136,7 +136,7 @@ func TestStopAsksWhereAPythonProgramStands(t *testing.T) {
 		b, _ := os.ReadFile(file)
 		return string(b) == "here\n"
 	})
-	c.send(&proto.Stop{GraceMs: 60000, Stack: true})
+	c.send(&proto.Stop{GraceMs: 60000, DumpStacks: true})
 	e := c.exited()
 	if !e.Stopped || len(e.Stack) < 2 || !strings.Contains(e.Stack[1], "in waits_for_ever") {
 		t.Fatalf("exited: %v", e)
@@ -315,7 +315,7 @@ func TestFilesAreFetchedAndChecked(t *testing.T) {
 			bad := &proto.FileSpec{Name: spec.Name, Uri: spec.Uri, Size: spec.Size, Sha256: spec.Sha256, Mode: spec.Mode}
 			test.change(bad)
 			c.send(assignment(func(a *proto.Assign) { a.Files = []*proto.FileSpec{bad} }))
-			if tr := c.trouble(); !tr.Hopeless || !strings.Contains(tr.What, test.says) {
+			if tr := c.trouble(); !tr.Permanent || !strings.Contains(tr.Detail, test.says) {
 				t.Fatalf("trouble: %v", tr)
 			}
 		})

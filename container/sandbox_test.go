@@ -231,7 +231,7 @@ func TestAWantedPortThatIsTaken(t *testing.T) {
 	}
 	// Another agent wants it, since it was the task's before; a connection of
 	// that time lingers.
-	c.send(&proto.Bye{})
+	c.send(&proto.Release{})
 	if err := m.last.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestTheContainersDiskIsFull(t *testing.T) {
 		c.send(assignment(func(a *proto.Assign) {
 			a.Files = []*proto.FileSpec{{Name: "big", Uri: big, Size: 1 << 20}}
 		}))
-		if tr := c.trouble(); !tr.Node || tr.Hopeless || !strings.Contains(tr.What, "no space left") || !strings.Contains(tr.What, "big") {
+		if tr := c.trouble(); !tr.NodeSpecific || tr.Permanent || !strings.Contains(tr.Detail, "no space left") || !strings.Contains(tr.Detail, "big") {
 			t.Fatalf("trouble: %v", tr)
 		}
 	})
@@ -301,7 +301,7 @@ func TestTheContainersDiskIsFull(t *testing.T) {
 		if e := c.exited(); e.Code != 0 || e.Tail[len(e.Tail)-1] != "end" {
 			t.Fatalf("exited: %v", e)
 		}
-		c.send(&proto.Bye{})
+		c.send(&proto.Release{})
 		if err := r.end(); err != nil {
 			t.Fatal(err)
 		}

@@ -113,7 +113,7 @@ func temporary(dir string) (string, error) {
 
 // rehearse has an interpreter made for a task to come, if it is known how; soon
 // if the task is about to start. The stage is furnished.
-func (s *stage) rehearse(cfg Config, p *peers, r *proto.Rehearsal, soon bool) error {
+func (s *stage) rehearse(cfg Config, p *peers, r *proto.PrewarmPlan, soon bool) error {
 	if r == nil {
 		return nil
 	}
@@ -128,29 +128,29 @@ func (s *stage) rehearse(cfg Config, p *peers, r *proto.Rehearsal, soon bool) er
 	if err != nil {
 		return err
 	}
-	s.standby.Rehearse(c, circumstances(r.Imported, directories(cfg)), soon)
+	s.standby.Rehearse(c, circumstances(r.ImportProfile, directories(cfg)), soon)
 	return nil
 }
 
 // imported is what the AM is to know of the task's script, and how often that
 // has changed; nil: nothing yet.
-func (s *stage) imported(cfg Config) (*proto.Imported, int) {
+func (s *stage) imported(cfg Config) (*proto.ImportProfile, int) {
 	k, news := s.standby.Known()
 	if news == 0 {
 		return nil, 0
 	}
 	if k.Refused != "" {
-		return &proto.Imported{Refused: k.Refused}, news
+		return &proto.ImportProfile{Unsupported: k.Refused}, news
 	}
-	i := &proto.Imported{Path: k.Path, Set: map[string]string{}, Directories: directories(cfg)}
+	i := &proto.ImportProfile{SysPath: k.Path, SetEnv: map[string]string{}, Directories: directories(cfg)}
 	for name, v := range k.Environ {
 		if v == nil {
-			i.Unset = append(i.Unset, name)
+			i.UnsetEnv = append(i.UnsetEnv, name)
 		} else {
-			i.Set[name] = *v
+			i.SetEnv[name] = *v
 		}
 	}
-	slices.Sort(i.Unset)
+	slices.Sort(i.UnsetEnv)
 	if !valid(i) {
 		return nil, news
 	}
@@ -158,13 +158,13 @@ func (s *stage) imported(cfg Config) (*proto.Imported, int) {
 }
 
 // valid tells whether a message can carry it: strings must be UTF-8.
-func valid(i *proto.Imported) bool {
+func valid(i *proto.ImportProfile) bool {
 	_, err := pb.Marshal(i)
 	return err == nil
 }
 
 // circumstances are what another container's are here.
-func circumstances(i *proto.Imported, own []string) warm.Circumstances {
+func circumstances(i *proto.ImportProfile, own []string) warm.Circumstances {
 	var pairs []string
 	for n, d := range i.GetDirectories() {
 		if n < len(own) {
@@ -173,14 +173,14 @@ func circumstances(i *proto.Imported, own []string) warm.Circumstances {
 	}
 	here := strings.NewReplacer(pairs...)
 	c := warm.Circumstances{Environ: map[string]*string{}}
-	for _, p := range i.GetPath() {
+	for _, p := range i.GetSysPath() {
 		c.Path = append(c.Path, here.Replace(p))
 	}
-	for name, v := range i.GetSet() {
+	for name, v := range i.GetSetEnv() {
 		v = here.Replace(v)
 		c.Environ[name] = &v
 	}
-	for _, name := range i.GetUnset() {
+	for _, name := range i.GetUnsetEnv() {
 		c.Environ[name] = nil
 	}
 	return c

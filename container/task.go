@@ -53,7 +53,7 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 	if err := t.furnish(ctx, cfg, assign.Files, assign.MemoryMb); err != nil {
 		return err
 	}
-	_ = t.rehearse(cfg, t.peers, assign.Rehearsal, true) // the attempt will say so
+	_ = t.rehearse(cfg, t.peers, assign.PrewarmPlan, true) // the attempt will say so
 	if err := t.placeCheckpoints(ctx, cfg, box, commits); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (t *task) route(r *proto.Routes, box *sandbox.Box) {
 		t.log.WithError(err).Error("the task's peers have moved, and it is not told")
 		return
 	}
-	t.direct(t.peers.addresses(r.Cut), box)
+	t.direct(t.peers.addresses(r.Disconnect), box)
 }
 
 // direct leads connections to where tasks are now.

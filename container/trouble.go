@@ -29,13 +29,13 @@ func storeTrouble(err error) error {
 	return nodeTrouble(err)
 }
 
-func asTrouble(err error) *proto.Trouble {
-	t := &proto.Trouble{What: err.Error()}
+func asTrouble(err error) *proto.AgentFailure {
+	t := &proto.AgentFailure{Detail: err.Error()}
 	var told *trouble
 	if errors.As(err, &told) {
-		t.Node, t.Hopeless = told.node, told.hopeless
+		t.NodeSpecific, t.Permanent = told.node, told.hopeless
 	} else {
-		t.Node = true
+		t.NodeSpecific = true
 	}
 	return t
 }

@@ -98,17 +98,17 @@ func (p *pythonTask) output() string {
 // until waits for a beat that says something of the warm interpreter. That imports
 // for a third of the time only, so on a busy machine it takes several times as long as
 // an attempt does.
-func (p *pythonTask) until(says string) *proto.Beat {
+func (p *pythonTask) until(says string) *proto.Heartbeat {
 	p.t.Helper()
 	timeout := time.After(5 * patience)
 	last := ""
 	for {
 		select {
 		case b := <-p.beats:
-			if strings.Contains(b.Warm, says) {
+			if strings.Contains(b.WarmStatus, says) {
 				return b
 			}
-			if last = b.Warm; strings.HasPrefix(last, "no warm") {
+			if last = b.WarmStatus; strings.HasPrefix(last, "no warm") {
 				p.t.Fatalf("the agent says %q and not %q; the attempt\n%s", last, says, p.output())
 			}
 		case <-timeout:
@@ -119,7 +119,7 @@ func (p *pythonTask) until(says string) *proto.Beat {
 
 // warm runs an attempt that waits after its import, until a warm interpreter of
 // its command is ready, and ends it.
-func (p *pythonTask) warm(args ...string) *proto.Beat {
+func (p *pythonTask) warm(args ...string) *proto.Heartbeat {
 	p.t.Helper()
 	hold := filepath.Join(p.work(), "hold")
 	if err := os.WriteFile(hold, nil, 0o644); err != nil {
@@ -237,8 +237,8 @@ func TestWhatAForkWouldNotBearIsFoundOut(t *testing.T) {
 			p.write("train.py", test.before+"\nimport slowlib\nprint('begun')\n"+holds)
 			p.write("hold", "")
 			p.start("train.py")
-			if b := p.until("no warm interpreter"); !strings.Contains(b.Warm, test.says) || b.WarmRssBytes != 0 {
-				t.Errorf("it says %q, not %q", b.Warm, test.says)
+			if b := p.until("no warm interpreter"); !strings.Contains(b.WarmStatus, test.says) || b.WarmRssBytes != 0 {
+				t.Errorf("it says %q, not %q", b.WarmStatus, test.says)
 			}
 			if err := os.Remove(filepath.Join(p.work(), "hold")); err != nil {
 				t.Fatal(err)
@@ -300,8 +300,8 @@ func TestForksOfOneInterpreter(t *testing.T) {
 	p.env["OTHER"] = "1"
 	p.write("hold", "")
 	p.start("train.py", "more")
-	if b := p.until("is ready"); strings.Contains(b.Warm, "came from") {
-		t.Errorf("an attempt with another environment says %q", b.Warm)
+	if b := p.until("is ready"); strings.Contains(b.WarmStatus, "came from") {
+		t.Errorf("an attempt with another environment says %q", b.WarmStatus)
 	}
 	p.send(&proto.Stop{GraceMs: 60000})
 	if e := p.exited(); !e.Stopped || e.Signal != int32(syscall.SIGTERM) {
@@ -336,7 +336,7 @@ func TestAForkIsStoppedAsAnyAttempt(t *testing.T) {
 			t.Error("the interpreter is gone")
 		}
 	}
-	p.send(&proto.Bye{})
+	p.send(&proto.Release{})
 	if err := p.agent.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -350,8 +350,8 @@ func TestAnAttemptThatFailsSoonIsTheLastFork(t *testing.T) {
 	if e := p.exited(); e.Code != 1 {
 		t.Fatalf("exited: %v", e)
 	}
-	if b := p.until("no warm interpreter"); !strings.Contains(b.Warm, "attempt 1, which came from it, exited with 1") || b.WarmRssBytes != 0 {
-		t.Errorf("it says %q", b.Warm)
+	if b := p.until("no warm interpreter"); !strings.Contains(b.WarmStatus, "attempt 1, which came from it, exited with 1") || b.WarmRssBytes != 0 {
+		t.Errorf("it says %q", b.WarmStatus)
 	}
 	p.start("train.py")
 	if e := p.exited(); e.Code != 0 {
@@ -364,8 +364,8 @@ func TestAContainerWithoutRoomKeepsNoInterpreter(t *testing.T) {
 	p.write("train.py", "import slowlib\n"+holds)
 	p.write("hold", "")
 	p.start("train.py")
-	if b := p.until("no warm interpreter"); !strings.Contains(b.Warm, "200 MB") {
-		t.Errorf("it says %q", b.Warm)
+	if b := p.until("no warm interpreter"); !strings.Contains(b.WarmStatus, "200 MB") {
+		t.Errorf("it says %q", b.WarmStatus)
 	}
 }
 
@@ -376,8 +376,8 @@ func TestAnInterpreterGivesWayToItsTask(t *testing.T) {
 	p.start("train.py")
 	p.until("is ready")
 	p.write("grow", "")
-	if b := p.until("no warm interpreter"); !strings.Contains(b.Warm, "450 MB") || b.WarmRssBytes != 0 {
-		t.Errorf("it says %q", b.Warm)
+	if b := p.until("no warm interpreter"); !strings.Contains(b.WarmStatus, "450 MB") || b.WarmRssBytes != 0 {
+		t.Errorf("it says %q", b.WarmStatus)
 	}
 }
 

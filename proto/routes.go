@@ -17,19 +17,19 @@ type Place struct {
 // cut are to be shut down.
 func NewRoutes(tasks []int, places []Place, cut []int) *Routes {
 	r := &Routes{
-		All:   tasks == nil,
-		Ports: make([]uint32, len(places)), Hosts: make([]uint32, len(places)), RealPorts: make([]uint32, len(places)),
+		Full:      tasks == nil,
+		PeerPorts: make([]uint32, len(places)), Hosts: make([]uint32, len(places)), RealPorts: make([]uint32, len(places)),
 	}
 	known := map[string]uint32{}
 	for i, p := range places {
-		r.Ports[i] = uint32(p.Port)
+		r.PeerPorts[i] = uint32(p.Port)
 		if p.Host == "" {
 			continue
 		}
 		host, ok := known[p.Host]
 		if !ok {
-			r.Names = append(r.Names, p.Host)
-			host = uint32(len(r.Names))
+			r.HostNames = append(r.HostNames, p.Host)
+			host = uint32(len(r.HostNames))
 			known[p.Host] = host
 		}
 		r.Hosts[i] = host
@@ -41,7 +41,7 @@ func NewRoutes(tasks []int, places []Place, cut []int) *Routes {
 		r.Tasks = append(r.Tasks, uint32(t))
 	}
 	for _, t := range cut {
-		r.Cut = append(r.Cut, uint32(t))
+		r.Disconnect = append(r.Disconnect, uint32(t))
 	}
 	return r
 }
@@ -49,9 +49,9 @@ func NewRoutes(tasks []int, places []Place, cut []int) *Routes {
 // Take takes the message into what is known of all tasks, by their places in the
 // job. After an error that is not to be relied on.
 func (r *Routes) Take(known []Place) error {
-	n := len(r.Ports)
+	n := len(r.PeerPorts)
 	told := len(r.Tasks)
-	if r.All {
+	if r.Full {
 		told = len(known)
 	}
 	if n != told || n != len(r.Hosts) || n != len(r.RealPorts) {
@@ -59,15 +59,15 @@ func (r *Routes) Take(known []Place) error {
 	}
 	for i := range n {
 		at := i
-		if !r.All {
+		if !r.Full {
 			at = int(r.Tasks[i])
 		}
-		if at >= len(known) || int(r.Hosts[i]) > len(r.Names) {
+		if at >= len(known) || int(r.Hosts[i]) > len(r.HostNames) {
 			return fmt.Errorf("a message with the place of task %d makes no sense in a job of %d", at, len(known))
 		}
-		p := Place{Port: int(r.Ports[i])}
+		p := Place{Port: int(r.PeerPorts[i])}
 		if h := r.Hosts[i]; h > 0 {
-			p.Host, p.RealPort = r.Names[h-1], cmp.Or(int(r.RealPorts[i]), p.Port)
+			p.Host, p.RealPort = r.HostNames[h-1], cmp.Or(int(r.RealPorts[i]), p.Port)
 		}
 		known[at] = p
 	}

@@ -18,14 +18,14 @@ func TestRoutesOfAllAndOfSome(t *testing.T) {
 	}
 	moved := []proto.Place{{Port: 20001, Host: "n3", RealPort: 20001}, {Port: 20000}}
 	r := proto.NewRoutes([]int{1, 4}, moved, []int{4})
-	if err := r.Take(known); err != nil || known[1] != moved[0] || known[4] != moved[1] || known[0] != places[0] || !slices.Equal(r.Cut, []uint32{4}) {
+	if err := r.Take(known); err != nil || known[1] != moved[0] || known[4] != moved[1] || known[0] != places[0] || !slices.Equal(r.Disconnect, []uint32{4}) {
 		t.Fatalf("after %v: %v, %v", r, known, err)
 	}
 	if err := proto.NewRoutes([]int{}, nil, []int{2}).Take(known); err != nil {
 		t.Errorf("a mere cut: %v", err)
 	}
 	for _, wrong := range []*proto.Routes{
-		proto.NewRoutes(nil, places[1:], nil), proto.NewRoutes([]int{5}, places[:1], nil), {Tasks: []uint32{1}}, {All: true, Ports: make([]uint32, 5)},
+		proto.NewRoutes(nil, places[1:], nil), proto.NewRoutes([]int{5}, places[:1], nil), {Tasks: []uint32{1}}, {Full: true, PeerPorts: make([]uint32, 5)},
 	} {
 		if err := wrong.Take(known); err == nil {
 			t.Errorf("%v was taken", wrong)

@@ -26,7 +26,7 @@ var pageText string
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"state":   proto.StateWord,
 	"earlier": earlier,
-	"last":    func(n int, all []*proto.Moment) []*proto.Moment { return all[max(0, len(all)-n):] },
+	"last":    func(n int, all []*proto.JobEvent) []*proto.JobEvent { return all[max(0, len(all)-n):] },
 	"clock":   func(ms int64) string { return time.UnixMilli(ms).Format("15:04:05.000") },
 	"since": func(from, to int64) string {
 		end := time.Now()

@@ -24,7 +24,7 @@ func TestPage(t *testing.T) {
 		Tasks: []*proto.TaskStatus{{Task: "ps-1", State: proto.TaskState_TASK_STATE_RESTARTING, Why: "exit code 1", Tail: []string{"ValueError: <x>"}},
 			{Task: "w-0", State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 1, Why: "killed by SIGKILL", Tail: []string{"what attempt 0 wrote"}}},
 		Incidents: []*proto.Incident{{Task: "w-0", Attempt: 0, Evidence: "killed by SIGKILL"}},
-		Timeline:  []*proto.Moment{{Task: "ps-1", Kind: "lost", Text: "attempt 0: its process failed"}},
+		Events:    []*proto.JobEvent{{Task: "ps-1", Kind: "lost", Text: "attempt 0: its process failed"}},
 	}
 	s := httptest.NewServer(web.Handler(fixed{status}))
 	defer s.Close()
@@ -79,7 +79,7 @@ func TestPageOfManyTasks(t *testing.T) {
 			Task: fmt.Sprintf("worker-%d", i), Role: "worker", State: proto.TaskState_TASK_STATE_RUNNING,
 			Node: fmt.Sprintf("node-%d.example.com", i%500), RealAddress: "10.1.2.3:20001", RssBytes: 500e6,
 		})
-		status.Timeline = append(status.Timeline, &proto.Moment{Task: fmt.Sprintf("worker-%d", i), Kind: "started", Text: fmt.Sprintf("moment %d", i)})
+		status.Events = append(status.Events, &proto.JobEvent{Task: fmt.Sprintf("worker-%d", i), Kind: "started", Text: fmt.Sprintf("moment %d", i)})
 	}
 	lost := status.Tasks[many-1]
 	lost.State, lost.Tail = proto.TaskState_TASK_STATE_RESTARTING, []string{"it went wrong"}

@@ -162,10 +162,10 @@ func (s *show) tell(st *proto.JobStatus) {
 	if st.StartedUnixMs != 0 {
 		s.begun = time.UnixMilli(st.StartedUnixMs)
 	}
-	for _, m := range st.Timeline[min(s.told, len(st.Timeline)):] {
+	for _, m := range st.Events[min(s.told, len(st.Events)):] {
 		s.say(time.UnixMilli(m.AtUnixMs), m.Task, m.Text)
 	}
-	s.told = max(s.told, len(st.Timeline))
+	s.told = max(s.told, len(st.Events))
 }
 
 func (s *show) say(at time.Time, task, text string) {
@@ -218,8 +218,8 @@ func (s *show) sumUp(ctx context.Context, final *proto.JobStatus) error {
 	if s.killed.IsZero() {
 		return fmt.Errorf("the job ended before %s could be killed; take more --steps", victim)
 	}
-	var lost, back *proto.Moment
-	for _, m := range final.Timeline {
+	var lost, back *proto.JobEvent
+	for _, m := range final.Events {
 		switch {
 		case m.Task != victim:
 		case m.Kind == "lost" && lost == nil:
@@ -233,9 +233,9 @@ func (s *show) sumUp(ctx context.Context, final *proto.JobStatus) error {
 	}
 	since := func(at time.Time) float64 { return at.Sub(s.begun).Seconds() }
 	fmt.Printf("%s lost             %7.1f s  %.2f s after the kill; training was past step %d\n", victim, since(time.UnixMilli(lost.AtUnixMs)), time.UnixMilli(lost.AtUnixMs).Sub(s.killed).Seconds(), s.before)
-	fmt.Printf("%s running again    %7.1f s  %.2f s after its loss\n", victim, since(time.UnixMilli(back.AtUnixMs)), time.Duration(back.TookMs*int64(time.Millisecond)).Seconds())
+	fmt.Printf("%s running again    %7.1f s  %.2f s after its loss\n", victim, since(time.UnixMilli(back.AtUnixMs)), time.Duration(back.SinceLossMs*int64(time.Millisecond)).Seconds())
 	fmt.Printf("training went on      %7.1f s  from step %d, %.1f s after the kill (importing TensorFlow is most of it)\n", since(s.wentOn), s.continued, s.wentOn.Sub(s.killed).Seconds())
-	ended := final.Timeline[len(final.Timeline)-1].AtUnixMs // the job's story ends with it
+	ended := final.Events[len(final.Events)-1].AtUnixMs // the job's story ends with it
 	fmt.Printf("the job ended         %7.1f s  at step %d: succeeded\n", since(time.UnixMilli(ended)), s.steps)
 	return nil
 }

@@ -27,7 +27,7 @@ func pids(s *proto.JobStatus, role string) map[string]int32 {
 
 // noted tells whether a job's story says something.
 func noted(s *proto.JobStatus, text string) bool {
-	return slices.ContainsFunc(s.Timeline, func(m *proto.Moment) bool { return strings.Contains(m.Text, text) })
+	return slices.ContainsFunc(s.Events, func(m *proto.JobEvent) bool { return strings.Contains(m.Text, text) })
 }
 
 // newSteps waits until a job has made steps beyond those it had made.
@@ -53,7 +53,7 @@ func TestASpareWithAWarmInterpreter(t *testing.T) {
 	j.store = store
 	j.untilCheckpoint(tfLimit, 10)
 	s := j.until(tfLimit, "a spare with an interpreter", func(s *proto.JobStatus) bool {
-		return len(s.Spares) == 1 && strings.Contains(s.Spares[0].Warm, "is ready")
+		return len(s.Spares) == 1 && strings.Contains(s.Spares[0].WarmStatus, "is ready")
 	})
 	if p := s.Spares[0]; p.WarmRssBytes <= 0 || p.AgentRssBytes < p.WarmRssBytes {
 		t.Errorf("the spare's memory is not told: %v", p)
@@ -63,7 +63,7 @@ func TestASpareWithAWarmInterpreter(t *testing.T) {
 	j.killContainer("ps-0")
 	took := j.back(tfLimit, "ps-0")
 	s = j.until(tfLimit, "what is said of ps-0", func(s *proto.JobStatus) bool {
-		return strings.Contains(task(s, "ps-0").Warm, "came from")
+		return strings.Contains(task(s, "ps-0").WarmStatus, "came from")
 	})
 	if c := task(s, "ps-0").Container; c != spare {
 		t.Errorf("ps-0 is in %s, and the spare was %s", c, spare)

@@ -413,7 +413,7 @@ func (d *doors) ports(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		_, err = proto.NewJobsClient(conn).Status(ctx, &proto.StatusRequest{})
+		_, err = proto.NewJobServiceClient(conn).Status(ctx, &proto.StatusRequest{})
 		if status.Code(err) != c.code {
 			t.Errorf("with %s: %v", c.name, err)
 		}

@@ -293,8 +293,8 @@ func (j *job) processes(suffix string) []int {
 }
 
 // returns are the moments at which a task was back after a loss.
-func returns(s *proto.JobStatus, name string) (all []*proto.Moment) {
-	for _, m := range s.Timeline {
+func returns(s *proto.JobStatus, name string) (all []*proto.JobEvent) {
+	for _, m := range s.Events {
 		if m.Task == name && m.Kind == "back" {
 			all = append(all, m)
 		}
@@ -306,7 +306,7 @@ func returns(s *proto.JobStatus, name string) (all []*proto.Moment) {
 func (j *job) back(limit time.Duration, name string) time.Duration {
 	j.t.Helper()
 	s := j.until(limit, name+" to be back", func(s *proto.JobStatus) bool { return len(returns(s, name)) > j.came[name] })
-	return time.Duration(returns(s, name)[j.came[name]].TookMs) * time.Millisecond
+	return time.Duration(returns(s, name)[j.came[name]].SinceLossMs) * time.Millisecond
 }
 
 // tidy ends what a failed test left, and fails the test if anything of the job

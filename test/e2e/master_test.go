@@ -70,7 +70,7 @@ func TestTheMasterIsLost(t *testing.T) {
 // story is a job's story in one text.
 func story(s *proto.JobStatus) string {
 	var all strings.Builder
-	for _, m := range s.Timeline {
+	for _, m := range s.Events {
 		all.WriteString(m.Text + "\n")
 	}
 	return all.String()

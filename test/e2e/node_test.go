@@ -32,7 +32,7 @@ func TestLongNodesFallSickAndLeave(t *testing.T) {
 		for _, i := range after.Incidents[len(before.Incidents):] {
 			if i.Node == node {
 				told[i.Task] = true
-				if i.Cause != cause || !strings.Contains(i.Evidence, evidence) || i.BackUnixMs == 0 {
+				if i.Cause != cause || !strings.Contains(i.Evidence, evidence) || i.RecoveredUnixMs == 0 {
 					t.Errorf("the incident: %v", i)
 				}
 			}

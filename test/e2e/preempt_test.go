@@ -102,7 +102,7 @@ func preemption(t *testing.T, c *testcluster.Cluster, within string, workers ...
 	j.undisturbed(before, taken...)
 	j.goesOn()
 	for _, i := range j.status().Incidents {
-		if whole := i.WholeStep; i.ResumedStep != 0 && i.ResumedStep < whole {
+		if whole := i.CompleteStep; i.ResumedStep != 0 && i.ResumedStep < whole {
 			t.Errorf("%s went on with step %d, and the checkpoint of step %d was complete", i.Task, i.ResumedStep, whole)
 		}
 	}

@@ -243,7 +243,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	}
 	j.undisturbed(before, tasks...)
 	for _, i := range after.Incidents[len(after.Incidents)-len(tasks):] {
-		if i.Cause != "node taken out of service" || i.Node != leaving || i.BackUnixMs == 0 {
+		if i.Cause != "node taken out of service" || i.Node != leaving || i.RecoveredUnixMs == 0 {
 			t.Errorf("the incident: %v", i)
 		}
 	}

@@ -20,7 +20,7 @@ func TestAStalledTaskIsRestarted(t *testing.T) {
 		t.Fatalf("incidents: %v", s.Incidents)
 	}
 	i := s.Incidents[0]
-	if i.Task != "worker-0" || i.Cause != "no steps any longer" || !strings.Contains(i.Evidence, "since step 290") || i.How != "in place" || i.BackUnixMs == 0 {
+	if i.Task != "worker-0" || i.Cause != "no steps any longer" || !strings.Contains(i.Evidence, "since step 290") || i.Recovery != "in place" || i.RecoveredUnixMs == 0 {
 		t.Errorf("the incident is %v", i)
 	}
 	if a, b := task(s, "worker-0").Attempt, task(s, "worker-1").Attempt; a != 1 || b != 0 {

@@ -208,7 +208,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 			j.Log("healing: %v", err)
 		}
 	}()
-	out := Outcome{Round: r, at: begin, Step: j.watch.step(), Sealed: before.WholeStep, charged: failures(before), free: true, apart: true}
+	out := Outcome{Round: r, at: begin, Step: j.watch.step(), Sealed: before.CompleteStep, charged: failures(before), free: true, apart: true}
 	if j.Saving {
 		if err := j.awaitSave(ctx); err != nil {
 			return fmt.Errorf("waiting for the job to save: %w", err)
@@ -253,7 +253,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 	if err != nil {
 		return err
 	}
-	after, err := j.settled(ctx, time.Now(), before.WholeStep, out.gone...)
+	after, err := j.settled(ctx, time.Now(), before.CompleteStep, out.gone...)
 	if err != nil {
 		return errors.Join(err, j.explain(out.at))
 	}
@@ -337,7 +337,7 @@ func (j *job) settled(ctx context.Context, since time.Time, newer int64, gone ..
 		case whole.IsZero():
 			whole = now
 		case now.Sub(whole) < quiet:
-		case s.WholeStep <= newer+2*saveSteps:
+		case s.CompleteStep <= newer+2*saveSteps:
 			last = fmt.Sprintf("no two checkpoints after that of step %d are complete", newer)
 		case slices.ContainsFunc(gone, process.lives):
 			last = fmt.Sprintf("of the processes %v, which were given up, not all have ended", gone)
@@ -364,12 +364,12 @@ func running(s *proto.JobStatus) bool {
 func (j *job) warm(s *proto.JobStatus) bool {
 	ready := 0
 	for _, t := range s.Tasks {
-		if strings.Contains(t.Warm, "ready") {
+		if strings.Contains(t.WarmStatus, "ready") {
 			ready++
 		}
 	}
 	for _, c := range s.Spares {
-		if strings.Contains(c.Warm, "ready") {
+		if strings.Contains(c.WarmStatus, "ready") {
 			ready++
 		}
 	}

@@ -225,7 +225,7 @@ func (j *job) trace(since time.Time, s *proto.JobStatus) {
 	if j.Trace == nil {
 		return
 	}
-	for _, m := range s.Timeline {
+	for _, m := range s.Events {
 		if at := time.UnixMilli(m.AtUnixMs); at.After(since) {
 			j.Trace(fmt.Sprintf("%7.2f %-9s [%s] %s", at.Sub(since).Seconds(), m.Task, m.Kind, m.Text))
 		}

@@ -138,7 +138,7 @@ func (s *scene) judgeLateChief(end *proto.JobStatus) {
 			s.fault("%s ended as attempt %d", t.Task, t.Attempt)
 		}
 	}
-	for _, m := range end.Timeline {
+	for _, m := range end.Events {
 		if m.Kind == "ended" && m.Task != "" && m.Task != chief && time.UnixMilli(m.AtUnixMs).After(again) {
 			s.fault("the chief had a session again before %s ended: it did not come late", m.Task)
 		}
@@ -349,7 +349,7 @@ func slowArchive(ctx context.Context, s *scene) (took time.Duration, err error) 
 // tells when it was.
 func (s *scene) judgeUnpacking(st *proto.JobStatus, begun time.Time) (took time.Duration) {
 	told := false
-	for _, m := range st.Timeline {
+	for _, m := range st.Events {
 		told = told || strings.Contains(m.Text, "fetching and unpacking") && strings.Contains(m.Text, ".tar.gz")
 		if m.Task == "worker-0" && m.Kind == "started" && took == 0 {
 			took = time.UnixMilli(m.AtUnixMs).Sub(begun)

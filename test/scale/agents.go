@@ -97,7 +97,7 @@ func (a *agent) live(ctx context.Context, address string, config *tls.Config) er
 func (a *agent) attend(ctx context.Context, conn *grpc.ClientConn) (over bool, err error) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	stream, err := proto.NewAgentsClient(conn).Attend(ctx, grpc.WaitForReady(true))
+	stream, err := proto.NewAgentServiceClient(conn).Connect(ctx, grpc.WaitForReady(true))
 	if err != nil {
 		return false, err
 	}
@@ -128,14 +128,14 @@ func (a *agent) attend(ctx context.Context, conn *grpc.ClientConn) (over bool, e
 			a.task, a.port = m.Assign.Task, cmp.Or(m.Assign.Port, 20000+m.Assign.Index%10000)
 			a.peerPort = a.port
 			if a.every == 0 {
-				a.every = time.Duration(m.Assign.BeatMs) * time.Millisecond
+				a.every = time.Duration(m.Assign.HeartbeatIntervalMs) * time.Millisecond
 				beats.Go(func() { beat(ctx, a.every, say) })
 			}
 			say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: &proto.Prepared{Port: a.port}}})
 		case *proto.ToAgent_Start:
 			a.attempt = m.Start.Attempt
 			say(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{Attempt: m.Start.Attempt, Pid: 2}}})
-		case *proto.ToAgent_Bye:
+		case *proto.ToAgent_Release:
 			return true, stream.CloseSend()
 		}
 	}
@@ -152,8 +152,8 @@ func beat(ctx context.Context, every time.Duration, say func(*proto.FromAgent)) 
 		case <-next.C:
 			next.Reset(every)
 		}
-		say(&proto.FromAgent{Message: &proto.FromAgent_Beat{Beat: &proto.Beat{
-			Number: n, RssBytes: 500e6 + rand.Int64N(1e6), AgentRssBytes: 20e6, Step: n,
+		say(&proto.FromAgent{Message: &proto.FromAgent_Heartbeat{Heartbeat: &proto.Heartbeat{
+			Sequence: n, RssBytes: 500e6 + rand.Int64N(1e6), AgentRssBytes: 20e6, Step: n,
 		}}})
 	}
 }

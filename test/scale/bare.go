@@ -16,11 +16,11 @@ import (
 
 // bare is a service that hears agents, and does nothing about it.
 type bare struct {
-	proto.UnimplementedAgentsServer
+	proto.UnimplementedAgentServiceServer
 	there atomic.Int64
 }
 
-func (b *bare) Attend(stream proto.Agents_AttendServer) error {
+func (b *bare) Connect(stream proto.AgentService_ConnectServer) error {
 	if _, err := stream.Recv(); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func runBare(ctx context.Context, j job) error {
 	service := &bare{}
 	server := grpc.NewServer(append(am.ManyConnections(), grpc.Creds(credentials.NewTLS(config)))...)
 	context.AfterFunc(ctx, server.Stop)
-	proto.RegisterAgentsServer(server, service)
+	proto.RegisterAgentServiceServer(server, service)
 	fmt.Println("address", listener.Addr())
 	for i := range j.tasks {
 		j.cluster.Launch(fmt.Sprintf("c%d", i+1))
