@@ -149,12 +149,15 @@ func (c *Cluster) configure() error {
 func (c *Cluster) common() properties {
 	at := func(place int) string { return c.ports.addr(loopback, place) }
 	p := properties{
-		"fs.defaultFS":                                         c.HDFS(),
-		"hadoop.tmp.dir":                                       filepath.Join(c.dir, "tmp"),
-		"dfs.replication":                                      "2",
-		"dfs.namenode.http-address":                            at(portNNWeb),
-		"dfs.namenode.fs-limits.min-block-size":                "4096",
-		"dfs.namenode.safemode.extension":                      "0",
+		"fs.defaultFS":                          c.HDFS(),
+		"hadoop.tmp.dir":                        filepath.Join(c.dir, "tmp"),
+		"dfs.replication":                       "2",
+		"dfs.namenode.http-address":             at(portNNWeb),
+		"dfs.namenode.fs-limits.min-block-size": "4096",
+		"dfs.namenode.safemode.extension":       "0",
+		// Tests say how many DataNodes a file is to have: none is left out because another
+		// test has just written there (BlockPlacementPolicyDefault, the factor of the average load).
+		"dfs.namenode.redundancy.considerLoad":                 "false",
 		"dfs.namenode.heartbeat.recheck-interval":              "2000", // ms; a lost DataNode is dead after 14 s instead of 10 min
 		"dfs.heartbeat.interval":                               "1",    // s
 		"dfs.namenode.datanode.registration.ip-hostname-check": "false",
