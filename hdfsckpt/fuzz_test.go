@@ -20,16 +20,16 @@ func FuzzDirectory(f *testing.F) {
 	f.Fuzz(func(t *testing.T, manifest, rule, marker []byte) {
 		dir := t.TempDir()
 		for name, content := range map[string][]byte{
-			".holdfast/manifests/model.ckpt-7.json":     manifest,
-			".holdfast/kept/model.ckpt-7/manifest.json": manifest,
-			".holdfast/kept/model.ckpt-7/checkpoint":    marker,
-			".holdfast/rule.json":                       rule,
-			"step-60/COMMITTED":                         marker,
-			"model.ckpt-7.index":                        marker,
-			"model.ckpt-7.data-00000-of-00001":          nil,
-			"checkpoint":                                marker,
-			"model.pt":                                  marker,
-			"dcp/.metadata":                             marker,
+			".holdfast/manifests/model.ckpt-7.json":        manifest,
+			".holdfast/kept/model.ckpt-7/manifest.json":    manifest,
+			".holdfast/kept/model.ckpt-7/files/checkpoint": marker,
+			".holdfast/rule.json":                          rule,
+			"step-60/COMMITTED":                            marker,
+			"model.ckpt-7.index":                           marker,
+			"model.ckpt-7.data-00000-of-00001":             nil,
+			"checkpoint":                                   marker,
+			"model.pt":                                     marker,
+			"dcp/.metadata":                                marker,
 		} {
 			name = filepath.Join(dir, name)
 			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -17,14 +16,17 @@ import (
 // leave nothing to go back to. So the files of the last such checkpoint are not
 // lost but kept:
 //
-//	.holdfast/kept/CHECKPOINT/FILE           CHECKPOINT escaped as in a URL
+//	.holdfast/kept/CHECKPOINT/files/FILE     CHECKPOINT as entryName calls it
 //	.holdfast/kept/CHECKPOINT/manifest.json  if it was sealed
+//	.holdfast/kept/CHECKPOINT/name           if CHECKPOINT was cut
 //
 // They go there one by one, by rename. At each moment what is kept and what is
 // still visible make up the whole checkpoint, where what is kept counts.
 const (
 	keptDir      = OwnDir + "/kept"
 	keptManifest = "manifest.json"
+	keptFiles    = "files"
+	keptName     = "name"
 )
 
 // enough is how many whole checkpoints must stay in a directory for another to
@@ -202,7 +204,7 @@ func ListKept(ctx context.Context, s Store) ([]Checkpoint, error) {
 		return nil, err
 	}
 	for _, k := range slots {
-		c := Checkpoint{Name: path.Join(k.slot, path.Base(k.name)), Kind: k.kind, Step: stepOf(k.name), State: Torn}
+		c := Checkpoint{Name: path.Join(k.slot, path.Base(k.name)), Kind: k.kind, Step: stepOf(k.name), State: Torn, former: k.name}
 		if k.kind == Plain {
 			c.Name = k.slot
 		}
@@ -266,13 +268,5 @@ func FormerName(c Checkpoint) (name string, kept bool) {
 	if c.former != "" {
 		return c.former, true
 	}
-	slot := c.Name
-	if c.Kind == TensorFlow {
-		slot = path.Dir(slot)
-	}
-	if path.Dir(slot) != keptDir {
-		return c.Name, false
-	}
-	name, err := url.PathUnescape(path.Base(slot))
-	return name, err == nil
+	return c.Name, false
 }

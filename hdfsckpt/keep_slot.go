@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -18,12 +17,15 @@ type keeping struct {
 	s             Store
 	name          string
 	kind          Kind
-	dir, slot     string
+	dir           string
+	entry         string          // of what is kept
+	slot          string          // the files in it
 	visible, kept map[string]Info // by base name
 }
 
 func lookAt(ctx context.Context, s Store, name string, kind Kind) (*keeping, error) {
-	k := &keeping{s: s, name: name, kind: kind, dir: path.Dir(name), slot: path.Join(keptDir, url.PathEscape(name))}
+	k := &keeping{s: s, name: name, kind: kind, dir: path.Dir(name), entry: path.Join(keptDir, entryName(name))}
+	k.slot = path.Join(k.entry, keptFiles)
 	if kind == Plain {
 		k.dir = name
 	}
@@ -34,7 +36,7 @@ func lookAt(ctx context.Context, s Store, name string, kind Kind) (*keeping, err
 		}
 		found := map[string]Info{}
 		for _, e := range entries {
-			if of, _, ok := checkpointOf(path.Join(k.dir, e.Name)); ok && of == name && !e.IsDir() && e.Name != keptManifest {
+			if of, _, ok := checkpointOf(path.Join(k.dir, e.Name)); ok && of == name && !e.IsDir() {
 				found[e.Name] = e
 			}
 		}
@@ -59,8 +61,11 @@ func keptSlots(ctx context.Context, s Store) ([]*keeping, error) {
 	}
 	var all []*keeping
 	for _, e := range entries {
-		name, ok := entryOf(e.Name)
-		if !ok || !e.IsDir() {
+		name, ok, err := keptIn(ctx, s, e)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
 			continue
 		}
 		kind := TensorFlow
@@ -74,6 +79,19 @@ func keptSlots(ctx context.Context, s Store) ([]*keeping, error) {
 		all = append(all, k)
 	}
 	return all, nil
+}
+
+// keptIn returns the name of the checkpoint that an entry below keptDir stands for;
+// false if it stands for none.
+func keptIn(ctx context.Context, s Store, entry Info) (name string, ok bool, err error) {
+	if name, ok := entryOf(entry.Name); ok || !entry.IsDir() {
+		return name, ok && entry.IsDir(), nil
+	}
+	text, err := ReadFile(ctx, s, path.Join(keptDir, entry.Name, keptName))
+	if vanished(err) {
+		return "", false, nil
+	}
+	return string(text), err == nil && isEntryFor(entry.Name, string(text)), err
 }
 
 // marker is the file without which a checkpoint does not count.
@@ -171,6 +189,11 @@ func (k *keeping) keep(ctx context.Context, base string) error {
 	if err := MkdirAll(ctx, k.s, k.slot, 0o755); err != nil {
 		return err
 	}
+	if _, ok := entryOf(path.Base(k.entry)); !ok && len(k.kept) == 0 {
+		if err := WriteFile(ctx, k.s, path.Join(k.entry, keptName), []byte(k.name), 0o644); err != nil {
+			return err
+		}
+	}
 	if err := k.s.Rename(ctx, path.Join(k.dir, base), path.Join(k.slot, base)); err != nil {
 		return err
 	}
@@ -179,7 +202,7 @@ func (k *keeping) keep(ctx context.Context, base string) error {
 	if base != k.marker() {
 		return nil
 	}
-	return k.move(ctx, manifestName(k.name), path.Join(k.slot, keptManifest))
+	return k.move(ctx, manifestName(k.name), path.Join(k.entry, keptManifest))
 }
 
 // move renames what may not be there.
@@ -210,18 +233,35 @@ func (k *keeping) clear(ctx context.Context) error {
 			names = append(names, base)
 		}
 	}
-	for _, base := range append(names, keptManifest) {
+	for _, base := range names {
 		if err := k.s.Remove(ctx, path.Join(k.slot, base)); err != nil && !vanished(err) {
 			return err
 		}
 	}
 	clear(k.kept)
-	return k.removeSlot(ctx)
+	return k.removeEntry(ctx)
 }
 
-func (k *keeping) removeSlot(ctx context.Context) error {
-	if err := k.s.Remove(ctx, k.slot); err != nil && !vanished(err) && !errors.Is(err, syscall.ENOTEMPTY) {
+// removeEntry removes the entry once no file is in it.
+func (k *keeping) removeEntry(ctx context.Context) error {
+	err := k.s.Remove(ctx, k.slot)
+	if errors.Is(err, syscall.ENOTEMPTY) {
+		return nil
+	}
+	if err != nil && !vanished(err) {
 		return err
+	}
+	err = k.s.Remove(ctx, k.entry)
+	if !errors.Is(err, syscall.ENOTEMPTY) { // the usual case where nothing was recorded
+		if vanished(err) {
+			return nil
+		}
+		return err
+	}
+	for _, base := range []string{keptManifest, keptName, "."} {
+		if err := k.s.Remove(ctx, path.Join(k.entry, base)); err != nil && !vanished(err) {
+			return err
+		}
 	}
 	return nil
 }
@@ -293,18 +333,18 @@ func (k *keeping) bringBack(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := k.move(ctx, path.Join(k.slot, keptManifest), manifestName(k.name)); err != nil {
+	if err := k.move(ctx, path.Join(k.entry, keptManifest), manifestName(k.name)); err != nil {
 		return err
 	}
 	if err := k.move(ctx, path.Join(k.slot, k.marker()), path.Join(k.dir, k.marker())); err != nil {
 		return err
 	}
-	return k.removeSlot(ctx)
+	return k.removeEntry(ctx)
 }
 
 // manifest is that of what is kept; nil if there is none that fits.
 func (k *keeping) manifest(ctx context.Context, c *Checkpoint) (*Manifest, error) {
-	m, err := readManifest(ctx, k.s, path.Join(k.slot, keptManifest))
+	m, err := readManifest(ctx, k.s, path.Join(k.entry, keptManifest))
 	if err != nil || m == nil {
 		return nil, err
 	}

@@ -172,3 +172,55 @@ func TestReplacementThatNeverCame(t *testing.T) {
 		})
 	}
 }
+
+// TestKeptWhateverItsName: a checkpoint is kept, listed and brought back also where
+// its name is long in the escaped form, and where the program calls a file of it as
+// the store calls one of its own.
+func TestKeptWhateverItsName(t *testing.T) {
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		for _, prefix := range []string{strings.Repeat("模", 70), strings.Repeat("ä", 60) + "/" + strings.Repeat("ö", 60)} {
+			var names []string
+			for _, step := range []string{"-10", "-20"} {
+				names = append(names, prefix+step)
+				putCheckpoint(t, s, prefix+step, nil)
+				seal(t, s, prefix+step)
+			}
+			remove(t, s, names[0])
+			keptOnce(t, s, names[0])
+		}
+	})
+	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+		for _, name := range []string{"step-10", "step-20"} {
+			for _, file := range []string{"manifest.json", "name.json", "weights", hdfsckpt.Committed} {
+				put(t, s, path.Join(name, file), []byte(file))
+			}
+			seal(t, s, name)
+		}
+		remove(t, s, "step-10")
+		keptOnce(t, s, "step-10")
+		if got, err := hdfsckpt.ReadFile(context.Background(), s, "step-10/manifest.json"); err != nil || string(got) != "manifest.json" {
+			t.Errorf("the program's manifest.json holds %q, %v", got, err)
+		}
+	})
+}
+
+// keptOnce looks for the one kept checkpoint, and brings it back.
+func keptOnce(t *testing.T, s hdfsckpt.Store, name string) {
+	t.Helper()
+	kept := listKept(t, s)
+	if len(kept) != 1 || kept[0].State != hdfsckpt.Sealed {
+		t.Fatalf("of %s is kept: %+v", name, kept)
+	}
+	if former, isKept := hdfsckpt.FormerName(kept[0]); former != name || !isKept {
+		t.Errorf("its former name is %s, %v; want %s", former, isKept, name)
+	}
+	must(t, hdfsckpt.BringBack(context.Background(), s, kept[0]))
+	for _, c := range list(t, s) {
+		if c.State != hdfsckpt.Sealed {
+			t.Errorf("%s is %s", c.Name, c.State)
+		}
+	}
+	if kept := listKept(t, s); len(kept) != 0 {
+		t.Errorf("still kept are %+v", kept)
+	}
+}

@@ -60,7 +60,7 @@ func TestUsersFileCheckpoint(t *testing.T) {
 		"names below what is kept that lead elsewhere": func(t *testing.T, s hdfsckpt.Store) {
 			for _, crafted := range []string{"..%2F..%2Fetc", "%2Fetc", "a%2F%2Fb", ".", "%00", "%", ".holdfast%2Fkept", strings.Repeat("%C3%A4", 40), "a%2F..%2Fb"} {
 				if crafted != "." {
-					put(t, s, path.Join(".holdfast/kept", crafted, "model.ckpt-1.index"), []byte("x"))
+					put(t, s, path.Join(".holdfast/kept", crafted, "files/model.ckpt-1.index"), []byte("x"))
 				}
 			}
 			put(t, s, ".holdfast/kept/file", []byte("x"))
