@@ -223,13 +223,14 @@ func cgroupLimit(root, self string) (limit uint64, version int) {
 }
 
 // versions asks for versions without importing, which takes seconds. Its arguments
-// are the names of distributions.
+// are the names of distributions. It writes a line with Python's version, and one with
+// those that are there.
 const versions = `import importlib.metadata as m, platform, sys
 found = []
 for name in sys.argv[1:]:
     try: found.append(name + " " + m.version(name))
     except m.PackageNotFoundError: pass
-print(platform.python_version() + (" with " + ", ".join(found) if found else ""))`
+print(platform.python_version(), ", ".join(found), sep="\n")`
 
 // Python reports which interpreter commands find here, with which frameworks.
 func Python(ctx context.Context) Finding {
@@ -251,9 +252,10 @@ func Python(ctx context.Context) Finding {
 	if err != nil {
 		return note(subject, "%s does not start: %v", path, err)
 	}
-	if !bytes.Contains(out, []byte(" with ")) {
+	version, found, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if found == "" {
 		last := len(titles) - 1
-		return good(subject, "%s %s without %s or %s", path, bytes.TrimSpace(out), strings.Join(titles[:last], ", "), titles[last])
+		return good(subject, "%s %s without %s or %s", path, version, strings.Join(titles[:last], ", "), titles[last])
 	}
-	return good(subject, "%s %s", path, bytes.TrimSpace(out))
+	return good(subject, "%s %s with %s", path, version, found)
 }

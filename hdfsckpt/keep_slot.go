@@ -189,7 +189,7 @@ func (k *keeping) keep(ctx context.Context, base string) error {
 	if err := MkdirAll(ctx, k.s, k.slot, 0o755); err != nil {
 		return err
 	}
-	if _, ok := entryOf(path.Base(k.entry)); !ok && len(k.kept) == 0 {
+	if k.nameIsCut() && len(k.kept) == 0 {
 		if err := WriteFile(ctx, k.s, path.Join(k.entry, keptName), []byte(k.name), 0o644); err != nil {
 			return err
 		}
@@ -244,26 +244,27 @@ func (k *keeping) clear(ctx context.Context) error {
 
 // removeEntry removes the entry once no file is in it.
 func (k *keeping) removeEntry(ctx context.Context) error {
-	err := k.s.Remove(ctx, k.slot)
-	if errors.Is(err, syscall.ENOTEMPTY) {
-		return nil
+	names := []string{k.slot, path.Join(k.entry, keptManifest)}
+	if k.nameIsCut() {
+		names = append(names, path.Join(k.entry, keptName))
 	}
-	if err != nil && !vanished(err) {
-		return err
-	}
-	err = k.s.Remove(ctx, k.entry)
-	if !errors.Is(err, syscall.ENOTEMPTY) { // the usual case where nothing was recorded
-		if vanished(err) {
+	for _, name := range append(names, k.entry) {
+		err := k.s.Remove(ctx, name)
+		if errors.Is(err, syscall.ENOTEMPTY) {
 			return nil
 		}
-		return err
-	}
-	for _, base := range []string{keptManifest, keptName, "."} {
-		if err := k.s.Remove(ctx, path.Join(k.entry, base)); err != nil && !vanished(err) {
+		if err != nil && !vanished(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// nameIsCut reports whether the entry is called after a part of the checkpoint's name
+// only, so that keptName has to hold the whole.
+func (k *keeping) nameIsCut() bool {
+	_, known := entryOf(path.Base(k.entry))
+	return !known
 }
 
 // clearOthers removes what is kept of the same place's other checkpoints.

@@ -186,7 +186,7 @@ func TestKeptWhateverItsName(t *testing.T) {
 				seal(t, s, prefix+step)
 			}
 			remove(t, s, names[0])
-			keptOnce(t, s, names[0])
+			bringBackTheKept(t, s, names[0])
 		}
 	})
 	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
@@ -197,15 +197,15 @@ func TestKeptWhateverItsName(t *testing.T) {
 			seal(t, s, name)
 		}
 		remove(t, s, "step-10")
-		keptOnce(t, s, "step-10")
+		bringBackTheKept(t, s, "step-10")
 		if got, err := hdfsckpt.ReadFile(context.Background(), s, "step-10/manifest.json"); err != nil || string(got) != "manifest.json" {
 			t.Errorf("the program's manifest.json holds %q, %v", got, err)
 		}
 	})
 }
 
-// keptOnce looks for the one kept checkpoint, and brings it back.
-func keptOnce(t *testing.T, s hdfsckpt.Store, name string) {
+// bringBackTheKept brings back the one checkpoint that is kept, which had that name.
+func bringBackTheKept(t *testing.T, s hdfsckpt.Store, name string) {
 	t.Helper()
 	kept := listKept(t, s)
 	if len(kept) != 1 || kept[0].State != hdfsckpt.Sealed {

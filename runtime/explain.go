@@ -33,7 +33,7 @@ func Explain(tail []string) Verdict {
 	return v
 }
 
-func (l *lexicon) judge(text, last string) Verdict {
+func (l *failurePatterns) judge(text, last string) Verdict {
 	if l.lost.MatchString(last) || l.any.MatchString(last) && goneMount.MatchString(last) {
 		return Verdict{PeerLost: true}
 	}
@@ -127,9 +127,9 @@ const useLessDeviceMemory = "The memory of the GPU, or of the device named above
 // that is about to be killed, too: ENOTCONN and ECONNABORTED, after a file's name.
 var goneMount = regexp.MustCompile(`; (?:Transport endpoint is not connected|Software caused connection abort)`)
 
-// lexicon is what all frameworks know of failures, compiled. The job's framework does
+// failurePatterns are what all frameworks know of failures, compiled. The job's framework does
 // not narrow it: a program may use libraries of others.
-type lexicon struct {
+type failurePatterns struct {
 	lost, any, phrases *regexp.Regexp
 	advice             []compiledAdvice
 }
@@ -139,16 +139,16 @@ type compiledAdvice struct {
 	do   string
 }
 
-var knownFailures = sync.OnceValue(func() *lexicon { return newLexicon(frameworks) })
+var knownFailures = sync.OnceValue(func() *failurePatterns { return newFailurePatterns(frameworks) })
 
-func newLexicon(frameworks []*Framework) *lexicon {
+func newFailurePatterns(frameworks []*Framework) *failurePatterns {
 	lost, any, phrases := commonFailures.Lost, commonFailures.Any, commonFailures.Phrases
 	advice := slices.Clone(outside)
 	for _, f := range frameworks {
 		lost, any, phrases = slices.Concat(lost, f.Failures.Lost), slices.Concat(any, f.Failures.Any), slices.Concat(phrases, f.Failures.Phrases)
 		advice = append(advice, f.Advice...)
 	}
-	l := &lexicon{
+	l := &failurePatterns{
 		lost: regexp.MustCompile(oneOf(lost)), any: regexp.MustCompile(oneOf(any)),
 		phrases: regexp.MustCompile(`(?i)` + strings.Join(phrases, "|")),
 	}
@@ -159,7 +159,7 @@ func newLexicon(frameworks []*Framework) *lexicon {
 }
 
 // advise returns the first advice that fits; "" if none does.
-func (l *lexicon) advise(text string) string {
+func (l *failurePatterns) advise(text string) string {
 	for _, a := range l.advice {
 		if a.says.MatchString(text) {
 			return a.do

@@ -60,7 +60,7 @@ func TestOneFileAddsAFramework(t *testing.T) {
 	if err := Complete(other); err == nil || !strings.Contains(err.Error(), "--pretend") {
 		t.Errorf("its option with another framework: %v", err)
 	}
-	l := newLexicon(frameworks)
+	l := newFailurePatterns(frameworks)
 	if v := l.judge("", "pretended.PretendedPeerError: gone"); !v.PeerLost {
 		t.Errorf("a lost peer: %+v", v)
 	}
