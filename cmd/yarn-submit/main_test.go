@@ -220,7 +220,7 @@ func TestJobThatFails(t *testing.T) {
 	if code != client.ExitFailed {
 		t.Errorf("run ended with %d", code)
 	}
-	contains(t, out, "failed", "worker-1", "7", "| on the way", "| ValueError: bad", "yarn-submit logs local-", "in the same way")
+	contains(t, out, "failed", "worker-1", "| on the way", "| ValueError: bad", "yarn-submit logs local-", "in the same way")
 	id := strings.Fields(strings.TrimPrefix(out, "started "))[0]
 	if s := p.status(id); s.State != proto.JobState_JOB_STATE_FAILED {
 		t.Errorf("the state is %s", s.State)
