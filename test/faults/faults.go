@@ -313,12 +313,16 @@ func heal(ctx context.Context, faults []healer) error {
 }
 
 // settled waits until, since a moment and for some seconds, every task runs and
-// every worker makes steps, two checkpoints newer than one of a step are complete, so
-// that what the parameter servers hold is known to be of one piece, and processes that
-// were given up have ended.
+// every worker makes steps, two checkpoints newer than one of a step are complete and
+// the job's journal has them, so that what the parameter servers hold is known to be of
+// one piece, also to another application master, and processes that were given up have
+// ended.
 func (j *job) settled(ctx context.Context, since time.Time, newer int64, gone ...process) (*proto.JobStatus, error) {
-	const quiet = 3 * time.Second
-	var whole time.Time
+	const (
+		quiet     = 3 * time.Second
+		journaled = time.Second // what no order depends on is in the journal after less
+	)
+	var whole, saved time.Time
 	last := "nothing is known of it"
 	for end := time.Now().Add(roundLimit); time.Now().Before(end); {
 		s, err := j.status(ctx)
@@ -338,7 +342,10 @@ func (j *job) settled(ctx context.Context, since time.Time, newer int64, gone ..
 			whole = now
 		case now.Sub(whole) < quiet:
 		case s.CompleteStep <= newer+2*saveSteps:
-			last = fmt.Sprintf("no two checkpoints after that of step %d are complete", newer)
+			last, saved = fmt.Sprintf("no two checkpoints after that of step %d are complete", newer), time.Time{}
+		case saved.IsZero():
+			saved = now
+		case now.Sub(saved) < journaled:
 		case slices.ContainsFunc(gone, process.lives):
 			last = fmt.Sprintf("of the processes %v, which were given up, not all have ended", gone)
 		default:
