@@ -276,7 +276,12 @@ func TestContainersLiveAndEnd(t *testing.T) {
 	}
 	t.Logf("6 processes after %v", time.Since(begin))
 	for _, a := range got {
-		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pids[a.Container]))
+		var env []byte
+		var err error
+		eventually(t, "the environment of "+a.Container, func() bool { // empty while the process executes its program
+			env, err = os.ReadFile(fmt.Sprintf("/proc/%d/environ", pids[a.Container]))
+			return err != nil || len(env) > 0
+		})
 		if want := map[string]string{"ps": "64", "worker": "96"}[strings.Split(a.Request, "-")[0]]; err != nil || !strings.Contains(string(env), "\x00GOMEMLIMIT="+want+"MiB\x00") {
 			t.Errorf("the heap of the agent for %s is not bounded by %s MiB: %v", a.Request, want, err)
 		}
