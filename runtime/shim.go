@@ -25,6 +25,8 @@ import (
 //	HOLDFAST_DEVICE_FILTERS      1: a worker's session sees the parameter servers
 //	                             and the worker itself only, where the script sets
 //	                             no device filters and its graph needs no others
+//	HOLDFAST_COORDINATOR_EXIT    1: a program with a ClusterCoordinator that ends
+//	                             does not wait for a worker that is lost
 //	HOLDFAST_FAIL_FAST           1: calls to a server that is not there fail at
 //	                             once, with versions of TensorFlow from 2.4 on
 //	HOLDFAST_MODEL_KEPT          1: a chief goes on from what the parameter servers

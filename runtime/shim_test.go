@@ -333,6 +333,57 @@ func TestTheShimKeepsTheModel(t *testing.T) {
 	}
 }
 
+// coordinated makes a step of two workers, loses one of them for good, and ends when
+// its coordinator is about to take that one in again.
+const coordinated = `
+import ctypes, json, os, signal, socket, time
+import tensorflow as tf
+
+def port():
+    with socket.socket() as s:
+        s.bind(("localhost", 0))
+        return s.getsockname()[1]
+
+cluster = {"chief": ["localhost:%d" % port()], "ps": ["localhost:%d" % port()], "worker": ["localhost:%d" % port() for _ in range(2)]}
+
+def serve(job, index):
+    pid = os.fork()
+    if pid == 0:
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: nothing outlives the test
+        tf.distribute.Server(cluster, job_name=job, task_index=index, protocol="grpc").join()
+    return pid
+
+serve("ps", 0), serve("worker", 0)
+lost = serve("worker", 1)
+os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}})
+strategy = tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+
+@tf.function
+def step():
+    return tf.constant(1)
+
+def make(steps):
+    for _ in range(steps):
+        coordinator.schedule(step)
+    coordinator.join()
+
+make(10)
+os.kill(lost, signal.SIGKILL)
+while not coordinator._cluster.failure_handler._cluster_due_for_update_or_finish.is_set():
+    make(10)
+print("done", flush=True)
+signal.alarm(60)  # it would never end
+`
+
+// TestAProgramEndsWithoutTheWorkerItLost: TensorFlow's coordinator would never end.
+func TestAProgramEndsWithoutTheWorkerItLost(t *testing.T) {
+	out, _ := runPython(t, tensorflow(t), shimDir(t), coordinated, "HOLDFAST_COORDINATOR_EXIT=1", "HOLDFAST_FAIL_FAST=1")
+	if out != "done\n" {
+		t.Errorf("it printed %q", out)
+	}
+}
+
 // sessions prints the device filters that sessions of all kinds get, and then has a
 // worker train whose peer is not there.
 const sessions = `

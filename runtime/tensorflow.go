@@ -120,9 +120,10 @@ func tensorflowEnv(m Member) map[string]string {
 // tensorflowShim returns the settings that python/_holdfast/tensorflow.py documents.
 func tensorflowShim(spec *proto.JobSpec) map[string]string {
 	env := map[string]string{
-		"HOLDFAST_NAME_LOST_PEERS": "1",
-		"HOLDFAST_FAIL_FAST":       "1",
-		"HOLDFAST_DEVICE_FILTERS":  "1",
+		"HOLDFAST_NAME_LOST_PEERS":  "1",
+		"HOLDFAST_FAIL_FAST":        "1",
+		"HOLDFAST_COORDINATOR_EXIT": "1",
+		"HOLDFAST_DEVICE_FILTERS":   "1",
 	}
 	if !spec.KeepInterpreterWaits {
 		env["HOLDFAST_RECOVERY_WAIT_SECS"] = "1"

@@ -10,6 +10,8 @@ HOLDFAST_DEVICE_FILTERS=1  A worker's session needs the parameter servers and th
 HOLDFAST_MODEL_KEPT=1  The first session of this process goes on from what the
     parameter servers hold, if they hold all of the model, and does not put the
     last checkpoint in its place.
+HOLDFAST_COORDINATOR_EXIT=1  A program with a ClusterCoordinator that ends does not
+    wait for a worker that is lost.
 HOLDFAST_FAIL_FAST=1  Calls to a server that is not there fail at once instead of
     waiting for it (GRPC_FAIL_FAST), with a TensorFlow that knows the word.
 HOLDFAST_TF1=1  `import tensorflow` gives TensorFlow 2's compat.v1, with
@@ -41,6 +43,8 @@ def hooks():
         filters = _DeviceFilters()
         yield "tensorflow.python.training.server_lib", filters.note_servers
         yield "tensorflow.python.client.session", filters.filter_sessions
+    if os.environ.get("HOLDFAST_COORDINATOR_EXIT") == "1":
+        yield "tensorflow.python.distribute.coordinator.cluster_coordinator", _let_coordinators_exit
     if os.environ.get("HOLDFAST_NAME_LOST_PEERS") == "1":
         yield "tensorflow.python.client.session", _name_lost_peers
     if os.environ.get("HOLDFAST_TF1") == "1":
@@ -156,6 +160,28 @@ def _codes_of_parts(message):
     if "\nCANCELLED: RunManyGraphs\n" in message:
         return set()
     return set(re.findall(r"^([A-Z_]+): From /job:", message, re.MULTILINE))
+
+
+def _let_coordinators_exit(module):
+    """Has a program end whose coordinator is about to take a lost worker in again.
+
+    ClusterCoordinator.__del__ stops threads, and waits for a lock that one of them
+    holds for as long as it waits for the worker (_preemption_handler in
+    tensorflow/python/distribute/coordinator/cluster_coordinator.py). When the
+    interpreter ends, that thread has ended without giving the lock back, and the
+    program would never end, also if the worker comes. The threads are daemons, which
+    nobody has to stop then.
+    """
+    coordinator = getattr(module, "ClusterCoordinator", None)
+    original = getattr(coordinator, "__del__", None)
+    if original is None:
+        return
+
+    def __del__(self):
+        if not sys.is_finalizing():
+            original(self)
+
+    _replace(coordinator, "__del__", __del__)
 
 
 class _DeviceFilters:
