@@ -2,7 +2,11 @@ package am_test
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -110,6 +114,36 @@ func TestAnAgentThatSaysNothingIsLetGo(t *testing.T) {
 	}
 	if !j.connected(ps) {
 		t.Error("another has lost its connection")
+	}
+	j.stop()
+	j.end(proto.JobState_JOB_STATE_KILLED)
+}
+
+// A connection on which nothing is said is closed, as is one that begins like TLS and
+// goes no further: neither needs to have a key.
+func TestAConnectionThatSaysNothingIsClosed(t *testing.T) {
+	t.Parallel() // it waits for a limit
+	j := start(t, nil)
+	var conns []net.Conn
+	for _, said := range []string{"", "\x16\x03\x01\x02\x00"} { // a handshake record of TLS of 512 bytes
+		conn, err := net.Dial("tcp", j.master)
+		if err == nil {
+			_, err = conn.Write([]byte(said))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conns = append(conns, conn)
+	}
+	for i, conn := range conns {
+		err := conn.SetReadDeadline(time.Now().Add(time.Minute))
+		if err == nil {
+			_, err = io.Copy(io.Discard, conn)
+		}
+		if err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("connection %d: %v", i, err)
+		}
 	}
 	j.stop()
 	j.end(proto.JobState_JOB_STATE_KILLED)

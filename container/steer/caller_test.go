@@ -1,10 +1,14 @@
 package steer
 
 import (
+	"errors"
+	"net/netip"
 	"os"
 	"runtime"
 	"testing"
+	"unsafe"
 
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 )
 
@@ -43,4 +47,15 @@ func TestNothingIsTakenFromAnotherThanTheCaller(t *testing.T) {
 	if v, err := unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || v != unix.SOCK_STREAM {
 		t.Errorf("the socket: %d, %v", v, err)
 	}
+
+	// Nor is what its memory holds taken for the address that the caller asked for.
+	own, peer := netip.MustParseAddr("127.77.0.2"), netip.MustParseAddr("127.77.0.3")
+	asked := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: peer.As4()}
+	n.args[1], n.args[2] = uint64(uintptr(unsafe.Pointer(asked))), unix.SizeofSockaddrInet4
+	supervisor := &Supervisor{table: newTable(), log: logrus.NewEntry(logrus.New()), ctx: t.Context()}
+	supervisor.table.host(own, "127.0.0.1", []netip.Addr{peer})
+	if err := supervisor.handle(fd, n); !errors.Is(err, errNotOurs) {
+		t.Errorf("an address was read for an announcement that nobody waits for: %v", err)
+	}
+	runtime.KeepAlive(asked)
 }
