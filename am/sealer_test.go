@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -18,13 +19,13 @@ import (
 type sealing struct {
 	*sealer
 	t     *testing.T
-	store hdfsckpt.Store
+	store store.Store
 	path  string
 }
 
 func startSealer(t *testing.T, quiet time.Duration) *sealing {
 	dir := t.TempDir()
-	store, err := hdfsckpt.NewLocal(dir)
+	ckptStore, err := store.NewLocal(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func startSealer(t *testing.T, quiet time.Duration) *sealing {
 	spec := &proto.CheckpointSpec{Path: "./out", Uri: dir}
 	s := newSealer(Config{
 		ID: "job_1", Spec: &proto.JobSpec{Checkpoints: []*proto.CheckpointSpec{spec}}, Log: logrus.NewEntry(log),
-		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.Open(ctx, uri, nil) },
+		OpenStore: func(ctx context.Context, uri string) (store.Store, error) { return store.Open(ctx, uri, nil) },
 	}, newBoard(&proto.JobStatus{}, nil, 0))
 	s.quiet = quiet
 	ctx, cancel := context.WithCancel(t.Context())
@@ -45,9 +46,9 @@ func startSealer(t *testing.T, quiet time.Duration) *sealing {
 	t.Cleanup(func() {
 		cancel()
 		<-ended
-		store.Close()
+		ckptStore.Close()
 	})
-	return &sealing{s, t, store, spec.Path}
+	return &sealing{s, t, ckptStore, spec.Path}
 }
 
 // begin begins a file as an agent's mount does; what it returns puts it in its place.
@@ -55,7 +56,7 @@ func (s *sealing) begin(name string, content []byte) (commit func()) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	dir := hdfsckpt.WriterDir(proto.WriterName("job_1", "container_1"))
-	err := hdfsckpt.MkdirAll(ctx, s.store, dir, 0o755)
+	err := store.MkdirAll(ctx, s.store, dir, 0o755)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func (s *sealing) begin(name string, content []byte) (commit func()) {
 		s.t.Helper()
 		err := w.Close()
 		if err == nil {
-			err = hdfsckpt.MkdirAll(ctx, s.store, filepath.Dir(name), 0o755)
+			err = store.MkdirAll(ctx, s.store, filepath.Dir(name), 0o755)
 		}
 		if err == nil {
 			err = s.store.Rename(ctx, dir+"/part", name)

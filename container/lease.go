@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -27,7 +27,7 @@ type lease struct {
 
 	master   int32         // the attempt of the application whose AM answered last
 	answer   time.Duration // when the beat was sent that it answered, since boot
-	sign     hdfsckpt.Info // of AddressFile, as it was seen last
+	sign     store.Info    // of AddressFile, as it was seen last
 	signedAt time.Duration // when it was first seen like that, since boot
 }
 
@@ -100,7 +100,7 @@ func (l *lease) unanswered() bool {
 
 // looked takes in what AddressFile was like, and said, when it was looked at between
 // two moments. An AM that lives touches it, and another would have replaced it.
-func (l *lease) looked(begin, end time.Duration, sign hdfsckpt.Info, said proto.Address) {
+func (l *lease) looked(begin, end time.Duration, sign store.Info, said proto.Address) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/runtime"
 )
 
@@ -177,8 +177,8 @@ func (o *output) putBack(b []byte) {
 
 // copyTo copies the output to the store until all has been read, and a little
 // longer if the store fails. open gives the store.
-func (o *output) copyTo(open func(context.Context) (hdfsckpt.Store, error)) {
-	var to hdfsckpt.Appender
+func (o *output) copyTo(open func(context.Context) (store.Store, error)) {
+	var to store.Appender
 	warned := false
 	attempt := func(b []byte) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -245,6 +245,6 @@ func (o *output) copyTo(open func(context.Context) (hdfsckpt.Store, error)) {
 }
 
 // makeParents makes the directories above a name.
-func makeParents(ctx context.Context, store hdfsckpt.Store, name string) error {
-	return hdfsckpt.MkdirAll(ctx, store, path.Dir(name), 0o700)
+func makeParents(ctx context.Context, ckptStore store.Store, name string) error {
+	return store.MkdirAll(ctx, ckptStore, path.Dir(name), 0o700)
 }

@@ -17,6 +17,7 @@ import (
 	"holdfast/container/sandbox"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -25,7 +26,7 @@ type place struct {
 	spec  *proto.CheckpointSpec
 	path  string // absolute
 	lock  *os.File
-	store hdfsckpt.Store
+	store store.Store
 	fs    *mount.FS // nil: linked
 
 	writer string // its name there
@@ -100,7 +101,7 @@ func (t *task) beat(ctx context.Context) {
 // mount mounts the store on the path, in the box.
 func (p *place) mount(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits, t *task) error {
 	var err error
-	if p.store, err = hdfsckpt.Open(ctx, p.spec.Uri, cfg.Conf); err != nil {
+	if p.store, err = store.Open(ctx, p.spec.Uri, cfg.Conf); err != nil {
 		return storeTrouble(fmt.Errorf("opening the checkpoint directory %s for %s: %w", p.spec.Uri, p.spec.Path, err))
 	}
 	if err := p.takeDirectory(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -74,19 +75,19 @@ func foreign(err error) bool {
 // one goroutine.
 type signpost struct {
 	dir  *jobStore
-	file hdfsckpt.Latest
+	file store.Latest
 }
 
 // look returns also what the file is like.
-func (s *signpost) look(ctx context.Context) (proto.Address, hdfsckpt.Info, error) {
+func (s *signpost) look(ctx context.Context) (proto.Address, store.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	store, err := s.dir.open(ctx)
+	ckptStore, err := s.dir.open(ctx)
 	if err == nil {
-		err = s.file.Read(ctx, store, proto.AddressFile)
+		err = s.file.Read(ctx, ckptStore, proto.AddressFile)
 	}
 	if err != nil {
-		return proto.Address{}, hdfsckpt.Info{}, err
+		return proto.Address{}, store.Info{}, err
 	}
 	said, err := proto.UnmarshalAddress(s.file.Text)
 	return said, s.file.Info, err

@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // counting counts how often indices are opened.
 type counting struct {
-	*hdfsckpt.Local
+	*store.Local
 	mu      sync.Mutex
 	indices map[string]int
 }
 
-func (c *counting) Open(ctx context.Context, name string) (hdfsckpt.Reader, error) {
+func (c *counting) Open(ctx context.Context, name string) (store.Reader, error) {
 	if strings.HasSuffix(name, ".index") {
 		c.mu.Lock()
 		c.indices[name]++
@@ -37,7 +38,7 @@ func TestMakeSafeLooksSeldom(t *testing.T) {
 		{"five directories", []string{"", "a/", "b/", "b/c/", "d/"}, 2},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			local, err := hdfsckpt.NewLocal(t.TempDir())
+			local, err := store.NewLocal(t.TempDir())
 			must(t, err)
 			s := &counting{Local: local, indices: map[string]int{}}
 			defer s.Close()
@@ -45,7 +46,7 @@ func TestMakeSafeLooksSeldom(t *testing.T) {
 				putCheckpoint(t, s, dir+"model.ckpt-10", nil)
 				putCheckpoint(t, s, dir+"model.ckpt-20", nil)
 				putCheckpoint(t, s, dir+"model.ckpt-30", nil)
-				must(t, hdfsckpt.WriteFile(context.Background(), s, dir+"checkpoint", stateFile("model.ckpt-40"), 0o644))
+				must(t, store.WriteFile(context.Background(), s, dir+"checkpoint", stateFile("model.ckpt-40"), 0o644))
 			}
 			clear(s.indices)
 			report, err := hdfsckpt.MakeSafe(context.Background(), s, 0)

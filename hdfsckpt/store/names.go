@@ -1,4 +1,4 @@
-package hdfsckpt
+package store
 
 import (
 	"crypto/rand"
@@ -44,7 +44,7 @@ func TemporaryFor(name string) string {
 }
 
 // checkName refuses names that could leave the root, or that no store takes.
-func checkName(op, name string) error {
+func CheckName(op, name string) error {
 	if name == "." {
 		return nil
 	}
@@ -60,9 +60,9 @@ func checkName(op, name string) error {
 }
 
 // checkChange refuses what would replace or remove the root itself.
-func checkChange(op, name string) error {
+func CheckChange(op, name string) error {
 	if name == "." {
 		return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("this is the root of the store: %w", syscall.EBUSY)}
 	}
-	return checkName(op, name)
+	return CheckName(op, name)
 }
