@@ -266,7 +266,7 @@ func (a *agent) beat() {
 	}
 	b := &proto.Heartbeat{Sequence: a.lease.beat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 	if a.attempt != nil {
-		b.RssBytes, b.Step = proctree.RSS(a.box.Processes()...), a.attempt.out.lastStep()
+		b.RssBytes, b.Step = proctree.RSS(a.box.Processes()...), a.attempt.out.LastStep()
 	}
 	b.WarmStatus, b.WarmRssBytes = a.stage.standby.State()
 	b.AgentRssBytes += b.WarmRssBytes
