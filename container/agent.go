@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"holdfast/container/failure"
 	"holdfast/container/proctree"
 	"holdfast/container/sandbox"
 	"holdfast/internal/nodump"
@@ -216,7 +217,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			preparing = false
 			if err != nil {
 				a.task.log.WithError(err).Error("cannot prepare for the task")
-				a.trouble = asTrouble(err)
+				a.trouble = failure.Message(err)
 				a.sayTrouble()
 				continue
 			}

@@ -7,6 +7,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/container/failure"
 	"holdfast/container/steer"
 	"holdfast/proto"
 	"holdfast/runtime"
@@ -34,12 +35,12 @@ func newPeers(a *proto.Assign) (*peers, error) {
 	}
 	own, ok := p.index[a.Task]
 	if !ok {
-		return nil, hopeless(fmt.Errorf("the application master has assigned %s, which is no task of the job", a.Task))
+		return nil, failure.Permanent(fmt.Errorf("the application master has assigned %s, which is no task of the job", a.Task))
 	}
 	p.own = own
 	if a.Routes != nil {
 		if err := a.Routes.Take(p.places); err != nil {
-			return nil, hopeless(err)
+			return nil, failure.Permanent(err)
 		}
 	}
 	return p, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"holdfast/container/failure"
 	"holdfast/container/sandbox"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
@@ -55,12 +56,12 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 		p := &place{spec: spec, path: filepath.Clean(spec.Path)}
 		if !filepath.IsAbs(p.path) {
 			if !filepath.IsLocal(p.path) {
-				return hopeless(fmt.Errorf("the checkpoint path %s leads out of the task's working directory", spec.Path))
+				return failure.Permanent(fmt.Errorf("the checkpoint path %s leads out of the task's working directory", spec.Path))
 			}
 			p.path = filepath.Join(t.work, p.path)
 		}
 		if p.path == "/" || p.path == t.work {
-			return hopeless(fmt.Errorf("the checkpoint path %s is not a directory of its own", spec.Path))
+			return failure.Permanent(fmt.Errorf("the checkpoint path %s is not a directory of its own", spec.Path))
 		}
 		t.places = append(t.places, p)
 		var err error
@@ -101,7 +102,7 @@ func (t *task) beat(ctx context.Context) {
 func (p *place) mount(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits, t *task) error {
 	var err error
 	if p.store, err = hdfsckpt.Open(ctx, p.spec.Uri, cfg.Conf); err != nil {
-		return storeTrouble(fmt.Errorf("opening the checkpoint directory %s for %s: %w", p.spec.Uri, p.spec.Path, err))
+		return failure.Store(fmt.Errorf("opening the checkpoint directory %s for %s: %w", p.spec.Uri, p.spec.Path, err))
 	}
 	if err := p.takeDirectory(); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (p *place) mount(ctx context.Context, cfg Config, box *sandbox.Box, commits
 	p.writer = proto.WriterName(t.assign.Job, cfg.Container)
 	spool := filepath.Join(cfg.TmpDir, "spool")
 	if err := os.MkdirAll(spool, 0o700); err != nil {
-		return nodeTrouble(fmt.Errorf("making the spool directory for %s: %w", p.spec.Path, err))
+		return failure.Node(fmt.Errorf("making the spool directory for %s: %w", p.spec.Path, err))
 	}
 	p.fs, err = mount.New(p.store, mount.Options{
 		UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), SpoolDir: spool,
@@ -118,10 +119,10 @@ func (p *place) mount(ctx context.Context, cfg Config, box *sandbox.Box, commits
 		OnCommit: func(c mount.Commit) { commits.add(p.spec.Path, c) },
 	})
 	if err != nil {
-		return nodeTrouble(fmt.Errorf("mounting %s on %s: %w", p.spec.Uri, p.spec.Path, err))
+		return failure.Node(fmt.Errorf("mounting %s on %s: %w", p.spec.Uri, p.spec.Path, err))
 	}
 	if err := box.Mount(p.path, mountOptions(), p.fs.ServeFD); err != nil {
-		return nodeTrouble(fmt.Errorf("mounting %s on %s on this node: %w", p.spec.Uri, p.path, err))
+		return failure.Node(fmt.Errorf("mounting %s on %s on this node: %w", p.spec.Uri, p.path, err))
 	}
 	return nil
 }
@@ -137,7 +138,7 @@ func (p *place) takeDirectory() error {
 			if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 				advice = "; choose a checkpoint path that this user can create on every node, such as one below /tmp or a relative one, or have the directory made there"
 			}
-			return nodeTrouble(fmt.Errorf("making the directory %s, to mount checkpoints on: %w%s", p.path, err, advice))
+			return failure.Node(fmt.Errorf("making the directory %s, to mount checkpoints on: %w%s", p.path, err, advice))
 		}
 		if isNew {
 			_ = os.WriteFile(filepath.Join(p.path, madeMark), nil, 0o644) // at worst an empty directory is left
@@ -147,11 +148,11 @@ func (p *place) takeDirectory() error {
 			continue // its last user has just removed it
 		}
 		if err != nil {
-			return nodeTrouble(fmt.Errorf("opening the directory %s, to mount checkpoints on: %w", p.path, err))
+			return failure.Node(fmt.Errorf("opening the directory %s, to mount checkpoints on: %w", p.path, err))
 		}
 		if err := unix.Flock(int(d.Fd()), unix.LOCK_SH); err != nil {
 			d.Close()
-			return nodeTrouble(fmt.Errorf("locking the directory %s, to mount checkpoints on: %w", p.path, err))
+			return failure.Node(fmt.Errorf("locking the directory %s, to mount checkpoints on: %w", p.path, err))
 		}
 		if same(d, p.path) {
 			p.lock = d
@@ -159,7 +160,7 @@ func (p *place) takeDirectory() error {
 		}
 		d.Close()
 	}
-	return nodeTrouble(fmt.Errorf("making the directory %s, to mount checkpoints on: others keep removing it", p.path))
+	return failure.Node(fmt.Errorf("making the directory %s, to mount checkpoints on: others keep removing it", p.path))
 }
 
 // same tells whether a path still names an open directory.
@@ -176,25 +177,25 @@ func same(d *os.File, path string) bool {
 func (p *place) link(_ context.Context, _ Config, missing error) error {
 	if strings.Contains(p.spec.Uri, "://") && !strings.HasPrefix(p.spec.Uri, "file://") {
 		host, _ := os.Hostname()
-		return nodeTrouble(fmt.Errorf("checkpoints at %s need a FUSE mount on %s, and node %s does not allow it: %w", p.spec.Uri, p.spec.Path, host, missing))
+		return failure.Node(fmt.Errorf("checkpoints at %s need a FUSE mount on %s, and node %s does not allow it: %w", p.spec.Uri, p.spec.Path, host, missing))
 	}
 	dir := strings.TrimPrefix(p.spec.Uri, "file://")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return storeTrouble(fmt.Errorf("making the checkpoint directory %s: %w", dir, err))
+		return failure.Store(fmt.Errorf("making the checkpoint directory %s: %w", dir, err))
 	}
 	if filepath.Clean(dir) == filepath.Clean(p.path) {
 		return nil // it is there
 	}
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o755); err != nil {
-		return nodeTrouble(fmt.Errorf("making the directory above %s: %w", p.path, err))
+		return failure.Node(fmt.Errorf("making the directory above %s: %w", p.path, err))
 	}
 	d, err := os.Open(dir)
 	if err != nil {
-		return storeTrouble(fmt.Errorf("opening the checkpoint directory %s: %w", dir, err))
+		return failure.Store(fmt.Errorf("opening the checkpoint directory %s: %w", dir, err))
 	}
 	if err := unix.Flock(int(d.Fd()), unix.LOCK_SH); err != nil {
 		d.Close()
-		return nodeTrouble(fmt.Errorf("locking the checkpoint directory %s: %w", dir, err))
+		return failure.Node(fmt.Errorf("locking the checkpoint directory %s: %w", dir, err))
 	}
 	p.lock = d
 	if same(d, p.path) {

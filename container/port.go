@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"holdfast/container/failure"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/runtime"
 )
@@ -60,7 +61,7 @@ func holdPort(wanted int, hadoop *conf.Conf) (*heldPort, error) {
 			break
 		}
 	}
-	return nil, nodeTrouble(fmt.Errorf("finding a free port between %d and %d on this host: %w", runtime.LowestPort, limit-1, last))
+	return nil, failure.Node(fmt.Errorf("finding a free port between %d and %d on this host: %w", runtime.LowestPort, limit-1, last))
 }
 
 func bindPort(number int) (*heldPort, error) {

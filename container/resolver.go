@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"holdfast/container/failure"
 	"holdfast/container/sandbox"
 )
 
@@ -19,17 +20,17 @@ func bindResolver(cfg Config, box *sandbox.Box) error {
 		if text := filesFirst(string(b)); text != string(b) {
 			file := filepath.Join(cfg.WorkDir, "nsswitch.conf")
 			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				return nodeTrouble(fmt.Errorf("writing the task's nsswitch.conf: %w", err))
+				return failure.Node(fmt.Errorf("writing the task's nsswitch.conf: %w", err))
 			}
 			if err := box.Bind(file, order); err != nil {
-				return nodeTrouble(fmt.Errorf("giving the task its own nsswitch.conf: %w", err))
+				return failure.Node(fmt.Errorf("giving the task its own nsswitch.conf: %w", err))
 			}
 		}
 	}
 	for _, socket := range []string{"/run/nscd/socket", "/var/run/nscd/socket"} {
 		if _, err := os.Stat(socket); err == nil {
 			if err := box.Bind(os.DevNull, socket); err != nil {
-				return nodeTrouble(fmt.Errorf("hiding the name service cache from the task: %w", err))
+				return failure.Node(fmt.Errorf("hiding the name service cache from the task: %w", err))
 			}
 			break // the second is the first, by a link
 		}

@@ -12,6 +12,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/container/failure"
 	"holdfast/container/sandbox"
 	"holdfast/container/steer"
 	"holdfast/container/warm"
@@ -69,11 +70,11 @@ func (s *stage) furnish(ctx context.Context, cfg Config, files []*proto.FileSpec
 	}
 	for _, d := range []string{s.work, s.shim} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
-			return nodeTrouble(fmt.Errorf("making the task's directory: %w", err))
+			return failure.Node(fmt.Errorf("making the task's directory: %w", err))
 		}
 	}
 	if err := runtime.WriteShim(s.shim); err != nil {
-		return nodeTrouble(fmt.Errorf("writing the task's Python start-up file: %w", err))
+		return failure.Node(fmt.Errorf("writing the task's Python start-up file: %w", err))
 	}
 	if err := fetchFiles(ctx, cfg, s.work, files); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"holdfast/container/failure"
 	"holdfast/container/sandbox"
 	"holdfast/container/steer"
 	"holdfast/proto"
@@ -122,10 +123,10 @@ func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
 	t.names.host = string(b)
 	t.names.file = filepath.Join(cfg.WorkDir, "hosts")
 	if err := t.names.write(); err != nil {
-		return nodeTrouble(err)
+		return failure.Node(err)
 	}
 	if err := box.Bind(t.names.file, hosts); err != nil {
-		return nodeTrouble(fmt.Errorf("giving the task its own hosts file: %w", err))
+		return failure.Node(fmt.Errorf("giving the task its own hosts file: %w", err))
 	}
 	return bindResolver(cfg, box)
 }

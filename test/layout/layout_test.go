@@ -22,6 +22,7 @@ var rooms = map[string][]string{
 	"am/local":                 {"am", "proto", "internal/hadoop/token"},
 	"am/web":                   {"proto"},
 	"container":                {"container/...", "hdfsckpt/...", "runtime", "proto", "internal/jobtls", "internal/nodump", "internal/hadoop/conf"},
+	"container/failure":        {"proto"},
 	"container/output":         {"hdfsckpt", "runtime"},
 	"container/proctree":       {},
 	"container/sandbox":        {"container/proctree", "container/steer"},
