@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/container/failure"
+	"holdfast/container/peers"
 	"holdfast/container/proctree"
 	"holdfast/container/sandbox"
 	"holdfast/internal/nodump"
@@ -302,7 +303,7 @@ func (a *agent) rehearse(ctx context.Context, r *proto.Prewarm) {
 		return
 	}
 	a.wg.Go(func() {
-		p, err := newPeers(r.Assign)
+		p, err := peers.New(r.Assign)
 		if err == nil {
 			err = a.stage.furnish(ctx, a.cfg, r.Assign.Files, r.Assign.MemoryMb)
 		}

@@ -57,7 +57,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	if len(s.Command) == 0 {
 		return nil, fmt.Errorf("there is no command to run: %w", syscall.ENOENT)
 	}
-	argv, given, err := t.peers.command(s.Command, s.Env, t.port.number)
+	argv, given, err := t.peers.Command(s.Command, s.Env, t.port.Number)
 	if err != nil {
 		return nil, errors.Join(err, errCannotRun)
 	}
@@ -70,7 +70,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 		errorFile = filepath.Join(cfg.WorkDir, fmt.Sprintf("error-%d.json", s.Attempt))
 		given[format.Variable] = errorFile
 	}
-	argv, given = t.names.substitute(argv, given)
+	argv, given = t.names.Substitute(argv, given)
 	command, err := t.command(cfg, argv, given, s.PythonPath)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 		number: s.Attempt, framework: given["HOLDFAST_FRAMEWORK"], started: time.Now(),
 		box: box, standby: t.standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), errorFormat: format, errorFile: errorFile,
 	}
-	t.port.release()
+	t.port.Release()
 	command.Output = w
 	a.process, a.forked, err = t.standby.Exec(command)
 	if err != nil {

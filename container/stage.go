@@ -13,6 +13,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/container/failure"
+	"holdfast/container/peers"
 	"holdfast/container/sandbox"
 	"holdfast/container/steer"
 	"holdfast/container/warm"
@@ -114,14 +115,14 @@ func temporary(dir string) (string, error) {
 
 // rehearse has an interpreter made for a task to come, if it is known how; soon
 // if the task is about to start. The stage is furnished.
-func (s *stage) rehearse(cfg Config, p *peers, r *proto.PrewarmPlan, soon bool) error {
+func (s *stage) rehearse(cfg Config, p *peers.Peers, r *proto.PrewarmPlan, soon bool) error {
 	if r == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	port := cmp.Or(p.places[p.own].Port, 1) // it may not be known yet, and no import depends on it
-	argv, given, err := p.command(r.Command, r.Env, port)
+	port := cmp.Or(p.OwnPort(), 1) // it may not be known yet, and no import depends on it
+	argv, given, err := p.Command(r.Command, r.Env, port)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ var rooms = map[string][]string{
 	"container":                {"container/...", "hdfsckpt/...", "runtime", "proto", "internal/jobtls", "internal/nodump", "internal/hadoop/conf"},
 	"container/failure":        {"proto"},
 	"container/output":         {"hdfsckpt", "runtime"},
+	"container/peers":          {"container/failure", "container/sandbox", "container/steer", "internal/hadoop/conf", "proto", "runtime"},
 	"container/proctree":       {},
 	"container/sandbox":        {"container/proctree", "container/steer"},
 	"container/steer":          {},

@@ -1,4 +1,4 @@
-package container
+package peers
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 // can come before it, nsswitch.conf(5): another source (systemd's "resolve",
 // which ends the search), and the name service cache daemon, which reads the
 // host's file and not the task's.
-func bindResolver(cfg Config, box *sandbox.Box) error {
+func bindResolver(dir string, box *sandbox.Box) error {
 	const order = "/etc/nsswitch.conf"
 	if b, err := os.ReadFile(order); err == nil {
 		if text := filesFirst(string(b)); text != string(b) {
-			file := filepath.Join(cfg.WorkDir, "nsswitch.conf")
+			file := filepath.Join(dir, "nsswitch.conf")
 			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 				return failure.Node(fmt.Errorf("writing the task's nsswitch.conf: %w", err))
 			}
