@@ -15,6 +15,7 @@ import (
 	"holdfast/container/peers"
 	"holdfast/container/proctree"
 	"holdfast/container/sandbox"
+	"holdfast/container/stage"
 	"holdfast/internal/nodump"
 	"holdfast/proto"
 	"holdfast/runtime"
@@ -43,7 +44,7 @@ type agent struct {
 	arrivals chan arrival // of streams that reach has opened
 	reaching bool
 
-	stage      *stage
+	stage      *stage.Stage
 	told       int                 // of the news of what its script imports
 	rehearsed  bool                // that it has was said on this stream
 	task       *task               // once assigned; prepare's own until it is done
@@ -91,7 +92,7 @@ func Run(ctx context.Context, cfg Config) error {
 		a.dropArrival()
 		return err
 	}
-	defer a.stage.close(a.box)
+	defer a.stage.Close(a.box)
 	return a.run(ctx, working, cancel)
 }
 
@@ -107,7 +108,10 @@ func (a *agent) open(ctx context.Context) (err error) {
 		err = nodump.Protect()
 	}
 	if err == nil {
-		a.stage, err = newStage(a.cfg, a.box)
+		a.stage, err = stage.New(stage.Options{
+			WorkDir: a.cfg.WorkDir, TmpDir: a.cfg.TmpDir, Conf: a.cfg.Conf, Env: a.cfg.Env,
+			Tokens: a.cfg.TokenFile, After: a.cfg.WarmAfter, Log: a.cfg.Log,
+		}, a.box)
 	}
 	if err != nil {
 		a.box.Close()
@@ -179,7 +183,9 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 					a.task = newTask(a.cfg, a.stage, m.Assign, &a.lease)
 					a.lease.begin(time.Duration(m.Assign.LeaseMs) * time.Millisecond)
 					if a.lease.limited() {
-						a.wg.Go(func() { a.lease.keepVigil(working, a.dir, runtime.Count(a.task.assign.Spec), a.task.beat) })
+						a.wg.Go(func() {
+							a.lease.keepVigil(working, a.dir, runtime.Count(a.task.assign.Spec), a.task.checkpoints.Heartbeat)
+						})
 					}
 					if m.Assign.HeartbeatIntervalMs > 0 {
 						beat.Reset(time.Duration(m.Assign.HeartbeatIntervalMs) * time.Millisecond)
@@ -270,14 +276,14 @@ func (a *agent) beat() {
 	if a.attempt != nil {
 		b.RssBytes, b.Step = proctree.RSS(a.box.Processes()...), a.attempt.out.LastStep()
 	}
-	b.WarmStatus, b.WarmRssBytes = a.stage.standby.State()
+	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()
 	b.AgentRssBytes += b.WarmRssBytes
 	a.say(&proto.FromAgent{Message: &proto.FromAgent_Heartbeat{Heartbeat: b}})
-	if !a.rehearsed && a.stage.standby.Rehearsed() {
+	if !a.rehearsed && a.stage.Standby.Rehearsed() {
 		a.rehearsed = true
 		a.say(&proto.FromAgent{Message: &proto.FromAgent_Prewarmed{Prewarmed: &proto.Prewarmed{}}})
 	}
-	if i, news := a.stage.imported(a.cfg); news != a.told {
+	if i, news := a.stage.ImportProfile(); news != a.told {
 		a.told = news
 		if i != nil {
 			a.say(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: i}})
@@ -305,10 +311,10 @@ func (a *agent) rehearse(ctx context.Context, r *proto.Prewarm) {
 	a.wg.Go(func() {
 		p, err := peers.New(r.Assign)
 		if err == nil {
-			err = a.stage.furnish(ctx, a.cfg, r.Assign.Files, r.Assign.MemoryMb)
+			err = a.stage.Furnish(ctx, r.Assign.Files, r.Assign.MemoryMb)
 		}
 		if err == nil {
-			err = a.stage.rehearse(a.cfg, p, r.Assign.PrewarmPlan, r.Imminent)
+			err = a.stage.Prewarm(p, r.Assign.PrewarmPlan, r.Imminent)
 		}
 		if err != nil {
 			a.log.WithError(err).Warn("cannot get ready for a task to come")
@@ -445,7 +451,7 @@ func (a *agent) end(grace time.Duration, killed bool) {
 		a.attempt.stop(grace, false)
 	}
 	if a.task != nil && grace == 0 {
-		a.task.fence(errors.New("this agent has lost its application master, or its task's surroundings"))
+		a.task.checkpoints.Fence(errors.New("this agent has lost its application master, or its task's surroundings"))
 	}
 	if a.attempt != nil {
 		e := <-a.ended
@@ -460,7 +466,7 @@ func (a *agent) end(grace time.Duration, killed bool) {
 	if err := a.box.KillAll(ctx); err != nil {
 		a.log.WithError(err).Error("something of the task does not end")
 		if a.task != nil {
-			a.task.fence(err)
+			a.task.checkpoints.Fence(err)
 		}
 	}
 	a.wg.Wait() // each is bounded

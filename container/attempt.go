@@ -71,7 +71,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 		given[format.Variable] = errorFile
 	}
 	argv, given = t.names.Substitute(argv, given)
-	command, err := t.command(cfg, argv, given, s.PythonPath)
+	command, err := t.Command(argv, given, s.PythonPath)
 	if err != nil {
 		return nil, err
 	}
@@ -85,11 +85,11 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	wg.Go(func() { out.CopyTo(dir.open) })
 	a := &attempt{
 		number: s.Attempt, framework: given["HOLDFAST_FRAMEWORK"], started: time.Now(),
-		box: box, standby: t.standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), errorFormat: format, errorFile: errorFile,
+		box: box, standby: t.Standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), errorFormat: format, errorFile: errorFile,
 	}
 	t.port.Release()
 	command.Output = w
-	a.process, a.forked, err = t.standby.Exec(command)
+	a.process, a.forked, err = t.Standby.Exec(command)
 	if err != nil {
 		fmt.Fprintf(w, "holdfast: %v\n", err) // it belongs in the attempt's log
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 
 	"holdfast/container/peers"
 	"holdfast/container/sandbox"
+	"holdfast/container/stage"
 	"holdfast/container/steer"
 	"holdfast/proto"
 )
@@ -17,26 +17,25 @@ import (
 // task is what was prepared for the assigned task, and stays over its
 // attempts.
 type task struct {
-	*stage
+	*stage.Stage
 	assign   *proto.Assign
 	prepared *proto.Prepared
 	log      *logrus.Entry
 
-	peers     *peers.Peers
-	late      []*proto.Routes // that came while it was being prepared
-	port      *peers.Port
-	lease     *lease
-	places    []*place                 // checkpoint paths
-	mounted   atomic.Pointer[[]*place] // places, once all of them are in their place
-	steerer   steerer
-	forwarder *steer.Forwarder // the steerer, where that is no supervisor
-	names     *peers.Names
+	peers       *peers.Peers
+	late        []*proto.Routes // that came while it was being prepared
+	port        *peers.Port
+	lease       *lease
+	checkpoints stage.Checkpoints
+	steerer     steerer
+	forwarder   *steer.Forwarder // the steerer, where that is no supervisor
+	names       *peers.Names
 }
 
 // newTask is a task of which nothing is prepared.
-func newTask(cfg Config, stage *stage, assign *proto.Assign, lease *lease) *task {
+func newTask(cfg Config, s *stage.Stage, assign *proto.Assign, lease *lease) *task {
 	return &task{
-		stage: stage, assign: assign, lease: lease,
+		Stage: s, assign: assign, lease: lease,
 		log:      cfg.Log.WithField("task", assign.Task),
 		prepared: &proto.Prepared{Steering: "none", Mounting: "symlink"},
 	}
@@ -49,10 +48,10 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 	if t.peers, err = peers.New(assign); err != nil {
 		return err
 	}
-	if err := t.furnish(ctx, cfg, assign.Files, assign.MemoryMb); err != nil {
+	if err := t.Furnish(ctx, assign.Files, assign.MemoryMb); err != nil {
 		return err
 	}
-	_ = t.rehearse(cfg, t.peers, assign.PrewarmPlan, true) // the attempt will say so
+	_ = t.Prewarm(t.peers, assign.PrewarmPlan, true) // the attempt will say so
 	if err := t.placeCheckpoints(ctx, cfg, box, commits); err != nil {
 		return err
 	}
@@ -79,6 +78,23 @@ func (t *task) note(format string, args ...any) {
 	t.prepared.Notes = append(t.prepared.Notes, text)
 }
 
+// placeCheckpoints puts the task's checkpoint paths in their place.
+func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits) error {
+	specs := t.assign.Checkpoints
+	unmounted, err := t.checkpoints.Place(ctx, t.Stage, box, specs, stage.CheckpointOptions{
+		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.over, OnCommit: commits.add, Log: t.log,
+	})
+	if err != nil {
+		return err
+	}
+	if unmounted == nil {
+		t.prepared.Mounting = "fuse"
+	} else if len(specs) > 0 {
+		t.note("checkpoint paths are links to their local directory, not mounts: a file that is being written is seen by all, and a writer that was given up can still write: %v", unmounted)
+	}
+	return nil
+}
+
 // steerer is what leads connections to where peers are: a steer.Supervisor, or
 // a steer.Forwarder where the kernel is too old for one.
 type steerer interface {
@@ -96,8 +112,8 @@ func (t *task) steer(cfg Config, box *sandbox.Box) error {
 		t.note("connections to peers on other hosts are forwarded by the agent, which copies their data, since this node does not allow better: %v", err)
 		return nil
 	}
-	t.supervisor.Host(own, cfg.Host, t.peers.Virtual())
-	t.steerer = t.supervisor
+	t.Supervisor.Host(own, cfg.Host, t.peers.Virtual())
+	t.steerer = t.Supervisor
 	t.prepared.Steering = "seccomp"
 	return nil
 }
@@ -155,10 +171,8 @@ func (t *task) begin(box *sandbox.Box) {
 // close gives back all that was taken; the task's processes have ended.
 func (t *task) close(ctx context.Context, box *sandbox.Box) {
 	t.port.Release()
-	t.stage.close(box) // the namespace's end is the mounts' end
-	for _, p := range t.places {
-		p.close(ctx, t.log)
-	}
+	t.Stage.Close(box) // the namespace's end is the mounts' end
+	t.checkpoints.Close(ctx, t.log)
 	if t.forwarder != nil {
 		t.forwarder.Close()
 	}

@@ -27,6 +27,7 @@ var rooms = map[string][]string{
 	"container/peers":          {"container/failure", "container/sandbox", "container/steer", "internal/hadoop/conf", "proto", "runtime"},
 	"container/proctree":       {},
 	"container/sandbox":        {"container/proctree", "container/steer"},
+	"container/stage":          {"container/failure", "container/peers", "container/sandbox", "container/steer", "container/warm", "hdfsckpt", "hdfsckpt/mount", "internal/hadoop/conf", "proto", "runtime"},
 	"container/steer":          {},
 	"container/warm":           {"container/proctree", "container/sandbox", "proto"},
 	"hdfsckpt":                 {"hdfsckpt/tensor", "hdfsckpt/tfbundle", "hdfsckpt/torchfile", "internal/hadoop/hdfs/...", "internal/hadoop/conf"},

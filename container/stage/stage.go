@@ -1,4 +1,7 @@
-package container
+// Package stage puts into place what an attempt needs before it starts:
+// directories, the job's files, its environment, a warm interpreter if it can be
+// known what is to be run, and the task's checkpoint paths.
+package stage
 
 import (
 	"cmp"
@@ -9,7 +12,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/sirupsen/logrus"
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/container/failure"
@@ -17,54 +22,69 @@ import (
 	"holdfast/container/sandbox"
 	"holdfast/container/steer"
 	"holdfast/container/warm"
+	"holdfast/internal/hadoop/conf"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
 
-// stage is what a container has for whichever task comes: directories, the job's
+// Options are what a stage is made from.
+type Options struct {
+	WorkDir string        // the container's directory, which exists
+	TmpDir  string        // for spools and, unless its name is too long, the task's TMPDIR
+	Conf    *conf.Conf    // Hadoop's configuration; nil without Hadoop
+	Env     []string      // from which the task gets the little that it inherits
+	Tokens  string        // the task's credentials file; empty: it has none
+	After   time.Duration // warm.Options's
+	Log     *logrus.Entry
+}
+
+// Stage is what a container has for whichever task comes: directories, the job's
 // files and, if it can be known what is to be run, a warm interpreter. A spare's
 // agent furnishes it before it has a task. Its methods may be called from any
 // goroutine.
-type stage struct {
+type Stage struct {
+	Standby *warm.Standby
+	// Supervisor answers from the beginning, since every connect waits for it;
+	// nil where steering is not allowed.
+	Supervisor *steer.Supervisor
+
+	options Options
 	work    string // working directory
 	shim    string // directory for PYTHONPATH
-	standby *warm.Standby
-	// supervisor answers from the beginning, since every connect waits for it;
-	// nil where steering is not allowed.
-	supervisor *steer.Supervisor
 
 	mu     sync.Mutex // one furnishes at a time
 	stands bool
 	files  []*proto.FileSpec // that are there
 }
 
-func newStage(cfg Config, box *sandbox.Box) (*stage, error) {
-	s := &stage{work: filepath.Join(cfg.WorkDir, "work"), shim: filepath.Join(cfg.WorkDir, "shim")}
+// New is a stage in box on which nothing stands yet.
+func New(o Options, box *sandbox.Box) (*Stage, error) {
+	s := &Stage{options: o, work: filepath.Join(o.WorkDir, "work"), shim: filepath.Join(o.WorkDir, "shim")}
 	if box.Abilities().Steer == nil {
 		var err error
-		if s.supervisor, err = steer.New(box.Listener(), cfg.Log); err != nil {
+		if s.Supervisor, err = steer.New(box.Listener(), o.Log); err != nil {
 			return nil, err
 		}
 	}
-	s.standby = warm.New(warm.Options{Box: box, Notes: s.shim, After: cfg.WarmAfter, Log: cfg.Log})
+	s.Standby = warm.New(warm.Options{Box: box, Notes: s.shim, After: o.After, Log: o.Log})
 	return s, nil
 }
 
-// close ends what the stage has started, and the box. It may be called again.
-func (s *stage) close(box *sandbox.Box) {
-	s.standby.Close()
+// Close ends what the stage has started, and the box. It may be called again.
+func (s *Stage) Close(box *sandbox.Box) {
+	s.Standby.Close()
 	box.Close()
-	if s.supervisor != nil {
-		s.supervisor.Close()
+	if s.Supervisor != nil {
+		s.Supervisor.Close()
 	}
 }
 
-// furnish makes the directories and fetches the files. What is there already
+// Furnish makes the directories and fetches the files. What is there already
 // stays. memoryMB is what the container may use; 0: there is no limit.
-func (s *stage) furnish(ctx context.Context, cfg Config, files []*proto.FileSpec, memoryMB int64) error {
+func (s *Stage) Furnish(ctx context.Context, files []*proto.FileSpec, memoryMB int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.standby.Limit(memoryMB << 20)
+	s.Standby.Limit(memoryMB << 20)
 	same := func(a, b *proto.FileSpec) bool { return pb.Equal(a, b) }
 	if s.stands && slices.EqualFunc(s.files, files, same) {
 		return nil
@@ -77,21 +97,21 @@ func (s *stage) furnish(ctx context.Context, cfg Config, files []*proto.FileSpec
 	if err := runtime.WriteShim(s.shim); err != nil {
 		return failure.Node(fmt.Errorf("writing the task's Python start-up file: %w", err))
 	}
-	if err := fetchFiles(ctx, cfg, s.work, files); err != nil {
+	if err := fetchFiles(ctx, s.options, s.work, files); err != nil {
 		return err
 	}
 	s.stands, s.files = true, files
 	return nil
 }
 
-// command makes what is run from words and variables that are final.
-func (s *stage) command(cfg Config, argv []string, given map[string]string, python []string) (sandbox.Command, error) {
-	tmp, err := temporary(cfg.TmpDir)
+// Command makes what is run from words and variables that are final.
+func (s *Stage) Command(argv []string, given map[string]string, python []string) (sandbox.Command, error) {
+	tmp, err := temporary(s.options.TmpDir)
 	if err != nil {
 		return sandbox.Command{}, err
 	}
 	return sandbox.Command{
-		Argv: argv, Env: environment(cfg.Env, given, tmp, cfg.TokenFile, append([]string{s.shim}, python...)), Dir: s.work,
+		Argv: argv, Env: environment(s.options.Env, given, tmp, s.options.Tokens, append([]string{s.shim}, python...)), Dir: s.work,
 	}, nil
 }
 
@@ -113,9 +133,9 @@ func temporary(dir string) (string, error) {
 	return tmp, nil
 }
 
-// rehearse has an interpreter made for a task to come, if it is known how; soon
+// Prewarm has an interpreter made for a task to come, if it is known how; soon
 // if the task is about to start. The stage is furnished.
-func (s *stage) rehearse(cfg Config, p *peers.Peers, r *proto.PrewarmPlan, soon bool) error {
+func (s *Stage) Prewarm(p *peers.Peers, r *proto.PrewarmPlan, soon bool) error {
 	if r == nil {
 		return nil
 	}
@@ -126,25 +146,25 @@ func (s *stage) rehearse(cfg Config, p *peers.Peers, r *proto.PrewarmPlan, soon 
 	if err != nil {
 		return err
 	}
-	c, err := s.command(cfg, argv, given, nil)
+	c, err := s.Command(argv, given, nil)
 	if err != nil {
 		return err
 	}
-	s.standby.Rehearse(c, circumstances(r.ImportProfile, directories(cfg)), soon)
+	s.Standby.Rehearse(c, circumstances(r.ImportProfile, s.directories()), soon)
 	return nil
 }
 
-// imported is what the AM is to know of the task's script, and how often that
+// ImportProfile is what the AM is to know of the task's script, and how often that
 // has changed; nil: nothing yet.
-func (s *stage) imported(cfg Config) (*proto.ImportProfile, int) {
-	k, news := s.standby.Known()
+func (s *Stage) ImportProfile() (*proto.ImportProfile, int) {
+	k, news := s.Standby.Known()
 	if news == 0 {
 		return nil, 0
 	}
 	if k.Refused != "" {
 		return &proto.ImportProfile{Unsupported: k.Refused}, news
 	}
-	i := &proto.ImportProfile{SysPath: k.Path, SetEnv: map[string]string{}, Directories: directories(cfg)}
+	i := &proto.ImportProfile{SysPath: k.Path, SetEnv: map[string]string{}, Directories: s.directories()}
 	for name, v := range k.Environ {
 		if v == nil {
 			i.UnsetEnv = append(i.UnsetEnv, name)
@@ -190,10 +210,10 @@ func circumstances(i *proto.ImportProfile, own []string) warm.Circumstances {
 
 // directories are the names under which the container's own can be found, in an
 // order that is the same everywhere; Python resolves links in some of them.
-func directories(cfg Config) []string {
-	resolved, err := filepath.EvalSymlinks(cfg.WorkDir)
+func (s *Stage) directories() []string {
+	resolved, err := filepath.EvalSymlinks(s.options.WorkDir)
 	if err != nil {
-		resolved = cfg.WorkDir
+		resolved = s.options.WorkDir
 	}
-	return []string{resolved, cfg.WorkDir}
+	return []string{resolved, s.options.WorkDir}
 }

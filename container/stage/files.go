@@ -1,4 +1,4 @@
-package container
+package stage
 
 import (
 	"context"
@@ -30,8 +30,8 @@ const (
 )
 
 // fetchFiles brings the job's files into the working directory.
-func fetchFiles(ctx context.Context, cfg Config, work string, files []*proto.FileSpec) error {
-	f := &fetcher{cfg: cfg, work: work, stores: map[string]hdfsckpt.Store{}}
+func fetchFiles(ctx context.Context, o Options, work string, files []*proto.FileSpec) error {
+	f := &fetcher{options: o, work: work, stores: map[string]hdfsckpt.Store{}}
 	defer f.close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(fetchAtOnce)
@@ -42,8 +42,8 @@ func fetchFiles(ctx context.Context, cfg Config, work string, files []*proto.Fil
 }
 
 type fetcher struct {
-	cfg  Config
-	work string
+	options Options
+	work    string
 
 	mu     sync.Mutex
 	stores map[string]hdfsckpt.Store
@@ -67,7 +67,7 @@ func (f *fetcher) fetch(ctx context.Context, file *proto.FileSpec) error {
 	local := strings.TrimPrefix(file.Uri, "file://")
 	if file.Archive {
 		// The NodeManager has unpacked it into the container's directory.
-		unpacked := filepath.Join(f.cfg.WorkDir, filepath.FromSlash(file.Name))
+		unpacked := filepath.Join(f.options.WorkDir, filepath.FromSlash(file.Name))
 		if _, err := os.Stat(unpacked); err == nil {
 			return link(unpacked, to)
 		}
@@ -130,7 +130,7 @@ func (f *fetcher) store(ctx context.Context, uri string) (hdfsckpt.Store, error)
 	if s := f.stores[uri]; s != nil {
 		return s, nil
 	}
-	s, err := hdfsckpt.Open(ctx, uri, f.cfg.Conf)
+	s, err := hdfsckpt.Open(ctx, uri, f.options.Conf)
 	if err == nil {
 		f.stores[uri] = s
 	}
