@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/container/failure"
+	"holdfast/container/master"
 	"holdfast/container/peers"
 	"holdfast/container/proctree"
 	"holdfast/container/sandbox"
@@ -38,9 +39,9 @@ type agent struct {
 	box *sandbox.Box
 	dir *jobStore
 
-	line     *line // nil while there is no stream
+	conn     *master.Conn // nil while there is no stream
 	address  string
-	lease    lease        // begins with the task
+	lease    master.Lease // begins with the task
 	arrivals chan arrival // of streams that reach has opened
 	reaching bool
 
@@ -56,13 +57,13 @@ type agent struct {
 	generation int32               // of it
 	last       *proto.Exited       // how the last attempt ended; nil while one runs
 	ended      chan *proto.Exited
-	commits    *commits
+	commits    *master.Commits
 	wg         sync.WaitGroup // attempts' goroutines, copies of output, reach
 }
 
 // arrival is the result of looking for the AM.
 type arrival struct {
-	line    *line
+	conn    *master.Conn
 	address string
 	err     error
 }
@@ -80,7 +81,7 @@ func Run(ctx context.Context, cfg Config) error {
 	a := &agent{
 		cfg: cfg, log: cfg.Log, home: home, dir: &jobStore{uri: cfg.JobDirectory, conf: cfg.Conf},
 		address: cfg.Master, arrivals: make(chan arrival, 1), number: -1,
-		ended: make(chan *proto.Exited), commits: newCommits(),
+		ended: make(chan *proto.Exited), commits: master.NewCommits(),
 	}
 	defer a.dir.close()
 	working, cancel := context.WithCancel(ctx)
@@ -141,13 +142,13 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 	defer expiry.Stop()
 	for {
 		var in <-chan *proto.ToAgent
-		if a.line != nil {
-			in = a.line.in
+		if a.conn != nil {
+			in = a.conn.Receive
 		}
-		if err := a.lease.over(); err != nil {
+		if err := a.lease.Err(); err != nil {
 			return fmt.Errorf("%w, so it was stopped; the last was at %s", err, a.address)
 		}
-		expiry.Reset(a.lease.left())
+		expiry.Reset(a.lease.Remaining())
 		select {
 		case <-ctx.Done():
 			grace = endGrace
@@ -162,9 +163,9 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			a.arrived(r)
 		case m, open := <-in:
 			if !open {
-				err := a.line.err
+				err := a.conn.Err()
 				a.leave()
-				if a.task != nil && !a.lease.limited() {
+				if a.task != nil && !a.lease.Limited() {
 					return fmt.Errorf("the connection to the application master at %s broke, so the task was stopped: %w", a.address, err)
 				}
 				a.log.WithError(err).Warnf("the connection to the application master at %s broke; looking for it", a.address)
@@ -173,18 +174,18 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			}
 			switch m := m.Message.(type) {
 			case *proto.ToAgent_HeartbeatReply:
-				if sent := a.lease.answered(m.HeartbeatReply.Sequence, m.HeartbeatReply.AmAttempt); sent != 0 {
-					a.commits.heard(sent)
+				if sent := a.lease.Answered(m.HeartbeatReply.Sequence, m.HeartbeatReply.AmAttempt); sent != 0 {
+					a.commits.Acknowledged(sent)
 				}
 			case *proto.ToAgent_Assign:
 				switch {
 				case a.task == nil:
 					preparing = true
 					a.task = newTask(a.cfg, a.stage, m.Assign, &a.lease)
-					a.lease.begin(time.Duration(m.Assign.LeaseMs) * time.Millisecond)
-					if a.lease.limited() {
+					a.lease.Begin(time.Duration(m.Assign.LeaseMs) * time.Millisecond)
+					if a.lease.Limited() {
 						a.wg.Go(func() {
-							a.lease.keepVigil(working, a.dir, runtime.Count(a.task.assign.Spec), a.task.checkpoints.Heartbeat)
+							a.lease.Watch(working, a.masterOptions(), runtime.Count(a.task.assign.Spec), a.task.checkpoints.Heartbeat)
 						})
 					}
 					if m.Assign.HeartbeatIntervalMs > 0 {
@@ -236,7 +237,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			a.look()        // that may be why
 			a.tellCommits() // before Exited: what it saved is known when its end is judged
 			a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
-		case <-a.commits.ready:
+		case <-a.commits.Ready:
 			a.tellCommits()
 		case now := <-beat.C:
 			memory.trim(now)
@@ -265,14 +266,14 @@ func (a *agent) look() {
 // beat tells the AM that the agent lives, and gives up a stream on which
 // nothing is answered.
 func (a *agent) beat() {
-	if a.line == nil {
+	if a.conn == nil {
 		return
 	}
-	if a.lease.doubtful() {
-		a.line.hangUp()
+	if a.lease.Stale() {
+		a.conn.Break()
 		return
 	}
-	b := &proto.Heartbeat{Sequence: a.lease.beat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
+	b := &proto.Heartbeat{Sequence: a.lease.Heartbeat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 	if a.attempt != nil {
 		b.RssBytes, b.Step = proctree.RSS(a.box.Processes()...), a.attempt.out.LastStep()
 	}
@@ -322,30 +323,30 @@ func (a *agent) rehearse(ctx context.Context, r *proto.Prewarm) {
 	})
 }
 
-// reach looks for the AM in the background. An agent without a task does so for
-// reachLimit, one with a task until its lease ends.
+// masterOptions is what the agent connects to its AM with.
+func (a *agent) masterOptions() master.Options {
+	return master.Options{Container: a.cfg.Container, Keys: a.cfg.Keys, JobStore: a.dir.open, Log: a.cfg.Log}
+}
+
+// reach looks for the AM in the background.
 func (a *agent) reach(ctx context.Context) {
 	a.reaching = true
-	cancel := func() {}
-	pause := reachPause
+	tasks := 0
 	if a.task != nil {
-		pause = min(max(reachPauseMin, time.Duration(runtime.Count(a.task.assign.Spec))*reachSpacing), reachPauseMax)
-	} else {
-		ctx, cancel = context.WithTimeout(ctx, reachLimit)
+		tasks = runtime.Count(a.task.assign.Spec)
 	}
 	address := a.address
 	a.wg.Go(func() {
-		defer cancel()
-		l, address, err := reach(ctx, a.cfg, a.dir, address, pause)
-		a.arrivals <- arrival{l, address, err}
+		c, address, err := master.Reach(ctx, a.masterOptions(), address, tasks)
+		a.arrivals <- arrival{c, address, err}
 	})
 }
 
 // arrived introduces the agent on a new stream: what it hosts, and what the AM
 // may have missed.
 func (a *agent) arrived(r arrival) {
-	a.line, a.address = r.line, r.address
-	a.lease.reached()
+	a.conn, a.address = r.conn, r.address
+	a.lease.Connected()
 	h := &proto.Hello{
 		Container: a.cfg.Container, Host: a.cfg.Host, Pid: int32(os.Getpid()), StartedUnixMs: began.UnixMilli(),
 		Attempt: a.number, Generation: a.generation, Exited: a.last,
@@ -365,7 +366,7 @@ func (a *agent) arrived(r arrival) {
 	if a.ready && a.trouble != nil {
 		a.sayTrouble()
 	}
-	a.commits.again()
+	a.commits.Requeue()
 	a.tellCommits()
 	a.told, a.rehearsed = 0, false
 	a.beat()
@@ -376,25 +377,25 @@ func (a *agent) dropArrival() {
 	if !a.reaching {
 		return
 	}
-	if r := <-a.arrivals; r.line != nil {
-		r.line.abandon()
+	if r := <-a.arrivals; r.conn != nil {
+		r.conn.Abandon()
 	}
 }
 
 // leave lets go of the stream.
 func (a *agent) leave() {
-	if a.line != nil {
-		a.line.abandon()
-		a.line = nil
-		a.lease.broken()
+	if a.conn != nil {
+		a.conn.Abandon()
+		a.conn = nil
+		a.lease.Disconnected()
 	}
 }
 
 // say tells the AM something, if there is a stream. Nothing is kept for later
 // but commits: Hello says what has become of the rest.
 func (a *agent) say(m *proto.FromAgent) {
-	if a.line != nil {
-		a.line.say(m)
+	if a.conn != nil {
+		a.conn.Send(m)
 	}
 }
 
@@ -434,10 +435,10 @@ func (a *agent) start(s *proto.Start) {
 }
 
 func (a *agent) tellCommits() {
-	if a.line == nil {
+	if a.conn == nil {
 		return
 	}
-	for _, c := range a.commits.take() {
+	for _, c := range a.commits.Take() {
 		a.say(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: c}})
 	}
 }
@@ -474,7 +475,7 @@ func (a *agent) end(grace time.Duration, killed bool) {
 	if a.task != nil {
 		a.task.close(ctx, a.box)
 	}
-	if a.line != nil {
-		a.line.close()
+	if a.conn != nil {
+		a.conn.Close()
 	}
 }

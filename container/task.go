@@ -7,6 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"holdfast/container/master"
 	"holdfast/container/peers"
 	"holdfast/container/sandbox"
 	"holdfast/container/stage"
@@ -25,7 +26,7 @@ type task struct {
 	peers       *peers.Peers
 	late        []*proto.Routes // that came while it was being prepared
 	port        *peers.Port
-	lease       *lease
+	lease       *master.Lease
 	checkpoints stage.Checkpoints
 	steerer     steerer
 	forwarder   *steer.Forwarder // the steerer, where that is no supervisor
@@ -33,7 +34,7 @@ type task struct {
 }
 
 // newTask is a task of which nothing is prepared.
-func newTask(cfg Config, s *stage.Stage, assign *proto.Assign, lease *lease) *task {
+func newTask(cfg Config, s *stage.Stage, assign *proto.Assign, lease *master.Lease) *task {
 	return &task{
 		Stage: s, assign: assign, lease: lease,
 		log:      cfg.Log.WithField("task", assign.Task),
@@ -43,7 +44,7 @@ func newTask(cfg Config, s *stage.Stage, assign *proto.Assign, lease *lease) *ta
 
 // prepare makes everything ready for attempts. What it takes is given back by
 // close, after a failure too.
-func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits) (err error) {
+func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commits *master.Commits) (err error) {
 	assign := t.assign
 	if t.peers, err = peers.New(assign); err != nil {
 		return err
@@ -79,10 +80,10 @@ func (t *task) note(format string, args ...any) {
 }
 
 // placeCheckpoints puts the task's checkpoint paths in their place.
-func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits) error {
+func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Box, commits *master.Commits) error {
 	specs := t.assign.Checkpoints
 	unmounted, err := t.checkpoints.Place(ctx, t.Stage, box, specs, stage.CheckpointOptions{
-		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.over, OnCommit: commits.add, Log: t.log,
+		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.Err, OnCommit: commits.Add, Log: t.log,
 	})
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package container
+package master
 
 import (
 	"slices"
@@ -11,10 +11,10 @@ import (
 	"holdfast/proto"
 )
 
-// commits gathers the files that became visible, to tell of many at once, and
+// Commits gathers the files that became visible, to tell of many at once, and
 // keeps what was told until it is known to have been heard.
-type commits struct {
-	ready chan struct{}
+type Commits struct {
+	Ready chan struct{} // has an element when there is something to take
 
 	mu    sync.Mutex
 	fresh []commit
@@ -38,9 +38,11 @@ const (
 	committedSize = 256 << 10
 )
 
-func newCommits() *commits { return &commits{ready: make(chan struct{}, 1)} }
+// NewCommits has none.
+func NewCommits() *Commits { return &Commits{Ready: make(chan struct{}, 1)} }
 
-func (c *commits) add(path string, m mount.Commit) {
+// Add takes in a file that became visible below a CheckpointSpec.path.
+func (c *Commits) Add(path string, m mount.Commit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fresh = append(c.fresh, commit{path: path, file: &proto.CommittedFile{
@@ -54,15 +56,15 @@ func (c *commits) add(path string, m mount.Commit) {
 		c.timer = true
 		time.AfterFunc(gatherFor, func() {
 			select {
-			case c.ready <- struct{}{}:
+			case c.Ready <- struct{}{}:
 			default:
 			}
 		})
 	}
 }
 
-// take gives what has not been told, in messages of a bounded size.
-func (c *commits) take() []*proto.Committed {
+// Take gives what has not been told, in messages of a bounded size.
+func (c *Commits) Take() []*proto.Committed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timer = false
@@ -83,15 +85,15 @@ func (c *commits) take() []*proto.Committed {
 	return all
 }
 
-// heard forgets what was told before a moment.
-func (c *commits) heard(before time.Duration) {
+// Acknowledged forgets what was told before a moment.
+func (c *Commits) Acknowledged(before time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.told = slices.DeleteFunc(c.told, func(f commit) bool { return f.told <= before })
 }
 
-// again makes what may not have been heard be told once more.
-func (c *commits) again() {
+// Requeue makes what may not have been heard be told once more.
+func (c *Commits) Requeue() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fresh = append(c.told, c.fresh...)

@@ -1,4 +1,4 @@
-package container
+package master
 
 import (
 	"context"
@@ -26,24 +26,33 @@ const (
 	reachSeldom = 20
 )
 
-// reach opens a stream to the job's present application master, for as long as
-// ctx lasts. The first try goes to known, where the AM was last; later ones
-// look up in the job's directory whether another has taken over. pause is the
-// wait between two tries, more or less.
-func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause time.Duration) (*line, string, error) {
+// Reach opens a stream to the job's present application master, for as long as
+// ctx lasts, and returns it with the AM's address. An agent without a task, for
+// which tasks is 0, tries for reachLimit only; else tasks is how many the job has.
+// The first try goes to known, where the AM was last; later ones look up in the
+// job's directory whether another has taken over.
+func Reach(ctx context.Context, o Options, known string, tasks int) (*Conn, string, error) {
+	pause := reachPause
+	if tasks > 0 {
+		pause = min(max(reachPauseMin, time.Duration(tasks)*reachSpacing), reachPauseMax)
+	} else {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, reachLimit)
+		defer cancel()
+	}
 	address := known
-	sign := signpost{dir: dir}
+	sign := signpost{store: o.JobStore}
 	var last error
 	refused := map[string]bool{}
 	begin, seldom := time.Now(), false
 	for {
-		l, err := attend(ctx, cfg, address)
+		c, err := dial(ctx, o, address)
 		if err == nil {
-			return l, address, nil
+			return c, address, nil
 		}
 		if foreign(err) && !refused[address] {
 			refused[address] = true
-			cfg.Log.WithError(err).Warnf("who answers at %s is not this job's application master, and is not obeyed; looking on", address)
+			o.Log.WithError(err).Warnf("who answers at %s is not this job's application master, and is not obeyed; looking on", address)
 		}
 		if !seldom && time.Since(begin) > reachSoon {
 			seldom, pause = true, pause*reachSeldom
@@ -73,15 +82,15 @@ func foreign(err error) bool {
 // signpost is the file that tells where the job's application master is. It is for
 // one goroutine.
 type signpost struct {
-	dir  *jobStore
-	file hdfsckpt.Latest
+	store func(context.Context) (hdfsckpt.Store, error)
+	file  hdfsckpt.Latest
 }
 
 // look returns also what the file is like.
 func (s *signpost) look(ctx context.Context) (proto.Address, hdfsckpt.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	store, err := s.dir.open(ctx)
+	store, err := s.store(ctx)
 	if err == nil {
 		err = s.file.Read(ctx, store, proto.AddressFile)
 	}
@@ -92,12 +101,12 @@ func (s *signpost) look(ctx context.Context) (proto.Address, hdfsckpt.Info, erro
 	return said, s.file.Info, err
 }
 
-// keepVigil looks at that file while no AM answers, for the sake of the lease, until
+// Watch looks at AddressFile while no AM answers, for the sake of the lease, until
 // ctx ends. tasks is how many the job has. In place of the AM, heartbeat writes the
 // job's heartbeat where the task writes.
-func (l *lease) keepVigil(ctx context.Context, dir *jobStore, tasks int, heartbeat func(ctx context.Context)) {
+func (l *Lease) Watch(ctx context.Context, o Options, tasks int, heartbeat func(ctx context.Context)) {
 	pace := max(l.pace(), time.Duration(tasks)*reachSpacing)
-	sign := signpost{dir: dir}
+	sign := signpost{store: o.JobStore}
 	var last time.Time
 	for {
 		select {
