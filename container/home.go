@@ -27,7 +27,7 @@ func newHome(path string) (home, error) {
 	return home{path, found}, nil
 }
 
-// gone tells whether the directory is surely no longer there, or another one is.
+// gone reports whether the directory is surely no longer there, or another one is.
 func (h home) gone() bool {
 	now, err := os.Stat(h.path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(h.found, now)

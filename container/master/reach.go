@@ -71,7 +71,7 @@ func Reach(ctx context.Context, o Options, known string, tasks int) (*Conn, stri
 	}
 }
 
-// foreign tells whether somebody answered who has not the keys of the job's master.
+// foreign reports whether somebody answered who has not the keys of the job's master.
 // gRPC tells of a handshake by its words only (http2_client.go), and so of a master
 // that ended during one; of what is wrong with keys, crypto/tls says that it does.
 func foreign(err error) bool {

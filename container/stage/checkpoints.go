@@ -171,7 +171,7 @@ func (p *place) takeDirectory() error {
 	return failure.Node(fmt.Errorf("making the directory %s, to mount checkpoints on: others keep removing it", p.path))
 }
 
-// same tells whether a path still names an open directory.
+// same reports whether a path still names an open directory.
 func same(d *os.File, path string) bool {
 	a, err := d.Stat()
 	if err != nil {

@@ -179,7 +179,7 @@ func (s *Stage) ImportProfile() (*proto.ImportProfile, int) {
 	return i, news
 }
 
-// valid tells whether a message can carry it: strings must be UTF-8.
+// valid reports whether a message can carry it: strings must be UTF-8.
 func valid(i *proto.ImportProfile) bool {
 	_, err := pb.Marshal(i)
 	return err == nil
