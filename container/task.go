@@ -106,7 +106,7 @@ type steerer interface {
 // steer starts answering the task's connects.
 func (t *task) steer(cfg Config, box *sandbox.Box) error {
 	own := t.peers.Own()
-	if err := box.Abilities().Steer; err != nil {
+	if err := box.Restrictions().Steer; err != nil {
 		t.forwarder = steer.NewForwarder(own, cfg.Host, t.log)
 		t.steerer = t.forwarder
 		t.prepared.Steering = "forwarding"

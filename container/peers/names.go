@@ -42,7 +42,7 @@ func NewNames(p *Peers, realAddress string) *Names {
 // is why there can be none on this node; Substitute makes up for that.
 func (n *Names) Bind(dir string, box *sandbox.Box) (unavailable, err error) {
 	const hosts = "/etc/hosts"
-	if err := box.Abilities().Namespace; err != nil {
+	if err := box.Restrictions().Namespace; err != nil {
 		return err, nil
 	}
 	b, err := os.ReadFile(hosts)

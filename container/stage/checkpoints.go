@@ -58,11 +58,11 @@ type Checkpoints struct {
 // Place puts each path in its place in box, on s. unmounted is why they are links,
 // if they have to be. What it takes is given back by Close, after a failure too.
 func (c *Checkpoints) Place(ctx context.Context, s *Stage, box *sandbox.Box, specs []*proto.CheckpointSpec, o CheckpointOptions) (unmounted, err error) {
-	able := box.Abilities()
-	if able.Namespace != nil {
-		unmounted = able.Namespace
-	} else if able.Fuse != nil {
-		unmounted = able.Fuse
+	r := box.Restrictions()
+	if r.Namespace != nil {
+		unmounted = r.Namespace
+	} else if r.Fuse != nil {
+		unmounted = r.Fuse
 	}
 	for _, spec := range specs {
 		p := &place{spec: spec, path: filepath.Clean(spec.Path)}

@@ -60,7 +60,7 @@ type Stage struct {
 // New is a stage in box on which nothing stands yet.
 func New(o Options, box *sandbox.Box) (*Stage, error) {
 	s := &Stage{options: o, work: filepath.Join(o.WorkDir, "work"), shim: filepath.Join(o.WorkDir, "shim")}
-	if box.Abilities().Steer == nil {
+	if box.Restrictions().Steer == nil {
 		var err error
 		if s.Supervisor, err = steer.New(box.Listener(), o.Log); err != nil {
 			return nil, err
