@@ -47,7 +47,7 @@ type agent struct {
 
 	stage      *stage.Stage
 	told       int                 // of the news of what its script imports
-	rehearsed  bool                // that it has was said on this stream
+	prewarmed  bool                // that it has was said on this stream
 	task       *task               // once assigned; prepare's own until it is done
 	ready      bool                // task is prepared
 	trouble    *proto.AgentFailure // why it cannot be, or cannot stay
@@ -203,7 +203,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 					}
 				}
 			case *proto.ToAgent_Prewarm:
-				a.rehearse(working, m.Prewarm)
+				a.prewarm(working, m.Prewarm)
 			case *proto.ToAgent_Start:
 				a.start(m.Start)
 			case *proto.ToAgent_Stop:
@@ -280,8 +280,8 @@ func (a *agent) beat() {
 	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()
 	b.AgentRssBytes += b.WarmRssBytes
 	a.say(&proto.FromAgent{Message: &proto.FromAgent_Heartbeat{Heartbeat: b}})
-	if !a.rehearsed && a.stage.Standby.Rehearsed() {
-		a.rehearsed = true
+	if !a.prewarmed && a.stage.Standby.Prewarmed() {
+		a.prewarmed = true
 		a.say(&proto.FromAgent{Message: &proto.FromAgent_Prewarmed{Prewarmed: &proto.Prewarmed{}}})
 	}
 	if i, news := a.stage.ImportProfile(); news != a.told {
@@ -303,9 +303,9 @@ func (a *agent) route(r *proto.Routes) {
 	}
 }
 
-// rehearse gets the container ready in the background for a task that it may be
+// prewarm gets the container ready in the background for a task that it may be
 // given; what cannot be done now is tried again with the task, and told then.
-func (a *agent) rehearse(ctx context.Context, r *proto.Prewarm) {
+func (a *agent) prewarm(ctx context.Context, r *proto.Prewarm) {
 	if a.task != nil {
 		return
 	}
@@ -368,7 +368,7 @@ func (a *agent) arrived(r arrival) {
 	}
 	a.commits.Requeue()
 	a.tellCommits()
-	a.told, a.rehearsed = 0, false
+	a.told, a.prewarmed = 0, false
 	a.beat()
 }
 

@@ -150,7 +150,7 @@ func (s *Stage) Prewarm(p *peers.Peers, r *proto.PrewarmPlan, soon bool) error {
 	if err != nil {
 		return err
 	}
-	s.Standby.Rehearse(c, circumstances(r.ImportProfile, s.directories()), soon)
+	s.Standby.Prewarm(c, localProfile(r.ImportProfile, s.directories()), soon)
 	return nil
 }
 
@@ -185,8 +185,8 @@ func valid(i *proto.ImportProfile) bool {
 	return err == nil
 }
 
-// circumstances are what another container's are here.
-func circumstances(i *proto.ImportProfile, own []string) warm.Circumstances {
+// localProfile is what an import profile of another container is in this one.
+func localProfile(i *proto.ImportProfile, own []string) warm.ImportProfile {
 	var pairs []string
 	for n, d := range i.GetDirectories() {
 		if n < len(own) {
@@ -194,7 +194,7 @@ func circumstances(i *proto.ImportProfile, own []string) warm.Circumstances {
 		}
 	}
 	here := strings.NewReplacer(pairs...)
-	c := warm.Circumstances{Environ: map[string]*string{}}
+	c := warm.ImportProfile{Environ: map[string]*string{}}
 	for _, p := range i.GetSysPath() {
 		c.Path = append(c.Path, here.Replace(p))
 	}
