@@ -24,9 +24,9 @@ import (
 
 // How long things may take at the end.
 const (
-	byeGrace   = 2 * time.Second // from SIGTERM to SIGKILL, when the AM sends Release
-	endGrace   = 200 * time.Millisecond
-	closeLimit = 10 * time.Second
+	releaseGrace = 2 * time.Second // from SIGTERM to SIGKILL, when the AM sends Release
+	endGrace     = 200 * time.Millisecond
+	closeLimit   = 10 * time.Second
 )
 
 // began is when this process did, but for what Go's runtime does first.
@@ -50,7 +50,7 @@ type agent struct {
 	prewarmed  bool                // that it has was said on this stream
 	task       *task               // once assigned; prepare's own until it is done
 	ready      bool                // task is prepared
-	trouble    *proto.AgentFailure // why it cannot be, or cannot stay
+	failure    *proto.AgentFailure // why it cannot be, or cannot stay
 	home       home                // where it is to be kept
 	attempt    *attempt            // the running one
 	number     int32               // of the running or last attempt; -1: none yet
@@ -134,8 +134,8 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 		a.end(grace, ctx.Err() != nil)
 	}()
 	var memory trimmer
-	beat := time.NewTicker(time.Second)
-	defer beat.Stop()
+	heartbeat := time.NewTicker(time.Second)
+	defer heartbeat.Stop()
 	look := time.NewTicker(lookPace)
 	defer look.Stop()
 	expiry := time.NewTimer(time.Hour)
@@ -164,7 +164,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 		case m, open := <-in:
 			if !open {
 				err := a.conn.Err()
-				a.leave()
+				a.disconnect()
 				if a.task != nil && !a.lease.Limited() {
 					return fmt.Errorf("the connection to the application master at %s broke, so the task was stopped: %w", a.address, err)
 				}
@@ -189,7 +189,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 						})
 					}
 					if m.Assign.HeartbeatIntervalMs > 0 {
-						beat.Reset(time.Duration(m.Assign.HeartbeatIntervalMs) * time.Millisecond)
+						heartbeat.Reset(time.Duration(m.Assign.HeartbeatIntervalMs) * time.Millisecond)
 					}
 					go func() { prepared <- a.task.prepare(working, a.cfg, a.box, a.commits) }()
 				case a.task.assign.Task != m.Assign.Task:
@@ -197,9 +197,9 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				default: // it has missed what was said
 					a.route(m.Assign.Routes)
 					if a.ready {
-						a.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
-					} else if a.trouble != nil {
-						a.sayTrouble()
+						a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
+					} else if a.failure != nil {
+						a.sendFailure()
 					}
 				}
 			case *proto.ToAgent_Prewarm:
@@ -218,30 +218,30 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				}
 			case *proto.ToAgent_Release:
 				a.log.WithField("why", m.Release.Why).Info("told to end")
-				grace = byeGrace
+				grace = releaseGrace
 				return nil
 			}
 		case err := <-prepared:
 			preparing = false
 			if err != nil {
 				a.task.log.WithError(err).Error("cannot prepare for the task")
-				a.trouble = failure.Message(err)
-				a.sayTrouble()
+				a.failure = failure.Message(err)
+				a.sendFailure()
 				continue
 			}
 			a.ready = true
 			a.task.begin(a.box)
-			a.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
 		case e := <-a.ended:
 			a.attempt, a.last = nil, e
 			a.look()        // that may be why
-			a.tellCommits() // before Exited: what it saved is known when its end is judged
-			a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+			a.sendCommits() // before Exited: what it saved is known when its end is judged
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
 		case <-a.commits.Ready:
-			a.tellCommits()
-		case now := <-beat.C:
+			a.sendCommits()
+		case now := <-heartbeat.C:
 			memory.trim(now)
-			a.beat()
+			a.heartbeat()
 		case <-look.C:
 			a.look()
 		case <-expiry.C: // looked at above
@@ -249,23 +249,23 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 	}
 }
 
-func (a *agent) sayTrouble() {
-	a.say(&proto.FromAgent{Message: &proto.FromAgent_AgentFailure{AgentFailure: a.trouble}})
+func (a *agent) sendFailure() {
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_AgentFailure{AgentFailure: a.failure}})
 }
 
 // look tells the AM when the container's directory is no longer there.
 func (a *agent) look() {
-	if !a.ready || a.trouble != nil || !a.home.gone() {
+	if !a.ready || a.failure != nil || !a.home.gone() {
 		return
 	}
-	a.trouble = &proto.AgentFailure{DirectoryRemoved: true, Detail: fmt.Sprintf("its container's directory on %s was removed, as a NodeManager does when it is restarted without its state", a.cfg.Host)}
-	a.log.Error(a.trouble.Detail)
-	a.sayTrouble()
+	a.failure = &proto.AgentFailure{DirectoryRemoved: true, Detail: fmt.Sprintf("its container's directory on %s was removed, as a NodeManager does when it is restarted without its state", a.cfg.Host)}
+	a.log.Error(a.failure.Detail)
+	a.sendFailure()
 }
 
-// beat tells the AM that the agent lives, and gives up a stream on which
+// heartbeat tells the AM that the agent lives, and gives up a stream on which
 // nothing is answered.
-func (a *agent) beat() {
+func (a *agent) heartbeat() {
 	if a.conn == nil {
 		return
 	}
@@ -279,15 +279,15 @@ func (a *agent) beat() {
 	}
 	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()
 	b.AgentRssBytes += b.WarmRssBytes
-	a.say(&proto.FromAgent{Message: &proto.FromAgent_Heartbeat{Heartbeat: b}})
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Heartbeat{Heartbeat: b}})
 	if !a.prewarmed && a.stage.Standby.Prewarmed() {
 		a.prewarmed = true
-		a.say(&proto.FromAgent{Message: &proto.FromAgent_Prewarmed{Prewarmed: &proto.Prewarmed{}}})
+		a.send(&proto.FromAgent{Message: &proto.FromAgent_Prewarmed{Prewarmed: &proto.Prewarmed{}}})
 	}
 	if i, news := a.stage.ImportProfile(); news != a.told {
 		a.told = news
 		if i != nil {
-			a.say(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: i}})
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: i}})
 		}
 	}
 }
@@ -362,14 +362,14 @@ func (a *agent) arrived(r arrival) {
 	if a.attempt != nil {
 		h.TaskPid = int32(a.attempt.process.Pid)
 	}
-	a.say(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: h}})
-	if a.ready && a.trouble != nil {
-		a.sayTrouble()
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: h}})
+	if a.ready && a.failure != nil {
+		a.sendFailure()
 	}
 	a.commits.Requeue()
-	a.tellCommits()
+	a.sendCommits()
 	a.told, a.prewarmed = 0, false
-	a.beat()
+	a.heartbeat()
 }
 
 // dropArrival lets go of a stream that reach has opened, and that comes too late.
@@ -382,8 +382,8 @@ func (a *agent) dropArrival() {
 	}
 }
 
-// leave lets go of the stream.
-func (a *agent) leave() {
+// disconnect lets go of the stream.
+func (a *agent) disconnect() {
 	if a.conn != nil {
 		a.conn.Abandon()
 		a.conn = nil
@@ -391,9 +391,9 @@ func (a *agent) leave() {
 	}
 }
 
-// say tells the AM something, if there is a stream. Nothing is kept for later
+// send tells the AM something, if there is a stream. Nothing is kept for later
 // but commits: Hello says what has become of the rest.
-func (a *agent) say(m *proto.FromAgent) {
+func (a *agent) send(m *proto.FromAgent) {
 	if a.conn != nil {
 		a.conn.Send(m)
 	}
@@ -411,7 +411,7 @@ func (a *agent) start(s *proto.Start) {
 		if a.attempt == nil {
 			a.number, a.generation, a.last = s.Attempt, s.Generation, e
 		}
-		a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+		a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
 	}
 	if !a.ready {
 		refuse(errors.New("told to start a task before it was prepared"))
@@ -428,18 +428,18 @@ func (a *agent) start(s *proto.Start) {
 	}
 	a.attempt, a.number, a.generation, a.last = at, s.Attempt, s.Generation, nil
 	log.WithField("pid", at.process.Pid).Info("started")
-	a.say(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{
 		Attempt: s.Attempt, Pid: int32(at.process.Pid), AtUnixMs: at.started.UnixMilli(),
 	}}})
 	a.wg.Go(func() { a.ended <- at.wait() })
 }
 
-func (a *agent) tellCommits() {
+func (a *agent) sendCommits() {
 	if a.conn == nil {
 		return
 	}
 	for _, c := range a.commits.Take() {
-		a.say(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: c}})
+		a.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: c}})
 	}
 }
 
@@ -457,9 +457,9 @@ func (a *agent) end(grace time.Duration, killed bool) {
 	if a.attempt != nil {
 		e := <-a.ended
 		a.attempt = nil
-		a.tellCommits()
+		a.sendCommits()
 		if !killed { // else another attempt would be started in the container
-			a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)

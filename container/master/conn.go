@@ -25,7 +25,7 @@ import (
 const (
 	// reachLimit is how long an agent without a task looks for its AM.
 	reachLimit = 30 * time.Second
-	// silenceLimit is how long the AM's host may leave what we send (a beat
+	// silenceLimit is how long the AM's host may leave what we send (a heartbeat
 	// each second) unacknowledged before the connection is broken.
 	silenceLimit = 20 * time.Second
 	dialLimit    = 3 * time.Second
@@ -134,7 +134,7 @@ func (c *Conn) Err() error { return c.err }
 // Break ends the stream; Receive is closed soon.
 func (c *Conn) Break() { c.cancel() }
 
-// Send queues a message. Where the AM does not keep up, a beat is dropped, and
+// Send queues a message. Where the AM does not keep up, a heartbeat is dropped, and
 // for anything else the stream is given up: what it missed, the next one tells.
 func (c *Conn) Send(m *proto.FromAgent) {
 	select {

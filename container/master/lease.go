@@ -13,7 +13,7 @@ import (
 
 // Lease is how long a task may run, and its mounts may change the store,
 // without word from an application master. It counts from the moment in which
-// the last beat was sent that was answered, so that it ends before the AM takes
+// the last heartbeat was sent that was answered, so that it ends before the AM takes
 // it for ended, whatever becomes of the network. It begins anew also where there
 // is no AM that could take it for ended (proto/vigil.go). The clock is one that
 // goes on while the machine sleeps. Its methods may be called from many goroutines.
@@ -26,7 +26,7 @@ type Lease struct {
 	next int64
 
 	master   int32         // the attempt of the application whose AM answered last
-	answer   time.Duration // when the beat was sent that it answered, since boot
+	answer   time.Duration // when the heartbeat was sent that it answered, since boot
 	sign     hdfsckpt.Info // of AddressFile, as it was seen last
 	signedAt time.Duration // when it was first seen like that, since boot
 }
@@ -52,7 +52,7 @@ func (l *Lease) Begin(span time.Duration) {
 	l.answer = l.from
 }
 
-// Heartbeat notes that a beat is sent now, and returns its number.
+// Heartbeat notes that a heartbeat is sent now, and returns its number.
 func (l *Lease) Heartbeat() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *Lease) Heartbeat() int64 {
 	return l.next
 }
 
-// Answered notes that the AM has got a beat, and returns when it was sent; 0
+// Answered notes that the AM has got a heartbeat, and returns when it was sent; 0
 // for one of an earlier stream.
 func (l *Lease) Answered(number int64, master int32) time.Duration {
 	l.mu.Lock()
@@ -120,7 +120,7 @@ func (l *Lease) Connected() {
 	l.open = sinceBoot()
 }
 
-// Disconnected forgets the beats of a stream that is gone: nobody will answer them.
+// Disconnected forgets the heartbeats of a stream that is gone: nobody will answer them.
 func (l *Lease) Disconnected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
