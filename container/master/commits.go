@@ -11,50 +11,51 @@ import (
 	"holdfast/proto"
 )
 
-// Commits gathers the files that became visible, to tell of many at once, and
-// keeps what was told until it is known to have been heard.
+// Commits collects the files that became visible, to report many in one message,
+// and retains what was sent until the AM has acknowledged it. Its methods may be
+// called from many goroutines.
 type Commits struct {
 	Ready chan struct{} // has an element when there is something to take
 
-	mu    sync.Mutex
-	fresh []commit
-	told  []commit
-	timer bool
+	mu      sync.Mutex
+	pending []commit // not sent yet
+	sent    []commit // and not acknowledged
+	timer   bool
 }
 
 type commit struct {
 	path string // CheckpointSpec.path
 	file *proto.CommittedFile
-	told time.Duration // when, since boot
+	sent time.Duration // when, since boot
 }
 
 const (
-	gatherFor = 100 * time.Millisecond
-	// commitsLimit bounds what is kept; the AM reads the oldest files itself if
+	collectFor = 100 * time.Millisecond
+	// commitsLimit bounds what is retained; the AM reads the oldest files itself if
 	// it has to seal them.
 	commitsLimit = 10000
-	// committedSize is, in bytes, about the most that one message tells: one that
+	// committedSize is, in bytes, about the size that a message is limited to: one that
 	// is too large for gRPC ends the stream, and would do so again on the next.
 	committedSize = 256 << 10
 )
 
-// NewCommits has none.
+// NewCommits returns an empty collection.
 func NewCommits() *Commits { return &Commits{Ready: make(chan struct{}, 1)} }
 
-// Add takes in a file that became visible below a CheckpointSpec.path.
+// Add adds a file that became visible below path, a CheckpointSpec.path.
 func (c *Commits) Add(path string, m mount.Commit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fresh = append(c.fresh, commit{path: path, file: &proto.CommittedFile{
+	c.pending = append(c.pending, commit{path: path, file: &proto.CommittedFile{
 		Name: m.Name, From: m.From, Size: m.Size, Crc32C: m.CRC32C, HasCrc32C: m.Summed,
 		Inode: m.ID.Inode, ModifiedUnixNs: m.ID.Modified,
 	}})
-	if n := len(c.fresh) - commitsLimit; n > 0 {
-		c.fresh = c.fresh[n:]
+	if n := len(c.pending) - commitsLimit; n > 0 {
+		c.pending = c.pending[n:]
 	}
 	if !c.timer {
 		c.timer = true
-		time.AfterFunc(gatherFor, func() {
+		time.AfterFunc(collectFor, func() {
 			select {
 			case c.Ready <- struct{}{}:
 			default:
@@ -63,14 +64,15 @@ func (c *Commits) Add(path string, m mount.Commit) {
 	}
 }
 
-// Take gives what has not been told, in messages of a bounded size.
+// Take returns what has not been sent, in messages of a bounded size, and takes it
+// for sent.
 func (c *Commits) Take() []*proto.Committed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timer = false
 	var all []*proto.Committed
 	now, size := sinceBoot(), 0
-	for _, f := range c.fresh {
+	for _, f := range c.pending {
 		n := pb.Size(f.file)
 		if len(all) == 0 || all[len(all)-1].Path != f.path || size+n > committedSize {
 			all, size = append(all, &proto.Committed{Path: f.path}), 0
@@ -78,24 +80,24 @@ func (c *Commits) Take() []*proto.Committed {
 		size += n
 		last := all[len(all)-1]
 		last.Files = append(last.Files, f.file)
-		f.told = now
-		c.told = append(c.told, f)
+		f.sent = now
+		c.sent = append(c.sent, f)
 	}
-	c.fresh = nil
+	c.pending = nil
 	return all
 }
 
-// Acknowledged forgets what was told before a moment.
+// Acknowledged forgets what was sent no later than before, since boot.
 func (c *Commits) Acknowledged(before time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told = slices.DeleteFunc(c.told, func(f commit) bool { return f.told <= before })
+	c.sent = slices.DeleteFunc(c.sent, func(f commit) bool { return f.sent <= before })
 }
 
-// Requeue makes what may not have been heard be told once more.
+// Requeue makes Take return again what was sent and not acknowledged.
 func (c *Commits) Requeue() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fresh = append(c.told, c.fresh...)
-	c.told = nil
+	c.pending = append(c.sent, c.pending...)
+	c.sent = nil
 }

@@ -1,6 +1,6 @@
 // Package master is the agent's side of its connection to the application master:
 // the stream, the way to the one that has taken over, the lease that answers renew,
-// and the commits that are told until they are known to have been heard.
+// and the commits, which are sent again until they are acknowledged.
 package master
 
 import (

@@ -25,10 +25,10 @@ type Lease struct {
 	sent map[int64]time.Duration
 	next int64
 
-	master   int32         // the attempt of the application whose AM answered last
-	answer   time.Duration // when the heartbeat was sent that it answered, since boot
-	sign     hdfsckpt.Info // of AddressFile, as it was seen last
-	signedAt time.Duration // when it was first seen like that, since boot
+	master int32         // the attempt of the application whose AM answered last
+	answer time.Duration // when the heartbeat was sent that it answered, since boot
+	file   hdfsckpt.Info // AddressFile, as it was seen last
+	seen   time.Duration // when it was first seen like that, since boot; 0: not yet
 }
 
 // aloneLimit is how long a task may run with no AM at all: longer than YARN waits
@@ -44,7 +44,7 @@ func sinceBoot() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Begin starts it.
+// Begin starts the lease. With a span of 0 it has no limit.
 func (l *Lease) Begin(span time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *Lease) Answered(number int64, master int32) time.Duration {
 		return 0
 	}
 	l.from = max(l.from, sent)
-	l.answer, l.master, l.signedAt = l.from, master, 0
+	l.answer, l.master, l.seen = l.from, master, 0
 	for n := range l.sent {
 		if n <= number {
 			delete(l.sent, n)
@@ -100,15 +100,15 @@ func (l *Lease) unanswered() bool {
 
 // looked takes in what AddressFile was like, and said, when it was looked at between
 // two moments. An AM that lives touches it, and another would have replaced it.
-func (l *Lease) looked(begin, end time.Duration, sign hdfsckpt.Info, said proto.Address) {
+func (l *Lease) looked(begin, end time.Duration, file hdfsckpt.Info, said proto.Address) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case said.Ended || int32(said.Attempt) != l.master:
-		l.signedAt = 0
-	case l.signedAt == 0 || sign != l.sign:
-		l.sign, l.signedAt = sign, end
-	case begin-l.signedAt >= proto.Untouched(l.span) && begin-l.answer < aloneLimit && l.remains() > 0:
+		l.seen = 0
+	case l.seen == 0 || file != l.file:
+		l.file, l.seen = file, end
+	case begin-l.seen >= proto.Untouched(l.span) && begin-l.answer < aloneLimit && l.remains() > 0:
 		l.from = max(l.from, begin)
 	}
 }

@@ -41,7 +41,7 @@ func Reach(ctx context.Context, o Options, known string, tasks int) (*Conn, stri
 		defer cancel()
 	}
 	address := known
-	sign := signpost{store: o.JobStore}
+	file := addressFile{store: o.JobStore}
 	var last error
 	refused := map[string]bool{}
 	begin, seldom := time.Now(), false
@@ -65,13 +65,13 @@ func Reach(ctx context.Context, o Options, known string, tasks int) (*Conn, stri
 			return nil, known, last
 		case <-time.After(pause/2 + rand.N(pause)): // not all agents at once
 		}
-		if now, _, err := sign.look(ctx); err == nil {
+		if now, _, err := file.look(ctx); err == nil {
 			address = now.Address
 		}
 	}
 }
 
-// foreign reports whether somebody answered who has not the keys of the job's master.
+// foreign reports whether whoever answered lacks the keys of the job's master.
 // gRPC tells of a handshake by its words only (http2_client.go), and so of a master
 // that ended during one; of what is wrong with keys, crypto/tls says that it does.
 func foreign(err error) bool {
@@ -79,26 +79,26 @@ func foreign(err error) bool {
 	return strings.Contains(text, "authentication handshake failed") && strings.Contains(text, "tls: ")
 }
 
-// signpost is the file that tells where the job's application master is. It is for
-// one goroutine.
-type signpost struct {
+// addressFile reads AddressFile, which says where the job's application master is. It
+// is for one goroutine.
+type addressFile struct {
 	store func(context.Context) (hdfsckpt.Store, error)
-	file  hdfsckpt.Latest
+	last  hdfsckpt.Latest
 }
 
-// look returns also what the file is like.
-func (s *signpost) look(ctx context.Context) (proto.Address, hdfsckpt.Info, error) {
+// look returns what the file says, and what it was like in the store then.
+func (f *addressFile) look(ctx context.Context) (proto.Address, hdfsckpt.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	store, err := s.store(ctx)
+	store, err := f.store(ctx)
 	if err == nil {
-		err = s.file.Read(ctx, store, proto.AddressFile)
+		err = f.last.Read(ctx, store, proto.AddressFile)
 	}
 	if err != nil {
 		return proto.Address{}, hdfsckpt.Info{}, err
 	}
-	said, err := proto.UnmarshalAddress(s.file.Text)
-	return said, s.file.Info, err
+	said, err := proto.UnmarshalAddress(f.last.Text)
+	return said, f.last.Info, err
 }
 
 // Watch looks at AddressFile while no AM answers, for the sake of the lease, until
@@ -106,7 +106,7 @@ func (s *signpost) look(ctx context.Context) (proto.Address, hdfsckpt.Info, erro
 // job's heartbeat where the task writes.
 func (l *Lease) Watch(ctx context.Context, o Options, tasks int, heartbeat func(ctx context.Context)) {
 	pace := max(l.pace(), time.Duration(tasks)*reachSpacing)
-	sign := signpost{store: o.JobStore}
+	file := addressFile{store: o.JobStore}
 	var last time.Time
 	for {
 		select {
@@ -122,7 +122,7 @@ func (l *Lease) Watch(ctx context.Context, o Options, tasks int, heartbeat func(
 			heartbeat(ctx)
 		}
 		begin := sinceBoot()
-		if said, info, err := sign.look(ctx); err == nil {
+		if said, info, err := file.look(ctx); err == nil {
 			l.looked(begin, sinceBoot(), info, said)
 		}
 	}
