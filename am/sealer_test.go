@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ type sealing struct {
 	t     *testing.T
 	store hdfsckpt.Store
 	path  string
+	opens atomic.Int32 // how often the sealer opened the store
 }
 
 func startSealer(t *testing.T, quiet time.Duration) *sealing {
@@ -31,9 +33,13 @@ func startSealer(t *testing.T, quiet time.Duration) *sealing {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	spec := &proto.CheckpointSpec{Path: "./out", Uri: dir}
-	s := newSealer(Config{
+	s := &sealing{t: t, store: store, path: spec.Path}
+	s.sealer = newSealer(Config{
 		ID: "job_1", Spec: &proto.JobSpec{Checkpoints: []*proto.CheckpointSpec{spec}}, Log: logrus.NewEntry(log),
-		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.Open(ctx, uri, nil) },
+		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) {
+			s.opens.Add(1)
+			return hdfsckpt.Open(ctx, uri, nil)
+		},
 	}, newBoard(&proto.JobStatus{}, nil, 0))
 	s.quiet = quiet
 	ctx, cancel := context.WithCancel(t.Context())
@@ -47,7 +53,7 @@ func startSealer(t *testing.T, quiet time.Duration) *sealing {
 		<-ended
 		store.Close()
 	})
-	return &sealing{s, t, store, spec.Path}
+	return s
 }
 
 // begin begins a file as an agent's mount does; what it returns puts it in its place.
@@ -164,4 +170,17 @@ func TestASaveHasEnded(t *testing.T) {
 		}
 		s.untilTold()
 	})
+}
+
+// A store that is open knows the manifests that it has read; one that is opened for
+// each checkpoint would read all of them again, and log in again.
+func TestOneStoreForAllSeals(t *testing.T) {
+	s := startSealer(t, 0)
+	for _, name := range []string{"model-10.pt", "model-20.pt", "model-30.pt"} {
+		s.begin(name, fixture(t, "torchfile/testdata/alone.pt"))()
+		s.untilSealed(name)
+	}
+	if n := s.opens.Load(); n != 1 {
+		t.Errorf("three checkpoints took %d stores", n)
+	}
 }
