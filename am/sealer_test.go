@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,20 +22,25 @@ type sealing struct {
 	t     *testing.T
 	store store.Store
 	path  string
+	opens atomic.Int32 // how often the sealer opened the store
 }
 
 func startSealer(t *testing.T, quiet time.Duration) *sealing {
 	dir := t.TempDir()
-	ckptStore, err := store.NewLocal(dir)
+	local, err := store.NewLocal(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	spec := &proto.CheckpointSpec{Path: "./out", Uri: dir}
-	s := newSealer(Config{
+	s := &sealing{t: t, store: local, path: spec.Path}
+	s.sealer = newSealer(Config{
 		ID: "job_1", Spec: &proto.JobSpec{Checkpoints: []*proto.CheckpointSpec{spec}}, Log: logrus.NewEntry(log),
-		OpenStore: func(ctx context.Context, uri string) (store.Store, error) { return store.Open(ctx, uri, nil) },
+		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
+			s.opens.Add(1)
+			return store.Open(ctx, uri, nil)
+		},
 	}, newBoard(&proto.JobStatus{}, nil, 0))
 	s.quiet = quiet
 	ctx, cancel := context.WithCancel(t.Context())
@@ -46,9 +52,9 @@ func startSealer(t *testing.T, quiet time.Duration) *sealing {
 	t.Cleanup(func() {
 		cancel()
 		<-ended
-		ckptStore.Close()
+		local.Close()
 	})
-	return &sealing{s, t, ckptStore, spec.Path}
+	return s
 }
 
 // begin begins a file as an agent's mount does; what it returns puts it in its place.
@@ -165,4 +171,17 @@ func TestASaveHasEnded(t *testing.T) {
 		}
 		s.untilTold()
 	})
+}
+
+// A store that is open knows the manifests that it has read; one that is opened for
+// each checkpoint would read all of them again, and log in again.
+func TestOneStoreForAllSeals(t *testing.T) {
+	s := startSealer(t, 0)
+	for _, name := range []string{"model-10.pt", "model-20.pt", "model-30.pt"} {
+		s.begin(name, fixture(t, "torchfile/testdata/alone.pt"))()
+		s.untilSealed(name)
+	}
+	if n := s.opens.Load(); n != 1 {
+		t.Errorf("three checkpoints took %d stores", n)
+	}
 }

@@ -1,18 +1,19 @@
 package container
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
-	"holdfast/container/proctree"
+	"holdfast/container/failure"
+	"holdfast/container/master"
+	"holdfast/container/peers"
 	"holdfast/container/sandbox"
+	"holdfast/container/stage"
 	"holdfast/internal/nodump"
 	"holdfast/proto"
 	"holdfast/runtime"
@@ -20,9 +21,9 @@ import (
 
 // How long things may take at the end.
 const (
-	byeGrace   = 2 * time.Second // from SIGTERM to SIGKILL, when the AM sends Release
-	endGrace   = 200 * time.Millisecond
-	closeLimit = 10 * time.Second
+	releaseGrace = 2 * time.Second // from SIGTERM to SIGKILL, when the AM sends Release
+	endGrace     = 200 * time.Millisecond
+	closeLimit   = 10 * time.Second
 )
 
 // began is when this process did, but for what Go's runtime does first.
@@ -35,33 +36,26 @@ type agent struct {
 	box *sandbox.Box
 	dir *jobStore
 
-	line     *line // nil while there is no stream
+	conn     *master.Conn // nil while there is no stream
 	address  string
-	lease    lease        // begins with the task
+	lease    master.Lease // begins with the task
 	arrivals chan arrival // of streams that reach has opened
 	reaching bool
 
-	stage      *stage
+	stage      *stage.Stage
 	told       int                 // of the news of what its script imports
-	rehearsed  bool                // that it has was said on this stream
+	prewarmed  bool                // that it has was said on this stream
 	task       *task               // once assigned; prepare's own until it is done
 	ready      bool                // task is prepared
-	trouble    *proto.AgentFailure // why it cannot be, or cannot stay
+	failure    *proto.AgentFailure // why it cannot be, or cannot stay
 	home       home                // where it is to be kept
 	attempt    *attempt            // the running one
 	number     int32               // of the running or last attempt; -1: none yet
 	generation int32               // of it
 	last       *proto.Exited       // how the last attempt ended; nil while one runs
 	ended      chan *proto.Exited
-	commits    *commits
+	commits    *master.Commits
 	wg         sync.WaitGroup // attempts' goroutines, copies of output, reach
-}
-
-// arrival is the result of looking for the AM.
-type arrival struct {
-	line    *line
-	address string
-	err     error
 }
 
 // Run runs an agent to its end. It returns nil after Release from the AM or when ctx
@@ -77,7 +71,7 @@ func Run(ctx context.Context, cfg Config) error {
 	a := &agent{
 		cfg: cfg, log: cfg.Log, home: home, dir: &jobStore{uri: cfg.JobDirectory, conf: cfg.Conf},
 		address: cfg.Master, arrivals: make(chan arrival, 1), number: -1,
-		ended: make(chan *proto.Exited), commits: newCommits(),
+		ended: make(chan *proto.Exited), commits: master.NewCommits(),
 	}
 	defer a.dir.close()
 	working, cancel := context.WithCancel(ctx)
@@ -89,7 +83,7 @@ func Run(ctx context.Context, cfg Config) error {
 		a.dropArrival()
 		return err
 	}
-	defer a.stage.close(a.box)
+	defer a.stage.Close(a.box)
 	return a.run(ctx, working, cancel)
 }
 
@@ -105,7 +99,10 @@ func (a *agent) open(ctx context.Context) (err error) {
 		err = nodump.Protect()
 	}
 	if err == nil {
-		a.stage, err = newStage(a.cfg, a.box)
+		a.stage, err = stage.New(stage.Options{
+			WorkDir: a.cfg.WorkDir, TmpDir: a.cfg.TmpDir, Conf: a.cfg.Conf, Env: a.cfg.Env,
+			Tokens: a.cfg.TokenFile, After: a.cfg.WarmAfter, Log: a.cfg.Log,
+		}, a.box)
 	}
 	if err != nil {
 		a.box.Close()
@@ -127,21 +124,21 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 		a.end(grace, ctx.Err() != nil)
 	}()
 	var memory trimmer
-	beat := time.NewTicker(time.Second)
-	defer beat.Stop()
+	heartbeat := time.NewTicker(time.Second)
+	defer heartbeat.Stop()
 	look := time.NewTicker(lookPace)
 	defer look.Stop()
 	expiry := time.NewTimer(time.Hour)
 	defer expiry.Stop()
 	for {
 		var in <-chan *proto.ToAgent
-		if a.line != nil {
-			in = a.line.in
+		if a.conn != nil {
+			in = a.conn.Receive
 		}
-		if err := a.lease.over(); err != nil {
+		if err := a.lease.Err(); err != nil {
 			return fmt.Errorf("%w, so it was stopped; the last was at %s", err, a.address)
 		}
-		expiry.Reset(a.lease.left())
+		expiry.Reset(a.lease.Remaining())
 		select {
 		case <-ctx.Done():
 			grace = endGrace
@@ -156,9 +153,9 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			a.arrived(r)
 		case m, open := <-in:
 			if !open {
-				err := a.line.err
-				a.leave()
-				if a.task != nil && !a.lease.limited() {
+				err := a.conn.Err()
+				a.disconnect()
+				if a.task != nil && !a.lease.Limited() {
 					return fmt.Errorf("the connection to the application master at %s broke, so the task was stopped: %w", a.address, err)
 				}
 				a.log.WithError(err).Warnf("the connection to the application master at %s broke; looking for it", a.address)
@@ -167,20 +164,22 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			}
 			switch m := m.Message.(type) {
 			case *proto.ToAgent_HeartbeatReply:
-				if sent := a.lease.answered(m.HeartbeatReply.Sequence, m.HeartbeatReply.AmAttempt); sent != 0 {
-					a.commits.heard(sent)
+				if sent := a.lease.Answered(m.HeartbeatReply.Sequence, m.HeartbeatReply.AmAttempt); sent != 0 {
+					a.commits.Acknowledged(sent)
 				}
 			case *proto.ToAgent_Assign:
 				switch {
 				case a.task == nil:
 					preparing = true
 					a.task = newTask(a.cfg, a.stage, m.Assign, &a.lease)
-					a.lease.begin(time.Duration(m.Assign.LeaseMs) * time.Millisecond)
-					if a.lease.limited() {
-						a.wg.Go(func() { a.lease.keepVigil(working, a.dir, runtime.Count(a.task.assign.Spec), a.task.beat) })
+					a.lease.Begin(time.Duration(m.Assign.LeaseMs) * time.Millisecond)
+					if a.lease.Limited() {
+						a.wg.Go(func() {
+							a.lease.Watch(working, a.masterOptions(), runtime.Count(a.task.assign.Spec), a.task.checkpoints.Heartbeat)
+						})
 					}
 					if m.Assign.HeartbeatIntervalMs > 0 {
-						beat.Reset(time.Duration(m.Assign.HeartbeatIntervalMs) * time.Millisecond)
+						heartbeat.Reset(time.Duration(m.Assign.HeartbeatIntervalMs) * time.Millisecond)
 					}
 					go func() { prepared <- a.task.prepare(working, a.cfg, a.box, a.commits) }()
 				case a.task.assign.Task != m.Assign.Task:
@@ -188,13 +187,13 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				default: // it has missed what was said
 					a.route(m.Assign.Routes)
 					if a.ready {
-						a.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
-					} else if a.trouble != nil {
-						a.sayTrouble()
+						a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
+					} else if a.failure != nil {
+						a.sendFailure()
 					}
 				}
 			case *proto.ToAgent_Prewarm:
-				a.rehearse(working, m.Prewarm)
+				a.prewarm(working, m.Prewarm)
 			case *proto.ToAgent_Start:
 				a.start(m.Start)
 			case *proto.ToAgent_Stop:
@@ -209,30 +208,30 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				}
 			case *proto.ToAgent_Release:
 				a.log.WithField("why", m.Release.Why).Info("told to end")
-				grace = byeGrace
+				grace = releaseGrace
 				return nil
 			}
 		case err := <-prepared:
 			preparing = false
 			if err != nil {
 				a.task.log.WithError(err).Error("cannot prepare for the task")
-				a.trouble = asTrouble(err)
-				a.sayTrouble()
+				a.failure = failure.Message(err)
+				a.sendFailure()
 				continue
 			}
 			a.ready = true
 			a.task.begin(a.box)
-			a.say(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Prepared{Prepared: a.task.prepared}})
 		case e := <-a.ended:
 			a.attempt, a.last = nil, e
 			a.look()        // that may be why
-			a.tellCommits() // before Exited: what it saved is known when its end is judged
-			a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
-		case <-a.commits.ready:
-			a.tellCommits()
-		case now := <-beat.C:
+			a.sendCommits() // before Exited: what it saved is known when its end is judged
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+		case <-a.commits.Ready:
+			a.sendCommits()
+		case now := <-heartbeat.C:
 			memory.trim(now)
-			a.beat()
+			a.heartbeat()
 		case <-look.C:
 			a.look()
 		case <-expiry.C: // looked at above
@@ -240,47 +239,14 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 	}
 }
 
-func (a *agent) sayTrouble() {
-	a.say(&proto.FromAgent{Message: &proto.FromAgent_AgentFailure{AgentFailure: a.trouble}})
-}
-
 // look tells the AM when the container's directory is no longer there.
 func (a *agent) look() {
-	if !a.ready || a.trouble != nil || !a.home.gone() {
+	if !a.ready || a.failure != nil || !a.home.gone() {
 		return
 	}
-	a.trouble = &proto.AgentFailure{DirectoryRemoved: true, Detail: fmt.Sprintf("its container's directory on %s was removed, as a NodeManager does when it is restarted without its state", a.cfg.Host)}
-	a.log.Error(a.trouble.Detail)
-	a.sayTrouble()
-}
-
-// beat tells the AM that the agent lives, and gives up a stream on which
-// nothing is answered.
-func (a *agent) beat() {
-	if a.line == nil {
-		return
-	}
-	if a.lease.doubtful() {
-		a.line.hangUp()
-		return
-	}
-	b := &proto.Heartbeat{Sequence: a.lease.beat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
-	if a.attempt != nil {
-		b.RssBytes, b.Step = proctree.RSS(a.box.Processes()...), a.attempt.out.lastStep()
-	}
-	b.WarmStatus, b.WarmRssBytes = a.stage.standby.State()
-	b.AgentRssBytes += b.WarmRssBytes
-	a.say(&proto.FromAgent{Message: &proto.FromAgent_Heartbeat{Heartbeat: b}})
-	if !a.rehearsed && a.stage.standby.Rehearsed() {
-		a.rehearsed = true
-		a.say(&proto.FromAgent{Message: &proto.FromAgent_Prewarmed{Prewarmed: &proto.Prewarmed{}}})
-	}
-	if i, news := a.stage.imported(a.cfg); news != a.told {
-		a.told = news
-		if i != nil {
-			a.say(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: i}})
-		}
-	}
+	a.failure = &proto.AgentFailure{DirectoryRemoved: true, Detail: fmt.Sprintf("its container's directory on %s was removed, as a NodeManager does when it is restarted without its state", a.cfg.Host)}
+	a.log.Error(a.failure.Detail)
+	a.sendFailure()
 }
 
 // route takes in where tasks are, now or once the task is prepared. It may be nil.
@@ -294,100 +260,24 @@ func (a *agent) route(r *proto.Routes) {
 	}
 }
 
-// rehearse gets the container ready in the background for a task that it may be
+// prewarm gets the container ready in the background for a task that it may be
 // given; what cannot be done now is tried again with the task, and told then.
-func (a *agent) rehearse(ctx context.Context, r *proto.Prewarm) {
+func (a *agent) prewarm(ctx context.Context, r *proto.Prewarm) {
 	if a.task != nil {
 		return
 	}
 	a.wg.Go(func() {
-		p, err := newPeers(r.Assign)
+		p, err := peers.New(r.Assign)
 		if err == nil {
-			err = a.stage.furnish(ctx, a.cfg, r.Assign.Files, r.Assign.MemoryMb)
+			err = a.stage.Furnish(ctx, r.Assign.Files, r.Assign.MemoryMb)
 		}
 		if err == nil {
-			err = a.stage.rehearse(a.cfg, p, r.Assign.PrewarmPlan, r.Imminent)
+			err = a.stage.Prewarm(p, r.Assign.PrewarmPlan, r.Imminent)
 		}
 		if err != nil {
 			a.log.WithError(err).Warn("cannot get ready for a task to come")
 		}
 	})
-}
-
-// reach looks for the AM in the background. An agent without a task does so for
-// reachLimit, one with a task until its lease ends.
-func (a *agent) reach(ctx context.Context) {
-	a.reaching = true
-	cancel := func() {}
-	pause := reachPause
-	if a.task != nil {
-		pause = min(max(reachPauseMin, time.Duration(runtime.Count(a.task.assign.Spec))*reachSpacing), reachPauseMax)
-	} else {
-		ctx, cancel = context.WithTimeout(ctx, reachLimit)
-	}
-	address := a.address
-	a.wg.Go(func() {
-		defer cancel()
-		l, address, err := reach(ctx, a.cfg, a.dir, address, pause)
-		a.arrivals <- arrival{l, address, err}
-	})
-}
-
-// arrived introduces the agent on a new stream: what it hosts, and what the AM
-// may have missed.
-func (a *agent) arrived(r arrival) {
-	a.line, a.address = r.line, r.address
-	a.lease.reached()
-	h := &proto.Hello{
-		Container: a.cfg.Container, Host: a.cfg.Host, Pid: int32(os.Getpid()), StartedUnixMs: began.UnixMilli(),
-		Attempt: a.number, Generation: a.generation, Exited: a.last,
-	}
-	if a.task != nil {
-		h.Task = a.task.assign.Task
-		a.log.Infof("connected to the application master at %s again", a.address)
-	}
-	if a.ready {
-		h.Port = a.task.prepared.Port
-		h.PeerPort = cmp.Or(a.task.assign.Port, h.Port)
-	}
-	if a.attempt != nil {
-		h.TaskPid = int32(a.attempt.process.Pid)
-	}
-	a.say(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: h}})
-	if a.ready && a.trouble != nil {
-		a.sayTrouble()
-	}
-	a.commits.again()
-	a.tellCommits()
-	a.told, a.rehearsed = 0, false
-	a.beat()
-}
-
-// dropArrival lets go of a stream that reach has opened, and that comes too late.
-func (a *agent) dropArrival() {
-	if !a.reaching {
-		return
-	}
-	if r := <-a.arrivals; r.line != nil {
-		r.line.abandon()
-	}
-}
-
-// leave lets go of the stream.
-func (a *agent) leave() {
-	if a.line != nil {
-		a.line.abandon()
-		a.line = nil
-		a.lease.broken()
-	}
-}
-
-// say tells the AM something, if there is a stream. Nothing is kept for later
-// but commits: Hello says what has become of the rest.
-func (a *agent) say(m *proto.FromAgent) {
-	if a.line != nil {
-		a.line.say(m)
-	}
 }
 
 // start runs an attempt; that it cannot be run is its exit.
@@ -402,7 +292,7 @@ func (a *agent) start(s *proto.Start) {
 		if a.attempt == nil {
 			a.number, a.generation, a.last = s.Attempt, s.Generation, e
 		}
-		a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+		a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
 	}
 	if !a.ready {
 		refuse(errors.New("told to start a task before it was prepared"))
@@ -419,19 +309,10 @@ func (a *agent) start(s *proto.Start) {
 	}
 	a.attempt, a.number, a.generation, a.last = at, s.Attempt, s.Generation, nil
 	log.WithField("pid", at.process.Pid).Info("started")
-	a.say(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{
 		Attempt: s.Attempt, Pid: int32(at.process.Pid), AtUnixMs: at.started.UnixMilli(),
 	}}})
 	a.wg.Go(func() { a.ended <- at.wait() })
-}
-
-func (a *agent) tellCommits() {
-	if a.line == nil {
-		return
-	}
-	for _, c := range a.commits.take() {
-		a.say(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: c}})
-	}
 }
 
 // end stops the task and gives back all it held. Without grace, somebody may
@@ -443,14 +324,14 @@ func (a *agent) end(grace time.Duration, killed bool) {
 		a.attempt.stop(grace, false)
 	}
 	if a.task != nil && grace == 0 {
-		a.task.fence(errors.New("this agent has lost its application master, or its task's surroundings"))
+		a.task.checkpoints.Fence(errors.New("this agent has lost its application master, or its task's surroundings"))
 	}
 	if a.attempt != nil {
 		e := <-a.ended
 		a.attempt = nil
-		a.tellCommits()
+		a.sendCommits()
 		if !killed { // else another attempt would be started in the container
-			a.say(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
@@ -458,7 +339,7 @@ func (a *agent) end(grace time.Duration, killed bool) {
 	if err := a.box.KillAll(ctx); err != nil {
 		a.log.WithError(err).Error("something of the task does not end")
 		if a.task != nil {
-			a.task.fence(err)
+			a.task.checkpoints.Fence(err)
 		}
 	}
 	a.wg.Wait() // each is bounded
@@ -466,7 +347,7 @@ func (a *agent) end(grace time.Duration, killed bool) {
 	if a.task != nil {
 		a.task.close(ctx, a.box)
 	}
-	if a.line != nil {
-		a.line.close()
+	if a.conn != nil {
+		a.conn.Close()
 	}
 }

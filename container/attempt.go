@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"holdfast/container/output"
 	"holdfast/container/sandbox"
 	"holdfast/container/warm"
 	"holdfast/proto"
@@ -29,7 +30,7 @@ type attempt struct {
 	box       *sandbox.Box
 	standby   *warm.Standby
 	forked    bool // it came from a warm interpreter
-	out       *output
+	out       *output.Output
 	oomBefore int
 	log       *logrus.Entry
 
@@ -40,6 +41,9 @@ type attempt struct {
 	stopOnce sync.Once
 	stopping chan struct{} // closed once it was asked to stop
 }
+
+// tailLines is how many of its last lines an attempt's end reports.
+const tailLines = 30
 
 // leftoverLimit is how long the killing of what an attempt left behind may take.
 const leftoverLimit = 10 * time.Second
@@ -53,7 +57,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	if len(s.Command) == 0 {
 		return nil, fmt.Errorf("there is no command to run: %w", syscall.ENOENT)
 	}
-	argv, given, err := t.peers.command(s.Command, s.Env, t.port.number)
+	argv, given, err := t.peers.Command(s.Command, s.Env, t.port.Number)
 	if err != nil {
 		return nil, errors.Join(err, errCannotRun)
 	}
@@ -66,32 +70,32 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 		errorFile = filepath.Join(cfg.WorkDir, fmt.Sprintf("error-%d.json", s.Attempt))
 		given[format.Variable] = errorFile
 	}
-	argv, given = t.names.substitute(argv, given)
-	command, err := t.command(cfg, argv, given, s.PythonPath)
+	argv, given = t.names.Substitute(argv, given)
+	command, err := t.Command(argv, given, s.PythonPath)
 	if err != nil {
 		return nil, err
 	}
-	out, w, err := newOutput(
+	out, w, err := output.New(
 		filepath.Join(cfg.LogDir, fmt.Sprintf("%s.%d.log", t.assign.Task, s.Attempt)),
 		path.Join(proto.LogsDir, t.assign.Task, fmt.Sprintf("%d.log", s.Attempt)),
 		runtime.NewStepFinder(t.assign.Progress), log)
 	if err != nil {
 		return nil, err
 	}
-	wg.Go(func() { out.copyTo(dir.open) })
+	wg.Go(func() { out.CopyTo(dir.open) })
 	a := &attempt{
 		number: s.Attempt, framework: given["HOLDFAST_FRAMEWORK"], started: time.Now(),
-		box: box, standby: t.standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), errorFormat: format, errorFile: errorFile,
+		box: box, standby: t.Standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), errorFormat: format, errorFile: errorFile,
 	}
-	t.port.release()
+	t.port.Release()
 	command.Output = w
-	a.process, a.forked, err = t.standby.Exec(command)
+	a.process, a.forked, err = t.Standby.Exec(command)
 	if err != nil {
 		fmt.Fprintf(w, "holdfast: %v\n", err) // it belongs in the attempt's log
 	}
 	w.Close()
 	if err != nil {
-		<-out.read
+		<-out.Done()
 		return nil, err
 	}
 	return a, nil
@@ -154,12 +158,12 @@ func (a *attempt) wait() *proto.Exited {
 		a.log.WithError(err).Error("ending what the task left behind")
 	}
 	select {
-	case <-a.out.read:
+	case <-a.out.Done():
 	case <-ctx.Done():
-		a.out.giveUp()
-		<-a.out.read
+		a.out.GiveUp()
+		<-a.out.Done()
 	}
-	heard := a.out.heard()
+	heard := a.out.Lines()
 	e := &proto.Exited{Attempt: a.number, Tail: heard[max(0, len(heard)-tailLines):], AtUnixMs: at.UnixMilli()}
 	select {
 	case <-a.stopping:
@@ -180,7 +184,7 @@ func (a *attempt) wait() *proto.Exited {
 		e.Code = int32(status.ExitStatus())
 		e.Detail = fmt.Sprintf("exited with %d", e.Code)
 	}
-	e.Step = a.out.lastStep()
+	e.Step = a.out.LastStep()
 	if a.stacks.Load() {
 		e.Stack = runtime.Stack(heard)
 	}

@@ -17,7 +17,7 @@ import (
 const stackTime = 500 * time.Millisecond
 
 // askForStacks has those processes write where they stand that do so at SIGQUIT
-// (Python with the shim, Java). It tells whether there are any.
+// (Python with the shim, Java). It reports whether there are any.
 func askForStacks(processes []int) bool {
 	asked := false
 	for _, pid := range processes {
@@ -28,7 +28,7 @@ func askForStacks(processes []int) bool {
 	return asked
 }
 
-// catches tells whether a process has a handler for a signal: SigCgt of proc(5).
+// catches reports whether a process has a handler for a signal: SigCgt of proc(5).
 func catches(pid int, signal syscall.Signal) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

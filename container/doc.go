@@ -12,10 +12,10 @@
 //
 // An agent whose stream breaks opens another: to the AM where it was, or where
 // the job's am.json says that it is now. Its task runs on meanwhile, and Hello
-// tells the AM, maybe another one, what it has missed. Each beat that the AM
-// answers renews the lease (lease.go), and so does the sight of am.json, which an
-// AM that lives keeps touching, and another would have replaced: while there is
-// none, nobody can give the task away. The mounts look at the lease before each
+// tells the AM, maybe another one, what it has missed. Each heartbeat that the AM
+// answers renews the lease (package master), and so does the sight of am.json,
+// which an AM that lives keeps touching, and another would have replaced: while
+// there is none, nobody can give the task away. The mounts look at the lease before each
 // change of the store, so an agent that was stopped or cut off for longer commits
 // nothing. The AM of a local job has no successor and grants no lease: there the
 // task ends with the stream.
@@ -33,7 +33,7 @@
 // Run owns all state and is one loop. Goroutines of its own: one receives from
 // the stream and one sends; one prepares; for an attempt, one reads its output,
 // one copies it to the job's directory and one waits for its end; and where there
-// is a lease, one looks whether there is a master (reach.go, keepVigil). All have
+// is a lease, one looks whether there is a master (master.Lease.Watch). All have
 // ended when Run returns, but for the receiving one, which ends with the
 // connection. Packages sandbox and steer say what they start.
 package container

@@ -27,7 +27,8 @@ func newHome(path string) (home, error) {
 	return home{path, found}, nil
 }
 
-// gone tells whether the directory is surely no longer there, or another one is.
+// gone reports whether the directory was removed or replaced. It is false where
+// that cannot be found out.
 func (h home) gone() bool {
 	now, err := os.Stat(h.path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(h.found, now)

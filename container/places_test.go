@@ -285,9 +285,9 @@ func TestTheUsersLinkStays(t *testing.T) {
 	}
 }
 
-// TestASignOfLifeWithoutAMaster: while no master answers, a task's agent gives its
+// TestHeartbeatsInStoresWithoutAMaster: while no master answers, a task's agent gives its
 // job's heartbeat where the task writes, so that no other job takes it for lost.
-func TestASignOfLifeWithoutAMaster(t *testing.T) {
+func TestHeartbeatsInStoresWithoutAMaster(t *testing.T) {
 	needRoot(t)
 	m := newMaster(t)
 	m.startAgentProcess("c1", 0, nil)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 
+	"holdfast/container/master"
+	"holdfast/container/peers"
 	"holdfast/container/sandbox"
+	"holdfast/container/stage"
 	"holdfast/container/steer"
 	"holdfast/proto"
 )
@@ -18,26 +18,25 @@ import (
 // task is what was prepared for the assigned task, and stays over its
 // attempts.
 type task struct {
-	*stage
+	*stage.Stage
 	assign   *proto.Assign
 	prepared *proto.Prepared
 	log      *logrus.Entry
 
-	peers     *peers
-	late      []*proto.Routes // that came while it was being prepared
-	port      *heldPort
-	lease     *lease
-	places    []*place                 // checkpoint paths
-	mounted   atomic.Pointer[[]*place] // places, once all of them are in their place
-	steerer   steerer
-	forwarder *steer.Forwarder // the steerer, where that is no supervisor
-	names     *names
+	peers       *peers.Peers
+	late        []*proto.Routes // that came while it was being prepared
+	port        *peers.Port
+	lease       *master.Lease
+	checkpoints stage.Checkpoints
+	steerer     steerer
+	forwarder   *steer.Forwarder // the steerer, where that is no supervisor
+	names       *peers.Names
 }
 
 // newTask is a task of which nothing is prepared.
-func newTask(cfg Config, stage *stage, assign *proto.Assign, lease *lease) *task {
+func newTask(cfg Config, s *stage.Stage, assign *proto.Assign, lease *master.Lease) *task {
 	return &task{
-		stage: stage, assign: assign, lease: lease,
+		Stage: s, assign: assign, lease: lease,
 		log:      cfg.Log.WithField("task", assign.Task),
 		prepared: &proto.Prepared{Steering: "none", Mounting: "symlink"},
 	}
@@ -45,15 +44,15 @@ func newTask(cfg Config, stage *stage, assign *proto.Assign, lease *lease) *task
 
 // prepare makes everything ready for attempts. What it takes is given back by
 // close, after a failure too.
-func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits) (err error) {
+func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commits *master.Commits) (err error) {
 	assign := t.assign
-	if t.peers, err = newPeers(assign); err != nil {
+	if t.peers, err = peers.New(assign); err != nil {
 		return err
 	}
-	if err := t.furnish(ctx, cfg, assign.Files, assign.MemoryMb); err != nil {
+	if err := t.Furnish(ctx, assign.Files, assign.MemoryMb); err != nil {
 		return err
 	}
-	_ = t.rehearse(cfg, t.peers, assign.PrewarmPlan, true) // the attempt will say so
+	_ = t.Prewarm(t.peers, assign.PrewarmPlan, true) // the attempt will say so
 	if err := t.placeCheckpoints(ctx, cfg, box, commits); err != nil {
 		return err
 	}
@@ -63,14 +62,14 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 	if err := t.nameHosts(cfg, box); err != nil {
 		return err
 	}
-	t.port, err = holdPort(int(assign.Port), cfg.Conf)
+	t.port, err = peers.HoldPort(int(assign.Port), cfg.Conf)
 	if err != nil {
 		return err
 	}
-	if assign.Port != 0 && t.port.number != int(assign.Port) {
-		t.note("port %d is taken on this host, or a service's; the task listens on %d and its peers are led there", assign.Port, t.port.number)
+	if assign.Port != 0 && t.port.Number != int(assign.Port) {
+		t.note("port %d is taken on this host, or a service's; the task listens on %d and its peers are led there", assign.Port, t.port.Number)
 	}
-	t.prepared.Port = int32(t.port.number)
+	t.prepared.Port = int32(t.port.Number)
 	return nil
 }
 
@@ -78,6 +77,23 @@ func (t *task) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	t.log.Info(text)
 	t.prepared.Notes = append(t.prepared.Notes, text)
+}
+
+// placeCheckpoints puts the task's checkpoint paths in their place.
+func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Box, commits *master.Commits) error {
+	specs := t.assign.Checkpoints
+	unmounted, err := t.checkpoints.Place(ctx, t.Stage, box, specs, stage.CheckpointOptions{
+		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.Err, OnCommit: commits.Add, Log: t.log,
+	})
+	if err != nil {
+		return err
+	}
+	if unmounted == nil {
+		t.prepared.Mounting = "fuse"
+	} else if len(specs) > 0 {
+		t.note("checkpoint paths are links to their local directory, not mounts: a file that is being written is seen by all, and a writer that was given up can still write: %v", unmounted)
+	}
+	return nil
 }
 
 // steerer is what leads connections to where peers are: a steer.Supervisor, or
@@ -89,76 +105,63 @@ type steerer interface {
 
 // steer starts answering the task's connects.
 func (t *task) steer(cfg Config, box *sandbox.Box) error {
-	own := t.peers.virtual[t.peers.own]
-	if err := box.Abilities().Steer; err != nil {
+	own := t.peers.Own()
+	if err := box.Restrictions().Steer; err != nil {
 		t.forwarder = steer.NewForwarder(own, cfg.Host, t.log)
 		t.steerer = t.forwarder
 		t.prepared.Steering = "forwarding"
 		t.note("connections to peers on other hosts are forwarded by the agent, which copies their data, since this node does not allow better: %v", err)
 		return nil
 	}
-	t.supervisor.Host(own, cfg.Host, t.peers.virtual)
-	t.steerer = t.supervisor
+	t.Supervisor.Host(own, cfg.Host, t.peers.Virtual())
+	t.steerer = t.Supervisor
 	t.prepared.Steering = "seccomp"
 	return nil
 }
 
 // nameHosts gives the task a hosts file of its own.
 func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
-	const hosts = "/etc/hosts"
-	t.names = &names{peers: t.peers, steered: t.steerer != nil}
+	host := ""
 	if t.forwarder != nil { // peers come in on the real address, and nothing leads them on
-		t.names.own, t.names.at = t.assign.Task, cfg.Host
+		host = cfg.Host
 	}
-	if err := box.Abilities().Namespace; err != nil {
-		t.note("the task has no hosts file of its own, so the names of its peers work only as NAME:PORT in its command and environment: %v", err)
-		return nil
+	t.names = peers.NewNames(t.peers, host)
+	unavailable, err := t.names.Bind(cfg.WorkDir, box)
+	if unavailable != nil {
+		t.note("the task has no hosts file of its own, so the names of its peers work only as NAME:PORT in its command and environment: %v", unavailable)
 	}
-	b, err := os.ReadFile(hosts)
-	if err != nil {
-		t.note("the task has no hosts file of its own, so the names of its peers work only as NAME:PORT in its command and environment: %v", err)
-		return nil
-	}
-	t.names.host = string(b)
-	t.names.file = filepath.Join(cfg.WorkDir, "hosts")
-	if err := t.names.write(); err != nil {
-		return nodeTrouble(err)
-	}
-	if err := box.Bind(t.names.file, hosts); err != nil {
-		return nodeTrouble(fmt.Errorf("giving the task its own hosts file: %w", err))
-	}
-	return bindResolver(cfg, box)
+	return err
 }
 
 // route takes in where tasks are now, and cuts connections to those that are
 // lost. The task is prepared.
 func (t *task) route(r *proto.Routes, box *sandbox.Box) {
-	if err := r.Take(t.peers.places); err != nil {
+	if err := t.peers.Take(r); err != nil {
 		t.log.WithError(err).Error("the task's peers have moved, and it is not told")
 		return
 	}
-	t.direct(t.peers.addresses(r.Disconnect), box)
+	t.direct(t.peers.Addresses(r.Disconnect), box)
 }
 
 // direct leads connections to where tasks are now.
 func (t *task) direct(cut []netip.Addr, box *sandbox.Box) {
-	if err := t.names.write(); err != nil {
+	if err := t.names.Write(); err != nil {
 		t.log.WithError(err).Error("the task's peers have moved, and it is not told")
 	}
 	// New connects must not go to the lost place while those there are cut.
-	before := t.steerer.Replace(t.peers.table())
+	before := t.steerer.Replace(t.peers.Table())
 	if len(cut) == 0 {
 		return
 	}
 	if n := t.steerer.Cut(before, cut, box.Processes()); n > 0 {
-		t.log.WithFields(logrus.Fields{"peers": t.peers.called(cut), "connections": n}).Info("cut connections to lost peers")
+		t.log.WithFields(logrus.Fields{"peers": t.peers.Called(cut), "connections": n}).Info("cut connections to lost peers")
 	}
 }
 
 // begin directs the prepared task by all that was told meanwhile.
 func (t *task) begin(box *sandbox.Box) {
 	for _, r := range t.late {
-		if err := r.Take(t.peers.places); err != nil {
+		if err := t.peers.Take(r); err != nil {
 			t.log.WithError(err).Error("the task's peers have moved, and it is not told")
 		}
 	}
@@ -168,11 +171,9 @@ func (t *task) begin(box *sandbox.Box) {
 
 // close gives back all that was taken; the task's processes have ended.
 func (t *task) close(ctx context.Context, box *sandbox.Box) {
-	t.port.release()
-	t.stage.close(box) // the namespace's end is the mounts' end
-	for _, p := range t.places {
-		p.close(ctx, t.log)
-	}
+	t.port.Release()
+	t.Stage.Close(box) // the namespace's end is the mounts' end
+	t.checkpoints.Close(ctx, t.log)
 	if t.forwarder != nil {
 		t.forwarder.Close()
 	}

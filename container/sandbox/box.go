@@ -30,9 +30,9 @@ type Options struct {
 	NoSteering bool
 }
 
-// Abilities say what is allowed here; nil is yes, and an error says why not
-// and what to do about it.
-type Abilities struct {
+// Restrictions are what this node does not allow: each error says why, and what
+// to do about it; nil: it is allowed.
+type Restrictions struct {
 	Namespace error // private mounts and hosts file
 	Fuse      error // the store as a directory
 	Steer     error // connections steered by seccomp
@@ -40,11 +40,11 @@ type Abilities struct {
 
 // Box is a running keeper.
 type Box struct {
-	cmd       *exec.Cmd
-	conn      *net.UnixConn
-	abilities Abilities
-	listener  *os.File
-	sample    uint64 // for steer.Check
+	cmd          *exec.Cmd
+	conn         *net.UnixConn
+	restrictions Restrictions
+	listener     *os.File
+	sample       uint64 // for steer.Check
 
 	asking  sync.Mutex // one request at a time
 	answers chan reply
@@ -104,15 +104,15 @@ func Start(ctx context.Context, o Options) (*Box, error) {
 				without := o
 				without.NoSteering = true
 				if b, err = start(ctx, without, a); err == nil {
-					b.abilities.Steer = unfit
+					b.restrictions.Steer = unfit
 				}
 			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("starting the sandbox's keeper, %s: %w", o.Exe, err)
 		}
-		if b.abilities.Namespace != nil {
-			refused = b.abilities.Namespace
+		if b.restrictions.Namespace != nil {
+			refused = b.restrictions.Namespace
 			b.Close()
 			continue
 		}
@@ -120,7 +120,7 @@ func Start(ctx context.Context, o Options) (*Box, error) {
 			if refused == nil {
 				refused = errors.New("not asked for")
 			}
-			b.abilities.Namespace = adviseNamespace(refused)
+			b.restrictions.Namespace = adviseNamespace(refused)
 		}
 		return b, nil
 	}
@@ -194,7 +194,7 @@ func start(ctx context.Context, o Options, attr *syscall.SysProcAttr) (*Box, err
 	if len(files) > 0 {
 		b.listener, b.sample = files[0], up.Sample
 	}
-	b.abilities = Abilities{
+	b.restrictions = Restrictions{
 		Namespace: said(up.Namespace),
 		Fuse:      adviseFuse(said(up.Fuse)),
 		Steer:     said(up.Steer),
@@ -267,8 +267,8 @@ func (b *Box) ask(m message, fds ...int) (reply, error) {
 	}
 }
 
-// Abilities says what the box may do.
-func (b *Box) Abilities() Abilities { return b.abilities }
+// Restrictions are what this node does not allow the box.
+func (b *Box) Restrictions() Restrictions { return b.restrictions }
 
 // Listener is the descriptor for package steer, nil without steering. It is
 // the caller's to close.
@@ -287,7 +287,7 @@ func (b *Box) Err() error { return b.err }
 // without fd; serve is called with the descriptor, which becomes its own, and
 // must answer requests from then on.
 func (b *Box) Mount(target, options string, serve func(fd int) error) error {
-	if err := b.abilities.Namespace; err != nil {
+	if err := b.restrictions.Namespace; err != nil {
 		return err
 	}
 	r, err := b.ask(message{Op: opFuse, Target: target, Options: options})
@@ -313,7 +313,7 @@ func (b *Box) Mount(target, options string, serve func(fd int) error) error {
 
 // Bind binds a file or directory over another, in the box.
 func (b *Box) Bind(source, target string) error {
-	if err := b.abilities.Namespace; err != nil {
+	if err := b.restrictions.Namespace; err != nil {
 		return err
 	}
 	_, err := b.ask(message{Op: opBind, Source: source, Target: target})

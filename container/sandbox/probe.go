@@ -8,16 +8,16 @@ import (
 )
 
 // Probe says what is allowed on this machine, for this user.
-func Probe(ctx context.Context, o Options) (Abilities, error) {
+func Probe(ctx context.Context, o Options) (Restrictions, error) {
 	b, err := Start(ctx, o)
 	if err != nil {
-		return Abilities{}, err
+		return Restrictions{}, err
 	}
 	defer b.Close()
 	if b.listener != nil {
 		b.listener.Close()
 	}
-	return b.abilities, nil
+	return b.restrictions, nil
 }
 
 // adviseNamespace says what to do where no namespace could be had.

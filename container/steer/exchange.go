@@ -89,7 +89,7 @@ func settle(listener int, n *notification, old, sock int) error {
 	return err
 }
 
-// closesOnExec tells whether a descriptor of the process of thread tid is closed
+// closesOnExec reports whether a descriptor of the process of thread tid is closed
 // when it execs, proc(5).
 func closesOnExec(tid, fd int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", tid, fd))

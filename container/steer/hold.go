@@ -54,7 +54,7 @@ type place struct {
 	target netip.AddrPort
 }
 
-// away tells whether a connect failed since no process listens there, or one
+// away reports whether a connect failed since no process listens there, or one
 // that is about to end.
 func away(err error) bool { return err == unix.ECONNREFUSED || err == unix.ECONNRESET }
 
@@ -77,7 +77,7 @@ func connect(sock int, sa unix.Sockaddr, back bool) error {
 	}
 }
 
-// failed waits a while for the end of a connect, and tells whether it was in vain.
+// failed waits a while for the end of a connect, and reports whether it was in vain.
 func failed(sock int, back bool) bool {
 	seen := poll(sock, unix.POLLOUT, answering)
 	if back && seen == unix.POLLOUT {

@@ -109,7 +109,7 @@ func (t *table) lookup(to netip.AddrPort) (r Route, number int, steer, ok bool) 
 	return r, t.present.number, true, ok
 }
 
-// remember notes how a socket goes, and tells whether one has gone there before.
+// remember notes how a socket goes, and reports whether one has gone there before.
 func (t *table) remember(cookie uint64, w way) (before bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

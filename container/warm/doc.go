@@ -27,7 +27,7 @@
 //   - its own container: some while after, the interpreter is prepared, slowly, so
 //     as not to take processors from the task, for the next attempt;
 //   - other containers of the job, which learn it through the application
-//     master (Known, Rehearse): a spare one, and one for a task that has lost its
+//     master (Known, Prewarm): a spare one, and one for a task that has lost its
 //     own, so that their first attempt comes from an interpreter already.
 //
 // The attempt's command up to the script and all of its environment on which an
@@ -49,6 +49,6 @@
 //
 // # Goroutines
 //
-// Standby.Exec and Rehearse start one, which ends by the next Exec or by Close. One
+// Standby.Exec and Prewarm start one, which ends by the next Exec or by Close. One
 // more ends with each attempt.
 package warm

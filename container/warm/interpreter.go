@@ -41,7 +41,7 @@ type interpreter struct {
 	box     *sandbox.Box
 	command sandbox.Command // of the attempt that it was made for
 	common  int             // so many of its words are those of every attempt; 0: not known yet
-	how     Circumstances   // of its import
+	how     ImportProfile   // of its import
 	process *sandbox.Process
 	conn    *net.UnixConn
 	printed io.ReadCloser // what it says while nobody listens
@@ -52,7 +52,7 @@ type interpreter struct {
 }
 
 // start starts the process; it has imported nothing yet.
-func start(box *sandbox.Box, command sandbox.Command, how Circumstances) (*interpreter, error) {
+func start(box *sandbox.Box, command sandbox.Command, how ImportProfile) (*interpreter, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("making a socket pair: %w", err)

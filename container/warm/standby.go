@@ -26,7 +26,7 @@ type Options struct {
 
 // Known is what an agent can tell others of its task's script.
 type Known struct {
-	Circumstances
+	ImportProfile
 	Refused string // why no interpreter is to be kept; empty: one may
 }
 
@@ -45,7 +45,7 @@ type Standby struct {
 	process   *interpreter
 	ready     bool
 	refused   string // why there is to be none
-	rehearsed bool   // Rehearse has come to its end
+	prewarmed bool   // Prewarm has come to its end
 	says      string
 	known     Known
 	news      int // counts changes of known
@@ -69,16 +69,16 @@ func (s *Standby) Limit(bytes int64) {
 	s.limit = bytes
 }
 
-// Rehearse makes an interpreter before the first attempt, for a command like
-// that attempt's, under circumstances that are known from elsewhere: at once
+// Prewarm makes an interpreter before the first attempt, for a command like
+// that attempt's, under a profile that is known from elsewhere: at once
 // if it is wanted soon, else slowly. One that was made for something else is
 // ended. Two calls at a time are not allowed.
-func (s *Standby) Rehearse(c sandbox.Command, how Circumstances, soon bool) {
+func (s *Standby) Prewarm(c sandbox.Command, how ImportProfile, soon bool) {
 	name := module(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if name == "" || s.refused != "" || s.begun || s.ctx.Err() != nil {
-		s.rehearsed = true
+		s.prewarmed = true
 		return
 	}
 	if i := s.process; i != nil {
@@ -89,14 +89,14 @@ func (s *Standby) Rehearse(c sandbox.Command, how Circumstances, soon bool) {
 			return
 		}
 		s.o.Log.Info("the warm interpreter is of no use: it was made for another command")
-		s.process, s.ready, s.rehearsed = nil, false, false
+		s.process, s.ready, s.prewarmed = nil, false, false
 		s.stop()
 		s.tending.Go(i.end)
 	}
 	s.tend(func(ctx context.Context) {
 		made := s.make(ctx, name, c, how, soon)
 		s.mu.Lock()
-		s.rehearsed = s.rehearsed || ctx.Err() == nil
+		s.prewarmed = s.prewarmed || ctx.Err() == nil
 		s.mu.Unlock()
 		if made {
 			s.watch(ctx)
@@ -104,12 +104,12 @@ func (s *Standby) Rehearse(c sandbox.Command, how Circumstances, soon bool) {
 	})
 }
 
-// Rehearsed reports whether Rehearse was called and what it began is over: the
+// Prewarmed reports whether Prewarm was called and what it began is over: the
 // interpreter is ready, or there is to be none.
-func (s *Standby) Rehearsed() bool {
+func (s *Standby) Prewarmed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.rehearsed
+	return s.prewarmed
 }
 
 // Exec starts an attempt, by way of the warm interpreter if there is one that
@@ -188,7 +188,7 @@ func (s *Standby) tend(f func(context.Context)) {
 
 // attend looks after the interpreter while an attempt runs, and until the next.
 // It makes one if there is none: like from, which the attempt came from, or else
-// under circumstances that the attempt shows.
+// under the profile that the attempt shows.
 func (s *Standby) attend(c sandbox.Command, p *sandbox.Process, from *interpreter) {
 	name := module(c)
 	s.mu.Lock()
@@ -211,7 +211,7 @@ const look = 2 * time.Second
 
 // make makes the interpreter; false if that is not to be. At the end of ctx it
 // is left as it is.
-func (s *Standby) make(ctx context.Context, name string, c sandbox.Command, how Circumstances, soon bool) bool {
+func (s *Standby) make(ctx context.Context, name string, c sandbox.Command, how ImportProfile, soon bool) bool {
 	s.mu.Lock()
 	limit := s.limit
 	s.mu.Unlock()
@@ -241,7 +241,7 @@ var errDropped = errors.New("it is not wanted any longer")
 // errNoRoom is of an interpreter for which there is no memory here.
 var errNoRoom = errors.New("memory is short")
 
-func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, how Circumstances, soon bool) error {
+func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, how ImportProfile, soon bool) error {
 	begun := time.Now()
 	i, err := start(s.o.Box, c, how)
 	if err != nil {

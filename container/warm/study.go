@@ -12,9 +12,9 @@ import (
 	"holdfast/container/sandbox"
 )
 
-// study waits until p is at work, and says under what circumstances it has
+// study waits until p is at work, and says under which profile it has
 // imported the module; false if that is not to be.
-func (s *Standby) study(ctx context.Context, c sandbox.Command, p *sandbox.Process, from *interpreter) (Circumstances, bool) {
+func (s *Standby) study(ctx context.Context, c sandbox.Command, p *sandbox.Process, from *interpreter) (ImportProfile, bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -31,21 +31,21 @@ func (s *Standby) study(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 	n, err := s.learn(ctx, c, p)
 	switch {
 	case ctx.Err() != nil:
-		return Circumstances{}, false
+		return ImportProfile{}, false
 	case err != nil:
 		s.giveUp("making it: " + err.Error())
-		return Circumstances{}, false
+		return ImportProfile{}, false
 	case n.Refused != "":
 		s.Refuse(n.Refused)
-		return Circumstances{}, false
+		return ImportProfile{}, false
 	}
-	s.tell(Known{Circumstances: n.Circumstances})
-	return n.Circumstances, wait(ctx, s.o.After)
+	s.tell(Known{ImportProfile: n.ImportProfile})
+	return n.ImportProfile, wait(ctx, s.o.After)
 }
 
 // note is what the start-up file wrote about the main program of an attempt.
 type note struct {
-	Circumstances
+	ImportProfile
 	Refused string `json:"refused"`
 }
 

@@ -14,9 +14,9 @@ import (
 // descriptors as SCM_RIGHTS) and a JSON object; from it likewise, without
 // descriptors.
 
-// Circumstances are those under which a script imports the module. They are the
-// first message.
-type Circumstances struct {
+// ImportProfile is the environment and sys.path under which a script imports the
+// module. It is the first message.
+type ImportProfile struct {
 	Environ map[string]*string `json:"environ"` // what differs from the start; nil: the variable is not set
 	Path    []string           `json:"path"`    // sys.path
 }

@@ -223,3 +223,22 @@ done`, strings.Join(paths, " "))
 		j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
 	})
 }
+
+// TestTwoJobsOnOneDirectory: each would take the other's unfinished saves for what a
+// lost task has left, so the second is refused, unless it is told to share.
+func TestTwoJobsOnOneDirectory(t *testing.T) {
+	plain.enter(t)
+	places(t, func(t *testing.T, w where, store string) {
+		args := []string{"--worker", "1", "--worker-memory", "256m", "--checkpoint", "./logs=" + store}
+		j := w.start(t, "", append(args, "--", "sh", "-c", "echo x > logs/a && echo written; sleep 600")...)
+		j.store = store
+		j.said(long, "worker-0", "written")
+		second := append([]string{"run"}, args...)
+		if w.cluster == nil {
+			second = append(second, "--local")
+		}
+		if out, errs, code := w.call(t.Context(), "", append(second, "--", "true")...); code != 2 || !strings.Contains(errs, j.id) || !strings.Contains(errs, "share=true") {
+			t.Errorf("a second job on the directory ended with %d:\n%s%s", code, out, errs)
+		}
+	})
+}

@@ -1,4 +1,4 @@
-package container
+package peers
 
 import (
 	"errors"
@@ -11,16 +11,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"holdfast/container/failure"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/runtime"
 )
 
-// heldPort is a port that nobody else on the host can take until it is let
+// Port is a port that nobody else on the host can take until it is let
 // go: a socket bound to all addresses, and not listening, so that whoever
 // connects is refused.
-type heldPort struct {
-	number int
-	fd     int
+type Port struct {
+	Number int
+
+	fd int
 }
 
 // servicePorts are, between runtime.LowestPort and the ephemeral ports, the defaults of
@@ -29,10 +31,10 @@ type heldPort struct {
 // One that is down just now could not start again if a task had taken its port.
 var servicePorts = []int{10000, 10002, 10020, 10033, 10200, 13562, 16000, 16010, 16020, 16030, 18080, 19888, 19890}
 
-// holdPort holds the wanted port, or another where that is taken or none is
+// HoldPort holds the wanted port, or another where that is taken or none is
 // wanted: one that no service is known to want, of those that run on clusters and
 // of those that Hadoop's configuration (nil without Hadoop) names.
-func holdPort(wanted int, hadoop *conf.Conf) (*heldPort, error) {
+func HoldPort(wanted int, hadoop *conf.Conf) (*Port, error) {
 	var named map[int]bool
 	if hadoop != nil {
 		named = hadoop.Ports()
@@ -60,10 +62,10 @@ func holdPort(wanted int, hadoop *conf.Conf) (*heldPort, error) {
 			break
 		}
 	}
-	return nil, nodeTrouble(fmt.Errorf("finding a free port between %d and %d on this host: %w", runtime.LowestPort, limit-1, last))
+	return nil, failure.Node(fmt.Errorf("finding a free port between %d and %d on this host: %w", runtime.LowestPort, limit-1, last))
 }
 
-func bindPort(number int) (*heldPort, error) {
+func bindPort(number int) (*Port, error) {
 	// Without SO_REUSEADDR the bind fails if anybody uses the port at all.
 	if p, err := bindSocket(number, false); err == nil || !errors.Is(err, unix.EADDRINUSE) {
 		return p, err
@@ -74,15 +76,15 @@ func bindPort(number int) (*heldPort, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer look.release()
+	defer look.Release()
 	if err := unix.Listen(look.fd, 1); err != nil {
 		return nil, fmt.Errorf("listening on port %d: %w", number, err)
 	}
-	look.release()
+	look.Release()
 	return bindSocket(number, true)
 }
 
-func bindSocket(number int, reuse bool) (*heldPort, error) {
+func bindSocket(number int, reuse bool) (*Port, error) {
 	var addr unix.Sockaddr = &unix.SockaddrInet6{Port: number}
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
@@ -104,11 +106,11 @@ func bindSocket(number int, reuse bool) (*heldPort, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("binding port %d: %w", number, err)
 	}
-	return &heldPort{number: number, fd: fd}, nil
+	return &Port{Number: number, fd: fd}, nil
 }
 
-// release lets go of the port, right before the task takes it.
-func (p *heldPort) release() {
+// Release lets go of the port, right before the task takes it.
+func (p *Port) Release() {
 	if p != nil && p.fd >= 0 {
 		unix.Close(p.fd)
 		p.fd = -1

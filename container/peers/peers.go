@@ -1,4 +1,7 @@
-package container
+// Package peers is how a task reaches the other tasks of its job: where they are,
+// the names and addresses that stand for them, and the port that it listens on
+// itself.
+package peers
 
 import (
 	"fmt"
@@ -7,14 +10,15 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/container/failure"
 	"holdfast/container/steer"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
 
-// peers are the tasks of the job, the agent's own too, and where they are. They
+// Peers are the tasks of the job, the agent's own too, and where they are. They
 // belong to one goroutine at a time.
-type peers struct {
+type Peers struct {
 	job     string
 	spec    *proto.JobSpec // roles and framework
 	tasks   []runtime.Task
@@ -24,9 +28,9 @@ type peers struct {
 	own     int
 }
 
-// newPeers are those of a task as its assignment tells them.
-func newPeers(a *proto.Assign) (*peers, error) {
-	p := &peers{job: a.Job, spec: a.Spec, tasks: runtime.Tasks(a.Spec), index: map[string]int{}}
+// New returns those of a task as its assignment tells them.
+func New(a *proto.Assign) (*Peers, error) {
+	p := &Peers{job: a.Job, spec: a.Spec, tasks: runtime.Tasks(a.Spec), index: map[string]int{}}
 	p.places = make([]proto.Place, len(p.tasks))
 	for i, t := range p.tasks {
 		p.index[t.Name] = i
@@ -34,19 +38,32 @@ func newPeers(a *proto.Assign) (*peers, error) {
 	}
 	own, ok := p.index[a.Task]
 	if !ok {
-		return nil, hopeless(fmt.Errorf("the application master has assigned %s, which is no task of the job", a.Task))
+		return nil, failure.Permanent(fmt.Errorf("the application master has assigned %s, which is no task of the job", a.Task))
 	}
 	p.own = own
 	if a.Routes != nil {
 		if err := a.Routes.Take(p.places); err != nil {
-			return nil, hopeless(err)
+			return nil, failure.Permanent(err)
 		}
 	}
 	return p, nil
 }
 
-// table is what steering needs to know.
-func (p *peers) table() []steer.Route {
+// Take takes in where tasks are now.
+func (p *Peers) Take(r *proto.Routes) error { return r.Take(p.places) }
+
+// Virtual are the addresses that stand for the tasks, in the order of the job's.
+func (p *Peers) Virtual() []netip.Addr { return p.virtual }
+
+// Own is the virtual address of the agent's task.
+func (p *Peers) Own() netip.Addr { return p.virtual[p.own] }
+
+// OwnPort is the port that peers believe the agent's task to listen on; 0: it is
+// not known yet.
+func (p *Peers) OwnPort() int { return p.places[p.own].Port }
+
+// Table is what steering needs to know.
+func (p *Peers) Table() []steer.Route {
 	table := make([]steer.Route, 0, len(p.places))
 	for i, at := range p.places {
 		if at.Host != "" {
@@ -58,9 +75,9 @@ func (p *peers) table() []steer.Route {
 	return table
 }
 
-// command makes the command and environment of an attempt of the agent's task,
+// Command makes the command and environment of an attempt of the agent's task,
 // which is to listen on port, from those with placeholders.
-func (p *peers) command(words []string, variables map[string]string, port int) ([]string, map[string]string, error) {
+func (p *Peers) Command(words []string, variables map[string]string, port int) ([]string, map[string]string, error) {
 	spec := pb.Clone(p.spec).(*proto.JobSpec)
 	spec.Command, spec.Env = words, variables
 	ports := make(map[string]int, len(p.tasks))
@@ -77,8 +94,8 @@ func (p *peers) command(words []string, variables map[string]string, port int) (
 	return argv, env, nil
 }
 
-// addresses are those of some tasks, given by their places in the job.
-func (p *peers) addresses(tasks []uint32) []netip.Addr {
+// Addresses are those of some tasks, given by their places in the job.
+func (p *Peers) Addresses(tasks []uint32) []netip.Addr {
 	var list []netip.Addr
 	for _, t := range tasks {
 		if int(t) < len(p.virtual) {
@@ -88,8 +105,8 @@ func (p *peers) addresses(tasks []uint32) []netip.Addr {
 	return list
 }
 
-// called are their names.
-func (p *peers) called(addresses []netip.Addr) []string {
+// Called are their names.
+func (p *Peers) Called(addresses []netip.Addr) []string {
 	var names []string
 	for _, a := range addresses {
 		names = append(names, p.tasks[slices.Index(p.virtual, a)].Name)

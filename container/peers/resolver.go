@@ -1,4 +1,4 @@
-package container
+package peers
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"holdfast/container/failure"
 	"holdfast/container/sandbox"
 )
 
@@ -13,23 +14,23 @@ import (
 // can come before it, nsswitch.conf(5): another source (systemd's "resolve",
 // which ends the search), and the name service cache daemon, which reads the
 // host's file and not the task's.
-func bindResolver(cfg Config, box *sandbox.Box) error {
+func bindResolver(dir string, box *sandbox.Box) error {
 	const order = "/etc/nsswitch.conf"
 	if b, err := os.ReadFile(order); err == nil {
 		if text := filesFirst(string(b)); text != string(b) {
-			file := filepath.Join(cfg.WorkDir, "nsswitch.conf")
+			file := filepath.Join(dir, "nsswitch.conf")
 			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				return nodeTrouble(fmt.Errorf("writing the task's nsswitch.conf: %w", err))
+				return failure.Node(fmt.Errorf("writing the task's nsswitch.conf: %w", err))
 			}
 			if err := box.Bind(file, order); err != nil {
-				return nodeTrouble(fmt.Errorf("giving the task its own nsswitch.conf: %w", err))
+				return failure.Node(fmt.Errorf("giving the task its own nsswitch.conf: %w", err))
 			}
 		}
 	}
 	for _, socket := range []string{"/run/nscd/socket", "/var/run/nscd/socket"} {
 		if _, err := os.Stat(socket); err == nil {
 			if err := box.Bind(os.DevNull, socket); err != nil {
-				return nodeTrouble(fmt.Errorf("hiding the name service cache from the task: %w", err))
+				return failure.Node(fmt.Errorf("hiding the name service cache from the task: %w", err))
 			}
 			break // the second is the first, by a link
 		}

@@ -1,4 +1,4 @@
-package container
+package master
 
 import (
 	"fmt"
@@ -14,16 +14,16 @@ import (
 // names are, each message is well below what gRPC takes, and nothing is left out.
 func TestCommitsFitIntoMessages(t *testing.T) {
 	const grpcLimit = 4 << 20 // google.golang.org/grpc, defaultServerMaxReceiveMessageSize
-	c := newCommits()
+	c := NewCommits()
 	dir := strings.Repeat(strings.Repeat("d", 255)+"/", 15)
 	for i := range commitsLimit {
 		path := "./out"
 		if i%5000 == 4999 {
 			path = "./logs"
 		}
-		c.add(path, mount.Commit{Name: fmt.Sprint(dir, i), From: fmt.Sprint(dir, "tmp-", i), Size: int64(i)})
+		c.Add(path, mount.Commit{Name: fmt.Sprint(dir, i), From: fmt.Sprint(dir, "tmp-", i), Size: int64(i)})
 	}
-	messages := c.take()
+	messages := c.Take()
 	var sizes []int64
 	for _, m := range messages {
 		if n := proto.Size(m); n > grpcLimit/2 {
@@ -44,8 +44,8 @@ func TestCommitsFitIntoMessages(t *testing.T) {
 	if len(sizes) != commitsLimit {
 		t.Errorf("%d files are told of %d", len(sizes), commitsLimit)
 	}
-	c.again()
-	if again := c.take(); len(again) != len(messages) {
+	c.Requeue()
+	if again := c.Take(); len(again) != len(messages) {
 		t.Errorf("said again, it is %d messages, and was %d", len(again), len(messages))
 	}
 }

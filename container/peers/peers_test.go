@@ -1,4 +1,4 @@
-package container
+package peers
 
 import (
 	"net/netip"
@@ -17,15 +17,15 @@ func TestCommandsAreMadeOfWhereThePeersAre(t *testing.T) {
 		Spec:   &proto.JobSpec{Framework: "tensorflow", Roles: []*proto.RoleSpec{{Name: "ps", Count: 2}, {Name: "worker", Count: 1}}},
 		Routes: proto.NewRoutes(nil, []proto.Place{{Port: 20000, Host: "n1", RealPort: 20000}, {Port: 20001, Host: "n2", RealPort: 20001}, {Port: 20000}}, nil),
 	}
-	p, err := newPeers(assign)
+	p, err := New(assign)
 	if err != nil {
 		t.Fatal(err)
 	}
 	back := proto.NewRoutes([]int{0}, []proto.Place{{Port: 20000, Host: "n3", RealPort: 20009}}, []int{0})
-	if err := back.Take(p.places); err != nil {
+	if err := p.Take(back); err != nil {
 		t.Fatal(err)
 	}
-	argv, env, err := p.command([]string{"train", "--ps={ps_hosts}", "--me={task}:{port}"}, map[string]string{"INDEX": "{index}"}, 20007)
+	argv, env, err := p.Command([]string{"train", "--ps={ps_hosts}", "--me={task}:{port}"}, map[string]string{"INDEX": "{index}"}, 20007)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,10 +43,10 @@ func TestCommandsAreMadeOfWhereThePeersAre(t *testing.T) {
 	at := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 	if want := []steer.Route{
 		{Virtual: at("127.77.0.1:20000"), Host: "n3", Port: 20009}, {Virtual: at("127.77.0.2:20001"), Host: "n2", Port: 20001},
-	}; !slices.Equal(p.table(), want) {
-		t.Errorf("routes %v, want %v", p.table(), want)
+	}; !slices.Equal(p.Table(), want) {
+		t.Errorf("routes %v, want %v", p.Table(), want)
 	}
-	if cut := p.addresses(back.Disconnect); !slices.Equal(p.called(cut), []string{"ps-0"}) {
-		t.Errorf("cut %v", p.called(cut))
+	if cut := p.Addresses(back.Disconnect); !slices.Equal(p.Called(cut), []string{"ps-0"}) {
+		t.Errorf("cut %v", p.Called(cut))
 	}
 }

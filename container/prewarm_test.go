@@ -17,9 +17,9 @@ func (p *pythonTask) imported() *proto.ImportProfile {
 	return hear(p.connected, (*proto.FromAgent).GetImportProfile)
 }
 
-// rehearsal is of the attempt that start would start now, but for the
+// plan is of the attempt that start would start now, but for the
 // arguments after the script.
-func (p *pythonTask) rehearsal(i *proto.ImportProfile, args ...string) *proto.PrewarmPlan {
+func (p *pythonTask) plan(i *proto.ImportProfile, args ...string) *proto.PrewarmPlan {
 	env := map[string]string{"HOLDFAST_ATTEMPT": "0"}
 	for k, v := range p.env {
 		env[k] = v
@@ -55,7 +55,7 @@ func (p *pythonTask) portable() string {
 // first attempt comes from an interpreter, ready or not, and cannot be told
 // from one that does not. Where an import cannot be kept, or other arguments
 // came before the script, it starts over the ordinary way.
-func TestTheFirstAttemptOfAContainerThatRehearsed(t *testing.T) {
+func TestTheFirstAttemptOfAContainerThatPrewarmed(t *testing.T) {
 	text, err := os.ReadFile("testdata/self.py")
 	if err != nil {
 		t.Fatal(err)
@@ -63,18 +63,18 @@ func TestTheFirstAttemptOfAContainerThatRehearsed(t *testing.T) {
 	flags := []string{"-W", "error::UserWarning"}
 	const blocks = "import time\nwhile os.path.exists(os.environ['BLOCK']): time.sleep(0.01)\n"
 	for name, test := range map[string]struct {
-		rehearsed []string // with what arguments
+		prewarmed []string // with what arguments
 		begun     []string
 		does      string // the import
 		early     bool   // the attempt is started before the import is done
 	}{
-		"ready":               {rehearsed: []string{"self.py", "other", "arguments"}, begun: []string{"self.py", "exit", "ä b", ""}},
-		"ready, fewer words":  {rehearsed: []string{"self.py", "other", "and", "more", "arguments"}, begun: []string{"self.py", "return"}},
-		"importing":           {rehearsed: []string{"self.py"}, begun: []string{"self.py", "exit", "ä b", ""}, does: blocks, early: true},
-		"refused later":       {rehearsed: []string{"self.py"}, begun: []string{"self.py", "exit", "ä b", ""}, does: blocks + "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)", early: true},
-		"of another script":   {rehearsed: []string{"other.py"}, begun: []string{"self.py", "exit"}},
-		"of another, earlier": {rehearsed: []string{"other.py"}, begun: []string{"self.py", "exit"}, does: blocks, early: true},
-		"of a module":         {rehearsed: []string{"-m", "self", "other"}, begun: []string{"-m", "self", "exit", "7"}},
+		"ready":               {prewarmed: []string{"self.py", "other", "arguments"}, begun: []string{"self.py", "exit", "ä b", ""}},
+		"ready, fewer words":  {prewarmed: []string{"self.py", "other", "and", "more", "arguments"}, begun: []string{"self.py", "return"}},
+		"importing":           {prewarmed: []string{"self.py"}, begun: []string{"self.py", "exit", "ä b", ""}, does: blocks, early: true},
+		"refused later":       {prewarmed: []string{"self.py"}, begun: []string{"self.py", "exit", "ä b", ""}, does: blocks + "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)", early: true},
+		"of another script":   {prewarmed: []string{"other.py"}, begun: []string{"self.py", "exit"}},
+		"of another, earlier": {prewarmed: []string{"other.py"}, begun: []string{"self.py", "exit"}, does: blocks, early: true},
+		"of a module":         {prewarmed: []string{"-m", "self", "other"}, begun: []string{"-m", "self", "exit", "7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +96,7 @@ func TestTheFirstAttemptOfAContainerThatRehearsed(t *testing.T) {
 				}
 			}
 			files := []*proto.FileSpec{{Name: "self.py", Uri: script, Size: int64(len(text))}, {Name: "other.py", Uri: script, Size: int64(len(text))}}
-			r := p.rehearsal(known, append(append([]string{}, flags...), test.rehearsed...)...)
+			r := p.plan(known, append(append([]string{}, flags...), test.prewarmed...)...)
 			task := assignment(func(a *proto.Assign) { a.Files, a.PrewarmPlan = files, r })
 			p.send(&proto.Prewarm{Assign: task})
 			if test.early {
@@ -140,7 +140,7 @@ func TestAnAttemptThatImportsIsStopped(t *testing.T) {
 	p := newPythonContainer(t)
 	change(p)
 	p.env["HOLDFAST_TEST"] = "1"
-	p.send(assignment(func(a *proto.Assign) { a.PrewarmPlan = p.rehearsal(known, "self.py") }))
+	p.send(assignment(func(a *proto.Assign) { a.PrewarmPlan = p.plan(known, "self.py") }))
 	p.prepared()
 	p.until("imports slowlib")
 	p.write("self.py", script)

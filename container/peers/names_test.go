@@ -1,4 +1,4 @@
-package container
+package peers
 
 import (
 	"maps"
@@ -10,9 +10,9 @@ import (
 )
 
 // testPeers are ps-0 to ps-10; two of them are somewhere.
-func testPeers(t testing.TB) *peers {
+func testPeers(t testing.TB) *Peers {
 	t.Helper()
-	p, err := newPeers(&proto.Assign{
+	p, err := New(&proto.Assign{
 		Task: "ps-0", Spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "ps", Count: 11}}},
 	})
 	if err == nil {
@@ -27,7 +27,7 @@ func testPeers(t testing.TB) *peers {
 }
 
 func TestHostsFile(t *testing.T) {
-	n := &names{peers: testPeers(t), steered: true, host: "127.0.0.1 localhost # here\n\n# nothing\n10.0.0.9 ps-1 other.example\n10.0.0.8 ps-10\n::1 ip6-localhost"}
+	n := &Names{peers: testPeers(t), steered: true, host: "127.0.0.1 localhost # here\n\n# nothing\n10.0.0.9 ps-1 other.example\n10.0.0.8 ps-10\n::1 ip6-localhost"}
 	got := n.content(n.addresses())
 	want := "127.77.0.10 ps-9\n127.77.0.11 ps-10\n127.0.0.1 localhost\n10.0.0.9 other.example\n::1 ip6-localhost\n"
 	if !strings.HasPrefix(got, "127.77.0.1 ps-0\n127.77.0.2 ps-1\n") || !strings.HasSuffix(got, want) {
@@ -38,7 +38,7 @@ func TestHostsFile(t *testing.T) {
 func FuzzHostsFile(f *testing.F) {
 	f.Add("127.0.0.1 localhost\n10.0.0.9 ps-1 x\n")
 	f.Fuzz(func(t *testing.T, host string) {
-		n := &names{peers: testPeers(t), steered: true, host: host}
+		n := &Names{peers: testPeers(t), steered: true, host: host}
 		found := map[string]string{}
 		for line := range strings.Lines(n.content(n.addresses())) {
 			f := strings.Fields(line)
@@ -61,24 +61,24 @@ func TestSubstitute(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		names   names
+		names   Names
 		command []string
 		env     map[string]string
 	}{
-		{"own hosts file, steered", names{file: "hosts", steered: true}, start.Command, start.Env},
+		{"own hosts file, steered", Names{file: "hosts", steered: true}, start.Command, start.Env},
 		{
-			"steered only", names{steered: true},
+			"steered only", Names{steered: true},
 			[]string{"x", "--ps=127.77.0.2:4000,127.77.0.11:4000", "not-ps-1:4000 xps-1:4000 ps-1", "127.77.0.2:5000"},
 			map[string]string{"TF_CONFIG": `{"ps":["127.77.0.2:4000","127.77.0.11:4000"]}`, "MASTER_ADDR": "127.77.0.2", "OTHER": "ps-1"},
 		},
 		{
-			"neither", names{},
+			"neither", Names{},
 			[]string{"x", "--ps=10.0.0.1:4001,10.0.0.2:4000", "not-ps-1:4000 xps-1:4000 ps-1", "10.0.0.1:5000"},
 			map[string]string{"TF_CONFIG": `{"ps":["10.0.0.1:4001","10.0.0.2:4000"]}`, "MASTER_ADDR": "10.0.0.1", "OTHER": "ps-1"},
 		},
 	} {
 		c.names.peers = testPeers(t)
-		command, env := c.names.substitute(start.Command, start.Env)
+		command, env := c.names.Substitute(start.Command, start.Env)
 		if !slices.Equal(command, c.command) || !maps.Equal(env, c.env) {
 			t.Errorf("%s: %q, %q", c.name, command, env)
 		}

@@ -1,4 +1,4 @@
-package container
+package peers
 
 import (
 	"fmt"
@@ -19,13 +19,13 @@ func TestPortsOfServicesAreLeftToThem(t *testing.T) {
 			named = append(named, fmt.Sprintf("node:%d", port))
 		}
 	}
-	p, err := holdPort(0, conf.New(map[string]string{"some.service.addresses": strings.Join(named, ",")}))
+	p, err := HoldPort(0, conf.New(map[string]string{"some.service.addresses": strings.Join(named, ",")}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.release()
-	if p.number != free {
-		t.Errorf("the task got port %d, which is a service's, and %d is free", p.number, free)
+	defer p.Release()
+	if p.Number != free {
+		t.Errorf("the task got port %d, which is a service's, and %d is free", p.Number, free)
 	}
 }
 
@@ -34,8 +34,8 @@ func TestNoPortIsFree(t *testing.T) {
 	for port := runtime.LowestPort; port < firstEphemeral(); port++ {
 		named = append(named, fmt.Sprintf("node:%d", port))
 	}
-	if p, err := holdPort(0, conf.New(map[string]string{"some.service.addresses": strings.Join(named, ",")})); err == nil {
-		p.release()
-		t.Errorf("the task got port %d, which is a service's", p.number)
+	if p, err := HoldPort(0, conf.New(map[string]string{"some.service.addresses": strings.Join(named, ",")})); err == nil {
+		p.Release()
+		t.Errorf("the task got port %d, which is a service's", p.Number)
 	}
 }

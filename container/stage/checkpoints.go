@@ -1,4 +1,4 @@
-package container
+package stage
 
 import (
 	"context"
@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"holdfast/container/failure"
 	"holdfast/container/sandbox"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
@@ -40,52 +42,59 @@ const linkMark = "/."
 // to go with its last user. The mount hides it.
 const madeMark = ".holdfast-mount-point"
 
-// placeCheckpoints puts each checkpoint path in its place.
-func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits) error {
-	able := box.Abilities()
-	var missing error
-	if able.Namespace != nil {
-		missing = able.Namespace
-	} else if able.Fuse != nil {
-		missing = able.Fuse
+// CheckpointOptions are what a task's checkpoint paths are mounted with.
+type CheckpointOptions struct {
+	Writer   string                            // this agent's name in the stores
+	Lease    func() error                      // an error once it may change nothing any longer
+	OnCommit func(path string, c mount.Commit) // path is CheckpointSpec.path
+	Log      *logrus.Entry
+}
+
+// Checkpoints are the checkpoint paths of a task. The zero value has none.
+type Checkpoints struct {
+	places  []*place
+	mounted atomic.Pointer[[]*place] // places, once all of them are in their place
+}
+
+// Place puts each path in its place in box, on s. unmounted is why they are links,
+// if they have to be. What it takes is given back by Close, after a failure too.
+func (c *Checkpoints) Place(ctx context.Context, s *Stage, box *sandbox.Box, specs []*proto.CheckpointSpec, o CheckpointOptions) (unmounted, err error) {
+	r := box.Restrictions()
+	if r.Namespace != nil {
+		unmounted = r.Namespace
+	} else if r.Fuse != nil {
+		unmounted = r.Fuse
 	}
-	if missing == nil {
-		t.prepared.Mounting = "fuse"
-	}
-	for _, spec := range t.assign.Checkpoints {
+	for _, spec := range specs {
 		p := &place{spec: spec, path: filepath.Clean(spec.Path)}
 		if !filepath.IsAbs(p.path) {
 			if !filepath.IsLocal(p.path) {
-				return hopeless(fmt.Errorf("the checkpoint path %s leads out of the task's working directory", spec.Path))
+				return unmounted, failure.Permanent(fmt.Errorf("the checkpoint path %s leads out of the task's working directory", spec.Path))
 			}
-			p.path = filepath.Join(t.work, p.path)
+			p.path = filepath.Join(s.work, p.path)
 		}
-		if p.path == "/" || p.path == t.work {
-			return hopeless(fmt.Errorf("the checkpoint path %s is not a directory of its own", spec.Path))
+		if p.path == "/" || p.path == s.work {
+			return unmounted, failure.Permanent(fmt.Errorf("the checkpoint path %s is not a directory of its own", spec.Path))
 		}
-		t.places = append(t.places, p)
-		var err error
-		if missing == nil {
-			err = p.mount(ctx, cfg, box, commits, t)
+		c.places = append(c.places, p)
+		if unmounted == nil {
+			err = p.mount(ctx, s.options, box, o)
 		} else {
-			err = p.link(ctx, cfg, missing)
+			err = p.link(unmounted)
 		}
 		if err != nil {
-			return err
+			return unmounted, err
 		}
 	}
-	placed := slices.Clone(t.places)
-	t.mounted.Store(&placed)
-	if missing != nil && len(t.assign.Checkpoints) > 0 {
-		t.note("checkpoint paths are links to their local directory, not mounts: a file that is being written is seen by all, and a writer that was given up can still write: %v", missing)
-	}
-	return nil
+	placed := slices.Clone(c.places)
+	c.mounted.Store(&placed)
+	return unmounted, nil
 }
 
-// beat writes the job's heartbeat in the stores that the task has begun to
-// write to.
-func (t *task) beat(ctx context.Context) {
-	placed := t.mounted.Load()
+// Heartbeat writes the job's heartbeat in the stores that the task has begun to
+// write to. It may be called while Place runs.
+func (c *Checkpoints) Heartbeat(ctx context.Context) {
+	placed := c.mounted.Load()
 	if placed == nil {
 		return
 	}
@@ -99,30 +108,30 @@ func (t *task) beat(ctx context.Context) {
 }
 
 // mount mounts the store on the path, in the box.
-func (p *place) mount(ctx context.Context, cfg Config, box *sandbox.Box, commits *commits, t *task) error {
+func (p *place) mount(ctx context.Context, stage Options, box *sandbox.Box, o CheckpointOptions) error {
 	var err error
-	if p.store, err = store.Open(ctx, p.spec.Uri, cfg.Conf); err != nil {
-		return storeTrouble(fmt.Errorf("opening the checkpoint directory %s for %s: %w", p.spec.Uri, p.spec.Path, err))
+	if p.store, err = store.Open(ctx, p.spec.Uri, stage.Conf); err != nil {
+		return failure.Store(fmt.Errorf("opening the checkpoint directory %s for %s: %w", p.spec.Uri, p.spec.Path, err))
 	}
 	if err := p.takeDirectory(); err != nil {
 		return err
 	}
-	p.writer = proto.WriterName(t.assign.Job, cfg.Container)
-	spool := filepath.Join(cfg.TmpDir, "spool")
+	p.writer = o.Writer
+	spool := filepath.Join(stage.TmpDir, "spool")
 	if err := os.MkdirAll(spool, 0o700); err != nil {
-		return nodeTrouble(fmt.Errorf("making the spool directory for %s: %w", p.spec.Path, err))
+		return failure.Node(fmt.Errorf("making the spool directory for %s: %w", p.spec.Path, err))
 	}
 	p.fs, err = mount.New(p.store, mount.Options{
 		UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), SpoolDir: spool,
-		Writer: p.writer, Lease: t.lease.over,
-		Log:      t.log.WithField("checkpoint", p.spec.Path),
-		OnCommit: func(c mount.Commit) { commits.add(p.spec.Path, c) },
+		Writer: p.writer, Lease: o.Lease,
+		Log:      o.Log.WithField("checkpoint", p.spec.Path),
+		OnCommit: func(c mount.Commit) { o.OnCommit(p.spec.Path, c) },
 	})
 	if err != nil {
-		return nodeTrouble(fmt.Errorf("mounting %s on %s: %w", p.spec.Uri, p.spec.Path, err))
+		return failure.Node(fmt.Errorf("mounting %s on %s: %w", p.spec.Uri, p.spec.Path, err))
 	}
 	if err := box.Mount(p.path, mountOptions(), p.fs.ServeFD); err != nil {
-		return nodeTrouble(fmt.Errorf("mounting %s on %s on this node: %w", p.spec.Uri, p.path, err))
+		return failure.Node(fmt.Errorf("mounting %s on %s on this node: %w", p.spec.Uri, p.path, err))
 	}
 	return nil
 }
@@ -138,7 +147,7 @@ func (p *place) takeDirectory() error {
 			if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 				advice = "; choose a checkpoint path that this user can create on every node, such as one below /tmp or a relative one, or have the directory made there"
 			}
-			return nodeTrouble(fmt.Errorf("making the directory %s, to mount checkpoints on: %w%s", p.path, err, advice))
+			return failure.Node(fmt.Errorf("making the directory %s, to mount checkpoints on: %w%s", p.path, err, advice))
 		}
 		if isNew {
 			_ = os.WriteFile(filepath.Join(p.path, madeMark), nil, 0o644) // at worst an empty directory is left
@@ -148,11 +157,11 @@ func (p *place) takeDirectory() error {
 			continue // its last user has just removed it
 		}
 		if err != nil {
-			return nodeTrouble(fmt.Errorf("opening the directory %s, to mount checkpoints on: %w", p.path, err))
+			return failure.Node(fmt.Errorf("opening the directory %s, to mount checkpoints on: %w", p.path, err))
 		}
 		if err := unix.Flock(int(d.Fd()), unix.LOCK_SH); err != nil {
 			d.Close()
-			return nodeTrouble(fmt.Errorf("locking the directory %s, to mount checkpoints on: %w", p.path, err))
+			return failure.Node(fmt.Errorf("locking the directory %s, to mount checkpoints on: %w", p.path, err))
 		}
 		if same(d, p.path) {
 			p.lock = d
@@ -160,10 +169,10 @@ func (p *place) takeDirectory() error {
 		}
 		d.Close()
 	}
-	return nodeTrouble(fmt.Errorf("making the directory %s, to mount checkpoints on: others keep removing it", p.path))
+	return failure.Node(fmt.Errorf("making the directory %s, to mount checkpoints on: others keep removing it", p.path))
 }
 
-// same tells whether a path still names an open directory.
+// same reports whether a path still names an open directory.
 func same(d *os.File, path string) bool {
 	a, err := d.Stat()
 	if err != nil {
@@ -174,28 +183,28 @@ func same(d *os.File, path string) bool {
 }
 
 // link makes the path a link to the store's local directory.
-func (p *place) link(_ context.Context, _ Config, missing error) error {
+func (p *place) link(missing error) error {
 	if strings.Contains(p.spec.Uri, "://") && !strings.HasPrefix(p.spec.Uri, "file://") {
 		host, _ := os.Hostname()
-		return nodeTrouble(fmt.Errorf("checkpoints at %s need a FUSE mount on %s, and node %s does not allow it: %w", p.spec.Uri, p.spec.Path, host, missing))
+		return failure.Node(fmt.Errorf("checkpoints at %s need a FUSE mount on %s, and node %s does not allow it: %w", p.spec.Uri, p.spec.Path, host, missing))
 	}
 	dir := strings.TrimPrefix(p.spec.Uri, "file://")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return storeTrouble(fmt.Errorf("making the checkpoint directory %s: %w", dir, err))
+		return failure.Store(fmt.Errorf("making the checkpoint directory %s: %w", dir, err))
 	}
 	if filepath.Clean(dir) == filepath.Clean(p.path) {
 		return nil // it is there
 	}
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o755); err != nil {
-		return nodeTrouble(fmt.Errorf("making the directory above %s: %w", p.path, err))
+		return failure.Node(fmt.Errorf("making the directory above %s: %w", p.path, err))
 	}
 	d, err := os.Open(dir)
 	if err != nil {
-		return storeTrouble(fmt.Errorf("opening the checkpoint directory %s: %w", dir, err))
+		return failure.Store(fmt.Errorf("opening the checkpoint directory %s: %w", dir, err))
 	}
 	if err := unix.Flock(int(d.Fd()), unix.LOCK_SH); err != nil {
 		d.Close()
-		return nodeTrouble(fmt.Errorf("locking the checkpoint directory %s: %w", dir, err))
+		return failure.Node(fmt.Errorf("locking the checkpoint directory %s: %w", dir, err))
 	}
 	p.lock = d
 	if same(d, p.path) {
@@ -207,12 +216,19 @@ func (p *place) link(_ context.Context, _ Config, missing error) error {
 	return nil
 }
 
-// fence makes all writes fail from now on.
-func (t *task) fence(reason error) {
-	for _, p := range t.places {
+// Fence makes all writes fail from now on.
+func (c *Checkpoints) Fence(reason error) {
+	for _, p := range c.places {
 		if p.fs != nil {
 			p.fs.Fence(reason)
 		}
+	}
+}
+
+// Close gives all that was taken back; the namespace has gone.
+func (c *Checkpoints) Close(ctx context.Context, log *logrus.Entry) {
+	for _, p := range c.places {
+		p.close(ctx, log)
 	}
 }
 

@@ -1,4 +1,4 @@
-package container
+package master
 
 import (
 	"context"
@@ -27,24 +27,33 @@ const (
 	reachSeldom = 20
 )
 
-// reach opens a stream to the job's present application master, for as long as
-// ctx lasts. The first try goes to known, where the AM was last; later ones
-// look up in the job's directory whether another has taken over. pause is the
-// wait between two tries, more or less.
-func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause time.Duration) (*line, string, error) {
+// Reach opens a stream to the job's present application master, for as long as
+// ctx lasts, and returns it with the AM's address. An agent without a task, for
+// which tasks is 0, tries for reachLimit only; else tasks is how many the job has.
+// The first try goes to known, where the AM was last; later ones look up in the
+// job's directory whether another has taken over.
+func Reach(ctx context.Context, o Options, known string, tasks int) (*Conn, string, error) {
+	pause := reachPause
+	if tasks > 0 {
+		pause = min(max(reachPauseMin, time.Duration(tasks)*reachSpacing), reachPauseMax)
+	} else {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, reachLimit)
+		defer cancel()
+	}
 	address := known
-	sign := signpost{dir: dir}
+	file := addressFile{store: o.JobStore}
 	var last error
 	refused := map[string]bool{}
 	begin, seldom := time.Now(), false
 	for {
-		l, err := attend(ctx, cfg, address)
+		c, err := dial(ctx, o, address)
 		if err == nil {
-			return l, address, nil
+			return c, address, nil
 		}
 		if foreign(err) && !refused[address] {
 			refused[address] = true
-			cfg.Log.WithError(err).Warnf("who answers at %s is not this job's application master, and is not obeyed; looking on", address)
+			o.Log.WithError(err).Warnf("who answers at %s is not this job's application master, and is not obeyed; looking on", address)
 		}
 		if !seldom && time.Since(begin) > reachSoon {
 			seldom, pause = true, pause*reachSeldom
@@ -57,13 +66,13 @@ func reach(ctx context.Context, cfg Config, dir *jobStore, known string, pause t
 			return nil, known, last
 		case <-time.After(pause/2 + rand.N(pause)): // not all agents at once
 		}
-		if now, _, err := sign.look(ctx); err == nil {
+		if now, _, err := file.look(ctx); err == nil {
 			address = now.Address
 		}
 	}
 }
 
-// foreign tells whether somebody answered who has not the keys of the job's master.
+// foreign reports whether whoever answered lacks the keys of the job's master.
 // gRPC tells of a handshake by its words only (http2_client.go), and so of a master
 // that ended during one; of what is wrong with keys, crypto/tls says that it does.
 func foreign(err error) bool {
@@ -71,34 +80,34 @@ func foreign(err error) bool {
 	return strings.Contains(text, "authentication handshake failed") && strings.Contains(text, "tls: ")
 }
 
-// signpost is the file that tells where the job's application master is. It is for
-// one goroutine.
-type signpost struct {
-	dir  *jobStore
-	file store.Latest
+// addressFile reads AddressFile, which says where the job's application master is. It
+// is for one goroutine.
+type addressFile struct {
+	store func(context.Context) (store.Store, error)
+	last  store.Latest
 }
 
-// look returns also what the file is like.
-func (s *signpost) look(ctx context.Context) (proto.Address, store.Info, error) {
+// look returns what the file says, and what it was like in the store then.
+func (f *addressFile) look(ctx context.Context) (proto.Address, store.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	ckptStore, err := s.dir.open(ctx)
+	jobStore, err := f.store(ctx)
 	if err == nil {
-		err = s.file.Read(ctx, ckptStore, proto.AddressFile)
+		err = f.last.Read(ctx, jobStore, proto.AddressFile)
 	}
 	if err != nil {
 		return proto.Address{}, store.Info{}, err
 	}
-	said, err := proto.UnmarshalAddress(s.file.Text)
-	return said, s.file.Info, err
+	said, err := proto.UnmarshalAddress(f.last.Text)
+	return said, f.last.Info, err
 }
 
-// keepVigil looks at that file while no AM answers, for the sake of the lease, until
+// Watch looks at AddressFile while no AM answers, for the sake of the lease, until
 // ctx ends. tasks is how many the job has. In place of the AM, heartbeat writes the
 // job's heartbeat where the task writes.
-func (l *lease) keepVigil(ctx context.Context, dir *jobStore, tasks int, heartbeat func(ctx context.Context)) {
+func (l *Lease) Watch(ctx context.Context, o Options, tasks int, heartbeat func(ctx context.Context)) {
 	pace := max(l.pace(), time.Duration(tasks)*reachSpacing)
-	sign := signpost{dir: dir}
+	file := addressFile{store: o.JobStore}
 	var last time.Time
 	for {
 		select {
@@ -114,7 +123,7 @@ func (l *lease) keepVigil(ctx context.Context, dir *jobStore, tasks int, heartbe
 			heartbeat(ctx)
 		}
 		begin := sinceBoot()
-		if said, info, err := sign.look(ctx); err == nil {
+		if said, info, err := file.look(ctx); err == nil {
 			l.looked(begin, sinceBoot(), info, said)
 		}
 	}

@@ -1,20 +1,24 @@
-package container
+package peers
 
 import (
 	"context"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"holdfast/container/failure"
+	"holdfast/container/sandbox"
 )
 
-// names is how a task finds its peers by name.
-type names struct {
-	peers   *peers
+// Names is how a task finds its peers by name.
+type Names struct {
+	peers   *Peers
 	file    string // our hosts file, bound over the task's; empty without a namespace
 	steered bool   // virtual addresses work
 	own     string // the task, if it cannot listen on its virtual address
@@ -23,10 +27,43 @@ type names struct {
 	last    string
 }
 
+// NewNames are the names of a task's peers, to whose virtual addresses its
+// connections are steered. realAddress is the task's own host where it cannot
+// listen on its virtual address; else it is empty.
+func NewNames(p *Peers, realAddress string) *Names {
+	n := &Names{peers: p, steered: true}
+	if realAddress != "" {
+		n.own, n.at = p.tasks[p.own].Name, realAddress
+	}
+	return n
+}
+
+// Bind gives the task a hosts file of its own, which it makes in dir. unavailable
+// is why there can be none on this node; Substitute makes up for that.
+func (n *Names) Bind(dir string, box *sandbox.Box) (unavailable, err error) {
+	const hosts = "/etc/hosts"
+	if err := box.Restrictions().Namespace; err != nil {
+		return err, nil
+	}
+	b, err := os.ReadFile(hosts)
+	if err != nil {
+		return err, nil
+	}
+	n.host = string(b)
+	n.file = filepath.Join(dir, "hosts")
+	if err := n.Write(); err != nil {
+		return nil, failure.Node(err)
+	}
+	if err := box.Bind(n.file, hosts); err != nil {
+		return nil, failure.Node(fmt.Errorf("giving the task its own hosts file: %w", err))
+	}
+	return nil, bindResolver(dir, box)
+}
+
 // content makes the hosts file: a line for each peer, then the machine's own
 // entries without those that would contradict. Peers that have no address are
 // left out.
-func (n *names) content(address map[string]string) string {
+func (n *Names) content(address map[string]string) string {
 	var b strings.Builder
 	for _, t := range n.peers.tasks {
 		if a := address[t.Name]; a != "" {
@@ -50,7 +87,7 @@ func (n *names) content(address map[string]string) string {
 
 // addresses are what the names stand for: virtual ones, or where the peers are
 // now if nothing is steered.
-func (n *names) addresses() map[string]string {
+func (n *Names) addresses() map[string]string {
 	m := make(map[string]string, len(n.peers.tasks))
 	for i, t := range n.peers.tasks {
 		switch {
@@ -65,8 +102,8 @@ func (n *names) addresses() map[string]string {
 	return m
 }
 
-// write brings the hosts file up to date, in place: it is bound by inode.
-func (n *names) write() error {
+// Write brings the hosts file up to date, in place: it is bound by inode.
+func (n *Names) Write() error {
 	if n.file == "" || n.steered && n.last != "" {
 		return nil
 	}
@@ -85,10 +122,10 @@ func (n *names) write() error {
 // character before belongs to the match.
 var named = regexp.MustCompile(`(^|[^A-Za-z0-9_.-])([a-z][a-z0-9_-]*):([0-9]+)`)
 
-// substitute puts addresses for names, NAME:PORT, in the command and the
+// Substitute puts addresses for names, NAME:PORT, in the command and the
 // environment of a task whose hosts file cannot be its own. With steering the
 // address is the virtual one; without, the one of now.
-func (n *names) substitute(command []string, env map[string]string) ([]string, map[string]string) {
+func (n *Names) Substitute(command []string, env map[string]string) ([]string, map[string]string) {
 	if n.file != "" && n.steered {
 		return command, env
 	}

@@ -1,4 +1,4 @@
-package container
+package master
 
 import (
 	"fmt"
@@ -11,24 +11,24 @@ import (
 	"holdfast/proto"
 )
 
-// lease is how long a task may run, and its mounts may change the store,
+// Lease is how long a task may run, and its mounts may change the store,
 // without word from an application master. It counts from the moment in which
-// the last beat was sent that was answered, so that it ends before the AM takes
+// the last heartbeat was sent that was answered, so that it ends before the AM takes
 // it for ended, whatever becomes of the network. It begins anew also where there
 // is no AM that could take it for ended (proto/vigil.go). The clock is one that
 // goes on while the machine sleeps. Its methods may be called from many goroutines.
-type lease struct {
+type Lease struct {
 	mu   sync.Mutex
 	span time.Duration // 0: no task yet, or no limit
 	from time.Duration // since boot
-	line time.Duration // when the present stream was opened, since boot
+	open time.Duration // when the present stream was opened, since boot
 	sent map[int64]time.Duration
 	next int64
 
-	master   int32         // the attempt of the application whose AM answered last
-	answer   time.Duration // when the beat was sent that it answered, since boot
-	sign     store.Info    // of AddressFile, as it was seen last
-	signedAt time.Duration // when it was first seen like that, since boot
+	master int32         // the attempt of the application whose AM answered last
+	answer time.Duration // when the heartbeat was sent that it answered, since boot
+	file   store.Info    // AddressFile, as it was seen last
+	seen   time.Duration // when it was first seen like that, since boot; 0: not yet
 }
 
 // aloneLimit is how long a task may run with no AM at all: longer than YARN waits
@@ -44,16 +44,16 @@ func sinceBoot() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// begin starts it.
-func (l *lease) begin(span time.Duration) {
+// Begin starts the lease. With a span of 0 it has no limit.
+func (l *Lease) Begin(span time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.span, l.from = span, sinceBoot()
 	l.answer = l.from
 }
 
-// beat notes that a beat is sent now, and returns its number.
-func (l *lease) beat() int64 {
+// Heartbeat notes that a heartbeat is sent now, and returns its number.
+func (l *Lease) Heartbeat() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sent == nil {
@@ -64,9 +64,9 @@ func (l *lease) beat() int64 {
 	return l.next
 }
 
-// answered notes that the AM has got a beat, and returns when it was sent; 0
+// Answered notes that the AM has got a heartbeat, and returns when it was sent; 0
 // for one of an earlier stream.
-func (l *lease) answered(number int64, master int32) time.Duration {
+func (l *Lease) Answered(number int64, master int32) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sent, ok := l.sent[number]
@@ -74,7 +74,7 @@ func (l *lease) answered(number int64, master int32) time.Duration {
 		return 0
 	}
 	l.from = max(l.from, sent)
-	l.answer, l.master, l.signedAt = l.from, master, 0
+	l.answer, l.master, l.seen = l.from, master, 0
 	for n := range l.sent {
 		if n <= number {
 			delete(l.sent, n)
@@ -84,15 +84,15 @@ func (l *lease) answered(number int64, master int32) time.Duration {
 }
 
 // pace is the time between two looks at AddressFile.
-func (l *lease) pace() time.Duration {
+func (l *Lease) pace() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.span / 20
 }
 
-// unanswered tells whether the AM has been silent for so long that its file is worth
+// unanswered reports whether the AM has been silent for so long that its file is worth
 // a look.
-func (l *lease) unanswered() bool {
+func (l *Lease) unanswered() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.span != 0 && sinceBoot()-l.answer > l.span*3/10
@@ -100,56 +100,56 @@ func (l *lease) unanswered() bool {
 
 // looked takes in what AddressFile was like, and said, when it was looked at between
 // two moments. An AM that lives touches it, and another would have replaced it.
-func (l *lease) looked(begin, end time.Duration, sign store.Info, said proto.Address) {
+func (l *Lease) looked(begin, end time.Duration, file store.Info, said proto.Address) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case said.Ended || int32(said.Attempt) != l.master:
-		l.signedAt = 0
-	case l.signedAt == 0 || sign != l.sign:
-		l.sign, l.signedAt = sign, end
-	case begin-l.signedAt >= proto.Untouched(l.span) && begin-l.answer < aloneLimit && l.remains() > 0:
+		l.seen = 0
+	case l.seen == 0 || file != l.file:
+		l.file, l.seen = file, end
+	case begin-l.seen >= proto.Untouched(l.span) && begin-l.answer < aloneLimit && l.remains() > 0:
 		l.from = max(l.from, begin)
 	}
 }
 
-// reached notes that a stream was opened.
-func (l *lease) reached() {
+// Connected notes that a stream was opened.
+func (l *Lease) Connected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.line = sinceBoot()
+	l.open = sinceBoot()
 }
 
-// broken forgets the beats of a stream that is gone: nobody will answer them.
-func (l *lease) broken() {
+// Disconnected forgets the heartbeats of a stream that is gone: nobody will answer them.
+func (l *Lease) Disconnected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.sent)
 }
 
-// limited tells whether the task may run at all without a master.
-func (l *lease) limited() bool {
+// Limited reports whether the task may run at all without a master.
+func (l *Lease) Limited() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.span != 0
 }
 
-// left is what remains; it is not positive once the lease has ended.
-func (l *lease) left() time.Duration {
+// Remaining is what remains; it is not positive once the lease has ended.
+func (l *Lease) Remaining() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.remains()
 }
 
-func (l *lease) remains() time.Duration {
+func (l *Lease) remains() time.Duration {
 	if l.span == 0 {
 		return time.Hour
 	}
 	return l.span - (sinceBoot() - l.from)
 }
 
-// over is an error once the lease has ended.
-func (l *lease) over() error {
+// Err is nil until the lease has ended.
+func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.remains() > 0 {
@@ -158,10 +158,10 @@ func (l *lease) over() error {
 	return fmt.Errorf("no application master has answered for %v, which is the task's lease", l.span)
 }
 
-// doubtful tells whether the AM has been silent for so long, on its present
+// Stale reports whether the AM has been silent for so long, on its present
 // stream, that this had better be opened anew.
-func (l *lease) doubtful() bool {
+func (l *Lease) Stale() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.span != 0 && sinceBoot()-max(l.from, l.line) > l.span/2
+	return l.span != 0 && sinceBoot()-max(l.from, l.open) > l.span/2
 }

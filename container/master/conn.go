@@ -1,4 +1,7 @@
-package container
+// Package master is the agent's side of its connection to the application master:
+// the stream, the way to the one that has taken over, the lease that answers renew,
+// and the commits, which are sent again until they are acknowledged.
+package master
 
 import (
 	"context"
@@ -8,18 +11,21 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
+	"holdfast/hdfsckpt/store"
+	"holdfast/internal/jobtls"
 	"holdfast/proto"
 )
 
 const (
 	// reachLimit is how long an agent without a task looks for its AM.
 	reachLimit = 30 * time.Second
-	// silenceLimit is how long the AM's host may leave what we send (a beat
+	// silenceLimit is how long the AM's host may leave what we send (a heartbeat
 	// each second) unacknowledged before the connection is broken.
 	silenceLimit = 20 * time.Second
 	dialLimit    = 3 * time.Second
@@ -28,26 +34,36 @@ const (
 	window       = 1 << 20
 )
 
-// line is the stream to the AM.
-type line struct {
-	in  chan *proto.ToAgent // closed when the stream has ended
-	err error               // why, after that
+// Options are what an agent connects with.
+type Options struct {
+	Container string // as the driver named it
+	Keys      jobtls.Keys
+	// JobStore opens the job's directory, where AddressFile is.
+	JobStore func(context.Context) (store.Store, error)
+	Log      *logrus.Entry
+}
 
+// Conn is the agent's stream to the AM. Its methods are for one goroutine.
+type Conn struct {
+	// Receive gives what the AM sends. It is closed when the stream has ended.
+	Receive chan *proto.ToAgent
+
+	err     error // why the stream has ended; once Receive is closed
 	out     chan *proto.FromAgent
-	hangUp  context.CancelFunc
+	cancel  context.CancelFunc
 	conn    *grpc.ClientConn
 	sending sync.WaitGroup
 }
 
-// attend opens a stream to the AM at an address.
-func attend(ctx context.Context, cfg Config, address string) (*line, error) {
-	tlsConfig, err := cfg.Keys.Dialer()
+// dial opens a stream to the AM at an address.
+func dial(ctx context.Context, o Options, address string) (*Conn, error) {
+	tlsConfig, err := o.Keys.Dialer()
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: dialLimit, Control: func(_, _ string, c syscall.RawConn) error {
+	dialer := &net.Dialer{Timeout: dialLimit, Control: func(_, _ string, raw syscall.RawConn) error {
 		var err error
-		e := c.Control(func(fd uintptr) {
+		e := raw.Control(func(fd uintptr) {
 			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silenceLimit/time.Millisecond))
 		})
 		return errors.Join(e, err)
@@ -67,79 +83,86 @@ func attend(ctx context.Context, cfg Config, address string) (*line, error) {
 		return nil, err
 	}
 	// Not derived from ctx: at the end there is still something to be said.
-	streamCtx, hangUp := context.WithCancel(context.Background())
-	cutShort := context.AfterFunc(ctx, hangUp)
+	streamCtx, cancel := context.WithCancel(context.Background())
+	cutShort := context.AfterFunc(ctx, cancel)
 	stream, err := proto.NewAgentServiceClient(conn).Connect(metadata.AppendToOutgoingContext(streamCtx,
-		proto.HeaderContainer, cfg.Container, proto.HeaderPass, string(cfg.Keys.Pass)))
+		proto.HeaderContainer, o.Container, proto.HeaderPass, string(o.Keys.Pass)))
 	if err == nil && !cutShort() {
 		err = ctx.Err()
 	}
 	if err != nil {
-		hangUp()
+		cancel()
 		conn.Close()
 		return nil, err
 	}
-	l := &line{
-		in: make(chan *proto.ToAgent), out: make(chan *proto.FromAgent, backlog),
-		hangUp: hangUp, conn: conn,
+	c := &Conn{
+		Receive: make(chan *proto.ToAgent), out: make(chan *proto.FromAgent, backlog),
+		cancel: cancel, conn: conn,
 	}
 	go func() {
-		defer close(l.in)
+		defer close(c.Receive)
 		for {
 			m, err := stream.Recv()
 			if err != nil {
-				l.err = err
+				c.err = err
 				return
 			}
 			select {
-			case l.in <- m:
+			case c.Receive <- m:
 			case <-streamCtx.Done():
-				l.err = streamCtx.Err()
+				c.err = streamCtx.Err()
 				return
 			}
 		}
 	}()
-	l.sending.Go(func() {
-		for m := range l.out {
+	c.sending.Go(func() {
+		for m := range c.out {
 			if stream.Send(m) != nil {
 				break // Recv tells why
 			}
 		}
 		_ = stream.CloseSend()
-		for range l.out {
+		for range c.out {
 		}
 	})
-	return l, nil
+	return c, nil
 }
 
-// say queues a message. Where the AM does not keep up, a beat is dropped, and
+// Err is why the stream has ended. Receive is closed.
+func (c *Conn) Err() error { return c.err }
+
+// Break ends the stream; Receive is closed soon.
+func (c *Conn) Break() { c.cancel() }
+
+// Send queues a message. Where the AM does not keep up, a heartbeat is dropped, and
 // for anything else the stream is given up: what it missed, the next one tells.
-func (l *line) say(m *proto.FromAgent) {
+func (c *Conn) Send(m *proto.FromAgent) {
 	select {
-	case l.out <- m:
+	case c.out <- m:
 	default:
 		if m.GetHeartbeat() == nil {
-			l.hangUp()
+			c.cancel()
 		}
 	}
 }
 
-// abandon lets go of a stream that has nothing more to carry.
-func (l *line) abandon() {
-	l.hangUp()
-	l.close()
+// Abandon lets go of a stream that has nothing more to carry.
+func (c *Conn) Abandon() {
+	c.cancel()
+	c.Close()
 }
 
-// close says what is still to be said, within limits, and hangs up.
-func (l *line) close() {
-	close(l.out)
+// Close sends what is queued, waits for the AM's side to end, within limits, and
+// closes the connection.
+func (c *Conn) Close() {
+	close(c.out)
 	sent := make(chan struct{})
 	go func() {
-		l.sending.Wait()
+		c.sending.Wait()
 		close(sent)
 	}()
 	timeout := time.After(3 * time.Second)
-	for in := l.in; in != nil; {
+	for in := c.Receive; in != nil; {
 		select {
 		case _, open := <-in:
 			if !open {
@@ -149,7 +172,7 @@ func (l *line) close() {
 			in = nil
 		}
 	}
-	l.hangUp()
+	c.cancel()
 	<-sent
-	l.conn.Close()
+	c.conn.Close()
 }

@@ -1,4 +1,6 @@
-package container
+// Package output takes what an attempt of a task prints: into a local file, into
+// the job's directory, and its last lines into memory.
+package output
 
 import (
 	"bytes"
@@ -18,8 +20,7 @@ import (
 )
 
 const (
-	tailLines  = 30   // that are reported
-	heardLines = 400  // that are kept to be explained: a TensorFlow error quotes its graph
+	heardLines = 400  // that are kept, to be explained: a TensorFlow error quotes its graph
 	tailWidth  = 1000 // bytes of a line that are kept for the tail
 	copyEvery  = time.Second
 	copyRetry  = 5 * time.Second
@@ -27,10 +28,10 @@ const (
 	finalLimit = 5 * time.Second
 )
 
-// output takes what an attempt prints: into a local file at once, into the
+// Output takes what an attempt prints: into a local file at once, into the
 // job's directory soon, and its last lines into memory. The task never waits
 // for any of them.
-type output struct {
+type Output struct {
 	log   *logrus.Entry
 	local *os.File
 	pipe  *os.File
@@ -46,9 +47,9 @@ type output struct {
 	lost    int64  // bytes that were dropped since it did not keep up
 }
 
-// newOutput makes the local file and returns the end of a pipe that the task is to
+// New makes the local file and returns the end of a pipe that the task is to
 // write to. The caller closes it once the task has it.
-func newOutput(file, name string, steps *runtime.StepFinder, log *logrus.Entry) (*output, *os.File, error) {
+func New(file, name string, steps *runtime.StepFinder, log *logrus.Entry) (*Output, *os.File, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the file for the task's output: %w", err)
@@ -58,15 +59,18 @@ func newOutput(file, name string, steps *runtime.StepFinder, log *logrus.Entry) 
 		f.Close()
 		return nil, nil, fmt.Errorf("making a pipe for the task's output: %w", err)
 	}
-	o := &output{log: log, local: f, pipe: r, name: name, steps: steps, read: make(chan struct{})}
+	o := &Output{log: log, local: f, pipe: r, name: name, steps: steps, read: make(chan struct{})}
 	go o.pump()
 	return o, w, nil
 }
 
-// giveUp stops reading, where somebody who does not end holds the pipe.
-func (o *output) giveUp() { o.pipe.SetReadDeadline(time.Unix(1, 0)) }
+// Done is closed when all has been read.
+func (o *Output) Done() <-chan struct{} { return o.read }
 
-func (o *output) pump() {
+// GiveUp stops reading, where somebody who does not end holds the pipe.
+func (o *Output) GiveUp() { o.pipe.SetReadDeadline(time.Unix(1, 0)) }
+
+func (o *Output) pump() {
 	defer close(o.read)
 	defer o.local.Close()
 	defer o.pipe.Close()
@@ -90,7 +94,7 @@ func (o *output) pump() {
 	}
 }
 
-func (o *output) take(b []byte) {
+func (o *Output) take(b []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pending = append(o.pending, b...)
@@ -119,7 +123,7 @@ func clip(line []byte) []byte {
 	return line[:min(len(line), tailWidth)]
 }
 
-func (o *output) push(line []byte) {
+func (o *Output) push(line []byte) {
 	text := strings.ToValidUTF8(strings.TrimRight(string(clip(line)), "\r"), "�")
 	if n, ok := o.steps.In(text); ok {
 		o.step = n
@@ -130,15 +134,15 @@ func (o *output) push(line []byte) {
 	o.lines = append(o.lines, text)
 }
 
-// lastStep is the last step that the output told of; 0 if it did not.
-func (o *output) lastStep() int64 {
+// LastStep is the last step that the output told of; 0 if it did not.
+func (o *Output) LastStep() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.step
 }
 
-// heard is the last lines, more of them than are reported.
-func (o *output) heard() []string {
+// Lines is the last lines, more of them than are reported.
+func (o *Output) Lines() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t := append([]string(nil), o.lines...)
@@ -149,7 +153,7 @@ func (o *output) heard() []string {
 }
 
 // next takes what waits for the store; end says that no more will come.
-func (o *output) next() (b []byte, end bool) {
+func (o *Output) next() (b []byte, end bool) {
 	select {
 	case <-o.read:
 		end = true
@@ -165,7 +169,7 @@ func (o *output) next() (b []byte, end bool) {
 	return b, end
 }
 
-func (o *output) putBack(b []byte) {
+func (o *Output) putBack(b []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pending = append(b, o.pending...)
@@ -175,23 +179,23 @@ func (o *output) putBack(b []byte) {
 	}
 }
 
-// copyTo copies the output to the store until all has been read, and a little
+// CopyTo copies the output to the store until all has been read, and a little
 // longer if the store fails. open gives the store.
-func (o *output) copyTo(open func(context.Context) (store.Store, error)) {
+func (o *Output) CopyTo(open func(context.Context) (store.Store, error)) {
 	var to store.Appender
 	warned := false
 	attempt := func(b []byte) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if to == nil {
-			store, err := open(ctx)
+			ckptStore, err := open(ctx)
 			if err != nil {
 				return err
 			}
-			if err := makeParents(ctx, store, o.name); err != nil {
+			if err := makeParents(ctx, ckptStore, o.name); err != nil {
 				return err
 			}
-			if to, err = store.Append(ctx, o.name, 0o600); err != nil {
+			if to, err = ckptStore.Append(ctx, o.name, 0o600); err != nil {
 				return err
 			}
 		}
@@ -245,6 +249,6 @@ func (o *output) copyTo(open func(context.Context) (store.Store, error)) {
 }
 
 // makeParents makes the directories above a name.
-func makeParents(ctx context.Context, ckptStore store.Store, name string) error {
-	return store.MkdirAll(ctx, ckptStore, path.Dir(name), 0o700)
+func makeParents(ctx context.Context, s store.Store, name string) error {
+	return store.MkdirAll(ctx, s, path.Dir(name), 0o700)
 }

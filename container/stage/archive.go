@@ -1,4 +1,4 @@
-package container
+package stage
 
 import (
 	"archive/tar"
@@ -16,6 +16,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"holdfast/container/failure"
 )
 
 // unpack unpacks a local archive into a directory: tar, also compressed by
@@ -24,13 +26,13 @@ import (
 func unpack(ctx context.Context, archive, dir string) error {
 	f, err := os.Open(archive)
 	if err != nil {
-		return storeTrouble(fmt.Errorf("opening the job's archive: %w", err))
+		return failure.Store(fmt.Errorf("opening the job's archive: %w", err))
 	}
 	defer f.Close()
 	tmp := dir + ".unpacking"
 	fail := func(err error) error {
 		os.RemoveAll(tmp)
-		return nodeTrouble(fmt.Errorf("unpacking the job's archive %s: %w", archive, err))
+		return failure.Node(fmt.Errorf("unpacking the job's archive %s: %w", archive, err))
 	}
 	if err := os.RemoveAll(tmp); err != nil {
 		return fail(err)

@@ -1,4 +1,4 @@
-package container
+package stage
 
 import (
 	"os"

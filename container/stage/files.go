@@ -1,4 +1,4 @@
-package container
+package stage
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"holdfast/container/failure"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
@@ -29,8 +30,8 @@ const (
 )
 
 // fetchFiles brings the job's files into the working directory.
-func fetchFiles(ctx context.Context, cfg Config, work string, files []*proto.FileSpec) error {
-	f := &fetcher{cfg: cfg, work: work, stores: map[string]store.Store{}}
+func fetchFiles(ctx context.Context, o Options, work string, files []*proto.FileSpec) error {
+	f := &fetcher{options: o, work: work, stores: map[string]store.Store{}}
 	defer f.close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(fetchAtOnce)
@@ -41,8 +42,8 @@ func fetchFiles(ctx context.Context, cfg Config, work string, files []*proto.Fil
 }
 
 type fetcher struct {
-	cfg  Config
-	work string
+	options Options
+	work    string
 
 	mu     sync.Mutex
 	stores map[string]store.Store
@@ -56,22 +57,22 @@ func (f *fetcher) close() {
 
 func (f *fetcher) fetch(ctx context.Context, file *proto.FileSpec) error {
 	if !filepath.IsLocal(filepath.FromSlash(file.Name)) {
-		return hopeless(fmt.Errorf("the job's file %q would stand outside of the working directory", file.Name))
+		return failure.Permanent(fmt.Errorf("the job's file %q would stand outside of the working directory", file.Name))
 	}
 	to := filepath.Join(f.work, filepath.FromSlash(file.Name))
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return nodeTrouble(fmt.Errorf("making the directory of %s: %w", file.Name, err))
+		return failure.Node(fmt.Errorf("making the directory of %s: %w", file.Name, err))
 	}
 	remote := strings.Contains(file.Uri, "://") && !strings.HasPrefix(file.Uri, "file://")
 	local := strings.TrimPrefix(file.Uri, "file://")
 	if file.Archive {
 		// The NodeManager has unpacked it into the container's directory.
-		unpacked := filepath.Join(f.cfg.WorkDir, filepath.FromSlash(file.Name))
+		unpacked := filepath.Join(f.options.WorkDir, filepath.FromSlash(file.Name))
 		if _, err := os.Stat(unpacked); err == nil {
 			return link(unpacked, to)
 		}
 		if remote {
-			return nodeTrouble(fmt.Errorf("the archive %s was not unpacked in this container by its NodeManager: %s is missing", file.Uri, unpacked))
+			return failure.Node(fmt.Errorf("the archive %s was not unpacked in this container by its NodeManager: %s is missing", file.Uri, unpacked))
 		}
 		return unpack(ctx, local, to)
 	}
@@ -84,7 +85,7 @@ func (f *fetcher) fetch(ctx context.Context, file *proto.FileSpec) error {
 	}
 	defer from.Close()
 	if file.Sha256 != "" && size != file.Size {
-		return hopeless(changed(file, fmt.Sprintf("it has %d bytes instead of %d", size, file.Size)))
+		return failure.Permanent(changed(file, fmt.Sprintf("it has %d bytes instead of %d", size, file.Size)))
 	}
 	return save(file, from, to)
 }
@@ -97,23 +98,23 @@ func (f *fetcher) open(ctx context.Context, file *proto.FileSpec, remote bool, l
 	if !remote {
 		r, err := os.Open(local)
 		if err != nil {
-			return nil, 0, storeTrouble(fmt.Errorf("opening the job's file %s: %w", file.Name, err))
+			return nil, 0, failure.Store(fmt.Errorf("opening the job's file %s: %w", file.Name, err))
 		}
 		st, err := r.Stat()
 		if err != nil {
 			r.Close()
-			return nil, 0, nodeTrouble(fmt.Errorf("opening the job's file %s: %w", file.Name, err))
+			return nil, 0, failure.Node(fmt.Errorf("opening the job's file %s: %w", file.Name, err))
 		}
 		return r, st.Size(), nil
 	}
 	dir, name := path.Split(file.Uri)
 	store, err := f.store(ctx, strings.TrimSuffix(dir, "/"))
 	if err != nil {
-		return nil, 0, storeTrouble(fmt.Errorf("opening the directory of the job's file %s: %w", file.Name, err))
+		return nil, 0, failure.Store(fmt.Errorf("opening the directory of the job's file %s: %w", file.Name, err))
 	}
 	r, err := store.Open(ctx, name)
 	if err != nil {
-		return nil, 0, storeTrouble(fmt.Errorf("opening the job's file %s at %s: %w", file.Name, file.Uri, err))
+		return nil, 0, failure.Store(fmt.Errorf("opening the job's file %s at %s: %w", file.Name, file.Uri, err))
 	}
 	return &wholeReader{io.NewSectionReader(r, 0, r.Size()), r}, r.Size(), nil
 }
@@ -129,7 +130,7 @@ func (f *fetcher) store(ctx context.Context, uri string) (store.Store, error) {
 	if s := f.stores[uri]; s != nil {
 		return s, nil
 	}
-	s, err := store.Open(ctx, uri, f.cfg.Conf)
+	s, err := store.Open(ctx, uri, f.options.Conf)
 	if err == nil {
 		f.stores[uri] = s
 	}
@@ -140,7 +141,7 @@ func (f *fetcher) store(ctx context.Context, uri string) (store.Store, error) {
 func save(file *proto.FileSpec, from io.Reader, to string) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(to), ".fetch-*")
 	if err != nil {
-		return nodeTrouble(fmt.Errorf("writing the job's file %s: %w", file.Name, err))
+		return failure.Node(fmt.Errorf("writing the job's file %s: %w", file.Name, err))
 	}
 	defer func() {
 		tmp.Close()
@@ -150,17 +151,17 @@ func save(file *proto.FileSpec, from io.Reader, to string) (err error) {
 	}()
 	digest := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(tmp, digest), from); err != nil {
-		return nodeTrouble(fmt.Errorf("copying the job's file %s (%s) to %s: %w", file.Name, file.Uri, to, err))
+		return failure.Node(fmt.Errorf("copying the job's file %s (%s) to %s: %w", file.Name, file.Uri, to, err))
 	}
 	if sum := hex.EncodeToString(digest.Sum(nil)); file.Sha256 != "" && !strings.EqualFold(sum, file.Sha256) {
-		return hopeless(changed(file, "its SHA-256 is "+sum+" instead of "+file.Sha256))
+		return failure.Permanent(changed(file, "its SHA-256 is "+sum+" instead of "+file.Sha256))
 	}
 	mode := fs.FileMode(file.Mode) & fs.ModePerm
 	if mode == 0 {
 		mode = 0o644
 	}
 	if err := errors.Join(tmp.Chmod(mode|0o400), tmp.Close(), os.Rename(tmp.Name(), to)); err != nil {
-		return nodeTrouble(fmt.Errorf("writing the job's file %s: %w", to, err))
+		return failure.Node(fmt.Errorf("writing the job's file %s: %w", to, err))
 	}
 	return nil
 }
@@ -179,7 +180,7 @@ func link(target, at string) error {
 		}
 	}
 	if err != nil {
-		return nodeTrouble(fmt.Errorf("linking %s to %s: %w", at, target, err))
+		return failure.Node(fmt.Errorf("linking %s to %s: %w", at, target, err))
 	}
 	return nil
 }

@@ -1,0 +1,137 @@
+package container
+
+import (
+	"cmp"
+	"context"
+	"os"
+
+	"holdfast/container/master"
+	"holdfast/container/proctree"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// arrival is the result of looking for the AM.
+type arrival struct {
+	conn    *master.Conn
+	address string
+	err     error
+}
+
+// masterOptions is what the agent connects to its AM with.
+func (a *agent) masterOptions() master.Options {
+	return master.Options{Container: a.cfg.Container, Keys: a.cfg.Keys, JobStore: a.dir.open, Log: a.cfg.Log}
+}
+
+// reach looks for the AM in the background.
+func (a *agent) reach(ctx context.Context) {
+	a.reaching = true
+	tasks := 0
+	if a.task != nil {
+		tasks = runtime.Count(a.task.assign.Spec)
+	}
+	address := a.address
+	a.wg.Go(func() {
+		c, address, err := master.Reach(ctx, a.masterOptions(), address, tasks)
+		a.arrivals <- arrival{c, address, err}
+	})
+}
+
+// arrived introduces the agent on a new stream: what it hosts, and what the AM
+// may have missed.
+func (a *agent) arrived(r arrival) {
+	a.conn, a.address = r.conn, r.address
+	a.lease.Connected()
+	h := &proto.Hello{
+		Container: a.cfg.Container, Host: a.cfg.Host, Pid: int32(os.Getpid()), StartedUnixMs: began.UnixMilli(),
+		Attempt: a.number, Generation: a.generation, Exited: a.last,
+	}
+	if a.task != nil {
+		h.Task = a.task.assign.Task
+		a.log.Infof("connected to the application master at %s again", a.address)
+	}
+	if a.ready {
+		h.Port = a.task.prepared.Port
+		h.PeerPort = cmp.Or(a.task.assign.Port, h.Port)
+	}
+	if a.attempt != nil {
+		h.TaskPid = int32(a.attempt.process.Pid)
+	}
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: h}})
+	if a.ready && a.failure != nil {
+		a.sendFailure()
+	}
+	a.commits.Requeue()
+	a.sendCommits()
+	a.told, a.prewarmed = 0, false
+	a.heartbeat()
+}
+
+// dropArrival lets go of a stream that reach has opened, and that comes too late.
+func (a *agent) dropArrival() {
+	if !a.reaching {
+		return
+	}
+	if r := <-a.arrivals; r.conn != nil {
+		r.conn.Abandon()
+	}
+}
+
+// disconnect lets go of the stream.
+func (a *agent) disconnect() {
+	if a.conn != nil {
+		a.conn.Abandon()
+		a.conn = nil
+		a.lease.Disconnected()
+	}
+}
+
+// send tells the AM something, if there is a stream. Nothing is kept for later
+// but commits: Hello says what has become of the rest.
+func (a *agent) send(m *proto.FromAgent) {
+	if a.conn != nil {
+		a.conn.Send(m)
+	}
+}
+
+func (a *agent) sendCommits() {
+	if a.conn == nil {
+		return
+	}
+	for _, c := range a.commits.Take() {
+		a.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: c}})
+	}
+}
+
+func (a *agent) sendFailure() {
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_AgentFailure{AgentFailure: a.failure}})
+}
+
+// heartbeat tells the AM that the agent lives, and gives up a stream on which
+// nothing is answered.
+func (a *agent) heartbeat() {
+	if a.conn == nil {
+		return
+	}
+	if a.lease.Stale() {
+		a.conn.Break()
+		return
+	}
+	b := &proto.Heartbeat{Sequence: a.lease.Heartbeat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
+	if a.attempt != nil {
+		b.RssBytes, b.Step = proctree.RSS(a.box.Processes()...), a.attempt.out.LastStep()
+	}
+	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()
+	b.AgentRssBytes += b.WarmRssBytes
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Heartbeat{Heartbeat: b}})
+	if !a.prewarmed && a.stage.Standby.Prewarmed() {
+		a.prewarmed = true
+		a.send(&proto.FromAgent{Message: &proto.FromAgent_Prewarmed{Prewarmed: &proto.Prewarmed{}}})
+	}
+	if i, news := a.stage.ImportProfile(); news != a.told {
+		a.told = news
+		if i != nil {
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_ImportProfile{ImportProfile: i}})
+		}
+	}
+}
