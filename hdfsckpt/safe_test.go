@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
@@ -64,4 +65,45 @@ func TestMakeSafeLooksSeldom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMakeSafeRemovesWhatKilledWritersLeft: files that were being written are removed
+// once they are old enough that nobody writes them, and nothing else is.
+func TestMakeSafeRemovesWhatKilledWritersLeft(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		ctx := t.Context()
+		must(t, s.Mkdir(ctx, "d", 0o755))
+		for _, name := range []string{"a", "d/b", strings.Repeat("n", 255)} {
+			w, err := s.Create(ctx, name, 0o644)
+			must(t, err)
+			_, err = w.Write([]byte("x"))
+			must(t, err) // and its writer is killed
+		}
+		put(t, s, "d/whole", []byte("x"))
+		_, err := hdfsckpt.MakeSafe(ctx, s, time.Hour)
+		must(t, err)
+		if n := temporaries(t, s); n != 3 {
+			t.Errorf("of three files that were written a moment ago, %d are left", n)
+		}
+		_, err = hdfsckpt.MakeSafe(ctx, s, 0)
+		must(t, err)
+		if n := temporaries(t, s); n != 0 {
+			t.Errorf("%d files of killed writers are left", n)
+		}
+		if _, err := s.Stat(ctx, "d/whole"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// temporaries counts the files that are being written, or were.
+func temporaries(t *testing.T, s store.Store) int {
+	t.Helper()
+	n := 0
+	for _, dir := range []string{".", "d"} {
+		list, err := store.ListTemporary(t.Context(), s, dir)
+		must(t, err)
+		n += len(list)
+	}
+	return n
 }

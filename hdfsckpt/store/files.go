@@ -23,7 +23,7 @@ func ReadFile(ctx context.Context, s Store, name string) ([]byte, error) {
 	return ReadOpened(r, name)
 }
 
-// readOpened is ReadFile for a file that is open.
+// ReadOpened is ReadFile for a file that is open.
 func ReadOpened(r Reader, name string) ([]byte, error) {
 	if r.Size() > ReadLimit {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes, and files that say something of others are read up to %d: %w", r.Size(), ReadLimit, syscall.EFBIG)}

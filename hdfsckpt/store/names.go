@@ -43,7 +43,7 @@ func TemporaryFor(name string) string {
 	return dir + "." + base + "." + hex.EncodeToString(random) + temporarySuffix
 }
 
-// checkName refuses names that could leave the root, or that no store takes.
+// CheckName refuses names that could leave the root, or that no store takes.
 func CheckName(op, name string) error {
 	if name == "." {
 		return nil
@@ -59,7 +59,7 @@ func CheckName(op, name string) error {
 	return nil
 }
 
-// checkChange refuses what would replace or remove the root itself.
+// CheckChange refuses what would replace or remove the root itself.
 func CheckChange(op, name string) error {
 	if name == "." {
 		return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("this is the root of the store: %w", syscall.EBUSY)}
