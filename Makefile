@@ -25,7 +25,7 @@ HADOOP_PACKAGES = $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .De
 
 # Whole jobs take longest, so they begin, and the next longest beside them: much of
 # their time goes into waiting.
-TEST_PACKAGES = $(if $(HADOOP),$(HADOOP_PACKAGES),./test/e2e ./container ./hdfsckpt ./test/torture ./hdfsckpt/mount ./...)
+TEST_PACKAGES = $(if $(HADOOP),$(HADOOP_PACKAGES),./test/e2e ./container ./hdfsckpt ./test/torture ./hdfsckpt/mount ./hdfsckpt/store ./...)
 
 .DEFAULT_GOAL := help
 

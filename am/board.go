@@ -13,7 +13,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/am/core"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -254,7 +254,7 @@ func showTask(s *proto.TaskStatus, t *core.Task) {
 
 // keep writes status.json at each change until ctx ends, and less often where
 // all that changes is told by beats.
-func (b *Board) keep(ctx context.Context, dir hdfsckpt.Store, log *logrus.Entry) {
+func (b *Board) keep(ctx context.Context, dir store.Store, log *logrus.Entry) {
 	for {
 		s, changed, news := b.look()
 		took := save(ctx, dir, s, log)
@@ -279,12 +279,12 @@ func (b *Board) keep(ctx context.Context, dir hdfsckpt.Store, log *logrus.Entry)
 }
 
 // save writes status.json and returns how long it took to make its text.
-func save(ctx context.Context, dir hdfsckpt.Store, s *proto.JobStatus, log *logrus.Entry) time.Duration {
+func save(ctx context.Context, dir store.Store, s *proto.JobStatus, log *logrus.Entry) time.Duration {
 	began := time.Now()
 	text, err := protojson.MarshalOptions{Multiline: true}.Marshal(s)
 	took := time.Since(began)
 	if err == nil {
-		err = hdfsckpt.WriteFile(ctx, dir, proto.StatusFile, text, 0o600)
+		err = store.WriteFile(ctx, dir, proto.StatusFile, text, 0o600)
 	}
 	if err != nil && ctx.Err() == nil {
 		log.WithError(err).Warnf("cannot write %s; the job goes on, `status` after its end will be out of date", path.Join(dir.URI(), proto.StatusFile))

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/am/core"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -56,7 +56,7 @@ func journalName(attempt int) string {
 // gives no order any longer once another has announced itself: that reads the
 // journal after it has.
 type clerk struct {
-	dir  hdfsckpt.Store
+	dir  store.Store
 	name string
 	log  *logrus.Entry
 
@@ -106,7 +106,7 @@ func (c *clerk) post(e errand) {
 
 // run does the errands until ctx ends.
 func (c *clerk) run(ctx context.Context) {
-	if err := hdfsckpt.MkdirAll(ctx, c.dir, proto.JournalDir, 0o700); err != nil {
+	if err := store.MkdirAll(ctx, c.dir, proto.JournalDir, 0o700); err != nil {
 		c.log.WithError(err).Warn("making the directory of the job's journal") // writing says it again
 	}
 	var late <-chan time.Time
@@ -161,7 +161,7 @@ func (c *clerk) write(ctx context.Context, j journalFile) {
 		return
 	}
 	c.insist(ctx, "write the job's journal "+c.dir.URI()+"/"+c.name, func(ctx context.Context) error {
-		err := hdfsckpt.WriteFile(ctx, c.dir, c.name, text, 0o600)
+		err := store.WriteFile(ctx, c.dir, c.name, text, 0o600)
 		if err == nil {
 			c.written = text
 		}

@@ -14,6 +14,7 @@ import (
 
 	"holdfast/am/core"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -33,7 +34,7 @@ const (
 type keeper struct {
 	job   string
 	specs []*proto.CheckpointSpec
-	open  func(ctx context.Context, uri string) (hdfsckpt.Store, error)
+	open  func(ctx context.Context, uri string) (store.Store, error)
 	log   *logrus.Entry
 
 	mu    sync.Mutex
@@ -62,17 +63,17 @@ func (k *keeper) ending() bool {
 }
 
 // appear makes the directory whose modification time is the job's heartbeat.
-func (k *keeper) appear(ctx context.Context, store hdfsckpt.Store) error {
+func (k *keeper) appear(ctx context.Context, ckptStore store.Store) error {
 	if k.ending() {
 		return nil
 	}
-	return hdfsckpt.MkdirAll(ctx, store, hdfsckpt.WriterDir(proto.WriterName(k.job, proto.MasterContainer)), 0o755)
+	return store.MkdirAll(ctx, ckptStore, hdfsckpt.WriterDir(proto.WriterName(k.job, proto.MasterContainer)), 0o755)
 }
 
 func (k *keeper) beatIn(ctx context.Context, uri string) {
 	tick := time.NewTicker(hdfsckpt.HeartbeatEvery)
 	defer tick.Stop()
-	var store hdfsckpt.Store
+	var store store.Store
 	defer func() {
 		if store != nil {
 			store.Close()
@@ -157,15 +158,15 @@ func (k *keeper) leaveOne(ctx context.Context, uri string, succeeded bool) error
 	return err
 }
 
-func (k *keeper) shutOutRest(ctx context.Context, store hdfsckpt.Store) error {
-	writers, err := hdfsckpt.Writers(ctx, store)
+func (k *keeper) shutOutRest(ctx context.Context, ckptStore store.Store) error {
+	writers, err := hdfsckpt.Writers(ctx, ckptStore)
 	for _, w := range writers {
 		switch job, container := proto.Writer(w); {
 		case job != k.job:
 		case container == proto.MasterContainer:
-			err = errors.Join(err, hdfsckpt.RemoveDir(ctx, store, hdfsckpt.WriterDir(w)))
+			err = errors.Join(err, store.RemoveDir(ctx, ckptStore, hdfsckpt.WriterDir(w)))
 		default:
-			err = errors.Join(err, hdfsckpt.ShutOut(ctx, store, w))
+			err = errors.Join(err, hdfsckpt.ShutOut(ctx, ckptStore, w))
 		}
 	}
 	return err
@@ -174,7 +175,7 @@ func (k *keeper) shutOutRest(ctx context.Context, store hdfsckpt.Store) error {
 // others are the other jobs that live and write to a store too; told is what the
 // job's story is to say of them. Those that were lost without a word are shut out.
 // At the job's end nobody is watched for that, and all count as living.
-func (k *keeper) others(ctx context.Context, store hdfsckpt.Store) (jobs []string, told []string, err error) {
+func (k *keeper) others(ctx context.Context, store store.Store) (jobs []string, told []string, err error) {
 	writers, err := hdfsckpt.Writers(ctx, store)
 	if err != nil {
 		return nil, nil, err
@@ -205,7 +206,7 @@ func (k *keeper) others(ctx context.Context, store hdfsckpt.Store) (jobs []strin
 	return living, told, err
 }
 
-func (k *keeper) seen(store hdfsckpt.Store, job string) time.Time {
+func (k *keeper) seen(store store.Store, job string) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.lived[store.URI()+" "+job]

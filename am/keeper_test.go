@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -59,7 +60,7 @@ func TestUnfinishedSaves(t *testing.T) {
 
 // live has another job's writer send heartbeats until the test ends.
 func live(t *testing.T, dir, writer string) {
-	s, err := hdfsckpt.Open(t.Context(), dir, nil)
+	s, err := store.Open(t.Context(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func live(t *testing.T, dir, writer string) {
 // says so, so that it is put right should it be lost.
 func TestASaverIsRemembered(t *testing.T) {
 	j := start(t, nil)
-	store := filepath.Join(j.dir, "checkpoints")
+	storeURI := filepath.Join(j.dir, "checkpoints")
 	w0, _ := j.started("worker-0")
 	w1, _ := j.started("worker-1")
 	ps, _ := j.started("ps-0")
@@ -92,19 +93,19 @@ func TestASaverIsRemembered(t *testing.T) {
 	for _, f := range fixtures {
 		b, err := os.ReadFile(f)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(store, filepath.Base(f)), b, 0o644)
+			err = os.WriteFile(filepath.Join(storeURI, filepath.Base(f)), b, 0o644)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	state := filepath.Join(store, hdfsckpt.StateFile)
+	state := filepath.Join(storeURI, hdfsckpt.StateFile)
 	if err := os.WriteFile(state, hdfsckpt.SavedState{Current: "sharded.ckpt-1200"}.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: hdfsckpt.StateFile, Size: 2}}}}})
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if list, _ := os.ReadDir(filepath.Join(store, hdfsckpt.OwnDir, "savers")); len(list) == 1 {
+		if list, _ := os.ReadDir(filepath.Join(storeURI, store.OwnDir, "savers")); len(list) == 1 {
 			break
 		} else if time.Now().After(end) {
 			t.Fatal("the saver is not remembered")

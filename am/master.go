@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/am/core"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
 	"holdfast/runtime"
@@ -31,10 +31,10 @@ import (
 type Config struct {
 	ID   string         // of the job
 	Spec *proto.JobSpec // complete: see runtime.Complete
-	Dir  hdfsckpt.Store // the job's directory
+	Dir  store.Store    // the job's directory
 	Keys jobtls.Keys    // the master's
 	// OpenStore opens a checkpoint directory, to make it safe to start from.
-	OpenStore func(ctx context.Context, uri string) (hdfsckpt.Store, error)
+	OpenStore func(ctx context.Context, uri string) (store.Store, error)
 	// Attempt counts the application masters of the job, from 1. It is 0 where
 	// none can take over from another; then no journal is kept.
 	Attempt int
@@ -491,8 +491,8 @@ func (m *Master) gone() []string {
 }
 
 // ReadSpec reads the spec from a job's directory.
-func ReadSpec(ctx context.Context, dir hdfsckpt.Store) (*proto.JobSpec, error) {
-	text, err := hdfsckpt.ReadFile(ctx, dir, proto.SpecFile)
+func ReadSpec(ctx context.Context, dir store.Store) (*proto.JobSpec, error) {
+	text, err := store.ReadFile(ctx, dir, proto.SpecFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the job's spec: %w", err)
 	}

@@ -27,6 +27,7 @@ import (
 	"holdfast/am"
 	"holdfast/am/core"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
 	"holdfast/runtime"
@@ -306,7 +307,7 @@ type job struct {
 	*cluster
 	spec   *proto.JobSpec
 	logged logtest.Hook // by the masters
-	store  hdfsckpt.Store
+	store  store.Store
 	client proto.JobServiceClient
 	dir    string
 	final  chan *proto.JobStatus
@@ -342,7 +343,7 @@ func startAttempt(t *testing.T, attempt int, change func(*proto.JobSpec, *cluste
 	if err := runtime.Complete(spec); err != nil {
 		t.Fatal(err)
 	}
-	if j.store, err = hdfsckpt.Open(t.Context(), j.dir, nil); err != nil {
+	if j.store, err = store.Open(t.Context(), j.dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	j.run(attempt, nil)
@@ -356,7 +357,7 @@ func (j *job) config(attempt int) am.Config {
 	return am.Config{
 		ID: "job_1", Spec: j.spec, Dir: j.store, Keys: j.keys.Master, Log: logrus.NewEntry(quiet),
 		Attempt:   attempt,
-		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.Open(ctx, uri, nil) },
+		OpenStore: func(ctx context.Context, uri string) (store.Store, error) { return store.Open(ctx, uri, nil) },
 		Limits:    core.Limits{Lease: 4 * time.Second, Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour, Fewer: 100 * time.Millisecond},
 	}
 }
@@ -658,22 +659,22 @@ func committed(t *testing.T, store, name string, crc uint32) *proto.CommittedFil
 // checkpoint, with the checksums that they computed.
 func TestCheckpointsAreSealed(t *testing.T) {
 	j := start(t, nil)
-	store := filepath.Join(j.dir, "checkpoints")
+	storeURI := filepath.Join(j.dir, "checkpoints")
 	w0, _ := j.started("worker-0")
 	w1, _ := j.started("worker-1")
 	ps, _ := j.started("ps-0")
 	var said []*proto.CommittedFile
 	for name, crc := range map[string]uint32{"step-7/ps-0.json": 11, "step-7/COMMITTED": 22} {
-		if err := os.MkdirAll(filepath.Join(store, "step-7"), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(storeURI, "step-7"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(store, name), []byte("{}"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(storeURI, name), []byte("{}"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		said = append(said, committed(t, store, name, crc))
+		said = append(said, committed(t, storeURI, name, crc))
 	}
 	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: said}}})
-	s, err := hdfsckpt.NewLocal(store)
+	s, err := store.NewLocal(storeURI)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -715,16 +716,16 @@ func TestSealingByQuiet(t *testing.T) {
 	j := start(t, func(s *proto.JobSpec, _ *cluster) {
 		s.Checkpoints[0].Format, s.Checkpoints[0].QuietSeconds = "plain", 0.2
 	})
-	store := filepath.Join(j.dir, "checkpoints")
+	storeURI := filepath.Join(j.dir, "checkpoints")
 	w0, _ := j.started("worker-0")
 	w1, _ := j.started("worker-1")
 	j.started("ps-0")
-	name := filepath.Join(store, "state-7.npz")
+	name := filepath.Join(storeURI, "state-7.npz")
 	if err := os.WriteFile(name, []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{committed(t, store, "state-7.npz", 33)}}}})
-	s, err := hdfsckpt.NewLocal(store)
+	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{committed(t, storeURI, "state-7.npz", 33)}}}})
+	s, err := store.NewLocal(storeURI)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strconv"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -42,12 +42,12 @@ func (p *Place) Address() string { return net.JoinHostPort(p.host, strconv.Itoa(
 // Heirs tells of the application masters that come after one. It is for one
 // goroutine.
 type Heirs struct {
-	dir  hdfsckpt.Store
-	file hdfsckpt.Latest
+	dir  store.Store
+	file store.Latest
 }
 
 // NewHeirs is for what Announce writes into a job's directory.
-func NewHeirs(dir hdfsckpt.Store) *Heirs { return &Heirs{dir: dir} }
+func NewHeirs(dir store.Store) *Heirs { return &Heirs{dir: dir} }
 
 // Last is the attempt of the application that has announced itself last.
 func (h *Heirs) Last(ctx context.Context) (attempt int, err error) {
@@ -62,22 +62,22 @@ func (h *Heirs) Last(ctx context.Context) (attempt int, err error) {
 // job's directory. attempt is Config's. A master before this one may still live, if
 // only YARN does not hear of it: once this has returned, it gives no order that
 // FindPredecessor does not know of.
-func (p *Place) Announce(ctx context.Context, dir hdfsckpt.Store, attempt int) error {
+func (p *Place) Announce(ctx context.Context, dir store.Store, attempt int) error {
 	return p.tell(ctx, dir, proto.Address{Attempt: attempt})
 }
 
 // retire tells agents that cannot be reached that the job has ended.
-func (p *Place) retire(ctx context.Context, dir hdfsckpt.Store, attempt int) error {
+func (p *Place) retire(ctx context.Context, dir store.Store, attempt int) error {
 	return p.tell(ctx, dir, proto.Address{Attempt: attempt, Ended: true})
 }
 
-func (p *Place) tell(ctx context.Context, dir hdfsckpt.Store, a proto.Address) error {
+func (p *Place) tell(ctx context.Context, dir store.Store, a proto.Address) error {
 	a.Address, a.PID = p.Address(), os.Getpid()
 	text, err := a.Marshal()
 	if err != nil {
 		return err
 	}
-	if err := hdfsckpt.WriteFile(ctx, dir, proto.AddressFile, text, 0o600); err != nil {
+	if err := store.WriteFile(ctx, dir, proto.AddressFile, text, 0o600); err != nil {
 		return fmt.Errorf("writing where the application master is: %w", err)
 	}
 	return nil

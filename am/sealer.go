@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -30,7 +31,7 @@ const (
 type sealer struct {
 	job   string
 	specs []*proto.CheckpointSpec
-	open  func(ctx context.Context, uri string) (hdfsckpt.Store, error)
+	open  func(ctx context.Context, uri string) (store.Store, error)
 	log   *logrus.Entry
 	wake  chan struct{}
 	news  chan struct{} // capacity 1: a newer checkpoint was found complete
@@ -167,9 +168,9 @@ func patience(c *proto.CheckpointSpec) time.Duration {
 
 // stores are those that run has open, by URI: what a store knows of manifests is
 // not asked again as long as it stays open.
-type stores map[string]hdfsckpt.Store
+type stores map[string]store.Store
 
-func (o stores) get(ctx context.Context, uri string, open func(context.Context, string) (hdfsckpt.Store, error)) (hdfsckpt.Store, error) {
+func (o stores) get(ctx context.Context, uri string, open func(context.Context, string) (store.Store, error)) (store.Store, error) {
 	if s, ok := o[uri]; ok {
 		return s, nil
 	}
@@ -224,7 +225,7 @@ func (s *sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 // ended tells whether the save of the newest checkpoint has: zero if it has, else when
 // to ask again. Where nothing says which of its files is the last, it has once
 // nothing was written for a while.
-func (s *sealer) ended(ctx context.Context, store hdfsckpt.Store, uri string, c hdfsckpt.Checkpoint) (again time.Time, err error) {
+func (s *sealer) ended(ctx context.Context, store store.Store, uri string, c hdfsckpt.Checkpoint) (again time.Time, err error) {
 	if step, known := s.newest[uri]; known && step == c.Step || c.EndsByMarker() {
 		return again, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -19,26 +20,26 @@ import (
 type sealing struct {
 	*sealer
 	t     *testing.T
-	store hdfsckpt.Store
+	store store.Store
 	path  string
 	opens atomic.Int32 // how often the sealer opened the store
 }
 
 func startSealer(t *testing.T, quiet time.Duration) *sealing {
 	dir := t.TempDir()
-	store, err := hdfsckpt.NewLocal(dir)
+	local, err := store.NewLocal(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	spec := &proto.CheckpointSpec{Path: "./out", Uri: dir}
-	s := &sealing{t: t, store: store, path: spec.Path}
+	s := &sealing{t: t, store: local, path: spec.Path}
 	s.sealer = newSealer(Config{
 		ID: "job_1", Spec: &proto.JobSpec{Checkpoints: []*proto.CheckpointSpec{spec}}, Log: logrus.NewEntry(log),
-		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) {
+		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
 			s.opens.Add(1)
-			return hdfsckpt.Open(ctx, uri, nil)
+			return store.Open(ctx, uri, nil)
 		},
 	}, newBoard(&proto.JobStatus{}, nil, 0))
 	s.quiet = quiet
@@ -51,7 +52,7 @@ func startSealer(t *testing.T, quiet time.Duration) *sealing {
 	t.Cleanup(func() {
 		cancel()
 		<-ended
-		store.Close()
+		local.Close()
 	})
 	return s
 }
@@ -61,7 +62,7 @@ func (s *sealing) begin(name string, content []byte) (commit func()) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	dir := hdfsckpt.WriterDir(proto.WriterName("job_1", "container_1"))
-	err := hdfsckpt.MkdirAll(ctx, s.store, dir, 0o755)
+	err := store.MkdirAll(ctx, s.store, dir, 0o755)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func (s *sealing) begin(name string, content []byte) (commit func()) {
 		s.t.Helper()
 		err := w.Close()
 		if err == nil {
-			err = hdfsckpt.MkdirAll(ctx, s.store, filepath.Dir(name), 0o755)
+			err = store.MkdirAll(ctx, s.store, filepath.Dir(name), 0o755)
 		}
 		if err == nil {
 			err = s.store.Rename(ctx, dir+"/part", name)

@@ -2,6 +2,7 @@ package am
 
 import (
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -25,5 +26,5 @@ func (s *sums) take(f *proto.CommittedFile) {
 	if len(s.known) > sumsLimit {
 		clear(s.known)
 	}
-	s.known[hdfsckpt.FileID{Inode: f.Inode, Modified: f.ModifiedUnixNs}] = hdfsckpt.KnownSum{Size: f.Size, CRC32C: f.Crc32C}
+	s.known[store.FileID{Inode: f.Inode, Modified: f.ModifiedUnixNs}] = hdfsckpt.KnownSum{Size: f.Size, CRC32C: f.Crc32C}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestSumsAreOfFiles(t *testing.T) {
 	const old, young = "older", "newer" // of one length
 	crc := func(content string) uint32 { return crc32.Checksum([]byte(content), crc32.MakeTable(crc32.Castagnoli)) }
-	write := func(t *testing.T, s hdfsckpt.Store, dir, name, content string) *proto.CommittedFile {
+	write := func(t *testing.T, s store.Store, dir, name, content string) *proto.CommittedFile {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, ".tmp-"+name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
@@ -34,7 +35,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 			Name: name, Size: i.Size, Crc32C: crc(content), HasCrc32C: true, Inode: i.Inode, ModifiedUnixNs: i.ModTime.UnixNano(),
 		}
 	}
-	rename := func(t *testing.T, s hdfsckpt.Store, from, to string) *proto.CommittedFile {
+	rename := func(t *testing.T, s store.Store, from, to string) *proto.CommittedFile {
 		t.Helper()
 		if err := s.Rename(t.Context(), from, to); err != nil {
 			t.Fatal(err)
@@ -44,32 +45,32 @@ func TestSumsAreOfFiles(t *testing.T) {
 	const name = "state-7.npz"
 	for _, c := range []struct {
 		name string
-		do   func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile // in the order they are heard of
+		do   func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile // in the order they are heard of
 		want string
 	}{
-		{"written", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+		{"written", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
 			return []*proto.CommittedFile{write(t, s, dir, name, young)}
 		}, young},
-		{"renamed, heard of first", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+		{"renamed, heard of first", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
 			w := write(t, s, dir, "part", young)
 			return []*proto.CommittedFile{rename(t, s, "part", name), w}
 		}, young},
-		{"a save again after its chief was lost: the rename is heard of before the new content", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+		{"a save again after its chief was lost: the rename is heard of before the new content", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
 			lost := write(t, s, dir, "part", old)
 			again := write(t, s, dir, "part", young)
 			return []*proto.CommittedFile{lost, rename(t, s, "part", name), again}
 		}, young},
-		{"the same, and the new content is not heard of in time", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+		{"the same, and the new content is not heard of in time", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
 			lost := write(t, s, dir, "part", old)
 			write(t, s, dir, "part", young)
 			return []*proto.CommittedFile{lost, rename(t, s, "part", name)}
 		}, young},
-		{"replaced by another task, which is not heard of", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+		{"replaced by another task, which is not heard of", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
 			w := write(t, s, dir, name, old)
 			write(t, s, dir, name, young)
 			return []*proto.CommittedFile{w}
 		}, young},
-		{"its number is another file's now", func(t *testing.T, s hdfsckpt.Store, dir string) []*proto.CommittedFile {
+		{"its number is another file's now", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
 			w := write(t, s, dir, name, young)
 			stale := &proto.CommittedFile{Name: name, Size: w.Size, Crc32C: crc(old), HasCrc32C: true, Inode: w.Inode, ModifiedUnixNs: w.ModifiedUnixNs - 1}
 			return []*proto.CommittedFile{stale}
@@ -77,7 +78,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			s, err := hdfsckpt.NewLocal(dir)
+			s, err := store.NewLocal(dir)
 			if err != nil {
 				t.Fatal(err)
 			}

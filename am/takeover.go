@@ -16,6 +16,7 @@ import (
 
 	"holdfast/am/core"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -58,7 +59,7 @@ func FindPredecessor(ctx context.Context, cfg Config) (*Predecessor, error) {
 		p.Journal.Partial = true
 		p.Notes = append(p.Notes, fmt.Sprintf("the journal of application master attempt %d cannot be used, so the agents are asked where the tasks are: %v", n, err))
 	}
-	text, err := hdfsckpt.ReadFile(ctx, cfg.Dir, proto.StatusFile)
+	text, err := store.ReadFile(ctx, cfg.Dir, proto.StatusFile)
 	if err == nil {
 		s := &proto.JobStatus{}
 		if err = (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, s); err == nil {
@@ -129,9 +130,9 @@ func sealedGeneration(ctx context.Context, cfg Config, uri string) (int, error) 
 	return newest, err
 }
 
-func readJournal(ctx context.Context, dir hdfsckpt.Store, name string) (journalFile, error) {
+func readJournal(ctx context.Context, dir store.Store, name string) (journalFile, error) {
 	var f journalFile
-	text, err := hdfsckpt.ReadFile(ctx, dir, name)
+	text, err := store.ReadFile(ctx, dir, name)
 	if err == nil {
 		err = json.Unmarshal(text, &f)
 	}

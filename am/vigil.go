@@ -6,7 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -14,7 +14,7 @@ import (
 // the file of its address, and core for how long it has done so without a break
 // (proto/vigil.go).
 type vigil struct {
-	dir   hdfsckpt.Store
+	dir   store.Store
 	lease time.Duration
 	log   *logrus.Entry
 	news  chan unbroken // capacity 1: the latest

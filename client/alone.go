@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -24,7 +25,7 @@ type Tell func(note string)
 // job that was lost without a word is shut out: one that over knows to have ended,
 // or one that sends no heartbeat while it is watched (hdfsckpt.LostAfter), which
 // tell is told of before.
-func alone(ctx context.Context, s hdfsckpt.Store, c *proto.CheckpointSpec, over func(ctx context.Context, job string) bool, tell Tell) error {
+func alone(ctx context.Context, s store.Store, c *proto.CheckpointSpec, over func(ctx context.Context, job string) bool, tell Tell) error {
 	living, err := others(ctx, s, over, tell)
 	if err != nil {
 		return fmt.Errorf("cannot tell who writes to the checkpoint directory %s: %w", c.Uri, err)
@@ -36,7 +37,7 @@ func alone(ctx context.Context, s hdfsckpt.Store, c *proto.CheckpointSpec, over 
 }
 
 // others are the jobs that write to a store and live.
-func others(ctx context.Context, s hdfsckpt.Store, over func(ctx context.Context, job string) bool, tell Tell) ([]string, error) {
+func others(ctx context.Context, s store.Store, over func(ctx context.Context, job string) bool, tell Tell) ([]string, error) {
 	writers, err := hdfsckpt.Writers(ctx, s)
 	if err != nil {
 		return nil, err

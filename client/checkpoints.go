@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 )
@@ -20,7 +21,7 @@ import (
 // Directory is a checkpoint directory that a user named, by itself or by the
 // job that writes it.
 type Directory struct {
-	Store hdfsckpt.Store
+	Store store.Store
 	Path  string // as the job's script spells it; empty if it was named by URI
 }
 
@@ -127,13 +128,13 @@ func Directories(ctx context.Context, ref string) ([]Directory, error) {
 	return all, nil
 }
 
-func openExisting(ctx context.Context, uri string) (hdfsckpt.Store, error) {
+func openExisting(ctx context.Context, uri string) (store.Store, error) {
 	if !strings.Contains(uri, "://") {
 		abs, err := filepath.Abs(uri)
 		if err != nil {
 			return nil, err
 		}
-		s, err := missing(hdfsckpt.OpenExisting(ctx, abs, nil))
+		s, err := missing(store.OpenExisting(ctx, abs, nil))
 		if err != nil && strings.HasPrefix(uri, "/") && os.Getenv(conf.EnvDir) != "" {
 			err = Usagef("%w; a directory on HDFS is named by hdfs://%s", err, uri)
 		}
@@ -152,7 +153,7 @@ func openExisting(ctx context.Context, uri string) (hdfsckpt.Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience*3/2)
 	defer cancel()
-	s, err := hdfsckpt.OpenExisting(ctx, uri, c)
+	s, err := store.OpenExisting(ctx, uri, c)
 	if err != nil && rpc.Unreachable(err) {
 		return nil, unreachablef("HDFS does not answer: %w; check the address in %s", err, uri)
 	}
@@ -160,7 +161,7 @@ func openExisting(ctx context.Context, uri string) (hdfsckpt.Store, error) {
 }
 
 // missing makes a directory that is not there the user's mistake.
-func missing(s hdfsckpt.Store, err error) (hdfsckpt.Store, error) {
+func missing(s store.Store, err error) (store.Store, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, Usagef("%w", err)
 	}

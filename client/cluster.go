@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs/zone"
 	"holdfast/internal/hadoop/kerberos"
@@ -97,7 +97,7 @@ func (c *Cluster) home(user string) string {
 
 // openHome opens Holdfast's directory of the present user, and makes it if it
 // is missing.
-func (c *Cluster) openHome(ctx context.Context) (hdfsckpt.Store, error) {
+func (c *Cluster) openHome(ctx context.Context) (store.Store, error) {
 	uri := c.home(c.user)
 	s, err := c.open(ctx, uri)
 	if errors.Is(err, fs.ErrPermission) {
@@ -114,7 +114,7 @@ func (c *Cluster) openHome(ctx context.Context) (hdfsckpt.Store, error) {
 }
 
 // keepPrivate closes a directory to others, whoever has made it.
-func keepPrivate(ctx context.Context, s hdfsckpt.Store) error {
+func keepPrivate(ctx context.Context, s store.Store) error {
 	info, err := s.Stat(ctx, ".")
 	if err == nil && info.Mode.Perm()&0o077 != 0 {
 		err = s.Chmod(ctx, ".", 0o700)
@@ -123,13 +123,13 @@ func keepPrivate(ctx context.Context, s hdfsckpt.Store) error {
 }
 
 // open opens a directory on HDFS, or says within seconds that HDFS does not answer.
-func (c *Cluster) open(ctx context.Context, uri string) (hdfsckpt.Store, error) {
-	return c.openWith(ctx, uri, hdfsckpt.Open)
+func (c *Cluster) open(ctx context.Context, uri string) (store.Store, error) {
+	return c.openWith(ctx, uri, store.Open)
 }
 
-type opener func(context.Context, string, *conf.Conf) (hdfsckpt.Store, error)
+type opener func(context.Context, string, *conf.Conf) (store.Store, error)
 
-func (c *Cluster) openWith(ctx context.Context, uri string, open opener) (hdfsckpt.Store, error) {
+func (c *Cluster) openWith(ctx context.Context, uri string, open opener) (store.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience*3/2)
 	defer cancel()
 	s, err := open(ctx, uri, c.conf)
@@ -196,7 +196,7 @@ func (c *Cluster) lookAt(ctx context.Context, uri string) error {
 		return err
 	}
 	for {
-		s, err := c.openWith(ctx, u.String(), hdfsckpt.OpenExisting)
+		s, err := c.openWith(ctx, u.String(), store.OpenExisting)
 		if err == nil {
 			return s.Close()
 		}
@@ -341,7 +341,7 @@ func (c *Cluster) checkCheckpoints(ctx context.Context, spec *proto.JobSpec, tel
 }
 
 // writable tries to begin a file, and leaves none.
-func writable(ctx context.Context, s hdfsckpt.Store) error {
+func writable(ctx context.Context, s store.Store) error {
 	w, err := s.Create(ctx, ".holdfast-check", 0o600)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
@@ -233,7 +233,7 @@ func (c *Cluster) find(ctx context.Context, id yarn.ApplicationID) (*Job, error)
 		}
 	}
 	uri := c.home(owner)
-	home, err := c.openWith(ctx, uri, hdfsckpt.OpenExisting)
+	home, err := c.openWith(ctx, uri, store.OpenExisting)
 	j := &Job{ID: id.String(), cluster: c, app: id, home: home, dir: path.Join(jobsDir, id.String())}
 	if err == nil {
 		if _, err = home.Stat(ctx, j.dir); err != nil {

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // foreign stands for the directory of a job of another user, which this one may
@@ -16,26 +16,26 @@ type foreign struct {
 	err error
 }
 
-var _ hdfsckpt.Store = (*foreign)(nil)
+var _ store.Store = (*foreign)(nil)
 
 func (f *foreign) URI() string                                                 { return f.uri }
 func (f *foreign) Close() error                                                { return nil }
-func (f *foreign) Stat(context.Context, string) (hdfsckpt.Info, error)         { return hdfsckpt.Info{}, f.err }
-func (f *foreign) List(context.Context, string) ([]hdfsckpt.Info, error)       { return nil, f.err }
-func (f *foreign) Open(context.Context, string) (hdfsckpt.Reader, error)       { return nil, f.err }
-func (f *foreign) Space(context.Context) (hdfsckpt.Space, error)               { return hdfsckpt.Space{}, f.err }
+func (f *foreign) Stat(context.Context, string) (store.Info, error)            { return store.Info{}, f.err }
+func (f *foreign) List(context.Context, string) ([]store.Info, error)          { return nil, f.err }
+func (f *foreign) Open(context.Context, string) (store.Reader, error)          { return nil, f.err }
+func (f *foreign) Space(context.Context) (store.Space, error)                  { return store.Space{}, f.err }
 func (f *foreign) Mkdir(context.Context, string, fs.FileMode) error            { return f.err }
 func (f *foreign) Rename(context.Context, string, string) error                { return f.err }
 func (f *foreign) RenameNew(context.Context, string, string) error             { return f.err }
 func (f *foreign) Remove(context.Context, string) error                        { return f.err }
 func (f *foreign) Chmod(context.Context, string, fs.FileMode) error            { return f.err }
 func (f *foreign) Chtimes(context.Context, string, time.Time, time.Time) error { return f.err }
-func (f *foreign) Create(context.Context, string, fs.FileMode) (hdfsckpt.Writer, error) {
+func (f *foreign) Create(context.Context, string, fs.FileMode) (store.Writer, error) {
 	return nil, f.err
 }
-func (f *foreign) Stage(context.Context, string, fs.FileMode) (hdfsckpt.Writer, error) {
+func (f *foreign) Stage(context.Context, string, fs.FileMode) (store.Writer, error) {
 	return nil, f.err
 }
-func (f *foreign) Append(context.Context, string, fs.FileMode) (hdfsckpt.Appender, error) {
+func (f *foreign) Append(context.Context, string, fs.FileMode) (store.Appender, error) {
 	return nil, f.err
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
@@ -28,7 +28,7 @@ type Job struct {
 
 	cluster   *Cluster // nil: local
 	app       yarn.ApplicationID
-	home      hdfsckpt.Store
+	home      store.Store
 	dir       string        // of the job, below home
 	submitted time.Time     // by this process, to a cluster; zero: by another
 	process   chan struct{} // closed when the application master that we started has ended; nil: another's
@@ -57,7 +57,7 @@ func (j *Job) Close() {
 }
 
 func (j *Job) read(ctx context.Context, name string) ([]byte, error) {
-	return hdfsckpt.ReadFile(ctx, j.home, path.Join(j.dir, name))
+	return store.ReadFile(ctx, j.home, path.Join(j.dir, name))
 }
 
 // Spec reads what the job was started with.

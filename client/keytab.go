@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -41,11 +41,11 @@ func (c *Cluster) keytabs() string {
 // bringKeytab uploads the user's keytab for the application master's container.
 // NodeManagers remove their copy with the application.
 func (j *Job) bringKeytab(ctx context.Context) (yarn.LocalResource, error) {
-	err := hdfsckpt.MkdirAll(ctx, j.home, j.cluster.keytabs(), 0o700)
+	err := store.MkdirAll(ctx, j.home, j.cluster.keytabs(), 0o700)
 	if err == nil {
 		err = uploadFile(ctx, j.home, j.keytab(), j.cluster.keytab, 0o600)
 	}
-	var info hdfsckpt.Info
+	var info store.Info
 	if err == nil {
 		info, err = j.home.Stat(ctx, j.keytab())
 	}
@@ -75,7 +75,7 @@ const submitting = 10 * time.Minute
 
 // sweepKeytabs removes the keytabs of jobs that ended without anybody to do it:
 // killed by YARN's own tools, or when the last application master had died.
-func (c *Cluster) sweepKeytabs(ctx context.Context, home hdfsckpt.Store) error {
+func (c *Cluster) sweepKeytabs(ctx context.Context, home store.Store) error {
 	list, err := home.List(ctx, c.keytabs())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/yarn"
@@ -15,7 +15,7 @@ import (
 // Two YARNs may share an HDFS. What one does not know is not over.
 func TestTheKeytabsOfAnotherYARNAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
-	home, err := hdfsckpt.NewLocal(dir)
+	home, err := store.NewLocal(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

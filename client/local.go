@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
@@ -46,7 +46,7 @@ func localHome() (string, error) {
 }
 
 // openLocalHome opens, and makes, Holdfast's local directory.
-func openLocalHome(ctx context.Context) (hdfsckpt.Store, error) {
+func openLocalHome(ctx context.Context) (store.Store, error) {
 	dir, err := localHome()
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func openLocalHome(ctx context.Context) (hdfsckpt.Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of local jobs: %w; set %s to one that can be written", err, EnvHome)
 	}
-	s, err := hdfsckpt.Open(ctx, dir, nil)
+	s, err := store.Open(ctx, dir, nil)
 	if err == nil {
 		if err = keepPrivate(ctx, s); err != nil {
 			s.Close()
@@ -120,7 +120,7 @@ func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string, tell Tell)
 	if err := j.writeSpec(ctx, spec); err != nil {
 		return nil, err
 	}
-	if err := hdfsckpt.WriteFile(ctx, home, path.Join(j.dir, proto.KeysFile), set.Client.Marshal(), 0o600); err != nil {
+	if err := store.WriteFile(ctx, home, path.Join(j.dir, proto.KeysFile), set.Client.Marshal(), 0o600); err != nil {
 		return nil, err
 	}
 	return j, j.startMaster(exe)
@@ -128,7 +128,7 @@ func StartLocal(ctx context.Context, spec *proto.JobSpec, exe string, tell Tell)
 
 // checkLocalDirectory makes a checkpoint directory and tries to write in it.
 func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec, tell Tell) error {
-	s, err := hdfsckpt.Open(ctx, c.Uri, nil)
+	s, err := store.Open(ctx, c.Uri, nil)
 	if err == nil {
 		defer s.Close()
 		err = writable(ctx, s)

@@ -14,7 +14,7 @@ import (
 
 	"holdfast/doctor"
 	"holdfast/doctor/round"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -58,7 +58,7 @@ func DiagnoseNodes(ctx context.Context, exe, queue string, hosts []string) ([]do
 		defer cancel()
 		_ = removeAll(cleaning, home, dir) // what it found is told
 	}()
-	if err := hdfsckpt.MkdirAll(ctx, home, dir, 0o700); err != nil {
+	if err := store.MkdirAll(ctx, home, dir, 0o700); err != nil {
 		return nil, err
 	}
 	if err := c.submitRound(ctx, id, queue, home.URI()+"/"+dir, hosts, binary); err != nil {
@@ -87,7 +87,7 @@ func (c *Cluster) submitRound(ctx context.Context, id yarn.ApplicationID, queue,
 
 // awaitRound waits for the end of a round and reads what it found. A round that
 // is not waited for any longer is ended.
-func (c *Cluster) awaitRound(ctx context.Context, id yarn.ApplicationID, home hdfsckpt.Store, result string) ([]doctor.Finding, error) {
+func (c *Cluster) awaitRound(ctx context.Context, id yarn.ApplicationID, home store.Store, result string) ([]doctor.Finding, error) {
 	for {
 		r, err := c.rm.Report(ctx, id)
 		if err != nil {
@@ -95,7 +95,7 @@ func (c *Cluster) awaitRound(ctx context.Context, id yarn.ApplicationID, home hd
 			return nil, rmError(err)
 		}
 		if r.State.Done() {
-			text, err := hdfsckpt.ReadFile(ctx, home, result)
+			text, err := store.ReadFile(ctx, home, result)
 			var found []doctor.Finding
 			switch {
 			case errors.Is(err, fs.ErrNotExist):

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	pb "google.golang.org/protobuf/proto"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/delegation"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/hadoop/yarn"
@@ -73,7 +73,7 @@ func (c *Cluster) Submit(ctx context.Context, spec *proto.JobSpec, exe string, t
 	if err != nil {
 		return nil, err
 	}
-	var home hdfsckpt.Store
+	var home store.Store
 	var id yarn.ApplicationID
 	var sum string
 	g, checking := errgroup.WithContext(ctx)
@@ -214,7 +214,7 @@ func (c *Cluster) tokens(ctx context.Context, spec *proto.JobSpec) (*token.Crede
 
 // provideBinary makes sure that the binary is on HDFS, under its digest, so that
 // it is brought there once and nodes may cache it.
-func provideBinary(ctx context.Context, home hdfsckpt.Store, exe, sum string) (yarn.LocalResource, error) {
+func provideBinary(ctx context.Context, home store.Store, exe, sum string) (yarn.LocalResource, error) {
 	r, err := provide(ctx, home, path.Join("bin", sum, binaryName), exe, 0o700)
 	if err != nil {
 		return r, fmt.Errorf("bring the program %s to %s: %w", exe, home.URI(), err)
@@ -225,7 +225,7 @@ func provideBinary(ctx context.Context, home hdfsckpt.Store, exe, sum string) (y
 
 // provideArchive does the same for an archive that nodes unpack: a job that brings what
 // one before it has brought waits for neither copy.
-func provideArchive(ctx context.Context, home hdfsckpt.Store, f *proto.FileSpec) (yarn.LocalResource, error) {
+func provideArchive(ctx context.Context, home store.Store, f *proto.FileSpec) (yarn.LocalResource, error) {
 	r, err := provide(ctx, home, archiveName(f), f.Uri, fs.FileMode(f.Mode)&0o777)
 	if err != nil {
 		return r, fmt.Errorf("bring the archive %s to %s: %w", f.Uri, home.URI(), err)
@@ -240,7 +240,7 @@ func archiveName(f *proto.FileSpec) string { return path.Join("archives", f.Sha2
 
 // provide makes sure that a local file is on HDFS, under a name that its content
 // determines.
-func provide(ctx context.Context, home hdfsckpt.Store, name, file string, mode fs.FileMode) (yarn.LocalResource, error) {
+func provide(ctx context.Context, home store.Store, name, file string, mode fs.FileMode) (yarn.LocalResource, error) {
 	local, err := os.Stat(file)
 	if err != nil {
 		return yarn.LocalResource{}, err
@@ -258,7 +258,7 @@ func provide(ctx context.Context, home hdfsckpt.Store, name, file string, mode f
 }
 
 // findWhole tells whether a file is there, and whole.
-func findWhole(ctx context.Context, home hdfsckpt.Store, name string, size int64) (hdfsckpt.Info, bool, error) {
+func findWhole(ctx context.Context, home store.Store, name string, size int64) (store.Info, bool, error) {
 	info, err := home.Stat(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return info, false, nil
@@ -268,8 +268,8 @@ func findWhole(ctx context.Context, home hdfsckpt.Store, name string, size int64
 
 // bring puts a file in its place when it has its time already. If another client has
 // meanwhile, that one stays: NodeManagers may be reading it.
-func bring(ctx context.Context, home hdfsckpt.Store, name, file string, size int64, mode fs.FileMode) error {
-	if err := hdfsckpt.MkdirAll(ctx, home, path.Dir(name), 0o700); err != nil {
+func bring(ctx context.Context, home store.Store, name, file string, size int64, mode fs.FileMode) error {
+	if err := store.MkdirAll(ctx, home, path.Dir(name), 0o700); err != nil {
 		return err
 	}
 	beside := path.Join(path.Dir(name), rand.Text())
@@ -290,7 +290,7 @@ func bring(ctx context.Context, home hdfsckpt.Store, name, file string, size int
 	return err
 }
 
-func resourceOf(home hdfsckpt.Store, name, as string, info hdfsckpt.Info) yarn.LocalResource {
+func resourceOf(home store.Store, name, as string, info store.Info) yarn.LocalResource {
 	return yarn.LocalResource{
 		Name: as, URI: home.URI() + "/" + name, Size: info.Size, Timestamp: info.ModTime.UnixMilli(),
 		Visibility: yarn.Private,
@@ -300,7 +300,7 @@ func resourceOf(home hdfsckpt.Store, name, as string, info hdfsckpt.Info) yarn.L
 // upload fills the job's directory and returns the archives, which NodeManagers
 // unpack. The spec that is stored names the files where they are on HDFS.
 func (j *Job) upload(ctx context.Context, spec *proto.JobSpec, set jobtls.Set) ([]yarn.LocalResource, error) {
-	if err := hdfsckpt.MkdirAll(ctx, j.home, jobsDir, 0o700); err != nil {
+	if err := store.MkdirAll(ctx, j.home, jobsDir, 0o700); err != nil {
 		return nil, err
 	}
 	if err := j.home.Mkdir(ctx, j.dir, 0o700); err != nil {
@@ -315,7 +315,7 @@ func (j *Job) upload(ctx context.Context, spec *proto.JobSpec, set jobtls.Set) (
 		}
 		names[i] = path.Join(j.dir, "files", f.Name)
 		if dir := path.Dir(names[i]); !made[dir] {
-			if err := hdfsckpt.MkdirAll(ctx, j.home, dir, 0o700); err != nil {
+			if err := store.MkdirAll(ctx, j.home, dir, 0o700); err != nil {
 				return nil, err
 			}
 			made[dir] = true
@@ -340,7 +340,7 @@ func (j *Job) upload(ctx context.Context, spec *proto.JobSpec, set jobtls.Set) (
 		})
 	}
 	g.Go(func() error {
-		return hdfsckpt.WriteFile(uploading, j.home, path.Join(j.dir, proto.KeysFile), set.Client.Marshal(), 0o600)
+		return store.WriteFile(uploading, j.home, path.Join(j.dir, proto.KeysFile), set.Client.Marshal(), 0o600)
 	})
 	g.Go(func() error { return j.writeSpec(uploading, stored) })
 	if err := g.Wait(); err != nil {
@@ -354,10 +354,10 @@ func (j *Job) writeSpec(ctx context.Context, spec *proto.JobSpec) error {
 	if err != nil {
 		return fmt.Errorf("write the job's spec: %w", err)
 	}
-	return hdfsckpt.WriteFile(ctx, j.home, path.Join(j.dir, proto.SpecFile), text, 0o600)
+	return store.WriteFile(ctx, j.home, path.Join(j.dir, proto.SpecFile), text, 0o600)
 }
 
-func uploadFile(ctx context.Context, s hdfsckpt.Store, name, local string, mode fs.FileMode) error {
+func uploadFile(ctx context.Context, s store.Store, name, local string, mode fs.FileMode) error {
 	f, err := os.Open(local)
 	if err != nil {
 		return err
@@ -377,7 +377,7 @@ func uploadFile(ctx context.Context, s hdfsckpt.Store, name, local string, mode 
 type onlyWriter struct{ io.Writer }
 
 // removeAll removes a directory and all in it.
-func removeAll(ctx context.Context, s hdfsckpt.Store, name string) error {
+func removeAll(ctx context.Context, s store.Store, name string) error {
 	list, err := s.List(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

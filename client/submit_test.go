@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
@@ -18,7 +18,7 @@ import (
 func TestTheBinaryIsTheSame(t *testing.T) {
 	dir := t.TempDir()
 	exe := filepath.Join(dir, "exe")
-	home, err := hdfsckpt.NewLocal(t.TempDir())
+	home, err := store.NewLocal(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestArchivesAreSharedByJobs(t *testing.T) {
 	if err := os.WriteFile(archive, []byte("archive"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	home, err := hdfsckpt.NewLocal(t.TempDir())
+	home, err := store.NewLocal(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

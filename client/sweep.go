@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // EnvKeepJobs names the variable that says for how many days a job's directory
@@ -41,7 +41,7 @@ func keepJobs() (time.Duration, error) {
 // job that lives changes its own: its master touches a file there every few
 // seconds. It says what was done, "" if nothing; that it cannot be done keeps
 // nobody from starting a job.
-func sweepJobs(ctx context.Context, home hdfsckpt.Store, keep time.Duration, remove func(ctx context.Context, j *Job) error) string {
+func sweepJobs(ctx context.Context, home store.Store, keep time.Duration, remove func(ctx context.Context, j *Job) error) string {
 	if keep == 0 {
 		return ""
 	}

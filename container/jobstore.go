@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 )
 
@@ -15,14 +15,14 @@ type jobStore struct {
 	conf *conf.Conf
 
 	mu    sync.Mutex
-	store hdfsckpt.Store
+	store store.Store
 }
 
-func (j *jobStore) open(ctx context.Context) (hdfsckpt.Store, error) {
+func (j *jobStore) open(ctx context.Context) (store.Store, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.store == nil {
-		s, err := hdfsckpt.Open(ctx, j.uri, j.conf)
+		s, err := store.Open(ctx, j.uri, j.conf)
 		if err != nil {
 			return nil, err
 		}

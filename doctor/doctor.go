@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"holdfast/container/sandbox"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // Level is how good a Finding is.
@@ -122,18 +122,18 @@ func skew(from, to, shown time.Time) time.Duration {
 const sample = 4 << 20
 
 // Store writes and reads a few megabytes in a directory, and leaves nothing.
-func Store(ctx context.Context, s hdfsckpt.Store, name string) Finding {
+func Store(ctx context.Context, s store.Store, name string) Finding {
 	const subject = "HDFS"
 	content := make([]byte, sample)
 	for i := range content {
 		content[i] = byte(i * i >> 8)
 	}
 	begin := time.Now()
-	if err := hdfsckpt.WriteFile(ctx, s, name, content, 0o600); err != nil {
+	if err := store.WriteFile(ctx, s, name, content, 0o600); err != nil {
 		return bad(subject, "%v: checkpoints cannot be written from here; see that this machine reaches the NameNode and the DataNodes (firewall, dfs.client.use.datanode.hostname)", err)
 	}
 	written := time.Now()
-	got, err := hdfsckpt.ReadFile(ctx, s, name)
+	got, err := store.ReadFile(ctx, s, name)
 	read := time.Now()
 	if removing := s.Remove(ctx, name); err == nil {
 		err = removing

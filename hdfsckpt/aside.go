@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // What a save that was broken off has left is moved aside, so that a program
@@ -23,7 +25,7 @@ import (
 //
 // It lies there for asideFor, and goes with the next start after that.
 const (
-	asideDir    = OwnDir + "/aside"
+	asideDir    = store.OwnDir + "/aside"
 	asideRecord = "aside.json"
 	asideFiles  = "files"
 	asideFor    = 30 * 24 * time.Hour
@@ -44,7 +46,7 @@ type Aside struct {
 func (a Aside) until() time.Time { return a.Moved.Add(asideFor) }
 
 // moveAside moves a file or a directory with all that is in it, in one step.
-func moveAside(ctx context.Context, s Store, a Aside) (Aside, error) {
+func moveAside(ctx context.Context, s store.Store, a Aside) (Aside, error) {
 	a.Moved = time.Now().UTC().Truncate(time.Second)
 	random := make([]byte, 4)
 	rand.Read(random) // never fails
@@ -52,10 +54,10 @@ func moveAside(ctx context.Context, s Store, a Aside) (Aside, error) {
 	a.Where = path.Join(slot, asideFiles, a.Name)
 	text, err := json.MarshalIndent(a, "", "  ")
 	if err == nil {
-		err = MkdirAll(ctx, s, path.Dir(a.Where), 0o755)
+		err = store.MkdirAll(ctx, s, path.Dir(a.Where), 0o755)
 	}
 	if err == nil {
-		err = WriteFile(ctx, s, path.Join(slot, asideRecord), append(text, '\n'), 0o644)
+		err = store.WriteFile(ctx, s, path.Join(slot, asideRecord), append(text, '\n'), 0o644)
 	}
 	if err == nil {
 		err = s.Rename(ctx, a.Name, a.Where)
@@ -70,7 +72,7 @@ func moveAside(ctx context.Context, s Store, a Aside) (Aside, error) {
 }
 
 // ListAside lists what was moved aside, the oldest first.
-func ListAside(ctx context.Context, s Store) ([]Aside, error) {
+func ListAside(ctx context.Context, s store.Store) ([]Aside, error) {
 	slots, err := s.List(ctx, asideDir)
 	if vanished(err) {
 		return nil, nil
@@ -98,9 +100,9 @@ func ListAside(ctx context.Context, s Store) ([]Aside, error) {
 }
 
 // readAside is false for what is not, or no longer, a thing that was moved.
-func readAside(ctx context.Context, s Store, slot string) (a Aside, ok bool, err error) {
-	text, err := ReadFile(ctx, s, path.Join(slot, asideRecord))
-	if err == nil && (json.Unmarshal(text, &a) != nil || checkChange("look at", a.Name) != nil) {
+func readAside(ctx context.Context, s store.Store, slot string) (a Aside, ok bool, err error) {
+	text, err := store.ReadFile(ctx, s, path.Join(slot, asideRecord))
+	if err == nil && (json.Unmarshal(text, &a) != nil || store.CheckChange("look at", a.Name) != nil) {
 		return a, false, nil
 	}
 	if err == nil {
@@ -114,7 +116,7 @@ func readAside(ctx context.Context, s Store, slot string) (a Aside, ok bool, err
 }
 
 // forgetAside removes what was moved aside long ago.
-func forgetAside(ctx context.Context, s Store) error {
+func forgetAside(ctx context.Context, s store.Store) error {
 	all, err := ListAside(ctx, s)
 	for _, a := range all {
 		if time.Now().After(a.until()) {
@@ -131,11 +133,11 @@ func forgetAside(ctx context.Context, s Store) error {
 const deepest = 64
 
 // removeAll removes a directory below OwnDir with all that is in it.
-func removeAll(ctx context.Context, s Store, dir string, depth int) error {
-	if !strings.HasPrefix(dir, OwnDir+"/") || depth > deepest {
+func removeAll(ctx context.Context, s store.Store, dir string, depth int) error {
+	if !strings.HasPrefix(dir, store.OwnDir+"/") || depth > deepest {
 		return fmt.Errorf("cannot remove %s: it is not the store's own, or lies too deep", dir)
 	}
-	entries, err := listAll(ctx, s, dir)
+	entries, err := store.ListAll(ctx, s, dir)
 	if err != nil {
 		return err
 	}
@@ -159,7 +161,7 @@ func removeAll(ctx context.Context, s Store, dir string, depth int) error {
 // goes by its file `checkpoint`, which never names them.
 //
 // What this user may not move is told, and keeps nothing from starting.
-func moveTorn(ctx context.Context, s Store, age time.Duration) (moved []Aside, left []error, err error) {
+func moveTorn(ctx context.Context, s store.Store, age time.Duration) (moved []Aside, left []error, err error) {
 	rule, err := readRule(ctx, s)
 	if err != nil {
 		return nil, nil, err

@@ -9,8 +9,6 @@ import (
 // What is read of checkpoints to look at them is bounded, however many are looked
 // at, and whatever their files say.
 const (
-	// readLimit is the largest file, in bytes, that ReadFile reads.
-	readLimit = 64 << 20
 	// lookBudget is for all indexes and the like that this process looks at at
 	// once, in bytes; each takes about lookCost times its size.
 	lookBudget = 64 << 20

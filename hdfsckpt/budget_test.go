@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // TestLooksHaveOneBudget: however many look into checkpoints at once, and however
@@ -48,16 +50,16 @@ func TestLooksHaveOneBudget(t *testing.T) {
 // often it looks.
 func TestManifestsAreReadOnce(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	open := func() *Local {
+	open := func() *store.Local {
 		t.Helper()
-		s, err := NewLocal(dir)
+		s, err := store.NewLocal(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
-	state := func(s Store) State {
+	state := func(s store.Store) State {
 		t.Helper()
 		list, err := Checkpoints(ctx, s)
 		if err != nil || len(list) != 1 {
@@ -66,9 +68,9 @@ func TestManifestsAreReadOnce(t *testing.T) {
 		return list[0].State
 	}
 	s := open()
-	err := MkdirAll(ctx, s, "step-10", 0o755)
+	err := store.MkdirAll(ctx, s, "step-10", 0o755)
 	if err == nil {
-		err = WriteFile(ctx, s, "step-10/"+Committed, nil, 0o644)
+		err = store.WriteFile(ctx, s, "step-10/"+Committed, nil, 0o644)
 	}
 	var list []Checkpoint
 	if err == nil {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // Kind is the form that a checkpoint's files have.
@@ -118,7 +120,7 @@ const (
 // Checkpoints lists the checkpoints in a store and in the directories below its
 // root, the newest last: by step, then by time. It looks into every index and
 // manifest, and reads none of the data.
-func Checkpoints(ctx context.Context, s Store) ([]Checkpoint, error) {
+func Checkpoints(ctx context.Context, s store.Store) ([]Checkpoint, error) {
 	rule, err := readRule(ctx, s)
 	if err != nil {
 		return nil, err
@@ -126,7 +128,7 @@ func Checkpoints(ctx context.Context, s Store) ([]Checkpoint, error) {
 	return checkpoints(ctx, s, rule)
 }
 
-func checkpoints(ctx context.Context, s Store, rule Rule) ([]Checkpoint, error) {
+func checkpoints(ctx context.Context, s store.Store, rule Rule) ([]Checkpoint, error) {
 	return (&lister{s: s, rule: rule}).list(ctx)
 }
 
@@ -175,7 +177,7 @@ func NewestComplete(list []Checkpoint) *Checkpoint {
 // lister goes through the directories. Its goroutines end with its group;
 // slots bounds how many of them wait for the store.
 type lister struct {
-	s          Store
+	s          store.Store
 	rule       Rule
 	root       string // where to begin, without a look at manifests; "": the store's root
 	chosenFrom bool   // only those from which a program chooses by what is there
@@ -219,7 +221,7 @@ func (l *lister) limited(f func() error) error {
 
 // directory finds the checkpoints in one directory, and goes into those below.
 func (l *lister) directory(dir string, depth int) error {
-	var entries []Info
+	var entries []store.Info
 	err := l.limited(func() (err error) {
 		entries, err = l.s.List(l.ctx, dir)
 		return err
@@ -247,7 +249,7 @@ func (l *lister) directory(dir string, depth int) error {
 		}
 		entries = without(entries, parts)
 	}
-	var trainers []Info
+	var trainers []store.Info
 	for _, e := range entries {
 		name := path.Join(dir, e.Name)
 		switch {
@@ -271,17 +273,17 @@ func (l *lister) directory(dir string, depth int) error {
 }
 
 // without leaves some entries of a directory out.
-func without(entries, some []Info) []Info {
+func without(entries, some []store.Info) []store.Info {
 	out := map[string]bool{}
 	for _, e := range some {
 		out[e.Name] = true
 	}
-	return slices.DeleteFunc(slices.Clone(entries), func(e Info) bool { return out[e.Name] })
+	return slices.DeleteFunc(slices.Clone(entries), func(e store.Info) bool { return out[e.Name] })
 }
 
 // holdsOthers tells whether a directory step-N is only where a program keeps
 // checkpoints that are known by themselves.
-func holdsOthers(entries []Info) bool {
+func holdsOthers(entries []store.Info) bool {
 	others := false
 	for _, e := range entries {
 		if e.Name == Committed {
@@ -343,6 +345,6 @@ func lacking(need, have map[string]int64) string {
 	return strings.Join(wrong, ", ")
 }
 
-func fileOf(dir string, i Info) File {
+func fileOf(dir string, i store.Info) File {
 	return File{Name: path.Join(dir, i.Name), Size: i.Size, ModTime: i.ModTime, Inode: i.Inode}
 }

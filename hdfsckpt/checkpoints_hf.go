@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/torchfile"
 )
 
@@ -36,7 +37,7 @@ var (
 // isTrainers tells, by what is in a directory checkpoint-N, whether Trainer has
 // written it: it has one of the files that only Trainer writes, or nothing but
 // what Trainer writes before the model.
-func isTrainers(entries []Info) bool {
+func isTrainers(entries []store.Info) bool {
 	onlyConfigs, config := true, false
 	for _, e := range entries {
 		if e.Name == trainerState || e.Name == "training_args.bin" {
@@ -52,8 +53,8 @@ func isTrainers(entries []Info) bool {
 // Trainer's shows in each by itself, or, of one that was broken off early, in
 // another; of the only one, in that it was begun here (isFirstSave). If it does not,
 // they are looked at as any other directory.
-func (l *lister) trainers(dir string, dirs []Info, depth int) error {
-	contents := make([][]Info, len(dirs))
+func (l *lister) trainers(dir string, dirs []store.Info, depth int) error {
+	contents := make([][]store.Info, len(dirs))
 	series := l.rule.Format == HuggingFace
 	for i, d := range dirs {
 		err := l.limited(func() (err error) {

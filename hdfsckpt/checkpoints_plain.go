@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // Committed is the file that makes a plain checkpoint complete where the
@@ -24,7 +26,7 @@ func isPlainName(name string) bool {
 }
 
 // plain looks at a directory step-N.
-func (l *lister) plain(dir string, entries []Info) error {
+func (l *lister) plain(dir string, entries []store.Info) error {
 	c := Checkpoint{Name: dir, Kind: Plain, Step: stepOf(dir), State: Torn}
 	committed := false
 	for _, e := range entries {
@@ -48,7 +50,7 @@ func (l *lister) plain(dir string, entries []Info) error {
 		return nil
 	}
 	c.last = path.Join(dir, Committed)
-	text, err := ReadFile(l.ctx, l.s, c.last)
+	text, err := store.ReadFile(l.ctx, l.s, c.last)
 	if vanished(err) {
 		return nil
 	}
@@ -129,7 +131,7 @@ func shape(name string) string { return digits.ReplaceAllString(name, "#") }
 
 // byRule finds the checkpoints of a rule with a marker or a time of quiet among
 // the entries of a directory. With a marker they may lie at any depth.
-func (l *lister) byRule(dir string, entries []Info, depth int) error {
+func (l *lister) byRule(dir string, entries []store.Info, depth int) error {
 	for _, e := range entries {
 		name := path.Join(dir, e.Name)
 		switch {
@@ -149,8 +151,8 @@ func (l *lister) byRule(dir string, entries []Info, depth int) error {
 // marker, or if it is called as checkpoints are: its name ends in a number, or
 // says that the save has not ended. Otherwise, and where directories in it are
 // called so, those are looked at.
-func (l *lister) dirByRule(name string, e Info, depth int) error {
-	var entries []Info
+func (l *lister) dirByRule(name string, e store.Info, depth int) error {
+	var entries []store.Info
 	err := l.limited(func() (err error) {
 		entries, err = l.s.List(l.ctx, name)
 		return err
@@ -162,7 +164,7 @@ func (l *lister) dirByRule(name string, e Info, depth int) error {
 		return err
 	}
 	if l.rule.Marker != "" && !l.marked(entries) {
-		inner := slices.ContainsFunc(entries, func(e Info) bool { return e.IsDir() && calledAfterStep(e.Name) })
+		inner := slices.ContainsFunc(entries, func(e store.Info) bool { return e.IsDir() && calledAfterStep(e.Name) })
 		if (inner || !calledAfterStep(e.Name)) && depth < maxDepth {
 			return l.byRule(name, entries, depth+1)
 		}
@@ -178,8 +180,8 @@ func (l *lister) dirByRule(name string, e Info, depth int) error {
 }
 
 // marked tells whether the marker is among the entries of a directory.
-func (l *lister) marked(entries []Info) bool {
-	return slices.ContainsFunc(entries, func(e Info) bool { return !e.IsDir() && l.isMarker(e.Name) })
+func (l *lister) marked(entries []store.Info) bool {
+	return slices.ContainsFunc(entries, func(e store.Info) bool { return !e.IsDir() && l.isMarker(e.Name) })
 }
 
 // isMarker tells whether a file is the marker. An empty pattern matches no name;

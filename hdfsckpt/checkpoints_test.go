@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/test/bound"
 )
 
@@ -20,13 +21,13 @@ const fixture = "sharded.ckpt-1200"
 var old = time.Now().Add(-time.Hour)
 
 // put writes a file that counts as old.
-func put(t testing.TB, s hdfsckpt.Store, name string, content []byte) {
+func put(t testing.TB, s store.Store, name string, content []byte) {
 	t.Helper()
 	ctx := context.Background()
-	if err := hdfsckpt.MkdirAll(ctx, s, path.Dir(name), 0o755); err != nil {
+	if err := store.MkdirAll(ctx, s, path.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := hdfsckpt.WriteFile(ctx, s, name, content, 0o644); err != nil {
+	if err := store.WriteFile(ctx, s, name, content, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Chtimes(ctx, name, old, old); err != nil {
@@ -36,7 +37,7 @@ func put(t testing.TB, s hdfsckpt.Store, name string, content []byte) {
 
 // putCheckpoint puts the fixture under a prefix, but for the files that change
 // returns nil for.
-func putCheckpoint(t testing.TB, s hdfsckpt.Store, prefix string, change func(suffix string, content []byte) []byte) {
+func putCheckpoint(t testing.TB, s store.Store, prefix string, change func(suffix string, content []byte) []byte) {
 	t.Helper()
 	files, err := filepath.Glob("tfbundle/testdata/" + fixture + ".[di]*")
 	if err != nil || len(files) != 5 {
@@ -67,7 +68,7 @@ func without(suffix string) func(string, []byte) []byte {
 	}
 }
 
-func list(t testing.TB, s hdfsckpt.Store) []hdfsckpt.Checkpoint {
+func list(t testing.TB, s store.Store) []hdfsckpt.Checkpoint {
 	t.Helper()
 	found, err := hdfsckpt.Checkpoints(context.Background(), s)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
 )
 
@@ -19,13 +20,13 @@ func isTemporaryPart(name string) bool { return strings.Contains(name, "_temp") 
 // bundle is what is there of one TensorFlow checkpoint.
 type bundle struct {
 	prefix string
-	index  *Info
-	data   map[int]map[int]Info // by number of shards, by shard
+	index  *store.Info
+	data   map[int]map[int]store.Info // by number of shards, by shard
 	files  []File
 }
 
 // tensorflow finds the TensorFlow checkpoints among the entries of a directory.
-func (l *lister) tensorflow(dir string, entries []Info) error {
+func (l *lister) tensorflow(dir string, entries []store.Info) error {
 	bundles := map[string]*bundle{}
 	state := false
 	for _, e := range entries {
@@ -38,7 +39,7 @@ func (l *lister) tensorflow(dir string, entries []Info) error {
 		}
 		b := bundles[m[1]]
 		if b == nil {
-			b = &bundle{prefix: m[1], data: map[int]map[int]Info{}}
+			b = &bundle{prefix: m[1], data: map[int]map[int]store.Info{}}
 			bundles[m[1]] = b
 		}
 		b.files = append(b.files, fileOf(dir, e))
@@ -49,7 +50,7 @@ func (l *lister) tensorflow(dir string, entries []Info) error {
 			shard, _ := strconv.Atoi(m[3])
 			of, _ := strconv.Atoi(m[4])
 			if b.data[of] == nil {
-				b.data[of] = map[int]Info{}
+				b.data[of] = map[int]store.Info{}
 			}
 			b.data[of][shard] = e
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/torchfile"
 )
 
@@ -21,7 +22,7 @@ var torchSuffixes = map[string]bool{".pt": true, ".pth": true, ".bin": false, ".
 const dcpSuffix = ".distcp"
 
 // torchFiles finds the files of torch.save in a directory.
-func (l *lister) torchFiles(dir string, entries []Info) {
+func (l *lister) torchFiles(dir string, entries []store.Info) {
 	for _, e := range entries {
 		sure, ok := torchSuffixes[path.Ext(e.Name)]
 		if !ok || !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) || neverAlone[e.Name] {
@@ -79,7 +80,7 @@ func (l *lister) torchFile(f File, sure bool) error {
 }
 
 // isDistributed tells whether a directory is a distributed checkpoint.
-func isDistributed(entries []Info) bool {
+func isDistributed(entries []store.Info) bool {
 	for _, e := range entries {
 		if !e.IsDir() && (e.Name == torchfile.MetadataFile || path.Ext(e.Name) == dcpSuffix) {
 			return true
@@ -90,7 +91,7 @@ func isDistributed(entries []Info) bool {
 
 // distributed looks at a distributed checkpoint: it is complete once .metadata
 // is there and every file that it names is there, with its length.
-func (l *lister) distributed(dir string, entries []Info) error {
+func (l *lister) distributed(dir string, entries []store.Info) error {
 	c := Checkpoint{Name: dir, Kind: Distributed, Step: stepOf(dir), State: Torn}
 	sizes, committed := map[string]int64{}, false
 	for _, e := range entries {
@@ -130,7 +131,7 @@ func (l *lister) distributed(dir string, entries []Info) error {
 	return nil
 }
 
-func readMetadata(ctx context.Context, s Store, dir string) (*torchfile.Metadata, error) {
+func readMetadata(ctx context.Context, s store.Store, dir string) (*torchfile.Metadata, error) {
 	name := path.Join(dir, torchfile.MetadataFile)
 	r, err := s.Open(ctx, name)
 	if err != nil {
@@ -139,7 +140,7 @@ func readMetadata(ctx context.Context, s Store, dir string) (*torchfile.Metadata
 	defer r.Close()
 	var m *torchfile.Metadata
 	err = budgeted(ctx, r.Size(), func() error {
-		b, err := readOpened(r, name)
+		b, err := store.ReadOpened(r, name)
 		if err == nil {
 			m, err = torchfile.ParseMetadata(b)
 		}

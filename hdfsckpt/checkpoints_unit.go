@@ -6,6 +6,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // Directory is a directory of several files of which some are of a known
@@ -34,8 +36,8 @@ var (
 // directory that is called after a step these are all, unless there is a single
 // one that may be a model; elsewhere those without a step of their own, beside files that are no
 // checkpoints.
-func belongs(dir string, entries []Info) []Info {
-	var known, parts, others []Info
+func belongs(dir string, entries []store.Info) []store.Info {
+	var known, parts, others []store.Info
 	for _, e := range entries {
 		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
 			continue
@@ -72,7 +74,7 @@ func belongs(dir string, entries []Info) []Info {
 
 // unit lists a directory whose files belong together. One that is called after a
 // step is a checkpoint with all that is below it.
-func (l *lister) unit(dir string, files []Info) error {
+func (l *lister) unit(dir string, files []store.Info) error {
 	c := Checkpoint{Name: dir, Kind: Directory, Step: NoStep, State: Unchecked,
 		Why: "nothing tells whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE"}
 	if stepDir.MatchString(path.Base(dir)) {
@@ -105,7 +107,7 @@ func (l *lister) below(dir string, depth int, c *Checkpoint) error {
 	return l.belowEntries(dir, entries, depth, c)
 }
 
-func (l *lister) belowEntries(dir string, entries []Info, depth int, c *Checkpoint) error {
+func (l *lister) belowEntries(dir string, entries []store.Info, depth int, c *Checkpoint) error {
 	for _, e := range entries {
 		switch {
 		case !e.IsDir():
@@ -124,7 +126,7 @@ func (l *lister) belowEntries(dir string, entries []Info, depth int, c *Checkpoi
 
 // NotUnderstood tells what is in a store that holds no checkpoint that is known:
 // how many files and directories its root has, and the names of some.
-func NotUnderstood(ctx context.Context, s Store) (names []string, n int, err error) {
+func NotUnderstood(ctx context.Context, s store.Store) (names []string, n int, err error) {
 	entries, err := s.List(ctx, ".")
 	if err != nil {
 		return nil, 0, err

@@ -14,6 +14,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sync/errgroup"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // Copied says what Copy has done.
@@ -37,7 +39,7 @@ type copyPlan struct {
 // so that Copy, once interrupted, goes on where it was. If any other file is in
 // the way, nothing is written (EEXIST). The bytes are compared with the manifest
 // of a sealed one. progress may be nil; it is called by several goroutines.
-func Copy(ctx context.Context, from, to Store, c Checkpoint, progress func(done, total int64)) (Copied, error) {
+func Copy(ctx context.Context, from, to store.Store, c Checkpoint, progress func(done, total int64)) (Copied, error) {
 	var done Copied
 	fail := func(err error) (Copied, error) {
 		return done, fmt.Errorf("cannot copy the checkpoint %s from %s to %s: %w", c.Name, from.URI(), to.URI(), err)
@@ -72,7 +74,7 @@ func Copy(ctx context.Context, from, to Store, c Checkpoint, progress func(done,
 	err = group.Wait()
 	done.Bytes = written.Load()
 	if err == nil && state != nil {
-		err = WriteFile(ctx, to, StateFile, state.Bytes(), 0o644)
+		err = store.WriteFile(ctx, to, StateFile, state.Bytes(), 0o644)
 	}
 	if err != nil {
 		return fail(err)
@@ -82,7 +84,7 @@ func Copy(ctx context.Context, from, to Store, c Checkpoint, progress func(done,
 
 // planCopy looks what is there already, and refuses what is in the way. For
 // TensorFlow it returns what the file `checkpoint` is to say.
-func planCopy(ctx context.Context, from, to Store, c Checkpoint) ([]*copyPlan, *SavedState, error) {
+func planCopy(ctx context.Context, from, to store.Store, c Checkpoint) ([]*copyPlan, *SavedState, error) {
 	sealed := map[string]uint32{}
 	if c.Manifest != nil {
 		for _, s := range c.Manifest.Files {
@@ -122,7 +124,7 @@ func planCopy(ctx context.Context, from, to Store, c Checkpoint) ([]*copyPlan, *
 
 // compare tells whether something has the file's name there, and sets keep if
 // it is the file.
-func (p *copyPlan) compare(ctx context.Context, from, to Store) (bool, error) {
+func (p *copyPlan) compare(ctx context.Context, from, to store.Store) (bool, error) {
 	i, err := to.Stat(ctx, p.to)
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) {
 		return false, nil
@@ -146,12 +148,12 @@ func (p *copyPlan) compare(ctx context.Context, from, to Store) (bool, error) {
 
 // stateAfterCopy adds a checkpoint to the file `checkpoint` of a directory; nil
 // for what is not TensorFlow's.
-func stateAfterCopy(ctx context.Context, to Store, c Checkpoint) (*SavedState, error) {
+func stateAfterCopy(ctx context.Context, to store.Store, c Checkpoint) (*SavedState, error) {
 	if c.Kind != TensorFlow {
 		return nil, nil
 	}
 	state := SavedState{}
-	text, err := ReadFile(ctx, to, StateFile)
+	text, err := store.ReadFile(ctx, to, StateFile)
 	if err == nil {
 		state, err = ParseState(text)
 	}
@@ -164,8 +166,8 @@ func stateAfterCopy(ctx context.Context, to Store, c Checkpoint) (*SavedState, e
 	return &state, nil
 }
 
-func copyFile(ctx context.Context, from, to Store, p *copyPlan, progress func(n int64)) error {
-	if err := MkdirAll(ctx, to, path.Dir(p.to), 0o755); err != nil {
+func copyFile(ctx context.Context, from, to store.Store, p *copyPlan, progress func(n int64)) error {
+	if err := store.MkdirAll(ctx, to, path.Dir(p.to), 0o755); err != nil {
 		return err
 	}
 	r, err := from.Open(ctx, p.Name)

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // Entries below OwnDir that stand for a name in the store are called after it,
@@ -42,6 +44,6 @@ func entryOf(entry string) (name string, ok bool) {
 // isEntryFor tells whether an entry stands for a name, and that is one that a
 // program may give: what somebody else has put below OwnDir must lead nowhere.
 func isEntryFor(entry, name string) bool {
-	return fs.ValidPath(name) && utf8.ValidString(entry) && checkName("look at", name) == nil &&
-		name != OwnDir && !strings.HasPrefix(name, OwnDir+"/") && entryName(name) == entry
+	return fs.ValidPath(name) && utf8.ValidString(entry) && store.CheckName("look at", name) == nil &&
+		name != store.OwnDir && !strings.HasPrefix(name, store.OwnDir+"/") && entryName(name) == entry
 }

@@ -1,68 +1,22 @@
 package hdfsckpt_test
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
-
-// counted counts what is opened in a store.
-type counted struct {
-	hdfsckpt.Store
-	opened int
-}
-
-func (c *counted) Open(ctx context.Context, name string) (hdfsckpt.Reader, error) {
-	c.opened++
-	return c.Store.Open(ctx, name)
-}
-
-func TestTheLatestIsReadOnce(t *testing.T) {
-	local, err := hdfsckpt.NewLocal(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer local.Close()
-	s := &counted{Store: local}
-	var l hdfsckpt.Latest
-	for i, x := range []struct {
-		before func() error
-		text   string
-		opened int
-	}{
-		{func() error { return hdfsckpt.WriteFile(t.Context(), s, "f", []byte("one"), 0o600) }, "one", 1},
-		{func() error { return nil }, "one", 1},
-		{func() error { return s.Chtimes(t.Context(), "f", time.Unix(1, 0), time.Unix(1, 0)) }, "one", 2},
-		{func() error { return hdfsckpt.WriteFile(t.Context(), s, "f", []byte("two"), 0o600) }, "two", 3},
-	} {
-		err := x.before()
-		if err == nil {
-			err = l.Read(t.Context(), s, "f")
-		}
-		if err != nil || string(l.Text) != x.text || s.opened != x.opened {
-			t.Errorf("%d: %q, %v, opened %d times", i, l.Text, err, s.opened)
-		}
-	}
-	if err := s.Remove(t.Context(), "f"); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Read(t.Context(), s, "f"); err == nil {
-		t.Error("what is no longer there was read")
-	}
-}
 
 // TestReadFileIsBounded: a file that is too large for what it is taken for is not
 // read, and the others of its directory are listed as ever.
 func TestReadFileIsBounded(t *testing.T) {
 	dir := t.TempDir()
-	s, err := hdfsckpt.NewLocal(dir)
+	s, err := store.NewLocal(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +31,7 @@ func TestReadFileIsBounded(t *testing.T) {
 		if err := os.Truncate(filepath.Join(dir, name), 1<<40); err != nil { // no room is taken
 			t.Fatal(err)
 		}
-		if _, err := hdfsckpt.ReadFile(t.Context(), s, name); !errors.Is(err, syscall.EFBIG) {
+		if _, err := store.ReadFile(t.Context(), s, name); !errors.Is(err, syscall.EFBIG) {
 			t.Errorf("reading 1 TB of %s: %v", name, err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"path"
 	"regexp"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // What tells Hugging Face's Trainer from a program that saves files of the same
@@ -15,7 +17,7 @@ import (
 // program's form is its own, and no more is recorded in that directory.
 //
 //	.holdfast/begun/DIR.json    DIR: the directory that checkpoint-N is in, an entry
-const begunDir = OwnDir + "/begun"
+const begunDir = store.OwnDir + "/begun"
 
 // begunSave is such a record.
 type begunSave struct {
@@ -33,7 +35,7 @@ func BeginsSave(name string) bool {
 }
 
 // BeginSave records that a task makes the directory of a save.
-func BeginSave(ctx context.Context, s Store, name string) error {
+func BeginSave(ctx context.Context, s store.Store, name string) error {
 	dir, base := path.Split(name)
 	dir = path.Clean(dir)
 	before, err := readBegun(ctx, s, dir)
@@ -55,7 +57,7 @@ func BeginSave(ctx context.Context, s Store, name string) error {
 
 // SavesEnded is told when a program has ended of itself: what it had begun to save is
 // as it wants it.
-func SavesEnded(ctx context.Context, s Store) error {
+func SavesEnded(ctx context.Context, s store.Store) error {
 	return eachBegun(ctx, s, func(r begunSave) error {
 		ended, err := hasTrainerState(ctx, s, path.Join(r.Dir, r.Name))
 		if err != nil || ended || r.Own {
@@ -67,7 +69,7 @@ func SavesEnded(ctx context.Context, s Store) error {
 
 // forgetBegun removes the records of saves that are not there any longer, as they
 // were moved aside.
-func forgetBegun(ctx context.Context, s Store) error {
+func forgetBegun(ctx context.Context, s store.Store) error {
 	return eachBegun(ctx, s, func(r begunSave) error {
 		if r.Own {
 			return nil
@@ -83,7 +85,7 @@ func forgetBegun(ctx context.Context, s Store) error {
 	})
 }
 
-func eachBegun(ctx context.Context, s Store, f func(begunSave) error) error {
+func eachBegun(ctx context.Context, s store.Store, f func(begunSave) error) error {
 	entries, err := s.List(ctx, begunDir)
 	if vanished(err) {
 		return nil
@@ -108,9 +110,9 @@ func eachBegun(ctx context.Context, s Store, f func(begunSave) error) error {
 }
 
 // readBegun is the zero record where there is none, or none that can be read.
-func readBegun(ctx context.Context, s Store, dir string) (begunSave, error) {
+func readBegun(ctx context.Context, s store.Store, dir string) (begunSave, error) {
 	var r begunSave
-	text, err := ReadFile(ctx, s, begunName(dir))
+	text, err := store.ReadFile(ctx, s, begunName(dir))
 	if vanished(err) {
 		return r, nil
 	}
@@ -120,11 +122,11 @@ func readBegun(ctx context.Context, s Store, dir string) (begunSave, error) {
 	return r, err
 }
 
-func writeBegun(ctx context.Context, s Store, r begunSave) error {
+func writeBegun(ctx context.Context, s store.Store, r begunSave) error {
 	return writeRecord(ctx, s, begunName(r.Dir), r)
 }
 
-func hasTrainerState(ctx context.Context, s Store, dir string) (bool, error) {
+func hasTrainerState(ctx context.Context, s store.Store, dir string) (bool, error) {
 	_, err := s.Stat(ctx, path.Join(dir, trainerState))
 	if vanished(err) {
 		return false, nil
@@ -143,7 +145,7 @@ var (
 )
 
 // mayBeTrainers tells whether all that is in a directory is of what Trainer writes.
-func mayBeTrainers(entries []Info) bool {
+func mayBeTrainers(entries []store.Info) bool {
 	for _, e := range entries {
 		if e.IsDir() && !trainersDir.MatchString(e.Name) {
 			return false
@@ -158,7 +160,7 @@ func mayBeTrainers(entries []Info) bool {
 // isFirstSave tells whether the only directory checkpoint-N of its directory is the
 // first save of a Trainer that has not got as far as what tells it: a task began it
 // here, and all that is in it is what Trainer writes.
-func (l *lister) isFirstSave(name string, entries []Info) (bool, error) {
+func (l *lister) isFirstSave(name string, entries []store.Info) (bool, error) {
 	if !mayBeTrainers(entries) {
 		return false, nil
 	}

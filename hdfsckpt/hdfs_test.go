@@ -1,25 +1,17 @@
 package hdfsckpt_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"holdfast/hdfsckpt"
-	"holdfast/hdfsckpt/storetest"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/test/testcluster"
 )
@@ -47,16 +39,30 @@ func clusterConf(t *testing.T) *conf.Conf {
 }
 
 // openHDFS opens an empty store on HDFS.
-func openHDFS(t *testing.T) hdfsckpt.Store {
+func openHDFS(t *testing.T) store.Store {
 	t.Helper()
-	s, err := hdfsckpt.Open(context.Background(), fmt.Sprintf("%s/stores/%d", cluster.HDFS(), roots.Add(1)), clusterConf(t))
+	s, err := store.Open(context.Background(), fmt.Sprintf("%s/stores/%d", cluster.HDFS(), roots.Add(1)), clusterConf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestHDFS(t *testing.T) { storetest.Run(t, openHDFS) }
+func openLocal(t testing.TB, dir string) store.Store {
+	t.Helper()
+	s, err := store.Open(context.Background(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestCheckpointsOnHDFS lists many checkpoints.
 func TestCheckpointsOnHDFS(t *testing.T) {
@@ -78,268 +84,5 @@ func TestCheckpointsOnHDFS(t *testing.T) {
 	newest := hdfsckpt.NewestComplete(found)
 	if len(found) != count || newest == nil || newest.Step != count-1 {
 		t.Errorf("%d found, the newest is %+v", len(found), newest)
-	}
-}
-
-// replica finds the file of a DataNode that holds the content.
-func replica(t *testing.T, node int, content []byte) string {
-	t.Helper()
-	found := ""
-	err := filepath.WalkDir(filepath.Join(cluster.Dir(), fmt.Sprintf("dn%d", node), "data"), func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasPrefix(d.Name(), "blk_") || strings.HasSuffix(d.Name(), ".meta") {
-			return err
-		}
-		b, err := os.ReadFile(p)
-		if err == nil && bytes.Equal(b, content) {
-			found = p
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-func random(n int) []byte {
-	b := make([]byte, n)
-	rand.Read(b)
-	return b
-}
-
-// TestCorruptReplica reads on from a good replica, and the NameNode is told.
-func TestCorruptReplica(t *testing.T) {
-	ctx, s, content := context.Background(), openHDFS(t), random(3<<20)
-	defer s.Close()
-	if err := hdfsckpt.WriteFile(ctx, s, "a", content, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	var replicas []string
-	for node := range 3 {
-		if f := replica(t, node, content); f != "" {
-			replicas = append(replicas, f)
-		}
-	}
-	if len(replicas) != 2 {
-		t.Fatalf("replicas: %v", replicas)
-	}
-	bad := bytes.Clone(content)
-	bad[2_000_000] ^= 1
-	if err := os.WriteFile(replicas[0], bad, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	// Which replica is asked first is the NameNode's choice. Once it knows, it
-	// has the replica replaced.
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		got, err := hdfsckpt.ReadFile(ctx, s, "a")
-		if err != nil || !bytes.Equal(got, content) {
-			t.Fatalf("%d bytes, %v", len(got), err)
-		}
-		if b, err := os.ReadFile(replicas[0]); err != nil || !bytes.Equal(b, bad) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the NameNode was not told of the wrong byte")
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	// All replicas wrong: an error, never wrong bytes.
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
-	for node := range 3 {
-		if f := replica(t, node, content); f != "" {
-			if err := os.WriteFile(f, bad, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if got, err := hdfsckpt.ReadFile(ctx, s, "a"); err == nil && !bytes.Equal(got, content) {
-		t.Error("wrong bytes were read")
-	} else if err != nil && !errors.Is(err, syscall.EIO) {
-		t.Error(err)
-	}
-}
-
-// TestLostDataNode kills and pauses DataNodes while a file is read and another
-// one is written.
-func TestLostDataNode(t *testing.T) {
-	ctx, s, content := context.Background(), openHDFS(t), random(24<<20)
-	defer s.Close()
-	if err := hdfsckpt.WriteFile(ctx, s, "a", content, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r, err := s.Open(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	w, err := s.Create(ctx, "b", 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const steps = 24
-	part := len(content) / steps
-	for i := range steps {
-		switch i {
-		case 5:
-			must(t, cluster.Daemon("dn0").Kill())
-		case 12:
-			must(t, cluster.Daemon("dn0").Restart(ctx))
-			must(t, cluster.Daemon("dn1").Kill())
-		}
-		b := make([]byte, part)
-		if n, err := r.ReadAt(b, int64(i*part)); n != part || err != nil && err != io.EOF || !bytes.Equal(b, content[i*part:i*part+part]) {
-			t.Fatalf("reading at step %d: %d bytes, %v", i, n, err)
-		}
-		if _, err := w.Write(b); err != nil {
-			t.Fatalf("writing at step %d: %v", i, err)
-		}
-	}
-	must(t, w.Close())
-	must(t, cluster.Daemon("dn1").Restart(ctx))
-	if got, err := hdfsckpt.ReadFile(ctx, s, "b"); err != nil || !bytes.Equal(got, content) {
-		t.Fatalf("%d bytes, %v", len(got), err)
-	}
-}
-
-// TestAbandonedFile is read although nobody has closed it, and its DataNodes were
-// restarted after its writer was lost: what was flushed is there.
-func TestAbandonedFile(t *testing.T) {
-	ctx, lost, content := context.Background(), openHDFS(t), random(100_000)
-	w, err := lost.Append(ctx, "a", 0o644)
-	must(t, err)
-	if _, err := w.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	must(t, w.Flush())
-	must(t, lost.Close()) // so it cannot write on, nor renew its lease
-	for _, change := range []func(d *testcluster.Daemon) error{
-		(*testcluster.Daemon).Kill,
-		func(d *testcluster.Daemon) error { return d.Restart(ctx) },
-	} {
-		for node := range 3 {
-			must(t, change(cluster.Daemon(fmt.Sprintf("dn%d", node))))
-		}
-	}
-	s, err := hdfsckpt.Open(ctx, lost.URI(), clusterConf(t))
-	must(t, err)
-	defer s.Close()
-	start := time.Now()
-	if got, err := hdfsckpt.ReadFile(ctx, s, "a"); err != nil || !bytes.Equal(got, content) {
-		t.Errorf("%d bytes, %v", len(got), err)
-	}
-	t.Logf("read after %s", time.Since(start))
-}
-
-// TestStalledNameNode: calls end with an error that names it, and go on once it
-// answers again.
-func TestStalledNameNode(t *testing.T) {
-	ctx, s := context.Background(), openHDFS(t)
-	defer s.Close()
-	nn := cluster.Daemon("nn")
-	must(t, nn.Pause())
-	start := time.Now()
-	_, err := s.Stat(ctx, ".")
-	took := time.Since(start)
-	must(t, nn.Resume())
-	address := strings.TrimPrefix(cluster.HDFS(), "hdfs://")
-	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), address) || took > 2*time.Minute {
-		t.Errorf("after %s: %v", took, err)
-	}
-	if _, err := s.Stat(ctx, "."); err != nil {
-		t.Errorf("once it answers again: %v", err)
-	}
-}
-
-// TestRestartedNameNode is waited for: also while it is in safe mode.
-func TestRestartedNameNode(t *testing.T) {
-	ctx, s := context.Background(), openHDFS(t)
-	defer s.Close()
-	must(t, hdfsckpt.WriteFile(ctx, s, "a", []byte("x"), 0o644))
-	must(t, cluster.Daemon("nn").Kill())
-	done := make(chan error, 1)
-	go func() { done <- hdfsckpt.WriteFile(ctx, s, "b", []byte("y"), 0o644) }()
-	must(t, cluster.Daemon("nn").Restart(ctx))
-	must(t, <-done)
-	if b, err := hdfsckpt.ReadFile(ctx, s, "b"); err != nil || string(b) != "y" {
-		t.Errorf("%q, %v", b, err)
-	}
-}
-
-func TestQuota(t *testing.T) {
-	ctx, s := context.Background(), openHDFS(t)
-	defer s.Close()
-	dir := strings.TrimPrefix(s.URI(), cluster.HDFS())
-	// A block's room is taken in full while it is written: 8 blocks.
-	const block = 128 << 20
-	if _, err := cluster.Hadoop(ctx, "org.apache.hadoop.hdfs.tools.DFSAdmin", "-setSpaceQuota", fmt.Sprint(2*block+1<<20), dir); err != nil {
-		t.Fatal(err)
-	}
-	space, err := s.Space(ctx)
-	if err != nil || space.Total != block+1<<19 || space.Free != space.Total {
-		t.Errorf("%+v, %v", space, err)
-	}
-	must(t, hdfsckpt.WriteFile(ctx, s, "a", random(1<<20), 0o644))
-	err = hdfsckpt.WriteFile(ctx, s, "b", random(1<<20), 0o644)
-	if !errors.Is(err, syscall.EDQUOT) || !strings.Contains(err.Error(), "quota") {
-		t.Errorf("over the quota: %v", err)
-	}
-	if infos, err := s.List(ctx, "."); err != nil || len(infos) != 1 {
-		t.Errorf("%+v, %v", infos, err)
-	}
-}
-
-func TestUnreachable(t *testing.T) {
-	ctx := context.Background()
-	short, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	_, err := hdfsckpt.Open(short, "hdfs://127.0.0.1:9/x", clusterConf(t))
-	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:9") {
-		t.Errorf("%v", err)
-	}
-	if _, err := hdfsckpt.OpenExisting(ctx, cluster.HDFS()+"/no/such", clusterConf(t)); !errors.Is(err, syscall.ENOENT) {
-		t.Errorf("%v", err)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestAppendToWhatCannotGoOn: a file of another program, whose last block has
-// checksums that DataNodes do not let us go on with, is added to in a new block.
-func TestAppendToWhatCannotGoOn(t *testing.T) {
-	s := openHDFS(t)
-	defer s.Close()
-	local := filepath.Join(t.TempDir(), "foreign")
-	if err := os.WriteFile(local, []byte("theirs, "), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := cluster.Hadoop(t.Context(), "fs", "-D", "dfs.bytes-per-checksum=1024", "-put", local, s.URI()+"/foreign"); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for range 2 { // the second goes on with our own block
-		a, err := s.Append(t.Context(), "foreign", 0o644)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.Write([]byte("ours, ")); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := hdfsckpt.ReadFile(t.Context(), s, "foreign")
-	if err != nil || string(got) != "theirs, ours, ours, " {
-		t.Errorf("%q, %v", got, err)
-	}
-	places, err := hdfsckpt.Locate(t.Context(), s, "foreign")
-	if err != nil || len(places) != 2 {
-		t.Errorf("its blocks: %v, %v", places, err)
 	}
 }

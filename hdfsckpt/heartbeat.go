@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // A job's heartbeat is the modification time of a writer's directory: its master's,
@@ -24,7 +26,7 @@ const heartbeatLook = time.Second
 
 // Heartbeat updates a writer's heartbeat. One that has not begun to write, or was
 // shut out, gives none (ENOENT, ENOTDIR).
-func Heartbeat(ctx context.Context, s Store, writer string) error {
+func Heartbeat(ctx context.Context, s store.Store, writer string) error {
 	dir := WriterDir(writer)
 	i, err := s.Stat(ctx, dir)
 	if err == nil && !i.IsDir() {
@@ -43,7 +45,7 @@ func Heartbeat(ctx context.Context, s Store, writer string) error {
 // OtherJobs tells which other jobs write to a store and live, and which were lost
 // without a word: it watches for as long as patience, LostAfter as a rule, or until
 // all have sent a heartbeat. jobOf tells whose a writer is.
-func OtherJobs(ctx context.Context, s Store, own string, jobOf func(writer string) string, patience time.Duration) (living, lost []string, err error) {
+func OtherJobs(ctx context.Context, s store.Store, own string, jobOf func(writer string) string, patience time.Duration) (living, lost []string, err error) {
 	look := func() (map[string]time.Time, error) { // by writer
 		entries, err := s.List(ctx, writingDir)
 		if err != nil && !vanished(err) {
@@ -101,7 +103,7 @@ func OtherJobs(ctx context.Context, s Store, own string, jobOf func(writer strin
 }
 
 // ShutOutJobs shuts out all writers of some jobs.
-func ShutOutJobs(ctx context.Context, s Store, jobs []string, jobOf func(writer string) string) error {
+func ShutOutJobs(ctx context.Context, s store.Store, jobs []string, jobOf func(writer string) string) error {
 	writers, err := Writers(ctx, s)
 	for _, w := range writers {
 		if slices.Contains(jobs, jobOf(w)) {

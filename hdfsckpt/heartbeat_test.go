@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 func jobOf(writer string) string {
@@ -21,10 +22,10 @@ func jobOf(writer string) string {
 // TestOtherJobs: a job lives of which one writer sends heartbeats, however old
 // the others' are, and another is lost, however young.
 func TestOtherJobs(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		for _, w := range []string{"own.c1", "lives.am", "lives.c1", "lost.am", "lost.c2"} {
-			must(t, hdfsckpt.MkdirAll(ctx, s, hdfsckpt.WriterDir(w), 0o755))
+			must(t, store.MkdirAll(ctx, s, hdfsckpt.WriterDir(w), 0o755))
 		}
 		must(t, s.Chtimes(ctx, hdfsckpt.WriterDir("lives.am"), old, old))
 		var wg sync.WaitGroup

@@ -5,17 +5,18 @@ import (
 	"errors"
 	"sync"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
 )
 
 // ReadIndex reads the index of a TensorFlow checkpoint.
-func ReadIndex(ctx context.Context, s Store, prefix string) (*tfbundle.Index, error) {
+func ReadIndex(ctx context.Context, s store.Store, prefix string) (*tfbundle.Index, error) {
 	return readIndex(ctx, s, tfbundle.IndexFile(prefix))
 }
 
 // readIndex tells a file that is no index (contentError) from one that could
 // not be read.
-func readIndex(ctx context.Context, s Store, name string) (*tfbundle.Index, error) {
+func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index, error) {
 	r, err := s.Open(ctx, name)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func readIndex(ctx context.Context, s Store, name string) (*tfbundle.Index, erro
 
 // watched keeps the first error of a reader that is not the end of the file.
 type watched struct {
-	r   Reader
+	r   store.Reader
 	mu  sync.Mutex
 	err error
 }

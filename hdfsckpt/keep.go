@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // A program that saves over a checkpoint, or removes all but the newest, would
@@ -23,7 +25,7 @@ import (
 // They go there one by one, by rename. At each moment what is kept and what is
 // still visible make up the whole checkpoint, where what is kept counts.
 const (
-	keptDir      = OwnDir + "/kept"
+	keptDir      = store.OwnDir + "/kept"
 	keptManifest = "manifest.json"
 	keptFiles    = "files"
 	keptName     = "name"
@@ -49,7 +51,7 @@ func Keeps(name string) bool {
 func checkpointOf(name string) (checkpoint string, kind Kind, ok bool) {
 	dir, base := path.Dir(name), path.Base(name)
 	switch m := tfFile.FindStringSubmatch(base); {
-	case strings.HasPrefix(name, hiddenPrefix) || IsTemporary(base):
+	case strings.HasPrefix(name, hiddenPrefix) || store.IsTemporary(base):
 		return "", "", false
 	case isPlainName(path.Base(dir)):
 		return dir, Plain, true
@@ -62,7 +64,7 @@ func checkpointOf(name string) (checkpoint string, kind Kind, ok bool) {
 
 // Replacing is told before another file is put in the place of name. Where that
 // would spoil a whole checkpoint, its files are kept.
-func Replacing(ctx context.Context, s Store, name string) error {
+func Replacing(ctx context.Context, s store.Store, name string) error {
 	checkpoint, kind, ok := checkpointOf(name)
 	unit, isUnit := "", false
 	if !ok {
@@ -136,7 +138,7 @@ func (k *keeping) replacing(ctx context.Context, base string) error {
 
 // Removing is told before name is removed. It tells whether the file is kept,
 // and so has left its name already.
-func Removing(ctx context.Context, s Store, name string) (kept bool, err error) {
+func Removing(ctx context.Context, s store.Store, name string) (kept bool, err error) {
 	checkpoint, kind, ok := checkpointOf(name)
 	if unit, isUnit := unitOf(name); !ok && isUnit {
 		if kept, err = removingUnit(ctx, s, unit, name); err != nil {
@@ -194,7 +196,7 @@ func (k *keeping) removing(ctx context.Context, base string) (bool, error) {
 
 // ListKept lists the checkpoints that are kept, the newest last. Their names are
 // those of the places where they lie.
-func ListKept(ctx context.Context, s Store) ([]Checkpoint, error) {
+func ListKept(ctx context.Context, s store.Store) ([]Checkpoint, error) {
 	slots, err := keptSlots(ctx, s)
 	if err != nil {
 		return nil, err
@@ -246,7 +248,7 @@ func ListKept(ctx context.Context, s Store) ([]Checkpoint, error) {
 
 // BringBack puts a kept checkpoint, as ListKept lists it, back in its place. What
 // has its name meanwhile goes.
-func BringBack(ctx context.Context, s Store, c Checkpoint) error {
+func BringBack(ctx context.Context, s store.Store, c Checkpoint) error {
 	slots, err := keptSlots(ctx, s)
 	if err != nil {
 		return err

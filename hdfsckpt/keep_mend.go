@@ -6,6 +6,8 @@ import (
 	"maps"
 	"path"
 	"time"
+
+	"holdfast/hdfsckpt/store"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 
 // mend undoes replacing and removing that did not come to an end. While
 // somebody may be at it (live), only what stays as it is for a while counts.
-func mend(ctx context.Context, s Store, live bool) (back []string, err error) {
+func mend(ctx context.Context, s store.Store, live bool) (back []string, err error) {
 	slots, err := keptSlots(ctx, s)
 	if err != nil {
 		return nil, err
@@ -108,13 +110,13 @@ func (k *keeping) staysBroken(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func sameInfo(a, b Info) bool {
+func sameInfo(a, b store.Info) bool {
 	return a.Size == b.Size && a.ModTime.Equal(b.ModTime) && a.Inode == b.Inode
 }
 
 // bringBackNewest puts back the newest checkpoint that is kept of a directory.
 // It tells its name; "" if there is none.
-func bringBackNewest(ctx context.Context, s Store, dir string) (string, error) {
+func bringBackNewest(ctx context.Context, s store.Store, dir string) (string, error) {
 	slots, err := keptSlots(ctx, s)
 	if err != nil {
 		return "", err

@@ -9,32 +9,33 @@ import (
 	"strings"
 	"syscall"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
 )
 
 // keeping is a checkpoint of which something is kept, or to be kept.
 type keeping struct {
-	s             Store
+	s             store.Store
 	name          string
 	kind          Kind
 	dir           string
-	entry         string          // of what is kept
-	slot          string          // the files in it
-	visible, kept map[string]Info // by base name
+	entry         string                // of what is kept
+	slot          string                // the files in it
+	visible, kept map[string]store.Info // by base name
 }
 
-func lookAt(ctx context.Context, s Store, name string, kind Kind) (*keeping, error) {
+func lookAt(ctx context.Context, s store.Store, name string, kind Kind) (*keeping, error) {
 	k := &keeping{s: s, name: name, kind: kind, dir: path.Dir(name), entry: path.Join(keptDir, entryName(name))}
 	k.slot = path.Join(k.entry, keptFiles)
 	if kind == Plain {
 		k.dir = name
 	}
-	files := func(dir string) (map[string]Info, error) {
+	files := func(dir string) (map[string]store.Info, error) {
 		entries, err := s.List(ctx, dir)
 		if err != nil && !vanished(err) {
 			return nil, err
 		}
-		found := map[string]Info{}
+		found := map[string]store.Info{}
 		for _, e := range entries {
 			if of, _, ok := checkpointOf(path.Join(k.dir, e.Name)); ok && of == name && !e.IsDir() {
 				found[e.Name] = e
@@ -51,7 +52,7 @@ func lookAt(ctx context.Context, s Store, name string, kind Kind) (*keeping, err
 }
 
 // keptSlots finds all that is kept.
-func keptSlots(ctx context.Context, s Store) ([]*keeping, error) {
+func keptSlots(ctx context.Context, s store.Store) ([]*keeping, error) {
 	entries, err := s.List(ctx, keptDir)
 	if vanished(err) {
 		return nil, nil
@@ -83,11 +84,11 @@ func keptSlots(ctx context.Context, s Store) ([]*keeping, error) {
 
 // keptIn returns the name of the checkpoint that an entry below keptDir stands for;
 // false if it stands for none.
-func keptIn(ctx context.Context, s Store, entry Info) (name string, ok bool, err error) {
+func keptIn(ctx context.Context, s store.Store, entry store.Info) (name string, ok bool, err error) {
 	if name, ok := entryOf(entry.Name); ok || !entry.IsDir() {
 		return name, ok && entry.IsDir(), nil
 	}
-	text, err := ReadFile(ctx, s, path.Join(keptDir, entry.Name, keptName))
+	text, err := store.ReadFile(ctx, s, path.Join(keptDir, entry.Name, keptName))
 	if vanished(err) {
 		return "", false, nil
 	}
@@ -110,7 +111,7 @@ func (k *keeping) otherForm() bool {
 }
 
 // find says where a file lies; what is kept comes first.
-func (k *keeping) find(base string, withKept bool) (string, Info, bool) {
+func (k *keeping) find(base string, withKept bool) (string, store.Info, bool) {
 	if i, ok := k.kept[base]; ok && withKept {
 		return path.Join(k.slot, base), i, true
 	}
@@ -145,13 +146,13 @@ func (k *keeping) whole(ctx context.Context, withKept bool) (bool, error) {
 }
 
 func (k *keeping) wholePlain(ctx context.Context, marker string, withKept bool) (bool, error) {
-	text, err := ReadFile(ctx, k.s, marker)
+	text, err := store.ReadFile(ctx, k.s, marker)
 	if vanished(err) {
 		return false, nil
 	}
 	files := maps.Clone(k.visible)
 	if files == nil {
-		files = map[string]Info{}
+		files = map[string]store.Info{}
 	}
 	if withKept {
 		maps.Copy(files, k.kept)
@@ -186,11 +187,11 @@ func (k *keeping) keep(ctx context.Context, base string) error {
 	if !ok {
 		return nil
 	}
-	if err := MkdirAll(ctx, k.s, k.slot, 0o755); err != nil {
+	if err := store.MkdirAll(ctx, k.s, k.slot, 0o755); err != nil {
 		return err
 	}
 	if k.nameIsCut() && len(k.kept) == 0 {
-		if err := WriteFile(ctx, k.s, path.Join(k.entry, keptName), []byte(k.name), 0o644); err != nil {
+		if err := store.WriteFile(ctx, k.s, path.Join(k.entry, keptName), []byte(k.name), 0o644); err != nil {
 			return err
 		}
 	}
@@ -323,7 +324,7 @@ func (k *keeping) bringBack(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := MkdirAll(ctx, k.s, k.dir, 0o755); err != nil {
+	if err := store.MkdirAll(ctx, k.s, k.dir, 0o755); err != nil {
 		return err
 	}
 	for _, base := range slices.Sorted(maps.Keys(k.kept)) {

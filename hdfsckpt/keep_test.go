@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // remove removes a checkpoint's files as a mount does.
-func remove(t *testing.T, s hdfsckpt.Store, name string) {
+func remove(t *testing.T, s store.Store, name string) {
 	t.Helper()
 	ctx := context.Background()
 	for _, c := range list(t, s) {
@@ -30,7 +31,7 @@ func remove(t *testing.T, s hdfsckpt.Store, name string) {
 	}
 }
 
-func listKept(t *testing.T, s hdfsckpt.Store) []hdfsckpt.Checkpoint {
+func listKept(t *testing.T, s store.Store) []hdfsckpt.Checkpoint {
 	t.Helper()
 	kept, err := hdfsckpt.ListKept(context.Background(), s)
 	must(t, err)
@@ -40,13 +41,13 @@ func listKept(t *testing.T, s hdfsckpt.Store) []hdfsckpt.Checkpoint {
 // TestRollbackToWhatWasRemoved: with max_to_keep=1, the one before stays, and
 // can be gone back to.
 func TestRollbackToWhatWasRemoved(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		putCheckpoint(t, s, "model.ckpt-10", nil)
 		putCheckpoint(t, s, "model.ckpt-20", nil)
 		seal(t, s, "model.ckpt-10")
 		seal(t, s, "model.ckpt-20")
-		must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20", "model.ckpt-20"), 0o644))
+		must(t, store.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20", "model.ckpt-20"), 0o644))
 		remove(t, s, "model.ckpt-10")
 		if got, want := states(list(t, s)), "model.ckpt-20 sealed current"; got != want {
 			t.Fatalf("got %s, want %s", got, want)
@@ -73,7 +74,7 @@ func TestRollbackToWhatWasRemoved(t *testing.T) {
 // TestRemovedWhereOlderOnesStay: nothing is kept that is not needed, and no
 // manifest stays of what is gone.
 func TestRemovedWhereOlderOnesStay(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		for _, name := range []string{"model.ckpt-10", "model.ckpt-20", "model.ckpt-30"} {
 			putCheckpoint(t, s, name, nil)
 			seal(t, s, name)
@@ -82,7 +83,7 @@ func TestRemovedWhereOlderOnesStay(t *testing.T) {
 		if kept := listKept(t, s); len(kept) != 0 {
 			t.Errorf("kept are %+v", kept)
 		}
-		manifests, err := s.List(context.Background(), path.Join(hdfsckpt.OwnDir, "manifests"))
+		manifests, err := s.List(context.Background(), path.Join(store.OwnDir, "manifests"))
 		if err != nil || len(manifests) != 2 {
 			t.Errorf("%d manifests, %v", len(manifests), err)
 		}
@@ -92,17 +93,17 @@ func TestRemovedWhereOlderOnesStay(t *testing.T) {
 // TestShutOut: a writer that was shut out completes nothing and begins nothing,
 // whether it had begun before or not. Another is not concerned.
 func TestShutOut(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		dir := hdfsckpt.WriterDir("job.container_1")
-		must(t, hdfsckpt.MkdirAll(ctx, s, dir, 0o755))
+		must(t, store.MkdirAll(ctx, s, dir, 0o755))
 		begun, err := s.Create(ctx, path.Join(dir, "file"), 0o644)
 		must(t, err)
 		if _, err := begun.Write([]byte("of the zombie")); err != nil {
 			t.Fatal(err)
 		}
 		other := hdfsckpt.WriterDir("job.container_2")
-		must(t, hdfsckpt.MkdirAll(ctx, s, other, 0o755))
+		must(t, store.MkdirAll(ctx, s, other, 0o755))
 		for range 2 { // again makes no difference
 			must(t, hdfsckpt.ShutOut(ctx, s, "job.container_1"))
 		}
@@ -112,13 +113,13 @@ func TestShutOut(t *testing.T) {
 		if _, err := s.Create(ctx, path.Join(dir, "new"), 0o644); err == nil {
 			t.Error("something new was begun")
 		}
-		if err := hdfsckpt.MkdirAll(ctx, s, dir, 0o755); err == nil {
+		if err := store.MkdirAll(ctx, s, dir, 0o755); err == nil {
 			t.Error("its directory was made again")
 		}
-		must(t, hdfsckpt.WriteFile(ctx, s, path.Join(other, "file"), []byte("x"), 0o644))
+		must(t, store.WriteFile(ctx, s, path.Join(other, "file"), []byte("x"), 0o644))
 
 		must(t, hdfsckpt.ShutOut(ctx, s, "job.container_3"))
-		if err := hdfsckpt.MkdirAll(ctx, s, hdfsckpt.WriterDir("job.container_3"), 0o755); err == nil {
+		if err := store.MkdirAll(ctx, s, hdfsckpt.WriterDir("job.container_3"), 0o755); err == nil {
 			t.Error("one that had never written could begin")
 		}
 	})
@@ -143,7 +144,7 @@ func TestReplacementThatNeverCame(t *testing.T) {
 			putCheckpoint(t, s, "model.ckpt-10", nil)
 			putCheckpoint(t, s, "model.ckpt-20", nil)
 			seal(t, s, "model.ckpt-10", "model.ckpt-20")
-			must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20", "model.ckpt-20"), 0o644))
+			must(t, store.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20", "model.ckpt-20"), 0o644))
 			for _, f := range list(t, s)[1].Files {
 				must(t, hdfsckpt.Replacing(ctx, s, f.Name))
 			}
@@ -152,7 +153,7 @@ func TestReplacementThatNeverCame(t *testing.T) {
 			}
 			if c.writing {
 				dir := hdfsckpt.WriterDir("job.container_1")
-				must(t, hdfsckpt.MkdirAll(ctx, s, dir, 0o755))
+				must(t, store.MkdirAll(ctx, s, dir, 0o755))
 				w, err := s.Create(ctx, dir+"/data", 0o644)
 				must(t, err)
 				defer w.Abort()
@@ -177,7 +178,7 @@ func TestReplacementThatNeverCame(t *testing.T) {
 // its name is long in the escaped form, and where the program calls a file of it as
 // the store calls one of its own.
 func TestKeptWhateverItsName(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		for _, prefix := range []string{strings.Repeat("模", 70), strings.Repeat("ä", 60) + "/" + strings.Repeat("ö", 60)} {
 			var names []string
 			for _, step := range []string{"-10", "-20"} {
@@ -189,7 +190,7 @@ func TestKeptWhateverItsName(t *testing.T) {
 			bringBackTheKept(t, s, names[0])
 		}
 	})
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		for _, name := range []string{"step-10", "step-20"} {
 			for _, file := range []string{"manifest.json", "name.json", "weights", hdfsckpt.Committed} {
 				put(t, s, path.Join(name, file), []byte(file))
@@ -198,14 +199,14 @@ func TestKeptWhateverItsName(t *testing.T) {
 		}
 		remove(t, s, "step-10")
 		bringBackTheKept(t, s, "step-10")
-		if got, err := hdfsckpt.ReadFile(context.Background(), s, "step-10/manifest.json"); err != nil || string(got) != "manifest.json" {
+		if got, err := store.ReadFile(context.Background(), s, "step-10/manifest.json"); err != nil || string(got) != "manifest.json" {
 			t.Errorf("the program's manifest.json holds %q, %v", got, err)
 		}
 	})
 }
 
 // bringBackTheKept brings back the one checkpoint that is kept, which had that name.
-func bringBackTheKept(t *testing.T, s hdfsckpt.Store, name string) {
+func bringBackTheKept(t *testing.T, s store.Store, name string) {
 	t.Helper()
 	kept := listKept(t, s)
 	if len(kept) != 1 || kept[0].State != hdfsckpt.Sealed {

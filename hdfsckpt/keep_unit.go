@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/torchfile"
 )
 
@@ -20,7 +21,7 @@ import (
 //	.holdfast/units/UNIT/files/FILE     what is kept of it, named as in the unit
 //	.holdfast/units/UNIT/manifest.json  if it was sealed
 const (
-	unitsDir   = OwnDir + "/units"
+	unitsDir   = store.OwnDir + "/units"
 	unitRecord = "unit.json"
 	unitFiles  = "files"
 )
@@ -38,7 +39,7 @@ type keptUnit struct {
 	// Over: something was put in its place since, so that no more is kept of it.
 	Over bool `json:"over,omitempty"`
 
-	s    Store
+	s    store.Store
 	slot string
 }
 
@@ -47,7 +48,7 @@ type keptUnit struct {
 // distributed checkpoint, or a file of torch.save.
 func unitOf(name string) (unit string, ok bool) {
 	dir, base := path.Dir(name), path.Base(name)
-	if strings.HasPrefix(name, hiddenPrefix) && dir != "." || IsTemporary(base) || isTemporaryPart(path.Base(dir)) {
+	if strings.HasPrefix(name, hiddenPrefix) && dir != "." || store.IsTemporary(base) || isTemporaryPart(path.Base(dir)) {
 		return "", false
 	}
 	for end, c := range name {
@@ -69,13 +70,13 @@ func isOfDistributed(base string) bool {
 	return base == torchfile.MetadataFile || path.Ext(base) == dcpSuffix
 }
 
-func newUnit(s Store, name string) *keptUnit {
+func newUnit(s store.Store, name string) *keptUnit {
 	return &keptUnit{Name: name, s: s, slot: path.Join(unitsDir, entryName(name))}
 }
 
 // read reads the record; false if nothing is kept.
 func (u *keptUnit) read(ctx context.Context) (bool, error) {
-	text, err := ReadFile(ctx, u.s, path.Join(u.slot, unitRecord))
+	text, err := store.ReadFile(ctx, u.s, path.Join(u.slot, unitRecord))
 	if vanished(err) {
 		return false, nil
 	}
@@ -93,10 +94,10 @@ func (u *keptUnit) read(ctx context.Context) (bool, error) {
 func (u *keptUnit) write(ctx context.Context) error {
 	text, err := json.Marshal(u)
 	if err == nil {
-		err = MkdirAll(ctx, u.s, u.slot, 0o755)
+		err = store.MkdirAll(ctx, u.s, u.slot, 0o755)
 	}
 	if err == nil {
-		err = WriteFile(ctx, u.s, path.Join(u.slot, unitRecord), append(text, '\n'), 0o644)
+		err = store.WriteFile(ctx, u.s, path.Join(u.slot, unitRecord), append(text, '\n'), 0o644)
 	}
 	return err
 }
@@ -121,7 +122,7 @@ func (u *keptUnit) has(ctx context.Context, name string) (bool, error) {
 // keep moves a file out of sight.
 func (u *keptUnit) keep(ctx context.Context, name string) error {
 	to := u.keptAs(name)
-	if err := MkdirAll(ctx, u.s, path.Dir(to), 0o755); err != nil {
+	if err := store.MkdirAll(ctx, u.s, path.Dir(to), 0o755); err != nil {
 		return err
 	}
 	return u.s.Rename(ctx, name, to)
@@ -151,7 +152,7 @@ func (u *keptUnit) clear(ctx context.Context) error {
 }
 
 // replacingUnit is Replacing for a file that is there.
-func replacingUnit(ctx context.Context, s Store, unit, name string) error {
+func replacingUnit(ctx context.Context, s store.Store, unit, name string) error {
 	u := newUnit(s, unit)
 	begun, err := u.continues(ctx, name)
 	if err != nil || begun {
@@ -178,7 +179,7 @@ func replacingUnit(ctx context.Context, s Store, unit, name string) error {
 
 // NotReplaced is told when what Replacing was told of failed: a file that is a
 // checkpoint by itself, and was kept, gets its name back, if nothing has it.
-func NotReplaced(ctx context.Context, s Store, name string) error {
+func NotReplaced(ctx context.Context, s store.Store, name string) error {
 	if unit, ok := unitOf(name); !ok || unit != name {
 		return nil
 	}
@@ -213,7 +214,7 @@ func (u *keptUnit) continues(ctx context.Context, name string) (bool, error) {
 
 // publishing is told before a file is put where none is: what was removed of the
 // unit before is of another.
-func publishing(ctx context.Context, s Store, unit string) error {
+func publishing(ctx context.Context, s store.Store, unit string) error {
 	u := newUnit(s, unit)
 	if there, err := u.read(ctx); err != nil || !there || u.Over || u.How != unitRemoved {
 		return err
@@ -223,7 +224,7 @@ func publishing(ctx context.Context, s Store, unit string) error {
 }
 
 // removingUnit is Removing.
-func removingUnit(ctx context.Context, s Store, unit, name string) (bool, error) {
+func removingUnit(ctx context.Context, s store.Store, unit, name string) (bool, error) {
 	i, err := s.Stat(ctx, name)
 	if vanished(err) || err == nil && i.IsDir() {
 		return false, nil

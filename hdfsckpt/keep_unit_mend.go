@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"path"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // keptUnits finds all that is kept.
-func keptUnits(ctx context.Context, s Store) ([]*keptUnit, error) {
+func keptUnits(ctx context.Context, s store.Store) ([]*keptUnit, error) {
 	entries, err := s.List(ctx, unitsDir)
 	if vanished(err) {
 		return nil, nil
@@ -31,7 +33,7 @@ func keptUnits(ctx context.Context, s Store) ([]*keptUnit, error) {
 
 // listKeptUnits lists those of which all is kept. Their names are those of the
 // places where they lie.
-func listKeptUnits(ctx context.Context, s Store) ([]Checkpoint, error) {
+func listKeptUnits(ctx context.Context, s store.Store) ([]Checkpoint, error) {
 	units, err := keptUnits(ctx, s)
 	if err != nil {
 		return nil, err
@@ -69,7 +71,7 @@ func listKeptUnits(ctx context.Context, s Store) ([]Checkpoint, error) {
 
 // mendUnits puts back what was being removed or replaced when its program was
 // lost, where that leaves something visible that is not whole.
-func mendUnits(ctx context.Context, s Store) (back []string, err error) {
+func mendUnits(ctx context.Context, s store.Store) (back []string, err error) {
 	units, err := keptUnits(ctx, s)
 	if err != nil {
 		return nil, err
@@ -123,7 +125,7 @@ func (u *keptUnit) bringBack(ctx context.Context) error {
 		} else if !has {
 			continue
 		}
-		if err := MkdirAll(ctx, u.s, path.Dir(name), 0o755); err != nil {
+		if err := store.MkdirAll(ctx, u.s, path.Dir(name), 0o755); err != nil {
 			return err
 		}
 		if err := u.s.Rename(ctx, u.keptAs(name), name); err != nil {

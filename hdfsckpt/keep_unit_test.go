@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // filesBelow are the names of all files of a directory, or of the file itself.
-func filesBelow(t *testing.T, s hdfsckpt.Store, name string) []string {
+func filesBelow(t *testing.T, s store.Store, name string) []string {
 	t.Helper()
 	i, err := s.Stat(context.Background(), name)
 	must(t, err)
@@ -30,7 +31,7 @@ func filesBelow(t *testing.T, s hdfsckpt.Store, name string) []string {
 }
 
 // unlink removes a file as a mount does.
-func unlink(t *testing.T, s hdfsckpt.Store, name string) {
+func unlink(t *testing.T, s store.Store, name string) {
 	t.Helper()
 	if !hdfsckpt.Keeps(name) {
 		t.Errorf("%s is taken for nothing that is kept", name)
@@ -43,9 +44,9 @@ func unlink(t *testing.T, s hdfsckpt.Store, name string) {
 }
 
 // publish puts a file in its place as a mount does.
-func publish(t *testing.T, s hdfsckpt.Store, name string, content []byte) {
+func publish(t *testing.T, s store.Store, name string, content []byte) {
 	t.Helper()
-	must(t, hdfsckpt.MkdirAll(context.Background(), s, path.Dir(name), 0o755))
+	must(t, store.MkdirAll(context.Background(), s, path.Dir(name), 0o755))
 	if hdfsckpt.Keeps(name) {
 		must(t, hdfsckpt.Replacing(context.Background(), s, name))
 	}
@@ -56,21 +57,21 @@ func publish(t *testing.T, s hdfsckpt.Store, name string, content []byte) {
 // one of a step is written, and what it is called.
 var series = map[string]struct {
 	rule hdfsckpt.Rule
-	put  func(t *testing.T, s hdfsckpt.Store, name string)
+	put  func(t *testing.T, s store.Store, name string)
 	name string // # stands for the step
 	// vague: of one that was removed halfway, the marker does not tell that it is not whole.
 	vague bool
 }{
-	"Trainer's": {name: "run/checkpoint-#", put: func(t *testing.T, s hdfsckpt.Store, name string) { putTrainer(t, s, name) }},
+	"Trainer's": {name: "run/checkpoint-#", put: func(t *testing.T, s store.Store, name string) { putTrainer(t, s, name) }},
 	"Trainer's, by a marker": {rule: hdfsckpt.Rule{Format: hdfsckpt.Plain, Marker: "trainer_state.json"}, name: "checkpoint-#", vague: true,
-		put: func(t *testing.T, s hdfsckpt.Store, name string) {
+		put: func(t *testing.T, s store.Store, name string) {
 			putTrainer(t, s, name)
 			put(t, s, name+"/deeper/x", []byte("x"))
 		}},
-	"distributed":            {name: "step-#", put: func(t *testing.T, s hdfsckpt.Store, name string) { putDistributed(t, s, name, nil) }},
-	"distributed, elsewhere": {name: "at/ckpt_of_#_steps", put: func(t *testing.T, s hdfsckpt.Store, name string) { putDistributed(t, s, name, nil) }},
-	"torch.save":             {name: "model-#.pt", put: func(t *testing.T, s hdfsckpt.Store, name string) { put(t, s, name, torchFixture(t, "alone.pt")) }},
-	"step-N": {name: "step-#", put: func(t *testing.T, s hdfsckpt.Store, name string) {
+	"distributed":            {name: "step-#", put: func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) }},
+	"distributed, elsewhere": {name: "at/ckpt_of_#_steps", put: func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) }},
+	"torch.save":             {name: "model-#.pt", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, torchFixture(t, "alone.pt")) }},
+	"step-N": {name: "step-#", put: func(t *testing.T, s store.Store, name string) {
 		put(t, s, name+"/a", []byte("x"))
 		put(t, s, name+"/COMMITTED", []byte(`{"shards":1}`))
 	}},
@@ -81,7 +82,7 @@ var series = map[string]struct {
 func TestKeptOfEachFormat(t *testing.T) {
 	for name, x := range series {
 		t.Run(name, func(t *testing.T) {
-			onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+			onBoth(t, func(t *testing.T, s store.Store) {
 				ctx := context.Background()
 				must(t, hdfsckpt.SetRule(ctx, s, x.rule))
 				of := func(step string) string { return strings.ReplaceAll(x.name, "#", step) }
@@ -144,7 +145,7 @@ func TestKeptOfEachFormat(t *testing.T) {
 // TestReplacedIsKept: what a program writes over can be read once more, and comes
 // back if its replacement did not come.
 func TestReplacedIsKept(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		first, second := torchFixture(t, "alone.pt"), torchFixture(t, "train-40.pt")
 		publish(t, s, "last.pt", first)
@@ -158,13 +159,13 @@ func TestReplacedIsKept(t *testing.T) {
 		}
 		must(t, hdfsckpt.Replacing(ctx, s, "last.pt"))
 		must(t, hdfsckpt.NotReplaced(ctx, s, "last.pt"))
-		if b, err := hdfsckpt.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
+		if b, err := store.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
 			t.Errorf("after a failure last.pt has %d bytes, %v", len(b), err)
 		}
 		must(t, hdfsckpt.Replacing(ctx, s, "last.pt")) // and its program is lost
 		report, err := hdfsckpt.MakeSafe(ctx, s, 0)
 		must(t, err)
-		if b, err := hdfsckpt.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
+		if b, err := store.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
 			t.Errorf("last.pt has %d bytes, %v: %s", len(b), err, report)
 		}
 

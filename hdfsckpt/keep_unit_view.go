@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // look tells what is there of the unit, as a list of checkpoints would: of what is
@@ -35,7 +37,7 @@ func (u *keptUnit) whole(ctx context.Context, visible, kept bool) (bool, error) 
 
 // unitView is a store in which there is nothing but one unit.
 type unitView struct {
-	Store
+	store.Store
 	u             *keptUnit
 	visible, kept bool
 }
@@ -44,8 +46,8 @@ func (v *unitView) inside(name string) bool {
 	return name == v.u.Name || strings.HasPrefix(name, v.u.Name+"/")
 }
 
-func (v *unitView) List(ctx context.Context, dir string) ([]Info, error) {
-	var all []Info
+func (v *unitView) List(ctx context.Context, dir string) ([]store.Info, error) {
+	var all []store.Info
 	add := func(from string) error {
 		entries, err := v.Store.List(ctx, from)
 		if err != nil && !vanished(err) {
@@ -55,7 +57,7 @@ func (v *unitView) List(ctx context.Context, dir string) ([]Info, error) {
 			if dir == path.Dir(v.u.Name) && e.Name != path.Base(v.u.Name) {
 				continue
 			}
-			if !slices.ContainsFunc(all, func(o Info) bool { return o.Name == e.Name }) {
+			if !slices.ContainsFunc(all, func(o store.Info) bool { return o.Name == e.Name }) {
 				all = append(all, e)
 			}
 		}
@@ -89,11 +91,11 @@ func (v *unitView) List(ctx context.Context, dir string) ([]Info, error) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b store.Info) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
-func (v *unitView) Open(ctx context.Context, name string) (Reader, error) {
+func (v *unitView) Open(ctx context.Context, name string) (store.Reader, error) {
 	if v.kept && v.inside(name) {
 		r, err := v.Store.Open(ctx, v.u.keptAs(name))
 		if !vanished(err) || !v.visible {

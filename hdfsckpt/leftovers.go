@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"holdfast/hdfsckpt/store"
 )
 
 var (
@@ -19,17 +21,17 @@ var (
 
 // sweeper moves aside what TensorFlow's saves that did not end have left.
 type sweeper struct {
-	s      Store
+	s      store.Store
 	all    bool
 	before time.Time
 	aside  []Aside
 }
 
 // aged is asked of files that are complete.
-func (w *sweeper) aged(i Info) bool { return w.all || i.ModTime.Before(w.before) }
+func (w *sweeper) aged(i store.Info) bool { return w.all || i.ModTime.Before(w.before) }
 
 // dead is asked of temporary files.
-func (w *sweeper) dead(i Info) bool { return w.all || time.Since(i.ModTime) > longestWrite }
+func (w *sweeper) dead(i store.Info) bool { return w.all || time.Since(i.ModTime) > longestWrite }
 
 func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
 	entries, err := w.s.List(ctx, dir)
@@ -57,7 +59,7 @@ func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
 // moveParts moves a directory of parts, unless something else is in it, or other
 // parts may still come. One without any may have been made just now, by a task
 // that is about to put one there.
-func (w *sweeper) moveParts(ctx context.Context, dir string, i Info) error {
+func (w *sweeper) moveParts(ctx context.Context, dir string, i store.Info) error {
 	parts, err := w.s.List(ctx, dir)
 	if vanished(err) {
 		return nil
@@ -84,7 +86,7 @@ func (w *sweeper) moveParts(ctx context.Context, dir string, i Info) error {
 	if err := removeTemporaries(ctx, w.s, dir, w.dead); err != nil {
 		return err
 	}
-	if left, err := listTemporary(ctx, w.s, dir); err != nil || len(left) > 0 {
+	if left, err := store.ListTemporary(ctx, w.s, dir); err != nil || len(left) > 0 {
 		if vanished(err) {
 			err = nil
 		}

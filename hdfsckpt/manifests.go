@@ -1,6 +1,10 @@
 package hdfsckpt
 
-import "sync"
+import (
+	"sync"
+
+	"holdfast/hdfsckpt/store"
+)
 
 // readManifests are the manifests that were read through one open store. A
 // manifest is written in one step and never changed, so one whose file is the same
@@ -8,21 +12,23 @@ import "sync"
 // nothing.
 type readManifests struct {
 	mu sync.Mutex
-	of map[Info]*Manifest
+	of map[store.Info]*Manifest
 }
+
+// manifestsKey is where they are in a store's memo.
+type manifestsKey struct{}
 
 // readBefore finds what is known of a store's manifests; nil if it keeps nothing.
-func readBefore(s Store) *readManifests {
-	switch s := s.(type) {
-	case *hdfsStore:
-		return &s.manifests
-	case *Local:
-		return &s.manifests
+func readBefore(s store.Store) *readManifests {
+	memo := store.Memo(s)
+	if memo == nil {
+		return nil
 	}
-	return nil
+	r, _ := memo.LoadOrStore(manifestsKey{}, &readManifests{})
+	return r.(*readManifests)
 }
 
-func (r *readManifests) get(i Info) *Manifest {
+func (r *readManifests) get(i store.Info) *Manifest {
 	if r == nil {
 		return nil
 	}
@@ -31,26 +37,26 @@ func (r *readManifests) get(i Info) *Manifest {
 	return r.of[i]
 }
 
-func (r *readManifests) put(i Info, m *Manifest) {
+func (r *readManifests) put(i store.Info, m *Manifest) {
 	if r == nil || i.Inode == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil {
-		r.of = map[Info]*Manifest{}
+		r.of = map[store.Info]*Manifest{}
 	}
 	r.of[i] = m
 }
 
 // keep forgets those that are there no more.
-func (r *readManifests) keep(there []Info) {
+func (r *readManifests) keep(there []store.Info) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kept := make(map[Info]*Manifest, len(there))
+	kept := make(map[store.Info]*Manifest, len(there))
 	for _, i := range there {
 		if m := r.of[i]; m != nil {
 			kept[i] = m

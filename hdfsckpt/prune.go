@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // PrunePlan says what a prune will remove and why each of the others stays.
@@ -87,7 +89,7 @@ func placeOf(c Checkpoint) string {
 // Execute removes what the plan says, the oldest first. Of each checkpoint the
 // file that makes it count goes first, so that none looks whole while it goes.
 // A checkpoint that has changed since it was listed stays.
-func (p PrunePlan) Execute(ctx context.Context, s Store) error {
+func (p PrunePlan) Execute(ctx context.Context, s store.Store) error {
 	var errs []error
 	for i := len(p.Remove) - 1; i >= 0; i-- {
 		c := p.Remove[i]
@@ -98,7 +100,7 @@ func (p PrunePlan) Execute(ctx context.Context, s Store) error {
 	return errors.Join(errs...)
 }
 
-func removeCheckpoint(ctx context.Context, s Store, c Checkpoint) error {
+func removeCheckpoint(ctx context.Context, s store.Store, c Checkpoint) error {
 	for _, f := range c.Files {
 		i, err := s.Stat(ctx, f.Name)
 		if vanished(err) {
@@ -122,7 +124,7 @@ func removeCheckpoint(ctx context.Context, s Store, c Checkpoint) error {
 		}
 	}
 	for _, dir := range directories(c) {
-		if err := RemoveDir(ctx, s, dir); err != nil && !vanished(err) {
+		if err := store.RemoveDir(ctx, s, dir); err != nil && !vanished(err) {
 			return err
 		}
 	}
@@ -203,7 +205,7 @@ func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, erro
 }
 
 // Execute points `checkpoint` at the plan's checkpoint.
-func (p RollbackPlan) Execute(ctx context.Context, s Store) error {
+func (p RollbackPlan) Execute(ctx context.Context, s store.Store) error {
 	if name, isKept := FormerName(p.To); isKept {
 		if err := BringBack(ctx, s, p.To); err != nil {
 			return err
@@ -212,7 +214,7 @@ func (p RollbackPlan) Execute(ctx context.Context, s Store) error {
 		p.dir = append(p.dir, p.To)
 	}
 	dir := path.Dir(p.To.Name)
-	text, err := ReadFile(ctx, s, path.Join(dir, StateFile))
+	text, err := store.ReadFile(ctx, s, path.Join(dir, StateFile))
 	if err != nil && !vanished(err) {
 		return err
 	}

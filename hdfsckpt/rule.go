@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path"
 	"time"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // Rule says how the checkpoints in a store are known to be complete. The zero
@@ -26,16 +28,16 @@ type Rule struct {
 const ruleName = ".holdfast/rule.json"
 
 // SetRule writes a store's rule.
-func SetRule(ctx context.Context, s Store, r Rule) error {
+func SetRule(ctx context.Context, s store.Store, r Rule) error {
 	if old, err := readRule(ctx, s); err == nil && old == r {
 		return nil
 	}
 	text, err := json.Marshal(r)
 	if err == nil {
-		err = MkdirAll(ctx, s, path.Dir(ruleName), 0o755)
+		err = store.MkdirAll(ctx, s, path.Dir(ruleName), 0o755)
 	}
 	if err == nil {
-		err = WriteFile(ctx, s, ruleName, append(text, '\n'), 0o644)
+		err = store.WriteFile(ctx, s, ruleName, append(text, '\n'), 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot keep in %s how its checkpoints are known to be complete: %w", s.URI(), err)
@@ -44,9 +46,9 @@ func SetRule(ctx context.Context, s Store, r Rule) error {
 }
 
 // readRule is the zero Rule where none was written.
-func readRule(ctx context.Context, s Store) (Rule, error) {
+func readRule(ctx context.Context, s store.Store) (Rule, error) {
 	var r Rule
-	text, err := ReadFile(ctx, s, ruleName)
+	text, err := store.ReadFile(ctx, s, ruleName)
 	if vanished(err) {
 		return r, nil
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // Report says what MakeSafe has done.
@@ -79,17 +81,17 @@ func (r Report) Lines() []string {
 // writes. Otherwise nothing is moved while anything is being written, however
 // long that takes. A checkpoint that was kept comes back if what replaces it is
 // not whole, or if `checkpoint` is there and no other is whole.
-func MakeSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
+func MakeSafe(ctx context.Context, s store.Store, age time.Duration) (Report, error) {
 	return makeSafe(ctx, s, age, true)
 }
 
 // LeaveSafe is MakeSafe at a job's end, when nobody of it writes: torn checkpoints
 // stay where they are, for people to see, until a job starts.
-func LeaveSafe(ctx context.Context, s Store, age time.Duration) (Report, error) {
+func LeaveSafe(ctx context.Context, s store.Store, age time.Duration) (Report, error) {
 	return makeSafe(ctx, s, age, false)
 }
 
-func makeSafe(ctx context.Context, s Store, age time.Duration, starts bool) (Report, error) {
+func makeSafe(ctx context.Context, s store.Store, age time.Duration, starts bool) (Report, error) {
 	var report Report
 	var err error
 	if report.Back, err = mend(ctx, s, age > 0); err != nil {
@@ -140,7 +142,7 @@ type look struct {
 }
 
 // lookAround looks at directories for which that is to be done at once.
-func lookAround(ctx context.Context, s Store, dirs []string) (map[string]look, error) {
+func lookAround(ctx context.Context, s store.Store, dirs []string) (map[string]look, error) {
 	looks := map[string]look{}
 	for _, dir := range dirs {
 		before, err := readSaved(ctx, s, dir)
@@ -161,7 +163,7 @@ func lookAround(ctx context.Context, s Store, dirs []string) (map[string]look, e
 // listed once where all checkpoints are in its root, as most often, and twice
 // where there are more directories, however many: each list costs a look into
 // every index, and somebody waits to start.
-func pointAll(ctx context.Context, s Store) ([]Pointed, error) {
+func pointAll(ctx context.Context, s store.Store) ([]Pointed, error) {
 	known, err := savers(ctx, s)
 	if err != nil {
 		return nil, err
@@ -196,7 +198,7 @@ const pointTries = 5
 // pointSafely sees that `checkpoint` in a directory names what it should. A
 // program that runs may write it meanwhile; then its word is the newer one. known:
 // that the file is TensorFlow's is recorded.
-func pointSafely(ctx context.Context, s Store, dir string, l look, known bool) (*Pointed, error) {
+func pointSafely(ctx context.Context, s store.Store, dir string, l look, known bool) (*Pointed, error) {
 	for try := 1; ; try++ {
 		p, changed, err := point(ctx, s, dir, l, known)
 		if err != nil || !changed || try == pointTries {
@@ -216,7 +218,7 @@ func (a saved) same(b saved) bool {
 
 // point is one try of pointSafely. changed: somebody else has written
 // `checkpoint` meanwhile, so nothing was done.
-func point(ctx context.Context, s Store, dir string, l look, known bool) (_ *Pointed, changed bool, err error) {
+func point(ctx context.Context, s store.Store, dir string, l look, known bool) (_ *Pointed, changed bool, err error) {
 	before := l.before
 	var list []Checkpoint
 	for _, c := range l.list {
@@ -280,7 +282,7 @@ func savedSince(list []Checkpoint, t time.Time) *Checkpoint {
 
 // pointAtKept brings the newest back that is kept; if there is none, `checkpoint`
 // is moved aside.
-func pointAtKept(ctx context.Context, s Store, p *Pointed, state SavedState) error {
+func pointAtKept(ctx context.Context, s store.Store, p *Pointed, state SavedState) error {
 	name, err := bringBackNewest(ctx, s, p.Dir)
 	if err != nil {
 		return err
@@ -299,7 +301,7 @@ func pointAtKept(ctx context.Context, s Store, p *Pointed, state SavedState) err
 }
 
 // restorable tells whether what `checkpoint` names can be restored.
-func restorable(ctx context.Context, s Store, dir string, state SavedState, list []Checkpoint) (bool, string, error) {
+func restorable(ctx context.Context, s store.Store, dir string, state SavedState, list []Checkpoint) (bool, string, error) {
 	base := path.Base(state.Current)
 	for _, c := range list {
 		if path.Base(c.Name) == base {
@@ -319,7 +321,7 @@ func restorable(ctx context.Context, s Store, dir string, state SavedState, list
 
 // pointAt writes `checkpoint`, in the form that the program's own had: absolute
 // paths stay absolute, and the list keeps what is whole.
-func pointAt(ctx context.Context, s Store, dir string, old SavedState, list []Checkpoint, to *Checkpoint) error {
+func pointAt(ctx context.Context, s store.Store, dir string, old SavedState, list []Checkpoint, to *Checkpoint) error {
 	whole := map[string]bool{}
 	for _, c := range list {
 		if c.Whole() {
@@ -336,5 +338,5 @@ func pointAt(ctx context.Context, s Store, dir string, old SavedState, list []Ch
 		}
 	}
 	state.All = append(state.All, state.Current)
-	return WriteFile(ctx, s, path.Join(dir, StateFile), state.Bytes(), 0o644)
+	return store.WriteFile(ctx, s, path.Join(dir, StateFile), state.Bytes(), 0o644)
 }

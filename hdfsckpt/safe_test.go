@@ -5,18 +5,20 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // counting counts how often indices are opened.
 type counting struct {
-	*hdfsckpt.Local
+	*store.Local
 	mu      sync.Mutex
 	indices map[string]int
 }
 
-func (c *counting) Open(ctx context.Context, name string) (hdfsckpt.Reader, error) {
+func (c *counting) Open(ctx context.Context, name string) (store.Reader, error) {
 	if strings.HasSuffix(name, ".index") {
 		c.mu.Lock()
 		c.indices[name]++
@@ -37,7 +39,7 @@ func TestMakeSafeLooksSeldom(t *testing.T) {
 		{"five directories", []string{"", "a/", "b/", "b/c/", "d/"}, 2},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			local, err := hdfsckpt.NewLocal(t.TempDir())
+			local, err := store.NewLocal(t.TempDir())
 			must(t, err)
 			s := &counting{Local: local, indices: map[string]int{}}
 			defer s.Close()
@@ -45,7 +47,7 @@ func TestMakeSafeLooksSeldom(t *testing.T) {
 				putCheckpoint(t, s, dir+"model.ckpt-10", nil)
 				putCheckpoint(t, s, dir+"model.ckpt-20", nil)
 				putCheckpoint(t, s, dir+"model.ckpt-30", nil)
-				must(t, hdfsckpt.WriteFile(context.Background(), s, dir+"checkpoint", stateFile("model.ckpt-40"), 0o644))
+				must(t, store.WriteFile(context.Background(), s, dir+"checkpoint", stateFile("model.ckpt-40"), 0o644))
 			}
 			clear(s.indices)
 			report, err := hdfsckpt.MakeSafe(context.Background(), s, 0)
@@ -63,4 +65,45 @@ func TestMakeSafeLooksSeldom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMakeSafeRemovesWhatKilledWritersLeft: files that were being written are removed
+// once they are old enough that nobody writes them, and nothing else is.
+func TestMakeSafeRemovesWhatKilledWritersLeft(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		ctx := t.Context()
+		must(t, s.Mkdir(ctx, "d", 0o755))
+		for _, name := range []string{"a", "d/b", strings.Repeat("n", 255)} {
+			w, err := s.Create(ctx, name, 0o644)
+			must(t, err)
+			_, err = w.Write([]byte("x"))
+			must(t, err) // and its writer is killed
+		}
+		put(t, s, "d/whole", []byte("x"))
+		_, err := hdfsckpt.MakeSafe(ctx, s, time.Hour)
+		must(t, err)
+		if n := temporaries(t, s); n != 3 {
+			t.Errorf("of three files that were written a moment ago, %d are left", n)
+		}
+		_, err = hdfsckpt.MakeSafe(ctx, s, 0)
+		must(t, err)
+		if n := temporaries(t, s); n != 0 {
+			t.Errorf("%d files of killed writers are left", n)
+		}
+		if _, err := s.Stat(ctx, "d/whole"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// temporaries counts the files that are being written, or were.
+func temporaries(t *testing.T, s store.Store) int {
+	t.Helper()
+	n := 0
+	for _, dir := range []string{".", "d"} {
+		list, err := store.ListTemporary(t.Context(), s, dir)
+		must(t, err)
+		n += len(list)
+	}
+	return n
 }

@@ -8,6 +8,8 @@ import (
 	"path"
 	"syscall"
 	"time"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // A file called `checkpoint` may be the program's own. It is TensorFlow's in a
@@ -15,7 +17,7 @@ import (
 // CheckpointState, or a record says that it once could.
 //
 //	.holdfast/savers/FILE.json    FILE: the name of the file `checkpoint`, an entry
-const saversDir = OwnDir + "/savers"
+const saversDir = store.OwnDir + "/savers"
 
 // saver is such a record.
 type saver struct {
@@ -31,7 +33,7 @@ type saved struct {
 }
 
 // readSaved reads it.
-func readSaved(ctx context.Context, s Store, dir string) (saved, error) {
+func readSaved(ctx context.Context, s store.Store, dir string) (saved, error) {
 	name := path.Join(dir, StateFile)
 	info, err := s.Stat(ctx, name)
 	if vanished(err) {
@@ -42,7 +44,7 @@ func readSaved(ctx context.Context, s Store, dir string) (saved, error) {
 	}
 	var text []byte
 	if err == nil {
-		text, err = ReadFile(ctx, s, name)
+		text, err = store.ReadFile(ctx, s, name)
 	}
 	switch {
 	case vanished(err):
@@ -56,7 +58,7 @@ func readSaved(ctx context.Context, s Store, dir string) (saved, error) {
 // RememberSavers records in which directories the file `checkpoint` names one of
 // the listed checkpoints, so that it is known to be TensorFlow's even when it is
 // lost or cut.
-func RememberSavers(ctx context.Context, s Store, list []Checkpoint) error {
+func RememberSavers(ctx context.Context, s store.Store, list []Checkpoint) error {
 	done := map[string]bool{}
 	for _, c := range list {
 		if dir := path.Dir(c.Name); c.Current && !done[dir] {
@@ -73,7 +75,7 @@ func saverName(dir string) string {
 	return path.Join(saversDir, entryName(path.Join(dir, StateFile))+".json")
 }
 
-func rememberSaver(ctx context.Context, s Store, dir string) error {
+func rememberSaver(ctx context.Context, s store.Store, dir string) error {
 	name := saverName(dir)
 	_, err := s.Stat(ctx, name)
 	if !vanished(err) {
@@ -83,20 +85,20 @@ func rememberSaver(ctx context.Context, s Store, dir string) error {
 }
 
 // writeRecord writes a record as JSON, and makes its directory.
-func writeRecord(ctx context.Context, s Store, name string, record any) error {
+func writeRecord(ctx context.Context, s store.Store, name string, record any) error {
 	text, err := json.Marshal(record)
 	if err == nil {
-		err = MkdirAll(ctx, s, path.Dir(name), 0o755)
+		err = store.MkdirAll(ctx, s, path.Dir(name), 0o755)
 	}
 	if err == nil {
-		err = WriteFile(ctx, s, name, append(text, '\n'), 0o644)
+		err = store.WriteFile(ctx, s, name, append(text, '\n'), 0o644)
 	}
 	return err
 }
 
 // savers are the directories in which a saver is recorded to have written
 // `checkpoint`.
-func savers(ctx context.Context, s Store) (map[string]bool, error) {
+func savers(ctx context.Context, s store.Store) (map[string]bool, error) {
 	entries, err := s.List(ctx, saversDir)
 	if vanished(err) {
 		return nil, nil
@@ -109,7 +111,7 @@ func savers(ctx context.Context, s Store) (map[string]bool, error) {
 		if !e.Mode.IsRegular() {
 			continue
 		}
-		text, err := ReadFile(ctx, s, path.Join(saversDir, e.Name))
+		text, err := store.ReadFile(ctx, s, path.Join(saversDir, e.Name))
 		if vanished(err) {
 			continue
 		}

@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // manifestDir is where manifests lie, one for each sealed checkpoint, called
 // after it (entryName).
-const manifestDir = OwnDir + "/manifests"
+const manifestDir = store.OwnDir + "/manifests"
 
 func manifestName(checkpoint string) string {
 	return path.Join(manifestDir, entryName(checkpoint)+".json")
@@ -70,7 +72,7 @@ func (m *Manifest) fits(c *Checkpoint) bool {
 
 // Known are checksums of files whose bytes were seen when they were written. A
 // name says nothing of what has it now: sums are found by the file itself.
-type Known map[FileID]KnownSum
+type Known map[store.FileID]KnownSum
 
 // KnownSum is the checksum of a whole file with that many bytes.
 type KnownSum struct {
@@ -83,16 +85,16 @@ func (k Known) Of(f File) (uint32, bool) {
 	if f.Inode == 0 {
 		return 0, false
 	}
-	sum, ok := k[FileID{Inode: f.Inode}]
+	sum, ok := k[store.FileID{Inode: f.Inode}]
 	if !ok {
-		sum, ok = k[FileID{f.Inode, f.ModTime.UnixNano()}]
+		sum, ok = k[store.FileID{Inode: f.Inode, Modified: f.ModTime.UnixNano()}]
 	}
 	return sum.CRC32C, ok && sum.Size == f.Size
 }
 
 // Seal writes the manifest of a complete checkpoint, as Checkpoints has found
 // it. Files whose checksum is not known are read.
-func Seal(ctx context.Context, s Store, c Checkpoint, meta Meta, known Known) (*Manifest, error) {
+func Seal(ctx context.Context, s store.Store, c Checkpoint, meta Meta, known Known) (*Manifest, error) {
 	if !c.Whole() {
 		return nil, fmt.Errorf("cannot seal the checkpoint %s, it is %s: %s: %w", c.Name, c.State, c.Why, syscall.EINVAL)
 	}
@@ -116,10 +118,10 @@ func Seal(ctx context.Context, s Store, c Checkpoint, meta Meta, known Known) (*
 	}
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err == nil {
-		err = MkdirAll(ctx, s, manifestDir, 0o755)
+		err = store.MkdirAll(ctx, s, manifestDir, 0o755)
 	}
 	if err == nil {
-		err = WriteFile(ctx, s, manifestName(c.Name), append(text, '\n'), 0o644)
+		err = store.WriteFile(ctx, s, manifestName(c.Name), append(text, '\n'), 0o644)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot seal the checkpoint %s: %w", c.Name, err)
@@ -128,8 +130,8 @@ func Seal(ctx context.Context, s Store, c Checkpoint, meta Meta, known Known) (*
 }
 
 // readManifest reads one; nil if there is none, or it is not readable.
-func readManifest(ctx context.Context, s Store, name string) (*Manifest, error) {
-	text, err := ReadFile(ctx, s, name)
+func readManifest(ctx context.Context, s store.Store, name string) (*Manifest, error) {
+	text, err := store.ReadFile(ctx, s, name)
 	if vanished(err) {
 		return nil, nil
 	}
@@ -141,7 +143,7 @@ func readManifest(ctx context.Context, s Store, name string) (*Manifest, error) 
 }
 
 // Unseal removes a manifest; that there is none is no error.
-func Unseal(ctx context.Context, s Store, name string) error {
+func Unseal(ctx context.Context, s store.Store, name string) error {
 	if err := s.Remove(ctx, manifestName(name)); err != nil && !vanished(err) {
 		return err
 	}
@@ -151,7 +153,7 @@ func Unseal(ctx context.Context, s Store, name string) error {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sumFile reads a file, which must have the length that was listed.
-func sumFile(ctx context.Context, s Store, f File) (uint32, error) {
+func sumFile(ctx context.Context, s store.Store, f File) (uint32, error) {
 	r, err := s.Open(ctx, f.Name)
 	if err != nil {
 		return 0, err
@@ -160,7 +162,7 @@ func sumFile(ctx context.Context, s Store, f File) (uint32, error) {
 	h := crc32.New(castagnoli)
 	n, err := io.CopyBuffer(h, contextReader{ctx, io.NewSectionReader(r, 0, r.Size())}, make([]byte, 1<<20))
 	if err == nil && f.Inode != 0 {
-		var now Info // what was read may have taken the name since it was listed
+		var now store.Info // what was read may have taken the name since it was listed
 		if now, err = s.Stat(ctx, f.Name); err == nil && (now.Inode != f.Inode || !now.ModTime.Equal(f.ModTime)) {
 			err = fmt.Errorf("%s was replaced meanwhile: %w", f.Name, syscall.ESTALE)
 		}
@@ -187,7 +189,7 @@ func (c contextReader) Read(b []byte) (int, error) {
 // manifests reads all of them. One that is not readable counts as none: what it
 // was to say is found by looking.
 func (l *lister) manifests() (map[string]*Manifest, error) {
-	var entries []Info
+	var entries []store.Info
 	err := l.limited(func() (err error) {
 		entries, err = l.s.List(l.ctx, manifestDir)
 		return err
@@ -208,7 +210,7 @@ func (l *lister) manifests() (map[string]*Manifest, error) {
 		}
 		group.Go(func() error {
 			return l.limited(func() error {
-				text, err := ReadFile(l.ctx, l.s, path.Join(manifestDir, e.Name))
+				text, err := store.ReadFile(l.ctx, l.s, path.Join(manifestDir, e.Name))
 				if vanished(err) || errors.Is(err, syscall.EFBIG) {
 					return nil
 				}

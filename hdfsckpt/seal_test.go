@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // onBoth runs a test on a local store and on HDFS.
-func onBoth(t *testing.T, test func(t *testing.T, s hdfsckpt.Store)) {
+func onBoth(t *testing.T, test func(t *testing.T, s store.Store)) {
 	t.Run("local", func(t *testing.T) {
 		s := openLocal(t, t.TempDir())
 		defer s.Close()
@@ -27,7 +28,7 @@ func onBoth(t *testing.T, test func(t *testing.T, s hdfsckpt.Store)) {
 	})
 }
 
-func seal(t *testing.T, s hdfsckpt.Store, names ...string) {
+func seal(t *testing.T, s store.Store, names ...string) {
 	t.Helper()
 	for _, c := range list(t, s) {
 		for _, name := range names {
@@ -53,7 +54,7 @@ func states(list []hdfsckpt.Checkpoint) string {
 }
 
 func TestSeal(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		putCheckpoint(t, s, "a/model.ckpt-10", nil)
 		putCheckpoint(t, s, "a/model.ckpt-20", nil)
@@ -71,14 +72,14 @@ func TestSeal(t *testing.T) {
 			t.Errorf("a torn one was sealed: %v", err)
 		}
 		// Overwritten in place, by bytes of the same length.
-		must(t, hdfsckpt.WriteFile(ctx, s, "a/model.ckpt-20.data-00001-of-00004", make([]byte, 40), 0o644))
+		must(t, store.WriteFile(ctx, s, "a/model.ckpt-20.data-00001-of-00004", make([]byte, 40), 0o644))
 		if got, want := states(list(t, s)[:2]), "a/model.ckpt-10 sealed; a/model.ckpt-20 complete"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		// A manifest that cannot be read says nothing.
 		infos, err := s.List(ctx, ".holdfast/manifests")
 		must(t, err)
-		must(t, hdfsckpt.WriteFile(ctx, s, path.Join(".holdfast/manifests", infos[0].Name), []byte("{"), 0o644))
+		must(t, store.WriteFile(ctx, s, path.Join(".holdfast/manifests", infos[0].Name), []byte("{"), 0o644))
 		if got, want := states(list(t, s)[:1]), "a/model.ckpt-10 complete"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -113,16 +114,16 @@ func TestMakeSafe(t *testing.T) {
 			putCheckpoint(t, s, "model.ckpt-10", nil)
 			putCheckpoint(t, s, "model.ckpt-20", nil)
 			putCheckpoint(t, s, "model.ckpt-30", x.change)
-			must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20"), 0o644))
+			must(t, store.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20"), 0o644))
 			must(t, hdfsckpt.RememberSavers(ctx, s, list(t, s)))
 			must(t, s.Remove(ctx, "checkpoint"))
 			if x.state != nil {
-				must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", x.state, 0o644))
+				must(t, store.WriteFile(ctx, s, "checkpoint", x.state, 0o644))
 			}
 			before := len(list(t, s))
 			report, err := hdfsckpt.MakeSafe(ctx, s, 0)
 			must(t, err)
-			text, err := hdfsckpt.ReadFile(ctx, s, "checkpoint")
+			text, err := store.ReadFile(ctx, s, "checkpoint")
 			must(t, err)
 			st, err := hdfsckpt.ParseState(text)
 			must(t, err)
@@ -143,11 +144,11 @@ func TestMakeSafe(t *testing.T) {
 // TestMakeSafeAfterAnUnsaidSave: the task that saves was lost between the last
 // shard and the file `checkpoint`.
 func TestMakeSafeAfterAnUnsaidSave(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		current := func() string {
 			t.Helper()
-			text, err := hdfsckpt.ReadFile(ctx, s, "checkpoint")
+			text, err := store.ReadFile(ctx, s, "checkpoint")
 			must(t, err)
 			st, err := hdfsckpt.ParseState(text)
 			must(t, err)
@@ -155,7 +156,7 @@ func TestMakeSafeAfterAnUnsaidSave(t *testing.T) {
 		}
 		putCheckpoint(t, s, "model.ckpt-10", nil)
 		putCheckpoint(t, s, "model.ckpt-30", nil)
-		must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-10", "model.ckpt-10"), 0o644))
+		must(t, store.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-10", "model.ckpt-10"), 0o644))
 		must(t, s.Chtimes(ctx, "checkpoint", old.Add(time.Second), old.Add(time.Second)))
 		putCheckpoint(t, s, "model.ckpt-20", nil) // after a return to 10
 		must(t, s.Chtimes(ctx, "model.ckpt-20.index", old.Add(2*time.Second), old.Add(2*time.Second)))
@@ -173,13 +174,13 @@ func TestMakeSafeAfterAnUnsaidSave(t *testing.T) {
 }
 
 func TestMakeSafeWithNothingWhole(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		if report, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || report.String() != "" {
 			t.Errorf("an empty store: %v, %v", report, err)
 		}
 		putCheckpoint(t, s, "model.ckpt-0", without(".index"))
-		must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-0"), 0o644))
+		must(t, store.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-0"), 0o644))
 		report, err := hdfsckpt.MakeSafe(ctx, s, 0)
 		if err != nil || !strings.Contains(report.String(), "moved checkpoint aside") {
 			t.Errorf("%s, %v", report, err)
@@ -191,7 +192,7 @@ func TestMakeSafeWithNothingWhole(t *testing.T) {
 }
 
 func TestLeftovers(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		for _, name := range []string{
 			"model.ckpt-5_temp/part-00000-of-00002.data-00000-of-00001", "model.ckpt-5_temp/part-00000-of-00002.index",
@@ -232,19 +233,19 @@ func TestLeftovers(t *testing.T) {
 // TestSlowSave: a part that takes an hour to write does not lose those that were
 // written before it, nor itself, though all that is seen of it is when it began.
 func TestSlowSave(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		first := "model.ckpt-5_temp/part-00000-of-00002.data-00000-of-00001"
 		put(t, s, first, []byte("x"))
 		dir := hdfsckpt.WriterDir("job.container_1")
-		must(t, hdfsckpt.MkdirAll(ctx, s, dir, 0o755))
+		must(t, store.MkdirAll(ctx, s, dir, 0o755))
 		slow, err := s.Create(ctx, dir+"/part", 0o644)
 		must(t, err)
 		_, err = slow.Write([]byte("x"))
 		must(t, err)
 		begun := func(ago time.Duration) {
 			t.Helper()
-			open, err := hdfsckpt.ListTemporary(ctx, s, dir)
+			open, err := store.ListTemporary(ctx, s, dir)
 			if err != nil || len(open) != 1 {
 				t.Fatalf("being written are %v, %v", open, err)
 			}
@@ -272,21 +273,21 @@ func TestSlowSave(t *testing.T) {
 		must(t, err)
 		begun(25 * time.Hour) // its writer was lost without a word
 		safe(false)
-		if open, err := hdfsckpt.ListTemporary(ctx, s, dir); err != nil || len(open) > 0 {
+		if open, err := store.ListTemporary(ctx, s, dir); err != nil || len(open) > 0 {
 			t.Errorf("of a lost writer stay %v, %v", open, err)
 		}
 	})
 }
 
 func TestPrune(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		for i := range 6 {
 			putCheckpoint(t, s, fmt.Sprintf("model.ckpt-%d", i*50), nil)
 		}
 		putCheckpoint(t, s, "model.ckpt-60", without(".index"))
 		putCheckpoint(t, s, "model.ckpt-300", without(".index"))
-		must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-50"), 0o644))
+		must(t, store.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-50"), 0o644))
 		seal(t, s, "model.ckpt-0", "model.ckpt-150")
 		plan := hdfsckpt.PlanPrune(list(t, s), 1, 100)
 		var kept []string
@@ -322,14 +323,14 @@ func TestPruneLeavesWhatChanged(t *testing.T) {
 }
 
 func TestRollback(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		for _, step := range []int{10, 20, 30} {
 			putCheckpoint(t, s, fmt.Sprintf("model.ckpt-%d", step), nil)
 		}
 		putCheckpoint(t, s, "model.ckpt-40", without(".index"))
 		putCheckpoint(t, s, "other/model.ckpt-20", nil)
-		must(t, hdfsckpt.WriteFile(ctx, s, "checkpoint", stateFile("/x/model.ckpt-30", "/x/model.ckpt-20", "/x/model.ckpt-30"), 0o644))
+		must(t, store.WriteFile(ctx, s, "checkpoint", stateFile("/x/model.ckpt-30", "/x/model.ckpt-20", "/x/model.ckpt-30"), 0o644))
 		for _, x := range []struct {
 			dir  string
 			step int64
@@ -348,7 +349,7 @@ func TestRollback(t *testing.T) {
 		if got, want := states(list(t, s)), "model.ckpt-10 complete; model.ckpt-20 complete current; other/model.ckpt-20 complete; model.ckpt-30 complete; model.ckpt-40 torn"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		text, err := hdfsckpt.ReadFile(ctx, s, "checkpoint")
+		text, err := store.ReadFile(ctx, s, "checkpoint")
 		must(t, err)
 		if st, err := hdfsckpt.ParseState(text); err != nil || st.Current != "/x/model.ckpt-20" {
 			t.Errorf("%+v, %v", st, err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/test/pyenv"
 )
 
@@ -106,7 +107,7 @@ func TestRealTensorFlow(t *testing.T) {
 		t.Errorf("changed are %s", moved)
 	}
 
-	copyAll := func(from, to hdfsckpt.Store, name string) {
+	copyAll := func(from, to store.Store, name string) {
 		t.Helper()
 		for _, c := range list(t, from) {
 			if path.Base(c.Name) == name {
@@ -142,14 +143,14 @@ func TestLocate(t *testing.T) {
 	local, onHDFS := openLocal(t, t.TempDir()), openHDFS(t)
 	defer local.Close()
 	defer onHDFS.Close()
-	for _, s := range []hdfsckpt.Store{local, onHDFS} {
+	for _, s := range []store.Store{local, onHDFS} {
 		put(t, s, "a/file", []byte("content"))
 	}
-	blocks, err := hdfsckpt.Locate(ctx, onHDFS, "a/file")
+	blocks, err := store.Locate(ctx, onHDFS, "a/file")
 	if err != nil || len(blocks) != 1 || blocks[0].Bytes != 7 || blocks[0].Offset != 0 || len(blocks[0].Hosts) == 0 || !strings.Contains(blocks[0].Hosts[0], ":") {
 		t.Errorf("%+v, %v", blocks, err)
 	}
-	if blocks, err := hdfsckpt.Locate(ctx, local, "a/file"); err != nil || blocks != nil {
+	if blocks, err := store.Locate(ctx, local, "a/file"); err != nil || blocks != nil {
 		t.Errorf("%+v, %v", blocks, err)
 	}
 }

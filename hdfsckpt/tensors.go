@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 )
 
@@ -21,10 +22,10 @@ type Tensors struct {
 	byName map[string]*Tensor
 
 	ctx context.Context
-	s   Store
+	s   store.Store
 
 	mu    sync.Mutex
-	files map[string]Reader
+	files map[string]store.Reader
 }
 
 // Tensor is a tensor in a checkpoint.
@@ -42,8 +43,8 @@ type Tensor struct {
 
 // OpenTensors finds the tensors of a checkpoint and reads none of their bytes.
 // ctx is for all reads until Close.
-func OpenTensors(ctx context.Context, s Store, c *Checkpoint) (*Tensors, error) {
-	t := &Tensors{ctx: ctx, s: s, byName: map[string]*Tensor{}, files: map[string]Reader{}}
+func OpenTensors(ctx context.Context, s store.Store, c *Checkpoint) (*Tensors, error) {
+	t := &Tensors{ctx: ctx, s: s, byName: map[string]*Tensor{}, files: map[string]store.Reader{}}
 	find := map[Kind]func(*Checkpoint) ([]*Tensor, error){
 		TensorFlow: t.tensorflow, Torch: t.torch, Distributed: t.distributed,
 	}[c.Kind]
@@ -97,7 +98,7 @@ func (t *Tensor) Strings() ([]string, error) {
 }
 
 // open opens a file once.
-func (t *Tensors) open(name string) (Reader, error) {
+func (t *Tensors) open(name string) (store.Reader, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.files[name]; r != nil {

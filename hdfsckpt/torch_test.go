@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // torchFixture reads a file that PyTorch wrote.
@@ -28,7 +29,7 @@ func torchFixture(t testing.TB, name string) []byte {
 
 // putDistributed puts a distributed checkpoint that PyTorch wrote on two ranks
 // into a directory, but for the files that change returns nil for.
-func putDistributed(t testing.TB, s hdfsckpt.Store, dir string, change func(name string, content []byte) []byte) {
+func putDistributed(t testing.TB, s store.Store, dir string, change func(name string, content []byte) []byte) {
 	t.Helper()
 	for _, name := range []string{"__0_0.distcp", "__1_0.distcp", ".metadata"} {
 		content := torchFixture(t, "dcp-300/"+name)
@@ -104,11 +105,11 @@ func TestFilesThatAreNotOurs(t *testing.T) {
 
 // refusing lets nobody read one file.
 type refusing struct {
-	hdfsckpt.Store
+	store.Store
 	name string
 }
 
-func (r refusing) Open(ctx context.Context, name string) (hdfsckpt.Reader, error) {
+func (r refusing) Open(ctx context.Context, name string) (store.Reader, error) {
 	if name == r.name {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EACCES}
 	}

@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // tree is all that lies in a store outside of OwnDir, with times and contents.
-func tree(t *testing.T, s hdfsckpt.Store, dir string) string {
+func tree(t *testing.T, s store.Store, dir string) string {
 	t.Helper()
 	var b strings.Builder
 	entries, err := s.List(context.Background(), dir)
@@ -24,11 +25,11 @@ func tree(t *testing.T, s hdfsckpt.Store, dir string) string {
 	for _, e := range entries {
 		name := path.Join(dir, e.Name)
 		switch {
-		case name == hdfsckpt.OwnDir:
+		case name == store.OwnDir:
 		case e.IsDir():
 			fmt.Fprintf(&b, "%s/\n%s", name, tree(t, s, name))
 		default:
-			text, err := hdfsckpt.ReadFile(context.Background(), s, name)
+			text, err := store.ReadFile(context.Background(), s, name)
 			must(t, err)
 			fmt.Fprintf(&b, "%s %v %x\n", name, e.ModTime, text)
 		}
@@ -39,25 +40,25 @@ func tree(t *testing.T, s hdfsckpt.Store, dir string) string {
 // TestUsersFileCheckpoint: what is called `checkpoint` and is not known to be
 // TensorFlow's is the user's, whatever it is and whatever lies beside it.
 func TestUsersFileCheckpoint(t *testing.T) {
-	for name, build := range map[string]func(t *testing.T, s hdfsckpt.Store){
-		"a text": func(t *testing.T, s hdfsckpt.Store) { put(t, s, "checkpoint", []byte("hello\n")) },
-		"a text beside a whole one": func(t *testing.T, s hdfsckpt.Store) {
+	for name, build := range map[string]func(t *testing.T, s store.Store){
+		"a text": func(t *testing.T, s store.Store) { put(t, s, "checkpoint", []byte("hello\n")) },
+		"a text beside a whole one": func(t *testing.T, s store.Store) {
 			put(t, s, "checkpoint", []byte("hello\n"))
 			putCheckpoint(t, s, "model.ckpt-10", nil)
 		},
-		"empty":                func(t *testing.T, s hdfsckpt.Store) { put(t, s, "checkpoint", nil) },
-		"a file of torch.save": func(t *testing.T, s hdfsckpt.Store) { put(t, s, "checkpoint", torchFixture(t, "alone.pt")) },
-		"a directory": func(t *testing.T, s hdfsckpt.Store) {
+		"empty":                func(t *testing.T, s store.Store) { put(t, s, "checkpoint", nil) },
+		"a file of torch.save": func(t *testing.T, s store.Store) { put(t, s, "checkpoint", torchFixture(t, "alone.pt")) },
+		"a directory": func(t *testing.T, s store.Store) {
 			put(t, s, "checkpoint/model.bin", []byte("x"))
 			put(t, s, "sub/checkpoint/model.bin", []byte("x"))
 			putCheckpoint(t, s, "model.ckpt-10", nil)
 			putCheckpoint(t, s, "sub/model.ckpt-10", nil)
 		},
-		"a SavedModel, which has none": func(t *testing.T, s hdfsckpt.Store) {
+		"a SavedModel, which has none": func(t *testing.T, s store.Store) {
 			put(t, s, "export/1700000000/saved_model.pb", []byte("x"))
 			putCheckpoint(t, s, "export/1700000000/variables/variables", nil)
 		},
-		"names below what is kept that lead elsewhere": func(t *testing.T, s hdfsckpt.Store) {
+		"names below what is kept that lead elsewhere": func(t *testing.T, s store.Store) {
 			for _, crafted := range []string{"..%2F..%2Fetc", "%2Fetc", "a%2F%2Fb", ".", "%00", "%", ".holdfast%2Fkept", strings.Repeat("%C3%A4", 40), "a%2F..%2Fb"} {
 				if crafted != "." {
 					put(t, s, path.Join(".holdfast/kept", crafted, "files/model.ckpt-1.index"), []byte("x"))
@@ -67,7 +68,7 @@ func TestUsersFileCheckpoint(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+			onBoth(t, func(t *testing.T, s store.Store) {
 				build(t, s)
 				before := tree(t, s, ".")
 				for _, age := range []time.Duration{0, time.Minute} {
@@ -88,13 +89,13 @@ func TestUsersFileCheckpoint(t *testing.T) {
 // when it is lost, cut or empty; by what MakeSafe has seen, or a sealer.
 func TestSaversFileIsKnown(t *testing.T) {
 	for _, by := range []string{"start", "seal"} {
-		for name, spoil := range map[string]func(t *testing.T, s hdfsckpt.Store){
-			"lost":  func(t *testing.T, s hdfsckpt.Store) { must(t, s.Remove(context.Background(), "sub/checkpoint")) },
-			"cut":   func(t *testing.T, s hdfsckpt.Store) { put(t, s, "sub/checkpoint", []byte("model_checkpoint_pa")) },
-			"empty": func(t *testing.T, s hdfsckpt.Store) { put(t, s, "sub/checkpoint", nil) },
+		for name, spoil := range map[string]func(t *testing.T, s store.Store){
+			"lost":  func(t *testing.T, s store.Store) { must(t, s.Remove(context.Background(), "sub/checkpoint")) },
+			"cut":   func(t *testing.T, s store.Store) { put(t, s, "sub/checkpoint", []byte("model_checkpoint_pa")) },
+			"empty": func(t *testing.T, s store.Store) { put(t, s, "sub/checkpoint", nil) },
 		} {
 			t.Run(by+", "+name, func(t *testing.T) {
-				onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+				onBoth(t, func(t *testing.T, s store.Store) {
 					ctx := context.Background()
 					putCheckpoint(t, s, "sub/model.ckpt-10", nil)
 					put(t, s, "sub/checkpoint", stateFile("model.ckpt-10"))
@@ -126,7 +127,7 @@ func safetensors(n int) []byte {
 
 // putTrainer puts a checkpoint as Hugging Face's Trainer writes it on two ranks,
 // but for some files.
-func putTrainer(t testing.TB, s hdfsckpt.Store, dir string, but ...string) {
+func putTrainer(t testing.TB, s store.Store, dir string, but ...string) {
 	t.Helper()
 	whole := torchFixture(t, "alone.pt")
 	files := map[string][]byte{
@@ -189,17 +190,17 @@ func TestTornIsMovedAside(t *testing.T) {
 	marker := hdfsckpt.Rule{Format: hdfsckpt.Plain, Marker: "trainer_state.json"}
 	for name, c := range map[string]struct {
 		rule  hdfsckpt.Rule
-		build func(t *testing.T, s hdfsckpt.Store)
+		build func(t *testing.T, s store.Store)
 		moved string
 	}{
-		"Trainer's": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"Trainer's": {build: func(t *testing.T, s store.Store) {
 			putTrainer(t, s, "checkpoint-10")
 			putTrainer(t, s, "checkpoint-20", "trainer_state.json", "rng_state_1.pth")
 			must(t, s.Mkdir(context.Background(), "checkpoint-30", 0o755))
 			put(t, s, "runs/host/events.out.tfevents.1", []byte("x"))
 			putTrainer(t, s, "sub/checkpoint-5", "trainer_state.json")
 		}, moved: "checkpoint-20 checkpoint-30 sub/checkpoint-5"},
-		"Trainer's, by a marker": {rule: marker, build: func(t *testing.T, s hdfsckpt.Store) {
+		"Trainer's, by a marker": {rule: marker, build: func(t *testing.T, s store.Store) {
 			putTrainer(t, s, "checkpoint-10")
 			putTrainer(t, s, "checkpoint-20", "trainer_state.json")
 			putTrainer(t, s, "run_1/checkpoint-10")
@@ -207,7 +208,7 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "runs/host/events.out.tfevents.1", []byte("x"))
 			put(t, s, "version_0/hparams.yaml", []byte("x"))
 		}, moved: "checkpoint-20 run_1/checkpoint-20"},
-		"a program's own checkpoint-N": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"a program's own checkpoint-N": {build: func(t *testing.T, s store.Store) {
 			put(t, s, "checkpoint-10/model.pt", torchFixture(t, "alone.pt"))
 			put(t, s, "checkpoint-10/optimizer.pt", torchFixture(t, "alone.pt"))
 			put(t, s, "checkpoint-20/model.safetensors", safetensors(10))
@@ -216,23 +217,23 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "checkpoint-40/README.md", []byte("x"))
 			must(t, s.Mkdir(context.Background(), "checkpoint-50", 0o755))
 		}},
-		"Trainer's first": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"Trainer's first": {build: func(t *testing.T, s store.Store) {
 			put(t, s, "checkpoint-10/config.json", []byte("{}"))
 		}, moved: "checkpoint-10"},
-		"Trainer's first, with its model": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"Trainer's first, with its model": {build: func(t *testing.T, s store.Store) {
 			must(t, hdfsckpt.BeginSave(context.Background(), s, "sub/checkpoint-10"))
 			putTrainer(t, s, "sub/checkpoint-10", "training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth", "trainer_state.json")
 		}, moved: "sub/checkpoint-10"},
-		"Trainer's first, another rank's file": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"Trainer's first, another rank's file": {build: func(t *testing.T, s store.Store) {
 			must(t, hdfsckpt.BeginSave(context.Background(), s, "checkpoint-10"))
 			must(t, hdfsckpt.BeginSave(context.Background(), s, "checkpoint-10")) // by each rank
 			put(t, s, "checkpoint-10/rng_state_1.pth", torchFixture(t, "alone.pt"))
 		}, moved: "checkpoint-10"},
-		"Trainer's first, its optimizer alone": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"Trainer's first, its optimizer alone": {build: func(t *testing.T, s store.Store) {
 			must(t, hdfsckpt.BeginSave(context.Background(), s, "checkpoint-10"))
 			put(t, s, "checkpoint-10/optimizer.pt", torchFixture(t, "alone.pt"))
 		}, moved: "checkpoint-10"},
-		"Trainer's second, the first of which is gone": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"Trainer's second, the first of which is gone": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
 			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-10"))
 			putTrainer(t, s, "checkpoint-10")
@@ -243,11 +244,11 @@ func TestTornIsMovedAside(t *testing.T) {
 			must(t, s.Remove(ctx, "checkpoint-10"))
 			put(t, s, "checkpoint-20/model.safetensors", safetensors(10))
 		}, moved: "checkpoint-20"},
-		"a model that somebody put there": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"a model that somebody put there": {build: func(t *testing.T, s store.Store) {
 			putTrainer(t, s, "checkpoint-10", "training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth", "trainer_state.json")
 			put(t, s, "sub/checkpoint-10/optimizer.pt", torchFixture(t, "alone.pt"))
 		}},
-		"a program's own first": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"a program's own first": {build: func(t *testing.T, s store.Store) {
 			for i, alien := range []string{"model.pt", "random_states_0.pkl", "progress.json", "unet/model.safetensors"} {
 				dir := fmt.Sprintf("%d/checkpoint-10", i)
 				must(t, hdfsckpt.BeginSave(context.Background(), s, dir))
@@ -255,7 +256,7 @@ func TestTornIsMovedAside(t *testing.T) {
 				put(t, s, path.Join(dir, alien), []byte("x"))
 			}
 		}},
-		"a program's own, of which it keeps the last": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"a program's own, of which it keeps the last": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
 			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-10"))
 			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-20"))
@@ -263,33 +264,33 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "checkpoint-30/config.json", []byte("{}"))
 			put(t, s, "checkpoint-30/model.safetensors", safetensors(10))
 		}},
-		"a program's own, which has ended": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"a program's own, which has ended": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
 			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-10"))
 			put(t, s, "checkpoint-10/config.json", []byte("{}"))
 			put(t, s, "checkpoint-10/model.safetensors", safetensors(10))
 			must(t, hdfsckpt.SavesEnded(ctx, s))
 		}},
-		"nobody's": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"nobody's": {build: func(t *testing.T, s store.Store) {
 			put(t, s, "checkpoint-20", []byte("a file by that name"))
 		}},
-		"distributed": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"distributed": {build: func(t *testing.T, s store.Store) {
 			putDistributed(t, s, "step-10", nil)
 			putDistributed(t, s, "step-20", lacks(".metadata"))
 			putDistributed(t, s, "deep/er/30", lacks("__1_0.distcp"))
 			put(t, s, "mine/.metadata", []byte("my own"))
 		}, moved: "deep/er/30 step-20"},
-		"step-N": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"step-N": {build: func(t *testing.T, s store.Store) {
 			put(t, s, "step-10/a", []byte("x"))
 			put(t, s, "step-10/COMMITTED", []byte(`{"shards":1}`))
 			put(t, s, "step-20/a", []byte("x"))
 			put(t, s, "step-30/COMMITTED", []byte(`{"shards":1}`))
 			put(t, s, "own/step-40/weights.npz", []byte("x"))
 		}, moved: "step-20"},
-		"step-N, as the spec says": {rule: hdfsckpt.Rule{Format: hdfsckpt.Plain}, build: func(t *testing.T, s hdfsckpt.Store) {
+		"step-N, as the spec says": {rule: hdfsckpt.Rule{Format: hdfsckpt.Plain}, build: func(t *testing.T, s store.Store) {
 			put(t, s, "step-20/a", []byte("x"))
 		}, moved: "step-20"},
-		"files of torch.save": {build: func(t *testing.T, s hdfsckpt.Store) {
+		"files of torch.save": {build: func(t *testing.T, s store.Store) {
 			whole := torchFixture(t, "train-40.pt")
 			put(t, s, "model-10.pt", whole)
 			put(t, s, "model-20.pt", whole[:len(whole)-100])
@@ -298,7 +299,7 @@ func TestTornIsMovedAside(t *testing.T) {
 		}, moved: "model-20.pt"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+			onBoth(t, func(t *testing.T, s store.Store) {
 				ctx := context.Background()
 				must(t, hdfsckpt.SetRule(ctx, s, c.rule))
 				c.build(t, s)
@@ -365,7 +366,7 @@ func TestFirstSaveOfTheLivingStays(t *testing.T) {
 // TestTornOfTheLivingStays: while others run, what was written to lately stays,
 // and so does all while anything is being written.
 func TestTornOfTheLivingStays(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		putTrainer(t, s, "checkpoint-10")
 		putTrainer(t, s, "checkpoint-20", "trainer_state.json")
@@ -379,7 +380,7 @@ func TestTornOfTheLivingStays(t *testing.T) {
 			t.Errorf("%d that are younger were moved", n)
 		}
 		dir := hdfsckpt.WriterDir("job.container_1")
-		must(t, hdfsckpt.MkdirAll(ctx, s, dir, 0o755))
+		must(t, store.MkdirAll(ctx, s, dir, 0o755))
 		w, err := s.Create(ctx, dir+"/trainer_state.json", 0o644)
 		must(t, err)
 		if n := moved(time.Minute); n != 0 {
@@ -458,7 +459,7 @@ func TestCopyOfATrainersDirectory(t *testing.T) {
 
 // TestNamesOfManyBytes: names of many bytes that are not ASCII are sealed.
 func TestNamesOfManyBytes(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		for _, name := range []string{strings.Repeat("模", 70) + "-10", strings.Repeat("ä", 60) + "/" + strings.Repeat("ö", 60) + "-20"} {
 			putCheckpoint(t, s, name, nil)
 			put(t, s, path.Join(path.Dir(name), "checkpoint"), stateFile(path.Base(name)))
@@ -478,7 +479,7 @@ func TestNamesOfManyBytes(t *testing.T) {
 
 // immovable lets nobody move one directory.
 type immovable struct {
-	*hdfsckpt.Local
+	*store.Local
 	name string
 }
 
@@ -491,7 +492,7 @@ func (s immovable) Rename(ctx context.Context, from, to string) error {
 
 // TestTornOfAnotherUser: what may not be moved is told, and the others are moved.
 func TestTornOfAnotherUser(t *testing.T) {
-	local, err := hdfsckpt.NewLocal(t.TempDir())
+	local, err := store.NewLocal(t.TempDir())
 	must(t, err)
 	defer local.Close()
 	for _, name := range []string{"checkpoint-20", "checkpoint-30"} {

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // Problem is something that is wrong with a checkpoint.
@@ -36,7 +38,7 @@ func (p Problem) String() string {
 // verifier reads the files of one checkpoint, some at a time.
 type verifier struct {
 	ctx      context.Context
-	s        Store
+	s        store.Store
 	manifest map[string]Sum
 	regions  map[string][]region // by file
 	done     atomic.Int64
@@ -55,7 +57,7 @@ const readAtOnce = 4
 // TensorFlow's tensors, of the records of PyTorch's archives. What is wrong is in the
 // problems; the error tells why it could not be found out. progress may be nil;
 // it is called by several goroutines.
-func Verify(ctx context.Context, s Store, c Checkpoint, progress func(done, total int64)) ([]Problem, error) {
+func Verify(ctx context.Context, s store.Store, c Checkpoint, progress func(done, total int64)) ([]Problem, error) {
 	v := &verifier{s: s, manifest: map[string]Sum{}, regions: map[string][]region{}, progress: progress}
 	if !c.Whole() {
 		v.add(c.Name, -1, "", fmt.Sprintf("it is %s: %s", c.State, c.Why))

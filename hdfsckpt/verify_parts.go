@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
 	"holdfast/hdfsckpt/torchfile"
 )
@@ -165,7 +166,7 @@ type openRegion struct {
 type stretch struct {
 	from, to int64
 	regions  []region // that begin in it, sorted
-	r        Reader
+	r        store.Reader
 	crc      uint32
 }
 

@@ -10,9 +10,10 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
-func verify(t *testing.T, s hdfsckpt.Store, c hdfsckpt.Checkpoint) []hdfsckpt.Problem {
+func verify(t *testing.T, s store.Store, c hdfsckpt.Checkpoint) []hdfsckpt.Problem {
 	t.Helper()
 	problems, err := hdfsckpt.Verify(context.Background(), s, c, nil)
 	if err != nil {
@@ -28,7 +29,7 @@ func TestVerifyInStretches(t *testing.T) {
 }
 
 func TestVerify(t *testing.T) {
-	onBoth(t, func(t *testing.T, s hdfsckpt.Store) {
+	onBoth(t, func(t *testing.T, s store.Store) {
 		putCheckpoint(t, s, "a/model.ckpt-1", nil)
 		c := list(t, s)[0]
 		var done, total atomic.Int64
@@ -40,7 +41,7 @@ func TestVerify(t *testing.T) {
 			t.Errorf("%v, %v, %d of %d", problems, err, done.Load(), total.Load())
 		}
 		name := "a/model.ckpt-1.data-00002-of-00004"
-		b, err := hdfsckpt.ReadFile(context.Background(), s, name)
+		b, err := store.ReadFile(context.Background(), s, name)
 		must(t, err)
 		b[17] ^= 4
 		put(t, s, name, b)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"holdfast/hdfsckpt/store"
 )
 
 // What a writer has not completed lies in a directory of its own, from where a
@@ -25,8 +27,8 @@ import (
 //	                           are for files of other groups and the like
 //	.holdfast/shut/WRITER/     of one that was, until it is removed
 const (
-	writingDir = OwnDir + "/writing"
-	shutDir    = OwnDir + "/shut"
+	writingDir = store.OwnDir + "/writing"
+	shutDir    = store.OwnDir + "/shut"
 )
 
 // WriterDir is the directory of what a writer has not completed. It is made
@@ -35,7 +37,7 @@ func WriterDir(writer string) string { return path.Join(writingDir, url.PathEsca
 
 // Writers lists those that have begun to write, have not ended in order, and
 // are not shut out.
-func Writers(ctx context.Context, s Store) ([]string, error) {
+func Writers(ctx context.Context, s store.Store) ([]string, error) {
 	entries, err := s.List(ctx, writingDir)
 	if vanished(err) {
 		return nil, nil
@@ -56,17 +58,17 @@ func Writers(ctx context.Context, s Store) ([]string, error) {
 // it has not completed is lost, and it can begin nothing new, though it may
 // never have written before. A file in the place of its directory sees to that;
 // MakeSafe removes it after a day.
-func ShutOut(ctx context.Context, s Store, writer string) error {
+func ShutOut(ctx context.Context, s store.Store, writer string) error {
 	if err := shutOut(ctx, s, writer); err != nil {
 		return fmt.Errorf("cannot shut the writer %s out of the checkpoint store %s: %w", writer, s.URI(), err)
 	}
 	return nil
 }
 
-func shutOut(ctx context.Context, s Store, writer string) error {
+func shutOut(ctx context.Context, s store.Store, writer string) error {
 	dir, shut := WriterDir(writer), path.Join(shutDir, url.PathEscape(writer))
 	for _, d := range []string{writingDir, shutDir} {
-		if err := MkdirAll(ctx, s, d, 0o755); err != nil {
+		if err := store.MkdirAll(ctx, s, d, 0o755); err != nil {
 			return err
 		}
 	}
@@ -83,7 +85,7 @@ func shutOut(ctx context.Context, s Store, writer string) error {
 			return err
 		}
 		// Fails if the writer has made its directory, for the first time, just now.
-		err := WriteFile(ctx, s, dir, nil, 0o644)
+		err := store.WriteFile(ctx, s, dir, nil, 0o644)
 		if err == nil || !errors.Is(err, syscall.EISDIR) {
 			return err
 		}
@@ -92,17 +94,17 @@ func shutOut(ctx context.Context, s Store, writer string) error {
 
 // removeShut removes what a writer that was shut out has left: files, and
 // directories of files.
-func removeShut(ctx context.Context, s Store, shut string) error {
+func removeShut(ctx context.Context, s store.Store, shut string) error {
 	shown, err := s.List(ctx, shut)
 	if err != nil && !vanished(err) && !errors.Is(err, syscall.ENOTDIR) { // what shut it out before
 		return err
 	}
 	for _, i := range shown {
-		if err := RemoveDir(ctx, s, path.Join(shut, i.Name)); err != nil && !vanished(err) {
+		if err := store.RemoveDir(ctx, s, path.Join(shut, i.Name)); err != nil && !vanished(err) {
 			return err
 		}
 	}
-	if err := RemoveDir(ctx, s, shut); !vanished(err) {
+	if err := store.RemoveDir(ctx, s, shut); !vanished(err) {
 		return err
 	}
 	return nil
@@ -116,7 +118,7 @@ const longestWrite = 24 * time.Hour
 
 // anyWriting tells whether a writer that was not shut out has begun a file and
 // not completed it, nor left it lying for longer than a write may take.
-func anyWriting(ctx context.Context, s Store) (bool, error) {
+func anyWriting(ctx context.Context, s store.Store) (bool, error) {
 	writers, err := Writers(ctx, s)
 	if err != nil {
 		return false, err
@@ -133,7 +135,7 @@ func anyWriting(ctx context.Context, s Store) (bool, error) {
 			if err != nil && !vanished(err) {
 				return fmt.Errorf("cannot tell what %s writes to the checkpoint store %s: %w", w, s.URI(), err)
 			}
-			if slices.ContainsFunc(open, func(f Info) bool { return time.Since(f.ModTime) < longestWrite }) {
+			if slices.ContainsFunc(open, func(f store.Info) bool { return time.Since(f.ModTime) < longestWrite }) {
 				found.Store(true)
 			}
 			return nil
@@ -146,7 +148,7 @@ func anyWriting(ctx context.Context, s Store) (bool, error) {
 // Unfinished describes what may still be added to a checkpoint that is complete, but
 // has no marker that says so: the files of checkpoints in its directory, with lengths
 // and times, so that who asks again sees a change; and whether any file is being written.
-func Unfinished(ctx context.Context, s Store, c Checkpoint) (files string, writing bool, err error) {
+func Unfinished(ctx context.Context, s store.Store, c Checkpoint) (files string, writing bool, err error) {
 	var b strings.Builder
 	dir := path.Dir(c.Name)
 	if c.isDir() {
@@ -170,18 +172,18 @@ func Unfinished(ctx context.Context, s Store, c Checkpoint) (files string, writi
 
 // begun lists what a writer has begun, in its directory and in those in that,
 // where a mount stages what belongs into directories of other groups and policies.
-func begun(ctx context.Context, s Store, dir string) ([]Info, error) {
-	all, err := listAll(ctx, s, dir)
+func begun(ctx context.Context, s store.Store, dir string) ([]store.Info, error) {
+	all, err := store.ListAll(ctx, s, dir)
 	if err != nil {
 		return nil, err
 	}
-	var files []Info
+	var files []store.Info
 	for _, i := range all {
 		switch {
-		case !i.IsDir() && IsTemporary(i.Name):
+		case !i.IsDir() && store.IsTemporary(i.Name):
 			files = append(files, i)
 		case i.IsDir():
-			staged, err := listTemporary(ctx, s, path.Join(dir, i.Name))
+			staged, err := store.ListTemporary(ctx, s, path.Join(dir, i.Name))
 			if err != nil && !vanished(err) {
 				return nil, err
 			}
@@ -196,7 +198,7 @@ func begun(ctx context.Context, s Store, dir string) ([]Info, error) {
 const forgetAfter = 24 * time.Hour
 
 // forgetWriters removes the marks of those that were shut out long ago.
-func forgetWriters(ctx context.Context, s Store) error {
+func forgetWriters(ctx context.Context, s store.Store) error {
 	entries, err := s.List(ctx, writingDir)
 	if vanished(err) {
 		return nil

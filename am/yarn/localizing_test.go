@@ -8,18 +8,18 @@ import (
 	"testing"
 
 	"holdfast/am"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
 // What a container waits for before anything runs in it is told for as long as it does.
 func TestUnpackingIsTold(t *testing.T) {
 	c := cluster(t)
-	store, err := hdfsckpt.Open(t.Context(), loadConf(t).DefaultFS()+"/"+strings.ToLower(t.Name()), loadConf(t))
+	ckptStore, err := store.Open(t.Context(), loadConf(t).DefaultFS()+"/"+strings.ToLower(t.Name()), loadConf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer ckptStore.Close()
 	var archive bytes.Buffer
 	z := gzip.NewWriter(&archive)
 	if err := tar.NewWriter(z).Close(); err != nil {
@@ -28,16 +28,16 @@ func TestUnpackingIsTold(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := hdfsckpt.WriteFile(t.Context(), store, "venv.tar.gz", archive.Bytes(), 0o644); err != nil {
+	if err := store.WriteFile(t.Context(), ckptStore, "venv.tar.gz", archive.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	info, err := store.Stat(t.Context(), "venv.tar.gz")
+	info, err := ckptStore.Stat(t.Context(), "venv.tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) {
 		s.Agents = append(s.Agents, hadoop.LocalResource{
-			Name: "venv", URI: store.URI() + "/venv.tar.gz", Size: info.Size, Timestamp: info.ModTime.UnixMilli(),
+			Name: "venv", URI: ckptStore.URI() + "/venv.tar.gz", Size: info.Size, Timestamp: info.ModTime.UnixMilli(),
 			Archive: true, Visibility: hadoop.Private,
 		})
 	})

@@ -13,7 +13,7 @@ import (
 	"holdfast/am"
 	"holdfast/am/local"
 	"holdfast/am/yarn"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
@@ -109,7 +109,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	dir, err := hdfsckpt.Open(ctx, os.Getenv(proto.EnvJobDirectory), s.conf)
+	dir, err := store.Open(ctx, os.Getenv(proto.EnvJobDirectory), s.conf)
 	if err != nil {
 		return ended(fmt.Errorf("opening the job's directory: %w", err))
 	}
@@ -126,8 +126,8 @@ func runAM(ctx context.Context, isLocal bool) error {
 	cfg := am.Config{
 		Attempt: attempt,
 		ID:      id, Spec: spec, Dir: dir, Keys: s.keys, Place: place, Log: log,
-		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) {
-			return hdfsckpt.Open(ctx, uri, s.conf)
+		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
+			return store.Open(ctx, uri, s.conf)
 		},
 	}
 	if attempt > 1 {

@@ -15,7 +15,7 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/yarn"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/delegation"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
@@ -164,7 +164,7 @@ func removeKeytab(ctx context.Context, s secrets, log *logrus.Entry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	name := path.Base(uri)
-	dir, err := hdfsckpt.OpenExisting(ctx, strings.TrimSuffix(uri, "/"+name), s.conf)
+	dir, err := store.OpenExisting(ctx, strings.TrimSuffix(uri, "/"+name), s.conf)
 	if err == nil {
 		defer dir.Close()
 		err = dir.Remove(ctx, name)

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 func newCkptGetCommand() *cobra.Command {
@@ -50,7 +51,7 @@ func runCkptGet(cmd *cobra.Command, o *output, ref, which, dir string) error {
 		if err != nil {
 			return err
 		}
-		to, err := hdfsckpt.Open(cmd.Context(), dir, nil)
+		to, err := store.Open(cmd.Context(), dir, nil)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 )
 
@@ -53,10 +54,10 @@ type shownCheckpoint struct {
 }
 
 type shownFile struct {
-	Name   string           `json:"name"`
-	Bytes  int64            `json:"bytes"`
-	Time   time.Time        `json:"time"`
-	Blocks []hdfsckpt.Block `json:"blocks,omitempty"` // on HDFS
+	Name   string        `json:"name"`
+	Bytes  int64         `json:"bytes"`
+	Time   time.Time     `json:"time"`
+	Blocks []store.Block `json:"blocks,omitempty"` // on HDFS
 }
 
 // hosts are those that have any of the file.
@@ -109,13 +110,13 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 	})
 }
 
-func shownFiles(ctx context.Context, s hdfsckpt.Store, c *hdfsckpt.Checkpoint) ([]shownFile, error) {
+func shownFiles(ctx context.Context, s store.Store, c *hdfsckpt.Checkpoint) ([]shownFile, error) {
 	files := make([]shownFile, len(c.Files))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for i, f := range c.Files {
 		group.Go(func() error {
-			blocks, err := hdfsckpt.Locate(ctx, s, f.Name)
+			blocks, err := store.Locate(ctx, s, f.Name)
 			files[i] = shownFile{f.Name, f.Size, f.ModTime, blocks}
 			return err
 		})
@@ -124,7 +125,7 @@ func shownFiles(ctx context.Context, s hdfsckpt.Store, c *hdfsckpt.Checkpoint) (
 }
 
 // shownTensors lists what a checkpoint holds, largest first.
-func shownTensors(ctx context.Context, s hdfsckpt.Store, c *hdfsckpt.Checkpoint, filter string) ([]shownTensor, error) {
+func shownTensors(ctx context.Context, s store.Store, c *hdfsckpt.Checkpoint, filter string) ([]shownTensor, error) {
 	list := []shownTensor{}
 	t, err := hdfsckpt.OpenTensors(ctx, s, c)
 	if err != nil {

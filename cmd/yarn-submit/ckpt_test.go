@@ -9,6 +9,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // copyFixtures copies files below hdfsckpt into a directory, under new names.
@@ -184,7 +185,7 @@ func TestKeptIsListed(t *testing.T) {
 	copyFixtures(t, dir, names)
 	write(t, filepath.Join(dir, "checkpoint"), "model_checkpoint_path: \"sharded.ckpt-1300\"\n")
 
-	s, err := hdfsckpt.Open(t.Context(), dir, nil)
+	s, err := store.Open(t.Context(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
 )
@@ -39,7 +39,7 @@ type Options struct {
 	Container string // as the driver named it
 	Keys      jobtls.Keys
 	// JobStore opens the job's directory, where AddressFile is.
-	JobStore func(context.Context) (hdfsckpt.Store, error)
+	JobStore func(context.Context) (store.Store, error)
 	Log      *logrus.Entry
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -27,7 +27,7 @@ type Lease struct {
 
 	master int32         // the attempt of the application whose AM answered last
 	answer time.Duration // when the heartbeat was sent that it answered, since boot
-	file   hdfsckpt.Info // AddressFile, as it was seen last
+	file   store.Info    // AddressFile, as it was seen last
 	seen   time.Duration // when it was first seen like that, since boot; 0: not yet
 }
 
@@ -100,7 +100,7 @@ func (l *Lease) unanswered() bool {
 
 // looked takes in what AddressFile was like, and said, when it was looked at between
 // two moments. An AM that lives touches it, and another would have replaced it.
-func (l *Lease) looked(begin, end time.Duration, file hdfsckpt.Info, said proto.Address) {
+func (l *Lease) looked(begin, end time.Duration, file store.Info, said proto.Address) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -82,20 +83,20 @@ func foreign(err error) bool {
 // addressFile reads AddressFile, which says where the job's application master is. It
 // is for one goroutine.
 type addressFile struct {
-	store func(context.Context) (hdfsckpt.Store, error)
-	last  hdfsckpt.Latest
+	store func(context.Context) (store.Store, error)
+	last  store.Latest
 }
 
 // look returns what the file says, and what it was like in the store then.
-func (f *addressFile) look(ctx context.Context) (proto.Address, hdfsckpt.Info, error) {
+func (f *addressFile) look(ctx context.Context) (proto.Address, store.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	store, err := f.store(ctx)
+	jobStore, err := f.store(ctx)
 	if err == nil {
-		err = f.last.Read(ctx, store, proto.AddressFile)
+		err = f.last.Read(ctx, jobStore, proto.AddressFile)
 	}
 	if err != nil {
-		return proto.Address{}, hdfsckpt.Info{}, err
+		return proto.Address{}, store.Info{}, err
 	}
 	said, err := proto.UnmarshalAddress(f.last.Text)
 	return said, f.last.Info, err

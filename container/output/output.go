@@ -15,7 +15,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/runtime"
 )
 
@@ -181,21 +181,21 @@ func (o *Output) putBack(b []byte) {
 
 // CopyTo copies the output to the store until all has been read, and a little
 // longer if the store fails. open gives the store.
-func (o *Output) CopyTo(open func(context.Context) (hdfsckpt.Store, error)) {
-	var to hdfsckpt.Appender
+func (o *Output) CopyTo(open func(context.Context) (store.Store, error)) {
+	var to store.Appender
 	warned := false
 	attempt := func(b []byte) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if to == nil {
-			store, err := open(ctx)
+			ckptStore, err := open(ctx)
 			if err != nil {
 				return err
 			}
-			if err := makeParents(ctx, store, o.name); err != nil {
+			if err := makeParents(ctx, ckptStore, o.name); err != nil {
 				return err
 			}
-			if to, err = store.Append(ctx, o.name, 0o600); err != nil {
+			if to, err = ckptStore.Append(ctx, o.name, 0o600); err != nil {
 				return err
 			}
 		}
@@ -249,6 +249,6 @@ func (o *Output) CopyTo(open func(context.Context) (hdfsckpt.Store, error)) {
 }
 
 // makeParents makes the directories above a name.
-func makeParents(ctx context.Context, store hdfsckpt.Store, name string) error {
-	return hdfsckpt.MkdirAll(ctx, store, path.Dir(name), 0o700)
+func makeParents(ctx context.Context, s store.Store, name string) error {
+	return store.MkdirAll(ctx, s, path.Dir(name), 0o700)
 }

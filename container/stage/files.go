@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"holdfast/container/failure"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -31,7 +31,7 @@ const (
 
 // fetchFiles brings the job's files into the working directory.
 func fetchFiles(ctx context.Context, o Options, work string, files []*proto.FileSpec) error {
-	f := &fetcher{options: o, work: work, stores: map[string]hdfsckpt.Store{}}
+	f := &fetcher{options: o, work: work, stores: map[string]store.Store{}}
 	defer f.close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(fetchAtOnce)
@@ -46,7 +46,7 @@ type fetcher struct {
 	work    string
 
 	mu     sync.Mutex
-	stores map[string]hdfsckpt.Store
+	stores map[string]store.Store
 }
 
 func (f *fetcher) close() {
@@ -124,13 +124,13 @@ type wholeReader struct {
 	io.Closer
 }
 
-func (f *fetcher) store(ctx context.Context, uri string) (hdfsckpt.Store, error) {
+func (f *fetcher) store(ctx context.Context, uri string) (store.Store, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s := f.stores[uri]; s != nil {
 		return s, nil
 	}
-	s, err := hdfsckpt.Open(ctx, uri, f.options.Conf)
+	s, err := store.Open(ctx, uri, f.options.Conf)
 	if err == nil {
 		f.stores[uri] = s
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"holdfast/doctor"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 )
 
@@ -40,13 +40,13 @@ func Examine(ctx context.Context, exe string, c *conf.Conf, stderr io.Writer) er
 		found = append(found, doctor.Clock(ctx, proxies.URLs))
 	}
 	container := os.Getenv("CONTAINER_ID")
-	store, err := hdfsckpt.Open(ctx, os.Getenv(EnvDirectory), c)
+	ckptStore, err := store.Open(ctx, os.Getenv(EnvDirectory), c)
 	if err == nil {
-		defer store.Close()
-		found = append(found, doctor.Store(ctx, store, path.Join(nodesDir, container+".sample")))
+		defer ckptStore.Close()
+		found = append(found, doctor.Store(ctx, ckptStore, path.Join(nodesDir, container+".sample")))
 		var text []byte
 		if text, err = json.Marshal(found); err == nil {
-			err = hdfsckpt.WriteFile(ctx, store, path.Join(nodesDir, container+".json"), text, 0o600)
+			err = store.WriteFile(ctx, ckptStore, path.Join(nodesDir, container+".json"), text, 0o600)
 		}
 	}
 	if err == nil {

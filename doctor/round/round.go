@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"holdfast/doctor"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
@@ -72,7 +72,7 @@ type round struct {
 	Config
 	master *yarn.Master
 	nodes  *yarn.Nodes
-	dir    hdfsckpt.Store
+	dir    store.Store
 
 	waiting  map[string]int // hosts, and how many containers are still to come there
 	running  map[yarn.ContainerID]yarn.NodeID
@@ -83,11 +83,11 @@ type round struct {
 func Run(ctx context.Context, cfg Config) error {
 	r := &round{Config: cfg, waiting: map[string]int{}, running: map[yarn.ContainerID]yarn.NodeID{}}
 	var err error
-	if r.dir, err = hdfsckpt.Open(ctx, cfg.Directory, cfg.Conf); err != nil {
+	if r.dir, err = store.Open(ctx, cfg.Directory, cfg.Conf); err != nil {
 		return err
 	}
 	defer r.dir.Close()
-	if err := hdfsckpt.MkdirAll(ctx, r.dir, nodesDir, 0o700); err != nil {
+	if err := store.MkdirAll(ctx, r.dir, nodesDir, 0o700); err != nil {
 		return err
 	}
 	if r.master, err = yarn.NewMaster(cfg.Conf, cfg.Credentials, rpc.Retry{Limit: 10 * time.Second}); err != nil {
@@ -233,7 +233,7 @@ func (r *round) start(ctx context.Context, c yarn.Container) {
 
 // examined reads what a container has found.
 func (r *round) examined(ctx context.Context, host string, c yarn.Completed) {
-	text, err := hdfsckpt.ReadFile(ctx, r.dir, path.Join(nodesDir, c.ID.String()+".json"))
+	text, err := store.ReadFile(ctx, r.dir, path.Join(nodesDir, c.ID.String()+".json"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		text = printed(c.Diagnostics)
@@ -268,5 +268,5 @@ func (r *round) report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return hdfsckpt.WriteFile(ctx, r.dir, Result, text, 0o600)
+	return store.WriteFile(ctx, r.dir, Result, text, 0o600)
 }

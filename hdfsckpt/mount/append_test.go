@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // forLog is how a log is opened: Python's open('a'), a shell's >>.
@@ -18,13 +18,13 @@ const forLog = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT
 
 func TestNewLogOutlivesItsWriter(t *testing.T) {
 	dir := t.TempDir()
-	newLogOutlivesItsWriter(t, func() hdfsckpt.Store { return localStore(t, dir) })
+	newLogOutlivesItsWriter(t, func() store.Store { return localStore(t, dir) })
 	noLeftovers(t, dir)
 }
 
 // newLogOutlivesItsWriter: what fsync has said yes to is there, though its writer
 // is killed, and though the file was new.
-func newLogOutlivesItsWriter(t *testing.T, open func() hdfsckpt.Store) {
+func newLogOutlivesItsWriter(t *testing.T, open func() store.Store) {
 	m1, m2, p1, p2 := mountStore(t, open()), mountStore(t, open()), newProcess(t), newProcess(t)
 	fd := p1.open(m1.path("log"), forLog)
 	if !p2.exists(m2.path("log")) {
@@ -73,7 +73,7 @@ func TestNewLogOutlivesTheServer(t *testing.T) {
 // hdfsAppends: a file takes as many lines as one likes, each with a reopening of
 // its own, where the NameNode allows blocks to a file (16 MB each). small is a
 // store with blocks of 1 MB.
-func hdfsAppends(t *testing.T, blocks int, open, small func() hdfsckpt.Store) {
+func hdfsAppends(t *testing.T, blocks int, open, small func() store.Store) {
 	m1, m2, p := mountStore(t, open()), mountStore(t, open()), newProcess(t)
 	want := ""
 	for i := range 5 * blocks {

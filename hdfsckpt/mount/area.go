@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // area is the directory of the store for what this mount has not completed, or
@@ -43,7 +44,7 @@ func (a *area) get(ctx context.Context, f *FS) (*node, error) {
 		return a.dir, nil
 	}
 	name := hdfsckpt.WriterDir(f.o.Writer)
-	if err := hdfsckpt.MkdirAll(ctx, f.store, name, 0o755); err != nil {
+	if err := store.MkdirAll(ctx, f.store, name, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory for what %s writes, which fails if it was shut out: %w", f.o.Writer, err)
 	}
 	info, err := f.store.Stat(ctx, name)
@@ -89,7 +90,7 @@ func (a *area) makeStage(ctx context.Context, f *FS, d *node) (*node, error) {
 	if !ok {
 		return a.dir, nil
 	}
-	born := hdfsckpt.TemporaryFor(path.Join(target, "stage"))
+	born := store.TemporaryFor(path.Join(target, "stage"))
 	if err := f.store.Mkdir(ctx, born, 0o755); err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (a *area) makeStage(ctx context.Context, f *FS, d *node) (*node, error) {
 		return nil, err
 	}
 	a.made = append(a.made, base)
-	if err := hdfsckpt.SameStorage(ctx, f.store, target, path.Join(a.dir.name, base)); err != nil {
+	if err := store.SameStorage(ctx, f.store, target, path.Join(a.dir.name, base)); err != nil {
 		f.log.WithField("store", f.store.URI()).Warnf("files for %s are written with the storage policy of %s: %v", target, a.dir.name, err)
 	}
 	return &node{dir: true, name: base, parent: a.dir}, nil

@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -16,7 +16,7 @@ func (f *FS) lookup(in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Sta
 	if st != fuse.OK {
 		return st
 	}
-	if hdfsckpt.IsTemporary(name) {
+	if store.IsTemporary(name) {
 		return fuse.ENOENT
 	}
 	for {
@@ -266,7 +266,7 @@ func (f *FS) access(in *fuse.AccessIn) fuse.Status {
 		return st
 	}
 	mode := out.Mode
-	if a, ok := f.store.(hdfsckpt.Accesser); ok && in.Mask&7 != 0 {
+	if a, ok := f.store.(store.Accesser); ok && in.Mask&7 != 0 {
 		f.mu.Lock()
 		name, named := f.pathLocked(n)
 		stored := named && !n.hidden()

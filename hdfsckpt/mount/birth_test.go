@@ -10,6 +10,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/store"
 	"holdfast/test/testcluster"
 
 	"golang.org/x/sys/unix"
@@ -65,7 +66,7 @@ func TestFilesAreOfTheirDirectory(t *testing.T) {
 
 // hdfsFilesAreOfTheirDirectory: group, access control list and storage policy,
 // which counts where a file's blocks are written.
-func hdfsFilesAreOfTheirDirectory(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+func hdfsFilesAreOfTheirDirectory(t *testing.T, c *testcluster.Cluster, open func() store.Store) {
 	s := open()
 	root := s.URI()[strings.Index(s.URI(), "/user"):]
 	hadoop := func(args ...string) string {

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 
 	"github.com/sirupsen/logrus"
@@ -101,7 +101,7 @@ func serveReceived(c call) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	s, err := hdfsckpt.OpenExisting(ctx, c.Path, cfg)
+	s, err := store.OpenExisting(ctx, c.Path, cfg)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/wire/common"
 	"holdfast/test/pyenv"
 
@@ -109,7 +109,7 @@ func (c *counter) of(do func()) map[string]int {
 
 // hdfsCalls counts the NameNode's calls of one file, and of one save. How often
 // complete asks goes by the DataNodes.
-func hdfsCalls(t *testing.T, open func(nameNode string) hdfsckpt.Store, hdfs string) {
+func hdfsCalls(t *testing.T, open func(nameNode string) store.Store, hdfs string) {
 	u, err := url.Parse(hdfs)
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ with tf.Session(servers[2].target) as session:
 
 // hdfsSaverCalls counts the NameNode's calls of a save of the real TensorFlow, once it
 // removes an older checkpoint at each.
-func hdfsSaverCalls(t *testing.T, open func(nameNode string) hdfsckpt.Store, hdfs string) {
+func hdfsSaverCalls(t *testing.T, open func(nameNode string) store.Store, hdfs string) {
 	u, err := url.Parse(hdfs)
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/store"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,7 +18,7 @@ import (
 func init() {
 	// A process that mounts a store and serves it, as an agent, to be killed.
 	more["serve"] = func(c call, _ *answer) error {
-		s, err := hdfsckpt.Open(context.Background(), c.Path, nil)
+		s, err := store.Open(context.Background(), c.Path, nil)
 		if err != nil {
 			return err
 		}

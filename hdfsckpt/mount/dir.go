@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -60,7 +61,7 @@ func (f *FS) list(d *node) ([]fuse.DirEntry, error) {
 	defer f.mu.Unlock()
 	listed := make(map[string]bool)
 	for _, i := range infos {
-		if d == f.root && i.Name == hdfsckpt.OwnDir {
+		if d == f.root && i.Name == store.OwnDir {
 			continue
 		}
 		e := fuse.DirEntry{Name: i.Name, Mode: syscall.S_IFREG}
@@ -93,7 +94,7 @@ func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Statu
 	if st != fuse.OK {
 		return st
 	}
-	if hdfsckpt.IsTemporary(name) {
+	if store.IsTemporary(name) {
 		return fuse.EPERM
 	}
 	ctx, leave, err := f.gate.enter()
@@ -112,7 +113,7 @@ func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Statu
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	info := hdfsckpt.Info{Name: name, Mode: fs.ModeDir | perm, ModTime: time.Now()}
+	info := store.Info{Name: name, Mode: fs.ModeDir | perm, ModTime: time.Now()}
 	f.entryLocked(f.childLocked(d, name, info), out)
 	return fuse.OK
 }
@@ -126,7 +127,7 @@ func (f *FS) mknod(in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Statu
 	if st != fuse.OK {
 		return st
 	}
-	if hdfsckpt.IsTemporary(name) {
+	if store.IsTemporary(name) {
 		return fuse.EPERM
 	}
 	ctx, leave, err := f.gate.enter()
@@ -135,7 +136,7 @@ func (f *FS) mknod(in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Statu
 	}
 	defer leave()
 	err = f.makeEmpty(ctx, d, p, fs.FileMode(in.Mode).Perm())
-	var info hdfsckpt.Info
+	var info store.Info
 	if err == nil {
 		info, err = f.store.Stat(ctx, p)
 	}
@@ -145,7 +146,7 @@ func (f *FS) mknod(in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Statu
 	f.mu.Lock()
 	f.entryLocked(f.childLocked(d, name, info), out)
 	f.mu.Unlock()
-	f.committed(Commit{Name: p, ID: hdfsckpt.FileID{Inode: info.Inode}, Summed: true})
+	f.committed(Commit{Name: p, ID: store.FileID{Inode: info.Inode}, Summed: true})
 	return fuse.OK
 }
 
@@ -170,7 +171,7 @@ func (f *FS) rmdir(in *fuse.InHeader, name string) fuse.Status {
 	if c != nil {
 		f.localise(c) // a temporary file of one that was moved away
 	}
-	if err := hdfsckpt.RemoveDir(ctx, f.store, p); err != nil {
+	if err := store.RemoveDir(ctx, f.store, p); err != nil {
 		return f.fail("rmdir", p, err)
 	}
 	f.unname(d, name, c)
@@ -235,7 +236,7 @@ func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) error {
 		return err
 	}
 	// Not a temporary file's name: it is not being written.
-	grave := temporary{dir: dir, base: strings.TrimPrefix(hdfsckpt.TemporaryFor("removed"), ".")}
+	grave := temporary{dir: dir, base: strings.TrimPrefix(store.TemporaryFor("removed"), ".")}
 	buried, _ := grave.path(f)
 	if err := f.store.Rename(ctx, p, buried); err != nil {
 		return err

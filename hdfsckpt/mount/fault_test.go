@@ -15,14 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"golang.org/x/sys/unix"
 )
 
 // faulty is a store in which things go wrong when a test says so.
 type faulty struct {
-	hdfsckpt.Store
+	store.Store
 	room    atomic.Int64             // bytes that may still be written; < 0: no limit
 	onClose atomic.Pointer[error]    // what closing a written file fails with
 	stalled atomic.Pointer[chan int] // every call waits until it is closed
@@ -49,12 +49,12 @@ func (s *faulty) wait() {
 	}
 }
 
-func (s *faulty) Stat(ctx context.Context, name string) (hdfsckpt.Info, error) {
+func (s *faulty) Stat(ctx context.Context, name string) (store.Info, error) {
 	s.wait()
 	return s.Store.Stat(ctx, name)
 }
 
-func (s *faulty) List(ctx context.Context, name string) ([]hdfsckpt.Info, error) {
+func (s *faulty) List(ctx context.Context, name string) ([]store.Info, error) {
 	s.wait()
 	return s.Store.List(ctx, name)
 }
@@ -79,7 +79,7 @@ func (s *faulty) Remove(ctx context.Context, name string) error {
 	return s.Store.Remove(ctx, name)
 }
 
-func (s *faulty) Stage(ctx context.Context, name string, perm fs.FileMode) (hdfsckpt.Writer, error) {
+func (s *faulty) Stage(ctx context.Context, name string, perm fs.FileMode) (store.Writer, error) {
 	s.wait()
 	w, err := s.Store.Stage(ctx, name, perm)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *faulty) Stage(ctx context.Context, name string, perm fs.FileMode) (hdfs
 }
 
 type faultyWriter struct {
-	hdfsckpt.Writer
+	store.Writer
 	s *faulty
 }
 
@@ -110,7 +110,7 @@ func (w *faultyWriter) Close() error {
 	return w.Writer.Close()
 }
 
-func (s *faulty) Append(ctx context.Context, name string, perm fs.FileMode) (hdfsckpt.Appender, error) {
+func (s *faulty) Append(ctx context.Context, name string, perm fs.FileMode) (store.Appender, error) {
 	a, err := s.Store.Append(ctx, name, perm)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (s *faulty) Append(ctx context.Context, name string, perm fs.FileMode) (hdf
 }
 
 type faultyAppender struct {
-	hdfsckpt.Appender
+	store.Appender
 	s *faulty
 }
 
@@ -130,7 +130,7 @@ func (a *faultyAppender) Flush() error {
 	return a.Appender.Flush()
 }
 
-func (s *faulty) Open(ctx context.Context, name string) (hdfsckpt.Reader, error) {
+func (s *faulty) Open(ctx context.Context, name string) (store.Reader, error) {
 	s.wait()
 	r, err := s.Store.Open(ctx, name)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *faulty) Open(ctx context.Context, name string) (hdfsckpt.Reader, error)
 }
 
 type faultyReader struct {
-	hdfsckpt.Reader
+	store.Reader
 	s *faulty
 }
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // gate is what every operation that changes the store passes. Closing it
@@ -26,7 +26,7 @@ type gate struct {
 }
 
 func (g *gate) init() {
-	g.ctx, g.cancel = context.WithCancel(hdfsckpt.Guarded(context.Background(), g.open))
+	g.ctx, g.cancel = context.WithCancel(store.Guarded(context.Background(), g.open))
 }
 
 // open is asked once more right before a change leaves for the store: the process

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"syscall"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -93,7 +93,7 @@ func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.St
 	if st != fuse.OK {
 		return st
 	}
-	if hdfsckpt.IsTemporary(name) {
+	if store.IsTemporary(name) {
 		return fuse.EPERM
 	}
 	ctx, leave, err := f.gate.enter()

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/test/testcluster"
 
@@ -25,16 +25,16 @@ import (
 const maxBlocks = 20
 
 // hdfsCluster starts an HDFS, and returns it with what opens stores on it.
-func hdfsCluster(t *testing.T) (*testcluster.Cluster, func(t *testing.T, c *conf.Conf, dir string) func() hdfsckpt.Store) {
+func hdfsCluster(t *testing.T) (*testcluster.Cluster, func(t *testing.T, c *conf.Conf, dir string) func() store.Store) {
 	t.Helper()
 	cluster := testcluster.ForTest(t, testcluster.Options{
 		DataNodes: 2, HDFSOnly: true,
 		// A DataNode sets a whole block's room aside for each file that is written.
 		Conf: map[string]string{"dfs.blocksize": "16777216", "dfs.namenode.fs-limits.max-blocks-per-file": fmt.Sprint(maxBlocks)},
 	})
-	return cluster, func(t *testing.T, c *conf.Conf, dir string) func() hdfsckpt.Store {
-		return func() hdfsckpt.Store {
-			s, err := hdfsckpt.Open(t.Context(), cluster.HDFS()+"/user/"+dir, c)
+	return cluster, func(t *testing.T, c *conf.Conf, dir string) func() store.Store {
+		return func() store.Store {
+			s, err := store.Open(t.Context(), cluster.HDFS()+"/user/"+dir, c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +51,7 @@ func TestHDFS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on := func(t *testing.T, dir string) func() hdfsckpt.Store { return onWith(t, c, dir) }
+	on := func(t *testing.T, dir string) func() store.Store { return onWith(t, c, dir) }
 	t.Run("TensorFlow's save", func(t *testing.T) { tensorFlowSave(t, on(t, "save")) })
 	t.Run("event file", func(t *testing.T) { hdfsEventFile(t, on(t, "events")) })
 	t.Run("any order", func(t *testing.T) { hdfsAnyOrder(t, on(t, "order")) })
@@ -76,14 +76,14 @@ func TestHDFS(t *testing.T) {
 		hdfsAppends(t, maxBlocks, on(t, "lines"), onWith(t, small, "full"))
 	})
 	t.Run("a zombie changes nothing", func(t *testing.T) {
-		zombieChangesNothing(t, func(t *testing.T) (string, string, func() hdfsckpt.Store) {
+		zombieChangesNothing(t, func(t *testing.T) (string, string, func() store.Store) {
 			open := on(t, "zombie-"+strings.ReplaceAll(path.Base(t.Name()), "'", ""))
 			return open().URI(), cluster.ConfDir(), open
 		})
 	})
 	t.Run("files are of their directory", func(t *testing.T) { hdfsFilesAreOfTheirDirectory(t, cluster, on(t, "births")) })
-	counted := func(nameNode string) hdfsckpt.Store {
-		s, err := hdfsckpt.Open(t.Context(), nameNode+"/user/calls", c)
+	counted := func(nameNode string) store.Store {
+		s, err := store.Open(t.Context(), nameNode+"/user/calls", c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestHDFS(t *testing.T) {
 var hdfsRandomRuns = flag.Int("random.hdfs", 3, "how many sequences of the TestRandomCalls are made on HDFS as well")
 
 // hdfsBox is a box over a new directory of HDFS.
-func hdfsBox(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) *box {
+func hdfsBox(t *testing.T, c *testcluster.Cluster, open func() store.Store) *box {
 	t.Helper()
 	s := open()
 	// The box's user is nobody to HDFS.
@@ -124,7 +124,7 @@ func hdfsBox(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) *
 // too much fails its writer and leaves the former content.
 // hdfsACL: who may do what is HDFS's to say, whose users are others than this machine's
 // and may have been let in by an ACL entry only.
-func hdfsACL(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+func hdfsACL(t *testing.T, c *testcluster.Cluster, open func() store.Store) {
 	s := open()
 	u, err := url.Parse(s.URI())
 	if err != nil {
@@ -149,7 +149,7 @@ func hdfsACL(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
 	p.do(call{Op: "access", Path: m.path("private"), Mode: unix.F_OK})
 }
 
-func hdfsQuota(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+func hdfsQuota(t *testing.T, c *testcluster.Cluster, open func() store.Store) {
 	s := open()
 	u, err := url.Parse(s.URI())
 	if err != nil {
@@ -240,7 +240,7 @@ func TestLongStalledNameNode(t *testing.T) {
 	}
 }
 
-func hdfsEventFile(t *testing.T, open func() hdfsckpt.Store) {
+func hdfsEventFile(t *testing.T, open func() store.Store) {
 	m1, m2, p1, p2 := mountStore(t, open()), mountStore(t, open()), newProcess(t), newProcess(t)
 	const name = "events.out.tfevents.1"
 	fd := p1.open(m1.path(name), forNew)
@@ -266,7 +266,7 @@ func hdfsEventFile(t *testing.T, open func() hdfsckpt.Store) {
 	}
 }
 
-func hdfsAnyOrder(t *testing.T, open func() hdfsckpt.Store) {
+func hdfsAnyOrder(t *testing.T, open func() store.Store) {
 	m1, m2, p1, p2 := mountStore(t, open()), mountStore(t, open()), newProcess(t), newProcess(t)
 	fd := p1.open(m1.path("a.npz"), forNewRW)
 	p1.do(call{Op: "write", Fd: fd, Size: 3 << 20, Fill: 5})
@@ -310,7 +310,7 @@ func (m *mounted) summed(t *testing.T, name string, content []byte) {
 	}
 }
 
-func hdfsKilled(t *testing.T, open func() hdfsckpt.Store) {
+func hdfsKilled(t *testing.T, open func() store.Store) {
 	m1, m2, p1, p2 := mountStore(t, open()), mountStore(t, open()), newProcess(t), newProcess(t)
 	p2.put(m2.path("a"), "whole")
 	for _, name := range []string{"a", "b"} {
@@ -324,7 +324,7 @@ func hdfsKilled(t *testing.T, open func() hdfsckpt.Store) {
 	}
 }
 
-func hdfsNames(t *testing.T, open func() hdfsckpt.Store) {
+func hdfsNames(t *testing.T, open func() store.Store) {
 	m1, m2, p1, p2 := mountStore(t, open()), mountStore(t, open()), newProcess(t), newProcess(t)
 	p1.do(call{Op: "mkdir", Path: m1.path("d"), Mode: 0o755})
 	for _, name := range []string{"a", "naïve-模型", "b"} {
@@ -355,7 +355,7 @@ func hdfsNames(t *testing.T, open func() hdfsckpt.Store) {
 
 // hdfsDataNodeLost ends a DataNode in the middle of a file: it costs time, and
 // is no error.
-func hdfsDataNodeLost(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+func hdfsDataNodeLost(t *testing.T, c *testcluster.Cluster, open func() store.Store) {
 	m1, m2, p1, p2 := mountStore(t, open()), mountStore(t, open()), newProcess(t), newProcess(t)
 	fd := p1.open(m1.path("a"), forNew)
 	p1.do(call{Op: "write", Fd: fd, Size: 8 << 20, Fill: 1})
@@ -378,7 +378,7 @@ func hdfsDataNodeLost(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt
 
 // hdfsNameNodeStalls: calls wait for it, and who is killed does not, nor does an
 // unmount.
-func hdfsNameNodeStalls(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+func hdfsNameNodeStalls(t *testing.T, c *testcluster.Cluster, open func() store.Store) {
 	m, other := mountStore(t, open()), mountStore(t, open())
 	p, impatient, cut := newProcess(t), newProcess(t), newProcess(t)
 	fd := p.open(m.path("a"), forNew)
@@ -420,7 +420,7 @@ func hdfsNameNodeStalls(t *testing.T, c *testcluster.Cluster, open func() hdfsck
 // hdfsDataNodesStall: when no DataNode answers any more, a write fails within its
 // limit and the log says why; who is killed does not wait for that, nor does an
 // unmount.
-func hdfsDataNodesStall(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+func hdfsDataNodesStall(t *testing.T, c *testcluster.Cluster, open func() store.Store) {
 	m, other := mountStore(t, open()), mountStore(t, open())
 	patient, impatient, cut := newProcess(t), newProcess(t), newProcess(t)
 	patient.put(m.path("a"), "former content")
@@ -479,7 +479,7 @@ func hdfsDataNodesStall(t *testing.T, c *testcluster.Cluster, open func() hdfsck
 }
 
 // hdfsPython is TestPythonLibraries on HDFS.
-func hdfsPython(t *testing.T, open func() hdfsckpt.Store) {
+func hdfsPython(t *testing.T, open func() store.Store) {
 	writer, reader := mountStore(t, open()), mountStore(t, open())
 	python(t, pythonWrites, writer.dir)
 	python(t, pythonReads, reader.dir)

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/test/testcluster"
 
 	"golang.org/x/sync/errgroup"
@@ -28,7 +28,7 @@ func TestMemory(t *testing.T) {
 	noLeftovers(t, store)
 }
 
-func hdfsMemory(t *testing.T, c *testcluster.Cluster, open func() hdfsckpt.Store) {
+func hdfsMemory(t *testing.T, c *testcluster.Cluster, open func() store.Store) {
 	b := hdfsBox(t, c, open)
 	writeMuch(t, b, "holdmuch", 200, 700_000)
 	writeMuch(t, b, "writemuch", 48, 8<<20)

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"github.com/sirupsen/logrus"
@@ -55,7 +55,7 @@ type Options struct {
 type Commit struct {
 	Name string
 	From string // its former name, if it was renamed
-	ID   hdfsckpt.FileID
+	ID   store.FileID
 	Size int64 // bytes
 	// CRC32C is of the whole content, as it went by; Summed says that it is known.
 	CRC32C uint32
@@ -66,7 +66,7 @@ type Commit struct {
 type FS struct {
 	fuse.RawFileSystem // refuses what is not written here with ENOSYS
 
-	store hdfsckpt.Store
+	store store.Store
 	o     Options
 	log   *logrus.Entry
 	gate  gate
@@ -95,7 +95,7 @@ type FS struct {
 }
 
 // New makes a file system of a store; ServeFD or Serve start it.
-func New(store hdfsckpt.Store, o Options) (*FS, error) {
+func New(store store.Store, o Options) (*FS, error) {
 	if o.SpoolDir == "" {
 		o.SpoolDir = os.TempDir()
 	}

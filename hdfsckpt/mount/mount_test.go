@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/store"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -54,12 +54,12 @@ func (m *mounted) Write(p []byte) (int, error) {
 	return m.log.Write(p)
 }
 
-func mountStore(t *testing.T, s hdfsckpt.Store) *mounted {
+func mountStore(t *testing.T, s store.Store) *mounted {
 	t.Helper()
 	return mountStoreWith(t, s, t.TempDir())
 }
 
-func mountStoreWith(t *testing.T, s hdfsckpt.Store, spool string) *mounted {
+func mountStoreWith(t *testing.T, s store.Store, spool string) *mounted {
 	t.Helper()
 	m := &mounted{t: t, dir: t.TempDir()}
 	log := logrus.New()
@@ -93,9 +93,9 @@ func mountStoreWith(t *testing.T, s hdfsckpt.Store, spool string) *mounted {
 	return m
 }
 
-func localStore(t *testing.T, dir string) hdfsckpt.Store {
+func localStore(t *testing.T, dir string) store.Store {
 	t.Helper()
-	s, err := hdfsckpt.Open(context.Background(), dir, nil)
+	s, err := store.Open(context.Background(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func leftovers(t *testing.T, dir string) (found []string) {
 	t.Helper()
 	filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
-		if err == nil && hdfsckpt.IsTemporary(d.Name()) {
+		if err == nil && store.IsTemporary(d.Name()) {
 			found = append(found, p)
 		}
 		return nil

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -28,7 +28,7 @@ type node struct {
 
 	// info is what the store said last. known is false after a commit of our
 	// own until the store is asked again: then whatever has the name is it.
-	info  hdfsckpt.Info
+	info  store.Info
 	known bool
 	// version counts contents put under this node through this mount, so that
 	// open readers notice.
@@ -92,14 +92,14 @@ func (f *FS) dirEntry(id uint64, name string) (*node, string, fuse.Status) {
 		return nil, "", fuse.Status(syscall.ESTALE)
 	}
 	p, ok := f.pathLocked(d)
-	if !ok || d == f.root && name == hdfsckpt.OwnDir {
+	if !ok || d == f.root && name == store.OwnDir {
 		return nil, "", fuse.ENOENT
 	}
 	return d, path.Join(p, name), fuse.OK
 }
 
 // same tells whether two answers of the store are about the same file.
-func same(a, b hdfsckpt.Info) bool {
+func same(a, b store.Info) bool {
 	switch {
 	case a.IsDir() || b.IsDir():
 		return a.IsDir() && b.IsDir()
@@ -112,7 +112,7 @@ func same(a, b hdfsckpt.Info) bool {
 // childLocked finds or makes the node of what the store has under a name. A
 // known node stays if it is the same file; otherwise it loses its name, so that
 // the kernel does not mix two files' pages.
-func (f *FS) childLocked(d *node, name string, info hdfsckpt.Info) *node {
+func (f *FS) childLocked(d *node, name string, info store.Info) *node {
 	if c := d.children[name]; c != nil {
 		if c.dir == info.IsDir() && (!c.known || same(c.info, info)) {
 			c.info, c.known = info, true

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -22,7 +22,7 @@ func (f *FS) temporaryFor(ctx context.Context, d *node, base string) (temporary,
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := temporary{dir: dir, base: hdfsckpt.TemporaryFor(base)}
+	t := temporary{dir: dir, base: store.TemporaryFor(base)}
 	p, _ := f.pathLocked(dir)
 	return t, path.Join(p, t.base), nil
 }
@@ -85,7 +85,7 @@ func (w *work) publish() error {
 // createTemporary opens the hidden file that becomes the node's. Its owner may
 // read and write it, whatever the mode says, until it gets its name: it may have
 // to be read back (unstream).
-func (w *work) createTemporary(ctx context.Context) (hdfsckpt.Writer, error) {
+func (w *work) createTemporary(ctx context.Context) (store.Writer, error) {
 	w.f.mu.Lock()
 	d, base := w.n.parent, w.n.name
 	w.f.mu.Unlock()
@@ -97,7 +97,7 @@ func (w *work) createTemporary(ctx context.Context) (hdfsckpt.Writer, error) {
 		return nil, err
 	}
 	if visible, ok := w.f.path(w.n); ok {
-		if err := hdfsckpt.Movable(ctx, w.f.store, path.Dir(name), visible); err != nil {
+		if err := store.Movable(ctx, w.f.store, path.Dir(name), visible); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +151,7 @@ func (w *work) dress(ctx context.Context, tmp string) error {
 	return nil
 }
 
-func (w *work) published(ctx context.Context, name string, id hdfsckpt.FileID) {
+func (w *work) published(ctx context.Context, name string, id store.FileID) {
 	w.dirty, w.replaces = false, true
 	if w.at == inStream {
 		w.at = inStore
@@ -163,7 +163,7 @@ func (w *work) published(ctx context.Context, name string, id hdfsckpt.FileID) {
 		n.parent.changes++
 	}
 	n.known = false
-	n.info = hdfsckpt.Info{
+	n.info = store.Info{
 		Name: path.Base(name), Size: w.size.Load(),
 		Mode: fs.FileMode(w.perm.Load()), ModTime: time.Unix(0, w.mtime.Load()),
 	}

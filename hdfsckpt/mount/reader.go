@@ -6,7 +6,7 @@ import (
 	"sync"
 	"syscall"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -14,7 +14,7 @@ import (
 // sharedReader is a reader of the store that is closed after its last user: a
 // handle, and each read under way.
 type sharedReader struct {
-	hdfsckpt.Reader
+	store.Reader
 	mu    sync.Mutex
 	users int
 }
@@ -153,7 +153,7 @@ func (f *FS) regrown(h *handle, r *sharedReader) (*sharedReader, error) {
 }
 
 // grown tells whether b is a later state of the same file as a.
-func grown(a, b hdfsckpt.Info) bool {
+func grown(a, b store.Info) bool {
 	if a.Inode != 0 && b.Inode != 0 {
 		return a.Inode == b.Inode
 	}

@@ -6,7 +6,7 @@ import (
 	"path"
 	"syscall"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -59,7 +59,7 @@ func (f *FS) rename(in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	if in.Flags&^renameNoReplace != 0 {
 		return fuse.EINVAL
 	}
-	if hdfsckpt.IsTemporary(newName) {
+	if store.IsTemporary(newName) {
 		return fuse.EPERM
 	}
 	ctx, leave, err := f.gate.enter()

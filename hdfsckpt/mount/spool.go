@@ -8,7 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"golang.org/x/sys/unix"
 )
@@ -127,7 +127,7 @@ func (f *FS) copy(to io.Writer, from io.Reader) (int64, error) {
 }
 
 // upload writes the spool to a hidden file of the store.
-func (w *work) upload(to hdfsckpt.Writer) error {
+func (w *work) upload(to store.Writer) error {
 	w.sum, w.summed = 0, false
 	_, err := w.f.copy(to, io.TeeReader(io.NewSectionReader(w.spool, 0, w.size.Load()), summer{&w.sum}))
 	if err != nil {

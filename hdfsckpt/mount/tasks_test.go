@@ -8,21 +8,21 @@ import (
 	"syscall"
 	"testing"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"golang.org/x/sys/unix"
 )
 
 func TestTasksAppendToOneFile(t *testing.T) {
 	dir := t.TempDir()
-	tasksAppend(t, func() hdfsckpt.Store { return localStore(t, dir) }, true)
+	tasksAppend(t, func() store.Store { return localStore(t, dir) }, true)
 	noLeftovers(t, dir)
 }
 
 // tasksAppend has two tasks append to one log, by turns: first each opens it for
 // each line, then both keep it open. Where a store lets only one have it open,
 // as HDFS does, who opens it takes it over, and the other is told.
-func tasksAppend(t *testing.T, open func() hdfsckpt.Store, together bool) {
+func tasksAppend(t *testing.T, open func() store.Store, together bool) {
 	m := []*mounted{mountStore(t, open()), mountStore(t, open())}
 	p := []*process{newProcess(t), newProcess(t)}
 	p[0].put(m[0].path("log"), "")

@@ -7,14 +7,14 @@ import (
 	"syscall"
 	"testing"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"golang.org/x/sys/unix"
 )
 
 func TestTensorFlowSave(t *testing.T) {
 	dir := t.TempDir()
-	tensorFlowSave(t, func() hdfsckpt.Store { return localStore(t, dir) })
+	tensorFlowSave(t, func() store.Store { return localStore(t, dir) })
 	noLeftovers(t, dir)
 }
 
@@ -22,7 +22,7 @@ func TestTensorFlowSave(t *testing.T) {
 // parameter server in each of two mounts and the chief in a third: each writes
 // and renames its part, the last one merges, the chief names the checkpoint.
 // (tensorflow/core/util/tensor_bundle, SaveV2 and MergeV2Checkpoints.)
-func tensorFlowSave(t *testing.T, open func() hdfsckpt.Store) {
+func tensorFlowSave(t *testing.T, open func() store.Store) {
 	const servers = 2
 	var m []*mounted
 	var p []*process

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 
 	"golang.org/x/sys/unix"
 )
@@ -156,7 +156,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	p1.fails(call{Op: "open", Path: m1.path(long + "n"), Flags: forNew}, syscall.ENAMETOOLONG)
-	hidden := hdfsckpt.TemporaryFor("a")
+	hidden := store.TemporaryFor("a")
 	p1.fails(call{Op: "open", Path: m1.path(hidden), Flags: forNew, Mode: 0o644}, syscall.EPERM)
 	p1.fails(call{Op: "mkdir", Path: m1.path(hidden)}, syscall.EPERM)
 }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // where a work's content is
@@ -51,12 +51,12 @@ type work struct {
 	replaces bool // the store has a former version under the name
 	grows    bool // written in place: an event file, or one that was new and opened to append
 	err      error
-	stream   hdfsckpt.Writer
+	stream   store.Writer
 	sum      uint32 // CRC32C of what went into stream, or was uploaded
 	summed   bool   // sum is of the whole content
 	tmp      temporary
 	tmpPerm  fs.FileMode // what the temporary file was made with
-	app      hdfsckpt.Appender
+	app      store.Appender
 	unseen   bool // app has something that readers do not see yet
 	spool    *os.File
 	times    *[2]time.Time // to set when published
@@ -277,7 +277,7 @@ func (w *work) take(data []byte, off int64, atEnd bool) (wait func() error) {
 	if !w.mu.TryLock() {
 		return nil
 	}
-	to, ok := w.stream.(hdfsckpt.Taker)
+	to, ok := w.stream.(store.Taker)
 	if !ok || w.err != nil || w.at != inStream || !atEnd && off != w.size.Load() {
 		w.mu.Unlock()
 		return nil

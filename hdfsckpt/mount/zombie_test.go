@@ -12,6 +12,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +32,7 @@ func init() {
 				return err
 			}
 		}
-		s, err := hdfsckpt.Open(context.Background(), c.Path, hadoop)
+		s, err := store.Open(context.Background(), c.Path, hadoop)
 		if err != nil {
 			return err
 		}
@@ -55,16 +56,16 @@ func init() {
 }
 
 func TestZombieChangesNothing(t *testing.T) {
-	zombieChangesNothing(t, func(t *testing.T) (string, string, func() hdfsckpt.Store) {
+	zombieChangesNothing(t, func(t *testing.T) (string, string, func() store.Store) {
 		dir := t.TempDir()
-		return dir, "", func() hdfsckpt.Store { return localStore(t, dir) }
+		return dir, "", func() store.Store { return localStore(t, dir) }
 	})
 }
 
 // zombieChangesNothing stops an agent after it has found its lease good for an
 // operation, and before it has sent anything of it. Its replacement starts
 // meanwhile. When the agent goes on, nothing that others see changes.
-func zombieChangesNothing(t *testing.T, open func(t *testing.T) (uri, confDir string, store func() hdfsckpt.Store)) {
+func zombieChangesNothing(t *testing.T, open func(t *testing.T) (uri, confDir string, store func() store.Store)) {
 	for _, c := range []struct {
 		name string
 		do   func(p *process, dir string, fd int) error
@@ -99,7 +100,7 @@ func zombieChangesNothing(t *testing.T, open func(t *testing.T) (uri, confDir st
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			uri, confDir, store := open(t)
+			uri, confDir, openStore := open(t)
 			dir := filepath.Join(t.TempDir(), "mnt")
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
@@ -120,11 +121,11 @@ func zombieChangesNothing(t *testing.T, open func(t *testing.T) (uri, confDir st
 				b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 				return err == nil && bytes.Contains(b, []byte(") T "))
 			})
-			s := store()
+			s := openStore()
 			if err := hdfsckpt.ShutOut(t.Context(), s, "zombie"); err != nil {
 				t.Fatal(err)
 			}
-			if err := hdfsckpt.WriteFile(t.Context(), s, "checkpoint", []byte("the replacement's"), 0o644); err != nil {
+			if err := store.WriteFile(t.Context(), s, "checkpoint", []byte("the replacement's"), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			before := listing(t, s)
@@ -141,14 +142,14 @@ func zombieChangesNothing(t *testing.T, open func(t *testing.T) (uri, confDir st
 	}
 }
 
-func listing(t *testing.T, s hdfsckpt.Store) (text string) {
+func listing(t *testing.T, s store.Store) (text string) {
 	t.Helper()
 	all, err := s.List(t.Context(), ".")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, i := range all {
-		if i.Name != hdfsckpt.OwnDir {
+		if i.Name != store.OwnDir {
 			text += fmt.Sprintf("%s %v %d %d\n", i.Name, i.Mode, i.Size, i.Inode)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/core"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
@@ -243,7 +243,7 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 		l.t.Fatal(err)
 	}
 	ctx := context.WithoutCancel(l.t.Context())
-	store, err := hdfsckpt.Open(ctx, dir, nil)
+	ckptStore, err := store.Open(ctx, dir, nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -258,13 +258,13 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 		l.t.Fatal(err)
 	}
 	const attempt = 1
-	if err := at.Announce(ctx, store, attempt); err != nil {
+	if err := at.Announce(ctx, ckptStore, attempt); err != nil {
 		l.t.Fatal(err)
 	}
 	m, err := am.New(am.Config{
-		ID: filepath.Base(dir), Spec: spec, Dir: store, Keys: keys.Master, Place: at, Attempt: attempt,
+		ID: filepath.Base(dir), Spec: spec, Dir: ckptStore, Keys: keys.Master, Place: at, Attempt: attempt,
 		Limits: limits, Log: logrus.NewEntry(log),
-		OpenStore: func(ctx context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.Open(ctx, uri, nil) },
+		OpenStore: func(ctx context.Context, uri string) (store.Store, error) { return store.Open(ctx, uri, nil) },
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -283,7 +283,7 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 	l.t.Cleanup(func() {
 		m.Kill("the test is over")
 		<-done
-		store.Close()
+		ckptStore.Close()
 	})
 	return &lanJob{t: l.t, master: m, dir: dir}
 }

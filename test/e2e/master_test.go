@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/proto"
@@ -91,7 +91,7 @@ func TestTheMasterAndItsJournalAreLost(t *testing.T) {
 	dir := j.directory()
 	shown := func() bool { // where the next master will look for what the journal said
 		s := &proto.JobStatus{}
-		text, err := hdfsckpt.ReadFile(t.Context(), dir, proto.StatusFile)
+		text, err := store.ReadFile(t.Context(), dir, proto.StatusFile)
 		return err == nil && (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, s) == nil && running(s)
 	}
 	for end := time.Now().Add(long); !shown(); time.Sleep(100 * time.Millisecond) {
@@ -104,7 +104,7 @@ func TestTheMasterAndItsJournalAreLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Kill(masters[0], syscall.SIGKILL) }() // it has ended, unless the test fails
-	if err := hdfsckpt.WriteFile(t.Context(), dir, proto.JournalDir+"/1.json", []byte(`{"version": 1, "tasks": [{`), 0o600); err != nil {
+	if err := store.WriteFile(t.Context(), dir, proto.JournalDir+"/1.json", []byte(`{"version": 1, "tasks": [{`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, pid := range []int{masters[0], agent} { // and one task of which nobody will report
@@ -137,13 +137,13 @@ func TestTheMasterAndItsJournalAreLost(t *testing.T) {
 }
 
 // directory is the job's.
-func (j *job) directory() hdfsckpt.Store {
+func (j *job) directory() store.Store {
 	j.t.Helper()
 	c, err := conf.Load(j.w.cluster.ConfDir())
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	s, err := hdfsckpt.Open(j.t.Context(), j.w.cluster.HDFS()+path.Join("/user", rpc.CurrentUser(), proto.HomeDir, "jobs", j.id), c)
+	s, err := store.Open(j.t.Context(), j.w.cluster.HDFS()+path.Join("/user", rpc.CurrentUser(), proto.HomeDir, "jobs", j.id), c)
 	if err != nil {
 		j.t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 )
 
@@ -20,7 +20,7 @@ func (j *job) awaitSave(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := hdfsckpt.Open(ctx, j.store, c)
+	store, err := store.Open(ctx, j.store, c)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/am"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
 	"holdfast/runtime"
@@ -145,11 +145,11 @@ func serve(ctx context.Context, dir string, tasks int, pace time.Duration, profi
 
 // runMaster runs a master.
 func runMaster(ctx context.Context, j job) error {
-	store, err := hdfsckpt.NewLocal(j.dir)
+	ckptStore, err := store.NewLocal(j.dir)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer ckptStore.Close()
 	services := int32(max(1, j.tasks/10))
 	spec := &proto.JobSpec{
 		Name: "scale", Framework: "none", Command: []string{"train", "{role}", "{index}"}, Restarts: 3,
@@ -165,12 +165,12 @@ func runMaster(ctx context.Context, j job) error {
 		return err
 	}
 	const attempt = 1
-	if err := place.Announce(ctx, store, attempt); err != nil {
+	if err := place.Announce(ctx, ckptStore, attempt); err != nil {
 		return err
 	}
 	m, err := am.New(am.Config{
-		ID: "scale", Spec: spec, Dir: store, Keys: j.keys, Attempt: attempt, Place: place, Log: logrus.NewEntry(quiet),
-		OpenStore: func(_ context.Context, uri string) (hdfsckpt.Store, error) { return hdfsckpt.NewLocal(uri) },
+		ID: "scale", Spec: spec, Dir: ckptStore, Keys: j.keys, Attempt: attempt, Place: place, Log: logrus.NewEntry(quiet),
+		OpenStore: func(_ context.Context, uri string) (store.Store, error) { return store.NewLocal(uri) },
 	})
 	if err != nil {
 		return err

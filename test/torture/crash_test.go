@@ -17,6 +17,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/store"
 )
 
 var (
@@ -139,7 +140,7 @@ func (h *history) run() {
 func (h *history) begin() {
 	ctx := context.Background()
 	h.watch = watched{openLocal(h.t, h.store), &sync.Mutex{}, h.cut}
-	if err := hdfsckpt.MkdirAll(ctx, h.watch.Local, h.p.dir, 0o755); err != nil {
+	if err := store.MkdirAll(ctx, h.watch.Local, h.p.dir, 0o755); err != nil {
 		h.t.Fatal(err)
 	}
 	if _, err := hdfsckpt.MakeSafe(ctx, h.watch, 0); err != nil {
@@ -218,12 +219,12 @@ func (h *history) log(task int) {
 }
 
 // logIsThere sees that each line is there, in order, of which fsync has said so.
-func (h *history) logIsThere(ctx context.Context, s hdfsckpt.Store) {
+func (h *history) logIsThere(ctx context.Context, s store.Store) {
 	synced := h.synced.Load()
 	if synced == 0 {
 		return
 	}
-	b, err := hdfsckpt.ReadFile(ctx, s, logFile)
+	b, err := store.ReadFile(ctx, s, logFile)
 	want := ""
 	for i := range synced {
 		want += fmt.Sprintf("line %d\n", i+1)
@@ -324,7 +325,7 @@ func (h *history) cutSafe(dir string) {
 
 // judge makes a store safe and says whether a program that starts from it is
 // where it must be.
-func (h *history) judge(s hdfsckpt.Store) {
+func (h *history) judge(s store.Store) {
 	ctx := context.Background()
 	report, err := hdfsckpt.MakeSafe(ctx, s, 0)
 	if err != nil {
@@ -357,7 +358,7 @@ func (h *history) judge(s hdfsckpt.Store) {
 
 // olderIsThere sees that a checkpoint older than the newest can be read: besides
 // the restored one, which is the older of two where the newest was not named yet.
-func (h *history) olderIsThere(ctx context.Context, s hdfsckpt.Store, got restored) {
+func (h *history) olderIsThere(ctx context.Context, s store.Store, got restored) {
 	list, err := hdfsckpt.Checkpoints(ctx, s)
 	if err != nil {
 		h.failf("%v", err)

@@ -19,6 +19,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 )
 
@@ -35,7 +36,7 @@ func init() {
 				return reply{}, err
 			}
 		}
-		s, err := hdfsckpt.Open(context.Background(), r.Path, c)
+		s, err := store.Open(context.Background(), r.Path, c)
 		if err != nil {
 			return reply{}, err
 		}
@@ -168,7 +169,7 @@ func stopped(pid int) bool {
 func TestZombieAppendsAndRenames(t *testing.T) {
 	dir := memoryDir(t)
 	var stores atomic.Int64
-	cutOff(t, func(t *testing.T) (string, hdfsckpt.Store, []string) {
+	cutOff(t, func(t *testing.T) (string, store.Store, []string) {
 		store := filepath.Join(dir, strconv.FormatInt(stores.Add(1), 10))
 		if err := os.Mkdir(store, 0o755); err != nil {
 			t.Fatal(err)
@@ -182,7 +183,7 @@ func TestZombieAppendsAndRenames(t *testing.T) {
 // has saved under the same names and added to the same log. Nothing of what the zombie
 // then does is seen; and what the log was told to hold is in it. server is that of the
 // store, for agents that are cut off from it; "": agents are stopped.
-func cutOff(t *testing.T, open func(t *testing.T) (uri string, s hdfsckpt.Store, env []string), server string) {
+func cutOff(t *testing.T, open func(t *testing.T) (uri string, s store.Store, env []string), server string) {
 	for _, under := range []op{
 		{kind: "append", name: logFile, data: []byte(secondLine)},
 		{kind: "rename", name: "older", to: "checkpoint"},
@@ -252,7 +253,7 @@ func cutOff(t *testing.T, open func(t *testing.T) (uri string, s hdfsckpt.Store,
 			}
 			seen := func() string {
 				t.Helper()
-				text, err := hdfsckpt.ReadFile(ctx, s, logFile)
+				text, err := store.ReadFile(ctx, s, logFile)
 				if err != nil {
 					t.Fatal(err)
 				}

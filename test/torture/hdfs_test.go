@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/test/testcluster"
 )
@@ -61,10 +62,10 @@ func (h *hadoop) conf(t *testing.T) *conf.Conf {
 }
 
 // open makes a new store.
-func (h *hadoop) open(name string) (string, hdfsckpt.Store, []string) {
+func (h *hadoop) open(name string) (string, store.Store, []string) {
 	h.stores++
 	uri := fmt.Sprintf("%s/torture/%s%d", h.HDFS(), name, h.stores)
-	s, err := hdfsckpt.Open(context.Background(), uri, h.conf(h.t))
+	s, err := store.Open(context.Background(), uri, h.conf(h.t))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -72,9 +73,9 @@ func (h *hadoop) open(name string) (string, hdfsckpt.Store, []string) {
 }
 
 // opened is open for tests that run at once.
-func (h *hadoop) opened(t *testing.T) (string, hdfsckpt.Store, []string) {
+func (h *hadoop) opened(t *testing.T) (string, store.Store, []string) {
 	uri := fmt.Sprintf("%s/torture/%s", h.HDFS(), strings.ReplaceAll(t.Name(), "/", "-"))
-	s, err := hdfsckpt.Open(t.Context(), uri, h.conf(t))
+	s, err := store.Open(t.Context(), uri, h.conf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func (h *hadoop) opened(t *testing.T) (string, hdfsckpt.Store, []string) {
 // cutting is a save, cut off at one operation, after a first one that was
 // sealed: of the next step, the first then being removed, or over the first.
 type cutting struct {
-	s     hdfsckpt.Store
+	s     store.Store
 	uri   string
 	env   []string
 	agent *agent
@@ -252,7 +253,7 @@ func (h *hadoop) nameNodeKilled(t *testing.T) {
 func (h *hadoop) dataNodesDie(t *testing.T, replication int) {
 	c := h.conf(t)
 	c.Set("dfs.replication", fmt.Sprint(replication))
-	s, err := hdfsckpt.Open(t.Context(), fmt.Sprintf("%s/torture/replicated-%d", h.HDFS(), replication), c)
+	s, err := store.Open(t.Context(), fmt.Sprintf("%s/torture/replicated-%d", h.HDFS(), replication), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // watched is a local store that calls before each of its changes, with all
 // others held up: what its directory has then is what a crash would leave.
 type watched struct {
-	*hdfsckpt.Local
+	*store.Local
 	mu     *sync.Mutex
 	before func()
 }
@@ -47,18 +47,18 @@ func (s watched) Chtimes(ctx context.Context, name string, atime, mtime time.Tim
 	return s.change(func() error { return s.Local.Chtimes(ctx, name, atime, mtime) })
 }
 
-func (s watched) Create(ctx context.Context, name string, perm fs.FileMode) (w hdfsckpt.Writer, err error) {
+func (s watched) Create(ctx context.Context, name string, perm fs.FileMode) (w store.Writer, err error) {
 	err = s.change(func() error { w, err = s.Local.Create(ctx, name, perm); return err })
 	return watchedWriter{w, s}, err
 }
 
-func (s watched) Stage(ctx context.Context, name string, perm fs.FileMode) (w hdfsckpt.Writer, err error) {
+func (s watched) Stage(ctx context.Context, name string, perm fs.FileMode) (w store.Writer, err error) {
 	err = s.change(func() error { w, err = s.Local.Stage(ctx, name, perm); return err })
 	return watchedWriter{w, s}, err
 }
 
 type watchedWriter struct {
-	hdfsckpt.Writer
+	store.Writer
 	s watched
 }
 
@@ -114,9 +114,9 @@ func memoryDir(t testing.TB) string {
 	return ""
 }
 
-func openLocal(t testing.TB, dir string) *hdfsckpt.Local {
+func openLocal(t testing.TB, dir string) *store.Local {
 	t.Helper()
-	s, err := hdfsckpt.NewLocal(dir)
+	s, err := store.NewLocal(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

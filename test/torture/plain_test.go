@@ -18,6 +18,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/store"
 )
 
 // TestPlainCrashAnywhere is the crash test of programs with files of their own:
@@ -142,7 +143,7 @@ func (p *plain) cut() {
 	if _, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil {
 		p.t.Errorf("making safe: %v", err)
 	}
-	b, err := hdfsckpt.ReadFile(ctx, s, modelFile)
+	b, err := store.ReadFile(ctx, s, modelFile)
 	if closed := p.closed.Load(); closed > 0 || !errors.Is(err, fs.ErrNotExist) {
 		id := int64(0)
 		if err == nil {
@@ -186,13 +187,13 @@ func (p *plain) cut() {
 }
 
 // whole reads a checkpoint's shards, which must be of one save.
-func (p *plain) whole(s hdfsckpt.Store, c *hdfsckpt.Checkpoint) int64 {
+func (p *plain) whole(s store.Store, c *hdfsckpt.Checkpoint) int64 {
 	id := int64(-1)
 	for _, f := range c.Files {
 		if path.Base(f.Name) == hdfsckpt.Committed {
 			continue
 		}
-		b, err := hdfsckpt.ReadFile(context.Background(), s, f.Name)
+		b, err := store.ReadFile(context.Background(), s, f.Name)
 		var of int64
 		if err == nil {
 			of, err = idOf(b)

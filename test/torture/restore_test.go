@@ -9,6 +9,7 @@ import (
 	"path"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
 )
 
@@ -23,8 +24,8 @@ var errNoState = errors.New("a start from scratch")
 
 // restore is what TensorFlow does: latest_checkpoint, then RestoreV2 of every
 // tensor, with its checksum. An error is one that the program would fail with.
-func restore(ctx context.Context, s hdfsckpt.Store, dir string) (restored, error) {
-	text, err := hdfsckpt.ReadFile(ctx, s, path.Join(dir, hdfsckpt.StateFile))
+func restore(ctx context.Context, s store.Store, dir string) (restored, error) {
+	text, err := store.ReadFile(ctx, s, path.Join(dir, hdfsckpt.StateFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return restored{}, errNoState
 	}
@@ -43,7 +44,7 @@ func restore(ctx context.Context, s hdfsckpt.Store, dir string) (restored, error
 }
 
 // readBundle reads every tensor of a checkpoint and sees that all are of one save.
-func readBundle(ctx context.Context, s hdfsckpt.Store, prefix string) (restored, error) {
+func readBundle(ctx context.Context, s store.Store, prefix string) (restored, error) {
 	x, err := hdfsckpt.ReadIndex(ctx, s, prefix)
 	if err != nil {
 		return restored{}, err

@@ -16,6 +16,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 )
 
@@ -25,7 +26,7 @@ func init() {
 
 // serve mounts a store on a directory, under a writer's name and with a lease in
 // milliseconds that is not renewed.
-func serve(store, dir, writer string, lease int64) error {
+func serve(storeURI, dir, writer string, lease int64) error {
 	var c *conf.Conf
 	if where := os.Getenv(conf.EnvDir); where != "" {
 		var err error
@@ -33,7 +34,7 @@ func serve(store, dir, writer string, lease int64) error {
 			return err
 		}
 	}
-	s, err := hdfsckpt.Open(context.Background(), store, c)
+	s, err := store.Open(context.Background(), storeURI, c)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return err
@@ -110,7 +111,7 @@ func TestZombie(t *testing.T) {
 	dir := memoryDir(t)
 	for _, lease := range []bool{true, false} {
 		t.Run("lease "+strconv.FormatBool(lease), func(t *testing.T) {
-			open := func(name string) (string, hdfsckpt.Store, []string) {
+			open := func(name string) (string, store.Store, []string) {
 				store := filepath.Join(dir, name+strconv.FormatBool(lease))
 				if err := os.Mkdir(store, 0o755); err != nil {
 					t.Fatal(err)
@@ -131,7 +132,7 @@ func TestZombie(t *testing.T) {
 }
 
 // opener makes a new store: its URI, the store, and the environment for servers.
-type opener func(name string) (string, hdfsckpt.Store, []string)
+type opener func(name string) (string, store.Store, []string)
 
 // zombies tries every each-th operation. A length of 0 is no lease.
 func zombies(t *testing.T, open opener, length time.Duration, each int) {
@@ -239,7 +240,7 @@ func zombies(t *testing.T, open opener, length time.Duration, each int) {
 func waitUntil(at time.Time) { <-time.After(time.Until(at)) }
 
 // visible is a list of what programs see, with lengths and times.
-func visible(t testing.TB, s hdfsckpt.Store) string {
+func visible(t testing.TB, s store.Store) string {
 	t.Helper()
 	entries, err := s.List(context.Background(), ".")
 	if err != nil {
@@ -247,7 +248,7 @@ func visible(t testing.TB, s hdfsckpt.Store) string {
 	}
 	text := ""
 	for _, e := range entries {
-		if e.Name != hdfsckpt.OwnDir {
+		if e.Name != store.OwnDir {
 			text += fmt.Sprintf("%s %d %d %d\n", e.Name, e.Size, e.ModTime.UnixNano(), e.Inode)
 		}
 	}
@@ -255,7 +256,7 @@ func visible(t testing.TB, s hdfsckpt.Store) string {
 }
 
 // contents says of which save the data files are that programs see.
-func contents(t testing.TB, s hdfsckpt.Store) map[string]int64 {
+func contents(t testing.TB, s store.Store) map[string]int64 {
 	t.Helper()
 	ctx := context.Background()
 	list, err := hdfsckpt.Checkpoints(ctx, s)

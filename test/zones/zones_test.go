@@ -20,6 +20,7 @@ import (
 	"holdfast/client"
 	"holdfast/doctor"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
 	"holdfast/test/testcluster"
@@ -230,27 +231,27 @@ func TestZones(t *testing.T) {
 		}
 	})
 	t.Run("a zone in a store", func(t *testing.T) {
-		store, err := hdfsckpt.Open(t.Context(), c.HDFS()+"/store", cf)
+		ckptStore, err := store.Open(t.Context(), c.HDFS()+"/store", cf)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer store.Close()
+		defer ckptStore.Close()
 		zone(t, c, "/store/zone", "key1", "")
 		writing := hdfsckpt.WriterDir("me")
 		for _, name := range []string{"zone/a", "zone/not/made/yet"} {
-			if err := hdfsckpt.Movable(t.Context(), store, writing, name); !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), "/store/zone") || !strings.Contains(err.Error(), "key1") {
+			if err := store.Movable(t.Context(), ckptStore, writing, name); !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), "/store/zone") || !strings.Contains(err.Error(), "key1") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if err := hdfsckpt.Movable(t.Context(), store, writing, "a"); err != nil {
+		if err := store.Movable(t.Context(), ckptStore, writing, "a"); err != nil {
 			t.Error(err)
 		}
-		whole, err := hdfsckpt.Open(t.Context(), c.HDFS()+"/zone/store", cf)
+		whole, err := store.Open(t.Context(), c.HDFS()+"/zone/store", cf)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer whole.Close()
-		if err := hdfsckpt.Movable(t.Context(), whole, writing, "sub/a"); err != nil {
+		if err := store.Movable(t.Context(), whole, writing, "sub/a"); err != nil {
 			t.Error(err)
 		}
 	})

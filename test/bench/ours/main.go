@@ -27,8 +27,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
 )
@@ -122,7 +122,7 @@ func get(ctx context.Context, fs *hdfs.Client, uri string, out io.Writer) error 
 }
 
 func mounted(ctx context.Context, c *conf.Conf, uri string, script []string) (err error) {
-	store, err := hdfsckpt.Open(ctx, uri, c)
+	store, err := store.Open(ctx, uri, c)
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
-	"holdfast/hdfsckpt/storetest"
+	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/store/storetest"
 	"holdfast/internal/hadoop/conf"
 )
 
@@ -81,14 +81,14 @@ func (m mode) check(t *testing.T) {
 func TestStore(t *testing.T) {
 	become(t, settings(aes, "false", ""))
 	var roots atomic.Int64
-	storetest.Run(t, func(t *testing.T) hdfsckpt.Store {
+	storetest.Run(t, func(t *testing.T) store.Store {
 		c, err := conf.Load(cluster.ConfDir())
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Set("hadoop.rpc.protection", "privacy")
 		c.Set("dfs.data.transfer.protection", "privacy")
-		s, err := hdfsckpt.Open(t.Context(), fmt.Sprintf("%s%s/stores/%d", cluster.HDFS(), home, roots.Add(1)), c)
+		s, err := store.Open(t.Context(), fmt.Sprintf("%s%s/stores/%d", cluster.HDFS(), home, roots.Add(1)), c)
 		if err != nil {
 			t.Fatal(err)
 		}

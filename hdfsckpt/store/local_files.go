@@ -1,4 +1,4 @@
-package hdfsckpt
+package store
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type localWriter struct {
 }
 
 func (l *Local) Create(ctx context.Context, name string, perm fs.FileMode) (Writer, error) {
-	if err := begin(ctx, "create", name, checkChange); err != nil {
+	if err := begin(ctx, "create", name, CheckChange); err != nil {
 		return nil, err
 	}
 	if st, err := l.root.Stat(name); err == nil && st.IsDir() {
@@ -29,7 +29,7 @@ func (l *Local) Create(ctx context.Context, name string, perm fs.FileMode) (Writ
 }
 
 func (l *Local) Stage(ctx context.Context, name string, perm fs.FileMode) (Writer, error) {
-	if err := begin(ctx, "create", name, checkChange); err != nil {
+	if err := begin(ctx, "create", name, CheckChange); err != nil {
 		return nil, err
 	}
 	return l.create(name, name, perm)
@@ -105,7 +105,7 @@ type localAppender struct {
 }
 
 func (l *Local) Append(ctx context.Context, name string, perm fs.FileMode) (Appender, error) {
-	if err := begin(ctx, "append to", name, checkChange); err != nil {
+	if err := begin(ctx, "append to", name, CheckChange); err != nil {
 		return nil, err
 	}
 	f, err := l.root.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, perm.Perm())
@@ -149,7 +149,7 @@ type localReader struct {
 }
 
 func (l *Local) Open(ctx context.Context, name string) (Reader, error) {
-	if err := begin(ctx, "open", name, checkName); err != nil {
+	if err := begin(ctx, "open", name, CheckName); err != nil {
 		return nil, err
 	}
 	f, err := l.root.Open(name)

@@ -1,11 +1,11 @@
-// Package hdfsckpt is the checkpoint store: a directory, on HDFS or local, in
+// Package store is the checkpoint store: a directory, on HDFS or local, in
 // which every task of a job sees the same files.
 //
 // A name is slash-separated and relative to the store's root; "." is the root.
 // Errors of every method wrap a syscall.Errno, so that a mount can pass it on
 // and errors.Is(err, fs.ErrNotExist) works; their text says what was tried, on
 // what, and why it failed. All methods may be called from many goroutines.
-package hdfsckpt
+package store
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package hdfsckpt_test
+package store_test
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"syscall"
 	"testing"
 
-	"holdfast/hdfsckpt"
-	"holdfast/hdfsckpt/storetest"
+	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/store/storetest"
 )
 
-func openLocal(t testing.TB, dir string) hdfsckpt.Store {
+func openLocal(t testing.TB, dir string) store.Store {
 	t.Helper()
-	s, err := hdfsckpt.Open(context.Background(), dir, nil)
+	s, err := store.Open(context.Background(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func openLocal(t testing.TB, dir string) hdfsckpt.Store {
 }
 
 func TestLocal(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) hdfsckpt.Store { return openLocal(t, filepath.Join(t.TempDir(), "a", "store")) })
+	storetest.Run(t, func(t *testing.T) store.Store { return openLocal(t, filepath.Join(t.TempDir(), "a", "store")) })
 }
 
 // TestLocalLinks follows symbolic links inside the root and none that leave it.
@@ -35,7 +35,7 @@ func TestLocalLinks(t *testing.T) {
 	}
 	s := openLocal(t, dir)
 	defer s.Close()
-	if err := hdfsckpt.WriteFile(ctx, s, "real", []byte("inside"), 0o644); err != nil {
+	if err := store.WriteFile(ctx, s, "real", []byte("inside"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for link, to := range map[string]string{"in": "real", "out": outside, "up": "../..", "nowhere": "missing"} {
@@ -43,7 +43,7 @@ func TestLocalLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if b, err := hdfsckpt.ReadFile(ctx, s, "in"); err != nil || string(b) != "inside" {
+	if b, err := store.ReadFile(ctx, s, "in"); err != nil || string(b) != "inside" {
 		t.Errorf("%q, %v", b, err)
 	}
 	for _, name := range []string{"out", "up/etc/passwd"} {
@@ -63,7 +63,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, uri := range []string{"", "train_logs", "./x", "s3a://bucket/x", "hdfs://nn:1", "hdfs://nn:1/x?y", "file://host/x", "hdfs:///x", file, "file://" + file} {
-		s, err := hdfsckpt.Open(ctx, uri, nil)
+		s, err := store.Open(ctx, uri, nil)
 		if err == nil {
 			s.Close()
 			t.Errorf("%q was taken", uri)
@@ -72,7 +72,7 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	missing := filepath.Join(t.TempDir(), "missing")
-	if _, err := hdfsckpt.OpenExisting(ctx, missing, nil); !errors.Is(err, syscall.ENOENT) {
+	if _, err := store.OpenExisting(ctx, missing, nil); !errors.Is(err, syscall.ENOENT) {
 		t.Errorf("a directory that is missing: %v", err)
 	}
 	if _, err := os.Stat(missing); err == nil {
@@ -82,13 +82,13 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestTemporaryNames(t *testing.T) {
 	for _, name := range []string{"a", ".a", "d/a", strings.Repeat("n", 255), strings.Repeat("é", 127), "a.hf-tmp"} {
-		tmp := hdfsckpt.TemporaryFor(name)
-		if !hdfsckpt.IsTemporary(tmp) || len(filepath.Base(tmp)) > 255 || filepath.Dir(tmp) != filepath.Dir(name) || tmp == hdfsckpt.TemporaryFor(name) || strings.ToValidUTF8(tmp, "") != tmp {
+		tmp := store.TemporaryFor(name)
+		if !store.IsTemporary(tmp) || len(filepath.Base(tmp)) > 255 || filepath.Dir(tmp) != filepath.Dir(name) || tmp == store.TemporaryFor(name) || strings.ToValidUTF8(tmp, "") != tmp {
 			t.Errorf("%q becomes %q", name, tmp)
 		}
 	}
 	for _, name := range []string{"a", "a.hf-tmp", ".hf-tmp", ".a", "", "."} {
-		if hdfsckpt.IsTemporary(name) {
+		if store.IsTemporary(name) {
 			t.Errorf("%q is no temporary name", name)
 		}
 	}

@@ -1,4 +1,4 @@
-package hdfsckpt
+package store
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type hdfsStore struct {
 	uri  string
 	root string // absolute path
 
-	manifests readManifests
+	memo sync.Map
 
 	mu      sync.Mutex
 	space   Space // as of spaceAt
@@ -72,7 +72,7 @@ func (s *hdfsStore) Close() error { return s.c.Close() }
 func (s *hdfsStore) at(name string) string { return path.Join(s.root, name) }
 
 func (s *hdfsStore) Stat(ctx context.Context, name string) (Info, error) {
-	if err := checkName("stat", name); err != nil {
+	if err := CheckName("stat", name); err != nil {
 		return Info{}, err
 	}
 	st, err := s.c.Stat(ctx, s.at(name))
@@ -114,7 +114,7 @@ func (s *hdfsStore) List(ctx context.Context, dir string) ([]Info, error) {
 }
 
 func (s *hdfsStore) listAll(ctx context.Context, dir string) ([]Info, error) {
-	if err := checkName("list", dir); err != nil {
+	if err := CheckName("list", dir); err != nil {
 		return nil, err
 	}
 	all, err := s.c.List(ctx, s.at(dir))
@@ -129,14 +129,14 @@ func (s *hdfsStore) listAll(ctx context.Context, dir string) ([]Info, error) {
 }
 
 func (s *hdfsStore) Mkdir(ctx context.Context, name string, perm fs.FileMode) error {
-	if err := checkName("mkdir", name); err != nil {
+	if err := CheckName("mkdir", name); err != nil {
 		return err
 	}
 	return s.c.Mkdir(ctx, s.at(name), perm)
 }
 
 func (s *hdfsStore) Access(ctx context.Context, name string, mask uint32) error {
-	if err := checkName("access", name); err != nil {
+	if err := CheckName("access", name); err != nil {
 		return err
 	}
 	return s.c.Access(ctx, s.at(name), mask)
@@ -144,7 +144,7 @@ func (s *hdfsStore) Access(ctx context.Context, name string, mask uint32) error 
 
 func (s *hdfsStore) Rename(ctx context.Context, from, to string) error {
 	for _, name := range []string{from, to} {
-		if err := checkChange("rename", name); err != nil {
+		if err := CheckChange("rename", name); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (s *hdfsStore) Rename(ctx context.Context, from, to string) error {
 
 func (s *hdfsStore) RenameNew(ctx context.Context, from, to string) error {
 	for _, name := range []string{from, to} {
-		if err := checkChange("rename", name); err != nil {
+		if err := CheckChange("rename", name); err != nil {
 			return err
 		}
 	}
@@ -161,21 +161,21 @@ func (s *hdfsStore) RenameNew(ctx context.Context, from, to string) error {
 }
 
 func (s *hdfsStore) Remove(ctx context.Context, name string) error {
-	if err := checkChange("remove", name); err != nil {
+	if err := CheckChange("remove", name); err != nil {
 		return err
 	}
 	return s.c.Remove(ctx, s.at(name))
 }
 
 func (s *hdfsStore) Chmod(ctx context.Context, name string, perm fs.FileMode) error {
-	if err := checkName("chmod", name); err != nil {
+	if err := CheckName("chmod", name); err != nil {
 		return err
 	}
 	return s.c.Chmod(ctx, s.at(name), perm)
 }
 
 func (s *hdfsStore) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {
-	if err := checkName("set the times of", name); err != nil {
+	if err := CheckName("set the times of", name); err != nil {
 		return err
 	}
 	return s.c.Chtimes(ctx, s.at(name), atime, mtime)

@@ -1,4 +1,4 @@
-package hdfsckpt
+package store
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type hdfsWriter struct {
 }
 
 func (s *hdfsStore) Stage(ctx context.Context, name string, perm fs.FileMode) (Writer, error) {
-	if err := checkChange("create", name); err != nil {
+	if err := CheckChange("create", name); err != nil {
 		return nil, err
 	}
 	f, err := s.c.Create(ctx, s.at(name), perm)
@@ -42,7 +42,7 @@ func (s *hdfsStore) Stage(ctx context.Context, name string, perm fs.FileMode) (W
 func (w *hdfsWriter) ID() FileID { return FileID{Inode: w.file.ID()} }
 
 func (s *hdfsStore) Create(ctx context.Context, name string, perm fs.FileMode) (Writer, error) {
-	if err := checkChange("create", name); err != nil {
+	if err := CheckChange("create", name); err != nil {
 		return nil, err
 	}
 	temporary := TemporaryFor(name)
@@ -112,7 +112,7 @@ type hdfsAppender struct {
 }
 
 func (s *hdfsStore) Append(ctx context.Context, name string, perm fs.FileMode) (Appender, error) {
-	if err := checkChange("append to", name); err != nil {
+	if err := CheckChange("append to", name); err != nil {
 		return nil, err
 	}
 	f, err := s.c.Append(ctx, s.at(name))
@@ -164,7 +164,7 @@ func (a *hdfsAppender) Close() error {
 }
 
 func (s *hdfsStore) Open(ctx context.Context, name string) (Reader, error) {
-	if err := checkName("open", name); err != nil {
+	if err := CheckName("open", name); err != nil {
 		return nil, err
 	}
 	r, err := s.c.Open(ctx, s.at(name))

@@ -9,13 +9,14 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"path"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
 )
 
 // limit bounds each test: generous, for slow machines.
@@ -25,12 +26,12 @@ const limit = 2 * time.Minute
 type suite struct {
 	*testing.T
 	ctx context.Context
-	s   hdfsckpt.Store
+	s   store.Store
 }
 
 // Run checks that the stores that open returns, each of them empty, do what
 // package hdfsckpt says.
-func Run(t *testing.T, open func(t *testing.T) hdfsckpt.Store) {
+func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, x := range []struct {
 		name string
 		test func(*suite)
@@ -93,12 +94,12 @@ func (s *suite) fails(err error, want ...syscall.Errno) {
 
 func (s *suite) write(name, content string) {
 	s.Helper()
-	s.must(hdfsckpt.WriteFile(s.ctx, s.s, name, []byte(content), 0o644))
+	s.must(store.WriteFile(s.ctx, s.s, name, []byte(content), 0o644))
 }
 
 func (s *suite) content(name string) string {
 	s.Helper()
-	b, err := hdfsckpt.ReadFile(s.ctx, s.s, name)
+	b, err := store.ReadFile(s.ctx, s.s, name)
 	s.must(err)
 	return string(b)
 }
@@ -170,7 +171,7 @@ func (s *suite) renameNew() {
 func (s *suite) guarded() {
 	s.write("a", "a")
 	lost := fmt.Errorf("the lease is over: %w", syscall.EIO)
-	ctx := hdfsckpt.Guarded(s.ctx, func() error { return lost })
+	ctx := store.Guarded(s.ctx, func() error { return lost })
 	for what, err := range map[string]error{
 		"rename":     s.s.Rename(ctx, "a", "b"),
 		"rename new": s.s.RenameNew(ctx, "a", "b"),
@@ -185,7 +186,7 @@ func (s *suite) guarded() {
 	if s.list(".") != "a" {
 		s.Errorf("%q", s.list("."))
 	}
-	s.must(s.s.Rename(hdfsckpt.Guarded(s.ctx, func() error { return nil }), "a", "b"))
+	s.must(s.s.Rename(store.Guarded(s.ctx, func() error { return nil }), "a", "b"))
 }
 
 func (s *suite) root() {
@@ -567,7 +568,7 @@ func (s *suite) writers() {
 		wg.Go(func() {
 			name := fmt.Sprint("f", i%6) // two write each file
 			content := bytes.Repeat([]byte(name), 50_000)
-			if err := hdfsckpt.WriteFile(s.ctx, s.s, name, content, 0o644); err != nil {
+			if err := store.WriteFile(s.ctx, s.s, name, content, 0o644); err != nil {
 				s.Error(err)
 			}
 		})
@@ -592,19 +593,19 @@ func (s *suite) temporaries() {
 	if err := s.s.Remove(s.ctx, "d"); !errors.Is(err, syscall.ENOTEMPTY) {
 		s.Fatalf("removing a directory in which a file is written: %v", err)
 	}
-	safe := func(age time.Duration) {
-		s.Helper()
-		_, err := hdfsckpt.MakeSafe(s.ctx, s.s, age)
-		s.must(err)
-	}
-	safe(time.Hour)
-	if err := s.s.Remove(s.ctx, "d"); !errors.Is(err, syscall.ENOTEMPTY) {
-		s.Fatalf("young temporary files were removed: %v", err)
-	}
 	s.write("d/keep", "x")
-	safe(0)
 	if s.list(".") != "d/" || s.list("d") != "keep" {
 		s.Errorf("%q, %q", s.list("."), s.list("d"))
+	}
+	for dir, count := range map[string]int{".": 2, "d": 1} {
+		hidden, err := store.ListTemporary(s.ctx, s.s, dir)
+		s.must(err)
+		if len(hidden) != count {
+			s.Errorf("%d temporary files in %s, want %d: %+v", len(hidden), dir, count, hidden)
+		}
+		for _, i := range hidden {
+			s.must(s.s.Remove(s.ctx, path.Join(dir, i.Name)))
+		}
 	}
 	s.must(s.s.Remove(s.ctx, "d/keep"))
 	s.must(s.s.Remove(s.ctx, "d"))
@@ -617,30 +618,30 @@ func (s *suite) abandoned() {
 	_, err = w.Write([]byte("x"))
 	s.must(err)
 	s.write("d/seen", "x")
-	if err := hdfsckpt.RemoveDir(s.ctx, s.s, "d"); !errors.Is(err, syscall.ENOTEMPTY) {
+	if err := store.RemoveDir(s.ctx, s.s, "d"); !errors.Is(err, syscall.ENOTEMPTY) {
 		s.Fatalf("removing a directory with a file in it: %v", err)
 	}
 	s.must(s.s.Remove(s.ctx, "d/seen"))
-	s.must(hdfsckpt.RemoveDir(s.ctx, s.s, "d"))
+	s.must(store.RemoveDir(s.ctx, s.s, "d"))
 	if err := w.Close(); err == nil {
 		s.Errorf("a writer in a directory that was removed is not told")
 	}
 	if got := s.list("."); got != "" {
 		s.Errorf("left: %q", got)
 	}
-	if err := hdfsckpt.RemoveDir(s.ctx, s.s, "d"); !errors.Is(err, syscall.ENOENT) {
+	if err := store.RemoveDir(s.ctx, s.s, "d"); !errors.Is(err, syscall.ENOENT) {
 		s.Errorf("removing what is not there: %v", err)
 	}
 }
 
 func (s *suite) helpers() {
-	s.must(hdfsckpt.MkdirAll(s.ctx, s.s, "a/b/c", 0o755))
-	s.must(hdfsckpt.MkdirAll(s.ctx, s.s, "a/b/c", 0o755))
-	s.must(hdfsckpt.MkdirAll(s.ctx, s.s, ".", 0o755))
+	s.must(store.MkdirAll(s.ctx, s.s, "a/b/c", 0o755))
+	s.must(store.MkdirAll(s.ctx, s.s, "a/b/c", 0o755))
+	s.must(store.MkdirAll(s.ctx, s.s, ".", 0o755))
 	s.write("a/b/c/f", "x")
-	s.fails(hdfsckpt.MkdirAll(s.ctx, s.s, "a/b/c/f", 0o755), syscall.ENOTDIR)
-	s.fails(hdfsckpt.MkdirAll(s.ctx, s.s, "a/b/c/f/g", 0o755), syscall.ENOTDIR)
-	s.must(hdfsckpt.WriteFile(s.ctx, s.s, "a/secret", []byte("s"), 0o600))
+	s.fails(store.MkdirAll(s.ctx, s.s, "a/b/c/f", 0o755), syscall.ENOTDIR)
+	s.fails(store.MkdirAll(s.ctx, s.s, "a/b/c/f/g", 0o755), syscall.ENOTDIR)
+	s.must(store.WriteFile(s.ctx, s.s, "a/secret", []byte("s"), 0o600))
 	if i, err := s.s.Stat(s.ctx, "a/secret"); err != nil || i.Mode != 0o600 {
 		s.Errorf("%+v, %v", i, err)
 	}

@@ -1,4 +1,4 @@
-package hdfsckpt
+package store
 
 import (
 	"context"
@@ -10,6 +10,9 @@ import (
 	"syscall"
 )
 
+// readLimit is the largest file, in bytes, that ReadFile reads.
+const ReadLimit = 64 << 20
+
 // ReadFile reads a whole file, of at most 64 MiB (EFBIG).
 func ReadFile(ctx context.Context, s Store, name string) ([]byte, error) {
 	r, err := s.Open(ctx, name)
@@ -17,13 +20,13 @@ func ReadFile(ctx context.Context, s Store, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	return readOpened(r, name)
+	return ReadOpened(r, name)
 }
 
-// readOpened is ReadFile for a file that is open.
-func readOpened(r Reader, name string) ([]byte, error) {
-	if r.Size() > readLimit {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes, and files that say something of others are read up to %d: %w", r.Size(), readLimit, syscall.EFBIG)}
+// ReadOpened is ReadFile for a file that is open.
+func ReadOpened(r Reader, name string) ([]byte, error) {
+	if r.Size() > ReadLimit {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes, and files that say something of others are read up to %d: %w", r.Size(), ReadLimit, syscall.EFBIG)}
 	}
 	b := make([]byte, r.Size())
 	n, err := r.ReadAt(b, 0)

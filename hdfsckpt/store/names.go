@@ -1,4 +1,4 @@
-package hdfsckpt
+package store
 
 import (
 	"crypto/rand"
@@ -43,8 +43,8 @@ func TemporaryFor(name string) string {
 	return dir + "." + base + "." + hex.EncodeToString(random) + temporarySuffix
 }
 
-// checkName refuses names that could leave the root, or that no store takes.
-func checkName(op, name string) error {
+// CheckName refuses names that could leave the root, or that no store takes.
+func CheckName(op, name string) error {
 	if name == "." {
 		return nil
 	}
@@ -59,10 +59,10 @@ func checkName(op, name string) error {
 	return nil
 }
 
-// checkChange refuses what would replace or remove the root itself.
-func checkChange(op, name string) error {
+// CheckChange refuses what would replace or remove the root itself.
+func CheckChange(op, name string) error {
 	if name == "." {
 		return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("this is the root of the store: %w", syscall.EBUSY)}
 	}
-	return checkName(op, name)
+	return CheckName(op, name)
 }

@@ -1,4 +1,4 @@
-package hdfsckpt
+package store
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package hdfsckpt
+package store
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"sort"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,9 +20,9 @@ import (
 
 // Local is a store in a local directory.
 type Local struct {
-	dir       string
-	root      *os.Root // names, and symbolic links behind them, cannot leave it
-	manifests readManifests
+	dir  string
+	root *os.Root // names, and symbolic links behind them, cannot leave it
+	memo sync.Map
 	// onSync, for tests, hears of each file and directory that is synced.
 	onSync func(name string)
 }
@@ -47,7 +48,7 @@ func (l *Local) URI() string { return l.dir }
 func (l *Local) Close() error { return l.root.Close() }
 
 func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
-	if err := begin(ctx, "stat", name, checkName); err != nil {
+	if err := begin(ctx, "stat", name, CheckName); err != nil {
 		return Info{}, err
 	}
 	st, err := l.root.Stat(name)
@@ -89,7 +90,7 @@ func (l *Local) List(ctx context.Context, dir string) ([]Info, error) {
 }
 
 func (l *Local) listAll(ctx context.Context, dir string) ([]Info, error) {
-	if err := begin(ctx, "list", dir, checkName); err != nil {
+	if err := begin(ctx, "list", dir, CheckName); err != nil {
 		return nil, err
 	}
 	f, err := l.root.Open(dir)
@@ -120,7 +121,7 @@ func (l *Local) Mkdir(ctx context.Context, name string, perm fs.FileMode) error 
 	if name == "." {
 		return l.wrap("mkdir", name, syscall.EEXIST)
 	}
-	if err := begin(ctx, "mkdir", name, checkName); err != nil {
+	if err := begin(ctx, "mkdir", name, CheckName); err != nil {
 		return err
 	}
 	err := l.root.Mkdir(name, perm.Perm())
@@ -141,20 +142,20 @@ func (l *Local) asAsked(name string, perm fs.FileMode) error {
 }
 
 func (l *Local) Rename(ctx context.Context, from, to string) error {
-	if err := begin(ctx, "rename", from, checkChange); err != nil {
+	if err := begin(ctx, "rename", from, CheckChange); err != nil {
 		return err
 	}
-	if err := begin(ctx, "rename", to, checkChange); err != nil {
+	if err := begin(ctx, "rename", to, CheckChange); err != nil {
 		return err
 	}
 	return l.wrap("rename "+from+" to", to, l.rename(from, to, 0))
 }
 
 func (l *Local) RenameNew(ctx context.Context, from, to string) error {
-	if err := begin(ctx, "rename", from, checkChange); err != nil {
+	if err := begin(ctx, "rename", from, CheckChange); err != nil {
 		return err
 	}
-	if err := begin(ctx, "rename", to, checkChange); err != nil {
+	if err := begin(ctx, "rename", to, CheckChange); err != nil {
 		return err
 	}
 	err := l.rename(from, to, unix.RENAME_NOREPLACE)
@@ -204,28 +205,28 @@ func (l *Local) sync(dir *os.File) {
 }
 
 func (l *Local) Remove(ctx context.Context, name string) error {
-	if err := begin(ctx, "remove", name, checkChange); err != nil {
+	if err := begin(ctx, "remove", name, CheckChange); err != nil {
 		return err
 	}
 	return l.wrap("remove", name, l.root.Remove(name))
 }
 
 func (l *Local) Chmod(ctx context.Context, name string, perm fs.FileMode) error {
-	if err := begin(ctx, "chmod", name, checkName); err != nil {
+	if err := begin(ctx, "chmod", name, CheckName); err != nil {
 		return err
 	}
 	return l.wrap("chmod", name, l.root.Chmod(name, perm.Perm()))
 }
 
 func (l *Local) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {
-	if err := begin(ctx, "set the times of", name, checkName); err != nil {
+	if err := begin(ctx, "set the times of", name, CheckName); err != nil {
 		return err
 	}
 	return l.wrap("set the times of", name, l.root.Chtimes(name, atime, mtime))
 }
 
 func (l *Local) Space(ctx context.Context) (Space, error) {
-	if err := begin(ctx, "statfs", ".", checkName); err != nil {
+	if err := begin(ctx, "statfs", ".", CheckName); err != nil {
 		return Space{}, err
 	}
 	var st unix.Statfs_t
