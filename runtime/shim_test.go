@@ -333,6 +333,43 @@ func TestTheShimKeepsTheModel(t *testing.T) {
 	}
 }
 
+// keeping has a chief come back whose first try to make a session fails.
+const keeping = `
+import sys, types
+from _holdfast import tensorflow
+
+class SessionManager:
+    tries = 0
+    _ready_op = True
+    def _restore_checkpoint(self, master, saver=None, checkpoint_dir=None, config=None):
+        SessionManager.tries += 1
+        if SessionManager.tries == 1:
+            raise RuntimeError("a parameter server does not answer yet")
+        print("restored" if saver else "joined")
+        return types.SimpleNamespace(close=lambda: None), False
+    def _model_ready(self, session):
+        return True, None
+
+module = types.SimpleNamespace(SessionManager=SessionManager,
+                               checkpoint_management=types.SimpleNamespace(get_checkpoint_state=lambda d: None))
+tensorflow._keep_model(module)
+manager = SessionManager()
+for _ in range(3):
+    try:
+        manager._restore_checkpoint("grpc://localhost:1", object(), "logs")
+    except RuntimeError as e:
+        print(e)
+`
+
+// A session that could not be made has put nothing in the place of what the parameter
+// servers hold, and the next try is the chief's first still; a later one restores.
+func TestTheModelIsKeptAfterAFailedTry(t *testing.T) {
+	out, errs := runPython(t, python3(t), shimDir(t), keeping, "HOLDFAST_MODEL_KEPT=1")
+	if want := "a parameter server does not answer yet\njoined\nrestored\n"; out != want {
+		t.Errorf("it printed %q, want %q\n%s", out, want, errs)
+	}
+}
+
 // coordinated makes a step of two workers, loses one of them for good, and ends when
 // its coordinator is about to take that one in again.
 const coordinated = `

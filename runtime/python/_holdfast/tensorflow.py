@@ -101,10 +101,13 @@ def _keep_model(module):
         return False
 
     def _restore_checkpoint(self, master, saver=None, checkpoint_dir=None, *args, **kwargs):
-        kept, first[0] = first[0] and os.environ.get("HOLDFAST_MODEL_KEPT") == "1", False
+        kept = first[0] and os.environ.get("HOLDFAST_MODEL_KEPT") == "1"
         named = bool(args) or kwargs.get("checkpoint_filename_with_path")
         if kept and saver and checkpoint_dir and not named:
+            # Where this raises, nothing was restored: the caller tries again, and this
+            # is the first session still.
             session, _ = original(self, master, config=kwargs.get("config"))
+            first[0] = False
             if all_there(self, session):
                 state = module.checkpoint_management.get_checkpoint_state(checkpoint_dir)
                 if state:  # as after a restore: it removes the oldest of these in time
@@ -112,6 +115,7 @@ def _keep_model(module):
                 sys.stderr.write("holdfast: the parameter servers have kept the model; no checkpoint is restored\n")
                 return session, True
             session.close()
+        first[0] = False
         return original(self, master, saver, checkpoint_dir, *args, **kwargs)
 
     _replace(manager, "_restore_checkpoint", _restore_checkpoint)
