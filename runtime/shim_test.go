@@ -333,13 +333,14 @@ func TestTheShimKeepsTheModel(t *testing.T) {
 	}
 }
 
-// keeping has a chief come back whose first try to make a session fails.
+// keeping has a chief come back whose first try to make a session fails, and which makes
+// several, before and after a parameter server has lost what it held.
 const keeping = `
 import sys, types
 from _holdfast import tensorflow
 
 class SessionManager:
-    tries = 0
+    tries, ready = 0, True
     _ready_op = True
     def _restore_checkpoint(self, master, saver=None, checkpoint_dir=None, config=None):
         SessionManager.tries += 1
@@ -348,24 +349,25 @@ class SessionManager:
         print("restored" if saver else "joined")
         return types.SimpleNamespace(close=lambda: None), False
     def _model_ready(self, session):
-        return True, None
+        return self.ready, None
 
 module = types.SimpleNamespace(SessionManager=SessionManager,
                                checkpoint_management=types.SimpleNamespace(get_checkpoint_state=lambda d: None))
 tensorflow._keep_model(module)
 manager = SessionManager()
-for _ in range(3):
+for ready in True, True, True, False, True:
+    SessionManager.ready = ready
     try:
         manager._restore_checkpoint("grpc://localhost:1", object(), "logs")
     except RuntimeError as e:
         print(e)
 `
 
-// A session that could not be made has put nothing in the place of what the parameter
-// servers hold, and the next try is the chief's first still; a later one restores.
-func TestTheModelIsKeptAfterAFailedTry(t *testing.T) {
+// As long as nothing was put in the place of what the parameter servers hold, each session
+// goes on from that; after a restore, which may have been broken off, each one restores.
+func TestTheModelIsKeptUntilItIsRestored(t *testing.T) {
 	out, errs := runPython(t, python3(t), shimDir(t), keeping, "HOLDFAST_MODEL_KEPT=1")
-	if want := "a parameter server does not answer yet\njoined\nrestored\n"; out != want {
+	if want := "a parameter server does not answer yet\njoined\njoined\njoined\nrestored\nrestored\n"; out != want {
 		t.Errorf("it printed %q, want %q\n%s", out, want, errs)
 	}
 }

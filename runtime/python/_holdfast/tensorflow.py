@@ -7,9 +7,9 @@ HOLDFAST_NAME_LOST_PEERS=1  A step that failed since a peer was lost fails with
 HOLDFAST_DEVICE_FILTERS=1  A worker's session needs the parameter servers and the
     worker itself, and does not wait for other workers that have ended, or have not
     begun.
-HOLDFAST_MODEL_KEPT=1  The first session of this process goes on from what the
-    parameter servers hold, if they hold all of the model, and does not put the
-    last checkpoint in its place.
+HOLDFAST_MODEL_KEPT=1  A session goes on from what the parameter servers hold, if
+    they hold all of the model, and does not put the last checkpoint in its place.
+    Once a parameter server has lost its part, this process restores as ever.
 HOLDFAST_COORDINATOR_EXIT=1  A program with a ClusterCoordinator that ends does not
     wait for a worker that is lost.
 HOLDFAST_FAIL_FAST=1  Calls to a server that is not there fail at once instead of
@@ -85,13 +85,14 @@ def _keep_model(module):
     tensorflow/python/training/session_manager.py). So all would be lost that the
     other workers have trained since, who need no chief for that, while nobody
     saved. Whether the model is there is asked as those do who only join
-    (wait_for_session).
+    (wait_for_session). A connection that breaks, as when a lost host comes back, ends
+    a session, and the next one of this process is asked the same.
     """
     manager = getattr(module, "SessionManager", None)
     original = getattr(manager, "_restore_checkpoint", None)
     if original is None:
         return
-    first = [True]
+    restored = [False]  # begun, and it may have been broken off halfway
 
     def all_there(self, session):
         # Supervisor has the second alone, which asks for the local variables too.
@@ -101,13 +102,10 @@ def _keep_model(module):
         return False
 
     def _restore_checkpoint(self, master, saver=None, checkpoint_dir=None, *args, **kwargs):
-        kept = first[0] and os.environ.get("HOLDFAST_MODEL_KEPT") == "1"
+        kept = not restored[0] and os.environ.get("HOLDFAST_MODEL_KEPT") == "1"
         named = bool(args) or kwargs.get("checkpoint_filename_with_path")
         if kept and saver and checkpoint_dir and not named:
-            # Where this raises, nothing was restored: the caller tries again, and this
-            # is the first session still.
             session, _ = original(self, master, config=kwargs.get("config"))
-            first[0] = False
             if all_there(self, session):
                 state = module.checkpoint_management.get_checkpoint_state(checkpoint_dir)
                 if state:  # as after a restore: it removes the oldest of these in time
@@ -115,7 +113,7 @@ def _keep_model(module):
                 sys.stderr.write("holdfast: the parameter servers have kept the model; no checkpoint is restored\n")
                 return session, True
             session.close()
-        first[0] = False
+        restored[0] = True
         return original(self, master, saver, checkpoint_dir, *args, **kwargs)
 
     _replace(manager, "_restore_checkpoint", _restore_checkpoint)
