@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -175,14 +176,13 @@ var usable = []int32{
 	etypeID.AES256_CTS_HMAC_SHA384_192, etypeID.AES128_CTS_HMAC_SHA256_128, etypeID.RC4_HMAC,
 }
 
-// passed are the relations of [libdefaults] and of a realm that gokrb5 is given;
-// it stops at some of the others.
-var (
-	passedDefaults = []string{"default_realm", "dns_lookup_kdc", "clockskew", "ticket_lifetime", "renew_lifetime", "forwardable", "proxiable", "noaddresses", "udp_preference_limit"}
-	passedRealm    = []string{"kdc", "master_kdc", "admin_server"}
-)
+// passedDefaults are the relations of [libdefaults] that gokrb5 reads; it stops
+// at some of the others.
+var passedDefaults = []string{"default_realm", "dns_lookup_kdc", "clockskew", "ticket_lifetime", "renew_lifetime", "forwardable", "proxiable", "noaddresses", "udp_preference_limit"}
 
-// gokrb5 makes its configuration.
+// gokrb5 makes its configuration. Only [libdefaults] goes through its parser,
+// for its durations and switches: names of realms and hosts are any text, and
+// its parser reads braces, brackets and comments anywhere in a line.
 func (s *settings) gokrb5() (*config.Config, error) {
 	first(s.defaults, "dns_lookup_kdc", "true") // MIT's default, not gokrb5's
 	var b strings.Builder
@@ -192,25 +192,15 @@ func (s *settings) gokrb5() (*config.Config, error) {
 			fmt.Fprintf(&b, "%s = %s\n", name, v)
 		}
 	}
-	b.WriteString("[realms]\n")
-	for name, lines := range s.realms {
-		fmt.Fprintf(&b, "%s = {\n", name)
-		for _, line := range lines {
-			key, value, _ := strings.Cut(line, " = ")
-			// A KDC behind an HTTPS proxy cannot be reached here.
-			if slices.Contains(passedRealm, strings.ToLower(key)) && !strings.Contains(value, "://") {
-				b.WriteString(line + "\n")
-			}
-		}
-		b.WriteString("}\n")
-	}
-	b.WriteString("[domain_realm]\n")
-	for domain, realm := range s.domains {
-		fmt.Fprintf(&b, "%s = %s\n", domain, realm)
-	}
 	c, err := config.NewFromString(b.String())
 	if err != nil {
 		return nil, fmt.Errorf("read Kerberos's configuration %s: %w", strings.Join(s.files, ", "), err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.realms)) {
+		c.Realms = append(c.Realms, realm(name, s.realms[name]))
+	}
+	for domain, realm := range s.domains {
+		c.DomainRealm[domain] = withoutComment(realm)
 	}
 	all := encryption("default")
 	choose := func(names ...string) []int32 {
@@ -228,4 +218,38 @@ func (s *settings) gokrb5() (*config.Config, error) {
 		c.LibDefaults.DefaultTGSEnctypeIDs = encryption("aes")
 	}
 	return c, nil
+}
+
+// realm makes one of [realms] of its lines "name = value": its KDCs are all that
+// a login asks for.
+func realm(name string, lines []string) config.Realm {
+	r := config.Realm{Realm: name}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, " = ")
+		value = withoutComment(value)
+		// A KDC behind an HTTPS proxy cannot be reached here.
+		if strings.ToLower(key) != "kdc" || strings.Contains(value, "://") {
+			continue
+		}
+		// A value that ends with a star is the last that counts.
+		value, last := strings.CutSuffix(value, "*")
+		if value = strings.TrimSpace(value); value != "" {
+			if !strings.Contains(value, ":") {
+				value += ":88"
+			}
+			r.KDC = append(r.KDC, value)
+		}
+		if last {
+			break
+		}
+	}
+	return r
+}
+
+// withoutComment drops a comment after a value, which gokrb5 allows too.
+func withoutComment(value string) string {
+	if i := strings.IndexAny(value, "#;"); i >= 0 {
+		value = value[:i]
+	}
+	return strings.TrimSpace(value)
 }

@@ -65,6 +65,7 @@ func FuzzKeytab(f *testing.F) {
 func FuzzConfig(f *testing.F) {
 	f.Add([]byte("[libdefaults]\n default_realm = A\n clockskew = 300\n permitted_enctypes = aes -rc4\n[realms]\n A = {\n  kdc = a:88\n  v4 = {\n   x = y\n  }\n }\n[domain_realm]\n .a = A\n"))
 	f.Add([]byte("[libdefaults]\nticket_lifetime = 10h\nforwardable = maybe\n[realms]\nA = {\nkdc = https://x\n"))
+	f.Add([]byte("[realms]\nA} = {\nkdc = x\n}\n[domain_realm]\n.a\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file := filepath.Join(t.TempDir(), "krb5.conf")
 		if err := os.WriteFile(file, b, 0o600); err != nil {
