@@ -299,7 +299,7 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 	defer act.due.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	events, inARow := driver.Events(), 0
+	events, inARow := driver.Events().Chan(m.done), 0
 	ended := ctx.Done()
 	var next core.Event = core.Begin{}
 	if m.cfg.Predecessor != nil {
@@ -334,12 +334,7 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 			inARow = 0
 		}
 		select {
-		case e, ok := <-events:
-			if !ok {
-				events = nil
-				next = core.Broken{Why: "the connection to the cluster has ended"}
-				break
-			}
+		case e := <-events:
 			if b, is := e.(Broken); is && b.Superseded {
 				m.cfg.Log.WithError(b.Err).Warn("leaving the job")
 				return nil

@@ -4,13 +4,13 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -33,24 +33,25 @@ type sealer struct {
 	specs []*proto.CheckpointSpec
 	open  func(ctx context.Context, uri string) (store.Store, error)
 	log   *logrus.Entry
-	wake  chan struct{}
+	todo  *mailbox.Mailbox[report]
 	news  chan struct{} // capacity 1: a newer checkpoint was found complete
 	board *Board        // tells of the last recovery, and shows what is complete
 	// newest is the step of the newest complete checkpoint, by directory; run's.
 	newest map[string]int64
 	quiet  time.Duration        // saveQuiet, or a test's
 	still  map[string]lastFiles // by directory: what was there of the newest; run's
+}
 
-	mu         sync.Mutex
-	queue      []*proto.Committed
+// report is what an agent of a generation committed; nil: look at every directory.
+type report struct {
+	committed  *proto.Committed
 	generation int
-	all        bool // look at every directory
 }
 
 func newSealer(cfg Config, board *Board) *sealer {
 	return &sealer{
 		job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log,
-		wake: make(chan struct{}, 1), news: make(chan struct{}, 1), board: board, newest: map[string]int64{},
+		todo: mailbox.New[report](), news: make(chan struct{}, 1), board: board, newest: map[string]int64{},
 		quiet: saveQuiet, still: map[string]lastFiles{},
 	}
 }
@@ -63,25 +64,12 @@ type lastFiles struct {
 
 // committed takes in what an agent reports.
 func (s *sealer) committed(c *proto.Committed, generation int) {
-	s.mu.Lock()
-	s.queue = append(s.queue, c)
-	s.generation = generation
-	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.todo.Put(report{c, generation})
 }
 
 // lookAtAll has what was committed sealed of which nobody has told this master.
 func (s *sealer) lookAtAll() {
-	s.mu.Lock()
-	s.all = true
-	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.todo.Put(report{})
 }
 
 // run seals until ctx ends. What was committed last is sealed before it returns
@@ -95,20 +83,25 @@ func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 		dirs[c.Path], specs[c.Path] = newSums(), c
 	}
 	due, changed := map[string]time.Time{}, map[string]time.Time{} // when to look into a directory, and its last change
+	generation := 0
 	for last := false; !last; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-done:
 			last = true
-		case <-s.wake:
+		case <-s.todo.Ready():
 		case <-soonest(due):
 		}
-		s.mu.Lock()
-		queue, generation, all := s.queue, s.generation, s.all
-		s.queue, s.all = nil, false
-		s.mu.Unlock()
-		for _, c := range queue {
+		for _, r := range s.todo.Take() {
+			if r.committed == nil {
+				for name := range specs {
+					due[name] = time.Now()
+				}
+				continue
+			}
+			c := r.committed
+			generation = r.generation
 			spec := specs[c.Path]
 			if spec == nil {
 				continue
@@ -122,11 +115,6 @@ func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 				if _, ok := due[c.Path]; !ok {
 					due[c.Path] = changed[c.Path].Add(patience(spec))
 				}
-			}
-		}
-		if all {
-			for name := range specs {
-				due[name] = time.Now()
 			}
 		}
 		for name, at := range due {
