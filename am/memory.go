@@ -4,12 +4,12 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+
+	"holdfast/internal/proc"
 )
 
 // SaveMemory sets up this process's memory for a master: it goes with the number of
@@ -57,19 +57,7 @@ func Trim(ctx context.Context) {
 }
 
 // residentBytes is the resident memory of this process; 0 if unknown.
-// /proc/self/statm counts pages.
 func residentBytes() int64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
+	n, _ := proc.RSS(os.Getpid())
+	return n
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/proc"
 	"holdfast/proto"
 )
 
@@ -192,8 +194,8 @@ func (j *Job) masterPIDIn(dir string) int {
 	if err != nil || pid <= 0 {
 		return 0
 	}
-	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !strings.HasSuffix(string(command), "\x00am\x00--local\x00"+j.ID+"\x00") {
+	command, err := proc.CommandLine(pid)
+	if err != nil || len(command) < 4 || !slices.Equal(command[len(command)-3:], []string{"am", "--local", j.ID}) {
 		return 0
 	}
 	return pid
