@@ -2,105 +2,116 @@ package am
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/recovery"
 	"holdfast/proto"
 )
 
-// flushPace is how long, for each task of the job, the first of some events waits
-// for the others, to be flushed together: showing and writing down a job, and
-// telling agents, takes time in proportion to its size, and what else is lost at
-// the same time is not to wait for that before it is asked for.
-const flushPace = 30 * time.Microsecond
+// flushDelay is how long, per task of the job, events that arrive together wait to be
+// flushed together. To show and journal a job, and to tell its agents, takes time in
+// proportion to its size, and what is lost at the same time is to be asked for first.
+const flushDelay = 30 * time.Microsecond
 
-// actor carries core's actions out: what the driver is to do at once, and what
-// is for agents and people to hear when it is flushed, together.
-type actor struct {
+// executor carries core's actions out: what concerns the driver at once, and what agents
+// and people are to be told when it is flushed.
+type executor struct {
 	m      *Master
 	driver Driver
+	ctx    context.Context // of what is done in the background
 
-	moments []*proto.JobEvent
-	orders  []func()
-	binding bool     // an order must not leave before the journal is written
-	routed  bool     // tasks have moved
-	cut     []string // tasks to which connections are to be cut
-	// assigned and starting are the containers for which there are such orders.
+	events     []*proto.JobEvent
+	send       []func()
+	writeAhead bool     // nothing may be sent before the journal is durable
+	routed     bool     // tasks have moved
+	cut        []string // tasks to which connections are to be cut
+	// assigned and starting are the containers for which there are such messages.
 	assigned map[string]*proto.Assign
 	starting map[string]bool
 	dirty    bool // there is something to flush
-	due      *time.Timer
+	flushDue *time.Timer
 }
 
-// step gives core an event. It returns Finish once core decides it.
-func (a *actor) step(e core.Event) *core.Finish {
+func newExecutor(ctx context.Context, m *Master, driver Driver) *executor {
+	return &executor{
+		m: m, driver: driver, ctx: ctx, flushDue: time.NewTimer(time.Hour),
+		assigned: map[string]*proto.Assign{}, starting: map[string]bool{},
+	}
+}
+
+// step gives core an event and carries out what it decides. It returns core's Finish once
+// that is decided.
+func (x *executor) step(e core.Event) *core.Finish {
 	now := time.Now()
-	if attached, is := e.(core.AgentConnected); is {
-		a.m.router.forget(attached.Container)
+	if connected, is := e.(core.AgentConnected); is {
+		x.m.router.Forget(connected.Container)
 	}
 	var finish *core.Finish
-	actions := a.m.job.Step(now, e)
-	a.m.stages.note(now, e, actions, a.m.job)
+	actions := x.m.job.Step(now, e)
+	x.m.stages.Record(now, e, actions, x.m.job)
 	for _, action := range actions {
-		a.binding = a.binding || core.RequiresWriteAhead(action)
-		if f := a.act(now, action); f != nil {
+		x.writeAhead = x.writeAhead || core.RequiresWriteAhead(action)
+		if f := x.execute(now, action); f != nil {
 			finish = f
 		}
 	}
-	if !a.m.job.NeedsJournal() {
+	if !x.m.job.NeedsJournal() {
 		return finish
 	}
-	clean := !a.dirty
-	a.dirty = true
-	switch wait := time.Duration(len(a.m.job.Tasks())) * flushPace; {
+	clean := !x.dirty
+	x.dirty = true
+	switch wait := time.Duration(len(x.m.job.Tasks())) * flushDelay; {
 	case finish != nil || wait < time.Millisecond:
-		a.flush()
+		x.flush()
 	case clean:
-		a.due.Reset(wait)
+		x.flushDue.Reset(wait)
 	}
 	return finish
 }
 
-func (a *actor) act(now time.Time, action core.Action) *core.Finish {
-	m := a.m
-	tell := func(send func()) { a.orders = append(a.orders, send) }
+func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
+	m := x.m
+	send := func(container string, message *proto.ToAgent) {
+		x.send = append(x.send, func() { m.agents.Send(container, message) })
+	}
 	switch action := action.(type) {
 	case core.Ask:
-		a.driver.Ask(Ask{
+		x.driver.Ask(Ask{
 			Request: action.Request, Role: cmp.Or(action.Role, "spare"),
 			MemoryMB: action.MemoryMB, VCores: action.VCores, GPUs: action.GPUs, Avoid: action.Avoid,
 		})
 	case core.Withdraw:
-		a.driver.Withdraw(action.Request)
+		x.driver.Withdraw(action.Request)
 	case core.Launch:
-		m.launched[action.Container] = true
-		a.driver.Launch(action.Container)
+		m.preparation.launched[action.Container] = true
+		x.driver.Launch(action.Container)
 	case core.Release:
-		a.driver.Release(action.Container)
+		x.driver.Release(action.Container)
 	case core.Check:
-		a.driver.Check(action.Container)
+		x.driver.Check(action.Container)
 	case core.Assign:
-		task := m.orders.assign(action, m.lease(), m.beatEvery(), m.rehearse.of(action.Task))
-		a.assigned[action.Container] = task
-		tell(func() { m.hub.send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_Assign{Assign: task}}) })
+		heartbeat := proto.HeartbeatInterval(m.job.Limits().Lease, len(m.job.Tasks()))
+		task := m.messages.Assign(action, m.agentLease(), heartbeat, m.prewarmer.Plan(action.Task))
+		x.assigned[action.Container] = task
+		send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_Assign{Assign: task}})
 	case core.Start:
-		a.starting[action.Container] = true
-		tell(func() { m.hub.send(action.Container, m.orders.start(action)) })
+		x.starting[action.Container] = true
+		send(action.Container, m.messages.Start(action))
 	case core.Vacate:
-		message := m.orders.stop(action.Grace.Milliseconds(), false)
-		tell(func() { m.hub.send(action.Container, message) })
+		send(action.Container, m.messages.Stop(action.Grace, false))
 	case core.Stop:
-		message := m.orders.stop(m.job.Limits().Stop.Milliseconds(), action.Stack)
-		tell(func() { m.hub.send(action.Container, message) })
+		send(action.Container, m.messages.Stop(m.job.Limits().Stop, action.Stack))
 	case core.ReleaseAgent:
-		tell(func() { m.hub.send(action.Container, m.orders.bye(action.Why)) })
+		send(action.Container, m.messages.Release(action.Why))
 	case core.Route:
-		a.routed = true
-		a.cut = append(a.cut, action.Cut...)
+		x.routed = true
+		x.cut = append(x.cut, action.Cut...)
 	case core.PrepareStore:
-		m.secure(action.AllDown)
+		m.preparation.start(x.ctx, m.job, action.AllDown)
 	case core.Record:
-		a.moments = append(a.moments, &proto.JobEvent{
+		x.events = append(x.events, &proto.JobEvent{
 			AtUnixMs: now.UnixMilli(), Task: action.Task, Kind: action.Kind, Text: action.Text, SinceLossMs: action.TookMS,
 		})
 		m.cfg.Log.WithField("task", action.Task).Infof("%s: %s", action.Kind, action.Text)
@@ -110,31 +121,55 @@ func (a *actor) act(now time.Time, action core.Action) *core.Finish {
 	return nil
 }
 
-// flush shows the job and has the orders given.
-func (a *actor) flush() {
-	if !a.dirty {
+// flush updates the job's status and hands the messages to the journal writer.
+func (x *executor) flush() {
+	if !x.dirty {
 		return
 	}
-	m := a.m
-	m.board.show(m.job, a.moments, m.stages.of)
-	m.rehearseSpares()
-	orders := a.orders
-	if a.routed || len(a.starting) > 0 {
-		news := m.router.news(m.job.Tasks(), a.cut, a.starting)
-		orders = append([]func(){func() {
-			for _, d := range news {
-				m.hub.sendToAll(d.containers, d.message)
+	m := x.m
+	m.status.Apply(m.job, x.events, m.stages.ByTask())
+	m.prewarmSpares()
+	send := x.send
+	if x.routed || len(x.starting) > 0 {
+		dispatches := m.router.Update(m.job.Tasks(), x.cut, x.starting)
+		send = append([]func(){func() {
+			for _, d := range dispatches {
+				m.agents.SendToAll(d.Containers, d.Message)
 			}
-		}}, orders...)
+		}}, send...)
 	}
-	if m.router.known() {
-		for container, task := range a.assigned {
-			m.router.tell(container, task)
+	if m.router.Started() {
+		for container, task := range x.assigned {
+			m.router.AddTo(container, task)
 		}
 	}
-	m.give(errand{orders: orders, binding: a.binding})
-	a.moments, a.orders, a.cut = nil, nil, nil
-	a.binding, a.routed, a.dirty = false, false, false
-	clear(a.assigned)
-	clear(a.starting)
+	m.write(send, x.writeAhead)
+	x.events, x.send, x.cut = nil, nil, nil
+	x.writeAhead, x.routed, x.dirty = false, false, false
+	clear(x.assigned)
+	clear(x.starting)
+}
+
+// prewarmSpares tells spare containers what to prewarm, as far as they were not told.
+func (m *Master) prewarmSpares() {
+	for container, prewarm := range m.prewarmer.Spares(m.job) {
+		m.agents.Send(container, m.messages.Prewarm(prewarm))
+	}
+}
+
+// write enqueues the job's journal with the messages that depend on it. Where no journal
+// is written, it sends them at once.
+func (m *Master) write(send []func(), writeAhead bool) {
+	if m.journal == nil {
+		for _, s := range send {
+			s()
+		}
+		return
+	}
+	j := recovery.NewJournal(m.job.Journal(), m.prewarmer.Profiles())
+	if j.Outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
+		writeAhead = false // a store that does not answer must not keep the job from ending
+		m.journal.JobEnds()
+	}
+	m.journal.Enqueue(recovery.Entry{Journal: j, WriteAhead: writeAhead, Send: send})
 }

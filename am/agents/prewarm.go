@@ -1,104 +1,103 @@
-package am
+package agents
 
 import (
+	"maps"
 	"slices"
-	"time"
 
 	"holdfast/am/core"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
 
-// rehearseLimit is core's Limits.Prewarm where there is something to rehearse: a
-// busy machine takes so long to import TensorFlow.
-const rehearseLimit = 20 * time.Second
-
-// rehearsals is what agents have found out about the tasks' scripts, and who was
-// told: containers that are about to run a task, or may be given one, get an
-// interpreter ready for it (package container/warm). It is the loop's.
-type rehearsals struct {
-	orders *orders
-	known  map[string]*proto.ImportProfile // by role
-	told   map[string]bool                 // spares, by container
+// Prewarmer decides what containers prewarm: those that are about to run a task, or may be
+// given one, prepare a Python interpreter that has done the imports of the task's script
+// (package container/warm). Agents report what a script imports, its import profile. A
+// Prewarmer must not be used concurrently.
+type Prewarmer struct {
+	messages *Messages
+	profiles map[string]*proto.ImportProfile // by role
+	told     map[string]bool                 // spares that were told what to prewarm, by container
 }
 
-func newRehearsals(o *orders) *rehearsals {
-	return &rehearsals{orders: o, known: map[string]*proto.ImportProfile{}, told: map[string]bool{}}
+// NewPrewarmer returns a prewarmer that knows the given import profiles, by role.
+func NewPrewarmer(m *Messages, profiles map[string]*proto.ImportProfile) *Prewarmer {
+	p := &Prewarmer{messages: m, profiles: maps.Clone(profiles), told: map[string]bool{}}
+	if p.profiles == nil {
+		p.profiles = map[string]*proto.ImportProfile{}
+	}
+	return p
 }
 
-// hear takes in what an agent has found out about its task, and tells whether
-// that is worth writing down. What one task of a role does not bear, none does.
-func (r *rehearsals) hear(job *core.Job, container string, i *proto.ImportProfile) (news bool) {
+// SetProfile takes the import profile that an agent reports of its task, and reports
+// whether it is worth a journal entry. A role in which one task's script cannot be
+// prewarmed is not prewarmed any longer.
+func (p *Prewarmer) SetProfile(job *core.Job, container string, profile *proto.ImportProfile) (news bool) {
 	t := job.Hosted(container)
 	if t == nil {
 		return false
 	}
-	old := r.known[t.Role.Name]
+	old := p.profiles[t.Role.Name]
 	if old == nil || old.Unsupported == "" {
-		r.known[t.Role.Name] = i
-		news = old == nil || i.Unsupported != ""
+		p.profiles[t.Role.Name] = profile
+		news = old == nil || profile.Unsupported != ""
 	}
 	return news
 }
 
-// journal is what another master should know, by role.
-func (r *rehearsals) journal() map[string]imported {
-	list := map[string]imported{}
-	for role, i := range r.known {
-		list[role] = imported{i}
-	}
-	return list
-}
+// Profiles returns the import profiles by role, for reading only until the next call of
+// SetProfile.
+func (p *Prewarmer) Profiles() map[string]*proto.ImportProfile { return p.profiles }
 
-func (r *rehearsals) resume(list map[string]imported) {
-	for role, i := range list {
-		r.known[role] = i.ImportProfile
-	}
-}
-
-// of says what a task's next attempt will be like; nil if that is not known, or
-// no interpreter bears it.
-func (r *rehearsals) of(task string) *proto.PrewarmPlan {
-	role := r.orders.tasks[task].Role
-	i := r.known[role]
-	if i == nil || i.Unsupported != "" {
+// Plan returns what a container prewarms for the next attempt of a task; nil if the task's
+// imports are not known, or cannot be prewarmed.
+func (p *Prewarmer) Plan(task string) *proto.PrewarmPlan {
+	role := p.messages.tasks[task].Role
+	profile := p.profiles[role]
+	if profile == nil || profile.Unsupported != "" {
 		return nil
 	}
-	return &proto.PrewarmPlan{Command: runtime.Words(r.orders.spec, role), Env: r.orders.spec.Env, ImportProfile: i}
+	return &proto.PrewarmPlan{Command: runtime.Words(p.messages.spec, role), Env: p.messages.spec.Env, ImportProfile: profile}
 }
 
-// spares are what spare containers are to get ready for now, by container: their
-// task, or one on which others depend, if there is one.
-func (r *rehearsals) spares(job *core.Job) map[string]*proto.Prewarm {
-	there := job.Spares()
-	for c := range r.told {
-		if !slices.ContainsFunc(there, func(s core.Spare) bool { return s.Container == c }) {
-			delete(r.told, c)
+// Spares returns what spare containers are to be told to prewarm now, by container.
+func (p *Prewarmer) Spares(job *core.Job) map[string]*proto.Prewarm {
+	spares := job.Spares()
+	for c := range p.told {
+		if !slices.ContainsFunc(spares, func(s core.Spare) bool { return s.Container == c }) {
+			delete(p.told, c)
 		}
 	}
-	tasks := map[string]*proto.Prewarm{}
-	for _, s := range there {
-		if s.AgentPID == 0 || r.told[s.Container] {
+	messages := map[string]*proto.Prewarm{}
+	for _, s := range spares {
+		if s.AgentPID == 0 || p.told[s.Container] {
 			continue
 		}
-		if a := r.forSpare(job, s); a != nil {
-			tasks[s.Container] = &proto.Prewarm{Assign: a, Imminent: s.Imminent}
-			r.told[s.Container] = true
+		if a := p.assignment(job, s); a != nil {
+			messages[s.Container] = &proto.Prewarm{Assign: a, Imminent: s.Imminent}
+			p.told[s.Container] = true
 		}
 	}
-	return tasks
+	if len(messages) > 0 {
+		routes := Routes(job.Tasks())
+		for _, m := range messages {
+			m.Assign.Routes = routes
+		}
+	}
+	return messages
 }
 
-func (r *rehearsals) forSpare(job *core.Job, s core.Spare) *proto.Assign {
+// assignment returns the assignment for which a spare prepares: of its task, and if it has
+// none of a task on which others depend, or else of any; nil if none can be prewarmed.
+func (p *Prewarmer) assignment(job *core.Job, s core.Spare) *proto.Assign {
 	var best *core.Task
-	var rehearsal *proto.PrewarmPlan
+	var plan *proto.PrewarmPlan
 	for _, t := range job.Tasks() {
 		service := t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
 		if s.For != "" && t.Name != s.For || best != nil && !service {
 			continue
 		}
-		if next := r.of(t.Name); next != nil {
-			best, rehearsal = t, next
+		if next := p.Plan(t.Name); next != nil {
+			best, plan = t, next
 			if service {
 				break
 			}
@@ -107,24 +106,9 @@ func (r *rehearsals) forSpare(job *core.Job, s core.Spare) *proto.Assign {
 	if best == nil {
 		return nil
 	}
-	a := r.orders.assign(core.Assign{Task: best.Name, Port: best.Port}, 0, 0, rehearsal)
-	for _, role := range r.orders.spec.Roles {
-		a.MemoryMb = max(a.MemoryMb, r.orders.containerMB(role.Name))
+	a := p.messages.Assign(core.Assign{Task: best.Name, Port: best.Port}, 0, 0, plan)
+	for _, role := range p.messages.spec.Roles {
+		a.MemoryMb = max(a.MemoryMb, p.messages.containerMB(role.Name))
 	}
 	return a
-}
-
-// spareStatus is what is shown of the spares; known is what was shown.
-func spareStatus(spares []core.Spare, known []*proto.SpareStatus) []*proto.SpareStatus {
-	var list []*proto.SpareStatus
-	for _, s := range spares {
-		shown := &proto.SpareStatus{Container: s.Container, Node: s.Node, AgentPid: int32(s.AgentPID)}
-		for _, k := range known {
-			if k.Container == s.Container {
-				shown.AgentRssBytes, shown.WarmRssBytes, shown.WarmStatus = k.AgentRssBytes, k.WarmRssBytes, k.WarmStatus
-			}
-		}
-		list = append(list, shown)
-	}
-	return list
 }

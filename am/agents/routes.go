@@ -1,29 +1,31 @@
-package am
+package agents
 
 import (
 	"holdfast/am/core"
 	"holdfast/proto"
 )
 
-// router has agents told where the tasks are: all of it once, then what has
-// changed. Both are the same for many agents, so what is said grows with the
-// number of tasks times that of changes, and no faster. It is the loop's.
-type router struct {
-	index map[string]int  // of tasks, by name
-	told  map[string]bool // containers whose agents know what is shown
-	shown []proto.Place   // by the task's place in the job
-	whole *proto.ToAgent  // that says it; nil: not made yet
+// Router decides which agents are to be told which addresses of tasks: each is told all of
+// them once, and then what has changed. Both messages are the same for many agents, so the
+// work grows with the number of tasks times that of changes, and no faster. It must not be
+// used concurrently.
+type Router struct {
+	index    map[string]int  // of tasks, by name
+	informed map[string]bool // containers whose agents know the addresses in latest
+	latest   []proto.Place   // by the task's index in the job
+	all      *proto.ToAgent  // the message with all of latest; nil: not made yet
 }
 
-func newRouter(tasks []*core.Task) *router {
-	r := &router{index: make(map[string]int, len(tasks)), told: map[string]bool{}, shown: make([]proto.Place, len(tasks))}
+// NewRouter returns a router that has told nobody anything.
+func NewRouter(tasks []*core.Task) *Router {
+	r := &Router{index: make(map[string]int, len(tasks)), informed: map[string]bool{}, latest: make([]proto.Place, len(tasks))}
 	for i, t := range tasks {
 		r.index[t.Name] = i
 	}
 	return r
 }
 
-func placeOf(t *core.Task) proto.Place {
+func addressOf(t *core.Task) proto.Place {
 	p := proto.Place{Port: t.Port}
 	if t.RealPort != 0 {
 		p.Host, p.RealPort = t.Host, t.RealPort
@@ -31,90 +33,96 @@ func placeOf(t *core.Task) proto.Place {
 	return p
 }
 
-// known tells whether any agent knows where the tasks are: then others are told
-// with their assignment.
-func (r *router) known() bool { return len(r.told) > 0 }
+// Started reports whether any agent knows the addresses. From then on others are told
+// them with their assignment.
+func (r *Router) Started() bool { return len(r.informed) > 0 }
 
-// forget notes that an agent may have missed something.
-func (r *router) forget(container string) { delete(r.told, container) }
+// Forget records that an agent may have missed a message.
+func (r *Router) Forget(container string) { delete(r.informed, container) }
 
-// dispatch is a message for several agents.
-type dispatch struct {
-	containers []string
-	message    *proto.ToAgent
+// Dispatch is a message for several agents.
+type Dispatch struct {
+	Containers []string
+	Message    *proto.ToAgent
 }
 
-// news shows where the tasks are now, and gives what agents are to be told of
-// that: those of running tasks and of tasks that are about to start, in starting,
-// and whose connections to the tasks in cut are to be shut down.
-func (r *router) news(tasks []*core.Task, cut []string, starting map[string]bool) []dispatch {
-	moved := []int{} // nil would mean all
-	var places []proto.Place
-	for i, t := range tasks {
-		if now := placeOf(t); now != r.shown[i] {
-			r.shown[i] = now
-			moved, places = append(moved, i), append(places, now)
-		}
-	}
-	if len(moved) > 0 {
-		r.whole = nil
-	}
-	var shut []int
+// Update takes over the tasks' present addresses, and returns what agents are to be told:
+// those of running tasks and of tasks that are about to start, whose containers are in
+// starting. Agents close their connections to the tasks in cut.
+func (r *Router) Update(tasks []*core.Task, cut []string, starting map[string]bool) []Dispatch {
+	moved, addresses := r.takeOver(tasks)
+	var closed []int
 	for _, name := range cut {
-		shut = append(shut, r.index[name])
+		closed = append(closed, r.index[name])
 	}
-	var changes, all dispatch
-	told := make(map[string]bool, len(r.told)) // without those that are gone
+	var changes, all Dispatch
+	informed := make(map[string]bool, len(r.informed)) // without containers that are gone
 	for _, t := range tasks {
 		switch {
 		case t.Container == "":
 			continue
-		case r.told[t.Container]:
-			changes.containers = append(changes.containers, t.Container)
+		case r.informed[t.Container]:
+			changes.Containers = append(changes.Containers, t.Container)
 		case t.State == proto.TaskState_TASK_STATE_RUNNING || starting[t.Container]:
-			all.containers = append(all.containers, t.Container)
+			all.Containers = append(all.Containers, t.Container)
 		default:
 			continue
 		}
-		told[t.Container] = true
+		informed[t.Container] = true
 	}
-	r.told = told
-	var list []dispatch
-	if len(moved)+len(shut) > 0 && len(changes.containers) > 0 {
-		changes.message = routes(proto.NewRoutes(moved, places, shut))
+	r.informed = informed
+	var list []Dispatch
+	if len(moved)+len(closed) > 0 && len(changes.Containers) > 0 {
+		changes.Message = routesMessage(proto.NewRoutes(moved, addresses, closed))
 		list = append(list, changes)
 	}
-	if len(all.containers) > 0 {
-		all.message = r.all()
+	if len(all.Containers) > 0 {
+		all.Message = r.allRoutes()
 		list = append(list, all)
 	}
 	return list
 }
 
-// all says where all tasks are, as shown last.
-func (r *router) all() *proto.ToAgent {
-	if r.whole == nil {
-		r.whole = routes(proto.NewRoutes(nil, r.shown, nil))
-	}
-	return r.whole
-}
-
-// placesOf says where all tasks are, also if nobody was shown it yet: so it is in a master
-// that has not started any.
-func placesOf(tasks []*core.Task) *proto.Routes {
-	places := make([]proto.Place, len(tasks))
+// takeOver updates latest, and returns the indices and addresses of the tasks that have
+// moved. The indices are not nil, which to NewRoutes would mean all tasks.
+func (r *Router) takeOver(tasks []*core.Task) (moved []int, addresses []proto.Place) {
+	moved = []int{}
 	for i, t := range tasks {
-		places[i] = placeOf(t)
+		if now := addressOf(t); now != r.latest[i] {
+			r.latest[i] = now
+			moved, addresses = append(moved, i), append(addresses, now)
+		}
 	}
-	return proto.NewRoutes(nil, places, nil)
+	if len(moved) > 0 {
+		r.all = nil
+	}
+	return moved, addresses
 }
 
-// tell puts it into an assignment.
-func (r *router) tell(container string, a *proto.Assign) {
-	a.Routes = r.all().GetRoutes()
-	r.told[container] = true
+func (r *Router) allRoutes() *proto.ToAgent {
+	if r.all == nil {
+		r.all = routesMessage(proto.NewRoutes(nil, r.latest, nil))
+	}
+	return r.all
 }
 
-func routes(m *proto.Routes) *proto.ToAgent {
+// AddTo adds all addresses, as of the latest Update, to the assignment of the agent in a
+// container.
+func (r *Router) AddTo(container string, a *proto.Assign) {
+	a.Routes = r.allRoutes().GetRoutes()
+	r.informed[container] = true
+}
+
+// Routes returns the present addresses of all tasks, also while no agent has been told
+// any: so it is with a master that has not started a task.
+func Routes(tasks []*core.Task) *proto.Routes {
+	addresses := make([]proto.Place, len(tasks))
+	for i, t := range tasks {
+		addresses[i] = addressOf(t)
+	}
+	return proto.NewRoutes(nil, addresses, nil)
+}
+
+func routesMessage(m *proto.Routes) *proto.ToAgent {
 	return &proto.ToAgent{Message: &proto.ToAgent_Routes{Routes: m}}
 }

@@ -1,4 +1,11 @@
-package am
+// Package agents is the master's side of its agents' streams: the gRPC service that they
+// connect to, and the messages that are sent to them.
+//
+// Each stream is served by the goroutine of its RPC, which receives, and while there is
+// something to send by a second one; both end with the stream. There may be thousands of
+// streams. Messages and Router and Prewarmer hold no goroutine and belong to the event
+// loop.
+package agents
 
 import (
 	"errors"
@@ -9,201 +16,108 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"holdfast/am/server"
 	"holdfast/proto"
 )
 
-// fromAgent is a message of an agent; a nil message says that its stream ended,
-// in order if the agent closed it.
-type fromAgent struct {
-	container string
-	message   *proto.FromAgent
-	orderly   bool
-	heard     time.Time // with the stream's end: when something was heard last
+// Received is a message of an agent. A nil Message says that its stream has ended.
+type Received struct {
+	Container string
+	Message   *proto.FromAgent
+
+	// Of a stream that has ended: whether the agent closed it, and when it last sent
+	// something.
+	Orderly   bool
+	LastHeard time.Time
 }
 
-// hub keeps the streams of all agents. Each stream is served by the goroutine
-// of its RPC, which hears, and now and then by one that sends and ends when it has
-// sent all: there may be thousands of streams. Both end with the stream.
-type hub struct {
+// Config is what a Server needs.
+type Config struct {
+	Attempt int // of the application master
+	// Timeout is how long an agent may send nothing until its connection is closed.
+	Timeout time.Duration
+	// Received takes messages other than heartbeats, until Done is closed.
+	Received chan<- Received
+	Done     <-chan struct{}
+	// Heartbeat is called for each heartbeat, concurrently for different agents.
+	Heartbeat func(container string, h *proto.Heartbeat)
+	Log       *logrus.Entry
+}
+
+// Server implements proto.AgentServiceServer. Its methods may be called concurrently, and
+// those that send do not block.
+type Server struct {
 	proto.UnimplementedAgentServiceServer
-	log     *logrus.Entry
-	events  chan<- fromAgent
-	beat    func(container string, b *proto.Heartbeat) // called by many goroutines
-	closed  <-chan struct{}                            // no one reads events any longer
-	silence time.Duration                              // after which an agent's stream is given up
-	attempt int32                                      // of the application: which master this is
-
-	mu     sync.Mutex
-	lines  map[string]*line
-	tokens *proto.ToAgent // the newest, for agents that come later; nil: none
-}
-
-// line is what is still to be sent to one agent. It is unbounded: the loop
-// must never wait for an agent, and says little.
-type line struct {
-	stream  proto.AgentService_ConnectServer
-	giveUp  func()        // ends the stream; it may be called again
-	serving chan struct{} // closed when nothing more will be heard on it
+	cfg Config
 
 	mu      sync.Mutex
-	queue   []message
-	sending bool
-	ended   bool // nothing more is sent
-	senders sync.WaitGroup
-
-	hearing sync.Mutex // held while something is passed on that was heard
-	deaf    bool       // nothing more is passed on
-	heard   time.Time  // when something was heard, last
+	streams map[string]*stream // by container
+	tokens  *proto.ToAgent     // the latest, for agents that connect later; nil: none
 }
 
-// message is one for one agent, or the same for many.
-type message interface {
-	// in gives the form in which a stream sends it.
-	in(proto.AgentService_ConnectServer) (any, error)
+var _ proto.AgentServiceServer = (*Server)(nil)
+
+// NewServer returns a server without agents.
+func NewServer(cfg Config) *Server {
+	return &Server{cfg: cfg, streams: map[string]*stream{}}
 }
 
-type single struct{ *proto.ToAgent }
-
-func (m single) in(proto.AgentService_ConnectServer) (any, error) { return m.ToAgent, nil }
-
-// common is written once for all streams, which may be thousands.
-type common struct {
-	message *proto.ToAgent
-	once    sync.Once
-	written grpc.PreparedMsg
-	err     error
-}
-
-func (m *common) in(s proto.AgentService_ConnectServer) (any, error) {
-	m.once.Do(func() { m.err = m.written.Encode(s, m.message) })
-	return &m.written, m.err
-}
-
-func (l *line) put(m message) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended {
-		return
-	}
-	l.queue = append(l.queue, m)
-	if !l.sending {
-		l.sending = true
-		l.senders.Go(l.send)
+// Send queues a message for the agent in a container. It is lost if the agent is not
+// connected, or loses its connection before it has received it.
+func (s *Server) Send(container string, m *proto.ToAgent) {
+	s.mu.Lock()
+	st := s.streams[container]
+	s.mu.Unlock()
+	if st != nil {
+		st.enqueue(single{m})
 	}
 }
 
-// take gives what is to be sent next; nothing: the sender is to end.
-func (l *line) take() []message {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	q := l.queue
-	l.queue = nil
-	l.sending = len(q) > 0
-	return q
-}
+// batch is for how many agents SendToAll queues a message before it yields.
+const batch = 64
 
-// send sends what is in the line. What cannot be sent ends the stream.
-func (l *line) send() {
-	for q := l.take(); len(q) > 0; q = l.take() {
-		for _, m := range q {
-			form, err := m.in(l.stream)
-			if err == nil {
-				err = l.stream.SendMsg(form)
-			}
-			if err != nil {
-				l.end()
-				l.giveUp()
-				return
-			}
-		}
-	}
-}
-
-// end has nothing more sent.
-func (l *line) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended, l.queue = true, nil
-}
-
-// hear passes something on, unless the stream has been given up.
-func (l *line) hear(pass func() bool) bool {
-	l.hearing.Lock()
-	defer l.hearing.Unlock()
-	if l.deaf {
-		return false
-	}
-	l.heard = time.Now()
-	return pass()
-}
-
-// close has nothing more passed on, and tells when something was heard last.
-func (l *line) close() time.Time {
-	l.hearing.Lock()
-	defer l.hearing.Unlock()
-	l.deaf = true
-	return l.heard
-}
-
-func newHub(events chan<- fromAgent, beat func(string, *proto.Heartbeat), closed <-chan struct{}, silence time.Duration, attempt int, log *logrus.Entry) *hub {
-	return &hub{log: log, events: events, beat: beat, closed: closed, silence: silence, attempt: int32(attempt), lines: map[string]*line{}}
-}
-
-// send queues a message for an agent; one that is not connected misses it.
-func (h *hub) send(container string, m *proto.ToAgent) {
-	h.mu.Lock()
-	l := h.lines[container]
-	h.mu.Unlock()
-	if l != nil {
-		l.put(single{m})
-	}
-}
-
-// together is for how many agents sendToAll queues a message at once.
-const together = 64
-
-// sendToAll queues the same message for several agents. Each line has goroutines
-// of its own, and what else this process has to do would wait for all of them:
-// after some of them, it takes its turn.
-func (h *hub) sendToAll(containers []string, m *proto.ToAgent) {
-	c := &common{message: m}
-	for some := range slices.Chunk(containers, together) {
-		h.putAll(some, c)
+// SendToAll queues the same message for several agents, as Send does. It yields the
+// processor from time to time, since each queued message may start a goroutine, behind
+// all of which the rest of the process would wait.
+func (s *Server) SendToAll(containers []string, m *proto.ToAgent) {
+	shared := &shared{message: m}
+	for some := range slices.Chunk(containers, batch) {
+		s.enqueueAll(some, shared)
 		runtime.Gosched()
 	}
 }
 
-func (h *hub) putAll(containers []string, m message) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (s *Server) enqueueAll(containers []string, m message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, name := range containers {
-		if l := h.lines[name]; l != nil {
-			l.put(m)
+		if st := s.streams[name]; st != nil {
+			st.enqueue(m)
 		}
 	}
 }
 
-// announceTokens queues tokens for every agent that is there or comes.
-func (h *hub) announceTokens(m *proto.ToAgent) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.tokens = m
-	for _, l := range h.lines {
-		l.put(single{m})
+// SetTokens queues a message with tokens for every agent that is connected, and for each
+// that connects later, until it is called again.
+func (s *Server) SetTokens(m *proto.ToAgent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens = m
+	for _, st := range s.streams {
+		st.enqueue(single{m})
 	}
 }
 
-// Connect serves one agent. An agent that comes again has lost its former stream,
-// known here or not, and that one ends.
-func (h *hub) Connect(stream proto.AgentService_ConnectServer) error {
-	giveUp := connection(stream.Context())
-	introduction := time.AfterFunc(h.silence, giveUp)
-	first, err := stream.Recv()
-	introduction.Stop()
+// Connect implements proto.AgentServiceServer. An agent that connects again has lost its
+// former stream, whether or not this side knows, so that is ended first.
+func (s *Server) Connect(rpc proto.AgentService_ConnectServer) error {
+	closeConn := server.CloseConnection(rpc.Context())
+	timeout := time.AfterFunc(s.cfg.Timeout, closeConn)
+	first, err := rpc.Recv()
+	timeout.Stop()
 	if err != nil {
 		return err
 	}
@@ -211,84 +125,87 @@ func (h *hub) Connect(stream proto.AgentService_ConnectServer) error {
 	if hello == nil || hello.Container == "" {
 		return status.Error(codes.InvalidArgument, "the first message must be Hello, with the container's name")
 	}
-	if own := speaksFor(stream.Context()); hello.Container != own {
-		h.log.Warnf("the agent in %s claims to be that in %s, and is not listened to", own, hello.Container)
+	if own := server.Container(rpc.Context()); hello.Container != own {
+		s.cfg.Log.Warnf("the agent in %s claims to be that in %s, and is refused", own, hello.Container)
 		return status.Errorf(codes.PermissionDenied, "this agent speaks for the container %q, not for %q", own, hello.Container)
 	}
-	l := &line{stream: stream, giveUp: giveUp, serving: make(chan struct{})}
-	h.enter(hello.Container, l)
+	st := &stream{rpc: rpc, closeConn: closeConn, done: make(chan struct{})}
+	s.add(hello.Container, st)
 	orderly := false
 	defer func() {
-		heard := l.close()
-		h.mu.Lock()
-		delete(h.lines, hello.Container)
-		h.mu.Unlock()
-		h.pass(fromAgent{container: hello.Container, orderly: orderly, heard: heard})
-		close(l.serving)
+		heard := st.stopReceiving()
+		s.mu.Lock()
+		delete(s.streams, hello.Container)
+		s.mu.Unlock()
+		s.pass(Received{Container: hello.Container, Orderly: orderly, LastHeard: heard})
+		close(st.done)
 	}()
-	l.hear(func() bool { return h.pass(fromAgent{container: hello.Container, message: first}) })
-	silent := time.AfterFunc(h.silence, l.giveUp)
-	defer silent.Stop()
-	err = h.hear(stream, l, hello.Container, silent)
-	l.end()
-	silent.Reset(h.silence) // for an agent that does not take what it is told
-	l.senders.Wait()
+	st.receive(func() bool { return s.pass(Received{Container: hello.Container, Message: first}) })
+	silence := time.AfterFunc(s.cfg.Timeout, st.closeConn)
+	defer silence.Stop()
+	err = s.receiveAll(st, hello.Container, silence)
+	st.stopSending()
+	silence.Reset(s.cfg.Timeout) // for an agent that does not receive what is being sent
+	st.senders.Wait()
 	if orderly = errors.Is(err, io.EOF); orderly {
 		return nil
 	}
-	log := h.log.WithField("container", hello.Container)
-	if time.Since(l.close()) >= h.silence {
-		log.Warnf("its agent has said nothing for %v; its connection is given up", h.silence)
+	log := s.cfg.Log.WithField("container", hello.Container)
+	if time.Since(st.stopReceiving()) >= s.cfg.Timeout {
+		log.Warnf("its agent has sent nothing for %v; its connection is closed", s.cfg.Timeout)
 	} else {
 		log.WithError(err).Debug("the agent's stream ended")
 	}
 	return err
 }
 
-// enter makes a stream the agent's one, once its former one has ended.
-func (h *hub) enter(container string, l *line) {
+// add makes a stream the one of its container, once the former one has ended.
+func (s *Server) add(container string, st *stream) {
 	for {
-		h.mu.Lock()
-		old := h.lines[container]
+		s.mu.Lock()
+		old := s.streams[container]
 		if old == nil {
-			h.lines[container] = l
-			if h.tokens != nil {
-				l.put(single{h.tokens})
+			s.streams[container] = st
+			if s.tokens != nil {
+				st.enqueue(single{s.tokens})
 			}
-			h.mu.Unlock()
+			s.mu.Unlock()
 			return
 		}
-		h.mu.Unlock()
-		old.giveUp()
-		<-old.serving
+		s.mu.Unlock()
+		old.closeConn()
+		<-old.done
 	}
 }
 
-// hear passes on what an agent says, and answers its beats, until the stream's end.
-func (h *hub) hear(stream proto.AgentService_ConnectServer, l *line, container string, silent *time.Timer) error {
+// receiveAll passes on what an agent sends, and answers its heartbeats, until the stream
+// ends.
+func (s *Server) receiveAll(st *stream, container string, silence *time.Timer) error {
 	for {
-		m, err := stream.Recv()
+		m, err := st.rpc.Recv()
 		if err != nil {
 			return err
 		}
-		silent.Stop() // that the loop is busy is not the agent's silence
-		if b := m.GetHeartbeat(); b != nil {
-			if !l.hear(func() bool { h.beat(container, b); return true }) {
+		silence.Stop() // that the loop is busy is not the agent's silence
+		if h := m.GetHeartbeat(); h != nil {
+			if !st.receive(func() bool { s.cfg.Heartbeat(container, h); return true }) {
 				return nil
 			}
-			l.put(single{&proto.ToAgent{Message: &proto.ToAgent_HeartbeatReply{HeartbeatReply: &proto.HeartbeatReply{Sequence: b.Sequence, AmAttempt: h.attempt}}}})
-		} else if !l.hear(func() bool { return h.pass(fromAgent{container: container, message: m}) }) {
+			st.enqueue(single{&proto.ToAgent{Message: &proto.ToAgent_HeartbeatReply{
+				HeartbeatReply: &proto.HeartbeatReply{Sequence: h.Sequence, AmAttempt: int32(s.cfg.Attempt)},
+			}}})
+		} else if !st.receive(func() bool { return s.pass(Received{Container: container, Message: m}) }) {
 			return status.Error(codes.Unavailable, "the job has ended")
 		}
-		silent.Reset(h.silence)
+		silence.Reset(s.cfg.Timeout)
 	}
 }
 
-func (h *hub) pass(e fromAgent) bool {
+func (s *Server) pass(r Received) bool {
 	select {
-	case h.events <- e:
+	case s.cfg.Received <- r:
 		return true
-	case <-h.closed:
+	case <-s.cfg.Done:
 		return false
 	}
 }

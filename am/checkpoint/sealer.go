@@ -1,4 +1,4 @@
-package am
+package checkpoint
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
@@ -16,82 +14,98 @@ import (
 )
 
 const (
-	// settle is the wait for more of a save after a sign that it may be complete.
-	settle = 300 * time.Millisecond
-	// readLimit bounds, in bytes, what is read of one checkpoint to seal it:
-	// files whose checksums nobody computed, as in checkpoints from before the job.
-	readLimit = 256 << 20
-	// saveQuiet is how long nothing is written of a checkpoint without a marker until
-	// its save counts as ended: tasks that wait for that are stopped then.
-	saveQuiet = 3 * time.Second
+	// settleTime is the wait for more commits of a save after one that may complete it.
+	settleTime = 300 * time.Millisecond
+	// maxUnknown bounds the bytes that are read to seal one checkpoint: those of files
+	// whose checksums no agent computed, as in checkpoints from before the job.
+	maxUnknown = 256 << 20
+	// quietTime is how long nothing must have been written of a checkpoint without a
+	// marker until its save counts as ended. Tasks that wait for that are stopped then.
+	quietTime = 3 * time.Second
 )
 
-// sealer writes manifests for checkpoints that have become complete. One
-// goroutine, run, does it; the loop only tells it what was committed.
-type sealer struct {
-	job   string
-	specs []*proto.CheckpointSpec
-	open  func(ctx context.Context, uri string) (store.Store, error)
-	log   *logrus.Entry
-	wake  chan struct{}
-	news  chan struct{} // capacity 1: a newer checkpoint was found complete
-	board *Board        // tells of the last recovery, and shows what is complete
-	// newest is the step of the newest complete checkpoint, by directory; run's.
-	newest map[string]int64
-	quiet  time.Duration        // saveQuiet, or a test's
-	still  map[string]lastFiles // by directory: what was there of the newest; run's
+// Status is what a Sealer reports to, and asks about the job.
+type Status interface {
+	// SetCompleteStep sets the step of the newest complete checkpoint.
+	SetCompleteStep(step int64)
+	// LastRecovery describes the latest recovery of a task, for manifests; "" if there
+	// was none.
+	LastRecovery() string
+}
+
+// Sealer seals checkpoints that have become complete: it writes their manifests. Run
+// does that on its own goroutine; the other methods do not block and may be called
+// concurrently.
+type Sealer struct {
+	cfg    Config
+	status Status
+	wake   chan struct{} // capacity 1
+	newer  chan struct{} // capacity 1
+	quiet  time.Duration // quietTime, or a test's
+
+	// The newest complete checkpoint of each directory, and the files of one that may
+	// get more. Both are Run's.
+	newest  map[string]int64
+	pending map[string]pendingFiles
 
 	mu         sync.Mutex
 	queue      []*proto.Committed
 	generation int
-	all        bool // look at every directory
+	scanAll    bool
 }
 
-func newSealer(cfg Config, board *Board) *sealer {
-	return &sealer{
-		job: cfg.ID, specs: cfg.Spec.Checkpoints, open: cfg.OpenStore, log: cfg.Log,
-		wake: make(chan struct{}, 1), news: make(chan struct{}, 1), board: board, newest: map[string]int64{},
-		quiet: saveQuiet, still: map[string]lastFiles{},
+// NewSealer returns a sealer. Run must be called for it to do anything.
+func NewSealer(cfg Config, status Status) *Sealer {
+	return &Sealer{
+		cfg: cfg, status: status, quiet: quietTime, wake: make(chan struct{}, 1), newer: make(chan struct{}, 1),
+		newest: map[string]int64{}, pending: map[string]pendingFiles{},
 	}
 }
 
-// lastFiles are those of a checkpoint that may get more, and since when.
-type lastFiles struct {
+// pendingFiles are those of a checkpoint that may get more, and since when they have not
+// changed.
+type pendingFiles struct {
 	files string
 	since time.Time
 }
 
-// committed takes in what an agent reports.
-func (s *sealer) committed(c *proto.Committed, generation int) {
+// Newer returns a channel that receives after a newer checkpoint was found complete and
+// its save has ended.
+func (s *Sealer) Newer() <-chan struct{} { return s.newer }
+
+// Committed takes in what an agent reports to have committed in a generation.
+func (s *Sealer) Committed(c *proto.Committed, generation int) {
 	s.mu.Lock()
 	s.queue = append(s.queue, c)
 	s.generation = generation
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	signal(s.wake)
 }
 
-// lookAtAll has what was committed sealed of which nobody has told this master.
-func (s *sealer) lookAtAll() {
+// ScanAll seals what was committed before this master came, too.
+func (s *Sealer) ScanAll() {
 	s.mu.Lock()
-	s.all = true
+	s.scanAll = true
 	s.mu.Unlock()
+	signal(s.wake)
+}
+
+// signal sends on a channel of capacity 1, unless a signal is pending there.
+func signal(c chan<- struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-// run seals until ctx ends. What was committed last is sealed before it returns
-// if done is closed first.
-func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
+// Run seals until ctx ends, or until done is closed and what was committed by then is
+// sealed.
+func (s *Sealer) Run(ctx context.Context, done <-chan struct{}) {
 	opened := stores{}
 	defer opened.close()
 	dirs := map[string]*sums{}
 	specs := map[string]*proto.CheckpointSpec{}
-	for _, c := range s.specs {
+	for _, c := range s.cfg.Checkpoints {
 		dirs[c.Path], specs[c.Path] = newSums(), c
 	}
 	due, changed := map[string]time.Time{}, map[string]time.Time{} // when to look into a directory, and its last change
@@ -105,8 +119,8 @@ func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 		case <-soonest(due):
 		}
 		s.mu.Lock()
-		queue, generation, all := s.queue, s.generation, s.all
-		s.queue, s.all = nil, false
+		queue, generation, all := s.queue, s.generation, s.scanAll
+		s.queue, s.scanAll = nil, false
 		s.mu.Unlock()
 		for _, c := range queue {
 			spec := specs[c.Path]
@@ -114,13 +128,13 @@ func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 				continue
 			}
 			for _, f := range c.Files {
-				dirs[c.Path].take(f)
+				dirs[c.Path].add(f)
 				if !runtime.MayComplete(spec, f.Name) {
 					continue
 				}
 				changed[c.Path] = time.Now()
 				if _, ok := due[c.Path]; !ok {
-					due[c.Path] = changed[c.Path].Add(patience(spec))
+					due[c.Path] = changed[c.Path].Add(settling(spec))
 				}
 			}
 		}
@@ -133,14 +147,14 @@ func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 			if !last && time.Now().Before(at) {
 				continue
 			}
-			if next := changed[name].Add(patience(specs[name])); next.After(at) { // once more
+			if next := changed[name].Add(settling(specs[name])); next.After(at) { // once more
 				due[name] = next
 			} else {
 				delete(due, name)
 			}
 			again, err := s.seal(ctx, opened, specs[name].Uri, dirs[name], generation)
 			if err != nil && ctx.Err() == nil {
-				s.log.WithError(err).Warnf("cannot seal checkpoints in %s; they are tried again at the next save", specs[name].Uri)
+				s.cfg.Log.WithError(err).Warnf("cannot seal checkpoints in %s; they are tried again at the next save", specs[name].Uri)
 			}
 			if at, ok := due[name]; !again.IsZero() && (!ok || again.Before(at)) {
 				due[name] = again
@@ -149,7 +163,7 @@ func (s *sealer) run(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// soonest sends when the first of the times has come; never if there is none.
+// soonest returns a channel that receives at the first of the times; nil if there is none.
 func soonest(due map[string]time.Time) <-chan time.Time {
 	if len(due) == 0 {
 		return nil
@@ -157,17 +171,17 @@ func soonest(due map[string]time.Time) <-chan time.Time {
 	return time.After(time.Until(slices.MinFunc(slices.Collect(maps.Values(due)), time.Time.Compare)))
 }
 
-// patience is how long after a change to look: plain checkpoints may count as
-// complete after a time of quiet, with a little more, as files' times are not ours.
-func patience(c *proto.CheckpointSpec) time.Duration {
+// settling returns how long after a commit a directory is scanned. Plain checkpoints may
+// count as complete after a quiet time; a second is added, since files' modification
+// times are taken from another clock.
+func settling(c *proto.CheckpointSpec) time.Duration {
 	if c.QuietSeconds == 0 {
-		return settle
+		return settleTime
 	}
 	return time.Duration(c.QuietSeconds*float64(time.Second)) + time.Second
 }
 
-// stores are those that run has open, by URI: what a store knows of manifests is
-// not asked again as long as it stays open.
+// stores are the open stores, by URI. An open store caches the manifests that it has read.
 type stores map[string]store.Store
 
 func (o stores) get(ctx context.Context, uri string, open func(context.Context, string) (store.Store, error)) (store.Store, error) {
@@ -187,10 +201,10 @@ func (o stores) close() {
 	}
 }
 
-// seal seals what is complete and not sealed yet. again is when to look once more
-// whether a save has ended; zero: there is no need to.
-func (s *sealer) seal(ctx context.Context, opened stores, uri string, known *sums, generation int) (again time.Time, err error) {
-	store, err := opened.get(ctx, uri, s.open)
+// seal seals what is complete and not sealed yet. again is when to check once more
+// whether a save has ended; zero if there is no need to.
+func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sums, generation int) (again time.Time, err error) {
+	store, err := opened.get(ctx, uri, s.cfg.OpenStore)
 	if err != nil {
 		return again, err
 	}
@@ -199,33 +213,33 @@ func (s *sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 		return again, err
 	}
 	if newest := hdfsckpt.NewestComplete(list); newest != nil && newest.Step > 0 {
-		s.board.sealed(newest.Step)
-		if again, err = s.ended(ctx, store, uri, *newest); err != nil {
+		s.status.SetCompleteStep(newest.Step)
+		if again, err = s.saveEnded(ctx, store, uri, *newest); err != nil {
 			return again, err
 		}
 		if again.IsZero() {
-			s.tell(uri, newest.Step)
+			s.announce(uri, newest.Step)
 		}
 	}
 	if err := hdfsckpt.RememberSavers(ctx, store, list); err != nil {
 		return again, err
 	}
 	for _, c := range list {
-		if c.State != hdfsckpt.Complete || unread(c, known.known) > readLimit {
+		if c.State != hdfsckpt.Complete || unknownBytes(c, known.known) > maxUnknown {
 			continue
 		}
-		if _, err := hdfsckpt.Seal(ctx, store, c, hdfsckpt.Meta{Job: s.job, Generation: int64(generation), After: s.board.lastRecovery()}, known.known); err != nil {
+		if _, err := hdfsckpt.Seal(ctx, store, c, hdfsckpt.Meta{Job: s.cfg.Job, Generation: int64(generation), After: s.status.LastRecovery()}, known.known); err != nil {
 			return again, err
 		}
-		s.log.Debugf("sealed %s in %s", c.Name, uri)
+		s.cfg.Log.Debugf("sealed %s in %s", c.Name, uri)
 	}
 	return again, nil
 }
 
-// ended tells whether the save of the newest checkpoint has: zero if it has, else when
-// to ask again. Where nothing says which of its files is the last, it has once
-// nothing was written for a while.
-func (s *sealer) ended(ctx context.Context, store store.Store, uri string, c hdfsckpt.Checkpoint) (again time.Time, err error) {
+// saveEnded returns zero if the save of the newest checkpoint has ended, and otherwise
+// when to check again. Where nothing says which of its files is the last, the save has
+// ended once nothing was written for the quiet time.
+func (s *Sealer) saveEnded(ctx context.Context, store store.Store, uri string, c hdfsckpt.Checkpoint) (again time.Time, err error) {
 	if step, known := s.newest[uri]; known && step == c.Step || c.EndsByMarker() {
 		return again, nil
 	}
@@ -234,30 +248,27 @@ func (s *sealer) ended(ctx context.Context, store store.Store, uri string, c hdf
 		return again, err
 	}
 	now := time.Now()
-	if before, ok := s.still[uri]; !ok || before.files != files || writing {
-		s.still[uri] = lastFiles{files, now}
+	if before, ok := s.pending[uri]; !ok || before.files != files || writing {
+		s.pending[uri] = pendingFiles{files, now}
 		return now.Add(s.quiet), nil
 	} else if at := before.since.Add(s.quiet); now.Before(at) {
 		return at, nil
 	}
-	delete(s.still, uri)
+	delete(s.pending, uri)
 	return again, nil
 }
 
-// tell has the loop know that the newest checkpoint is another than before.
-func (s *sealer) tell(uri string, step int64) {
+// announce signals Newer if the newest checkpoint is another than before.
+func (s *Sealer) announce(uri string, step int64) {
 	if before, known := s.newest[uri]; known && step == before {
 		return
 	}
 	s.newest[uri] = step
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
+	signal(s.newer)
 }
 
-// unread is how many bytes sealing a checkpoint would have to read.
-func unread(c hdfsckpt.Checkpoint, known hdfsckpt.Known) int64 {
+// unknownBytes returns how many bytes sealing a checkpoint would have to read.
+func unknownBytes(c hdfsckpt.Checkpoint, known hdfsckpt.Known) int64 {
 	var n int64
 	for _, f := range c.Files {
 		if _, ok := known.Of(f); !ok {

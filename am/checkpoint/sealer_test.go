@@ -1,4 +1,4 @@
-package am
+package checkpoint
 
 import (
 	"context"
@@ -16,9 +16,15 @@ import (
 	"holdfast/proto"
 )
 
+// noStatus takes in what a sealer reports.
+type noStatus struct{}
+
+func (noStatus) SetCompleteStep(int64) {}
+func (noStatus) LastRecovery() string  { return "" }
+
 // sealing is a sealer that runs over a local store.
 type sealing struct {
-	*sealer
+	*Sealer
 	t     *testing.T
 	store store.Store
 	path  string
@@ -35,19 +41,19 @@ func startSealer(t *testing.T, quiet time.Duration) *sealing {
 	log.SetOutput(io.Discard)
 	spec := &proto.CheckpointSpec{Path: "./out", Uri: dir}
 	s := &sealing{t: t, store: local, path: spec.Path}
-	s.sealer = newSealer(Config{
-		ID: "job_1", Spec: &proto.JobSpec{Checkpoints: []*proto.CheckpointSpec{spec}}, Log: logrus.NewEntry(log),
+	s.Sealer = NewSealer(Config{
+		Job: "job_1", Checkpoints: []*proto.CheckpointSpec{spec}, Log: logrus.NewEntry(log),
 		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
 			s.opens.Add(1)
 			return store.Open(ctx, uri, nil)
 		},
-	}, newBoard(&proto.JobStatus{}, nil, 0))
+	}, noStatus{})
 	s.quiet = quiet
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.run(ctx, nil)
+		s.Run(ctx, nil)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -85,7 +91,7 @@ func (s *sealing) begin(name string, content []byte) (commit func()) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		s.committed(&proto.Committed{Path: s.path, Files: []*proto.CommittedFile{{Name: name}}}, 0)
+		s.Committed(&proto.Committed{Path: s.path, Files: []*proto.CommittedFile{{Name: name}}}, 0)
 	}
 }
 
@@ -109,7 +115,7 @@ func (s *sealing) untilSealed(name string) {
 func (s *sealing) untilTold() {
 	s.t.Helper()
 	select {
-	case <-s.news:
+	case <-s.Newer():
 	case <-time.After(time.Minute):
 		s.t.Fatal("core is not told that a save has ended")
 	}
@@ -118,7 +124,7 @@ func (s *sealing) untilTold() {
 func (s *sealing) notTold(when string) {
 	s.t.Helper()
 	select {
-	case <-s.news:
+	case <-s.Newer():
 		s.t.Errorf("%s: core is told that the save has ended", when)
 	default:
 	}
@@ -126,7 +132,7 @@ func (s *sealing) notTold(when string) {
 
 func fixture(t *testing.T, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("../hdfsckpt", name))
+	b, err := os.ReadFile(filepath.Join("../../hdfsckpt", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package am
+package checkpoint
 
 import (
 	"context"
@@ -85,7 +85,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 			defer s.Close()
 			sums := newSums()
 			for _, f := range c.do(t, s, dir) {
-				sums.take(f)
+				sums.add(f)
 			}
 			i, err := s.Stat(t.Context(), name)
 			if err != nil {
@@ -109,9 +109,9 @@ func TestSumsAreOfFiles(t *testing.T) {
 // TestKnownSumsAreUsed: what agents have summed is not read again.
 func TestKnownSumsAreUsed(t *testing.T) {
 	s := newSums()
-	s.take(&proto.CommittedFile{Name: "a", Size: 3, Crc32C: 17, HasCrc32C: true, Inode: 5})
-	s.take(&proto.CommittedFile{Name: "b", Size: 3, Crc32C: 18, Inode: 6})
-	s.take(&proto.CommittedFile{Name: "c", Size: 3, Crc32C: 19, HasCrc32C: true})
+	s.add(&proto.CommittedFile{Name: "a", Size: 3, Crc32C: 17, HasCrc32C: true, Inode: 5})
+	s.add(&proto.CommittedFile{Name: "b", Size: 3, Crc32C: 18, Inode: 6})
+	s.add(&proto.CommittedFile{Name: "c", Size: 3, Crc32C: 19, HasCrc32C: true})
 	for inode, want := range map[uint64]bool{5: true, 6: false, 0: false} {
 		if _, ok := s.known.Of(hdfsckpt.File{Name: "renamed", Size: 3, Inode: inode}); ok != want {
 			t.Errorf("the checksum of file %d is known: %v", inode, ok)

@@ -1,4 +1,4 @@
-package am
+package recovery
 
 import (
 	"encoding/json"
@@ -10,11 +10,11 @@ import (
 
 // FuzzJournal reads what an application master finds of the one before it.
 func FuzzJournal(f *testing.F) {
-	f.Add([]byte(`{"version": 1, "generation": 2, "tasks": [{"name": "ps-0", "state": 3, "attempt": 1, "container": "c", "awaiting_expiry": {"d": 1}}], "imported": {"ps": {"modules": []}}}`))
-	f.Add([]byte(`{"version": 1, "imported": {"ps": null}}`))
+	f.Add([]byte(`{"version": 1, "generation": 2, "tasks": [{"name": "ps-0", "state": 3, "attempt": 1, "container": "c", "awaiting_expiry": {"d": 1}}], "import_profiles": {"ps": {"modules": []}}}`))
+	f.Add([]byte(`{"version": 1, "import_profiles": {"ps": null}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer bound.Memory(t, len(text), 2000)()
-		var j journalFile
+		var j Journal
 		if err := json.Unmarshal(text, &j); err == nil {
 			j.Containers()
 			if _, err := json.Marshal(j); err != nil {

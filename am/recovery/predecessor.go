@@ -1,13 +1,11 @@
-package am
+package recovery
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,19 +18,55 @@ import (
 	"holdfast/proto"
 )
 
-// Predecessor is what an AM attempt finds of the one before it.
-type Predecessor struct {
-	Journal  core.Journal        // partial if its own cannot be used
-	Imported map[string]imported // by role: how its script imports, as far as that is known
-	Status   *proto.JobStatus    // as it was shown last; nil if it was not
-	Notes    []string            // what could not be read, for the job's story
+// Config says where a master attempt finds what earlier ones have left.
+type Config struct {
+	Job         string // its ID
+	Attempt     int    // of the master that looks for its predecessor
+	Dir         store.Store
+	Checkpoints []*proto.CheckpointSpec
+	// OpenStore opens a checkpoint directory.
+	OpenStore func(ctx context.Context, uri string) (store.Store, error)
 }
 
-// FindPredecessor reads what the AM attempts before cfg.Attempt have left in the
-// job's directory and its stores. What cannot be read is noted; an error means
-// that the directory does not answer. Of cfg, Log and Predecessor are not used.
+// Predecessor is what a master attempt finds of the one before it.
+type Predecessor struct {
+	Journal        core.Journal // Partial if the predecessor's own cannot be used
+	ImportProfiles map[string]*proto.ImportProfile
+	Status         *proto.JobStatus // as it was saved last; nil if it was not
+	Notes          []string         // what could not be read, for the event log
+}
+
+// FindPredecessor reads what master attempts before cfg.Attempt have left in the job's
+// directory and its checkpoint directories. What cannot be read is noted; an error means
+// that the job's directory does not answer. It is called after Announce has returned.
 func FindPredecessor(ctx context.Context, cfg Config) (*Predecessor, error) {
 	p := &Predecessor{}
+	attempts, err := journaledAttempts(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.readJournal(ctx, cfg.Dir, attempts)
+	if err := p.readStatus(ctx, cfg.Dir); err != nil {
+		p.Notes = append(p.Notes, fmt.Sprintf("the job's event log until now is lost: %v", err))
+	}
+	if !p.Journal.Partial {
+		return p, nil
+	}
+	if p.Status != nil {
+		complement(&p.Journal, p.Status)
+	}
+	for _, c := range cfg.Checkpoints {
+		n, err := sealedGeneration(ctx, cfg, c.Uri)
+		if err != nil {
+			p.Notes = append(p.Notes, fmt.Sprintf("which generation has saved last in %s is not known: %v", c.Uri, err))
+		}
+		p.Journal.Generation = max(p.Journal.Generation, n)
+	}
+	return p, nil
+}
+
+// journaledAttempts returns the earlier attempts that have a journal, in order.
+func journaledAttempts(ctx context.Context, cfg Config) ([]int, error) {
 	list, err := cfg.Dir.List(ctx, proto.JournalDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("looking for the journal of the application master before this one in %s: %w", cfg.Dir.URI(), err)
@@ -45,54 +79,56 @@ func FindPredecessor(ctx context.Context, cfg Config) (*Predecessor, error) {
 		}
 	}
 	slices.Sort(attempts)
+	return attempts, nil
+}
+
+// readJournal reads the latest of the attempts' journals that can be used.
+func (p *Predecessor) readJournal(ctx context.Context, dir store.Store, attempts []int) {
 	if len(attempts) == 0 {
 		p.Journal.Partial = true
 		p.Notes = append(p.Notes, "no journal of an earlier application master is there, so the agents are asked where the tasks are")
 	}
 	for i, n := range slices.Backward(attempts) {
-		f, err := readJournal(ctx, cfg.Dir, journalName(n))
-		p.Journal, p.Imported = f.Journal, f.Imported
+		j, err := readJournal(ctx, dir, journalName(n))
 		if err == nil {
+			p.Journal, p.ImportProfiles = j.Journal, make(map[string]*proto.ImportProfile, len(j.ImportProfiles))
+			for role, profile := range j.ImportProfiles {
+				p.ImportProfiles[role] = profile.ImportProfile
+			}
 			p.Journal.Partial = p.Journal.Partial || i < len(attempts)-1
-			break
+			return
 		}
 		p.Journal.Partial = true
 		p.Notes = append(p.Notes, fmt.Sprintf("the journal of application master attempt %d cannot be used, so the agents are asked where the tasks are: %v", n, err))
 	}
-	text, err := store.ReadFile(ctx, cfg.Dir, proto.StatusFile)
-	if err == nil {
-		s := &proto.JobStatus{}
-		if err = (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, s); err == nil {
-			p.Status = s
-		}
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.Notes = append(p.Notes, fmt.Sprintf("the job's story until now is lost: %v", err))
-	}
-	if p.Journal.Partial {
-		if p.Status != nil {
-			learnFrom(&p.Journal, p.Status)
-		}
-		for _, c := range cfg.Spec.Checkpoints {
-			n, err := sealedGeneration(ctx, cfg, c.Uri)
-			if err != nil {
-				p.Notes = append(p.Notes, fmt.Sprintf("which generation has saved last in %s is not known: %v", c.Uri, err))
-			}
-			p.Journal.Generation = max(p.Journal.Generation, n)
-		}
-	}
-	return p, nil
 }
 
-// learnFrom adds to a partial journal what the job's state as it was shown tells.
-func learnFrom(j *core.Journal, s *proto.JobStatus) {
+// readStatus reads the saved status, if there is one.
+func (p *Predecessor) readStatus(ctx context.Context, dir store.Store) error {
+	text, err := store.ReadFile(ctx, dir, proto.StatusFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s := &proto.JobStatus{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, s); err != nil {
+		return err
+	}
+	p.Status = s
+	return nil
+}
+
+// complement adds to a partial journal what the saved status says.
+func complement(j *core.Journal, s *proto.JobStatus) {
 	j.Generation = max(j.Generation, int(s.Generation))
 	switch {
 	case s.State.Done():
 		j.Outcome, j.Why = s.State, s.Why
 	case s.State == proto.JobState_JOB_STATE_STOPPING && s.Why == "":
 		j.Outcome = proto.JobState_JOB_STATE_SUCCEEDED
-	case s.State == proto.JobState_JOB_STATE_STOPPING: // whether it was killed is not shown
+	case s.State == proto.JobState_JOB_STATE_STOPPING: // the status does not say whether it was killed
 		j.Outcome, j.Why = proto.JobState_JOB_STATE_FAILED, s.Why
 	}
 	index := map[string]int{}
@@ -113,7 +149,8 @@ func learnFrom(j *core.Journal, s *proto.JobStatus) {
 	}
 }
 
-// sealedGeneration is the newest in which this job has sealed a checkpoint.
+// sealedGeneration returns the latest generation in which the job has sealed a checkpoint
+// in a directory.
 func sealedGeneration(ctx context.Context, cfg Config, uri string) (int, error) {
 	store, err := cfg.OpenStore(ctx, uri)
 	if err != nil {
@@ -121,26 +158,11 @@ func sealedGeneration(ctx context.Context, cfg Config, uri string) (int, error) 
 	}
 	defer store.Close()
 	list, err := hdfsckpt.Checkpoints(ctx, store)
-	newest := 0
+	latest := 0
 	for _, c := range list {
-		if c.Manifest != nil && c.Manifest.Job == cfg.ID {
-			newest = max(newest, int(c.Manifest.Generation))
+		if c.Manifest != nil && c.Manifest.Job == cfg.Job {
+			latest = max(latest, int(c.Manifest.Generation))
 		}
 	}
-	return newest, err
-}
-
-func readJournal(ctx context.Context, dir store.Store, name string) (journalFile, error) {
-	var f journalFile
-	text, err := store.ReadFile(ctx, dir, name)
-	if err == nil {
-		err = json.Unmarshal(text, &f)
-	}
-	switch {
-	case err != nil:
-		return journalFile{}, fmt.Errorf("%s: %w", path.Join(dir.URI(), name), err)
-	case f.Version != journalVersion:
-		return journalFile{}, fmt.Errorf("%s: it is of version %d, and this program writes version %d", path.Join(dir.URI(), name), f.Version, journalVersion)
-	}
-	return f, nil
+	return latest, err
 }

@@ -1,216 +1,199 @@
-package am
+package recovery
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
-	"path"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"google.golang.org/protobuf/encoding/protojson"
 
-	"holdfast/am/core"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
 const (
-	journalVersion = 1
-	journalRetry   = 500 * time.Millisecond
-	// lastWords bounds the writing of the journal while the job ends.
-	lastWords = 5 * time.Second
-	// journalPace is how long a change waits to be written that no deed depends on.
-	journalPace = 200 * time.Millisecond
+	// retryInterval is the wait between two attempts to reach the store.
+	retryInterval = 500 * time.Millisecond
+	// finalWriteTimeout bounds the writing of the journal once the job ends.
+	finalWriteTimeout = 5 * time.Second
+	// batchDelay is how long an entry waits to be written on which no message depends.
+	batchDelay = 200 * time.Millisecond
 )
 
-// journalFile is a file in proto.JournalDir.
-type journalFile struct {
-	Version int `json:"version"`
-	core.Journal
-	Imported map[string]imported `json:"imported,omitempty"` // by role: what rehearsals know
-}
-
-// imported is a message whose JSON is protobuf's.
-type imported struct{ *proto.ImportProfile }
-
-func (i imported) MarshalJSON() ([]byte, error) { return protojson.Marshal(i.ImportProfile) }
-
-func (i *imported) UnmarshalJSON(text []byte) error {
-	i.ImportProfile = &proto.ImportProfile{}
-	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, i.ImportProfile)
-}
-
-func journalName(attempt int) string {
-	return path.Join(proto.JournalDir, fmt.Sprintf("%d.json", attempt))
-}
-
-// clerk gives agents their orders, in order, and keeps the journal: what an
-// order does is written down before the order leaves. So the loop never waits
-// for the store, and an AM that takes over never repeats what was ordered.
-// Each AM attempt writes a file of its own: a late one spoils nothing. And it
-// gives no order any longer once another has announced itself: that reads the
-// journal after it has.
-type clerk struct {
-	dir  store.Store
-	name string
-	log  *logrus.Entry
+// JournalWriter writes the journal ahead of the messages that depend on it: a message is
+// sent only after the entry that it belongs to is durable, so that a successor never
+// repeats what was already ordered. It runs on its own goroutine, so the event loop never
+// blocks on the store. Once a successor has announced itself, it sends nothing more.
+type JournalWriter struct {
+	dir     store.Store
+	name    string // of the file
+	attempt int    // this master's
+	log     *logrus.Entry
 
 	mu    sync.Mutex
-	queue []errand
+	queue []Entry
 	wake  chan struct{} // capacity 1
 
-	patient context.Context // ends when orders need not wait for the journal any longer
-	hurry   context.CancelFunc
+	jobEnds context.Context // done when messages need not wait for the journal any longer
+	expire  context.CancelFunc
 
-	written []byte // what the file holds
+	written []byte // the file's content
 
-	attempt int // this AM's
-	heirs   *Heirs
-	heir    chan struct{} // closed once there is one
+	address    *AddressReader
+	superseded chan struct{} // closed once there is a successor
 }
 
-// errand is what one step of core wants said.
-type errand struct {
-	journal journalFile
-	binding bool // an order must not leave before the journal is written
-	orders  []func()
+// Entry is the journal after one step of core, and the messages that the step sends.
+type Entry struct {
+	Journal Journal
+	// WriteAhead: the messages must not be sent before the journal is durable.
+	WriteAhead bool
+	Send       []func() // in order; they must not block
 }
 
-func newClerk(cfg Config) *clerk {
-	c := &clerk{
-		dir: cfg.Dir, name: journalName(cfg.Attempt), log: cfg.Log, wake: make(chan struct{}, 1),
-		attempt: cfg.Attempt, heirs: NewHeirs(cfg.Dir), heir: make(chan struct{}),
+// NewJournalWriter returns the writer of a master attempt's journal in the job's
+// directory. Run must be called for it to do anything.
+func NewJournalWriter(dir store.Store, attempt int, log *logrus.Entry) *JournalWriter {
+	w := &JournalWriter{
+		dir: dir, name: journalName(attempt), attempt: attempt, log: log, wake: make(chan struct{}, 1),
+		address: NewAddressReader(dir), superseded: make(chan struct{}),
 	}
-	c.patient, c.hurry = context.WithCancel(context.Background())
-	return c
+	w.jobEnds, w.expire = context.WithCancel(context.Background())
+	return w
 }
 
-// post takes an errand up; it does not wait.
-func (c *clerk) post(e errand) {
-	c.mu.Lock()
-	if n := len(c.queue); n > 0 {
-		c.queue[n-1].journal = journalFile{} // of a large job, it is large, and only the latest is written
+// Superseded returns a channel that is closed once a successor has announced itself.
+func (w *JournalWriter) Superseded() <-chan struct{} { return w.superseded }
+
+// JobEnds bounds what is left to be written: a store that does not answer must not keep
+// the job from ending.
+func (w *JournalWriter) JobEnds() { w.expire() }
+
+// Enqueue takes an entry. It does not block.
+func (w *JournalWriter) Enqueue(e Entry) {
+	w.mu.Lock()
+	if n := len(w.queue); n > 0 {
+		w.queue[n-1].Journal = Journal{} // only the latest is written, and a large job's takes memory
 	}
-	c.queue = append(c.queue, e)
-	c.mu.Unlock()
+	w.queue = append(w.queue, e)
+	w.mu.Unlock()
 	select {
-	case c.wake <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run does the errands until ctx ends.
-func (c *clerk) run(ctx context.Context) {
-	if err := store.MkdirAll(ctx, c.dir, proto.JournalDir, 0o700); err != nil {
-		c.log.WithError(err).Warn("making the directory of the job's journal") // writing says it again
+// Run writes entries and sends their messages until ctx ends or the master is superseded.
+func (w *JournalWriter) Run(ctx context.Context) {
+	if err := store.MkdirAll(ctx, w.dir, proto.JournalDir, 0o700); err != nil {
+		w.log.WithError(err).Warn("creating the directory of the job's journal") // each write reports it again
 	}
-	var late <-chan time.Time
-	var latest journalFile
+	var batched <-chan time.Time
+	var latest Journal
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.wake:
-		case <-late:
-			late = nil
-			c.write(ctx, latest)
+		case <-w.wake:
+		case <-batched:
+			batched = nil
+			w.write(ctx, latest)
 			continue
 		}
-		c.mu.Lock()
-		queue := c.queue
-		c.queue = nil
-		c.mu.Unlock()
+		w.mu.Lock()
+		queue := w.queue
+		w.queue = nil
+		w.mu.Unlock()
 		if len(queue) == 0 {
 			continue
 		}
-		latest = queue[len(queue)-1].journal
-		binding := false
+		latest = queue[len(queue)-1].Journal
+		writeAhead := false
 		for _, e := range queue {
-			binding = binding || e.binding
+			writeAhead = writeAhead || e.WriteAhead
 		}
-		if binding {
-			late = nil
-			c.write(ctx, latest)
-			if c.succeeded(ctx) || ctx.Err() != nil {
+		if writeAhead {
+			batched = nil
+			w.write(ctx, latest)
+			if w.checkSuccessor(ctx) || ctx.Err() != nil {
 				return
 			}
-		} else if late == nil {
-			late = time.After(journalPace)
+		} else if batched == nil {
+			batched = time.After(batchDelay)
 		}
 		for _, e := range queue {
-			for _, order := range e.orders {
-				order()
+			for _, send := range e.Send {
+				send()
 			}
 		}
 	}
 }
 
-// write writes the journal, trying until it is there, or ctx ends, or the job
-// ends and the store does not answer.
-func (c *clerk) write(ctx context.Context, j journalFile) {
+// write writes the journal. It returns once it is durable, or as retry does.
+func (w *JournalWriter) write(ctx context.Context, j Journal) {
 	text, err := json.Marshal(j)
 	if err != nil {
-		panic(err) // numbers and strings, and a message that came as one
+		panic(err) // numbers and strings, and messages that were received
 	}
-	if bytes.Equal(text, c.written) {
+	if bytes.Equal(text, w.written) {
 		return
 	}
-	c.insist(ctx, "write the job's journal "+c.dir.URI()+"/"+c.name, func(ctx context.Context) error {
-		err := store.WriteFile(ctx, c.dir, c.name, text, 0o600)
+	w.retry(ctx, "write the job's journal "+w.dir.URI()+"/"+w.name, func(ctx context.Context) error {
+		err := store.WriteFile(ctx, w.dir, w.name, text, 0o600)
 		if err == nil {
-			c.written = text
+			w.written = text
 		}
 		return err
 	})
 }
 
-// succeeded tells whether another AM has announced itself, as write tries.
-func (c *clerk) succeeded(ctx context.Context) bool {
-	last := 0
-	c.insist(ctx, "look for another application master in "+c.dir.URI(), func(ctx context.Context) (err error) {
-		last, err = c.heirs.Last(ctx)
+// checkSuccessor reports whether a successor has announced itself. It returns false, too,
+// where that could not be found out before retry gave up.
+func (w *JournalWriter) checkSuccessor(ctx context.Context) bool {
+	latest := 0
+	w.retry(ctx, "look for another application master in "+w.dir.URI(), func(ctx context.Context) (err error) {
+		latest, err = w.address.LatestAttempt(ctx)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 		return err
 	})
-	if last <= c.attempt {
+	if latest <= w.attempt {
 		return false
 	}
-	c.log.Warnf("application master attempt %d has announced itself; leaving the job", last)
-	close(c.heir)
+	w.log.Warnf("application master attempt %d has announced itself; leaving the job", latest)
+	close(w.superseded)
 	return true
 }
 
-// insist does something with the store until it succeeds, or ctx ends, or the job
-// ends and the store does not answer.
-func (c *clerk) insist(ctx context.Context, what string, do func(context.Context) error) {
+// retry calls f until it succeeds, until ctx ends, or until finalWriteTimeout after the
+// job's end.
+func (w *JournalWriter) retry(ctx context.Context, what string, f func(context.Context) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(c.patient, func() { time.AfterFunc(lastWords, cancel) })
+	stop := context.AfterFunc(w.jobEnds, func() { time.AfterFunc(finalWriteTimeout, cancel) })
 	defer stop()
-	said := false
+	warned := false
 	for {
-		err := do(ctx)
-		if err == nil && said {
-			c.log.Info("the store of the job's journal answers again")
+		err := f(ctx)
+		if err == nil && warned {
+			w.log.Info("the store of the job's journal answers again")
 		}
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if !said {
-			said = true
-			c.log.WithError(err).Warnf("cannot %s; nothing is started or stopped until that is done", what)
+		if !warned {
+			warned = true
+			w.log.WithError(err).Warnf("cannot %s; nothing is started or stopped until that is done", what)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(journalRetry):
+		case <-time.After(retryInterval):
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package am
+package server
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 	"holdfast/proto"
 )
 
-// gate decides who may call what, and writes a line about every call that changes the
-// job, and about every one that is refused: audit is the method, who the party that the
-// caller's certificate names, with its address and for an agent the container that it
-// says it is in, and allowed whether it was.
-type gate struct {
+// authorizer decides who may call what. It logs each call that changes the job and each
+// call that it refuses, with the keys audit (the method), who (the party named by the
+// caller's certificate, and its address), allowed, and for Kill why.
+type authorizer struct {
 	keys jobtls.Keys
 	log  *logrus.Entry
 }
 
-// methods are whose they are, and whether they change the job. What agents report does
-// so too, all the time; of them, those who are not let in are of interest.
+// methods lists who may call each method, and whether the call is audited because it
+// changes the job. What agents report changes the job all the time; of their calls only
+// the refused ones are logged.
 var methods = map[string]struct {
 	party   jobtls.Party
 	changes bool
@@ -36,13 +36,13 @@ var methods = map[string]struct {
 	proto.JobService_Kill_FullMethodName:      {jobtls.Client, true},
 }
 
-// check gives the error with which a call is refused; nil: it is not.
-func (g gate) check(ctx context.Context, method string, request any) error {
-	who, err := g.decide(ctx, method)
+// check returns nil if the call is allowed, and otherwise the error to refuse it with.
+func (a authorizer) check(ctx context.Context, method string, request any) error {
+	who, err := a.decide(ctx, method)
 	if err == nil && !methods[method].changes {
 		return nil
 	}
-	log := g.log.WithFields(logrus.Fields{"audit": path.Base(method), "who": who, "allowed": err == nil})
+	log := a.log.WithFields(logrus.Fields{"audit": path.Base(method), "who": who, "allowed": err == nil})
 	if k, ok := request.(*proto.KillRequest); ok {
 		log = log.WithField("why", k.Why)
 	}
@@ -54,13 +54,13 @@ func (g gate) check(ctx context.Context, method string, request any) error {
 	return err
 }
 
-func (g gate) decide(ctx context.Context, method string) (who string, err error) {
+func (a authorizer) decide(ctx context.Context, method string) (who string, err error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return "", status.Error(codes.Unauthenticated, "no peer")
 	}
 	who = p.Addr.String()
-	caller, ok := p.AuthInfo.(connected)
+	caller, ok := p.AuthInfo.(peerInfo)
 	if !ok {
 		return who, status.Error(codes.Unauthenticated, "no TLS")
 	}
@@ -68,15 +68,15 @@ func (g gate) decide(ctx context.Context, method string) (who string, err error)
 	if methods[method].party != caller.party {
 		return who, status.Error(codes.PermissionDenied, fmt.Sprintf("a job's %s may not call %s", caller.party, method))
 	}
-	if caller.party == jobtls.Agent && !admitted(ctx, g.keys) {
-		return who, status.Error(codes.PermissionDenied, fmt.Sprintf("this agent may not speak for the container %q", speaksFor(ctx)))
+	if caller.party == jobtls.Agent && !admitted(ctx, a.keys) {
+		return who, status.Error(codes.PermissionDenied, fmt.Sprintf("this agent may not speak for the container %q", Container(ctx)))
 	}
 	return who, nil
 }
 
-// speaksFor is the container that an agent's stream is of, by its metadata. newServer
-// lets no stream in whose agent has not the pass for that container.
-func speaksFor(ctx context.Context) string {
+// Container returns the container whose agent makes a call, from the call's metadata; ""
+// if there is none. The server admits only agents that hold the pass for their container.
+func Container(ctx context.Context) string {
 	list := metadata.ValueFromIncomingContext(ctx, proto.HeaderContainer)
 	if len(list) != 1 {
 		return ""
@@ -84,8 +84,8 @@ func speaksFor(ctx context.Context) string {
 	return list[0]
 }
 
-// admitted reports whether an agent may speak for the container that it says it does.
+// admitted reports whether an agent holds the pass for the container that it names.
 func admitted(ctx context.Context, keys jobtls.Keys) bool {
 	pass := metadata.ValueFromIncomingContext(ctx, proto.HeaderPass)
-	return len(pass) == 1 && keys.Admits(speaksFor(ctx), []byte(pass[0]))
+	return len(pass) == 1 && keys.Admits(Container(ctx), []byte(pass[0]))
 }

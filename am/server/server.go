@@ -1,4 +1,7 @@
-package am
+// Package server is the gRPC server of an application master: its port, mutual TLS with
+// the job's own keys, who may call what, and the audit log of calls that change the job.
+// The services themselves are in am/agents and am/status.
+package server
 
 import (
 	"context"
@@ -14,23 +17,24 @@ import (
 	"holdfast/proto"
 )
 
-// closable is TLS of which a call knows its connection: only that ends a Recv.
-type closable struct {
+// tlsCredentials is TLS that keeps the raw connection with each call: to close that is
+// the only way to end a Recv from outside.
+type tlsCredentials struct {
 	credentials.TransportCredentials
 }
 
-// connected is of a call who makes it, and its connection. It is all that is kept
-// of what TLS tells: there may be thousands.
-type connected struct {
+// peerInfo is the caller of an RPC and its connection. The rest of the TLS state is
+// dropped, since there may be thousands of connections.
+type peerInfo struct {
 	credentials.CommonAuthInfo
 	party jobtls.Party
 	conn  net.Conn
 }
 
 // AuthType implements credentials.AuthInfo.
-func (connected) AuthType() string { return "tls" }
+func (peerInfo) AuthType() string { return "tls" }
 
-func (c closable) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c tlsCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
@@ -43,42 +47,42 @@ func (c closable) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 	if err != nil {
 		return nil, nil, err
 	}
-	return conn, connected{tls.CommonAuthInfo, party, raw}, nil
+	return conn, peerInfo{tls.CommonAuthInfo, party, raw}, nil
 }
 
-func (c closable) Clone() credentials.TransportCredentials {
-	return closable{c.TransportCredentials.Clone()}
+func (c tlsCredentials) Clone() credentials.TransportCredentials {
+	return tlsCredentials{c.TransportCredentials.Clone()}
 }
 
-// connection gives what closes the connection of a call. An agent's stream has
-// one of its own.
-func connection(ctx context.Context) func() {
+// CloseConnection returns a function that closes the connection of a call. It may be
+// called more than once. Each agent's stream has a connection of its own.
+func CloseConnection(ctx context.Context) func() {
 	if p, ok := peer.FromContext(ctx); ok {
-		if c, ok := p.AuthInfo.(connected); ok {
+		if c, ok := p.AuthInfo.(peerInfo); ok {
 			return func() { c.conn.Close() }
 		}
 	}
 	return func() {}
 }
 
-// newServer makes the gRPC server of a job: agents may call Agents, each for its own
-// container, clients Jobs, and nobody anything else.
-func newServer(keys jobtls.Keys, log *logrus.Entry, agents proto.AgentServiceServer, jobs proto.JobServiceServer) (*grpc.Server, error) {
+// New returns the gRPC server of a job. Agents may call AgentService, each for its own
+// container, clients may call JobService, and every other call is refused.
+func New(keys jobtls.Keys, log *logrus.Entry, agents proto.AgentServiceServer, jobs proto.JobServiceServer) (*grpc.Server, error) {
 	tlsConfig, err := keys.Server()
 	if err != nil {
 		return nil, err
 	}
-	g := gate{keys, log}
+	a := authorizer{keys, log}
 	s := grpc.NewServer(append(ManyConnections(),
-		grpc.Creds(closable{credentials.NewTLS(tlsConfig)}),
+		grpc.Creds(tlsCredentials{credentials.NewTLS(tlsConfig)}),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			if err := g.check(ctx, info.FullMethod, req); err != nil {
+			if err := a.check(ctx, info.FullMethod, req); err != nil {
 				return nil, err
 			}
 			return handler(ctx, req)
 		}),
 		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			if err := g.check(ss.Context(), info.FullMethod, nil); err != nil {
+			if err := a.check(ss.Context(), info.FullMethod, nil); err != nil {
 				return err
 			}
 			return handler(srv, ss)

@@ -1,4 +1,4 @@
-package am
+package status
 
 import (
 	"time"
@@ -7,52 +7,53 @@ import (
 	"holdfast/proto"
 )
 
-// incidentLimit bounds how many incidents are kept; of more, the oldest go.
-const incidentLimit = 500
+// maxIncidents bounds the list of incidents; the oldest are dropped.
+const maxIncidents = 500
 
-// recordIncidents writes down losses and returns.
-func recordIncidents(s *proto.JobStatus, job *core.Job, moments []*proto.JobEvent) {
-	var places map[string]int // of tasks in the job, made when needed
-	for _, m := range moments {
-		if m.Kind != core.KindLost && m.Kind != core.KindBack {
+// recordIncidents opens an incident for each loss among events, and completes those of
+// tasks that have recovered.
+func recordIncidents(s *proto.JobStatus, job *core.Job, events []*proto.JobEvent) {
+	var index map[string]int // of tasks in the job, by name; built when needed
+	for _, e := range events {
+		if e.Kind != core.KindLost && e.Kind != core.KindBack {
 			continue
 		}
-		if places == nil {
-			places = map[string]int{}
+		if index == nil {
+			index = map[string]int{}
 			for i, t := range job.Tasks() {
-				places[t.Name] = i
+				index[t.Name] = i
 			}
 		}
-		at, ok := places[m.Task]
+		at, ok := index[e.Task]
 		if !ok {
 			continue
 		}
 		t := job.Tasks()[at]
-		if m.Kind == core.KindBack {
-			closeIncidents(s, t, m)
+		if e.Kind == core.KindBack {
+			completeIncidents(s, t, e)
 			continue
 		}
 		i := &proto.Incident{
-			AtUnixMs: m.AtUnixMs - m.SinceLossMs, Task: m.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
-			Step: s.Step, CompleteStep: s.CompleteStep, RolledBack: goesBack(t),
+			AtUnixMs: e.AtUnixMs - e.SinceLossMs, Task: e.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
+			Step: s.Step, CompleteStep: s.CompleteStep, RolledBack: rollsBack(t),
 		}
 		if at < len(s.Tasks) { // as it was shown before
 			i.Container, i.Node = s.Tasks[at].Container, s.Tasks[at].Node
 		}
 		s.Incidents = append(s.Incidents, i)
-		if n := len(s.Incidents) - incidentLimit; n > 0 {
+		if n := len(s.Incidents) - maxIncidents; n > 0 {
 			s.Incidents = s.Incidents[n:]
 		}
 	}
 }
 
-// goesBack tells whether the loss of a task takes the model along.
-func goesBack(t *core.Task) bool {
+// rollsBack reports whether the loss of a task loses the model's state with it.
+func rollsBack(t *core.Task) bool {
 	return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL || t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
 }
 
-// closeIncidents says of a task's losses how it came back.
-func closeIncidents(s *proto.JobStatus, t *core.Task, back *proto.JobEvent) {
+// completeIncidents records in the open incidents of a task how it recovered.
+func completeIncidents(s *proto.JobStatus, t *core.Task, back *proto.JobEvent) {
 	for _, i := range s.Incidents {
 		if i.Task != t.Name || i.RecoveredUnixMs != 0 {
 			continue
@@ -65,8 +66,9 @@ func closeIncidents(s *proto.JobStatus, t *core.Task, back *proto.JobEvent) {
 	}
 }
 
-// recordStep takes in a step that a task has made, and says of the incidents that are
-// over what they cost: how long the job made no steps, and how many it makes again.
+// recordStep takes in a step that a task has made. It completes the incidents whose tasks
+// have recovered with their cost: how long the job made no progress, and how many steps
+// it repeats.
 func recordStep(s *proto.JobStatus, step int64, at time.Time) {
 	for _, i := range s.Incidents {
 		if i.RecoveredUnixMs == 0 || i.ResumedStep != 0 {
@@ -80,17 +82,17 @@ func recordStep(s *proto.JobStatus, step int64, at time.Time) {
 	s.Step = step
 }
 
-// lostSteps is how many of the steps that were made before a loss are made again. A job
-// that goes back begins with its newest complete checkpoint: the first step that it
-// tells of may be much later. It goes back if it says so, or where the model went with
-// the task, as with a parameter server.
+// lostSteps returns how many steps from before a loss are repeated. A job that rolls back
+// continues from its newest complete checkpoint; the first step that it reports may be
+// much later than that. It has rolled back if it reports an earlier step than before the
+// loss, or if the model's state was lost with the task, as with a parameter server.
 func lostSteps(s *proto.JobStatus, i *proto.Incident) int64 {
 	if i.ResumedStep > i.Step && !i.RolledBack {
 		return 0
 	}
-	whole := s.CompleteStep // which may have been sealed a moment after the loss
-	if whole > i.Step {
-		whole = i.CompleteStep
+	complete := s.CompleteStep // which may have been sealed a moment after the loss
+	if complete > i.Step {
+		complete = i.CompleteStep
 	}
-	return max(0, i.Step-whole)
+	return max(0, i.Step-complete)
 }

@@ -1,4 +1,4 @@
-package am
+package status
 
 import (
 	"slices"
@@ -8,19 +8,19 @@ import (
 	"holdfast/am/core"
 )
 
-// stepsEvery is how often core is told of steps.
-const stepsEvery = time.Second
+// stepsInterval is how often core is told of steps.
+const stepsInterval = time.Second
 
-// progress follows the steps that tasks tell of, for those who look at the job, and
-// gathers what core is to be told. It is not safe for concurrent use.
+// progress computes the rate of steps, and collects the steps that core is to be told.
+// It is not safe for concurrent use.
 type progress struct {
-	steps map[string]int64
-	rate  float64   // steps a second
-	from  time.Time // since when the rate is counted; zero: not yet
-	base  int64     // and from which step
+	steps map[string]int64 // by task
+	rate  float64          // steps per second
+	from  time.Time        // the rate is measured since; zero: not yet
+	base  int64            // the step at from
 
-	news   map[string]int64 // that core was not told of
-	saving bool             // the same: something was saved
+	news   map[string]int64 // steps that core was not told of, by task
+	saving bool             // part of a checkpoint was written since core was told
 	told   time.Time        // when core was told last
 }
 
@@ -28,8 +28,8 @@ func newProgress() *progress {
 	return &progress{steps: map[string]int64{}, news: map[string]int64{}}
 }
 
-// heard takes in the step that a task tells; it returns whether that is a new one.
-func (p *progress) heard(now time.Time, task string, step int64) bool {
+// report takes in the step that a task reports, and reports whether it is new.
+func (p *progress) report(now time.Time, task string, step int64) bool {
 	if step == 0 || p.steps[task] == step {
 		return false
 	}
@@ -42,16 +42,16 @@ func (p *progress) heard(now time.Time, task string, step int64) bool {
 	return true
 }
 
-// interrupted says that not all tasks run: the rate is counted anew.
-func (p *progress) interrupted() { p.from = time.Time{} }
+// interrupt begins a new measurement of the rate, because not all tasks run.
+func (p *progress) interrupt() { p.from = time.Time{} }
 
-// due tells whether there is something to tell core, and it is time to.
+// due reports whether there are steps that core is to be told of now.
 func (p *progress) due(now time.Time) bool {
-	return (len(p.news) > 0 || p.saving) && now.Sub(p.told) >= stepsEvery
+	return (len(p.news) > 0 || p.saving) && now.Sub(p.told) >= stepsInterval
 }
 
-// tell gives what core is to be told.
-func (p *progress) tell(now time.Time) core.StepsReported {
+// take returns what core is to be told, and forgets it.
+func (p *progress) take(now time.Time) core.StepsReported {
 	e := core.StepsReported{Saving: p.saving}
 	for task, step := range p.news {
 		e.Steps = append(e.Steps, core.Step{Task: task, Step: step})

@@ -1,4 +1,4 @@
-package am
+package status
 
 import (
 	"slices"
@@ -10,53 +10,63 @@ import (
 
 // Stages of a master's start, in order.
 const (
-	stageMasterBegan = "process"    // the master's process began
-	stageListening   = "listening"  // it has read what it must know
-	stageRegistered  = "registered" // the cluster knows it
+	StageProcess    = "process"    // the master's process started
+	StageListening  = "listening"  // it has read the spec and what its predecessor left, and serves
+	StageRegistered = "registered" // it has registered with the cluster
 )
 
-// Stages of a task's start or recovery, in order. A task that starts again in
-// place, or moves into a spare container, passes some of them only.
+// Stages of a task's start or recovery, in order. A task that restarts in its container,
+// or moves into a spare one, passes only some of them.
 const (
-	stageLost      = "lost"      // the master heard of it: a process's end, or a broken stream
-	stageEnded     = "ended"     // the cluster told that the container is gone
+	stageLost      = "lost"      // the master learned of the loss: a process's exit, or a broken stream
+	stageEnded     = "ended"     // the cluster reported that the container is gone
 	stageAsked     = "asked"     // a container was asked for
-	stageAllocated = "allocated" // the cluster gave one
-	stageAgent     = "agent"     // the agent's process began in it
-	stageAttached  = "attached"  // the agent has connected
-	stagePrepared  = "prepared"  // it could start the task
-	stageOrdered   = "ordered"   // it was decided that it shall
+	stageAllocated = "allocated" // the cluster allocated one
+	stageAgent     = "agent"     // the agent's process started in it
+	stageAttached  = "attached"  // the agent connected
+	stagePrepared  = "prepared"  // the agent was ready to start the task
+	stageOrdered   = "ordered"   // core decided to start it
 	stageStarted   = "started"   // the task's process runs
 )
 
-// began is when this process did, but for what Go's runtime does first.
-var began = time.Now()
+// ProcessStarted is when this process started, as soon as Go code could take the time.
+var ProcessStarted = time.Now()
 
-// stages notes when tasks pass the stages of their last start. It belongs to
-// the loop.
-type stages struct {
+// Stages records when tasks pass the stages of their latest start or recovery. It is not
+// safe for concurrent use.
+type Stages struct {
 	of map[string][]*proto.Stage // by task, in order of time
-	// boxes are the stages of containers that no task has yet: spares, and those
-	// that were asked for early.
-	boxes  map[string][]*proto.Stage
-	silent map[string]time.Time // by container: since when its agent has no stream
-	asked  map[string]time.Time // by task: when a container was asked for it last
-	agents map[string]time.Time // by container: when its agent's process began
+	// unassigned are the stages of containers without a task: spares, and those that
+	// were asked for before a loss was certain.
+	unassigned   map[string][]*proto.Stage
+	disconnected map[string]time.Time // by container: since when its agent has no stream
+	asked        map[string]time.Time // by task: when a container was last asked for
+	agents       map[string]time.Time // by container: when its agent's process started
 }
 
-func newStages() *stages {
-	return &stages{
-		of: map[string][]*proto.Stage{}, boxes: map[string][]*proto.Stage{},
-		silent: map[string]time.Time{}, asked: map[string]time.Time{}, agents: map[string]time.Time{},
+// NewStages returns an empty record.
+func NewStages() *Stages {
+	return &Stages{
+		of: map[string][]*proto.Stage{}, unassigned: map[string][]*proto.Stage{},
+		disconnected: map[string]time.Time{}, asked: map[string]time.Time{}, agents: map[string]time.Time{},
 	}
 }
 
-func stage(name string, at time.Time) *proto.Stage {
+// ByTask returns the stages of each task, in order of time, for reading only. The lists
+// in it do not change later.
+func (s *Stages) ByTask() map[string][]*proto.Stage { return s.of }
+
+// AgentStarted records when the process of an agent started, which it reports when it
+// connects: before core.AgentConnected is recorded.
+func (s *Stages) AgentStarted(container string, at time.Time) { s.agents[container] = at }
+
+// NewStage returns a stage that was passed at a time.
+func NewStage(name string, at time.Time) *proto.Stage {
 	return &proto.Stage{Name: name, AtUnixMs: at.UnixMilli()}
 }
 
-// pass notes a stage of a task. One that was passed already is not passed again.
-func (s *stages) pass(task string, p *proto.Stage) {
+// pass records a stage of a task, unless that has passed it already.
+func (s *Stages) pass(task string, p *proto.Stage) {
 	list := s.of[task]
 	if slices.ContainsFunc(list, func(o *proto.Stage) bool { return o.Name == p.Name }) {
 		return
@@ -68,53 +78,54 @@ func (s *stages) pass(task string, p *proto.Stage) {
 	s.of[task] = slices.Insert(slices.Clone(list), at, p) // others may hold the former list
 }
 
-// passIn notes a stage of a container, and of the task in it.
-func (s *stages) passIn(job *core.Job, container string, p *proto.Stage) {
+// passIn records a stage of a container, for the task in it if there is one.
+func (s *Stages) passIn(job *core.Job, container string, p *proto.Stage) {
 	if t := job.Hosted(container); t != nil {
 		s.pass(t.Name, p)
 		return
 	}
-	s.boxes[container] = append(s.boxes[container], p)
+	s.unassigned[container] = append(s.unassigned[container], p)
 }
 
-// begin begins a task's stages anew with its loss. What was done for it since
-// its agent was lost, before the loss was certain, counts.
-func (s *stages) begin(job *core.Job, task string, lost time.Time) {
+// begin starts a task's record anew with its loss. Stages that were passed on its behalf
+// between the loss and the time at which it was certain count.
+func (s *Stages) begin(job *core.Job, task string, lost time.Time) {
 	delete(s.of, task)
-	s.pass(task, stage(stageLost, lost))
+	s.pass(task, NewStage(stageLost, lost))
 	if at := s.asked[task]; !at.Before(lost) {
-		s.pass(task, stage(stageAsked, at))
+		s.pass(task, NewStage(stageAsked, at))
 	}
 	if t := job.Task(task); t != nil {
-		for _, p := range s.boxes[t.Container] {
+		for _, p := range s.unassigned[t.Container] {
 			if p.AtUnixMs >= lost.UnixMilli() {
 				s.pass(task, p)
 			}
 		}
-		delete(s.boxes, t.Container)
+		delete(s.unassigned, t.Container)
 	}
 }
 
-// note takes in one step of core: the event and what came of it.
-func (s *stages) note(now time.Time, e core.Event, actions []core.Action, job *core.Job) {
+// Record takes in one step of core: an event, and the actions that it led to. It is
+// called after job.Step.
+func (s *Stages) Record(now time.Time, e core.Event, actions []core.Action, job *core.Job) {
 	lost, ended := now, ""
 	switch e := e.(type) {
 	case core.Allocated:
-		s.passIn(job, e.Container, stage(stageAllocated, now))
+		s.passIn(job, e.Container, NewStage(stageAllocated, now))
 	case core.AgentConnected:
-		delete(s.silent, e.Container)
-		s.passIn(job, e.Container, stage(stageAgent, s.agents[e.Container]))
-		s.passIn(job, e.Container, stage(stageAttached, now))
+		delete(s.disconnected, e.Container)
+		s.passIn(job, e.Container, NewStage(stageAgent, s.agents[e.Container]))
+		s.passIn(job, e.Container, NewStage(stageAttached, now))
 		delete(s.agents, e.Container)
 	case core.AgentPrepared:
-		s.passIn(job, e.Container, stage(stagePrepared, now))
+		s.passIn(job, e.Container, NewStage(stagePrepared, now))
 	case core.TaskStarted:
-		s.passIn(job, e.Container, stage(stageStarted, now))
+		s.passIn(job, e.Container, NewStage(stageStarted, now))
 	case core.AgentDisconnected:
-		s.silent[e.Container] = now
+		s.disconnected[e.Container] = now
 	case core.ContainerEnded:
 		ended = e.Container
-		if at, ok := s.silent[ended]; ok {
+		if at, ok := s.disconnected[ended]; ok {
 			lost = at
 		}
 	}
@@ -122,18 +133,18 @@ func (s *stages) note(now time.Time, e core.Event, actions []core.Action, job *c
 		switch a := a.(type) {
 		case core.Ask:
 			s.asked[a.Task] = now
-			s.pass(a.Task, stage(stageAsked, now))
+			s.pass(a.Task, NewStage(stageAsked, now))
 		case core.Record:
 			if a.Kind == core.KindLost {
 				s.begin(job, a.Task, lost)
 				if ended != "" {
-					s.pass(a.Task, stage(stageEnded, now))
+					s.pass(a.Task, NewStage(stageEnded, now))
 				}
 			}
 		case core.Start:
-			s.pass(a.Task, stage(stageOrdered, now))
+			s.pass(a.Task, NewStage(stageOrdered, now))
 		}
 	}
-	delete(s.silent, ended)
-	delete(s.boxes, ended)
+	delete(s.disconnected, ended)
+	delete(s.unassigned, ended)
 }

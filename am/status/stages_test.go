@@ -1,4 +1,4 @@
-package am
+package status
 
 import (
 	"strings"
@@ -47,24 +47,24 @@ func TestStages(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			job := core.New([]core.Task{{Name: "worker-0", Role: role}}, 3, x.spares, core.Limits{})
-			s := newStages()
+			s := NewStages()
 			now := start
 			for _, e := range append(append([]core.Event{core.Begin{}}, up("worker-0/1", "c1", 0)...), x.after...) {
 				now = now.Add(10 * time.Millisecond)
 				if a, ok := e.(core.AgentConnected); ok {
-					s.agents[a.Container] = now.Add(-5 * time.Millisecond)
+					s.AgentStarted(a.Container, now.Add(-5*time.Millisecond))
 				}
-				s.note(now, e, job.Step(now, e), job)
+				s.Record(now, e, job.Step(now, e), job)
 			}
 			var names []string
-			for _, p := range s.of["worker-0"] {
+			for _, p := range s.ByTask()["worker-0"] {
 				names = append(names, p.Name)
 			}
 			if got := strings.Join(names, " "); got != x.want {
 				t.Errorf("it passed %s\nwant      %s", got, x.want)
 			}
-			if len(s.agents)+len(s.silent)+len(s.boxes) > 0 {
-				t.Errorf("left over: %v, %v, %v", s.agents, s.silent, s.boxes)
+			if len(s.agents)+len(s.disconnected)+len(s.unassigned) > 0 {
+				t.Errorf("left over: %v, %v, %v", s.agents, s.disconnected, s.unassigned)
 			}
 		})
 	}
