@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
-	"holdfast/doctor"
 )
 
 type doctorOptions struct {
@@ -44,16 +43,16 @@ func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
 	if err != nil {
 		return fmt.Errorf("find the program itself: %w", err)
 	}
-	list := doctor.Diagnose(cmd.Context(), exe)
+	list := client.Diagnose(cmd.Context(), exe)
 	var failed error // of the nodes: what was found here is told all the same
 	if o.cluster || len(o.nodes) > 0 {
-		found, err := doctor.DiagnoseNodes(cmd.Context(), exe, o.queue, o.nodes)
+		found, err := client.DiagnoseNodes(cmd.Context(), exe, o.queue, o.nodes)
 		list, failed = append(list, found...), err
 	}
 	if o.json() {
 		err = writeJSON(cmd.OutOrStdout(), list)
 	} else {
-		err = doctor.Write(cmd.OutOrStdout(), list)
+		err = client.WriteFindings(cmd.OutOrStdout(), list)
 	}
 	if err != nil {
 		return err
@@ -61,5 +60,5 @@ func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
 	if failed != nil {
 		return failed
 	}
-	return doctor.Error(list)
+	return client.FindingsError(list)
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"holdfast/client/jobs"
+	"holdfast/client"
 )
 
 type listOptions struct {
 	output
-	jobs.ListOptions
+	client.ListOptions
 }
 
 func newListCommand() *cobra.Command {
@@ -29,15 +29,15 @@ func runList(cmd *cobra.Command, o *listOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	list, err := jobs.List(cmd.Context(), o.ListOptions)
+	list, err := client.List(cmd.Context(), o.ListOptions)
 	if err != nil {
 		return err
 	}
 	if o.json() {
 		if list == nil {
-			list = []jobs.Entry{}
+			list = []client.Entry{}
 		}
 		return writeJSON(cmd.OutOrStdout(), list)
 	}
-	return jobs.WriteList(cmd.OutOrStdout(), list)
+	return client.WriteList(cmd.OutOrStdout(), list)
 }

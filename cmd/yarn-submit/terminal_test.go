@@ -17,8 +17,8 @@ import (
 	"holdfast/proto"
 )
 
-// ptyCommand is a pseudo-terminal with a command in it.
-type ptyCommand struct {
+// terminal is a pseudo-terminal with a command in it.
+type terminal struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	master *os.File
@@ -28,7 +28,7 @@ type ptyCommand struct {
 	text strings.Builder
 }
 
-func inTerminal(t *testing.T, cmd *exec.Cmd) *ptyCommand {
+func inTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -55,7 +55,7 @@ func inTerminal(t *testing.T, cmd *exec.Cmd) *ptyCommand {
 		t.Fatal(err)
 	}
 	slave.Close()
-	x := &ptyCommand{t: t, cmd: cmd, master: master, ended: make(chan struct{})}
+	x := &terminal{t: t, cmd: cmd, master: master, ended: make(chan struct{})}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		buffer := make([]byte, 4096)
@@ -82,14 +82,14 @@ func inTerminal(t *testing.T, cmd *exec.Cmd) *ptyCommand {
 	return x
 }
 
-func (x *ptyCommand) shown() string {
+func (x *terminal) shown() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.text.String()
 }
 
 // see waits until the terminal has shown text so many times.
-func (x *ptyCommand) see(text string, times int) {
+func (x *terminal) see(text string, times int) {
 	x.t.Helper()
 	for deadline := time.Now().Add(limit); strings.Count(x.shown(), text) < times; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -98,14 +98,14 @@ func (x *ptyCommand) see(text string, times int) {
 	}
 }
 
-func (x *ptyCommand) press(keys string) {
+func (x *terminal) press(keys string) {
 	x.t.Helper()
 	if _, err := x.master.WriteString(keys); err != nil {
 		x.t.Fatal(err)
 	}
 }
 
-func (x *ptyCommand) code() int {
+func (x *terminal) code() int {
 	x.t.Helper()
 	select {
 	case <-x.ended:
@@ -116,7 +116,7 @@ func (x *ptyCommand) code() int {
 	}
 }
 
-func jobIn(t *testing.T, x *ptyCommand) string {
+func jobIn(t *testing.T, x *terminal) string {
 	t.Helper()
 	x.see("started local-", 1)
 	_, rest, _ := strings.Cut(x.shown(), "started ")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/client/checkpoints"
+	"holdfast/client"
 	"holdfast/proto"
 )
 
@@ -50,7 +50,7 @@ func TestCheckpointsOfAllForms(t *testing.T) {
 				t.Fatalf("ckpt %v: %v\n%s", args, err, stdout)
 			}
 		}
-		var list []checkpoints.Checkpoint
+		var list []client.Checkpoint
 		call(&list, "ls", j.id)
 		got := ""
 		for _, c := range list {

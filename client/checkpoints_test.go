@@ -1,0 +1,20 @@
+package client
+
+import (
+	"strings"
+	"testing"
+
+	"holdfast/internal/hadoop/conf"
+)
+
+// TestLocalPathThatIsOnHDFS: a path without a scheme is local, and who means
+// HDFS is told how to say so.
+func TestLocalPathThatIsOnHDFS(t *testing.T) {
+	for _, configured := range []string{"", t.TempDir()} {
+		t.Setenv(conf.EnvDir, configured)
+		_, err := Directories(t.Context(), "/user/none/logs")
+		if hint := err != nil && strings.Contains(err.Error(), "hdfs:///user/none/logs"); ExitCode(err) != ExitUsage || hint != (configured != "") {
+			t.Errorf("with %s=%q: %v", conf.EnvDir, configured, err)
+		}
+	}
+}
