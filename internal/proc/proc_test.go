@@ -71,7 +71,7 @@ func TestParseCgroups(t *testing.T) {
 
 func TestAProcessIsRead(t *testing.T) {
 	self := os.Getpid()
-	cmd := exec.Command("sleep", "600", "")
+	cmd := exec.Command("sleep", "600")
 	in, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
