@@ -202,7 +202,7 @@ func TestAStandInGetsReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Rehearse: 20 * time.Second})
 			p.step(core.Begin{})
-			ps := p.job.Tasks()[0]
+			ps := p.named("ps-0")
 			p.step(core.NodeLeaving{Node: ps.Node})
 			p.wait(19 * time.Second)
 			p.step(core.Sealed{})

@@ -110,7 +110,7 @@ func TestStallsThatAreOnlyTold(t *testing.T) {
 	p.steps(12, time.Second, "worker-0")
 	p.wait(24 * time.Hour)
 	p.state(proto.JobState_JOB_STATE_RUNNING)
-	if w := p.job.Task("worker-0"); w.Attempt != 0 || strings.Count(p.log.String(), "Kind:stalled") != 1 {
+	if w := p.named("worker-0"); w.Attempt != 0 || strings.Count(p.log.String(), "Kind:stalled") != 1 {
 		t.Errorf("attempt %d\n%s", w.Attempt, p.log.String())
 	}
 }
@@ -118,7 +118,7 @@ func TestStallsThatAreOnlyTold(t *testing.T) {
 // TestHowLongAStallIs: ten times what a pause was of late, and a first step.
 func TestHowLongAStallIs(t *testing.T) {
 	p := trains(t, psAndWorkers(0, 1), 3)
-	w := p.job.Task("worker-0")
+	w := p.named("worker-0")
 	p.steps(1, 5*time.Minute, "worker-0") // it compiles
 	p.steps(11, time.Second, "worker-0")
 	p.steps(1, 4*time.Minute, "worker-0") // an evaluation
