@@ -35,14 +35,14 @@ type actor struct {
 // step gives core an event. It returns Finish once core decides it.
 func (a *actor) step(e core.Event) *core.Finish {
 	now := time.Now()
-	if attached, is := e.(core.AgentAttached); is {
+	if attached, is := e.(core.AgentConnected); is {
 		a.m.router.forget(attached.Container)
 	}
 	var finish *core.Finish
 	actions := a.m.job.Step(now, e)
 	a.m.stages.note(now, e, actions, a.m.job)
 	for _, action := range actions {
-		a.binding = a.binding || core.Binding(action)
+		a.binding = a.binding || core.RequiresWriteAhead(action)
 		if f := a.act(now, action); f != nil {
 			finish = f
 		}
@@ -92,12 +92,12 @@ func (a *actor) act(now time.Time, action core.Action) *core.Finish {
 	case core.Stop:
 		message := m.orders.stop(m.job.Limits().Stop.Milliseconds(), action.Stack)
 		tell(func() { m.hub.send(action.Container, message) })
-	case core.Bye:
+	case core.ReleaseAgent:
 		tell(func() { m.hub.send(action.Container, m.orders.bye(action.Why)) })
 	case core.Route:
 		a.routed = true
 		a.cut = append(a.cut, action.Cut...)
-	case core.Secure:
+	case core.PrepareStore:
 		m.secure(action.AllDown)
 	case core.Record:
 		a.moments = append(a.moments, &proto.JobEvent{

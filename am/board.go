@@ -210,7 +210,7 @@ func (b *Board) saving(p *progress) {
 }
 
 // stepped gives what core is to be told of steps.
-func (b *Board) stepped(p *progress) core.Stepped {
+func (b *Board) stepped(p *progress) core.StepsReported {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return p.tell(time.Now())

@@ -27,7 +27,7 @@ func (m *Master) fromDriver(e DriverEvent) core.Event {
 		return core.Allocated{Request: e.Request, Container: e.Container, Node: e.Node}
 	case Found:
 		m.launched[e.Container] = true
-		return core.Found{Container: e.Container, Node: e.Node}
+		return core.ContainerFound{Container: e.Container, Node: e.Node}
 	case Localizing:
 		return core.Localizing{Container: e.Container, What: e.What}
 	case LaunchFailed:
@@ -37,11 +37,11 @@ func (m *Master) fromDriver(e DriverEvent) core.Event {
 	case Preempting:
 		return core.PreemptionWarned{Containers: e.Containers, Strict: e.Strict, Within: e.Within}
 	case PreemptionOver:
-		return core.PreemptionOver{Containers: e.Containers, Why: e.Why}
+		return core.PreemptionCanceled{Containers: e.Containers, Why: e.Why}
 	case NodeLeaving:
-		return core.NodeLeaving{Node: e.Node, Within: e.Within, Master: e.Node == m.cfg.Place.host}
+		return core.NodeDecommissioning{Node: e.Node, Within: e.Within, HostsAM: e.Node == m.cfg.Place.host}
 	case NodeStays:
-		return core.NodeStays{Node: e.Node}
+		return core.NodeRecommissioned{Node: e.Node}
 	case Waiting:
 		return core.Waiting{Why: e.Why}
 	case Broken:
@@ -54,13 +54,13 @@ func (m *Master) fromDriver(e DriverEvent) core.Event {
 // fromAgent translates an agent's message; nil for what core need not know.
 func (m *Master) fromAgent(a fromAgent) core.Event {
 	if a.message == nil {
-		return core.AgentLost{Container: a.container, Orderly: a.orderly, Silent: time.Since(a.heard)}
+		return core.AgentDisconnected{Container: a.container, Orderly: a.orderly, Silent: time.Since(a.heard)}
 	}
 	switch e := a.message.Message.(type) {
 	case *proto.FromAgent_Hello:
 		h := e.Hello
 		m.stages.agents[a.container] = time.UnixMilli(h.StartedUnixMs)
-		attached := core.AgentAttached{
+		attached := core.AgentConnected{
 			Container: a.container, Host: h.Host, PID: int(h.Pid),
 			Task: h.Task, Port: int(h.Port), PeerPort: int(h.PeerPort),
 			Attempt: int(h.Attempt), Generation: int(h.Generation), TaskPID: int(h.TaskPid),
@@ -74,7 +74,7 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 		m.cfg.Log.WithField("container", a.container).Infof("prepared: mounting %s, steering %s, port %d", e.Prepared.Mounting, e.Prepared.Steering, e.Prepared.Port)
 		return core.AgentPrepared{Container: a.container, Port: int(e.Prepared.Port), Notes: e.Prepared.Notes}
 	case *proto.FromAgent_AgentFailure:
-		return core.AgentTrouble{Container: a.container, What: e.AgentFailure.Detail, Node: e.AgentFailure.NodeSpecific, Hopeless: e.AgentFailure.Permanent, Removed: e.AgentFailure.DirectoryRemoved}
+		return core.AgentFailed{Container: a.container, Detail: e.AgentFailure.Detail, NodeSpecific: e.AgentFailure.NodeSpecific, Permanent: e.AgentFailure.Permanent, DirectoryRemoved: e.AgentFailure.DirectoryRemoved}
 	case *proto.FromAgent_Started:
 		return core.TaskStarted{Container: a.container, Attempt: int(e.Started.Attempt), PID: int(e.Started.Pid)}
 	case *proto.FromAgent_Exited:
@@ -83,7 +83,7 @@ func (m *Master) fromAgent(a fromAgent) core.Event {
 		m.board.saving(m.progress)
 		m.sealer.committed(e.Committed, m.job.Generation())
 	case *proto.FromAgent_Prewarmed:
-		return core.Rehearsed{Container: a.container}
+		return core.Prewarmed{Container: a.container}
 	case *proto.FromAgent_ImportProfile:
 		if m.rehearse.hear(m.job, a.container, e.ImportProfile) {
 			m.give(errand{})

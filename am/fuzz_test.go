@@ -10,7 +10,7 @@ import (
 
 // FuzzJournal reads what an application master finds of the one before it.
 func FuzzJournal(f *testing.F) {
-	f.Add([]byte(`{"version": 1, "generation": 2, "tasks": [{"name": "ps-0", "state": 3, "attempt": 1, "container": "c", "draining": {"d": 1}}], "imported": {"ps": {"modules": []}}}`))
+	f.Add([]byte(`{"version": 1, "generation": 2, "tasks": [{"name": "ps-0", "state": 3, "attempt": 1, "container": "c", "awaiting_expiry": {"d": 1}}], "imported": {"ps": {"modules": []}}}`))
 	f.Add([]byte(`{"version": 1, "imported": {"ps": null}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer bound.Memory(t, len(text), 2000)()

@@ -104,7 +104,7 @@ func (k *keeper) beatIn(ctx context.Context, uri string) {
 // started all the same, since a store that does not answer will tell them so.
 // The containers in gone have been given up, but what ran there may live: it is
 // shut out first.
-func (k *keeper) secure(ctx context.Context, allDown bool, gone []string) core.Secured {
+func (k *keeper) secure(ctx context.Context, allDown bool, gone []string) core.StorePrepared {
 	notes := make([]string, len(k.specs))
 	var wg sync.WaitGroup
 	for i, c := range k.specs {
@@ -119,7 +119,7 @@ func (k *keeper) secure(ctx context.Context, allDown bool, gone []string) core.S
 		})
 	}
 	wg.Wait()
-	var s core.Secured
+	var s core.StorePrepared
 	for _, n := range notes {
 		if n != "" {
 			s.Notes = append(s.Notes, n)

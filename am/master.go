@@ -62,14 +62,14 @@ type Master struct {
 	stepped  chan struct{}   // there are steps of which core was not told
 	keeper   *keeper
 	sealer   *sealer
-	progress *progress         // of the board, under its lock
-	stages   *stages           // of the loop
-	secured  chan core.Secured // one at a time, as core asks
+	progress *progress               // of the board, under its lock
+	stages   *stages                 // of the loop
+	secured  chan core.StorePrepared // one at a time, as core asks
 	securing sync.WaitGroup
 	launched map[string]bool // containers whose agents may live and are not shut out
 	// firstSecured gets the result of securing the store while containers are
 	// still being waited for.
-	firstSecured chan core.Secured
+	firstSecured chan core.StorePrepared
 	securedFrom  time.Time       // when that was begun
 	working      context.Context // of what serves the loop
 	stopWorking  context.CancelFunc
@@ -82,7 +82,7 @@ func New(cfg Config) (*Master, error) {
 		cfg:      cfg,
 		agents:   make(chan fromAgent, 64),
 		ends:     make(chan core.Event, 1),
-		secured:  make(chan core.Secured, 1),
+		secured:  make(chan core.StorePrepared, 1),
 		done:     make(chan struct{}),
 		launched: map[string]bool{},
 		progress: newProgress(),
@@ -109,8 +109,8 @@ func New(cfg Config) (*Master, error) {
 	if limits.Stall = time.Duration(cfg.Spec.RestartStalledMs) * time.Millisecond; limits.Stall == 0 {
 		limits.Stall = -1 // a stall is only told
 	}
-	if limits.Rehearse == 0 && runtime.Warm(cfg.Spec) {
-		limits.Rehearse = rehearseLimit
+	if limits.Prewarm == 0 && runtime.Warm(cfg.Spec) {
+		limits.Prewarm = rehearseLimit
 	}
 	m.job = core.New(tasks, int(cfg.Spec.Restarts), int(cfg.Spec.Spares), limits)
 	m.router = newRouter(m.job.Tasks())
@@ -146,7 +146,7 @@ func New(cfg Config) (*Master, error) {
 	if cfg.Attempt > 0 {
 		m.clerk = newClerk(cfg)
 		m.vigil = newVigil(cfg, m.job.Limits().Lease)
-		m.job.Watched(time.Time{}, time.Time{}) // not yet
+		m.job.SetLivenessWindow(time.Time{}, time.Time{}) // not yet
 	}
 	server, err := newServer(cfg.Keys, cfg.Log, m.hub, m.board)
 	if err != nil {
@@ -222,7 +222,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 		m.sealer.run(m.working, m.done)
 	}()
 	if m.cfg.Predecessor == nil { // else its tasks run, and are not about to start
-		first := make(chan core.Secured, 1)
+		first := make(chan core.StorePrepared, 1)
 		m.firstSecured, m.securedFrom = first, time.Now()
 		m.securing.Go(func() { first <- m.keeper.secure(m.working, true, nil) })
 	}
@@ -351,11 +351,11 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 		case <-m.stepped:
 			next = m.board.stepped(m.progress)
 		case <-m.sealer.news:
-			next = core.Sealed{}
+			next = core.CheckpointSealed{}
 		case <-heir:
 			return nil
 		case u := <-watched:
-			m.job.Watched(u.since, u.until)
+			m.job.SetLivenessWindow(u.since, u.until)
 		case next = <-m.ends:
 		case <-ended:
 			ended = nil
@@ -458,7 +458,7 @@ func (m *Master) secure(allDown bool) {
 	}
 	gone := m.gone()
 	m.securing.Go(func() {
-		var before core.Secured
+		var before core.StorePrepared
 		if first != nil {
 			before = <-first
 		}

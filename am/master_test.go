@@ -358,7 +358,7 @@ func (j *job) config(attempt int) am.Config {
 		ID: "job_1", Spec: j.spec, Dir: j.store, Keys: j.keys.Master, Log: logrus.NewEntry(quiet),
 		Attempt:   attempt,
 		OpenStore: func(ctx context.Context, uri string) (store.Store, error) { return store.Open(ctx, uri, nil) },
-		Limits:    core.Limits{Lease: 4 * time.Second, Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour, Fewer: 100 * time.Millisecond},
+		Limits:    core.Limits{Lease: 4 * time.Second, Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour, QuorumWait: 100 * time.Millisecond},
 	}
 }
 

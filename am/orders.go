@@ -56,7 +56,7 @@ func (o *orders) containerMB(role string) int64 {
 func (o *orders) start(a core.Start) *proto.ToAgent {
 	return &proto.ToAgent{Message: &proto.ToAgent_Start{Start: &proto.Start{
 		Attempt: int32(a.Attempt), Generation: int32(a.Generation),
-		Command: runtime.Words(o.spec, o.tasks[a.Task].Role), Env: o.spec.Env, ConsistentServerState: a.Kept,
+		Command: runtime.Words(o.spec, o.tasks[a.Task].Role), Env: o.spec.Env, ConsistentServerState: a.ConsistentServerState,
 	}}}
 }
 

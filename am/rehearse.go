@@ -9,7 +9,7 @@ import (
 	"holdfast/runtime"
 )
 
-// rehearseLimit is core's Limits.Rehearse where there is something to rehearse: a
+// rehearseLimit is core's Limits.Prewarm where there is something to rehearse: a
 // busy machine takes so long to import TensorFlow.
 const rehearseLimit = 20 * time.Second
 
@@ -82,7 +82,7 @@ func (r *rehearsals) spares(job *core.Job) map[string]*proto.Prewarm {
 			continue
 		}
 		if a := r.forSpare(job, s); a != nil {
-			tasks[s.Container] = &proto.Prewarm{Assign: a, Imminent: s.Soon}
+			tasks[s.Container] = &proto.Prewarm{Assign: a, Imminent: s.Imminent}
 			r.told[s.Container] = true
 		}
 	}

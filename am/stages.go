@@ -101,7 +101,7 @@ func (s *stages) note(now time.Time, e core.Event, actions []core.Action, job *c
 	switch e := e.(type) {
 	case core.Allocated:
 		s.passIn(job, e.Container, stage(stageAllocated, now))
-	case core.AgentAttached:
+	case core.AgentConnected:
 		delete(s.silent, e.Container)
 		s.passIn(job, e.Container, stage(stageAgent, s.agents[e.Container]))
 		s.passIn(job, e.Container, stage(stageAttached, now))
@@ -110,7 +110,7 @@ func (s *stages) note(now time.Time, e core.Event, actions []core.Action, job *c
 		s.passIn(job, e.Container, stage(stagePrepared, now))
 	case core.TaskStarted:
 		s.passIn(job, e.Container, stage(stageStarted, now))
-	case core.AgentLost:
+	case core.AgentDisconnected:
 		s.silent[e.Container] = now
 	case core.ContainerEnded:
 		ended = e.Container

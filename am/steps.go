@@ -51,8 +51,8 @@ func (p *progress) due(now time.Time) bool {
 }
 
 // tell gives what core is to be told.
-func (p *progress) tell(now time.Time) core.Stepped {
-	e := core.Stepped{Saving: p.saving}
+func (p *progress) tell(now time.Time) core.StepsReported {
+	e := core.StepsReported{Saving: p.saving}
 	for task, step := range p.news {
 		e.Steps = append(e.Steps, core.Step{Task: task, Step: step})
 	}

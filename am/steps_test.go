@@ -25,7 +25,7 @@ func TestProgress(t *testing.T) {
 	if p.heard(now, "worker-0", p.steps["worker-0"]) || p.heard(now, "worker-0", 0) {
 		t.Error("what is no step is one")
 	}
-	if want := (core.Stepped{Steps: []core.Step{{Task: "worker-0", Step: 250}, {Task: "worker-1", Step: 250}}}); !p.due(now) || !reflect.DeepEqual(p.tell(now), want) {
+	if want := (core.StepsReported{Steps: []core.Step{{Task: "worker-0", Step: 250}, {Task: "worker-1", Step: 250}}}); !p.due(now) || !reflect.DeepEqual(p.tell(now), want) {
 		t.Errorf("core is not told of steps")
 	}
 	now = now.Add(stepsEvery / 2)
@@ -35,7 +35,7 @@ func TestProgress(t *testing.T) {
 		t.Error("core is told too often")
 	}
 	now = now.Add(stepsEvery)
-	if want := (core.Stepped{Steps: []core.Step{{Task: "worker-0", Step: 251}}, Saving: true}); !p.due(now) || !reflect.DeepEqual(p.tell(now), want) || p.due(now.Add(time.Hour)) {
+	if want := (core.StepsReported{Steps: []core.Step{{Task: "worker-0", Step: 251}}, Saving: true}); !p.due(now) || !reflect.DeepEqual(p.tell(now), want) || p.due(now.Add(time.Hour)) {
 		t.Errorf("core is not told that a task saves, or more than once")
 	}
 }

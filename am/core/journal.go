@@ -30,9 +30,9 @@ type Journal struct {
 	Tasks   []TaskRecord   `json:"tasks"`
 	// Spares are the containers for tasks that lose theirs, and SpareLosses
 	// when such were lost; none is asked for before NoSparesBefore.
-	Spares      []SpareRecord `json:"spares,omitempty"`
-	SpareLosses []int64       `json:"spare_losses,omitempty"`
-	NoSparesBefore     int64         `json:"thrifty,omitempty"`
+	Spares         []SpareRecord `json:"spares,omitempty"`
+	SpareLosses    []int64       `json:"spare_losses,omitempty"`
+	NoSparesBefore int64         `json:"thrifty,omitempty"`
 	// Early is how tasks that restart together have failed before their first step.
 	Early early `json:"early,omitzero"`
 	// Pace is how steps were made; nil: not enough of them to tell.
@@ -41,23 +41,23 @@ type Journal struct {
 
 // TaskRecord is what a Journal says of a task.
 type TaskRecord struct {
-	Name      string          `json:"name"`
-	State     proto.TaskState `json:"state"`
-	Attempt   int             `json:"attempt"`
-	Container string          `json:"container,omitempty"`
-	Node      string          `json:"node,omitempty"`
-	Port      int             `json:"port,omitempty"`
-	PID       int             `json:"pid,omitempty"`
-	Failures  []int64         `json:"failures,omitempty"`
-	Losses    []int64         `json:"losses,omitempty"`
-	MemoryMB  int64           `json:"memory_mb"` // of its next container
-	LastLoss  int64           `json:"last_loss,omitempty"`
-	LostAt    int64           `json:"lost_at,omitempty"` // if it is not back
-	Step      int64           `json:"step,omitempty"`    // the last that it has told, and when
-	Moved     int64           `json:"moved,omitempty"`
-	StoreDirty    bool            `json:"unsafe,omitempty"`
-	Doubts    bool            `json:"doubts,omitempty"`
-	ConsistentServerState      bool            `json:"kept,omitempty"` // its attempt was told to go on from what the services hold
+	Name                  string          `json:"name"`
+	State                 proto.TaskState `json:"state"`
+	Attempt               int             `json:"attempt"`
+	Container             string          `json:"container,omitempty"`
+	Node                  string          `json:"node,omitempty"`
+	Port                  int             `json:"port,omitempty"`
+	PID                   int             `json:"pid,omitempty"`
+	Failures              []int64         `json:"failures,omitempty"`
+	Losses                []int64         `json:"losses,omitempty"`
+	MemoryMB              int64           `json:"memory_mb"` // of its next container
+	LastLoss              int64           `json:"last_loss,omitempty"`
+	LostAt                int64           `json:"lost_at,omitempty"` // if it is not back
+	Step                  int64           `json:"step,omitempty"`    // the last that it has told, and when
+	Moved                 int64           `json:"moved,omitempty"`
+	StoreDirty            bool            `json:"unsafe,omitempty"`
+	Doubts                bool            `json:"doubts,omitempty"`
+	ConsistentServerState bool            `json:"kept,omitempty"` // its attempt was told to go on from what the services hold
 	// Stop is why its attempt was told to end; nil: it was not.
 	Stop *StopRecord `json:"stop,omitempty"`
 	// LeaveBy is when it is to be told to leave a container that the scheduler wants

@@ -20,9 +20,9 @@ type reconciliation struct {
 	until  time.Time
 	events []timedEvent // in order, to be taken in afterwards
 
-	missing map[string]bool           // containers of first that have not reported
+	missing map[string]bool            // containers of first that have not reported
 	reports map[string]*AgentConnected // by container, the last
-	ended   map[string]bool           // containers in which nothing can run
+	ended   map[string]bool            // containers in which nothing can run
 }
 
 type timedEvent struct {
