@@ -52,7 +52,7 @@ func (a *actor) step(e core.Event) *core.Finish {
 	}
 	clean := !a.dirty
 	a.dirty = true
-	switch wait := time.Duration(len(a.m.job.Tasks())) * flushPace; {
+	switch wait := time.Duration(a.m.job.Size()) * flushPace; {
 	case finish != nil || wait < time.Millisecond:
 		a.flush()
 	case clean:

@@ -155,7 +155,7 @@ func (b *Board) show(job *core.Job, moments []*proto.JobEvent, stages map[string
 			s.State = proto.JobState_JOB_STATE_STOPPING // until close
 		}
 		s.Generation = int32(job.Generation())
-		for len(s.Tasks) < len(job.Tasks()) {
+		for len(s.Tasks) < job.Size() {
 			s.Tasks = append(s.Tasks, &proto.TaskStatus{})
 		}
 		b.hosted = make(map[string]*proto.TaskStatus, len(s.Tasks))
@@ -242,7 +242,7 @@ func (b *Board) close(job *core.Job) {
 }
 
 // showTask takes over what core knows of a task; what its agent tells stays.
-func showTask(s *proto.TaskStatus, t *core.Task) {
+func showTask(s *proto.TaskStatus, t core.Task) {
 	s.Task, s.Role, s.Index, s.State = t.Name, t.Role.Name, int32(t.Index), t.State
 	s.Attempt, s.Failures, s.Container, s.Node = int32(t.Attempt), int32(t.Failures()), t.Container, t.Node
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)

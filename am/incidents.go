@@ -12,22 +12,14 @@ const incidentLimit = 500
 
 // recordIncidents writes down losses and returns.
 func recordIncidents(s *proto.JobStatus, job *core.Job, moments []*proto.JobEvent) {
-	var places map[string]int // of tasks in the job, made when needed
 	for _, m := range moments {
 		if m.Kind != core.KindLost && m.Kind != core.KindBack {
 			continue
 		}
-		if places == nil {
-			places = map[string]int{}
-			for i, t := range job.Tasks() {
-				places[t.Name] = i
-			}
-		}
-		at, ok := places[m.Task]
+		t, ok := job.Task(m.Task)
 		if !ok {
 			continue
 		}
-		t := job.Tasks()[at]
 		if m.Kind == core.KindBack {
 			closeIncidents(s, t, m)
 			continue
@@ -36,8 +28,8 @@ func recordIncidents(s *proto.JobStatus, job *core.Job, moments []*proto.JobEven
 			AtUnixMs: m.AtUnixMs - m.SinceLossMs, Task: m.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
 			Step: s.Step, CompleteStep: s.CompleteStep, RolledBack: goesBack(t),
 		}
-		if at < len(s.Tasks) { // as it was shown before
-			i.Container, i.Node = s.Tasks[at].Container, s.Tasks[at].Node
+		if t.Place < len(s.Tasks) { // as it was shown before
+			i.Container, i.Node = s.Tasks[t.Place].Container, s.Tasks[t.Place].Node
 		}
 		s.Incidents = append(s.Incidents, i)
 		if n := len(s.Incidents) - incidentLimit; n > 0 {
@@ -47,12 +39,12 @@ func recordIncidents(s *proto.JobStatus, job *core.Job, moments []*proto.JobEven
 }
 
 // goesBack tells whether the loss of a task takes the model along.
-func goesBack(t *core.Task) bool {
+func goesBack(t core.Task) bool {
 	return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL || t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
 }
 
 // closeIncidents says of a task's losses how it came back.
-func closeIncidents(s *proto.JobStatus, t *core.Task, back *proto.JobEvent) {
+func closeIncidents(s *proto.JobStatus, t core.Task, back *proto.JobEvent) {
 	for _, i := range s.Incidents {
 		if i.Task != t.Name || i.RecoveredUnixMs != 0 {
 			continue

@@ -112,8 +112,9 @@ func New(cfg Config) (*Master, error) {
 	if limits.Prewarm == 0 && runtime.Warm(cfg.Spec) {
 		limits.Prewarm = rehearseLimit
 	}
+	limits.LivenessFile = cfg.Attempt > 0
 	m.job = core.New(tasks, int(cfg.Spec.Restarts), int(cfg.Spec.Spares), limits)
-	m.router = newRouter(m.job.Tasks())
+	m.router = newRouter(m.job)
 	status := &proto.JobStatus{
 		Id: cfg.ID, Name: cfg.Spec.Name, User: cfg.Spec.User, Framework: cfg.Spec.Framework,
 		StartedUnixMs: time.Now().UnixMilli(), Checkpoints: cfg.Spec.Checkpoints, AmHost: cfg.Place.host,
@@ -146,7 +147,6 @@ func New(cfg Config) (*Master, error) {
 	if cfg.Attempt > 0 {
 		m.clerk = newClerk(cfg)
 		m.vigil = newVigil(cfg, m.job.Limits().Lease)
-		m.job.SetLivenessWindow(time.Time{}, time.Time{}) // not yet
 	}
 	server, err := newServer(cfg.Keys, cfg.Log, m.hub, m.board)
 	if err != nil {
@@ -355,7 +355,7 @@ func (m *Master) loop(ctx context.Context, driver Driver) *core.Finish {
 		case <-heir:
 			return nil
 		case u := <-watched:
-			m.job.SetLivenessWindow(u.since, u.until)
+			next = core.LivenessConfirmed{Since: u.since, Until: u.until}
 		case next = <-m.ends:
 		case <-ended:
 			ended = nil
@@ -380,7 +380,7 @@ func (m *Master) rehearseSpares() {
 	if len(spares) == 0 {
 		return
 	}
-	places := placesOf(m.job.Tasks())
+	places := placesOf(m.job)
 	for container, rehearse := range spares {
 		rehearse.Assign.Routes = places
 		m.hub.send(container, &proto.ToAgent{Message: &proto.ToAgent_Prewarm{Prewarm: rehearse}})
@@ -423,7 +423,7 @@ const (
 // beatEvery is how often an agent says that it lives. It is seldomer in a large
 // job, whose master has much to hear, but never so that the lease suffers.
 func (m *Master) beatEvery() time.Duration {
-	wanted := time.Duration(len(m.job.Tasks())) * beatSpacing
+	wanted := time.Duration(m.job.Size()) * beatSpacing
 	return max(beatLeast, min(wanted, m.job.Limits().Lease/beatsInLease))
 }
 
@@ -474,7 +474,7 @@ func (m *Master) secure(allDown bool) {
 func (m *Master) gone() []string {
 	left := map[string]bool{}
 	for c := range m.launched {
-		if m.job.Hosted(c) == nil {
+		if _, hosted := m.job.Hosted(c); !hosted {
 			left[c] = true
 		}
 	}

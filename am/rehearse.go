@@ -29,8 +29,8 @@ func newRehearsals(o *orders) *rehearsals {
 // hear takes in what an agent has found out about its task, and tells whether
 // that is worth writing down. What one task of a role does not bear, none does.
 func (r *rehearsals) hear(job *core.Job, container string, i *proto.ImportProfile) (news bool) {
-	t := job.Hosted(container)
-	if t == nil {
+	t, hosted := job.Hosted(container)
+	if !hosted {
 		return false
 	}
 	old := r.known[t.Role.Name]
@@ -90,11 +90,11 @@ func (r *rehearsals) spares(job *core.Job) map[string]*proto.Prewarm {
 }
 
 func (r *rehearsals) forSpare(job *core.Job, s core.Spare) *proto.Assign {
-	var best *core.Task
+	var best core.Task
 	var rehearsal *proto.PrewarmPlan
 	for _, t := range job.Tasks() {
 		service := t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
-		if s.For != "" && t.Name != s.For || best != nil && !service {
+		if s.For != "" && t.Name != s.For || best.Name != "" && !service {
 			continue
 		}
 		if next := r.of(t.Name); next != nil {
@@ -104,7 +104,7 @@ func (r *rehearsals) forSpare(job *core.Job, s core.Spare) *proto.Assign {
 			}
 		}
 	}
-	if best == nil {
+	if best.Name == "" {
 		return nil
 	}
 	a := r.orders.assign(core.Assign{Task: best.Name, Port: best.Port}, 0, 0, rehearsal)

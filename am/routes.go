@@ -1,6 +1,8 @@
 package am
 
 import (
+	"iter"
+
 	"holdfast/am/core"
 	"holdfast/proto"
 )
@@ -15,15 +17,15 @@ type router struct {
 	whole *proto.ToAgent  // that says it; nil: not made yet
 }
 
-func newRouter(tasks []*core.Task) *router {
-	r := &router{index: make(map[string]int, len(tasks)), told: map[string]bool{}, shown: make([]proto.Place, len(tasks))}
-	for i, t := range tasks {
+func newRouter(job *core.Job) *router {
+	r := &router{index: make(map[string]int, job.Size()), told: map[string]bool{}, shown: make([]proto.Place, job.Size())}
+	for i, t := range job.Tasks() {
 		r.index[t.Name] = i
 	}
 	return r
 }
 
-func placeOf(t *core.Task) proto.Place {
+func placeOf(t core.Task) proto.Place {
 	p := proto.Place{Port: t.Port}
 	if t.RealPort != 0 {
 		p.Host, p.RealPort = t.Host, t.RealPort
@@ -47,7 +49,7 @@ type dispatch struct {
 // news shows where the tasks are now, and gives what agents are to be told of
 // that: those of running tasks and of tasks that are about to start, in starting,
 // and whose connections to the tasks in cut are to be shut down.
-func (r *router) news(tasks []*core.Task, cut []string, starting map[string]bool) []dispatch {
+func (r *router) news(tasks iter.Seq2[int, core.Task], cut []string, starting map[string]bool) []dispatch {
 	moved := []int{} // nil would mean all
 	var places []proto.Place
 	for i, t := range tasks {
@@ -101,9 +103,9 @@ func (r *router) all() *proto.ToAgent {
 
 // placesOf says where all tasks are, also if nobody was shown it yet: so it is in a master
 // that has not started any.
-func placesOf(tasks []*core.Task) *proto.Routes {
-	places := make([]proto.Place, len(tasks))
-	for i, t := range tasks {
+func placesOf(job *core.Job) *proto.Routes {
+	places := make([]proto.Place, job.Size())
+	for i, t := range job.Tasks() {
 		places[i] = placeOf(t)
 	}
 	return proto.NewRoutes(nil, places, nil)

@@ -70,7 +70,7 @@ func (s *stages) pass(task string, p *proto.Stage) {
 
 // passIn notes a stage of a container, and of the task in it.
 func (s *stages) passIn(job *core.Job, container string, p *proto.Stage) {
-	if t := job.Hosted(container); t != nil {
+	if t, hosted := job.Hosted(container); hosted {
 		s.pass(t.Name, p)
 		return
 	}
@@ -85,7 +85,7 @@ func (s *stages) begin(job *core.Job, task string, lost time.Time) {
 	if at := s.asked[task]; !at.Before(lost) {
 		s.pass(task, stage(stageAsked, at))
 	}
-	if t := job.Task(task); t != nil {
+	if t, ok := job.Task(task); ok {
 		for _, p := range s.boxes[t.Container] {
 			if p.AtUnixMs >= lost.UnixMilli() {
 				s.pass(task, p)

@@ -82,8 +82,8 @@ func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 		nodeTrouble: map[string][]time.Time{},
 		closing:     map[string]closing{},
 	}
-	for _, t := range tasks {
-		own := &task{name: t.Name, role: t.Role, index: t.Index, port: t.Port,
+	for i, t := range tasks {
+		own := &task{name: t.Name, role: t.Role, index: t.Index, place: i, port: t.Port,
 			run: attempt{number: -1}, memoryMB: t.Role.MemoryMb, dirty: true}
 		j.tasks = append(j.tasks, own)
 		j.named[own.name] = own

@@ -220,7 +220,7 @@ func (j *Job) leaveCause(t *task, leaves bool) Cause {
 	case t.loc.orphan != nil:
 		return CauseNodeLost
 	}
-	return CauseNodeClosing
+	return CauseNodeDecommissioned
 }
 
 // moveNext gets a stand-in for each of the tasks that must move, and has the next one

@@ -287,14 +287,14 @@ type Spare struct {
 	Container, Node string
 	AgentPID        int    // 0: its agent is not connected
 	For             string // the task that it is for; empty: any
-	Soon            bool   // the task seems to be lost already, or may be at any time
+	Imminent        bool   // the task seems to be lost already, or may be at any time
 }
 
 // Spares are those that have a container.
 func (j *Job) Spares() []Spare {
 	return heldSpares(j, func(s *spare, task string) Spare {
 		return Spare{Container: s.container, Node: s.node, AgentPID: s.agentPID, For: task,
-			Soon: s.early || s.task != nil && s.task.loc.orphan != nil}
+			Imminent: s.early || s.task != nil && s.task.loc.orphan != nil}
 	})
 }
 

@@ -14,6 +14,7 @@ type Task struct {
 	Name  string
 	Role  *proto.RoleSpec
 	Index int
+	Place int // in the order given to New
 
 	State     proto.TaskState
 	Attempt   int // number of the present or last attempt; -1 before the first
@@ -39,7 +40,8 @@ func (t Task) Failures() int { return t.failures }
 type task struct {
 	name  string
 	role  *proto.RoleSpec
-	index int
+	index int // in its role
+	place int // in Job.tasks
 	port  int // by which peers know it
 
 	state    state
@@ -139,7 +141,7 @@ type progress struct {
 // view is the task as others see it.
 func (t *task) view() Task {
 	return Task{
-		Name: t.name, Role: t.role, Index: t.index, State: t.state.shown(), Attempt: t.run.number,
+		Name: t.name, Role: t.role, Index: t.index, Place: t.place, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port,
 		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Tail: t.loss.tail,
 		failures: len(t.history.failures),
