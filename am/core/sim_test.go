@@ -537,7 +537,7 @@ func (s *sim) disconnect(b *simBox, back time.Duration) {
 }
 
 // alone has an agent keep its lease without a connection: it begins anew where the
-// file that masters touch shows that there is none (package proto, vigil.go), unless
+// file that masters touch shows that there is none (package proto, lease.go), unless
 // the agent is cut off from that, too.
 func (s *sim) alone(b *simBox) {
 	cut, line, end := s.r.IntN(2) == 0, b.line, s.now.Add(limits.Lease)
@@ -572,7 +572,7 @@ func (s *sim) alone(b *simBox) {
 // touch shows that the application master lives, now and again not for a while.
 func (s *sim) touch() {
 	epoch := s.epoch
-	every, until := proto.TouchEvery(limits.Lease), proto.TouchLimit(limits.Lease)
+	every, until := proto.TouchInterval(limits.Lease), proto.TouchLimit(limits.Lease)
 	var since, last time.Time
 	var again func()
 	again = func() {
