@@ -167,7 +167,7 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 		case <-superseded:
 			return nil
 		case w := <-windows:
-			m.job.SetLivenessWindow(w.Since, w.Until)
+			next = core.LivenessConfirmed{Since: w.Since, Until: w.Until}
 		case next = <-m.ends:
 		case <-ended:
 			ended = nil
