@@ -1,6 +1,8 @@
 package hdfsckpt_test
 
 import (
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/tfbundle"
 	"context"
 	"fmt"
 	"os"
@@ -95,7 +97,7 @@ func describe(list []hdfsckpt.Checkpoint) string {
 func TestCheckpoints(t *testing.T) {
 	s := openLocal(t, t.TempDir())
 	defer s.Close()
-	if found := list(t, s); len(found) != 0 || hdfsckpt.NewestComplete(found) != nil {
+	if found := list(t, s); len(found) != 0 || format.NewestComplete(found) != nil {
 		t.Errorf("an empty store has %v", found)
 	}
 	putCheckpoint(t, s, "model.ckpt-100", nil)
@@ -140,7 +142,7 @@ model.ckpt-600 tensorflow 4 torn (model.ckpt-600.data-00000-of-00004 has 2719 by
 	if got := describe(found); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	newest := hdfsckpt.NewestComplete(found)
+	newest := format.NewestComplete(found)
 	if newest == nil || newest.Name != "model.ckpt-100" || newest.Step != 100 || len(newest.Files) != 6 || newest.Size != 2720+40+80+120+439+5 || newest.Time.Sub(old).Abs() > time.Second {
 		t.Errorf("newest complete: %+v", newest)
 	}
@@ -148,7 +150,7 @@ model.ckpt-600 tensorflow 4 torn (model.ckpt-600.data-00000-of-00004 has 2719 by
 		t.Fatal(err)
 	}
 	for _, c := range list(t, s) {
-		if c.Name == "model.ckpt-400" && c.State != hdfsckpt.InProgress {
+		if c.Name == "model.ckpt-400" && c.State != format.InProgress {
 			t.Errorf("one that is being written is %s", c.State)
 		}
 	}
@@ -156,16 +158,16 @@ model.ckpt-600 tensorflow 4 torn (model.ckpt-600.data-00000-of-00004 has 2719 by
 
 func TestParseState(t *testing.T) {
 	// As TensorFlow 2.21 writes it.
-	st, err := hdfsckpt.ParseState([]byte("model_checkpoint_path: \"/a b/\\303\\244\\\"-24\"\nall_model_checkpoint_paths: \"model.ckpt-0\"\nall_model_checkpoint_paths: \"/a b/\\303\\244\\\"-24\"\nall_model_checkpoint_timestamps: 1.5\nlast_preserved_timestamp: 1.25\n"))
+	st, err := tfbundle.ParseState([]byte("model_checkpoint_path: \"/a b/\\303\\244\\\"-24\"\nall_model_checkpoint_paths: \"model.ckpt-0\"\nall_model_checkpoint_paths: \"/a b/\\303\\244\\\"-24\"\nall_model_checkpoint_timestamps: 1.5\nlast_preserved_timestamp: 1.25\n"))
 	if err != nil || st.Current != "/a b/ä\"-24" || fmt.Sprint(st.All) != "[model.ckpt-0 /a b/ä\"-24]" {
 		t.Errorf("%+v, %v", st, err)
 	}
-	again, err := hdfsckpt.ParseState(st.Bytes())
+	again, err := tfbundle.ParseState(st.Bytes())
 	if err != nil || fmt.Sprint(again) != fmt.Sprint(st) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	for _, text := range []string{"", "model_checkpoint_path: ", "model_checkpoint_path: \"a", "model_checkpoint_path: \"a\\", "model_checkpoint_path: \"\\x\"", "\x00\x01", "all_model_checkpoint_paths: \"a\"\n"} {
-		if st, err := hdfsckpt.ParseState([]byte(text)); err == nil {
+		if st, err := tfbundle.ParseState([]byte(text)); err == nil {
 			t.Errorf("%q is read as %+v", text, st)
 		}
 	}
@@ -175,12 +177,12 @@ func FuzzParseState(f *testing.F) {
 	f.Add([]byte("model_checkpoint_path: \"a\\303\\n\\x41\"\nall_model_checkpoint_paths: 'b'\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		end := bound.Memory(t, len(text), 100)
-		st, err := hdfsckpt.ParseState(text)
+		st, err := tfbundle.ParseState(text)
 		end()
 		if err != nil {
 			return
 		}
-		again, err := hdfsckpt.ParseState(st.Bytes())
+		again, err := tfbundle.ParseState(st.Bytes())
 		if err != nil || fmt.Sprint(again) != fmt.Sprint(st) {
 			t.Errorf("%q becomes %+v, then %+v, %v", text, st, again, err)
 		}

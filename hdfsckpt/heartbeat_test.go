@@ -1,6 +1,7 @@
 package hdfsckpt_test
 
 import (
+	"holdfast/hdfsckpt/writers"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -25,30 +25,30 @@ func TestOtherJobs(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		for _, w := range []string{"own.c1", "lives.am", "lives.c1", "lost.am", "lost.c2"} {
-			must(t, store.MkdirAll(ctx, s, hdfsckpt.WriterDir(w), 0o755))
+			must(t, store.MkdirAll(ctx, s, writers.Dir(w), 0o755))
 		}
-		must(t, s.Chtimes(ctx, hdfsckpt.WriterDir("lives.am"), old, old))
+		must(t, s.Chtimes(ctx, writers.Dir("lives.am"), old, old))
 		var wg sync.WaitGroup
 		beating, stop := context.WithCancel(ctx)
 		wg.Go(func() {
 			for beating.Err() == nil {
-				if err := hdfsckpt.Heartbeat(beating, s, "lives.am"); err != nil && beating.Err() == nil {
+				if err := writers.Heartbeat(beating, s, "lives.am"); err != nil && beating.Err() == nil {
 					t.Error(err)
 				}
 			}
 		})
-		living, lost, err := hdfsckpt.OtherJobs(ctx, s, "own", jobOf, 3*time.Second)
+		living, lost, err := writers.OtherJobs(ctx, s, "own", jobOf, 3*time.Second)
 		stop()
 		wg.Wait()
 		if got := fmt.Sprint(living, lost, err); got != "[lives] [lost] <nil>" {
 			t.Error(got)
 		}
-		must(t, hdfsckpt.ShutOutJobs(ctx, s, lost, jobOf))
-		writers, err := hdfsckpt.Writers(ctx, s)
+		must(t, writers.FenceJobs(ctx, s, lost, jobOf))
+		writers, err := writers.List(ctx, s)
 		if got := fmt.Sprint(writers, err); got != "[lives.am lives.c1 own.c1] <nil>" {
 			t.Error(got)
 		}
-		if err := hdfsckpt.Heartbeat(ctx, s, "lost.am"); err == nil || errors.Is(err, syscall.ENOENT) {
+		if err := writers.Heartbeat(ctx, s, "lost.am"); err == nil || errors.Is(err, syscall.ENOENT) {
 			t.Errorf("one that was shut out sends heartbeats: %v", err)
 		}
 	})

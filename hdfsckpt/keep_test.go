@@ -1,6 +1,9 @@
 package hdfsckpt_test
 
 import (
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/retain"
+	"holdfast/hdfsckpt/writers"
 	"context"
 	"errors"
 	"path"
@@ -22,7 +25,7 @@ func remove(t *testing.T, s store.Store, name string) {
 			continue
 		}
 		for _, f := range c.Files {
-			kept, err := hdfsckpt.Removing(ctx, s, f.Name)
+			kept, err := retain.Removing(ctx, s, f.Name)
 			must(t, err)
 			if !kept {
 				must(t, s.Remove(ctx, f.Name))
@@ -33,7 +36,7 @@ func remove(t *testing.T, s store.Store, name string) {
 
 func listKept(t *testing.T, s store.Store) []hdfsckpt.Checkpoint {
 	t.Helper()
-	kept, err := hdfsckpt.ListKept(context.Background(), s)
+	kept, err := retain.List(context.Background(), s)
 	must(t, err)
 	return kept
 }
@@ -53,7 +56,7 @@ func TestRollbackToWhatWasRemoved(t *testing.T) {
 			t.Fatalf("got %s, want %s", got, want)
 		}
 		kept := listKept(t, s)
-		if len(kept) != 1 || kept[0].State != hdfsckpt.Sealed || kept[0].Step != 10 {
+		if len(kept) != 1 || kept[0].State != format.Sealed || kept[0].Step != 10 {
 			t.Fatalf("kept are %+v", kept)
 		}
 		if problems, err := hdfsckpt.Verify(ctx, s, kept[0], nil); err != nil || len(problems) > 0 {
@@ -95,17 +98,17 @@ func TestRemovedWhereOlderOnesStay(t *testing.T) {
 func TestShutOut(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
-		dir := hdfsckpt.WriterDir("job.container_1")
+		dir := writers.Dir("job.container_1")
 		must(t, store.MkdirAll(ctx, s, dir, 0o755))
 		begun, err := s.Create(ctx, path.Join(dir, "file"), 0o644)
 		must(t, err)
 		if _, err := begun.Write([]byte("of the zombie")); err != nil {
 			t.Fatal(err)
 		}
-		other := hdfsckpt.WriterDir("job.container_2")
+		other := writers.Dir("job.container_2")
 		must(t, store.MkdirAll(ctx, s, other, 0o755))
 		for range 2 { // again makes no difference
-			must(t, hdfsckpt.ShutOut(ctx, s, "job.container_1"))
+			must(t, writers.Fence(ctx, s, "job.container_1"))
 		}
 		if err := begun.Close(); !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR) {
 			t.Errorf("completing what was begun: %v", err)
@@ -118,8 +121,8 @@ func TestShutOut(t *testing.T) {
 		}
 		must(t, store.WriteFile(ctx, s, path.Join(other, "file"), []byte("x"), 0o644))
 
-		must(t, hdfsckpt.ShutOut(ctx, s, "job.container_3"))
-		if err := store.MkdirAll(ctx, s, hdfsckpt.WriterDir("job.container_3"), 0o755); err == nil {
+		must(t, writers.Fence(ctx, s, "job.container_3"))
+		if err := store.MkdirAll(ctx, s, writers.Dir("job.container_3"), 0o755); err == nil {
 			t.Error("one that had never written could begin")
 		}
 	})
@@ -146,19 +149,19 @@ func TestReplacementThatNeverCame(t *testing.T) {
 			seal(t, s, "model.ckpt-10", "model.ckpt-20")
 			must(t, store.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20", "model.ckpt-20"), 0o644))
 			for _, f := range list(t, s)[1].Files {
-				must(t, hdfsckpt.Replacing(ctx, s, f.Name))
+				must(t, retain.Replacing(ctx, s, f.Name))
 			}
 			if got, want := states(list(t, s)), "model.ckpt-10 sealed"; got != want {
 				t.Fatalf("before: got %s, want %s", got, want)
 			}
 			if c.writing {
-				dir := hdfsckpt.WriterDir("job.container_1")
+				dir := writers.Dir("job.container_1")
 				must(t, store.MkdirAll(ctx, s, dir, 0o755))
 				w, err := s.Create(ctx, dir+"/data", 0o644)
 				must(t, err)
 				defer w.Abort()
 			}
-			report, err := hdfsckpt.MakeSafe(ctx, s, c.age)
+			report, err := hdfsckpt.Repair(ctx, s, c.age)
 			must(t, err)
 			if told := strings.Contains(report.String(), "brought model.ckpt-20 back"); len(report.Back) > 0 != c.back || told != c.back {
 				t.Errorf("the report says %q", report)
@@ -192,7 +195,7 @@ func TestKeptWhateverItsName(t *testing.T) {
 	})
 	onBoth(t, func(t *testing.T, s store.Store) {
 		for _, name := range []string{"step-10", "step-20"} {
-			for _, file := range []string{"manifest.json", "name.json", "weights", hdfsckpt.Committed} {
+			for _, file := range []string{"manifest.json", "name.json", "weights", format.Committed} {
 				put(t, s, path.Join(name, file), []byte(file))
 			}
 			seal(t, s, name)
@@ -209,15 +212,15 @@ func TestKeptWhateverItsName(t *testing.T) {
 func bringBackTheKept(t *testing.T, s store.Store, name string) {
 	t.Helper()
 	kept := listKept(t, s)
-	if len(kept) != 1 || kept[0].State != hdfsckpt.Sealed {
+	if len(kept) != 1 || kept[0].State != format.Sealed {
 		t.Fatalf("of %s is kept: %+v", name, kept)
 	}
 	if former, isKept := hdfsckpt.FormerName(kept[0]); former != name || !isKept {
 		t.Errorf("its former name is %s, %v; want %s", former, isKept, name)
 	}
-	must(t, hdfsckpt.BringBack(context.Background(), s, kept[0]))
+	must(t, retain.Restore(context.Background(), s, kept[0]))
 	for _, c := range list(t, s) {
-		if c.State != hdfsckpt.Sealed {
+		if c.State != format.Sealed {
 			t.Errorf("%s is %s", c.Name, c.State)
 		}
 	}

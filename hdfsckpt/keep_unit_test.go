@@ -1,6 +1,8 @@
 package hdfsckpt_test
 
 import (
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/retain"
 	"context"
 	"errors"
 	"path"
@@ -33,10 +35,10 @@ func filesBelow(t *testing.T, s store.Store, name string) []string {
 // unlink removes a file as a mount does.
 func unlink(t *testing.T, s store.Store, name string) {
 	t.Helper()
-	if !hdfsckpt.Keeps(name) {
+	if !retain.Concerns(name) {
 		t.Errorf("%s is taken for nothing that is kept", name)
 	}
-	kept, err := hdfsckpt.Removing(context.Background(), s, name)
+	kept, err := retain.Removing(context.Background(), s, name)
 	must(t, err)
 	if !kept {
 		must(t, s.Remove(context.Background(), name))
@@ -47,8 +49,8 @@ func unlink(t *testing.T, s store.Store, name string) {
 func publish(t *testing.T, s store.Store, name string, content []byte) {
 	t.Helper()
 	must(t, store.MkdirAll(context.Background(), s, path.Dir(name), 0o755))
-	if hdfsckpt.Keeps(name) {
-		must(t, hdfsckpt.Replacing(context.Background(), s, name))
+	if retain.Concerns(name) {
+		must(t, retain.Replacing(context.Background(), s, name))
 	}
 	put(t, s, name, content)
 }
@@ -56,14 +58,14 @@ func publish(t *testing.T, s store.Store, name string, content []byte) {
 // series are forms of checkpoints of which a program keeps the newest only: how
 // one of a step is written, and what it is called.
 var series = map[string]struct {
-	rule hdfsckpt.Rule
+	rule format.Rule
 	put  func(t *testing.T, s store.Store, name string)
 	name string // # stands for the step
 	// vague: of one that was removed halfway, the marker does not tell that it is not whole.
 	vague bool
 }{
 	"Trainer's": {name: "run/checkpoint-#", put: func(t *testing.T, s store.Store, name string) { putTrainer(t, s, name) }},
-	"Trainer's, by a marker": {rule: hdfsckpt.Rule{Format: hdfsckpt.Plain, Marker: "trainer_state.json"}, name: "checkpoint-#", vague: true,
+	"Trainer's, by a marker": {rule: format.Rule{Format: format.Plain, Marker: "trainer_state.json"}, name: "checkpoint-#", vague: true,
 		put: func(t *testing.T, s store.Store, name string) {
 			putTrainer(t, s, name)
 			put(t, s, name+"/deeper/x", []byte("x"))
@@ -84,7 +86,7 @@ func TestKeptOfEachFormat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, s store.Store) {
 				ctx := context.Background()
-				must(t, hdfsckpt.SetRule(ctx, s, x.rule))
+				must(t, format.SetRule(ctx, s, x.rule))
 				of := func(step string) string { return strings.ReplaceAll(x.name, "#", step) }
 				x.put(t, s, of("10"))
 				for i, step := range []string{"20", "30"} {
@@ -102,7 +104,7 @@ func TestKeptOfEachFormat(t *testing.T) {
 					}
 					for n, f := range names {
 						if n == len(names)/2 && n > 0 && !x.vague { // lost halfway: it comes back, and goes again
-							report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+							report, err := hdfsckpt.Repair(ctx, s, 0)
 							if err != nil || !slices.Contains(report.Back, before) || len(report.Aside) > 0 {
 								t.Errorf("halfway: %s, %v", report, err)
 							}
@@ -127,13 +129,13 @@ func TestKeptOfEachFormat(t *testing.T) {
 					if len(kept) == 1 {
 						former, _ = hdfsckpt.FormerName(kept[0])
 					}
-					if former != before || kept[0].State != hdfsckpt.Sealed || len(kept[0].Files) != len(names) {
+					if former != before || kept[0].State != format.Sealed || len(kept[0].Files) != len(names) {
 						t.Fatalf("kept are %+v", kept)
 					}
 					if problems, err := hdfsckpt.Verify(ctx, s, kept[0], nil); err != nil || len(problems) > 0 {
 						t.Errorf("what is kept has the problems %v, %v", problems, err)
 					}
-					if report, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || report.String() != "" {
+					if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
 						t.Errorf("a start after it says %s, %v", report, err)
 					}
 				}
@@ -151,19 +153,19 @@ func TestReplacedIsKept(t *testing.T) {
 		publish(t, s, "last.pt", first)
 		publish(t, s, "last.pt", second)
 		kept := listKept(t, s)
-		if len(kept) != 1 || kept[0].State != hdfsckpt.Complete || kept[0].Size != int64(len(first)) {
+		if len(kept) != 1 || kept[0].State != format.Complete || kept[0].Size != int64(len(first)) {
 			t.Fatalf("kept are %+v", kept)
 		}
-		if report, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || report.String() != "" {
+		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
 			t.Errorf("nothing is amiss: %s, %v", report, err)
 		}
-		must(t, hdfsckpt.Replacing(ctx, s, "last.pt"))
-		must(t, hdfsckpt.NotReplaced(ctx, s, "last.pt"))
+		must(t, retain.Replacing(ctx, s, "last.pt"))
+		must(t, retain.NotReplaced(ctx, s, "last.pt"))
 		if b, err := store.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
 			t.Errorf("after a failure last.pt has %d bytes, %v", len(b), err)
 		}
-		must(t, hdfsckpt.Replacing(ctx, s, "last.pt")) // and its program is lost
-		report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+		must(t, retain.Replacing(ctx, s, "last.pt")) // and its program is lost
+		report, err := hdfsckpt.Repair(ctx, s, 0)
 		must(t, err)
 		if b, err := store.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
 			t.Errorf("last.pt has %d bytes, %v: %s", len(b), err, report)
@@ -174,7 +176,7 @@ func TestReplacedIsKept(t *testing.T) {
 		if got := list(t, s); got[0].Name != "dcp" || got[0].Whole() {
 			t.Errorf("while it is replaced: %s", states(got))
 		}
-		if _, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || !list(t, s)[0].Whole() {
+		if _, err := hdfsckpt.Repair(ctx, s, 0); err != nil || !list(t, s)[0].Whole() {
 			t.Errorf("after a loss halfway: %s, %v", states(list(t, s)), err)
 		}
 		for _, name := range []string{"__0_0.distcp", "__1_0.distcp", ".metadata"} {
@@ -183,14 +185,14 @@ func TestReplacedIsKept(t *testing.T) {
 		if got := list(t, s); !got[0].Whole() {
 			t.Errorf("after it was replaced: %s", states(got))
 		}
-		if kept := listKept(t, s); !slices.ContainsFunc(kept, func(c hdfsckpt.Checkpoint) bool { return c.Kind == hdfsckpt.Distributed && c.Whole() }) {
+		if kept := listKept(t, s); !slices.ContainsFunc(kept, func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed && c.Whole() }) {
 			t.Errorf("kept are %+v", kept)
 		}
 		// What goes from the new one is no part of the old.
 		publish(t, s, "dcp/__9_0.distcp", []byte("x"))
 		unlink(t, s, "dcp/__9_0.distcp")
 		for _, c := range listKept(t, s) {
-			if c.Kind == hdfsckpt.Distributed && len(c.Files) != 3 {
+			if c.Kind == format.Distributed && len(c.Files) != 3 {
 				t.Errorf("kept is %+v", c)
 			}
 		}
@@ -199,7 +201,7 @@ func TestReplacedIsKept(t *testing.T) {
 			publish(t, s, name, first)
 			unlink(t, s, name)
 		}
-		kept = slices.DeleteFunc(listKept(t, s), func(c hdfsckpt.Checkpoint) bool { return c.Kind == hdfsckpt.Distributed })
+		kept = slices.DeleteFunc(listKept(t, s), func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed })
 		if len(kept) != 1 {
 			t.Errorf("kept are %+v", kept)
 		}

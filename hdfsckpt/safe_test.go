@@ -50,7 +50,7 @@ func TestMakeSafeLooksSeldom(t *testing.T) {
 				must(t, store.WriteFile(context.Background(), s, dir+"checkpoint", stateFile("model.ckpt-40"), 0o644))
 			}
 			clear(s.indices)
-			report, err := hdfsckpt.MakeSafe(context.Background(), s, 0)
+			report, err := hdfsckpt.Repair(context.Background(), s, 0)
 			must(t, err)
 			if len(report.Pointed) != len(x.dirs) {
 				t.Errorf("of %d files `checkpoint`, these were put right: %v", len(x.dirs), report)
@@ -80,12 +80,12 @@ func TestMakeSafeRemovesWhatKilledWritersLeft(t *testing.T) {
 			must(t, err) // and its writer is killed
 		}
 		put(t, s, "d/whole", []byte("x"))
-		_, err := hdfsckpt.MakeSafe(ctx, s, time.Hour)
+		_, err := hdfsckpt.Repair(ctx, s, time.Hour)
 		must(t, err)
 		if n := temporaries(t, s); n != 3 {
 			t.Errorf("of three files that were written a moment ago, %d are left", n)
 		}
-		_, err = hdfsckpt.MakeSafe(ctx, s, 0)
+		_, err = hdfsckpt.Repair(ctx, s, 0)
 		must(t, err)
 		if n := temporaries(t, s); n != 0 {
 			t.Errorf("%d files of killed writers are left", n)

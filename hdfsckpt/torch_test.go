@@ -1,6 +1,8 @@
 package hdfsckpt_test
 
 import (
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/tensor"
 	"context"
 	"errors"
 	"io/fs"
@@ -79,7 +81,7 @@ checkpoint-500 directory 3 unchecked (nothing tells whether all of its files are
 	}
 	// Nothing removes what cannot be checked, nor does it count as complete.
 	for _, c := range hdfsckpt.PlanPrune(found, 1, 0).Remove {
-		if c.State == hdfsckpt.Unchecked {
+		if c.State == format.Unchecked {
 			t.Errorf("%s would be removed", c.Name)
 		}
 	}
@@ -204,7 +206,7 @@ func TestVerifyTorch(t *testing.T) {
 		}
 	}
 	c := list(t, s)[0]
-	tensors, err := hdfsckpt.OpenTensors(context.Background(), s, &c)
+	tensors, err := format.OpenTensors(context.Background(), s, &c)
 	must(t, err)
 	defer tensors.Close()
 	weight := tensors.Find("model.0.weight")
@@ -244,9 +246,9 @@ func TestDiffOfTorch(t *testing.T) {
 	put(t, s, "a_1.pt", torchFixture(t, "alone.pt"))
 	put(t, s, "b_2.pt", torchFixture(t, "unchecked.pt"))
 	putDistributed(t, s, "c-3", nil)
-	open := func(i int) *hdfsckpt.Tensors {
+	open := func(i int) *format.Tensors {
 		c := list(t, s)[i]
-		x, err := hdfsckpt.OpenTensors(context.Background(), s, &c)
+		x, err := format.OpenTensors(context.Background(), s, &c)
 		must(t, err)
 		t.Cleanup(func() { x.Close() })
 		return x
@@ -265,7 +267,7 @@ func TestDiffOfTorch(t *testing.T) {
 	}
 	b, err := x.Read()
 	must(t, err)
-	sum, err := hdfsckpt.Summarise(x.Kind, b, 4)
+	sum, err := tensor.Summarise(x.Kind, b, 4)
 	if err != nil || sum.Elements != 20 || sum.Max != 19 || sum.Mean != 9.5 || math.Abs(sum.Norm-math.Sqrt(2470)) > 1e-9 {
 		t.Errorf("%+v, %v", sum, err)
 	}

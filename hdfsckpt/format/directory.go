@@ -1,8 +1,7 @@
-package hdfsckpt
+package format
 
 import (
 	"context"
-	"fmt"
 	"path"
 	"regexp"
 	"strings"
@@ -10,35 +9,72 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// Directory is a directory of several files of which some are of a known
-// format, but nothing tells whether all of them are there: a program's own
-// checkpoint-500 with model.pt and optimizer.pt. It is listed as one, and
-// nothing removes it by itself.
+// Directory is a directory of several files of which some are of a known format, but
+// nothing shows whether all of them are there: a program's own checkpoint-500 with
+// model.pt and optimizer.pt. It is listed as one, and nothing removes it by itself.
 const Directory Kind = "directory"
 
-// safetensorsSuffix is that of files of tensors with a header that says how
-// long they are.
-const safetensorsSuffix = ".safetensors"
+type directory struct{}
+
+var _ Format = directory{}
+
+func (directory) Traits() Traits {
+	return Traits{Kind: Directory, FoundBy: []Kind{Torch}, Unnamed: true}
+}
+
+// Owner returns the directory named after a step that a file lies in: of whatever
+// format that is, it comes and goes as a whole.
+func (directory) Owner(file string) (Owner, bool) {
+	dir, ok := stepDirOf(file)
+	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok
+}
 
 var (
-	// partOfMore is the name, without its suffix, of a file that is one of
-	// several of a save: a shard, or what one rank has written.
+	// partOfMore is the name, without its suffix, of a file that is one of several of a
+	// save: a shard, or what one rank has written.
 	partOfMore = regexp.MustCompile(`-of-\d+$|(^|[-_.])(rng_state|random_states?|rank|shard|part)[-_]?\d+`)
-	// neverAlone are files that programs put beside a model and that are no
-	// checkpoint by themselves.
-	neverAlone = map[string]bool{"training_args.bin": true}
-	// besideModel are such files, if they are in a directory that is called after a step.
+	// besideModel are files that programs put beside a model and that are no checkpoint
+	// by themselves, if they are in a directory that is named after a step.
 	besideModel = regexp.MustCompile(`^(training_args\.bin|optimizer\.(pt|pth|bin)|scheduler\.(pt|pth|bin)|scaler\.pt|rng_state(_\d+)?\.pth)$`)
 )
 
-// belongs are the files of a directory that are parts of one checkpoint
-// together, none of which is one by itself; nil if there are none such. In a
-// directory that is called after a step these are all, unless there is a single
-// one that may be a model; elsewhere those without a step of their own, beside files that are no
+func (directory) Claim(_ context.Context, d *Dir) ([]Claim, error) {
+	parts := belongTogether(d)
+	if parts == nil {
+		return nil, nil
+	}
+	whole := stepDir.MatchString(path.Base(d.Name))
+	claim := Claim{Whole: whole, Check: func(ctx context.Context) (*Checkpoint, error) {
+		c := &Checkpoint{Name: d.Name, Kind: Directory, Step: NoStep, State: Unchecked,
+			Why: "nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE"}
+		if whole { // with all that is below it
+			c.Step = StepAtEnd(path.Base(d.Name))
+			err := c.below(ctx, d.Store, d.Name, 0)
+			if len(c.Files) == 0 {
+				c = nil
+			}
+			return c, err
+		}
+		for _, f := range parts {
+			c.Files = append(c.Files, FileOf(d.Name, f))
+			c.Shards++
+		}
+		return c, nil
+	}}
+	for _, p := range parts {
+		claim.Take = append(claim.Take, p.Name)
+	}
+	return []Claim{claim}, nil
+}
+
+// belongTogether returns the files of a directory that are parts of one checkpoint
+// together, none of which is one by itself; nil if there are none such. In a directory
+// that is named after a step these are all, unless there is a single one that may be a
+// model; elsewhere those without a step of their own, beside files that are no
 // checkpoints.
-func belongs(dir string, entries []store.Info) []store.Info {
+func belongTogether(d *Dir) []store.Info {
 	var known, parts, others []store.Info
-	for _, e := range entries {
+	for _, e := range d.Entries {
 		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
 			continue
 		}
@@ -50,7 +86,7 @@ func belongs(dir string, entries []store.Info) []store.Info {
 			return nil // TensorFlow's are known by their prefix
 		case !torch && ext != safetensorsSuffix:
 			others = append(others, e)
-		case torch && numberAtEnd(bare) != NoStep && !partOfMore.MatchString(bare):
+		case torch && StepAtEnd(bare) != NoStep && !partOfMore.MatchString(bare):
 			known = append(known, e)
 		default:
 			known = append(known, e)
@@ -58,9 +94,9 @@ func belongs(dir string, entries []store.Info) []store.Info {
 		}
 	}
 	switch {
-	case dir == ".":
+	case d.Name == ".":
 		return nil
-	case stepDir.MatchString(path.Base(dir)):
+	case stepDir.MatchString(path.Base(d.Name)):
 		if len(known) == 0 || len(known)+len(others) == 1 && !besideModel.MatchString(known[0].Name) {
 			return nil
 		}
@@ -70,84 +106,4 @@ func belongs(dir string, entries []store.Info) []store.Info {
 	default:
 		return append(parts, others...)
 	}
-}
-
-// unit lists a directory whose files belong together. One that is called after a
-// step is a checkpoint with all that is below it.
-func (l *lister) unit(dir string, files []store.Info) error {
-	c := Checkpoint{Name: dir, Kind: Directory, Step: NoStep, State: Unchecked,
-		Why: "nothing tells whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE"}
-	if stepDir.MatchString(path.Base(dir)) {
-		c.Step = numberAtEnd(path.Base(dir))
-		if err := l.below(dir, 0, &c); err != nil {
-			return err
-		}
-	} else {
-		for _, f := range files {
-			c.Files = append(c.Files, fileOf(dir, f))
-			c.Shards++
-		}
-	}
-	if len(c.Files) > 0 {
-		l.add(c)
-	}
-	return nil
-}
-
-// below collects all files of a directory. What lies too deep makes it one that
-// cannot be checked.
-func (l *lister) below(dir string, depth int, c *Checkpoint) error {
-	entries, err := l.s.List(l.ctx, dir)
-	if vanished(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return l.belowEntries(dir, entries, depth, c)
-}
-
-func (l *lister) belowEntries(dir string, entries []store.Info, depth int, c *Checkpoint) error {
-	for _, e := range entries {
-		switch {
-		case !e.IsDir():
-			c.Files = append(c.Files, fileOf(dir, e))
-			c.Shards++
-		case depth < maxDepth:
-			if err := l.below(path.Join(dir, e.Name), depth+1, c); err != nil {
-				return err
-			}
-		default:
-			c.tooDeep = path.Join(dir, e.Name)
-		}
-	}
-	return nil
-}
-
-// NotUnderstood tells what is in a store that holds no checkpoint that is known:
-// how many files and directories its root has, and the names of some.
-func NotUnderstood(ctx context.Context, s store.Store) (names []string, n int, err error) {
-	entries, err := s.List(ctx, ".")
-	if err != nil {
-		return nil, 0, err
-	}
-	const most = 5
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name, hiddenPrefix) {
-			continue
-		}
-		if n++; n <= most {
-			name := e.Name
-			if e.IsDir() {
-				name += "/"
-			}
-			names = append(names, name)
-		}
-	}
-	return names, n, nil
-}
-
-// tooDeepToTell is why a checkpoint is unchecked of which not all was looked at.
-func tooDeepToTell(name string) string {
-	return fmt.Sprintf("%s lies too deep to be looked at", name)
 }

@@ -1,24 +1,43 @@
-package hdfsckpt
+package format
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"holdfast/hdfsckpt/store"
-	"holdfast/hdfsckpt/torchfile"
 )
 
 // HuggingFace is a directory checkpoint-N of Hugging Face's Trainer: the model,
 // the optimizer, the scheduler, each rank's random state and trainer_state.json,
 // which the first rank writes last (Trainer._save_checkpoint).
 const HuggingFace Kind = "huggingface"
+
+type huggingFace struct{}
+
+var _ SaveRecorder = huggingFace{}
+
+func (huggingFace) Traits() Traits {
+	return Traits{
+		Kind: HuggingFace, FoundBy: []Kind{Torch},
+		Last:         []string{trainerState, "rng_state_*.pth"}, // other ranks may come after the first
+		CompleteWhen: "the directory checkpoint-N has trainer_state.json and its files of weights, with their lengths",
+		MayGrow:      true,
+	}
+}
+
+func (huggingFace) Owner(file string) (Owner, bool) {
+	dir, ok := stepDirOf(file)
+	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok && trainerDir.MatchString(path.Base(dir))
+}
 
 // trainerState is the file without which Trainer cannot go on from a directory.
 const trainerState = "trainer_state.json"
@@ -34,7 +53,7 @@ var (
 	configs = map[string]bool{"config.json": true, "generation_config.json": true, "adapter_config.json": true, "README.md": true}
 )
 
-// isTrainers tells, by what is in a directory checkpoint-N, whether Trainer has
+// isTrainers reports, by what is in a directory checkpoint-N, whether Trainer has
 // written it: it has one of the files that only Trainer writes, or nothing but
 // what Trainer writes before the model.
 func isTrainers(entries []store.Info) bool {
@@ -49,95 +68,98 @@ func isTrainers(entries []store.Info) bool {
 	return onlyConfigs && config
 }
 
-// trainers looks at the directories checkpoint-N of one directory. That they are
-// Trainer's shows in each by itself, or, of one that was broken off early, in
-// another; of the only one, in that it was begun here (isFirstSave). If it does not,
-// they are looked at as any other directory.
-func (l *lister) trainers(dir string, dirs []store.Info, depth int) error {
-	contents := make([][]store.Info, len(dirs))
-	series := l.rule.Format == HuggingFace
-	for i, d := range dirs {
-		err := l.limited(func() (err error) {
-			contents[i], err = l.s.List(l.ctx, path.Join(dir, d.Name))
-			return err
-		})
-		if err != nil && !vanished(err) {
-			return err
+// Claim looks at the directories checkpoint-N of one directory together. That they are
+// Trainer's shows in each by itself, or, of one that was broken off early, in another;
+// of the only one, in that it was begun here (isFirstSave). If it does not, they are
+// searched as any other directory.
+func (huggingFace) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
+	var dirs []store.Info
+	for _, e := range d.Entries {
+		if e.IsDir() && trainerDir.MatchString(e.Name) {
+			dirs = append(dirs, e)
 		}
-		for _, e := range contents[i] {
-			series = series || e.Name == trainerState
-		}
+	}
+	if len(dirs) == 0 || d.Depth >= maxDepth {
+		return nil, nil
+	}
+	contents, series, err := trainerContents(d, dirs)
+	if err != nil {
+		return nil, err
 	}
 	first := false
 	if len(dirs) == 1 && !series && !isTrainers(contents[0]) {
-		err := l.limited(func() (err error) {
-			first, err = l.isFirstSave(path.Join(dir, dirs[0].Name), contents[0])
+		err := d.Do(func() (err error) {
+			first, err = isFirstSave(ctx, d.Store, path.Join(d.Name, dirs[0].Name), contents[0])
 			return err
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	for i, d := range dirs {
-		name := path.Join(dir, d.Name)
+	var claims []Claim
+	for i, e := range dirs {
 		if !series && !first && !isTrainers(contents[i]) {
-			if depth < maxDepth {
-				l.group.Go(func() error { return l.directory(name, depth+1) })
-			}
 			continue
 		}
-		l.group.Go(func() error {
-			return l.limited(func() error {
-				c := Checkpoint{Name: name, Kind: HuggingFace, Step: numberAtEnd(d.Name), State: Torn, Time: d.ModTime, supposed: first}
-				if err := l.belowEntries(name, contents[i], 0, &c); err != nil {
-					return err
-				}
-				if err := l.trainer(&c); err != nil {
-					if vanished(err) {
-						return nil
-					}
-					return err
-				}
-				l.add(c)
-				return nil
-			})
-		})
+		claims = append(claims, Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*Checkpoint, error) {
+			name := path.Join(d.Name, e.Name)
+			c := &Checkpoint{Name: name, Kind: HuggingFace, Step: StepAtEnd(e.Name), State: Torn, Time: e.ModTime, Inferred: first}
+			err := c.addBelow(ctx, d.Store, name, contents[i], 0)
+			if err == nil {
+				err = checkTrainer(ctx, d.Store, c)
+			}
+			return c, err
+		}})
 	}
-	return nil
+	return claims, nil
 }
 
-// trainer judges a directory of Trainer's.
-func (l *lister) trainer(c *Checkpoint) error {
+// trainerContents lists directories checkpoint-N. series: by the store's rule, or by what
+// is in one, all of them are Trainer's.
+func trainerContents(d *Dir, dirs []store.Info) (contents [][]store.Info, series bool, err error) {
+	contents = make([][]store.Info, len(dirs))
+	series = d.Rule.Format == HuggingFace
+	for i, e := range dirs {
+		if contents[i], err = d.List(path.Join(d.Name, e.Name)); err != nil && !store.Vanished(err) {
+			return nil, false, err
+		}
+		series = series || slices.ContainsFunc(contents[i], func(e store.Info) bool { return e.Name == trainerState })
+	}
+	return contents, series, nil
+}
+
+// checkTrainer judges a directory of Trainer's.
+func checkTrainer(ctx context.Context, s store.Store, c *Checkpoint) error {
 	sizes := map[string]int64{}
 	for _, f := range c.Files {
 		sizes[strings.TrimPrefix(f.Name, c.Name+"/")] = f.Size
 	}
 	if _, ok := sizes[trainerState]; !ok {
-		c.Why, c.surely = "it has no file "+trainerState+": the save did not get that far", true
+		c.Why, c.Certain = "it has no file "+trainerState+": the save did not get that far", true
 		return nil
 	}
-	c.last = path.Join(c.Name, trainerState)
-	if c.tooDeep != "" {
-		c.State, c.Why = Unchecked, tooDeepToTell(c.tooDeep)
+	c.Marker = path.Join(c.Name, trainerState)
+	if c.unlisted != "" {
+		c.State, c.Why = Unchecked, tooDeep(c.unlisted)
 		return nil
 	}
-	whole, err := l.endsAsJSON(c.last)
+	whole, err := endsAsJSON(ctx, s, c.Marker)
 	if err != nil {
 		return err
 	}
 	if !whole {
-		c.Why, c.surely = trainerState+" is cut off", true
+		c.Why, c.Certain = trainerState+" is cut off", true
 		return nil
 	}
 	weights := 0
 	need := map[string]int64{}
 	for name := range sizes {
 		if dir, base := path.Split(name); dir == "" && weightsIndex.MatchString(base) {
-			if err := l.shardsOf(path.Join(c.Name, base), need); err != nil {
+			if err := shardsOf(ctx, s, path.Join(c.Name, base), need); err != nil {
 				if !isContent(err) {
 					return err
 				}
-				c.Why, c.surely = err.Error(), true
+				c.Why, c.Certain = err.Error(), true
 				return nil
 			}
 		}
@@ -152,18 +174,18 @@ func (l *lister) trainer(c *Checkpoint) error {
 			continue
 		}
 		weights++
-		why, err := l.cutOff(path.Join(c.Name, name), size)
+		why, err := cutOff(ctx, s, path.Join(c.Name, name), size)
 		if err != nil {
 			return err
 		}
 		if why != "" {
-			c.Why, c.surely = base+": "+why, true
+			c.Why, c.Certain = base+": "+why, true
 			return nil
 		}
 	}
 	switch c.Why = lacking(need, sizes); {
 	case c.Why != "":
-		c.surely = true
+		c.Certain = true
 	case missingRank(sizes) != "":
 		c.Why = missingRank(sizes) + " is missing" // another rank may still write it
 	case weights == 0:
@@ -194,9 +216,9 @@ func missingRank(sizes map[string]int64) string {
 	return ""
 }
 
-// endsAsJSON tells whether a file ends as a JSON object does.
-func (l *lister) endsAsJSON(name string) (bool, error) {
-	r, err := l.s.Open(l.ctx, name)
+// endsAsJSON reports whether a file ends as a JSON object does.
+func endsAsJSON(ctx context.Context, s store.Store, name string) (bool, error) {
+	r, err := s.Open(ctx, name)
 	if err != nil {
 		return false, err
 	}
@@ -214,8 +236,8 @@ func (l *lister) endsAsJSON(name string) (bool, error) {
 const longestIndex = 64 << 20
 
 // shardsOf adds the shards that an index names (its weight_map) to need.
-func (l *lister) shardsOf(name string, need map[string]int64) error {
-	text, err := l.head(name, 0, longestIndex)
+func shardsOf(ctx context.Context, s store.Store, name string, need map[string]int64) error {
+	text, err := readAt(ctx, s, name, 0, longestIndex)
 	if err != nil {
 		return err
 	}
@@ -231,30 +253,15 @@ func (l *lister) shardsOf(name string, need map[string]int64) error {
 	return nil
 }
 
-// head reads at most limit bytes of a file from an offset on.
-func (l *lister) head(name string, from, limit int64) ([]byte, error) {
-	r, err := l.s.Open(l.ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	b := make([]byte, max(0, min(r.Size()-from, limit)))
-	n, err := r.ReadAt(b, from)
-	if err == io.EOF {
-		err = nil
-	}
-	return b[:n], err
-}
-
 // cutOff says what shows that a file of weights is not all there; "" if nothing
 // does.
-func (l *lister) cutOff(name string, size int64) (string, error) {
+func cutOff(ctx context.Context, s store.Store, name string, size int64) (string, error) {
 	if path.Ext(name) != safetensorsSuffix {
-		return l.cutTorch(name)
+		return cutTorch(ctx, s, name)
 	}
 	// safetensors: 8 bytes, little endian, with the length of the JSON that
 	// follows; each tensor's data_offsets begin behind that.
-	begin, err := l.head(name, 0, 8)
+	begin, err := readAt(ctx, s, name, 0, 8)
 	if err != nil {
 		return "", err
 	}
@@ -268,7 +275,7 @@ func (l *lister) cutOff(name string, size int64) (string, error) {
 	if length > longestIndex {
 		return "", nil
 	}
-	text, err := l.head(name, 8, int64(length))
+	text, err := readAt(ctx, s, name, 8, int64(length))
 	if err != nil {
 		return "", err
 	}
@@ -299,28 +306,15 @@ func dropMetadata(text []byte) []byte {
 	return rest
 }
 
-func (l *lister) cutTorch(name string) (string, error) {
-	r, err := l.s.Open(l.ctx, name)
-	if err != nil {
+func cutTorch(ctx context.Context, s store.Store, name string) (string, error) {
+	h, err := openTorch(ctx, s, name)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	defer r.Close()
-	head := make([]byte, torchfile.MagicSize)
-	n, err := r.ReadAt(head, 0)
-	if err != nil && err != io.EOF {
-		return "", err
-	}
-	if n == 0 {
+	case h.empty:
 		return "it is empty", nil
-	}
-	if !torchfile.IsZip(head[:n]) {
-		return "", nil
-	}
-	w := &watched{r: r}
-	if _, err := torchfile.OpenArchive(w, r.Size()); w.failed() != nil {
-		return "", w.failed()
-	} else if err != nil {
-		return err.Error(), nil
+	case h.damage != nil:
+		return h.damage.Error(), nil
 	}
 	return "", nil
 }

@@ -1,4 +1,4 @@
-package hdfsckpt
+package format
 
 import (
 	"context"
@@ -26,16 +26,11 @@ type begunSave struct {
 	Own  bool   `json:"own,omitempty"`  // the program's form is its own
 }
 
-func begunName(dir string) string { return path.Join(begunDir, entryName(dir)+".json") }
+func begunName(dir string) string { return path.Join(begunDir, store.EntryName(dir)+".json") }
 
-// BeginsSave tells whether a directory of that name may be a save whose beginning
-// is to be recorded: whoever is about to make it for a task calls BeginSave.
-func BeginsSave(name string) bool {
-	return trainerDir.MatchString(path.Base(name))
-}
+func (huggingFace) BeginsSave(dir string) bool { return trainerDir.MatchString(path.Base(dir)) }
 
-// BeginSave records that a task makes the directory of a save.
-func BeginSave(ctx context.Context, s store.Store, name string) error {
+func (huggingFace) BeginSave(ctx context.Context, s store.Store, name string) error {
 	dir, base := path.Split(name)
 	dir = path.Clean(dir)
 	before, err := readBegun(ctx, s, dir)
@@ -55,9 +50,7 @@ func BeginSave(ctx context.Context, s store.Store, name string) error {
 	return writeBegun(ctx, s, record)
 }
 
-// SavesEnded is told when a program has ended of itself: what it had begun to save is
-// as it wants it.
-func SavesEnded(ctx context.Context, s store.Store) error {
+func (huggingFace) SavesEnded(ctx context.Context, s store.Store) error {
 	return eachBegun(ctx, s, func(r begunSave) error {
 		ended, err := hasTrainerState(ctx, s, path.Join(r.Dir, r.Name))
 		if err != nil || ended || r.Own {
@@ -67,18 +60,16 @@ func SavesEnded(ctx context.Context, s store.Store) error {
 	})
 }
 
-// forgetBegun removes the records of saves that are not there any longer, as they
-// were moved aside.
-func forgetBegun(ctx context.Context, s store.Store) error {
+func (huggingFace) ForgetSaves(ctx context.Context, s store.Store) error {
 	return eachBegun(ctx, s, func(r begunSave) error {
 		if r.Own {
 			return nil
 		}
 		_, err := s.Stat(ctx, path.Join(r.Dir, r.Name))
-		if vanished(err) {
+		if store.Vanished(err) {
 			err = s.Remove(ctx, begunName(r.Dir))
 		}
-		if vanished(err) {
+		if store.Vanished(err) {
 			return nil
 		}
 		return err
@@ -87,14 +78,14 @@ func forgetBegun(ctx context.Context, s store.Store) error {
 
 func eachBegun(ctx context.Context, s store.Store, f func(begunSave) error) error {
 	entries, err := s.List(ctx, begunDir)
-	if vanished(err) {
+	if store.Vanished(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		dir, ok := entryOf(e.Name[:len(e.Name)-len(path.Ext(e.Name))])
+		dir, ok := store.EntryOf(e.Name[:len(e.Name)-len(path.Ext(e.Name))])
 		if !ok {
 			continue
 		}
@@ -109,11 +100,11 @@ func eachBegun(ctx context.Context, s store.Store, f func(begunSave) error) erro
 	return nil
 }
 
-// readBegun is the zero record where there is none, or none that can be read.
+// readBegun returns the zero record where there is none, or none that can be read.
 func readBegun(ctx context.Context, s store.Store, dir string) (begunSave, error) {
 	var r begunSave
 	text, err := store.ReadFile(ctx, s, begunName(dir))
-	if vanished(err) {
+	if store.Vanished(err) {
 		return r, nil
 	}
 	if err == nil && (json.Unmarshal(text, &r) != nil || r.Dir != dir || r.Name != "" && !trainerDir.MatchString(r.Name)) {
@@ -123,12 +114,12 @@ func readBegun(ctx context.Context, s store.Store, dir string) (begunSave, error
 }
 
 func writeBegun(ctx context.Context, s store.Store, r begunSave) error {
-	return writeRecord(ctx, s, begunName(r.Dir), r)
+	return store.WriteRecord(ctx, s, begunName(r.Dir), r)
 }
 
 func hasTrainerState(ctx context.Context, s store.Store, dir string) (bool, error) {
 	_, err := s.Stat(ctx, path.Join(dir, trainerState))
-	if vanished(err) {
+	if store.Vanished(err) {
 		return false, nil
 	}
 	return err == nil, err
@@ -144,7 +135,7 @@ var (
 	trainersDir = regexp.MustCompile(`^(global_step\d+|pytorch_model_fsdp_\d+|optimizer_\d+|chat_templates|additional_chat_templates)$`)
 )
 
-// mayBeTrainers tells whether all that is in a directory is of what Trainer writes.
+// mayBeTrainers reports whether all that is in a directory is of what Trainer writes.
 func mayBeTrainers(entries []store.Info) bool {
 	for _, e := range entries {
 		if e.IsDir() && !trainersDir.MatchString(e.Name) {
@@ -157,13 +148,13 @@ func mayBeTrainers(entries []store.Info) bool {
 	return true
 }
 
-// isFirstSave tells whether the only directory checkpoint-N of its directory is the
+// isFirstSave reports whether the only directory checkpoint-N of its directory is the
 // first save of a Trainer that has not got as far as what tells it: a task began it
 // here, and all that is in it is what Trainer writes.
-func (l *lister) isFirstSave(name string, entries []store.Info) (bool, error) {
+func isFirstSave(ctx context.Context, s store.Store, name string, entries []store.Info) (bool, error) {
 	if !mayBeTrainers(entries) {
 		return false, nil
 	}
-	r, err := readBegun(l.ctx, l.s, path.Dir(name))
+	r, err := readBegun(ctx, s, path.Dir(name))
 	return !r.Own && r.Name == path.Base(name), err
 }

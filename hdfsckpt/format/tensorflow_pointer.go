@@ -1,4 +1,4 @@
-package hdfsckpt
+package format
 
 import (
 	"context"
@@ -6,15 +6,16 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"syscall"
-	"time"
 
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/tfbundle"
 )
 
-// A file called `checkpoint` may be the program's own. It is TensorFlow's in a
-// directory for which a saver is known to have written one: it can be read as a
-// CheckpointState, or a record says that it once could.
+// A file called `checkpoint` may be the program's own. It is TensorFlow's in a directory
+// for which a saver is known to have written one: it can be read as a CheckpointState,
+// or a record says that it once could.
 //
 //	.holdfast/savers/FILE.json    FILE: the name of the file `checkpoint`, an entry
 const saversDir = store.OwnDir + "/savers"
@@ -24,83 +25,91 @@ type saver struct {
 	File string `json:"file"` // relative to the store's root
 }
 
-// saved is the file `checkpoint` of a directory.
-type saved struct {
-	text    []byte
-	written time.Time
-	missing bool
-	foreign bool // a directory or the like, or a file that may not be read: not TensorFlow's
-}
+func (tensorFlow) PointerFile() string { return tfbundle.StateFile }
 
-// readSaved reads it.
-func readSaved(ctx context.Context, s store.Store, dir string) (saved, error) {
-	name := path.Join(dir, StateFile)
+func (tensorFlow) ReadPointer(ctx context.Context, s store.Store, dir string) (Pointed, error) {
+	name := path.Join(dir, tfbundle.StateFile)
 	info, err := s.Stat(ctx, name)
-	if vanished(err) {
-		return saved{missing: true}, nil
+	if store.Vanished(err) {
+		return Pointed{Missing: true}, nil
 	}
 	if err == nil && !info.Mode.IsRegular() || errors.Is(err, fs.ErrPermission) {
-		return saved{foreign: true}, nil
+		return Pointed{Foreign: true}, nil
 	}
 	var text []byte
 	if err == nil {
 		text, err = store.ReadFile(ctx, s, name)
 	}
 	switch {
-	case vanished(err):
-		return saved{missing: true}, nil
+	case store.Vanished(err):
+		return Pointed{Missing: true}, nil
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EFBIG): // TensorFlow's is small
-		return saved{foreign: true}, nil
+		return Pointed{Foreign: true}, nil
+	case err != nil:
+		return Pointed{}, err
 	}
-	return saved{text: text, written: info.ModTime}, err
+	p := Pointed{Text: text, Written: info.ModTime}
+	state, err := tfbundle.ParseState(text)
+	if p.Err = err; err == nil {
+		p.Target = state.Current
+	}
+	return p, nil
 }
 
-// RememberSavers records in which directories the file `checkpoint` names one of
-// the listed checkpoints, so that it is known to be TensorFlow's even when it is
-// lost or cut.
-func RememberSavers(ctx context.Context, s store.Store, list []Checkpoint) error {
-	done := map[string]bool{}
+// stateOf is what a pointer named; nothing if it is not readable.
+func stateOf(p Pointed) tfbundle.CheckpointState {
+	state, err := tfbundle.ParseState(p.Text)
+	if err != nil {
+		return tfbundle.CheckpointState{}
+	}
+	return state
+}
+
+// WritePointer leaves absolute paths absolute.
+func (tensorFlow) WritePointer(ctx context.Context, s store.Store, dir string, before Pointed, list []Checkpoint, to *Checkpoint) error {
+	whole := map[string]bool{}
 	for _, c := range list {
-		if dir := path.Dir(c.Name); c.Current && !done[dir] {
-			done[dir] = true
-			if err := rememberSaver(ctx, s, dir); err != nil {
-				return err
-			}
+		if c.Whole() {
+			whole[path.Base(c.Name)] = true
 		}
 	}
-	return nil
+	old := stateOf(before)
+	state := tfbundle.CheckpointState{Current: path.Base(to.Name)}
+	if d := path.Dir(old.Current); old.Current != "" && d != "." {
+		state.Current = path.Join(d, state.Current)
+	}
+	for _, p := range old.All {
+		if whole[path.Base(p)] && path.Base(p) != path.Base(to.Name) {
+			state.All = append(state.All, p)
+		}
+	}
+	state.All = append(state.All, state.Current)
+	return store.WriteFile(ctx, s, path.Join(dir, tfbundle.StateFile), state.Bytes(), 0o644)
+}
+
+func (tensorFlow) CopiedPointer(before Pointed, to *Checkpoint) []byte {
+	state, name := stateOf(before), path.Base(to.Name)
+	state.Current = name
+	state.All = append(slices.DeleteFunc(state.All, func(s string) bool { return s == name }), name)
+	return state.Bytes()
 }
 
 func saverName(dir string) string {
-	return path.Join(saversDir, entryName(path.Join(dir, StateFile))+".json")
+	return path.Join(saversDir, store.EntryName(path.Join(dir, tfbundle.StateFile))+".json")
 }
 
-func rememberSaver(ctx context.Context, s store.Store, dir string) error {
+func (tensorFlow) RememberPointer(ctx context.Context, s store.Store, dir string) error {
 	name := saverName(dir)
 	_, err := s.Stat(ctx, name)
-	if !vanished(err) {
+	if !store.Vanished(err) {
 		return err
 	}
-	return writeRecord(ctx, s, name, saver{File: path.Join(dir, StateFile)})
+	return store.WriteRecord(ctx, s, name, saver{File: path.Join(dir, tfbundle.StateFile)})
 }
 
-// writeRecord writes a record as JSON, and makes its directory.
-func writeRecord(ctx context.Context, s store.Store, name string, record any) error {
-	text, err := json.Marshal(record)
-	if err == nil {
-		err = store.MkdirAll(ctx, s, path.Dir(name), 0o755)
-	}
-	if err == nil {
-		err = store.WriteFile(ctx, s, name, append(text, '\n'), 0o644)
-	}
-	return err
-}
-
-// savers are the directories in which a saver is recorded to have written
-// `checkpoint`.
-func savers(ctx context.Context, s store.Store) (map[string]bool, error) {
+func (tensorFlow) KnownPointers(ctx context.Context, s store.Store) (map[string]bool, error) {
 	entries, err := s.List(ctx, saversDir)
-	if vanished(err) {
+	if store.Vanished(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -112,14 +121,15 @@ func savers(ctx context.Context, s store.Store) (map[string]bool, error) {
 			continue
 		}
 		text, err := store.ReadFile(ctx, s, path.Join(saversDir, e.Name))
-		if vanished(err) {
+		if store.Vanished(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
 		var record saver
-		if json.Unmarshal(text, &record) == nil && path.Base(record.File) == StateFile && isEntryFor(e.Name[:len(e.Name)-len(path.Ext(e.Name))], record.File) {
+		if json.Unmarshal(text, &record) == nil && path.Base(record.File) == tfbundle.StateFile &&
+			store.IsEntryFor(e.Name[:len(e.Name)-len(path.Ext(e.Name))], record.File) {
 			found[path.Dir(record.File)] = true
 		}
 	}

@@ -1,18 +1,12 @@
-package hdfsckpt
+package format
 
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"maps"
 	"path"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,146 +14,51 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// Kind is the form that a checkpoint's files have.
-type Kind string
-
 const (
-	// TensorFlow is PREFIX.index and PREFIX.data-SSSSS-of-NNNNN (V2).
-	TensorFlow Kind = "tensorflow"
-	// Torch is a file of torch.save.
-	Torch Kind = "torch"
-	// Distributed is a directory that torch.distributed.checkpoint wrote:
-	// *.distcp, and .metadata, which is written last.
-	Distributed Kind = "dcp"
-	// Plain is files of the program's own: a directory step-N, complete when it
-	// has a file COMMITTED, which is written last; or what the store's Rule says.
-	Plain Kind = "plain"
-)
-
-// State tells whether a checkpoint can be restored from.
-type State string
-
-const (
-	// Sealed: complete, and with a manifest that its files still agree with.
-	Sealed State = "sealed"
-	// Complete: every file that belongs to it is there, with its length.
-	Complete State = "complete"
-	// Torn: it cannot be restored from; Checkpoint.Why says what is wrong.
-	Torn State = "torn"
-	// InProgress: not complete, and written to a short while ago.
-	InProgress State = "in progress"
-	// Unchecked: nothing in it tells whether it is complete; it counts as not
-	// complete, and nothing removes it by itself. Why says more.
-	Unchecked State = "unchecked"
-)
-
-// recent is how old the files of a save may be for it to count as in progress.
-const recent = 2 * time.Minute
-
-// NoStep is the step of a checkpoint whose name has none.
-const NoStep = -1
-
-// Checkpoint is a checkpoint in a store.
-type Checkpoint struct {
-	Name    string    // the prefix, directory or file, relative to the store's root
-	Kind    Kind      //
-	Step    int64     // NoStep if the name has none
-	Time    time.Time // of its last file
-	Size    int64     // bytes, all files together
-	Shards  int       // files with values
-	Files   []File    // sorted by name
-	State   State     //
-	Why     string    // what is wrong, unless complete
-	Current bool      // the file `checkpoint` beside it names it
-
-	Manifest *Manifest // of a sealed one
-
-	last   string // the file that makes it count, if it is there
-	surely bool   // it is of its kind beyond doubt, so that it may be moved aside if torn
-	// supposed: that it is of its kind is concluded from how it began. While tasks run
-	// it may be a program's own, and is let be.
-	supposed bool
-	former   string // of one that is kept as a unit: its name before
-	tooDeep  string // something of it that was not looked at
-}
-
-// Whole tells whether the checkpoint can be restored from.
-func (c *Checkpoint) Whole() bool { return c.State == Complete || c.State == Sealed }
-
-// EndsByMarker tells whether the file that a save writes last is a part of its form.
-// Of others, which are complete by what their files say, more may still come: the
-// optimizer's file after the model's, other ranks' states.
-func (c *Checkpoint) EndsByMarker() bool { return c.Kind != Torch && c.Kind != HuggingFace }
-
-// isDir tells whether it is a directory with what is in it.
-func (c *Checkpoint) isDir() bool {
-	return len(c.Files) > 0 && strings.HasPrefix(c.Files[0].Name, c.Name+"/")
-}
-
-// isDirOf tells whether a unit of that name is a directory.
-func (c *Checkpoint) isDirOf(unit string) bool { return path.Base(c.Files[0].Name) != path.Base(unit) }
-
-// PointedAt tells whether the program goes on from the one that its file
-// `checkpoint` names, so that a rollback can choose.
-func (c *Checkpoint) PointedAt() bool { return c.Kind == TensorFlow }
-
-// File is a file of a checkpoint.
-type File struct {
-	Name    string // relative to the store's root
-	Size    int64
-	ModTime time.Time
-	Inode   uint64 // as in Info
-}
-
-const (
-	maxDepth     = 5  // directories that are looked into
+	maxDepth     = 5  // levels of directories that are searched
 	parallelism  = 16 // calls at a time
 	hiddenPrefix = "."
+	// recent is how old the files of a save may be for it to count as in progress.
+	recent = 2 * time.Minute
 )
 
-// Checkpoints lists the checkpoints in a store and in the directories below its
-// root, the newest last: by step, then by time. It looks into every index and
-// manifest, and reads none of the data.
-func Checkpoints(ctx context.Context, s store.Store) ([]Checkpoint, error) {
-	rule, err := readRule(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	return checkpoints(ctx, s, rule)
+// Search says which checkpoints of a store are looked for.
+type Search struct {
+	Rule Rule
+	// Root is the directory where the search begins; empty for the store's root.
+	Root string
+	// Chosen leaves out formats with a pointer: what remains are those of which
+	// programs choose a checkpoint by what is there.
+	Chosen bool
 }
 
-func checkpoints(ctx context.Context, s store.Store, rule Rule) ([]Checkpoint, error) {
-	return (&lister{s: s, rule: rule}).list(ctx)
-}
-
-func (l *lister) list(ctx context.Context) ([]Checkpoint, error) {
-	l.group, l.ctx = errgroup.WithContext(ctx)
-	l.slots = make(chan struct{}, parallelism)
-	var manifests map[string]*Manifest
-	if l.root == "" {
-		l.root = "."
-		l.group.Go(func() (err error) { manifests, err = l.manifests(); return err })
-	}
-	l.group.Go(func() error { return l.directory(l.root, 0) })
-	if err := l.group.Wait(); err != nil {
+// List lists checkpoints, the newest last: by step, then by time. It looks into every
+// index and the like, and reads no values.
+func (q Search) List(ctx context.Context, s store.Store) ([]Checkpoint, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	w := &walker{Search: q, s: s, ctx: ctx, group: group, calls: make(chan struct{}, parallelism), listed: map[string][]store.Info{}}
+	group.Go(func() error { return w.directory(cmp.Or(q.Root, "."), 0) })
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	l.doubtPlain()
-	l.doubtRule()
-	for i := range l.found {
-		c := &l.found[i]
-		if m := manifests[c.Name]; m != nil && c.State == Complete && m.fits(c) {
-			c.State, c.Manifest = Sealed, m
+	for _, f := range All {
+		if r, ok := f.(Reviewer); ok {
+			r.Review(q.Rule, w.found)
 		}
 	}
-	slices.SortFunc(l.found, func(a, b Checkpoint) int {
-		return cmp.Or(cmp.Compare(a.Step, b.Step), a.Time.Compare(b.Time), strings.Compare(a.Name, b.Name))
-	})
-	return l.found, nil
+	Sort(w.found)
+	return w.found, nil
 }
 
-// NewestComplete is the one to restore from: the complete one with the highest
-// step, of several the youngest; nil if there is none.
+// Sort sorts checkpoints, the newest last: by step, then by time.
+func Sort(list []Checkpoint) {
+	slices.SortFunc(list, func(a, b Checkpoint) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), a.Time.Compare(b.Time), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// NewestComplete returns the checkpoint to restore from: the complete one with the
+// highest step, of several the youngest; nil if there is none.
 func NewestComplete(list []Checkpoint) *Checkpoint {
 	var best *Checkpoint
 	for i := range list {
@@ -174,22 +73,127 @@ func NewestComplete(list []Checkpoint) *Checkpoint {
 	return best
 }
 
-// lister goes through the directories. Its goroutines end with its group;
-// slots bounds how many of them wait for the store.
-type lister struct {
-	s          store.Store
-	rule       Rule
-	root       string // where to begin, without a look at manifests; "": the store's root
-	chosenFrom bool   // only those from which a program chooses by what is there
-	group      *errgroup.Group
-	ctx        context.Context
-	slots      chan struct{}
+// Dir is a directory in which formats find their checkpoints.
+type Dir struct {
+	Store store.Store
+	Rule  Rule
+	Name  string // relative to the store's root
+	// Depth is how many levels below the beginning of the search it lies.
+	Depth int
+	// Entries are those that no format of higher precedence has claimed.
+	Entries []store.Info
 
-	mu    sync.Mutex
-	found []Checkpoint
+	w *walker
 }
 
-func (l *lister) add(c Checkpoint) {
+// List lists a directory below, once in a search. Claim uses it instead of Store.
+func (d *Dir) List(name string) ([]store.Info, error) { return d.w.list(name) }
+
+// Do calls f, which uses the store, when its turn has come. Claim uses the store by it.
+func (d *Dir) Do(f func() error) error { return d.w.limited(f) }
+
+// walker carries out a search. Its goroutines end with its group; calls bounds how
+// many of them use the store.
+type walker struct {
+	Search
+	s     store.Store
+	ctx   context.Context
+	group *errgroup.Group
+	calls chan struct{}
+
+	mu     sync.Mutex
+	found  []Checkpoint
+	listed map[string][]store.Info // by Dir.List, and not searched yet
+}
+
+// limited waits for a turn to use the store.
+func (w *walker) limited(f func() error) error {
+	select {
+	case w.calls <- struct{}{}:
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+	defer func() { <-w.calls }()
+	return f()
+}
+
+func (w *walker) list(name string) (entries []store.Info, err error) {
+	w.mu.Lock()
+	entries, listed := w.listed[name]
+	w.mu.Unlock()
+	if listed {
+		return entries, nil
+	}
+	err = w.limited(func() (err error) {
+		entries, err = w.s.List(w.ctx, name)
+		return err
+	})
+	if err == nil {
+		w.mu.Lock()
+		w.listed[name] = entries
+		w.mu.Unlock()
+	}
+	return entries, err
+}
+
+// directory finds the checkpoints in one directory, and searches those below.
+func (w *walker) directory(name string, depth int) error {
+	entries, err := w.list(name)
+	w.mu.Lock()
+	delete(w.listed, name)
+	w.mu.Unlock()
+	if store.Vanished(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d := &Dir{Store: w.s, Rule: w.Rule, Name: name, Depth: depth, Entries: slices.Clone(entries), w: w}
+	for _, f := range All {
+		if !w.Rule.Finds(f) || w.Chosen && hasPointer(f) {
+			continue
+		}
+		claims, err := f.Claim(w.ctx, d)
+		if err != nil {
+			return err
+		}
+		for _, c := range claims {
+			w.group.Go(func() error { return w.check(c) })
+			if c.Whole {
+				return nil
+			}
+			d.Entries = slices.DeleteFunc(d.Entries, func(e store.Info) bool { return slices.Contains(c.Take, e.Name) })
+		}
+	}
+	if depth >= w.Rule.depth() {
+		return nil
+	}
+	for _, e := range d.Entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name, hiddenPrefix) && (w.Rule.Own() || !isPartsDir(e.Name)) {
+			w.group.Go(func() error { return w.directory(path.Join(name, e.Name), depth+1) })
+		}
+	}
+	return nil
+}
+
+func hasPointer(f Format) bool {
+	_, ok := f.(Pointer)
+	return ok
+}
+
+// check adds the checkpoint of a claim to those that were found.
+func (w *walker) check(claim Claim) error {
+	var c *Checkpoint
+	err := w.limited(func() (err error) {
+		c, err = claim.Check(w.ctx)
+		return err
+	})
+	if store.Vanished(err) { // removed while it was looked at
+		return nil
+	}
+	if err != nil || c == nil {
+		return err
+	}
 	slices.SortFunc(c.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	if len(c.Files) > 0 {
 		c.Time = time.Time{} // that of the directory counts only where nothing is in it
@@ -203,148 +207,38 @@ func (l *lister) add(c Checkpoint) {
 	if c.State == Torn && time.Since(c.Time) < recent {
 		c.State = InProgress
 	}
-	l.mu.Lock()
-	l.found = append(l.found, c)
-	l.mu.Unlock()
+	w.mu.Lock()
+	w.found = append(w.found, *c)
+	w.mu.Unlock()
+	return nil
 }
 
-// limited takes a slot for one use of the store.
-func (l *lister) limited(f func() error) error {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.ctx.Done():
-		return l.ctx.Err()
-	}
-	defer func() { <-l.slots }()
-	return f()
-}
-
-// directory finds the checkpoints in one directory, and goes into those below.
-func (l *lister) directory(dir string, depth int) error {
-	var entries []store.Info
-	err := l.limited(func() (err error) {
-		entries, err = l.s.List(l.ctx, dir)
-		return err
-	})
-	if vanished(err) {
+// below adds all files of a directory to a checkpoint. One that has directories which
+// lie too deep cannot be checked (unlisted).
+func (c *Checkpoint) below(ctx context.Context, s store.Store, dir string, depth int) error {
+	entries, err := s.List(ctx, dir)
+	if store.Vanished(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	switch {
-	case l.rule.own():
-		return l.byRule(dir, entries, depth)
-	case l.rule.finds(Distributed) && isDistributed(entries):
-		return l.limited(func() error { return l.distributed(dir, entries) })
-	case l.rule.finds(Plain) && isPlainName(path.Base(dir)) && !holdsOthers(entries):
-		return l.limited(func() error { return l.plain(dir, entries) })
-	}
-	if parts := belongs(dir, entries); parts != nil && (l.rule.finds(Torch) || l.rule.finds(Directory)) {
-		if stepDir.MatchString(path.Base(dir)) {
-			return l.limited(func() error { return l.unit(dir, parts) })
-		}
-		if err := l.unit(dir, parts); err != nil {
-			return err
-		}
-		entries = without(entries, parts)
-	}
-	var trainers []store.Info
+	return c.addBelow(ctx, s, dir, entries, depth)
+}
+
+func (c *Checkpoint) addBelow(ctx context.Context, s store.Store, dir string, entries []store.Info, depth int) error {
 	for _, e := range entries {
-		name := path.Join(dir, e.Name)
 		switch {
-		case !e.IsDir() || strings.HasPrefix(e.Name, hiddenPrefix) || isTemporaryPart(e.Name) || depth >= maxDepth:
-		case trainerDir.MatchString(e.Name) && (l.rule.finds(HuggingFace) || l.rule.Format == Torch):
-			trainers = append(trainers, e)
+		case !e.IsDir():
+			c.Files = append(c.Files, FileOf(dir, e))
+			c.Shards++
+		case depth < maxDepth:
+			if err := c.below(ctx, s, path.Join(dir, e.Name), depth+1); err != nil {
+				return err
+			}
 		default:
-			l.group.Go(func() error { return l.directory(name, depth+1) })
+			c.unlisted = path.Join(dir, e.Name)
 		}
-	}
-	if len(trainers) > 0 {
-		l.group.Go(func() error { return l.trainers(dir, trainers, depth) })
-	}
-	if l.rule.finds(Torch) {
-		l.torchFiles(dir, entries)
-	}
-	if l.rule.finds(TensorFlow) && !l.chosenFrom {
-		return l.tensorflow(dir, entries)
 	}
 	return nil
-}
-
-// without leaves some entries of a directory out.
-func without(entries, some []store.Info) []store.Info {
-	out := map[string]bool{}
-	for _, e := range some {
-		out[e.Name] = true
-	}
-	return slices.DeleteFunc(slices.Clone(entries), func(e store.Info) bool { return out[e.Name] })
-}
-
-// holdsOthers tells whether a directory step-N is only where a program keeps
-// checkpoints that are known by themselves.
-func holdsOthers(entries []store.Info) bool {
-	others := false
-	for _, e := range entries {
-		if e.Name == Committed {
-			return false
-		}
-		others = others || tfFile.MatchString(e.Name) || torchSuffixes[path.Ext(e.Name)] || path.Ext(e.Name) == safetensorsSuffix
-	}
-	return others
-}
-
-// vanished tells that a file was removed while it was being looked at.
-func vanished(err error) bool {
-	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESTALE)
-}
-
-// stepOf finds the step in a name: the number after its last dash.
-func stepOf(name string) int64 {
-	i := strings.LastIndexByte(name, '-')
-	if n, err := strconv.ParseUint(name[i+1:], 10, 63); err == nil && i >= 0 {
-		return int64(n)
-	}
-	return NoStep
-}
-
-var (
-	// stepDir is a directory that is called after a step: 40, step_40,
-	// checkpoint-500, global_step40.
-	stepDir = regexp.MustCompile(`^((global_?)?step|checkpoint|ckpt|epoch|iter)?[-_=]?\d+$`)
-	endsIn  = regexp.MustCompile(`(?:^|[-_=.]|step|checkpoint|ckpt|epoch|iter)(\d+)$`)
-)
-
-// numberAtEnd finds the step in a name that a program made up: the number that
-// it ends in, as in step_40, epoch=3-step=400.
-func numberAtEnd(name string) int64 {
-	if m := endsIn.FindStringSubmatch(name); m != nil {
-		if n, err := strconv.ParseUint(m[1], 10, 63); err == nil {
-			return int64(n)
-		}
-	}
-	return NoStep
-}
-
-// lacking says which of the files that a checkpoint needs are missing or too
-// short; "" if none is.
-func lacking(need, have map[string]int64) string {
-	var wrong []string
-	for _, name := range slices.Sorted(maps.Keys(need)) {
-		switch size, ok := have[name]; {
-		case !ok:
-			wrong = append(wrong, name+" is missing")
-		case size < need[name]:
-			wrong = append(wrong, fmt.Sprintf("%s has %d bytes, %d are needed", name, size, need[name]))
-		}
-	}
-	const most = 3
-	if n := len(wrong) - most; n > 0 {
-		wrong = append(wrong[:most], fmt.Sprintf("and %d more", n))
-	}
-	return strings.Join(wrong, ", ")
-}
-
-func fileOf(dir string, i store.Info) File {
-	return File{Name: path.Join(dir, i.Name), Size: i.Size, ModTime: i.ModTime, Inode: i.Inode}
 }

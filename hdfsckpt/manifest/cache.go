@@ -1,4 +1,4 @@
-package hdfsckpt
+package manifest
 
 import (
 	"sync"
@@ -6,61 +6,60 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// readManifests are the manifests that were read through one open store. A
-// manifest is written in one step and never changed, so one whose file is the same
-// says the same. Nobody may change them. The zero value is ready, and nil knows
-// nothing.
-type readManifests struct {
+// cache holds the manifests that were read through one open store. A manifest is
+// written in one step and never changed, so one whose file is the same has the same
+// content. The zero value is ready to use; nil caches nothing.
+type cache struct {
 	mu sync.Mutex
 	of map[store.Info]*Manifest
 }
 
-// manifestsKey is where they are in a store's memo.
-type manifestsKey struct{}
+// cacheKey is the key of the cache in a store's memo.
+type cacheKey struct{}
 
-// readBefore finds what is known of a store's manifests; nil if it keeps nothing.
-func readBefore(s store.Store) *readManifests {
+// cacheOf returns a store's cache; nil for a store without a memo.
+func cacheOf(s store.Store) *cache {
 	memo := store.Memo(s)
 	if memo == nil {
 		return nil
 	}
-	r, _ := memo.LoadOrStore(manifestsKey{}, &readManifests{})
-	return r.(*readManifests)
+	c, _ := memo.LoadOrStore(cacheKey{}, &cache{})
+	return c.(*cache)
 }
 
-func (r *readManifests) get(i store.Info) *Manifest {
-	if r == nil {
+func (c *cache) get(i store.Info) *Manifest {
+	if c == nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.of[i]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[i]
 }
 
-func (r *readManifests) put(i store.Info, m *Manifest) {
-	if r == nil || i.Inode == 0 {
+func (c *cache) put(i store.Info, m *Manifest) {
+	if c == nil || i.Inode == 0 {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.of == nil {
-		r.of = map[store.Info]*Manifest{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[store.Info]*Manifest{}
 	}
-	r.of[i] = m
+	c.of[i] = m
 }
 
-// keep forgets those that are there no more.
-func (r *readManifests) keep(there []store.Info) {
-	if r == nil {
+// retain drops those whose files are not listed any longer.
+func (c *cache) retain(listed []store.Info) {
+	if c == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept := make(map[store.Info]*Manifest, len(there))
-	for _, i := range there {
-		if m := r.of[i]; m != nil {
-			kept[i] = m
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	retained := make(map[store.Info]*Manifest, len(listed))
+	for _, i := range listed {
+		if m := c.of[i]; m != nil {
+			retained[i] = m
 		}
 	}
-	r.of = kept
+	c.of = retained
 }

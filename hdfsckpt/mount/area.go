@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"holdfast/hdfsckpt/writers"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func (a *area) get(ctx context.Context, f *FS) (*node, error) {
 	if a.dir != nil {
 		return a.dir, nil
 	}
-	name := hdfsckpt.WriterDir(f.o.Writer)
+	name := writers.Dir(f.o.Writer)
 	if err := store.MkdirAll(ctx, f.store, name, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory for what %s writes, which fails if it was shut out: %w", f.o.Writer, err)
 	}

@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"holdfast/hdfsckpt/format"
 	"context"
 	"errors"
 	"io/fs"
@@ -104,7 +105,7 @@ func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Statu
 	defer leave()
 	perm := fs.FileMode(in.Mode).Perm()
 	if hdfsckpt.BeginsSave(p) {
-		if err := hdfsckpt.BeginSave(ctx, f.store, p); err != nil { // the directory is made all the same
+		if err := format.BeginSave(ctx, f.store, p); err != nil { // the directory is made all the same
 			f.fail("record that a save begins in", p, err)
 		}
 	}

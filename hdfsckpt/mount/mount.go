@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"holdfast/hdfsckpt/writers"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -33,7 +34,7 @@ type Options struct {
 	// sequentially; os.TempDir() if empty.
 	SpoolDir string
 	Log      *logrus.Entry
-	// Writer is this mount's name towards hdfsckpt.ShutOut, new for each mount;
+	// Writer is this mount's name towards writers.Fence, new for each mount;
 	// a random one if empty.
 	Writer string
 	// Lease is asked before each change of the store, from many goroutines.

@@ -1,28 +1,32 @@
-package hdfsckpt
+package store
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
+	"path"
 	"strings"
+	"syscall"
 	"unicode/utf8"
-
-	"holdfast/hdfsckpt/store"
 )
 
-// Entries below OwnDir that stand for a name in the store are called after it,
-// escaped as in a URL. An escaped name of many bytes that are not ASCII is up to
-// three times as long, so a long one is cut, and the name's digest stands for
-// the rest of it; what is in the entry then says the name.
+// An entry below OwnDir that stands for a name in the store is named after it,
+// escaped as in a URL. Escaping makes a name of non-ASCII bytes up to three times as
+// long, so a long one is cut, and a digest of the name takes the place of the rest;
+// the entry's content then holds the name.
 const (
-	longestEntry = 200 // bytes; suffixes and temporary names have room beside it
+	longestEntry = 200 // bytes; leaves room for suffixes and temporary names
 	cutEntry     = 120
-	digestMark   = "%~" // never a part of an escaped name
+	digestMark   = "%~" // never part of an escaped name
 )
 
-// entryName is what the entry for a name is called.
-func entryName(name string) string {
+// EntryName returns the name of the entry below OwnDir that stands for name.
+func EntryName(name string) string {
 	escaped := url.PathEscape(name)
 	if len(escaped) <= longestEntry {
 		return escaped
@@ -31,19 +35,65 @@ func entryName(name string) string {
 	return escaped[:cutEntry] + digestMark + hex.EncodeToString(sum[:16])
 }
 
-// entryOf is the name that an entry is called after. It is not known (false) for
-// one that was cut, and for what entryName has not made.
-func entryOf(entry string) (name string, ok bool) {
+// EntryOf returns the name that an entry stands for. ok is false for an entry whose
+// name was cut, and for one that EntryName has not made.
+func EntryOf(entry string) (name string, ok bool) {
 	if strings.Contains(entry, digestMark) {
 		return "", false
 	}
 	name, err := url.PathUnescape(entry)
-	return name, err == nil && isEntryFor(entry, name)
+	return name, err == nil && IsEntryFor(entry, name)
 }
 
-// isEntryFor tells whether an entry stands for a name, and that is one that a
-// program may give: what somebody else has put below OwnDir must lead nowhere.
-func isEntryFor(entry, name string) bool {
-	return fs.ValidPath(name) && utf8.ValidString(entry) && store.CheckName("look at", name) == nil &&
-		name != store.OwnDir && !strings.HasPrefix(name, store.OwnDir+"/") && entryName(name) == entry
+// IsEntryFor reports whether an entry stands for name, and name is one that a program
+// can use: what others have put below OwnDir must not lead out of the store.
+func IsEntryFor(entry, name string) bool {
+	return fs.ValidPath(name) && utf8.ValidString(entry) && CheckName("look at", name) == nil &&
+		name != OwnDir && !strings.HasPrefix(name, OwnDir+"/") && EntryName(name) == entry
+}
+
+// WriteRecord writes a record as JSON, in one step, and makes its directory.
+func WriteRecord(ctx context.Context, s Store, name string, record any) error {
+	text, err := json.Marshal(record)
+	if err == nil {
+		err = MkdirAll(ctx, s, path.Dir(name), 0o755)
+	}
+	if err == nil {
+		err = WriteFile(ctx, s, name, append(text, '\n'), 0o644)
+	}
+	return err
+}
+
+// Vanished reports whether an error says that a file was removed, perhaps while it
+// was being looked at.
+func Vanished(err error) bool {
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESTALE)
+}
+
+// deepest bounds how deep RemoveOwn goes.
+const deepest = 64
+
+// RemoveOwn removes a directory below OwnDir with all that is in it.
+func RemoveOwn(ctx context.Context, s Store, dir string) error { return removeOwn(ctx, s, dir, 0) }
+
+func removeOwn(ctx context.Context, s Store, dir string, depth int) error {
+	if !strings.HasPrefix(dir, OwnDir+"/") || depth > deepest {
+		return fmt.Errorf("cannot remove %s: it is not the store's own, or lies too deep", dir)
+	}
+	entries, err := ListAll(ctx, s, dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name)
+		if e.IsDir() {
+			err = removeOwn(ctx, s, name, depth+1)
+		} else {
+			err = s.Remove(ctx, name)
+		}
+		if err != nil && !Vanished(err) {
+			return err
+		}
+	}
+	return s.Remove(ctx, dir)
 }

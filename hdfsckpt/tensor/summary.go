@@ -1,10 +1,8 @@
-package hdfsckpt
+package tensor
 
 import (
 	"fmt"
 	"math"
-
-	"holdfast/hdfsckpt/tensor"
 )
 
 // Summary describes the numbers of a tensor; of complex numbers, their absolute
@@ -17,7 +15,7 @@ type Summary struct {
 }
 
 // values returns what makes a real number of an element.
-func values(k tensor.Kind) (func([]byte) float64, error) {
+func values(k Kind) (func([]byte) float64, error) {
 	if number := k.Number(); number != nil {
 		return number, nil
 	}
@@ -30,7 +28,7 @@ func values(k tensor.Kind) (func([]byte) float64, error) {
 }
 
 // Summarise goes over the bytes of a tensor.
-func Summarise(k tensor.Kind, b []byte, bins int) (Summary, error) {
+func Summarise(k Kind, b []byte, bins int) (Summary, error) {
 	s := Summary{Min: math.Inf(1), Max: math.Inf(-1)}
 	number, err := values(k)
 	if err != nil {

@@ -1,4 +1,4 @@
-package hdfsckpt_test
+package tensor_test
 
 import (
 	"encoding/binary"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/tensor"
 )
 
 func TestSummarise(t *testing.T) {
@@ -20,15 +20,15 @@ func TestSummarise(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		b    []byte
-		want hdfsckpt.Summary
+		want tensor.Summary
 	}{
-		{"nothing", nil, hdfsckpt.Summary{}},
-		{"one value", floats(2, 2), hdfsckpt.Summary{Elements: 2, Min: 2, Max: 2, Mean: 2, Norm: math.Sqrt(8), Histogram: []int64{2, 0}}},
-		{"not finite", floats(math.NaN(), math.Inf(1), math.Inf(-1)), hdfsckpt.Summary{Elements: 3, NaN: 1, Inf: 2}},
-		{"spread", floats(0, 1, 3, 4, math.NaN()), hdfsckpt.Summary{Elements: 5, NaN: 1, Min: 0, Max: 4, Mean: 2, Norm: math.Sqrt(26), Histogram: []int64{2, 2}}},
-		{"the largest there are", floats(-math.MaxFloat64, math.MaxFloat64), hdfsckpt.Summary{Elements: 2, Min: -math.MaxFloat64, Max: math.MaxFloat64, Norm: math.Inf(1), Histogram: []int64{1, 1}}},
+		{"nothing", nil, tensor.Summary{}},
+		{"one value", floats(2, 2), tensor.Summary{Elements: 2, Min: 2, Max: 2, Mean: 2, Norm: math.Sqrt(8), Histogram: []int64{2, 0}}},
+		{"not finite", floats(math.NaN(), math.Inf(1), math.Inf(-1)), tensor.Summary{Elements: 3, NaN: 1, Inf: 2}},
+		{"spread", floats(0, 1, 3, 4, math.NaN()), tensor.Summary{Elements: 5, NaN: 1, Min: 0, Max: 4, Mean: 2, Norm: math.Sqrt(26), Histogram: []int64{2, 2}}},
+		{"the largest there are", floats(-math.MaxFloat64, math.MaxFloat64), tensor.Summary{Elements: 2, Min: -math.MaxFloat64, Max: math.MaxFloat64, Norm: math.Inf(1), Histogram: []int64{1, 1}}},
 	} {
-		got, err := hdfsckpt.Summarise("float64", c.b, 2)
+		got, err := tensor.Summarise("float64", c.b, 2)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue

@@ -1,29 +1,26 @@
-package hdfsckpt
+package tfbundle
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 )
 
-// StateFile is the name of the file by which TensorFlow finds the newest
-// checkpoint.
+// StateFile is the name of the file by which TensorFlow finds the newest checkpoint:
+// tensorflow/python/training/checkpoint_state.proto as a text proto, which names
+// prefixes, absolute or relative to the directory.
 const StateFile = "checkpoint"
 
-// State file: tensorflow/python/training/checkpoint_state.proto as a text
-// proto, which names prefixes relative to the directory or absolute.
-
-// SavedState is what the file says.
-type SavedState struct {
+// CheckpointState is the content of a StateFile.
+type CheckpointState struct {
 	Current string   // model_checkpoint_path
 	All     []string // all_model_checkpoint_paths, oldest first
 }
 
-// ParseState reads the file `checkpoint`.
-func ParseState(text []byte) (SavedState, error) {
-	var s SavedState
+// ParseState parses a StateFile.
+func ParseState(text []byte) (CheckpointState, error) {
+	var s CheckpointState
 	for line := range strings.Lines(string(text)) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
 		if !ok {
@@ -51,8 +48,8 @@ func ParseState(text []byte) (SavedState, error) {
 	return s, nil
 }
 
-// Bytes is the file's text.
-func (s SavedState) Bytes() []byte {
+// Bytes returns the file's text.
+func (s CheckpointState) Bytes() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model_checkpoint_path: %s\n", quote(s.Current))
 	for _, p := range s.All {
@@ -121,5 +118,3 @@ func quote(s string) string {
 	b.WriteByte('"')
 	return b.String()
 }
-
-func isEOF(err error) bool { return errors.Is(err, io.EOF) }

@@ -4,22 +4,18 @@ import (
 	"context"
 	"errors"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
-var (
-	// PREFIX_temp/ and PREFIX_temp_UUID/ hold part-00000-of-00002... of a save.
-	tempDir  = regexp.MustCompile(`^.+_temp(_[0-9a-f]+)?$`)
-	tempPart = regexp.MustCompile(`^part-\d{5}-of-\d{5}\.`)
-	// checkpoint.tmpUUID becomes checkpoint; FILE.tempstateNNN becomes FILE.
-	tempFile = regexp.MustCompile(`^checkpoint\.tmp[0-9a-f]+$|\.(index|data-\d{5}-of-\d{5})\.tempstate\d+$`)
-)
+// sweepDepth is how many levels of directories are swept.
+const sweepDepth = 5
 
-// sweeper moves aside what TensorFlow's saves that did not end have left.
+// sweeper moves aside what saves that did not end have left, as far as a format knows it.
 type sweeper struct {
 	s      store.Store
 	all    bool
@@ -31,11 +27,13 @@ type sweeper struct {
 func (w *sweeper) aged(i store.Info) bool { return w.all || i.ModTime.Before(w.before) }
 
 // dead is asked of temporary files.
-func (w *sweeper) dead(i store.Info) bool { return w.all || time.Since(i.ModTime) > longestWrite }
+func (w *sweeper) dead(i store.Info) bool {
+	return w.all || time.Since(i.ModTime) > writers.LongestWrite
+}
 
 func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
 	entries, err := w.s.List(ctx, dir)
-	if vanished(err) {
+	if store.Vanished(err) {
 		return nil
 	}
 	if err != nil {
@@ -44,24 +42,34 @@ func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
 	var errs []error
 	for _, e := range entries {
 		name := path.Join(dir, e.Name)
-		switch {
-		case e.IsDir() && tempDir.MatchString(e.Name):
-			errs = append(errs, w.moveParts(ctx, name, e))
-		case e.IsDir() && !strings.HasPrefix(e.Name, hiddenPrefix) && depth < maxDepth:
+		switch f, what := leftover(e); {
+		case what == format.PartsDir:
+			errs = append(errs, w.moveParts(ctx, f, name, e))
+		case what == format.TemporaryFile && w.aged(e):
+			errs = append(errs, w.move(ctx, f, name, e.Size))
+		case e.IsDir() && !strings.HasPrefix(e.Name, ".") && depth < sweepDepth:
 			errs = append(errs, w.sweep(ctx, name, depth+1))
-		case !e.IsDir() && tempFile.MatchString(e.Name) && w.aged(e):
-			errs = append(errs, w.move(ctx, name, e.Size))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// leftover asks the formats what an entry is.
+func leftover(e store.Info) (format.Sweeper, format.Leftover) {
+	for _, f := range format.Sweepers() {
+		if what := f.Leftover(e); what != format.NoLeftover {
+			return f, what
+		}
+	}
+	return nil, format.NoLeftover
+}
+
 // moveParts moves a directory of parts, unless something else is in it, or other
 // parts may still come. One without any may have been made just now, by a task
 // that is about to put one there.
-func (w *sweeper) moveParts(ctx context.Context, dir string, i store.Info) error {
+func (w *sweeper) moveParts(ctx context.Context, f format.Sweeper, dir string, i store.Info) error {
 	parts, err := w.s.List(ctx, dir)
-	if vanished(err) {
+	if store.Vanished(err) {
 		return nil
 	}
 	if err != nil {
@@ -72,13 +80,13 @@ func (w *sweeper) moveParts(ctx context.Context, dir string, i store.Info) error
 	}
 	var size int64
 	for _, p := range parts {
-		if p.IsDir() || !tempPart.MatchString(p.Name) || !w.aged(p) {
+		if !f.Part(p) || !w.aged(p) {
 			return nil
 		}
 		size += p.Size
 	}
 	if !w.all {
-		if writing, err := anyWriting(ctx, w.s); err != nil || writing {
+		if writing, err := writers.Writing(ctx, w.s); err != nil || writing {
 			return err
 		}
 	}
@@ -87,17 +95,17 @@ func (w *sweeper) moveParts(ctx context.Context, dir string, i store.Info) error
 		return err
 	}
 	if left, err := store.ListTemporary(ctx, w.s, dir); err != nil || len(left) > 0 {
-		if vanished(err) {
+		if store.Vanished(err) {
 			err = nil
 		}
 		return err
 	}
-	return w.move(ctx, dir, size)
+	return w.move(ctx, f, dir, size)
 }
 
-func (w *sweeper) move(ctx context.Context, name string, size int64) error {
-	a, err := moveAside(ctx, w.s, Aside{Name: name, Kind: TensorFlow, Step: NoStep, Size: size, Why: "it is a part of a save that did not end"})
-	if vanished(err) {
+func (w *sweeper) move(ctx context.Context, f format.Sweeper, name string, size int64) error {
+	a, err := moveAside(ctx, w.s, Aside{Name: name, Kind: f.Traits().Kind, Step: format.NoStep, Size: size, Why: "it is a part of a save that did not end"})
+	if store.Vanished(err) {
 		return nil
 	}
 	if err == nil {

@@ -1,4 +1,7 @@
-package hdfsckpt
+// Package writers knows who writes to a store: each mount and each master is a writer,
+// which is fenced off when it was given up but may live, and whose heartbeat shows that
+// its job lives.
+package writers
 
 import (
 	"context"
@@ -7,7 +10,6 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -31,15 +33,15 @@ const (
 	shutDir    = store.OwnDir + "/shut"
 )
 
-// WriterDir is the directory of what a writer has not completed. It is made
+// Dir is the directory of what a writer has not completed. It is made
 // once in a writer's life (MkdirAll), by itself.
-func WriterDir(writer string) string { return path.Join(writingDir, url.PathEscape(writer)) }
+func Dir(writer string) string { return path.Join(writingDir, url.PathEscape(writer)) }
 
-// Writers lists those that have begun to write, have not ended in order, and
+// List lists those that have begun to write, have not ended in order, and
 // are not shut out.
-func Writers(ctx context.Context, s store.Store) ([]string, error) {
+func List(ctx context.Context, s store.Store) ([]string, error) {
 	entries, err := s.List(ctx, writingDir)
-	if vanished(err) {
+	if store.Vanished(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -54,26 +56,26 @@ func Writers(ctx context.Context, s store.Store) ([]string, error) {
 	return writers, nil
 }
 
-// ShutOut makes it impossible for a writer to complete a file from now on: what
+// Fence makes it impossible for a writer to complete a file from now on: what
 // it has not completed is lost, and it can begin nothing new, though it may
 // never have written before. A file in the place of its directory sees to that;
 // MakeSafe removes it after a day.
-func ShutOut(ctx context.Context, s store.Store, writer string) error {
-	if err := shutOut(ctx, s, writer); err != nil {
+func Fence(ctx context.Context, s store.Store, writer string) error {
+	if err := fence(ctx, s, writer); err != nil {
 		return fmt.Errorf("cannot shut the writer %s out of the checkpoint store %s: %w", writer, s.URI(), err)
 	}
 	return nil
 }
 
-func shutOut(ctx context.Context, s store.Store, writer string) error {
-	dir, shut := WriterDir(writer), path.Join(shutDir, url.PathEscape(writer))
+func fence(ctx context.Context, s store.Store, writer string) error {
+	dir, shut := Dir(writer), path.Join(shutDir, url.PathEscape(writer))
 	for _, d := range []string{writingDir, shutDir} {
 		if err := store.MkdirAll(ctx, s, d, 0o755); err != nil {
 			return err
 		}
 	}
 	for {
-		if err := s.Rename(ctx, dir, shut); err != nil && !vanished(err) {
+		if err := s.Rename(ctx, dir, shut); err != nil && !store.Vanished(err) {
 			if !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.ENOTDIR) {
 				return err
 			}
@@ -81,7 +83,7 @@ func shutOut(ctx context.Context, s store.Store, writer string) error {
 				return nil // it was shut out before
 			}
 		}
-		if err := removeShut(ctx, s, shut); err != nil {
+		if err := removeFenced(ctx, s, shut); err != nil {
 			return err
 		}
 		// Fails if the writer has made its directory, for the first time, just now.
@@ -92,50 +94,53 @@ func shutOut(ctx context.Context, s store.Store, writer string) error {
 	}
 }
 
-// removeShut removes what a writer that was shut out has left: files, and
+// removeFenced removes what a writer that was shut out has left: files, and
 // directories of files.
-func removeShut(ctx context.Context, s store.Store, shut string) error {
+func removeFenced(ctx context.Context, s store.Store, shut string) error {
 	shown, err := s.List(ctx, shut)
-	if err != nil && !vanished(err) && !errors.Is(err, syscall.ENOTDIR) { // what shut it out before
+	if err != nil && !store.Vanished(err) && !errors.Is(err, syscall.ENOTDIR) { // what shut it out before
 		return err
 	}
 	for _, i := range shown {
-		if err := store.RemoveDir(ctx, s, path.Join(shut, i.Name)); err != nil && !vanished(err) {
+		if err := store.RemoveDir(ctx, s, path.Join(shut, i.Name)); err != nil && !store.Vanished(err) {
 			return err
 		}
 	}
-	if err := store.RemoveDir(ctx, s, shut); !vanished(err) {
+	if err := store.RemoveDir(ctx, s, shut); !store.Vanished(err) {
 		return err
 	}
 	return nil
 }
 
-// longestWrite is how long a file may take to be written. HDFS tells of one that
+// atOnce bounds the calls at a time for many writers.
+const atOnce = 8
+
+// LongestWrite is how long a file may take to be written. HDFS tells of one that
 // is open no more than when it was begun (FSDirWriteFileOp.addFile; the time is
 // set again when it is closed), so age alone says little of whether its writer
 // lives.
-const longestWrite = 24 * time.Hour
+const LongestWrite = 24 * time.Hour
 
-// anyWriting tells whether a writer that was not shut out has begun a file and
+// Writing tells whether a writer that was not shut out has begun a file and
 // not completed it, nor left it lying for longer than a write may take.
-func anyWriting(ctx context.Context, s store.Store) (bool, error) {
-	writers, err := Writers(ctx, s)
+func Writing(ctx context.Context, s store.Store) (bool, error) {
+	writers, err := List(ctx, s)
 	if err != nil {
 		return false, err
 	}
 	var group errgroup.Group
-	group.SetLimit(askedAtOnce)
+	group.SetLimit(atOnce)
 	var found atomic.Bool
 	for _, w := range writers {
 		group.Go(func() error {
 			if found.Load() {
 				return nil
 			}
-			open, err := begun(ctx, s, WriterDir(w))
-			if err != nil && !vanished(err) {
+			open, err := begun(ctx, s, Dir(w))
+			if err != nil && !store.Vanished(err) {
 				return fmt.Errorf("cannot tell what %s writes to the checkpoint store %s: %w", w, s.URI(), err)
 			}
-			if slices.ContainsFunc(open, func(f store.Info) bool { return time.Since(f.ModTime) < longestWrite }) {
+			if slices.ContainsFunc(open, func(f store.Info) bool { return time.Since(f.ModTime) < LongestWrite }) {
 				found.Store(true)
 			}
 			return nil
@@ -143,31 +148,6 @@ func anyWriting(ctx context.Context, s store.Store) (bool, error) {
 	}
 	err = group.Wait()
 	return found.Load(), err
-}
-
-// Unfinished describes what may still be added to a checkpoint that is complete, but
-// has no marker that says so: the files of checkpoints in its directory, with lengths
-// and times, so that who asks again sees a change; and whether any file is being written.
-func Unfinished(ctx context.Context, s store.Store, c Checkpoint) (files string, writing bool, err error) {
-	var b strings.Builder
-	dir := path.Dir(c.Name)
-	if c.isDir() {
-		for _, f := range c.Files {
-			fmt.Fprintf(&b, "%s %d %d\n", f.Name, f.Size, f.ModTime.UnixNano())
-		}
-	} else {
-		entries, err := s.List(ctx, dir)
-		if err != nil {
-			return "", false, err
-		}
-		for _, e := range entries {
-			if name := path.Join(dir, e.Name); !e.IsDir() && Keeps(name) {
-				fmt.Fprintf(&b, "%s %d %d\n", name, e.Size, e.ModTime.UnixNano())
-			}
-		}
-	}
-	writing, err = anyWriting(ctx, s)
-	return b.String(), writing, err
 }
 
 // begun lists what a writer has begun, in its directory and in those in that,
@@ -184,7 +164,7 @@ func begun(ctx context.Context, s store.Store, dir string) ([]store.Info, error)
 			files = append(files, i)
 		case i.IsDir():
 			staged, err := store.ListTemporary(ctx, s, path.Join(dir, i.Name))
-			if err != nil && !vanished(err) {
+			if err != nil && !store.Vanished(err) {
 				return nil, err
 			}
 			files = append(files, staged...)
@@ -197,15 +177,15 @@ func begun(ctx context.Context, s store.Store, dir string) ([]store.Info, error)
 // have ended long before.
 const forgetAfter = 24 * time.Hour
 
-// forgetWriters removes the marks of those that were shut out long ago.
-func forgetWriters(ctx context.Context, s store.Store) error {
+// Forget removes the marks of those that were shut out long ago.
+func Forget(ctx context.Context, s store.Store) error {
 	entries, err := s.List(ctx, writingDir)
-	if vanished(err) {
+	if store.Vanished(err) {
 		return nil
 	}
 	for _, e := range entries {
 		if !e.IsDir() && time.Since(e.ModTime) > forgetAfter {
-			if removeErr := s.Remove(ctx, path.Join(writingDir, e.Name)); removeErr != nil && !vanished(removeErr) {
+			if removeErr := s.Remove(ctx, path.Join(writingDir, e.Name)); removeErr != nil && !store.Vanished(removeErr) {
 				err = errors.Join(err, removeErr)
 			}
 		}

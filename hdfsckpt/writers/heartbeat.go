@@ -1,4 +1,4 @@
-package hdfsckpt
+package writers
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const heartbeatLook = time.Second
 // Heartbeat updates a writer's heartbeat. One that has not begun to write, or was
 // shut out, gives none (ENOENT, ENOTDIR).
 func Heartbeat(ctx context.Context, s store.Store, writer string) error {
-	dir := WriterDir(writer)
+	dir := Dir(writer)
 	i, err := s.Stat(ctx, dir)
 	if err == nil && !i.IsDir() {
 		err = fmt.Errorf("the writer %s was shut out of %s", writer, s.URI())
@@ -48,12 +48,12 @@ func Heartbeat(ctx context.Context, s store.Store, writer string) error {
 func OtherJobs(ctx context.Context, s store.Store, own string, jobOf func(writer string) string, patience time.Duration) (living, lost []string, err error) {
 	look := func() (map[string]time.Time, error) { // by writer
 		entries, err := s.List(ctx, writingDir)
-		if err != nil && !vanished(err) {
+		if err != nil && !store.Vanished(err) {
 			return nil, fmt.Errorf("cannot list the writers of the checkpoint store %s: %w", s.URI(), err)
 		}
 		times := map[string]time.Time{}
 		for _, e := range entries {
-			if name, ok := entryOf(e.Name); ok && e.IsDir() && jobOf(name) != own {
+			if name, ok := store.EntryOf(e.Name); ok && e.IsDir() && jobOf(name) != own {
 				times[name] = e.ModTime
 			}
 		}
@@ -102,12 +102,12 @@ func OtherJobs(ctx context.Context, s store.Store, own string, jobOf func(writer
 	return living, lost, nil
 }
 
-// ShutOutJobs shuts out all writers of some jobs.
-func ShutOutJobs(ctx context.Context, s store.Store, jobs []string, jobOf func(writer string) string) error {
-	writers, err := Writers(ctx, s)
+// FenceJobs shuts out all writers of some jobs.
+func FenceJobs(ctx context.Context, s store.Store, jobs []string, jobOf func(writer string) string) error {
+	writers, err := List(ctx, s)
 	for _, w := range writers {
 		if slices.Contains(jobs, jobOf(w)) {
-			err = errors.Join(err, ShutOut(ctx, s, w))
+			err = errors.Join(err, Fence(ctx, s, w))
 		}
 	}
 	return err
