@@ -1,7 +1,6 @@
 package hdfsckpt_test
 
 import (
-	"holdfast/hdfsckpt/format"
 	"errors"
 	"maps"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 )
 

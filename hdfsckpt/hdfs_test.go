@@ -1,7 +1,6 @@
 package hdfsckpt_test
 
 import (
-	"holdfast/hdfsckpt/format"
 	"context"
 	"flag"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/test/testcluster"

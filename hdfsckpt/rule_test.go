@@ -1,13 +1,13 @@
 package hdfsckpt_test
 
 import (
-	"holdfast/hdfsckpt/format"
 	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 )
 
 // TestRules looks at the same files by several rules.

@@ -1,10 +1,6 @@
 package hdfsckpt_test
 
 import (
-	"holdfast/hdfsckpt/format"
-	"holdfast/hdfsckpt/manifest"
-	"holdfast/hdfsckpt/writers"
-	"holdfast/hdfsckpt/tfbundle"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +11,11 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/tfbundle"
+	"holdfast/hdfsckpt/writers"
 )
 
 // onBoth runs a test on a local store and on HDFS.
@@ -94,7 +94,7 @@ func stateFile(current string, all ...string) []byte {
 	return tfbundle.CheckpointState{Current: current, All: all}.Bytes()
 }
 
-func TestMakeSafe(t *testing.T) {
+func TestRepair(t *testing.T) {
 	ctx := context.Background()
 	for _, x := range []struct {
 		name   string
@@ -145,9 +145,9 @@ func TestMakeSafe(t *testing.T) {
 	}
 }
 
-// TestMakeSafeAfterAnUnsaidSave: the task that saves was lost between the last
+// TestRepairAfterAnUnsaidSave: the task that saves was lost between the last
 // shard and the file `checkpoint`.
-func TestMakeSafeAfterAnUnsaidSave(t *testing.T) {
+func TestRepairAfterAnUnsaidSave(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		current := func() string {
@@ -177,7 +177,7 @@ func TestMakeSafeAfterAnUnsaidSave(t *testing.T) {
 	})
 }
 
-func TestMakeSafeWithNothingWhole(t *testing.T) {
+func TestRepairWithNothingWhole(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {

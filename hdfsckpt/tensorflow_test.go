@@ -1,7 +1,6 @@
 package hdfsckpt_test
 
 import (
-	"holdfast/hdfsckpt/format"
 	"bufio"
 	"context"
 	"encoding/json"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/test/pyenv"
 )

@@ -1,8 +1,6 @@
 package hdfsckpt_test
 
 import (
-	"holdfast/hdfsckpt/format"
-	"holdfast/hdfsckpt/tensor"
 	"context"
 	"errors"
 	"io/fs"
@@ -16,7 +14,9 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/tensor"
 )
 
 // torchFixture reads a file that PyTorch wrote.
@@ -70,7 +70,7 @@ model_100.pt torch 1 torn (it is empty)
 old_110.pt torch 1 unchecked (it has the form of before PyTorch 1.6, which has no checksums and no end that can be told from a cut)
 labels_120.pt torch 1 unchecked (it does not begin as torch.save's files do)
 model.ckpt-140 tensorflow 1 torn (it has no index: the save did not get that far)
-checkpoint-500 directory 3 unchecked (nothing tells whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE)
+checkpoint-500 directory 3 unchecked (nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE)
 `
 	found := list(t, s)
 	if got := describe(found); got != want {

@@ -1,12 +1,11 @@
 package hdfsckpt_test
 
 import (
-	"holdfast/hdfsckpt/format"
-	"holdfast/hdfsckpt/writers"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -15,7 +14,9 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
 // tree is all that lies in a store outside of OwnDir, with times and contents.
@@ -60,13 +61,19 @@ func TestUsersFileCheckpoint(t *testing.T) {
 			put(t, s, "export/1700000000/saved_model.pb", []byte("x"))
 			putCheckpoint(t, s, "export/1700000000/variables/variables", nil)
 		},
-		"names below what is kept that lead elsewhere": func(t *testing.T, s store.Store) {
-			for _, crafted := range []string{"..%2F..%2Fetc", "%2Fetc", "a%2F%2Fb", ".", "%00", "%", ".holdfast%2Fkept", strings.Repeat("%C3%A4", 40), "a%2F..%2Fb"} {
+		"entries of what is retained that lead elsewhere": func(t *testing.T, s store.Store) {
+			for _, crafted := range []string{"..%2F..%2Fetc", "%2Fetc", "a%2F%2Fb", ".", "%00", "%", ".holdfast%2Fretained", strings.Repeat("%C3%A4", 40), "a%2F..%2Fb"} {
 				if crafted != "." {
-					put(t, s, path.Join(".holdfast/kept", crafted, "files/model.ckpt-1.index"), []byte("x"))
+					entry := path.Join(".holdfast/retained", crafted)
+					put(t, s, entry+"/files/model.ckpt-1.index", []byte("x"))
+					name, _ := url.PathUnescape(crafted)
+					put(t, s, entry+"/record.json", fmt.Appendf(nil, `{"name":%q,"how":"replaced","files":["model.ckpt-1.index"]}`, name+"/model.ckpt-1"))
 				}
 			}
-			put(t, s, ".holdfast/kept/file", []byte("x"))
+			put(t, s, ".holdfast/retained/file", []byte("x"))
+			put(t, s, ".holdfast/retained/step-1/record.json", []byte(`{"name":"step-1","how":"replaced","files":["../../evil/step-1/a"],"directory":true}`))
+			put(t, s, ".holdfast/retained/model.ckpt-1/record.json", []byte(`{"name":"model.ckpt-2","how":"replaced","files":["model.ckpt-2.index"]}`))
+			put(t, s, ".holdfast/retained/model.ckpt-1/files/model.ckpt-2.index", []byte("x"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +95,7 @@ func TestUsersFileCheckpoint(t *testing.T) {
 }
 
 // TestSaversFileIsKnown: once a saver has written `checkpoint`, it is put right
-// when it is lost, cut or empty; by what MakeSafe has seen, or a sealer.
+// when it is lost, cut or empty; by what Repair has seen, or a sealer.
 func TestSaversFileIsKnown(t *testing.T) {
 	for _, by := range []string{"start", "seal"} {
 		for name, spoil := range map[string]func(t *testing.T, s store.Store){

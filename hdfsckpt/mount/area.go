@@ -1,7 +1,6 @@
 package mount
 
 import (
-	"holdfast/hdfsckpt/writers"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
 // area is the directory of the store for what this mount has not completed, or
@@ -22,7 +21,7 @@ import (
 type area struct {
 	mu     sync.Mutex
 	dir    *node             // below the root, but in no one's sight
-	stages map[string]*stage // by what their files get (hdfsckpt.Info.Birth)
+	stages map[string]*stage // by what their files get (store.Info.Birth)
 	made   []string          // directories of stages, of those before too
 }
 

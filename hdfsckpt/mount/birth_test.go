@@ -1,7 +1,6 @@
 package mount_test
 
 import (
-	"holdfast/hdfsckpt/writers"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"holdfast/hdfsckpt/mount"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/test/testcluster"
 
 	"golang.org/x/sys/unix"
@@ -99,11 +99,11 @@ func hdfsFilesAreOfTheirDirectory(t *testing.T, c *testcluster.Cluster, open fun
 		t.Fatal(err)
 	}
 	var births []string
-	writers, err := writers.List(t.Context(), s)
-	if err != nil || len(writers) != 1 {
-		t.Fatalf("writers: %q, %v", writers, err)
+	all, err := writers.List(t.Context(), s)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("writers: %q, %v", all, err)
 	}
-	stages, err := s.List(t.Context(), writers.Dir(writers[0]))
+	stages, err := s.List(t.Context(), writers.Dir(all[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package mount
 
 import (
-	"holdfast/hdfsckpt/writers"
 	"context"
 	"encoding/binary"
 	"encoding/hex"

@@ -1,11 +1,11 @@
 package mount
 
 import (
-	"holdfast/hdfsckpt/retain"
 	"context"
 	"errors"
 	"syscall"
 
+	"holdfast/hdfsckpt/retain"
 )
 
 // replace renames in the store. Where that replaces a part of a checkpoint, the

@@ -1,7 +1,6 @@
 package mount_test
 
 import (
-	"holdfast/hdfsckpt/writers"
 	"bytes"
 	"context"
 	"errors"
@@ -13,6 +12,7 @@ import (
 
 	"holdfast/hdfsckpt/mount"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/internal/hadoop/conf"
 
 	"golang.org/x/sys/unix"

@@ -68,6 +68,9 @@ func entries(ctx context.Context, s store.Store) ([]*backup, error) {
 	}
 	var all []*backup
 	for _, e := range list {
+		if !e.IsDir() {
+			continue
+		}
 		b := &backup{looker: &looker{s: s}, entry: path.Join(dir, e.Name)}
 		if err := b.read(ctx); err != nil {
 			return nil, err

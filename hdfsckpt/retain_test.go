@@ -1,9 +1,6 @@
 package hdfsckpt_test
 
 import (
-	"holdfast/hdfsckpt/format"
-	"holdfast/hdfsckpt/retain"
-	"holdfast/hdfsckpt/writers"
 	"context"
 	"errors"
 	"path"
@@ -13,7 +10,10 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
 // remove removes a checkpoint's files as a mount does.
@@ -163,7 +163,7 @@ func TestReplacementThatNeverCame(t *testing.T) {
 			}
 			report, err := hdfsckpt.Repair(ctx, s, c.age)
 			must(t, err)
-			if told := strings.Contains(report.String(), "brought model.ckpt-20 back"); len(report.Back) > 0 != c.back || told != c.back {
+			if told := strings.Contains(report.String(), "restored model.ckpt-20"); len(report.Restored) > 0 != c.back || told != c.back {
 				t.Errorf("the report says %q", report)
 			}
 			want := "model.ckpt-10 sealed; model.ckpt-20 sealed current"
@@ -215,7 +215,7 @@ func bringBackTheKept(t *testing.T, s store.Store, name string) {
 	if len(kept) != 1 || kept[0].State != format.Sealed {
 		t.Fatalf("of %s is kept: %+v", name, kept)
 	}
-	if former, isKept := hdfsckpt.FormerName(kept[0]); former != name || !isKept {
+	if former, isKept := kept[0].Original(); former != name || !isKept {
 		t.Errorf("its former name is %s, %v; want %s", former, isKept, name)
 	}
 	must(t, retain.Restore(context.Background(), s, kept[0]))

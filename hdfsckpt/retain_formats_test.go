@@ -1,8 +1,6 @@
 package hdfsckpt_test
 
 import (
-	"holdfast/hdfsckpt/format"
-	"holdfast/hdfsckpt/retain"
 	"context"
 	"errors"
 	"path"
@@ -12,6 +10,8 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -105,7 +105,7 @@ func TestKeptOfEachFormat(t *testing.T) {
 					for n, f := range names {
 						if n == len(names)/2 && n > 0 && !x.vague { // lost halfway: it comes back, and goes again
 							report, err := hdfsckpt.Repair(ctx, s, 0)
-							if err != nil || !slices.Contains(report.Back, before) || len(report.Aside) > 0 {
+							if err != nil || !slices.Contains(report.Restored, before) || len(report.Aside) > 0 {
 								t.Errorf("halfway: %s, %v", report, err)
 							}
 							if len(filesBelow(t, s, before)) != len(names) {
@@ -127,7 +127,7 @@ func TestKeptOfEachFormat(t *testing.T) {
 					kept := listKept(t, s)
 					former := ""
 					if len(kept) == 1 {
-						former, _ = hdfsckpt.FormerName(kept[0])
+						former, _ = kept[0].Original()
 					}
 					if former != before || kept[0].State != format.Sealed || len(kept[0].Files) != len(names) {
 						t.Fatalf("kept are %+v", kept)

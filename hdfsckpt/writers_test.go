@@ -1,7 +1,6 @@
 package hdfsckpt_test
 
 import (
-	"holdfast/hdfsckpt/writers"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
 func jobOf(writer string) string {
@@ -44,8 +44,8 @@ func TestOtherJobs(t *testing.T) {
 			t.Error(got)
 		}
 		must(t, writers.FenceJobs(ctx, s, lost, jobOf))
-		writers, err := writers.List(ctx, s)
-		if got := fmt.Sprint(writers, err); got != "[lives.am lives.c1 own.c1] <nil>" {
+		all, err := writers.List(ctx, s)
+		if got := fmt.Sprint(all, err); got != "[lives.am lives.c1 own.c1] <nil>" {
 			t.Error(got)
 		}
 		if err := writers.Heartbeat(ctx, s, "lost.am"); err == nil || errors.Is(err, syscall.ENOENT) {

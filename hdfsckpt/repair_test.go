@@ -27,9 +27,9 @@ func (c *counting) Open(ctx context.Context, name string) (store.Reader, error) 
 	return c.Local.Open(ctx, name)
 }
 
-// TestMakeSafeLooksSeldom: tasks wait for it, and each look into a checkpoint
+// TestRepairLooksSeldom: tasks wait for it, and each look into a checkpoint
 // is several round trips.
-func TestMakeSafeLooksSeldom(t *testing.T) {
+func TestRepairLooksSeldom(t *testing.T) {
 	for _, x := range []struct {
 		name  string
 		dirs  []string
@@ -67,9 +67,9 @@ func TestMakeSafeLooksSeldom(t *testing.T) {
 	}
 }
 
-// TestMakeSafeRemovesWhatKilledWritersLeft: files that were being written are removed
+// TestRepairRemovesWhatKilledWritersLeft: files that were being written are removed
 // once they are old enough that nobody writes them, and nothing else is.
-func TestMakeSafeRemovesWhatKilledWritersLeft(t *testing.T) {
+func TestRepairRemovesWhatKilledWritersLeft(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := t.Context()
 		must(t, s.Mkdir(ctx, "d", 0o755))
