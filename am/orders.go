@@ -22,7 +22,7 @@ func newOrders(id string, spec *proto.JobSpec) *orders {
 		Framework: spec.Framework, Tf1: spec.Tf1, KeepInterpreterWaits: spec.KeepInterpreterWaits, Cold: spec.Cold,
 	}}
 	for _, r := range spec.Roles {
-		o.told.Roles = append(o.told.Roles, &proto.RoleSpec{Name: r.Name, Count: r.Count})
+		o.told.Roles = append(o.told.Roles, &proto.RoleSpec{Name: r.Name, Count: r.Count, Gpus: r.Gpus})
 	}
 	for _, t := range runtime.Tasks(spec) {
 		o.tasks[t.Name] = t
