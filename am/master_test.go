@@ -26,6 +26,8 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/core"
+	"holdfast/am/recovery"
+	"holdfast/am/server"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
@@ -358,29 +360,29 @@ func (j *job) config(attempt int) am.Config {
 		ID: "job_1", Spec: j.spec, Dir: j.store, Keys: j.keys.Master, Log: logrus.NewEntry(quiet),
 		Attempt:   attempt,
 		OpenStore: func(ctx context.Context, uri string) (store.Store, error) { return store.Open(ctx, uri, nil) },
-		Limits:    core.Limits{Lease: 4 * time.Second, Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour, Fewer: 100 * time.Millisecond},
+		Limits:    core.Limits{Lease: 4 * time.Second, Stop: 100 * time.Millisecond, Leave: time.Second, Save: time.Hour, QuorumWait: 100 * time.Millisecond},
 	}
 }
 
 // run runs a master in the background.
-func (j *job) run(attempt int, before *am.Predecessor) {
+func (j *job) run(attempt int, before *recovery.Predecessor) {
 	j.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	j.stop, j.final, j.ended = stop, make(chan *proto.JobStatus, 1), make(chan struct{})
 	cfg := j.config(attempt)
 	cfg.Predecessor = before
 	var err error
-	if cfg.Place, err = am.Listen("127.0.0.1"); err != nil {
+	if cfg.Listener, err = server.Listen("127.0.0.1"); err != nil {
 		j.t.Fatal(err)
 	}
-	if err := cfg.Place.Announce(ctx, j.store, attempt); err != nil {
+	if err := recovery.Announce(ctx, j.store, attempt, cfg.Listener.Address()); err != nil {
 		j.t.Fatal(err)
 	}
 	m, err := am.New(cfg)
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	j.master, j.app = cfg.Place.Address(), m
+	j.master, j.app = cfg.Listener.Address(), m
 	j.client = proto.NewJobServiceClient(dial(j.t, j.keys.Client, j.master))
 	final, ended := j.final, j.ended
 	go func() {
@@ -403,7 +405,7 @@ func (j *job) succeed(attempt int) {
 	j.stop()
 	<-j.ended
 	j.keep()
-	before, err := am.FindPredecessor(j.t.Context(), j.config(attempt))
+	before, err := recovery.FindPredecessor(j.t.Context(), j.config(attempt).Recovery())
 	if err != nil {
 		j.t.Fatal(err)
 	}

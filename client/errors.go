@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"strings"
 	"syscall"
 
 	"holdfast/internal/hadoop/hdfs/transfer"
@@ -29,13 +28,18 @@ const (
 // success; what happened has been told already.
 var ErrJobFailed = errors.New("the job did not succeed")
 
+// IsTold reports whether the user knows of the error already.
+func IsTold(err error) bool {
+	return errors.Is(err, ErrJobFailed) || errors.Is(err, ErrInterrupted)
+}
+
 // ErrInterrupted is returned where the user ended a command by Ctrl-C.
 var ErrInterrupted = errors.New("interrupted")
 
 // ErrTerminated is returned where a process was ended by SIGTERM, and must end as
 // shells say that of it: a NodeManager that kills a container forgets why where
 // the process ends with 0 (ContainerImpl, KILLING to EXITED_WITH_SUCCESS).
-var ErrTerminated = &coded{ExitTerminated, errors.New("ended by SIGTERM")}
+var ErrTerminated = WithExitCode(ExitTerminated, errors.New("ended by SIGTERM"))
 
 // coded is an error whose exit code is known where it is made.
 type coded struct {
@@ -46,14 +50,17 @@ type coded struct {
 func (e *coded) Error() string { return e.err.Error() }
 func (e *coded) Unwrap() error { return e.err }
 
+// WithExitCode returns an error for which ExitCode returns code.
+func WithExitCode(code int, err error) error { return &coded{code, err} }
+
 // Usagef makes an error about what the user typed.
 func Usagef(format string, args ...any) error {
-	return &coded{ExitUsage, fmt.Errorf(format, args...)}
+	return WithExitCode(ExitUsage, fmt.Errorf(format, args...))
 }
 
-// unreachablef makes an error about a cluster that does not answer.
-func unreachablef(format string, args ...any) error {
-	return &coded{ExitUnreachable, fmt.Errorf(format, args...)}
+// Unreachablef makes an error about a cluster that does not answer.
+func Unreachablef(format string, args ...any) error {
+	return WithExitCode(ExitUnreachable, fmt.Errorf(format, args...))
 }
 
 // ExitCode is what a command exits with after err.
@@ -85,18 +92,4 @@ func ExitCode(err error) int {
 		}
 	}
 	return ExitFailed
-}
-
-// joinLines puts several complaints under one heading, so that a user can mend
-// all of them at once.
-func joinLines(heading string, complaints []error) error {
-	if len(complaints) == 1 {
-		return complaints[0]
-	}
-	lines := make([]string, 0, len(complaints)+1)
-	lines = append(lines, heading)
-	for _, c := range complaints {
-		lines = append(lines, "  - "+c.Error())
-	}
-	return Usagef("%s", strings.Join(lines, "\n"))
 }

@@ -9,11 +9,11 @@ import (
 // DidYouMean is a question to add to a message about a word that is none of
 // known: "; did you mean status?". It is empty if none of them is like it.
 func DidYouMean(word string, known []string) string {
-	return didYouMean(word, known, 1+len(word)/4)
+	return DidYouMeanWithin(word, known, 1+len(word)/4)
 }
 
-// didYouMean is DidYouMean where a word with more than most differences is another one.
-func didYouMean(word string, known []string, most int) string {
+// DidYouMeanWithin is DidYouMean where a word with more than most differences is another one.
+func DidYouMeanWithin(word string, known []string, most int) string {
 	var like []string
 	best := most
 	for _, k := range known {

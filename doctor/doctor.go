@@ -1,152 +1,158 @@
-// Package doctor looks at what a machine allows to jobs: as whoever runs it, in
-// whatever directory. The same looks are taken on the user's machine and, by
-// package round, in containers on the nodes of a cluster.
+// Package doctor is what `yarn-submit doctor` does: it looks at this machine and at
+// the services of the cluster, and by a short container at each node, and says what
+// jobs can do there and what to do about the rest. Package check has what is looked
+// at on a machine, and package round is the application master that takes it to the
+// nodes.
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net/http"
-	"time"
+	"os"
+	"strings"
 
-	"holdfast/container/sandbox"
-	"holdfast/hdfsckpt/store"
+	"holdfast/client"
+	"holdfast/client/cluster"
+	"holdfast/client/submit"
+	"holdfast/doctor/check"
+	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/hdfs"
+	"holdfast/internal/hadoop/kms"
+	"holdfast/internal/hadoop/login"
+	"holdfast/internal/hadoop/token"
+	"holdfast/internal/hadoop/yarn"
 )
 
-// Level is how good a Finding is.
-type Level string
-
-// Levels.
-const (
-	Good Level = "ok"
-	Note Level = "note" // works, with a limit
-	Bad  Level = "bad"
-)
-
-// Finding is what was found out about one thing.
-type Finding struct {
-	Node    string `json:"node,omitempty"` // empty: this machine, or the cluster as a whole
-	Subject string `json:"subject"`
-	Level   Level  `json:"level"`
-	Text    string `json:"text"`
-	// Exit is the exit code that a bad one stands for; 0: the general one.
-	Exit int `json:"-"`
-}
-
-func good(subject, format string, args ...any) Finding {
-	return Finding{Subject: subject, Level: Good, Text: fmt.Sprintf(format, args...)}
-}
-
-func note(subject, format string, args ...any) Finding {
-	return Finding{Subject: subject, Level: Note, Text: fmt.Sprintf(format, args...)}
-}
-
-func bad(subject, format string, args ...any) Finding {
-	return Finding{Subject: subject, Level: Bad, Text: fmt.Sprintf(format, args...)}
-}
-
-// Sandbox tells what tasks here can have of their own: mounts, checkpoint
-// directories, addresses. exe is this binary.
-func Sandbox(ctx context.Context, exe string) []Finding {
-	a, err := sandbox.Probe(ctx, sandbox.Options{Exe: exe})
-	if err != nil {
-		return []Finding{bad("sandbox", "%v", err)}
+// Diagnose looks at what jobs need, here and on the cluster. exe is this binary.
+func Diagnose(ctx context.Context, exe string) []check.Finding {
+	list := append([]check.Finding{check.System()}, check.Sandbox(ctx, exe)...)
+	if os.Getenv(conf.EnvDir) == "" {
+		return append(list, check.Finding{Subject: "cluster", Level: check.Note, Text: fmt.Sprintf("%s is not set, so only local jobs can be run (--local); set it to the directory that holds core-site.xml, hdfs-site.xml and yarn-site.xml", conf.EnvDir)})
 	}
-	var list []Finding
-	for _, t := range []struct {
-		subject, yes, cost string
-		err                error
-	}{
-		{"private mounts", "tasks get mounts and a hosts file of their own", "tasks see the host's files", a.Namespace},
-		{"checkpoint mount", "checkpoint directories can be mounted (FUSE)", "local jobs use a link to the directory; a node like this cannot run jobs with checkpoints on HDFS", a.Fuse},
-		{"steering", "a task's address stays when it moves (seccomp)", "tasks that move get another address", a.Steer},
-	} {
-		if t.err == nil {
-			list = append(list, good(t.subject, "%s", t.yes))
-		} else {
-			list = append(list, note(t.subject, "%v. Without it, %s", t.err, t.cost))
+	c, err := cluster.Connect()
+	if err != nil {
+		return append(list, bad("configuration", err))
+	}
+	defer c.Close()
+	list = append(list, check.Finding{Subject: "configuration", Level: check.Good, Text: fmt.Sprintf("%s: default file system %s, user %s", os.Getenv(conf.EnvDir), c.Conf.DefaultFS(), c.User)})
+	if c.Conf.Secure() {
+		list = append(list, diagnoseKerberos())
+	}
+	for _, w := range c.Warnings() {
+		list = append(list, check.Finding{Subject: "configuration", Level: check.Note, Text: w})
+	}
+	list = append(list, diagnoseVirtualMemory(c.Conf))
+	list = append(list, diagnoseYARN(ctx, c)...)
+	list = append(list, diagnoseHDFS(ctx, c))
+	return append(list, DiagnoseKeys(ctx, c.Conf)...)
+}
+
+// diagnoseKerberos tells who this process is.
+func diagnoseKerberos() check.Finding {
+	if file := os.Getenv(token.EnvFile); file != "" {
+		return check.Finding{Subject: "Kerberos", Level: check.Note, Text: fmt.Sprintf("the tokens in %s, which %s names, come before tickets", file, token.EnvFile)}
+	}
+	u, err := login.User()
+	if err != nil {
+		return bad("Kerberos", err)
+	}
+	return check.Finding{Subject: "Kerberos", Level: check.Good, Text: u.Principal() + ", by " + u.Source()}
+}
+
+// diagnoseVirtualMemory reports whether NodeManagers kill containers for memory that
+// these reserve and do not use (ContainersMonitorImpl). The properties are those of
+// NodeManagers, which the configuration of clients need not have.
+func diagnoseVirtualMemory(c *conf.Conf) check.Finding {
+	const subject = "virtual memory"
+	ratio := cmp.Or(c.Get("yarn.nodemanager.vmem-pmem-ratio"), "2.1")
+	_, chosen := c.Lookup("yarn.nodemanager.resource.memory.enforced")
+	switch {
+	case !c.Bool("yarn.nodemanager.vmem-check-enabled", true):
+		return check.Finding{Subject: subject, Level: check.Good, Text: "NodeManagers do not limit it"}
+	case chosen && c.Bool("yarn.nodemanager.resource.memory.enforced", true):
+		return check.Finding{Subject: subject, Level: check.Good, Text: "NodeManagers leave memory to cgroups (yarn.nodemanager.resource.memory.enforced)"}
+	}
+	text := fmt.Sprintf("NodeManagers kill containers whose virtual memory is more than %s times what they asked for, and a task's agent alone reserves some 4 GB, which it does not use: have yarn.nodemanager.vmem-check-enabled set to false on the nodes", ratio)
+	if !chosen {
+		text += "; those of newer versions of Hadoop do so only where yarn.nodemanager.resource.memory.enforced is false, too"
+	}
+	return check.Finding{Subject: subject, Level: check.Note, Text: text}
+}
+
+func bad(subject string, err error) check.Finding {
+	return check.Finding{Subject: subject, Level: check.Bad, Text: err.Error(), Exit: client.ExitCode(err)}
+}
+
+func diagnoseYARN(ctx context.Context, c *cluster.Cluster) []check.Finding {
+	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
+	defer cancel()
+	nodes, err := c.RM.Nodes(ctx)
+	if err != nil {
+		return []check.Finding{bad("YARN", cluster.RMError(err))}
+	}
+	var running int
+	var largest yarn.Resource
+	var sick []string
+	for _, n := range nodes {
+		if !n.Running() {
+			sick = append(sick, fmt.Sprintf("%s is %s %s", n.ID, n.State, n.Health))
+			continue
 		}
+		running++
+		if n.Capability.MemoryMB > largest.MemoryMB {
+			largest = n.Capability
+		}
+	}
+	var list []check.Finding
+	if running == 0 {
+		list = append(list, check.Finding{Subject: "YARN", Level: check.Bad, Text: "the ResourceManager answers, and no NodeManager runs: jobs would wait"})
+	} else {
+		list = append(list, check.Finding{Subject: "YARN", Level: check.Good, Text: fmt.Sprintf("%d nodes run, the largest has %s", running, largest)})
+	}
+	for _, s := range sick {
+		list = append(list, check.Finding{Subject: "node", Level: check.Note, Text: strings.TrimSpace(s)})
+	}
+	if root, err := c.RM.Queue(ctx, "root"); err == nil {
+		list = append(list, check.Finding{Subject: "queues", Level: check.Good, Text: strings.Join(root.Leaves(), ", ")})
 	}
 	return list
 }
 
-// Clock compares this machine's clock with that of a web server, which tells
-// its time in whole seconds.
-func Clock(ctx context.Context, servers []string) Finding {
-	const subject = "clock"
-	var failed error
-	for _, url := range servers {
-		req, err := http.NewRequestWithContext(ctx, http.MethodHead, url, nil)
-		if err != nil {
-			return bad(subject, "%v", err)
-		}
-		client := http.Client{Timeout: 5 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-		asked := time.Now()
-		resp, err := client.Do(req)
-		if err != nil {
-			failed = err
-			continue
-		}
-		resp.Body.Close()
-		theirs, err := http.ParseTime(resp.Header.Get("Date"))
-		if err != nil {
-			failed = fmt.Errorf("%s does not tell the time: %w", url, err)
-			continue
-		}
-		// Their time was cut to the second somewhere between asking and now.
-		off := skew(asked, time.Now(), theirs)
-		switch {
-		case off > 4*time.Minute:
-			return bad(subject, "%s apart from the ResourceManager's: Kerberos refuses more than 5 minutes, and YARN refuses containers; have both run chronyd or ntpd", off.Round(time.Second))
-		case off > 5*time.Second:
-			return note(subject, "%s apart from the ResourceManager's; have both run chronyd or ntpd", off.Round(time.Second))
-		}
-		return good(subject, "as the ResourceManager's, within %s", max(time.Second, off.Round(time.Second)))
-	}
-	return note(subject, "it cannot be compared with the ResourceManager's: %v", failed)
-}
-
-// skew is by how much a clock that showed a time, cut to the second, at some
-// moment between two is wrong at least.
-func skew(from, to, shown time.Time) time.Duration {
-	switch {
-	case shown.Add(time.Second).Before(from):
-		return from.Sub(shown.Add(time.Second))
-	case shown.After(to):
-		return shown.Sub(to)
-	}
-	return 0
-}
-
-// sample is how much is written and read to see that a store works.
-const sample = 4 << 20
-
-// Store writes and reads a few megabytes in a directory, and leaves nothing.
-func Store(ctx context.Context, s store.Store, name string) Finding {
-	const subject = "HDFS"
-	content := make([]byte, sample)
-	for i := range content {
-		content[i] = byte(i * i >> 8)
-	}
-	begin := time.Now()
-	if err := store.WriteFile(ctx, s, name, content, 0o600); err != nil {
-		return bad(subject, "%v: checkpoints cannot be written from here; see that this machine reaches the NameNode and the DataNodes (firewall, dfs.client.use.datanode.hostname)", err)
-	}
-	written := time.Now()
-	got, err := store.ReadFile(ctx, s, name)
-	read := time.Now()
-	if removing := s.Remove(ctx, name); err == nil {
-		err = removing
-	}
-	if err == nil && string(got) != string(content) {
-		err = fmt.Errorf("%s/%s was read back otherwise than it was written", s.URI(), name)
+func diagnoseHDFS(ctx context.Context, c *cluster.Cluster) check.Finding {
+	home, err := c.OpenHome(ctx)
+	if err == nil {
+		err = submit.Writable(ctx, home)
+		home.Close()
 	}
 	if err != nil {
-		return bad(subject, "%v", err)
+		return bad("HDFS", err)
 	}
-	return good(subject, "%d MB written at %.0f MB/s and read at %.0f MB/s", sample>>20, rate(begin, written), rate(written, read))
+	return check.Finding{Subject: "HDFS", Level: check.Good, Text: "jobs are kept in " + c.Home(c.User)}
 }
 
-func rate(from, to time.Time) float64 {
-	return sample / 1e6 / max(to.Sub(from), time.Microsecond).Seconds()
+// DiagnoseKeys reports whether the keys of files in encryption zones are to be had,
+// where the default file system has such zones.
+func DiagnoseKeys(ctx context.Context, c *conf.Conf) []check.Finding {
+	const subject = "encryption zones"
+	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
+	defer cancel()
+	nn, err := hdfs.Dial(ctx, c.DefaultFS(), c, nil)
+	if err != nil {
+		return nil // diagnoseHDFS has told
+	}
+	defer nn.Close()
+	provider, err := nn.KeyProvider(ctx)
+	if err != nil || provider == "" {
+		return nil
+	}
+	keys, err := kms.New(provider, c)
+	if err == nil {
+		defer keys.Close()
+		err = keys.Check(ctx)
+	}
+	if err != nil {
+		return []check.Finding{{Subject: subject, Level: check.Note, Text: fmt.Sprintf("%v. Without them, no file in an encryption zone is read or written: name checkpoint directories outside of any", err)}}
+	}
+	return []check.Finding{{Subject: subject, Level: check.Good, Text: "files' keys come from " + provider}}
 }

@@ -41,9 +41,9 @@ type Assign struct {
 
 // Start runs an attempt of the task that the container hosts.
 type Start struct {
-	Container, Task     string
-	Attempt, Generation int
-	Kept                bool // it is to go on from what the services hold
+	Container, Task       string
+	Attempt, Generation   int
+	ConsistentServerState bool // the attempt continues from the state that the services hold
 }
 
 // Stop ends the attempt that runs in a container; TaskExited follows. Stack: that is to
@@ -59,16 +59,16 @@ type Vacate struct {
 	Grace     time.Duration
 }
 
-// Bye ends an agent; AgentLost follows.
-type Bye struct{ Container, Why string }
+// ReleaseAgent tells an agent to exit; AgentDisconnected follows.
+type ReleaseAgent struct{ Container, Why string }
 
 // Route tells all agents where the tasks are now (Job.Routes), and to cut
 // the connections to these tasks.
 type Route struct{ Cut []string }
 
-// Secure makes the checkpoint directories safe to start from; Secured follows.
+// PrepareStore makes the checkpoint directories safe to start from; StorePrepared follows.
 // AllDown says that no task runs, so that broken saves may be removed.
-type Secure struct{ AllDown bool }
+type PrepareStore struct{ AllDown bool }
 
 // Record adds a line to the job's story.
 type Record struct {
@@ -84,30 +84,30 @@ type Finish struct {
 	Why   string
 }
 
-// Binding tells whether another master must know of an action before it is
-// carried out, if this one should be lost: the journal is to be written first.
-func Binding(a Action) bool {
+// RequiresWriteAhead reports whether the journal entry that records an action must be
+// durable before the action is carried out, so that a successor knows of it.
+func RequiresWriteAhead(a Action) bool {
 	switch a.(type) {
-	case Start, Bye:
+	case Start, ReleaseAgent:
 		return true
 	}
 	return false
 }
 
-func (Ask) action()      {}
-func (Withdraw) action() {}
-func (Launch) action()   {}
-func (Release) action()  {}
-func (Check) action()    {}
-func (Assign) action()   {}
-func (Start) action()    {}
-func (Stop) action()     {}
-func (Vacate) action()   {}
-func (Bye) action()      {}
-func (Route) action()    {}
-func (Secure) action()   {}
-func (Record) action()   {}
-func (Finish) action()   {}
+func (Ask) action()          {}
+func (Withdraw) action()     {}
+func (Launch) action()       {}
+func (Release) action()      {}
+func (Check) action()        {}
+func (Assign) action()       {}
+func (Start) action()        {}
+func (Stop) action()         {}
+func (Vacate) action()       {}
+func (ReleaseAgent) action() {}
+func (Route) action()        {}
+func (PrepareStore) action() {}
+func (Record) action()       {}
+func (Finish) action()       {}
 
 // Kinds of Record.
 const (

@@ -62,10 +62,10 @@ func TestTranscriptsOfBlame(t *testing.T) {
 			p.exit("worker-2", culprit)
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2", "c3": "n0"}})
 			for i, c := range []string{"c1", "c3"} {
-				p.step(core.AgentAttached{Container: c, Host: "h", PID: 100, Task: fmt.Sprintf("worker-%d", 2*i), Port: 20000, Exited: &core.TaskExited{Code: 1}})
+				p.step(core.AgentConnected{Container: c, Host: "h", PID: 100, Task: fmt.Sprintf("worker-%d", 2*i), Port: 20000, Exited: &core.TaskExited{Code: 1}})
 			}
 			p.mute["TaskExited"] = false
-			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, TaskPID: 200})
 		}, "worker-2"},
 	} {
 		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestNobodyIsBlamedForWhatIsNotKnown(t *testing.T) {
 	p.step(core.Begin{})
 	p.forgets = true
 	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c2": "n2"}})
-	p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000,
+	p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000,
 		Exited: &core.TaskExited{Container: "c2", Code: 1, PeerLost: true}})
 	p.wait(time.Minute)
 	if w := p.job.Task("worker-1"); w.Failures() != 0 || w.State != proto.TaskState_TASK_STATE_RUNNING || w.Attempt != 1 {

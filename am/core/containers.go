@@ -90,7 +90,7 @@ func (j *Job) allocated(e Allocated) {
 	j.do(Launch{e.Container})
 }
 
-func (j *Job) attached(e AgentAttached) {
+func (j *Job) attached(e AgentConnected) {
 	if s := j.spareByContainer(e.Container); s != nil && !j.ending() {
 		j.spareAttached(s, e)
 		return
@@ -99,7 +99,7 @@ func (j *Job) attached(e AgentAttached) {
 	if t == nil || j.ending() && t.finishBy.IsZero() {
 		j.overlooked(e)
 		j.drainOn(e.Container, j.now)
-		j.do(Bye{e.Container, notNeeded})
+		j.do(ReleaseAgent{e.Container, notNeeded})
 		return
 	}
 	t.Host, t.AgentPID = e.Host, e.PID
@@ -115,10 +115,10 @@ func (j *Job) attached(e AgentAttached) {
 // overlooked takes in what an agent ran whose container nobody has told this
 // master of, and who comes too late for its survey: the next attempt has a higher
 // number, and waits for the end of that one.
-func (j *Job) overlooked(e AgentAttached) {
+func (j *Job) overlooked(e AgentConnected) {
 	if t := j.named[e.Task]; t != nil && t.Attempt < e.Attempt && t.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Attempt, t.Port = e.Attempt, cmp.Or(t.Port, e.PeerPort)
-		j.drain(t, e.Container, j.now.Add(j.limits.Drain))
+		j.drain(t, e.Container, j.now.Add(j.limits.LeaseExpiry))
 		if t.together() {
 			j.generation = max(j.generation, e.Generation+1)
 		}
@@ -127,7 +127,7 @@ func (j *Job) overlooked(e AgentAttached) {
 
 // rejoined takes an agent in that was here before, and puts right what one of
 // the two sides has missed.
-func (j *Job) rejoined(t *Task, e AgentAttached) {
+func (j *Job) rejoined(t *Task, e AgentConnected) {
 	if t.unreachable() {
 		what := fmt.Sprintf("its agent on %s is connected again", t.Node)
 		if t.orphan != nil {
@@ -150,7 +150,7 @@ func (j *Job) rejoined(t *Task, e AgentAttached) {
 			t.stopping = false
 			t.State = proto.TaskState_TASK_STATE_READY
 		case e.Attempt < t.Attempt: // it never heard of this attempt
-			j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation, Kept: t.kept})
+			j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation, ConsistentServerState: t.kept})
 		case e.Exited != nil:
 			x := *e.Exited
 			x.Container = e.Container

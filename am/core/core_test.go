@@ -70,7 +70,7 @@ func (p *player) step(e core.Event) {
 	for len(queue) > 0 {
 		e, queue = queue[0], queue[1:]
 		text := fmt.Sprintf("%+v", e)
-		if a, ok := e.(core.AgentAttached); ok && a.Exited != nil {
+		if a, ok := e.(core.AgentConnected); ok && a.Exited != nil {
 			x := *a.Exited
 			a.Exited = nil
 			text = fmt.Sprintf("%+v, exited %+v", a, x)
@@ -95,7 +95,7 @@ func (p *player) answer(a core.Action) core.Event {
 		c := fmt.Sprintf("c%d", p.containers)
 		return core.Allocated{Request: a.Request, Container: c, Node: p.node(p.containers)}
 	case core.Launch:
-		return core.AgentAttached{Container: a.Container, Host: "h", PID: 100}
+		return core.AgentConnected{Container: a.Container, Host: "h", PID: 100}
 	case core.Assign:
 		port := a.Port
 		if port == 0 {
@@ -116,12 +116,12 @@ func (p *player) answer(a core.Action) core.Event {
 			e.Stack = []string{"Current thread 0x1 (most recent call first):", `  File "session.py", line 7 in wait`, `  File "train.py", line 3 in <module>`}
 		}
 		return e
-	case core.Bye:
-		return core.AgentLost{Container: a.Container, Orderly: true}
+	case core.ReleaseAgent:
+		return core.AgentDisconnected{Container: a.Container, Orderly: true}
 	case core.Release:
 		return core.ContainerEnded{Container: a.Container, Cause: core.CauseReleased}
-	case core.Secure:
-		return core.Secured{Notes: []string{"checkpoint 12 is used"}}
+	case core.PrepareStore:
+		return core.StorePrepared{Notes: []string{"checkpoint 12 is used"}}
 	case core.Finish:
 		p.lastEnd = a
 	}
@@ -270,33 +270,33 @@ func TestTranscripts(t *testing.T) {
 		}, running},
 		{"a container is lost", psAndWorkers(1, 1), 3, func(p *player) {
 			p.step(core.Begin{})
-			p.step(core.AgentLost{Container: "c1"})
+			p.step(core.AgentDisconnected{Container: "c1"})
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseOwnFault, Exit: 137})
 		}, running},
 		{"an agent is silent and its container does not end", psAndWorkers(1, 1), 3, func(p *player) {
 			p.step(core.Begin{})
-			p.step(core.AgentLost{Container: "c1"})
+			p.step(core.AgentDisconnected{Container: "c1"})
 			p.wait(time.Minute)
 		}, running},
 		{"an agent is connected again", psAndWorkers(1, 1), 3, func(p *player) {
 			p.step(core.Begin{})
-			p.step(core.AgentLost{Container: "c1"})
+			p.step(core.AgentDisconnected{Container: "c1"})
 			p.wait(2 * time.Second)
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
 			p.wait(time.Minute)
 		}, running},
 		{"a process ends while its agent is not connected", psAndWorkers(1, 1), 3, func(p *player) {
 			p.step(core.Begin{})
-			p.step(core.AgentLost{Container: "c2"})
+			p.step(core.AgentDisconnected{Container: "c2"})
 			p.wait(2 * time.Second)
-			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{}})
+			p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{}})
 		}, succeeded},
 		{"a worker comes back to what the parameter servers hold", psAndWorkers(1, 1), 9, func(p *player) {
 			p.step(core.Begin{})
 			p.exit("worker-0", core.TaskExited{Signal: 9}) // nothing is saved yet
 			p.wait(time.Minute)
-			p.step(core.Sealed{})
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
+			p.step(core.CheckpointSealed{})
 			p.exit("worker-0", core.TaskExited{Signal: 9})
 			p.wait(time.Minute)
 			p.exit("worker-0", core.TaskExited{Code: 1}) // maybe because of what they hold
@@ -304,25 +304,25 @@ func TestTranscripts(t *testing.T) {
 			// It may have put the last checkpoint on half of them.
 			p.step(core.ContainerEnded{Container: "c2", Cause: core.CausePreempted, Diagnostics: "preempted"})
 			p.wait(time.Minute)
-			p.step(core.Sealed{})
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
+			p.step(core.CheckpointSealed{})
 			p.step(core.ContainerEnded{Container: "c3", Cause: core.CausePreempted, Diagnostics: "preempted"})
 			p.wait(time.Minute)
 			p.exit("ps-0", core.TaskExited{Signal: 9})
 			p.exit("worker-0", core.TaskExited{Signal: 9, PeerLost: true})
 			p.wait(time.Minute)
-			p.step(core.Sealed{}) // it may be of before
+			p.step(core.CheckpointSealed{}) // it may be of before
 			p.exit("worker-0", core.TaskExited{Signal: 9})
 			p.wait(time.Minute)
-			p.step(core.Sealed{})
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
+			p.step(core.CheckpointSealed{})
 			p.exit("worker-0", core.TaskExited{Signal: 9})
 			p.wait(time.Minute)
 		}, running},
 		{"an agent that is silent had prepared its task", psAndWorkers(0, 1), 3, func(p *player) {
 			p.mute["AgentPrepared"] = true
 			p.step(core.Begin{})
-			p.step(core.AgentLost{Container: "c1"})
+			p.step(core.AgentDisconnected{Container: "c1"})
 			p.mute["AgentPrepared"] = false
 			p.step(core.AgentPrepared{Container: "c1", Port: 20000}) // heard late
 			p.wait(time.Minute)
@@ -330,37 +330,37 @@ func TestTranscripts(t *testing.T) {
 		{"an agent never heard of an attempt", psAndWorkers(0, 1), 3, func(p *player) {
 			p.mute["TaskStarted"] = true
 			p.step(core.Begin{})
-			p.step(core.AgentLost{Container: "c1"})
+			p.step(core.AgentDisconnected{Container: "c1"})
 			p.mute["TaskStarted"] = false
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: -1})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: -1})
 		}, running},
 		{"an agent never heard that its attempt is to go on from what parameter servers hold", psAndWorkers(1, 1), 3, func(p *player) {
 			p.step(core.Begin{})
-			p.step(core.Sealed{})
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
+			p.step(core.CheckpointSealed{})
 			p.mute["TaskStarted"] = true
 			p.exit("worker-0", core.TaskExited{Signal: 9})
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
 			p.mute["TaskStarted"] = false
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
-			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{Signal: 9}})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{Signal: 9}})
 		}, running},
 		{"a NodeManager is lost and its containers go on", psAndWorkers(1, 1), 3, func(p *player) {
-			p.mute["AgentLost"] = true
+			p.mute["AgentDisconnected"] = true
 			p.step(core.Begin{})
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
 			p.wait(2 * time.Second)
-			p.step(core.AgentLost{Container: "c1", Orderly: true})
+			p.step(core.AgentDisconnected{Container: "c1", Orderly: true})
 		}, running},
 		{"a second loss while the store is made safe", psAndWorkers(2, 1), 3, func(p *player) {
 			p.step(core.Begin{})
-			p.mute["Secured"] = true
+			p.mute["StorePrepared"] = true
 			p.exit("ps-0", core.TaskExited{Signal: 9})
 			p.now = p.now.Add(time.Second)
 			p.exit("ps-1", core.TaskExited{Signal: 9})
 			p.now = p.now.Add(time.Second)
-			p.mute["Secured"] = false
-			p.step(core.Secured{})
+			p.mute["StorePrepared"] = false
+			p.step(core.StorePrepared{})
 		}, running},
 		{"another application master takes over", psAndWorkers(2, 2), 3, func(p *player) {
 			p.step(core.Begin{})
@@ -368,22 +368,22 @@ func TestTranscripts(t *testing.T) {
 			p.exit("ps-0", core.TaskExited{Signal: 9})
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c3": "n0", "c9": "n2"}})
 			p.step(core.ContainerEnded{Container: "c2", Cause: core.CauseKilled, Exit: 137})
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, Attempt: 1, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, Attempt: 1, TaskPID: 200})
 			p.wait(time.Second)
-			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{}})
+			p.step(core.AgentConnected{Container: "c3", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{}})
 		}, succeeded},
 		{"another application master is not told what became of a container", psAndWorkers(1, 1), 3, func(p *player) {
 			p.step(core.Begin{})
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c2": "n2"}})
-			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 0, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 0, TaskPID: 200})
 			p.wait(time.Minute)
 		}, running},
 		{"another application master takes over, and the node manager of the one before is gone", psAndWorkers(1, 1), 3, func(p *player) {
 			p.step(core.Begin{})
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c2": "n2"}})
-			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 0, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 0, TaskPID: 200})
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "lost"})
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, Attempt: 0, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, Attempt: 0, TaskPID: 200})
 			p.wait(time.Minute)
 		}, running},
 		{"another application master brings a rank back that had succeeded", ranks(2), 3, func(p *player) {
@@ -435,8 +435,8 @@ func TestTranscripts(t *testing.T) {
 			p.step(core.Begin{})
 			p.forgets = true
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2", "c3": "n0"}})
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20001, PeerPort: 20000, TaskPID: 200})
-			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20001, PeerPort: 20000, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c3", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000, TaskPID: 200})
 			p.containers = 3
 			p.wait(12 * time.Second)
 		}, running},
@@ -447,16 +447,16 @@ func TestTranscripts(t *testing.T) {
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{}})
 			p.wait(12 * time.Second)
 			p.mute["Allocated"] = false
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, Attempt: 6, Generation: 3, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, Attempt: 6, Generation: 3, TaskPID: 200})
 			p.step(core.Allocated{Request: "worker-0/1", Container: "c2", Node: "n2"})
-			p.step(core.AgentLost{Container: "c1", Orderly: true})
+			p.step(core.AgentDisconnected{Container: "c1", Orderly: true})
 		}, running},
 		{"no journal is found, and all ranks report", ranks(2), 3, func(p *player) {
 			p.step(core.Begin{})
 			p.forgets = true
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, Attempt: 4, Generation: 5, TaskPID: 200})
-			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000, Attempt: 3, Generation: 4,
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, Attempt: 4, Generation: 5, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000, Attempt: 3, Generation: 4,
 				Exited: &core.TaskExited{Attempt: 3, Signal: 15, Stopped: true}})
 		}, running},
 		{"a user kills the job", psAndWorkers(1, 1), 3, func(p *player) {
@@ -471,7 +471,7 @@ func TestTranscripts(t *testing.T) {
 		}, killed},
 		{"a task does not stop", psAndWorkers(1, 1), 3, func(p *player) {
 			p.step(core.Begin{})
-			p.mute["TaskExited"], p.mute["AgentLost"] = true, true
+			p.mute["TaskExited"], p.mute["AgentDisconnected"] = true, true
 			p.step(core.Kill{Why: "killed by alice"})
 			p.wait(time.Minute)
 		}, killed},
@@ -483,18 +483,18 @@ func TestTranscripts(t *testing.T) {
 			p.mute["AgentPrepared"] = true
 			p.step(core.Begin{})
 			for i := range 3 {
-				p.step(core.AgentTrouble{Container: fmt.Sprintf("c%d", i+1), What: "no /dev/fuse", Node: true})
+				p.step(core.AgentFailed{Container: fmt.Sprintf("c%d", i+1), Detail: "no /dev/fuse", NodeSpecific: true})
 			}
 		}, proto.JobState_JOB_STATE_WAITING},
 		{"nothing can mount", psAndWorkers(0, 1), 3, func(p *player) {
 			p.mute["AgentPrepared"] = true
 			p.step(core.Begin{})
 			for i := 1; !p.job.Finished() && i < 100; i++ {
-				p.step(core.AgentTrouble{Container: fmt.Sprintf("c%d", i), What: "no /dev/fuse", Node: true})
+				p.step(core.AgentFailed{Container: fmt.Sprintf("c%d", i), Detail: "no /dev/fuse", NodeSpecific: true})
 			}
 		}, failed},
 		{"an agent never comes up", psAndWorkers(0, 1), 3, func(p *player) {
-			p.mute["AgentAttached"] = true
+			p.mute["AgentConnected"] = true
 			p.step(core.Begin{})
 			p.wait(61 * time.Second)
 		}, proto.JobState_JOB_STATE_WAITING},
@@ -589,21 +589,21 @@ func TestTranscriptsOfSpares(t *testing.T) {
 			p.exit("worker-0", core.TaskExited{})
 		}},
 		{"two agents are silent", func(p *player) { // the spare takes one of the tasks
-			p.step(core.AgentLost{Container: "c1"})
-			p.step(core.AgentLost{Container: "c2"})
+			p.step(core.AgentDisconnected{Container: "c1"})
+			p.step(core.AgentDisconnected{Container: "c2"})
 			p.wait(time.Minute)
 			p.exit("worker-0", core.TaskExited{})
 		}},
 		{"spares are lost again and again", func(p *player) {
 			for i := range 20 {
-				p.step(core.AgentLost{Container: fmt.Sprintf("c%d", i+3)})
+				p.step(core.AgentDisconnected{Container: fmt.Sprintf("c%d", i+3)})
 			}
 			p.exit("worker-0", core.TaskExited{})
 		}},
 		{"the spare has not come up", func(p *player) {
-			p.mute["AgentAttached"] = true
+			p.mute["AgentConnected"] = true
 			p.step(core.ContainerEnded{Container: "c3", Cause: core.CausePreempted, Diagnostics: "preempted"})
-			p.mute["AgentAttached"] = false
+			p.mute["AgentConnected"] = false
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
 			p.wait(2 * time.Minute)
 			p.exit("worker-0", core.TaskExited{})
@@ -659,7 +659,7 @@ func TestTranscriptsOfStarts(t *testing.T) {
 			p.step(core.ContainerEnded{Container: "c2", Cause: core.CausePreempted, Diagnostics: "preempted"})
 			p.wait(3 * time.Minute)
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{Signal: 15, Stopped: true}})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{Signal: 15, Stopped: true}})
 			p.wait(3 * time.Minute)
 			p.mute["Allocated"] = false
 			p.step(core.Allocated{Request: "worker-1/4", Container: "c9", Node: "n1"})

@@ -169,7 +169,7 @@ func (j *Job) end(outcome proto.JobState, why string) {
 		case s.request != "":
 			j.do(Withdraw{s.request})
 		case s.agentPID != 0:
-			j.do(Bye{s.container, "the job ends"})
+			j.do(ReleaseAgent{s.container, "the job ends"})
 		}
 	}
 	for _, t := range j.tasks {
@@ -210,7 +210,7 @@ func (j *Job) proceedEnding() {
 		overdue = false
 		for _, t := range j.tasks {
 			if t.Container != "" && t.AgentPID != 0 {
-				j.do(Bye{t.Container, "the job ends"})
+				j.do(ReleaseAgent{t.Container, "the job ends"})
 			}
 		}
 	}

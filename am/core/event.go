@@ -31,11 +31,11 @@ type ContainerEnded struct {
 	Diagnostics string
 }
 
-// AgentAttached says that the agent in a container has connected. One that
+// AgentConnected reports that the agent in a container has connected. One that
 // was connected before says what it hosts: Task and Port once it has prepared,
 // PeerPort that peers know, and the present or last Attempt (-1 before the
 // first) of a Generation with its process or, if it is over, its end.
-type AgentAttached struct {
+type AgentConnected struct {
 	Container, Host string
 	PID             int
 	Task            string
@@ -53,23 +53,22 @@ type AgentPrepared struct {
 	Notes     []string
 }
 
-// Rehearsed says that a container in which no task is yet has nothing more to get
-// ready for one.
-type Rehearsed struct{ Container string }
+// Prewarmed reports that a container without a task has finished preparing for one.
+type Prewarmed struct{ Container string }
 
-// AgentTrouble says that an agent could not prepare its task, or that the task
-// cannot stay.
-type AgentTrouble struct {
-	Container, What string
-	Node            bool // another node may do better
-	Hopeless        bool // trying again cannot work
-	Removed         bool // the container's directory was removed; the task may run in it, or not
+// AgentFailed reports that an agent could not prepare its task, or that the task cannot
+// stay in the container.
+type AgentFailed struct {
+	Container, Detail string
+	NodeSpecific      bool // a retry on another node may succeed
+	Permanent         bool // a retry cannot succeed anywhere
+	DirectoryRemoved  bool // the container's directory was removed; the task may or may not still run
 }
 
-// AgentLost says that the connection to an agent ended. Orderly: the agent has
+// AgentDisconnected reports that an agent's stream ended. Orderly: the agent has
 // stopped its task and leaves; otherwise it may be back before its lease has
 // run out, which it counts from no later than when it was heard last, Silent ago.
-type AgentLost struct {
+type AgentDisconnected struct {
 	Container string
 	Orderly   bool
 	Silent    time.Duration
@@ -106,29 +105,30 @@ type PreemptionWarned struct {
 	Within     time.Duration
 }
 
-// PreemptionOver says that the scheduler does not want these containers back any
+// PreemptionCanceled reports that the scheduler does not want these containers back any
 // longer, whatever it has said before.
-type PreemptionOver struct {
+type PreemptionCanceled struct {
 	Containers []string
 	Why        string
 }
 
-// NodeLeaving says that a node gets no new containers, and loses those that it
+// NodeDecommissioning reports that a node gets no new containers, and loses those that it
 // has after Within; 0: it is not known when.
-type NodeLeaving struct {
-	Node   string
-	Within time.Duration
-	Master bool // this application master is one of them
+type NodeDecommissioning struct {
+	Node    string
+	Within  time.Duration
+	HostsAM bool // this application master runs on the node
 }
 
-// NodeStays says that such a node is in service again.
-type NodeStays struct{ Node string }
+// NodeRecommissioned reports that such a node is in service again.
+type NodeRecommissioned struct{ Node string }
 
-// Sealed says that a newer checkpoint was found complete.
-type Sealed struct{}
+// CheckpointSealed reports that a newer checkpoint was found complete.
+type CheckpointSealed struct{}
 
-// Secured says that Secure was done, and what had to be put right.
-type Secured struct{ Notes []string }
+// StorePrepared reports that PrepareStore is done, with a note for each repair and for each
+// directory that could not be prepared.
+type StorePrepared struct{ Notes []string }
 
 // Tick says that the time that Deadline named has come.
 type Tick struct{}
@@ -142,81 +142,82 @@ type Broken struct{ Why string }
 // Waiting says why containers do not come; empty: they do.
 type Waiting struct{ Why string }
 
-// Stepped says which steps tasks have told of since the last such event, and whether
-// any has saved something. It comes about once a second at most.
-type Stepped struct {
+// StepsReported holds the steps that tasks have reported since the previous such event.
+// Saving: a task has written part of a checkpoint since. It comes about once a second at
+// most.
+type StepsReported struct {
 	Steps  []Step
 	Saving bool
 }
 
-// Step is one that a task has told of.
+// Step is the latest step that a task has reported.
 type Step struct {
 	Task string
 	Step int64
 }
 
-func (Stepped) event()          {}
-func (Recovered) event()        {}
-func (Begin) event()            {}
-func (Allocated) event()        {}
-func (LaunchFailed) event()     {}
-func (ContainerEnded) event()   {}
-func (AgentAttached) event()    {}
-func (AgentPrepared) event()    {}
-func (Rehearsed) event()        {}
-func (AgentTrouble) event()     {}
-func (AgentLost) event()        {}
-func (TaskStarted) event()      {}
-func (TaskExited) event()       {}
-func (Secured) event()          {}
-func (Tick) event()             {}
-func (Kill) event()             {}
-func (Broken) event()           {}
-func (Waiting) event()          {}
-func (PreemptionWarned) event() {}
-func (PreemptionOver) event()   {}
-func (NodeLeaving) event()      {}
-func (NodeStays) event()        {}
-func (Sealed) event()           {}
+func (StepsReported) event()       {}
+func (Recovered) event()           {}
+func (Begin) event()               {}
+func (Allocated) event()           {}
+func (LaunchFailed) event()        {}
+func (ContainerEnded) event()      {}
+func (AgentConnected) event()      {}
+func (AgentPrepared) event()       {}
+func (Prewarmed) event()           {}
+func (AgentFailed) event()         {}
+func (AgentDisconnected) event()   {}
+func (TaskStarted) event()         {}
+func (TaskExited) event()          {}
+func (StorePrepared) event()       {}
+func (Tick) event()                {}
+func (Kill) event()                {}
+func (Broken) event()              {}
+func (Waiting) event()             {}
+func (PreemptionWarned) event()    {}
+func (PreemptionCanceled) event()  {}
+func (NodeDecommissioning) event() {}
+func (NodeRecommissioned) event()  {}
+func (CheckpointSealed) event()    {}
 
 // Cause is why a container or an attempt was lost.
 type Cause int
 
 // The causes. Their text is what a user reads.
 const (
-	CauseUnknown      Cause = iota
-	CauseOwnFault           // its process failed
-	CausePeerLost           // its process ended because a peer had gone
-	CauseOutOfMemory        // it needed more memory than it asked for
-	CausePreempted          // the scheduler wanted its container back
-	CauseNodeLost           // its node is gone
-	CauseDisksFailed        // its node's disks are bad
-	CauseKilled             // the RM or a person killed its container
-	CauseAgentLost          // its agent ended or fell silent
-	CauseLaunch             // its agent did not come up
-	CauseReleased           // we gave its container back
-	CauseRestartedAll       // another task was lost, and all start together
-	CauseNodeClosing        // its node is taken out of service
-	CauseStalled            // it made no step any longer
-	CauseVirtualLimit       // it reserved more virtual memory than its node allows
+	CauseUnknown            Cause = iota
+	CauseOwnFault                 // its process failed
+	CausePeerLost                 // its process ended because a peer had gone
+	CauseOutOfMemory              // it needed more memory than it asked for
+	CausePreempted                // the scheduler wanted its container back
+	CauseNodeLost                 // its node is gone
+	CauseDisksFailed              // its node's disks are bad
+	CauseKilled                   // the RM or a person killed its container
+	CauseAgentLost                // its agent ended or fell silent
+	CauseLaunch                   // its agent did not come up
+	CauseReleased                 // we gave its container back
+	CauseRestartedAll             // another task was lost, and all start together
+	CauseNodeDecommissioned       // its node is taken out of service
+	CauseStalled                  // it made no step any longer
+	CauseVirtualLimit             // it reserved more virtual memory than its node allows
 )
 
 var causeText = [...]string{
-	CauseUnknown:      "unknown cause",
-	CauseOwnFault:     "its process failed",
-	CausePeerLost:     "a peer was lost",
-	CauseOutOfMemory:  "out of memory",
-	CausePreempted:    "container preempted",
-	CauseNodeLost:     "node lost",
-	CauseDisksFailed:  "disks of the node failed",
-	CauseKilled:       "container killed",
-	CauseAgentLost:    "container lost",
-	CauseLaunch:       "agent did not come up",
-	CauseReleased:     "container released",
-	CauseRestartedAll: "restarted together with a lost task",
-	CauseNodeClosing:  "node taken out of service",
-	CauseStalled:      "no steps any longer",
-	CauseVirtualLimit: "over the node's limit of virtual memory",
+	CauseUnknown:            "unknown cause",
+	CauseOwnFault:           "its process failed",
+	CausePeerLost:           "a peer was lost",
+	CauseOutOfMemory:        "out of memory",
+	CausePreempted:          "container preempted",
+	CauseNodeLost:           "node lost",
+	CauseDisksFailed:        "disks of the node failed",
+	CauseKilled:             "container killed",
+	CauseAgentLost:          "container lost",
+	CauseLaunch:             "agent did not come up",
+	CauseReleased:           "container released",
+	CauseRestartedAll:       "restarted together with a lost task",
+	CauseNodeDecommissioned: "node taken out of service",
+	CauseStalled:            "no steps any longer",
+	CauseVirtualLimit:       "over the node's limit of virtual memory",
 }
 
 func (c Cause) String() string {

@@ -1,15 +1,15 @@
 package core
 
-// Found says that YARN has come to know again of a container that it did not hand
+// ContainerFound reports that YARN has come to know again of a container that it did not hand
 // over when this application master registered: the ResourceManager was restarted as
 // well, and the container's NodeManager has come to it only now.
-type Found struct{ Container, Node string }
+type ContainerFound struct{ Container, Node string }
 
-func (Found) event() {}
+func (ContainerFound) event() {}
 
 // found keeps such a container's task where it is. A container that no task has is
 // given back.
-func (j *Job) found(e Found) {
+func (j *Job) found(e ContainerFound) {
 	t := j.Hosted(e.Container)
 	if t == nil {
 		j.do(Release{e.Container})

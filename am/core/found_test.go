@@ -16,12 +16,12 @@ func foundAfter(t *testing.T, attached bool) *player {
 	p := play(t, psAndWorkers(1, 1), 3)
 	p.step(core.Begin{})
 	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
-	back := core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200}
+	back := core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200}
 	if attached {
 		p.step(back)
 	}
-	p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
-	p.step(core.Found{Container: "c2", Node: "n2"})
+	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	p.step(core.ContainerFound{Container: "c2", Node: "n2"})
 	if !attached {
 		p.step(back)
 	}
@@ -43,7 +43,7 @@ func TestWhatIsFoundAgainStaysWhereItIs(t *testing.T) {
 
 func TestWhatIsFoundAndNotNeededIsGivenBack(t *testing.T) {
 	p := foundAfter(t, true)
-	got := p.job.Step(p.now, core.Found{Container: "c77", Node: "n1"})
+	got := p.job.Step(p.now, core.ContainerFound{Container: "c77", Node: "n1"})
 	if !slices.Contains(got, core.Action(core.Release{Container: "c77"})) {
 		t.Errorf("%+v", got)
 	}

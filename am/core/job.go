@@ -115,7 +115,7 @@ type Job struct {
 	early        early     // of tasks that restart together
 	openFaults   int       // tasks with a fault that is not attributed yet
 	needsJournal bool      // what the last Step did is to be written
-	securing     time.Time // when Secure was decided that is not answered
+	securing     time.Time // when PrepareStore was decided that is not answered
 	survey       *survey   // while agents are listened to, for want of a journal
 	vigil        *vigil    // nil: only the master prolongs leases
 
@@ -208,7 +208,7 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 		return nil
 	}
 	j.now, j.actions = now, nil
-	_, steps := e.(Stepped)
+	_, steps := e.(StepsReported)
 	paced := j.paced()
 	defer func() { j.needsJournal = !steps || len(j.actions) > 0 || paced != j.paced() }()
 	if j.survey != nil {
@@ -270,15 +270,15 @@ func (j *Job) handle(e Event) {
 		j.recovered(e)
 	case Localizing:
 		j.bringing(e)
-	case Found:
+	case ContainerFound:
 		j.found(e)
 	case Allocated:
 		j.allocated(e)
-	case AgentAttached:
+	case AgentConnected:
 		j.attached(e)
 	case AgentPrepared:
 		j.ready(e)
-	case Rehearsed:
+	case Prewarmed:
 		if s := j.spareByContainer(e.Container); s != nil {
 			s.ready = j.now
 		}
@@ -294,23 +294,23 @@ func (j *Job) handle(e Event) {
 		} else if t := j.Hosted(e.Container); t != nil {
 			j.loseContainer(t, CauseLaunch, e.Why)
 		}
-	case Secured:
+	case StorePrepared:
 		j.secured(e)
-	case Stepped:
+	case StepsReported:
 		j.stepped(e)
-	case AgentTrouble:
+	case AgentFailed:
 		j.trouble(e)
-	case AgentLost:
+	case AgentDisconnected:
 		j.agentLost(e)
 	case PreemptionWarned:
 		j.preemptionWarned(e)
-	case PreemptionOver:
+	case PreemptionCanceled:
 		j.preemptionOver(e)
-	case NodeLeaving:
+	case NodeDecommissioning:
 		j.nodeLeaving(e)
-	case NodeStays:
+	case NodeRecommissioned:
 		j.nodeStays(e)
-	case Sealed:
+	case CheckpointSealed:
 		j.serviceSaved()
 		j.sealed()
 	case Waiting:
@@ -360,7 +360,7 @@ func (j *Job) Deadline() (time.Time, bool) {
 			consider(j.startBy())
 		}
 		if j.gathering && !j.enough.IsZero() {
-			consider(j.enough.Add(j.limits.Fewer))
+			consider(j.enough.Add(j.limits.QuorumWait))
 		}
 		consider(j.stallDeadline())
 		for _, s := range j.spares {
@@ -449,13 +449,13 @@ func (j *Job) expire() (lost bool) {
 
 // vigil is a time in which this master has touched the job's AddressFile without a
 // break, as package proto says: leases that agents have let begin anew for want of
-// a master have ended, or end, by Drain after its beginning.
+// a master have ended, or end, by LeaseExpiry after its beginning.
 type vigil struct{ since, until time.Time }
 
-// Watched says that the master has touched the file without a break since, and that
+// SetLivenessWindow records that the master has touched the file without a break since, and that
 // nobody can have seen it untouched for too long before until. It is called before
 // Step and Deadline; who never calls it has agents whose leases only it prolongs.
-func (j *Job) Watched(since, until time.Time) { j.vigil = &vigil{since, until} }
+func (j *Job) SetLivenessWindow(since, until time.Time) { j.vigil = &vigil{since, until} }
 
 // surely is when leases that end by a time have ended, if no break comes before; zero:
 // that is not known yet.
@@ -464,7 +464,7 @@ func (j *Job) surely(end time.Time) time.Time {
 	if v == nil {
 		return end
 	}
-	if at := v.since.Add(j.limits.Drain); at.After(end) {
+	if at := v.since.Add(j.limits.LeaseExpiry); at.After(end) {
 		end = at
 	}
 	if end.After(v.until) || !end.After(j.now) && j.now.After(v.until) {

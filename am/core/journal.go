@@ -19,20 +19,20 @@ type Journal struct {
 	Partial    bool `json:"partial,omitempty"`
 	Generation int  `json:"generation"`
 	Requests   int  `json:"requests"`
-	Gathering  bool `json:"gathering"`
+	GangStart  bool `json:"gang_start"`
 	// Saves counts checkpoints since what the services hold may be of several pieces.
 	Saves int `json:"saves,omitempty"`
-	// Ousted is when a container's directory was removed last.
-	Ousted int64 `json:"ousted,omitempty"`
+	// DirectoryRemoved is when a container's directory was removed last.
+	DirectoryRemoved int64 `json:"directory_removed,omitempty"`
 	// Outcome is what the job ends as, once that is decided, and Why it does.
 	Outcome proto.JobState `json:"outcome,omitempty"`
 	Why     string         `json:"why,omitempty"`
 	Tasks   []TaskRecord   `json:"tasks"`
 	// Spares are the containers that are kept for tasks that lose theirs, and SpareLosses
-	// when such were lost; none is asked for before Thrifty.
-	Spares      []SpareRecord `json:"spares,omitempty"`
-	SpareLosses []int64       `json:"spare_losses,omitempty"`
-	Thrifty     int64         `json:"thrifty,omitempty"`
+	// when such were lost; none is asked for before NoSparesBefore.
+	Spares         []SpareRecord `json:"spares,omitempty"`
+	SpareLosses    []int64       `json:"spare_losses,omitempty"`
+	NoSparesBefore int64         `json:"no_spares_before,omitempty"`
 	// Early is how tasks that restart together have failed before their first step.
 	Early early `json:"early,omitzero"`
 	// Pace is how steps were made; nil: not enough of them to tell.
@@ -41,23 +41,23 @@ type Journal struct {
 
 // TaskRecord is what a Journal says of a task.
 type TaskRecord struct {
-	Name      string          `json:"name"`
-	State     proto.TaskState `json:"state"`
-	Attempt   int             `json:"attempt"`
-	Container string          `json:"container,omitempty"`
-	Node      string          `json:"node,omitempty"`
-	Port      int             `json:"port,omitempty"`
-	PID       int             `json:"pid,omitempty"`
-	Failures  []int64         `json:"failures,omitempty"`
-	Losses    []int64         `json:"losses,omitempty"`
-	MemoryMB  int64           `json:"memory_mb"` // of its next container
-	LastLoss  int64           `json:"last_loss,omitempty"`
-	LostAt    int64           `json:"lost_at,omitempty"` // if it is not back
-	Step      int64           `json:"step,omitempty"`    // the last that it has told, and when
-	Moved     int64           `json:"moved,omitempty"`
-	Unsafe    bool            `json:"unsafe,omitempty"`
-	Doubts    bool            `json:"doubts,omitempty"`
-	Kept      bool            `json:"kept,omitempty"` // its attempt was told to go on from what the services hold
+	Name                  string          `json:"name"`
+	State                 proto.TaskState `json:"state"`
+	Attempt               int             `json:"attempt"`
+	Container             string          `json:"container,omitempty"`
+	Node                  string          `json:"node,omitempty"`
+	Port                  int             `json:"port,omitempty"`
+	PID                   int             `json:"pid,omitempty"`
+	Failures              []int64         `json:"failures,omitempty"`
+	Losses                []int64         `json:"losses,omitempty"`
+	MemoryMB              int64           `json:"memory_mb"` // of its next container
+	LastLoss              int64           `json:"last_loss,omitempty"`
+	LostAt                int64           `json:"lost_at,omitempty"` // if it is not back
+	Step                  int64           `json:"step,omitempty"`    // the last that it has told, and when
+	Moved                 int64           `json:"moved,omitempty"`
+	StoreDirty            bool            `json:"store_dirty,omitempty"`
+	Doubts                bool            `json:"doubts,omitempty"`
+	ConsistentServerState bool            `json:"consistent_server_state,omitempty"` // its attempt was told to go on from what the services hold
 	// Stopping: its attempt was told to end; Moving is why it moves after that.
 	Stopping bool  `json:"stopping,omitempty"`
 	Moving   Cause `json:"moving,omitempty"`
@@ -74,8 +74,8 @@ type TaskRecord struct {
 	Early early `json:"early,omitzero"`
 	// Fault is what its end says of its generation's failure, until that is attributed.
 	Fault *Fault `json:"fault,omitempty"`
-	// Draining are containers that may still run an attempt, until when.
-	Draining map[string]int64 `json:"draining,omitempty"`
+	// AwaitingExpiry are containers that may still run an attempt, until when.
+	AwaitingExpiry map[string]int64 `json:"awaiting_expiry,omitempty"`
 }
 
 // SpareRecord is what a Journal says of a spare container.
@@ -99,7 +99,7 @@ func (r Journal) Containers() []string {
 		if t.Container != "" {
 			list = append(list, t.Container)
 		}
-		list = append(list, slices.Sorted(maps.Keys(t.Draining))...)
+		list = append(list, slices.Sorted(maps.Keys(t.AwaitingExpiry))...)
 	}
 	for _, s := range r.Spares {
 		list = append(list, s.Container)
@@ -114,8 +114,8 @@ func (j *Job) Journal() Journal {
 		known.Tasks = slices.Clone(known.Tasks)
 		return known
 	}
-	r := Journal{Generation: j.generation, Requests: j.requests, Gathering: j.gathering, Saves: j.saves, Ousted: millis(j.ousted), Pace: j.pace.record(), Early: j.early,
-		Spares: j.spareRecords(), SpareLosses: toMillis(j.spareLosses), Thrifty: millis(j.thriftyUntil)}
+	r := Journal{Generation: j.generation, Requests: j.requests, GangStart: j.gathering, Saves: j.saves, DirectoryRemoved: millis(j.ousted), Pace: j.pace.record(), Early: j.early,
+		Spares: j.spareRecords(), SpareLosses: toMillis(j.spareLosses), NoSparesBefore: millis(j.thriftyUntil)}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
 	}
@@ -125,8 +125,8 @@ func (j *Job) Journal() Journal {
 			Name: t.Name, State: t.State, Attempt: t.Attempt,
 			Container: t.Container, Node: t.Node, Port: t.Port, PID: t.PID,
 			MemoryMB: t.memoryMB, Failures: toMillis(t.failures), Losses: toMillis(t.losses),
-			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), Unsafe: t.unsafe,
-			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Doubts: t.doubts, Kept: t.kept,
+			LastLoss: millis(t.lastLoss), LostAt: millis(t.lostAt), StoreDirty: t.unsafe,
+			Stopping: t.stopping, Moving: t.moving, Hung: t.hung, Doubts: t.doubts, ConsistentServerState: t.kept,
 			Early: t.early, Step: t.step, Moved: millis(t.moved), StopBy: millis(t.stopBy), FinishBy: millis(t.finishBy),
 		})
 		if t.wanted { // for another reason, it is decided anew
@@ -137,10 +137,10 @@ func (j *Job) Journal() Journal {
 			r.Tasks[len(r.Tasks)-1].Fault = &fault
 		}
 		if len(t.draining) > 0 {
-			r.Tasks[len(r.Tasks)-1].Draining = make(map[string]int64, len(t.draining))
+			r.Tasks[len(r.Tasks)-1].AwaitingExpiry = make(map[string]int64, len(t.draining))
 		}
 		for c, until := range t.draining {
-			r.Tasks[len(r.Tasks)-1].Draining[c] = until.UnixMilli()
+			r.Tasks[len(r.Tasks)-1].AwaitingExpiry[c] = until.UnixMilli()
 		}
 	}
 	return r
@@ -153,12 +153,12 @@ func (j *Job) Resume(r Journal) {
 		j.survey = newSurvey(r)
 		return
 	}
-	j.generation, j.requests, j.gathering, j.saves = r.Generation, r.Requests, r.Gathering, r.Saves
-	j.outcome, j.why, j.ousted = r.Outcome, r.Why, fromMilli(r.Ousted)
+	j.generation, j.requests, j.gathering, j.saves = r.Generation, r.Requests, r.GangStart, r.Saves
+	j.outcome, j.why, j.ousted = r.Outcome, r.Why, fromMilli(r.DirectoryRemoved)
 	j.pace.resume(r.Pace)
 	j.early = r.Early
 	j.resumeSpares(r)
-	if !r.Gathering {
+	if !r.GangStart {
 		j.state = proto.JobState_JOB_STATE_RUNNING
 	}
 	for _, rec := range r.Tasks {
@@ -168,13 +168,13 @@ func (j *Job) Resume(r Journal) {
 			j.begun = j.begun || t.Attempt >= 0
 			t.Node, t.Port, t.PID = rec.Node, cmp.Or(rec.Port, t.Port), rec.PID
 			t.failures, t.losses = fromMillis(rec.Failures), fromMillis(rec.Losses)
-			t.unsafe, t.stopping, t.moving, t.hung, t.doubts, t.kept = rec.Unsafe, rec.Stopping, rec.Moving, rec.Hung, rec.Doubts, rec.Kept
+			t.unsafe, t.stopping, t.moving, t.hung, t.doubts, t.kept = rec.StoreDirty, rec.Stopping, rec.Moving, rec.Hung, rec.Doubts, rec.ConsistentServerState
 			t.memoryMB = max(t.memoryMB, rec.MemoryMB)
 			if rec.Fault != nil {
 				t.fault = *rec.Fault
 				j.openFaults++
 			}
-			for c, until := range rec.Draining {
+			for c, until := range rec.AwaitingExpiry {
 				j.drain(t, c, time.UnixMilli(until))
 			}
 			t.lastLoss, t.lostAt = fromMilli(rec.LastLoss), fromMilli(rec.LostAt)
@@ -204,7 +204,7 @@ func (j *Job) recovered(e Recovered) {
 		switch {
 		case t.Container != "":
 			t.silent = j.now
-			t.deadline = j.now.Add(j.limits.Drain)
+			t.deadline = j.now.Add(j.limits.LeaseExpiry)
 			t.prepared = false
 			if there {
 				wanted[t.Container] = true

@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"holdfast/proto"
+)
 
 // Limits are the times and counts of the policy. The zero value of a field
 // stands for the default.
@@ -14,36 +18,36 @@ type Limits struct {
 	// Prepare is how long an agent may take to make a task ready.
 	Prepare time.Duration
 	// Start is how long the tasks may take until they can start together for the
-	// first time, counted anew when containers have got their files, and Fewer how long all are waited for where a role may start with fewer. A
+	// first time, counted anew when containers have got their files, and QuorumWait how long all are waited for where a role may start with fewer. A
 	// zero Start is no limit.
-	Start, Fewer time.Duration
+	Start, QuorumWait time.Duration
 	// Lease is how long an agent without a connection lets its task run, counted
-	// anew for as long as it sees that there is no master (proto/vigil.go).
+	// anew for as long as it sees that there is no master (proto/lease.go).
 	Lease time.Duration
-	// Drain is how long an agent is waited for after it was heard last, before its
+	// LeaseExpiry is how long an agent is waited for after it was heard last, before its
 	// task is started elsewhere, unless its container is known to have ended. It
 	// is longer than Lease, which the agent counts from before that, by what it
 	// needs to end its task and by more than clocks can drift apart.
-	Drain time.Duration
+	LeaseExpiry time.Duration
 	// Save is how long a task whose move is due is left running for the sake of
 	// the next checkpoint, and then what it gets between SIGTERM and SIGKILL, if
-	// that is more than Stop; less where less time is left. Thrift is how long no spares are asked for
+	// that is more than Stop; less where less time is left. SpareHoldoff is how long no spares are asked for
 	// after the scheduler wanted containers back.
-	Save, Thrift time.Duration
+	Save, SpareHoldoff time.Duration
 	// Orphan is how long a task may stay in a container that YARN has lost with
 	// its NodeManager, while its agent is connected.
 	Orphan time.Duration
 	// Stall is for how long no step may be made, at least, until something is done
-	// about it; less than zero: nothing is. StallTold is the same until it is told.
-	Stall, StallTold time.Duration
+	// about it; less than zero: nothing is. StallWarning is the same until it is told.
+	Stall, StallWarning time.Duration
 	// Stop is the time that tasks get between SIGTERM and SIGKILL when they are
 	// stopped, at the job's end, to start again together or because a move cannot
 	// wait; less than zero: none. Leave is what agents get to save logs and unmount.
 	Stop, Leave time.Duration
-	// Rehearse is how long a stand-in may get ready for its task, which runs on
+	// Prewarm is how long a stand-in may get ready for its task, which runs on
 	// meanwhile, after its agent has come, unless that says that it has. Zero:
 	// there is nothing to get ready but the agent.
-	Rehearse time.Duration
+	Prewarm time.Duration
 	// Window is how long a failure or loss counts.
 	Window time.Duration
 	// Losses is how many containers one task may lose within Window without
@@ -78,16 +82,16 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Attach, time.Minute)
 	d(&l.Localize, 30*time.Minute)
 	d(&l.Prepare, 10*time.Minute)
-	d(&l.Fewer, 30*time.Second)
+	d(&l.QuorumWait, 30*time.Second)
 	d(&l.Save, 30*time.Second)
-	d(&l.Thrift, time.Minute)
+	d(&l.SpareHoldoff, time.Minute)
 	d(&l.Orphan, time.Minute)
 	d(&l.Stop, DefaultStop)
 	l.Stop = max(l.Stop, 0)
 	d(&l.Stall, DefaultStall)
-	d(&l.StallTold, 2*time.Minute)
+	d(&l.StallWarning, 2*time.Minute)
 	d(&l.Lease, DefaultLease)
-	d(&l.Drain, l.Lease+l.Lease/10+time.Second)
+	d(&l.LeaseExpiry, proto.LeaseExpiry(l.Lease))
 	d(&l.Leave, 10*time.Second)
 	d(&l.Window, time.Hour)
 	d(&l.PeerWindow, time.Minute)

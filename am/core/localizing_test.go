@@ -19,7 +19,7 @@ func unpacking(t *testing.T, spares int, d time.Duration) *player {
 func unpackingWithin(t *testing.T, limits core.Limits, spares int, d time.Duration) *player {
 	t.Helper()
 	p := playWith(t, psAndWorkers(0, 1), 3, spares, limits)
-	p.mute["AgentAttached"] = true
+	p.mute["AgentConnected"] = true
 	p.step(core.Begin{})
 	for end := p.now.Add(d); p.now.Before(end); {
 		p.wait(5 * time.Second)
@@ -37,8 +37,8 @@ func TestAnAgentIsWaitedForWhileItsContainerGetsItsFiles(t *testing.T) {
 	if n := strings.Count(p.log.String(), "n1 is fetching and unpacking venv.tar.gz (4 GB)"); n != 1 {
 		t.Errorf("what is unpacked is told %d times", n)
 	}
-	p.mute["AgentAttached"] = false
-	p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100})
+	p.mute["AgentConnected"] = false
+	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100})
 	p.step(core.Localizing{Container: "c1", What: "is late"})
 	if k.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Errorf("it is %s", k.State)
@@ -52,9 +52,9 @@ func TestAnAgentIsWaitedForWhileItsContainerGetsItsFiles(t *testing.T) {
 func TestTheLimitOfTheStartBeginsWhenFilesAreThere(t *testing.T) {
 	limits := core.Limits{Start: 30 * time.Second}
 	p := unpackingWithin(t, limits, 0, 12*time.Minute)
-	p.mute["AgentAttached"] = false
+	p.mute["AgentConnected"] = false
 	p.wait(20 * time.Second)
-	p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100})
+	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100})
 	if k := p.job.Task("worker-0"); k.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Errorf("it is %s\n%s", k.State, p.log.String())
 	}

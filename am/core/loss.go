@@ -50,7 +50,7 @@ func (j *Job) exited(e TaskExited) {
 		t.Why = ""
 		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.Attempt)
 		if !t.together() {
-			j.do(Bye{t.Container, "its task is done"})
+			j.do(ReleaseAgent{t.Container, "its task is done"})
 		}
 		return
 	}
@@ -336,7 +336,7 @@ func (t *Task) service() bool {
 // agentLost: an agent without a connection tries to come back for as long as
 // its lease lasts, and then stops its task and ends. So the task is left to it
 // until that is surely over, or its container has ended.
-func (j *Job) agentLost(e AgentLost) {
+func (j *Job) agentLost(e AgentDisconnected) {
 	if e.Orderly { // it was sent home
 		j.endDrain(e.Container)
 	}
@@ -361,7 +361,7 @@ func (j *Job) agentLost(e AgentLost) {
 		j.loseContainer(t, CauseNodeLost, fmt.Sprintf("its agent on %s has ended, too: %s", t.Node, t.orphan.why))
 	default:
 		t.silent = j.now.Add(-e.Silent)
-		t.deadline = t.silent.Add(j.limits.Drain)
+		t.deadline = t.silent.Add(j.limits.LeaseExpiry)
 		j.do(Check{e.Container})
 		j.askEarly(t)
 	}
@@ -374,8 +374,8 @@ func (j *Job) drainOn(container string, heard time.Time) {
 		return
 	}
 	for _, t := range j.tasks {
-		if until, ok := t.draining[container]; ok && until.Before(heard.Add(j.limits.Drain)) {
-			j.drain(t, container, heard.Add(j.limits.Drain))
+		if until, ok := t.draining[container]; ok && until.Before(heard.Add(j.limits.LeaseExpiry)) {
+			j.drain(t, container, heard.Add(j.limits.LeaseExpiry))
 		}
 	}
 }
@@ -481,36 +481,36 @@ func (j *Job) moveToGrow(t *Task) bool {
 	}
 	c := t.Container
 	j.record(t, KindNote, "%s", t.Why)
-	j.do(Bye{c, "its task needs a larger container"}, Release{c})
+	j.do(ReleaseAgent{c, "its task needs a larger container"}, Release{c})
 	j.forget(t)
 	j.do(Route{Cut: []string{t.Name}})
 	j.ask(t)
 	return true
 }
 
-func (j *Job) trouble(e AgentTrouble) {
-	if e.Removed {
+func (j *Job) trouble(e AgentFailed) {
+	if e.DirectoryRemoved {
 		j.ousted = j.now
 	}
 	t := j.Hosted(e.Container)
-	if t == nil || j.ending() && (t.finishBy.IsZero() || !e.Removed) {
+	if t == nil || j.ending() && (t.finishBy.IsZero() || !e.DirectoryRemoved) {
 		return
 	}
-	if e.Removed {
-		j.oust(t, e.What)
+	if e.DirectoryRemoved {
+		j.oust(t, e.Detail)
 		return
 	}
-	if e.Hopeless {
-		t.Why = e.What
-		j.fail(t, "cannot be prepared: "+e.What)
+	if e.Permanent {
+		t.Why = e.Detail
+		j.fail(t, "cannot be prepared: "+e.Detail)
 		return
 	}
-	if e.Node {
+	if e.NodeSpecific {
 		j.nodeTrouble[t.Node] = append(j.nodeTrouble[t.Node], j.now)
 	}
 	c := t.Container
-	j.loseContainer(t, CauseLaunch, e.What)
-	j.do(Bye{c, "it could not prepare its task"}, Release{c})
+	j.loseContainer(t, CauseLaunch, e.Detail)
+	j.do(ReleaseAgent{c, "it could not prepare its task"}, Release{c})
 }
 
 // loseContainer gives a task's container up and asks for another.

@@ -23,7 +23,7 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 	if j.ending() {
 		return
 	}
-	j.thriftyUntil = j.now.Add(j.limits.Thrift)
+	j.thriftyUntil = j.now.Add(j.limits.SpareHoldoff)
 	for _, c := range e.Containers {
 		if s := j.spareByContainer(c); s != nil {
 			j.giveUpSpare(s)
@@ -48,7 +48,7 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 }
 
 // preemptionOver leaves those tasks where they are that have not been told to stop.
-func (j *Job) preemptionOver(e PreemptionOver) {
+func (j *Job) preemptionOver(e PreemptionCanceled) {
 	for _, c := range e.Containers {
 		if t := j.Hosted(c); t != nil && t.wanted && t.moving == CauseUnknown && !j.ending() {
 			t.stay()
@@ -76,7 +76,7 @@ type closing struct {
 }
 
 // nodeLeaving begins to move tasks off a node.
-func (j *Job) nodeLeaving(e NodeLeaving) {
+func (j *Job) nodeLeaving(e NodeDecommissioning) {
 	c := closing{told: j.closing[e.Node].told}
 	if e.Within > 0 {
 		c.until = j.now.Add(e.Within)
@@ -88,7 +88,7 @@ func (j *Job) nodeLeaving(e NodeLeaving) {
 			affected++
 		}
 	}
-	if c.told || affected == 0 && !e.Master || j.ending() {
+	if c.told || affected == 0 && !e.HostsAM || j.ending() {
 		return
 	}
 	c.told = true
@@ -97,7 +97,7 @@ func (j *Job) nodeLeaving(e NodeLeaving) {
 		when = " within " + e.Within.String()
 	}
 	what := fmt.Sprintf("its %d of the job's tasks are moved", affected)
-	if e.Master {
+	if e.HostsAM {
 		// To end before it must would count as one of the attempts that YARN allows.
 		what += ", and the application master there is followed by another when the node goes"
 	}
@@ -105,7 +105,7 @@ func (j *Job) nodeLeaving(e NodeLeaving) {
 }
 
 // nodeStays takes that back.
-func (j *Job) nodeStays(e NodeStays) {
+func (j *Job) nodeStays(e NodeRecommissioned) {
 	told := j.closing[e.Node].told
 	delete(j.closing, e.Node)
 	for _, t := range j.tasks {
@@ -209,7 +209,7 @@ func (j *Job) vacate() {
 	var moving []*Task // that run and wait for their turn
 	for _, t := range j.busy {
 		by, leaves := j.leaves(t)
-		why := CauseNodeClosing
+		why := CauseNodeDecommissioned
 		if t.orphan != nil {
 			why = CauseNodeLost
 		}
@@ -315,8 +315,8 @@ func (j *Job) depart(t *Task) {
 	}
 	if t.AgentPID != 0 {
 		// What it still writes is written before the next attempt starts.
-		j.drain(t, container, j.now.Add(j.limits.Leave+j.limits.Drain))
-		j.do(Bye{container, t.moving.String()})
+		j.drain(t, container, j.now.Add(j.limits.Leave+j.limits.LeaseExpiry))
+		j.do(ReleaseAgent{container, t.moving.String()})
 	} else {
 		j.do(Release{container})
 	}

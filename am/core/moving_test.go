@@ -26,7 +26,7 @@ func TestTranscriptsOfMoves(t *testing.T) {
 			p.step(warned(false, "c3"))
 			p.wait(2 * time.Second)
 			p.mute["Allocated"] = true
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
 			p.step(core.ContainerEnded{Container: "c3", Cause: core.CauseOwnFault})
 			p.step(core.Waiting{Why: "the queue is full"})
 			p.wait(time.Minute)
@@ -37,33 +37,33 @@ func TestTranscriptsOfMoves(t *testing.T) {
 			p.wait(20 * time.Second)
 		}},
 		{"the scheduler takes back that it wants containers", psAndWorkers(1, 2), 0, func(p *player) {
-			over := core.PreemptionOver{Containers: []string{"c1", "c2", "c3"}, Why: "the ResourceManager was restarted"}
+			over := core.PreemptionCanceled{Containers: []string{"c1", "c2", "c3"}, Why: "the ResourceManager was restarted"}
 			p.step(warned(true, "c1"))
 			p.step(warned(false, "c3"))
 			p.wait(2 * time.Second)
 			p.step(over) // c2 was not wanted
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
 			p.wait(time.Minute)
 			p.step(warned(true, "c1"))
 			p.mute["TaskExited"] = true
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
 			p.step(over) // it has been told to stop
 			p.mute["TaskExited"] = false
 			p.exit("ps-0", core.TaskExited{Signal: 15, Stopped: true})
 		}},
 		{"a node closes and stays, and the scheduler wants a container there", psAndWorkers(1, 1), 0, func(p *player) {
-			p.mute["AgentAttached"] = true
+			p.mute["AgentConnected"] = true
 			p.step(warned(true, "c1"))
-			p.step(core.NodeLeaving{Node: "n1", Within: time.Hour})
-			p.step(core.NodeStays{Node: "n1"})
+			p.step(core.NodeDecommissioning{Node: "n1", Within: time.Hour})
+			p.step(core.NodeRecommissioned{Node: "n1"})
 			p.wait(8 * time.Second)
 		}},
 		{"the agent has much to write before it leaves", psAndWorkers(1, 1), 0, func(p *player) {
-			p.mute["AgentLost"] = true
+			p.mute["AgentDisconnected"] = true
 			p.step(warned(true, "c1"))
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
 			p.wait(5 * time.Second)
-			p.step(core.AgentLost{Container: "c1", Orderly: true})
+			p.step(core.AgentDisconnected{Container: "c1", Orderly: true})
 		}},
 		{"the scheduler does not wait", psAndWorkers(1, 1), 0, func(p *player) {
 			p.step(warned(true, "c1"))
@@ -92,40 +92,40 @@ func TestTranscriptsOfMoves(t *testing.T) {
 			p.wait(20 * time.Second)
 		}},
 		{"a node closes", psAndWorkers(2, 2), 0, func(p *player) { // c1 and c4 are on n1
-			p.step(core.NodeLeaving{Node: "n1", Within: 10 * time.Minute})
-			p.step(core.NodeLeaving{Node: "n1", Within: 9 * time.Minute})
+			p.step(core.NodeDecommissioning{Node: "n1", Within: 10 * time.Minute})
+			p.step(core.NodeDecommissioning{Node: "n1", Within: 9 * time.Minute})
 			p.wait(time.Second)
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
 			p.wait(time.Minute)
 		}},
 		{"the node of the application master closes", psAndWorkers(1, 1), 0, func(p *player) {
-			p.step(core.NodeLeaving{Node: "n0", Within: time.Minute, Master: true}) // it alone is there
-			p.step(core.NodeLeaving{Node: "n1", Within: time.Minute, Master: true})
+			p.step(core.NodeDecommissioning{Node: "n0", Within: time.Minute, HostsAM: true}) // it alone is there
+			p.step(core.NodeDecommissioning{Node: "n1", Within: time.Minute, HostsAM: true})
 		}},
 		{"a node closes, and there is no room elsewhere", psAndWorkers(1, 1), 0, func(p *player) {
 			p.mute["Allocated"] = true
-			p.step(core.NodeLeaving{Node: "n1", Within: 2 * time.Minute})
+			p.step(core.NodeDecommissioning{Node: "n1", Within: 2 * time.Minute})
 			p.wait(2 * time.Minute)
 			p.step(core.Allocated{Request: "spare/3", Container: "c9", Node: "n2"})
 		}},
 		{"a task is lost while its node closes", psAndWorkers(1, 1), 0, func(p *player) {
-			p.mute["AgentAttached"] = true
-			p.step(core.NodeLeaving{Node: "n1"})
+			p.mute["AgentConnected"] = true
+			p.step(core.NodeDecommissioning{Node: "n1"})
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
-			p.mute["AgentAttached"] = false
-			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100})
+			p.mute["AgentConnected"] = false
+			p.step(core.AgentConnected{Container: "c3", Host: "h", PID: 100})
 		}},
 		{"a node stays after all", psAndWorkers(1, 1), 1, func(p *player) {
-			p.mute["AgentAttached"] = true
-			p.step(core.NodeLeaving{Node: "n1", Within: time.Hour})
-			p.step(core.NodeStays{Node: "n1"})
-			p.step(core.NodeStays{Node: "n1"})
+			p.mute["AgentConnected"] = true
+			p.step(core.NodeDecommissioning{Node: "n1", Within: time.Hour})
+			p.step(core.NodeRecommissioned{Node: "n1"})
+			p.step(core.NodeRecommissioned{Node: "n1"})
 			p.wait(time.Hour)
 		}},
 		{"a rank is wanted back, and all are told", ranks(3), 0, func(p *player) {
 			p.mute["TaskExited"] = true // they save together
 			p.step(warned(true, "c2"))
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
 			p.wait(2 * time.Second)
 			p.mute["TaskExited"] = false
 			for i := range 3 {
@@ -134,24 +134,24 @@ func TestTranscriptsOfMoves(t *testing.T) {
 			p.wait(time.Minute)
 		}},
 		{"a node with ranks closes", ranks(4), 0, func(p *player) { // c1 and c4 are on n1
-			p.step(core.NodeLeaving{Node: "n1", Within: time.Hour})
-			p.step(core.Sealed{})
+			p.step(core.NodeDecommissioning{Node: "n1", Within: time.Hour})
+			p.step(core.CheckpointSealed{})
 			p.wait(time.Minute)
 		}},
 		{"a NodeManager is lost and its containers go on", psAndWorkers(2, 2), 0, func(p *player) { // c1 and c4 are on n1
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
 			p.step(core.ContainerEnded{Container: "c4", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
 			p.wait(time.Second)
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
 			p.wait(time.Minute)
 		}},
 		{"a NodeManager is lost with the spare", psAndWorkers(1, 2), 1, func(p *player) { // c1 and c4 are on n1
 			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
 			p.step(core.ContainerEnded{Container: "c4", Cause: core.CauseNodeLost, Diagnostics: "node lost"})
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
 		}},
 		{"a NodeManager is restarted without its state, and the spare was there", psAndWorkers(1, 2), 1, func(p *player) { // c1 and c4 are on n1
-			p.step(core.AgentTrouble{Container: "c1", What: "its directory was removed", Removed: true})
+			p.step(core.AgentFailed{Container: "c1", Detail: "its directory was removed", DirectoryRemoved: true})
 		}},
 		{"a NodeManager is lost, and there is no room elsewhere", psAndWorkers(1, 1), 0, func(p *player) {
 			p.mute["Allocated"] = true
@@ -161,11 +161,11 @@ func TestTranscriptsOfMoves(t *testing.T) {
 		{"another application master takes over in the middle", psAndWorkers(1, 1), 0, func(p *player) {
 			p.mute["TaskExited"] = true
 			p.step(warned(true, "c1"))
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
 			p.mute["TaskExited"] = false
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
-			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, TaskPID: 200})
 		}},
 	} {
 		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
@@ -196,21 +196,21 @@ func TestTranscriptsOfMoves(t *testing.T) {
 // TestAStandInGetsReady: a task does not leave before that, but waits only so long.
 func TestAStandInGetsReady(t *testing.T) {
 	for name, wait := range map[string]func(p *player){
-		"it says so":  func(p *player) { p.step(core.Rehearsed{Container: "c3"}) },
+		"it says so":  func(p *player) { p.step(core.Prewarmed{Container: "c3"}) },
 		"it does not": func(p *player) { p.wait(20 * time.Second) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Rehearse: 20 * time.Second})
+			p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Prewarm: 20 * time.Second})
 			p.step(core.Begin{})
 			ps := p.job.Tasks()[0]
-			p.step(core.NodeLeaving{Node: ps.Node})
+			p.step(core.NodeDecommissioning{Node: ps.Node})
 			p.wait(19 * time.Second)
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
 			if ps.Container != "c1" {
 				t.Fatalf("it is in %s before c3 is ready", ps.Container)
 			}
 			wait(p)
-			p.step(core.Sealed{})
+			p.step(core.CheckpointSealed{})
 			if ps.Container != "c3" {
 				t.Fatalf("it is in %s, and c3 is as ready as it gets", ps.Container)
 			}
@@ -227,8 +227,8 @@ func TestMovesGiveWhatStopsGive(t *testing.T) {
 	} {
 		p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Stop: c.stop})
 		p.step(core.Begin{})
-		p.step(core.NodeLeaving{Node: "n1", Within: c.within})
-		p.step(core.Sealed{})
+		p.step(core.NodeDecommissioning{Node: "n1", Within: c.within})
+		p.step(core.CheckpointSealed{})
 		if want := fmt.Sprintf("core.Vacate{Container:c1 Grace:%s}", c.want); !strings.Contains(p.log.String(), want) {
 			t.Errorf("a stop takes %s, the node is there for %s, and there is no %s in:\n%s", c.stop, c.within, want, p.log.String())
 		}
@@ -240,7 +240,7 @@ func TestMovesGiveWhatStopsGive(t *testing.T) {
 func TestAPreemptionDoesNotWaitForAMove(t *testing.T) {
 	p := play(t, psAndWorkers(1, 1), 3)
 	p.step(core.Begin{})
-	p.step(core.NodeLeaving{Node: "n1"}) // its stand-in comes at once
+	p.step(core.NodeDecommissioning{Node: "n1"}) // its stand-in comes at once
 	p.wait(time.Second)
 	p.step(core.PreemptionWarned{Containers: []string{"c1"}, Strict: true, Within: 16 * time.Second})
 	p.wait(8 * time.Second)

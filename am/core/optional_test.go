@@ -42,14 +42,14 @@ func TestTranscriptsOfOptionalRoles(t *testing.T) {
 		}, running, failed},
 		{"nothing can prepare it", 0, nil, func(p *player) {
 			p.step(core.ContainerEnded{Container: p.job.Task("evaluator-0").Container, Cause: core.CauseKilled})
-			p.step(core.AgentTrouble{Container: p.job.Task("evaluator-0").Container, What: "no such file", Hopeless: true})
+			p.step(core.AgentFailed{Container: p.job.Task("evaluator-0").Container, Detail: "no such file", Permanent: true})
 		}, running, failed},
 		{"it may finish", 5 * time.Minute, nil, func(p *player) {
 			p.exit("worker-0", core.TaskExited{})
 			p.wait(time.Minute)
-			p.step(core.AgentLost{Container: "c3"})
+			p.step(core.AgentDisconnected{Container: "c3"})
 			p.wait(5 * time.Second)
-			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100, Task: "evaluator-0", Port: 20000, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c3", Host: "h", PID: 100, Task: "evaluator-0", Port: 20000, TaskPID: 200})
 			p.wait(time.Minute)
 			p.exit("evaluator-0", core.TaskExited{})
 		}, succeeded, proto.TaskState_TASK_STATE_SUCCEEDED},
@@ -72,7 +72,7 @@ func TestTranscriptsOfOptionalRoles(t *testing.T) {
 		}, succeeded, proto.TaskState_TASK_STATE_SUCCEEDED},
 		{"its node closes, and it does not finish", 5 * time.Minute, nil, func(p *player) {
 			p.exit("worker-0", core.TaskExited{})
-			p.step(core.NodeLeaving{Node: "n0", Within: time.Minute})
+			p.step(core.NodeDecommissioning{Node: "n0", Within: time.Minute})
 			p.wait(time.Minute)
 		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
 		{"the scheduler wants its container back, and it does not finish", 5 * time.Minute, nil, func(p *player) {

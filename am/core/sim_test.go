@@ -210,16 +210,16 @@ func (s *sim) step(e core.Event) {
 			}
 		}
 	}
-	if a, ok := e.(core.AgentAttached); ok {
+	if a, ok := e.(core.AgentConnected); ok {
 		if p := s.newest[a.Task]; p != nil && p.box.id == a.Container {
 			s.told[a.Task] = true
 		}
 	}
 	actions := s.job.Step(s.now, e)
-	_, steps := e.(core.Stepped)
+	_, steps := e.(core.StepsReported)
 	s.stepped = s.stepped || steps
 	switch {
-	case slices.ContainsFunc(actions, core.Binding):
+	case slices.ContainsFunc(actions, core.RequiresWriteAhead):
 		s.save()
 	case !s.job.NeedsJournal():
 	default:
@@ -338,7 +338,7 @@ func (s *sim) act(a core.Action) {
 			b.task = a.Task
 			s.after(s.upTo(time.Second), func() {
 				if s.chance(3) {
-					s.fromAgent(b, core.AgentTrouble{Container: b.id, What: "no", Node: true})
+					s.fromAgent(b, core.AgentFailed{Container: b.id, Detail: "no", NodeSpecific: true})
 					return
 				}
 				b.port = a.Port
@@ -351,12 +351,12 @@ func (s *sim) act(a core.Action) {
 		})
 	case core.Start:
 		// Who is told again is told the same: what it does with the model goes by that.
-		if first, again := s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.Kept {
-			s.fail("attempt %d of %s is told to go on from what services hold (%v), and was told otherwise", a.Attempt, a.Task, a.Kept)
+		if first, again := s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.ConsistentServerState {
+			s.fail("attempt %d of %s is told to go on from what services hold (%v), and was told otherwise", a.Attempt, a.Task, a.ConsistentServerState)
 		}
-		s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)] = a.Kept
+		s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)] = a.ConsistentServerState
 		s.toAgent(a.Container, func(b *simBox) { s.run(b, a) })
-		if s.chance(1) || a.Kept && s.chance(20) { // the worst moment
+		if s.chance(1) || a.ConsistentServerState && s.chance(20) { // the worst moment
 			s.after(s.upTo(200*time.Millisecond), s.restartAM)
 		}
 	case core.Vacate:
@@ -369,18 +369,18 @@ func (s *sim) act(a core.Action) {
 			}
 		}
 		s.stop(a.Container, 5*time.Second)
-	case core.Bye:
+	case core.ReleaseAgent:
 		s.toAgent(a.Container, func(b *simBox) {
 			s.after(s.upTo(2*time.Second), func() {
 				if b.agent && b.connected {
-					s.fromAgent(b, core.AgentLost{Container: b.id, Orderly: true})
+					s.fromAgent(b, core.AgentDisconnected{Container: b.id, Orderly: true})
 					b.connected = false
 				}
 				s.end(b, core.CauseOwnFault)
 			})
 		})
-	case core.Secure:
-		s.tellAM(s.upTo(100*time.Millisecond), core.Secured{})
+	case core.PrepareStore:
+		s.tellAM(s.upTo(100*time.Millisecond), core.StorePrepared{})
 	case core.Record:
 		free := strings.Contains(a.Text, "stopped in order")
 		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted} {
@@ -493,7 +493,7 @@ func (s *sim) connect(b *simBox) {
 	b.connected, b.since = true, s.now
 	b.master = s.epoch
 	b.line++
-	e := core.AgentAttached{Container: b.id, Host: b.node, PID: 1, Task: b.task, Port: b.port, PeerPort: b.peerPort, Attempt: b.attempt, Generation: b.gen}
+	e := core.AgentConnected{Container: b.id, Host: b.node, PID: 1, Task: b.task, Port: b.port, PeerPort: b.peerPort, Attempt: b.attempt, Generation: b.gen}
 	if b.process != nil {
 		e.TaskPID = 2
 	} else if b.exited != nil {
@@ -504,7 +504,7 @@ func (s *sim) connect(b *simBox) {
 	if line := b.line; b.task == "" && s.rehearse > 0 {
 		s.after(s.upTo(2*s.rehearse), func() {
 			if b.line == line {
-				s.fromAgent(b, core.Rehearsed{Container: b.id})
+				s.fromAgent(b, core.Prewarmed{Container: b.id})
 			}
 		})
 	}
@@ -521,7 +521,7 @@ func (s *sim) disconnect(b *simBox, back time.Duration) {
 	if back > 6*time.Second && s.r.IntN(2) == 0 { // nothing breaks, it is only silent
 		noticed = s.upTo(5 * time.Second)
 	}
-	s.tellAM(noticed, core.AgentLost{Container: b.id, Silent: noticed})
+	s.tellAM(noticed, core.AgentDisconnected{Container: b.id, Silent: noticed})
 	if back < time.Minute {
 		s.after(back, func() {
 			if b.line == line {
@@ -533,7 +533,7 @@ func (s *sim) disconnect(b *simBox, back time.Duration) {
 }
 
 // alone has an agent keep its lease without a connection: it begins anew where the
-// file that masters touch shows that there is none (package proto, vigil.go), unless
+// file that masters touch shows that there is none (package proto, lease.go), unless
 // the agent is cut off from that, too.
 func (s *sim) alone(b *simBox) {
 	cut, line, end := s.r.IntN(2) == 0, b.line, s.now.Add(limits.Lease)
@@ -568,7 +568,7 @@ func (s *sim) alone(b *simBox) {
 // touch shows that the application master lives, now and again not for a while.
 func (s *sim) touch() {
 	epoch := s.epoch
-	every, until := proto.TouchEvery(limits.Lease), proto.TouchLimit(limits.Lease)
+	every, until := proto.TouchInterval(limits.Lease), proto.TouchLimit(limits.Lease)
 	var since, last time.Time
 	var again func()
 	again = func() {
@@ -580,7 +580,7 @@ func (s *sim) touch() {
 		}
 		last = s.now
 		s.touches++
-		s.job.Watched(since, s.now.Add(until))
+		s.job.SetLivenessWindow(since, s.now.Add(until))
 		s.wake()
 		pause := every
 		if s.chance(3) {
@@ -606,7 +606,7 @@ func (s *sim) end(b *simBox, cause core.Cause) {
 	}
 	s.log("container %s ends: %s", b.id, cause)
 	if b.connected {
-		s.tellAM(20*time.Millisecond, core.AgentLost{Container: b.id})
+		s.tellAM(20*time.Millisecond, core.AgentDisconnected{Container: b.id})
 	}
 	s.kill(b)
 	b.ended = true
@@ -627,7 +627,7 @@ func (s *sim) run(b *simBox, a core.Start) {
 	s.checkOrder(p)
 	b.process, b.attempt, b.gen, b.exited = p, a.Attempt, a.Generation, nil
 	s.alive[a.Task] = p
-	s.model.began(p, a.Kept)
+	s.model.began(p, a.ConsistentServerState)
 	s.fromAgent(b, core.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
 	if left, ok := s.work[a.Task]; ok {
 		var done func()
@@ -802,7 +802,7 @@ func (s *sim) makeSteps() {
 		return
 	}
 	s.steps++
-	var e core.Stepped
+	var e core.StepsReported
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
 		if !strings.HasPrefix(task, "ps") && !strings.HasPrefix(task, "evaluator") {
 			s.alive[task].steps = s.steps
@@ -846,7 +846,7 @@ func (s *sim) oust(b *simBox) {
 	}
 	s.log("the directory of %s is removed", b.id)
 	s.ousted = s.now
-	s.fromAgent(b, core.AgentTrouble{Container: b.id, What: "its directory was removed", Removed: true})
+	s.fromAgent(b, core.AgentFailed{Container: b.id, Detail: "its directory was removed", DirectoryRemoved: true})
 	epoch, line, left := s.epoch, b.line, b.process
 	if tasks := slices.Sorted(maps.Keys(s.alive)); len(tasks) > 1 {
 		p := s.alive[tasks[s.r.IntN(len(tasks))]]
@@ -857,7 +857,7 @@ func (s *sim) oust(b *simBox) {
 			}
 		})
 	}
-	s.after(limits.Drain+2*limits.Stop, func() { // it may have to listen to all agents first
+	s.after(limits.LeaseExpiry+2*limits.Stop, func() { // it may have to listen to all agents first
 		if s.epoch == epoch && b.connected && b.line == line && b.process == left && s.finish == nil {
 			s.fail("%s still runs a process of %s, and its directory is no longer there", b.id, left.task)
 		}
@@ -887,7 +887,7 @@ func (s *sim) preempt(b *simBox) {
 		s.log("the scheduler does not want %s back any longer", b.id)
 		over := s.upTo(within)
 		b.unwanted = s.now.Add(over)
-		s.tellAM(over, core.PreemptionOver{Containers: []string{b.id}, Why: "the ResourceManager was restarted"})
+		s.tellAM(over, core.PreemptionCanceled{Containers: []string{b.id}, Why: "the ResourceManager was restarted"})
 		return
 	}
 	left := b.process
@@ -924,7 +924,7 @@ func (s *sim) closeNode(node string) {
 	within := time.Minute + s.upTo(time.Minute)
 	s.log("%s is taken out of service within %s", node, within)
 	s.closing[node] = s.now.Add(within)
-	s.tellAM(s.upTo(time.Second), core.NodeLeaving{Node: node, Within: within})
+	s.tellAM(s.upTo(time.Second), core.NodeDecommissioning{Node: node, Within: within})
 	epoch := s.epoch
 	lines := map[*simBox]int{}
 	for _, b := range s.boxes {
@@ -936,7 +936,7 @@ func (s *sim) closeNode(node string) {
 		s.after(s.upTo(within), func() {
 			delete(s.closing, node)
 			s.log("%s stays in service", node)
-			s.tellAM(0, core.NodeStays{Node: node})
+			s.tellAM(0, core.NodeRecommissioned{Node: node})
 		})
 		return
 	}
@@ -953,7 +953,7 @@ func (s *sim) closeNode(node string) {
 		}
 		s.after(s.upTo(time.Minute), func() {
 			delete(s.closing, node)
-			s.tellAM(0, core.NodeStays{Node: node})
+			s.tellAM(0, core.NodeRecommissioned{Node: node})
 		})
 	})
 }
@@ -1015,7 +1015,7 @@ func (s *sim) restartAM() {
 		s.step(e)
 		s.checkSpares(spares, e)
 		for _, node := range slices.Sorted(maps.Keys(s.closing)) { // as the cluster's list of nodes says
-			s.tellAM(s.upTo(time.Second), core.NodeLeaving{Node: node, Within: max(time.Millisecond, s.closing[node].Sub(s.now))})
+			s.tellAM(s.upTo(time.Second), core.NodeDecommissioning{Node: node, Within: max(time.Millisecond, s.closing[node].Sub(s.now))})
 		}
 		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
 			switch b := s.boxes[id]; {
@@ -1110,7 +1110,7 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Rehearse: s.rehearse, Stall: 40 * time.Second})
+	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Prewarm: s.rehearse, Stall: 40 * time.Second})
 }
 
 func simulate(t *testing.T, n uint64, tell bool) {

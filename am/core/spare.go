@@ -237,7 +237,7 @@ func (j *Job) resumeSpares(r Journal) {
 	for _, s := range r.Spares {
 		j.spares = append(j.spares, &spare{task: j.named[s.Task], early: s.Early, memoryMB: s.MemoryMB, container: s.Container, node: s.Node})
 	}
-	j.spareLosses, j.thriftyUntil = fromMillis(r.SpareLosses), fromMilli(r.Thrifty)
+	j.spareLosses, j.thriftyUntil = fromMillis(r.SpareLosses), fromMilli(r.NoSparesBefore)
 }
 
 // recoveredSpares waits for the agents of the spares that were handed over, and gives
@@ -252,7 +252,7 @@ func (j *Job) recoveredSpares(e Recovered) map[string]bool {
 			continue
 		}
 		kept[s.container] = true
-		s.node, s.deadline = node, j.now.Add(j.limits.Drain)
+		s.node, s.deadline = node, j.now.Add(j.limits.LeaseExpiry)
 	}
 	return kept
 }
@@ -260,9 +260,9 @@ func (j *Job) recoveredSpares(e Recovered) map[string]bool {
 // spareAttached takes in that the agent in a spare container is connected. One that has
 // a task already was given it by a master that was lost before it wrote that down; it
 // has started nothing, and takes no other task.
-func (j *Job) spareAttached(s *spare, e AgentAttached) {
+func (j *Job) spareAttached(s *spare, e AgentConnected) {
 	s.host, s.agentPID, s.deadline = e.Host, e.PID, time.Time{}
-	s.ready = j.now.Add(j.limits.Rehearse)
+	s.ready = j.now.Add(j.limits.Prewarm)
 	if e.Task != "" {
 		j.giveUpSpare(s)
 	}
@@ -274,7 +274,7 @@ const notNeeded = "its container is not needed any longer"
 // NodeManager is lost, nobody else does.
 func (j *Job) sendHome(container string, agentPID int) {
 	if agentPID != 0 {
-		j.do(Bye{container, notNeeded})
+		j.do(ReleaseAgent{container, notNeeded})
 	}
 }
 
@@ -287,7 +287,7 @@ type Spare struct {
 	Container, Node string
 	AgentPID        int    // 0: its agent is not connected
 	For             string // the task that it is for; empty: any
-	Soon            bool   // the task seems to be lost already, or may be at any time
+	Imminent        bool   // the task seems to be lost already, or may be at any time
 }
 
 // Spares are those that have a container.
@@ -295,10 +295,10 @@ func (j *Job) Spares() []Spare {
 	var list []Spare
 	for _, s := range j.spares {
 		if s.container != "" {
-			shown := Spare{Container: s.container, Node: s.node, AgentPID: s.agentPID, Soon: s.early}
+			shown := Spare{Container: s.container, Node: s.node, AgentPID: s.agentPID, Imminent: s.early}
 			if s.task != nil {
 				shown.For = s.task.Name
-				shown.Soon = s.early || s.task.orphan != nil
+				shown.Imminent = s.early || s.task.orphan != nil
 			}
 			list = append(list, shown)
 		}

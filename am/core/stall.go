@@ -89,7 +89,7 @@ func (p *pace) limit(least time.Duration) time.Duration {
 }
 
 // stepped takes in which steps tasks have made, and that they have saved.
-func (j *Job) stepped(e Stepped) {
+func (j *Job) stepped(e StepsReported) {
 	p, news := &j.pace, false
 	for _, s := range e.Steps {
 		if t := j.named[s.Task]; t != nil && s.Step != 0 && s.Step != t.step {
@@ -157,7 +157,7 @@ func (j *Job) watchSteps() {
 		p.begun, p.last = j.now, time.Time{}
 		return
 	}
-	if !p.told && silent >= p.limit(j.limits.StallTold) {
+	if !p.told && silent >= p.limit(j.limits.StallWarning) {
 		p.told = true
 		j.record(nil, KindStalled, "no task has made a step for %s, %d times the longest pause of late at least; the longest silent is %s, since step %d",
 			silent.Round(time.Second), stallFactor, t.Name, t.step)
@@ -183,7 +183,7 @@ func (j *Job) stallDeadline() time.Time {
 	if p.begun.IsZero() || len(p.pauses) == 0 {
 		return time.Time{}
 	}
-	if tell := p.since().Add(p.limit(j.limits.StallTold)); !p.told && (!is || tell.Before(at)) {
+	if tell := p.since().Add(p.limit(j.limits.StallWarning)); !p.told && (!is || tell.Before(at)) {
 		return tell
 	}
 	return at

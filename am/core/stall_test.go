@@ -14,7 +14,7 @@ func (p *player) steps(n int, pause time.Duration, tasks ...string) {
 	p.t.Helper()
 	for range n {
 		p.wait(pause)
-		e := core.Stepped{}
+		e := core.StepsReported{}
 		for _, t := range tasks {
 			p.made[t]++
 			e.Steps = append(e.Steps, core.Step{Task: t, Step: p.made[t]})
@@ -53,7 +53,7 @@ func TestTranscriptsOfStalls(t *testing.T) {
 			p.steps(12, time.Second, "worker-0", "worker-1")
 			for range 60 {
 				p.wait(time.Minute)
-				p.step(core.Stepped{Saving: true})
+				p.step(core.StepsReported{Saving: true})
 			}
 		}, running, nil},
 		{"a restart of the silent task helps", psAndWorkers(1, 2), func(p *player) {
@@ -81,8 +81,8 @@ func TestTranscriptsOfStalls(t *testing.T) {
 			p.steps(12, time.Second, "worker-0")
 			p.wait(11 * time.Minute)
 			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
-			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 1, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Attempt: 1, TaskPID: 200})
 			p.wait(24 * time.Hour)
 		}, failed, nil},
 	} {

@@ -38,7 +38,7 @@ func (j *Job) startReady() {
 	}
 	if wantsSafety && j.securing.IsZero() {
 		j.securing = j.now
-		j.do(Secure{AllDown: !j.any(func(t *Task) bool { return t.State == proto.TaskState_TASK_STATE_RUNNING })})
+		j.do(PrepareStore{AllDown: !j.any(func(t *Task) bool { return t.State == proto.TaskState_TASK_STATE_RUNNING })})
 	}
 }
 
@@ -69,7 +69,7 @@ func (j *Job) gathered() bool {
 	if j.enough.IsZero() {
 		j.enough = j.now
 	}
-	if j.now.Sub(j.enough) < j.limits.Fewer {
+	if j.now.Sub(j.enough) < j.limits.QuorumWait {
 		return false
 	}
 	for _, t := range j.tasks {
@@ -157,7 +157,7 @@ func some(names []string) string {
 }
 
 // secured lets the tasks start that were lost before the store was made safe.
-func (j *Job) secured(e Secured) {
+func (j *Job) secured(e StorePrepared) {
 	for _, t := range j.tasks {
 		if !t.lastLoss.After(j.securing) {
 			t.unsafe = false
@@ -189,7 +189,7 @@ func (j *Job) start(t *Task) {
 	if j.state == proto.JobState_JOB_STATE_WAITING {
 		j.state, j.why, j.waiting = proto.JobState_JOB_STATE_RUNNING, "", ""
 	}
-	j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation, Kept: t.kept})
+	j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation, ConsistentServerState: t.kept})
 }
 
 func (j *Job) started(e TaskStarted) {

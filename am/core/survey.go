@@ -20,9 +20,9 @@ type survey struct {
 	until time.Time
 	heard []heard // in order, to be taken in afterwards
 
-	silent map[string]bool           // containers of first of which nothing was heard
-	said   map[string]*AgentAttached // by container, the last
-	ended  map[string]bool           // containers in which nothing can run
+	silent map[string]bool            // containers of first of which nothing was heard
+	said   map[string]*AgentConnected // by container, the last
+	ended  map[string]bool            // containers in which nothing can run
 }
 
 type heard struct {
@@ -31,7 +31,7 @@ type heard struct {
 }
 
 func newSurvey(known Journal) *survey {
-	return &survey{known: known, silent: map[string]bool{}, said: map[string]*AgentAttached{}, ended: map[string]bool{}}
+	return &survey{known: known, silent: map[string]bool{}, said: map[string]*AgentConnected{}, ended: map[string]bool{}}
 }
 
 // listen takes in an event of the survey, and ends it once it may.
@@ -40,17 +40,17 @@ func (j *Job) listen(e Event) {
 	over := false
 	switch e := e.(type) {
 	case Recovered:
-		s.first, s.until = e, j.now.Add(j.limits.Drain)
+		s.first, s.until = e, j.now.Add(j.limits.LeaseExpiry)
 		j.waiting = "for what the agents report to the new application master"
 		for c := range e.Containers {
 			s.silent[c] = true
 		}
-		j.record(nil, KindNote, "where the tasks are is not known any longer: application master attempt %d waits for what the agents in %d containers report, %s at most", e.Attempt, len(e.Containers), j.limits.Drain)
-	case AgentAttached:
+		j.record(nil, KindNote, "where the tasks are is not known any longer: application master attempt %d waits for what the agents in %d containers report, %s at most", e.Attempt, len(e.Containers), j.limits.LeaseExpiry)
+	case AgentConnected:
 		delete(s.silent, e.Container)
 		s.said[e.Container] = &e
 		s.learn(e)
-	case Found:
+	case ContainerFound:
 		s.first.Containers[e.Container] = e.Node
 		if s.said[e.Container] == nil {
 			s.silent[e.Container] = true
@@ -74,7 +74,7 @@ func (j *Job) listen(e Event) {
 
 // learn keeps the numbers that an agent tells, for another master if this one
 // is lost, too.
-func (s *survey) learn(e AgentAttached) {
+func (s *survey) learn(e AgentConnected) {
 	s.known.Generation = max(s.known.Generation, e.Generation)
 	if e.Attempt < 0 {
 		return
@@ -124,9 +124,9 @@ func done(s proto.TaskState) bool {
 
 // newest finds for each task the agent with its newest attempt. An agent whose
 // attempt is older than what is known to have been elsewhere has been given up.
-func (s *survey) newest() map[string]*AgentAttached {
+func (s *survey) newest() map[string]*AgentConnected {
 	known := s.records()
-	newest := map[string]*AgentAttached{}
+	newest := map[string]*AgentConnected{}
 	for _, c := range slices.Sorted(maps.Keys(s.said)) {
 		e := s.said[c]
 		if k, ok := known[e.Task]; e.Task == "" || ok && k.Attempt > e.Attempt && k.Container != c {
@@ -140,7 +140,7 @@ func (s *survey) newest() map[string]*AgentAttached {
 }
 
 // kept tells whether the agent's container is there and is the job's.
-func (s *survey) kept(e *AgentAttached) bool {
+func (s *survey) kept(e *AgentConnected) bool {
 	if e == nil {
 		return false
 	}
@@ -152,7 +152,7 @@ func (s *survey) kept(e *AgentAttached) bool {
 func (j *Job) conclude(s *survey) {
 	newest, known := s.newest(), s.records()
 	r := s.known
-	r.Tasks, r.Partial, r.Gathering = nil, false, true
+	r.Tasks, r.Partial, r.GangStart = nil, false, true
 	r.Spares = slices.DeleteFunc(slices.Clone(r.Spares), func(k SpareRecord) bool {
 		e := s.said[k.Container] // it may have been given to a task since
 		return !s.kept(e) || e.Task != ""
@@ -164,7 +164,7 @@ func (j *Job) conclude(s *survey) {
 		if !ok {
 			k = TaskRecord{Name: t.Name, Attempt: -1}
 		}
-		k.PID, k.Unsafe, k.Draining = 0, true, map[string]int64{}
+		k.PID, k.StoreDirty, k.AwaitingExpiry = 0, true, map[string]int64{}
 		c := newest[t.Name]
 		if c != nil {
 			k.Attempt, k.Port = max(k.Attempt, c.Attempt), cmp.Or(k.Port, c.PeerPort)
@@ -176,7 +176,7 @@ func (j *Job) conclude(s *survey) {
 			k.Container = c.Container
 			k.State = proto.TaskState_TASK_STATE_PREPARING
 			if k.Attempt >= 0 && c.Attempt == k.Attempt { // else it never heard of that one
-				k.State, k.Unsafe = proto.TaskState_TASK_STATE_RUNNING, false
+				k.State, k.StoreDirty = proto.TaskState_TASK_STATE_RUNNING, false
 				behind = c.Generation < r.Generation || c.Exited != nil && c.Exited.Stopped
 			}
 		case !done(k.State):
@@ -185,15 +185,15 @@ func (j *Job) conclude(s *survey) {
 				lost = append(lost, t)
 			}
 		}
-		r.Gathering = r.Gathering && k.Attempt < 0
+		r.GangStart = r.GangStart && k.Attempt < 0
 		apart = apart || behind && t.together()
 		r.Tasks = append(r.Tasks, k)
 	}
-	s.drain(&r, newest, j.limits.Drain)
+	s.drain(&r, newest, j.limits.LeaseExpiry)
 	stray := r.stray()
-	if apart && !r.Gathering || stray != "" {
+	if apart && !r.GangStart || stray != "" {
 		r.Generation++
-		r.Gathering = true
+		r.GangStart = true
 		for i, t := range j.tasks { // they are told when their agents are back
 			together := stray != "" || t.together()
 			r.Tasks[i].Stopping = together && r.Tasks[i].State == proto.TaskState_TASK_STATE_RUNNING
@@ -213,7 +213,7 @@ func (j *Job) conclude(s *survey) {
 		j.record(nil, KindNote, "generation %d: all tasks start again, since the port under which they know %s is lost", j.generation, stray)
 	}
 	for _, h := range s.heard {
-		if l, ok := h.event.(AgentLost); ok {
+		if l, ok := h.event.(AgentDisconnected); ok {
 			l.Silent += j.now.Sub(h.at)
 			h.event = l
 		}
@@ -236,21 +236,21 @@ func (j *Job) noteUnknown() {
 
 // drain notes the agents of tasks that others have been given to: what they
 // run may go on for a while.
-func (s *survey) drain(r *Journal, newest map[string]*AgentAttached, wait time.Duration) {
+func (s *survey) drain(r *Journal, newest map[string]*AgentConnected, wait time.Duration) {
 	index := map[string]int{}
 	for i, k := range r.Tasks {
 		index[k.Name] = i
 	}
 	for c, e := range s.said {
 		if i, ok := index[e.Task]; ok && !s.ended[c] && !(e == newest[e.Task] && s.kept(e)) {
-			r.Tasks[i].Draining[c] = s.lastWord(c).Add(wait).UnixMilli()
+			r.Tasks[i].AwaitingExpiry[c] = s.lastWord(c).Add(wait).UnixMilli()
 		}
 	}
 }
 
 func (s *survey) lastWord(container string) time.Time {
 	for _, h := range slices.Backward(s.heard) {
-		if a, ok := h.event.(AgentAttached); ok && a.Container == container {
+		if a, ok := h.event.(AgentConnected); ok && a.Container == container {
 			return h.at
 		}
 	}
@@ -260,7 +260,7 @@ func (s *survey) lastWord(container string) time.Time {
 // stray names a task that is nowhere and whose port is not known, while others
 // run that know it; "" if there is none.
 func (r Journal) stray() string {
-	if r.Gathering {
+	if r.GangStart {
 		return ""
 	}
 	for _, k := range r.Tasks {

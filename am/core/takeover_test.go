@@ -16,7 +16,7 @@ func (p *player) since(mark int) string { return p.log.String()[mark:] }
 func (p *player) attach(containers ...string) {
 	p.t.Helper()
 	for _, c := range containers {
-		e := core.AgentAttached{Container: c, Host: "h", PID: 100, Attempt: -1}
+		e := core.AgentConnected{Container: c, Host: "h", PID: 100, Attempt: -1}
 		if t := p.job.Hosted(c); t != nil {
 			e.Task, e.Port, e.PeerPort, e.Attempt, e.Generation = t.Name, 20000, t.Port, t.Attempt, p.job.Generation()
 			if t.State == proto.TaskState_TASK_STATE_RUNNING {
@@ -41,13 +41,13 @@ func TestSparesAreTakenOver(t *testing.T) {
 		never   []string
 	}{
 		"its agent comes back": {all, false, func(p *player) { p.attach("c1", "c2", "c3") },
-			"c3", nil, []string{"core.Ask", "Release{Container:c3}", "Bye{Container:c3"}},
+			"c3", nil, []string{"core.Ask", "Release{Container:c3}", "ReleaseAgent{Container:c3"}},
 		"its agent does not come back": {all, false, func(p *player) {
 			p.attach("c1", "c2")
 			p.wait(time.Minute)
 		}, "c4", []string{"Release{Container:c3}"}, nil},
 		"it is not handed over, and its agent is there": {without, false, func(p *player) { p.attach("c1", "c2", "c3") },
-			"c4", []string{"Bye{Container:c3"}, nil},
+			"c4", []string{"ReleaseAgent{Container:c3"}, nil},
 		"it is not handed over, and has ended": {without, false, func(p *player) {
 			p.attach("c1", "c2")
 			p.wait(time.Minute)
@@ -56,12 +56,12 @@ func TestSparesAreTakenOver(t *testing.T) {
 			"c6", nil, []string{"Release{Container:c3}"}},
 		"it was given to a task a moment ago": {all, false, func(p *player) {
 			p.attach("c1", "c2")
-			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100, Task: "ps-0", Attempt: -1})
-		}, "c4", []string{"Bye{Container:c3", "Release{Container:c3}"}, nil},
+			p.step(core.AgentConnected{Container: "c3", Host: "h", PID: 100, Task: "ps-0", Attempt: -1})
+		}, "c4", []string{"ReleaseAgent{Container:c3", "Release{Container:c3}"}, nil},
 		"there is no journal": {all, true, func(p *player) {
-			p.step(core.AgentAttached{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
-			p.step(core.AgentAttached{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
-			p.step(core.AgentAttached{Container: "c3", Host: "h", PID: 100, Attempt: -1})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+			p.step(core.AgentConnected{Container: "c3", Host: "h", PID: 100, Attempt: -1})
 		}, "c4", []string{"Release{Container:c3}"}, nil},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
@@ -99,15 +99,15 @@ func TestSparesAreTakenOver(t *testing.T) {
 
 // TestStandInsAreTakenOver: a task's stand-in goes on to be that.
 func TestStandInsAreTakenOver(t *testing.T) {
-	p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Rehearse: 20 * time.Second})
+	p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Prewarm: 20 * time.Second})
 	p.step(core.Begin{})
-	p.step(core.NodeLeaving{Node: "n1"})
+	p.step(core.NodeDecommissioning{Node: "n1"})
 	mark := p.log.Len()
 	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2", "c3": "n0"}})
-	p.step(core.NodeLeaving{Node: "n1"})
+	p.step(core.NodeDecommissioning{Node: "n1"})
 	p.attach("c1", "c2", "c3")
-	p.step(core.Rehearsed{Container: "c3"})
-	p.step(core.Sealed{})
+	p.step(core.Prewarmed{Container: "c3"})
+	p.step(core.CheckpointSealed{})
 	if got := p.job.Task("ps-0").Container; got != "c3" || strings.Contains(p.since(mark), "core.Ask") {
 		t.Errorf("ps-0 is in %s, want c3, with no further container asked for\n%s", got, p.since(mark))
 	}
@@ -115,9 +115,9 @@ func TestStandInsAreTakenOver(t *testing.T) {
 
 // TestUnneededStandInsAreGivenBack: its task stays where it is after all.
 func TestUnneededStandInsAreGivenBack(t *testing.T) {
-	p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Rehearse: 20 * time.Second})
+	p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Prewarm: 20 * time.Second})
 	p.step(core.Begin{})
-	p.step(core.NodeLeaving{Node: "n1"})
+	p.step(core.NodeDecommissioning{Node: "n1"})
 	mark := p.log.Len()
 	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2", "c3": "n0"}})
 	p.attach("c3", "c1", "c2")
@@ -172,7 +172,7 @@ func TestTimeToStopIsTakenOver(t *testing.T) {
 	p.step(core.Begin{})
 	p.step(core.PreemptionWarned{Containers: []string{"c1"}, Strict: true, Within: 80 * time.Second})
 	p.mute["TaskExited"] = true
-	p.step(core.Sealed{}) // and it gets 20 s
+	p.step(core.CheckpointSealed{}) // and it gets 20 s
 	p.wait(5 * time.Second)
 	mark := p.log.Len()
 	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
@@ -204,7 +204,7 @@ func TestASpareOfAnOlderJournalIsATasksSince(t *testing.T) {
 	p.job.Resume(core.Journal{Partial: true, Spares: []core.SpareRecord{{Container: "c3", Node: "n0", MemoryMB: 2048}}})
 	p.step(core.Recovered{Attempt: 3, Containers: map[string]string{"c2": "n2", "c3": "n0"}})
 	for c, task := range map[string]string{"c2": "worker-0", "c3": "ps-0"} {
-		p.step(core.AgentAttached{Container: c, Host: "h", PID: 100, Task: task, Port: 20000, PeerPort: 20000, TaskPID: 200})
+		p.step(core.AgentConnected{Container: c, Host: "h", PID: 100, Task: task, Port: 20000, PeerPort: 20000, TaskPID: 200})
 	}
 	if ps := p.job.Task("ps-0"); ps.Container != "c3" || ps.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Errorf("ps-0 is %s in %q\n%s", ps.State, ps.Container, p.log.String())

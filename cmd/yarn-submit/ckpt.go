@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"holdfast/client"
+	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 )
 
@@ -31,8 +31,8 @@ writes them, its id or name.`,
 
 // listed opens what a user named and lists the checkpoints in it. The stores
 // are closed when see has returned.
-func listed(cmd *cobra.Command, ref string, see func(client.Directory, []hdfsckpt.Checkpoint) error) error {
-	dirs, err := client.Directories(cmd.Context(), ref)
+func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []hdfsckpt.Checkpoint) error) error {
+	dirs, err := checkpoints.Directories(cmd.Context(), ref)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/tensor"
 )
@@ -61,8 +62,8 @@ func runCkptCat(cmd *cobra.Command, o *ckptCatOptions, ref, which, name string) 
 	if err := o.check(); err != nil {
 		return err
 	}
-	return listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
-		c, err := client.Choose(list, d.Store.URI(), which)
+	return listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+		c, err := checkpoints.Choose(list, d.Store.URI(), which)
 		if err != nil {
 			return err
 		}

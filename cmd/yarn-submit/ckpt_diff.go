@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/client"
+	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 )
 
@@ -36,10 +36,10 @@ func runCkptDiff(cmd *cobra.Command, o *output, ref, first, second string) error
 	if err := o.check(); err != nil {
 		return err
 	}
-	return listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
+	return listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
 		var both [2]*hdfsckpt.Tensors
 		for i, which := range []string{first, second} {
-			c, err := client.Choose(list, d.Store.URI(), which)
+			c, err := checkpoints.Choose(list, d.Store.URI(), which)
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
 )
@@ -32,7 +33,7 @@ not copied again. Where other files are in the way, nothing is written.`,
 
 // got is the JSON of ckpt get.
 type got struct {
-	client.Checkpoint
+	checkpoints.Checkpoint
 	To     string `json:"to"`
 	Copied int    `json:"copied"` // files
 	Kept   int    `json:"kept"`   // files that were there already, as they should be
@@ -46,8 +47,8 @@ func runCkptGet(cmd *cobra.Command, o *output, ref, which, dir string) error {
 	if err != nil {
 		return err
 	}
-	return listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
-		c, err := client.Choose(list, d.Store.URI(), which)
+	return listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+		c, err := checkpoints.Choose(list, d.Store.URI(), which)
 		if err != nil {
 			return err
 		}
@@ -64,7 +65,7 @@ func runCkptGet(cmd *cobra.Command, o *output, ref, which, dir string) error {
 			return err
 		}
 		if o.json() {
-			return writeJSON(cmd.OutOrStdout(), got{client.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{*c})[0], dir, done.Files, done.Kept})
+			return writeJSON(cmd.OutOrStdout(), got{checkpoints.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{*c})[0], dir, done.Files, done.Kept})
 		}
 		kept := ""
 		if done.Kept > 0 {

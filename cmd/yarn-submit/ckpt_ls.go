@@ -11,7 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"holdfast/client"
+	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 )
 
@@ -37,8 +37,8 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	all := []client.Checkpoint{}
-	err := listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
+	all := []checkpoints.Checkpoint{}
+	err := listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
 		kept, err := hdfsckpt.ListKept(cmd.Context(), d.Store)
 		if err != nil {
 			return err
@@ -49,10 +49,10 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 			return err
 		}
 		if o.json() {
-			all = append(all, client.Describe(d.Store.URI(), list)...)
-			all = append(all, client.Describe(d.Store.URI(), kept)...)
+			all = append(all, checkpoints.Describe(d.Store.URI(), list)...)
+			all = append(all, checkpoints.Describe(d.Store.URI(), kept)...)
 			if o.all {
-				all = append(all, client.DescribeAside(d.Store.URI(), aside)...)
+				all = append(all, checkpoints.DescribeAside(d.Store.URI(), aside)...)
 			}
 			return nil
 		}
@@ -71,7 +71,7 @@ type listing struct {
 	all        bool
 }
 
-func writeCheckpoints(cmd *cobra.Command, d client.Directory, l listing) error {
+func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) error {
 	list, kept := l.list, l.kept
 	newest := hdfsckpt.NewestComplete(list)
 	w := cmd.OutOrStdout()

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 )
 
@@ -39,11 +40,11 @@ Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
 
 // pruned is the JSON of ckpt prune.
 type pruned struct {
-	Directory string              `json:"directory"`
-	Done      bool                `json:"done"`
-	Bytes     int64               `json:"bytes"`
-	Remove    []client.Checkpoint `json:"remove"`
-	Keep      []client.Checkpoint `json:"keep"`
+	Directory string                   `json:"directory"`
+	Done      bool                     `json:"done"`
+	Bytes     int64                    `json:"bytes"`
+	Remove    []checkpoints.Checkpoint `json:"remove"`
+	Keep      []checkpoints.Checkpoint `json:"keep"`
 }
 
 func runCkptPrune(cmd *cobra.Command, o *ckptPruneOptions, ref string) error {
@@ -54,11 +55,11 @@ func runCkptPrune(cmd *cobra.Command, o *ckptPruneOptions, ref string) error {
 		return client.Usagef("say how many checkpoints to keep, for example --keep 3")
 	}
 	consent := asker{cmd: cmd, yes: o.yes}
-	err := listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
+	err := listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
 		plan := hdfsckpt.PlanPrune(list, o.keep, o.every)
-		result := pruned{Directory: d.Store.URI(), Bytes: plan.Bytes, Remove: client.Describe(d.Store.URI(), plan.Remove), Keep: []client.Checkpoint{}}
+		result := pruned{Directory: d.Store.URI(), Bytes: plan.Bytes, Remove: checkpoints.Describe(d.Store.URI(), plan.Remove), Keep: []checkpoints.Checkpoint{}}
 		for _, k := range plan.Keep {
-			result.Keep = append(result.Keep, client.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{k.Checkpoint})...)
+			result.Keep = append(result.Keep, checkpoints.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{k.Checkpoint})...)
 		}
 		if !o.json() {
 			writePlan(cmd, d.Store.URI(), plan)

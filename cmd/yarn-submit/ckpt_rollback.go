@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 )
 
@@ -37,10 +38,10 @@ Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
 
 // rolledBack is the JSON of ckpt rollback.
 type rolledBack struct {
-	Directory string              `json:"directory"`
-	Done      bool                `json:"done"`
-	To        client.Checkpoint   `json:"to"`
-	Newer     []client.Checkpoint `json:"newer"` // stay, and are not restored from
+	Directory string                   `json:"directory"`
+	Done      bool                     `json:"done"`
+	To        checkpoints.Checkpoint   `json:"to"`
+	Newer     []checkpoints.Checkpoint `json:"newer"` // stay, and are not restored from
 }
 
 func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which string) error {
@@ -52,7 +53,7 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 		return client.Usagef("%q is not a step: see yarn-submit ckpt ls %s", which, ref)
 	}
 	consent := asker{cmd: cmd, yes: o.yes}
-	err = listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
+	err = listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
 		kept, err := hdfsckpt.ListKept(cmd.Context(), d.Store)
 		if err != nil {
 			return err
@@ -62,7 +63,7 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 			return client.Usagef("%s: %w", d.Store.URI(), err)
 		}
 		uri := d.Store.URI()
-		result := rolledBack{Directory: uri, To: client.Describe(uri, []hdfsckpt.Checkpoint{plan.To})[0], Newer: client.Describe(uri, plan.Newer)}
+		result := rolledBack{Directory: uri, To: checkpoints.Describe(uri, []hdfsckpt.Checkpoint{plan.To})[0], Newer: checkpoints.Describe(uri, plan.Newer)}
 		if !o.json() {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: the next start goes on from %s; %d newer checkpoints stay, and are not restored from\n", uri, result.To.Name, len(plan.Newer))
 			for i := range plan.Newer {

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"holdfast/client"
+	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
@@ -48,7 +48,7 @@ by the keys that lead to them: model.layer.weight.`,
 
 // shownCheckpoint is the JSON of ckpt show.
 type shownCheckpoint struct {
-	client.Checkpoint
+	checkpoints.Checkpoint
 	Files   []shownFile   `json:"files"`
 	Tensors []shownTensor `json:"tensors"`
 }
@@ -84,15 +84,15 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 	if err := o.check(); err != nil {
 		return err
 	}
-	return listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
-		c, err := client.Choose(list, d.Store.URI(), which)
+	return listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+		c, err := checkpoints.Choose(list, d.Store.URI(), which)
 		if err != nil {
 			return err
 		}
 		shown := shownCheckpoint{Files: []shownFile{}, Tensors: []shownTensor{}}
 		for i := range list {
 			if &list[i] == c {
-				shown.Checkpoint = client.Describe(d.Store.URI(), list)[i]
+				shown.Checkpoint = checkpoints.Describe(d.Store.URI(), list)[i]
 			}
 		}
 		if shown.Files, err = shownFiles(cmd.Context(), d.Store, c); err != nil {

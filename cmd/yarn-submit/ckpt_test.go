@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"holdfast/client"
+	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
 )
@@ -45,7 +46,7 @@ func TestPyTorchIsShown(t *testing.T) {
 		"torchfile/testdata/dcp-300/.metadata": "step-300/.metadata", "torchfile/testdata/dcp-300/__0_0.distcp": "step-300/__0_0.distcp",
 		"torchfile/testdata/dcp-300/__1_0.distcp": "step-300/__1_0.distcp",
 	})
-	var list []client.Checkpoint
+	var list []checkpoints.Checkpoint
 	callJSON(t, p, &list, "ckpt", "ls", "./ck")
 	got := ""
 	for _, c := range list {
@@ -200,7 +201,7 @@ func TestKeptIsListed(t *testing.T) {
 		}
 	}
 
-	var list []client.Checkpoint
+	var list []checkpoints.Checkpoint
 	callJSON(t, p, &list, "ckpt", "ls", "./ck")
 	if len(list) != 2 || !list[0].Newest || list[0].Kept || list[1].Name != "sharded.ckpt-1200" || !list[1].Kept || !list[1].Complete || list[1].Newest {
 		t.Errorf("ls: %+v", list)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"holdfast/client"
+	"holdfast/client/checkpoints"
+	"holdfast/client/submit"
 	"holdfast/hdfsckpt"
 )
 
@@ -111,7 +113,7 @@ func TestTornAndLost(t *testing.T) {
 				}
 				name := fmt.Sprintf("checkpoint-%d", x.step)
 				contains(t, out, "moved "+name+" aside", ".holdfast/aside/")
-				var list []client.Checkpoint
+				var list []checkpoints.Checkpoint
 				callJSON(t, p, &list, "ckpt", "ls", "./ck", "--all")
 				if len(list) != 4 || !list[2].Newest || list[3].Name != name || list[3].Aside == "" || list[3].State != string(hdfsckpt.Torn) {
 					t.Errorf("ls: %+v", list)
@@ -179,19 +181,19 @@ func TestOldJobsGo(t *testing.T) {
 		}
 		return errs
 	}
-	contains(t, run(), "removed the directories of 1 jobs", client.EnvKeepJobs)
+	contains(t, run(), "removed the directories of 1 jobs", submit.EnvKeepJobs)
 	for id, want := range map[string]bool{"local-old": false, "local-young": true, "local-alive": true} {
 		if _, err := os.Stat(filepath.Join(p.home, "jobs", id)); (err == nil) != want {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	t.Setenv(client.EnvKeepJobs, "0")
+	t.Setenv(submit.EnvKeepJobs, "0")
 	age("local-young", 1000)
 	if errs := run(); strings.Contains(errs, "removed") {
 		t.Error(errs)
 	}
-	t.Setenv(client.EnvKeepJobs, "soon")
-	if _, errs, code := p.call("run", "--local", "--worker", "1", "--", "true"); code != client.ExitUsage || !strings.Contains(errs, client.EnvKeepJobs) {
+	t.Setenv(submit.EnvKeepJobs, "soon")
+	if _, errs, code := p.call("run", "--local", "--worker", "1", "--", "true"); code != client.ExitUsage || !strings.Contains(errs, submit.EnvKeepJobs) {
 		t.Errorf("run ended with %d: %s", code, errs)
 	}
 }
@@ -211,7 +213,7 @@ done`)
 	if code != 0 {
 		t.Fatalf("run ended with %d: %s%s", code, out, errs)
 	}
-	var list []client.Checkpoint
+	var list []checkpoints.Checkpoint
 	callJSON(t, p, &list, "ckpt", "ls", "./ck")
 	var names []string
 	for _, c := range list {

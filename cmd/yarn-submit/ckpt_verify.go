@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/client/checkpoints"
+	"holdfast/client/terminal"
 	"holdfast/hdfsckpt"
 )
 
@@ -34,7 +36,7 @@ exit code is 1 if anything is wrong.`,
 
 // verified is the JSON of ckpt verify.
 type verified struct {
-	client.Checkpoint
+	checkpoints.Checkpoint
 	OK       bool      `json:"ok"`
 	Problems []problem `json:"problems"`
 }
@@ -54,8 +56,8 @@ func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
 		return err
 	}
 	var failed error
-	err := listed(cmd, ref, func(d client.Directory, list []hdfsckpt.Checkpoint) error {
-		c, err := client.Choose(list, d.Store.URI(), which)
+	err := listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+		c, err := checkpoints.Choose(list, d.Store.URI(), which)
 		if err != nil {
 			return err
 		}
@@ -63,7 +65,7 @@ func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
 		if err != nil {
 			return err
 		}
-		result := verified{Checkpoint: client.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{*c})[0], OK: len(problems) == 0, Problems: []problem{}}
+		result := verified{Checkpoint: checkpoints.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{*c})[0], OK: len(problems) == 0, Problems: []problem{}}
 		for _, p := range problems {
 			shown := problem{File: p.File, Tensor: p.Tensor, Text: p.Text}
 			if p.Offset >= 0 {
@@ -116,10 +118,10 @@ func bar(cmd *cobra.Command, name string) func(done, total int64) {
 		last = time.Now()
 		room := max(10, min(40, columns-len(name)-40))
 		full := int(done * int64(room) / total)
-		fmt.Fprint(client.Raw(cmd.ErrOrStderr()), "\r")
+		fmt.Fprint(terminal.Raw(cmd.ErrOrStderr()), "\r")
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s [%s%s] %s of %s", name, strings.Repeat("#", full), strings.Repeat(".", room-full), humanize.IBytes(uint64(done)), humanize.IBytes(uint64(total)))
 		if over {
-			fmt.Fprint(client.Raw(cmd.ErrOrStderr()), "\r\x1b[K")
+			fmt.Fprint(terminal.Raw(cmd.ErrOrStderr()), "\r\x1b[K")
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/doctor"
 )
 
 type doctorOptions struct {
@@ -43,16 +44,16 @@ func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
 	if err != nil {
 		return fmt.Errorf("find the program itself: %w", err)
 	}
-	list := client.Diagnose(cmd.Context(), exe)
+	list := doctor.Diagnose(cmd.Context(), exe)
 	var failed error // of the nodes: what was found here is told all the same
 	if o.cluster || len(o.nodes) > 0 {
-		found, err := client.DiagnoseNodes(cmd.Context(), exe, o.queue, o.nodes)
+		found, err := doctor.DiagnoseNodes(cmd.Context(), exe, o.queue, o.nodes)
 		list, failed = append(list, found...), err
 	}
 	if o.json() {
 		err = writeJSON(cmd.OutOrStdout(), list)
 	} else {
-		err = client.WriteFindings(cmd.OutOrStdout(), list)
+		err = doctor.Write(cmd.OutOrStdout(), list)
 	}
 	if err != nil {
 		return err
@@ -60,5 +61,5 @@ func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
 	if failed != nil {
 		return failed
 	}
-	return client.FindingsError(list)
+	return doctor.Error(list)
 }

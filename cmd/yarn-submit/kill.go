@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"holdfast/client"
+	"holdfast/client/jobs"
 	"holdfast/proto"
 )
 
@@ -35,7 +35,7 @@ func runKill(cmd *cobra.Command, o *output, ref string) error {
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	j, err := client.Find(ctx, ref)
+	j, err := jobs.Find(ctx, ref)
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,12 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"holdfast/client"
+	"holdfast/client/jobs"
 )
 
 type listOptions struct {
 	output
-	client.ListOptions
+	jobs.ListOptions
 }
 
 func newListCommand() *cobra.Command {
@@ -29,15 +29,15 @@ func runList(cmd *cobra.Command, o *listOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	list, err := client.List(cmd.Context(), o.ListOptions)
+	list, err := jobs.List(cmd.Context(), o.ListOptions)
 	if err != nil {
 		return err
 	}
 	if o.json() {
 		if list == nil {
-			list = []client.Entry{}
+			list = []jobs.Entry{}
 		}
 		return writeJSON(cmd.OutOrStdout(), list)
 	}
-	return client.WriteList(cmd.OutOrStdout(), list)
+	return jobs.WriteList(cmd.OutOrStdout(), list)
 }

@@ -11,11 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/client/jobs"
+	"holdfast/client/terminal"
 )
 
 type logsOptions struct {
 	output
-	client.LogOptions
+	jobs.LogOptions
 }
 
 func newLogsCommand() *cobra.Command {
@@ -49,23 +51,23 @@ func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	j, err := client.Find(ctx, args[0])
+	j, err := jobs.Find(ctx, args[0])
 	if err != nil {
 		return err
 	}
 	defer j.Close()
-	out := bufio.NewWriter(client.Raw(cmd.OutOrStdout())) // a task's output is its own
+	out := bufio.NewWriter(terminal.Raw(cmd.OutOrStdout())) // a task's output is its own
 	defer out.Flush()
-	heading := client.Printable(out)
-	var before client.LogLine
-	silence, err := j.Logs(ctx, o.LogOptions, func(l client.LogLine) error {
+	heading := terminal.Printable(out)
+	var before jobs.LogLine
+	silence, err := j.Logs(ctx, o.LogOptions, func(l jobs.LogLine) error {
 		switch {
 		case o.json():
 			line, err := json.Marshal(l)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(out, client.EscapeJSON(string(line)))
+			fmt.Fprintln(out, terminal.EscapeJSON(string(line)))
 		case o.Task == l.Task && o.Attempt >= 0:
 			fmt.Fprintln(out, l.Text)
 		case o.Follow && o.Task != l.Task:

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
+	"holdfast/client/terminal"
 	"holdfast/internal/nodump"
 )
 
@@ -61,8 +62,8 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 			return cmd.Help()
 		},
 	}
-	root.SetOut(client.Printable(os.Stdout))
-	root.SetErr(client.Printable(os.Stderr))
+	root.SetOut(terminal.Printable(os.Stdout))
+	root.SetErr(terminal.Printable(os.Stderr))
 	root.PersistentFlags().Bool("verbose", false, "say more, such as how the connections to DataNodes are protected")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if verbose, _ := cmd.Flags().GetBool("verbose"); verbose {
@@ -88,7 +89,7 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 // examine, which try what can be made, do not.
 var makeNamespaces = []string{"agent", "doctor", "examine"}
 
-// whichJob is what commands say of JOB: client.Find.
+// whichJob is what commands say of JOB: package jobs, Find.
 const whichJob = `JOB is a job's id, or its name: of several jobs of one name, the one that has
 not ended is meant, and of ended ones the newest. Where several of the name have
 not ended, they are listed, and nothing is done (exit code 2).`

@@ -19,7 +19,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/client"
-	"holdfast/doctor"
+	"holdfast/client/checkpoints"
+	"holdfast/client/jobs"
+	"holdfast/doctor/check"
 	"holdfast/proto"
 )
 
@@ -66,7 +68,7 @@ func (p place) command(args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, e)
 		}
 	}
-	cmd.Env = append(cmd.Env, envBinary+"=1", client.EnvHome+"="+p.home)
+	cmd.Env = append(cmd.Env, envBinary+"=1", jobs.EnvHome+"="+p.home)
 	return cmd
 }
 
@@ -201,7 +203,7 @@ cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
 	contains(t, text, id, "succeeded", "ps-0", "worker-1", filepath.Join(p.dir, "ck"))
 
 	listed, _, _ := p.call("list", "--output", "json")
-	var list []client.Entry
+	var list []jobs.Entry
 	if err := json.Unmarshal([]byte(listed), &list); err != nil || len(list) != 1 || list[0].ID != id || list[0].State != "succeeded" || list[0].Where != "local" {
 		t.Errorf("the list is %s (%v)", listed, err)
 	}
@@ -478,7 +480,7 @@ mkdir logs/step-15; echo {} > logs/step-15/ps-0.json`)
 	}
 	for _, ref := range []string{"saver", "./ck", filepath.Join(p.dir, "ck"), "file://" + filepath.Join(p.dir, "ck")} {
 		out, errs, code := p.call("ckpt", "ls", ref, "--output", "json")
-		var list []client.Checkpoint
+		var list []checkpoints.Checkpoint
 		if err := json.Unmarshal([]byte(out), &list); err != nil || code != 0 || len(list) != 3 {
 			t.Fatalf("ls %s ended with %d (%v):\n%s%s", ref, code, err, out, errs)
 		}
@@ -514,7 +516,7 @@ mkdir logs/step-15; echo {} > logs/step-15/ps-0.json`)
 func TestDoctorAndVersion(t *testing.T) {
 	p := newPlace(t)
 	out, _, code := p.call("doctor", "--output", "json")
-	var list []doctor.Finding
+	var list []check.Finding
 	if err := json.Unmarshal([]byte(out), &list); code != 0 || err != nil || len(list) < 4 {
 		t.Errorf("doctor ended with %d (%v):\n%s", code, err, out)
 	}
@@ -681,7 +683,7 @@ func TestCheckpointsAreKeptInOrder(t *testing.T) {
 		t.Errorf("prune with nothing to remove, and so to ask, ended with %d: %s%s", code, out, errs)
 	}
 	listed, _, _ := p.call("ckpt", "ls", "./ck", "--output", "json")
-	var list []client.Checkpoint
+	var list []checkpoints.Checkpoint
 	if err := json.Unmarshal([]byte(listed), &list); err != nil {
 		t.Fatal(err)
 	}

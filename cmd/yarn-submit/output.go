@@ -14,6 +14,8 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/client"
+	"holdfast/client/jobs"
+	"holdfast/client/terminal"
 )
 
 // output is the flag --output.
@@ -42,7 +44,7 @@ func writeJSON(w io.Writer, v any) error {
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	_, err := io.WriteString(client.Raw(w), client.EscapeJSON(b.String()))
+	_, err := io.WriteString(terminal.Raw(w), terminal.EscapeJSON(b.String()))
 	return err
 }
 
@@ -71,15 +73,15 @@ func width() int {
 
 // follow follows a job. With JSON the progress goes to standard error and the
 // final state to standard output. An onlooker's interrupt does nothing to the job.
-func follow(cmd *cobra.Command, j *client.Job, o output, onlooker bool) error {
+func follow(cmd *cobra.Command, j *jobs.Job, o output, onlooker bool) error {
 	interrupts := make(chan os.Signal, 4)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(interrupts)
-	options := client.FollowOptions{Out: cmd.OutOrStdout(), Width: width(), In: os.Stdin, Interrupts: interrupts, Onlooker: onlooker}
+	options := jobs.FollowOptions{Out: cmd.OutOrStdout(), Width: width(), In: os.Stdin, Interrupts: interrupts, Onlooker: onlooker}
 	if o.json() {
 		options.Out, options.Width = cmd.ErrOrStderr(), 0
 	}
-	s, err := client.Follow(cmd.Context(), j, options)
+	s, err := jobs.Follow(cmd.Context(), j, options)
 	if o.json() && s != nil {
 		if werr := writeProto(cmd.OutOrStdout(), s); werr != nil {
 			return werr

@@ -5,18 +5,22 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"holdfast/client"
+	"holdfast/client/cluster"
+	"holdfast/client/jobs"
+	"holdfast/client/spec"
+	"holdfast/client/submit"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/proto"
 )
 
 type runOptions struct {
 	output
-	flags          *client.Flags
+	flags          *spec.Flags
 	detach, dryRun bool
 }
 
@@ -44,7 +48,7 @@ one kills it. Elsewhere SIGINT and SIGTERM kill it.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runRun(cmd, o, args) },
 	}
 	cmd.Flags().SetInterspersed(false)
-	o.flags = client.AddFlags(cmd.Flags(), client.RolesIn(args))
+	o.flags = spec.AddFlags(cmd.Flags(), spec.RolesIn(args))
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "do not follow the job once it is submitted")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "check the job as for a submission, ask the cluster if one is configured, print it as YAML for -f, and start nothing")
 	o.add(cmd)
@@ -59,70 +63,72 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 	if err != nil {
 		return err
 	}
-	spec, err := draft.Spec()
+	job, err := draft.Spec()
 	if err != nil {
 		return err
 	}
 	// Before the job runs, an interrupt only has to stop what is being done.
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if spec.Files, err = client.Collect(ctx, draft.Inputs); err != nil {
+	if job.Files, err = spec.Collect(ctx, draft.Inputs); err != nil {
 		return err
 	}
-	if err := client.CheckCommands(spec); err != nil {
+	if err := spec.CheckCommands(job); err != nil {
 		return err
 	}
-	for _, note := range client.Notes(spec) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", note)
+	for _, n := range spec.Notes(job) {
+		note(cmd, n)
 	}
 	if o.dryRun {
-		return rehearse(ctx, cmd, o, draft, spec)
+		return dryRun(ctx, cmd, o, draft, job)
 	}
-	job, closeJob, err := start(ctx, cmd, draft, spec)
+	j, err := start(ctx, cmd, draft, job)
 	if err != nil {
 		return err
 	}
-	defer closeJob()
+	defer j.Close()
 	stop()
-	if job.Note != "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", job.Note)
-	}
 	if o.detach {
 		if o.json() {
-			return writeJSON(cmd.OutOrStdout(), map[string]string{"id": job.ID, "directory": job.URI()})
+			return writeJSON(cmd.OutOrStdout(), map[string]string{"id": j.ID, "directory": j.URI()})
 		}
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), job.ID)
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), j.ID)
 		return err
 	}
 	out := cmd.OutOrStdout()
 	if o.json() {
 		out = cmd.ErrOrStderr()
 	}
-	fmt.Fprintf(out, "started %s (%s)\n", job.ID, spec.Name)
-	return follow(cmd, job, o.output, false)
+	fmt.Fprintf(out, "started %s (%s)\n", j.ID, job.Name)
+	return follow(cmd, j, o.output, false)
 }
 
-// rehearse prints the job, once the cluster, if one is configured, has been
+// note writes what a person should know of, and which is no error.
+func note(cmd *cobra.Command, text string) {
+	fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", text)
+}
+
+// dryRun prints the job, once the cluster, if one is configured, has been
 // asked what a submission asks it.
-func rehearse(ctx context.Context, cmd *cobra.Command, o *runOptions, draft *client.Draft, spec *proto.JobSpec) error {
+func dryRun(ctx context.Context, cmd *cobra.Command, o *runOptions, draft *spec.Draft, job *proto.JobSpec) error {
 	switch {
-	case spec.Local:
+	case job.Local:
 	case os.Getenv(conf.EnvDir) == "":
-		fmt.Fprintf(cmd.ErrOrStderr(), "yarn-submit: note: no cluster was asked about the job: %s is not set\n", conf.EnvDir)
+		note(cmd, fmt.Sprintf("no cluster was asked about the job: %s is not set", conf.EnvDir))
 	default:
 		c, err := connect(cmd, draft)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if err := c.Check(ctx, spec); err != nil {
+		if err := submit.Check(ctx, c, job); err != nil {
 			return err
 		}
 	}
 	if o.json() {
-		return writeProto(cmd.OutOrStdout(), spec)
+		return writeProto(cmd.OutOrStdout(), job)
 	}
-	text, err := draft.YAML(spec)
+	text, err := draft.YAML(job)
 	if err != nil {
 		return err
 	}
@@ -131,39 +137,39 @@ func rehearse(ctx context.Context, cmd *cobra.Command, o *runOptions, draft *cli
 }
 
 // connect connects to the cluster as the one whom the job is to run as.
-func connect(cmd *cobra.Command, draft *client.Draft) (*client.Cluster, error) {
-	c, err := client.ConnectAs(draft.Principal, draft.Keytab)
+func connect(cmd *cobra.Command, draft *spec.Draft) (*cluster.Cluster, error) {
+	c, err := cluster.ConnectAs(draft.Principal, draft.Keytab)
 	if err != nil {
 		return nil, err
 	}
 	for _, w := range c.Warnings() {
-		fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", w)
+		note(cmd, w)
 	}
 	return c, nil
 }
 
-// start starts the job where the spec says.
-func start(ctx context.Context, cmd *cobra.Command, draft *client.Draft, spec *proto.JobSpec) (*client.Job, func(), error) {
+// start starts the job where its spec says.
+func start(ctx context.Context, cmd *cobra.Command, draft *spec.Draft, job *proto.JobSpec) (*jobs.Job, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return nil, nil, fmt.Errorf("find the program itself: %w", err)
+		return nil, fmt.Errorf("find the program itself: %w", err)
 	}
-	tell := func(note string) { fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", note) }
-	if spec.Local {
-		j, err := client.StartLocal(ctx, spec, exe, tell)
-		if err != nil {
-			return nil, nil, err
-		}
-		return j, j.Close, nil
+	var mu sync.Mutex // submit tells from many goroutines
+	tell := func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		note(cmd, text)
+	}
+	if job.Local {
+		return submit.Local(ctx, job, exe, tell)
 	}
 	c, err := connect(cmd, draft)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	j, err := c.Submit(ctx, spec, exe, tell)
+	j, err := submit.ToYARN(ctx, c, job, exe, tell)
 	if err != nil {
 		c.Close()
-		return nil, nil, err
 	}
-	return j, j.Close, nil
+	return j, err
 }

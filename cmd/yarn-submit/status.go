@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"holdfast/client"
+	"holdfast/client/jobs"
 )
 
 type statusOptions struct {
@@ -29,7 +29,7 @@ func runStatus(cmd *cobra.Command, o *statusOptions, ref string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	j, err := client.Find(cmd.Context(), ref)
+	j, err := jobs.Find(cmd.Context(), ref)
 	if err != nil {
 		return err
 	}
@@ -44,5 +44,5 @@ func runStatus(cmd *cobra.Command, o *statusOptions, ref string) error {
 	if o.json() {
 		return writeProto(cmd.OutOrStdout(), s)
 	}
-	return client.WriteStatus(cmd.OutOrStdout(), s)
+	return jobs.WriteStatus(cmd.OutOrStdout(), s)
 }

@@ -17,8 +17,8 @@ import (
 	"holdfast/proto"
 )
 
-// terminal is a pseudo-terminal with a command in it.
-type terminal struct {
+// ptyCommand is a pseudo-terminal with a command in it.
+type ptyCommand struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	master *os.File
@@ -28,7 +28,7 @@ type terminal struct {
 	text strings.Builder
 }
 
-func inTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
+func inTerminal(t *testing.T, cmd *exec.Cmd) *ptyCommand {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -55,7 +55,7 @@ func inTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
 		t.Fatal(err)
 	}
 	slave.Close()
-	x := &terminal{t: t, cmd: cmd, master: master, ended: make(chan struct{})}
+	x := &ptyCommand{t: t, cmd: cmd, master: master, ended: make(chan struct{})}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		buffer := make([]byte, 4096)
@@ -82,14 +82,14 @@ func inTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
 	return x
 }
 
-func (x *terminal) shown() string {
+func (x *ptyCommand) shown() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.text.String()
 }
 
 // see waits until the terminal has shown text so many times.
-func (x *terminal) see(text string, times int) {
+func (x *ptyCommand) see(text string, times int) {
 	x.t.Helper()
 	for deadline := time.Now().Add(limit); strings.Count(x.shown(), text) < times; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -98,14 +98,14 @@ func (x *terminal) see(text string, times int) {
 	}
 }
 
-func (x *terminal) press(keys string) {
+func (x *ptyCommand) press(keys string) {
 	x.t.Helper()
 	if _, err := x.master.WriteString(keys); err != nil {
 		x.t.Fatal(err)
 	}
 }
 
-func (x *terminal) code() int {
+func (x *ptyCommand) code() int {
 	x.t.Helper()
 	select {
 	case <-x.ended:
@@ -116,7 +116,7 @@ func (x *terminal) code() int {
 	}
 }
 
-func jobIn(t *testing.T, x *terminal) string {
+func jobIn(t *testing.T, x *ptyCommand) string {
 	t.Helper()
 	x.see("started local-", 1)
 	_, rest, _ := strings.Cut(x.shown(), "started ")

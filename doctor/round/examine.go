@@ -9,7 +9,7 @@ import (
 	"path"
 	"strings"
 
-	"holdfast/doctor"
+	"holdfast/doctor/check"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 )
@@ -22,28 +22,28 @@ func Examine(ctx context.Context, exe string, c *conf.Conf, stderr io.Writer) er
 	if err != nil {
 		return err
 	}
-	found := []doctor.Finding{
-		doctor.System(),
-		doctor.User(os.Getenv(EnvUser), c.Secure()),
-		doctor.Directory("container's directory", dir),
-		doctor.Directory("/tmp", "/tmp"),
-		doctor.Closed(dir),
+	found := []check.Finding{
+		check.System(),
+		check.User(os.Getenv(EnvUser), c.Secure()),
+		check.Directory("container's directory", dir),
+		check.Directory("/tmp", "/tmp"),
+		check.Closed(dir),
 	}
 	for _, d := range strings.Split(os.Getenv("LOCAL_DIRS"), ",") { // set by every NodeManager
 		if d != "" {
-			found = append(found, doctor.Directory("local directory", d))
+			found = append(found, check.Directory("local directory", d))
 		}
 	}
-	found = append(found, doctor.Sandbox(ctx, exe)...)
-	found = append(found, doctor.SELinux(), doctor.Filtered(), doctor.Rlimits(), doctor.Memory(Container.MemoryMB), doctor.Python(ctx))
+	found = append(found, check.Sandbox(ctx, exe)...)
+	found = append(found, check.SELinux(), check.Filtered(), check.Rlimits(), check.Memory(Container.MemoryMB), check.Python(ctx))
 	if proxies, err := c.WebProxies(); err == nil && !proxies.Alone {
-		found = append(found, doctor.Clock(ctx, proxies.URLs))
+		found = append(found, check.Clock(ctx, proxies.URLs))
 	}
 	container := os.Getenv("CONTAINER_ID")
 	ckptStore, err := store.Open(ctx, os.Getenv(EnvDirectory), c)
 	if err == nil {
 		defer ckptStore.Close()
-		found = append(found, doctor.Store(ctx, ckptStore, path.Join(nodesDir, container+".sample")))
+		found = append(found, check.Store(ctx, ckptStore, path.Join(nodesDir, container+".sample")))
 		var text []byte
 		if text, err = json.Marshal(found); err == nil {
 			err = store.WriteFile(ctx, ckptStore, path.Join(nodesDir, container+".json"), text, 0o600)
@@ -52,15 +52,15 @@ func Examine(ctx context.Context, exe string, c *conf.Conf, stderr io.Writer) er
 	if err == nil {
 		return nil
 	}
-	found = append(found, doctor.Finding{Subject: "HDFS", Level: doctor.Bad, Text: err.Error()})
+	found = append(found, check.Finding{Subject: "HDFS", Level: check.Bad, Text: err.Error()})
 	return brief(stderr, found)
 }
 
 // brief writes what is not well, as the end of stderr alone is passed on.
-func brief(stderr io.Writer, found []doctor.Finding) error {
-	var ill []doctor.Finding
+func brief(stderr io.Writer, found []check.Finding) error {
+	var ill []check.Finding
 	for _, f := range found {
-		if f.Level != doctor.Good {
+		if f.Level != check.Good {
 			ill = append(ill, f)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/doctor"
+	"holdfast/doctor/check"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
@@ -37,7 +37,7 @@ const (
 	EnvNodes     = "HOLDFAST_NODES"
 	EnvDirectory = "HOLDFAST_DOCTOR_DIRECTORY"
 	EnvUser      = "HOLDFAST_DOCTOR_USER"
-	// Result is a file in the round's directory: []doctor.Finding as JSON.
+	// Result is a file in the round's directory: []check.Finding as JSON.
 	Result   = "findings.json"
 	nodesDir = "nodes"
 
@@ -76,7 +76,7 @@ type round struct {
 
 	waiting  map[string]int // hosts, and how many containers are still to come there
 	running  map[yarn.ContainerID]yarn.NodeID
-	findings []doctor.Finding
+	findings []check.Finding
 }
 
 // Run carries a round out and tells the ResourceManager that it is over.
@@ -206,7 +206,7 @@ func (r *round) ask(list []yarn.Node) []yarn.Request {
 }
 
 func (r *round) bad(node, text string) {
-	r.findings = append(r.findings, doctor.Finding{Node: node, Subject: "container", Level: doctor.Bad, Text: text})
+	r.findings = append(r.findings, check.Finding{Node: node, Subject: "container", Level: check.Bad, Text: text})
 }
 
 func (r *round) start(ctx context.Context, c yarn.Container) {
@@ -241,7 +241,7 @@ func (r *round) examined(ctx context.Context, host string, c yarn.Completed) {
 		r.bad(host, err.Error())
 		return
 	}
-	var found []doctor.Finding
+	var found []check.Finding
 	if json.Unmarshal(text, &found) != nil || len(found) == 0 {
 		r.bad(host, fmt.Sprintf("the container there ended with %d and told nothing: %s", c.Exit, strings.Join(strings.Fields(c.Diagnostics), " ")))
 		return
@@ -263,7 +263,7 @@ func printed(diagnostics string) []byte {
 }
 
 func (r *round) report(ctx context.Context) error {
-	slices.SortStableFunc(r.findings, func(a, b doctor.Finding) int { return strings.Compare(a.Node, b.Node) })
+	slices.SortStableFunc(r.findings, func(a, b check.Finding) int { return strings.Compare(a.Node, b.Node) })
 	text, err := json.Marshal(r.findings)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"holdfast/client"
+	"holdfast/client/checkpoints"
 	"holdfast/proto"
 	"holdfast/test/pyenv"
 )
@@ -122,7 +122,7 @@ func TestAllRanksGoOnTogether(t *testing.T) {
 // it was written.
 func sealed(t *testing.T, program, id string) {
 	t.Helper()
-	var list []client.Checkpoint
+	var list []checkpoints.Checkpoint
 	if err := json.Unmarshal([]byte(submit(t, program, "ckpt", "ls", "ddp", "--output", "json")), &list); err != nil || len(list) < 10 {
 		t.Fatalf("there are %d checkpoints, %v", len(list), err)
 	}

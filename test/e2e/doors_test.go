@@ -29,7 +29,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	"holdfast/doctor"
+	"holdfast/doctor/check"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/hadoop/yarn"
@@ -71,10 +71,10 @@ func TestDoors(t *testing.T) {
 		}
 		for node, subjects := range found {
 			// DefaultContainerExecutor runs alice's containers as the NodeManager's user.
-			if u := subjects["user"]; u.Level != doctor.Note || !strings.Contains(u.Text, "LinuxContainerExecutor") {
+			if u := subjects["user"]; u.Level != check.Note || !strings.Contains(u.Text, "LinuxContainerExecutor") {
 				t.Errorf("%s: %+v", node, u)
 			}
-			if h := subjects["HDFS"]; h.Level != doctor.Good || !strings.Contains(h.Text, "MB/s") {
+			if h := subjects["HDFS"]; h.Level != check.Good || !strings.Contains(h.Text, "MB/s") {
 				t.Errorf("%s: %+v", node, h)
 			}
 		}
@@ -133,7 +133,7 @@ func TestDoorsWithoutSecurity(t *testing.T) {
 	t.Run("doctor", func(t *testing.T) {
 		stdout, stderr, code := w.call(t.Context(), "", "doctor", "--node", "127.0.0.3,nowhere", "--output", "json")
 		found := examined(t, stdout)
-		if code != 1 || len(found) != 2 || found["nowhere"]["container"].Level != doctor.Bad {
+		if code != 1 || len(found) != 2 || found["nowhere"]["container"].Level != check.Bad {
 			t.Errorf("doctor ended with %d: %+v\n%s", code, found, stderr)
 		}
 		for _, subject := range []string{"system", "user", "container's directory", "/tmp", "local directory", "private mounts", "checkpoint mount", "steering", "SELinux", "seccomp", "limits", "memory", "Python", "clock", "HDFS"} {
@@ -179,16 +179,16 @@ func pageThrough(t *testing.T, c *testcluster.Cluster, job string, active int) {
 }
 
 // examined sorts doctor's findings by node and subject.
-func examined(t *testing.T, text string) map[string]map[string]doctor.Finding {
+func examined(t *testing.T, text string) map[string]map[string]check.Finding {
 	t.Helper()
-	var list []doctor.Finding
+	var list []check.Finding
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
-	found := map[string]map[string]doctor.Finding{}
+	found := map[string]map[string]check.Finding{}
 	for _, f := range list {
 		if f.Node != "" && found[f.Node] == nil {
-			found[f.Node] = map[string]doctor.Finding{}
+			found[f.Node] = map[string]check.Finding{}
 		}
 		if f.Node != "" {
 			found[f.Node][f.Subject] = f

@@ -19,6 +19,8 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/core"
+	"holdfast/am/recovery"
+	"holdfast/am/server"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/jobtls"
@@ -253,16 +255,16 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 	}
 	log := logrus.New()
 	log.SetOutput(&testWriter{l.t})
-	at, err := am.Listen(l.test.String())
+	at, err := server.Listen(l.test.String())
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	const attempt = 1
-	if err := at.Announce(ctx, ckptStore, attempt); err != nil {
+	if err := recovery.Announce(ctx, ckptStore, attempt, at.Address()); err != nil {
 		l.t.Fatal(err)
 	}
 	m, err := am.New(am.Config{
-		ID: filepath.Base(dir), Spec: spec, Dir: ckptStore, Keys: keys.Master, Place: at, Attempt: attempt,
+		ID: filepath.Base(dir), Spec: spec, Dir: ckptStore, Keys: keys.Master, Listener: at, Attempt: attempt,
 		Limits: limits, Log: logrus.NewEntry(log),
 		OpenStore: func(ctx context.Context, uri string) (store.Store, error) { return store.Open(ctx, uri, nil) },
 	})
@@ -300,7 +302,7 @@ func (j *lanJob) until(what string, ok func(*proto.JobStatus) bool) *proto.JobSt
 	j.t.Helper()
 	deadline := time.After(tfLimit)
 	for {
-		s, changed := j.master.Board().Snapshot()
+		s, changed := j.master.Status().Snapshot()
 		if ok(s) {
 			return s
 		}

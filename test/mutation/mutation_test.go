@@ -27,12 +27,12 @@ var mutations = []mutation{
 	{"a rank is blamed before the others have ended", "blame.go",
 		` || j.any(func(t *Task) bool { return t.together() && t.State == proto.TaskState_TASK_STATE_RUNNING })`, ``},
 	{"an agent without a connection is not waited for", "loss.go",
-		`		t.deadline = t.silent.Add(j.limits.Drain)
+		`		t.deadline = t.silent.Add(j.limits.LeaseExpiry)
 		j.do(Check{e.Container})`,
 		`		t.deadline = j.now
 		j.do(Check{e.Container})`},
 	{"agents are given up that may know of no master", "job.go",
-		`	if at := v.since.Add(j.limits.Drain); at.After(end) {
+		`	if at := v.since.Add(j.limits.LeaseExpiry); at.After(end) {
 		end = at
 	}
 `, ``},
@@ -60,8 +60,8 @@ var mutations = []mutation{
 		`	if (e.Cause.memory() || e.Cause == CausePreempted) && !j.ending() {
 		j.charge(t)`},
 	{"an attempt starts before the journal has it", "action.go",
-		`	case Start, Bye:`,
-		`	case Bye:`},
+		`	case Start, ReleaseAgent:`,
+		`	case ReleaseAgent:`},
 	{"a generation is given twice", "loss.go",
 		`		j.generation++
 `, ``},
@@ -90,7 +90,7 @@ var mutations = []mutation{
 	return kept
 `},
 	{"who never heard of its attempt is not told again that it is to go on from what services hold", "containers.go",
-		`, Kept: t.kept})`, `})`},
+		`, ConsistentServerState: t.kept})`, `})`},
 	{"who decides nothing ends the job", "ending.go",
 		`	if t.optional() {
 		j.giveUp`, `	if false {
@@ -123,7 +123,7 @@ var mutations = []mutation{
 		`	s.known.Generation = max(s.known.Generation, e.Generation)
 `, ``},
 	{"without a journal, who has not spoken yet is not waited for", "survey.go",
-		`s.until = e, j.now.Add(j.limits.Drain)`, `s.until = e, j.now`},
+		`s.until = e, j.now.Add(j.limits.LeaseExpiry)`, `s.until = e, j.now`},
 }
 
 func TestLongTheSimulatorFindsMutations(t *testing.T) {

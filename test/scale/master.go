@@ -15,6 +15,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/am"
+	"holdfast/am/recovery"
+	"holdfast/am/server"
+	"holdfast/am/status"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
@@ -160,23 +163,23 @@ func runMaster(ctx context.Context, j job) error {
 	}
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	place, err := am.Listen("127.0.0.1")
+	listener, err := server.Listen("127.0.0.1")
 	if err != nil {
 		return err
 	}
 	const attempt = 1
-	if err := place.Announce(ctx, ckptStore, attempt); err != nil {
+	if err := recovery.Announce(ctx, ckptStore, attempt, listener.Address()); err != nil {
 		return err
 	}
 	m, err := am.New(am.Config{
-		ID: "scale", Spec: spec, Dir: ckptStore, Keys: j.keys, Attempt: attempt, Place: place, Log: logrus.NewEntry(quiet),
+		ID: "scale", Spec: spec, Dir: ckptStore, Keys: j.keys, Attempt: attempt, Listener: listener, Log: logrus.NewEntry(quiet),
 		OpenStore: func(_ context.Context, uri string) (store.Store, error) { return store.NewLocal(uri) },
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Println("address", place.Address())
-	go tellRunning(ctx, m.Board(), j.cluster)
+	fmt.Println("address", listener.Address())
+	go tellRunning(ctx, m.Status(), j.cluster)
 	if _, err = m.Run(ctx, j.cluster); err == am.ErrLeft {
 		return nil
 	}
@@ -186,7 +189,7 @@ func runMaster(ctx context.Context, j job) error {
 // tellRunning says how many tasks run in containers that are not lost, whenever
 // that is another number; once all do, it looks again when what was lost has been
 // asked for.
-func tellRunning(ctx context.Context, b *am.Board, cluster *model) {
+func tellRunning(ctx context.Context, b *status.Store, cluster *model) {
 	last := -1
 	for ctx.Err() == nil {
 		s, changed := b.Snapshot()

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/client"
 	"holdfast/doctor"
+	"holdfast/doctor/check"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
@@ -272,7 +272,7 @@ func TestZones(t *testing.T) {
 			t.Errorf("%d bytes are read without their key: %v", len(got), err)
 		}
 	})
-	t.Run("doctor", func(t *testing.T) { wantFinding(t, cf, doctor.Good, c.KeyProvider()) })
+	t.Run("doctor", func(t *testing.T) { wantFinding(t, cf, check.Good, c.KeyProvider()) })
 	t.Run("a server that is away", func(t *testing.T) {
 		for _, away := range []string{"kms0", "kms1"} {
 			if err := c.Daemon(away).Kill(); err != nil {
@@ -308,14 +308,14 @@ func TestZones(t *testing.T) {
 			t.Error("a file is made without its key")
 		}
 		t.Log(err)
-		wantFinding(t, cf, doctor.Note, c.KeyProvider(), "see that the KMS runs", "name checkpoint directories outside")
+		wantFinding(t, cf, check.Note, c.KeyProvider(), "see that the KMS runs", "name checkpoint directories outside")
 	})
 }
 
 // wantFinding is what doctor tells of the key servers.
-func wantFinding(t *testing.T, c *conf.Conf, level doctor.Level, words ...string) {
+func wantFinding(t *testing.T, c *conf.Conf, level check.Level, words ...string) {
 	t.Helper()
-	list := client.DiagnoseKeys(t.Context(), c)
+	list := doctor.DiagnoseKeys(t.Context(), c)
 	if len(list) != 1 || list[0].Level != level {
 		t.Fatalf("doctor tells %+v", list)
 	}

@@ -1,0 +1,25 @@
+package status
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// residentBytes returns the resident memory of this process; 0 if it is unknown.
+// /proc/self/statm counts pages.
+func residentBytes() int64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}

@@ -1,0 +1,191 @@
+package jobs
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"holdfast/client"
+	"holdfast/proto"
+)
+
+// FollowOptions say how a job is followed.
+type FollowOptions struct {
+	Out   io.Writer
+	Width int // of Out's terminal; 0: no terminal, nobody is asked
+	// In is where an answer is read from when the user interrupts.
+	In io.Reader
+	// Interrupts delivers SIGINT and SIGTERM.
+	Interrupts <-chan os.Signal
+	// Onlooker says that an interrupt is only the end of looking on.
+	Onlooker bool
+}
+
+// question is what an interrupt asks in a terminal; a second one is an answer.
+const question = "Kill the job (k, or Ctrl-C again), leave it running (l), or go on (g)? "
+
+// Follow shows a job until it ends, and returns its final state. client.ErrJobFailed
+// says that it did not succeed, which has been shown then; client.ErrInterrupted that
+// the user has killed or left it.
+func Follow(ctx context.Context, j *Job, o FollowOptions) (*proto.JobStatus, error) {
+	f := &follower{job: j, o: o, progress: NewProgress(o.Out, o.Width)}
+	return f.run(ctx)
+}
+
+type follower struct {
+	job      *Job
+	o        FollowOptions
+	progress *Progress
+
+	asking  bool
+	killing bool
+	answers chan string
+}
+
+type watched struct {
+	status *proto.JobStatus
+	err    error
+}
+
+func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	states := make(chan *proto.JobStatus)
+	end := make(chan watched, 1)
+	killed := make(chan error, 1)
+	running := 1
+	defer func() {
+		cancel()
+		for range running { // Watch and Kill end with ctx
+			select {
+			case <-end:
+			case <-killed:
+			}
+		}
+	}()
+	go func() {
+		s, err := f.job.Watch(ctx, func(s *proto.JobStatus) {
+			select {
+			case states <- s:
+			case <-ctx.Done():
+			}
+		})
+		end <- watched{s, err}
+	}()
+	kill := func() {
+		if f.killing {
+			return
+		}
+		f.killing, f.asking = true, false
+		f.progress.Line("killing %s", f.job.ID)
+		running++
+		go func() {
+			_, _, err := f.job.Kill(ctx, "killed by its user")
+			killed <- err
+		}()
+	}
+	var latest *proto.JobStatus
+	tick := time.NewTicker(time.Second) // the live line's clock
+	defer tick.Stop()
+	for {
+		select {
+		case s := <-states:
+			latest = s
+			if !f.asking {
+				f.progress.Show(s)
+			}
+		case <-tick.C:
+			if latest != nil && f.o.Width > 0 && !f.asking && !latest.State.Done() {
+				f.progress.Show(latest)
+			}
+		case w := <-end:
+			running--
+			f.progress.Clear()
+			if w.err != nil {
+				if ctx.Err() != nil {
+					return latest, client.ErrInterrupted
+				}
+				return latest, w.err
+			}
+			return w.status, f.finish(w.status)
+		case err := <-killed:
+			running--
+			if err != nil && ctx.Err() == nil {
+				return latest, err
+			}
+		case sig := <-f.o.Interrupts:
+			switch {
+			case f.o.Onlooker:
+				f.progress.Clear()
+				return latest, client.ErrInterrupted
+			case f.killing:
+				f.progress.Line("%s is being killed, and may still end: see yarn-submit status %s", f.job.ID, f.job.ID)
+				return latest, client.ErrInterrupted
+			case f.o.Width > 0 && sig == os.Interrupt && !f.asking:
+				f.ask()
+			default:
+				kill()
+			}
+		case a := <-f.answers:
+			if !f.asking {
+				break
+			}
+			switch a {
+			case "k", "kill":
+				kill()
+			case "l", "leave":
+				f.progress.Line("%s goes on. See: yarn-submit status %s, yarn-submit logs %s --follow, yarn-submit kill %s", f.job.ID, f.job.ID, f.job.ID, f.job.ID)
+				return latest, client.ErrInterrupted
+			case "g", "go", "":
+				f.asking = false
+			default:
+				fmt.Fprintf(f.o.Out, "%.20q is none of k, l and g.\n%s", a, question)
+				f.listen()
+			}
+		}
+	}
+}
+
+// ask asks what to do about an interrupt; the job goes on meanwhile.
+func (f *follower) ask() {
+	f.asking = true
+	f.progress.Clear()
+	fmt.Fprint(f.o.Out, "\n"+question)
+	f.listen()
+}
+
+// listen reads one answer. A read from a terminal cannot be ended: the
+// goroutine stays until there is a line, or the process ends.
+func (f *follower) listen() {
+	answers := make(chan string, 1)
+	f.answers = answers
+	go func() {
+		line, err := bufio.NewReader(f.o.In).ReadString('\n')
+		if err != nil && line == "" {
+			return // no one there to answer: a second interrupt decides
+		}
+		answers <- strings.ToLower(strings.TrimSpace(line))
+	}()
+}
+
+// finish tells how the job ended.
+func (f *follower) finish(s *proto.JobStatus) error {
+	if f.asking {
+		fmt.Fprintln(f.o.Out)
+		f.progress.Show(s)
+	}
+	if s.State == proto.JobState_JOB_STATE_SUCCEEDED {
+		f.progress.Line("%s succeeded in %s", s.Id, took(s))
+		return nil
+	}
+	if err := WriteFailure(f.o.Out, s); err != nil {
+		return err
+	}
+	if f.killing {
+		return client.ErrInterrupted
+	}
+	return client.ErrJobFailed
+}

@@ -1,0 +1,173 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"holdfast/client/cluster"
+	"holdfast/hdfsckpt/store"
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/internal/jobtls"
+	"holdfast/proto"
+)
+
+// Job is a job that runs or ran, on the cluster or on this machine. Its
+// methods may be called from many goroutines.
+type Job struct {
+	ID string
+
+	cluster   *cluster.Cluster // nil: local
+	app       yarn.ApplicationID
+	home      store.Store
+	dir       string          // of the job, below home
+	submitted time.Time       // by this process; zero: by another
+	process   <-chan struct{} // closed when the application master that this process started has ended; nil: another's
+
+	mu       sync.Mutex
+	keys     *jobtls.Keys // the client's; nil until they were read
+	tracking string       // through the ResourceManager's proxy; empty until it is known
+	asked    time.Time    // when the ResourceManager was last asked for it
+}
+
+// Root holds the directories of jobs, below Holdfast's home.
+const Root = "jobs"
+
+// Directory is the directory of a job, below Holdfast's home.
+func Directory(id string) string { return path.Join(Root, id) }
+
+// OnCluster returns the job that an application is. home is Holdfast's directory in
+// the home of the job's user. Close closes home and c.
+func OnCluster(c *cluster.Cluster, app yarn.ApplicationID, home store.Store) *Job {
+	return &Job{ID: app.String(), cluster: c, app: app, home: home, dir: Directory(app.String())}
+}
+
+// OnMachine returns a job on this machine. home is what OpenLocalHome returns. Close
+// closes it.
+func OnMachine(home store.Store, id string) *Job {
+	return &Job{ID: id, home: home, dir: Directory(id)}
+}
+
+// StartedHere says that this process has just started the job, with these keys for
+// its clients. master is closed when the application master of a local job has
+// ended; nil for a job on a cluster. It must be called before any other method.
+func (j *Job) StartedHere(keys jobtls.Keys, master <-chan struct{}) {
+	j.keys, j.process, j.submitted = &keys, master, time.Now()
+}
+
+// Local reports whether the job runs on this machine.
+func (j *Job) Local() bool { return j.cluster == nil }
+
+// URI is the job's directory.
+func (j *Job) URI() string { return j.home.URI() + "/" + j.dir }
+
+// foreign reports whether it is another user's, whose directory is closed to this one.
+func (j *Job) foreign() bool { _, is := j.home.(*foreign); return is }
+
+// Close lets go of connections; the job goes on.
+func (j *Job) Close() {
+	_ = j.home.Close()
+	if j.cluster != nil {
+		j.cluster.Close()
+	}
+}
+
+func (j *Job) read(ctx context.Context, name string) ([]byte, error) {
+	return store.ReadFile(ctx, j.home, path.Join(j.dir, name))
+}
+
+// Spec reads what the job was started with.
+func (j *Job) Spec(ctx context.Context) (*proto.JobSpec, error) {
+	spec := &proto.JobSpec{}
+	text, err := j.read(ctx, proto.SpecFile)
+	if err == nil {
+		err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, spec)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the spec of %s in %s: %w", j.ID, j.URI(), err)
+	}
+	return spec, nil
+}
+
+// master is a connection to the application master.
+type master struct {
+	proto.JobServiceClient
+	conn *grpc.ClientConn
+}
+
+func (m *master) close() { _ = m.conn.Close() }
+
+// errNoMaster says that the application master has not told its address.
+var errNoMaster = errors.New("the application master has not started yet")
+
+// dial prepares a connection; whether the master answers turns out at the first call.
+func (j *Job) dial(ctx context.Context) (*master, error) {
+	text, err := j.read(ctx, proto.AddressFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNoMaster
+	}
+	var where proto.Address
+	if err == nil {
+		where, err = proto.UnmarshalAddress(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the application master of %s: %w", j.ID, err)
+	}
+	keys, err := j.clientKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tls, err := keys.Dialer()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := grpc.NewClient("passthrough:///"+where.Address,
+		grpc.WithTransportCredentials(credentials.NewTLS(tls)), grpc.WithNoProxy(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	if err != nil {
+		return nil, fmt.Errorf("call the application master of %s at %s: %w", j.ID, where.Address, err)
+	}
+	return &master{proto.NewJobServiceClient(conn), conn}, nil
+}
+
+// clientKeys reads the keys with which the client calls the application master.
+func (j *Job) clientKeys(ctx context.Context) (*jobtls.Keys, error) {
+	j.mu.Lock()
+	k := j.keys
+	j.mu.Unlock()
+	if k != nil {
+		return k, nil
+	}
+	text, err := j.read(ctx, proto.KeysFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the keys of %s: %w", j.ID, err)
+	}
+	read, err := jobtls.Unmarshal(text)
+	if err != nil {
+		return nil, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.keys = &read
+	return &read, nil
+}
+
+// pause waits, or ends with the context.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,108 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"holdfast/client/cluster"
+	"holdfast/hdfsckpt/store"
+	"holdfast/proto"
+)
+
+// EnvHome names the variable that stands for ~/.holdfast, where local jobs are.
+const EnvHome = "HOLDFAST_HOME"
+
+// Files of a local job that only the client uses: the process of its application
+// master, and what that writes.
+const (
+	PIDFile   = "am.pid"
+	MasterLog = "am.log"
+)
+
+// LocalPrefix begins the ids of local jobs.
+const LocalPrefix = "local-"
+
+// LocalHome is where local jobs are.
+func LocalHome() (string, error) {
+	if dir := os.Getenv(EnvHome); dir != "" {
+		return filepath.Abs(dir)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find the home directory, where local jobs are kept: %w; set %s to a directory", err, EnvHome)
+	}
+	return filepath.Join(home, proto.HomeDir), nil
+}
+
+// OpenLocalHome opens, and makes, Holdfast's local directory.
+func OpenLocalHome(ctx context.Context) (store.Store, error) {
+	dir, err := LocalHome()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of local jobs: %w; set %s to one that can be written", err, EnvHome)
+	}
+	s, err := store.Open(ctx, dir, nil)
+	if err == nil {
+		if err = cluster.KeepPrivate(ctx, s); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("close the directory of local jobs %s to others: %w; set %s to one that is yours", dir, err, EnvHome)
+		}
+	}
+	return s, err
+}
+
+// LocalPath is the directory of a local job.
+func (j *Job) LocalPath() string {
+	return filepath.Join(strings.TrimPrefix(j.home.URI(), "file://"), filepath.FromSlash(j.dir))
+}
+
+// masterPID is the process of a local job's application master, 0 if it does
+// not run. A process that has got its number since is told apart by its command line,
+// which is open to all: its environment is not, package nodump.
+func masterPID(dir, job string) int {
+	text, err := os.ReadFile(filepath.Join(dir, PIDFile))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid <= 0 {
+		return 0
+	}
+	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || !strings.HasSuffix(string(command), "\x00"+strings.Join(MasterCommand(job), "\x00")+"\x00") {
+		return 0
+	}
+	return pid
+}
+
+// MasterCommand is how the binary is called as the application master of a local job.
+func MasterCommand(job string) []string { return []string{"am", "--local", job} }
+
+// MasterRuns reports whether a local job's application master is alive.
+func (j *Job) MasterRuns() bool {
+	select {
+	case <-j.process: // nil, and so never, for a master that another process started
+		return false
+	default:
+		return j.process != nil || masterPID(j.LocalPath(), j.ID) != 0
+	}
+}
+
+// LocalEnded reports whether a job of this user's on this machine is known to have
+// ended: its tasks do not outlive its application master.
+func LocalEnded(_ context.Context, job string) bool {
+	home, err := LocalHome()
+	if err != nil || !strings.HasPrefix(job, LocalPrefix) || path.Base(job) != job {
+		return false
+	}
+	dir := filepath.Join(home, Directory(job))
+	_, err = os.Stat(filepath.Join(dir, PIDFile))
+	return err == nil && masterPID(dir, job) == 0
+}

@@ -1,0 +1,92 @@
+package jobs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"holdfast/proto"
+)
+
+// TestStatusOfManyTasks: a person is told of what does not run, and not of
+// thousands of tasks that do.
+func TestStatusOfManyTasks(t *testing.T) {
+	s := &proto.JobStatus{Id: "application_1_0001", State: proto.JobState_JOB_STATE_RUNNING}
+	for i := range 5000 {
+		s.Tasks = append(s.Tasks, &proto.TaskStatus{Task: fmt.Sprintf("worker-%d", i), Role: "worker", State: proto.TaskState_TASK_STATE_RUNNING})
+	}
+	s.Tasks[4321].State = proto.TaskState_TASK_STATE_PREPARING
+	var b strings.Builder
+	if err := WriteStatus(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"worker: 1 preparing, 4999 running", "200 of 5000 tasks", "worker-4321"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("status does not say %q:\n%s", want, b.String())
+		}
+	}
+	if n := strings.Count(b.String(), "\n"); n > 210 {
+		t.Errorf("status has %d lines", n)
+	}
+}
+
+// TestStatusTellsWhoseReasonItIs: why an earlier attempt was lost does not look
+// like the present one's state, and a program's error is told.
+func TestStatusTellsWhoseReasonItIs(t *testing.T) {
+	trace := []string{"Traceback (most recent call last):", `  File "t.py", line 3, in <module>`, "    d['x']", "KeyError: 'x'", "bye"}
+	lost := func(task string, attempt int32, why string) *proto.Incident {
+		return &proto.Incident{Task: task, Attempt: attempt, Evidence: why}
+	}
+	for _, c := range []struct {
+		name      string
+		task      *proto.TaskStatus
+		incidents []*proto.Incident
+		want      string
+	}{
+		{"an earlier attempt's", &proto.TaskStatus{State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 2, Why: "killed by SIGKILL", Tail: trace},
+			[]*proto.Incident{lost("w-0", 0, "exited with 1"), lost("w-0", 1, "killed by SIGKILL"), lost("w-1", 0, "killed by SIGKILL")}, "attempt 1: killed by SIGKILL"},
+		{"of one that has ended well", &proto.TaskStatus{State: proto.TaskState_TASK_STATE_STOPPED, Attempt: 1, Why: "killed by SIGKILL"},
+			[]*proto.Incident{lost("w-0", 0, "killed by SIGKILL")}, "attempt 0: killed by SIGKILL"},
+		{"the last attempt's", &proto.TaskStatus{State: proto.TaskState_TASK_STATE_RESTARTING, Attempt: 1, Why: "exited with 1", Tail: trace},
+			[]*proto.Incident{lost("w-0", 0, "exited with 1"), lost("w-0", 1, "exited with 1")}, "exited with 1: KeyError: 'x'"},
+		{"told with its error already", &proto.TaskStatus{State: proto.TaskState_TASK_STATE_RESTARTING, Why: "exited with 1: KeyError: 'x'", Tail: trace},
+			[]*proto.Incident{lost("w-0", 0, "exited with 1: KeyError: 'x'")}, "exited with 1: KeyError: 'x'"},
+		{"no loss", &proto.TaskStatus{State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 1, Why: "it makes no steps", Tail: trace},
+			[]*proto.Incident{lost("w-0", 0, "killed by SIGKILL")}, "it makes no steps"},
+		{"none", &proto.TaskStatus{State: proto.TaskState_TASK_STATE_RUNNING, WarmStatus: "warm"}, nil, "warm"},
+	} {
+		c.task.Task = "w-0"
+		if got := note(&proto.JobStatus{Incidents: c.incidents}, c.task); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	for last, tail := range map[string][]string{
+		"KeyError: 'x'":                        trace,
+		"tensorflow.errors.AbortedError: gone": {"    return f()", "tensorflow.errors.AbortedError: gone", "cleaning up"}, // the traceback began above
+		"":                                     {"  ValueError: quoted", "it is no Error: x", "loss 0.3"},
+		"my.Failure":                           {"Traceback (most recent call last):", "  File", "my.Failure"},
+	} {
+		if got := exception(tail); got != last {
+			t.Errorf("the error in %q is taken for %q", tail, got)
+		}
+	}
+}
+
+func TestWriteFailure(t *testing.T) {
+	var out strings.Builder
+	s := &proto.JobStatus{Id: "local-1", State: proto.JobState_JOB_STATE_FAILED, Why: "worker-1 failed", Tasks: []*proto.TaskStatus{
+		{Task: "worker-0", State: proto.TaskState_TASK_STATE_STOPPED, Tail: []string{"fine"}},
+		{Task: "worker-1", State: proto.TaskState_TASK_STATE_FAILED, Attempt: 2, Node: "n7", Why: "exited with 3", Tail: []string{"Traceback", "ValueError: x"}},
+	}}
+	if err := WriteFailure(&out, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"local-1 failed: worker-1 failed", "worker-1, attempt 2 on n7: exited with 3", "| ValueError: x", "yarn-submit logs local-1 worker-1"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "fine") {
+		t.Errorf("another task's output is shown:\n%s", out.String())
+	}
+}

@@ -1,0 +1,212 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"holdfast/client/cluster"
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+)
+
+// Status is the job's state, as its application master or else the job's
+// directory and the ResourceManager tell it.
+func (j *Job) Status(ctx context.Context) (*proto.JobStatus, error) {
+	if m, err := j.dial(ctx); err == nil {
+		defer m.close()
+		calling, cancel := context.WithTimeout(ctx, cluster.Patience/2)
+		defer cancel()
+		if s, err := m.Status(calling, &proto.StatusRequest{}); err == nil {
+			j.viaProxy(ctx, s)
+			return s, nil
+		}
+	}
+	return j.settled(ctx)
+}
+
+// settled is the job's state without asking the application master.
+func (j *Job) settled(ctx context.Context) (*proto.JobStatus, error) {
+	var report *yarn.Report
+	alive := false
+	if j.Local() {
+		// Asked before the file is read: a master writes its last state and
+		// then ends.
+		alive = j.MasterRuns()
+	} else {
+		asking, cancel := context.WithTimeout(ctx, cluster.Patience)
+		defer cancel()
+		r, err := j.cluster.RM.Report(asking, j.app)
+		switch {
+		case err == nil:
+			report = &r
+		case !yarn.IsUnknownApplication(err):
+			return nil, cluster.RMError(err)
+		}
+	}
+	saved := &proto.JobStatus{}
+	text, err := j.read(ctx, proto.StatusFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), report != nil && j.foreign():
+		saved = nil
+	case err != nil:
+		return nil, fmt.Errorf("read the state of %s: %w", j.ID, err)
+	default:
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, saved); err != nil {
+			return nil, fmt.Errorf("read the state of %s in %s: %w", j.ID, j.URI(), err)
+		}
+	}
+	if saved == nil {
+		saved = &proto.JobStatus{Id: j.ID, State: proto.JobState_JOB_STATE_WAITING}
+		spec, err := j.Spec(ctx)
+		switch {
+		case err == nil:
+			saved.Name, saved.User, saved.Framework, saved.Checkpoints = spec.Name, spec.User, spec.Framework, spec.Checkpoints
+		case report == nil:
+			return nil, fmt.Errorf("there is no job %s: %w", j.ID, err)
+		}
+	}
+	if j.Local() {
+		settleLocal(saved, alive, path.Join(j.LocalPath(), MasterLog))
+	} else {
+		age := j.age(report)
+		settleYARN(saved, report, j.ID, age)
+		if j.foreign() && !saved.State.Done() && yarn.Waiting(*report, age) == "" {
+			saved.State, saved.Why = proto.JobState_JOB_STATE_RUNNING, "it is "+report.User+"'s; only its user is told of its tasks here"
+		}
+	}
+	return saved, nil
+}
+
+// settleLocal corrects a saved state by whether the application master runs.
+func settleLocal(s *proto.JobStatus, alive bool, log string) {
+	if s.State.Done() {
+		return
+	}
+	if alive {
+		if len(s.Tasks) == 0 {
+			s.Why = "the application master is starting"
+		}
+		return
+	}
+	end(s, proto.JobState_JOB_STATE_FAILED, "its application master ended without finishing the job (it was killed, or could not start); its log is "+log)
+}
+
+// age is how long ago the job was submitted: by this process's clock if it has
+// submitted it, else by the ResourceManager's, which may be another.
+func (j *Job) age(r *yarn.Report) time.Duration {
+	if r == nil || !j.submitted.IsZero() {
+		return time.Since(j.submitted)
+	}
+	return time.Since(r.Started)
+}
+
+// settleYARN corrects a saved state by what the ResourceManager knows of a job
+// that was submitted age ago; nil: nothing.
+func settleYARN(s *proto.JobStatus, r *yarn.Report, id string, age time.Duration) {
+	if r == nil {
+		if !s.State.Done() {
+			why := "the ResourceManager does not know the job any longer, so it is over; this is the state that was saved last"
+			if s.State == proto.JobState_JOB_STATE_STOPPING && s.Why != "" {
+				why = s.Why // its master did not come to its end
+			}
+			end(s, proto.JobState_JOB_STATE_FAILED, why)
+		}
+		return
+	}
+	s.Id = id
+	if s.Name == "" {
+		s.Name, s.User = r.Name, r.User
+	}
+	if r.TrackingURL != "" {
+		s.TrackingUrl = r.TrackingURL
+	}
+	if s.StartedUnixMs == 0 && !r.Started.IsZero() {
+		s.StartedUnixMs = r.Started.UnixMilli()
+	}
+	if s.State.Done() {
+		return
+	}
+	if !r.State.Done() {
+		if why := yarn.Waiting(*r, age); why != "" {
+			s.State, s.Why = proto.JobState_JOB_STATE_WAITING, why
+		} else if len(s.Tasks) == 0 {
+			s.Why = "the application master is starting"
+		}
+		return
+	}
+	state := proto.JobState_JOB_STATE_FAILED
+	switch {
+	case r.State == yarn.StateKilled || r.Final == yarn.FinalKilled:
+		state = proto.JobState_JOB_STATE_KILLED
+	case r.Final == yarn.FinalSucceeded:
+		state = proto.JobState_JOB_STATE_SUCCEEDED
+	}
+	why := MasterEnd(r.Diagnostics)
+	if why == "" && state != proto.JobState_JOB_STATE_SUCCEEDED {
+		why = "YARN gave no reason"
+	}
+	end(s, state, why)
+	if !r.Finished.IsZero() {
+		s.EndedUnixMs = r.Finished.UnixMilli()
+	}
+}
+
+// end makes a state final whose application master could not do that itself.
+func end(s *proto.JobStatus, state proto.JobState, why string) {
+	s.State, s.Why = state, why
+	for _, t := range s.Tasks {
+		switch t.State {
+		case proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED, proto.TaskState_TASK_STATE_STOPPED:
+		default:
+			t.State, t.Pid = proto.TaskState_TASK_STATE_STOPPED, 0
+		}
+	}
+	if s.EndedUnixMs == 0 && len(s.Events) > 0 {
+		s.EndedUnixMs = s.Events[len(s.Events)-1].AtUnixMs
+	}
+}
+
+// MasterEnd makes words of YARN's diagnostics of an application whose master
+// did not finish it (RMAppImpl, RMAppAttemptImpl.getAMContainerCrashedDiagnostics,
+// ContainerLaunch.diagnoseAppMasterFailure): the exit code, and what the
+// process wrote last.
+func MasterEnd(diagnostics string) string {
+	d := strings.TrimSpace(diagnostics)
+	if !strings.Contains(d, "AM Container") {
+		return firstLines(d, 3)
+	}
+	why := "its application master ended"
+	if _, rest, ok := strings.Cut(d, "exitCode: "); ok {
+		var code int
+		if n, _ := fmt.Sscanf(rest, "%d", &code); n == 1 {
+			why = fmt.Sprintf("its application master ended with exit code %d", code)
+		}
+	}
+	if i := strings.LastIndex(d, "Last 4096 bytes of "); i >= 0 {
+		_, output, _ := strings.Cut(d[i:], "\n")
+		if output, _, _ = strings.Cut(output, "For more detailed output"); strings.TrimSpace(output) != "" {
+			return why + ": " + firstLines(strings.TrimSpace(output), 5)
+		}
+	}
+	if _, rest, ok := strings.Cut(d, "Diagnostics: "); ok {
+		return why + ": " + firstLines(rest, 3)
+	}
+	return why + ": " + firstLines(d, 3)
+}
+
+func firstLines(s string, n int) string {
+	var kept []string
+	for _, line := range strings.Split(s, "\n") {
+		if line = strings.TrimSpace(line); line != "" && len(kept) < n {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}

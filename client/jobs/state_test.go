@@ -1,0 +1,99 @@
+package jobs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+	"holdfast/test/bound"
+)
+
+// crashed is what a ResourceManager 3.4.2 says of an AM that exits with 1.
+const crashed = `Application application_1_0001 failed 1 times due to AM Container for appattempt_1_0001_000001 exited with  exitCode: 1
+Failing this attempt.Diagnostics: [2026-11-21 12:00:00.000]Exception from container-launch.
+Container id: container_1_0001_01_000001
+Exit code: 1
+
+[2026-11-21 12:00:00.001]Container exited with a non-zero exit code 1. Error file: prelaunch.err.
+Last 4096 bytes of prelaunch.err :
+Last 4096 bytes of stderr :
+yarn-submit: reading the job's spec: no such file
+
+
+For more detailed output, check the application tracking page: http://rm:8088/cluster/app/application_1_0001 Then click on links to logs of each attempt.
+. Failing the application.`
+
+func TestSettleYARN(t *testing.T) {
+	running := func() *proto.JobStatus {
+		return &proto.JobStatus{Id: "a", Name: "n", State: proto.JobState_JOB_STATE_RUNNING, Tasks: []*proto.TaskStatus{
+			{Task: "w-0", State: proto.TaskState_TASK_STATE_RUNNING, Pid: 7},
+			{Task: "w-1", State: proto.TaskState_TASK_STATE_SUCCEEDED},
+		}}
+	}
+	done := func() *proto.JobStatus {
+		s := running()
+		s.State, s.Why = proto.JobState_JOB_STATE_FAILED, "its own reason"
+		return s
+	}
+	stopping := func() *proto.JobStatus {
+		s := running()
+		s.State, s.Why = proto.JobState_JOB_STATE_STOPPING, "its own reason"
+		return s
+	}
+	for _, c := range []struct {
+		name   string
+		saved  *proto.JobStatus
+		report *yarn.Report
+		state  proto.JobState
+		why    string
+	}{
+		{"the master's last word stands", done(), &yarn.Report{State: yarn.StateFinished, Final: yarn.FinalSucceeded}, proto.JobState_JOB_STATE_FAILED, "its own reason"},
+		{"forgotten by YARN, ended well", done(), nil, proto.JobState_JOB_STATE_FAILED, "its own reason"},
+		{"forgotten by YARN in the middle", running(), nil, proto.JobState_JOB_STATE_FAILED, "does not know"},
+		{"forgotten by YARN while it ended", stopping(), nil, proto.JobState_JOB_STATE_FAILED, "its own reason"},
+		{"killed from outside", running(), &yarn.Report{State: yarn.StateKilled, Final: yarn.FinalKilled, Diagnostics: "Application killed by user."}, proto.JobState_JOB_STATE_KILLED, "killed by user"},
+		{"the master crashed", running(), &yarn.Report{State: yarn.StateFailed, Final: yarn.FinalFailed, Diagnostics: crashed}, proto.JobState_JOB_STATE_FAILED, "exit code 1: yarn-submit: reading the job's spec: no such file"},
+		{"failed without words", running(), &yarn.Report{State: yarn.StateFailed, Final: yarn.FinalFailed}, proto.JobState_JOB_STATE_FAILED, "no reason"},
+		{"running", running(), &yarn.Report{State: yarn.StateRunning}, proto.JobState_JOB_STATE_RUNNING, ""},
+		{"waiting", &proto.JobStatus{State: proto.JobState_JOB_STATE_WAITING}, &yarn.Report{State: yarn.StateAccepted, Queue: "q", Diagnostics: "[x] Application is added to the scheduler and is not yet activated. Queue's AM resource limit exceeded.  Details : Queue Resource Limit for AM = <memory:1024, vCores:1>;"}, proto.JobState_JOB_STATE_WAITING, `"q"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			settleYARN(c.saved, c.report, "application_1_0001", time.Minute)
+			if c.saved.State != c.state || !strings.Contains(c.saved.Why, c.why) {
+				t.Errorf("it is %s (%q), want %s (%q)", c.saved.State, c.saved.Why, c.state, c.why)
+			}
+			for _, k := range c.saved.Tasks {
+				if c.saved.State.Done() && c.saved.Why != "its own reason" && k.State == proto.TaskState_TASK_STATE_RUNNING {
+					t.Errorf("%s runs in a job that is over", k.Task)
+				}
+			}
+		})
+	}
+}
+
+func TestSettleLocal(t *testing.T) {
+	s := &proto.JobStatus{State: proto.JobState_JOB_STATE_WAITING}
+	settleLocal(s, true, "/log")
+	if s.State.Done() || s.Why == "" {
+		t.Errorf("a job whose master is starting is %s (%s)", s.State, s.Why)
+	}
+	settleLocal(s, false, "/log")
+	if s.State != proto.JobState_JOB_STATE_FAILED || !strings.Contains(s.Why, "/log") {
+		t.Errorf("a job whose master is gone is %s (%s)", s.State, s.Why)
+	}
+}
+
+// What YARN says of an application is text from outside, cut anywhere.
+func FuzzMasterEnd(f *testing.F) {
+	f.Add(crashed)
+	f.Add("AM Container exitCode: ")
+	f.Add("Diagnostics: \n\n AM Container Last 4096 bytes of ")
+	f.Fuzz(func(t *testing.T, s string) {
+		defer bound.Memory(t, len(s), 100)()
+		if strings.Count(MasterEnd(s), "\n") > 10 {
+			t.Errorf("too much of %q", s)
+		}
+	})
+}

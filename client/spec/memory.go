@@ -1,0 +1,43 @@
+package spec
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"holdfast/client"
+)
+
+// ParseMemory reads an amount of memory into MB, rounded up: 1g, 1.5g, 512m,
+// 2GiB, and a bare number of MB as in Hadoop's own settings.
+func ParseMemory(s string) (int64, error) {
+	bad := client.Usagef("%q is not an amount of memory: write 512m, 2g or 1.5g", s)
+	text := strings.ToLower(strings.TrimSpace(s))
+	number := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz ")
+	unit := strings.TrimSpace(text[len(number):])
+	var mb float64
+	switch strings.TrimSuffix(strings.TrimSuffix(unit, "b"), "i") {
+	case "":
+		if unit != "" { // "b", "ib"
+			return 0, bad
+		}
+		mb = 1
+	case "m":
+		mb = 1
+	case "g":
+		mb = 1 << 10
+	case "t":
+		mb = 1 << 20
+	default:
+		return 0, bad
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || strings.ContainsAny(number, "+-_xXeEpP") || math.IsNaN(v) || v*mb > 1<<40 {
+		return 0, bad
+	}
+	n := int64(math.Ceil(v * mb))
+	if n < 1 {
+		return 0, bad
+	}
+	return n, nil
+}

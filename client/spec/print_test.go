@@ -1,0 +1,130 @@
+package spec_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/encoding/protojson"
+	pb "google.golang.org/protobuf/proto"
+
+	"holdfast/client/spec"
+	"holdfast/proto"
+)
+
+// TestWhatIsPrintedIsRead: a job that was printed as YAML is read as the same
+// job, whatever stands in it.
+func TestWhatIsPrintedIsRead(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("PATH", "/bin")
+	write(t, filepath.Join(dir, "job.yaml"), `
+name: "null"
+queue: q
+framework: tensorflow
+roles:
+  reader: {count: 2, command: [python, "a b.py", "x: y\n# z", "{index}"]}
+  evaluator: {count: 1, finish: 1m}
+  worker: {count: 3, min: 2, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [other]}
+  ps: 1
+command: [sh, -c, "echo '{task}'; exit 0"]
+env: {A: "3", B: "", C: "true", D: "x=y"}
+checkpoints: {./logs: "file:///ck", /state: {uri: "hdfs:///user/me/state", format: plain, marker: _SUCCESS}, /more: {uri: "hdfs:///user/me/more", format: plain, quiet: 90s, share: true}}
+files: [train.py, "data#in/put"]
+archives: ["venv.tar.gz#venv"]
+restarts: 0
+spares: 2
+start-limit: 10m
+stop-grace: 30s
+tf1: true
+progress: "at (\\d+)"
+keep-interpreter-waits: true
+no-warm: true
+principal: me@X
+keytab: me.keytab
+view-acl: "a,b c"
+modify-acl: "*"
+`)
+	write(t, filepath.Join(dir, "local.yaml"), `{local: true, roles: {worker: 1}, command: "true", checkpoints: {logs: ck}, restart-stalled: 10m}`)
+	printed := &proto.JobSpec{} // with all that the two have
+	for _, name := range []string{"job.yaml", "local.yaml"} {
+		first, err := spec.ReadDraft(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := first.Spec()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := first.YAML(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := spec.ParseDraft(text, "/elsewhere")
+		if err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		got, err := second.Spec()
+		if err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		if !pb.Equal(got, want) || second.Principal != first.Principal || second.Keytab != first.Keytab && second.Keytab != filepath.Join(dir, first.Keytab) {
+			t.Errorf("it was:\n%s\nand is:\n%s\nby:\n%s", protojson.Format(want), protojson.Format(got), text)
+		}
+		if len(first.Inputs) != len(second.Inputs) {
+			t.Fatalf("the inputs were %v, and are %v", first.Inputs, second.Inputs)
+		}
+		for i := range first.Inputs {
+			if first.Inputs[i] != second.Inputs[i] {
+				t.Errorf("the input was %v, and is %v", first.Inputs[i], second.Inputs[i])
+			}
+		}
+		pb.Merge(printed, want)
+	}
+	// What specs can say, the jobs above say: YAML must have it.
+	printed.Files = []*proto.FileSpec{{}} // of the inputs
+	pb.Merge(printed.Checkpoints[1], printed.Checkpoints[2])
+	worker := role(t, printed, "worker")
+	pb.Merge(worker, role(t, printed, "evaluator")) // which alone has finish
+	for _, m := range []pb.Message{printed, worker, printed.Checkpoints[1]} {
+		fields := m.ProtoReflect().Descriptor().Fields()
+		for i := range fields.Len() {
+			if f := fields.Get(i); !m.ProtoReflect().Has(f) {
+				t.Errorf("no job here sets %s: have one do so, and Draft.YAML write it", f.FullName())
+			}
+		}
+	}
+	// The flags' form of a job is as good.
+	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	flags := spec.AddFlags(set, nil)
+	if err := set.Parse([]string{"--worker", "2", "--worker-memory", "300m", "--", "true"}); err != nil {
+		t.Fatal(err)
+	}
+	draft, err := flags.Draft(set.Args())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := draft.Spec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := draft.YAML(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `name: "true"
+framework: none
+roles:
+  worker:
+    count: 2
+    memory: 300m
+    vcores: 1
+command: ["true"]
+restarts: 3
+restart-stalled: 10m0s
+stop-grace: 5s
+`
+	if string(text) != want {
+		t.Errorf("it is printed as:\n%s", text)
+	}
+}

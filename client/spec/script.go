@@ -1,0 +1,208 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"holdfast/client"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// CheckCommands refuses commands that no task can run, as far as that is known
+// before anything is started: a script that is not among the files which the
+// tasks are given, or, for a local job, is not on this machine. What may be on
+// the nodes is left to them.
+func CheckCommands(spec *proto.JobSpec) error {
+	wrong := mistyped(spec)
+	seen := map[string]bool{}
+	for _, command := range commands(spec) {
+		if key := strings.Join(command, "\x00"); !seen[key] {
+			seen[key] = true
+			if err := checkCommand(spec, command); err != nil {
+				wrong = append(wrong, err)
+			}
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return joinLines("the tasks cannot run their commands:", wrong)
+}
+
+// mistyped are complaints about words in braces that can hardly be anything but
+// placeholders.
+func mistyped(spec *proto.JobSpec) []error {
+	var texts []string
+	for _, command := range commands(spec) {
+		texts = append(texts, command...)
+	}
+	for _, k := range slices.Sorted(maps.Keys(spec.Env)) {
+		texts = append(texts, spec.Env[k])
+	}
+	var wrong []error
+	seen := map[string]bool{}
+	for _, text := range texts {
+		left, known := runtime.Left(spec, text)
+		for _, name := range left {
+			meant := client.DidYouMeanWithin(name, known, max(1, len(name)/4))
+			if other, ok := otherNames[name]; ok {
+				meant = "; did you mean " + other + "?"
+			}
+			if meant != "" && !seen[name] {
+				seen[name] = true
+				wrong = append(wrong, client.Usagef("{%s} is no placeholder%s (if it is the program's own, give it another name)", name, meant))
+			}
+		}
+	}
+	return wrong
+}
+
+// otherNames are what frameworks' own launchers call something that has a placeholder.
+var otherNames = map[string]string{
+	"nnodes": "world_size", "num_nodes": "world_size", "num_processes": "world_size", "num_workers": "world_size",
+	"machine_rank": "node_rank", "global_rank": "rank", "process_id": "rank",
+	"main_process_ip": "master_addr", "main_process_port": "master_port", "hostname": "host", "task_index": "index",
+}
+
+// Notes are about what will probably not work: a script among the words of a
+// command that is here, but is not among the files that the tasks are given, and
+// a placeholder that is none but may have been meant as one.
+func Notes(spec *proto.JobSpec) []string {
+	var notes []string
+	seen := map[string]bool{}
+	note := func(format string, args ...any) {
+		if n := fmt.Sprintf(format, args...); !seen[n] {
+			seen[n] = true
+			notes = append(notes, n)
+		}
+	}
+	braces := func(text string) {
+		left, known := runtime.Left(spec, text)
+		for _, name := range left {
+			if meant := client.DidYouMean(name, known); meant != "" {
+				note("{%s} is left as it is%s", name, meant)
+			}
+		}
+	}
+	for _, command := range commands(spec) {
+		for _, word := range command {
+			if ext := path.Ext(word); (ext == ".py" || ext == ".sh") && !among(spec, word) {
+				if fix := shipping(word); fix != "" {
+					note("%s is here, but the tasks do not get it: add %s", word, fix)
+				}
+			}
+			braces(word)
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(spec.Env)) {
+		braces(spec.Env[k])
+	}
+	return notes
+}
+
+// commands are those that tasks run: the job's where a role has none of its own.
+func commands(spec *proto.JobSpec) [][]string {
+	var list [][]string
+	for _, r := range spec.Roles {
+		if words := runtime.Words(spec, r.Name); r.Count > 0 && len(words) > 0 {
+			list = append(list, words)
+		}
+	}
+	return list
+}
+
+func checkCommand(spec *proto.JobSpec, command []string) error {
+	program := command[0]
+	if first, _, several := strings.Cut(program, " "); several && !path.IsAbs(program) && !among(spec, program) {
+		return client.Usagef("the program is called %q, with spaces: leave out the quotes around the command, as in -- %s, or have a shell read it: -- sh -c %q",
+			program, program, first+" ...")
+	}
+	script, searched := scriptOf(command)
+	if script == "" || strings.Contains(script, "{") || among(spec, script) {
+		return nil
+	}
+	if path.IsAbs(script) {
+		if _, err := os.Stat(script); spec.Local && errors.Is(err, fs.ErrNotExist) {
+			return client.Usagef("there is no script %s: check the path", script)
+		}
+		return nil
+	}
+	if searched { // a shell looks on the PATH too, and that is the node's
+		return nil
+	}
+	if fix := shipping(script); fix != "" {
+		return client.Usagef("%s is here, but the tasks do not get it: add %s", script, fix)
+	}
+	return client.Usagef("there is no script %s for the tasks to run: it is not among --files and --archives, nor in this directory; check the path", script)
+}
+
+var (
+	python = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
+	shells = []string{"sh", "bash", "dash", "ksh", "zsh"}
+)
+
+// scriptOf finds the script in a command: the program itself if it is named by a
+// path, or what an interpreter is to run; empty where there is none or it cannot
+// be told. searched reports that it is looked for elsewhere than there as well.
+func scriptOf(command []string) (script string, searched bool) {
+	name := path.Base(command[0])
+	isShell := slices.Contains(shells, name)
+	if !isShell && !python.MatchString(name) {
+		if strings.Contains(command[0], "/") {
+			return command[0], false
+		}
+		return "", false
+	}
+	for i := 1; i < len(command); i++ {
+		word := command[i]
+		switch {
+		case word == "-" || word == "":
+			return "", false // standard input
+		case !strings.HasPrefix(word, "-") && !(isShell && strings.HasPrefix(word, "+")):
+			return word, isShell && !strings.Contains(word, "/")
+		case strings.HasPrefix(word, "--"):
+			return "", false
+		case strings.ContainsAny(word, "cms"): // a command, a module, standard input
+			return "", false
+		case strings.HasSuffix(word, "W"), strings.HasSuffix(word, "X"), isShell && strings.ContainsAny(word, "oO"):
+			i++ // has a value
+		}
+	}
+	return "", false
+}
+
+// among reports whether the tasks are given a file of that path, a directory
+// with files below it, or an archive or a checkpoint directory that may have it.
+func among(spec *proto.JobSpec, name string) bool {
+	name = path.Clean(name)
+	if name == "." {
+		return true
+	}
+	for _, f := range spec.Files {
+		if within(f.Name, name) || f.Archive && within(name, f.Name) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(spec.Checkpoints, func(c *proto.CheckpointSpec) bool { return within(name, c.Path) })
+}
+
+// shipping is the flag that gives tasks a file of this directory under the path
+// by which their command names it; empty if it is not here.
+func shipping(name string) string {
+	p := path.Clean(name)
+	if info, err := os.Stat(p); err != nil || !info.Mode().IsRegular() || !fs.ValidPath(p) {
+		return ""
+	}
+	if strings.Contains(p, "/") {
+		return fmt.Sprintf("--files %s#%[1]s", p)
+	}
+	return "--files " + p
+}

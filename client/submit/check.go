@@ -1,0 +1,215 @@
+package submit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/client"
+	"holdfast/client/cluster"
+	"holdfast/hdfsckpt/store"
+	"holdfast/internal/hadoop/hdfs/zone"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+)
+
+// queueError is cluster.RMError for a submission to a queue.
+func queueError(c *cluster.Cluster, queue string, err error) error {
+	if yarn.IsNotAllowed(err) {
+		return client.WithExitCode(client.ExitDenied, fmt.Errorf("the queue %q is not for %s: name another with --queue, or have %[2]s added to its acl_submit_applications (%[3]w)",
+			cmp.Or(queue, "default"), c.User, err))
+	}
+	return cluster.RMError(err)
+}
+
+// Check makes those of Submit's checks for which nothing need be made on the
+// cluster: of the queue, of what the roles ask for, and that no file stands where
+// a checkpoint directory is to be.
+func Check(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		_, err := NewApplication(ctx, c, spec) // an id that is not used is none the worse
+		return err
+	})
+	for _, cp := range spec.Checkpoints {
+		if !strings.HasPrefix(cp.Uri, "hdfs:") {
+			continue
+		}
+		g.Go(func() error {
+			if err := lookAt(ctx, c, cp.Uri); err != nil {
+				return fmt.Errorf("the checkpoint directory %s cannot be used: %w", cp.Uri, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// lookAt opens a directory on HDFS, or the nearest above it of one that is yet to
+// be made.
+func lookAt(ctx context.Context, c *cluster.Cluster, uri string) error {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return err
+	}
+	for {
+		s, err := c.OpenExisting(ctx, u.String())
+		if err == nil {
+			return s.Close()
+		}
+		if above := path.Dir(u.Path); errors.Is(err, fs.ErrNotExist) && above != u.Path {
+			u.Path = above
+			continue
+		}
+		return err
+	}
+}
+
+// NewApplication makes sure that the queue takes the job and that each role fits a
+// node, and gets an id for the job.
+func NewApplication(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) (yarn.ApplicationID, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
+	defer cancel()
+	checks := checksOf(spec)
+	var id yarn.ApplicationID
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		got, maximum, err := c.RM.NewApplication(ctx)
+		if err != nil {
+			return cluster.RMError(err)
+		}
+		id = got
+		return usage(checks.each(func(d []yarn.Demand) error { return yarn.CheckDemands(maximum, d) }))
+	})
+	g.Go(func() error { return usage(c.RM.CheckQueue(ctx, spec.Queue)) })
+	g.Go(func() error {
+		nodes, err := c.RM.Nodes(ctx)
+		if err != nil {
+			return cluster.RMError(err)
+		}
+		return usage(checks.each(func(d []yarn.Demand) error { return fitNodes(nodes, d) }))
+	})
+	return id, g.Wait()
+}
+
+// usage marks what a user asked too much of as a matter of usage.
+func usage(err error) error {
+	if err == nil || client.ExitCode(err) != client.ExitFailed || rpc.RemoteClass(err) != "" {
+		return cluster.RMError(err)
+	}
+	return client.WithExitCode(client.ExitUsage, err)
+}
+
+// checks are what a job asks for at first, and what it may ask for later.
+type checks []check
+
+type check struct {
+	what    string // to be said before what is wrong
+	demands []yarn.Demand
+}
+
+func checksOf(spec *proto.JobSpec) checks {
+	var first, grown []yarn.Demand
+	var spare yarn.Resource
+	for _, r := range spec.Roles {
+		d := yarn.Demand{Role: r.Name, Count: int(r.Count), Resource: yarn.Resource{MemoryMB: r.MemoryMb, VCores: r.Vcores, GPUs: r.Gpus}}
+		first = append(first, d)
+		spare = yarn.Resource{MemoryMB: max(spare.MemoryMB, r.MemoryMb), VCores: max(spare.VCores, r.Vcores), GPUs: max(spare.GPUs, r.Gpus)}
+		d.Resource.MemoryMB = max(r.MemoryMb, r.MemoryMaxMb)
+		grown = append(grown, d)
+	}
+	list := checks{{"", first}, {"a task that has grown as far as its role's memory-max lets it cannot be placed: ", grown}}
+	if spec.Spares > 0 {
+		list = append(list, check{
+			"a spare container can take any task, so it is as large as all roles need (--spares 0 does without): ",
+			[]yarn.Demand{{Role: "spare", Count: int(spec.Spares), Resource: spare}},
+		})
+	}
+	return list
+}
+
+// each returns what is wrong first.
+func (c checks) each(check func([]yarn.Demand) error) error {
+	for _, k := range c {
+		if err := check(k.demands); err != nil {
+			return fmt.Errorf("%s%w", k.what, err)
+		}
+	}
+	return nil
+}
+
+// fitNodes says which role is larger than every node. Nodes that do not run now
+// do not count; without any running node there is nothing to compare with, and
+// the job waits.
+func fitNodes(nodes []yarn.Node, demands []yarn.Demand) error {
+	var running []yarn.Resource
+	for _, n := range nodes {
+		if n.Running() {
+			running = append(running, n.Capability)
+		}
+	}
+	if len(running) == 0 {
+		return nil
+	}
+	for _, d := range demands {
+		fits := false
+		largest := running[0]
+		for _, r := range running {
+			fits = fits || d.Resource.Fits(r)
+			if r.MemoryMB > largest.MemoryMB {
+				largest = r
+			}
+		}
+		if !fits {
+			return fmt.Errorf("the role %q asks for %s a task, and no node of the cluster has that much (the largest has %s): ask for less with --%s-memory, --%s-vcores or --%s-gpus",
+				d.Role, d.Resource, largest, d.Role, d.Role, d.Role)
+		}
+	}
+	return nil
+}
+
+// checkCheckpoints makes the checkpoint directories on HDFS and makes sure that
+// the user may write there.
+func checkCheckpoints(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, tell Tell) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, cp := range spec.Checkpoints {
+		if !strings.HasPrefix(cp.Uri, "hdfs:") {
+			continue // a directory of the nodes: only they can tell
+		}
+		g.Go(func() error {
+			s, err := c.Open(ctx, cp.Uri)
+			if err == nil {
+				defer s.Close()
+				err = Writable(ctx, s)
+			}
+			if err == nil {
+				return alone(ctx, s, cp, ended(c), tell)
+			}
+			if errors.Is(err, fs.ErrPermission) && !zone.IsNoKey(err) {
+				return fmt.Errorf("the checkpoint directory %s is not writable for %s: %w; have its owner or permissions changed (hdfs dfs -chown, -chmod), or name another with --checkpoint", cp.Uri, c.User, err)
+			}
+			if err != nil {
+				return fmt.Errorf("the checkpoint directory %s cannot be used: %w", cp.Uri, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// Writable tries to begin a file in a directory, and leaves none.
+func Writable(ctx context.Context, s store.Store) error {
+	w, err := s.Create(ctx, ".holdfast-check", 0o600)
+	if err != nil {
+		return err
+	}
+	return w.Abort()
+}

@@ -1,0 +1,145 @@
+package submit
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"holdfast/client/jobs"
+	"holdfast/hdfsckpt/store"
+	"holdfast/internal/hadoop/token"
+	"holdfast/internal/jobtls"
+	"holdfast/proto"
+)
+
+// credentialsFile has the secrets of a local job's application master and agents.
+const credentialsFile = "credentials"
+
+// newLocalID makes an id that sorts by time.
+func newLocalID(now time.Time) string {
+	return jobs.LocalPrefix + now.Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
+}
+
+// Local starts a job on this machine: its application master is a process
+// of its own session, so that it outlives the client where that is wanted. tell hears
+// of what it waits for, and of what else it has done.
+func Local(ctx context.Context, spec *proto.JobSpec, exe string, tell Tell) (_ *jobs.Job, err error) {
+	for _, c := range spec.Checkpoints {
+		if err := checkLocalDirectory(ctx, c, tell); err != nil {
+			return nil, err
+		}
+	}
+	keep, err := keepJobs()
+	if err != nil {
+		return nil, err
+	}
+	home, err := jobs.OpenLocalHome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	job := jobs.OnMachine(home, newLocalID(time.Now()))
+	sweepJobs(ctx, home, keep, tell, func(_ context.Context, id string) error {
+		old := jobs.OnMachine(home, id)
+		if old.MasterRuns() {
+			return fs.ErrExist
+		}
+		return os.RemoveAll(old.LocalPath())
+	})
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(job.LocalPath()) // the error that led here is the one to tell
+			job.Close()
+		}
+	}()
+	set, err := fillLocal(ctx, home, job, spec)
+	if err != nil {
+		return nil, err
+	}
+	master, err := startMaster(job, exe)
+	if err != nil {
+		return nil, err
+	}
+	job.StartedHere(set.Client, master)
+	return job, nil
+}
+
+// fillLocal makes a job's directory, with the job's spec and keys.
+func fillLocal(ctx context.Context, home store.Store, job *jobs.Job, spec *proto.JobSpec) (jobtls.Set, error) {
+	if err := os.MkdirAll(filepath.Dir(job.LocalPath()), 0o700); err != nil {
+		return jobtls.Set{}, fmt.Errorf("make the directory of local jobs: %w", err)
+	}
+	if err := os.Mkdir(job.LocalPath(), 0o700); err != nil {
+		return jobtls.Set{}, fmt.Errorf("make the job's directory: %w", err)
+	}
+	set, err := jobtls.New(job.ID)
+	if err != nil {
+		return set, err
+	}
+	secrets := token.New()
+	secrets.Secrets[proto.SecretMaster] = set.Master.Marshal()
+	secrets.Secrets[proto.SecretAgent] = set.Agent.Marshal()
+	if err := secrets.WriteFile(filepath.Join(job.LocalPath(), credentialsFile)); err != nil {
+		return set, err
+	}
+	dir := jobs.Directory(job.ID)
+	if err := writeSpec(ctx, home, dir, spec); err != nil {
+		return set, err
+	}
+	return set, writeKeys(ctx, home, dir, set)
+}
+
+// checkLocalDirectory makes a checkpoint directory and tries to write in it.
+func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec, tell Tell) error {
+	s, err := store.Open(ctx, c.Uri, nil)
+	if err == nil {
+		defer s.Close()
+		err = Writable(ctx, s)
+	}
+	if err != nil {
+		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", c.Uri, err)
+	}
+	return alone(ctx, s, c, jobs.LocalEnded, tell)
+}
+
+// startMaster starts the application master of a local job. The channel is closed
+// when it has ended.
+func startMaster(job *jobs.Job, exe string) (ended <-chan struct{}, err error) {
+	dir := job.LocalPath()
+	log, err := os.OpenFile(filepath.Join(dir, jobs.MasterLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("start the application master: %w", err)
+	}
+	defer log.Close() // the master has a descriptor of its own
+	cmd := exec.Command(exe, jobs.MasterCommand(job.ID)...)
+	cmd.Dir = dir
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(),
+		proto.EnvJob+"="+job.ID,
+		proto.EnvJobDirectory+"="+dir,
+		proto.EnvCredentials+"="+filepath.Join(dir, credentialsFile),
+	)
+	// A Ctrl-C in the terminal is for the client, which asks what to do.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the application master: %w", err)
+	}
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended stands in the job's directory
+		close(done)
+	}()
+	if err := os.WriteFile(filepath.Join(dir, jobs.PIDFile), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+		_ = cmd.Process.Kill() // a job that nobody can find must not stay
+		<-done
+		return nil, fmt.Errorf("note the application master's process: %w", err)
+	}
+	return done, nil
+}

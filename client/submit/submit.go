@@ -1,0 +1,178 @@
+// Package submit starts a job from its spec: on YARN, or on this machine.
+//
+// # Where a job is
+//
+// A job has a directory: on HDFS .holdfast/jobs/ID in the home of the user who
+// submitted it, for a local job ~/.holdfast/jobs/ID (HOLDFAST_HOME stands for
+// ~/.holdfast). In it are the spec, the keys with which the client calls the
+// application master, that master's address, the job's last known state and its
+// logs: package proto names the files. Only its owner may read it.
+//
+// The binary is at .holdfast/bin/SHA256/yarn-submit, once for all jobs, and so are
+// archives, at .holdfast/archives/SHA256/NAME. Archives stay there: remove those that no
+// job uses any longer.
+//
+// # Goroutines
+//
+// Functions here return after the goroutines that they have started. The
+// exception is the child of Local, the application master of a local job, which is a
+// process of its own session and outlives the client on purpose; a goroutine waits
+// for it as long as the client lives.
+package submit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/client/cluster"
+	"holdfast/client/jobs"
+	"holdfast/client/localfile"
+	"holdfast/hdfsckpt/store"
+	"holdfast/internal/hadoop/token"
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/internal/jobtls"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// MasterResource is what the application master asks for itself, for a job of
+// masterFew tasks at most; masterTasksPerMB is how many more a megabyte is for.
+var MasterResource = yarn.Resource{MemoryMB: 256, VCores: 1}
+
+const (
+	masterFew        = 1000
+	masterTasksPerMB = 12
+)
+
+// resourceOfMaster is what the master of a job asks for itself.
+func resourceOfMaster(spec *proto.JobSpec) yarn.Resource {
+	r := MasterResource
+	r.MemoryMB += int64(max(0, runtime.Count(spec)-masterFew) / masterTasksPerMB)
+	return r
+}
+
+// heapOf is how much of its container's memory a process is to use before Go's
+// collector does all it can (GOMEMLIMIT, package runtime): YARN ends the container
+// of one that takes more than there is.
+func heapOf(r yarn.Resource) string { return fmt.Sprintf("%dMiB", r.MemoryMB*9/10) }
+
+// How often YARN starts an application master anew: so often within so long.
+// YARN itself allows fewer by default (yarn.resourcemanager.am.max-attempts).
+const (
+	masterAttempts       = 10
+	masterAttemptsWithin = 10 * time.Minute
+)
+
+// ToYARN checks the spec against the cluster, brings the binary and the inputs
+// there and starts the job, which owns c then. exe is the binary. Where it fails,
+// nothing of the job stays on the cluster. tell hears of what it waits for, and of
+// what else it has done.
+func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe string, tell Tell) (_ *jobs.Job, err error) {
+	// What does not depend on each other is done at the same time: each is a few
+	// round trips, and somebody waits.
+	keep, err := keepJobs()
+	if err != nil {
+		return nil, err
+	}
+	var home store.Store
+	var id yarn.ApplicationID
+	var sum string
+	g, checking := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { id, err = NewApplication(checking, c, spec); return err })
+	g.Go(func() error { return checkCheckpoints(checking, c, spec, tell) })
+	g.Go(func() (err error) { home, err = c.OpenHome(checking); return err })
+	g.Go(func() (err error) { sum, err = localfile.Digest(checking, exe); return err })
+	if err := g.Wait(); err != nil {
+		if home != nil {
+			home.Close()
+		}
+		return nil, err
+	}
+	job := jobs.OnCluster(c, id, home)
+	dir := jobs.Directory(job.ID)
+	defer func() {
+		if err != nil {
+			cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Patience)
+			defer cancel()
+			_ = RemoveAll(cleaning, home, dir) // the error that led here is the one to tell
+			_ = c.RemoveKeytab(cleaning, home, job.ID)
+			job.Close()
+		}
+	}()
+	spec.User = c.User
+	set, err := jobtls.New(job.ID)
+	if err != nil {
+		return nil, err
+	}
+	var binary, keytab yarn.LocalResource
+	var archives []yarn.LocalResource
+	var credentials *token.Credentials
+	g, bringing := errgroup.WithContext(ctx)
+	g.Go(func() error { return sweepKeytabs(bringing, c, home) })
+	g.Go(func() error {
+		sweepJobs(bringing, home, keep, tell, func(ctx context.Context, old string) error {
+			return RemoveAll(ctx, home, jobs.Directory(old))
+		})
+		return nil
+	})
+	if c.Keytab != "" {
+		g.Go(func() (err error) { keytab, err = uploadKeytab(bringing, c, home, job.ID); return err })
+	}
+	g.Go(func() (err error) { binary, err = provideBinary(bringing, home, exe, sum); return err })
+	g.Go(func() (err error) { credentials, err = masterCredentials(bringing, c, set, spec); return err })
+	g.Go(func() (err error) {
+		if archives, err = upload(bringing, home, dir, spec, set); err != nil {
+			return fmt.Errorf("bring the job's files to %s: %w", job.URI(), err)
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	resource := resourceOfMaster(spec)
+	environment := map[string]string{proto.EnvJob: job.ID, proto.EnvJobDirectory: job.URI(), "GOMEMLIMIT": heapOf(resource)}
+	master := []yarn.LocalResource{binary}
+	if c.Keytab != "" {
+		master = append(master, keytab)
+		environment[proto.EnvPrincipal], environment[proto.EnvKeytab] = c.Principal, keytab.URI
+	}
+	submitting, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err = Application(submitting, c, yarn.Submission{
+		ID: id, Name: spec.Name, Queue: spec.Queue, Master: resource,
+		MaxAttempts: masterAttempts, AttemptsWithin: masterAttemptsWithin, KeepContainers: true,
+		Launch: yarn.Launch{
+			Resources:   master,
+			Environment: environment,
+			Credentials: credentials,
+			ViewACL:     spec.ViewAcl, ModifyACL: spec.ModifyAcl,
+		},
+		Agents: append([]yarn.LocalResource{binary}, archives...),
+	})
+	if err != nil {
+		return nil, err
+	}
+	job.StartedHere(set.Client, nil)
+	return job, nil
+}
+
+// Application submits an application. Where that fails, it is ended in case that the
+// ResourceManager has taken it all the same.
+func Application(ctx context.Context, c *cluster.Cluster, s yarn.Submission) error {
+	if err := c.RM.Submit(ctx, s); err != nil {
+		Forget(ctx, c, s.ID)
+		return queueError(c, s.Queue, err)
+	}
+	return nil
+}
+
+// Forget ends an application that nobody waits for any longer, or of which it is not
+// known whether the ResourceManager has taken it.
+func Forget(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Patience)
+	defer cancel()
+	_ = c.RM.Kill(ctx, id, "its submission failed") // most often it is not there
+}

@@ -1,0 +1,20 @@
+package submit
+
+import (
+	"testing"
+
+	"holdfast/proto"
+)
+
+// TestMasterKeepsWithinItsContainer: the limit follows the container's memory.
+func TestMasterKeepsWithinItsContainer(t *testing.T) {
+	for _, c := range []struct {
+		tasks int32
+		want  string
+	}{{1, "230MiB"}, {13000, "1130MiB"}} {
+		spec := &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", Count: c.tasks}}}
+		if got := heapOf(resourceOfMaster(spec)); got != c.want {
+			t.Errorf("with %d tasks the limit is %s, want %s", c.tasks, got, c.want)
+		}
+	}
+}

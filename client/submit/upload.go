@@ -1,0 +1,230 @@
+package submit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/encoding/protojson"
+	pb "google.golang.org/protobuf/proto"
+
+	"holdfast/client/localfile"
+	"holdfast/hdfsckpt/store"
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/internal/jobtls"
+	"holdfast/proto"
+)
+
+// binaryName is the name of the binary in containers and in its directory.
+const binaryName = "yarn-submit"
+
+// sharedTime is what a binary or an archive on HDFS was modified at. NodeManagers refuse one that is
+// newer than they were told, and two who submit at once may both bring it.
+var sharedTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Binary makes sure that the binary is on HDFS, in the home of this user.
+func Binary(ctx context.Context, home store.Store, exe string) (yarn.LocalResource, error) {
+	sum, err := localfile.Digest(ctx, exe)
+	if err != nil {
+		return yarn.LocalResource{}, err
+	}
+	return provideBinary(ctx, home, exe, sum)
+}
+
+// provideBinary makes sure that the binary is on HDFS, under its digest, so that
+// it is brought there once and nodes may cache it.
+func provideBinary(ctx context.Context, home store.Store, exe, sum string) (yarn.LocalResource, error) {
+	r, err := provide(ctx, home, path.Join("bin", sum, binaryName), exe, 0o700)
+	if err != nil {
+		return r, fmt.Errorf("bring the program %s to %s: %w", exe, home.URI(), err)
+	}
+	r.Name = binaryName
+	return r, nil
+}
+
+// provideArchive does the same for an archive that nodes unpack: a job that brings what
+// one before it has brought waits for neither copy.
+func provideArchive(ctx context.Context, home store.Store, f *proto.FileSpec) (yarn.LocalResource, error) {
+	r, err := provide(ctx, home, archiveName(f), f.Uri, fs.FileMode(f.Mode)&0o777)
+	if err != nil {
+		return r, fmt.Errorf("bring the archive %s to %s: %w", f.Uri, home.URI(), err)
+	}
+	r.Name, r.Archive = f.Name, true
+	return r, nil
+}
+
+// archiveName is where an archive is, in a directory that is named by its digest. The
+// suffix tells the NodeManager how to unpack it.
+func archiveName(f *proto.FileSpec) string { return path.Join("archives", f.Sha256, path.Base(f.Uri)) }
+
+// provide makes sure that a local file is on HDFS, under a name that its content
+// determines.
+func provide(ctx context.Context, home store.Store, name, file string, mode fs.FileMode) (yarn.LocalResource, error) {
+	local, err := os.Stat(file)
+	if err != nil {
+		return yarn.LocalResource{}, err
+	}
+	info, there, err := findWhole(ctx, home, name, local.Size())
+	if err == nil && !there {
+		if err = bring(ctx, home, name, file, local.Size(), mode); err == nil {
+			info, err = home.Stat(ctx, name)
+		}
+	}
+	if err != nil {
+		return yarn.LocalResource{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return resourceOf(home, name, path.Base(name), info), nil
+}
+
+// findWhole reports whether a file is there, and whole.
+func findWhole(ctx context.Context, home store.Store, name string, size int64) (store.Info, bool, error) {
+	info, err := home.Stat(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return info, false, nil
+	}
+	return info, err == nil && info.Size == size, err
+}
+
+// bring puts a file in its place when it has its time already. If another client has
+// meanwhile, that one stays: NodeManagers may be reading it.
+func bring(ctx context.Context, home store.Store, name, file string, size int64, mode fs.FileMode) error {
+	if err := store.MkdirAll(ctx, home, path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	beside := path.Join(path.Dir(name), rand.Text())
+	if err := uploadFile(ctx, home, beside, file, mode); err != nil {
+		return err
+	}
+	err := home.Chtimes(ctx, beside, sharedTime, sharedTime)
+	there := false
+	if err == nil {
+		_, there, err = findWhole(ctx, home, name, size)
+	}
+	if err == nil && !there {
+		err = home.Rename(ctx, beside, name)
+	}
+	if err != nil || there {
+		err = errors.Join(err, home.Remove(ctx, beside))
+	}
+	return err
+}
+
+func resourceOf(home store.Store, name, as string, info store.Info) yarn.LocalResource {
+	return yarn.LocalResource{
+		Name: as, URI: home.URI() + "/" + name, Size: info.Size, Timestamp: info.ModTime.UnixMilli(),
+		Visibility: yarn.Private,
+	}
+}
+
+// upload fills dir, the job's directory in home, and returns the archives, which NodeManagers
+// unpack. The spec that is stored names the files where they are on HDFS.
+func upload(ctx context.Context, home store.Store, dir string, spec *proto.JobSpec, set jobtls.Set) ([]yarn.LocalResource, error) {
+	if err := store.MkdirAll(ctx, home, path.Dir(dir), 0o700); err != nil {
+		return nil, err
+	}
+	if err := home.Mkdir(ctx, dir, 0o700); err != nil {
+		return nil, err
+	}
+	stored := pb.Clone(spec).(*proto.JobSpec)
+	names := make([]string, len(stored.Files))
+	made := map[string]bool{}
+	for i, f := range stored.Files {
+		if f.Archive {
+			continue
+		}
+		names[i] = path.Join(dir, "files", f.Name)
+		if below := path.Dir(names[i]); !made[below] {
+			if err := store.MkdirAll(ctx, home, below, 0o700); err != nil {
+				return nil, err
+			}
+			made[below] = true
+		}
+	}
+	archives := make([]yarn.LocalResource, len(stored.Files))
+	g, uploading := errgroup.WithContext(ctx)
+	g.SetLimit(4)
+	for i, f := range spec.Files {
+		at := stored.Files[i]
+		if f.Archive {
+			names[i] = archiveName(f)
+			at.Sha256 = ""
+		}
+		at.Uri = home.URI() + "/" + names[i]
+		g.Go(func() (err error) {
+			if f.Archive {
+				archives[i], err = provideArchive(uploading, home, f)
+				return err
+			}
+			return uploadFile(uploading, home, names[i], f.Uri, fs.FileMode(f.Mode)&0o777)
+		})
+	}
+	g.Go(func() error { return writeKeys(uploading, home, dir, set) })
+	g.Go(func() error { return writeSpec(uploading, home, dir, stored) })
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(archives, func(a yarn.LocalResource) bool { return a.Name == "" }), nil
+}
+
+func writeSpec(ctx context.Context, home store.Store, dir string, spec *proto.JobSpec) error {
+	text, err := protojson.MarshalOptions{Multiline: true}.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("write the job's spec: %w", err)
+	}
+	return store.WriteFile(ctx, home, path.Join(dir, proto.SpecFile), text, 0o600)
+}
+
+// writeKeys writes the keys with which clients call the job's application master.
+func writeKeys(ctx context.Context, home store.Store, dir string, set jobtls.Set) error {
+	return store.WriteFile(ctx, home, path.Join(dir, proto.KeysFile), set.Client.Marshal(), 0o600)
+}
+
+func uploadFile(ctx context.Context, s store.Store, name, local string, mode fs.FileMode) error {
+	f, err := localfile.Open(ctx, local)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w, err := s.Create(ctx, name, mode)
+	if err != nil {
+		return err
+	}
+	if _, err := io.CopyBuffer(onlyWriter{w}, f, make([]byte, 1<<20)); err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	return w.Close()
+}
+
+// onlyWriter keeps io.Copy to its buffer.
+type onlyWriter struct{ io.Writer }
+
+// RemoveAll removes a directory and all in it.
+func RemoveAll(ctx context.Context, s store.Store, name string) error {
+	list, err := s.List(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		child := path.Join(name, e.Name)
+		if e.IsDir() {
+			err = RemoveAll(ctx, s, child)
+		} else {
+			err = s.Remove(ctx, child)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.Remove(ctx, name)
+}

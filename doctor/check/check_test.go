@@ -1,0 +1,80 @@
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestSkew(t *testing.T) {
+	at := func(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }
+	for _, c := range []struct {
+		from, to, shown int // ms; shown is whole seconds
+		want            time.Duration
+	}{
+		{100, 200, 0, 0},
+		{100, 1200, 1000, 0},
+		{900, 1100, 0, 0}, // it was cut to the second before the next began
+		{2500, 2600, 1000, 500 * time.Millisecond},
+		{100, 200, 7000, 6800 * time.Millisecond},
+	} {
+		if got := skew(at(c.from), at(c.to), at(c.shown)); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func TestCgroupLimit(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("a/memory.max", "300\n")
+	write("a/b/memory.max", "max\n")
+	write("memory/y/c/memory.limit_in_bytes", "200\n")
+	write("memory/memory.limit_in_bytes", "9223372036854771712\n")
+	for _, c := range []struct {
+		self    string
+		limit   uint64
+		version int
+	}{
+		{"0::/a/b\n", 300, 2},
+		{"0::/\n", 0, 2},
+		{"5:cpu,cpuacct:/y\n4:memory:/y/c\n0::/a\n", 200, 1},
+		{"4:memory:/z\n", 0, 1},
+		{"", 0, 0},
+	} {
+		limit, version := cgroupLimit(root, write("self", c.self))
+		if limit != c.limit || version != c.version {
+			t.Errorf("%q: %d, version %d", c.self, limit, version)
+		}
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if f := Directory("d", dir); f.Level == Bad {
+		t.Errorf("%+v", f)
+	}
+	if f := Directory("d", filepath.Join(dir, "none")); f.Level != Bad {
+		t.Errorf("a directory that is not there: %+v", f)
+	}
+	if err := os.Chmod(dir, 0o710); err != nil {
+		t.Fatal(err)
+	}
+	if f := Closed(dir); f.Level != Good {
+		t.Errorf("%+v", f)
+	}
+	if f := Closed("/usr/bin"); f.Level != Note {
+		t.Errorf("%+v", f)
+	}
+}

@@ -1,0 +1,261 @@
+package check
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"golang.org/x/sys/unix"
+
+	frameworks "holdfast/runtime"
+)
+
+// System tells kernel and machine.
+func System() Finding {
+	system := runtime.GOOS + "/" + runtime.GOARCH
+	var u unix.Utsname
+	if err := unix.Uname(&u); err == nil {
+		system = "Linux " + unix.ByteSliceToString(u.Release[:]) + ", " + runtime.GOARCH
+	}
+	return good("system", "%s, %d cores", system, runtime.NumCPU())
+}
+
+// User tells as whom containers run for the one who submitted.
+func User(submitter string, secure bool) Finding {
+	const subject = "user"
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	switch {
+	case name == submitter:
+		return good(subject, "containers run as %s, who submits", name)
+	case secure:
+		return note(subject, "containers run as %s, the NodeManager's user, so that everybody's containers can read each other's files and tokens: set yarn.nodemanager.container-executor.class to LinuxContainerExecutor", name)
+	}
+	return good(subject, "containers run as %s, and act on HDFS as %s", name, submitter)
+}
+
+// enough is how much disk a container's directory ought to have left, for
+// inputs and for spooled checkpoints.
+const enough = 1 << 30
+
+// Directory looks at a directory in which programs are to be run and files are
+// kept.
+func Directory(subject, dir string) Finding {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return bad(subject, "%s: %v", dir, err)
+	}
+	free := s.Bavail * uint64(s.Bsize)
+	switch {
+	case s.Flags&unix.ST_NOEXEC != 0:
+		return bad(subject, "%s is mounted noexec, so no program can be run from there (a virtual environment, say): mount it without that option, or name another directory in yarn.nodemanager.local-dirs", dir)
+	case unix.Access(dir, unix.W_OK|unix.X_OK) != nil:
+		return bad(subject, "%s cannot be written by the user who runs containers: see its owner and mode (%s)", dir, mode(dir))
+	case free < enough:
+		return note(subject, "%s has %s left", dir, humanize.IBytes(free))
+	}
+	return good(subject, "%s (%s) has %s left", dir, mode(dir), humanize.IBytes(free))
+}
+
+func mode(dir string) string {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%04o", info.Mode().Perm())
+}
+
+// Closed reports whether other users of the machine are kept out of a container's
+// directory. YARN closes the application's, two levels up, to all but the
+// NodeManager's group (ContainerLocalizer.APPDIR_PERM, 0710).
+func Closed(container string) Finding {
+	const subject = "directories of others"
+	for dir := container; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return note(subject, "%v", err)
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return good(subject, "%s is closed to other users (%04o)", dir, info.Mode().Perm())
+		}
+	}
+	return note(subject, "every user of this machine can go into %s: close yarn.nodemanager.local-dirs to others", container)
+}
+
+// SELinux reports whether it is in force.
+func SELinux() Finding {
+	const subject = "SELinux"
+	b, err := os.ReadFile("/sys/fs/selinux/enforce")
+	switch {
+	case err != nil:
+		return good(subject, "not on")
+	case strings.TrimSpace(string(b)) != "1":
+		return good(subject, "permissive")
+	}
+	label, _ := os.ReadFile("/proc/self/attr/current") // for information only
+	return note(subject, "enforcing, as %s: if mounts or steering are refused here, ausearch -m avc tells which rule did", bytes.Trim(label, "\x00\n"))
+}
+
+// Filtered reports whether a seccomp filter is on this process already, as in
+// Docker's containers.
+func Filtered() Finding {
+	const subject = "seccomp"
+	status := procStatus()
+	if status["Seccomp"] != "2" {
+		return good(subject, "no filter is in force")
+	}
+	return note(subject, "a filter is in force already (Docker?): it may forbid mounts and steering; if it does, run with --security-opt seccomp=unconfined")
+}
+
+func procStatus() map[string]string {
+	m := map[string]string{}
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return m
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		m[name] = strings.TrimSpace(value)
+	}
+	return m
+}
+
+// Limits that frameworks run into.
+const (
+	fewFiles     = 4096
+	fewProcesses = 4096
+)
+
+// Rlimits looks at the limits on a process.
+func Rlimits() Finding {
+	const subject = "limits"
+	var said, low []string
+	for _, l := range []struct {
+		name     string
+		resource int
+		few      uint64
+	}{{"open files (nofile)", unix.RLIMIT_NOFILE, fewFiles}, {"processes and threads (nproc)", unix.RLIMIT_NPROC, fewProcesses}, {"address space (as)", unix.RLIMIT_AS, 1 << 40}} {
+		var r unix.Rlimit
+		if err := unix.Getrlimit(l.resource, &r); err != nil {
+			return bad(subject, "%s: %v", l.name, err)
+		}
+		what := fmt.Sprintf("%s %d", l.name, r.Max)
+		if r.Max == unix.RLIM_INFINITY {
+			what = l.name + " unlimited"
+		}
+		said = append(said, what)
+		if r.Max < l.few {
+			low = append(low, what)
+		}
+	}
+	if len(low) > 0 {
+		return note(subject, "%s: little for a framework with many threads and connections; raise it for the NodeManager (limits.conf, or Limit… in its systemd unit)", strings.Join(low, ", "))
+	}
+	return good(subject, "%s", strings.Join(said, ", "))
+}
+
+// Memory reports whether a cgroup limits the memory of this process. allotted is
+// what YARN gave, in MB; 0: this is no container.
+func Memory(allotted int64) Finding {
+	const subject = "memory"
+	limit, version := cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup")
+	switch {
+	case version == 0:
+		return good(subject, "no cgroups")
+	case limit == 0 && allotted > 0:
+		return good(subject, "cgroups v%d set no limit for containers: the NodeManager kills those that use more than they asked for, if it checks (yarn.nodemanager.pmem-check-enabled)", version)
+	case limit == 0:
+		return good(subject, "cgroups v%d set no limit", version)
+	}
+	return good(subject, "limited to %s by cgroups v%d", humanize.IBytes(limit), version)
+}
+
+// cgroupLimit is the smallest limit on the way to the root; 0: none.
+func cgroupLimit(root, self string) (limit uint64, version int) {
+	b, err := os.ReadFile(self)
+	if err != nil {
+		return 0, 0
+	}
+	smaller := func(file string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return
+		}
+		// v1 says "none" by a number near the largest.
+		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil && n < 1<<60 && (limit == 0 || n < limit) {
+			limit = n
+		}
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
+		f := strings.SplitN(line, ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		dir, file := root, "memory.max"
+		switch {
+		case f[0] == "0" && f[1] == "":
+			version = cmp.Or(version, 2) // beside v1's memory controller, it has none
+		case f[1] == "memory":
+			dir, file, version = filepath.Join(root, "memory"), "memory.limit_in_bytes", 1
+		default:
+			continue
+		}
+		for path := f[2]; ; path = filepath.Dir(path) {
+			smaller(filepath.Join(dir, path, file))
+			if path == "/" || path == "." {
+				break
+			}
+		}
+	}
+	return limit, version
+}
+
+// versions asks for versions without importing, which takes seconds. Its arguments
+// are the names of distributions. It writes a line with Python's version, and one with
+// those that are there.
+const versions = `import importlib.metadata as m, platform, sys
+found = []
+for name in sys.argv[1:]:
+    try: found.append(name + " " + m.version(name))
+    except m.PackageNotFoundError: pass
+print(platform.python_version(), ", ".join(found), sep="\n")`
+
+// Python reports which interpreter commands find here, with which frameworks.
+func Python(ctx context.Context) Finding {
+	const subject = "Python"
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		return note(subject, "there is no python3 on the PATH of containers: bring one along with --archives venv.tar.gz#venv")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	modules, titles := []string{"-c", versions}, []string{}
+	for _, f := range frameworks.Frameworks() {
+		modules = append(modules, f.Modules...)
+		if f.Title != "" {
+			titles = append(titles, f.Title)
+		}
+	}
+	out, err := exec.CommandContext(ctx, path, modules...).Output()
+	if err != nil {
+		return note(subject, "%s does not start: %v", path, err)
+	}
+	version, found, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if found == "" {
+		last := len(titles) - 1
+		return good(subject, "%s %s without %s or %s", path, version, strings.Join(titles[:last], ", "), titles[last])
+	}
+	return good(subject, "%s %s with %s", path, version, found)
+}

@@ -1,0 +1,123 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/client/cluster"
+	"holdfast/client/jobs"
+	"holdfast/client/submit"
+	"holdfast/doctor/check"
+	"holdfast/doctor/round"
+	"holdfast/hdfsckpt/store"
+	"holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
+)
+
+// roundLimit bounds a round with all its waiting for YARN, and awaitPace is how often
+// YARN is asked whether it is over.
+const (
+	roundLimit = 3 * time.Minute
+	awaitPace  = 150 * time.Millisecond
+)
+
+// DiagnoseNodes looks at the cluster's nodes, or at those that are named, by a
+// short container on each. exe is this binary.
+func DiagnoseNodes(ctx context.Context, exe, queue string, hosts []string) ([]check.Finding, error) {
+	c, err := cluster.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	defer cancel()
+	home, err := c.OpenHome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer home.Close()
+	var id yarn.ApplicationID
+	var binary yarn.LocalResource
+	g, preparing := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		id, err = submit.NewApplication(preparing, c, &proto.JobSpec{Queue: queue})
+		return err
+	})
+	g.Go(func() (err error) { binary, err = submit.Binary(preparing, home, exe); return err })
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	dir := path.Join("doctor", id.String())
+	defer func() {
+		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Patience)
+		defer cancel()
+		_ = submit.RemoveAll(cleaning, home, dir) // what it found is told
+	}()
+	if err := store.MkdirAll(ctx, home, dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := submitRound(ctx, c, id, queue, home.URI()+"/"+dir, hosts, binary); err != nil {
+		return nil, err
+	}
+	return awaitRound(ctx, c, id, home, path.Join(dir, round.Result))
+}
+
+func submitRound(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID, queue, uri string, hosts []string, binary yarn.LocalResource) error {
+	credentials, err := submit.SharedCredentials(ctx, c, &proto.JobSpec{})
+	if err != nil {
+		return err
+	}
+	return submit.Application(ctx, c, yarn.Submission{
+		ID: id, Name: "yarn-submit doctor", Type: round.ApplicationType, Queue: queue, Master: submit.MasterResource,
+		Launch: yarn.Launch{
+			Resources: []yarn.LocalResource{binary}, Command: round.MasterCommand, Credentials: credentials,
+			Environment: map[string]string{
+				round.EnvDirectory: uri, round.EnvNodes: strings.Join(hosts, ","), round.EnvUser: c.User,
+			},
+		},
+		Agents: []yarn.LocalResource{binary},
+	})
+}
+
+// awaitRound waits for the end of a round and reads what it found. A round that
+// is not waited for any longer is ended.
+func awaitRound(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID, home store.Store, result string) ([]check.Finding, error) {
+	ticker := time.NewTicker(awaitPace)
+	defer ticker.Stop()
+	for {
+		r, err := c.RM.Report(ctx, id)
+		if err != nil {
+			submit.Forget(ctx, c, id)
+			return nil, cluster.RMError(err)
+		}
+		if r.State.Done() {
+			text, err := store.ReadFile(ctx, home, result)
+			var found []check.Finding
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil, fmt.Errorf("the nodes could not be looked at: %s of %s: %s", r.State, id, jobs.MasterEnd(r.Diagnostics))
+			case err == nil:
+				err = json.Unmarshal(text, &found)
+			}
+			return found, err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+			submit.Forget(ctx, c, id)
+			if why := yarn.Waiting(r, roundLimit); why != "" {
+				return nil, fmt.Errorf("the nodes were not looked at: %w; the application %s %s", err, id, why)
+			}
+			return nil, err
+		}
+	}
+}
