@@ -11,6 +11,7 @@ package status
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/am/core"
+	"holdfast/internal/proc"
 	"holdfast/proto"
 )
 
@@ -91,7 +93,7 @@ func (s *Store) snapshot() (status *proto.JobStatus, changed, news <-chan struct
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status = pb.Clone(s.status).(*proto.JobStatus)
-	status.AmRssBytes = residentBytes()
+	status.AmRssBytes, _ = proc.RSS(os.Getpid())
 	return status, subscribe(&s.changed), subscribe(&s.news)
 }
 
