@@ -31,6 +31,7 @@ import (
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -156,7 +157,7 @@ type cluster struct {
 	t      *testing.T
 	keys   jobtls.Set
 	master string
-	events chan am.DriverEvent
+	events *mailbox.Mailbox[am.DriverEvent]
 
 	mu       sync.Mutex
 	count    int
@@ -171,7 +172,7 @@ type cluster struct {
 	kept     map[string]string
 }
 
-func (c *cluster) Events() <-chan am.DriverEvent { return c.events }
+func (c *cluster) Events() *mailbox.Mailbox[am.DriverEvent] { return c.events }
 
 func (c *cluster) Ask(a am.Ask) {
 	c.mu.Lock()
@@ -187,7 +188,7 @@ func (c *cluster) Ask(a am.Ask) {
 	if slices.Contains(a.Avoid, node) {
 		node = "n2"
 	}
-	c.events <- am.Allocated{Request: a.Request, Container: name, Node: node}
+	c.events.Put(am.Allocated{Request: a.Request, Container: name, Node: node})
 }
 
 func (c *cluster) Withdraw(r string) { c.withdrew = append(c.withdrew, r) }
@@ -265,7 +266,7 @@ func (c *cluster) lose(task string) {
 	conn := c.conns[a.container]
 	c.mu.Unlock()
 	conn.Close()
-	c.events <- am.Ended{Container: a.container, Cause: am.EndExited, Exit: 137}
+	c.events.Put(am.Ended{Container: a.container, Cause: am.EndExited, Exit: 137})
 }
 
 // started waits for the next attempt of a task.
@@ -335,7 +336,7 @@ func startAttempt(t *testing.T, attempt int, change func(*proto.JobSpec, *cluste
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, keys: keys, events: make(chan am.DriverEvent, 100), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
+	c := &cluster{t: t, keys: keys, events: mailbox.New[am.DriverEvent](), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
 	j := &job{cluster: c, spec: spec, dir: t.TempDir()}
 	checkpoints := filepath.Join(j.dir, "checkpoints")
 	spec.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: checkpoints}}
@@ -571,7 +572,7 @@ func TestKillAndWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.events <- am.Waiting{Why: "the queue is full"}
+	j.events.Put(am.Waiting{Why: "the queue is full"})
 	var last *proto.JobStatus
 	killed := false
 	for {
