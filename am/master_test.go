@@ -512,7 +512,7 @@ func TestAJobThatStartsWithFewerKnowsAllAddresses(t *testing.T) {
 			t.Errorf("%s is on %q", tasks[i].Name, place.Host)
 		}
 	}
-	argv, env, err := runtime.Command(j.spec, tasks[3], ports)
+	argv, env, err := runtime.Command(j.spec, runtime.Attempt{Task: tasks[3], Ports: ports})
 	if err != nil {
 		t.Fatal(err)
 	}

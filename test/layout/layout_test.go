@@ -42,7 +42,7 @@ var rooms = map[string][]string{
 	"container/sandbox":        {"container/proctree", "container/steer"},
 	"container/stage":          {"container/failure", "container/peers", "container/sandbox", "container/steer", "container/warm", "hdfsckpt", "hdfsckpt/mount", "hdfsckpt/store", "internal/hadoop/conf", "proto", "runtime"},
 	"container/steer":          {},
-	"container/warm":           {"container/proctree", "container/sandbox", "proto"},
+	"container/warm":           {"container/proctree", "container/sandbox", "proto", "runtime"},
 	"hdfsckpt":                 {"hdfsckpt/store", "hdfsckpt/tensor", "hdfsckpt/tfbundle", "hdfsckpt/torchfile"},
 	"hdfsckpt/mount":           {"hdfsckpt", "hdfsckpt/store"},
 	"hdfsckpt/tensor":          {},
