@@ -32,6 +32,7 @@ import (
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -157,7 +158,7 @@ type cluster struct {
 	t      *testing.T
 	keys   jobtls.Set
 	master string
-	events chan am.DriverEvent
+	events *mailbox.Mailbox[am.DriverEvent]
 
 	mu       sync.Mutex
 	count    int
@@ -172,7 +173,7 @@ type cluster struct {
 	kept     map[string]string
 }
 
-func (c *cluster) Events() <-chan am.DriverEvent { return c.events }
+func (c *cluster) Events() *mailbox.Mailbox[am.DriverEvent] { return c.events }
 
 func (c *cluster) Ask(a am.Ask) {
 	c.mu.Lock()
@@ -188,7 +189,7 @@ func (c *cluster) Ask(a am.Ask) {
 	if slices.Contains(a.Avoid, node) {
 		node = "n2"
 	}
-	c.events <- am.Allocated{Request: a.Request, Container: name, Node: node}
+	c.events.Put(am.Allocated{Request: a.Request, Container: name, Node: node})
 }
 
 func (c *cluster) Withdraw(r string) { c.withdrew = append(c.withdrew, r) }
@@ -266,7 +267,7 @@ func (c *cluster) lose(task string) {
 	conn := c.conns[a.container]
 	c.mu.Unlock()
 	conn.Close()
-	c.events <- am.Ended{Container: a.container, Cause: am.EndExited, Exit: 137}
+	c.events.Put(am.Ended{Container: a.container, Cause: am.EndExited, Exit: 137})
 }
 
 // started waits for the next attempt of a task.
@@ -336,7 +337,7 @@ func startAttempt(t *testing.T, attempt int, change func(*proto.JobSpec, *cluste
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, keys: keys, events: make(chan am.DriverEvent, 100), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
+	c := &cluster{t: t, keys: keys, events: mailbox.New[am.DriverEvent](), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
 	j := &job{cluster: c, spec: spec, dir: t.TempDir()}
 	checkpoints := filepath.Join(j.dir, "checkpoints")
 	spec.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: checkpoints}}
@@ -512,7 +513,7 @@ func TestAJobThatStartsWithFewerKnowsAllAddresses(t *testing.T) {
 			t.Errorf("%s is on %q", tasks[i].Name, place.Host)
 		}
 	}
-	argv, env, err := runtime.Command(j.spec, tasks[3], ports)
+	argv, env, err := runtime.Command(j.spec, runtime.Attempt{Task: tasks[3], Ports: ports})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -572,7 +573,7 @@ func TestKillAndWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.events <- am.Waiting{Why: "the queue is full"}
+	j.events.Put(am.Waiting{Why: "the queue is full"})
 	var last *proto.JobStatus
 	killed := false
 	for {

@@ -123,7 +123,7 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 	defer x.flushDue.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	events, burst := driver.Events(), 0
+	events, burst := driver.Events().Chan(m.done), 0
 	ended := ctx.Done()
 	var superseded <-chan struct{}
 	var windows <-chan recovery.LivenessWindow
@@ -151,12 +151,7 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 			burst = 0
 		}
 		select {
-		case e, ok := <-events:
-			if !ok {
-				events = nil
-				next = core.Broken{Why: "the connection to the cluster has ended"}
-				break
-			}
+		case e := <-events:
 			if b, is := e.(Broken); is && b.Superseded {
 				m.cfg.Log.WithError(b.Err).Warn("leaving the job")
 				return nil
@@ -172,7 +167,7 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 		case <-superseded:
 			return nil
 		case w := <-windows:
-			m.job.SetLivenessWindow(w.Since, w.Until)
+			next = core.LivenessConfirmed{Since: w.Since, Until: w.Until}
 		case next = <-m.ends:
 		case <-ended:
 			ended = nil

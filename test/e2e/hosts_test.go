@@ -24,6 +24,7 @@ import (
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -120,7 +121,7 @@ type lanDriver struct {
 	master string // where it is found
 	keys   jobtls.Set
 	place  func(request string, asks int) int
-	events *am.DriverEvents
+	events *mailbox.Mailbox[am.DriverEvent]
 
 	mu   sync.Mutex
 	asks int
@@ -131,10 +132,10 @@ type lanDriver struct {
 
 var _ am.Driver = (*lanDriver)(nil)
 
-func (d *lanDriver) Events() <-chan am.DriverEvent { return d.events.C() }
-func (d *lanDriver) Kept() map[string]string       { return nil }
-func (d *lanDriver) Withdraw(string)               {}
-func (d *lanDriver) Check(string)                  {}
+func (d *lanDriver) Events() *mailbox.Mailbox[am.DriverEvent] { return d.events }
+func (d *lanDriver) Kept() map[string]string                  { return nil }
+func (d *lanDriver) Withdraw(string)                          {}
+func (d *lanDriver) Check(string)                             {}
 
 func (d *lanDriver) Ask(a am.Ask) {
 	d.mu.Lock()
@@ -222,7 +223,6 @@ func (d *lanDriver) Finish(context.Context, am.Outcome) error {
 	}
 	d.mu.Unlock()
 	d.wg.Wait()
-	d.events.Close()
 	return nil
 }
 
@@ -273,7 +273,7 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 	}
 	d := &lanDriver{
 		lan: l, job: filepath.Base(dir), dir: dir, master: at.Address(), keys: keys, place: place,
-		events: am.NewDriverEvents(), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
+		events: mailbox.New[am.DriverEvent](), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
 	}
 	done := make(chan struct{})
 	go func() {

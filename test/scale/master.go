@@ -20,13 +20,14 @@ import (
 	"holdfast/am/status"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
 
 // model is a cluster that has room for all.
 type model struct {
-	events   *am.DriverEvents
+	events   *mailbox.Mailbox[am.DriverEvent]
 	launches chan string // as many as there can be
 
 	mu    sync.Mutex
@@ -38,11 +39,11 @@ type model struct {
 
 var _ am.Driver = (*model)(nil)
 
-func (m *model) Events() <-chan am.DriverEvent { return m.events.C() }
-func (m *model) Kept() map[string]string       { return nil }
-func (m *model) Withdraw(string)               {}
-func (m *model) Check(string)                  {}
-func (m *model) Release(string)                {}
+func (m *model) Events() *mailbox.Mailbox[am.DriverEvent] { return m.events }
+func (m *model) Kept() map[string]string                  { return nil }
+func (m *model) Withdraw(string)                          {}
+func (m *model) Check(string)                             {}
+func (m *model) Release(string)                           {}
 
 func (m *model) Ask(a am.Ask) {
 	m.mu.Lock()
@@ -75,7 +76,6 @@ func (m *model) launch(ctx context.Context, pace time.Duration) {
 }
 
 func (m *model) Finish(context.Context, am.Outcome) error {
-	m.events.Close()
 	return nil
 }
 
@@ -123,7 +123,7 @@ func serve(ctx context.Context, dir string, tasks int, pace time.Duration, profi
 	if err != nil {
 		return err
 	}
-	cluster := &model{events: am.NewDriverEvents(), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
+	cluster := &model{events: mailbox.New[am.DriverEvent](), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
 	go cluster.launch(ctx, pace)
 	profiles, err := newProfiles(profile)
 	if err != nil {
