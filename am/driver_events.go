@@ -1,35 +1,38 @@
 package am
 
-import "sync"
+import (
+	"sync"
 
-// eventsAhead is how many events can be taken without waiting for the goroutine
-// that passes them on: with thousands of others, its turn comes late.
+	"holdfast/am/core"
+)
+
+// eventsAhead is how many events the channel buffers. With thousands of goroutines, the
+// turn of the one that fills it comes late.
 const eventsAhead = 256
 
-// DriverEvents is a channel without a bound, for drivers to say things on: who
-// reads it is who calls the driver's methods, and those must not wait. Put and
-// Close may be called from many goroutines.
+// DriverEvents is an unbounded channel of a driver's events: who receives them is who calls
+// the driver's methods, and those must not block. Its methods may be called concurrently.
 type DriverEvents struct {
-	out  chan DriverEvent
+	out  chan core.Event
 	mu   sync.Mutex
-	list []DriverEvent
+	list []core.Event
 	more chan struct{} // capacity 1
 	done chan struct{}
 	once sync.Once
 }
 
-// NewDriverEvents makes one. Close ends its goroutine.
+// NewDriverEvents returns an open channel. Close ends its goroutine.
 func NewDriverEvents() *DriverEvents {
-	e := &DriverEvents{out: make(chan DriverEvent, eventsAhead), more: make(chan struct{}, 1), done: make(chan struct{})}
+	e := &DriverEvents{out: make(chan core.Event, eventsAhead), more: make(chan struct{}, 1), done: make(chan struct{})}
 	go e.pass()
 	return e
 }
 
-// C is the channel; it is closed some time after Close.
-func (e *DriverEvents) C() <-chan DriverEvent { return e.out }
+// C returns the channel to receive from. It is closed some time after Close.
+func (e *DriverEvents) C() <-chan core.Event { return e.out }
 
-// Put says something. After Close it does nothing.
-func (e *DriverEvents) Put(ev DriverEvent) {
+// Put sends an event. It does not block, and does nothing after Close.
+func (e *DriverEvents) Put(ev core.Event) {
 	e.mu.Lock()
 	e.list = append(e.list, ev)
 	e.mu.Unlock()
@@ -39,14 +42,14 @@ func (e *DriverEvents) Put(ev DriverEvent) {
 	}
 }
 
-// Close ends the channel; what has not come far enough to be taken is dropped.
+// Close closes the channel. Events that are not buffered yet are dropped.
 func (e *DriverEvents) Close() { e.once.Do(func() { close(e.done) }) }
 
 func (e *DriverEvents) pass() {
 	defer close(e.out)
 	for {
 		e.mu.Lock()
-		var next []DriverEvent
+		var next []core.Event
 		next, e.list = e.list, nil
 		e.mu.Unlock()
 		for _, ev := range next {

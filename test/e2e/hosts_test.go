@@ -131,19 +131,20 @@ type lanDriver struct {
 
 var _ am.Driver = (*lanDriver)(nil)
 
-func (d *lanDriver) Events() <-chan am.DriverEvent { return d.events.C() }
-func (d *lanDriver) Kept() map[string]string       { return nil }
-func (d *lanDriver) Withdraw(string)               {}
-func (d *lanDriver) Check(string)                  {}
+func (d *lanDriver) Events() <-chan core.Event             { return d.events.C() }
+func (d *lanDriver) Superseded() <-chan error              { return nil }
+func (d *lanDriver) PreviousContainers() map[string]string { return nil }
+func (d *lanDriver) Withdraw(string)                       {}
+func (d *lanDriver) Check(string)                          {}
 
-func (d *lanDriver) Ask(a am.Ask) {
+func (d *lanDriver) Ask(a core.Ask) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.lan.hosts[d.place(a.Request, d.asks)]
 	d.asks++
 	container := fmt.Sprintf("container-%d", d.asks)
 	d.on[container] = h
-	d.events.Put(am.Allocated{Request: a.Request, Container: container, Node: h.name})
+	d.events.Put(core.Allocated{Request: a.Request, Container: container, Node: h.name})
 }
 
 func (d *lanDriver) Launch(container string) {
@@ -151,7 +152,7 @@ func (d *lanDriver) Launch(container string) {
 	defer d.mu.Unlock()
 	cmd, err := d.start(container)
 	if err != nil {
-		d.events.Put(am.LaunchFailed{Container: container, Err: err})
+		d.events.Put(core.LaunchFailed{Container: container, Why: err.Error()})
 		return
 	}
 	d.runs[container] = cmd
@@ -205,7 +206,7 @@ func (d *lanDriver) Release(container string) {
 			return // a lost host does not hear it
 		}
 		_ = cmd.Process.Kill()
-		d.events.Put(am.Ended{Container: container, Cause: am.EndReleased})
+		d.events.Put(core.ContainerEnded{Container: container, Cause: core.CauseReleased})
 	}
 }
 
@@ -215,7 +216,7 @@ func (d *lanDriver) cut(container string) bool {
 	return err == nil && strings.TrimSpace(string(b)) == "down"
 }
 
-func (d *lanDriver) Finish(context.Context, am.Outcome) error {
+func (d *lanDriver) Finish(context.Context, core.Finish) error {
 	d.mu.Lock()
 	for _, cmd := range d.runs {
 		_ = cmd.Process.Kill()

@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/am"
+	"holdfast/am/core"
 	"holdfast/am/recovery"
 	"holdfast/am/server"
 	"holdfast/am/status"
@@ -38,13 +39,14 @@ type model struct {
 
 var _ am.Driver = (*model)(nil)
 
-func (m *model) Events() <-chan am.DriverEvent { return m.events.C() }
-func (m *model) Kept() map[string]string       { return nil }
-func (m *model) Withdraw(string)               {}
-func (m *model) Check(string)                  {}
-func (m *model) Release(string)                {}
+func (m *model) Events() <-chan core.Event             { return m.events.C() }
+func (m *model) Superseded() <-chan error              { return nil }
+func (m *model) PreviousContainers() map[string]string { return nil }
+func (m *model) Withdraw(string)                       {}
+func (m *model) Check(string)                          {}
+func (m *model) Release(string)                        {}
 
-func (m *model) Ask(a am.Ask) {
+func (m *model) Ask(a core.Ask) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.count++
@@ -54,7 +56,7 @@ func (m *model) Ask(a am.Ask) {
 			m.again <- struct{}{}
 		}
 	}
-	m.events.Put(am.Allocated{Request: a.Request, Container: fmt.Sprintf("c%d", m.count), Node: fmt.Sprintf("n%d", m.count%500)})
+	m.events.Put(core.Allocated{Request: a.Request, Container: fmt.Sprintf("c%d", m.count), Node: fmt.Sprintf("n%d", m.count%500)})
 }
 
 func (m *model) Launch(container string) { m.launches <- container }
@@ -74,7 +76,7 @@ func (m *model) launch(ctx context.Context, pace time.Duration) {
 	}
 }
 
-func (m *model) Finish(context.Context, am.Outcome) error {
+func (m *model) Finish(context.Context, core.Finish) error {
 	m.events.Close()
 	return nil
 }
@@ -86,7 +88,7 @@ func (m *model) lose(n int) {
 	m.mu.Unlock()
 	fmt.Println("losing", n)
 	for i := range n {
-		m.events.Put(am.Ended{Container: fmt.Sprintf("c%d", i+1), Cause: am.EndExited, Exit: 137})
+		m.events.Put(core.ContainerEnded{Container: fmt.Sprintf("c%d", i+1), Cause: core.CauseOwnFault, Exit: 137})
 	}
 }
 
