@@ -4,15 +4,16 @@ import (
 	"context"
 
 	"holdfast/am/core"
+	"holdfast/internal/mailbox"
 )
 
 // Driver gets containers for the application master and gives them back; am/yarn and
 // am/local implement it. Its methods do not block, but for Finish, and are called from one
 // goroutine only. Their outcome arrives on Events.
 type Driver interface {
-	// Events delivers what happened, in order: the events of core about containers, nodes
-	// and the cluster. It is closed after Finish has returned.
-	Events() <-chan core.Event
+	// Events returns where the driver puts what happened, in order: core's events about
+	// containers, nodes and the cluster.
+	Events() *mailbox.Mailbox[core.Event]
 	// Superseded receives an error once the cluster has given up this master, but not the
 	// job. A driver that never says that may return nil.
 	Superseded() <-chan error

@@ -62,7 +62,7 @@ func (x *executor) step(e core.Event) *core.Finish {
 	}
 	clean := !x.dirty
 	x.dirty = true
-	switch wait := time.Duration(len(x.m.job.Tasks())) * flushDelay; {
+	switch wait := time.Duration(x.m.job.Size()) * flushDelay; {
 	case finish != nil || wait < time.Millisecond:
 		x.flush()
 	case clean:
@@ -90,7 +90,7 @@ func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 	case core.Check:
 		x.driver.Check(action.Container)
 	case core.Assign:
-		heartbeat := proto.HeartbeatInterval(m.job.Limits().Lease, len(m.job.Tasks()))
+		heartbeat := proto.HeartbeatInterval(m.job.Limits().Lease, m.job.Size())
 		task := m.messages.Assign(action, m.agentLease(), heartbeat, m.prewarmer.Plan(action.Task))
 		x.assigned[action.Container] = task
 		send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_Assign{Assign: task}})

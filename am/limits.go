@@ -21,6 +21,7 @@ func (c Config) limits(tasks int) core.Limits {
 	if least := proto.MinLease(tasks); l.Lease == 0 && least > core.DefaultLease {
 		l.Lease = least
 	}
+	l.LivenessFile = c.Attempt > 0
 	l.Start = milliseconds(c.Spec.StartLimitMs)
 	if ms := c.Spec.StopGraceMs; ms != nil {
 		if l.Stop = milliseconds(*ms); l.Stop == 0 {

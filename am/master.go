@@ -67,7 +67,7 @@ func New(cfg Config) (*Master, error) {
 		stepsDue:    make(chan struct{}, 1),
 		done:        make(chan struct{}),
 	}
-	m.router = agents.NewRouter(m.job.Tasks())
+	m.router = agents.NewRouter(m.job)
 	if p := cfg.Predecessor; p != nil {
 		m.job.Resume(p.Journal)
 		for _, c := range p.Journal.Containers() {
@@ -90,7 +90,6 @@ func New(cfg Config) (*Master, error) {
 	if cfg.Attempt > 0 {
 		m.journal = recovery.NewJournalWriter(cfg.Dir, cfg.Attempt, cfg.Log)
 		m.liveness = recovery.NewLivenessFile(cfg.Dir, lease, cfg.Log)
-		m.job.SetLivenessWindow(time.Time{}, time.Time{}) // empty until the first update
 	}
 	var err error
 	if m.grpc, err = server.New(cfg.Keys, cfg.Log, m.agents, m.status); err != nil {

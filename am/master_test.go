@@ -31,6 +31,7 @@ import (
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -156,7 +157,7 @@ type cluster struct {
 	t      *testing.T
 	keys   jobtls.Set
 	master string
-	events chan core.Event
+	events *mailbox.Mailbox[core.Event]
 
 	superseded chan error
 
@@ -173,7 +174,7 @@ type cluster struct {
 	kept     map[string]string
 }
 
-func (c *cluster) Events() <-chan core.Event { return c.events }
+func (c *cluster) Events() *mailbox.Mailbox[core.Event] { return c.events }
 
 func (c *cluster) Superseded() <-chan error { return c.superseded }
 
@@ -191,7 +192,7 @@ func (c *cluster) Ask(a core.Ask) {
 	if slices.Contains(a.Avoid, node) {
 		node = "n2"
 	}
-	c.events <- core.Allocated{Request: a.Request, Container: name, Node: node}
+	c.events.Put(core.Allocated{Request: a.Request, Container: name, Node: node})
 }
 
 func (c *cluster) Withdraw(r string) { c.withdrew = append(c.withdrew, r) }
@@ -269,7 +270,7 @@ func (c *cluster) lose(task string) {
 	conn := c.conns[a.container]
 	c.mu.Unlock()
 	conn.Close()
-	c.events <- core.ContainerEnded{Container: a.container, Cause: core.CauseOwnFault, Exit: 137}
+	c.events.Put(core.ContainerEnded{Container: a.container, Cause: core.CauseOwnFault, Exit: 137})
 }
 
 // started waits for the next attempt of a task.
@@ -339,7 +340,7 @@ func startAttempt(t *testing.T, attempt int, change func(*proto.JobSpec, *cluste
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, keys: keys, events: make(chan core.Event, 100), superseded: make(chan error, 1), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
+	c := &cluster{t: t, keys: keys, events: mailbox.New[core.Event](), superseded: make(chan error, 1), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
 	j := &job{cluster: c, spec: spec, dir: t.TempDir()}
 	checkpoints := filepath.Join(j.dir, "checkpoints")
 	spec.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: checkpoints}}
@@ -515,7 +516,7 @@ func TestAJobThatStartsWithFewerKnowsAllAddresses(t *testing.T) {
 			t.Errorf("%s is on %q", tasks[i].Name, place.Host)
 		}
 	}
-	argv, env, err := runtime.Command(j.spec, tasks[3], ports)
+	argv, env, err := runtime.Command(j.spec, runtime.Attempt{Task: tasks[3], Ports: ports})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -575,7 +576,7 @@ func TestKillAndWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.events <- core.Waiting{Why: "the queue is full"}
+	j.events.Put(core.Waiting{Why: "the queue is full"})
 	var last *proto.JobStatus
 	killed := false
 	for {

@@ -67,7 +67,7 @@ func (p *preparation) start(ctx context.Context, job *core.Job, allDown bool) {
 func (p *preparation) takeLost(job *core.Job) []string {
 	lost := map[string]bool{}
 	for c := range p.launched {
-		if job.Hosted(c) == nil {
+		if _, hosted := job.Hosted(c); !hosted {
 			lost[c] = true
 		}
 	}

@@ -119,7 +119,7 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 	defer x.flushDue.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	events, burst := driver.Events(), 0
+	events, burst := driver.Events().Chan(m.done), 0
 	ended := ctx.Done()
 	var superseded <-chan struct{}
 	var windows <-chan recovery.LivenessWindow
@@ -147,12 +147,7 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 			burst = 0
 		}
 		select {
-		case e, ok := <-events:
-			if !ok {
-				events = nil
-				next = core.Broken{Why: "the connection to the cluster has ended"}
-				break
-			}
+		case e := <-events:
 			if found, is := e.(core.ContainerFound); is {
 				m.preparation.launched[found.Container] = true
 			}
@@ -170,7 +165,7 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 		case <-superseded:
 			return nil
 		case w := <-windows:
-			m.job.SetLivenessWindow(w.Since, w.Until)
+			next = core.LivenessConfirmed{Since: w.Since, Until: w.Until}
 		case next = <-m.ends:
 		case <-ended:
 			ended = nil

@@ -32,8 +32,8 @@ func NewPrewarmer(m *Messages, profiles map[string]*proto.ImportProfile) *Prewar
 // whether it is worth a journal entry. A role in which one task's script cannot be
 // prewarmed is not prewarmed any longer.
 func (p *Prewarmer) SetProfile(job *core.Job, container string, profile *proto.ImportProfile) (news bool) {
-	t := job.Hosted(container)
-	if t == nil {
+	t, hosted := job.Hosted(container)
+	if !hosted {
 		return false
 	}
 	old := p.profiles[t.Role.Name]
@@ -78,7 +78,7 @@ func (p *Prewarmer) Spares(job *core.Job) map[string]*proto.Prewarm {
 		}
 	}
 	if len(messages) > 0 {
-		routes := Routes(job.Tasks())
+		routes := Routes(job)
 		for _, m := range messages {
 			m.Assign.Routes = routes
 		}
@@ -89,11 +89,11 @@ func (p *Prewarmer) Spares(job *core.Job) map[string]*proto.Prewarm {
 // assignment returns the assignment for which a spare prepares: of its task, and if it has
 // none of a task on which others depend, or else of any; nil if none can be prewarmed.
 func (p *Prewarmer) assignment(job *core.Job, s core.Spare) *proto.Assign {
-	var best *core.Task
+	var best core.Task
 	var plan *proto.PrewarmPlan
 	for _, t := range job.Tasks() {
 		service := t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
-		if s.For != "" && t.Name != s.For || best != nil && !service {
+		if s.For != "" && t.Name != s.For || best.Name != "" && !service {
 			continue
 		}
 		if next := p.Plan(t.Name); next != nil {
@@ -103,7 +103,7 @@ func (p *Prewarmer) assignment(job *core.Job, s core.Spare) *proto.Assign {
 			}
 		}
 	}
-	if best == nil {
+	if best.Name == "" {
 		return nil
 	}
 	a := p.messages.Assign(core.Assign{Task: best.Name, Port: best.Port}, 0, 0, plan)

@@ -1,6 +1,8 @@
 package agents
 
 import (
+	"iter"
+
 	"holdfast/am/core"
 	"holdfast/proto"
 )
@@ -17,15 +19,15 @@ type Router struct {
 }
 
 // NewRouter returns a router that has told nobody anything.
-func NewRouter(tasks []*core.Task) *Router {
-	r := &Router{index: make(map[string]int, len(tasks)), informed: map[string]bool{}, latest: make([]proto.Place, len(tasks))}
-	for i, t := range tasks {
+func NewRouter(job *core.Job) *Router {
+	r := &Router{index: make(map[string]int, job.Size()), informed: map[string]bool{}, latest: make([]proto.Place, job.Size())}
+	for i, t := range job.Tasks() {
 		r.index[t.Name] = i
 	}
 	return r
 }
 
-func addressOf(t *core.Task) proto.Place {
+func addressOf(t core.Task) proto.Place {
 	p := proto.Place{Port: t.Port}
 	if t.RealPort != 0 {
 		p.Host, p.RealPort = t.Host, t.RealPort
@@ -49,7 +51,7 @@ type Dispatch struct {
 // Update takes over the tasks' present addresses, and returns what agents are to be told:
 // those of running tasks and of tasks that are about to start, whose containers are in
 // starting. Agents close their connections to the tasks in cut.
-func (r *Router) Update(tasks []*core.Task, cut []string, starting map[string]bool) []Dispatch {
+func (r *Router) Update(tasks iter.Seq2[int, core.Task], cut []string, starting map[string]bool) []Dispatch {
 	moved, addresses := r.takeOver(tasks)
 	var closed []int
 	for _, name := range cut {
@@ -85,7 +87,7 @@ func (r *Router) Update(tasks []*core.Task, cut []string, starting map[string]bo
 
 // takeOver updates latest, and returns the indices and addresses of the tasks that have
 // moved. The indices are not nil, which to NewRoutes would mean all tasks.
-func (r *Router) takeOver(tasks []*core.Task) (moved []int, addresses []proto.Place) {
+func (r *Router) takeOver(tasks iter.Seq2[int, core.Task]) (moved []int, addresses []proto.Place) {
 	moved = []int{}
 	for i, t := range tasks {
 		if now := addressOf(t); now != r.latest[i] {
@@ -115,9 +117,9 @@ func (r *Router) AddTo(container string, a *proto.Assign) {
 
 // Routes returns the present addresses of all tasks, also while no agent has been told
 // any: so it is with a master that has not started a task.
-func Routes(tasks []*core.Task) *proto.Routes {
-	addresses := make([]proto.Place, len(tasks))
-	for i, t := range tasks {
+func Routes(job *core.Job) *proto.Routes {
+	addresses := make([]proto.Place, job.Size())
+	for i, t := range job.Tasks() {
 		addresses[i] = addressOf(t)
 	}
 	return proto.NewRoutes(nil, addresses, nil)

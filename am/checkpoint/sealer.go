@@ -4,11 +4,11 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -39,7 +39,7 @@ type Status interface {
 type Sealer struct {
 	cfg    Config
 	status Status
-	wake   chan struct{} // capacity 1
+	todo   *mailbox.Mailbox[report]
 	newer  chan struct{} // capacity 1
 	quiet  time.Duration // quietTime, or a test's
 
@@ -47,17 +47,19 @@ type Sealer struct {
 	// get more. Both are Run's.
 	newest  map[string]int64
 	pending map[string]pendingFiles
+}
 
-	mu         sync.Mutex
-	queue      []*proto.Committed
+// report is what an agent of a generation has committed. Without that it has every
+// directory looked into.
+type report struct {
+	committed  *proto.Committed
 	generation int
-	scanAll    bool
 }
 
 // NewSealer returns a sealer. Run must be called for it to do anything.
 func NewSealer(cfg Config, status Status) *Sealer {
 	return &Sealer{
-		cfg: cfg, status: status, quiet: quietTime, wake: make(chan struct{}, 1), newer: make(chan struct{}, 1),
+		cfg: cfg, status: status, quiet: quietTime, todo: mailbox.New[report](), newer: make(chan struct{}, 1),
 		newest: map[string]int64{}, pending: map[string]pendingFiles{},
 	}
 }
@@ -75,19 +77,12 @@ func (s *Sealer) Newer() <-chan struct{} { return s.newer }
 
 // Committed takes in what an agent reports to have committed in a generation.
 func (s *Sealer) Committed(c *proto.Committed, generation int) {
-	s.mu.Lock()
-	s.queue = append(s.queue, c)
-	s.generation = generation
-	s.mu.Unlock()
-	signal(s.wake)
+	s.todo.Put(report{c, generation})
 }
 
 // ScanAll seals what was committed before this master came, too.
 func (s *Sealer) ScanAll() {
-	s.mu.Lock()
-	s.scanAll = true
-	s.mu.Unlock()
-	signal(s.wake)
+	s.todo.Put(report{})
 }
 
 // signal sends on a channel of capacity 1, unless a signal is pending there.
@@ -109,20 +104,25 @@ func (s *Sealer) Run(ctx context.Context, done <-chan struct{}) {
 		dirs[c.Path], specs[c.Path] = newSums(), c
 	}
 	due, changed := map[string]time.Time{}, map[string]time.Time{} // when to look into a directory, and its last change
+	generation := 0
 	for last := false; !last; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-done:
 			last = true
-		case <-s.wake:
+		case <-s.todo.Ready():
 		case <-soonest(due):
 		}
-		s.mu.Lock()
-		queue, generation, all := s.queue, s.generation, s.scanAll
-		s.queue, s.scanAll = nil, false
-		s.mu.Unlock()
-		for _, c := range queue {
+		for _, r := range s.todo.Take() {
+			c := r.committed
+			if c == nil {
+				for path := range specs {
+					due[path] = time.Now()
+				}
+				continue
+			}
+			generation = r.generation
 			spec := specs[c.Path]
 			if spec == nil {
 				continue
@@ -136,11 +136,6 @@ func (s *Sealer) Run(ctx context.Context, done <-chan struct{}) {
 				if _, ok := due[c.Path]; !ok {
 					due[c.Path] = changed[c.Path].Add(settling(spec))
 				}
-			}
-		}
-		if all {
-			for name := range specs {
-				due[name] = time.Now()
 			}
 		}
 		for name, at := range due {

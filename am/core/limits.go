@@ -24,6 +24,9 @@ type Limits struct {
 	// Lease is how long an agent without a connection lets its task run, counted
 	// anew for as long as it sees that there is no master (proto/lease.go).
 	Lease time.Duration
+	// LivenessFile: agents renew their leases for want of a master, so none has expired
+	// unless LivenessConfirmed says so.
+	LivenessFile bool
 	// LeaseExpiry is how long an agent is waited for after it was heard last, before its
 	// task is started elsewhere, unless its container is known to have ended. It
 	// is longer than Lease, which the agent counts from before that, by what it

@@ -19,6 +19,7 @@ import (
 	"holdfast/am"
 	"holdfast/am/core"
 	"holdfast/internal/hadoop/token"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 )
 
@@ -35,7 +36,7 @@ type Config struct {
 // Driver implements am.Driver.
 type Driver struct {
 	cfg    Config
-	events *am.DriverEvents
+	events *mailbox.Mailbox[core.Event]
 	wg     sync.WaitGroup
 
 	count   int // of containers, ever
@@ -47,11 +48,11 @@ var _ am.Driver = (*Driver)(nil)
 
 // New makes a driver.
 func New(cfg Config) *Driver {
-	return &Driver{cfg: cfg, events: am.NewDriverEvents(), running: map[string]*os.Process{}}
+	return &Driver{cfg: cfg, events: mailbox.New[core.Event](), running: map[string]*os.Process{}}
 }
 
 // Events implements am.Driver.
-func (d *Driver) Events() <-chan core.Event { return d.events.C() }
+func (d *Driver) Events() *mailbox.Mailbox[core.Event] { return d.events }
 
 // Superseded implements am.Driver. There is never another master.
 func (d *Driver) Superseded() <-chan error { return nil }
@@ -160,7 +161,6 @@ func (d *Driver) Finish(ctx context.Context, _ core.Finish) error {
 	done := make(chan struct{})
 	go func() {
 		d.wg.Wait()
-		d.events.Close()
 		close(done)
 	}()
 	select {

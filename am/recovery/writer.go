@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 )
 
@@ -34,9 +35,8 @@ type JournalWriter struct {
 	attempt int    // this master's
 	log     *logrus.Entry
 
-	mu    sync.Mutex
-	queue []Entry
-	wake  chan struct{} // capacity 1
+	latest  atomic.Pointer[Journal] // only this is written, and a large job's takes memory
+	entries *mailbox.Mailbox[Entry] // without their journals
 
 	jobEnds context.Context // done when messages need not wait for the journal any longer
 	expire  context.CancelFunc
@@ -59,7 +59,7 @@ type Entry struct {
 // directory. Run must be called for it to do anything.
 func NewJournalWriter(dir store.Store, attempt int, log *logrus.Entry) *JournalWriter {
 	w := &JournalWriter{
-		dir: dir, name: journalName(attempt), attempt: attempt, log: log, wake: make(chan struct{}, 1),
+		dir: dir, name: journalName(attempt), attempt: attempt, log: log, entries: mailbox.New[Entry](),
 		address: NewAddressReader(dir), superseded: make(chan struct{}),
 	}
 	w.jobEnds, w.expire = context.WithCancel(context.Background())
@@ -73,18 +73,10 @@ func (w *JournalWriter) Superseded() <-chan struct{} { return w.superseded }
 // the job from ending.
 func (w *JournalWriter) JobEnds() { w.expire() }
 
-// Enqueue takes an entry. It does not block.
+// Enqueue takes an entry. It does not block. It is for one goroutine.
 func (w *JournalWriter) Enqueue(e Entry) {
-	w.mu.Lock()
-	if n := len(w.queue); n > 0 {
-		w.queue[n-1].Journal = Journal{} // only the latest is written, and a large job's takes memory
-	}
-	w.queue = append(w.queue, e)
-	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.latest.Store(&e.Journal) // first: the journal is never older than an entry that Run takes
+	w.entries.Put(Entry{WriteAhead: e.WriteAhead, Send: e.Send})
 }
 
 // Run writes entries and sends their messages until ctx ends or the master is superseded.
@@ -93,32 +85,27 @@ func (w *JournalWriter) Run(ctx context.Context) {
 		w.log.WithError(err).Warn("creating the directory of the job's journal") // each write reports it again
 	}
 	var batched <-chan time.Time
-	var latest Journal
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.wake:
+		case <-w.entries.Ready():
 		case <-batched:
 			batched = nil
-			w.write(ctx, latest)
+			w.write(ctx, w.latest.Load())
 			continue
 		}
-		w.mu.Lock()
-		queue := w.queue
-		w.queue = nil
-		w.mu.Unlock()
+		queue := w.entries.Take()
 		if len(queue) == 0 {
 			continue
 		}
-		latest = queue[len(queue)-1].Journal
 		writeAhead := false
 		for _, e := range queue {
 			writeAhead = writeAhead || e.WriteAhead
 		}
 		if writeAhead {
 			batched = nil
-			w.write(ctx, latest)
+			w.write(ctx, w.latest.Load())
 			if w.checkSuccessor(ctx) || ctx.Err() != nil {
 				return
 			}
@@ -134,7 +121,7 @@ func (w *JournalWriter) Run(ctx context.Context) {
 }
 
 // write writes the journal. It returns once it is durable, or as retry does.
-func (w *JournalWriter) write(ctx context.Context, j Journal) {
+func (w *JournalWriter) write(ctx context.Context, j *Journal) {
 	text, err := json.Marshal(j)
 	if err != nil {
 		panic(err) // numbers and strings, and messages that were received

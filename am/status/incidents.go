@@ -13,22 +13,14 @@ const maxIncidents = 500
 // recordIncidents opens an incident for each loss among events, and completes those of
 // tasks that have recovered.
 func recordIncidents(s *proto.JobStatus, job *core.Job, events []*proto.JobEvent) {
-	var index map[string]int // of tasks in the job, by name; built when needed
 	for _, e := range events {
 		if e.Kind != core.KindLost && e.Kind != core.KindBack {
 			continue
 		}
-		if index == nil {
-			index = map[string]int{}
-			for i, t := range job.Tasks() {
-				index[t.Name] = i
-			}
-		}
-		at, ok := index[e.Task]
+		t, ok := job.Task(e.Task)
 		if !ok {
 			continue
 		}
-		t := job.Tasks()[at]
 		if e.Kind == core.KindBack {
 			completeIncidents(s, t, e)
 			continue
@@ -37,8 +29,8 @@ func recordIncidents(s *proto.JobStatus, job *core.Job, events []*proto.JobEvent
 			AtUnixMs: e.AtUnixMs - e.SinceLossMs, Task: e.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
 			Step: s.Step, CompleteStep: s.CompleteStep, RolledBack: rollsBack(t),
 		}
-		if at < len(s.Tasks) { // as it was shown before
-			i.Container, i.Node = s.Tasks[at].Container, s.Tasks[at].Node
+		if t.Place < len(s.Tasks) { // as it was shown before
+			i.Container, i.Node = s.Tasks[t.Place].Container, s.Tasks[t.Place].Node
 		}
 		s.Incidents = append(s.Incidents, i)
 		if n := len(s.Incidents) - maxIncidents; n > 0 {
@@ -48,12 +40,12 @@ func recordIncidents(s *proto.JobStatus, job *core.Job, events []*proto.JobEvent
 }
 
 // rollsBack reports whether the loss of a task loses the model's state with it.
-func rollsBack(t *core.Task) bool {
+func rollsBack(t core.Task) bool {
 	return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL || t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
 }
 
 // completeIncidents records in the open incidents of a task how it recovered.
-func completeIncidents(s *proto.JobStatus, t *core.Task, back *proto.JobEvent) {
+func completeIncidents(s *proto.JobStatus, t core.Task, back *proto.JobEvent) {
 	for _, i := range s.Incidents {
 		if i.Task != t.Name || i.RecoveredUnixMs != 0 {
 			continue

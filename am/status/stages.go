@@ -80,7 +80,7 @@ func (s *Stages) pass(task string, p *proto.Stage) {
 
 // passIn records a stage of a container, for the task in it if there is one.
 func (s *Stages) passIn(job *core.Job, container string, p *proto.Stage) {
-	if t := job.Hosted(container); t != nil {
+	if t, hosted := job.Hosted(container); hosted {
 		s.pass(t.Name, p)
 		return
 	}
@@ -95,7 +95,7 @@ func (s *Stages) begin(job *core.Job, task string, lost time.Time) {
 	if at := s.asked[task]; !at.Before(lost) {
 		s.pass(task, NewStage(stageAsked, at))
 	}
-	if t := job.Task(task); t != nil {
+	if t, ok := job.Task(task); ok {
 		for _, p := range s.unassigned[t.Container] {
 			if p.AtUnixMs >= lost.UnixMilli() {
 				s.pass(task, p)

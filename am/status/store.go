@@ -11,6 +11,7 @@ package status
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/am/core"
+	"holdfast/internal/proc"
 	"holdfast/proto"
 )
 
@@ -91,7 +93,7 @@ func (s *Store) snapshot() (status *proto.JobStatus, changed, news <-chan struct
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status = pb.Clone(s.status).(*proto.JobStatus)
-	status.AmRssBytes = residentBytes()
+	status.AmRssBytes, _ = proc.RSS(os.Getpid())
 	return status, subscribe(&s.changed), subscribe(&s.news)
 }
 
@@ -105,7 +107,7 @@ func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string
 			status.State = proto.JobState_JOB_STATE_STOPPING // until Finish
 		}
 		status.Generation = int32(job.Generation())
-		for len(status.Tasks) < len(job.Tasks()) {
+		for len(status.Tasks) < job.Size() {
 			status.Tasks = append(status.Tasks, &proto.TaskStatus{})
 		}
 		s.hosted = make(map[string]*proto.TaskStatus, len(status.Tasks))
@@ -191,7 +193,7 @@ func (s *Store) LastRecovery() string {
 }
 
 // updateTask copies what core knows about a task; what its agent reports stays.
-func updateTask(s *proto.TaskStatus, t *core.Task) {
+func updateTask(s *proto.TaskStatus, t core.Task) {
 	s.Task, s.Role, s.Index, s.State = t.Name, t.Role.Name, int32(t.Index), t.State
 	s.Attempt, s.Failures, s.Container, s.Node = int32(t.Attempt), int32(t.Failures()), t.Container, t.Node
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)

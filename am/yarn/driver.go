@@ -18,6 +18,7 @@ import (
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 )
 
@@ -67,16 +68,14 @@ type Driver struct {
 	expiry   time.Duration      // after which it starts another master, if it does not hear of this one
 	warning  time.Duration      // between a warning of preemption and the container's end
 
-	events       *am.DriverEvents
+	events       *mailbox.Mailbox[core.Event]
 	supersededBy chan error // capacity 1, and sent to at most once
 	ctx          context.Context
 	cancel       context.CancelFunc
 	wg           sync.WaitGroup
 
-	mu   sync.Mutex
-	todo []any         // commands for run, in order
-	wake chan struct{} // capacity 1
-	back chan any      // results for run
+	commands *mailbox.Mailbox[any] // for run
+	back     chan any              // results for run
 
 	s *state // owned by run, and by Finish after run has ended
 }
@@ -130,7 +129,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 			Resources: cfg.Resources, Command: cfg.Command,
 			Environment: environment(cfg), Credentials: agentCredentials(cfg.Credentials),
 		},
-		wake: make(chan struct{}, 1), back: make(chan any, 16), supersededBy: make(chan error, 1), s: newState(),
+		commands: mailbox.New[any](), back: make(chan any, 16), supersededBy: make(chan error, 1), s: newState(),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	// The client is for reading only: the driver does without it where it must.
@@ -165,7 +164,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d.s.heard = time.Now()
 	d.s.served = cfg.Attempt > 1 // it has served the one before
 	d.s.sure = d.s.heard
-	d.events = am.NewDriverEvents()
+	d.events = mailbox.New[core.Event]()
 	d.nodesChanged(list)
 	d.wg.Go(d.run)
 	return d, nil
@@ -245,10 +244,10 @@ func agentCredentials(all *token.Credentials) *token.Credentials {
 
 // NewTokens gives the tokens to agents that are started from now on, in place of
 // those that the AM was started with.
-func (d *Driver) NewTokens(c *token.Credentials) { d.do(newTokens{c}) }
+func (d *Driver) NewTokens(c *token.Credentials) { d.commands.Put(newTokens{c}) }
 
 // Events implements am.Driver.
-func (d *Driver) Events() <-chan core.Event { return d.events.C() }
+func (d *Driver) Events() *mailbox.Mailbox[core.Event] { return d.events }
 
 // Superseded implements am.Driver.
 func (d *Driver) Superseded() <-chan error { return d.supersededBy }
@@ -265,37 +264,19 @@ func (d *Driver) PreviousContainers() map[string]string {
 }
 
 // Ask implements am.Driver.
-func (d *Driver) Ask(a core.Ask) { d.do(a) }
+func (d *Driver) Ask(a core.Ask) { d.commands.Put(a) }
 
 // Withdraw implements am.Driver.
-func (d *Driver) Withdraw(request string) { d.do(withdraw(request)) }
+func (d *Driver) Withdraw(request string) { d.commands.Put(withdraw(request)) }
 
 // Launch implements am.Driver.
-func (d *Driver) Launch(container string) { d.do(launch(container)) }
+func (d *Driver) Launch(container string) { d.commands.Put(launch(container)) }
 
 // Release implements am.Driver.
-func (d *Driver) Release(container string) { d.do(release(container)) }
+func (d *Driver) Release(container string) { d.commands.Put(release(container)) }
 
 // Check implements am.Driver.
-func (d *Driver) Check(container string) { d.do(check(container)) }
-
-func (d *Driver) do(command any) {
-	d.mu.Lock()
-	d.todo = append(d.todo, command)
-	d.mu.Unlock()
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (d *Driver) commands() []any {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := d.todo
-	d.todo = nil
-	return list
-}
+func (d *Driver) Check(container string) { d.commands.Put(check(container)) }
 
 // Finish implements am.Driver.
 func (d *Driver) Finish(ctx context.Context, o core.Finish) error {
@@ -303,10 +284,10 @@ func (d *Driver) Finish(ctx context.Context, o core.Finish) error {
 	d.wg.Wait()
 	d.stopAll(ctx)
 	final := hadoop.FinalFailed
-	switch {
-	case o.State == proto.JobState_JOB_STATE_SUCCEEDED:
+	switch o.State {
+	case proto.JobState_JOB_STATE_SUCCEEDED:
 		final = hadoop.FinalSucceeded
-	case o.State == proto.JobState_JOB_STATE_KILLED:
+	case proto.JobState_JOB_STATE_KILLED:
 		final = hadoop.FinalKilled
 	}
 	err := d.tellOutcome(ctx, final, o.Why)
@@ -316,7 +297,6 @@ func (d *Driver) Finish(ctx context.Context, o core.Finish) error {
 		err = nil
 	}
 	_ = d.close() // it has nothing to report
-	d.events.Close()
 	return err
 }
 

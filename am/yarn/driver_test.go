@@ -12,12 +12,12 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"holdfast/am"
 	"holdfast/am/core"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 )
 
@@ -32,11 +32,10 @@ func quietDriver(t *testing.T) *Driver {
 		t.Fatal(err)
 	}
 	d := &Driver{
-		log: logrus.NewEntry(log), s: newState(), events: am.NewDriverEvents(), supersededBy: make(chan error, 1), ctx: ctx,
+		log: logrus.NewEntry(log), s: newState(), events: mailbox.New[core.Event](), supersededBy: make(chan error, 1), ctx: ctx,
 		nodes: nodes, reg: hadoop.Registered{Maximum: hadoop.Resource{MemoryMB: 8192, VCores: 4}},
 	}
 	t.Cleanup(func() {
-		d.events.Close()
 		if err := d.nodes.Close(); err != nil {
 			t.Error(err)
 		}
@@ -46,22 +45,19 @@ func quietDriver(t *testing.T) *Driver {
 
 // told returns the events so far.
 func (d *Driver) told() []string {
-	d.events.Put(nil) // marks the end
 	var list []string
-	for e := range d.events.C() {
+	for _, e := range d.events.Take() {
 		switch e := e.(type) {
-		case nil:
-			select {
-			case err := <-d.supersededBy:
-				list = append(list, "superseded: "+err.Error())
-			default:
-			}
-			return list
 		case core.Broken:
 			list = append(list, "broken: "+e.Why)
 		default:
 			list = append(list, fmt.Sprintf("%T %+v", e, e))
 		}
+	}
+	select {
+	case err := <-d.supersededBy:
+		list = append(list, "superseded: "+err.Error())
+	default:
 	}
 	return list
 }

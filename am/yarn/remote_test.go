@@ -71,15 +71,16 @@ func runMaster() error {
 	if err := out.Encode(happening{Hello: true, Pid: os.Getpid(), Literal: os.Getenv(envLiteral)}); err != nil {
 		return err
 	}
-	told := make(chan struct{})
+	finished, told := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(told)
+		events := d.Events().Chan(finished)
 		for {
 			var h happening
 			select {
 			case err := <-d.Superseded():
 				h.Broken = err.Error()
-			case e, ok := <-d.Events():
+			case e, ok := <-events:
 				if !ok {
 					return
 				}
@@ -123,6 +124,7 @@ func runMaster() error {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			err := d.Finish(ctx, *o.Finish)
+			close(finished)
 			<-told
 			h := happening{Finished: true}
 			if err != nil {

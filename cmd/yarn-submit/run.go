@@ -31,9 +31,10 @@ func newRunCommand(args []string) *cobra.Command {
 		Short: "start a job, and follow it",
 		Long: `Run starts a job and follows it to its end.
 
-In COMMAND and in --env values, {role}, {index}, {task}, {port} and {ROLE_hosts} of
-any role (as in {ps_hosts}, name:port separated by commas) are replaced for each
-task. Each role has flags of its own: --ROLE, --ROLE-memory, --ROLE-vcores and
+In COMMAND and in --env values, {role}, {index}, {task}, {attempt}, {port}, {host},
+{rank}, {world_size}, {node_rank}, {master_addr}, {master_port}, {cluster_json} and
+{ROLE_hosts} of any role (as in {ps_hosts}, name:port separated by commas) are
+replaced for each task. Each role has flags of its own: --ROLE, --ROLE-memory, --ROLE-vcores and
 --ROLE-gpus, for ps, worker, chief, evaluator and tensorboard, and for those that
 --role or the YAML file name.
 

@@ -24,6 +24,7 @@ import (
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -120,7 +121,7 @@ type lanDriver struct {
 	master string // where it is found
 	keys   jobtls.Set
 	place  func(request string, asks int) int
-	events *am.DriverEvents
+	events *mailbox.Mailbox[core.Event]
 
 	mu   sync.Mutex
 	asks int
@@ -131,7 +132,7 @@ type lanDriver struct {
 
 var _ am.Driver = (*lanDriver)(nil)
 
-func (d *lanDriver) Events() <-chan core.Event             { return d.events.C() }
+func (d *lanDriver) Events() *mailbox.Mailbox[core.Event]  { return d.events }
 func (d *lanDriver) Superseded() <-chan error              { return nil }
 func (d *lanDriver) PreviousContainers() map[string]string { return nil }
 func (d *lanDriver) Withdraw(string)                       {}
@@ -223,7 +224,6 @@ func (d *lanDriver) Finish(context.Context, core.Finish) error {
 	}
 	d.mu.Unlock()
 	d.wg.Wait()
-	d.events.Close()
 	return nil
 }
 
@@ -274,7 +274,7 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 	}
 	d := &lanDriver{
 		lan: l, job: filepath.Base(dir), dir: dir, master: at.Address(), keys: keys, place: place,
-		events: am.NewDriverEvents(), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
+		events: mailbox.New[core.Event](), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
 	}
 	done := make(chan struct{})
 	go func() {

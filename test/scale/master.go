@@ -21,13 +21,14 @@ import (
 	"holdfast/am/status"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
 
 // model is a cluster that has room for all.
 type model struct {
-	events   *am.DriverEvents
+	events   *mailbox.Mailbox[core.Event]
 	launches chan string // as many as there can be
 
 	mu    sync.Mutex
@@ -39,7 +40,7 @@ type model struct {
 
 var _ am.Driver = (*model)(nil)
 
-func (m *model) Events() <-chan core.Event             { return m.events.C() }
+func (m *model) Events() *mailbox.Mailbox[core.Event]  { return m.events }
 func (m *model) Superseded() <-chan error              { return nil }
 func (m *model) PreviousContainers() map[string]string { return nil }
 func (m *model) Withdraw(string)                       {}
@@ -77,7 +78,6 @@ func (m *model) launch(ctx context.Context, pace time.Duration) {
 }
 
 func (m *model) Finish(context.Context, core.Finish) error {
-	m.events.Close()
 	return nil
 }
 
@@ -125,7 +125,7 @@ func serve(ctx context.Context, dir string, tasks int, pace time.Duration, profi
 	if err != nil {
 		return err
 	}
-	cluster := &model{events: am.NewDriverEvents(), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
+	cluster := &model{events: mailbox.New[core.Event](), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
 	go cluster.launch(ctx, pace)
 	profiles, err := newProfiles(profile)
 	if err != nil {
