@@ -3,14 +3,16 @@ package am
 import (
 	"context"
 	"time"
+
+	"holdfast/internal/mailbox"
 )
 
 // Driver gets containers for the application master and gives them back. am/yarn and
 // am/local implement it. Its methods do not wait and may be called from one
 // goroutine only; what becomes of them arrives on Events.
 type Driver interface {
-	// Events delivers what happened, in order. It is closed after Finish returned.
-	Events() <-chan DriverEvent
+	// Events is where the driver puts what happened, in order.
+	Events() *mailbox.Mailbox[DriverEvent]
 	// Kept are the containers that the job has had since an earlier application
 	// master, by name, with their nodes. They count as launched.
 	Kept() map[string]string

@@ -3,6 +3,7 @@ package am
 import (
 	"time"
 
+	"holdfast/am/agents"
 	"holdfast/am/core"
 	"holdfast/proto"
 )
@@ -26,7 +27,7 @@ func (m *Master) fromDriver(e DriverEvent) core.Event {
 	case Allocated:
 		return core.Allocated{Request: e.Request, Container: e.Container, Node: e.Node}
 	case Found:
-		m.launched[e.Container] = true
+		m.preparation.launched[e.Container] = true
 		return core.ContainerFound{Container: e.Container, Node: e.Node}
 	case Localizing:
 		return core.Localizing{Container: e.Container, What: e.What}
@@ -39,7 +40,7 @@ func (m *Master) fromDriver(e DriverEvent) core.Event {
 	case PreemptionOver:
 		return core.PreemptionCanceled{Containers: e.Containers, Why: e.Why}
 	case NodeLeaving:
-		return core.NodeDecommissioning{Node: e.Node, Within: e.Within, HostsAM: e.Node == m.cfg.Place.host}
+		return core.NodeDecommissioning{Node: e.Node, Within: e.Within, HostsAM: e.Node == m.cfg.Listener.Host()}
 	case NodeStays:
 		return core.NodeRecommissioned{Node: e.Node}
 	case Waiting:
@@ -51,46 +52,50 @@ func (m *Master) fromDriver(e DriverEvent) core.Event {
 	}
 }
 
-// fromAgent translates an agent's message; nil for what core need not know.
-func (m *Master) fromAgent(a fromAgent) core.Event {
-	if a.message == nil {
-		return core.AgentDisconnected{Container: a.container, Orderly: a.orderly, Silent: time.Since(a.heard)}
+// fromAgent translates an agent's message into core's event; nil if core need not know.
+func (m *Master) fromAgent(r agents.Received) core.Event {
+	if r.Message == nil {
+		return core.AgentDisconnected{Container: r.Container, Orderly: r.Orderly, Silent: time.Since(r.LastHeard)}
 	}
-	switch e := a.message.Message.(type) {
+	switch e := r.Message.Message.(type) {
 	case *proto.FromAgent_Hello:
-		h := e.Hello
-		m.stages.agents[a.container] = time.UnixMilli(h.StartedUnixMs)
-		attached := core.AgentConnected{
-			Container: a.container, Host: h.Host, PID: int(h.Pid),
-			Task: h.Task, Port: int(h.Port), PeerPort: int(h.PeerPort),
-			Attempt: int(h.Attempt), Generation: int(h.Generation), TaskPID: int(h.TaskPid),
-		}
-		if h.Exited != nil {
-			x := exited(a.container, h.Exited)
-			attached.Exited = &x
-		}
-		return attached
+		return m.connected(r.Container, e.Hello)
 	case *proto.FromAgent_Prepared:
-		m.cfg.Log.WithField("container", a.container).Infof("prepared: mounting %s, steering %s, port %d", e.Prepared.Mounting, e.Prepared.Steering, e.Prepared.Port)
-		return core.AgentPrepared{Container: a.container, Port: int(e.Prepared.Port), Notes: e.Prepared.Notes}
+		m.cfg.Log.WithField("container", r.Container).Infof("prepared: mounting %s, steering %s, port %d", e.Prepared.Mounting, e.Prepared.Steering, e.Prepared.Port)
+		return core.AgentPrepared{Container: r.Container, Port: int(e.Prepared.Port), Notes: e.Prepared.Notes}
 	case *proto.FromAgent_AgentFailure:
-		return core.AgentFailed{Container: a.container, Detail: e.AgentFailure.Detail, NodeSpecific: e.AgentFailure.NodeSpecific, Permanent: e.AgentFailure.Permanent, DirectoryRemoved: e.AgentFailure.DirectoryRemoved}
+		f := e.AgentFailure
+		return core.AgentFailed{Container: r.Container, Detail: f.Detail, NodeSpecific: f.NodeSpecific, Permanent: f.Permanent, DirectoryRemoved: f.DirectoryRemoved}
 	case *proto.FromAgent_Started:
-		return core.TaskStarted{Container: a.container, Attempt: int(e.Started.Attempt), PID: int(e.Started.Pid)}
+		return core.TaskStarted{Container: r.Container, Attempt: int(e.Started.Attempt), PID: int(e.Started.Pid)}
 	case *proto.FromAgent_Exited:
-		return exited(a.container, e.Exited)
+		return exited(r.Container, e.Exited)
 	case *proto.FromAgent_Committed:
-		m.board.saving(m.progress)
-		m.sealer.committed(e.Committed, m.job.Generation())
+		m.status.Saving()
+		m.sealer.Committed(e.Committed, m.job.Generation())
 	case *proto.FromAgent_Prewarmed:
-		return core.Prewarmed{Container: a.container}
+		return core.Prewarmed{Container: r.Container}
 	case *proto.FromAgent_ImportProfile:
-		if m.rehearse.hear(m.job, a.container, e.ImportProfile) {
-			m.give(errand{})
+		if m.prewarmer.SetProfile(m.job, r.Container, e.ImportProfile) {
+			m.write(nil, false)
 		}
-		m.rehearseSpares()
+		m.prewarmSpares()
 	}
 	return nil
+}
+
+func (m *Master) connected(container string, h *proto.Hello) core.AgentConnected {
+	m.stages.AgentStarted(container, time.UnixMilli(h.StartedUnixMs))
+	e := core.AgentConnected{
+		Container: container, Host: h.Host, PID: int(h.Pid),
+		Task: h.Task, Port: int(h.Port), PeerPort: int(h.PeerPort),
+		Attempt: int(h.Attempt), Generation: int(h.Generation), TaskPID: int(h.TaskPid),
+	}
+	if h.Exited != nil {
+		x := exited(container, h.Exited)
+		e.Exited = &x
+	}
+	return e
 }
 
 func exited(container string, x *proto.Exited) core.TaskExited {

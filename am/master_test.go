@@ -26,9 +26,12 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/core"
+	"holdfast/am/recovery"
+	"holdfast/am/server"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -154,7 +157,7 @@ type cluster struct {
 	t      *testing.T
 	keys   jobtls.Set
 	master string
-	events chan am.DriverEvent
+	events *mailbox.Mailbox[am.DriverEvent]
 
 	mu       sync.Mutex
 	count    int
@@ -169,7 +172,7 @@ type cluster struct {
 	kept     map[string]string
 }
 
-func (c *cluster) Events() <-chan am.DriverEvent { return c.events }
+func (c *cluster) Events() *mailbox.Mailbox[am.DriverEvent] { return c.events }
 
 func (c *cluster) Ask(a am.Ask) {
 	c.mu.Lock()
@@ -185,7 +188,7 @@ func (c *cluster) Ask(a am.Ask) {
 	if slices.Contains(a.Avoid, node) {
 		node = "n2"
 	}
-	c.events <- am.Allocated{Request: a.Request, Container: name, Node: node}
+	c.events.Put(am.Allocated{Request: a.Request, Container: name, Node: node})
 }
 
 func (c *cluster) Withdraw(r string) { c.withdrew = append(c.withdrew, r) }
@@ -263,7 +266,7 @@ func (c *cluster) lose(task string) {
 	conn := c.conns[a.container]
 	c.mu.Unlock()
 	conn.Close()
-	c.events <- am.Ended{Container: a.container, Cause: am.EndExited, Exit: 137}
+	c.events.Put(am.Ended{Container: a.container, Cause: am.EndExited, Exit: 137})
 }
 
 // started waits for the next attempt of a task.
@@ -333,7 +336,7 @@ func startAttempt(t *testing.T, attempt int, change func(*proto.JobSpec, *cluste
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, keys: keys, events: make(chan am.DriverEvent, 100), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
+	c := &cluster{t: t, keys: keys, events: mailbox.New[am.DriverEvent](), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
 	j := &job{cluster: c, spec: spec, dir: t.TempDir()}
 	checkpoints := filepath.Join(j.dir, "checkpoints")
 	spec.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: checkpoints}}
@@ -363,24 +366,24 @@ func (j *job) config(attempt int) am.Config {
 }
 
 // run runs a master in the background.
-func (j *job) run(attempt int, before *am.Predecessor) {
+func (j *job) run(attempt int, before *recovery.Predecessor) {
 	j.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	j.stop, j.final, j.ended = stop, make(chan *proto.JobStatus, 1), make(chan struct{})
 	cfg := j.config(attempt)
 	cfg.Predecessor = before
 	var err error
-	if cfg.Place, err = am.Listen("127.0.0.1"); err != nil {
+	if cfg.Listener, err = server.Listen("127.0.0.1"); err != nil {
 		j.t.Fatal(err)
 	}
-	if err := cfg.Place.Announce(ctx, j.store, attempt); err != nil {
+	if err := recovery.Announce(ctx, j.store, attempt, cfg.Listener.Address()); err != nil {
 		j.t.Fatal(err)
 	}
 	m, err := am.New(cfg)
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	j.master, j.app = cfg.Place.Address(), m
+	j.master, j.app = cfg.Listener.Address(), m
 	j.client = proto.NewJobServiceClient(dial(j.t, j.keys.Client, j.master))
 	final, ended := j.final, j.ended
 	go func() {
@@ -403,7 +406,7 @@ func (j *job) succeed(attempt int) {
 	j.stop()
 	<-j.ended
 	j.keep()
-	before, err := am.FindPredecessor(j.t.Context(), j.config(attempt))
+	before, err := recovery.FindPredecessor(j.t.Context(), j.config(attempt).Recovery())
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -509,7 +512,7 @@ func TestAJobThatStartsWithFewerKnowsAllAddresses(t *testing.T) {
 			t.Errorf("%s is on %q", tasks[i].Name, place.Host)
 		}
 	}
-	argv, env, err := runtime.Command(j.spec, tasks[3], ports)
+	argv, env, err := runtime.Command(j.spec, runtime.Attempt{Task: tasks[3], Ports: ports})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -569,7 +572,7 @@ func TestKillAndWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.events <- am.Waiting{Why: "the queue is full"}
+	j.events.Put(am.Waiting{Why: "the queue is full"})
 	var last *proto.JobStatus
 	killed := false
 	for {

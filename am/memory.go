@@ -2,49 +2,21 @@ package am
 
 import (
 	"context"
-	"os"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
 )
 
-// SaveMemory sets up this process's memory for a master: it goes with the number of
-// tasks, and little of it changes.
+// SaveMemory makes Go's collector run at half the usual heap growth: a master's memory
+// grows with the number of tasks, and little of it changes.
 func SaveMemory() { debug.SetGCPercent(50) }
 
-// ManyConnections are a gRPC server's options where there may be thousands of
-// connections, on which little is said. TLS has a buffer of its own for reading;
-// windows that grow are measured by pings.
-func ManyConnections() []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.ReadBufferSize(0), grpc.WriteBufferSize(writeBuffer),
-		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window),
-		// Who connects and says nothing, or has gone without a word, is let go.
-		grpc.ConnectionTimeout(handshake),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle, Time: quiet, Timeout: handshake}),
-	}
-}
+// trimInterval is how often memory that a burst has left behind, such as the start of
+// many tasks, is returned to the operating system. The runtime would take minutes.
+const trimInterval = 20 * time.Second
 
-const (
-	window      = 64 << 10 // bytes that an agent or client may send before they are read
-	writeBuffer = 8 << 10
-
-	handshake = 20 * time.Second // for a connection to become one, or to show that it is still one
-	quiet     = 2 * time.Minute  // without a word, after which a connection has to show that
-	idle      = 10 * time.Minute // without a call
-)
-
-// trimEvery is how often memory is given back to the system that a burst has left
-// behind, as the start of many tasks does. The runtime would take minutes.
-const trimEvery = 20 * time.Second
-
-// Trim gives memory back to the system from time to time, until ctx ends.
+// Trim returns unused memory to the operating system every trimInterval, until ctx ends.
 func Trim(ctx context.Context) {
-	tick := time.NewTicker(trimEvery)
+	tick := time.NewTicker(trimInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -54,22 +26,4 @@ func Trim(ctx context.Context) {
 			debug.FreeOSMemory()
 		}
 	}
-}
-
-// residentBytes is the resident memory of this process; 0 if unknown.
-// /proc/self/statm counts pages.
-func residentBytes() int64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
 }

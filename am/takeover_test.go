@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am"
 	"holdfast/am/core"
+	"holdfast/am/recovery"
 	"holdfast/proto"
 )
 
@@ -90,11 +90,7 @@ func TestAMasterGivesNoOrderAfterAnotherHasAnnouncedItself(t *testing.T) {
 	j.started("ps-0")
 	worker, _ := j.started("worker-0")
 	j.started("worker-1")
-	other, err := am.Listen("127.0.0.1")
-	if err == nil {
-		err = other.Announce(t.Context(), j.store, 2)
-	}
-	if err != nil {
+	if err := recovery.Announce(t.Context(), j.store, 2, "127.0.0.1:1"); err != nil {
 		t.Fatal(err)
 	}
 	worker.exit(1)
@@ -166,7 +162,7 @@ func TestAJournalThatCannotBeUsed(t *testing.T) {
 			if err := spoil(filepath.Join(j.dir, proto.JournalDir, "1.json")); err != nil {
 				t.Fatal(err)
 			}
-			before, err := am.FindPredecessor(t.Context(), j.config(2))
+			before, err := recovery.FindPredecessor(t.Context(), j.config(2).Recovery())
 			if err != nil {
 				t.Fatal(err)
 			}

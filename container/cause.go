@@ -1,14 +1,13 @@
 package container
 
 import (
-	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"holdfast/internal/proc"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -28,19 +27,10 @@ func askForStacks(processes []int) bool {
 	return asked
 }
 
-// catches reports whether a process has a handler for a signal: SigCgt of proc(5).
+// catches reports whether a process has a handler for a signal.
 func catches(pid int, signal syscall.Signal) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(text)) {
-		if mask, ok := strings.CutPrefix(line, "SigCgt:"); ok {
-			n, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
-			return err == nil && n&(1<<(signal-1)) != 0
-		}
-	}
-	return false
+	status, err := proc.ReadStatus(pid)
+	return err == nil && status.HasSignal("SigCgt", signal)
 }
 
 const errorFileMost = 1 << 20 // bytes of it that are read

@@ -1,9 +1,7 @@
 package container_test
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -20,6 +18,7 @@ import (
 
 	"holdfast/container"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/proc"
 	"holdfast/proto"
 )
 
@@ -321,10 +320,6 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func alive(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	i := bytes.LastIndexByte(b, ')')
-	return i > 0 && i+2 < len(b) && b[i+2] != 'Z' && b[i+2] != 'X'
+	s, err := proc.ReadStat(pid)
+	return err == nil && !s.Ended()
 }

@@ -3,32 +3,31 @@ package container
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"holdfast/internal/proc"
 )
 
 // oomKills counts how many processes of this container's memory cgroup the
 // kernel has killed for want of memory; 0 where that cannot be read. cgroup v2:
 // memory.events; v1: memory.oom_control.
 func oomKills() int {
-	b, err := os.ReadFile("/proc/self/cgroup")
+	groups, err := proc.Cgroups()
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(b)) {
-		f := strings.SplitN(strings.TrimSpace(line), ":", 3) // ID:CONTROLLERS:PATH
-		if len(f) != 3 {
-			continue
-		}
+	for _, g := range groups {
 		var files []string
-		if f[1] == "" {
+		if len(g.Controllers) == 0 {
 			files = []string{
-				filepath.Join("/sys/fs/cgroup", f[2], "memory.events"),
-				filepath.Join("/sys/fs/cgroup/unified", f[2], "memory.events"),
+				filepath.Join("/sys/fs/cgroup", g.Path, "memory.events"),
+				filepath.Join("/sys/fs/cgroup/unified", g.Path, "memory.events"),
 			}
-		} else if strings.Contains(","+f[1]+",", ",memory,") {
+		} else if slices.Contains(g.Controllers, "memory") {
 			files = []string{
-				filepath.Join("/sys/fs/cgroup/memory", f[2], "memory.oom_control"),
+				filepath.Join("/sys/fs/cgroup/memory", g.Path, "memory.oom_control"),
 				"/sys/fs/cgroup/memory/memory.oom_control", // in a cgroup namespace
 			}
 		}

@@ -1,18 +1,20 @@
 package core
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"time"
-
-	"holdfast/proto"
 )
 
-// The failure of tasks that restart together is attributed to one of them. The end of one breaks the
-// connections of the others, and the one that failed may take seconds to end while
-// the others say at once that a peer has gone: whose end is heard first is no sign of
-// who failed. So that is decided once none of them runs any longer, and a generation
-// that failed counts as one failure, of the job: it is charged to one task.
+// Who is charged with a failure: a task that ended because of a peer is not, if one was
+// lost near that time.
+//
+// The failure of tasks that restart together is attributed to one of them. The end of
+// one breaks the connections of the others, and the one that failed may take seconds to
+// end while the others report at once that a peer has gone: the order of the reports
+// does not show who failed. So that is decided once none of them runs any longer, and a
+// generation that failed counts as one failure, of the job: it is charged to one task.
 
 // FaultKind is what the end of a task says about its generation's failure. Of two
 // kinds, the greater is the stronger sign.
@@ -33,28 +35,25 @@ type Fault struct {
 	AtMS int64     `json:"at,omitempty"` // Unix milliseconds, by the clock of its node
 }
 
-// together tells whether the task restarts with all others of its kind.
-func (t *Task) together() bool { return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL }
-
 // noteFault notes what the end of an attempt says of a generation's failure; the
 // strongest sign counts.
-func (j *Job) noteFault(t *Task, kind FaultKind, atMS int64) {
-	if !t.together() || kind <= t.fault.Kind {
+func (j *Job) noteFault(t *task, kind FaultKind, atMS int64) {
+	if !t.together() || kind <= t.loss.fault.Kind {
 		return
 	}
 	if atMS == 0 {
 		atMS = j.now.UnixMilli()
 	}
-	if t.fault.Kind == FaultNone {
+	if t.loss.fault.Kind == FaultNone {
 		j.openFaults++
 	}
-	t.fault = Fault{kind, atMS}
+	t.loss.fault = Fault{kind, atMS}
 }
 
 // terminated is the exit code of a program that ends itself properly by SIGTERM.
 const terminated = 128 + 15
 
-// failedStopping tells whether an attempt that was to be stopped had failed itself:
+// failedStopping reports whether an attempt that was to be stopped had failed itself:
 // before that, or while it had time to end.
 func failedStopping(e TaskExited) bool {
 	switch {
@@ -66,8 +65,8 @@ func failedStopping(e TaskExited) bool {
 	return e.Code != 0 || e.Signal != 0
 }
 
-// endedStopping takes in the end of a task of a generation that is being stopped.
-func (j *Job) endedStopping(t *Task, e TaskExited) {
+// judgeStopped takes in the end of an attempt of a generation that is being stopped.
+func (j *Job) judgeStopped(t *task, e TaskExited) {
 	switch {
 	case !failedStopping(e):
 		if e.PeerLost && !e.Stopped {
@@ -79,8 +78,7 @@ func (j *Job) endedStopping(t *Task, e TaskExited) {
 	default:
 		j.noteFault(t, FaultOwn, e.AtMS)
 	}
-	t.Tail, t.Why = e.Tail, describeExit(e)
-	t.failing = e
+	t.loss.tail, t.loss.why, t.loss.exit = e.Tail, describeExit(e), e
 	if e.Stopped {
 		return
 	}
@@ -90,27 +88,26 @@ func (j *Job) endedStopping(t *Task, e TaskExited) {
 	}
 }
 
-// attributeFailure decides whose failure it was that the generation ended, once none of its
-// tasks runs any longer: of those who failed by themselves, of the one that did first.
-// Where a container was lost, that is the reason if nobody failed before it was told
-// to stop. It tells whether it was decided.
+// attributeFailure decides whose failure it was that the generation ended, once none of
+// its tasks runs any longer: of those that failed by themselves, the first. Where a container was lost, that is the reason if nobody failed before it was told
+// to stop. It reports whether it was decided.
 func (j *Job) attributeFailure() bool {
-	if j.openFaults == 0 || j.any(func(t *Task) bool { return t.together() && t.State == proto.TaskState_TASK_STATE_RUNNING }) {
+	if j.openFaults == 0 || j.any(func(t *task) bool { return t.together() && t.state.active() }) {
 		return false
 	}
-	var first *Task
-	lost := j.oustedLately()
+	var first *task
+	lost := j.evictedLately()
 	for _, t := range j.tasks {
-		switch k := t.fault.Kind; {
+		switch k := t.loss.fault.Kind; {
 		case k == FaultNone:
 		case k == FaultLost:
 			lost = true
-		case first == nil || k > first.fault.Kind || k == first.fault.Kind && t.fault.AtMS < first.fault.AtMS:
+		case first == nil || k > first.loss.fault.Kind || k == first.loss.fault.Kind && t.loss.fault.AtMS < first.loss.fault.AtMS:
 			first = t
 		}
 	}
-	if first != nil && (first.fault.Kind == FaultOwn || !lost) {
-		if first.fault.Kind == FaultLate { // else it was told
+	if first != nil && (first.loss.fault.Kind == FaultOwn || !lost) {
+		if first.loss.fault.Kind == FaultLate { // else it was told
 			j.lost(first, CauseOwnFault)
 		}
 		j.countFailure(first)
@@ -122,50 +119,50 @@ func (j *Job) attributeFailure() bool {
 // clearFaults forgets all that was noted until the failure is attributed.
 func (j *Job) clearFaults() {
 	for _, t := range j.tasks {
-		t.fault = Fault{}
+		t.loss.fault = Fault{}
 	}
 	j.openFaults = 0
 }
 
 // failuresWith are the failures that count with a task's: its own, and where all
 // restart together, everybody's. Each generation's failure is one task's.
-func (j *Job) failuresWith(t *Task) []time.Time {
+func (j *Job) failuresWith(t *task) []time.Time {
 	if !t.together() {
-		return t.failures
+		return t.history.failures
 	}
 	var all []time.Time
 	for _, o := range j.tasks {
 		if o.together() {
-			all = append(all, o.failures...)
+			all = append(all, o.history.failures...)
 		}
 	}
 	slices.SortFunc(all, time.Time.Compare)
 	return all
 }
 
-// early is what is known of the failures of a task, or of tasks that restart together,
-// that have all come before the first step, and soon.
+// early counts early failures of a task, or of tasks that restart together, for as long as
+// all of theirs were early and alike.
 type early struct {
 	Error string `json:"error,omitempty"` // the same each time
 	Times int    `json:"times,omitempty"`
-	Over  bool   `json:"over,omitempty"` // one came later, or was another: this is looked at no longer
+	Over  bool   `json:"over,omitempty"` // one came later, or was another: they count no longer
 }
 
 // earlyOf is what counts for a task.
-func (j *Job) earlyOf(t *Task) *early {
+func (j *Job) earlyOf(t *task) *early {
 	if t.together() {
 		return &j.early
 	}
-	return &t.early
+	return &t.history.early
 }
 
-// failsAlike takes in a failure that is charged to a task, and tells whether no attempt will
-// do better: it has failed twice, and each time soon, before it made a step, and in the
-// same way.
-func (j *Job) failsAlike(t *Task) bool {
-	e, how := j.earlyOf(t), likeness(t.failing)
-	stepped := j.any(func(o *Task) bool { return o.step != 0 && (o == t || o.together() && t.together()) })
-	if how == "" || stepped || t.started.IsZero() || j.now.Sub(t.started) >= j.limits.Calm || e.Times > 0 && e.Error != how {
+// failsAlike takes in a failure that is charged to a task, and reports whether no attempt
+// will do better: it has failed twice, and each time soon, before it made a step, and in
+// the same way.
+func (j *Job) failsAlike(t *task) bool {
+	e, how := j.earlyOf(t), likeness(t.loss.exit)
+	stepped := j.any(func(o *task) bool { return o.progress.step != 0 && (o == t || o.together() && t.together()) })
+	if how == "" || stepped || t.run.started.IsZero() || j.now.Sub(t.run.started) >= j.limits.Calm || e.Times > 0 && e.Error != how {
 		e.Over = true
 	}
 	e.Error, e.Times = how, e.Times+1
@@ -183,4 +180,39 @@ func likeness(e TaskExited) string {
 		text = e.Tail[len(e.Tail)-1]
 	}
 	return numbers.ReplaceAllString(text, "#")
+}
+
+// unjustBlame looks at a task that is about to start again after it blamed a peer: if
+// no other task was lost near its exit, the failure is its own. It reports whether the
+// task does not start now.
+func (j *Job) unjustBlame(t *task) bool {
+	if !t.loss.blamesPeer {
+		return false
+	}
+	t.loss.blamesPeer = false
+	if !j.peerLost(t) {
+		j.charge(t)
+		return t.notBefore.After(j.now) || j.ending() || t.state == failed
+	}
+	// Tasks that only ever blame each other must come to an end, too.
+	t.history.losses = append(t.history.losses, j.now)
+	if n := j.within(t.history.losses); n > j.limits.Losses {
+		j.fail(t, fmt.Sprintf("ended because of a lost peer, or lost its container, %s within %s; the last time: %s", times(n), j.limits.Window, t.loss.why))
+	}
+	return j.ending() || t.state == failed
+}
+
+// peerLost reports whether another task was lost near the exit of one.
+func (j *Job) peerLost(t *task) bool {
+	return j.any(func(o *task) bool {
+		return o != t && !o.history.lastLoss.IsZero() && t.history.lastLoss.Sub(o.history.lastLoss) < j.limits.PeerWindow
+	})
+}
+
+// serviceDown reports whether a task that others depend on is down. Services that blame
+// each other must not wait for each other.
+func (j *Job) serviceDown(except *task) bool {
+	return slices.ContainsFunc(j.services, func(t *task) bool {
+		return t != except && t.notRunning() && (!except.service() || !t.loss.blamesPeer)
+	})
 }

@@ -132,7 +132,7 @@ func TestTheSameErrorEachTime(t *testing.T) {
 			p.exit("worker-0", core.TaskExited{Code: 2, Tail: []string{"python: can't open file 'train.py': [Errno 2]"}})
 		}, 2},
 		{"another each time", psAndWorkers(1, 1), func(p *player) {
-			p.exit("worker-0", fails("KeyError: "+strings.Repeat("x", p.job.Task("worker-0").Attempt), 0))
+			p.exit("worker-0", fails("KeyError: "+strings.Repeat("x", p.named("worker-0").Attempt), 0))
 		}, 4},
 		{"after a step", psAndWorkers(1, 1), func(p *player) { p.exit("worker-0", fails("KeyError: 'x'", 1)) }, 4},
 		{"after a while", psAndWorkers(1, 1), func(p *player) {
@@ -140,7 +140,7 @@ func TestTheSameErrorEachTime(t *testing.T) {
 			p.exit("worker-0", fails("KeyError: 'x'", 0))
 		}, 4},
 		{"a first attempt that made steps", psAndWorkers(1, 1), func(p *player) {
-			p.exit("worker-0", fails("KeyError: 'x'", int64(1-min(1, p.job.Task("worker-0").Attempt))))
+			p.exit("worker-0", fails("KeyError: 'x'", int64(1-min(1, p.named("worker-0").Attempt))))
 		}, 4},
 		{"nothing is known of it", psAndWorkers(1, 1), func(p *player) { p.exit("worker-0", core.TaskExited{Signal: 9}) }, 4},
 	} {
@@ -171,7 +171,7 @@ func TestWhoBlamesAPeerStartsWithTheOthers(t *testing.T) {
 	p.exit("rank-1", core.TaskExited{Signal: 15, Stopped: true})
 	p.wait(5 * time.Minute)
 	for _, name := range []string{"ps-0", "worker-0", "rank-0", "rank-1"} {
-		if s := p.job.Task(name).State; s != proto.TaskState_TASK_STATE_RUNNING {
+		if s := p.named(name).State; s != proto.TaskState_TASK_STATE_RUNNING {
 			t.Errorf("%s is %s\n%s", name, s, p.log.String())
 		}
 	}
@@ -187,7 +187,7 @@ func TestNobodyIsBlamedForWhatIsNotKnown(t *testing.T) {
 	p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000,
 		Exited: &core.TaskExited{Container: "c2", Code: 1, PeerLost: true}})
 	p.wait(time.Minute)
-	if w := p.job.Task("worker-1"); w.Failures() != 0 || w.State != proto.TaskState_TASK_STATE_RUNNING || w.Attempt != 1 {
+	if w := p.named("worker-1"); w.Failures() != 0 || w.State != proto.TaskState_TASK_STATE_RUNNING || w.Attempt != 1 {
 		t.Errorf("%s is %s, attempt %d, after %d failures\n%s", w.Name, w.State, w.Attempt, w.Failures(), p.log.String())
 	}
 }

@@ -6,31 +6,11 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"holdfast/proto"
 )
 
-// host puts a task into a container; "" takes it out of the one it has.
-func (j *Job) host(t *Task, container string) {
-	delete(j.hosted, t.Container)
-	t.Container = container
-	if container != "" {
-		j.hosted[container] = t
-	}
-}
-
-// await notes a task's outstanding request; "" takes it back.
-func (j *Job) await(t *Task, request string) {
-	delete(j.asked, t.request)
-	t.request = request
-	if request != "" {
-		j.asked[request] = t
-	}
-}
-
-// ask wants a container for a task: a spare one, or its stand-in, or else a new
-// one.
-func (j *Job) ask(t *Task) {
+// ask wants a container for a task that has none: a spare one, or its stand-in, or else
+// a new one.
+func (j *Job) ask(t *task) {
 	if s := j.spareFor(t); s != nil {
 		j.useSpare(t, s)
 		return
@@ -39,24 +19,31 @@ func (j *Job) ask(t *Task) {
 		j.awaitStandIn(t, s)
 		return
 	}
-	a := j.request(t)
-	j.await(t, a.Request)
-	t.State = proto.TaskState_TASK_STATE_WAITING
-	j.do(a)
+	a := j.newRequest(t)
+	j.becomeWaiting(t, a.Request)
+	j.emit(a)
 }
 
-// request is an ask for a container for a task.
-func (j *Job) request(t *Task) Ask {
+// newRequest is an Ask for a container for a task.
+func (j *Job) newRequest(t *task) Ask {
 	j.requests++
 	return Ask{
-		Request: fmt.Sprintf("%s/%d", t.Name, j.requests), Task: t.Name, Role: t.Role.Name,
-		MemoryMB: t.memoryMB, VCores: t.Role.Vcores, GPUs: t.Role.Gpus,
+		Request: fmt.Sprintf("%s/%d", t.name, j.requests), Task: t.name, Role: t.role.Name,
+		MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus,
 		Avoid: j.avoid(),
 	}
 }
 
-// avoid names the nodes that have given trouble twice lately, and those that
-// are taken out of service.
+// withdraw takes a task's Ask back, if one is outstanding.
+func (j *Job) withdraw(t *task) {
+	if t.request != "" {
+		j.emit(Withdraw{t.request})
+		j.endRequest(t)
+	}
+}
+
+// avoid names the nodes that have given trouble twice lately, and those that are taken
+// out of service.
 func (j *Job) avoid() []string {
 	var nodes []string
 	for n, at := range j.nodeTrouble {
@@ -73,21 +60,88 @@ func (j *Job) allocated(e Allocated) {
 	if s := j.spareByRequest(e.Request); s != nil {
 		s.request, s.container, s.node = "", e.Container, e.Node
 		s.deadline = j.now.Add(j.limits.Attach)
-		j.do(Launch{e.Container})
+		j.emit(Launch{e.Container})
 		return
 	}
 	t := j.asked[e.Request]
 	if t == nil {
-		j.do(Release{e.Container})
+		j.emit(Release{e.Container})
 		return
 	}
-	j.await(t, "")
-	j.host(t, e.Container)
-	t.Node = e.Node
-	t.State = proto.TaskState_TASK_STATE_PREPARING
-	t.prepared, t.silent = false, time.Time{}
-	t.deadline = j.now.Add(j.limits.Attach)
-	j.do(Launch{e.Container})
+	j.becomeLaunching(t, e.Container, e.Node, j.now.Add(j.limits.Attach))
+	j.emit(Launch{e.Container})
+}
+
+// ContainerFound says that YARN has come to know again of a container that it did not hand over
+// when this application master registered: the ResourceManager was restarted as well,
+// and the container's NodeManager has registered with it only now.
+type ContainerFound struct{ Container, Node string }
+
+func (ContainerFound) event() {}
+
+// found keeps such a container's task where it is. A container that no task has is
+// given back.
+func (j *Job) found(e ContainerFound) {
+	t := j.hosted[e.Container]
+	if t == nil {
+		j.emit(Release{e.Container})
+		return
+	}
+	t.loc.node = e.Node
+	if t.loc.orphan == nil || j.ending() || t.leavesNow() { // else it is on its way out of there
+		return
+	}
+	j.endOrphan(t)
+	if t.loc.leave.preempted {
+		return
+	}
+	j.becomeStaying(t)
+	j.record(t, KindNote, "YARN has found its container on %s again, and it stays there", t.loc.node)
+}
+
+// Localizing says that a container's node still fetches the files of what was launched
+// there, and What it does, after the node's name. It comes again every few seconds.
+type Localizing struct{ Container, What string }
+
+func (Localizing) event() {}
+
+// localizing is since when a container of a task, or a spare, is known to be without its
+// files.
+type localizing struct {
+	container string
+	since     time.Time
+}
+
+// fetching has the time in which an agent must come, and that in which the job must
+// start, begin when the container has its files, unless these take longer than
+// Limits.Localize: then the container is given up, and counts as a loss.
+func (j *Job) fetching(e Localizing) {
+	if s := j.spareByContainer(e.Container); s != nil {
+		if s.agentPID == 0 {
+			j.awaitFiles(&s.files, &s.deadline, e.Container)
+		}
+		return
+	}
+	t := j.hosted[e.Container]
+	if t == nil || t.loc.agentPID != 0 || t.unreachable() || j.ending() {
+		return
+	}
+	j.filesSeen = j.now
+	if j.awaitFiles(&t.loc.files, &t.loc.deadline, e.Container) {
+		j.record(t, KindNote, "%s %s", t.loc.node, e.What)
+	}
+}
+
+// awaitFiles moves a deadline, and reports whether this is the first time that it does
+// for a container.
+func (j *Job) awaitFiles(l *localizing, deadline *time.Time, container string) (first bool) {
+	if l.container != container {
+		*l, first = localizing{container, j.now}, true
+	}
+	if next := j.now.Add(j.limits.Attach); next.Before(l.since.Add(j.limits.Localize)) && !deadline.IsZero() {
+		*deadline = next
+	}
+	return first
 }
 
 func (j *Job) attached(e AgentConnected) {
@@ -95,95 +149,92 @@ func (j *Job) attached(e AgentConnected) {
 		j.spareAttached(s, e)
 		return
 	}
-	t := j.Hosted(e.Container)
-	if t == nil || j.ending() && t.finishBy.IsZero() {
-		j.overlooked(e)
-		j.drainOn(e.Container, j.now)
-		j.do(ReleaseAgent{e.Container, notNeeded})
+	t := j.hosted[e.Container]
+	if t == nil || j.ending() && t.state != finishing {
+		j.unknownAttached(e)
+		j.renewedLease(e.Container, j.now)
+		j.emit(ReleaseAgent{e.Container, notNeeded})
 		return
 	}
-	t.Host, t.AgentPID = e.Host, e.PID
-	if e.Task == t.Name && e.Port != 0 {
+	if e.Task == t.name && e.Port != 0 {
 		j.rejoined(t, e)
 		return
 	}
-	t.silent = time.Time{}
-	t.deadline = j.now.Add(j.limits.Prepare)
-	j.do(Assign{Container: e.Container, Task: t.Name, Port: t.Port})
+	j.becomePreparing(t, e.Host, e.PID, j.now.Add(j.limits.Prepare))
+	j.emit(Assign{Container: e.Container, Task: t.name, Port: t.port})
 }
 
-// overlooked takes in what an agent ran whose container nobody has told this
-// master of, and who comes too late for its survey: the next attempt has a higher
-// number, and waits for the end of that one.
-func (j *Job) overlooked(e AgentConnected) {
-	if t := j.named[e.Task]; t != nil && t.Attempt < e.Attempt && t.State != proto.TaskState_TASK_STATE_RUNNING {
-		t.Attempt, t.Port = e.Attempt, cmp.Or(t.Port, e.PeerPort)
-		j.drain(t, e.Container, j.now.Add(j.limits.LeaseExpiry))
+// unknownAttached takes in what an agent ran whose container nobody has told this
+// application master of, and who comes too late for reconciliation: the next attempt has
+// a higher number, and waits for the end of that one.
+func (j *Job) unknownAttached(e AgentConnected) {
+	if t := j.named[e.Task]; t != nil && t.run.number < e.Attempt && !t.state.active() {
+		t.run.number, t.port = e.Attempt, cmp.Or(t.port, e.PeerPort)
+		j.awaitExpiry(t, e.Container, j.now.Add(j.limits.LeaseExpiry))
 		if t.together() {
 			j.generation = max(j.generation, e.Generation+1)
 		}
 	}
 }
 
-// rejoined takes an agent in that was here before, and puts right what one of
-// the two sides has missed.
-func (j *Job) rejoined(t *Task, e AgentConnected) {
+// rejoined takes an agent in that was here before, and puts right what one of the two
+// sides has missed.
+func (j *Job) rejoined(t *task, e AgentConnected) {
 	if t.unreachable() {
-		what := fmt.Sprintf("its agent on %s is connected again", t.Node)
-		if t.orphan != nil {
-			what += ", and the task moves: " + t.orphan.why
+		what := fmt.Sprintf("its agent on %s is connected again", t.loc.node)
+		if t.loc.orphan != nil {
+			what += ", and the task moves: " + t.loc.orphan.why
 		}
 		j.record(t, KindNote, "%s", what)
 	}
-	t.silent, t.deadline = time.Time{}, time.Time{}
-	t.prepared = true
-	t.RealPort = e.Port
-	if t.Port == 0 {
-		t.Port = e.Port
+	j.becomeReachable(t, e)
+	t.port = cmp.Or(t.port, e.Port)
+	switch {
+	case t.state == launching || t.state == preparing:
+		j.becomeReady(t)
+	case t.state.active():
+		j.compareAttempts(t, e)
 	}
-	switch t.State {
-	case proto.TaskState_TASK_STATE_PREPARING:
-		t.State = proto.TaskState_TASK_STATE_READY
-	case proto.TaskState_TASK_STATE_RUNNING:
-		switch {
-		case e.Attempt < t.Attempt && t.stopping: // it never heard of this attempt, and need not
-			t.stopping = false
-			t.State = proto.TaskState_TASK_STATE_READY
-		case e.Attempt < t.Attempt: // it never heard of this attempt
-			j.do(Start{Container: t.Container, Task: t.Name, Attempt: t.Attempt, Generation: j.generation, ConsistentServerState: t.kept})
-		case e.Exited != nil:
-			x := *e.Exited
-			x.Container = e.Container
-			j.exited(x)
-		case t.PID == 0 && e.TaskPID != 0:
-			j.started(TaskStarted{Container: e.Container, Attempt: e.Attempt, PID: e.TaskPID})
-		}
-		switch {
-		case t.stopping && t.stopBy.After(j.now): // it is not to get less than was said
-			j.do(Vacate{t.Container, t.stopBy.Sub(j.now)})
-		case t.stopping || t.hung:
-			j.do(Stop{Container: t.Container, Stack: t.hung})
-		}
+	switch s := t.run.stop; {
+	case s.reason == "":
+	case s.by.After(j.now): // it is not to get less than was said
+		j.emit(Vacate{t.loc.container, s.by.Sub(j.now)})
+	default:
+		j.emit(Stop{Container: t.loc.container, Stack: s.reason == StopStalled})
 	}
-	j.do(Route{})
+	j.emit(Route{})
 }
 
-func (j *Job) ready(e AgentPrepared) {
-	t := j.Hosted(e.Container)
-	if t == nil || j.ending() || t.unreachable() || t.State != proto.TaskState_TASK_STATE_PREPARING { // it may say so twice
+// compareAttempts puts right what an agent that is connected again, or this application
+// master, does not know of a task's attempt.
+func (j *Job) compareAttempts(t *task, e AgentConnected) {
+	switch {
+	case e.Attempt < t.run.number && t.state == stopping && t.run.stop.reason != StopStalled: // it never heard of this attempt, and need not
+		j.becomeReady(t)
+	case e.Attempt < t.run.number: // it never heard of this attempt
+		j.emit(Start{Container: t.loc.container, Task: t.name, Attempt: t.run.number, Generation: j.generation, ConsistentServerState: t.run.fromServices})
+	case e.Exited != nil:
+		x := *e.Exited
+		x.Container = e.Container
+		j.exited(x)
+	case t.run.pid == 0 && e.TaskPID != 0:
+		j.taskStarted(TaskStarted{Container: e.Container, Attempt: e.Attempt, PID: e.TaskPID})
+	}
+}
+
+func (j *Job) prepared(e AgentPrepared) {
+	t := j.hosted[e.Container]
+	if t == nil || j.ending() || t.unreachable() || t.state != preparing { // it may say so twice
 		return
 	}
 	for _, n := range e.Notes {
 		j.record(t, KindNote, "%s", n)
 	}
-	t.prepared = true
-	t.deadline = time.Time{}
-	if t.Port == 0 {
-		t.Port = e.Port
-	} else if t.Port != e.Port {
-		j.record(t, KindNote, "port %d is taken on %s; it listens on %d there, and the others' connections are steered to it", t.Port, t.Node, e.Port)
+	if t.port == 0 {
+		t.port = e.Port
+	} else if t.port != e.Port {
+		j.record(t, KindNote, "port %d is taken on %s; it listens on %d there, and the others' connections are steered to it", t.port, t.loc.node, e.Port)
 	}
-	t.RealPort = e.Port
-	t.State = proto.TaskState_TASK_STATE_READY
-	j.do(Route{})
+	j.becomePrepared(t, e.Port)
+	j.emit(Route{})
 }

@@ -128,13 +128,20 @@ func (p *player) answer(a core.Action) core.Event {
 	return nil
 }
 
-func (p *player) task(container string) *core.Task {
-	for _, t := range p.job.Tasks() {
-		if t.Container == container {
-			return t
-		}
+// task is the task that a container hosts, and the zero Task for one that hosts none.
+func (p *player) task(container string) core.Task {
+	t, _ := p.job.Hosted(container)
+	return t
+}
+
+// named is the task of that name.
+func (p *player) named(name string) core.Task {
+	p.t.Helper()
+	t, ok := p.job.Task(name)
+	if !ok {
+		p.t.Fatalf("no task %s", name)
 	}
-	return &core.Task{}
+	return t
 }
 
 // takeOver replaces the job by one that knows the journal only.
@@ -163,14 +170,9 @@ func (p *player) takeOver(e core.Recovered) {
 // exit ends the attempt that runs as a task.
 func (p *player) exit(task string, e core.TaskExited) {
 	p.t.Helper()
-	for _, t := range p.job.Tasks() {
-		if t.Name == task {
-			e.Container, e.Attempt = t.Container, t.Attempt
-			p.step(e)
-			return
-		}
-	}
-	p.t.Fatalf("no task %s", task)
+	t := p.named(task)
+	e.Container, e.Attempt = t.Container, t.Attempt
+	p.step(e)
 }
 
 // wait lets time pass up to the job's next deadline, d at most.
@@ -565,7 +567,7 @@ func TestLossesThatEndAJob(t *testing.T) {
 		p.step(core.Begin{})
 		for range 12 {
 			if state, _ := p.job.State(); state == proto.JobState_JOB_STATE_RUNNING {
-				p.step(core.ContainerEnded{Container: p.job.Tasks()[0].Container, Cause: cause})
+				p.step(core.ContainerEnded{Container: p.named("ps-0").Container, Cause: cause})
 				p.wait(time.Minute)
 			}
 		}

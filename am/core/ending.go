@@ -7,39 +7,45 @@ import (
 	"holdfast/proto"
 )
 
-func (j *Job) ending() bool { return j.state == proto.JobState_JOB_STATE_STOPPING }
-
 // checkCompletion ends the job once every task that must succeed has.
 func (j *Job) checkCompletion() {
-	if j.ending() || j.gathering {
+	if j.phase != jobRunning {
 		return
 	}
-	done := map[*proto.RoleSpec]int32{}
+	succeededOf := map[*proto.RoleSpec]int32{}
 	for _, t := range j.tasks {
-		if t.Role.Completion != proto.CompletionRule_COMPLETION_RULE_REQUIRED {
+		if t.role.Completion != proto.CompletionRule_COMPLETION_RULE_REQUIRED {
 			continue
 		}
 		n := int32(0)
-		if t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
+		if t.state == succeeded {
 			n = 1
-		} else if t.Attempt >= 0 {
+		} else if t.run.number >= 0 {
 			return
 		}
-		done[t.Role] += n
+		succeededOf[t.role] += n
 	}
-	for role, n := range done {
-		if n < least(role) { // where it is not, the job began without the others, and needs them no longer
+	for role, n := range succeededOf {
+		if n < least(role) { // otherwise the job began without the others, and needs them no longer
 			return
 		}
 	}
-	if len(done) > 0 {
+	if len(succeededOf) > 0 {
 		j.end(proto.JobState_JOB_STATE_SUCCEEDED, "")
 		j.proceedEnding()
 	}
 }
 
-// fail ends the job because of a task; one that decides nothing is given up.
-func (j *Job) fail(t *Task, why string) {
+// least is how many tasks of a role the job needs.
+func least(r *proto.RoleSpec) int32 {
+	if r.Min > 0 {
+		return r.Min
+	}
+	return r.Count
+}
+
+// fail ends the job because of a task; an optional one is given up.
+func (j *Job) fail(t *task, why string) {
 	if j.ending() {
 		return
 	}
@@ -47,77 +53,67 @@ func (j *Job) fail(t *Task, why string) {
 		j.giveUp(t, why)
 		return
 	}
-	t.State = proto.TaskState_TASK_STATE_FAILED
-	j.end(proto.JobState_JOB_STATE_FAILED, fmt.Sprintf("%s %s", t.Name, why))
+	j.becomeFailed(t)
+	j.end(proto.JobState_JOB_STATE_FAILED, fmt.Sprintf("%s %s", t.name, why))
 }
 
 // giveUp goes on without a task.
-func (j *Job) giveUp(t *Task, why string) {
-	t.State = proto.TaskState_TASK_STATE_FAILED
-	t.lostAt, t.notUntil, t.blamed = time.Time{}, time.Time{}, false
+func (j *Job) giveUp(t *task, why string) {
 	j.record(t, KindEnded, "it is given up, and the job goes on without it: %s", why)
-	if t.request != "" {
-		j.do(Withdraw{t.request})
-		j.await(t, "")
-	}
+	j.withdraw(t)
+	j.becomeFailed(t)
 	if s := j.standIn(t); s != nil {
 		j.giveUpSpare(s)
 	}
-	if t.Container == "" {
+	at := t.loc
+	if at.container == "" {
 		return
 	}
-	container, agent, hadAddress := t.Container, t.AgentPID, t.RealPort != 0
-	j.forget(t)
-	j.sendHome(container, agent)
-	j.do(Release{container})
-	if hadAddress {
-		j.do(Route{Cut: []string{t.Name}})
+	j.clearLocation(t)
+	j.sendHome(at.container, at.agentPID)
+	j.emit(Release{at.container})
+	if at.port != 0 {
+		j.emit(Route{Cut: []string{t.name}})
 	}
 }
 
-// exitedAtEnd takes in the end of an attempt while everything ends. One that may go on
-// for a while ends as at any time.
-func (j *Job) exitedAtEnd(t *Task, e TaskExited) {
-	finishing := !t.finishBy.IsZero()
-	t.stopping, t.finishBy = false, time.Time{}
-	if t.State != proto.TaskState_TASK_STATE_RUNNING {
-		return
-	}
+// exitedAtEnd takes in the end of an attempt while the job ends. One that may go on for
+// a while ends as at any time.
+func (j *Job) exitedAtEnd(t *task, e TaskExited) {
 	switch {
-	case !finishing || e.Stopped:
-		t.State = proto.TaskState_TASK_STATE_STOPPED
+	case t.state != finishing || e.Stopped:
+		j.becomeStopped(t)
 	case e.Code == 0 && e.Signal == 0:
-		t.State, t.Why = proto.TaskState_TASK_STATE_SUCCEEDED, ""
-		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.Attempt)
+		j.becomeSucceeded(t)
+		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.run.number)
 	default:
-		t.State, t.Why, t.Tail = proto.TaskState_TASK_STATE_FAILED, describeExit(e), e.Tail
-		j.record(t, KindEnded, "attempt %d: %s", t.Attempt, t.Why)
+		j.becomeFailed(t)
+		t.loss.why, t.loss.tail = describeExit(e), e.Tail
+		j.record(t, KindEnded, "attempt %d: %s", t.run.number, t.loss.why)
 	}
 }
 
-// mayFinish tells whether a task may go on after the job has succeeded, as an
+// mayFinish reports whether a task may go on after the job has succeeded, as an
 // evaluator that looks at the last checkpoint, and exports it.
-func (j *Job) mayFinish(t *Task) bool {
-	return j.outcome == proto.JobState_JOB_STATE_SUCCEEDED && t.optional() && t.Role.FinishMs > 0 && !t.stopping
+func (j *Job) mayFinish(t *task) bool {
+	return j.outcome == proto.JobState_JOB_STATE_SUCCEEDED && t.optional() && t.role.FinishMs > 0 && t.state == running
 }
 
-// finishing tells whether one still does, and stops those whose time is over.
-func (j *Job) finishing() bool {
+// someFinish reports whether a task still goes on, and stops those whose time is over.
+func (j *Job) someFinish() bool {
 	some := false
 	for _, t := range j.tasks {
-		if t.finishBy.IsZero() {
+		if t.state != finishing {
 			continue
 		}
 		switch by, leaves := j.finishes(t); {
-		case t.Container == "":
-			t.finishBy = time.Time{}
 		case by.After(j.now):
 			some = true
 		case leaves:
-			j.record(t, KindNote, "it has to leave %s, and the others are done; it is stopped", t.Node)
+			j.record(t, KindNote, "it has to leave %s, and the others are done; it is stopped", t.loc.node)
 			j.stopFinishing(t)
 		default:
-			j.record(t, KindNote, "it has not ended within %s of the others; it is stopped (--%s-finish)", time.Duration(t.Role.FinishMs)*time.Millisecond, t.Role.Name)
+			j.record(t, KindNote, "it has not ended within %s of the others; it is stopped (--%s-finish)", time.Duration(t.role.FinishMs)*time.Millisecond, t.role.Name)
 			j.stopFinishing(t)
 		}
 	}
@@ -126,124 +122,117 @@ func (j *Job) finishing() bool {
 
 // finishes is until when a task may go on at the job's end, and whether it has to leave
 // its container by then: no container is asked for any longer into which it could move.
-func (j *Job) finishes(t *Task) (by time.Time, leaves bool) {
-	by = t.finishBy
+func (j *Job) finishes(t *task) (by time.Time, leaves bool) {
+	by = t.run.finishBy
 	if due, is := j.leaves(t); is && !due.IsZero() && due.Before(by) {
 		by, leaves = due, true
 	}
-	if t.wanted && t.leaveBy.Before(by) {
-		by, leaves = t.leaveBy, true
+	if o := t.loc.leave; o.preempted && o.by.Before(by) {
+		by, leaves = o.by, true
 	}
 	return by, leaves
 }
 
-func (j *Job) stopFinishing(t *Task) {
-	t.finishBy = time.Time{}
+// finishesAsOrphan takes in that the NodeManager of a task that may finish is lost: the
+// task goes on, as it would at any time.
+func (j *Job) finishesAsOrphan(t *task, why string) {
+	if t.loc.orphan != nil { // that is known
+		return
+	}
+	j.becomeOrphan(t, j.now.Add(j.limits.Orphan), why)
+	j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there", t.loc.node, why)
+}
+
+func (j *Job) stopFinishing(t *task) {
 	j.phaseEnds = j.now.Add(j.limits.Stop + j.limits.Leave)
-	j.halt(t, 0)
+	j.halt(t, StopJobEnds, CauseUnknown, 0)
 }
 
 // hurry stops those that may go on, because the job's end is wanted at once.
 func (j *Job) hurry() {
 	for _, t := range j.tasks {
-		if !t.finishBy.IsZero() {
+		if t.state == finishing {
 			j.stopFinishing(t)
 		}
 	}
 }
 
-// end begins to stop everything. It ends in three phases: attempts are
-// stopped, but for those that may finish first; agents are sent home, saving what they
-// hold; Finish.
+// end begins to stop everything. It ends in three phases: attempts are stopped, but for
+// those that may finish first; agents are released, saving what they hold; Finish.
 func (j *Job) end(outcome proto.JobState, why string) {
 	if j.ending() {
 		return
 	}
-	j.state, j.outcome, j.why = proto.JobState_JOB_STATE_STOPPING, outcome, why
-	j.phaseEnds = j.now.Add(j.limits.Stop + j.limits.Leave)
+	j.beginStopping(outcome, why)
 	if outcome != proto.JobState_JOB_STATE_SUCCEEDED {
 		j.record(nil, KindEnded, "the job is stopped: %s", why)
 	}
 	for _, s := range j.spares {
 		switch {
 		case s.request != "":
-			j.do(Withdraw{s.request})
+			j.emit(Withdraw{s.request})
 		case s.agentPID != 0:
-			j.do(ReleaseAgent{s.container, "the job ends"})
+			j.emit(ReleaseAgent{s.container, "the job ends"})
 		}
 	}
 	for _, t := range j.tasks {
-		if t.request != "" {
-			j.do(Withdraw{t.request})
-			j.await(t, "")
-		}
+		j.withdraw(t)
 		switch {
-		case t.State == proto.TaskState_TASK_STATE_RUNNING && j.mayFinish(t):
-			if t.finishBy.IsZero() { // else the master before has said so
-				limit := time.Duration(t.Role.FinishMs) * time.Millisecond
-				t.finishBy = j.now.Add(limit)
-				j.record(t, KindNote, "the others are done; it may go on for %s (--%s-finish)", limit, t.Role.Name)
-			}
-		case t.State == proto.TaskState_TASK_STATE_RUNNING && !t.stopping:
-			j.halt(t, 0)
-		case t.State == proto.TaskState_TASK_STATE_RUNNING,
-			t.State == proto.TaskState_TASK_STATE_SUCCEEDED,
-			t.State == proto.TaskState_TASK_STATE_FAILED:
+		case j.mayFinish(t):
+			limit := time.Duration(t.role.FinishMs) * time.Millisecond
+			j.becomeFinishing(t, j.now.Add(limit))
+			j.record(t, KindNote, "the others are done; it may go on for %s (--%s-finish)", limit, t.role.Name)
+		case t.state == running, t.state == stopping && t.run.stop.reason == StopStalled:
+			j.halt(t, StopJobEnds, CauseUnknown, 0)
+		case t.state.active() || t.state.done(): // as before
 		default:
-			t.State = proto.TaskState_TASK_STATE_STOPPED
+			j.becomeStopped(t)
 		}
 	}
 }
 
 // proceedEnding goes on to the next phase as soon as it may.
 func (j *Job) proceedEnding() {
-	if !j.leaving && j.finishing() {
-		return
-	}
-	overdue := !j.phaseEnds.After(j.now)
-	if !j.leaving {
-		if !overdue && j.any(func(t *Task) bool { return t.stopping && t.AgentPID != 0 }) {
+	if j.phase == jobStopping {
+		if j.someFinish() {
 			return
 		}
-		j.leaving = true
-		j.phaseEnds = j.now.Add(j.limits.Leave)
-		overdue = false
+		connected := j.any(func(t *task) bool { return t.state == stopping && t.loc.agentPID != 0 })
+		if connected && !j.past(j.phaseEnds) {
+			return
+		}
+		j.beginReleasing()
 		for _, t := range j.tasks {
-			if t.Container != "" && t.AgentPID != 0 {
-				j.do(ReleaseAgent{t.Container, "the job ends"})
+			if t.loc.agentPID != 0 {
+				j.emit(ReleaseAgent{t.loc.container, "the job ends"})
 			}
 		}
 	}
-	if !overdue && j.any(func(t *Task) bool { return t.Container != "" && t.AgentPID != 0 }) {
+	connected := j.any(func(t *task) bool { return t.loc.agentPID != 0 })
+	if connected && !j.past(j.phaseEnds) {
 		return
 	}
+	j.finish()
+}
+
+// finish gives all containers back.
+func (j *Job) finish() {
 	for _, s := range j.spares {
 		if s.container != "" {
-			j.do(Release{s.container})
+			j.emit(Release{s.container})
 		}
 	}
 	for _, t := range j.tasks {
-		if t.State == proto.TaskState_TASK_STATE_RUNNING {
-			t.State = proto.TaskState_TASK_STATE_STOPPED
+		if t.state.active() {
+			j.becomeStopped(t)
 		}
-		if t.Container != "" {
-			j.do(Release{t.Container})
+		if t.loc.container != "" {
+			j.emit(Release{t.loc.container})
 		}
 	}
-	j.phaseEnds = time.Time{}
-	j.state = j.outcome
-	j.finished = true
+	j.becomeFinished()
 	if j.outcome == proto.JobState_JOB_STATE_SUCCEEDED {
 		j.record(nil, KindEnded, "succeeded")
 	}
-	j.do(Finish{State: j.outcome, Why: j.why})
-}
-
-func (j *Job) any(is func(*Task) bool) bool {
-	for _, t := range j.tasks {
-		if is(t) {
-			return true
-		}
-	}
-	return false
+	j.emit(Finish{State: j.outcome, Why: j.why})
 }

@@ -1,18 +1,18 @@
 package core
 
-// Overlooked names a task that is not at rest and that the next deadline does not
-// count, or that is unreachable for as long as it may be; "" if there is none.
+// Overlooked names a task that is not idle and that the next deadline does not count, or
+// that may be unreachable for ever; "" if there is none.
 func (j *Job) Overlooked() string {
-	if j.survey != nil || j.ending() || j.finished {
+	if j.phase == reconciling || j.ending() {
 		return ""
 	}
-	counted := map[*Task]bool{}
+	counted := map[*task]bool{}
 	for _, t := range j.busy {
 		counted[t] = true
 	}
 	for _, t := range j.tasks {
-		if !counted[t] && !j.atRest(t) || t.unreachable() && t.deadline.IsZero() {
-			return t.Name
+		if !counted[t] && !j.idle(t) || t.unreachable() && t.loc.deadline.IsZero() {
+			return t.name
 		}
 	}
 	return ""
@@ -23,4 +23,4 @@ func (j *Job) Overlooked() string {
 func (r Journal) Paced() bool { return r.Pace != nil && r.Pace.Pauses >= pausesKnown }
 
 // IdleSpares counts the spares for any task, come or asked for.
-func (j *Job) IdleSpares() int { return j.idle() }
+func (j *Job) IdleSpares() int { return j.unassigned() }

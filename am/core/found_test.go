@@ -32,7 +32,7 @@ func TestWhatIsFoundAgainStaysWhereItIs(t *testing.T) {
 	for _, attached := range []bool{true, false} {
 		p := foundAfter(t, attached)
 		p.wait(5 * time.Minute)
-		if k := p.job.Task("worker-0"); k.Container != "c2" || k.Attempt != 0 || k.State != proto.TaskState_TASK_STATE_RUNNING {
+		if k := p.named("worker-0"); k.Container != "c2" || k.Attempt != 0 || k.State != proto.TaskState_TASK_STATE_RUNNING {
 			t.Errorf("attached %t: worker-0 is %s in %s, attempt %d\n%s", attached, k.State, k.Container, k.Attempt, p.log.String())
 		}
 		if len(p.job.Spares()) != 0 {

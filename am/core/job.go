@@ -1,21 +1,8 @@
-// Package core decides what an application master does. It does no I/O, reads
-// no clock and starts no goroutine: Job.Step(now, event) changes the job's
-// state and returns the actions to carry out, and Job.Deadline says when the
-// next Tick is due. The loop around it is package am.
-//
-// Each task goes through
-//
-//	waiting -> preparing -> ready -> running -> succeeded
-//
-// A lost container brings it back to waiting, a lost process to restarting and
-// then running again in the same container. Tasks start together: none runs
-// before all of them are ready (starting.go). What a loss means is in
-// loss.go, how a job ends in ending.go, and how tasks get containers in
-// containers.go.
 package core
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -23,230 +10,220 @@ import (
 	"holdfast/proto"
 )
 
-// Task is a task as core sees it.
-type Task struct {
-	Name  string
-	Role  *proto.RoleSpec
-	Index int
-
-	State     proto.TaskState
-	Attempt   int // number of the present or last attempt; -1 before the first
-	Container string
-	Node      string
-	Host      string // under which peers reach it
-	Port      int    // that peers know; for life, from the start where New is told it
-	RealPort  int    // on which it listens now
-	PID       int
-	AgentPID  int
-	Why       string
-	Cause     Cause // of its last loss
-	Tail      []string
-
-	request  string    // outstanding Ask
-	memoryMB int64     // asked for next time
-	prepared bool      // its agent can start it
-	stopping bool      // a Stop was sent and not answered
-	hung     bool      // the same, because it makes no steps
-	silent   time.Time // since when its agent is unreachable; it may be back until deadline
-	deadline time.Time // of attach, prepare, or the return of an agent
-	notUntil time.Time // back-off
-	// draining are containers that may still run an attempt, until when at the
-	// latest; nothing is started before they are gone. It grows by drain only.
-	draining map[string]time.Time
-	lostAt   time.Time  // of the loss that it has not come back from
-	blamed   bool       // its last exit blames a peer; decided at notUntil
-	kept     bool       // its attempt was told to go on from what the services hold
-	doubts   bool       // it may have failed by what the services hold (kept.go)
-	started  time.Time  // its attempt, by this master
-	early    early      // how its attempts have failed (blame.go)
-	fault    Fault      // what its end says of its generation's failure (blame.go)
-	failing  TaskExited // how it ended last, where that was a failure
-	// leaveBy is when it is to leave its container, with grace to stop, and
-	// moving why it does so now (moving.go). wanted: the scheduler is why leaveBy is set.
-	leaveBy  time.Time
-	grace    time.Duration
-	wanted   bool
-	moving   Cause
-	stopBy   time.Time // until when it has time to stop; zero: it gets what all get
-	step     int64     // the last that it has told
-	moved    time.Time // when that was; zero: never
-	finishBy time.Time // while the job ends: until when it may go on; zero: it is not waited for
-	orphan   *orphan   // nil: YARN has not lost its container
-	files    localizing
-	failures []time.Time
-	losses   []time.Time
-	lastLoss time.Time
-	// unsafe: the store was not made safe since it was lost, or ever.
-	unsafe bool
-}
-
 // Job is the state of one job.
 type Job struct {
 	limits   Limits
 	restarts int
 
-	state        proto.JobState
-	why          string
-	waiting      string // why containers do not come
-	tasks        []*Task
-	services     []*Task // of tasks
-	named        map[string]*Task
-	busy         []*Task          // that are not at rest, in the order of tasks
-	drains       bool             // a task may have draining containers
-	hosted       map[string]*Task // by container
-	asked        map[string]*Task // by outstanding request
-	generation   int
-	begun        bool      // a task has been started
-	gathering    bool      // nothing starts until all are ready
-	since        time.Time // of gathering
-	brought      time.Time // when a node was last known to be bringing the files of a container
-	enough       time.Time // since when there are as many as every role needs
-	saves        int       // since what the services hold may be of several pieces (kept.go)
-	spares       []*spare
-	spareCount   int // wanted
-	spareLosses  []time.Time
-	thriftyUntil time.Time          // no spares are asked for before
-	closing      map[string]closing // nodes that are taken out of service
-	orphans      int                // how many tasks are
-	requests     int
-	nodeTrouble  map[string][]time.Time
-	ousted       time.Time // when a container's directory was removed last
-	pace         pace
-	early        early     // of tasks that restart together
-	openFaults   int       // tasks with a fault that is not attributed yet
-	needsJournal bool      // what the last Step did is to be written
-	securing     time.Time // when PrepareStore was decided that is not answered
-	survey       *survey   // while agents are listened to, for want of a journal
-	vigil        *vigil    // nil: only the master prolongs leases
+	phase   phase
+	started bool   // it is shown as running: the gang start was over when it was taken over, or a task was started since
+	why     string // the job stops
+	waiting string // why containers do not come
 
-	outcome   proto.JobState // while stopping: what it will be
-	phaseEnds time.Time      // while stopping
-	leaving   bool           // agents were sent home
-	finished  bool
+	tasks        []*task
+	services     []*task // of tasks
+	named        map[string]*task
+	hosted       map[string]*task // by container
+	asked        map[string]*task // by outstanding request
+	busy         []*task          // that are not idle, in the order of tasks
+	anyExpiring  bool             // a task may have expiring containers
+	orphans      int              // tasks whose container is an orphan
+	openFaults   int              // tasks with a fault that is not attributed yet
+	early        early            // failures of tasks that restart together
+	generation   int
+	begun        bool // a task has been started, ever
+	gang         gangStart
+	filesSeen    time.Time // when a node was last known to be fetching the files of a container
+	requests     int
+	needsJournal bool // what the last Step did is to be written
+
+	// consistentSaves counts checkpoints since what the services hold may not be
+	// consistent (services.go).
+	consistentSaves int
+	preparing       time.Time // when PrepareStore was decided that is not answered; zero: none is
+
+	spares        []*spare
+	spareCount    int // wanted
+	spareLosses   []time.Time
+	noSparesUntil time.Time // none is asked for before
+
+	closing        map[string]closing // nodes that are taken out of service
+	nodeTrouble    map[string][]time.Time
+	dirRemoved     time.Time // when a container's directory was removed last
+	pace           pace
+	reconciliation *reconciliation // while reconciling
+	liveness       livenessWindow
+
+	outcome   proto.JobState // that the job ends with, once that is decided
+	phaseEnds time.Time      // while stopping and releasing
 
 	now     time.Time // of the present step
 	actions []Action
 }
 
-// New makes a job of tasks that are named and numbered as given. restarts is
-// how often one task may fail by its own fault within Limits.Window, and spares
-// how many idle containers are kept for tasks that lose theirs.
+// gangStart is the common start of tasks that is awaited.
+type gangStart struct {
+	since  time.Time // it is awaited
+	quorum time.Time // since when there are as many as every role needs
+}
+
+// New makes a job of tasks that are named and numbered as given. restarts is how often
+// one task may fail by its own fault within Limits.Window, and spares how many idle
+// containers are held ready for tasks that lose theirs.
 func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 	j := &Job{
 		limits:      limits.withDefaults(),
 		restarts:    restarts,
 		spareCount:  spares,
-		state:       proto.JobState_JOB_STATE_WAITING,
-		gathering:   true,
-		named:       make(map[string]*Task, len(tasks)),
-		hosted:      map[string]*Task{},
-		asked:       map[string]*Task{},
+		phase:       assembling,
+		named:       make(map[string]*task, len(tasks)),
+		hosted:      map[string]*task{},
+		asked:       map[string]*task{},
 		nodeTrouble: map[string][]time.Time{},
 		closing:     map[string]closing{},
 	}
-	for _, t := range tasks {
-		t.State = proto.TaskState_TASK_STATE_WAITING
-		t.Attempt = -1
-		t.memoryMB = t.Role.MemoryMb
-		t.unsafe = true
-		j.tasks = append(j.tasks, &t)
-		j.named[t.Name] = &t
-		if t.service() {
-			j.services = append(j.services, &t)
+	for i, t := range tasks {
+		own := &task{name: t.Name, role: t.Role, index: t.Index, place: i, port: t.Port,
+			run: attempt{number: -1}, memoryMB: t.Role.MemoryMb, dirty: true}
+		j.tasks = append(j.tasks, own)
+		j.named[own.name] = own
+		if own.service() {
+			j.services = append(j.services, own)
 		}
 	}
 	return j
 }
 
-// Tasks gives the tasks' present state, for reading only.
-func (j *Job) Tasks() []*Task { return j.tasks }
+// Size is the number of tasks.
+func (j *Job) Size() int { return len(j.tasks) }
 
-// Task gives the task of that name, to others for reading only; nil if there is none.
-func (j *Job) Task(name string) *Task { return j.named[name] }
+// Tasks are the tasks' present states, each with its place in the order given to New.
+// It takes time in proportion to their number.
+func (j *Job) Tasks() iter.Seq2[int, Task] {
+	return func(yield func(int, Task) bool) {
+		for i, t := range j.tasks {
+			if !yield(i, t.view()) {
+				return
+			}
+		}
+	}
+}
 
-// Hosted gives the task that a container hosts, to others for reading only; nil
-// for a container that no task has, or has any longer.
-func (j *Job) Hosted(container string) *Task { return j.hosted[container] }
+// Task is the task of that name; false if there is none.
+func (j *Job) Task(name string) (Task, bool) { return viewOf(j.named[name]) }
+
+// Hosted is the task that a container hosts; false for a container that no task has,
+// or has any longer.
+func (j *Job) Hosted(container string) (Task, bool) { return viewOf(j.hosted[container]) }
+
+func viewOf(t *task) (Task, bool) {
+	if t == nil {
+		return Task{}, false
+	}
+	return t.view(), true
+}
 
 // Containers are those in which tasks are, may come to be, or may still be.
 func (j *Job) Containers() []string {
 	var list []string
 	for _, t := range j.tasks {
-		if t.Container != "" {
-			list = append(list, t.Container)
+		if t.loc.container != "" {
+			list = append(list, t.loc.container)
 		}
-		list = append(list, slices.Sorted(maps.Keys(t.draining))...) // its last attempt may still write there
+		list = append(list, t.expiringContainers()...) // its last attempt may still write there
 	}
 	for _, s := range j.spares {
 		if s.container != "" {
 			list = append(list, s.container)
 		}
 	}
-	if j.survey != nil {
-		list = slices.AppendSeq(list, maps.Keys(j.survey.first.Containers))
+	if j.reconciliation != nil {
+		list = slices.AppendSeq(list, maps.Keys(j.reconciliation.first.Containers))
 	}
 	return list
 }
 
-// State gives the job's state and the reason of it.
+// State is the job's state as users see it, and its reason.
 func (j *Job) State() (proto.JobState, string) {
-	if j.state == proto.JobState_JOB_STATE_WAITING && j.waiting != "" {
-		return j.state, j.waiting
+	switch {
+	case j.phase == finished:
+		return j.outcome, j.why
+	case j.ending():
+		return proto.JobState_JOB_STATE_STOPPING, j.why
+	case j.started:
+		return proto.JobState_JOB_STATE_RUNNING, j.why
+	case j.waiting != "":
+		return proto.JobState_JOB_STATE_WAITING, j.waiting
 	}
-	return j.state, j.why
+	return proto.JobState_JOB_STATE_WAITING, j.why
 }
 
-// Generation numbers the starts of all tasks together, from 0.
+// Generation numbers the gang starts, from 0.
 func (j *Job) Generation() int { return j.generation }
 
-// Finished tells whether Finish was decided; later events change nothing.
-func (j *Job) Finished() bool { return j.finished }
+// Limits are the times and counts that are in force.
+func (j *Job) Limits() Limits { return j.limits }
 
 // Step takes in an event and returns what to do.
 func (j *Job) Step(now time.Time, e Event) []Action {
-	if j.finished {
+	if j.Finished() {
 		return nil
 	}
 	j.now, j.actions = now, nil
-	_, steps := e.(StepsReported)
+	routine := isRoutine(e)
 	paced := j.paced()
-	defer func() { j.needsJournal = !steps || len(j.actions) > 0 || paced != j.paced() }()
-	if j.survey != nil {
-		j.listen(e)
+	defer func() { j.needsJournal = !routine || len(j.actions) > 0 || paced != j.paced() }()
+	if j.phase == reconciling {
+		j.takeReport(e)
 	} else {
 		j.handle(e)
 	}
-	if j.survey != nil {
-		return j.actions
-	}
-	if j.ending() {
+	switch {
+	case j.phase == reconciling:
+	case j.ending():
 		j.proceedEnding()
-	} else {
-		j.findBusy()
-		if j.expire() {
-			j.findBusy() // what is lost may concern others
-		}
-		before := j.generation
-		j.vacate()
-		if attributed := j.attributeFailure(); attributed || j.generation != before {
-			j.findBusy()
-		}
-		j.startReady()
-		j.keepSpares()
-		j.checkCompletion()
-		j.watchSteps()
+	default:
+		j.decide()
 	}
 	return j.actions
 }
 
-func (j *Job) do(a ...Action) { j.actions = append(j.actions, a...) }
+// isRoutine reports whether an event comes for as long as the job runs, and says
+// nothing that another application master would have to know.
+func isRoutine(e Event) bool {
+	switch e.(type) {
+	case StepsReported, LivenessConfirmed:
+		return true
+	}
+	return false
+}
 
-func (j *Job) record(t *Task, kind, format string, args ...any) {
+// decide does what has become due by the event, or by time.
+func (j *Job) decide() {
+	j.findBusy()
+	if j.expire() {
+		j.findBusy() // what is lost may concern others
+	}
+	before := j.generation
+	j.vacate()
+	if attributed := j.attributeFailure(); attributed || j.generation != before {
+		j.findBusy()
+	}
+	j.startReady()
+	j.keepSpares()
+	j.checkCompletion()
+	j.watchSteps()
+}
+
+func (j *Job) emit(a ...Action) { j.actions = append(j.actions, a...) }
+
+// record adds a line to the event log; t is nil for what concerns the job.
+func (j *Job) record(t *task, kind, format string, args ...any) {
 	name := ""
 	if t != nil {
-		name = t.Name
+		name = t.name
 	}
-	j.do(Record{Task: name, Kind: kind, Text: fmt.Sprintf(format, args...)})
+	j.emit(Record{Task: name, Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
 // within counts the times that are not older than the window.
@@ -260,6 +237,8 @@ func (j *Job) within(at []time.Time) int {
 	return n
 }
 
+func (j *Job) any(is func(*task) bool) bool { return slices.ContainsFunc(j.tasks, is) }
+
 func (j *Job) handle(e Event) {
 	switch e := e.(type) {
 	case Begin:
@@ -269,7 +248,7 @@ func (j *Job) handle(e Event) {
 	case Recovered:
 		j.recovered(e)
 	case Localizing:
-		j.bringing(e)
+		j.fetching(e)
 	case ContainerFound:
 		j.found(e)
 	case Allocated:
@@ -277,27 +256,25 @@ func (j *Job) handle(e Event) {
 	case AgentConnected:
 		j.attached(e)
 	case AgentPrepared:
-		j.ready(e)
+		j.prepared(e)
 	case Prewarmed:
 		if s := j.spareByContainer(e.Container); s != nil {
 			s.ready = j.now
 		}
 	case TaskStarted:
-		j.started(e)
+		j.taskStarted(e)
 	case TaskExited:
 		j.exited(e)
 	case ContainerEnded:
 		j.containerEnded(e)
 	case LaunchFailed:
-		if s := j.spareByContainer(e.Container); s != nil {
-			j.dropSpare(s, false)
-		} else if t := j.Hosted(e.Container); t != nil {
-			j.loseContainer(t, CauseLaunch, e.Why)
-		}
+		j.launchFailed(e)
 	case StorePrepared:
-		j.secured(e)
+		j.storePrepared(e)
 	case StepsReported:
 		j.stepped(e)
+	case LivenessConfirmed:
+		j.liveness = livenessWindow{e.Since, e.Until}
 	case AgentFailed:
 		j.trouble(e)
 	case AgentDisconnected:
@@ -327,174 +304,3 @@ func (j *Job) handle(e Event) {
 	case Tick:
 	}
 }
-
-// Deadline says when the next Tick is due, if no event comes before.
-func (j *Job) Deadline() (time.Time, bool) {
-	if j.survey != nil {
-		return j.survey.until, true
-	}
-	var next time.Time
-	consider := func(t time.Time) {
-		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
-			next = t
-		}
-	}
-	ahead := func(t time.Time) {
-		if !t.IsZero() && t.After(j.now) {
-			consider(t)
-		}
-	}
-	consider(j.phaseEnds)
-	if j.ending() && !j.leaving {
-		for _, t := range j.tasks {
-			if t.finishBy.IsZero() {
-				continue
-			}
-			if by, _ := j.finishes(t); next.IsZero() || next == j.phaseEnds || by.Before(next) {
-				next = by // for that long, no phase ends
-			}
-		}
-	}
-	if !j.ending() {
-		if j.gathering {
-			consider(j.startBy())
-		}
-		if j.gathering && !j.enough.IsZero() {
-			consider(j.enough.Add(j.limits.QuorumWait))
-		}
-		consider(j.stallDeadline())
-		for _, s := range j.spares {
-			consider(s.deadline)
-			if s.task != nil {
-				ahead(s.ready)
-			}
-		}
-		if j.thriftyUntil.After(j.now) {
-			consider(j.thriftyUntil)
-		}
-		for _, t := range j.busy {
-			consider(j.due(t))
-			if len(t.draining) > 0 {
-				for _, until := range t.draining {
-					consider(j.surely(until))
-				}
-			}
-			ahead(t.notUntil)
-			ahead(t.leaveBy)
-			if by, leaves := j.leaves(t); leaves {
-				ahead(by)
-			}
-		}
-	}
-	return next, !next.IsZero() && !j.finished
-}
-
-// atRest tells whether there is nothing to decide about a task until an event
-// concerns it, or all of them start together: so it is with nearly all tasks of a
-// large job at each step.
-func (j *Job) atRest(t *Task) bool {
-	switch t.State {
-	case proto.TaskState_TASK_STATE_RUNNING, proto.TaskState_TASK_STATE_SUCCEEDED, proto.TaskState_TASK_STATE_FAILED:
-	default:
-		if !j.gathering {
-			return false
-		}
-	}
-	return t.deadline.IsZero() && t.leaveBy.IsZero() && len(t.draining) == 0 && t.orphan == nil && len(j.closing) == 0 && !t.notUntil.After(j.now)
-}
-
-// findBusy finds the tasks that the parts of a step are to look at. Each of the
-// losses of many tasks is a step, and most parts of it are not to take time in
-// proportion to the tasks that it leaves alone.
-func (j *Job) findBusy() {
-	j.busy, j.drains = j.busy[:0], false
-	for _, t := range j.tasks {
-		if !j.atRest(t) {
-			j.busy = append(j.busy, t)
-			j.drains = j.drains || len(t.draining) > 0
-		}
-	}
-}
-
-// expire acts on the deadlines that have come, and tells whether a task lost its
-// container by that.
-func (j *Job) expire() (lost bool) {
-	for _, s := range slices.Clone(j.spares) {
-		if !s.deadline.IsZero() && !s.deadline.After(j.now) {
-			j.dropSpare(s, true)
-		}
-	}
-	for _, t := range j.busy {
-		for _, c := range t.drained() {
-			if j.past(j.surely(t.draining[c])) {
-				j.do(Release{c})
-				delete(t.draining, c)
-			}
-		}
-		if j.past(j.due(t)) {
-			c, cause, why := t.Container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.Node)
-			switch {
-			case t.orphan != nil:
-				cause, why = CauseNodeLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease, too: %s", t.Node, t.orphan.why)
-			case t.unreachable():
-				cause, why = CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease", t.Node)
-			}
-			j.loseContainer(t, cause, why)
-			j.do(Release{c})
-			lost = true
-		}
-	}
-	return lost
-}
-
-// vigil is a time in which this master has touched the job's AddressFile without a
-// break, as package proto says: leases that agents have let begin anew for want of
-// a master have ended, or end, by LeaseExpiry after its beginning.
-type vigil struct{ since, until time.Time }
-
-// SetLivenessWindow records that the master has touched the file without a break since, and that
-// nobody can have seen it untouched for too long before until. It is called before
-// Step and Deadline; who never calls it has agents whose leases only it prolongs.
-func (j *Job) SetLivenessWindow(since, until time.Time) { j.vigil = &vigil{since, until} }
-
-// surely is when leases that end by a time have ended, if no break comes before; zero:
-// that is not known yet.
-func (j *Job) surely(end time.Time) time.Time {
-	v := j.vigil
-	if v == nil {
-		return end
-	}
-	if at := v.since.Add(j.limits.LeaseExpiry); at.After(end) {
-		end = at
-	}
-	if end.After(v.until) || !end.After(j.now) && j.now.After(v.until) {
-		return time.Time{}
-	}
-	return end
-}
-
-// due is when a task's deadline counts; zero: it has none, or that is not known yet.
-func (j *Job) due(t *Task) time.Time {
-	if t.deadline.IsZero() || !t.unreachable() {
-		return t.deadline
-	}
-	return j.surely(t.deadline)
-}
-
-// past tells whether a time has come; zero is none.
-func (j *Job) past(at time.Time) bool { return !at.IsZero() && !at.After(j.now) }
-
-// drained are the containers of draining, in order.
-func (t *Task) drained() []string {
-	if len(t.draining) == 0 {
-		return nil // of nearly all tasks
-	}
-	return slices.Sorted(maps.Keys(t.draining))
-}
-
-// Failures counts the failures that were the task's own, ever; where all start
-// together, those of the job that it was the cause of.
-func (t *Task) Failures() int { return len(t.failures) }
-
-// Limits are the times and counts that are in force.
-func (j *Job) Limits() Limits { return j.limits }

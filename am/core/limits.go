@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"holdfast/proto"
+)
 
 // Limits are the times and counts of the policy. The zero value of a field
 // stands for the default.
@@ -18,8 +22,11 @@ type Limits struct {
 	// zero Start is no limit.
 	Start, QuorumWait time.Duration
 	// Lease is how long an agent without a connection lets its task run, counted
-	// anew for as long as it sees that there is no master (proto/vigil.go).
+	// anew for as long as it sees that there is no master (proto/lease.go).
 	Lease time.Duration
+	// LivenessFile: agents renew their leases for want of a master, so none has expired
+	// unless LivenessConfirmed says so.
+	LivenessFile bool
 	// LeaseExpiry is how long an agent is waited for after it was heard last, before its
 	// task is started elsewhere, unless its container is known to have ended. It
 	// is longer than Lease, which the agent counts from before that, by what it
@@ -87,7 +94,7 @@ func (l Limits) withDefaults() Limits {
 	d(&l.Stall, DefaultStall)
 	d(&l.StallWarning, 2*time.Minute)
 	d(&l.Lease, DefaultLease)
-	d(&l.LeaseExpiry, l.Lease+l.Lease/10+time.Second)
+	d(&l.LeaseExpiry, proto.LeaseExpiry(l.Lease))
 	d(&l.Leave, 10*time.Second)
 	d(&l.Window, time.Hour)
 	d(&l.PeerWindow, time.Minute)

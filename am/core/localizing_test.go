@@ -30,7 +30,7 @@ func unpackingWithin(t *testing.T, limits core.Limits, spares int, d time.Durati
 
 func TestAnAgentIsWaitedForWhileItsContainerGetsItsFiles(t *testing.T) {
 	p := unpacking(t, 0, 12*time.Minute)
-	k := p.job.Task("worker-0")
+	k := p.named("worker-0")
 	if k.Container != "c1" {
 		t.Fatalf("its container was given up for %s\n%s", k.Container, p.log.String())
 	}
@@ -40,11 +40,11 @@ func TestAnAgentIsWaitedForWhileItsContainerGetsItsFiles(t *testing.T) {
 	p.mute["AgentConnected"] = false
 	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100})
 	p.step(core.Localizing{Container: "c1", What: "is late"})
-	if k.State != proto.TaskState_TASK_STATE_RUNNING {
+	if k = p.named("worker-0"); k.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Errorf("it is %s", k.State)
 	}
 	p.wait(time.Hour)
-	if k.Container != "c1" {
+	if p.named("worker-0").Container != "c1" {
 		t.Error("its container was given up after it had begun")
 	}
 }
@@ -55,7 +55,7 @@ func TestTheLimitOfTheStartBeginsWhenFilesAreThere(t *testing.T) {
 	p.mute["AgentConnected"] = false
 	p.wait(20 * time.Second)
 	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100})
-	if k := p.job.Task("worker-0"); k.State != proto.TaskState_TASK_STATE_RUNNING {
+	if k := p.named("worker-0"); k.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Errorf("it is %s\n%s", k.State, p.log.String())
 	}
 	p = unpackingWithin(t, limits, 0, 12*time.Minute)
@@ -68,10 +68,10 @@ func TestTheLimitOfTheStartBeginsWhenFilesAreThere(t *testing.T) {
 func TestAnAgentThatDoesNotComeIsGivenUpOnceItHasItsFiles(t *testing.T) {
 	p := unpacking(t, 0, 2*time.Minute)
 	p.wait(61 * time.Second)
-	if k := p.job.Task("worker-0"); k.Container == "c1" {
+	if k := p.named("worker-0"); k.Container == "c1" {
 		t.Error("it is waited for")
 	}
-	if p = unpacking(t, 0, 35*time.Minute); p.job.Task("worker-0").Container == "c1" {
+	if p = unpacking(t, 0, 35*time.Minute); p.named("worker-0").Container == "c1" {
 		t.Error("files that never come are waited for")
 	}
 }

@@ -4,18 +4,16 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"holdfast/proto"
 )
 
-// Some losses are announced: the scheduler says which containers it will take
-// back, and which nodes will be taken out of service. Others are losses to YARN
-// only: where a NodeManager alone is lost, what it ran goes on. Such tasks leave in
-// order: the attempt is stopped with time to save, preferably just after a
-// checkpoint was sealed, its agent is sent home, and only then does the next
-// attempt start, elsewhere. A task whose node closes, or has lost its NodeManager,
-// keeps running until a container elsewhere, its stand-in, has an agent and a warm
-// interpreter, where there is one to be. Off a node that closes they move one by one.
+// Some losses are announced: the scheduler says which containers it will take back, and
+// which nodes will be taken out of service. Others are losses to YARN only: where a
+// NodeManager alone is lost, what it ran goes on. Such tasks leave in order: the attempt
+// is stopped with time to save, preferably just after a checkpoint was sealed, its agent
+// is released, and only then does the next attempt start, elsewhere. A task whose node
+// closes, or has lost its NodeManager, keeps running until its stand-in, a container
+// elsewhere, has an agent and, where there is one, a warm interpreter. Off a node that
+// closes tasks move one by one.
 
 // preemptionWarned gives back what the scheduler wants. Where others would do as
 // well as the containers that it names, idle ones go first.
@@ -23,45 +21,42 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 	if j.ending() {
 		return
 	}
-	j.thriftyUntil = j.now.Add(j.limits.SpareHoldoff)
+	j.noSparesUntil = j.now.Add(j.limits.SpareHoldoff)
 	for _, c := range e.Containers {
 		if s := j.spareByContainer(c); s != nil {
 			j.giveUpSpare(s)
 			j.record(nil, KindNote, "the scheduler wants the spare container on %s back, and gets it", s.node)
 			continue
 		}
-		t := j.Hosted(c)
-		if t == nil || t.wanted || t.moving != CauseUnknown || t.State == proto.TaskState_TASK_STATE_SUCCEEDED {
+		t := j.hosted[c]
+		if t == nil || t.loc.leave.preempted || t.leavesNow() || t.state == succeeded {
 			continue
 		}
 		if s := j.idleFor(t); s != nil && !e.Strict {
 			j.giveUpSpare(s)
-			j.record(nil, KindNote, "the scheduler wants the container of %s back, and gets the spare one on %s in its place", t.Name, s.node)
+			j.record(nil, KindNote, "the scheduler wants the container of %s back, and gets the spare one on %s in its place", t.name, s.node)
 			continue
 		}
-		if by := j.now.Add(min(j.limits.Save, e.Within/2)); t.leaveBy.IsZero() || by.Before(t.leaveBy) { // it may move for another reason
-			t.leaveBy = by
-		}
-		t.grace, t.wanted = e.Within/4, true
-		j.record(t, KindNote, "the scheduler takes its container on %s back within %s; it is stopped in order before that", t.Node, e.Within)
+		var by earliest
+		by.consider(t.loc.leave.by) // it may move for another reason
+		by.consider(j.now.Add(min(j.limits.Save, e.Within/2)))
+		j.becomeLeaving(t, leaveOrder{by: by.time, grace: e.Within / 4, preempted: true})
+		j.record(t, KindNote, "the scheduler takes its container on %s back within %s; it is stopped in order before that", t.loc.node, e.Within)
 	}
 }
 
 // preemptionOver leaves those tasks where they are that have not been told to stop.
 func (j *Job) preemptionOver(e PreemptionCanceled) {
 	for _, c := range e.Containers {
-		if t := j.Hosted(c); t != nil && t.wanted && t.moving == CauseUnknown && !j.ending() {
-			t.stay()
-			j.record(t, KindNote, "the scheduler does not want its container on %s back any longer (%s); it stays there", t.Node, e.Why)
+		if t := j.hosted[c]; t != nil && t.loc.leave.preempted && !t.leavesNow() && !j.ending() {
+			j.becomeStaying(t)
+			j.record(t, KindNote, "the scheduler does not want its container on %s back any longer (%s); it stays there", t.loc.node, e.Why)
 		}
 	}
 }
 
-// stay takes back that a task is to leave its container at a certain time.
-func (t *Task) stay() { t.leaveBy, t.grace, t.wanted = time.Time{}, 0, false }
-
 // idleFor is a spare for any task that frees as much as a task's container.
-func (j *Job) idleFor(t *Task) *spare {
+func (j *Job) idleFor(t *task) *spare {
 	i := slices.IndexFunc(j.spares, func(s *spare) bool { return s.task == nil && s.container != "" && s.memoryMB >= t.memoryMB })
 	if i < 0 {
 		return nil
@@ -72,7 +67,7 @@ func (j *Job) idleFor(t *Task) *spare {
 // closing is a node that is taken out of service.
 type closing struct {
 	until time.Time // zero: not known
-	told  bool      // in the job's story
+	told  bool      // in the event log
 }
 
 // nodeLeaving begins to move tasks off a node.
@@ -84,7 +79,7 @@ func (j *Job) nodeLeaving(e NodeDecommissioning) {
 	defer func() { j.closing[e.Node] = c }()
 	affected := 0
 	for _, t := range j.tasks {
-		if t.Node == e.Node && t.Container != "" {
+		if t.loc.node == e.Node && t.loc.container != "" {
 			affected++
 		}
 	}
@@ -109,8 +104,8 @@ func (j *Job) nodeStays(e NodeRecommissioned) {
 	told := j.closing[e.Node].told
 	delete(j.closing, e.Node)
 	for _, t := range j.tasks {
-		if t.Node == e.Node && t.moving == CauseUnknown && !t.wanted {
-			t.stay()
+		if t.loc.node == e.Node && !t.leavesNow() && !t.loc.leave.preempted {
+			j.becomeStaying(t)
 		}
 	}
 	if told {
@@ -118,8 +113,8 @@ func (j *Job) nodeStays(e NodeRecommissioned) {
 	}
 }
 
-// closes tells whether a node is taken out of service, and by when what runs on
-// it should be gone; zero: no time is known.
+// closes reports whether a node is taken out of service, and by when what runs on it
+// should be gone; zero: no time is known.
 func (j *Job) closes(node string) (by time.Time, is bool) {
 	if len(j.closing) == 0 { // nearly always, and it is asked of each task at each step
 		return time.Time{}, false
@@ -138,58 +133,50 @@ type orphan struct {
 	why   string    // YARN gave it up
 }
 
-// orphaned has a task move out of such a container in order, as off a node that
-// closes, and together with the others that are there.
-func (j *Job) orphaned(t *Task, why string) {
-	j.setOrphan(t, j.now.Add(j.limits.Orphan), why)
+// orphaned has a task move out of such a container in order, as off a node that closes,
+// and together with the others that are there.
+func (j *Job) orphaned(t *task, why string) {
+	j.becomeOrphan(t, j.now.Add(j.limits.Orphan), why)
 	for _, o := range j.tasks {
-		if o.orphan != nil && o.moving == CauseUnknown && !o.wanted {
-			o.stay() // it waits for this one
+		if o.loc.orphan != nil && !o.leavesNow() && !o.loc.leave.preempted {
+			j.becomeStaying(o) // it waits for this one
 		}
 	}
-	j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there; it moves", t.Node, why)
+	j.record(t, KindNote, "YARN has lost its container on %s (%s), and it still runs there; it moves", t.loc.node, why)
 }
 
-// oust has a task leave at once a container whose directory was removed: a
-// NodeManager that was restarted without its state does that to what still runs
-// there, spares included. What the task saves goes nowhere, and others that save with
-// it fail.
-func (j *Job) oust(t *Task, why string) {
-	j.setOrphan(t, j.now, why)
-	t.lastLoss = j.now
+// evict has a task leave at once a container whose directory was removed: a NodeManager
+// that was restarted without its state does that to what still runs there, spares
+// included. What the task saves is lost, and others that save with it fail.
+func (j *Job) evict(t *task, why string) {
+	j.becomeOrphan(t, j.now, why)
+	t.history.lastLoss = j.now
 	for _, s := range slices.Clone(j.spares) {
-		if s.container != "" && s.node == t.Node {
+		if s.container != "" && s.node == t.loc.node {
 			j.giveUpSpare(s)
 		}
 	}
 	j.record(t, KindNote, "%s; it leaves at once", why)
 }
 
-// oustedLately tells whether what tasks saved together may be in pieces, because one
+// evictedLately reports whether what tasks saved together may be incomplete, because one
 // lost its directory.
-func (j *Job) oustedLately() bool {
-	return !j.ousted.IsZero() && j.now.Sub(j.ousted) < j.limits.PeerWindow
+func (j *Job) evictedLately() bool {
+	return !j.dirRemoved.IsZero() && j.now.Sub(j.dirRemoved) < j.limits.PeerWindow
 }
 
-func (j *Job) setOrphan(t *Task, until time.Time, why string) {
-	if t.orphan == nil {
-		j.orphans++
-	}
-	t.orphan = &orphan{until, why}
+// hasOrphan reports whether a node has an orphan: spares there are lost, too, though that
+// may not have been reported yet.
+func (j *Job) hasOrphan(node string) bool {
+	return j.orphans > 0 && j.any(func(t *task) bool { return t.loc.node == node && t.loc.orphan != nil })
 }
 
-// onLost tells whether a node has an orphan: spares there are lost, too, though
-// that may not have been told yet.
-func (j *Job) onLost(node string) bool {
-	return j.orphans > 0 && j.any(func(t *Task) bool { return t.Node == node && t.orphan != nil })
-}
-
-// leaves tells whether a task has to leave the node that it is on, and by when it
+// leaves reports whether a task has to leave the node that it is on, and by when it
 // should have; zero: no time is known.
-func (j *Job) leaves(t *Task) (by time.Time, is bool) {
-	by, is = j.closes(t.Node)
-	if t.orphan != nil && (by.IsZero() || t.orphan.until.Before(by)) {
-		return t.orphan.until, true
+func (j *Job) leaves(t *task) (by time.Time, is bool) {
+	by, is = j.closes(t.loc.node)
+	if o := t.loc.orphan; o != nil && (by.IsZero() || o.until.Before(by)) {
+		return o.until, true
 	}
 	return by, is
 }
@@ -197,133 +184,143 @@ func (j *Job) leaves(t *Task) (by time.Time, is bool) {
 // vacate moves the tasks that must leave their containers, as far as it is time.
 func (j *Job) vacate() {
 	for _, s := range slices.Clone(j.spares) {
-		_, here := j.closes(s.node)
+		_, closes := j.closes(s.node)
 		needed := s.task == nil || s.task.unreachable()
 		if !needed {
 			_, needed = j.leaves(s.task)
 		}
-		if here && s.container != "" || !needed {
+		if closes && s.container != "" || !needed {
 			j.giveUpSpare(s)
 		}
 	}
-	var moving []*Task // that run and wait for their turn
+	var moving []*task // that run and wait for their turn
 	for _, t := range j.busy {
-		by, leaves := j.leaves(t)
-		why := CauseNodeDecommissioned
-		if t.orphan != nil {
-			why = CauseNodeLost
+		if t.loc.container == "" || t.unreachable() || t.leavesNow() || t.state.done() {
+			continue
 		}
+		by, leaves := j.leaves(t)
+		order := t.loc.leave
 		switch {
-		case t.Container == "" || t.unreachable() || t.moving != CauseUnknown:
-		case t.State == proto.TaskState_TASK_STATE_SUCCEEDED || t.State == proto.TaskState_TASK_STATE_FAILED:
-		case !t.leaveBy.IsZero() && (t.State != proto.TaskState_TASK_STATE_RUNNING || !t.leaveBy.After(j.now)):
-			if !leaves {
-				why = CausePreempted
-			}
-			j.leaveContainer(t, why)
-		case leaves && t.State != proto.TaskState_TASK_STATE_RUNNING,
-			leaves && !by.IsZero() && !by.After(j.now):
-			t.grace = j.limits.Stop
-			j.leaveContainer(t, why)
-		case leaves && !t.stopping:
+		case !order.by.IsZero() && (t.notRunning() || j.past(order.by)):
+			j.leaveContainer(t, j.leaveCause(t, leaves), order.grace)
+		case leaves && (t.notRunning() || j.past(by)):
+			j.leaveContainer(t, j.leaveCause(t, leaves), j.limits.Stop)
+		case leaves && t.state == running:
 			moving = append(moving, t)
 		}
 	}
 	j.moveNext(moving)
 }
 
-// moveNext gets a stand-in for each of the tasks that must move, and has the
-// next one move: tasks that restart together do it together, and so do orphans,
-// which have little time; others one by one.
-func (j *Job) moveNext(moving []*Task) {
+// leaveCause is why a task leaves its container; leaves says that its node is the reason.
+func (j *Job) leaveCause(t *task, leaves bool) Cause {
+	switch {
+	case !leaves:
+		return CausePreempted
+	case t.loc.orphan != nil:
+		return CauseNodeLost
+	}
+	return CauseNodeDecommissioned
+}
+
+// moveNext gets a stand-in for each of the tasks that must move, and has the next one
+// move: tasks that restart together do it together, and so do orphans, which have little
+// time; others one by one.
+func (j *Job) moveNext(moving []*task) {
 	if len(moving) == 0 {
 		return
 	}
-	together := func(t *Task) bool { return t.orphan != nil || t.together() }
+	together := func(t *task) bool { return t.loc.orphan != nil || t.together() }
 	complete := true // all that move together have their stand-ins
 	for _, t := range moving {
-		s := j.standIn(t)
-		if s == nil {
-			if s = j.spareFor(t); s != nil { // any, and likely a warm one
-				s.task = t
-			} else {
-				j.askStandIn(t, false)
-			}
-		}
+		s := j.getStandIn(t)
 		complete = complete && (j.stands(s) || !together(t))
 	}
-	if j.any(func(t *Task) bool { return !t.lostAt.IsZero() || !t.leaveBy.IsZero() || t.moving != CauseUnknown }) {
+	if j.any(func(t *task) bool { return !t.loss.since.IsZero() || !t.loc.leave.by.IsZero() || t.leavesNow() }) {
 		return
 	}
-	var first *Task
+	var first *task
 	for _, t := range moving {
 		if !j.stands(j.standIn(t)) || together(t) && !complete {
 			continue
 		}
 		if first == nil {
 			first = t
-		} else if first.orphan == nil || t.orphan == nil {
+		} else if first.loc.orphan == nil || t.loc.orphan == nil {
 			continue
 		}
-		wait := j.limits.Save
-		t.grace = max(j.limits.Save, j.limits.Stop)
+		wait, grace := j.limits.Save, max(j.limits.Save, j.limits.Stop)
 		if by, _ := j.leaves(t); !by.IsZero() {
-			wait = min(wait, by.Sub(j.now)/4)
-			t.grace = min(t.grace, by.Sub(j.now)/4)
+			wait, grace = min(wait, by.Sub(j.now)/4), min(grace, by.Sub(j.now)/4)
 		}
-		t.leaveBy = j.now.Add(wait)
+		j.becomeLeaving(t, leaveOrder{by: j.now.Add(wait), grace: grace})
 	}
 }
 
-// sealed is the best moment for those who are about to leave: all that was
-// trained is saved.
+// getStandIn is a task's stand-in. If it has none, it gets a spare, which is likely to be
+// warm, or one is asked for: then, nil.
+func (j *Job) getStandIn(t *task) *spare {
+	if s := j.standIn(t); s != nil {
+		return s
+	}
+	if s := j.spareFor(t); s != nil {
+		s.task = t
+		return s
+	}
+	j.askStandIn(t, false)
+	return nil
+}
+
+// sealed is the best moment for those that are about to leave: all that was trained is
+// saved.
 func (j *Job) sealed() {
 	for _, t := range j.tasks {
-		if !t.leaveBy.IsZero() {
-			t.leaveBy = j.now
+		if o := t.loc.leave; !o.by.IsZero() {
+			o.by = j.now
+			j.becomeLeaving(t, o)
 		}
 	}
 }
 
 // leaveContainer has a task leave its container because of what was announced.
-func (j *Job) leaveContainer(t *Task, c Cause) {
-	t.moving, t.hung = c, false
+func (j *Job) leaveContainer(t *task, c Cause, grace time.Duration) {
 	switch {
-	case t.State == proto.TaskState_TASK_STATE_RUNNING && t.stopping: // for another reason
-	case t.State == proto.TaskState_TASK_STATE_RUNNING:
-		j.halt(t, t.grace)
+	case t.state == stopping && t.run.stop.reason == StopTogether:
+		j.becomeStopping(t, stop{StopToLeave, c, t.run.stop.by})
+	case t.state.active():
+		j.halt(t, StopToLeave, c, grace)
 		if t.together() { // what they save, they may have to save together
-			j.regroup(t, "has to leave its container", t.grace, (*Task).together)
+			j.restart(t, "has to leave its container", grace, (*task).together)
 		}
 	default:
-		j.depart(t)
+		j.depart(t, c)
 	}
 }
 
-// depart gives up the container of a task that has stopped, or had not started.
-func (j *Job) depart(t *Task) {
-	container, node := t.Container, t.Node
-	if t.State == proto.TaskState_TASK_STATE_RUNNING {
-		t.Why = "it was stopped in order on " + node
-		if t.orphan != nil {
-			t.Why += ": " + t.orphan.why
+// depart gives up the container of a task whose attempt has ended, or that has none.
+func (j *Job) depart(t *task, c Cause) {
+	container, node := t.loc.container, t.loc.node
+	if t.state.active() {
+		t.loss.why = "it was stopped in order on " + node
+		if t.loc.orphan != nil {
+			t.loss.why += ": " + t.loc.orphan.why
 		}
 		j.noteFault(t, FaultLost, 0)
-		j.lost(t, t.moving)
+		j.lost(t, c)
 	} else {
-		j.record(t, KindNote, "it leaves %s: %s", node, t.moving)
+		j.record(t, KindNote, "it leaves %s: %s", node, c)
 	}
-	if t.AgentPID != 0 {
+	if t.loc.agentPID != 0 {
 		// What it still writes is written before the next attempt starts.
-		j.drain(t, container, j.now.Add(j.limits.Leave+j.limits.LeaseExpiry))
-		j.do(ReleaseAgent{container, t.moving.String()})
+		j.awaitExpiry(t, container, j.now.Add(j.limits.Leave+j.limits.LeaseExpiry))
+		j.emit(ReleaseAgent{container, c.String()})
 	} else {
-		j.do(Release{container})
+		j.emit(Release{container})
 	}
-	hadAddress := t.RealPort != 0
-	j.forget(t)
+	hadAddress := t.loc.port != 0
+	j.becomeLost(t)
 	if hadAddress {
-		j.do(Route{Cut: []string{t.Name}})
+		j.emit(Route{Cut: []string{t.name}})
 	}
 	j.ask(t)
 }

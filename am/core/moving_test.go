@@ -202,16 +202,15 @@ func TestAStandInGetsReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Prewarm: 20 * time.Second})
 			p.step(core.Begin{})
-			ps := p.job.Tasks()[0]
-			p.step(core.NodeDecommissioning{Node: ps.Node})
+			p.step(core.NodeDecommissioning{Node: p.named("ps-0").Node})
 			p.wait(19 * time.Second)
 			p.step(core.CheckpointSealed{})
-			if ps.Container != "c1" {
+			if ps := p.named("ps-0"); ps.Container != "c1" {
 				t.Fatalf("it is in %s before c3 is ready", ps.Container)
 			}
 			wait(p)
 			p.step(core.CheckpointSealed{})
-			if ps.Container != "c3" {
+			if ps := p.named("ps-0"); ps.Container != "c3" {
 				t.Fatalf("it is in %s, and c3 is as ready as it gets", ps.Container)
 			}
 		})

@@ -32,8 +32,8 @@ func TestTranscriptsOfOptionalRoles(t *testing.T) {
 			p.exit("worker-0", core.TaskExited{})
 		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
 		{"it loses its container again and again", 0, nil, func(p *player) {
-			for i := 0; i < 20 && p.job.Task("evaluator-0").State != failed; i++ {
-				p.step(core.ContainerEnded{Container: p.job.Task("evaluator-0").Container, Cause: core.CauseKilled})
+			for i := 0; i < 20 && p.named("evaluator-0").State != failed; i++ {
+				p.step(core.ContainerEnded{Container: p.named("evaluator-0").Container, Cause: core.CauseKilled})
 				p.wait(time.Second)
 			}
 		}, running, failed},
@@ -41,8 +41,8 @@ func TestTranscriptsOfOptionalRoles(t *testing.T) {
 			p.exit("evaluator-0", core.TaskExited{Code: 127, CommandMissing: true, Detail: "tensorbord: not found"})
 		}, running, failed},
 		{"nothing can prepare it", 0, nil, func(p *player) {
-			p.step(core.ContainerEnded{Container: p.job.Task("evaluator-0").Container, Cause: core.CauseKilled})
-			p.step(core.AgentFailed{Container: p.job.Task("evaluator-0").Container, Detail: "no such file", Permanent: true})
+			p.step(core.ContainerEnded{Container: p.named("evaluator-0").Container, Cause: core.CauseKilled})
+			p.step(core.AgentFailed{Container: p.named("evaluator-0").Container, Detail: "no such file", Permanent: true})
 		}, running, failed},
 		{"it may finish", 5 * time.Minute, nil, func(p *player) {
 			p.exit("worker-0", core.TaskExited{})
@@ -95,7 +95,7 @@ func TestTranscriptsOfOptionalRoles(t *testing.T) {
 			p.step(core.Begin{})
 			s.script(p)
 			p.state(s.want)
-			if got := p.job.Task("evaluator-0").State; got != s.task {
+			if got := p.named("evaluator-0").State; got != s.task {
 				t.Errorf("the evaluator is %s, want %s\n%s", got, s.task, p.log.String())
 			}
 			if s.want == running { // and the others can be done
@@ -117,7 +117,7 @@ func TestAllRestartWithoutAnOptionalTask(t *testing.T) {
 	p.step(core.ContainerEnded{Container: "c3", Cause: core.CauseKilled})
 	p.exit("worker-0", core.TaskExited{Signal: 9})
 	p.wait(time.Minute)
-	if w := p.job.Task("worker-0"); w.State != proto.TaskState_TASK_STATE_RUNNING || w.Attempt != 1 {
+	if w := p.named("worker-0"); w.State != proto.TaskState_TASK_STATE_RUNNING || w.Attempt != 1 {
 		t.Errorf("%s is %s, attempt %d\n%s", w.Name, w.State, w.Attempt, p.log.String())
 	}
 }

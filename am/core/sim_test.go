@@ -283,6 +283,9 @@ func (s *sim) check() {
 			s.fail("container %s is left, and the job does not know of it", b.id)
 		}
 	}
+	if err := s.job.CheckInvariants(); err != nil {
+		s.fail("%v", err)
+	}
 	if task := s.job.Overlooked(); task != "" {
 		s.fail("%s has been overlooked", task)
 	}
@@ -363,7 +366,8 @@ func (s *sim) act(a core.Action) {
 		s.stop(a.Container, a.Grace)
 	case core.Stop:
 		if a.Stack {
-			s.faults[s.job.Hosted(a.Container).Name]++
+			stalled, _ := s.job.Hosted(a.Container)
+			s.faults[stalled.Name]++
 			if s.now.Sub(s.stuckAt) > 2*stepEvery {
 				s.fail("%s is stopped because no steps are made, and they are", a.Container)
 			}
@@ -533,7 +537,7 @@ func (s *sim) disconnect(b *simBox, back time.Duration) {
 }
 
 // alone has an agent keep its lease without a connection: it begins anew where the
-// file that masters touch shows that there is none (package proto, vigil.go), unless
+// file that masters touch shows that there is none (package proto, lease.go), unless
 // the agent is cut off from that, too.
 func (s *sim) alone(b *simBox) {
 	cut, line, end := s.r.IntN(2) == 0, b.line, s.now.Add(limits.Lease)
@@ -568,7 +572,7 @@ func (s *sim) alone(b *simBox) {
 // touch shows that the application master lives, now and again not for a while.
 func (s *sim) touch() {
 	epoch := s.epoch
-	every, until := proto.TouchEvery(limits.Lease), proto.TouchLimit(limits.Lease)
+	every, until := proto.TouchInterval(limits.Lease), proto.TouchLimit(limits.Lease)
 	var since, last time.Time
 	var again func()
 	again = func() {
@@ -580,8 +584,7 @@ func (s *sim) touch() {
 		}
 		last = s.now
 		s.touches++
-		s.job.SetLivenessWindow(since, s.now.Add(until))
-		s.wake()
+		s.step(core.LivenessConfirmed{Since: since, Until: s.now.Add(until)})
 		pause := every
 		if s.chance(3) {
 			pause = s.upTo(20 * time.Second)
@@ -912,7 +915,7 @@ func (s *sim) leaving(b *simBox) bool {
 		return true
 	}
 	return slices.ContainsFunc(s.job.Journal().Tasks, func(k core.TaskRecord) bool {
-		return k.Container == b.id && (k.Stopping || k.Hung || k.Moving != core.CauseUnknown || k.LeaveBy != 0)
+		return k.Container == b.id && (k.Stop != nil || k.LeaveBy != 0)
 	})
 }
 
@@ -1011,9 +1014,9 @@ func (s *sim) restartAM() {
 				e.Containers[id] = b.node
 			}
 		}
-		s.touch()
 		s.step(e)
 		s.checkSpares(spares, e)
+		s.touch()
 		for _, node := range slices.Sorted(maps.Keys(s.closing)) { // as the cluster's list of nodes says
 			s.tellAM(s.upTo(time.Second), core.NodeDecommissioning{Node: node, Within: max(time.Millisecond, s.closing[node].Sub(s.now))})
 		}
@@ -1110,7 +1113,7 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Prewarm: s.rehearse, Stall: 40 * time.Second})
+	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Prewarm: s.rehearse, Stall: 40 * time.Second, LivenessFile: true})
 }
 
 func simulate(t *testing.T, n uint64, tell bool) {
@@ -1158,8 +1161,8 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	s.calm = start.Add(2 * time.Minute)
 	s.job = s.newJob()
 	s.after(0, func() {
-		s.touch()
 		s.step(core.Begin{})
+		s.touch()
 	})
 	s.after(s.upTo(8*time.Second), s.fault)
 	s.after(stepEvery, s.makeSteps)
@@ -1186,7 +1189,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 // exhausted tells whether a task has used up what it may fail or lose. Without
 // a journal, the application master that ends the job may not be the one that counted.
 func (s *sim) exhausted() bool {
-	failed := func(t *core.Task) int {
+	failed := func(t core.Task) int {
 		if s.forgotten {
 			return s.faults[t.Name]
 		}

@@ -4,16 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"holdfast/proto"
 )
 
-// spare is a container with an agent that has nothing to do until a task loses
-// its own container. It is as large as the largest role. A stand-in is one for
-// a certain task: one that has to leave its container (moving.go), or whose agent
-// cannot be reached.
+// spare is a container with an agent that has nothing to do until a task loses its own
+// container. It is as large as the largest role. A stand-in is one for a certain task:
+// one that has to leave its container (moving.go), or whose agent is unreachable.
 type spare struct {
-	task      *Task // nil: for any
+	task      *task // nil: for any
 	early     bool  // a stand-in of the second kind
 	memoryMB  int64
 	request   string // outstanding Ask
@@ -23,17 +20,17 @@ type spare struct {
 	agentPID  int       // 0: its agent is not connected
 	deadline  time.Time // of attach
 	files     localizing
-	ready     time.Time // by when it has got ready all that it can, since attach
+	ready     time.Time // by when it has prepared all that it can, since attach
 }
 
 // keepSpares asks for spares while the job runs and there are fewer than wanted.
 // Where they are lost as often as tasks may lose their containers, no more are
 // asked for.
 func (j *Job) keepSpares() {
-	if j.thriftyUntil.After(j.now) {
+	if j.noSparesUntil.After(j.now) {
 		return
 	}
-	for !j.gathering && !j.ending() && j.idle() < j.spareCount {
+	for j.phase == jobRunning && j.unassigned() < j.spareCount {
 		if j.unlucky() {
 			j.spareCount = 0
 			j.record(nil, KindNote, "spare containers were lost %s within %s; no more are asked for", times(j.within(j.spareLosses)), j.limits.Window)
@@ -41,28 +38,29 @@ func (j *Job) keepSpares() {
 		}
 		a := Ask{MemoryMB: j.largest()}
 		for _, t := range j.tasks {
-			a.VCores = max(a.VCores, t.Role.Vcores)
-			a.GPUs = max(a.GPUs, t.Role.Gpus)
+			a.VCores = max(a.VCores, t.role.Vcores)
+			a.GPUs = max(a.GPUs, t.role.Gpus)
 		}
 		j.askSpare(nil, a)
 	}
 }
 
-func (j *Job) askSpare(t *Task, a Ask) *spare {
+// askSpare asks for a spare; t is nil for one for any task.
+func (j *Job) askSpare(t *task, a Ask) *spare {
 	j.requests++
 	name := "spare"
 	if t != nil {
-		name = t.Name
+		name = t.name
 	}
 	a.Request, a.Avoid = fmt.Sprintf("%s/%d", name, j.requests), j.avoid()
 	s := &spare{task: t, memoryMB: a.MemoryMB, request: a.Request}
 	j.spares = append(j.spares, s)
-	j.do(a)
+	j.emit(a)
 	return s
 }
 
-// idle counts the spares that are for any task.
-func (j *Job) idle() int {
+// unassigned counts the spares that are for any task.
+func (j *Job) unassigned() int {
 	n := 0
 	for _, s := range j.spares {
 		if s.task == nil {
@@ -72,14 +70,14 @@ func (j *Job) idle() int {
 	return n
 }
 
-// unlucky tells whether spares are lost too often to ask for more.
+// unlucky reports whether spares are lost too often to ask for more.
 func (j *Job) unlucky() bool { return j.within(j.spareLosses) > j.limits.Losses }
 
 // askStandIn asks for a container for a task that has to leave its own, or may
 // have lost it.
-func (j *Job) askStandIn(t *Task, early bool) {
+func (j *Job) askStandIn(t *task, early bool) {
 	if !j.unlucky() {
-		s := j.askSpare(t, Ask{Task: t.Name, Role: t.Role.Name, MemoryMB: t.memoryMB, VCores: t.Role.Vcores, GPUs: t.Role.Gpus})
+		s := j.askSpare(t, Ask{Task: t.name, Role: t.role.Name, MemoryMB: t.memoryMB, VCores: t.role.Vcores, GPUs: t.role.Gpus})
 		s.early = early
 	}
 }
@@ -89,12 +87,12 @@ func (j *Job) askStandIn(t *Task, early bool) {
 // are back.
 const earlyMost = 4
 
-// askEarly asks for a container for a task whose agent cannot be reached, before
-// it is known whether that is lost. The task starts there only once it is; but a
+// askEarly asks for a container for a task whose agent is unreachable, before it is
+// known whether the task is lost. The task starts there only once it is; but a
 // container that has ended makes its NodeManager report at once, and an ask that
 // is there by then is answered without waiting for a node's next heartbeat.
-func (j *Job) askEarly(t *Task) {
-	if j.standIn(t) != nil || len(j.spares)-j.idle() >= earlyMost {
+func (j *Job) askEarly(t *task) {
+	if j.standIn(t) != nil || len(j.spares)-j.unassigned() >= earlyMost {
 		return
 	}
 	// A spare takes one task only.
@@ -110,7 +108,7 @@ func (j *Job) askEarly(t *Task) {
 }
 
 // sparesFor counts the spares for any task that can host a task.
-func (j *Job) sparesFor(t *Task) int {
+func (j *Job) sparesFor(t *task) int {
 	n := 0
 	for _, s := range j.spares {
 		if s.task == nil && j.fits(s, t) {
@@ -120,18 +118,18 @@ func (j *Job) sparesFor(t *Task) int {
 	return n
 }
 
-// fits tells whether a spare can host a task now.
-func (j *Job) fits(s *spare, t *Task) bool {
-	return s.agentPID != 0 && t.memoryMB <= s.memoryMB && !slices.Contains(j.avoid(), s.node) && !j.onLost(s.node)
+// fits reports whether a spare can host a task now.
+func (j *Job) fits(s *spare, t *task) bool {
+	return s.agentPID != 0 && t.memoryMB <= s.memoryMB && !slices.Contains(j.avoid(), s.node) && !j.hasOrphan(s.node)
 }
 
-// stands tells whether a task may leave its container for this one now.
+// stands reports whether a task may leave its container for this one now.
 func (j *Job) stands(s *spare) bool {
 	return s != nil && s.agentPID != 0 && !s.ready.After(j.now)
 }
 
 // standIn is a task's stand-in, come or asked for; nil if there is none.
-func (j *Job) standIn(t *Task) *spare {
+func (j *Job) standIn(t *task) *spare {
 	i := slices.IndexFunc(j.spares, func(s *spare) bool { return s.task == t })
 	if i < 0 {
 		return nil
@@ -140,7 +138,7 @@ func (j *Job) standIn(t *Task) *spare {
 }
 
 // spareFor is a spare that can host a task; nil if there is none.
-func (j *Job) spareFor(t *Task) *spare {
+func (j *Job) spareFor(t *task) *spare {
 	var found *spare
 	for _, s := range j.spares {
 		if !j.fits(s, t) {
@@ -160,52 +158,46 @@ func (j *Job) spareFor(t *Task) *spare {
 func (j *Job) largest() int64 {
 	var mb int64
 	for _, t := range j.tasks {
-		mb = max(mb, t.Role.MemoryMb)
+		mb = max(mb, t.role.MemoryMb)
 	}
 	return mb
 }
 
 // useSpare gives a spare to a task; keepSpares asks for another.
-func (j *Job) useSpare(t *Task, s *spare) {
+func (j *Job) useSpare(t *task, s *spare) {
 	j.removeSpare(s)
-	j.host(t, s.container)
-	t.Node, t.Host, t.AgentPID = s.node, s.host, s.agentPID
-	t.prepared, t.silent = false, time.Time{}
-	t.deadline = j.now.Add(j.limits.Prepare)
-	t.State = proto.TaskState_TASK_STATE_PREPARING
+	j.becomeLaunching(t, s.container, s.node, time.Time{})
+	j.becomePreparing(t, s.host, s.agentPID, j.now.Add(j.limits.Prepare))
 	if !s.early { // else it is what any lost task gets, only sooner
 		j.record(t, KindNote, "it moves into the spare container on %s", s.node)
 	}
-	j.do(Assign{Container: t.Container, Task: t.Name, Port: t.Port})
+	j.emit(Assign{Container: t.loc.container, Task: t.name, Port: t.port})
 }
 
 // awaitStandIn has a task that lost its container early wait for its stand-in.
-func (j *Job) awaitStandIn(t *Task, s *spare) {
+func (j *Job) awaitStandIn(t *task, s *spare) {
 	if t.memoryMB > s.memoryMB || s.agentPID != 0 || slices.Contains(j.avoid(), s.node) {
 		j.giveUpSpare(s)
 		j.ask(t)
 		return
 	}
 	j.removeSpare(s)
-	j.await(t, s.request)
-	j.host(t, s.container)
-	t.Node, t.deadline = s.node, s.deadline
-	t.prepared, t.silent = false, time.Time{}
-	t.State = proto.TaskState_TASK_STATE_WAITING
-	if t.Container != "" {
-		t.State = proto.TaskState_TASK_STATE_PREPARING
+	if s.container == "" {
+		j.becomeWaiting(t, s.request)
+		return
 	}
+	j.becomeLaunching(t, s.container, s.node, s.deadline)
 }
 
 // giveUpSpare gives a spare back that is not wanted any longer.
 func (j *Job) giveUpSpare(s *spare) {
 	j.removeSpare(s)
 	if s.container == "" {
-		j.do(Withdraw{s.request})
+		j.emit(Withdraw{s.request})
 		return
 	}
 	j.sendHome(s.container, s.agentPID)
-	j.do(Release{s.container})
+	j.emit(Release{s.container})
 }
 
 // dropSpare lets go of a spare that is of no use.
@@ -214,47 +206,55 @@ func (j *Job) dropSpare(s *spare, release bool) {
 	j.spareLosses = append(j.spareLosses, j.now)
 	j.sendHome(s.container, s.agentPID)
 	if release && s.container != "" {
-		j.do(Release{s.container})
+		j.emit(Release{s.container})
 	}
 }
 
-// spareRecords are the spares that have a container, for the journal.
-func (j *Job) spareRecords() []SpareRecord {
-	var list []SpareRecord
+// heldSpares are the spares that have a container, each as make says of it and of the
+// task that it is for; empty: any.
+func heldSpares[T any](j *Job, make func(s *spare, task string) T) []T {
+	var list []T
 	for _, s := range j.spares {
+		task := ""
+		if s.task != nil {
+			task = s.task.name
+		}
 		if s.container != "" {
-			r := SpareRecord{Container: s.container, Node: s.node, MemoryMB: s.memoryMB, Early: s.early}
-			if s.task != nil {
-				r.Task = s.task.Name
-			}
-			list = append(list, r)
+			list = append(list, make(s, task))
 		}
 	}
 	return list
+}
+
+// spareRecords are for the journal.
+func (j *Job) spareRecords() []SpareRecord {
+	return heldSpares(j, func(s *spare, task string) SpareRecord {
+		return SpareRecord{Container: s.container, Node: s.node, MemoryMB: s.memoryMB, Task: task, Early: s.early}
+	})
 }
 
 func (j *Job) resumeSpares(r Journal) {
 	for _, s := range r.Spares {
 		j.spares = append(j.spares, &spare{task: j.named[s.Task], early: s.Early, memoryMB: s.MemoryMB, container: s.Container, node: s.Node})
 	}
-	j.spareLosses, j.thriftyUntil = fromMillis(r.SpareLosses), fromMilli(r.NoSparesBefore)
+	j.spareLosses, j.noSparesUntil = fromMillis(r.SpareLosses), fromMilli(r.NoSparesBefore)
 }
 
 // recoveredSpares waits for the agents of the spares that were handed over, and gives
-// those up that were not: nobody runs there, and an agent that comes is sent home. It
-// tells which containers it has kept.
+// those up that were not: nothing runs there, and an agent that comes is released. It
+// returns the containers that are spares still.
 func (j *Job) recoveredSpares(e Recovered) map[string]bool {
-	kept := map[string]bool{}
+	spares := map[string]bool{}
 	for _, s := range slices.Clone(j.spares) {
 		node, there := e.Containers[s.container]
 		if !there {
 			j.removeSpare(s)
 			continue
 		}
-		kept[s.container] = true
+		spares[s.container] = true
 		s.node, s.deadline = node, j.now.Add(j.limits.LeaseExpiry)
 	}
-	return kept
+	return spares
 }
 
 // spareAttached takes in that the agent in a spare container is connected. One that has
@@ -270,11 +270,11 @@ func (j *Job) spareAttached(s *spare, e AgentConnected) {
 
 const notNeeded = "its container is not needed any longer"
 
-// sendHome ends an agent that is connected and not needed any longer: where its
-// NodeManager is lost, nobody else does.
+// sendHome releases an agent that is connected and not needed any longer: where its
+// NodeManager is lost, nobody else ends it.
 func (j *Job) sendHome(container string, agentPID int) {
 	if agentPID != 0 {
-		j.do(ReleaseAgent{container, notNeeded})
+		j.emit(ReleaseAgent{container, notNeeded})
 	}
 }
 
@@ -292,18 +292,10 @@ type Spare struct {
 
 // Spares are those that have a container.
 func (j *Job) Spares() []Spare {
-	var list []Spare
-	for _, s := range j.spares {
-		if s.container != "" {
-			shown := Spare{Container: s.container, Node: s.node, AgentPID: s.agentPID, Imminent: s.early}
-			if s.task != nil {
-				shown.For = s.task.Name
-				shown.Imminent = s.early || s.task.orphan != nil
-			}
-			list = append(list, shown)
-		}
-	}
-	return list
+	return heldSpares(j, func(s *spare, task string) Spare {
+		return Spare{Container: s.container, Node: s.node, AgentPID: s.agentPID, For: task,
+			Imminent: s.early || s.task != nil && s.task.loc.orphan != nil}
+	})
 }
 
 func (j *Job) spareByRequest(request string) *spare {

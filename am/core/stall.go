@@ -92,8 +92,8 @@ func (p *pace) limit(least time.Duration) time.Duration {
 func (j *Job) stepped(e StepsReported) {
 	p, news := &j.pace, false
 	for _, s := range e.Steps {
-		if t := j.named[s.Task]; t != nil && s.Step != 0 && s.Step != t.step {
-			t.step, t.moved, news = s.Step, j.now, true
+		if t := j.named[s.Task]; t != nil && s.Step != 0 && s.Step != t.progress.step {
+			t.progress, news = progress{s.Step, j.now}, true
 		}
 	}
 	if p.begun.IsZero() {
@@ -123,26 +123,23 @@ func (j *Job) stepped(e StepsReported) {
 	p.last = j.now
 }
 
-// whole tells whether all tasks run that are to make steps.
-func (j *Job) whole() bool {
-	if j.gathering || j.ending() {
-		return false
-	}
-	return !j.any(func(t *Task) bool {
+// complete reports whether all tasks run that are to make steps.
+func (j *Job) complete() bool {
+	return j.phase == jobRunning && !j.any(func(t *task) bool {
 		switch {
-		case t.optional() || t.Attempt < 0: // it goes without them
+		case t.optional() || t.run.number < 0: // it goes without them
 			return false
-		case t.State == proto.TaskState_TASK_STATE_SUCCEEDED || t.State == proto.TaskState_TASK_STATE_FAILED:
+		case t.state.done():
 			return false
 		}
-		return t.notRunning() || t.stopping || t.hung || t.unreachable()
+		return t.state != running || t.unreachable()
 	})
 }
 
 // watchSteps does something about a stall.
 func (j *Job) watchSteps() {
 	p := &j.pace
-	if !j.whole() {
+	if !j.complete() {
 		p.begun, p.last = time.Time{}, time.Time{}
 		return
 	}
@@ -160,7 +157,7 @@ func (j *Job) watchSteps() {
 	if !p.told && silent >= p.limit(j.limits.StallWarning) {
 		p.told = true
 		j.record(nil, KindStalled, "no task has made a step for %s, %d times the longest pause of late at least; the longest silent is %s, since step %d",
-			silent.Round(time.Second), stallFactor, t.Name, t.step)
+			silent.Round(time.Second), stallFactor, t.name, t.progress.step)
 	}
 	if act, is := j.stallDue(); is && !act.After(j.now) {
 		j.escalate(t, silent)
@@ -192,20 +189,20 @@ func (j *Job) stallDeadline() time.Time {
 // longestSilent is the task that has been silent for longest, of those that run, that the
 // job needs and that have ever told of a step. Where there is none, it is one that never
 // has, of a role in which others did; nil: there is none either.
-func (j *Job) longestSilent() *Task {
-	var found, never *Task
+func (j *Job) longestSilent() *task {
+	var found, never *task
 	tells := map[*proto.RoleSpec]bool{}
 	for _, t := range j.tasks {
-		tells[t.Role] = tells[t.Role] || !t.moved.IsZero()
+		tells[t.role] = tells[t.role] || !t.progress.at.IsZero()
 	}
 	for _, t := range j.tasks {
 		switch {
 		case t.notRunning() || t.optional():
-		case t.moved.IsZero():
-			if never == nil && tells[t.Role] {
+		case t.progress.at.IsZero():
+			if never == nil && tells[t.role] {
 				never = t
 			}
-		case found == nil || t.moved.Before(found.moved):
+		case found == nil || t.progress.at.Before(found.progress.at):
 			found = t
 		}
 	}
@@ -218,38 +215,33 @@ func (j *Job) longestSilent() *Task {
 // escalate restarts the task that keeps the job from going on: first it alone, as after a
 // failure of its own, and if that has not helped, all tasks with it. If that has not
 // helped either, it is stopped for the last time, so that it says where it stands.
-func (j *Job) escalate(t *Task, silent time.Duration) {
-	t.hung = true
-	t.Why = fmt.Sprintf("no task has made a step for %s, and it has been silent for longest, since step %d", silent.Round(time.Second), t.step)
-	j.record(t, KindStalled, "%s; %s", t.Why, [...]string{"it is started again", "all tasks are started again", "the job ends"}[min(j.pace.tried, stallTries)])
-	j.do(Stop{Container: t.Container, Stack: true})
+func (j *Job) escalate(t *task, silent time.Duration) {
+	t.loss.why = fmt.Sprintf("no task has made a step for %s, and it has been silent for longest, since step %d", silent.Round(time.Second), t.progress.step)
+	j.record(t, KindStalled, "%s; %s", t.loss.why, [...]string{"it is started again", "all tasks are started again", "the job ends"}[min(j.pace.tried, stallTries)])
+	j.halt(t, StopStalled, CauseUnknown, 0)
 	j.pace.tried++
 	if j.pace.tried == stallTries {
-		j.restart(t, func(*Task) bool { return true })
+		j.restart(t, "was lost", 0, func(*task) bool { return true })
 	}
 }
 
 // stallTries is how often tasks of a stalled job are restarted, before it ends.
 const stallTries = 2
 
-// endedHung takes in the end of an attempt that was stopped because it hung.
-func (j *Job) endedHung(t *Task, e TaskExited) {
-	t.doubts = true
-	t.failing = e
-	t.Tail = e.Tail
+// endedStalled takes in the end of an attempt that was stopped because of a stall.
+func (j *Job) endedStalled(t *task, e TaskExited) {
+	t.loss.exit, t.loss.tail = e, e.Tail
 	if len(e.Stack) > 0 {
-		t.Tail = e.Stack
-		t.Why += "; it stood at " + innermost(e.Stack)
+		t.loss.tail = e.Stack
+		t.loss.why += "; it stood at " + innermost(e.Stack)
 	}
 	if j.pace.tried > stallTries {
-		j.fail(t, fmt.Sprintf("has stalled, also after it and then all tasks were started again: %s (--restart-stalled)", cmp.Or(t.Why, "it made no steps")))
+		j.fail(t, fmt.Sprintf("has stalled, also after it and then all tasks were started again: %s (--restart-stalled)", cmp.Or(t.loss.why, "it made no steps")))
 		return
 	}
 	j.lost(t, CauseStalled)
-	if j.ending() {
-		return
-	}
-	t.State = proto.TaskState_TASK_STATE_RESTARTING
+	j.becomeRestarting(t)
+	t.loss.suspectsServices = true
 	j.charge(t)
 }
 

@@ -110,7 +110,7 @@ func TestStallsThatAreOnlyTold(t *testing.T) {
 	p.steps(12, time.Second, "worker-0")
 	p.wait(24 * time.Hour)
 	p.state(proto.JobState_JOB_STATE_RUNNING)
-	if w := p.job.Task("worker-0"); w.Attempt != 0 || strings.Count(p.log.String(), "Kind:stalled") != 1 {
+	if w := p.named("worker-0"); w.Attempt != 0 || strings.Count(p.log.String(), "Kind:stalled") != 1 {
 		t.Errorf("attempt %d\n%s", w.Attempt, p.log.String())
 	}
 }
@@ -118,22 +118,21 @@ func TestStallsThatAreOnlyTold(t *testing.T) {
 // TestHowLongAStallIs: ten times what a pause was of late, and a first step.
 func TestHowLongAStallIs(t *testing.T) {
 	p := trains(t, psAndWorkers(0, 1), 3)
-	w := p.job.Task("worker-0")
 	p.steps(1, 5*time.Minute, "worker-0") // it compiles
 	p.steps(11, time.Second, "worker-0")
 	p.steps(1, 4*time.Minute, "worker-0") // an evaluation
 	p.wait(39 * time.Minute)
-	if w.Attempt != 0 {
+	if w := p.named("worker-0"); w.Attempt != 0 {
 		t.Fatalf("attempt %d after a pause that may be\n%s", w.Attempt, p.log.String())
 	}
 	p.steps(60, time.Second, "worker-0")
 	p.exit("worker-0", core.TaskExited{Signal: 9})
 	p.wait(49 * time.Minute) // of which a first step may take fifty
-	if w.Attempt != 1 {
+	if w := p.named("worker-0"); w.Attempt != 1 {
 		t.Fatalf("attempt %d before a first step is due\n%s", w.Attempt, p.log.String())
 	}
 	p.wait(2 * time.Minute)
-	if w.Attempt != 2 {
+	if w := p.named("worker-0"); w.Attempt != 2 {
 		t.Fatalf("attempt %d after a first step was due\n%s", w.Attempt, p.log.String())
 	}
 }

@@ -17,7 +17,7 @@ func (p *player) attach(containers ...string) {
 	p.t.Helper()
 	for _, c := range containers {
 		e := core.AgentConnected{Container: c, Host: "h", PID: 100, Attempt: -1}
-		if t := p.job.Hosted(c); t != nil {
+		if t, hosted := p.job.Hosted(c); hosted {
 			e.Task, e.Port, e.PeerPort, e.Attempt, e.Generation = t.Name, 20000, t.Port, t.Attempt, p.job.Generation()
 			if t.State == proto.TaskState_TASK_STATE_RUNNING {
 				e.TaskPID = 200
@@ -86,8 +86,8 @@ func TestSparesAreTakenOver(t *testing.T) {
 					t.Errorf("there is %s in\n%s", s, story)
 				}
 			}
-			p.step(core.ContainerEnded{Container: p.job.Task("ps-0").Container, Cause: core.CauseKilled})
-			if got := p.job.Task("ps-0").Container; got != c.spare {
+			p.step(core.ContainerEnded{Container: p.named("ps-0").Container, Cause: core.CauseKilled})
+			if got := p.named("ps-0").Container; got != c.spare {
 				t.Errorf("ps-0 is in %s after its container was lost, want %s\n%s", got, c.spare, p.since(mark))
 			}
 			if spares := p.job.Spares(); len(spares) != 1 || spares[0].Container == c.spare {
@@ -108,7 +108,7 @@ func TestStandInsAreTakenOver(t *testing.T) {
 	p.attach("c1", "c2", "c3")
 	p.step(core.Prewarmed{Container: "c3"})
 	p.step(core.CheckpointSealed{})
-	if got := p.job.Task("ps-0").Container; got != "c3" || strings.Contains(p.since(mark), "core.Ask") {
+	if got := p.named("ps-0").Container; got != "c3" || strings.Contains(p.since(mark), "core.Ask") {
 		t.Errorf("ps-0 is in %s, want c3, with no further container asked for\n%s", got, p.since(mark))
 	}
 }
@@ -206,7 +206,7 @@ func TestASpareOfAnOlderJournalIsATasksSince(t *testing.T) {
 	for c, task := range map[string]string{"c2": "worker-0", "c3": "ps-0"} {
 		p.step(core.AgentConnected{Container: c, Host: "h", PID: 100, Task: task, Port: 20000, PeerPort: 20000, TaskPID: 200})
 	}
-	if ps := p.job.Task("ps-0"); ps.Container != "c3" || ps.State != proto.TaskState_TASK_STATE_RUNNING {
+	if ps := p.named("ps-0"); ps.Container != "c3" || ps.State != proto.TaskState_TASK_STATE_RUNNING {
 		t.Errorf("ps-0 is %s in %q\n%s", ps.State, ps.Container, p.log.String())
 	}
 	for _, s := range p.job.Spares() {

@@ -18,6 +18,7 @@ import (
 
 	"holdfast/am"
 	"holdfast/internal/hadoop/token"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 )
 
@@ -34,7 +35,7 @@ type Config struct {
 // Driver implements am.Driver.
 type Driver struct {
 	cfg    Config
-	events *am.DriverEvents
+	events *mailbox.Mailbox[am.DriverEvent]
 	wg     sync.WaitGroup
 
 	count   int // of containers, ever
@@ -46,11 +47,11 @@ var _ am.Driver = (*Driver)(nil)
 
 // New makes a driver.
 func New(cfg Config) *Driver {
-	return &Driver{cfg: cfg, events: am.NewDriverEvents(), running: map[string]*os.Process{}}
+	return &Driver{cfg: cfg, events: mailbox.New[am.DriverEvent](), running: map[string]*os.Process{}}
 }
 
 // Events implements am.Driver.
-func (d *Driver) Events() <-chan am.DriverEvent { return d.events.C() }
+func (d *Driver) Events() *mailbox.Mailbox[am.DriverEvent] { return d.events }
 
 // Ask implements am.Driver.
 func (d *Driver) Ask(a am.Ask) {
@@ -156,7 +157,6 @@ func (d *Driver) Finish(ctx context.Context, _ am.Outcome) error {
 	done := make(chan struct{})
 	go func() {
 		d.wg.Wait()
-		d.events.Close()
 		close(done)
 	}()
 	select {

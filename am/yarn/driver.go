@@ -17,6 +17,7 @@ import (
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 )
 
@@ -66,15 +67,13 @@ type Driver struct {
 	expiry  time.Duration      // after which it starts another master, if it does not hear of this one
 	warning time.Duration      // between a warning of preemption and the container's end
 
-	events *am.DriverEvents
+	events *mailbox.Mailbox[am.DriverEvent]
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu   sync.Mutex
-	todo []any         // commands for run, in order
-	wake chan struct{} // capacity 1
-	back chan any      // results for run
+	commands *mailbox.Mailbox[any] // for run
+	back     chan any              // results for run
 
 	s *state // owned by run, and by Finish after run has ended
 }
@@ -128,7 +127,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 			Resources: cfg.Resources, Command: cfg.Command,
 			Environment: environment(cfg), Credentials: agentCredentials(cfg.Credentials),
 		},
-		wake: make(chan struct{}, 1), back: make(chan any, 16), s: newState(),
+		commands: mailbox.New[any](), back: make(chan any, 16), s: newState(),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	// The client is for reading only: the driver does without it where it must.
@@ -163,7 +162,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d.s.heard = time.Now()
 	d.s.served = cfg.Attempt > 1 // it has served the one before
 	d.s.sure = d.s.heard
-	d.events = am.NewDriverEvents()
+	d.events = mailbox.New[am.DriverEvent]()
 	d.nodesChanged(list)
 	d.wg.Go(d.run)
 	return d, nil
@@ -243,10 +242,10 @@ func agentCredentials(all *token.Credentials) *token.Credentials {
 
 // NewTokens gives the tokens to agents that are started from now on, in place of
 // those that the AM was started with.
-func (d *Driver) NewTokens(c *token.Credentials) { d.do(newTokens{c}) }
+func (d *Driver) NewTokens(c *token.Credentials) { d.commands.Put(newTokens{c}) }
 
 // Events implements am.Driver.
-func (d *Driver) Events() <-chan am.DriverEvent { return d.events.C() }
+func (d *Driver) Events() *mailbox.Mailbox[am.DriverEvent] { return d.events }
 
 // Kept implements am.Driver. The RM tells at registration which containers run
 // since an earlier attempt (RegisterApplicationMasterResponseProto,
@@ -260,37 +259,19 @@ func (d *Driver) Kept() map[string]string {
 }
 
 // Ask implements am.Driver.
-func (d *Driver) Ask(a am.Ask) { d.do(a) }
+func (d *Driver) Ask(a am.Ask) { d.commands.Put(a) }
 
 // Withdraw implements am.Driver.
-func (d *Driver) Withdraw(request string) { d.do(withdraw(request)) }
+func (d *Driver) Withdraw(request string) { d.commands.Put(withdraw(request)) }
 
 // Launch implements am.Driver.
-func (d *Driver) Launch(container string) { d.do(launch(container)) }
+func (d *Driver) Launch(container string) { d.commands.Put(launch(container)) }
 
 // Release implements am.Driver.
-func (d *Driver) Release(container string) { d.do(release(container)) }
+func (d *Driver) Release(container string) { d.commands.Put(release(container)) }
 
 // Check implements am.Driver.
-func (d *Driver) Check(container string) { d.do(check(container)) }
-
-func (d *Driver) do(command any) {
-	d.mu.Lock()
-	d.todo = append(d.todo, command)
-	d.mu.Unlock()
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (d *Driver) commands() []any {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := d.todo
-	d.todo = nil
-	return list
-}
+func (d *Driver) Check(container string) { d.commands.Put(check(container)) }
 
 // Finish implements am.Driver.
 func (d *Driver) Finish(ctx context.Context, o am.Outcome) error {
@@ -311,7 +292,6 @@ func (d *Driver) Finish(ctx context.Context, o am.Outcome) error {
 		err = nil
 	}
 	_ = d.close() // it has nothing to report
-	d.events.Close()
 	return err
 }
 

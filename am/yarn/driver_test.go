@@ -17,6 +17,7 @@ import (
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 )
 
@@ -31,11 +32,10 @@ func quietDriver(t *testing.T) *Driver {
 		t.Fatal(err)
 	}
 	d := &Driver{
-		log: logrus.NewEntry(log), s: newState(), events: am.NewDriverEvents(), ctx: ctx,
+		log: logrus.NewEntry(log), s: newState(), events: mailbox.New[am.DriverEvent](), ctx: ctx,
 		nodes: nodes, reg: hadoop.Registered{Maximum: hadoop.Resource{MemoryMB: 8192, VCores: 4}},
 	}
 	t.Cleanup(func() {
-		d.events.Close()
 		if err := d.nodes.Close(); err != nil {
 			t.Error(err)
 		}
@@ -45,12 +45,9 @@ func quietDriver(t *testing.T) *Driver {
 
 // told returns the events so far.
 func (d *Driver) told() []string {
-	d.events.Put(nil) // marks the end
 	var list []string
-	for e := range d.events.C() {
+	for _, e := range d.events.Take() {
 		switch e := e.(type) {
-		case nil:
-			return list
 		case am.Broken:
 			list = append(list, "broken: "+e.Err.Error())
 		default:
@@ -433,16 +430,15 @@ func TestARefusalIsLookedInto(t *testing.T) {
 			d := quietDriver(t)
 			tt.standing.refusal = refusal
 			d.afterStanding(tt.standing)
-			d.events.Put(nil)
-			switch e := (<-d.events.C()).(type) {
-			case nil:
+			events := d.events.Take()
+			if len(events) == 0 {
 				if tt.broken != "" {
 					t.Error("it goes on")
 				}
-			case am.Broken:
-				if tt.broken == "" || !strings.Contains(e.Err.Error(), tt.broken) || e.Superseded != tt.superseded {
-					t.Errorf("%+v", e)
-				}
+				return
+			}
+			if e, ok := events[0].(am.Broken); ok && (tt.broken == "" || !strings.Contains(e.Err.Error(), tt.broken) || e.Superseded != tt.superseded) {
+				t.Errorf("%+v", e)
 			}
 		})
 	}

@@ -71,10 +71,10 @@ func runMaster() error {
 	if err := out.Encode(happening{Hello: true, Pid: os.Getpid(), Literal: os.Getenv(envLiteral)}); err != nil {
 		return err
 	}
-	told := make(chan struct{})
+	finished, told := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(told)
-		for e := range d.Events() {
+		for e := range d.Events().Chan(finished) {
 			var h happening
 			switch e := e.(type) {
 			case am.Allocated:
@@ -115,6 +115,7 @@ func runMaster() error {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			err := d.Finish(ctx, *o.Finish)
+			close(finished)
 			<-told
 			h := happening{Finished: true}
 			if err != nil {

@@ -71,11 +71,11 @@ func (d *Driver) run() {
 		select {
 		case <-d.ctx.Done():
 			return
-		case <-d.wake:
+		case <-d.commands.Ready():
 			if d.sleep(gather) {
 				return
 			}
-			d.carryOut(d.commands())
+			d.carryOut(d.commands.Take())
 		case r := <-d.back:
 			switch r := r.(type) {
 			case allocated:

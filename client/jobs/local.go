@@ -6,11 +6,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"holdfast/client/cluster"
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/proc"
 	"holdfast/proto"
 )
 
@@ -75,8 +77,8 @@ func masterPID(dir, job string) int {
 	if err != nil || pid <= 0 {
 		return 0
 	}
-	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !strings.HasSuffix(string(command), "\x00"+strings.Join(MasterCommand(job), "\x00")+"\x00") {
+	command, err := proc.CommandLine(pid)
+	if err != nil || len(command) == 0 || !slices.Equal(command[1:], MasterCommand(job)) {
 		return 0
 	}
 	return pid

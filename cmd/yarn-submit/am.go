@@ -12,6 +12,8 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/local"
+	"holdfast/am/recovery"
+	"holdfast/am/server"
 	"holdfast/am/yarn"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
@@ -105,7 +107,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	place, err := am.Listen(host)
+	listener, err := server.Listen(host)
 	if err != nil {
 		return err
 	}
@@ -116,7 +118,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	defer dir.Close()
 	announced := make(chan error, 1) // agents may be looking for it already
 	go func() {
-		announced <- place.Announce(ctx, dir, attempt)
+		announced <- recovery.Announce(ctx, dir, attempt, listener.Address())
 		close(announced)
 	}()
 	spec, err := am.ReadSpec(ctx, dir)
@@ -125,7 +127,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	}
 	cfg := am.Config{
 		Attempt: attempt,
-		ID:      id, Spec: spec, Dir: dir, Keys: s.keys, Place: place, Log: log,
+		ID:      id, Spec: spec, Dir: dir, Keys: s.keys, Listener: listener, Log: log,
 		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
 			return store.Open(ctx, uri, s.conf)
 		},
@@ -134,7 +136,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 		if err := <-announced; err != nil {
 			return err
 		}
-		if cfg.Predecessor, err = am.FindPredecessor(ctx, cfg); err != nil {
+		if cfg.Predecessor, err = recovery.FindPredecessor(ctx, cfg.Recovery()); err != nil {
 			return err
 		}
 	}
@@ -142,7 +144,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	page, url, err := servePage(host, id, spec, s, m.Board())
+	page, url, err := servePage(host, id, spec, s, m.Status())
 	if err != nil {
 		return err
 	}
@@ -157,14 +159,14 @@ func runAM(ctx context.Context, isLocal bool) error {
 		}
 		driver = local.New(local.Config{
 			Executable: exe, Job: id, Dir: os.Getenv(proto.EnvJobDirectory),
-			Master: place.Address(), AgentKeys: s.agentKeys,
+			Master: listener.Address(), AgentKeys: s.agentKeys,
 		})
 	} else {
 		driver, err = yarn.New(ctx, yarn.Config{
 			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
-			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: place.Address(),
-			Host: host, Port: place.Port(), TrackingURL: url, Log: log,
-			Announced: am.NewHeirs(dir).Last, AgentKeys: s.agentKeys,
+			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: listener.Address(),
+			Host: host, Port: listener.Port(), TrackingURL: url, Log: log,
+			Announced: recovery.NewAddressReader(dir).LatestAttempt, AgentKeys: s.agentKeys,
 		})
 		if err != nil {
 			return err

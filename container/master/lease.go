@@ -15,7 +15,7 @@ import (
 // without word from an application master. It counts from the moment in which
 // the last heartbeat was sent that was answered, so that it ends before the AM takes
 // it for ended, whatever becomes of the network. It begins anew also where there
-// is no AM that could take it for ended (proto/vigil.go). The clock is one that
+// is no AM that could take it for ended (proto/lease.go). The clock is one that
 // goes on while the machine sleeps. Its methods may be called from many goroutines.
 type Lease struct {
 	mu   sync.Mutex
@@ -87,7 +87,7 @@ func (l *Lease) Answered(number int64, master int32) time.Duration {
 func (l *Lease) pace() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.span / 20
+	return proto.PollInterval(l.span)
 }
 
 // unanswered reports whether the AM has been silent for so long that its file is worth
@@ -163,5 +163,5 @@ func (l *Lease) Err() error {
 func (l *Lease) Stale() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.span != 0 && sinceBoot()-max(l.from, l.open) > l.span/2
+	return l.span != 0 && sinceBoot()-max(l.from, l.open) > proto.StreamTimeout(l.span)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"holdfast/container/failure"
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/proc"
 	"holdfast/runtime"
 )
 
@@ -109,6 +109,14 @@ func bindSocket(number int, reuse bool) (*Port, error) {
 	return &Port{Number: number, fd: fd}, nil
 }
 
+// Chosen is the number of the port; 0 for a nil one.
+func (p *Port) Chosen() int {
+	if p == nil {
+		return 0
+	}
+	return p.Number
+}
+
 // Release lets go of the port, right before the task takes it.
 func (p *Port) Release() {
 	if p != nil && p.fd >= 0 {
@@ -120,12 +128,9 @@ func (p *Port) Release() {
 // firstEphemeral is where the ports begin that the kernel gives to outgoing
 // connections; a task's port is below, so that none of them takes it.
 func firstEphemeral() int {
-	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
-	if err == nil {
-		if f := strings.Fields(string(b)); len(f) == 2 {
-			if n, err := strconv.Atoi(f[0]); err == nil && n > runtime.LowestPort+1000 {
-				return n
-			}
+	if f := strings.Fields(proc.Sysctl("net/ipv4/ip_local_port_range")); len(f) == 2 {
+		if n, err := strconv.Atoi(f[0]); err == nil && n > runtime.LowestPort+1000 {
+			return n
 		}
 	}
 	return 32768

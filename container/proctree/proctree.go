@@ -1,69 +1,30 @@
-// Package proctree looks at processes through /proc: who descends from whom,
-// what memory they hold, and ends whole trees of them. It starts no goroutine.
+// Package proctree looks at trees of processes: who descends from whom and what
+// memory they hold, and ends whole trees. It starts no goroutine.
 package proctree
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"holdfast/internal/proc"
 )
-
-// stat is what we need of /proc/PID/stat, proc(5).
-type stat struct {
-	state  byte
-	parent int
-}
-
-// parseStat reads a line of /proc/PID/stat. The command, in parentheses, may
-// hold anything, parentheses and newlines too: the last one ends it.
-func parseStat(b []byte) (stat, bool) {
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 {
-		return stat{}, false
-	}
-	f := bytes.Fields(b[i+1:])
-	if len(f) < 2 || len(f[0]) != 1 {
-		return stat{}, false
-	}
-	parent, err := strconv.Atoi(string(f[1]))
-	if err != nil || parent < 0 {
-		return stat{}, false
-	}
-	return stat{state: f[0][0], parent: parent}, true
-}
 
 // Descendants are the living processes below root, parents before children.
 // root itself and zombies are not among them; children of zombies are. spared
 // processes are left out, with all below them.
 func Descendants(root int, spared ...int) []int {
-	d, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
+	all, _ := proc.Processes()
 	children := map[int][]int{}
-	zombie := map[int]bool{}
-	for _, n := range names {
-		pid, err := strconv.Atoi(n)
-		if err != nil {
-			continue
-		}
-		b, err := os.ReadFile("/proc/" + n + "/stat")
+	ended := map[int]bool{}
+	for _, pid := range all {
+		s, err := proc.ReadStat(pid)
 		if err != nil {
 			continue // it has gone
 		}
-		s, ok := parseStat(b)
-		if !ok {
-			continue
-		}
-		children[s.parent] = append(children[s.parent], pid)
-		zombie[pid] = s.state == 'Z' || s.state == 'X'
+		children[s.Parent] = append(children[s.Parent], pid)
+		ended[pid] = s.Ended()
 	}
 	var found []int
 	seen := map[int]bool{root: true}
@@ -80,7 +41,7 @@ func Descendants(root int, spared ...int) []int {
 			}
 			seen[c] = true
 			queue = append(queue, c)
-			if !zombie[c] {
+			if !ended[c] {
 				found = append(found, c)
 			}
 		}
@@ -90,12 +51,8 @@ func Descendants(root int, spared ...int) []int {
 
 // Parent is the parent of a process; ok is false if there is no such process.
 func Parent(pid int) (parent int, ok bool) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, false
-	}
-	s, ok := parseStat(b)
-	return s.parent, ok
+	s, err := proc.ReadStat(pid)
+	return s.Parent, err == nil
 }
 
 // KillDescendants sends SIGKILL to all below root until none is left or ctx
@@ -137,34 +94,19 @@ func Doom(root int) int {
 }
 
 // RSS is the resident memory of processes, in bytes. Pages that they share are
-// counted for each.
+// counted for each; processes that have ended are not counted.
 func RSS(pids ...int) int64 {
 	var sum int64
-	for _, p := range pids {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p))
-		if err != nil {
-			continue
-		}
-		if f := strings.Fields(string(b)); len(f) > 1 {
-			n, _ := strconv.ParseInt(f[1], 10, 64)
-			sum += n * int64(os.Getpagesize())
-		}
+	for _, pid := range pids {
+		n, _ := proc.RSS(pid)
+		sum += n
 	}
 	return sum
 }
 
 // Anonymous is the resident memory of a process that is its own, not a
-// file's, in bytes.
+// file's, in bytes; 0 if it has ended.
 func Anonymous(pid int) int64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
-			kb, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
-			return kb << 10
-		}
-	}
-	return 0
+	status, _ := proc.ReadStatus(pid)
+	return status.Bytes("RssAnon")
 }

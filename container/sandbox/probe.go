@@ -3,8 +3,8 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
+
+	"holdfast/internal/proc"
 )
 
 // Probe says what is allowed on this machine, for this user.
@@ -23,10 +23,10 @@ func Probe(ctx context.Context, o Options) (Restrictions, error) {
 // adviseNamespace says what to do where no namespace could be had.
 func adviseNamespace(err error) error {
 	remedy := "let this user have user namespaces: sysctl user.max_user_namespaces=10000"
-	if b, e := os.ReadFile("/proc/sys/kernel/unprivileged_userns_clone"); e == nil && strings.TrimSpace(string(b)) == "0" {
+	if proc.Sysctl("kernel/unprivileged_userns_clone") == "0" {
 		remedy = "let this user have user namespaces: sysctl kernel.unprivileged_userns_clone=1"
 	}
-	if b, e := os.ReadFile("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"); e == nil && strings.TrimSpace(string(b)) == "1" {
+	if proc.Sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" {
 		remedy = "let this user have user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=0"
 	}
 	return fmt.Errorf("a private mount namespace is not allowed here: %w; %s (in a Docker container: run it with --security-opt seccomp=unconfined or --cap-add SYS_ADMIN)", err, remedy)

@@ -1,13 +1,12 @@
 package steer
 
 import (
-	"fmt"
 	"net/netip"
-	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/proc"
 )
 
 // Cut shuts the connections of processes to peers that are lost, given by
@@ -59,20 +58,10 @@ func eachSocket(pid int, f func(sock int)) {
 		return // it has ended
 	}
 	defer unix.Close(p)
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	d, err := os.Open(dir)
-	if err != nil {
-		return
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
-	for _, n := range names {
-		link, err := os.Readlink(dir + "/" + n)
-		if err != nil || !strings.HasPrefix(link, "socket:") {
-			continue
-		}
-		fd, err := strconv.Atoi(n)
-		if err != nil {
+	open, _ := proc.Descriptors(pid)
+	for _, fd := range open {
+		name, err := proc.DescriptorPath(pid, fd)
+		if err != nil || !strings.HasPrefix(name, "socket:") {
 			continue
 		}
 		sock, err := unix.PidfdGetfd(p, fd, 0)

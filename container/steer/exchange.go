@@ -3,12 +3,11 @@ package steer
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/proc"
 )
 
 // addfd is struct seccomp_notif_addfd, linux/seccomp.h.
@@ -90,17 +89,9 @@ func settle(listener int, n *notification, old, sock int) error {
 }
 
 // closesOnExec reports whether a descriptor of the process of thread tid is closed
-// when it execs, proc(5).
+// when it execs.
 func closesOnExec(tid, fd int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", tid, fd))
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "flags:"); ok {
-			flags, _ := strconv.ParseInt(strings.TrimSpace(rest), 8, 64)
-			return flags&unix.O_CLOEXEC != 0
-		}
-	}
-	return false
+	info, _ := proc.ReadDescriptor(tid, fd)
+	flags, _ := info.Number("flags", 8)
+	return flags&unix.O_CLOEXEC != 0
 }

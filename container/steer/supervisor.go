@@ -1,14 +1,13 @@
 package steer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/proc"
 )
 
 // notification is struct seccomp_notif, linux/seccomp.h.
@@ -270,18 +271,8 @@ func duplicate(tid, fd int) (int, error) {
 
 // threadGroup is the process of a thread: pidfd_open(2) wants that.
 func threadGroup(tid int) int {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
-	if err != nil {
-		return tid
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "Tgid:"); ok {
-			if n, err := strconv.Atoi(strings.TrimSpace(rest)); err == nil {
-				return n
-			}
-		}
-	}
-	return tid
+	status, _ := proc.ReadStatus(tid)
+	return cmp.Or(status.ThreadGroup(), tid)
 }
 
 // readMemory fills b from another process's memory.

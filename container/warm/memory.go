@@ -3,11 +3,10 @@ package warm
 import (
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"holdfast/container/proctree"
 	"holdfast/container/sandbox"
+	"holdfast/internal/proc"
 )
 
 const (
@@ -41,17 +40,8 @@ func shortage(box *sandbox.Box, limit, size int64, there bool) error {
 	return nil
 }
 
-// available is the machine's free memory in bytes, proc(5); 0 if unknown.
+// available is the machine's free memory in bytes; 0 if unknown.
 func available() int64 {
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
-			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return kb << 10
-		}
-	}
-	return 0
+	memory, _ := proc.ReadMemory()
+	return memory.Bytes("MemAvailable")
 }

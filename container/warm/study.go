@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"holdfast/container/sandbox"
+	"holdfast/internal/proc"
 )
 
 // study waits until p is at work, and says under which profile it has
@@ -65,12 +66,12 @@ func (s *Standby) learn(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 		}
 		_ = os.Remove(file) // it may hold what the script keeps secret
 		// A shell that does something and then becomes Python must not do it twice.
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
-		if len(line) == 0 { // nor a file, perhaps: the process has ended just now
+		argv, _ := proc.CommandLine(p.Pid)
+		if len(argv) == 0 { // nor a file, perhaps: the process has ended just now
 			<-ctx.Done()
 			return note{}, ctx.Err()
 		}
-		if string(line) != strings.Join(c.Argv, "\x00")+"\x00" {
+		if !slices.Equal(argv, c.Argv) {
 			return note{Refused: "the task's command does more than to run Python"}, nil
 		}
 		var n note

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"holdfast/internal/proc"
 )
 
 func TestSkew(t *testing.T) {
@@ -27,7 +29,7 @@ func TestSkew(t *testing.T) {
 
 func TestCgroupLimit(t *testing.T) {
 	root := t.TempDir()
-	write := func(name, text string) string {
+	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -36,7 +38,6 @@ func TestCgroupLimit(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return path
 	}
 	write("a/memory.max", "300\n")
 	write("a/b/memory.max", "max\n")
@@ -53,7 +54,7 @@ func TestCgroupLimit(t *testing.T) {
 		{"4:memory:/z\n", 0, 1},
 		{"", 0, 0},
 	} {
-		limit, version := cgroupLimit(root, write("self", c.self))
+		limit, version := cgroupLimit(root, proc.ParseCgroups(c.self))
 		if limit != c.limit || version != c.version {
 			t.Errorf("%q: %d, version %d", c.self, limit, version)
 		}

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
 
+	"holdfast/internal/proc"
 	frameworks "holdfast/runtime"
 )
 
@@ -104,32 +105,18 @@ func SELinux() Finding {
 	case strings.TrimSpace(string(b)) != "1":
 		return good(subject, "permissive")
 	}
-	label, _ := os.ReadFile("/proc/self/attr/current") // for information only
-	return note(subject, "enforcing, as %s: if mounts or steering are refused here, ausearch -m avc tells which rule did", bytes.Trim(label, "\x00\n"))
+	return note(subject, "enforcing, as %s: if mounts or steering are refused here, ausearch -m avc tells which rule did", proc.SecurityLabel())
 }
 
 // Filtered reports whether a seccomp filter is on this process already, as in
 // Docker's containers.
 func Filtered() Finding {
 	const subject = "seccomp"
-	status := procStatus()
-	if status["Seccomp"] != "2" {
+	status, _ := proc.ReadStatus(os.Getpid())
+	if status.Text("Seccomp") != "2" {
 		return good(subject, "no filter is in force")
 	}
 	return note(subject, "a filter is in force already (Docker?): it may forbid mounts and steering; if it does, run with --security-opt seccomp=unconfined")
-}
-
-func procStatus() map[string]string {
-	m := map[string]string{}
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return m
-	}
-	for _, line := range strings.Split(string(b), "\n") {
-		name, value, _ := strings.Cut(line, ":")
-		m[name] = strings.TrimSpace(value)
-	}
-	return m
 }
 
 // Limits that frameworks run into.
@@ -170,7 +157,8 @@ func Rlimits() Finding {
 // what YARN gave, in MB; 0: this is no container.
 func Memory(allotted int64) Finding {
 	const subject = "memory"
-	limit, version := cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup")
+	groups, _ := proc.Cgroups()
+	limit, version := cgroupLimit("/sys/fs/cgroup", groups)
 	switch {
 	case version == 0:
 		return good(subject, "no cgroups")
@@ -183,11 +171,7 @@ func Memory(allotted int64) Finding {
 }
 
 // cgroupLimit is the smallest limit on the way to the root; 0: none.
-func cgroupLimit(root, self string) (limit uint64, version int) {
-	b, err := os.ReadFile(self)
-	if err != nil {
-		return 0, 0
-	}
+func cgroupLimit(root string, groups []proc.Cgroup) (limit uint64, version int) {
 	smaller := func(file string) {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -198,21 +182,17 @@ func cgroupLimit(root, self string) (limit uint64, version int) {
 			limit = n
 		}
 	}
-	for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
-		f := strings.SplitN(line, ":", 3)
-		if len(f) != 3 {
-			continue
-		}
+	for _, g := range groups {
 		dir, file := root, "memory.max"
 		switch {
-		case f[0] == "0" && f[1] == "":
+		case len(g.Controllers) == 0:
 			version = cmp.Or(version, 2) // beside v1's memory controller, it has none
-		case f[1] == "memory":
+		case slices.Equal(g.Controllers, []string{"memory"}):
 			dir, file, version = filepath.Join(root, "memory"), "memory.limit_in_bytes", 1
 		default:
 			continue
 		}
-		for path := f[2]; ; path = filepath.Dir(path) {
+		for path := g.Path; ; path = filepath.Dir(path) {
 			smaller(filepath.Join(dir, path, file))
 			if path == "/" || path == "." {
 				break

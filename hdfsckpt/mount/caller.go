@@ -1,11 +1,9 @@
 package mount
 
 import (
-	"bytes"
-	"fmt"
-	"os"
-	"strconv"
 	"syscall"
+
+	"holdfast/internal/proc"
 )
 
 // Flags of a task, from include/linux/sched.h.
@@ -14,7 +12,7 @@ const (
 	pfSignaled = 0x400
 )
 
-// caller is what /proc tells of the thread that sent a request.
+// caller is what the kernel tells of the thread that sent a request.
 type caller struct {
 	group   int  // its process (thread group); 0 if not known
 	exiting bool // its descriptors are being closed by exit, not by close(2)
@@ -29,31 +27,21 @@ func callerOf(pid uint32) caller {
 	if pid == 0 {
 		return caller{}
 	}
-	dir := "/proc/" + strconv.Itoa(int(pid))
-	stat, err := os.ReadFile(dir + "/stat")
+	stat, err := proc.ReadStat(int(pid))
 	if err != nil {
 		return caller{}
 	}
-	status, err := os.ReadFile(dir + "/status")
+	status, err := proc.ReadStatus(int(pid))
 	if err != nil {
 		return caller{}
 	}
-	c, err := parseCaller(stat, status)
-	if err != nil {
-		return caller{}
-	}
+	c := newCaller(stat, status)
 	// The exit code reads as 0 to those who may not trace the process. Then a
 	// pending SIGKILL is all there is to go by; it is also how exit_group(2)
 	// ends the other threads, so it may mistake an exit for a kill, which
 	// loses less than the opposite.
 	if !c.killed && c.status == 0 && sigkillPending(stat, status) {
-		if fd, err := os.Open(dir + "/io"); err != nil {
-			c.killed = true
-		} else {
-			_, err = fd.Read(make([]byte, 1))
-			fd.Close()
-			c.killed = err != nil && !os.IsNotExist(err)
-		}
+		c.killed = !proc.Traceable(int(pid))
 	}
 	return c
 }
@@ -63,84 +51,32 @@ func groupOf(pid uint32) int {
 	if pid == 0 {
 		return 0
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(string(field(status, "Tgid:")))
-	return n
+	status, _ := proc.ReadStatus(int(pid))
+	return status.ThreadGroup()
 }
 
-// parseCaller reads the two files (proc_pid_stat(5), proc_pid_status(5)). The
-// last field of stat, exit_code, is the whole process's as soon as its end is
-// decided, by a signal (low 7 bits) or by exit_group (next 8 bits): fs/proc/
-// array.c, do_task_stat, SIGNAL_GROUP_EXIT.
-func parseCaller(stat, status []byte) (caller, error) {
-	flags, code, err := statFields(stat)
-	if err != nil {
-		return caller{}, err
-	}
-	group, err := strconv.Atoi(string(field(status, "Tgid:")))
-	if err != nil {
-		return caller{}, fmt.Errorf("no Tgid in status: %w", err)
-	}
+// newCaller reads a thread's state; a process that ends by a signal or by
+// exit_group(2) has its exit code from then on.
+func newCaller(stat proc.Stat, status proc.Fields) caller {
+	signal := syscall.Signal(stat.ExitCode & 0x7f)
 	return caller{
-		group:   group,
-		exiting: flags&pfExiting != 0,
-		killed:  code&0x7f != 0 && !stops(code&0x7f),
-		status:  code >> 8 & 0xff,
-	}, nil
+		group:   status.ThreadGroup(),
+		exiting: stat.Flags&pfExiting != 0,
+		killed:  signal != 0 && !stops(signal),
+		status:  stat.ExitCode >> 8 & 0xff,
+	}
 }
 
-// stops tells the signals that stop a process: the same field holds theirs
-// while it is stopped.
-func stops(sig int) bool {
-	switch syscall.Signal(sig) {
+// stops reports whether a signal stops a process: the exit code holds such a signal
+// while the process is stopped.
+func stops(signal syscall.Signal) bool {
+	switch signal {
 	case syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
 		return true
 	}
 	return false
 }
 
-func statFields(stat []byte) (flags, code int, err error) {
-	// The second field is a name in brackets that may contain anything.
-	i := bytes.LastIndexByte(stat, ')')
-	if i < 0 {
-		return 0, 0, fmt.Errorf("no name in stat %q", stat)
-	}
-	f := bytes.Fields(stat[i+1:])
-	const flagsField, codeField = 9 - 3, 52 - 3
-	if len(f) <= codeField {
-		return 0, 0, fmt.Errorf("stat has %d fields after the name", len(f))
-	}
-	if flags, err = strconv.Atoi(string(f[flagsField])); err != nil {
-		return 0, 0, fmt.Errorf("flags in stat: %w", err)
-	}
-	if code, err = strconv.Atoi(string(f[codeField])); err != nil {
-		return 0, 0, fmt.Errorf("exit code in stat: %w", err)
-	}
-	return flags, code, nil
-}
-
-func sigkillPending(stat, status []byte) bool {
-	const sigkill = 1 << (9 - 1)
-	flags, _, err := statFields(stat)
-	if err == nil && flags&pfSignaled != 0 {
-		return true
-	}
-	for _, key := range []string{"SigPnd:", "ShdPnd:"} {
-		if v, err := strconv.ParseUint(string(field(status, key)), 16, 64); err == nil && v&sigkill != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func field(status []byte, key string) []byte {
-	for line := range bytes.Lines(status) {
-		if rest, ok := bytes.CutPrefix(line, []byte(key)); ok {
-			return bytes.TrimSpace(rest)
-		}
-	}
-	return nil
+func sigkillPending(stat proc.Stat, status proc.Fields) bool {
+	return stat.Flags&pfSignaled != 0 || status.HasSignal("SigPnd", syscall.SIGKILL) || status.HasSignal("ShdPnd", syscall.SIGKILL)
 }

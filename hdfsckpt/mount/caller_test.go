@@ -3,25 +3,23 @@ package mount
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
+
+	"holdfast/internal/proc"
 )
 
-const (
-	tail    = " 0 20 0 1 0 100 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 "
-	running = "123 (a) b (c) S 1 123 123 0 -1 4194304 0 0 0 0 0 0 0" + tail + "0\n"
-)
-
-func TestParseCaller(t *testing.T) {
-	status := []byte("Name:\ta\nTgid:\t120\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\n")
+func TestNewCaller(t *testing.T) {
+	status := proc.Fields("Name:\ta\nTgid:\t120\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\n")
 	of := func(flags, code string) string {
-		return "123 (a) b (c) S 1 123 123 0 -1 " + flags + " 0 0 0 0 0 0 0" + tail + code + "\n"
+		return "123 (a) b (c) S 1 123 123 0 -1 " + flags + strings.Repeat(" 0", 42) + " " + code + "\n"
 	}
 	tests := []struct {
 		name string
 		stat string
 		want caller
 	}{
-		{"running", running, caller{group: 120}},
+		{"running", of("4194304", "0"), caller{group: 120}},
 		{"killed", of("4195332", "9"), caller{group: 120, exiting: true, killed: true}},
 		{"core dumped", of("4195332", "139"), caller{group: 120, exiting: true, killed: true}},
 		{"exits with 0", of("4194308", "0"), caller{group: 120, exiting: true}},
@@ -29,14 +27,9 @@ func TestParseCaller(t *testing.T) {
 		{"stopped", of("4194304", "19"), caller{group: 120}},
 	}
 	for _, tt := range tests {
-		got, err := parseCaller([]byte(tt.stat), status)
-		if err != nil || got != tt.want {
+		stat, err := proc.ParseStat([]byte(tt.stat))
+		if got := newCaller(stat, status); err != nil || got != tt.want {
 			t.Errorf("%s: got %+v, %v, want %+v", tt.name, got, err, tt.want)
-		}
-	}
-	for _, bad := range []string{"", "1 (a", "1 (a) S 1 2", of("x", "0"), of("0", "x")} {
-		if c, err := parseCaller([]byte(bad), status); err == nil {
-			t.Errorf("%q gives %+v", bad, c)
 		}
 	}
 }
@@ -58,18 +51,6 @@ func TestCallerOf(t *testing.T) {
 	}
 }
 
-func FuzzParseCaller(f *testing.F) {
-	f.Add([]byte(running), []byte("Tgid:\t1\n"))
-	f.Fuzz(func(t *testing.T, stat, status []byte) {
-		c, err := parseCaller(stat, status)
-		if err == nil && c.killed && c.status == 0 && !c.exiting && len(stat) == 0 {
-			t.Error("something from nothing")
-		}
-		sigkillPending(stat, status)
-		writesTo(status, 1)
-	})
-}
-
 func TestWritesTo(t *testing.T) {
 	tests := []struct {
 		info string
@@ -82,7 +63,7 @@ func TestWritesTo(t *testing.T) {
 		{"", false},
 	}
 	for _, tt := range tests {
-		if got := writesTo([]byte(tt.info), 7); got != tt.want {
+		if got := writesTo(proc.Fields(tt.info), 7); got != tt.want {
 			t.Errorf("%q: %v", tt.info, got)
 		}
 	}

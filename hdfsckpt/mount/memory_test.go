@@ -2,14 +2,12 @@ package mount_test
 
 import (
 	"fmt"
-	"os"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/proc"
 	"holdfast/test/testcluster"
 
 	"golang.org/x/sync/errgroup"
@@ -150,23 +148,13 @@ func init() {
 	}
 }
 
-// peakMemory is the most that a process has ever held, in bytes (VmHWM,
-// proc_pid_status(5)).
+// peakMemory is the most memory that a process has ever held, in bytes.
 func (p *process) peakMemory() int64 {
 	p.t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		p.t.Fatal(err)
+	status, err := proc.ReadStatus(p.cmd.Process.Pid)
+	most := status.Bytes("VmHWM")
+	if err != nil || most == 0 {
+		p.t.Fatalf("the memory of process %d is not known: %v", p.cmd.Process.Pid, err)
 	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			if err != nil {
-				p.t.Fatal(err)
-			}
-			return kb << 10
-		}
-	}
-	p.t.Fatal("no VmHWM in /proc")
-	return 0
+	return most
 }

@@ -1,7 +1,6 @@
 package mount_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"holdfast/hdfsckpt/mount"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/proc"
 
 	"golang.org/x/sys/unix"
 )
@@ -118,8 +118,8 @@ func zombieChangesNothing(t *testing.T, open func(t *testing.T) (uri, confDir st
 			go func() { result <- c.do(p, dir, fd) }()
 			pid := server.cmd.Process.Pid
 			eventually(t, "the server is stopped", func() bool {
-				b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-				return err == nil && bytes.Contains(b, []byte(") T "))
+				stat, err := proc.ReadStat(pid)
+				return err == nil && stat.State == 'T'
 			})
 			s := openStore()
 			if err := hdfsckpt.ShutOut(t.Context(), s, "zombie"); err != nil {

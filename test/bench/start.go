@@ -3,13 +3,14 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"holdfast/internal/hadoop/yarn"
+	"holdfast/internal/proc"
 	"holdfast/proto"
 )
 
@@ -188,17 +189,14 @@ func (b *bench) master() (pid int, err error) {
 
 // resident is a process's resident memory in MB.
 func resident(pid int) (float64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	n, err := proc.RSS(pid)
+	if err == nil && n == 0 {
+		err = errors.New("it has ended")
+	}
 	if err != nil {
 		return 0, fmt.Errorf("reading the memory of process %d: %w", pid, err)
 	}
-	for l := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(l, "VmRSS:"); ok {
-			kb, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
-			return kb / 1024, err
-		}
-	}
-	return 0, fmt.Errorf("process %d has no memory", pid)
+	return float64(n) / (1 << 20), nil
 }
 
 func (b *bench) startTheirs(ctx context.Context, tasks int, master *series) (float64, error) {

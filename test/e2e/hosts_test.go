@@ -19,9 +19,12 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/core"
+	"holdfast/am/recovery"
+	"holdfast/am/server"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -118,7 +121,7 @@ type lanDriver struct {
 	master string // where it is found
 	keys   jobtls.Set
 	place  func(request string, asks int) int
-	events *am.DriverEvents
+	events *mailbox.Mailbox[am.DriverEvent]
 
 	mu   sync.Mutex
 	asks int
@@ -129,10 +132,10 @@ type lanDriver struct {
 
 var _ am.Driver = (*lanDriver)(nil)
 
-func (d *lanDriver) Events() <-chan am.DriverEvent { return d.events.C() }
-func (d *lanDriver) Kept() map[string]string       { return nil }
-func (d *lanDriver) Withdraw(string)               {}
-func (d *lanDriver) Check(string)                  {}
+func (d *lanDriver) Events() *mailbox.Mailbox[am.DriverEvent] { return d.events }
+func (d *lanDriver) Kept() map[string]string                  { return nil }
+func (d *lanDriver) Withdraw(string)                          {}
+func (d *lanDriver) Check(string)                             {}
 
 func (d *lanDriver) Ask(a am.Ask) {
 	d.mu.Lock()
@@ -220,7 +223,6 @@ func (d *lanDriver) Finish(context.Context, am.Outcome) error {
 	}
 	d.mu.Unlock()
 	d.wg.Wait()
-	d.events.Close()
 	return nil
 }
 
@@ -253,16 +255,16 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 	}
 	log := logrus.New()
 	log.SetOutput(&testWriter{l.t})
-	at, err := am.Listen(l.test.String())
+	at, err := server.Listen(l.test.String())
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	const attempt = 1
-	if err := at.Announce(ctx, ckptStore, attempt); err != nil {
+	if err := recovery.Announce(ctx, ckptStore, attempt, at.Address()); err != nil {
 		l.t.Fatal(err)
 	}
 	m, err := am.New(am.Config{
-		ID: filepath.Base(dir), Spec: spec, Dir: ckptStore, Keys: keys.Master, Place: at, Attempt: attempt,
+		ID: filepath.Base(dir), Spec: spec, Dir: ckptStore, Keys: keys.Master, Listener: at, Attempt: attempt,
 		Limits: limits, Log: logrus.NewEntry(log),
 		OpenStore: func(ctx context.Context, uri string) (store.Store, error) { return store.Open(ctx, uri, nil) },
 	})
@@ -271,7 +273,7 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 	}
 	d := &lanDriver{
 		lan: l, job: filepath.Base(dir), dir: dir, master: at.Address(), keys: keys, place: place,
-		events: am.NewDriverEvents(), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
+		events: mailbox.New[am.DriverEvent](), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
 	}
 	done := make(chan struct{})
 	go func() {
@@ -300,7 +302,7 @@ func (j *lanJob) until(what string, ok func(*proto.JobStatus) bool) *proto.JobSt
 	j.t.Helper()
 	deadline := time.After(tfLimit)
 	for {
-		s, changed := j.master.Board().Snapshot()
+		s, changed := j.master.Status().Snapshot()
 		if ok(s) {
 			return s
 		}

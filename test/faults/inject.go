@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"holdfast/internal/proc"
 	"holdfast/proto"
 	"holdfast/test/testcluster"
 )
@@ -271,7 +272,7 @@ func (j *job) master() (int, error) {
 	found := 0
 	for _, c := range all { // in order of their ids
 		for _, pid := range c.PIDs {
-			if command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && bytes.HasSuffix(command, []byte("yarn-submit\x00am\x00")) {
+			if command, err := proc.CommandLine(pid); err == nil && len(command) == 2 && strings.HasSuffix(command[0], "yarn-submit") && command[1] == "am" {
 				found = pid
 			}
 		}

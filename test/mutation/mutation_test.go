@@ -20,44 +20,42 @@ type mutation struct {
 
 var mutations = []mutation{
 	{"whose end is heard first is blamed", "blame.go",
-		`k > first.fault.Kind || k == first.fault.Kind &&`, `false &&`},
+		`k > first.loss.fault.Kind || k == first.loss.fault.Kind &&`, `false &&`},
 	{"what fails after it was told to stop is forgotten", "blame.go",
 		`		j.noteFault(t, FaultLate, e.AtMS)
 `, ``},
 	{"a rank is blamed before the others have ended", "blame.go",
-		` || j.any(func(t *Task) bool { return t.together() && t.State == proto.TaskState_TASK_STATE_RUNNING })`, ``},
+		` || j.any(func(t *task) bool { return t.together() && t.state.active() })`, ``},
 	{"an agent without a connection is not waited for", "loss.go",
-		`		t.deadline = t.silent.Add(j.limits.LeaseExpiry)
-		j.do(Check{e.Container})`,
-		`		t.deadline = j.now
-		j.do(Check{e.Container})`},
-	{"agents are given up that may know of no master", "job.go",
-		`	if at := v.since.Add(j.limits.LeaseExpiry); at.After(end) {
+		`j.becomeUnreachable(t, heard, heard.Add(j.limits.LeaseExpiry))`,
+		`j.becomeUnreachable(t, heard, j.now)`},
+	{"agents are given up that may know of no master", "lease.go",
+		`	if at := w.since.Add(j.limits.LeaseExpiry); at.After(end) {
 		end = at
 	}
 `, ``},
-	{"the container of a silent agent is not given back", "job.go",
-		`			j.loseContainer(t, cause, why)
-			j.do(Release{c})`,
-		`			j.loseContainer(t, cause, why)
-			_ = c`},
+	{"the container of a silent agent is not given back", "deadlines.go",
+		`	j.loseContainer(t, cause, why)
+	j.emit(Release{c})`,
+		`	j.loseContainer(t, cause, why)
+	_ = c`},
 	{"the container of a spare that is given up is not given back", "spare.go",
 		`	j.sendHome(s.container, s.agentPID)
-	j.do(Release{s.container})
+	j.emit(Release{s.container})
 `, `	j.sendHome(s.container, s.agentPID)
 `},
 	{"an agent that is not needed any longer is not sent home", "spare.go",
 		`	if agentPID != 0 {`, `	if false {`},
 	{"what another master did not get from the cluster stays where it is", "journal.go",
-		`			j.setOrphan(t, j.now.Add(j.limits.Orphan), "YARN did not hand its container over to this application master")
+		`	j.becomeOrphan(t, j.now.Add(j.limits.Orphan), "YARN did not hand its container over to this application master")
 `, ``},
 	{"an ask that is given up is not taken back", "spare.go",
-		`		j.do(Withdraw{s.request})
+		`		j.emit(Withdraw{s.request})
 `, ``},
 	{"a preempted container counts as a failure", "loss.go",
-		`	if e.Cause.memory() && !j.ending() {
+		`	if c.memory() && !j.ending() {
 		j.charge(t)`,
-		`	if (e.Cause.memory() || e.Cause == CausePreempted) && !j.ending() {
+		`	if (c.memory() || c == CausePreempted) && !j.ending() {
 		j.charge(t)`},
 	{"an attempt starts before the journal has it", "action.go",
 		`	case Start, ReleaseAgent:`,
@@ -65,33 +63,31 @@ var mutations = []mutation{
 	{"a generation is given twice", "loss.go",
 		`		j.generation++
 `, ``},
-	{"a task starts while another container may still run it", "starting.go",
-		` || len(t.draining) > 0 ||`, ` ||`},
-	{"failures are not limited", "loss.go",
+	{"a task starts while another container may still run it", "start.go",
+		` || len(t.expiring) > 0 ||`, ` ||`},
+	{"failures are not limited", "exit.go",
 		`	if n > j.restarts {`, `	if false {`},
 	{"losses are not limited", "loss.go",
-		`	if n := j.within(t.losses); n > j.limits.Losses {
+		`	if n := j.within(t.history.losses); n > j.limits.Losses {
 		j.fail(t, fmt.Sprintf("lost its container`,
-		`	if n := j.within(t.losses); false {
+		`	if n := j.within(t.history.losses); false {
 		j.fail(t, fmt.Sprintf("lost its container`},
-	{"what fails by another's loss of its directory is charged", "loss.go",
+	{"what fails by another's loss of its directory is charged", "exit.go",
 		`	if e.Signal == 0 && e.Code != 0 &&`, `	if false &&`},
-	{"whoever was to put a checkpoint on the services has", "kept.go",
-		`	if !j.served() || t.doubts || j.saves < wholeAfter {
-		j.saves = 0
+	{"whoever was to put a checkpoint on the services has", "services.go",
+		`	if !j.served() || t.loss.suspectsServices || j.consistentSaves < consistentAfter {
+		j.consistentSaves = 0
 	}
-	t.doubts = false
-	return j.saves == wholeAfter
-`, `	kept := j.served() && !t.doubts && j.saves == wholeAfter
+	return j.consistentSaves == consistentAfter
+`, `	consistent := j.served() && !t.loss.suspectsServices && j.consistentSaves == consistentAfter
 	if t.service() {
-		j.saves = 0
+		j.consistentSaves = 0
 	}
-	t.doubts = false
-	return kept
+	return consistent
 `},
 	{"who never heard of its attempt is not told again that it is to go on from what services hold", "containers.go",
-		`, ConsistentServerState: t.kept})`, `})`},
-	{"who decides nothing ends the job", "ending.go",
+		`, ConsistentServerState: t.run.fromServices})`, `})`},
+	{"an optional task ends the job", "ending.go",
 		`	if t.optional() {
 		j.giveUp`, `	if false {
 		j.giveUp`},
@@ -105,25 +101,25 @@ var mutations = []mutation{
 `},
 	{"the tasks that a generation's end concerns are not looked at", "job.go",
 		`attributed || j.generation != before {`, `attributed || false && j.generation != before {`},
-	{"services hold what they held before they began anew", "kept.go",
-		`		j.saves = 0
+	{"services hold what they held before they began anew", "services.go",
+		`		j.consistentSaves = 0
 `, `		return false
 `},
-	{"a checkpoint that was under way when a service was lost is taken for one of after", "kept.go",
-		`const wholeAfter = 2`, `const wholeAfter = 1`},
+	{"a checkpoint that was under way when a service was lost is taken for one of after", "services.go",
+		`const consistentAfter = 2`, `const consistentAfter = 1`},
 	{"a decided stop is not in the journal", "journal.go",
-		`Stopping: t.stopping, `, ``},
+		`	if s := t.run.stop; s.reason != "" {`, `	if s := t.run.stop; false {`},
 	{"spares are not in the journal", "journal.go",
 		`		Spares: j.spareRecords(), `, `		`},
 	{"a preempted task waits for its move", "moving.go",
-		`t == nil || t.wanted || t.moving`, `t == nil || !t.leaveBy.IsZero() || t.moving`},
+		`t == nil || t.loc.leave.preempted ||`, `t == nil || !t.loc.leave.by.IsZero() ||`},
 	{"when a preempted task is to leave is not in the journal", "journal.go",
-		`		if t.wanted { // for`, `		if false { // for`},
-	{"without a journal, generations begin anew", "survey.go",
-		`	s.known.Generation = max(s.known.Generation, e.Generation)
+		`if o := t.loc.leave; o.preempted {`, `if o := t.loc.leave; false {`},
+	{"without a journal, generations begin anew", "reconcile.go",
+		`	r.known.Generation = max(r.known.Generation, e.Generation)
 `, ``},
-	{"without a journal, who has not spoken yet is not waited for", "survey.go",
-		`s.until = e, j.now.Add(j.limits.LeaseExpiry)`, `s.until = e, j.now`},
+	{"without a journal, who has not reported yet is not waited for", "reconcile.go",
+		`r.until = e, j.now.Add(j.limits.LeaseExpiry)`, `r.until = e, j.now`},
 }
 
 func TestLongTheSimulatorFindsMutations(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"holdfast/am"
+	"holdfast/am/server"
 	"holdfast/proto"
 )
 
@@ -44,9 +45,9 @@ func runBare(ctx context.Context, j job) error {
 		return err
 	}
 	service := &bare{}
-	server := grpc.NewServer(append(am.ManyConnections(), grpc.Creds(credentials.NewTLS(config)))...)
-	context.AfterFunc(ctx, server.Stop)
-	proto.RegisterAgentServiceServer(server, service)
+	grpcServer := grpc.NewServer(append(server.ManyConnections(), grpc.Creds(credentials.NewTLS(config)))...)
+	context.AfterFunc(ctx, grpcServer.Stop)
+	proto.RegisterAgentServiceServer(grpcServer, service)
 	fmt.Println("address", listener.Addr())
 	for i := range j.tasks {
 		j.cluster.Launch(fmt.Sprintf("c%d", i+1))
@@ -58,5 +59,5 @@ func runBare(ctx context.Context, j job) error {
 		fmt.Println("running", j.tasks)
 		am.Trim(ctx)
 	}()
-	return server.Serve(listener)
+	return grpcServer.Serve(listener)
 }

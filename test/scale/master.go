@@ -15,15 +15,19 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/am"
+	"holdfast/am/recovery"
+	"holdfast/am/server"
+	"holdfast/am/status"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/mailbox"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
 
 // model is a cluster that has room for all.
 type model struct {
-	events   *am.DriverEvents
+	events   *mailbox.Mailbox[am.DriverEvent]
 	launches chan string // as many as there can be
 
 	mu    sync.Mutex
@@ -35,11 +39,11 @@ type model struct {
 
 var _ am.Driver = (*model)(nil)
 
-func (m *model) Events() <-chan am.DriverEvent { return m.events.C() }
-func (m *model) Kept() map[string]string       { return nil }
-func (m *model) Withdraw(string)               {}
-func (m *model) Check(string)                  {}
-func (m *model) Release(string)                {}
+func (m *model) Events() *mailbox.Mailbox[am.DriverEvent] { return m.events }
+func (m *model) Kept() map[string]string                  { return nil }
+func (m *model) Withdraw(string)                          {}
+func (m *model) Check(string)                             {}
+func (m *model) Release(string)                           {}
 
 func (m *model) Ask(a am.Ask) {
 	m.mu.Lock()
@@ -72,7 +76,6 @@ func (m *model) launch(ctx context.Context, pace time.Duration) {
 }
 
 func (m *model) Finish(context.Context, am.Outcome) error {
-	m.events.Close()
 	return nil
 }
 
@@ -120,7 +123,7 @@ func serve(ctx context.Context, dir string, tasks int, pace time.Duration, profi
 	if err != nil {
 		return err
 	}
-	cluster := &model{events: am.NewDriverEvents(), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
+	cluster := &model{events: mailbox.New[am.DriverEvent](), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
 	go cluster.launch(ctx, pace)
 	profiles, err := newProfiles(profile)
 	if err != nil {
@@ -160,23 +163,23 @@ func runMaster(ctx context.Context, j job) error {
 	}
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	place, err := am.Listen("127.0.0.1")
+	listener, err := server.Listen("127.0.0.1")
 	if err != nil {
 		return err
 	}
 	const attempt = 1
-	if err := place.Announce(ctx, ckptStore, attempt); err != nil {
+	if err := recovery.Announce(ctx, ckptStore, attempt, listener.Address()); err != nil {
 		return err
 	}
 	m, err := am.New(am.Config{
-		ID: "scale", Spec: spec, Dir: ckptStore, Keys: j.keys, Attempt: attempt, Place: place, Log: logrus.NewEntry(quiet),
+		ID: "scale", Spec: spec, Dir: ckptStore, Keys: j.keys, Attempt: attempt, Listener: listener, Log: logrus.NewEntry(quiet),
 		OpenStore: func(_ context.Context, uri string) (store.Store, error) { return store.NewLocal(uri) },
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Println("address", place.Address())
-	go tellRunning(ctx, m.Board(), j.cluster)
+	fmt.Println("address", listener.Address())
+	go tellRunning(ctx, m.Status(), j.cluster)
 	if _, err = m.Run(ctx, j.cluster); err == am.ErrLeft {
 		return nil
 	}
@@ -186,7 +189,7 @@ func runMaster(ctx context.Context, j job) error {
 // tellRunning says how many tasks run in containers that are not lost, whenever
 // that is another number; once all do, it looks again when what was lost has been
 // asked for.
-func tellRunning(ctx context.Context, b *am.Board, cluster *model) {
+func tellRunning(ctx context.Context, b *status.Store, cluster *model) {
 	last := -1
 	for ctx.Err() == nil {
 		s, changed := b.Snapshot()

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
+
+	"holdfast/internal/proc"
 )
 
 // report is what was measured.
@@ -51,37 +52,14 @@ func load() string {
 	return strings.Fields(string(text))[0]
 }
 
-// cpu is the time that a process has used, user and system: fields 14 and 15
-// of /proc/PID/stat, in hundredths of a second.
+// cpu is the time that a process has used, user and system.
 func cpu(pid int) time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	_, after, _ := strings.Cut(string(text), ") ")
-	var ticks int64
-	for _, f := range strings.Fields(after)[11:13] {
-		n, _ := strconv.ParseInt(f, 10, 64)
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	s, _ := proc.ReadStat(pid)
+	return s.CPU
 }
 
 // memory is a process's resident memory now and at its highest, in bytes.
 func memory(pid int) (now, highest int64) {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(text)) {
-		f := strings.Fields(line)
-		if len(f) < 2 {
-			continue
-		}
-		n, _ := strconv.ParseInt(f[1], 10, 64)
-		switch f[0] {
-		case "VmRSS:":
-			now = n << 10
-		case "VmHWM:":
-			highest = n << 10
-		}
-	}
-	return now, highest
+	status, _ := proc.ReadStatus(pid)
+	return status.Bytes("VmRSS"), status.Bytes("VmHWM")
 }

@@ -1,0 +1,79 @@
+package agents
+
+import (
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// Messages turns core's actions into messages to agents. It does not change, and may be
+// used concurrently.
+type Messages struct {
+	job   string // its ID
+	spec  *proto.JobSpec
+	tasks map[string]runtime.Task
+	brief *proto.JobSpec // what agents need of the spec
+}
+
+// NewMessages returns the messages of a job with a complete spec (runtime.Complete).
+func NewMessages(job string, spec *proto.JobSpec) *Messages {
+	m := &Messages{job: job, spec: spec, tasks: map[string]runtime.Task{}, brief: &proto.JobSpec{
+		Framework: spec.Framework, Tf1: spec.Tf1, KeepInterpreterWaits: spec.KeepInterpreterWaits, Cold: spec.Cold,
+	}}
+	for _, r := range spec.Roles {
+		m.brief.Roles = append(m.brief.Roles, &proto.RoleSpec{Name: r.Name, Count: r.Count, Gpus: r.Gpus})
+	}
+	for _, t := range runtime.Tasks(spec) {
+		m.tasks[t.Name] = t
+	}
+	return m
+}
+
+// Assign returns a task's assignment to an agent. lease is how long it lets the task run
+// without a master, heartbeat the interval of its heartbeats, and plan what it prewarms;
+// nil: nothing.
+func (m *Messages) Assign(a core.Assign, lease, heartbeat time.Duration, plan *proto.PrewarmPlan) *proto.Assign {
+	t := m.tasks[a.Task]
+	return &proto.Assign{
+		Job: m.job, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
+		Checkpoints: m.spec.Checkpoints, Files: m.spec.Files,
+		LeaseMs: lease.Milliseconds(), HeartbeatIntervalMs: heartbeat.Milliseconds(), Progress: m.spec.Progress, MemoryMb: m.containerMB(t.Role),
+		PrewarmPlan: plan, Spec: m.brief,
+	}
+}
+
+// containerMB is the memory in MB that a role's containers have at least; 0 where nothing
+// limits it.
+func (m *Messages) containerMB(role string) int64 {
+	for _, r := range m.spec.Roles {
+		if r.Name == role && !m.spec.Local {
+			return r.MemoryMb
+		}
+	}
+	return 0
+}
+
+// Start returns the message that starts an attempt.
+func (m *Messages) Start(a core.Start) *proto.ToAgent {
+	return &proto.ToAgent{Message: &proto.ToAgent_Start{Start: &proto.Start{
+		Attempt: int32(a.Attempt), Generation: int32(a.Generation),
+		Command: runtime.Words(m.spec, m.tasks[a.Task].Role), Env: m.spec.Env, ConsistentServerState: a.ConsistentServerState,
+	}}}
+}
+
+// Stop returns the message that stops an attempt, with grace between SIGTERM and SIGKILL.
+func (m *Messages) Stop(grace time.Duration, dumpStacks bool) *proto.ToAgent {
+	return &proto.ToAgent{Message: &proto.ToAgent_Stop{Stop: &proto.Stop{GraceMs: grace.Milliseconds(), DumpStacks: dumpStacks}}}
+}
+
+// Release returns the message that tells an agent to exit.
+func (m *Messages) Release(why string) *proto.ToAgent {
+	return &proto.ToAgent{Message: &proto.ToAgent_Release{Release: &proto.Release{Why: why}}}
+}
+
+// Prewarm returns the message by which a spare container prepares for a task.
+func (m *Messages) Prewarm(p *proto.Prewarm) *proto.ToAgent {
+	return &proto.ToAgent{Message: &proto.ToAgent_Prewarm{Prewarm: p}}
+}

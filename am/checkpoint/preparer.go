@@ -1,0 +1,144 @@
+// Package checkpoint looks after a job's checkpoint directories on behalf of its
+// application master: it prepares them before tasks start, seals checkpoints as they
+// become complete, and keeps the job's heartbeat in them, by which other jobs tell that
+// it is alive.
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
+	"holdfast/proto"
+)
+
+// Config is what the package needs to know about a job.
+type Config struct {
+	Job         string // its ID
+	Checkpoints []*proto.CheckpointSpec
+	// OpenStore opens a checkpoint directory.
+	OpenStore func(ctx context.Context, uri string) (store.Store, error)
+	Log       *logrus.Entry
+}
+
+const (
+	// leftoverAge is how old the files of an unfinished save must be to count as
+	// abandoned while tasks run that may be writing.
+	leftoverAge = 10 * time.Minute
+	// prepareTimeout bounds the preparation of a directory, and retryInterval is the
+	// wait before another attempt within it.
+	prepareTimeout = 2 * time.Minute
+	retryInterval  = 2 * time.Second
+)
+
+// Preparer makes checkpoint directories safe to start tasks from. Its methods may be
+// called concurrently.
+type Preparer struct {
+	cfg Config
+
+	mu    sync.Mutex
+	ended bool                 // the job has: no heartbeat is created any longer
+	alive map[string]time.Time // when other jobs were last seen alive, by directory and job
+}
+
+// NewPreparer returns a preparer.
+func NewPreparer(cfg Config) *Preparer {
+	return &Preparer{cfg: cfg, alive: map[string]time.Time{}}
+}
+
+func (p *Preparer) hasEnded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
+// Prepare makes every directory safe to start from, all of them concurrently. It fences
+// the containers in lost first: the job has given them up, but what ran there may still
+// be alive. allDown says that no task of the job runs, so that the files of unfinished
+// saves can be removed whatever their age. The notes say what was repaired, and which
+// directory could not be prepared: the tasks are started all the same, since they learn
+// from a store that does not answer themselves.
+func (p *Preparer) Prepare(ctx context.Context, allDown bool, lost []string) (notes []string) {
+	byDirectory := make([]string, len(p.cfg.Checkpoints))
+	var wg sync.WaitGroup
+	for i, c := range p.cfg.Checkpoints {
+		wg.Go(func() {
+			done, err := p.prepare(ctx, c, allDown, lost)
+			switch {
+			case err != nil:
+				byDirectory[i] = fmt.Sprintf("%s could not be made safe to start from: %v", c.Uri, err)
+			case len(done) > 0:
+				byDirectory[i] = c.Uri + ": " + strings.Join(done, "; ")
+			}
+		})
+	}
+	wg.Wait()
+	for _, n := range byDirectory {
+		if n != "" {
+			notes = append(notes, n)
+		}
+	}
+	return notes
+}
+
+// prepare retries while the store does not answer. It returns what it has done.
+func (p *Preparer) prepare(ctx context.Context, c *proto.CheckpointSpec, allDown bool, lost []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+	for {
+		done, err := p.prepareOnce(ctx, c, allDown, lost)
+		if err == nil {
+			return done, nil
+		}
+		p.cfg.Log.WithError(err).Warnf("cannot make %s safe to start from; trying again", c.Uri)
+		select {
+		case <-ctx.Done():
+			return done, err
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+func (p *Preparer) prepareOnce(ctx context.Context, c *proto.CheckpointSpec, allDown bool, lost []string) ([]string, error) {
+	store, err := p.cfg.OpenStore(ctx, c.Uri)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	for _, container := range lost {
+		if err := hdfsckpt.ShutOut(ctx, store, proto.WriterName(p.cfg.Job, container)); err != nil {
+			return nil, err
+		}
+	}
+	rule := hdfsckpt.Rule{Format: hdfsckpt.Kind(c.Format), Marker: c.Marker, Quiet: c.QuietSeconds}
+	if err := hdfsckpt.SetRule(ctx, store, rule); err != nil {
+		return nil, err
+	}
+	if err := p.createHeartbeat(ctx, store); err != nil {
+		return nil, err
+	}
+	others, done, err := p.otherJobs(ctx, store)
+	if err != nil {
+		return done, err
+	}
+	age := leftoverAge
+	if allDown && len(others) == 0 {
+		age = 0
+	}
+	makeSafe := hdfsckpt.MakeSafe
+	if p.hasEnded() {
+		makeSafe = hdfsckpt.LeaveSafe
+	}
+	report, err := makeSafe(ctx, store, age)
+	done = append(done, report.Lines()...)
+	if len(others) > 0 {
+		done = append(done, "another job writes here too, and what it may not have completed is left alone: "+strings.Join(others, ", "))
+	}
+	return done, err
+}

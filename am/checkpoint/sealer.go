@@ -1,0 +1,274 @@
+package checkpoint
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
+	"holdfast/internal/mailbox"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+const (
+	// settleTime is the wait for more commits of a save after one that may complete it.
+	settleTime = 300 * time.Millisecond
+	// maxUnknown bounds the bytes that are read to seal one checkpoint: those of files
+	// whose checksums no agent computed, as in checkpoints from before the job.
+	maxUnknown = 256 << 20
+	// quietTime is how long nothing must have been written of a checkpoint without a
+	// marker until its save counts as ended. Tasks that wait for that are stopped then.
+	quietTime = 3 * time.Second
+)
+
+// Status is what a Sealer reports to, and asks about the job.
+type Status interface {
+	// SetCompleteStep sets the step of the newest complete checkpoint.
+	SetCompleteStep(step int64)
+	// LastRecovery describes the latest recovery of a task, for manifests; "" if there
+	// was none.
+	LastRecovery() string
+}
+
+// Sealer seals checkpoints that have become complete: it writes their manifests. Run
+// does that on its own goroutine; the other methods do not block and may be called
+// concurrently.
+type Sealer struct {
+	cfg    Config
+	status Status
+	todo   *mailbox.Mailbox[report]
+	newer  chan struct{} // capacity 1
+	quiet  time.Duration // quietTime, or a test's
+
+	// The newest complete checkpoint of each directory, and the files of one that may
+	// get more. Both are Run's.
+	newest  map[string]int64
+	pending map[string]pendingFiles
+}
+
+// report is what an agent of a generation has committed. Without that it has every
+// directory looked into.
+type report struct {
+	committed  *proto.Committed
+	generation int
+}
+
+// NewSealer returns a sealer. Run must be called for it to do anything.
+func NewSealer(cfg Config, status Status) *Sealer {
+	return &Sealer{
+		cfg: cfg, status: status, quiet: quietTime, todo: mailbox.New[report](), newer: make(chan struct{}, 1),
+		newest: map[string]int64{}, pending: map[string]pendingFiles{},
+	}
+}
+
+// pendingFiles are those of a checkpoint that may get more, and since when they have not
+// changed.
+type pendingFiles struct {
+	files string
+	since time.Time
+}
+
+// Newer returns a channel that receives after a newer checkpoint was found complete and
+// its save has ended.
+func (s *Sealer) Newer() <-chan struct{} { return s.newer }
+
+// Committed takes in what an agent reports to have committed in a generation.
+func (s *Sealer) Committed(c *proto.Committed, generation int) {
+	s.todo.Put(report{c, generation})
+}
+
+// ScanAll seals what was committed before this master came, too.
+func (s *Sealer) ScanAll() {
+	s.todo.Put(report{})
+}
+
+// signal sends on a channel of capacity 1, unless a signal is pending there.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Run seals until ctx ends, or until done is closed and what was committed by then is
+// sealed.
+func (s *Sealer) Run(ctx context.Context, done <-chan struct{}) {
+	opened := stores{}
+	defer opened.close()
+	dirs := map[string]*sums{}
+	specs := map[string]*proto.CheckpointSpec{}
+	for _, c := range s.cfg.Checkpoints {
+		dirs[c.Path], specs[c.Path] = newSums(), c
+	}
+	due, changed := map[string]time.Time{}, map[string]time.Time{} // when to look into a directory, and its last change
+	generation := 0
+	for last := false; !last; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-done:
+			last = true
+		case <-s.todo.Ready():
+		case <-soonest(due):
+		}
+		for _, r := range s.todo.Take() {
+			c := r.committed
+			if c == nil {
+				for path := range specs {
+					due[path] = time.Now()
+				}
+				continue
+			}
+			generation = r.generation
+			spec := specs[c.Path]
+			if spec == nil {
+				continue
+			}
+			for _, f := range c.Files {
+				dirs[c.Path].add(f)
+				if !runtime.MayComplete(spec, f.Name) {
+					continue
+				}
+				changed[c.Path] = time.Now()
+				if _, ok := due[c.Path]; !ok {
+					due[c.Path] = changed[c.Path].Add(settling(spec))
+				}
+			}
+		}
+		for name, at := range due {
+			if !last && time.Now().Before(at) {
+				continue
+			}
+			if next := changed[name].Add(settling(specs[name])); next.After(at) { // once more
+				due[name] = next
+			} else {
+				delete(due, name)
+			}
+			again, err := s.seal(ctx, opened, specs[name].Uri, dirs[name], generation)
+			if err != nil && ctx.Err() == nil {
+				s.cfg.Log.WithError(err).Warnf("cannot seal checkpoints in %s; they are tried again at the next save", specs[name].Uri)
+			}
+			if at, ok := due[name]; !again.IsZero() && (!ok || again.Before(at)) {
+				due[name] = again
+			}
+		}
+	}
+}
+
+// soonest returns a channel that receives at the first of the times; nil if there is none.
+func soonest(due map[string]time.Time) <-chan time.Time {
+	if len(due) == 0 {
+		return nil
+	}
+	return time.After(time.Until(slices.MinFunc(slices.Collect(maps.Values(due)), time.Time.Compare)))
+}
+
+// settling returns how long after a commit a directory is scanned. Plain checkpoints may
+// count as complete after a quiet time; a second is added, since files' modification
+// times are taken from another clock.
+func settling(c *proto.CheckpointSpec) time.Duration {
+	if c.QuietSeconds == 0 {
+		return settleTime
+	}
+	return time.Duration(c.QuietSeconds*float64(time.Second)) + time.Second
+}
+
+// stores are the open stores, by URI. An open store caches the manifests that it has read.
+type stores map[string]store.Store
+
+func (o stores) get(ctx context.Context, uri string, open func(context.Context, string) (store.Store, error)) (store.Store, error) {
+	if s, ok := o[uri]; ok {
+		return s, nil
+	}
+	s, err := open(ctx, uri)
+	if err == nil {
+		o[uri] = s
+	}
+	return s, err
+}
+
+func (o stores) close() {
+	for _, s := range o {
+		_ = s.Close() // nothing is being written
+	}
+}
+
+// seal seals what is complete and not sealed yet. again is when to check once more
+// whether a save has ended; zero if there is no need to.
+func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sums, generation int) (again time.Time, err error) {
+	store, err := opened.get(ctx, uri, s.cfg.OpenStore)
+	if err != nil {
+		return again, err
+	}
+	list, err := hdfsckpt.Checkpoints(ctx, store)
+	if err != nil {
+		return again, err
+	}
+	if newest := hdfsckpt.NewestComplete(list); newest != nil && newest.Step > 0 {
+		s.status.SetCompleteStep(newest.Step)
+		if again, err = s.saveEnded(ctx, store, uri, *newest); err != nil {
+			return again, err
+		}
+		if again.IsZero() {
+			s.announce(uri, newest.Step)
+		}
+	}
+	if err := hdfsckpt.RememberSavers(ctx, store, list); err != nil {
+		return again, err
+	}
+	for _, c := range list {
+		if c.State != hdfsckpt.Complete || unknownBytes(c, known.known) > maxUnknown {
+			continue
+		}
+		if _, err := hdfsckpt.Seal(ctx, store, c, hdfsckpt.Meta{Job: s.cfg.Job, Generation: int64(generation), After: s.status.LastRecovery()}, known.known); err != nil {
+			return again, err
+		}
+		s.cfg.Log.Debugf("sealed %s in %s", c.Name, uri)
+	}
+	return again, nil
+}
+
+// saveEnded returns zero if the save of the newest checkpoint has ended, and otherwise
+// when to check again. Where nothing says which of its files is the last, the save has
+// ended once nothing was written for the quiet time.
+func (s *Sealer) saveEnded(ctx context.Context, store store.Store, uri string, c hdfsckpt.Checkpoint) (again time.Time, err error) {
+	if step, known := s.newest[uri]; known && step == c.Step || c.EndsByMarker() {
+		return again, nil
+	}
+	files, writing, err := hdfsckpt.Unfinished(ctx, store, c)
+	if err != nil {
+		return again, err
+	}
+	now := time.Now()
+	if before, ok := s.pending[uri]; !ok || before.files != files || writing {
+		s.pending[uri] = pendingFiles{files, now}
+		return now.Add(s.quiet), nil
+	} else if at := before.since.Add(s.quiet); now.Before(at) {
+		return at, nil
+	}
+	delete(s.pending, uri)
+	return again, nil
+}
+
+// announce signals Newer if the newest checkpoint is another than before.
+func (s *Sealer) announce(uri string, step int64) {
+	if before, known := s.newest[uri]; known && step == before {
+		return
+	}
+	s.newest[uri] = step
+	signal(s.newer)
+}
+
+// unknownBytes returns how many bytes sealing a checkpoint would have to read.
+func unknownBytes(c hdfsckpt.Checkpoint, known hdfsckpt.Known) int64 {
+	var n int64
+	for _, f := range c.Files {
+		if _, ok := known.Of(f); !ok {
+			n += f.Size
+		}
+	}
+	return n
+}

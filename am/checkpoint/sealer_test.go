@@ -1,0 +1,193 @@
+package checkpoint
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
+	"holdfast/proto"
+)
+
+// noStatus takes in what a sealer reports.
+type noStatus struct{}
+
+func (noStatus) SetCompleteStep(int64) {}
+func (noStatus) LastRecovery() string  { return "" }
+
+// sealing is a sealer that runs over a local store.
+type sealing struct {
+	*Sealer
+	t     *testing.T
+	store store.Store
+	path  string
+	opens atomic.Int32 // how often the sealer opened the store
+}
+
+func startSealer(t *testing.T, quiet time.Duration) *sealing {
+	dir := t.TempDir()
+	local, err := store.NewLocal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	spec := &proto.CheckpointSpec{Path: "./out", Uri: dir}
+	s := &sealing{t: t, store: local, path: spec.Path}
+	s.Sealer = NewSealer(Config{
+		Job: "job_1", Checkpoints: []*proto.CheckpointSpec{spec}, Log: logrus.NewEntry(log),
+		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
+			s.opens.Add(1)
+			return store.Open(ctx, uri, nil)
+		},
+	}, noStatus{})
+	s.quiet = quiet
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Run(ctx, nil)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		local.Close()
+	})
+	return s
+}
+
+// begin begins a file as an agent's mount does; what it returns puts it in its place.
+func (s *sealing) begin(name string, content []byte) (commit func()) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	dir := hdfsckpt.WriterDir(proto.WriterName("job_1", "container_1"))
+	err := store.MkdirAll(ctx, s.store, dir, 0o755)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	w, err := s.store.Create(ctx, dir+"/part", 0o644)
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return func() {
+		s.t.Helper()
+		err := w.Close()
+		if err == nil {
+			err = store.MkdirAll(ctx, s.store, filepath.Dir(name), 0o755)
+		}
+		if err == nil {
+			err = s.store.Rename(ctx, dir+"/part", name)
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.Committed(&proto.Committed{Path: s.path, Files: []*proto.CommittedFile{{Name: name}}}, 0)
+	}
+}
+
+// untilSealed waits until a checkpoint is sealed, and so was looked at.
+func (s *sealing) untilSealed(name string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		list, err := hdfsckpt.Checkpoints(s.t.Context(), s.store)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, c := range list {
+			if c.Name == name && c.State == hdfsckpt.Sealed {
+				return
+			}
+		}
+	}
+	s.t.Fatalf("%s is not sealed", name)
+}
+
+func (s *sealing) untilTold() {
+	s.t.Helper()
+	select {
+	case <-s.Newer():
+	case <-time.After(time.Minute):
+		s.t.Fatal("core is not told that a save has ended")
+	}
+}
+
+func (s *sealing) notTold(when string) {
+	s.t.Helper()
+	select {
+	case <-s.Newer():
+		s.t.Errorf("%s: core is told that the save has ended", when)
+	default:
+	}
+}
+
+func fixture(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../../hdfsckpt", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestASaveHasEnded: of a save of which nothing tells which file is its last, tasks that
+// wait to be stopped are not stopped between its files.
+func TestASaveHasEnded(t *testing.T) {
+	const quiet = 500 * time.Millisecond
+	for name, files := range map[string][]string{
+		"files side by side": {"model-10.pt", "optimizer-10.pt"},
+		"in a directory":     {"step_10/model.pt", "step_10/optimizer.pt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startSealer(t, quiet)
+			whole := fixture(t, "torchfile/testdata/alone.pt")
+			s.begin(files[0], whole)()
+			second := s.begin(files[1], whole)
+			s.untilSealed(files[0])
+			s.notTold("while another file is being written")
+			end := time.Now()
+			second()
+			if filepath.Dir(files[0]) != "." { // two files of which nothing tells more
+				return
+			}
+			s.untilTold()
+			if took := time.Since(end); took < quiet {
+				t.Errorf("core is told after %v", took)
+			}
+		})
+	}
+	t.Run("nothing more comes", func(t *testing.T) {
+		s := startSealer(t, quiet)
+		s.begin("model-10.pt", fixture(t, "torchfile/testdata/alone.pt"))()
+		s.untilTold()
+	})
+	t.Run("a marker says so", func(t *testing.T) {
+		s := startSealer(t, time.Hour)
+		for _, name := range []string{"step-10/a", "step-10/COMMITTED"} {
+			s.begin(name, []byte("{}"))()
+		}
+		s.untilTold()
+	})
+}
+
+// A store that is open knows the manifests that it has read; one that is opened for
+// each checkpoint would read all of them again, and log in again.
+func TestOneStoreForAllSeals(t *testing.T) {
+	s := startSealer(t, 0)
+	for _, name := range []string{"model-10.pt", "model-20.pt", "model-30.pt"} {
+		s.begin(name, fixture(t, "torchfile/testdata/alone.pt"))()
+		s.untilSealed(name)
+	}
+	if n := s.opens.Load(); n != 1 {
+		t.Errorf("three checkpoints took %d stores", n)
+	}
+}

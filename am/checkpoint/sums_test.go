@@ -1,0 +1,123 @@
+package checkpoint
+
+import (
+	"context"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
+	"holdfast/proto"
+)
+
+// TestSumsAreOfFiles: in whatever order it is heard of that files were written,
+// renamed, replaced and removed, what is sealed has the checksums of the bytes that
+// are there.
+func TestSumsAreOfFiles(t *testing.T) {
+	const old, young = "older", "newer" // of one length
+	crc := func(content string) uint32 { return crc32.Checksum([]byte(content), crc32.MakeTable(crc32.Castagnoli)) }
+	write := func(t *testing.T, s store.Store, dir, name, content string) *proto.CommittedFile {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, ".tmp-"+name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Rename(t.Context(), ".tmp-"+name, name); err != nil {
+			t.Fatal(err)
+		}
+		i, err := s.Stat(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &proto.CommittedFile{
+			Name: name, Size: i.Size, Crc32C: crc(content), HasCrc32C: true, Inode: i.Inode, ModifiedUnixNs: i.ModTime.UnixNano(),
+		}
+	}
+	rename := func(t *testing.T, s store.Store, from, to string) *proto.CommittedFile {
+		t.Helper()
+		if err := s.Rename(t.Context(), from, to); err != nil {
+			t.Fatal(err)
+		}
+		return &proto.CommittedFile{Name: to, From: from}
+	}
+	const name = "state-7.npz"
+	for _, c := range []struct {
+		name string
+		do   func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile // in the order they are heard of
+		want string
+	}{
+		{"written", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
+			return []*proto.CommittedFile{write(t, s, dir, name, young)}
+		}, young},
+		{"renamed, heard of first", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
+			w := write(t, s, dir, "part", young)
+			return []*proto.CommittedFile{rename(t, s, "part", name), w}
+		}, young},
+		{"a save again after its chief was lost: the rename is heard of before the new content", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
+			lost := write(t, s, dir, "part", old)
+			again := write(t, s, dir, "part", young)
+			return []*proto.CommittedFile{lost, rename(t, s, "part", name), again}
+		}, young},
+		{"the same, and the new content is not heard of in time", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
+			lost := write(t, s, dir, "part", old)
+			write(t, s, dir, "part", young)
+			return []*proto.CommittedFile{lost, rename(t, s, "part", name)}
+		}, young},
+		{"replaced by another task, which is not heard of", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
+			w := write(t, s, dir, name, old)
+			write(t, s, dir, name, young)
+			return []*proto.CommittedFile{w}
+		}, young},
+		{"its number is another file's now", func(t *testing.T, s store.Store, dir string) []*proto.CommittedFile {
+			w := write(t, s, dir, name, young)
+			stale := &proto.CommittedFile{Name: name, Size: w.Size, Crc32C: crc(old), HasCrc32C: true, Inode: w.Inode, ModifiedUnixNs: w.ModifiedUnixNs - 1}
+			return []*proto.CommittedFile{stale}
+		}, young},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := store.NewLocal(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			sums := newSums()
+			for _, f := range c.do(t, s, dir) {
+				sums.add(f)
+			}
+			i, err := s.Stat(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := hdfsckpt.Checkpoint{
+				Name: name, Kind: hdfsckpt.Plain, State: hdfsckpt.Complete, Time: time.Now(),
+				Files: []hdfsckpt.File{{Name: name, Size: i.Size, ModTime: i.ModTime, Inode: i.Inode}},
+			}
+			m, err := hdfsckpt.Seal(context.Background(), s, found, hdfsckpt.Meta{}, sums.known)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Files[0].CRC32C != crc(c.want) {
+				t.Errorf("sealed with the checksum %08x, and what is there has %08x", m.Files[0].CRC32C, crc(c.want))
+			}
+		})
+	}
+}
+
+// TestKnownSumsAreUsed: what agents have summed is not read again.
+func TestKnownSumsAreUsed(t *testing.T) {
+	s := newSums()
+	s.add(&proto.CommittedFile{Name: "a", Size: 3, Crc32C: 17, HasCrc32C: true, Inode: 5})
+	s.add(&proto.CommittedFile{Name: "b", Size: 3, Crc32C: 18, Inode: 6})
+	s.add(&proto.CommittedFile{Name: "c", Size: 3, Crc32C: 19, HasCrc32C: true})
+	for inode, want := range map[uint64]bool{5: true, 6: false, 0: false} {
+		if _, ok := s.known.Of(hdfsckpt.File{Name: "renamed", Size: 3, Inode: inode}); ok != want {
+			t.Errorf("the checksum of file %d is known: %v", inode, ok)
+		}
+	}
+	if _, ok := s.known.Of(hdfsckpt.File{Name: "a", Size: 4, Inode: 5}); ok {
+		t.Error("a file that was added to has its former checksum")
+	}
+}

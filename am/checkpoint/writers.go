@@ -1,0 +1,102 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
+	"holdfast/proto"
+)
+
+// aliveFor is how long another job counts as alive after it was seen to be.
+const aliveFor = time.Minute
+
+// otherJobs returns the other jobs that are alive and write to a store. Those that were
+// lost without removing their writers are fenced, which notes say. Once this job has
+// ended, the others are not observed for that, and all count as alive.
+func (p *Preparer) otherJobs(ctx context.Context, store store.Store) (jobs []string, notes []string, err error) {
+	writers, err := hdfsckpt.Writers(ctx, store)
+	if err != nil {
+		return nil, nil, err
+	}
+	unsure := false
+	for _, w := range writers {
+		if job := proto.WritersJob(w); job != p.cfg.Job && !slices.Contains(jobs, job) {
+			jobs = append(jobs, job)
+			unsure = unsure || time.Since(p.lastAlive(store, job)) > aliveFor
+		}
+	}
+	if !unsure || p.hasEnded() {
+		return jobs, nil, nil
+	}
+	alive, lost, err := hdfsckpt.OtherJobs(ctx, store, p.cfg.Job, proto.WritersJob, hdfsckpt.LostAfter)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.mu.Lock()
+	for _, job := range alive {
+		p.alive[store.URI()+" "+job] = time.Now()
+	}
+	p.mu.Unlock()
+	if len(lost) > 0 {
+		notes = append(notes, "fenced jobs that were lost and could still write here: "+strings.Join(lost, ", "))
+		err = hdfsckpt.ShutOutJobs(ctx, store, lost, proto.WritersJob)
+	}
+	return alive, notes, err
+}
+
+func (p *Preparer) lastAlive(store store.Store, job string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.alive[store.URI()+" "+job]
+}
+
+// Finish is called once, when the job has ended and nothing of it is to write any longer.
+// It fences the containers whose agents have not left in order, since they may still be
+// alive, removes the job's heartbeat, and leaves the directories safe to start from.
+// succeeded says that the program has saved all that it wanted to.
+func (p *Preparer) Finish(ctx context.Context, succeeded bool) {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	for _, c := range p.cfg.Checkpoints {
+		if err := p.finish(ctx, c.Uri, succeeded); err != nil {
+			p.cfg.Log.WithError(err).Warn("what is left of this job's writers stays")
+		}
+	}
+	for _, n := range p.Prepare(ctx, true, nil) {
+		p.cfg.Log.Info(n)
+	}
+}
+
+func (p *Preparer) finish(ctx context.Context, uri string, succeeded bool) error {
+	store, err := p.cfg.OpenStore(ctx, uri)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	err = p.removeWriters(ctx, store)
+	if succeeded {
+		err = errors.Join(err, hdfsckpt.SavesEnded(ctx, store))
+	}
+	return err
+}
+
+// removeWriters removes the master's own writer and fences all others of the job.
+func (p *Preparer) removeWriters(ctx context.Context, ckptStore store.Store) error {
+	writers, err := hdfsckpt.Writers(ctx, ckptStore)
+	for _, w := range writers {
+		switch job, container := proto.Writer(w); {
+		case job != p.cfg.Job:
+		case container == proto.MasterContainer:
+			err = errors.Join(err, store.RemoveDir(ctx, ckptStore, hdfsckpt.WriterDir(w)))
+		default:
+			err = errors.Join(err, hdfsckpt.ShutOut(ctx, ckptStore, w))
+		}
+	}
+	return err
+}

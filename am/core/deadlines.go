@@ -1,0 +1,149 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Deadline says when the next Tick is due, if no event comes before.
+func (j *Job) Deadline() (time.Time, bool) {
+	switch {
+	case j.phase == reconciling:
+		return j.reconciliation.until, true
+	case j.Finished():
+		return time.Time{}, false
+	}
+	var next earliest
+	next.consider(j.phaseEnds)
+	if j.ending() {
+		j.considerFinishing(&next)
+	} else {
+		j.considerWork(&next)
+	}
+	return next.time, !next.time.IsZero()
+}
+
+// earliest is the first of the times considered. Zero times are none.
+type earliest struct{ time time.Time }
+
+func (e *earliest) consider(t time.Time) {
+	if !t.IsZero() && (e.time.IsZero() || t.Before(e.time)) {
+		e.time = t
+	}
+}
+
+// after considers a time if it is after now: what was due before was done.
+func (e *earliest) after(now, t time.Time) {
+	if t.After(now) {
+		e.consider(t)
+	}
+}
+
+// considerFinishing: for as long as tasks may finish, the phase does not end.
+func (j *Job) considerFinishing(next *earliest) {
+	if j.phase != jobStopping {
+		return
+	}
+	var first earliest
+	for _, t := range j.tasks {
+		if t.state == finishing {
+			by, _ := j.finishes(t)
+			first.consider(by)
+		}
+	}
+	if !first.time.IsZero() {
+		*next = first
+	}
+}
+
+func (j *Job) considerWork(next *earliest) {
+	if j.phase == assembling {
+		next.consider(j.startBy())
+		if !j.gang.quorum.IsZero() {
+			next.consider(j.gang.quorum.Add(j.limits.QuorumWait))
+		}
+	}
+	next.consider(j.stallDeadline())
+	for _, s := range j.spares {
+		next.consider(s.deadline)
+		if s.task != nil {
+			next.after(j.now, s.ready)
+		}
+	}
+	next.after(j.now, j.noSparesUntil)
+	for _, t := range j.busy {
+		next.consider(j.confirmedDeadline(t))
+		for _, until := range t.expiring {
+			next.consider(j.confirmedExpiry(until))
+		}
+		next.after(j.now, t.notBefore)
+		next.after(j.now, t.loc.leave.by)
+		if by, leaves := j.leaves(t); leaves {
+			next.after(j.now, by)
+		}
+	}
+}
+
+// idle reports whether there is nothing to decide about a task until an event concerns
+// it, or all tasks start together: true of nearly all tasks of a large job at each step.
+func (j *Job) idle(t *task) bool {
+	if j.phase != assembling && !t.state.active() && !t.state.done() {
+		return false
+	}
+	return t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil &&
+		len(t.expiring) == 0 && len(j.closing) == 0 && !t.notBefore.After(j.now)
+}
+
+// findBusy finds the tasks that the parts of a step are to look at. When many tasks are
+// lost, each loss is a step, and most parts of it must not take time in proportion to
+// the tasks that it leaves alone.
+func (j *Job) findBusy() {
+	j.busy, j.anyExpiring = j.busy[:0], false
+	for _, t := range j.tasks {
+		if !j.idle(t) {
+			j.busy = append(j.busy, t)
+			j.anyExpiring = j.anyExpiring || len(t.expiring) > 0
+		}
+	}
+}
+
+// expire acts on the deadlines that have passed, and reports whether a task lost its
+// container by that.
+func (j *Job) expire() (lost bool) {
+	for _, s := range slices.Clone(j.spares) {
+		if j.past(s.deadline) {
+			j.dropSpare(s, true)
+		}
+	}
+	for _, t := range j.busy {
+		for _, c := range t.expiringContainers() {
+			if j.past(j.confirmedExpiry(t.expiring[c])) {
+				j.emit(Release{c})
+				delete(t.expiring, c)
+			}
+		}
+		if j.past(j.confirmedDeadline(t)) {
+			j.giveUpAgent(t)
+			lost = true
+		}
+	}
+	return lost
+}
+
+// giveUpAgent gives up a task's container, whose agent did not do in time what it was
+// waited for.
+func (j *Job) giveUpAgent(t *task) {
+	c, cause, why := t.loc.container, CauseLaunch, fmt.Sprintf("its agent on %s was not ready in time", t.loc.node)
+	switch {
+	case t.loc.orphan != nil:
+		cause, why = CauseNodeLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease, too: %s", t.loc.node, t.loc.orphan.why)
+	case t.unreachable():
+		cause, why = CauseAgentLost, fmt.Sprintf("its agent on %s has been without a connection for longer than its lease", t.loc.node)
+	}
+	j.loseContainer(t, cause, why)
+	j.emit(Release{c})
+}
+
+// past reports whether a time has come; the zero time does not.
+func (j *Job) past(at time.Time) bool { return !at.IsZero() && !at.After(j.now) }

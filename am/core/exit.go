@@ -1,0 +1,199 @@
+package core
+
+import (
+	"fmt"
+	"time"
+)
+
+// exited decides what the end of an attempt means.
+func (j *Job) exited(e TaskExited) {
+	t := j.hosted[e.Container]
+	if t == nil || e.Attempt != t.run.number || !t.state.active() {
+		return
+	}
+	t.run.pid = 0
+	if e.Step != 0 {
+		t.progress.step = e.Step
+	}
+	if j.ending() {
+		j.exitedAtEnd(t, e)
+		return
+	}
+	stalled := t.run.stop.reason == StopStalled
+	if stalled && e.Stopped {
+		j.endedStalled(t, e)
+		return
+	}
+	if e.Signal == 0 && e.Code != 0 && !e.CommandMissing && !e.OutOfMemory && j.evictedLately() {
+		e.PeerLost = true // if it is: what they saved together is incomplete
+	}
+	switch {
+	case t.state == stopping && !stalled:
+		j.endedStopping(t, e)
+	case e.Code == 0 && e.Signal == 0 && !t.service():
+		j.becomeSucceeded(t)
+		j.record(t, KindEnded, "attempt %d ended with exit code 0", t.run.number)
+		if !t.together() {
+			j.emit(ReleaseAgent{t.loc.container, "its task is done"})
+		}
+	default:
+		j.endedByItself(t, e)
+	}
+}
+
+// endedStopping takes in the end of an attempt that was told to end because all
+// restart together, or because its task leaves the container.
+func (j *Job) endedStopping(t *task, e TaskExited) {
+	t.dirty = true // it may have been saving
+	if t.leavesNow() {
+		j.depart(t, t.run.stop.cause)
+		return
+	}
+	j.becomeReady(t)
+	if t.together() {
+		j.judgeStopped(t, e)
+	}
+}
+
+// endedByItself takes in the end of an attempt that was not told to end by this
+// application master, and has not succeeded.
+func (j *Job) endedByItself(t *task, e TaskExited) {
+	t.loss.tail, t.loss.why, t.loss.exit = e.Tail, describeExit(e), e
+	switch {
+	case e.Stopped: // by an application master that was lost before it wrote down why
+		j.lost(t, CauseRestartedAll)
+		j.becomeRestarting(t)
+		return
+	case e.CommandMissing:
+		j.fail(t, "its command cannot be run: "+e.Detail)
+		return
+	}
+	t.loss.suspectsServices = e.Signal == 0 && exitCause(e) == CauseOwnFault
+	j.lost(t, exitCause(e))
+	j.becomeRestarting(t)
+	switch {
+	case e.OutOfMemory:
+		j.charge(t)
+		if !j.ending() && t.state == restarting {
+			j.moveToGrow(t)
+		}
+	case e.PeerLost && t.together():
+		j.noteFault(t, FaultPeer, e.AtMS)
+	case e.PeerLost:
+		// Whether it was a peer is decided when another's loss is known.
+		t.loss.blamesPeer = true
+		if j.lostLately(t) || !j.peerLost(t) {
+			t.notBefore = j.now.Add(j.limits.Settle)
+		}
+	default:
+		j.charge(t)
+	}
+}
+
+// exitCause is what an attempt's end is put down to.
+func exitCause(e TaskExited) Cause {
+	switch {
+	case e.OutOfMemory:
+		return CauseOutOfMemory
+	case e.PeerLost:
+		return CausePeerLost
+	default:
+		return CauseOwnFault
+	}
+}
+
+// describeExit is for the user.
+func describeExit(e TaskExited) string {
+	var s string
+	switch {
+	case e.Error != "" && e.Signal != 0 && e.Detail != "":
+		s = e.Detail + ": " + e.Error
+	case e.Error != "":
+		s = e.Error
+	case e.Detail != "":
+		s = e.Detail
+	case e.Signal != 0:
+		s = fmt.Sprintf("ended by signal %d", e.Signal)
+	default:
+		s = fmt.Sprintf("exit code %d", e.Code)
+	}
+	if e.Advice != "" {
+		s += "; " + e.Advice
+	}
+	return s
+}
+
+// charge takes in that a task has failed. Where others ended with it, which of them
+// failed first is decided later.
+func (j *Job) charge(t *task) {
+	if t.together() {
+		j.noteFault(t, FaultOwn, t.loss.exit.AtMS)
+		return
+	}
+	j.countFailure(t)
+}
+
+// countFailure counts a failure against a task and delays its next start, or gives the
+// job up.
+func (j *Job) countFailure(t *task) {
+	t.history.failures = append(t.history.failures, j.now)
+	failures := j.failuresWith(t)
+	n := j.within(failures)
+	if j.failsAlike(t) {
+		j.fail(t, fmt.Sprintf("failed twice, each time soon and in the same way, and has never made a step: %s", t.loss.why))
+		return
+	}
+	if n > j.restarts {
+		if t.together() {
+			j.fail(t, fmt.Sprintf("has failed, and the job with it %s; it is restarted %s (--restarts %d); this time: %s", times(n), times(j.restarts), j.restarts, t.loss.why))
+			return
+		}
+		j.fail(t, fmt.Sprintf("failed %s; it is restarted %s (--restarts %d); the last time: %s", times(n), times(j.restarts), j.restarts, t.loss.why))
+		return
+	}
+	n = j.inARow(failures)
+	if wait := j.backoff(n); wait > 0 {
+		t.notBefore = j.now.Add(wait)
+		if t.together() {
+			j.record(t, KindNote, "the tasks failed %s in quick succession, this time by it: the next start waits for %s", times(n), wait)
+			return
+		}
+		j.record(t, KindNote, "it failed %s in quick succession: its next attempt waits for %s", times(n), wait)
+	}
+}
+
+// inARow counts the last failures that followed each other closely. After an attempt
+// that was at work for a while, the next has nothing to wait for.
+func (j *Job) inARow(failures []time.Time) int {
+	n := len(failures)
+	for i := n - 1; i > 0; i-- {
+		if failures[i].Sub(failures[i-1]) >= j.limits.Calm {
+			return n - i
+		}
+	}
+	return n
+}
+
+// backoff is nothing for a first failure, then 1, 2, 4... seconds.
+func (j *Job) backoff(n int) time.Duration {
+	if n <= 1 {
+		return 0
+	}
+	if n > 10 {
+		return j.limits.BackoffMax
+	}
+	return min(time.Second<<(n-2), j.limits.BackoffMax)
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return "not at all"
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	default:
+		return fmt.Sprintf("%d times", n)
+	}
+}

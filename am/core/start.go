@@ -1,0 +1,192 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/proto"
+)
+
+// startReady starts what may start: all tasks at once while the job assembles, else each
+// task that is ready.
+func (j *Job) startReady() {
+	if j.phase == assembling {
+		if !j.gangReady() {
+			return
+		}
+		j.beginRunning()
+		j.clearFaults()
+		j.findBusy()
+	}
+	dirty := false
+	for _, t := range j.busy {
+		// What a task has left is put right while it waits for another container.
+		dirty = dirty || t.dirty && t.awaited()
+		if !j.mayStart(t) || j.unjustBlame(t) {
+			if j.ending() {
+				return
+			}
+			continue
+		}
+		if t.dirty {
+			dirty = true
+			continue
+		}
+		j.start(t)
+	}
+	if dirty && j.preparing.IsZero() {
+		j.preparing = j.now
+		j.emit(PrepareStore{AllDown: !j.any(func(t *task) bool { return t.state.active() })})
+	}
+}
+
+// awaited reports whether a container is awaited or prepared for the task, and nothing
+// of it can be running elsewhere.
+func (t *task) awaited() bool {
+	switch t.state {
+	case waiting, launching, preparing:
+		return len(t.expiring) == 0
+	}
+	return false
+}
+
+// gangReady reports whether the tasks may start together: when all are ready, or, after
+// a while, when there is a quorum, as many of each role as it needs. Too long a wait for
+// the job's first start ends it.
+func (j *Job) gangReady() bool {
+	if j.gang.since.IsZero() {
+		j.gang.since = j.now
+	}
+	if j.past(j.startBy()) {
+		j.giveUpStart()
+		return false
+	}
+	if i := slices.IndexFunc(j.tasks, j.holdsUpGang); i < 0 {
+		return true
+	} else if r := j.tasks[i].role; least(r) >= r.Count || !j.quorum() {
+		j.gang.quorum = time.Time{}
+		return false
+	}
+	if j.gang.quorum.IsZero() {
+		j.gang.quorum = j.now
+	}
+	if j.now.Sub(j.gang.quorum) < j.limits.QuorumWait {
+		return false
+	}
+	for _, t := range j.tasks {
+		if j.holdsUpGang(t) {
+			j.record(t, KindNote, "the job starts without it; it joins when it has a container")
+		}
+	}
+	return true
+}
+
+// startBy is by when the job has to have started; zero: there is no such time, as where
+// it has been started before. Time in which nodes fetched files does not count.
+func (j *Job) startBy() time.Time {
+	if j.limits.Start == 0 || j.begun || j.gang.since.IsZero() {
+		return time.Time{}
+	}
+	if j.filesSeen.After(j.gang.since) {
+		return j.filesSeen.Add(j.limits.Start)
+	}
+	return j.gang.since.Add(j.limits.Start)
+}
+
+// inGang reports whether the task is one of those that start together. An optional one
+// is not waited for: it starts with the others, or later.
+func (t *task) inGang() bool {
+	return !t.optional() && !t.state.done() && t.state != running
+}
+
+// holdsUpGang reports whether the task is in the gang, and not ready.
+func (j *Job) holdsUpGang(t *task) bool { return t.inGang() && !j.mayStart(t) }
+
+// quorum reports whether every role has as many tasks ready as it needs.
+func (j *Job) quorum() bool {
+	ready := map[*proto.RoleSpec]int32{}
+	for _, t := range j.tasks {
+		if !j.holdsUpGang(t) {
+			ready[t.role]++
+		}
+	}
+	for _, t := range j.tasks {
+		if !t.optional() && ready[t.role] < least(t.role) {
+			return false
+		}
+	}
+	return true
+}
+
+// giveUpStart ends a job that could not start in time.
+func (j *Job) giveUpStart() {
+	var missing []string
+	for _, t := range j.tasks {
+		if j.holdsUpGang(t) {
+			missing = append(missing, t.name)
+		}
+	}
+	why := fmt.Sprintf("the tasks could not start together within %s: %d of %d not ready (%s)", j.limits.Start, len(missing), len(j.tasks), some(missing))
+	if j.waiting != "" {
+		why += "; " + j.waiting
+	}
+	j.end(proto.JobState_JOB_STATE_FAILED, why)
+	j.proceedEnding()
+}
+
+// some is a list of names that is not too long to be read.
+func some(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// storePrepared lets the tasks start that were lost before the store was prepared.
+func (j *Job) storePrepared(e StorePrepared) {
+	for _, t := range j.tasks {
+		if !t.history.lastLoss.After(j.preparing) {
+			t.dirty = false
+		}
+	}
+	j.preparing = time.Time{}
+	for _, n := range e.Notes {
+		j.record(nil, KindNote, "%s", n)
+	}
+}
+
+// mayStart reports whether a task waits for nothing but its start.
+func (j *Job) mayStart(t *task) bool {
+	if !t.state.startable() || t.unreachable() || len(t.expiring) > 0 || t.notBefore.After(j.now) {
+		return false
+	}
+	// In a gang start, nobody waits for a service that starts with it.
+	return !t.loss.blamesPeer || j.phase == assembling || !j.serviceDown(t)
+}
+
+func (j *Job) start(t *task) {
+	j.becomeRunning(t, j.continues(t))
+	j.begun = true
+	if !j.started {
+		j.started, j.why, j.waiting = true, "", ""
+	}
+	j.emit(Start{Container: t.loc.container, Task: t.name, Attempt: t.run.number, Generation: j.generation, ConsistentServerState: t.run.fromServices})
+}
+
+func (j *Job) taskStarted(e TaskStarted) {
+	t := j.hosted[e.Container]
+	if t == nil || e.Attempt != t.run.number || !t.state.active() {
+		return
+	}
+	lost := t.loss.since
+	j.becomeKnown(t, e.PID)
+	text := fmt.Sprintf("attempt %d runs on %s, process %d", t.run.number, t.loc.node, t.run.pid)
+	if lost.IsZero() {
+		j.record(t, KindStarted, "%s", text)
+		return
+	}
+	j.emit(Record{Task: t.name, Kind: KindBack, TookMS: j.now.Sub(lost).Milliseconds(), Text: text})
+}

@@ -1,0 +1,313 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"holdfast/proto"
+)
+
+// The states of tasks and the phases of a job, as doc.go draws them. Nothing outside
+// this file writes task.state, task.request, the container and the agent of
+// task.loc, the stop and the process of task.run, or Job.phase.
+
+// state is what a task does.
+type state int
+
+const (
+	waiting state = iota
+	launching
+	preparing
+	ready
+	restarting
+	running
+	stopping
+	finishing
+	succeeded
+	failed
+	stopped
+)
+
+var shownStates = [...]proto.TaskState{
+	waiting:    proto.TaskState_TASK_STATE_WAITING,
+	launching:  proto.TaskState_TASK_STATE_PREPARING,
+	preparing:  proto.TaskState_TASK_STATE_PREPARING,
+	ready:      proto.TaskState_TASK_STATE_READY,
+	restarting: proto.TaskState_TASK_STATE_RESTARTING,
+	running:    proto.TaskState_TASK_STATE_RUNNING,
+	stopping:   proto.TaskState_TASK_STATE_RUNNING,
+	finishing:  proto.TaskState_TASK_STATE_RUNNING,
+	succeeded:  proto.TaskState_TASK_STATE_SUCCEEDED,
+	failed:     proto.TaskState_TASK_STATE_FAILED,
+	stopped:    proto.TaskState_TASK_STATE_STOPPED,
+}
+
+// shown is the state as users and the journal have it.
+func (s state) shown() proto.TaskState { return shownStates[s] }
+
+// active reports whether the task has an attempt.
+func (s state) active() bool { return s == running || s == stopping || s == finishing }
+
+// startable reports whether the task has all that its agent needs to start it.
+func (s state) startable() bool { return s == ready || s == restarting }
+
+// done reports whether the task has an outcome.
+func (s state) done() bool { return s == succeeded || s == failed }
+
+// becomeWaiting: a container was asked for.
+func (j *Job) becomeWaiting(t *task, request string) {
+	j.becomeLost(t)
+	t.request = request
+	j.asked[request] = t
+}
+
+// becomeLost: the task has no container any longer; the caller asks for another.
+func (j *Job) becomeLost(t *task) {
+	j.endRequest(t)
+	j.clearLocation(t)
+	t.endAttempt()
+	t.state = waiting
+}
+
+// becomeLaunching: the task got a container, in which an agent is launched.
+func (j *Job) becomeLaunching(t *task, container, node string, deadline time.Time) {
+	j.becomeLost(t)
+	j.setContainer(t, container)
+	t.loc.node, t.loc.deadline = node, deadline
+	t.state = launching
+}
+
+// becomePreparing: the task is assigned to the agent in its container.
+func (j *Job) becomePreparing(t *task, host string, agentPID int, deadline time.Time) {
+	t.endAttempt()
+	t.loc.host, t.loc.agentPID, t.loc.port = host, agentPID, 0
+	t.loc.silent, t.loc.deadline, t.loc.files = time.Time{}, deadline, localizing{}
+	t.state = preparing
+}
+
+// becomePrepared: the task's agent can start it, on this port.
+func (j *Job) becomePrepared(t *task, port int) {
+	t.loc.port = port
+	j.becomeReady(t)
+}
+
+// becomeReady: the task can start in its container. It was prepared there, or its
+// attempt has ended as it was told to.
+func (j *Job) becomeReady(t *task) {
+	t.endAttempt()
+	if !t.unreachable() {
+		t.loc.deadline = time.Time{}
+	}
+	t.state = ready
+}
+
+// becomeRestarting: the task's attempt has ended by itself; the next one starts in the
+// same container.
+func (j *Job) becomeRestarting(t *task) {
+	t.endAttempt()
+	t.state = restarting
+}
+
+// becomeRunning: the next attempt is started.
+func (j *Job) becomeRunning(t *task, fromServices bool) {
+	t.run = attempt{number: t.run.number + 1, started: j.now, fromServices: fromServices}
+	t.loss.blamesPeer, t.loss.suspectsServices = false, false
+	t.notBefore = time.Time{}
+	t.state = running
+}
+
+// becomeKnown: the attempt's process is known, so the task is back.
+func (j *Job) becomeKnown(t *task, pid int) {
+	t.run.pid = pid
+	t.loss.since = time.Time{}
+}
+
+// becomeStopping: the attempt is told to end, or what follows its end has changed.
+func (j *Job) becomeStopping(t *task, s stop) {
+	t.run.stop, t.run.finishBy = s, time.Time{}
+	t.state = stopping
+}
+
+// becomeFinishing: the job ends, and the attempt may go on until then.
+func (j *Job) becomeFinishing(t *task, by time.Time) {
+	t.run.finishBy = by
+	t.state = finishing
+}
+
+// becomeSucceeded: the attempt has ended with exit code 0.
+func (j *Job) becomeSucceeded(t *task) {
+	t.endAttempt()
+	t.loss.why, t.loss.since = "", time.Time{}
+	t.state = succeeded
+}
+
+// becomeFailed: the task is given up, or the job ends because of it. It may still have
+// its container or its request.
+func (j *Job) becomeFailed(t *task) {
+	j.becomeEnded(t, failed)
+}
+
+// becomeStopped: the job ends, and the task has not succeeded or failed before.
+func (j *Job) becomeStopped(t *task) {
+	j.becomeEnded(t, stopped)
+}
+
+func (j *Job) becomeEnded(t *task, s state) {
+	t.endAttempt()
+	t.loss.since, t.loss.blamesPeer, t.notBefore = time.Time{}, false, time.Time{}
+	if !t.unreachable() {
+		t.loc.deadline = time.Time{}
+	}
+	t.state = s
+}
+
+// endAttempt resets what belongs to an attempt that has not ended.
+func (t *task) endAttempt() {
+	t.run.pid, t.run.stop, t.run.finishBy = 0, stop{}, time.Time{}
+}
+
+// becomeUnreachable: nothing was heard of the task's agent since then. It may be back
+// until the deadline.
+func (j *Job) becomeUnreachable(t *task, since, deadline time.Time) {
+	if t.state == launching {
+		t.state = preparing
+	}
+	t.loc.agentPID = 0
+	t.loc.silent, t.loc.deadline = since, deadline
+}
+
+// becomeReachable: the agent is connected again, and what it prepared is in place.
+func (j *Job) becomeReachable(t *task, e AgentConnected) {
+	t.loc.host, t.loc.agentPID, t.loc.port = e.Host, e.PID, e.Port
+	t.loc.silent, t.loc.deadline, t.loc.files = time.Time{}, time.Time{}, localizing{}
+}
+
+// agentGone: the agent has ended while the job does, so it is not waited for.
+func (j *Job) agentGone(t *task) { t.loc.agentPID, t.run.pid = 0, 0 }
+
+// becomeOrphan: YARN has lost the task's container, and the agent there has not been
+// heard to end. The task has to leave until then.
+func (j *Job) becomeOrphan(t *task, until time.Time, why string) {
+	if t.loc.orphan == nil {
+		j.orphans++
+	}
+	t.loc.orphan = &orphan{until, why}
+}
+
+// endOrphan: YARN knows of the container again, or the task has left it.
+func (j *Job) endOrphan(t *task) {
+	if t.loc.orphan != nil {
+		j.orphans--
+	}
+	t.loc.orphan = nil
+}
+
+// becomeLeaving: the task is to leave its container in time.
+func (j *Job) becomeLeaving(t *task, o leaveOrder) { t.loc.leave = o }
+
+// becomeStaying takes that back.
+func (j *Job) becomeStaying(t *task) { t.loc.leave = leaveOrder{} }
+
+// clearLocation takes a task out of its container. A task with an outcome keeps that.
+func (j *Job) clearLocation(t *task) {
+	j.endOrphan(t)
+	delete(j.hosted, t.loc.container)
+	t.loc = location{}
+}
+
+func (j *Job) setContainer(t *task, container string) {
+	t.loc.container = container
+	j.hosted[container] = t
+}
+
+// endRequest forgets the task's outstanding Ask.
+func (j *Job) endRequest(t *task) {
+	if t.request != "" {
+		delete(j.asked, t.request)
+	}
+	t.request = ""
+}
+
+// restoreState takes over what another application master knew of a task.
+func (j *Job) restoreState(t *task, r TaskRecord) {
+	if r.Container != "" {
+		j.setContainer(t, r.Container)
+		t.loc.node = r.Node
+	}
+	t.run = attempt{number: r.Attempt, pid: r.PID, fromServices: r.ConsistentServerState}
+	t.state = max(0, state(slices.Index(shownStates[:], r.State)))
+	switch {
+	case t.state == launching:
+		t.state = preparing
+	case t.state == running && r.FinishBy != 0:
+		j.becomeFinishing(t, fromMilli(r.FinishBy))
+	case t.state == running && r.Stop != nil:
+		j.becomeStopping(t, stop{r.Stop.Reason, r.Stop.Cause, fromMilli(r.Stop.By)})
+	}
+	if r.LeaveBy != 0 {
+		j.becomeLeaving(t, leaveOrder{by: fromMilli(r.LeaveBy), grace: time.Duration(r.Grace) * time.Millisecond, preempted: true})
+	}
+}
+
+// phase is what the job does.
+type phase int
+
+const (
+	reconciling phase = iota
+	assembling
+	jobRunning
+	jobStopping
+	releasing
+	finished
+)
+
+// beginReconciling: the job was taken over without a journal.
+func (j *Job) beginReconciling(r *reconciliation) {
+	j.reconciliation = r
+	j.phase = reconciling
+}
+
+// endReconciling: the reports are in.
+func (j *Job) endReconciling() {
+	j.reconciliation, j.waiting = nil, ""
+	j.phase = assembling
+}
+
+// beginAssembling: all tasks are to start together again.
+func (j *Job) beginAssembling() {
+	j.gang = gangStart{since: j.now}
+	j.phase = assembling
+}
+
+// beginRunning: each task starts once it is ready.
+func (j *Job) beginRunning() {
+	j.gang = gangStart{}
+	j.phase = jobRunning
+}
+
+// beginStopping: the job ends as outcome. Attempts have time to end.
+func (j *Job) beginStopping(outcome proto.JobState, why string) {
+	j.gang = gangStart{}
+	j.outcome, j.why = outcome, why
+	j.phaseEnds = j.now.Add(j.limits.Stop + j.limits.Leave)
+	j.phase = jobStopping
+}
+
+// beginReleasing: the attempts have ended, or had their time. Agents have time to save
+// what they hold.
+func (j *Job) beginReleasing() {
+	j.phaseEnds = j.now.Add(j.limits.Leave)
+	j.phase = releasing
+}
+
+// becomeFinished: there is nothing left to do.
+func (j *Job) becomeFinished() {
+	j.phaseEnds = time.Time{}
+	j.phase = finished
+}
+
+// ending reports whether the job stops, or has.
+func (j *Job) ending() bool { return j.phase >= jobStopping }
+
+// Finished reports whether Finish was decided; later events change nothing.
+func (j *Job) Finished() bool { return j.phase == finished }

@@ -1,0 +1,179 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"holdfast/proto"
+)
+
+// Task is a task as others see it: a copy of what core knows. New reads Name, Role,
+// Index and Port.
+type Task struct {
+	Name  string
+	Role  *proto.RoleSpec
+	Index int
+	Place int // in the order given to New
+
+	State     proto.TaskState
+	Attempt   int // number of the present or last attempt; -1 before the first
+	Container string
+	Node      string
+	Host      string // at which peers reach it
+	Port      int    // by which peers know it, for the life of the job; 0: not chosen yet
+	RealPort  int    // on which it listens now
+	PID       int
+	AgentPID  int
+	Why       string // of its last loss
+	Cause     Cause
+	Tail      []string // last lines of output of an attempt that failed
+
+	failures int
+}
+
+// Failures counts the failures that were the task's own, ever; where all tasks
+// restart together, those of the job that it was the cause of.
+func (t Task) Failures() int { return t.failures }
+
+// task is a task's state. doc.go says which fields belong to which states.
+type task struct {
+	name  string
+	role  *proto.RoleSpec
+	index int // in its role
+	place int // in Job.tasks
+	port  int // by which peers know it
+
+	state    state
+	request  string   // outstanding Ask
+	loc      location // where it is
+	run      attempt  // the present or last
+	loss     loss     // the last
+	history  history
+	progress progress
+	memoryMB int64 // of its next container
+
+	// expiring are containers whose agents may still run an attempt, until when at
+	// the latest; nothing is started before their leases have expired.
+	expiring  map[string]time.Time
+	notBefore time.Time // it does not start before: the delay after a failure
+	dirty     bool      // the store was not prepared since it was lost, or ever
+}
+
+// location is the container that a task is in, and its agent. The zero value is none.
+type location struct {
+	container, node string
+	host            string     // at which peers reach the node
+	agentPID        int        // 0: the agent is not connected
+	port            int        // on which the task listens; 0: it is not prepared
+	silent          time.Time  // since when the agent is unreachable
+	deadline        time.Time  // of attach, prepare, or the return of the agent
+	files           localizing // before the agent has attached
+	orphan          *orphan    // nil: YARN has not lost the container
+	leave           leaveOrder
+}
+
+// leaveOrder has a task leave its container. The zero value is no order.
+type leaveOrder struct {
+	by        time.Time
+	grace     time.Duration // to stop
+	preempted bool          // by the scheduler; otherwise the node closes or was lost
+}
+
+// attempt is one run of a task.
+type attempt struct {
+	number       int // -1 before the first
+	pid          int
+	started      time.Time // by this application master; zero: by one before it
+	fromServices bool      // it was told to continue from what the services hold
+	stop         stop
+	finishBy     time.Time
+}
+
+// stop is why an attempt was told to end, and what follows. The zero value: it was not.
+type stop struct {
+	reason StopReason
+	cause  Cause     // with StopToLeave
+	by     time.Time // until when the attempt has time to end; zero: what all get
+}
+
+// StopReason is why an attempt was told to end.
+type StopReason string
+
+// The reasons, with what follows once the attempt has ended.
+const (
+	StopTogether StopReason = "together" // it starts again with the others
+	StopToLeave  StopReason = "leave"    // its task leaves the container
+	StopStalled  StopReason = "stalled"  // it starts again, and the failure is charged
+	StopJobEnds  StopReason = "ends"     // the job ends
+)
+
+// loss is how the last attempt, or the container with it, was lost.
+type loss struct {
+	why   string
+	cause Cause
+	tail  []string
+	exit  TaskExited // zero: the container was lost, or the attempt did not fail
+	since time.Time  // when it was lost; zero: the task is back
+	// blamesPeer: it ended because of a peer, it says. Whether one was lost near that
+	// time is decided when the task is about to start again.
+	blamesPeer bool
+	// suspectsServices: it failed by an error of its own, of which the state that the
+	// services hold may be the reason.
+	suspectsServices bool
+	fault            Fault // what it says about its generation's failure
+}
+
+// history is what counts for longer than an attempt.
+type history struct {
+	failures []time.Time
+	losses   []time.Time // of containers
+	lastLoss time.Time
+	early    early
+}
+
+// progress is the last step that a task has reported.
+type progress struct {
+	step int64
+	at   time.Time // zero: it never reported one
+}
+
+// view is the task as others see it.
+func (t *task) view() Task {
+	return Task{
+		Name: t.name, Role: t.role, Index: t.index, Place: t.place, State: t.state.shown(), Attempt: t.run.number,
+		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port,
+		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Tail: t.loss.tail,
+		failures: len(t.history.failures),
+	}
+}
+
+// unreachable reports whether its agent was connected and is not any longer.
+func (t *task) unreachable() bool { return !t.loc.silent.IsZero() }
+
+// leavesNow reports whether its attempt was told to end because it leaves its container.
+func (t *task) leavesNow() bool { return t.run.stop.reason == StopToLeave }
+
+// together reports whether the task restarts with all others of its kind.
+func (t *task) together() bool { return t.role.Loss == proto.LossRule_LOSS_RULE_ALL }
+
+// optional reports whether the task has no influence on the job's outcome.
+func (t *task) optional() bool {
+	return t.role.Completion == proto.CompletionRule_COMPLETION_RULE_OPTIONAL
+}
+
+// service reports whether others work on what the task holds.
+func (t *task) service() bool {
+	return t.role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
+}
+
+// notRunning reports whether it has no attempt.
+func (t *task) notRunning() bool { return !t.state.active() }
+
+// expiringContainers are those of expiring, in order.
+func (t *task) expiringContainers() []string {
+	if len(t.expiring) == 0 {
+		return nil // of nearly all tasks
+	}
+	return slices.Sorted(maps.Keys(t.expiring))
+}

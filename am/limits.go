@@ -1,0 +1,49 @@
+package am
+
+import (
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// prewarmLimit is core's Limits.Prewarm where there is something to prewarm. A busy
+// machine takes that long to import TensorFlow.
+const prewarmLimit = 20 * time.Second
+
+// limits returns the limits of a job: those in the configuration, with what its spec says.
+func (c Config) limits(tasks int) core.Limits {
+	l := c.Limits
+	// The lease of a job with very many tasks is longer, since its master could not
+	// receive their heartbeats otherwise. The loss of an agent that sends nothing is
+	// noticed so much later.
+	if least := proto.MinLease(tasks); l.Lease == 0 && least > core.DefaultLease {
+		l.Lease = least
+	}
+	l.LivenessFile = c.Attempt > 0
+	l.Start = milliseconds(c.Spec.StartLimitMs)
+	if ms := c.Spec.StopGraceMs; ms != nil {
+		if l.Stop = milliseconds(*ms); l.Stop == 0 {
+			l.Stop = -1 // no grace; zero would mean the default
+		}
+	}
+	if l.Stall = milliseconds(c.Spec.RestartStalledMs); l.Stall == 0 {
+		l.Stall = -1 // a stall is only reported
+	}
+	if l.Prewarm == 0 && runtime.Warm(c.Spec) {
+		l.Prewarm = prewarmLimit
+	}
+	return l
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// agentLease is how long agents let their tasks run without a master: not at all where no
+// other master can take over.
+func (m *Master) agentLease() time.Duration {
+	if m.cfg.Attempt == 0 {
+		return 0
+	}
+	return m.job.Limits().Lease
+}

@@ -1,0 +1,84 @@
+package am
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"holdfast/am/checkpoint"
+	"holdfast/am/core"
+)
+
+// earlyPrepareValid is for how long the result of preparing the store ahead of time is
+// used: others may write to it while containers are being waited for.
+const earlyPrepareValid = time.Minute
+
+// preparation carries out core.PrepareStore in the background. Its fields and methods
+// belong to the event loop.
+type preparation struct {
+	preparer *checkpoint.Preparer
+	done     chan core.StorePrepared // capacity 1: core asks for one at a time
+	running  sync.WaitGroup
+
+	// launched are the containers whose agents may be alive and that are not fenced.
+	launched map[string]bool
+	// early receives the result of preparing the store while containers are still being
+	// waited for, which began at earlyAt; nil: there is none, or it was used.
+	early   chan core.StorePrepared
+	earlyAt time.Time
+}
+
+func newPreparation(p *checkpoint.Preparer) *preparation {
+	return &preparation{preparer: p, done: make(chan core.StorePrepared, 1), launched: map[string]bool{}}
+}
+
+// startEarly begins to prepare the store before core asks for that, when no task of the
+// job has run yet.
+func (p *preparation) startEarly(ctx context.Context) {
+	early := make(chan core.StorePrepared, 1)
+	p.early, p.earlyAt = early, time.Now()
+	p.running.Go(func() { early <- core.StorePrepared{Notes: p.preparer.Prepare(ctx, true, nil)} })
+}
+
+// start prepares the store, or waits for what startEarly has begun; done receives the
+// result.
+func (p *preparation) start(ctx context.Context, job *core.Job, allDown bool) {
+	early := p.early
+	p.early = nil
+	if time.Since(p.earlyAt) > earlyPrepareValid {
+		early = nil
+	}
+	lost := p.takeLost(job)
+	p.running.Go(func() {
+		var result core.StorePrepared
+		if early != nil {
+			result = <-early
+		}
+		if early == nil || len(lost) > 0 {
+			result.Notes = append(result.Notes, p.preparer.Prepare(ctx, allDown, lost)...)
+		}
+		p.done <- result
+	})
+}
+
+// takeLost returns the launched containers that the job has given up, each once.
+func (p *preparation) takeLost(job *core.Job) []string {
+	lost := map[string]bool{}
+	for c := range p.launched {
+		if _, hosted := job.Hosted(c); !hosted {
+			lost[c] = true
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	for _, c := range job.Containers() {
+		delete(lost, c)
+	}
+	for c := range lost {
+		delete(p.launched, c)
+	}
+	return slices.Sorted(maps.Keys(lost))
+}

@@ -1,0 +1,168 @@
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"holdfast/am/core"
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/store"
+	"holdfast/proto"
+)
+
+// Config says where a master attempt finds what earlier ones have left.
+type Config struct {
+	Job         string // its ID
+	Attempt     int    // of the master that looks for its predecessor
+	Dir         store.Store
+	Checkpoints []*proto.CheckpointSpec
+	// OpenStore opens a checkpoint directory.
+	OpenStore func(ctx context.Context, uri string) (store.Store, error)
+}
+
+// Predecessor is what a master attempt finds of the one before it.
+type Predecessor struct {
+	Journal        core.Journal // Partial if the predecessor's own cannot be used
+	ImportProfiles map[string]*proto.ImportProfile
+	Status         *proto.JobStatus // as it was saved last; nil if it was not
+	Notes          []string         // what could not be read, for the event log
+}
+
+// FindPredecessor reads what master attempts before cfg.Attempt have left in the job's
+// directory and its checkpoint directories. What cannot be read is noted; an error means
+// that the job's directory does not answer. It is called after Announce has returned.
+func FindPredecessor(ctx context.Context, cfg Config) (*Predecessor, error) {
+	p := &Predecessor{}
+	attempts, err := journaledAttempts(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.readJournal(ctx, cfg.Dir, attempts)
+	if err := p.readStatus(ctx, cfg.Dir); err != nil {
+		p.Notes = append(p.Notes, fmt.Sprintf("the job's event log until now is lost: %v", err))
+	}
+	if !p.Journal.Partial {
+		return p, nil
+	}
+	if p.Status != nil {
+		complement(&p.Journal, p.Status)
+	}
+	for _, c := range cfg.Checkpoints {
+		n, err := sealedGeneration(ctx, cfg, c.Uri)
+		if err != nil {
+			p.Notes = append(p.Notes, fmt.Sprintf("which generation has saved last in %s is not known: %v", c.Uri, err))
+		}
+		p.Journal.Generation = max(p.Journal.Generation, n)
+	}
+	return p, nil
+}
+
+// journaledAttempts returns the earlier attempts that have a journal, in order.
+func journaledAttempts(ctx context.Context, cfg Config) ([]int, error) {
+	list, err := cfg.Dir.List(ctx, proto.JournalDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("looking for the journal of the application master before this one in %s: %w", cfg.Dir.URI(), err)
+	}
+	var attempts []int
+	for _, i := range list {
+		n, err := strconv.Atoi(strings.TrimSuffix(i.Name, ".json"))
+		if err == nil && n < cfg.Attempt {
+			attempts = append(attempts, n)
+		}
+	}
+	slices.Sort(attempts)
+	return attempts, nil
+}
+
+// readJournal reads the latest of the attempts' journals that can be used.
+func (p *Predecessor) readJournal(ctx context.Context, dir store.Store, attempts []int) {
+	if len(attempts) == 0 {
+		p.Journal.Partial = true
+		p.Notes = append(p.Notes, "no journal of an earlier application master is there, so the agents are asked where the tasks are")
+	}
+	for i, n := range slices.Backward(attempts) {
+		j, err := readJournal(ctx, dir, journalName(n))
+		if err == nil {
+			p.Journal, p.ImportProfiles = j.Journal, make(map[string]*proto.ImportProfile, len(j.ImportProfiles))
+			for role, profile := range j.ImportProfiles {
+				p.ImportProfiles[role] = profile.ImportProfile
+			}
+			p.Journal.Partial = p.Journal.Partial || i < len(attempts)-1
+			return
+		}
+		p.Journal.Partial = true
+		p.Notes = append(p.Notes, fmt.Sprintf("the journal of application master attempt %d cannot be used, so the agents are asked where the tasks are: %v", n, err))
+	}
+}
+
+// readStatus reads the saved status, if there is one.
+func (p *Predecessor) readStatus(ctx context.Context, dir store.Store) error {
+	text, err := store.ReadFile(ctx, dir, proto.StatusFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s := &proto.JobStatus{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, s); err != nil {
+		return err
+	}
+	p.Status = s
+	return nil
+}
+
+// complement adds to a partial journal what the saved status says.
+func complement(j *core.Journal, s *proto.JobStatus) {
+	j.Generation = max(j.Generation, int(s.Generation))
+	switch {
+	case s.State.Done():
+		j.Outcome, j.Why = s.State, s.Why
+	case s.State == proto.JobState_JOB_STATE_STOPPING && s.Why == "":
+		j.Outcome = proto.JobState_JOB_STATE_SUCCEEDED
+	case s.State == proto.JobState_JOB_STATE_STOPPING: // the status does not say whether it was killed
+		j.Outcome, j.Why = proto.JobState_JOB_STATE_FAILED, s.Why
+	}
+	index := map[string]int{}
+	for i, k := range j.Tasks {
+		index[k.Name] = i
+	}
+	for _, t := range s.Tasks {
+		i, ok := index[t.Task]
+		if !ok {
+			i = len(j.Tasks)
+			j.Tasks = append(j.Tasks, core.TaskRecord{Name: t.Task, Attempt: -1})
+		}
+		k := &j.Tasks[i]
+		if int(t.Attempt) >= k.Attempt {
+			k.State, k.Attempt, k.Container = t.State, int(t.Attempt), t.Container
+		}
+		k.Port = cmp.Or(k.Port, int(t.Port))
+	}
+}
+
+// sealedGeneration returns the latest generation in which the job has sealed a checkpoint
+// in a directory.
+func sealedGeneration(ctx context.Context, cfg Config, uri string) (int, error) {
+	store, err := cfg.OpenStore(ctx, uri)
+	if err != nil {
+		return 0, err
+	}
+	defer store.Close()
+	list, err := hdfsckpt.Checkpoints(ctx, store)
+	latest := 0
+	for _, c := range list {
+		if c.Manifest != nil && c.Manifest.Job == cfg.Job {
+			latest = max(latest, int(c.Manifest.Generation))
+		}
+	}
+	return latest, err
+}

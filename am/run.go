@@ -1,0 +1,200 @@
+package am
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/am/recovery"
+	"holdfast/am/status"
+	"holdfast/proto"
+)
+
+const (
+	// finishTimeout bounds all that is done after the job's end.
+	finishTimeout = time.Minute
+	// sealTimeout bounds the sealing of the last checkpoints, and directoryTimeout what is
+	// done in checkpoint directories after that: the cluster must be told of the job's end
+	// even where they do not answer.
+	sealTimeout      = 30 * time.Second
+	directoryTimeout = 30 * time.Second
+	// lingerTime is what watching clients get to receive the final status.
+	lingerTime = time.Second
+)
+
+// ErrLeft is returned by Run for a job that goes on without this master.
+var ErrLeft = errors.New("the job is left to another application master")
+
+// Run runs the job to its end and returns its final status. When ctx ends, the job is
+// killed; but where another master can take over, the job is left running, as it is when
+// the cluster has given this attempt up, and Run returns ErrLeft.
+func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, error) {
+	m.status.PassStage(status.StageRegistered)
+	detached := context.WithoutCancel(ctx) // the end of ctx is an event, and does not stop the work
+	working, stopWorking := context.WithCancel(detached)
+	defer stopWorking()
+	saving, stopSaving := context.WithCancel(detached)
+	defer stopSaving()
+	var background, saver, sealer sync.WaitGroup
+	background.Go(func() { _ = m.grpc.Serve(m.cfg.Listener) }) // ends by Stop
+	background.Go(func() { Trim(working) })
+	background.Go(func() { m.preparation.preparer.Heartbeat(working) })
+	if m.journal != nil {
+		background.Go(func() { m.journal.Run(working) })
+		background.Go(func() { m.liveness.Run(working) })
+	}
+	saver.Go(func() { m.status.SaveLoop(saving, m.cfg.Dir, m.cfg.Log) })
+	sealer.Go(func() { m.sealer.Run(working, m.done) })
+	if m.cfg.Predecessor == nil { // else its tasks run, and are not about to start
+		m.preparation.startEarly(working)
+	}
+
+	finish := m.loop(ctx, working, driver)
+
+	close(m.done)
+	if finish == nil {
+		stopSaving()
+		stopWorking()
+		m.grpc.Stop() // agents look for the next master
+		return nil, ErrLeft
+	}
+	ending, cancel := context.WithTimeout(detached, finishTimeout)
+	defer cancel()
+	waitAtMost(sealTimeout, sealer.Wait)
+	stopWorking()
+	sealer.Wait()
+	m.preparation.running.Wait()
+	m.finishDirectories(ending, finish.State == proto.JobState_JOB_STATE_SUCCEEDED)
+	stopSaving()
+	saver.Wait() // an older status must not replace the final one
+	m.status.Finish(m.job)
+	final, _ := m.status.Snapshot()
+	status.Save(ending, m.cfg.Dir, final, m.cfg.Log)
+	if m.liveness != nil {
+		if err := recovery.AnnounceEnd(ending, m.cfg.Dir, m.cfg.Attempt, m.cfg.Listener.Address()); err != nil {
+			m.cfg.Log.WithError(err).Warn("agents that cannot be reached are not told that the job has ended")
+		}
+	}
+	err := driver.Finish(ending, Outcome{
+		Succeeded: finish.State == proto.JobState_JOB_STATE_SUCCEEDED,
+		Killed:    finish.State == proto.JobState_JOB_STATE_KILLED,
+		Why:       finish.Why,
+	})
+	waitAtMost(lingerTime, m.grpc.GracefulStop)
+	m.grpc.Stop()
+	background.Wait()
+	if err != nil {
+		return final, fmt.Errorf("telling the cluster that job %s ended: %w", m.cfg.ID, err)
+	}
+	return final, nil
+}
+
+func (m *Master) finishDirectories(ctx context.Context, succeeded bool) {
+	ctx, cancel := context.WithTimeout(ctx, directoryTimeout)
+	defer cancel()
+	m.preparation.preparer.Finish(ctx, succeeded)
+}
+
+// waitAtMost waits until f returns, or for a time.
+func waitAtMost(limit time.Duration, f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(limit):
+	}
+}
+
+// driverBurst is how many of the driver's events are taken for one of the agents', where
+// there are many of both.
+const driverBurst = 8
+
+// loop feeds events to core and carries its actions out, until core decides Finish. It
+// returns nil if the job is to be left to another master. What it starts in the background
+// ends with working.
+func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish {
+	x := newExecutor(working, m, driver)
+	defer x.flushDue.Stop()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	events, burst := driver.Events().Chan(m.done), 0
+	ended := ctx.Done()
+	var superseded <-chan struct{}
+	var windows <-chan recovery.LivenessWindow
+	if m.journal != nil {
+		superseded, windows = m.journal.Superseded(), m.liveness.Windows()
+	}
+	next := m.firstEvent(driver)
+	for {
+		if next != nil {
+			if f := x.step(next); f != nil {
+				return f
+			}
+		}
+		next = nil
+		if at, ok := m.job.Deadline(); ok {
+			timer.Reset(time.Until(at))
+		} else {
+			timer.Reset(time.Hour)
+		}
+		// What many agents report must not delay the asks for containers that have ended.
+		received, prepared := m.received, m.preparation.done
+		if burst++; burst < driverBurst && len(events) > 0 {
+			received, prepared = nil, nil
+		} else {
+			burst = 0
+		}
+		select {
+		case e := <-events:
+			if b, is := e.(Broken); is && b.Superseded {
+				m.cfg.Log.WithError(b.Err).Warn("leaving the job")
+				return nil
+			}
+			next = m.fromDriver(e)
+		case r := <-received:
+			next = m.fromAgent(r)
+		case next = <-prepared:
+		case <-m.stepsDue:
+			next = m.status.TakeSteps()
+		case <-m.sealer.Newer():
+			next = core.CheckpointSealed{}
+		case <-superseded:
+			return nil
+		case w := <-windows:
+			next = core.LivenessConfirmed{Since: w.Since, Until: w.Until}
+		case next = <-m.ends:
+		case <-ended:
+			ended = nil
+			if state, _ := m.job.State(); state == proto.JobState_JOB_STATE_STOPPING {
+				break // it ends already, and another master could do no better
+			}
+			if m.cfg.Attempt > 0 {
+				m.cfg.Log.Warn("told to end; leaving the job")
+				return nil
+			}
+			next = core.Kill{Why: "the application master was told to end"}
+		case <-x.flushDue.C:
+			x.flush()
+		case <-timer.C:
+			next = core.Tick{}
+		}
+	}
+}
+
+// firstEvent returns the event that core begins with.
+func (m *Master) firstEvent(driver Driver) core.Event {
+	if m.cfg.Predecessor == nil {
+		return core.Begin{}
+	}
+	previous := driver.Kept()
+	for c := range previous {
+		m.preparation.launched[c] = true
+	}
+	return core.Recovered{Attempt: m.cfg.Attempt, Containers: previous}
+}

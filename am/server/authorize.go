@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/sirupsen/logrus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"holdfast/internal/jobtls"
+	"holdfast/proto"
+)
+
+// authorizer decides who may call what. It logs each call that changes the job and each
+// call that it refuses, with the keys audit (the method), who (the party named by the
+// caller's certificate, and its address), allowed, and for Kill why.
+type authorizer struct {
+	keys jobtls.Keys
+	log  *logrus.Entry
+}
+
+// methods lists who may call each method, and whether the call is audited because it
+// changes the job. What agents report changes the job all the time; of their calls only
+// the refused ones are logged.
+var methods = map[string]struct {
+	party   jobtls.Party
+	changes bool
+}{
+	proto.AgentService_Connect_FullMethodName: {jobtls.Agent, false},
+	proto.JobService_Status_FullMethodName:    {jobtls.Client, false},
+	proto.JobService_Watch_FullMethodName:     {jobtls.Client, false},
+	proto.JobService_Kill_FullMethodName:      {jobtls.Client, true},
+}
+
+// check returns nil if the call is allowed, and otherwise the error to refuse it with.
+func (a authorizer) check(ctx context.Context, method string, request any) error {
+	who, err := a.decide(ctx, method)
+	if err == nil && !methods[method].changes {
+		return nil
+	}
+	log := a.log.WithFields(logrus.Fields{"audit": path.Base(method), "who": who, "allowed": err == nil})
+	if k, ok := request.(*proto.KillRequest); ok {
+		log = log.WithField("why", k.Why)
+	}
+	if err != nil {
+		log.WithError(err).Warn("a call was refused")
+	} else {
+		log.Info("a call changes the job")
+	}
+	return err
+}
+
+func (a authorizer) decide(ctx context.Context, method string) (who string, err error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return "", status.Error(codes.Unauthenticated, "no peer")
+	}
+	who = p.Addr.String()
+	caller, ok := p.AuthInfo.(peerInfo)
+	if !ok {
+		return who, status.Error(codes.Unauthenticated, "no TLS")
+	}
+	who = fmt.Sprintf("%s at %s", caller.party, who)
+	if methods[method].party != caller.party {
+		return who, status.Error(codes.PermissionDenied, fmt.Sprintf("a job's %s may not call %s", caller.party, method))
+	}
+	if caller.party == jobtls.Agent && !admitted(ctx, a.keys) {
+		return who, status.Error(codes.PermissionDenied, fmt.Sprintf("this agent may not speak for the container %q", Container(ctx)))
+	}
+	return who, nil
+}
+
+// Container returns the container whose agent makes a call, from the call's metadata; ""
+// if there is none. The server admits only agents that hold the pass for their container.
+func Container(ctx context.Context) string {
+	list := metadata.ValueFromIncomingContext(ctx, proto.HeaderContainer)
+	if len(list) != 1 {
+		return ""
+	}
+	return list[0]
+}
+
+// admitted reports whether an agent holds the pass for the container that it names.
+func admitted(ctx context.Context, keys jobtls.Keys) bool {
+	pass := metadata.ValueFromIncomingContext(ctx, proto.HeaderPass)
+	return len(pass) == 1 && keys.Admits(Container(ctx), []byte(pass[0]))
+}

@@ -1,0 +1,90 @@
+package status
+
+import (
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// maxIncidents bounds the list of incidents; the oldest are dropped.
+const maxIncidents = 500
+
+// recordIncidents opens an incident for each loss among events, and completes those of
+// tasks that have recovered.
+func recordIncidents(s *proto.JobStatus, job *core.Job, events []*proto.JobEvent) {
+	for _, e := range events {
+		if e.Kind != core.KindLost && e.Kind != core.KindBack {
+			continue
+		}
+		t, ok := job.Task(e.Task)
+		if !ok {
+			continue
+		}
+		if e.Kind == core.KindBack {
+			completeIncidents(s, t, e)
+			continue
+		}
+		i := &proto.Incident{
+			AtUnixMs: e.AtUnixMs - e.SinceLossMs, Task: e.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
+			Step: s.Step, CompleteStep: s.CompleteStep, RolledBack: rollsBack(t),
+		}
+		if t.Place < len(s.Tasks) { // as it was shown before
+			i.Container, i.Node = s.Tasks[t.Place].Container, s.Tasks[t.Place].Node
+		}
+		s.Incidents = append(s.Incidents, i)
+		if n := len(s.Incidents) - maxIncidents; n > 0 {
+			s.Incidents = s.Incidents[n:]
+		}
+	}
+}
+
+// rollsBack reports whether the loss of a task loses the model's state with it.
+func rollsBack(t core.Task) bool {
+	return t.Role.Loss == proto.LossRule_LOSS_RULE_ALL || t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_SERVICE
+}
+
+// completeIncidents records in the open incidents of a task how it recovered.
+func completeIncidents(s *proto.JobStatus, t core.Task, back *proto.JobEvent) {
+	for _, i := range s.Incidents {
+		if i.Task != t.Name || i.RecoveredUnixMs != 0 {
+			continue
+		}
+		i.RecoveredUnixMs, i.RecoveredAfterMs = back.AtUnixMs, back.AtUnixMs-i.AtUnixMs
+		i.Recovery = "in place"
+		if i.Container != t.Container {
+			i.Recovery = "in another container, on " + t.Node
+		}
+	}
+}
+
+// recordStep takes in a step that a task has made. It completes the incidents whose tasks
+// have recovered with their cost: how long the job made no progress, and how many steps
+// it repeats.
+func recordStep(s *proto.JobStatus, step int64, at time.Time) {
+	for _, i := range s.Incidents {
+		if i.RecoveredUnixMs == 0 || i.ResumedStep != 0 {
+			continue
+		}
+		i.ResumedStep = step
+		i.ProgressUnixMs = at.UnixMilli()
+		i.ProgressAfterMs = i.ProgressUnixMs - i.AtUnixMs
+		i.LostSteps = lostSteps(s, i)
+	}
+	s.Step = step
+}
+
+// lostSteps returns how many steps from before a loss are repeated. A job that rolls back
+// continues from its newest complete checkpoint; the first step that it reports may be
+// much later than that. It has rolled back if it reports an earlier step than before the
+// loss, or if the model's state was lost with the task, as with a parameter server.
+func lostSteps(s *proto.JobStatus, i *proto.Incident) int64 {
+	if i.ResumedStep > i.Step && !i.RolledBack {
+		return 0
+	}
+	complete := s.CompleteStep // which may have been sealed a moment after the loss
+	if complete > i.Step {
+		complete = i.CompleteStep
+	}
+	return max(0, i.Step-complete)
+}

@@ -1,0 +1,36 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	"holdfast/proto"
+)
+
+// TestWhatALossCosts: steps are lost from the newest complete checkpoint on, whatever
+// step is told first.
+func TestWhatALossCosts(t *testing.T) {
+	at := time.UnixMilli(100_000)
+	for name, c := range map[string]struct {
+		incident *proto.Incident
+		whole    int64
+		first    int64
+		want     int64
+	}{
+		"back to the beginning":                  {&proto.Incident{Step: 394}, 0, 195, 394},
+		"back to a checkpoint":                   {&proto.Incident{Step: 394, CompleteStep: 300}, 300, 305, 94},
+		"a parameter server, and steps are rare": {&proto.Incident{Step: 400, CompleteStep: 350, RolledBack: true}, 350, 600, 50},
+		"a worker, and the others go on":         {&proto.Incident{Step: 400, CompleteStep: 350}, 350, 401, 0},
+		"sealed a moment after the loss":         {&proto.Incident{Step: 400, CompleteStep: 300, RolledBack: true}, 400, 500, 0},
+		"sealed long after the loss":             {&proto.Incident{Step: 400, CompleteStep: 300, RolledBack: true}, 700, 710, 100},
+	} {
+		i := c.incident
+		i.AtUnixMs, i.RecoveredUnixMs = at.UnixMilli()-5000, at.UnixMilli()-2000
+		s := &proto.JobStatus{Incidents: []*proto.Incident{i}, CompleteStep: c.whole}
+		recordStep(s, c.first, at)
+		recordStep(s, c.first+10, at.Add(time.Second))
+		if i.LostSteps != c.want || i.ResumedStep != c.first || i.ProgressAfterMs != 5000 {
+			t.Errorf("%s: %d steps lost, want %d; it went on with step %d after %d ms", name, i.LostSteps, c.want, i.ResumedStep, i.ProgressAfterMs)
+		}
+	}
+}

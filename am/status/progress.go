@@ -1,0 +1,63 @@
+package status
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/am/core"
+)
+
+// stepsInterval is how often core is told of steps.
+const stepsInterval = time.Second
+
+// progress computes the rate of steps, and collects the steps that core is to be told.
+// It is not safe for concurrent use.
+type progress struct {
+	steps map[string]int64 // by task
+	rate  float64          // steps per second
+	from  time.Time        // the rate is measured since; zero: not yet
+	base  int64            // the step at from
+
+	news   map[string]int64 // steps that core was not told of, by task
+	saving bool             // part of a checkpoint was written since core was told
+	told   time.Time        // when core was told last
+}
+
+func newProgress() *progress {
+	return &progress{steps: map[string]int64{}, news: map[string]int64{}}
+}
+
+// report takes in the step that a task reports, and reports whether it is new.
+func (p *progress) report(now time.Time, task string, step int64) bool {
+	if step == 0 || p.steps[task] == step {
+		return false
+	}
+	p.steps[task], p.news[task] = step, step
+	if p.from.IsZero() || step < p.base || now.Sub(p.from) > time.Minute {
+		p.from, p.base = now, step
+	} else if d := now.Sub(p.from).Seconds(); d >= 1 {
+		p.rate = float64(step-p.base) / d
+	}
+	return true
+}
+
+// interrupt begins a new measurement of the rate, because not all tasks run.
+func (p *progress) interrupt() { p.from = time.Time{} }
+
+// due reports whether there are steps that core is to be told of now.
+func (p *progress) due(now time.Time) bool {
+	return (len(p.news) > 0 || p.saving) && now.Sub(p.told) >= stepsInterval
+}
+
+// take returns what core is to be told, and forgets it.
+func (p *progress) take(now time.Time) core.StepsReported {
+	e := core.StepsReported{Saving: p.saving}
+	for task, step := range p.news {
+		e.Steps = append(e.Steps, core.Step{Task: task, Step: step})
+	}
+	slices.SortFunc(e.Steps, func(a, b core.Step) int { return strings.Compare(a.Task, b.Task) })
+	clear(p.news)
+	p.saving, p.told = false, now
+	return e
+}

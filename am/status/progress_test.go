@@ -1,0 +1,41 @@
+package status
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+)
+
+func TestProgress(t *testing.T) {
+	p := newProgress()
+	now := time.Unix(1000, 0)
+	for i := range 100 {
+		now = now.Add(time.Second)
+		for _, task := range []string{"worker-1", "worker-0"} {
+			if i%2 == 0 && !p.report(now, task, p.steps[task]+5) {
+				t.Fatal("a new step is none")
+			}
+		}
+	}
+	if p.rate < 2 || p.rate > 3 {
+		t.Errorf("%.2f steps a second", p.rate)
+	}
+	if p.report(now, "worker-0", p.steps["worker-0"]) || p.report(now, "worker-0", 0) {
+		t.Error("what is no step is one")
+	}
+	if want := (core.StepsReported{Steps: []core.Step{{Task: "worker-0", Step: 250}, {Task: "worker-1", Step: 250}}}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) {
+		t.Errorf("core is not told of steps")
+	}
+	now = now.Add(stepsInterval / 2)
+	p.report(now, "worker-0", 251)
+	p.saving = true
+	if p.due(now) {
+		t.Error("core is told too often")
+	}
+	now = now.Add(stepsInterval)
+	if want := (core.StepsReported{Steps: []core.Step{{Task: "worker-0", Step: 251}}, Saving: true}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) || p.due(now.Add(time.Hour)) {
+		t.Errorf("core is not told that a task saves, or more than once")
+	}
+}

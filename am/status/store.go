@@ -1,0 +1,220 @@
+// Package status holds what others see of a job: its state, the event log, incidents
+// and what they cost, the rate of steps, and when each task passed the stages of its
+// start. Clients read it by gRPC, the tracking page from memory, and anyone after the
+// master's end from status.json.
+//
+//   - The event log is the list of things that happened to the job, for people.
+//   - An incident is the loss of a task together with its recovery.
+//   - A stage is a point that a start or recovery passes, from the loss of a task to the
+//     start of its next attempt.
+package status
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	pb "google.golang.org/protobuf/proto"
+
+	"holdfast/am/core"
+	"holdfast/internal/proc"
+	"holdfast/proto"
+)
+
+// maxEvents bounds the event log; the middle of a longer one is dropped.
+const maxEvents = 2000
+
+// Store holds a job's status and implements proto.JobServiceServer. Its methods may be
+// called concurrently.
+type Store struct {
+	proto.UnimplementedJobServiceServer
+	kill func(why string)
+	// stopGrace is the time between SIGTERM and SIGKILL at the job's end.
+	stopGrace time.Duration
+
+	mu       sync.Mutex
+	status   *proto.JobStatus
+	progress *progress
+	changed  chan struct{}                // closed at the next change; nil: nobody waits for it
+	news     chan struct{}                // the same, for changes other than by heartbeats
+	hosted   map[string]*proto.TaskStatus // by container
+	complete bool                         // every task that is to run does
+}
+
+// New returns a store that begins with status, which it owns from then on. kill is
+// called when a client asks to kill the job, and must not block.
+func New(status *proto.JobStatus, kill func(why string), stopGrace time.Duration) *Store {
+	return &Store{status: status, progress: newProgress(), kill: kill, stopGrace: stopGrace}
+}
+
+// Update calls f to edit the status, under the store's lock, and notifies watchers.
+func (s *Store) Update(f func(*proto.JobStatus)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.status)
+	notify(&s.changed)
+	notify(&s.news)
+}
+
+// PassStage records that the master has passed a stage of its own start.
+func (s *Store) PassStage(name string) {
+	at := time.Now()
+	s.Update(func(status *proto.JobStatus) { status.Stages = append(status.Stages, NewStage(name, at)) })
+}
+
+// notify closes a channel that subscribe has returned, if there is one.
+func notify(waiting *chan struct{}) {
+	if *waiting != nil {
+		close(*waiting)
+		*waiting = nil
+	}
+}
+
+// subscribe returns a channel that is closed by the next notify.
+func subscribe(waiting *chan struct{}) <-chan struct{} {
+	if *waiting == nil {
+		*waiting = make(chan struct{})
+	}
+	return *waiting
+}
+
+// Snapshot returns a copy of the present status, and a channel that is closed at the
+// next change.
+func (s *Store) Snapshot() (*proto.JobStatus, <-chan struct{}) {
+	status, changed, _ := s.snapshot()
+	return status, changed
+}
+
+// snapshot is Snapshot with another channel, which is closed at the next change other
+// than by a heartbeat.
+func (s *Store) snapshot() (status *proto.JobStatus, changed, news <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status = pb.Clone(s.status).(*proto.JobStatus)
+	status.AmRssBytes, _ = proc.RSS(os.Getpid())
+	return status, subscribe(&s.changed), subscribe(&s.news)
+}
+
+// Apply updates the status from core's state, appends events to the log, and sets the
+// stages of each task.
+func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string][]*proto.Stage) {
+	s.Update(func(status *proto.JobStatus) {
+		recordIncidents(status, job, events)
+		status.State, status.Why = job.State()
+		if status.State.Done() {
+			status.State = proto.JobState_JOB_STATE_STOPPING // until Finish
+		}
+		status.Generation = int32(job.Generation())
+		for len(status.Tasks) < job.Size() {
+			status.Tasks = append(status.Tasks, &proto.TaskStatus{})
+		}
+		s.hosted = make(map[string]*proto.TaskStatus, len(status.Tasks))
+		s.complete = status.State == proto.JobState_JOB_STATE_RUNNING
+		for i, t := range job.Tasks() {
+			updateTask(status.Tasks[i], t)
+			status.Tasks[i].Stages = stages[t.Name]
+			s.hosted[t.Container] = status.Tasks[i]
+			s.complete = s.complete && t.State != proto.TaskState_TASK_STATE_WAITING && t.State != proto.TaskState_TASK_STATE_RESTARTING
+		}
+		status.Spares = spareStatus(job.Spares(), status.Spares)
+		status.Events = append(status.Events, events...)
+		if len(status.Events) > maxEvents {
+			status.Events = append(status.Events[:maxEvents/4], status.Events[len(status.Events)-maxEvents/2:]...)
+		}
+	})
+}
+
+// Finish sets the final state, once nothing is left to be done.
+func (s *Store) Finish(job *core.Job) {
+	s.Update(func(status *proto.JobStatus) {
+		status.State, status.Why = job.State()
+		status.EndedUnixMs = time.Now().UnixMilli()
+	})
+}
+
+// Heartbeat takes in what an agent reports about itself and its task. It reports whether
+// core is now to be told the steps, which TakeSteps returns.
+func (s *Store) Heartbeat(container string, h *proto.Heartbeat) (stepsDue bool) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer notify(&s.changed)
+	for _, k := range s.status.Spares {
+		if k.Container == container {
+			k.AgentRssBytes, k.WarmRssBytes, k.WarmStatus = h.AgentRssBytes, h.WarmRssBytes, h.WarmStatus
+		}
+	}
+	if !s.complete {
+		s.progress.interrupt()
+	}
+	if t := s.hosted[container]; t != nil {
+		t.RssBytes, t.AgentRssBytes = h.RssBytes, h.AgentRssBytes
+		t.WarmRssBytes, t.WarmStatus = h.WarmRssBytes, h.WarmStatus
+		if s.progress.report(now, t.Task, h.Step) {
+			t.Step = h.Step
+			recordStep(s.status, h.Step, now)
+			s.status.StepsPerSecond = s.progress.rate
+		}
+	}
+	return s.progress.due(now)
+}
+
+// Saving records that a task has written part of a checkpoint, for TakeSteps.
+func (s *Store) Saving() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress.saving = true
+}
+
+// TakeSteps returns what was reported since its last call, for core.
+func (s *Store) TakeSteps() core.StepsReported {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.progress.take(time.Now())
+}
+
+// SetCompleteStep sets the step of the newest complete checkpoint.
+func (s *Store) SetCompleteStep(step int64) {
+	s.Update(func(status *proto.JobStatus) { status.CompleteStep = step })
+}
+
+// LastRecovery describes the latest recovery of a task; "" if there was none.
+func (s *Store) LastRecovery() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.status.Events) - 1; i >= 0; i-- {
+		if e := s.status.Events[i]; e.Kind == core.KindBack {
+			return fmt.Sprintf("%s came back (%s)", e.Task, e.Text)
+		}
+	}
+	return ""
+}
+
+// updateTask copies what core knows about a task; what its agent reports stays.
+func updateTask(s *proto.TaskStatus, t core.Task) {
+	s.Task, s.Role, s.Index, s.State = t.Name, t.Role.Name, int32(t.Index), t.State
+	s.Attempt, s.Failures, s.Container, s.Node = int32(t.Attempt), int32(t.Failures()), t.Container, t.Node
+	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)
+	s.RealAddress = ""
+	if t.RealPort != 0 {
+		s.RealAddress = t.Host + ":" + strconv.Itoa(t.RealPort)
+	}
+}
+
+// spareStatus returns the status of the spares. What agents reported is taken over from
+// known, their status until now.
+func spareStatus(spares []core.Spare, known []*proto.SpareStatus) []*proto.SpareStatus {
+	var list []*proto.SpareStatus
+	for _, s := range spares {
+		shown := &proto.SpareStatus{Container: s.Container, Node: s.Node, AgentPid: int32(s.AgentPID)}
+		for _, k := range known {
+			if k.Container == s.Container {
+				shown.AgentRssBytes, shown.WarmRssBytes, shown.WarmStatus = k.AgentRssBytes, k.WarmRssBytes, k.WarmStatus
+			}
+		}
+		list = append(list, shown)
+	}
+	return list
+}
