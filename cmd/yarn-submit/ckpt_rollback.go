@@ -31,7 +31,7 @@ Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
 		Args: between(2, 2, "URI|JOB STEP"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptRollback(cmd, o, args[0], args[1]) },
 	}
-	cmd.Flags().StringVar(&o.dir, "dir", "", "the `directory` below URI, where several have a checkpoint of STEP")
+	cmd.Flags().StringVar(&o.dir, "dir", "", "the `DIR` below URI, where several have a checkpoint of STEP")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
 	o.add(cmd)
 	return cmd

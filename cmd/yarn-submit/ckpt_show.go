@@ -35,8 +35,8 @@ func newCkptShowCommand() *cobra.Command {
 		Use:   "show URI|JOB [STEP]",
 		Short: "show a checkpoint: its files, and its tensors, largest first",
 		Long: `Show looks into one checkpoint, the newest complete one if no STEP is given: its
-files and the hosts that have them, and its tensors. Tensors of PyTorch are named
-by the keys that lead to them: model.layer.weight.`,
+files and the hosts that have them, and its tensors. Tensors of PyTorch are
+named by the keys that lead to them: model.layer.weight.`,
 		Args: between(1, 2, "URI|JOB [STEP]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runCkptShow(cmd, o, args[0], strings.Join(args[1:], ""))
