@@ -119,6 +119,10 @@ fix: ## format what verify found unformatted
 proto: ## generate Go from the .proto files
 	for dir in $$(dirname $$(find . -name buf.gen.yaml)); do (cd $$dir && $(GO) run $(BUF) generate) || exit 1; done
 
+.PHONY: docs
+docs: ## write the tables of docs/options.md and docs/commands.md anew
+	$(GO) test ./client/spec ./cmd/yarn-submit -run '^TestDocs' -update
+
 .PHONY: release
 release: ## dist/: binaries for amd64 and arm64, what is in them, checksums; builds twice and compares
 	@.ci/need go git

@@ -9,8 +9,13 @@ import (
 // DidYouMean is a question to add to a message about a word that is none of
 // known: "; did you mean status?". It is empty if none of them is like it.
 func DidYouMean(word string, known []string) string {
+	return DidYouMeanWithin(word, known, 1+len(word)/4)
+}
+
+// DidYouMeanWithin is DidYouMean where a word with more than most differences is another one.
+func DidYouMeanWithin(word string, known []string, most int) string {
 	var like []string
-	best := 1 + len(word)/4 // of more differences than that, it is another word
+	best := most
 	for _, k := range known {
 		d := distance(strings.ToLower(word), strings.ToLower(k))
 		if d > best || d >= len(k) || slices.Contains(like, k) {

@@ -57,11 +57,13 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	if len(s.Command) == 0 {
 		return nil, fmt.Errorf("there is no command to run: %w", syscall.ENOENT)
 	}
-	argv, given, err := t.peers.Command(s.Command, s.Env, t.port.Number)
+	argv, given, err := t.peers.Command(s.Command, s.Env, t.port.Number, runtime.Attempt{
+		Number: int(s.Attempt), Generation: int(s.Generation), Host: cfg.Host,
+		Addresses: t.names.Addresses(), Forwarded: t.forwarder != nil, Interface: t.names.Interface(), TensorBoardPort: t.tensorBoard.Chosen(),
+	})
 	if err != nil {
 		return nil, errors.Join(err, errCannotRun)
 	}
-	given["HOLDFAST_ATTEMPT"], given["HOLDFAST_GENERATION"] = fmt.Sprint(s.Attempt), fmt.Sprint(s.Generation)
 	if _, own := given[runtime.EnvKept]; s.ConsistentServerState && !own {
 		given[runtime.EnvKept] = "1"
 	}
@@ -88,6 +90,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 		box: box, standby: t.Standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), errorFormat: format, errorFile: errorFile,
 	}
 	t.port.Release()
+	t.tensorBoard.Release()
 	command.Output = w
 	a.process, a.forked, err = t.Standby.Exec(command)
 	if err != nil {

@@ -26,6 +26,7 @@ type task struct {
 	peers       *peers.Peers
 	late        []*proto.Routes // that came while it was being prepared
 	port        *peers.Port
+	tensorBoard *peers.Port // a second one, for TensorBoard; nil: it has none
 	lease       *master.Lease
 	checkpoints stage.Checkpoints
 	steerer     steerer
@@ -70,7 +71,10 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 		t.note("port %d is taken on this host, or a service's; the task listens on %d and its peers are led there", assign.Port, t.port.Number)
 	}
 	t.prepared.Port = int32(t.port.Number)
-	return nil
+	if t.peers.WantsTensorBoardPort() {
+		t.tensorBoard, err = peers.HoldPort(0, cfg.Conf)
+	}
+	return err
 }
 
 func (t *task) note(format string, args ...any) {
@@ -121,11 +125,9 @@ func (t *task) steer(cfg Config, box *sandbox.Box) error {
 
 // nameHosts gives the task a hosts file of its own.
 func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
-	host := ""
-	if t.forwarder != nil { // peers come in on the real address, and nothing leads them on
-		host = cfg.Host
-	}
-	t.names = peers.NewNames(t.peers, host)
+	// Where connections are forwarded, peers come in on the real address, and nothing
+	// leads them on.
+	t.names = peers.NewNames(t.peers, cfg.Host, cfg.Master, t.forwarder != nil)
 	unavailable, err := t.names.Bind(cfg.WorkDir, box)
 	if unavailable != nil {
 		t.note("the task has no hosts file of its own, so the names of its peers work only as NAME:PORT in its command and environment: %v", unavailable)
@@ -172,6 +174,7 @@ func (t *task) begin(box *sandbox.Box) {
 // close gives back all that was taken; the task's processes have ended.
 func (t *task) close(ctx context.Context, box *sandbox.Box) {
 	t.port.Release()
+	t.tensorBoard.Release()
 	t.Stage.Close(box) // the namespace's end is the mounts' end
 	t.checkpoints.Close(ctx, t.log)
 	if t.forwarder != nil {

@@ -16,39 +16,72 @@ import (
 // no look-behind, so the character before belongs to the match.
 var placeholder = regexp.MustCompile(`(^|[^$])\{([A-Za-z][A-Za-z0-9_-]*)\}`)
 
-// Command makes the command and the environment of a task. peers gives the
-// port of every task that has one, under the task's name; the task's own is
-// the one on which it is to listen.
-func Command(spec *proto.JobSpec, task Task, peers map[string]int) ([]string, map[string]string, error) {
+// Attempt is one run of a task, for which Command makes the command and the
+// environment.
+type Attempt struct {
+	Task       Task
+	Number     int    // how often the task was started before
+	Generation int    // how often all tasks were started again together
+	Job        string // the job's ID
+	// Ports are those of the tasks, by their names. That of the task itself is the
+	// one on which it is to listen; of the others, those by which they are reached.
+	Ports map[string]int
+	// Host is the address or the name under which peers reach the task's node.
+	Host string
+	// Addresses replace the names of tasks where these cannot be resolved; nil
+	// elsewhere.
+	Addresses map[string]string
+	// Forwarded says that connections to peers are forwarded by the agent, which does
+	// so for the ports in Ports only.
+	Forwarded bool
+	// Interface is the network interface by which peers reach the node, where programs
+	// would not find it by themselves; empty elsewhere.
+	Interface string
+	// TensorBoardPort is a free port of the node, for tasks for which
+	// WantsTensorBoardPort holds; 0 for others.
+	TensorBoardPort int
+}
+
+// address returns what stands for a task in front of a port.
+func (a Attempt) address(task string) string {
+	if address := a.Addresses[task]; address != "" {
+		return address
+	}
+	return task
+}
+
+// Command makes the command and the environment of an attempt.
+func Command(spec *proto.JobSpec, a Attempt) ([]string, map[string]string, error) {
+	task := a.Task
 	if role := findRole(spec, task.Role); role == nil || task.Index < 0 || task.Index >= int(role.Count) {
 		return nil, nil, fmt.Errorf("the job has no task %s", task.Name)
 	}
-	if peers[task.Name] == 0 {
+	if a.Ports[task.Name] == 0 {
 		return nil, nil, unknownPort(task.Name)
 	}
 	command := Words(spec, task.Role)
 	if len(command) == 0 {
 		return nil, nil, errors.New("the job has no command")
 	}
-	values := placeholders(spec, task, peers)
+	values := placeholders(spec, a)
 	argv := make([]string, len(command))
 	for i, word := range command {
 		argv[i] = fill(word, values)
 	}
 
-	env, err := frameworkEnv(spec, task, peers)
+	env, err := frameworkEnv(spec, a)
 	if err != nil {
 		return nil, nil, err
 	}
 	for k, v := range spec.Env {
 		env[k] = fill(v, values)
 	}
-	maps.Copy(env, ownEnv(spec, task, peers))
+	maps.Copy(env, ownEnv(spec, a))
 	return argv, env, nil
 }
 
 // frameworkEnv is what the job's framework adds to a task's environment.
-func frameworkEnv(spec *proto.JobSpec, task Task, peers map[string]int) (map[string]string, error) {
+func frameworkEnv(spec *proto.JobSpec, a Attempt) (map[string]string, error) {
 	f, env := frameworkOf(spec), map[string]string{}
 	if Warm(spec) {
 		env[proto.EnvWarm] = f.Warm
@@ -58,9 +91,11 @@ func frameworkEnv(spec *proto.JobSpec, task Task, peers map[string]int) (map[str
 	}
 	maps.Copy(env, f.Defaults)
 	if f.Env != nil {
-		m, err := f.member(spec, task, peers)
-		if err != nil {
-			return nil, err
+		m := f.member(spec, a)
+		for _, p := range m.Members {
+			if p.Port == 0 {
+				return nil, unknownPort(p.Name)
+			}
 		}
 		maps.Copy(env, f.Env(m))
 	}
@@ -76,7 +111,7 @@ func unknownPort(task string) error { return fmt.Errorf("the port of %s is not k
 // Left returns the words in braces that Command leaves in text as they are, and
 // those in whose place it would put something.
 func Left(spec *proto.JobSpec, text string) (left, known []string) {
-	values := placeholders(spec, Task{}, nil)
+	values := placeholders(spec, Attempt{})
 	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
 		if _, ok := values[m[2]]; !ok {
 			left = append(left, m[2])
@@ -102,19 +137,22 @@ func findRole(spec *proto.JobSpec, name string) *proto.RoleSpec {
 	return nil
 }
 
-func placeholders(spec *proto.JobSpec, task Task, peers map[string]int) map[string]string {
+func placeholders(spec *proto.JobSpec, a Attempt) map[string]string {
 	values := map[string]string{
 		// A script that takes --ps_hosts takes it empty as well, so jobs
 		// without such a role need no other command line.
 		"ps_hosts": "", "worker_hosts": "", "chief_hosts": "", "evaluator_hosts": "",
 	}
 	for _, r := range spec.Roles {
-		values[r.Name+"_hosts"] = strings.Join(hosts(spec, r.Name, peers), ",")
+		values[r.Name+"_hosts"] = strings.Join(hosts(spec, r.Name, a.Ports), ",")
 	}
-	values["role"] = task.Role
-	values["index"] = strconv.Itoa(task.Index)
-	values["task"] = task.Name
-	values["port"] = strconv.Itoa(peers[task.Name])
+	maps.Copy(values, frameworkOf(spec).member(spec, a).placeholders())
+	values["role"] = a.Task.Role
+	values["index"] = strconv.Itoa(a.Task.Index)
+	values["task"] = a.Task.Name
+	values["port"] = strconv.Itoa(a.Ports[a.Task.Name])
+	values["host"] = a.Host
+	values["attempt"] = strconv.Itoa(a.Number)
 	return values
 }
 
@@ -144,16 +182,20 @@ func fill(word string, values map[string]string) string {
 
 // ownEnv is what every task finds. The list of a role that is too large for a
 // variable is left out; checkLengths refuses jobs that are seen to use it.
-func ownEnv(spec *proto.JobSpec, task Task, peers map[string]int) map[string]string {
+func ownEnv(spec *proto.JobSpec, a Attempt) map[string]string {
 	env := map[string]string{
-		"HOLDFAST_FRAMEWORK": spec.Framework,
-		"HOLDFAST_TASK":      task.Name,
-		"HOLDFAST_ROLE":      task.Role,
-		"HOLDFAST_INDEX":     strconv.Itoa(task.Index),
-		"HOLDFAST_PORT":      strconv.Itoa(peers[task.Name]),
+		"HOLDFAST_FRAMEWORK":  spec.Framework,
+		"HOLDFAST_TASK":       a.Task.Name,
+		"HOLDFAST_ROLE":       a.Task.Role,
+		"HOLDFAST_INDEX":      strconv.Itoa(a.Task.Index),
+		"HOLDFAST_PORT":       strconv.Itoa(a.Ports[a.Task.Name]),
+		"HOLDFAST_HOST":       a.Host,
+		"HOLDFAST_JOB":        a.Job,
+		"HOLDFAST_ATTEMPT":    strconv.Itoa(a.Number),
+		"HOLDFAST_GENERATION": strconv.Itoa(a.Generation),
 	}
 	for _, r := range spec.Roles {
-		name, list := hostsVariable(r.Name), strings.Join(hosts(spec, r.Name, peers), ",")
+		name, list := hostsVariable(r.Name), strings.Join(hosts(spec, r.Name, a.Ports), ",")
 		if fits(name, list) { // else a program that has no use for it could not be started
 			env[name] = list
 		}

@@ -11,9 +11,17 @@
 // whatever follows a dollar sign, which belongs to a shell:
 //
 //	{role} {index} {task}   the task: worker, 1, worker-1
+//	{attempt}               how often the task was started before
 //	{port}                  the port on which it is to listen
+//	{host}                  the address or name by which peers reach its node
 //	{ps_hosts}              all tasks of the role ps: ps-0:20000,ps-1:20001;
 //	                        likewise for any other role of the job
+//	{cluster_json}          all tasks that are members of the framework's cluster:
+//	                        {"ps":["ps-0:20000","ps-1:20001"],"worker":[...]}
+//	{rank} {world_size}     its number among those, and how many they are
+//	{node_rank}             the number of its container among theirs
+//	{master_addr}           the first of them
+//	{master_port}           and its port
 //
 // # Environment
 //
@@ -24,6 +32,7 @@
 //	HOLDFAST_ROLE           worker
 //	HOLDFAST_INDEX          1
 //	HOLDFAST_PORT           the port on which it is to listen
+//	HOLDFAST_HOST           the address or name by which peers reach its node
 //	HOLDFAST_<ROLE>_HOSTS   as {ROLE_hosts}; the role in capitals, - as _
 //	HOLDFAST_JOB            the job
 //	HOLDFAST_ATTEMPT        how often the task was started before
@@ -31,7 +40,6 @@
 //	HOLDFAST_MODEL_KEPT     1: what the services hold has outlived the loss of the
 //	                        attempt before, and is of one piece; else it is not set
 //
-// The last four are added by the application master, which knows them. The
-// user's own environment wins over what a framework gets, and loses against
+// The last is added by the agent. The user's own environment wins over what a framework gets, and loses against
 // HOLDFAST_*, but for the settings of the shim (see shim.go).
 package runtime

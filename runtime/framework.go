@@ -1,9 +1,13 @@
 package runtime
 
 import (
+	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"holdfast/proto"
@@ -42,6 +46,8 @@ type Framework struct {
 	Defaults map[string]string
 	// Env returns the environment variables by which a task finds its peers.
 	Env func(Member) map[string]string
+	// TensorBoard reports whether a task is given a second port, for TensorBoard.
+	TensorBoard func(*proto.JobSpec, Task) bool
 	// Shim returns the settings of the framework's Python module in
 	// python/_holdfast.
 	Shim func(*proto.JobSpec) map[string]string
@@ -70,6 +76,9 @@ type Failures struct {
 	Lost []string
 	// Any are names of exceptions that may have any cause, which their message tells.
 	Any []string
+	// Launchers are names of exceptions by which a launcher says that a process of its
+	// own failed, whose last words stand before.
+	Launchers []string
 	// Phrases are regular expressions, without regard to case, for messages about
 	// a lost peer. They count in exceptions of Any, and where there is no exception.
 	Phrases []string
@@ -89,9 +98,9 @@ type ErrorFile struct {
 	Read func(content []byte) (atMS int64, text string)
 }
 
-// Member is a task as its framework sees it.
+// Member is an attempt of a task as its framework sees it.
 type Member struct {
-	Task
+	Attempt
 	// Observer is true for a task that is no member of the cluster; it has no rank.
 	Observer bool
 	Rank     int
@@ -99,10 +108,52 @@ type Member struct {
 	// Local is this process's number among those of its container, and Locals
 	// how many those are.
 	Local, Locals int
+	// GPUs is how many the container has.
+	GPUs int
 }
 
 // World is the number of members.
 func (m Member) World() int { return len(m.Members) }
+
+// Node is the number of the member's container among those of members, and Nodes
+// how many those are.
+func (m Member) Node() int  { return m.Rank / m.Locals }
+func (m Member) Nodes() int { return m.World() / m.Locals }
+
+// cluster returns the addresses of the members, NAME:PORT, by their roles.
+func (m Member) cluster() map[string][]string {
+	c := map[string][]string{}
+	for _, p := range m.Members {
+		c[p.Role] = append(c[p.Role], fmt.Sprintf("%s:%d", p.Host, p.Port))
+	}
+	return c
+}
+
+// clusterJSON is cluster as text.
+func (m Member) clusterJSON() string {
+	b, err := json.Marshal(m.cluster())
+	if err != nil {
+		panic(err) // strings
+	}
+	return string(b)
+}
+
+// placeholders are those that tell where a member stands among the others. An
+// observer has no rank, and gets none.
+func (m Member) placeholders() map[string]string {
+	values := map[string]string{
+		"rank": "", "node_rank": "", "world_size": strconv.Itoa(m.World()),
+		"master_addr": "", "master_port": "", "cluster_json": m.clusterJSON(),
+	}
+	if !m.Observer {
+		values["rank"], values["node_rank"] = strconv.Itoa(m.Rank), strconv.Itoa(m.Node())
+	}
+	if len(m.Members) > 0 {
+		values["master_addr"] = m.address(m.Members[0].Host)
+		values["master_port"] = strconv.Itoa(m.Members[0].Port)
+	}
+	return values
+}
 
 // Peer is a member with the address at which the others reach it.
 type Peer struct {
@@ -201,28 +252,55 @@ func FrameworkErrorFile(env map[string]string) (file *ErrorFile, name string) {
 	return nil, ""
 }
 
-// member makes a task's view of the job.
-func (f *Framework) member(spec *proto.JobSpec, task Task, ports map[string]int) (Member, error) {
-	m := Member{Task: task, Observer: f.observes(task.Role), Locals: 1}
+// member makes an attempt's view of the job. A port that is not known is 0.
+func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
+	m := Member{Attempt: a, Observer: f.observes(a.Task.Role), Locals: 1}
+	if r := findRole(spec, a.Task.Role); r != nil {
+		m.GPUs = int(r.Gpus)
+	}
 	for _, t := range Tasks(spec) {
 		if f.observes(t.Role) {
 			continue
 		}
-		if ports[t.Name] == 0 {
-			return Member{}, unknownPort(t.Name)
-		}
-		if t == task {
+		if t == a.Task {
 			m.Rank = len(m.Members)
 		}
-		m.Members = append(m.Members, Peer{Task: t, Host: t.Name, Port: ports[t.Name]})
+		m.Members = append(m.Members, Peer{Task: t, Host: t.Name, Port: a.Ports[t.Name]})
 	}
-	return m, nil
+	return m
 }
 
-// hasRole reports whether a job has tasks of a role.
-func hasRole(spec *proto.JobSpec, name string) bool {
-	return slices.ContainsFunc(spec.Roles, func(r *proto.RoleSpec) bool { return r.Name == name && r.Count > 0 })
+// WantsTensorBoardPort reports whether a task of a complete spec is given a second
+// port, for TensorBoard.
+func WantsTensorBoardPort(spec *proto.JobSpec, task Task) bool {
+	f := frameworkOf(spec)
+	return f.TensorBoard != nil && f.TensorBoard(spec, task)
 }
+
+// taskVariables are those that Env of any framework sets.
+var taskVariables = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	m := Member{Locals: 1, Members: []Peer{{}}, Attempt: Attempt{Interface: "lo", TensorBoardPort: 1}}
+	for _, f := range frameworks {
+		if f.Env == nil {
+			continue
+		}
+		for name := range f.Env(m) {
+			all[name] = true
+		}
+	}
+	return all
+})
+
+// SaysWhichTask reports whether a variable is one of those by which frameworks tell a
+// process which task and attempt it is. Nothing reads them as it is imported.
+func SaysWhichTask(variable string) bool { return taskVariables()[variable] }
+
+// hasRole reports whether a job has tasks of a role.
+func hasRole(spec *proto.JobSpec, name string) bool { return roleCount(spec, name) > 0 }
+
+// roleCount is how many tasks of a role a job has.
+func roleCount(spec *proto.JobSpec, name string) int { return int(findRole(spec, name).GetCount()) }
 
 // oneOf makes a regular expression of the names of exceptions, dotted or not, at
 // the beginning of a text.

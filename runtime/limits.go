@@ -36,7 +36,7 @@ func checkLengths(spec *proto.JobSpec) error {
 	}
 	for _, r := range spec.Roles {
 		last := int(r.Count) - 1
-		argv, env, err := Command(spec, Task{Name: taskName(r.Name, last), Role: r.Name, Index: last}, peers)
+		argv, env, err := Command(spec, Attempt{Task: Task{Name: taskName(r.Name, last), Role: r.Name, Index: last}, Ports: peers})
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func TestListsThatAreTooLong(t *testing.T) {
 		for _, task := range runtime.Tasks(s) {
 			ports[task.Name] = 65535
 		}
-		_, env, err := runtime.Command(s, runtime.Tasks(s)[1], ports)
+		_, env, err := runtime.Command(s, runtime.Attempt{Task: runtime.Tasks(s)[1], Ports: ports})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func TestOneFileAddsAFramework(t *testing.T) {
 	if r := job.Roles[1]; r.Loss != proto.LossRule_LOSS_RULE_ALL {
 		t.Errorf("the member: %v", r)
 	}
-	_, env, err := Command(job, Tasks(job)[2], map[string]int{"watcher-0": 1, "worker-0": 2, "worker-1": 3})
+	_, env, err := Command(job, Attempt{Task: Tasks(job)[2], Ports: map[string]int{"watcher-0": 1, "worker-0": 2, "worker-1": 3}})
 	if err != nil || env["PRETENDED_RANK"] != "1" {
 		t.Errorf("environment %v, %v", env, err)
 	}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 
 	"holdfast/proto"
@@ -18,8 +19,9 @@ var pytorch = Framework{
 	Env:       torchEnv,
 	ErrorFile: &ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},
 	Failures: Failures{
-		Lost: []string{"ncclRemoteError", "DistNetworkError", "DistStoreError"},
-		Any:  []string{"DistBackendError", "DistError"},
+		Lost:      []string{"ncclRemoteError", "DistNetworkError", "DistStoreError"},
+		Any:       []string{"DistBackendError", "DistError"},
+		Launchers: []string{"ChildFailedError"}, // torchrun
 		Phrases: []string{ // of gloo and NCCL
 			`connection closed by peer`, `connection was closed`, `socket timeout`, `remote process exited`,
 			`Watchdog caught collective operation timeout`, `Connect timeout`,
@@ -33,19 +35,72 @@ func allTogether(*proto.JobSpec, string) (proto.LossRule, proto.CompletionRule) 
 	return proto.LossRule_LOSS_RULE_ALL, proto.CompletionRule_COMPLETION_RULE_REQUIRED
 }
 
-// torchEnv returns what the rendezvous env:// of torch.distributed reads; the ranks
-// meet at the first.
+// torchEnv returns what torchrun gives to the processes that it starts
+// (LocalElasticAgent._start_workers in
+// torch/distributed/elastic/agent/server/local_elastic_agent.py), so that a script
+// finds itself as under torchrun, and what torchrun itself reads. The ranks meet at
+// the first.
+//
+// NODE_RANK is for Lightning, which takes the number of the node from it, or from
+// GROUP_RANK, where it does not see torchelastic (LightningEnvironment and
+// TorchElasticEnvironment in lightning/fabric/plugins/environments).
+//
+// TORCHELASTIC_RUN_ID makes torch.distributed.is_torchelastic_launched true. PyTorch
+// itself does nothing else with it; Lightning then takes rank and world from the
+// environment, and says so where they differ from its num_nodes and devices.
+// TORCHELASTIC_USE_AGENT_STORE is not set: no agent serves the store, so rank 0 does
+// (_create_c10d_store in torch/distributed/rendezvous.py).
 func torchEnv(m Member) map[string]string {
 	if m.Observer {
 		return nil
 	}
-	return map[string]string{
+	env := map[string]string{
 		"MASTER_ADDR":      m.Members[0].Host,
 		"MASTER_PORT":      strconv.Itoa(m.Members[0].Port),
 		"WORLD_SIZE":       strconv.Itoa(m.World()),
 		"RANK":             strconv.Itoa(m.Rank),
 		"LOCAL_WORLD_SIZE": strconv.Itoa(m.Locals),
 		"LOCAL_RANK":       strconv.Itoa(m.Local),
+		"NODE_RANK":        strconv.Itoa(m.Node()),
+		"GROUP_RANK":       strconv.Itoa(m.Node()),
+		"GROUP_WORLD_SIZE": strconv.Itoa(m.Nodes()),
+		"ROLE_NAME":        "default", // torchrun --role
+		"ROLE_RANK":        strconv.Itoa(m.Rank),
+		"ROLE_WORLD_SIZE":  strconv.Itoa(m.World()),
+
+		"TORCHELASTIC_RUN_ID":        m.Job,
+		"TORCHELASTIC_RESTART_COUNT": strconv.Itoa(m.Generation),
+	}
+	if m.Interface != "" { // gloo's, TensorPipe's and NCCL's
+		for _, name := range []string{"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} {
+			env[name] = m.Interface
+		}
+	}
+	maps.Copy(env, torchrunEnv(m))
+	return env
+}
+
+// torchrunEnv returns the options of torchrun that its command does not give: it
+// reads PET_ and the name of the option (torch/distributed/argparse_util.py,
+// torch/distributed/run.py). Every container is a node, with a process for each GPU.
+//
+// is_host decides who serves the store of the rendezvous c10d. Otherwise torchrun
+// compares the host in --rdzv-endpoint with gethostname, which no task's name equals
+// (_matches_machine_hostname in torch/distributed/elastic/rendezvous/utils.py).
+func torchrunEnv(m Member) map[string]string {
+	local := m.Task.Name
+	if m.Forwarded { // peers come on ports that torchrun chooses
+		local = m.Host
+	}
+	return map[string]string{
+		"PET_NNODES":         strconv.Itoa(m.Nodes()),
+		"PET_NODE_RANK":      strconv.Itoa(m.Node()),
+		"PET_NPROC_PER_NODE": strconv.Itoa(max(1, m.GPUs)),
+		"PET_MASTER_ADDR":    m.Members[0].Host,
+		"PET_MASTER_PORT":    strconv.Itoa(m.Members[0].Port),
+		"PET_LOCAL_ADDR":     local,
+		"PET_RDZV_ID":        m.Job,
+		"PET_RDZV_CONF":      "is_host=" + strconv.FormatBool(m.Node() == 0),
 	}
 }
 

@@ -61,6 +61,27 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestMirroredWorkers: without parameter servers, TensorFlow's workers are ranks of one
+// group.
+func TestMirroredWorkers(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec *proto.JobSpec
+		want proto.LossRule
+	}{
+		{"workers", spec("tensorflow", "worker", 2), together},
+		{"a chief and a worker", spec("tensorflow", "worker", 1, "chief", 1, "evaluator", 1), together},
+		{"one worker", spec("tensorflow", "worker", 1, "evaluator", 1), alone},
+		{"parameter servers", spec("tensorflow", "worker", 2, "ps", 1), alone},
+	} {
+		if err := runtime.Complete(c.spec); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		} else if r := c.spec.Roles[0]; r.Loss != c.want || r.Completion != required {
+			t.Errorf("%s: %v and %v, want %v", c.name, r.Loss, r.Completion, c.want)
+		}
+	}
+}
+
 // TestWorkersOfACoordinator: with a chief and parameter servers, TensorFlow 2's workers
 // are servers.
 func TestWorkersOfACoordinator(t *testing.T) {
@@ -165,6 +186,11 @@ func peers(s *proto.JobSpec) map[string]int {
 	return p
 }
 
+// attempt is the third of a task, after all were started again once.
+func attempt(s *proto.JobSpec, task runtime.Task) runtime.Attempt {
+	return runtime.Attempt{Task: task, Number: 2, Generation: 1, Job: "job-7", Ports: peers(s), Host: "n7.example"}
+}
+
 func command(t *testing.T, s *proto.JobSpec, name string) ([]string, map[string]string) {
 	t.Helper()
 	if err := runtime.Complete(s); err != nil {
@@ -172,7 +198,7 @@ func command(t *testing.T, s *proto.JobSpec, name string) ([]string, map[string]
 	}
 	for _, task := range runtime.Tasks(s) {
 		if task.Name == name {
-			argv, env, err := runtime.Command(s, task, peers(s))
+			argv, env, err := runtime.Command(s, attempt(s, task))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -204,6 +230,11 @@ func TestPlaceholders(t *testing.T) {
 		"${role}{role}":                    "${role}worker",
 		`{"type": "{role}", "n": {index}}`: `{"type": "worker", "n": 1}`,
 		"ä{role}ö":                         "äworkerö",
+		"{rank} of {world_size}":           "3 of 5",
+		"{node_rank}":                      "3",
+		"{master_addr}:{master_port}":      "ps-0:20000",
+		"{host} {attempt}":                 "n7.example 2",
+		"{cluster_json}":                   `{"data-reader":["data-reader-0:20004"],"ps":["ps-0:20000","ps-1:20001"],"worker":["worker-0:20002","worker-1:20003"]}`,
 		"":                                 "",
 	} {
 		s := spec("none", "ps", 2, "worker", 2, "data-reader", 1)
@@ -213,6 +244,25 @@ func TestPlaceholders(t *testing.T) {
 		if argv[1] != want || env["WHAT"] != want {
 			t.Errorf("%q becomes %q and, in the environment, %q; want %q", in, argv[1], env["WHAT"], want)
 		}
+	}
+}
+
+// TestPlaceholdersOfRanks: a looker-on is no rank, and where names do not resolve an
+// address stands for them.
+func TestPlaceholdersOfRanks(t *testing.T) {
+	s := spec("pytorch", "tensorboard", 1, "worker", 2)
+	s.Command = []string{"{rank}/{world_size}", "{node_rank}", "{master_addr}:{master_port}", "{cluster_json}"}
+	const cluster = `{"worker":["worker-0:20001","worker-1:20002"]}`
+	if argv, _ := command(t, s, "worker-1"); !slices.Equal(argv, []string{"1/2", "1", "worker-0:20001", cluster}) {
+		t.Errorf("worker-1 runs %q", argv)
+	}
+	if argv, _ := command(t, s, "tensorboard-0"); !slices.Equal(argv, []string{"/2", "", "worker-0:20001", cluster}) {
+		t.Errorf("tensorboard-0 runs %q", argv)
+	}
+	a := attempt(s, runtime.Tasks(s)[2])
+	a.Addresses = map[string]string{"worker-0": "127.77.0.2"}
+	if argv, _, err := runtime.Command(s, a); err != nil || argv[2] != "127.77.0.2:20001" {
+		t.Errorf("without names: %q, %v", argv, err)
 	}
 }
 
@@ -233,6 +283,7 @@ func TestOwnVariables(t *testing.T) {
 	_, env := command(t, s, "data-reader-1")
 	want := map[string]string{
 		"HOLDFAST_FRAMEWORK": "none", "HOLDFAST_TASK": "data-reader-1", "HOLDFAST_ROLE": "data-reader", "HOLDFAST_INDEX": "1",
+		"HOLDFAST_HOST": "n7.example", "HOLDFAST_JOB": "job-7", "HOLDFAST_ATTEMPT": "2", "HOLDFAST_GENERATION": "1",
 		"HOLDFAST_PORT": "20002", "HOLDFAST_PS_HOSTS": "ps-0:20000", "HOLDFAST_DATA_READER_HOSTS": "data-reader-0:20001,data-reader-1:20002",
 		"COLOUR": "red",
 	}
@@ -279,14 +330,57 @@ func TestTensorFlowVariables(t *testing.T) {
 	}
 }
 
+// TestOtherLaunchersVariables: what scripts of TonY and XLearning read.
+func TestOtherLaunchersVariables(t *testing.T) {
+	const cluster = `{"ps":["ps-0:20000"],"worker":["worker-0:20001","worker-1:20002"]}`
+	s := spec("tensorflow", "ps", 1, "worker", 2, "evaluator", 1)
+	_, env := command(t, s, "worker-1")
+	for k, v := range map[string]string{
+		"CLUSTER_SPEC": cluster, "JOB_NAME": "worker", "TASK_INDEX": "1", "TASK_NUM": "2",
+		"TF_CLUSTER_DEF": cluster, "TF_ROLE": "worker", "TF_INDEX": "1", "TB_PORT": "",
+	} {
+		if env[k] != v {
+			t.Errorf("%s is %q, want %q", k, env[k], v)
+		}
+	}
+	for _, c := range []struct {
+		spec *proto.JobSpec
+		task string // that has TensorBoard's port
+	}{
+		{s, "worker-0"},
+		{spec("tensorflow", "worker", 2, "chief", 1), "chief-0"},
+		{spec("pytorch", "worker", 1), ""},
+	} {
+		for _, task := range runtime.Tasks(c.spec) {
+			if got := runtime.WantsTensorBoardPort(c.spec, task); got != (task.Name == c.task) {
+				t.Errorf("%s of %v gets a port for TensorBoard: %v", task.Name, c.spec.Roles, got)
+			}
+		}
+	}
+	a := attempt(s, runtime.Tasks(s)[1])
+	a.TensorBoardPort = 6006
+	if _, env, err := runtime.Command(s, a); err != nil || env["TB_PORT"] != "6006" {
+		t.Errorf("TB_PORT is %q, %v", env["TB_PORT"], err)
+	}
+}
+
 func TestRanks(t *testing.T) {
 	for _, c := range []struct {
 		framework, task string
 		want            map[string]string
 	}{
 		{"pytorch", "worker-0", map[string]string{"RANK": "1", "WORLD_SIZE": "3", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "boss-0", "MASTER_PORT": "20001"}},
+		{"pytorch", "worker-0", map[string]string{
+			"NODE_RANK": "1", "GROUP_RANK": "1", "GROUP_WORLD_SIZE": "3", "ROLE_NAME": "default", "ROLE_RANK": "1", "ROLE_WORLD_SIZE": "3",
+			"TORCHELASTIC_RUN_ID": "job-7", "TORCHELASTIC_RESTART_COUNT": "1", "TORCHELASTIC_USE_AGENT_STORE": "",
+		}},
+		{"pytorch", "worker-0", map[string]string{
+			"PET_NNODES": "3", "PET_NODE_RANK": "1", "PET_NPROC_PER_NODE": "1", "PET_MASTER_ADDR": "boss-0", "PET_MASTER_PORT": "20001",
+			"PET_LOCAL_ADDR": "worker-0", "PET_RDZV_ID": "job-7", "PET_RDZV_CONF": "is_host=false",
+		}},
+		{"pytorch", "boss-0", map[string]string{"PET_NODE_RANK": "0", "PET_RDZV_CONF": "is_host=true"}},
 		{"pytorch", "boss-0", map[string]string{"RANK": "0"}},
-		{"pytorch", "tensorboard-0", map[string]string{"RANK": "", "MASTER_ADDR": ""}},
+		{"pytorch", "tensorboard-0", map[string]string{"RANK": "", "MASTER_ADDR": "", "PET_NNODES": "", "TORCHELASTIC_RUN_ID": ""}},
 		{"jax", "worker-1", map[string]string{"JAX_COORDINATOR_ADDRESS": "boss-0:20001", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "2", "RANK": ""}},
 	} {
 		_, env := command(t, spec(c.framework, "tensorboard", 1, "boss", 1, "worker", 2), c.task)
@@ -294,6 +388,39 @@ func TestRanks(t *testing.T) {
 			if env[k] != v {
 				t.Errorf("%s, %s: %s is %q, want %q", c.framework, c.task, k, env[k], v)
 			}
+		}
+	}
+}
+
+// TestTorchrun: it starts a process for each GPU of its container, and where
+// connections are forwarded it is reached on ports of its own choice by the node's
+// address only.
+func TestTorchrun(t *testing.T) {
+	s := spec("pytorch", "worker", 2)
+	s.Roles[0].Gpus = 4
+	a := attempt(s, runtime.Tasks(s)[1])
+	if _, env, err := runtime.Command(s, a); err != nil || env["GLOO_SOCKET_IFNAME"] != "" {
+		t.Errorf("%v, %v", env, err)
+	}
+	a.Forwarded, a.Interface = true, "eth1"
+	_, env, err := runtime.Command(s, a)
+	if err != nil || env["PET_NPROC_PER_NODE"] != "4" || env["PET_LOCAL_ADDR"] != "n7.example" || env["GLOO_SOCKET_IFNAME"] != "eth1" {
+		t.Errorf("%v, %v", env, err)
+	}
+	s.Env = map[string]string{"GLOO_SOCKET_IFNAME": "ib0"}
+	if _, env, err := runtime.Command(s, a); err != nil || env["GLOO_SOCKET_IFNAME"] != "ib0" || env["NCCL_SOCKET_IFNAME"] != "eth1" {
+		t.Errorf("%v, %v", env, err)
+	}
+}
+
+// TestVariablesOfTasks: a warm interpreter serves any task and attempt.
+func TestVariablesOfTasks(t *testing.T) {
+	for name, want := range map[string]bool{
+		"TF_CONFIG": true, "CLUSTER_SPEC": true, "TB_PORT": true, "RANK": true, "PET_RDZV_CONF": true, "TORCHELASTIC_RESTART_COUNT": true, "JAX_PROCESS_ID": true,
+		"PATH": false, "OMP_NUM_THREADS": false, "PYTHONUNBUFFERED": false,
+	} {
+		if runtime.SaysWhichTask(name) != want {
+			t.Errorf("%s says which task a process is: %v", name, !want)
 		}
 	}
 }
@@ -307,11 +434,11 @@ func TestCommandNeedsPorts(t *testing.T) {
 	for _, missing := range []string{"ps-0", "worker-0"} {
 		p := peers(s)
 		p[missing] = 0
-		if _, _, err := runtime.Command(s, runtime.Tasks(s)[1], p); err == nil || !strings.Contains(err.Error(), missing) {
+		if _, _, err := runtime.Command(s, runtime.Attempt{Task: runtime.Tasks(s)[1], Ports: p}); err == nil || !strings.Contains(err.Error(), missing) {
 			t.Errorf("without the port of %s: %v", missing, err)
 		}
 	}
-	if _, _, err := runtime.Command(s, runtime.Task{Name: "ps-7", Role: "ps", Index: 7}, peers(s)); err == nil {
+	if _, _, err := runtime.Command(s, attempt(s, runtime.Task{Name: "ps-7", Role: "ps", Index: 7})); err == nil {
 		t.Error("ps-7 is no task of the job")
 	}
 }
@@ -325,7 +452,7 @@ func FuzzPlaceholders(f *testing.F) {
 		if err := runtime.Complete(s); err != nil {
 			t.Fatal(err)
 		}
-		argv, _, err := runtime.Command(s, runtime.Tasks(s)[1], peers(s))
+		argv, _, err := runtime.Command(s, attempt(s, runtime.Tasks(s)[1]))
 		if err != nil || len(argv) != 2 {
 			t.Fatalf("%q, %v", argv, err)
 		}

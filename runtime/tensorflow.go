@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"holdfast/proto"
@@ -17,13 +18,14 @@ var tensorflow = Framework{
 		Flag: "--tf1", For: "scripts of TensorFlow 1",
 		Given: func(spec *proto.JobSpec) bool { return spec.Tf1 },
 	}},
-	Observers: observers,
-	Rules:     tensorflowRules,
-	Check:     checkTensorFlow,
-	Defaults:  python,
-	Env:       tensorflowEnv,
-	Shim:      tensorflowShim,
-	Warm:      "tensorflow",
+	Observers:   observers,
+	Rules:       tensorflowRules,
+	Check:       checkTensorFlow,
+	Defaults:    python,
+	Env:         tensorflowEnv,
+	TensorBoard: showsTensorBoard,
+	Shim:        tensorflowShim,
+	Warm:        "tensorflow",
 	Failures: Failures{
 		// _RecoverableSession (monitored_session.py) takes the first two as a lost
 		// peer; a cancelled step is what the others of a broken session see.
@@ -66,22 +68,27 @@ var tensorflow = Framework{
 // time to evaluate the last checkpoint and to export it.
 var observers = map[string]time.Duration{"evaluator": 5 * time.Minute, "tensorboard": 0}
 
-// tensorflowRules: TensorFlow's tasks are lost and come back one by one. Parameter
-// servers keep their peers' sessions recoverable, and a worker that dies of a peer's
-// loss is restarted for that cause.
+// tensorflowRules: with parameter servers, TensorFlow's tasks are lost and come back
+// one by one. Parameter servers keep their peers' sessions recoverable, and a worker
+// that dies of a peer's loss is restarted for that cause. Without them, workers are
+// ranks of one group (tf.distribute.MultiWorkerMirroredStrategy), which all die of the
+// loss of one.
 //
 // With TensorFlow 2, the chief of a job with parameter servers is a coordinator, and
 // its workers are servers, which do not end by themselves
 // (tf.distribute.ParameterServerStrategy). Workers of other scripts may end.
 func tensorflowRules(spec *proto.JobSpec, role string) (proto.LossRule, proto.CompletionRule) {
-	completion := proto.CompletionRule_COMPLETION_RULE_REQUIRED
+	loss, completion := proto.LossRule_LOSS_RULE_ALONE, proto.CompletionRule_COMPLETION_RULE_REQUIRED
+	if (role == "worker" || role == "chief") && !hasRole(spec, "ps") && roleCount(spec, "worker")+roleCount(spec, "chief") > 1 {
+		loss = proto.LossRule_LOSS_RULE_ALL
+	}
 	switch {
 	case role == "ps":
 		completion = proto.CompletionRule_COMPLETION_RULE_SERVICE
 	case role == "worker" && !spec.Tf1 && hasRole(spec, "chief") && hasRole(spec, "ps"):
 		completion = proto.CompletionRule_COMPLETION_RULE_EITHER
 	}
-	return proto.LossRule_LOSS_RULE_ALONE, completion
+	return loss, completion
 }
 
 // checkTensorFlow: TF_CONFIG knows one chief and one evaluator (tf.distribute,
@@ -96,8 +103,11 @@ func checkTensorFlow(spec *proto.JobSpec) error {
 }
 
 // tensorflowEnv returns TF_CONFIG, as tf.distribute.cluster_resolver.
-// TFConfigClusterResolver reads it. An evaluator is told who it is, and is no member
-// of the cluster.
+// TFConfigClusterResolver reads it, and the same in the variables of TonY
+// (TFRuntime.java, TaskExecutor.java, ApplicationMaster.java in tony-core) and of
+// XLearning (HboxContainer.java). An evaluator is told who it is, and is no member of
+// the cluster. TonY counts the tasks that the job waits for, which parameter servers
+// are not.
 func tensorflowEnv(m Member) map[string]string {
 	type task struct {
 		Type  string `json:"type"`
@@ -106,15 +116,42 @@ func tensorflowEnv(m Member) map[string]string {
 	config := struct {
 		Cluster map[string][]string `json:"cluster"`
 		Task    task                `json:"task"`
-	}{map[string][]string{}, task{m.Role, m.Index}}
-	for _, p := range m.Members {
-		config.Cluster[p.Role] = append(config.Cluster[p.Role], fmt.Sprintf("%s:%d", p.Host, p.Port))
-	}
+	}{m.cluster(), task{m.Task.Role, m.Task.Index}}
 	b, err := json.Marshal(config)
 	if err != nil {
 		panic(err) // strings and integers
 	}
-	return map[string]string{"TF_CONFIG": string(b)}
+	awaited := 0
+	for _, p := range m.Members {
+		if p.Role != "ps" {
+			awaited++
+		}
+	}
+	cluster, index := m.clusterJSON(), strconv.Itoa(m.Task.Index)
+	env := map[string]string{
+		"TF_CONFIG": string(b),
+
+		"JOB_NAME":   m.Task.Role,
+		"TASK_INDEX": index,
+		"TASK_NUM":   strconv.Itoa(awaited),
+		"TF_ROLE":    m.Task.Role,
+		"TF_INDEX":   index,
+	}
+	for _, name := range []string{"CLUSTER_SPEC", "TF_CLUSTER_DEF"} {
+		if fits(name, cluster) { // else the job may have a TF_CONFIG of its own
+			env[name] = cluster
+		}
+	}
+	if m.TensorBoardPort != 0 {
+		env["TB_PORT"] = strconv.Itoa(m.TensorBoardPort)
+	}
+	return env
+}
+
+// showsTensorBoard: the chief has TensorBoard in TonY, or the first worker where there
+// is no chief (TonySession.isChief, MLGenericRuntime.needReserveTBPort).
+func showsTensorBoard(spec *proto.JobSpec, t Task) bool {
+	return t.Index == 0 && (t.Role == "chief" || t.Role == "worker" && !hasRole(spec, "chief"))
 }
 
 // tensorflowShim returns the settings that python/_holdfast/tensorflow.py documents.

@@ -23,7 +23,7 @@ func NewMessages(job string, spec *proto.JobSpec) *Messages {
 		Framework: spec.Framework, Tf1: spec.Tf1, KeepInterpreterWaits: spec.KeepInterpreterWaits, Cold: spec.Cold,
 	}}
 	for _, r := range spec.Roles {
-		m.brief.Roles = append(m.brief.Roles, &proto.RoleSpec{Name: r.Name, Count: r.Count})
+		m.brief.Roles = append(m.brief.Roles, &proto.RoleSpec{Name: r.Name, Count: r.Count, Gpus: r.Gpus})
 	}
 	for _, t := range runtime.Tasks(spec) {
 		m.tasks[t.Name] = t

@@ -1,11 +1,13 @@
 package spec_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -18,13 +20,16 @@ import (
 // parse makes a spec of run's arguments, as the command does.
 func parse(t *testing.T, args ...string) (*proto.JobSpec, error) {
 	t.Helper()
-	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	set.SetInterspersed(false)
-	flags := spec.AddFlags(set, spec.RolesIn(args))
-	if err := set.Parse(args); err != nil {
+	cmd := &cobra.Command{Use: "run"}
+	cmd.Flags().SetInterspersed(false)
+	flags := spec.AddFlags(cmd, spec.RolesIn(args))
+	if err := cmd.ParseFlags(args); err != nil {
+		if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+			return nil, client.Usagef("--%s %s: %w", invalid.GetFlag().Name, invalid.GetValue(), errors.Unwrap(invalid))
+		}
 		return nil, client.Usagef("%w", err)
 	}
-	draft, err := flags.Draft(set.Args())
+	draft, err := flags.Draft(cmd.Flags().Args())
 	if err != nil {
 		return nil, err
 	}
@@ -155,12 +160,12 @@ func TestBadInput(t *testing.T) {
 		{"only services", []string{"--ps", "2", "true"}, []string{"never end", "--worker"}},
 		{"framework", append(ok, "--framework", "mxnet", "true"), []string{"mxnet", "tensorflow"}},
 		{"tf1 elsewhere", append(ok, "--framework", "pytorch", "--tf1", "true"), []string{"--tf1", "pytorch"}},
-		{"memory", append(ok, "--worker-memory", "lots", "true"), []string{"--worker-memory", `"lots"`, "512m"}},
+		{"memory", append(ok, "--worker-memory", "lots", "true"), []string{"--worker-memory lots", "512m"}},
 		{"no memory", append(ok, "--worker-memory", "0", "true"), []string{"--worker-memory"}},
-		{"vcores", append(ok, "--worker-vcores", "0", "true"), []string{"worker", "0 vcores"}},
-		{"gpus", append(ok, "--worker-gpus", "-1", "true"), []string{"worker", "GPUs"}},
-		{"count", []string{"--worker", "-1", "true"}, []string{"worker", "-1 tasks"}},
-		{"restarts", append(ok, "--restarts", "-2", "true"), []string{"restarts", "-2"}},
+		{"vcores", append(ok, "--worker-vcores", "0", "true"), []string{"--worker-vcores is 0", "from 1 to"}},
+		{"gpus", append(ok, "--worker-gpus", "-1", "true"), []string{"--worker-gpus is -1", "from 0 to"}},
+		{"count", []string{"--worker", "-1", "true"}, []string{"--worker is -1", "from 0 to"}},
+		{"restarts", append(ok, "--restarts", "-2", "true"), []string{"--restarts is -2", "from 0 to 10000"}},
 		{"role without count", []string{"--role", "reader", "true"}, []string{"NAME=COUNT", "reader"}},
 		{"role's memory only", []string{"--worker", "1", "--chief-memory", "1g", "true"}, []string{"chief", "no count"}},
 		{"role's name", []string{"--role", "Bad.Name=2", "true"}, []string{"Bad.Name", "letters"}},
@@ -179,17 +184,18 @@ func TestBadInput(t *testing.T) {
 		{"checkpoints in one place", append(ok, "--checkpoint", "x=hdfs:///x", "--checkpoint", "y=hdfs:///x/", "true"), []string{"of x and of y", "one place"}},
 		{"checkpoints in those of others", append(ok, "--checkpoint", "x=hdfs:///x/y", "--checkpoint", "y=hdfs:///x", "true"), []string{"of x and of y", "one place"}},
 		{"too many spares", append(ok, "--spares", "20000", "true"), []string{"20000", "from 0 to 10000"}},
-		{"a start limit that nothing can keep", append(ok, "--start-limit", "1ms", "true"), []string{"1ms", "--start-limit 10m"}},
+		{"a start limit that nothing can keep", append(ok, "--start-limit", "1ms", "true"), []string{"--start-limit is 1ms", "1s or more", "10m"}},
 		{"checkpoints nested", append(ok, "--checkpoint", "x=hdfs:///x", "--checkpoint", "x/y=hdfs:///y", "true"), []string{"x/y", "lie in each other"}},
 		{"local on HDFS", append(ok, "--local", "--checkpoint", "x=hdfs:///x", "true"), []string{"hdfs:///x", "local"}},
+		{"ACL of a local job", append(ok, "--local", "--view-acl", "amy", "true"), []string{"--view-acl is for a cluster", "--local"}},
 		{"keytab", append(ok, "--keytab", "k", "true"), []string{"--keytab", "go together"}},
-		{"spares", append(ok, "--spares", "-1", "true"), []string{"spares is -1"}},
-		{"an evaluator that has finished before", append(ok, "--evaluator", "1", "--evaluator-finish", "-1s", "true"), []string{"--evaluator-finish 5m"}},
-		{"stalls", append(ok, "--restart-stalled", "10ms", "true"), []string{"--restart-stalled 10m"}},
-		{"a stop grace that is none", append(ok, "--stop-grace", "-1s", "true"), []string{"-1s", "--stop-grace 30s"}},
-		{"a stop grace for ever", append(ok, "--stop-grace", "11m", "true"), []string{"11m", "from 0 to 10m0s"}},
+		{"spares", append(ok, "--spares", "-1", "true"), []string{"--spares is -1"}},
+		{"an evaluator that has finished before", append(ok, "--evaluator", "1", "--evaluator-finish", "-1s", "true"), []string{"--evaluator-finish is -1s", "5m"}},
+		{"stalls", append(ok, "--restart-stalled", "10ms", "true"), []string{"--restart-stalled is 10ms", "10m"}},
+		{"a stop grace that is none", append(ok, "--stop-grace", "-1s", "true"), []string{"--stop-grace is -1s", "30s"}},
+		{"a stop grace for ever", append(ok, "--stop-grace", "11m", "true"), []string{"--stop-grace is 11m", "from 0s to 10m"}},
 		{"stop grace in a file", []string{"-f", yaml("stop-grace: soon\n")}, []string{"line 1", `"soon"`}},
-		{"start limit", append(ok, "--start-limit", "-1s", "true"), []string{"--start-limit 10m"}},
+		{"start limit", append(ok, "--start-limit", "-1s", "true"), []string{"--start-limit is -1s", "10m"}},
 		{"more than all", append(ok, "--worker-min", "5", "true"), []string{"worker", "start with 5"}},
 		{"fewer parameter servers", append(ok, "--ps", "3", "--ps-min", "2", "true"), []string{"ps", "a part of the model"}},
 		{"fewer ranks", []string{"--framework", "pytorch", "--worker", "3", "--worker-min", "2", "true"}, []string{"worker", "all ranks"}},
@@ -199,11 +205,11 @@ func TestBadInput(t *testing.T) {
 		{"not YAML", []string{"-f", yaml("a: [")}, []string{"not YAML", "line"}},
 		{"unknown key", []string{"-f", yaml("name: x\nworkers: 2\n")}, []string{"line 2", `"workers"`, "roles"}},
 		{"unknown role key", []string{"-f", yaml("roles:\n  worker:\n    cuont: 2\n")}, []string{"line 3", `"cuont"`, "count"}},
-		{"key twice", []string{"-f", yaml("name: x\nname: y\n")}, []string{"name"}},
+		{"key twice", []string{"-f", yaml("name: x\nname: y\n")}, []string{"line 2", `"name" already defined`}},
 		{"number", []string{"-f", yaml("roles: {worker: many}\n")}, []string{"line 1", `"many"`}},
 		{"list for text", []string{"-f", yaml("name: [a]\n")}, []string{"line 1", "single value"}},
 		{"text for list", []string{"-f", yaml("files: a.py\n")}, []string{"files", "list"}},
-		{"bool", []string{"-f", yaml("tf1: maybe\n")}, []string{"maybe", "true nor false"}},
+		{"bool", []string{"-f", yaml("tf1: maybe\n")}, []string{"line 1", "maybe", "true nor false"}},
 		{"files as absolute name", append(ok, "--files", "a.py#/etc/passwd", "true"), []string{"--files", "/etc/passwd"}},
 		{"files above", append(ok, "--files", "a.py#../x", "true"), []string{"--files", "../x"}},
 		{"archive's kind", append(ok, "--archives", "a.rar", "true"), []string{"a.rar", ".tar.gz"}},

@@ -1,103 +1,182 @@
 package spec
 
 import (
-	"errors"
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"holdfast/client"
+	"holdfast/proto"
 )
 
 // Flags are those of `yarn-submit run` that describe the job.
 type Flags struct {
-	set *pflag.FlagSet
-
-	file                   string
-	name, queue, framework string
-	roles                  []string // NAME=COUNT
-	checkpoints, env       []string
-	files, archives        []string
-	tf1, local, keepWaits  bool
-	noWarm                 bool
-	restarts, spares       int
-	principal, keytab      string
-	viewACL, modifyACL     string
-	perRole                []string // roles that have flags of their own
-	counts, vcores, gpus   map[string]*int
-	memory, memoryMax      map[string]*string
-	min                    map[string]*int
-	finish                 map[string]*time.Duration
-	startLimit             time.Duration
-	restartStalled         time.Duration
-	stopGrace              time.Duration
-	progress               string
+	set    *pflag.FlagSet
+	file   string
+	given  []func(*Draft) error // what each flag that was given does
+	groups map[string]string    // of flags
 }
 
-// AddFlags declares the flags on set. roles are those beside KnownRoles that get
-// flags of their own: see RolesIn.
-func AddFlags(set *pflag.FlagSet, roles []string) *Flags {
-	f := &Flags{
-		set:    set,
-		counts: map[string]*int{}, vcores: map[string]*int{}, gpus: map[string]*int{}, memory: map[string]*string{},
-		memoryMax: map[string]*string{}, min: map[string]*int{}, finish: map[string]*time.Duration{},
+// AddFlags declares the flags on a command, and what shells complete. roles are those
+// beside KnownRoles that get flags of their own: see RolesIn.
+func AddFlags(cmd *cobra.Command, roles []string) *Flags {
+	f := &Flags{set: cmd.Flags(), groups: map[string]string{}}
+	f.set.StringVarP(&f.file, "file", "f", "", "the job as a YAML `FILE`; flags override what it says")
+	for i := range jobOptions {
+		if o := &jobOptions[i]; o.name != "" {
+			declare(f, cmd, o, o.name, "", func(d *Draft) *Draft { return d })
+		}
 	}
-	set.StringVarP(&f.file, "file", "f", "", "the job as a YAML `file`; flags override what it says")
-	set.StringVar(&f.name, "name", "", "the job's `name` (default: its script's)")
-	set.StringVar(&f.queue, "queue", "", "YARN's `queue` (default \"default\")")
-	set.StringVar(&f.framework, "framework", "", "tensorflow, pytorch, jax or none (default tensorflow where there is a ps, else none)")
-	set.StringArrayVar(&f.roles, "role", nil, "a role with any `NAME=COUNT`; may be repeated. NAME gets the flags --NAME-memory, --NAME-vcores and --NAME-gpus")
-	set.StringArrayVar(&f.checkpoints, "checkpoint", nil, "`PATH=URI`: PATH as the script spells it, URI hdfs://... or a local directory; may be repeated. After it: ,format=tensorflow|torch|dcp|huggingface|plain, and for plain ,marker=NAME or ,quiet=30s; ,share=true where another job may write there too")
-	set.StringSliceVar(&f.files, "files", nil, "`files` and directories for the tasks' working directory, PATH or PATH#NAME, separated by commas")
-	set.StringSliceVar(&f.archives, "archives", nil, "`archives` to be unpacked there, PATH#NAME (venv.tar.gz#venv), separated by commas")
-	set.StringArrayVar(&f.env, "env", nil, "`K=V` for the tasks' environment; may be repeated")
-	set.BoolVar(&f.tf1, "tf1", false, "run an unedited TensorFlow 1 script on TensorFlow 2")
-	set.BoolVar(&f.keepWaits, "keep-interpreter-waits", false, "leave TensorFlow's own 30 s wait between readiness checks as it is")
-	set.BoolVar(&f.noWarm, "no-warm", false, "keep no interpreters that have TensorFlow imported, from which attempts start in a fraction of the time")
-	set.IntVar(&f.restarts, "restarts", DefaultRestarts, "how `often` one task may fail by its own fault")
-	set.StringVar(&f.progress, "progress", "", "`pattern` (RE2, with one group) that finds the step in a line of output (default: \"step 12\" and the like)")
-	set.BoolVar(&f.local, "local", false, "run on this machine, without Hadoop")
-	set.StringVar(&f.principal, "principal", "", "Kerberos `principal` to act as, with --keytab; the job gets new tokens for as long as it runs")
-	set.StringVar(&f.keytab, "keytab", "", "`file` with the key of --principal (default: the tickets of kinit)")
-	set.StringVar(&f.viewACL, "view-acl", "", "`who` may see the job beside you: \"USER,USER GROUP,GROUP\", or * for everybody")
-	set.StringVar(&f.modifyACL, "modify-acl", "", "`who` may end the job beside you, in the same form")
-	set.IntVar(&f.spares, "spares", 0, "`number` of idle containers, for tasks that lose theirs")
-	set.DurationVar(&f.startLimit, "start-limit", 0, "how `long` the tasks may wait until all can start for the first time, as in 10m; 0: for ever")
-	set.DurationVar(&f.restartStalled, "restart-stalled", defaultStalled, "restart the silent task when none has made a step for so `long`, and for ten times the longest pause of late; then all, then end the job; 0: only tell")
-	set.DurationVar(&f.stopGrace, "stop-grace", defaultStopGrace, "what a task that is stopped gets between SIGTERM and SIGKILL, to save what it wants, up to 10m; less where a container's or node's end leaves less `time`")
-	for _, r := range append(slices.Clone(KnownRoles), roles...) {
-		if f.counts[r] != nil || !roleName.MatchString(r) || set.Lookup(r) != nil {
+	for _, role := range append(slices.Clone(KnownRoles), roles...) {
+		if !roleName.MatchString(role) || f.set.Lookup(role) != nil {
 			continue // a role that is called like another flag is for --role and YAML
 		}
-		f.perRole = append(f.perRole, r)
-		f.counts[r] = set.Int(r, 0, "`number` of "+r+" tasks")
-		f.memory[r] = set.String(r+"-memory", "", "memory of a "+r+" task (default "+defaultMemory(r)+")")
-		f.vcores[r] = set.Int(r+"-vcores", defaultVCores, "virtual cores of a "+r+" task")
-		f.gpus[r] = set.Int(r+"-gpus", 0, "GPUs of a "+r+" task")
-		f.memoryMax[r] = set.String(r+"-memory-max", "", "to where memory grows for a "+r+" task that ran out of it (default: it does not)")
-		f.min[r] = set.Int(r+"-min", 0, "with how many "+r+" tasks the job starts if it has to (default: all)")
-		f.finish[r] = set.Duration(r+"-finish", 0, "how `long` a task of "+r+" that decides nothing may go on once the job has succeeded (default for evaluator 5m, else 0)")
-		set.Lookup(r + "-finish").Hidden = r != "evaluator"
-		if r == "ps" {
-			set.Lookup(r + "-min").Hidden = true // a role without which nothing goes
-		}
-		if !slices.Contains([]string{"ps", "worker"}, r) {
-			for _, name := range []string{r + "-memory", r + "-vcores", r + "-gpus", r + "-memory-max", r + "-min"} {
-				set.Lookup(name).Hidden = true // they are like those of ps and worker
+		for i := range roleOptions {
+			if o := &roleOptions[i]; o.name != "" {
+				declare(f, cmd, o, roleFlag(role, o.name), role, func(d *Draft) *proto.RoleSpec { return d.Role(role) })
 			}
 		}
 	}
 	return f
 }
 
-func defaultMemory(role string) string {
-	if role == "ps" {
-		return "1g"
+// flagOf is how a user names an option of a job.
+func flagOf(o *option[Draft]) string { return "--" + o.name }
+
+// roleFlag is the flag of a role's option: --worker, and --worker-memory and the like.
+func roleFlag(role, name string) string {
+	if name == "count" {
+		return role
 	}
-	return "2g"
+	return role + "-" + name
+}
+
+// declare declares the flag of an option. in finds what has the option in a draft.
+func declare[T any](f *Flags, cmd *cobra.Command, o *option[T], name, role string, in func(*Draft) *T) {
+	if f.set.Lookup(name) != nil {
+		return
+	}
+	k := o.kind(in(NewDraft()))
+	flag := addFlag(f.set, o, name, k, func(text string) {
+		f.given = append(f.given, func(d *Draft) error { return o.kind(in(d)).set(text) })
+	})
+	flag.DefValue = o.defaultOf(role)
+	if flag.Value.Type() == "bool" {
+		flag.NoOptDefVal, flag.DefValue = "true", "false"
+	}
+	f.groups[name] = o.group
+	if role != "" {
+		flag.Annotations = map[string][]string{ofRole: {role}}
+	}
+	complete := k.complete
+	if complete == nil {
+		complete = cobra.NoFileCompletions
+	}
+	if err := cmd.RegisterFlagCompletionFunc(name, complete); err != nil {
+		panic(err) // it is declared, and for the first time
+	}
+}
+
+// addFlag adds a flag of an option to a set. It checks what it is given by a kind, and
+// gives it to keep.
+func addFlag[T any](set *pflag.FlagSet, o *option[T], name string, k kind, keep func(string)) *pflag.Flag {
+	v := flagValue{k, cmp.Or(o.placeholder, k.placeholder), keep}
+	if k.repeated {
+		return set.VarPF(&listValue{v}, name, "", o.help)
+	}
+	return set.VarPF(&v, name, "", o.help)
+}
+
+// flagValue reads the values that a flag is given, and keeps them for the draft.
+type flagValue struct {
+	kind        kind // of a field that nobody reads
+	placeholder string
+	keep        func(text string)
+}
+
+func (v *flagValue) Set(text string) error {
+	err := v.kind.set(text)
+	if err == nil {
+		v.keep(text)
+	}
+	return err
+}
+
+func (v *flagValue) String() string { return "" }
+
+// Type is what --help shows in the place of a value.
+func (v *flagValue) Type() string { return cmp.Or(v.placeholder, "bool") }
+
+// listValue is a flag that may be repeated.
+type listValue struct{ flagValue }
+
+// GetSlice has cobra offer the flag again when it is there already.
+func (v *listValue) GetSlice() []string { return nil }
+
+var _ cobra.SliceValue = (*listValue)(nil)
+
+// Group is some of the flags, under a heading.
+type Group struct {
+	Heading string
+	Flags   *pflag.FlagSet
+}
+
+// Groups returns the flags as --help shows them: those of the roles once, for a role
+// that is called ROLE.
+func (f *Flags) Groups() []Group {
+	var groups []Group
+	for _, heading := range []string{groupRoles, groupProgram, groupLosses, groupCluster} {
+		set := pflag.NewFlagSet(heading, pflag.ContinueOnError)
+		set.SortFlags = false
+		if heading == groupRoles {
+			addRoleFlags(set)
+		}
+		for i := range jobOptions {
+			if name := jobOptions[i].name; f.groups[name] == heading && name != "" {
+				set.AddFlag(f.set.Lookup(name))
+			}
+		}
+		groups = append(groups, Group{heading, set})
+	}
+	return groups
+}
+
+// Has reports whether a flag describes the job.
+func (f *Flags) Has(flag string) bool { return f.groups[flag] != "" }
+
+// ofRole annotates the flags of roles.
+const ofRole = "role"
+
+// SummarizeRoles puts flags of a role that is called ROLE in the place of those of all
+// roles, for a manual.
+func SummarizeRoles(set *pflag.FlagSet) {
+	set.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Hidden || f.Annotations[ofRole] != nil })
+	addRoleFlags(set)
+}
+
+// addRoleFlags adds flags that show those of roles; they set nothing.
+func addRoleFlags(set *pflag.FlagSet) {
+	for i := range roleOptions {
+		o := &roleOptions[i]
+		if o.name == "" {
+			continue
+		}
+		addFlag(set, o, roleFlag("ROLE", o.name), o.kind(&proto.RoleSpec{}), func(string) {}).DefValue = o.defaults()
+	}
+}
+
+// defaults are the default and those of particular roles, for people.
+func (o *option[T]) defaults() string {
+	text := o.def
+	for _, role := range KnownRoles {
+		if def, ok := o.defOf[role]; ok {
+			text += "; " + def + " for " + role
+		}
+	}
+	return text
 }
 
 // RolesIn finds the roles that arguments name by --role or in the file of -f, so
@@ -125,7 +204,7 @@ func RolesIn(args []string) []string {
 		}
 		if v, ok := value(i, "-f", "--file"); ok {
 			if d, err := ReadDraft(v); err == nil { // if not, Draft says so
-				for _, r := range d.Roles {
+				for _, r := range d.Job.Roles {
 					roles = append(roles, r.Name)
 				}
 			}
@@ -137,155 +216,20 @@ func RolesIn(args []string) []string {
 // Draft reads the file, if there is one, and applies the flags and the command
 // over it.
 func (f *Flags) Draft(command []string) (*Draft, error) {
-	d := &Draft{}
+	d := NewDraft()
 	if f.file != "" {
 		var err error
 		if d, err = ReadDraft(f.file); err != nil {
 			return nil, err
 		}
 	}
-	var problem error
-	f.set.Visit(func(flag *pflag.Flag) {
-		if problem == nil {
-			problem = f.apply(d, flag.Name)
+	for _, set := range f.given {
+		if err := set(d); err != nil {
+			return nil, client.Usagef("%w", err) // not what it was a moment ago
 		}
-	})
-	if problem != nil {
-		return nil, problem
 	}
 	if len(command) > 0 {
-		d.Command = command
+		d.Job.Command = command
 	}
 	return d, nil
-}
-
-// apply takes over one flag that the user gave.
-func (f *Flags) apply(d *Draft, name string) error {
-	switch name {
-	case "name":
-		d.Name = f.name
-	case "queue":
-		d.Queue = f.queue
-	case "framework":
-		d.Framework = f.framework
-	case "tf1":
-		d.TF1 = f.tf1
-	case "local":
-		d.Local = f.local
-	case "principal":
-		d.Principal = f.principal
-	case "keytab":
-		d.Keytab = f.keytab
-	case "view-acl":
-		d.ViewACL = f.viewACL
-	case "modify-acl":
-		d.ModifyACL = f.modifyACL
-	case "keep-interpreter-waits":
-		d.KeepInterpreterWaits = f.keepWaits
-	case "no-warm":
-		d.Cold = f.noWarm
-	case "restarts":
-		d.Restarts = &f.restarts
-	case "progress":
-		d.Progress = f.progress
-	case "spares":
-		d.Spares = &f.spares
-	case "start-limit":
-		d.StartLimit = f.startLimit
-	case "restart-stalled":
-		d.RestartStalled = &f.restartStalled
-	case "stop-grace":
-		d.StopGrace = &f.stopGrace
-	case "role":
-		for _, r := range f.roles {
-			role, count, ok := strings.Cut(r, "=")
-			n, err := strconv.Atoi(count)
-			if !ok || err != nil || n < 0 {
-				return client.Usagef("--role %s: write NAME=COUNT, as in --role reader=2", r)
-			}
-			d.Role(role).Count = &n
-		}
-	case "env":
-		for _, e := range f.env {
-			k, v, ok := strings.Cut(e, "=")
-			if !ok {
-				return client.Usagef("--env %s: write NAME=VALUE", e)
-			}
-			if d.Env == nil {
-				d.Env = map[string]string{}
-			}
-			d.Env[k] = v
-		}
-	case "checkpoint":
-		for _, c := range f.checkpoints {
-			parsed, err := parseCheckpoint(c)
-			if err != nil {
-				return client.Usagef("--checkpoint %s: %w", c, err)
-			}
-			d.SetCheckpoint(parsed)
-		}
-	case "files", "archives":
-		list := f.files
-		if name == "archives" {
-			list = f.archives
-		}
-		for _, s := range list {
-			in, err := ParseInput(s, "", name == "archives")
-			if err != nil {
-				return client.Usagef("--%s: %w", name, err)
-			}
-			d.AddInput(in)
-		}
-	}
-	return f.applyRole(d, name)
-}
-
-// parseCheckpoint reads PATH=URI[,format=F][,marker=M][,quiet=D][,share=B]. A comma before
-// anything else belongs to the URI.
-func parseCheckpoint(text string) (DraftCheckpoint, error) {
-	p, uri, ok := strings.Cut(text, "=")
-	if !ok {
-		return DraftCheckpoint{}, errors.New("write PATH=URI, PATH as the script spells it, as in ./train_logs=hdfs:///user/me/train_logs")
-	}
-	c := DraftCheckpoint{Path: p}
-	for {
-		i := strings.LastIndexByte(uri, ',')
-		key, value, ok := strings.Cut(uri[i+1:], "=")
-		if i < 0 || !ok || !slices.Contains([]string{"format", "marker", "quiet", "share"}, key) {
-			c.URI = uri
-			return c, nil
-		}
-		if err := c.Set(key, value); err != nil {
-			return c, err
-		}
-		uri = uri[:i]
-	}
-}
-
-func (f *Flags) applyRole(d *Draft, name string) error {
-	for _, r := range f.perRole {
-		switch name {
-		case r:
-			d.Role(r).Count = f.counts[r]
-		case r + "-vcores":
-			d.Role(r).VCores = f.vcores[r]
-		case r + "-gpus":
-			d.Role(r).GPUs = f.gpus[r]
-		case r + "-min":
-			d.Role(r).Min = f.min[r]
-		case r + "-finish":
-			d.Role(r).Finish = f.finish[r]
-		case r + "-memory", r + "-memory-max":
-			text, to := f.memory[r], &d.Role(r).MemoryMB
-			if name != r+"-memory" {
-				text, to = f.memoryMax[r], &d.Role(r).MemoryMaxMB
-			}
-			mb, err := ParseMemory(*text)
-			if err != nil {
-				return client.Usagef("--%s: %w", name, err)
-			}
-			*to = mb
-		}
-	}
-	return nil
 }

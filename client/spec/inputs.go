@@ -80,7 +80,7 @@ func Collect(ctx context.Context, inputs []Input) ([]*proto.FileSpec, error) {
 			}
 			list = append(list, more...)
 		default:
-			return nil, client.Usagef("%s is a %s: files, directories and archives can be given to tasks", in.Path, kind(info))
+			return nil, client.Usagef("%s is a %s: files, directories and archives can be given to tasks", in.Path, fileKind(info))
 		}
 	}
 	names := map[string]string{}
@@ -130,7 +130,7 @@ func tree(in Input) ([]*proto.FileSpec, error) {
 			return fmt.Errorf("look at an input of the job: %w", err)
 		}
 		if !info.Mode().IsRegular() {
-			return client.Usagef("%s, below %s, is a %s: only files can be given to tasks; name what it points at with --files, or remove it", p, in.Path, kind(info))
+			return client.Usagef("%s, below %s, is a %s: only files can be given to tasks; name what it points at with --files, or remove it", p, in.Path, fileKind(info))
 		}
 		rel, err := filepath.Rel(in.Path, p)
 		if err != nil {
@@ -142,7 +142,7 @@ func tree(in Input) ([]*proto.FileSpec, error) {
 	return list, err
 }
 
-func kind(info fs.FileInfo) string {
+func fileKind(info fs.FileInfo) string {
 	switch m := info.Mode(); {
 	case m.IsDir():
 		return "directory"

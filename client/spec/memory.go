@@ -1,17 +1,16 @@
 package spec
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
-
-	"holdfast/client"
 )
 
 // ParseMemory reads an amount of memory into MB, rounded up: 1g, 1.5g, 512m,
 // 2GiB, and a bare number of MB as in Hadoop's own settings.
 func ParseMemory(s string) (int64, error) {
-	bad := client.Usagef("%q is not an amount of memory: write 512m, 2g or 1.5g", s)
+	bad := errors.New("write an amount of memory, as in 512m, 2g or 1.5g")
 	text := strings.ToLower(strings.TrimSpace(s))
 	number := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz ")
 	unit := strings.TrimSpace(text[len(number):])

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
 	pb "google.golang.org/protobuf/proto"
 
@@ -95,12 +95,12 @@ modify-acl: "*"
 		}
 	}
 	// The flags' form of a job is as good.
-	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	flags := spec.AddFlags(set, nil)
-	if err := set.Parse([]string{"--worker", "2", "--worker-memory", "300m", "--", "true"}); err != nil {
+	cmd := &cobra.Command{Use: "run"}
+	flags := spec.AddFlags(cmd, nil)
+	if err := cmd.ParseFlags([]string{"--worker", "2", "--worker-memory", "300m", "--", "true"}); err != nil {
 		t.Fatal(err)
 	}
-	draft, err := flags.Draft(set.Args())
+	draft, err := flags.Draft(cmd.Flags().Args())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ roles:
     vcores: 1
 command: ["true"]
 restarts: 3
-restart-stalled: 10m0s
+restart-stalled: 10m
 stop-grace: 5s
 `
 	if string(text) != want {

@@ -21,7 +21,7 @@ import (
 // tasks are given, or, for a local job, is not on this machine. What may be on
 // the nodes is left to them.
 func CheckCommands(spec *proto.JobSpec) error {
-	var wrong []error
+	wrong := mistyped(spec)
 	seen := map[string]bool{}
 	for _, command := range commands(spec) {
 		if key := strings.Join(command, "\x00"); !seen[key] {
@@ -37,9 +37,44 @@ func CheckCommands(spec *proto.JobSpec) error {
 	return joinLines("the tasks cannot run their commands:", wrong)
 }
 
+// mistyped are complaints about words in braces that can hardly be anything but
+// placeholders.
+func mistyped(spec *proto.JobSpec) []error {
+	var texts []string
+	for _, command := range commands(spec) {
+		texts = append(texts, command...)
+	}
+	for _, k := range slices.Sorted(maps.Keys(spec.Env)) {
+		texts = append(texts, spec.Env[k])
+	}
+	var wrong []error
+	seen := map[string]bool{}
+	for _, text := range texts {
+		left, known := runtime.Left(spec, text)
+		for _, name := range left {
+			meant := client.DidYouMeanWithin(name, known, max(1, len(name)/4))
+			if other, ok := otherNames[name]; ok {
+				meant = "; did you mean " + other + "?"
+			}
+			if meant != "" && !seen[name] {
+				seen[name] = true
+				wrong = append(wrong, client.Usagef("{%s} is no placeholder%s (if it is the program's own, give it another name)", name, meant))
+			}
+		}
+	}
+	return wrong
+}
+
+// otherNames are what frameworks' own launchers call something that has a placeholder.
+var otherNames = map[string]string{
+	"nnodes": "world_size", "num_nodes": "world_size", "num_processes": "world_size", "num_workers": "world_size",
+	"machine_rank": "node_rank", "global_rank": "rank", "process_id": "rank",
+	"main_process_ip": "master_addr", "main_process_port": "master_port", "hostname": "host", "task_index": "index",
+}
+
 // Notes are about what will probably not work: a script among the words of a
 // command that is here, but is not among the files that the tasks are given, and
-// a placeholder that is none but nearly one.
+// a placeholder that is none but may have been meant as one.
 func Notes(spec *proto.JobSpec) []string {
 	var notes []string
 	seen := map[string]bool{}

@@ -86,18 +86,30 @@ func TestScriptsThatTasksDoNotGet(t *testing.T) {
 	}
 }
 
-// TestNotes: a placeholder that is nearly one is spoken of, and other braces are not.
-func TestNotes(t *testing.T) {
+// TestMistypedPlaceholders: what is nearly a placeholder is refused, and other braces
+// are not.
+func TestMistypedPlaceholders(t *testing.T) {
 	spec := &proto.JobSpec{
-		Command: []string{"sh", "-c", "echo {tsk} {tsk} {task} ${tsk} {worker_host} {reader_hosts} {} {json} {a: 1}"},
-		Env:     map[string]string{"A": "{indx}"},
+		Command: []string{"sh", "-c", "echo {tsk} {tsk} {task} ${tsk} {worker_host} {reader_hosts} {nnodes} {loss} {} {json} {epoch} {a: 1}"},
+		Env:     map[string]string{"A": "{indx}", "B": "{master_adr}:{master_port}"},
 		Roles:   []*proto.RoleSpec{{Name: "worker", Count: 2}, {Name: "reader", Count: 1}},
 	}
-	got := strings.Join(Notes(spec), "\n")
-	want := `{tsk} is left as it is; did you mean task?
-{worker_host} is left as it is; did you mean worker_hosts?
-{indx} is left as it is; did you mean index?`
-	if got != want {
+	err := CheckCommands(spec)
+	want := `the tasks cannot run their commands:
+  - {tsk} is no placeholder; did you mean task? (if it is the program's own, give it another name)
+  - {worker_host} is no placeholder; did you mean worker_hosts? (if it is the program's own, give it another name)
+  - {nnodes} is no placeholder; did you mean world_size? (if it is the program's own, give it another name)
+  - {indx} is no placeholder; did you mean index? (if it is the program's own, give it another name)
+  - {master_adr} is no placeholder; did you mean master_addr? (if it is the program's own, give it another name)`
+	if err == nil || err.Error() != want || client.ExitCode(err) != client.ExitUsage {
+		t.Errorf("refused with:\n%v", err)
+	}
+}
+
+// TestNotes: what may have been meant as a placeholder is spoken of.
+func TestNotes(t *testing.T) {
+	spec := &proto.JobSpec{Command: []string{"echo", "{loss}", "{loss}", "{epoch}"}, Roles: []*proto.RoleSpec{{Name: "worker", Count: 2}}}
+	if got := strings.Join(Notes(spec), "\n"); got != "{loss} is left as it is; did you mean host?" {
 		t.Errorf("the notes are:\n%s", got)
 	}
 }

@@ -26,13 +26,14 @@ func newCkptPruneCommand() *cobra.Command {
 		Short: "remove old checkpoints",
 		Long: `Prune keeps the newest N complete checkpoints, and of the older ones those whose
 step is a multiple of M. What is in progress, what the program goes on from and
-the newest sealed checkpoint stay in any case. It shows what it will do and asks.
-Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
+the newest sealed checkpoint stay in any case. It shows what it will do and
+asks. Without a terminal to ask on it changes nothing and ends with 2; --yes
+agrees.`,
 		Args: between(1, 1, "URI|JOB --keep N"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptPrune(cmd, o, args[0]) },
 	}
-	cmd.Flags().IntVar(&o.keep, "keep", 0, "`number` of newest checkpoints to keep, at least 1")
-	cmd.Flags().Int64Var(&o.every, "every", 0, "keep those whose `step` is a multiple of this as well")
+	cmd.Flags().IntVar(&o.keep, "keep", 0, "keep the newest `N` checkpoints, at least 1")
+	cmd.Flags().Int64Var(&o.every, "every", 0, "keep those, too, whose step is a multiple of `M`")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
 	o.add(cmd)
 	return cmd

@@ -9,6 +9,7 @@ import (
 	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/retain"
 )
 
 type ckptRollbackOptions struct {
@@ -30,7 +31,7 @@ Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
 		Args: between(2, 2, "URI|JOB STEP"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptRollback(cmd, o, args[0], args[1]) },
 	}
-	cmd.Flags().StringVar(&o.dir, "dir", "", "the `directory` below URI, where several have a checkpoint of STEP")
+	cmd.Flags().StringVar(&o.dir, "dir", "", "the `DIR` below URI, where several have a checkpoint of STEP")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
 	o.add(cmd)
 	return cmd
@@ -54,7 +55,7 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 	}
 	consent := asker{cmd: cmd, yes: o.yes}
 	err = listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
-		kept, err := hdfsckpt.ListKept(cmd.Context(), d.Store)
+		kept, err := retain.List(cmd.Context(), d.Store)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 )
@@ -34,8 +35,8 @@ func newCkptShowCommand() *cobra.Command {
 		Use:   "show URI|JOB [STEP]",
 		Short: "show a checkpoint: its files, and its tensors, largest first",
 		Long: `Show looks into one checkpoint, the newest complete one if no STEP is given: its
-files and the hosts that have them, and its tensors. Tensors of PyTorch are named
-by the keys that lead to them: model.layer.weight.`,
+files and the hosts that have them, and its tensors. Tensors of PyTorch are
+named by the keys that lead to them: model.layer.weight.`,
 		Args: between(1, 2, "URI|JOB [STEP]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runCkptShow(cmd, o, args[0], strings.Join(args[1:], ""))
@@ -98,7 +99,7 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 		if shown.Files, err = shownFiles(cmd.Context(), d.Store, c); err != nil {
 			return err
 		}
-		if c.Kind != hdfsckpt.Plain {
+		if c.Contents() != nil {
 			if shown.Tensors, err = shownTensors(cmd.Context(), d.Store, c, o.filter); err != nil && c.Whole() {
 				return err
 			}
@@ -127,7 +128,7 @@ func shownFiles(ctx context.Context, s store.Store, c *hdfsckpt.Checkpoint) ([]s
 // shownTensors lists what a checkpoint holds, largest first.
 func shownTensors(ctx context.Context, s store.Store, c *hdfsckpt.Checkpoint, filter string) ([]shownTensor, error) {
 	list := []shownTensor{}
-	t, err := hdfsckpt.OpenTensors(ctx, s, c)
+	t, err := format.OpenTensors(ctx, s, c)
 	if err != nil {
 		return list, err
 	}

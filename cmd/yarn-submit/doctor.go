@@ -21,14 +21,16 @@ func newDoctorCommand() *cobra.Command {
 	o := &doctorOptions{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "say what this machine and the cluster allow, and what to do about the rest",
-		Long:  "Doctor looks at this machine and at the cluster's services. With --cluster or --node it also runs one small container (256 MB, a few seconds) on each node and says what jobs can do there.",
-		Args:  between(0, 0, ""),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, o) },
+		Short: "say what this machine and the cluster allow, and what to do",
+		Long: `Doctor looks at this machine and at the cluster's services. With --cluster or
+--node it also runs one small container (256 MB, a few seconds) on each node and
+says what jobs can do there.`,
+		Args: between(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, o) },
 	}
 	cmd.Flags().BoolVar(&o.cluster, "cluster", false, "look at every node, too")
-	cmd.Flags().StringSliceVar(&o.nodes, "node", nil, "look at these `hosts`, as YARN names them, separated by commas")
-	cmd.Flags().StringVar(&o.queue, "queue", "", "YARN's `queue` for that (default \"default\")")
+	cmd.Flags().StringSliceVar(&o.nodes, "node", nil, "look at these `HOSTS`, as YARN names them, separated by commas")
+	cmd.Flags().StringVar(&o.queue, "queue", "", "YARN's `QUEUE` for that (default \"default\")")
 	o.add(cmd)
 	return cmd
 }

@@ -16,9 +16,10 @@ func newListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list jobs, the newest first",
-		Long:  "List lists the jobs on this machine and, where HADOOP_CONF_DIR is set, yours on the cluster.",
-		Args:  between(0, 0, ""),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runList(cmd, o) },
+		Long: `List lists the jobs on this machine and, where HADOOP_CONF_DIR is set, yours on
+the cluster.`,
+		Args: between(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runList(cmd, o) },
 	}
 	cmd.Flags().BoolVar(&o.Everybody, "all-users", false, "also the cluster's jobs of other users")
 	o.add(cmd)

@@ -25,16 +25,16 @@ func newLogsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs JOB [TASK|ROLE]",
 		Short: "print what a job's tasks wrote",
-		Long: `Logs prints the output of a job's tasks, running or ended: of all of them, of TASK
-(worker-0), or of all tasks of ROLE (worker). That they have written nothing is
-told on standard error, with exit code 0.
+		Long: `Logs prints the output of a job's tasks, running or ended: of all of them, of
+TASK (worker-0), or of all tasks of ROLE (worker). That they have written
+nothing is told on standard error, with exit code 0.
 
 ` + whichJob,
 		Args: between(1, 2, "JOB [TASK|ROLE]"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runLogs(cmd, o, args) },
 	}
 	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the job ends")
-	cmd.Flags().IntVar(&o.Attempt, "attempt", -1, "the attempt's `number`, counted from 0 (default all)")
+	cmd.Flags().IntVar(&o.Attempt, "attempt", -1, "only attempt `N`, counted from 0 (default all)")
 	o.add(cmd)
 	return cmd
 }

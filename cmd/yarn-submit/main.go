@@ -76,10 +76,11 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
+	wrapUsage(root)
 	root.AddCommand(
 		newRunCommand(args), newStatusCommand(), newLogsCommand(), newKillCommand(), newListCommand(),
 		newCheckpointCommand(), newDoctorCommand(), newRoundCommand(), newExamineCommand(), newVersionCommand(),
-		newAMCommand(), newAgentCommand(),
+		newManCommand(), newAMCommand(), newAgentCommand(),
 	)
 	return root
 }

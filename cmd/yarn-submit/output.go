@@ -22,7 +22,7 @@ import (
 type output struct{ format string }
 
 func (o *output) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.format, "output", "o", "text", "`format` of the output: text or json")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "text", "`FORMAT` of the output: text or json")
 }
 
 func (o *output) json() bool { return o.format == "json" }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"holdfast/client/cluster"
 	"holdfast/client/jobs"
@@ -31,14 +32,14 @@ func newRunCommand(args []string) *cobra.Command {
 		Short: "start a job, and follow it",
 		Long: `Run starts a job and follows it to its end.
 
-In COMMAND and in --env values, {role}, {index}, {task}, {port} and {ROLE_hosts} of
-any role (as in {ps_hosts}, name:port separated by commas) are replaced for each
-task. Each role has flags of its own: --ROLE, --ROLE-memory, --ROLE-vcores and
---ROLE-gpus, for ps, worker, chief, evaluator and tensorboard, and for those that
---role or the YAML file name.
+In COMMAND and in --env values, {role}, {index}, {task}, {attempt}, {port},
+{host}, {rank}, {world_size}, {node_rank}, {master_addr}, {master_port},
+{cluster_json} and {ROLE_hosts} of any role (as in {ps_hosts}, name:port
+separated by commas) are replaced for each task. In a flag, ROLE is ps, worker,
+chief, evaluator, tensorboard, or a role that --role or the YAML file names.
 
-Ctrl-C in a terminal asks whether to kill the job or to leave it running; a second
-one kills it. Elsewhere SIGINT and SIGTERM kill it.`,
+Ctrl-C in a terminal asks whether to kill the job or to leave it running; a
+second one kills it. Elsewhere SIGINT and SIGTERM kill it.`,
 		Example: `  yarn-submit run --local --ps 2 --worker 2 --files train.py \
       --checkpoint ./train_logs=/tmp/logs -- \
       python train.py --job_name={role} --task_index={index} \
@@ -47,11 +48,28 @@ one kills it. Elsewhere SIGINT and SIGTERM kill it.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runRun(cmd, o, args) },
 	}
 	cmd.Flags().SetInterspersed(false)
-	o.flags = spec.AddFlags(cmd.Flags(), spec.RolesIn(args))
+	o.flags = spec.AddFlags(cmd, spec.RolesIn(args))
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "do not follow the job once it is submitted")
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "check the job as for a submission, ask the cluster if one is configured, print it as YAML for -f, and start nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "check the job and print it as YAML; start nothing")
 	o.add(cmd)
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return runUsage(cmd, o.flags) })
 	return cmd
+}
+
+// runUsage writes the flags of run under headings.
+func runUsage(cmd *cobra.Command, flags *spec.Flags) error {
+	out := cmd.OutOrStderr()
+	fmt.Fprintf(out, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)
+	own := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !flags.Has(f.Name) {
+			own.AddFlag(f)
+		}
+	})
+	for _, g := range append(flags.Groups(), spec.Group{Heading: "This command", Flags: own}) {
+		fmt.Fprintf(out, "\n%s:\n%s", g.Heading, g.Flags.FlagUsagesWrapped(usageWidth))
+	}
+	return nil
 }
 
 func runRun(cmd *cobra.Command, o *runOptions, command []string) error {

@@ -15,7 +15,7 @@ func newStatusCommand() *cobra.Command {
 	o := &statusOptions{}
 	cmd := &cobra.Command{
 		Use:   "status JOB",
-		Short: "show a job's state, its tasks and its story",
+		Short: "show a job's state, its tasks and its event log",
 		Long:  "Status shows a job, running or ended.\n\n" + whichJob,
 		Args:  between(1, 1, "JOB"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runStatus(cmd, o, args[0]) },

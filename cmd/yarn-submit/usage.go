@@ -11,6 +11,18 @@ import (
 	"holdfast/client"
 )
 
+// usageWidth is how wide --help is at most.
+const usageWidth = 80
+
+// wrapUsage has the flags of a command and of those below it written within usageWidth.
+func wrapUsage(cmd *cobra.Command) {
+	template := cmd.UsageTemplate()
+	for _, flags := range []string{".LocalFlags", ".InheritedFlags"} {
+		template = strings.ReplaceAll(template, flags+".FlagUsages ", fmt.Sprintf("(%s.FlagUsagesWrapped %d) ", flags, usageWidth))
+	}
+	cmd.SetUsageTemplate(template)
+}
+
 // unknownCommand says that the first of args is no command below cmd; nil if
 // there is none.
 func unknownCommand(cmd *cobra.Command, args []string) error {
@@ -48,17 +60,17 @@ func flagError(cmd *cobra.Command, err error) error {
 		f := invalid.GetFlag()
 		want, known := wanted[f.Value.Type()]
 		if !known {
-			want = "a " + f.Value.Type()
+			return client.Usagef("--%s %s: %w; %s", f.Name, invalid.GetValue(), errors.Unwrap(invalid), see)
 		}
 		return client.Usagef("--%s %s: write %s; %s", f.Name, invalid.GetValue(), want, see)
 	}
 	return client.Usagef("%w: %s", err, see)
 }
 
-// wanted is what flags of a type take.
+// wanted is what flags of a type take. Those of a job say it themselves.
 var wanted = map[string]string{
 	"int": "a whole number", "int64": "a whole number", "bool": "true or false",
-	"duration": "a length of time, as in 90s, 10m or 2h", "stringSlice": "a list, separated by commas",
+	"stringSlice": "a list, separated by commas",
 }
 
 // flags puts dashes before the names that a question has.

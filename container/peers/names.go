@@ -24,16 +24,19 @@ type Names struct {
 	own     string // the task, if it cannot listen on its virtual address
 	at      string // then its real one
 	host    string // the machine's own hosts file
+	node    nodeName
 	last    string
 }
 
 // NewNames are the names of a task's peers, to whose virtual addresses its
-// connections are steered. realAddress is the task's own host where it cannot
-// listen on its virtual address; else it is empty.
-func NewNames(p *Peers, realAddress string) *Names {
-	n := &Names{peers: p, steered: true}
-	if realAddress != "" {
-		n.own, n.at = p.tasks[p.own].Name, realAddress
+// connections are steered. host is the address or name by which peers reach the
+// task's node, and master where the application master is, host:port. With
+// ownAddress, the task itself cannot listen on its virtual address, and its name
+// stands for host.
+func NewNames(p *Peers, host, master string, ownAddress bool) *Names {
+	n := &Names{peers: p, steered: true, node: newNodeName(host, master)}
+	if ownAddress {
+		n.own, n.at = p.tasks[p.own].Name, host
 	}
 	return n
 }
@@ -42,14 +45,17 @@ func NewNames(p *Peers, realAddress string) *Names {
 // is why there can be none on this node; Substitute makes up for that.
 func (n *Names) Bind(dir string, box *sandbox.Box) (unavailable, err error) {
 	const hosts = "/etc/hosts"
-	if err := box.Restrictions().Namespace; err != nil {
-		return err, nil
-	}
 	b, err := os.ReadFile(hosts)
 	if err != nil {
 		return err, nil
 	}
 	n.host = string(b)
+	if !n.node.mapsToLoopback(n.host) {
+		n.node = nodeName{}
+	}
+	if err := box.Restrictions().Namespace; err != nil {
+		return err, nil
+	}
 	n.file = filepath.Join(dir, "hosts")
 	if err := n.Write(); err != nil {
 		return nil, failure.Node(err)
@@ -71,18 +77,31 @@ func (n *Names) content(address map[string]string) string {
 		}
 	}
 	ours := func(name string) bool { _, ok := n.peers.index[name]; return ok }
+	known := n.node.address == ""
 	for line := range strings.Lines(n.host) {
-		text, _, _ := strings.Cut(line, "#")
-		f := strings.Fields(text)
-		if len(f) < 2 {
+		at, names := hostsEntry(line)
+		names = slices.DeleteFunc(names, ours)
+		if len(names) == 0 {
 			continue
 		}
-		f = append(f[:1], slices.DeleteFunc(slices.Clone(f[1:]), ours)...)
-		if len(f) > 1 {
-			b.WriteString(strings.Join(f, " ") + "\n")
+		known = known || slices.Contains(names, n.node.names[0])
+		for _, e := range n.node.entries(at, names) {
+			b.WriteString(e + "\n")
 		}
 	}
+	if !known {
+		b.WriteString(entry(n.node.address, n.node.names) + "\n")
+	}
 	return b.String()
+}
+
+// Interface is the network interface that the task's programs have to be told, since
+// the node's own name would lead them to loopback; empty: they find it.
+func (n *Names) Interface() string {
+	if n.file != "" || n.node.address == "" {
+		return ""
+	}
+	return networkInterface(n.node.address)
 }
 
 // addresses are what the names stand for: virtual ones, or where the peers are
@@ -100,6 +119,15 @@ func (n *Names) addresses() map[string]string {
 		}
 	}
 	return m
+}
+
+// Addresses are those that stand for names which the task cannot resolve; nil if it
+// can.
+func (n *Names) Addresses() map[string]string {
+	if n.file != "" && n.steered {
+		return nil
+	}
+	return n.addresses()
 }
 
 // Write brings the hosts file up to date, in place: it is bound by inode.
@@ -126,10 +154,10 @@ var named = regexp.MustCompile(`(^|[^A-Za-z0-9_.-])([a-z][a-z0-9_-]*):([0-9]+)`)
 // environment of a task whose hosts file cannot be its own. With steering the
 // address is the virtual one; without, the one of now.
 func (n *Names) Substitute(command []string, env map[string]string) ([]string, map[string]string) {
-	if n.file != "" && n.steered {
+	whole := n.Addresses()
+	if whole == nil {
 		return command, env
 	}
-	whole := n.addresses()
 	replace := func(text string) string {
 		return named.ReplaceAllStringFunc(text, func(m string) string {
 			g := named.FindStringSubmatch(m)

@@ -35,10 +35,43 @@ func TestHostsFile(t *testing.T) {
 	}
 }
 
+// TestTheNodesOwnName: what listens on the address of the host's name can be reached by
+// peers.
+func TestTheNodesOwnName(t *testing.T) {
+	node := nodeName{names: []string{"n7", "n7.example"}, address: "10.0.0.7"}
+	for _, c := range []struct {
+		name, host, want string
+		wrong            bool
+	}{
+		{"Debian's", "127.0.0.1 localhost\n127.0.1.1 n7.example n7\n", "127.0.0.1 localhost\n10.0.0.7 n7.example n7\n", true},
+		{"with localhost", "127.0.0.1 localhost localhost.localdomain n7\n", "10.0.0.7 n7\n127.0.0.1 localhost localhost.localdomain\n", true},
+		{"right", "127.0.0.1 localhost\n10.0.0.7 n7\n127.0.1.1 n8\n", "127.0.0.1 localhost\n10.0.0.7 n7\n127.0.1.1 n8\n", false},
+		{"missing", "127.0.0.1 localhost\n", "127.0.0.1 localhost\n10.0.0.7 n7 n7.example\n", true},
+	} {
+		n := &Names{peers: testPeers(t), steered: true, host: c.host, node: node}
+		got := n.content(nil)
+		if c.name != "missing" && node.mapsToLoopback(c.host) != c.wrong {
+			t.Errorf("%s: leads to loopback: %v", c.name, !c.wrong)
+		}
+		if got != c.want {
+			t.Errorf("%s:\n%swant\n%s", c.name, got, c.want)
+		}
+	}
+	if n := newNodeName("127.0.0.1", "127.0.0.1:1"); n.address != "" {
+		t.Errorf("a job on one machine has the address %s", n.address)
+	}
+	if n := newNodeName("10.9.8.7", "127.0.0.1:1"); n.address != "10.9.8.7" || len(n.names) != 1 {
+		t.Errorf("%+v", n)
+	}
+	if got := networkInterface("127.0.0.1"); got != "lo" {
+		t.Errorf("127.0.0.1 is on %q", got)
+	}
+}
+
 func FuzzHostsFile(f *testing.F) {
 	f.Add("127.0.0.1 localhost\n10.0.0.9 ps-1 x\n")
 	f.Fuzz(func(t *testing.T, host string) {
-		n := &Names{peers: testPeers(t), steered: true, host: host}
+		n := &Names{peers: testPeers(t), steered: true, host: host, node: nodeName{names: []string{"n7"}, address: "10.0.0.7"}}
 		found := map[string]string{}
 		for line := range strings.Lines(n.content(n.addresses())) {
 			f := strings.Fields(line)

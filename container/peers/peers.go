@@ -76,22 +76,28 @@ func (p *Peers) Table() []steer.Route {
 }
 
 // Command makes the command and environment of an attempt of the agent's task,
-// which is to listen on port, from those with placeholders.
-func (p *Peers) Command(words []string, variables map[string]string, port int) ([]string, map[string]string, error) {
+// which is to listen on port, from those with placeholders. What is given of the
+// attempt is completed with what the peers tell: its task, job and ports.
+func (p *Peers) Command(words []string, variables map[string]string, port int, a runtime.Attempt) ([]string, map[string]string, error) {
 	spec := pb.Clone(p.spec).(*proto.JobSpec)
 	spec.Command, spec.Env = words, variables
-	ports := make(map[string]int, len(p.tasks))
+	a.Job, a.Task = p.job, p.tasks[p.own]
+	a.Ports = make(map[string]int, len(p.tasks))
 	for i, t := range p.tasks {
-		ports[t.Name] = p.places[i].Port
+		a.Ports[t.Name] = p.places[i].Port
 	}
-	task := p.tasks[p.own]
-	ports[task.Name] = port // it listens there, whatever its peers believe
-	argv, env, err := runtime.Command(spec, task, ports)
+	a.Ports[a.Task.Name] = port // it listens there, whatever its peers believe
+	argv, env, err := runtime.Command(spec, a)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the command of %s: %w", task.Name, err)
+		return nil, nil, fmt.Errorf("making the command of %s: %w", a.Task.Name, err)
 	}
-	env["HOLDFAST_JOB"] = p.job
 	return argv, env, nil
+}
+
+// WantsTensorBoardPort reports whether the agent's task is given a port for
+// TensorBoard.
+func (p *Peers) WantsTensorBoardPort() bool {
+	return runtime.WantsTensorBoardPort(p.spec, p.tasks[p.own])
 }
 
 // Addresses are those of some tasks, given by their places in the job.

@@ -7,6 +7,7 @@ import (
 
 	"holdfast/container/steer"
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 // What the master says of a task has placeholders; where the tasks are comes in
@@ -25,7 +26,7 @@ func TestCommandsAreMadeOfWhereThePeersAre(t *testing.T) {
 	if err := p.Take(back); err != nil {
 		t.Fatal(err)
 	}
-	argv, env, err := p.Command([]string{"train", "--ps={ps_hosts}", "--me={task}:{port}"}, map[string]string{"INDEX": "{index}"}, 20007)
+	argv, env, err := p.Command([]string{"train", "--ps={ps_hosts}", "--me={task}:{port}"}, map[string]string{"INDEX": "{index}"}, 20007, runtime.Attempt{Number: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func TestCommandsAreMadeOfWhereThePeersAre(t *testing.T) {
 		t.Errorf("command %q, want %q", argv, want)
 	}
 	for name, want := range map[string]string{
-		"INDEX": "0", "HOLDFAST_JOB": "job-1", "HOLDFAST_PS_HOSTS": "ps-0:20000,ps-1:20001",
+		"INDEX": "0", "HOLDFAST_JOB": "job-1", "HOLDFAST_ATTEMPT": "3", "HOLDFAST_PS_HOSTS": "ps-0:20000,ps-1:20001",
 		"TF_CONFIG": `{"cluster":{"ps":["ps-0:20000","ps-1:20001"],"worker":["worker-0:20007"]},"task":{"type":"worker","index":0}}`,
 	} {
 		if env[name] != want {

@@ -109,6 +109,14 @@ func bindSocket(number int, reuse bool) (*Port, error) {
 	return &Port{Number: number, fd: fd}, nil
 }
 
+// Chosen is the number of the port; 0 for a nil one.
+func (p *Port) Chosen() int {
+	if p == nil {
+		return 0
+	}
+	return p.Number
+}
+
 // Release lets go of the port, right before the task takes it.
 func (p *Port) Release() {
 	if p != nil && p.fd >= 0 {

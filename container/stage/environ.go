@@ -4,6 +4,8 @@ import (
 	"os"
 	"sort"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // inherited are the variables that a task gets from its container's
@@ -23,8 +25,9 @@ const tokenVariable = "HADOOP_TOKEN_FILE_LOCATION"
 
 // environment makes a task's environment: what it inherits, then tmp as its
 // TMPDIR and its own credentials file, then what the AM gave. python directories
-// go in front of PYTHONPATH.
-func environment(base []string, given map[string]string, tmp, tokens string, python []string) []string {
+// go in front of PYTHONPATH. home is the task's HOME where that which it inherits is
+// not a directory that it can write to, as on YARN it seldom is.
+func environment(base []string, given map[string]string, tmp, home, tokens string, python []string) []string {
 	env := map[string]string{}
 	for _, kv := range base {
 		name, v, ok := strings.Cut(kv, "=")
@@ -39,6 +42,9 @@ func environment(base []string, given map[string]string, tmp, tokens string, pyt
 	}
 	if env["PATH"] == "" {
 		env["PATH"] = defaultPath
+	}
+	if dir := env["HOME"]; dir == "" || unix.Access(dir+"/.", unix.W_OK|unix.X_OK) != nil {
+		env["HOME"] = home
 	}
 	if tmp != "" {
 		env["TMPDIR"] = tmp

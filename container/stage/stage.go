@@ -50,6 +50,7 @@ type Stage struct {
 
 	options Options
 	work    string // working directory
+	home    string // directory for HOME
 	shim    string // directory for PYTHONPATH
 
 	mu     sync.Mutex // one furnishes at a time
@@ -59,7 +60,8 @@ type Stage struct {
 
 // New is a stage in box on which nothing stands yet.
 func New(o Options, box *sandbox.Box) (*Stage, error) {
-	s := &Stage{options: o, work: filepath.Join(o.WorkDir, "work"), shim: filepath.Join(o.WorkDir, "shim")}
+	s := &Stage{options: o}
+	s.work, s.home, s.shim = filepath.Join(o.WorkDir, "work"), filepath.Join(o.WorkDir, "home"), filepath.Join(o.WorkDir, "shim")
 	if box.Restrictions().Steer == nil {
 		var err error
 		if s.Supervisor, err = steer.New(box.Listener(), o.Log); err != nil {
@@ -89,7 +91,7 @@ func (s *Stage) Furnish(ctx context.Context, files []*proto.FileSpec, memoryMB i
 	if s.stands && slices.EqualFunc(s.files, files, same) {
 		return nil
 	}
-	for _, d := range []string{s.work, s.shim} {
+	for _, d := range []string{s.work, s.home, s.shim} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return failure.Node(fmt.Errorf("making the task's directory: %w", err))
 		}
@@ -111,7 +113,7 @@ func (s *Stage) Command(argv []string, given map[string]string, python []string)
 		return sandbox.Command{}, err
 	}
 	return sandbox.Command{
-		Argv: argv, Env: environment(s.options.Env, given, tmp, s.options.Tokens, append([]string{s.shim}, python...)), Dir: s.work,
+		Argv: argv, Env: environment(s.options.Env, given, tmp, s.home, s.options.Tokens, append([]string{s.shim}, python...)), Dir: s.work,
 	}, nil
 }
 
@@ -142,7 +144,7 @@ func (s *Stage) Prewarm(p *peers.Peers, r *proto.PrewarmPlan, soon bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	port := cmp.Or(p.OwnPort(), 1) // it may not be known yet, and no import depends on it
-	argv, given, err := p.Command(r.Command, r.Env, port)
+	argv, given, err := p.Command(r.Command, r.Env, port, runtime.Attempt{})
 	if err != nil {
 		return err
 	}

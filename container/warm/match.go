@@ -7,11 +7,12 @@ import (
 
 	"holdfast/container/sandbox"
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
-// importVariables are those of ours that an import depends on. The others, and
-// TF_CONFIG, say which task and attempt a process is; nothing reads them before
-// the script runs.
+// importVariables are those of ours that an import depends on. The others, and those
+// of the framework, say which task and attempt a process is; nothing reads them
+// before the script runs.
 var importVariables = []string{proto.EnvWarm, "HOLDFAST_TF1", "HOLDFAST_RECOVERY_WAIT_SECS"}
 
 // difference says in what an attempt differs from those that an interpreter can
@@ -43,7 +44,7 @@ func importEnvironment(env []string) map[string]string {
 	m := map[string]string{}
 	for _, kv := range env {
 		name, v, _ := strings.Cut(kv, "=")
-		own := name == "TF_CONFIG" || strings.HasPrefix(name, "HOLDFAST_") && !slices.Contains(importVariables, name)
+		own := runtime.SaysWhichTask(name) || strings.HasPrefix(name, "HOLDFAST_") && !slices.Contains(importVariables, name)
 		if !own {
 			m[name] = v
 		}

@@ -1,0 +1,227 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"holdfast/internal/hadoop/acl"
+)
+
+// kind is a field with how its values are read, checked and written. Flags and YAML
+// spell values alike.
+type kind struct {
+	placeholder string // of a value, in --help; empty: a switch
+	// set reads a value into the field; a list grows by it. Its error says what to
+	// write.
+	set func(text string) error
+	// decode reads a value of YAML other than a single one; nil: there are none.
+	decode func(*yaml.Node) error
+	// encode returns the value as YAML has it, so that set or decode read the same;
+	// nil if nothing is set.
+	encode func() any
+	// check says what to write in the place of a value that cannot be used; nil:
+	// whatever set accepts can be.
+	check func() error
+	// complete is for shells; nil: nothing is suggested.
+	complete cobra.CompletionFunc
+	repeated bool // set adds to a list
+	// optional says that the zero value differs from no value.
+	optional bool
+}
+
+// unset is the value of a field that was not given, where zero is a value.
+const unset = math.MinInt32
+
+func text(p *string, placeholder string) kind {
+	return kind{
+		placeholder: placeholder,
+		set:         func(text string) error { *p = text; return nil },
+		encode:      func() any { return *p },
+	}
+}
+
+// choice is a text of which the usual ones are known.
+func choice(p *string, known []string) kind {
+	k := text(p, "NAME")
+	k.complete = cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)
+	return k
+}
+
+// accessList is in the format of Hadoop's access control lists.
+func accessList(p *string) kind {
+	k := text(p, "USERS[ GROUPS]")
+	k.check = func() error { _, err := acl.Parse(*p); return err }
+	return k
+}
+
+// file is the name of a local file, below the draft's directory if it is relative.
+func file(p *string, d *Draft) kind {
+	return kind{
+		placeholder: "FILE",
+		set:         func(text string) error { *p = d.below(text); return nil },
+		encode: func() any {
+			if abs, err := filepath.Abs(*p); err == nil && *p != "" {
+				return abs
+			}
+			return *p
+		},
+		complete: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+	}
+}
+
+// boolean is a switch. YAML has more words for it than flags, as in yes and off.
+func boolean(p *bool) kind {
+	wanted := errors.New("write true or false")
+	return kind{
+		set: func(text string) error {
+			v, err := strconv.ParseBool(text)
+			if err != nil {
+				return wanted
+			}
+			*p = v
+			return nil
+		},
+		decode: func(n *yaml.Node) error {
+			if err := n.Decode(p); err != nil {
+				return at(n, "%q is neither true nor false", n.Value)
+			}
+			return nil
+		},
+		encode: func() any { return *p },
+	}
+}
+
+func number(p *int32, least, most int32) kind {
+	return kind{
+		placeholder: "N",
+		set: func(text string) error {
+			v, err := strconv.ParseInt(text, 10, 32)
+			if err != nil {
+				return errors.New("write a whole number")
+			}
+			*p = int32(v)
+			return nil
+		},
+		encode: func() any { return *p },
+		check: func() error {
+			if *p < least || *p > most {
+				return fmt.Errorf("write a number from %d to %d", least, most)
+			}
+			return nil
+		},
+	}
+}
+
+// given is a kind of which the zero value differs from no value: empty reports whether
+// the field is unset.
+func given(k kind, empty func() bool) kind {
+	encode, check := k.encode, k.check
+	k.optional = true
+	k.encode = func() any {
+		if empty() {
+			return nil
+		}
+		return encode()
+	}
+	k.check = func() error {
+		if empty() {
+			return nil
+		}
+		return check()
+	}
+	return k
+}
+
+// megabytes is an amount of memory.
+func megabytes(p *int64) kind {
+	return kind{
+		placeholder: "SIZE",
+		set: func(text string) error {
+			mb, err := ParseMemory(text)
+			if err != nil {
+				return err
+			}
+			*p = mb
+			return nil
+		},
+		encode: func() any {
+			if *p == 0 {
+				return nil
+			}
+			return fmt.Sprintf("%dm", *p)
+		},
+	}
+}
+
+// milliseconds is 0, or a time from least to most; most 0: any.
+func milliseconds(p *int64, least, most time.Duration) kind {
+	return duration(func() time.Duration { return time.Duration(*p) * time.Millisecond },
+		func(d time.Duration) { *p = d.Milliseconds() }, least, most)
+}
+
+// seconds is a time that is not 0.
+func seconds(p *float64) kind {
+	k := duration(func() time.Duration { return time.Duration(*p * float64(time.Second)) },
+		func(d time.Duration) { *p = d.Seconds() }, 0, 0)
+	set := k.set
+	k.set = func(text string) error {
+		if err := set(text); err != nil || *p <= 0 {
+			return errors.New("write a time such as 30s or 2m")
+		}
+		return nil
+	}
+	return k
+}
+
+func duration(get func() time.Duration, put func(time.Duration), least, most time.Duration) kind {
+	return kind{
+		placeholder: "DURATION",
+		set: func(text string) error {
+			d, err := time.ParseDuration(text)
+			if err != nil || d%time.Millisecond != 0 {
+				return errors.New("write a length of time, as in 90s, 10m or 2h")
+			}
+			put(d)
+			return nil
+		},
+		encode: func() any {
+			if get() == 0 {
+				return 0
+			}
+			return durationText(get())
+		},
+		check: func() error {
+			switch d := get(); {
+			case d == 0 || d >= least && d > 0 && (most == 0 || d <= most):
+				return nil
+			case most != 0:
+				return fmt.Errorf("write a time from %s to %s, as in 30s", durationText(least), durationText(most))
+			case least != 0:
+				return fmt.Errorf("write a time of %s or more, as in 10m, or 0", durationText(least))
+			}
+			return errors.New("write a time, as in 5m, or 0")
+		},
+	}
+}
+
+// durationText is as time.Duration's String, without parts that are zero.
+func durationText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

@@ -1,0 +1,253 @@
+package spec
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"holdfast/proto"
+)
+
+// command is a list of words, or one text for the shell. It has no flag.
+func command(p *[]string) kind {
+	return kind{
+		set: func(text string) error { *p = []string{"/bin/sh", "-c", text}; return nil },
+		decode: func(n *yaml.Node) error {
+			if n.Kind == yaml.ScalarNode {
+				*p = []string{"/bin/sh", "-c", n.Value}
+				return nil
+			}
+			return eachItem(n, "command", func(word string) error { *p = append(*p, word); return nil })
+		},
+		encode: func() any { return *p },
+	}
+}
+
+// variables are NAME=VALUE.
+func variables(p *map[string]string) kind {
+	put := func(name, value string) {
+		if *p == nil {
+			*p = map[string]string{}
+		}
+		(*p)[name] = value
+	}
+	return kind{
+		placeholder: "NAME=VALUE", repeated: true,
+		set: func(text string) error {
+			name, value, ok := strings.Cut(text, "=")
+			if !ok {
+				return errors.New("write NAME=VALUE")
+			}
+			put(name, value)
+			return nil
+		},
+		decode: func(n *yaml.Node) error {
+			return eachPair(n, "env", func(name string, v *yaml.Node) error {
+				var value string
+				if err := v.Decode(&value); err != nil {
+					return at(v, "%s: a single value is wanted here, not a list or a mapping", name)
+				}
+				put(name, value)
+				return nil
+			})
+		},
+		encode: func() any { return maps.Clone(*p) },
+	}
+}
+
+// inputs are files, or archives.
+func inputs(d *Draft, archive bool) kind {
+	what, placeholder, extensions := "files", "PATH,...", []cobra.Completion(nil)
+	directive := cobra.ShellCompDirectiveDefault
+	if archive {
+		what, placeholder, directive = "archives", "PATH#NAME,...", cobra.ShellCompDirectiveFilterFileExt
+		for _, s := range archiveSuffixes {
+			extensions = append(extensions, strings.TrimPrefix(s, "."))
+		}
+	}
+	add := func(text string) error {
+		in, err := ParseInput(text, d.dir, archive)
+		if err == nil {
+			d.addInput(in)
+		}
+		return err
+	}
+	return kind{
+		placeholder: placeholder, repeated: true,
+		set: func(text string) error {
+			list, err := csv.NewReader(strings.NewReader(text)).Read()
+			if err != nil {
+				return errors.New("write a list, separated by commas")
+			}
+			for _, s := range list {
+				if err := add(s); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		decode: func(n *yaml.Node) error { return eachItem(n, what, add) },
+		encode: func() any {
+			var list []string
+			for _, in := range d.Inputs {
+				if in.Archive == archive {
+					list = append(list, in.Path+"#"+in.Name)
+				}
+			}
+			return list
+		},
+		complete: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return extensions, directive
+		},
+	}
+}
+
+// roles are NAME=COUNT as flags; YAML has all options of a role.
+func roles(d *Draft) kind {
+	return kind{
+		placeholder: "NAME=N", repeated: true,
+		set: func(text string) error {
+			name, count, ok := strings.Cut(text, "=")
+			n, err := strconv.ParseInt(count, 10, 32)
+			if !ok || err != nil || n < 0 {
+				return errors.New("write NAME=COUNT, as in --role reader=2")
+			}
+			d.Role(name).Count = int32(n)
+			return nil
+		},
+		decode: func(n *yaml.Node) error {
+			return eachPair(n, "roles", func(name string, v *yaml.Node) error {
+				role := d.Role(name)
+				return decodeWith(v, func(n *yaml.Node) error {
+					if n.Kind == yaml.ScalarNode {
+						return find(roleOptions, "count").read(role, n)
+					}
+					return decode(n, "the role "+name, roleOptions, role)
+				})
+			})
+		},
+		encode: func() any {
+			var m mapping
+			for _, r := range d.Job.Roles {
+				m.put(r.Name, encode(roleOptions, r))
+			}
+			if len(m.content) == 0 {
+				return nil
+			}
+			return m.node()
+		},
+	}
+}
+
+// checkpoints are PATH=URI, with options of the directory after it.
+func checkpoints(d *Draft) kind {
+	return kind{
+		placeholder: "PATH=URI", repeated: true,
+		set: func(text string) error {
+			c, err := parseCheckpoint(text)
+			if err == nil {
+				d.setCheckpoint(c)
+			}
+			return err
+		},
+		decode: func(n *yaml.Node) error {
+			return eachPair(n, "checkpoints", func(p string, v *yaml.Node) error {
+				c := &proto.CheckpointSpec{Path: p}
+				err := decodeWith(v, func(n *yaml.Node) error {
+					if n.Kind == yaml.ScalarNode {
+						c.Uri = n.Value
+						return nil
+					}
+					return decode(n, "the checkpoint directory "+p, checkpointOptions, c)
+				})
+				if err != nil {
+					return err
+				}
+				if !strings.Contains(c.Uri, "://") && c.Uri != "" {
+					c.Uri = d.below(c.Uri)
+				}
+				d.setCheckpoint(c)
+				return nil
+			})
+		},
+		encode: func() any {
+			var m mapping
+			for _, c := range d.Job.Checkpoints {
+				shown := &proto.CheckpointSpec{Uri: c.Uri, Format: c.Format, Marker: c.Marker, QuietSeconds: c.QuietSeconds, Share: c.Share}
+				if !d.Job.Local && filepath.IsAbs(shown.Uri) {
+					shown.Uri = "file://" + shown.Uri
+				}
+				n := encode(checkpointOptions, shown)
+				if len(n.Content) == 2 { // the URI alone
+					n = n.Content[1]
+				}
+				m.put(c.Path, n)
+			}
+			if len(m.content) == 0 {
+				return nil
+			}
+			return m.node()
+		},
+	}
+}
+
+// parseCheckpoint reads PATH=URI[,OPTION=VALUE]. A comma before anything else belongs
+// to the URI.
+func parseCheckpoint(text string) (*proto.CheckpointSpec, error) {
+	p, uri, ok := strings.Cut(text, "=")
+	if !ok {
+		return nil, errors.New("write PATH=URI, PATH as the script spells it, as in ./train_logs=hdfs:///user/me/train_logs")
+	}
+	c := &proto.CheckpointSpec{Path: p}
+	for {
+		i := strings.LastIndexByte(uri, ',')
+		key, value, ok := strings.Cut(uri[i+1:], "=")
+		o := find(checkpointOptions, key)
+		if i < 0 || !ok || o == nil {
+			c.Uri = uri
+			return c, nil
+		}
+		if err := o.kind(c).set(value); err != nil {
+			return nil, fmt.Errorf("%s is %q: %w", key, value, err)
+		}
+		uri = uri[:i]
+	}
+}
+
+// below returns a path, below the draft's directory if it is relative.
+func (d *Draft) below(p string) string {
+	if d.dir == "" || p == "" || filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(d.dir, p)
+}
+
+// addInput adds a file; one of the same name is replaced.
+func (d *Draft) addInput(in Input) {
+	for i := range d.Inputs {
+		if d.Inputs[i].Name == in.Name {
+			d.Inputs[i] = in
+			return
+		}
+	}
+	d.Inputs = append(d.Inputs, in)
+}
+
+// setCheckpoint adds a checkpoint directory, or replaces the one of that path.
+func (d *Draft) setCheckpoint(c *proto.CheckpointSpec) {
+	for i, other := range d.Job.Checkpoints {
+		if path.Clean(other.Path) == path.Clean(c.Path) {
+			d.Job.Checkpoints[i] = c
+			return
+		}
+	}
+	d.Job.Checkpoints = append(d.Job.Checkpoints, c)
+}

@@ -1,0 +1,137 @@
+package spec
+
+import (
+	"reflect"
+
+	"go.yaml.in/yaml/v3"
+
+	"holdfast/client"
+)
+
+// option is an option of a T: of a job, of a role or of a checkpoint directory.
+// What flags and YAML accept, the defaults, the checks, --help, what a shell
+// completes, --dry-run and the tables of docs/options.md follow from it.
+type option[T any] struct {
+	name  string // of the flag, and the key in YAML; empty: there is no flag
+	key   string // in YAML, where it is not name
+	group string // the heading under which it is listed
+
+	placeholder string // of a value, where that of the kind says too little
+	help        string // one line
+	doc         string // Markdown, where help says too little
+
+	def         string            // the default, as flags spell it; empty: the zero value
+	defOf       map[string]string // by role, where it is not def
+	clusterOnly bool              // it means nothing to a local job
+
+	// kind returns the field of a T that the option sets.
+	kind func(*T) kind
+}
+
+func (o *option[T]) yamlKey() string {
+	if o.key != "" {
+		return o.key
+	}
+	return o.name
+}
+
+// find returns the option of a T that has a name; nil if there is none.
+func find[T any](table []option[T], name string) *option[T] {
+	for i := range table {
+		if table[i].name == name && name != "" {
+			return &table[i]
+		}
+	}
+	return nil
+}
+
+// defaultOf returns the default for a role; of a job, role is empty.
+func (o *option[T]) defaultOf(role string) string {
+	if def, ok := o.defOf[role]; ok {
+		return def
+	}
+	return o.def
+}
+
+// setDefaults sets the fields of a T that have a default.
+func setDefaults[T any](table []option[T], of *T, role string) {
+	for i := range table {
+		if def := table[i].defaultOf(role); def != "" {
+			if err := table[i].kind(of).set(def); err != nil {
+				panic("the default of " + table[i].name + ": " + err.Error()) // a row is wrong
+			}
+		}
+	}
+}
+
+// checkValues returns what is wrong with the values of a T. flag is how a user names
+// an option.
+func checkValues[T any](table []option[T], of *T, flag func(*option[T]) string, local bool) []error {
+	var wrong []error
+	for i := range table {
+		o := &table[i]
+		k := o.kind(of)
+		if o.clusterOnly && local && !isZero(k.encode()) {
+			wrong = append(wrong, client.Usagef("%s is for a cluster: leave it out with --local", flag(o)))
+		}
+		if k.check == nil {
+			continue
+		}
+		if err := k.check(); err != nil {
+			wrong = append(wrong, client.Usagef("%s is %v: %w", flag(o), k.encode(), err))
+		}
+	}
+	return wrong
+}
+
+// decode sets the fields of a T from a mapping of YAML.
+func decode[T any](n *yaml.Node, what string, table []option[T], to *T) error {
+	return eachPair(n, what, func(key string, v *yaml.Node) error {
+		var known []string
+		for i := range table {
+			if table[i].yamlKey() == key {
+				return table[i].read(to, v)
+			}
+			known = append(known, table[i].yamlKey())
+		}
+		return unknownKey(v, key, what, known)
+	})
+}
+
+// read sets the field of a T from YAML. null is as if it were not there.
+func (o *option[T]) read(to *T, n *yaml.Node) error {
+	k := o.kind(to)
+	return decodeWith(n, func(n *yaml.Node) error {
+		switch {
+		case k.decode != nil:
+			return k.decode(n)
+		case n.Kind != yaml.ScalarNode:
+			return at(n, "%s: a single value is wanted here, not a list or a mapping", o.yamlKey())
+		}
+		if err := k.set(n.Value); err != nil {
+			return at(n, "%s is %q: %w", o.yamlKey(), n.Value, err)
+		}
+		return nil
+	})
+}
+
+// encode writes the fields of a T as a mapping of YAML, in the order of the table,
+// without those that are zero and have no default.
+func encode[T any](table []option[T], from *T) *yaml.Node {
+	var m mapping
+	for i := range table {
+		o := &table[i]
+		k := o.kind(from)
+		v := k.encode()
+		if v == nil || isZero(v) && !k.optional && o.def == "" {
+			continue
+		}
+		m.put(o.yamlKey(), v)
+	}
+	return m.node()
+}
+
+func isZero(v any) bool {
+	r := reflect.ValueOf(v)
+	return !r.IsValid() || r.IsZero() || (r.Kind() == reflect.Slice || r.Kind() == reflect.Map) && r.Len() == 0
+}

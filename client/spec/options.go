@@ -1,0 +1,190 @@
+package spec
+
+import (
+	"strings"
+	"time"
+
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// KnownRoles have flags of their own without being named first by --role.
+var KnownRoles = []string{"ps", "worker", "chief", "evaluator", "tensorboard"}
+
+// most is more than there can be of anything in a job.
+const most = 10000
+
+// frameworks are those that there are, for people.
+var frameworks = alternatives(runtime.FrameworkNames())
+
+func alternatives(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// The headings under which options are listed, in their order.
+const (
+	groupRoles   = "Roles"
+	groupProgram = "Program and files"
+	groupLosses  = "Losses and time limits"
+	groupCluster = "Cluster and identity"
+)
+
+// jobOptions are the options of a job, in the order in which YAML is written.
+var jobOptions = []option[Draft]{
+	{
+		name: "name", group: groupCluster, help: "the job's name (default: its script's)",
+		doc:  "the job's name. Default: that of its script or program",
+		kind: func(d *Draft) kind { return text(&d.Job.Name, "NAME") },
+	}, {
+		name: "queue", group: groupCluster, help: "YARN's queue (default \"default\")",
+		doc:  "YARN's queue. Default: `default`",
+		kind: func(d *Draft) kind { return text(&d.Job.Queue, "QUEUE") },
+	}, {
+		name: "framework", group: groupProgram, help: frameworks,
+		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`, else `none`. What it brings: [frameworks.md](frameworks.md)",
+		kind: func(d *Draft) kind { return choice(&d.Job.Framework, runtime.FrameworkNames()) },
+	}, {
+		name: "local", group: groupCluster, help: "run on this machine, without Hadoop",
+		kind: func(d *Draft) kind { return boolean(&d.Job.Local) },
+	}, {
+		name: "role", key: "roles", group: groupRoles, help: "number of tasks of a role with any name",
+		doc:  "how many tasks a role of any name has; it has the flags below, too",
+		kind: roles,
+	}, {
+		key:  "command",
+		kind: func(d *Draft) kind { return command(&d.Job.Command) },
+	}, {
+		name: "env", group: groupProgram, help: "for the tasks' environment; may be repeated",
+		doc:  "environment; `{...}` as in the command. May be repeated",
+		kind: func(d *Draft) kind { return variables(&d.Job.Env) },
+	}, {
+		name: "checkpoint", key: "checkpoints", group: groupProgram, help: "keep the script's directory PATH at URI; may be repeated",
+		doc: "PATH as the script spells it, relative to its working directory or absolute. URI `hdfs://...`; with `--local` a directory; on a cluster also `file:///...` for one that all nodes share. " +
+			"May be repeated. After it `,format=...`, `,marker=NAME`, `,quiet=30s`, `,share=true`: [checkpoints.md](checkpoints.md)",
+		kind: checkpoints,
+	}, {
+		name: "files", group: groupProgram, help: "files and directories for the working directory",
+		doc:  "files and directories for the working directory of every task; `PATH#NAME` to rename",
+		kind: func(d *Draft) kind { return inputs(d, false) },
+	}, {
+		name: "archives", group: groupProgram, help: "archives, unpacked there into directories NAME",
+		doc:  "`.tar.gz`, `.tgz`, `.tar` or `.zip`, unpacked into a directory NAME. Brought to HDFS once for all jobs (`.holdfast/archives`), and kept by the nodes",
+		kind: func(d *Draft) kind { return inputs(d, true) },
+	}, {
+		name: "restarts", group: groupLosses, def: "3", help: "how often one task may fail by its own fault",
+		doc:  "how often one task may fail by its own fault within an hour",
+		kind: func(d *Draft) kind { return number(&d.Job.Restarts, 0, most) },
+	}, {
+		name: "spares", group: groupLosses, help: "idle containers for tasks that lose theirs",
+		doc:  "idle containers, as large as the largest role, into which tasks move that lose theirs",
+		kind: func(d *Draft) kind { return number(&d.Job.Spares, 0, most) },
+	}, {
+		name: "start-limit", group: groupLosses, help: "how long all tasks may take to start together (default: no limit)",
+		doc:  "the job fails if its tasks cannot start together for the first time by then, and says what was scarce. The time in which nodes fetch and unpack its files does not count. Default: it waits",
+		kind: func(d *Draft) kind { return milliseconds(&d.Job.StartLimitMs, time.Second, 0) },
+	}, {
+		name: "restart-stalled", group: groupLosses, def: "10m", help: "act after so long without a step; 0: never",
+		doc:  "how long a job whose tasks all run may make no step before something is done: [below](#stalls). 0: it is only told",
+		kind: func(d *Draft) kind { return milliseconds(&d.Job.RestartStalledMs, time.Second, 0) },
+	}, {
+		name: "stop-grace", group: groupLosses, def: "5s", help: "from SIGTERM to SIGKILL for a task; at most 10m",
+		doc: "what a task gets between SIGTERM and SIGKILL: [below](#stopping-a-task). 10m at most; 0: SIGKILL at once",
+		kind: func(d *Draft) kind {
+			if d.Job.StopGraceMs == nil {
+				d.Job.StopGraceMs = new(int64)
+			}
+			return milliseconds(d.Job.StopGraceMs, 0, 10*time.Minute)
+		},
+	}, {
+		name: "tf1", group: groupProgram, help: "run an unedited TensorFlow 1 script on TensorFlow 2",
+		doc:  "run a script written for TensorFlow 1 on TensorFlow 2, unedited",
+		kind: func(d *Draft) kind { return boolean(&d.Job.Tf1) },
+	}, {
+		name: "progress", group: groupProgram, help: "finds the step in a line of output, in its one group",
+		doc:  "finds the step in a line of output, in its one group (RE2). Default: `step 12`, `step = 12` and the like",
+		kind: func(d *Draft) kind { return text(&d.Job.Progress, "REGEXP") },
+	}, {
+		name: "keep-interpreter-waits", group: groupLosses, help: "leave TensorFlow's 30 s between readiness checks",
+		doc:  "leave TensorFlow's 30 s wait between readiness checks as it is; it is lowered to 1 s otherwise",
+		kind: func(d *Draft) kind { return boolean(&d.Job.KeepInterpreterWaits) },
+	}, {
+		name: "no-warm", group: groupLosses, help: "keep no interpreters that have imported the framework",
+		doc:  "keep no warm interpreters: [frameworks.md](frameworks.md#warm-interpreters)",
+		kind: func(d *Draft) kind { return boolean(&d.Job.Cold) },
+	}, {
+		name: "principal", group: groupCluster, clusterOnly: true, help: "act as this Kerberos principal, with --keytab",
+		doc:  "act as this Kerberos principal, and go on for longer than tokens last: [clusters.md](clusters.md#with-kerberos)",
+		kind: func(d *Draft) kind { return text(&d.Principal, "PRINCIPAL") },
+	}, {
+		name: "keytab", group: groupCluster, clusterOnly: true, help: "the principal's key (default: the tickets of kinit)",
+		doc:  "the file that has the key of `--principal`. Default: the tickets of `kinit`",
+		kind: func(d *Draft) kind { return file(&d.Keytab, d) },
+	}, {
+		name: "view-acl", group: groupCluster, clusterOnly: true, help: "who else may see the job, as in \"amy,bob staff\"; *: all",
+		doc:  "who else may see the job, `\"USER,USER GROUP,GROUP\"`, or `*` for everybody: [security.md](security.md)",
+		kind: func(d *Draft) kind { return accessList(&d.Job.ViewAcl) },
+	}, {
+		name: "modify-acl", group: groupCluster, clusterOnly: true, help: "who else may end the job",
+		doc:  "who else may end the job, in the same form",
+		kind: func(d *Draft) kind { return accessList(&d.Job.ModifyAcl) },
+	},
+}
+
+// roleOptions are the options of each role. Their flags begin with the role's name.
+var roleOptions = []option[proto.RoleSpec]{
+	{
+		name: "count", group: groupRoles, help: "number of tasks of a role",
+		doc: "how many tasks the role has",
+		kind: func(r *proto.RoleSpec) kind {
+			return given(number(&r.Count, 0, most), func() bool { return r.Count == unset })
+		},
+	}, {
+		name: "min", group: groupRoles, help: "start with so few tasks if need be (default: all)",
+		doc:  "after half a minute of waiting the job starts with so few; the others join when they get a container. Default: all. Not for `ps`, `pytorch` and `jax`",
+		kind: func(r *proto.RoleSpec) kind { return number(&r.Min, 0, most) },
+	}, {
+		name: "memory", group: groupRoles, def: "2g", defOf: map[string]string{"ps": "1g"}, help: "memory of a task",
+		kind: func(r *proto.RoleSpec) kind { return megabytes(&r.MemoryMb) },
+	}, {
+		name: "memory-max", group: groupRoles, help: "how far memory grows for a task that ran out of it",
+		doc:  "a task that ran out of memory gets half as much again, up to this. Default: it does not grow",
+		kind: func(r *proto.RoleSpec) kind { return megabytes(&r.MemoryMaxMb) },
+	}, {
+		name: "vcores", group: groupRoles, def: "1", help: "virtual cores of a task",
+		kind: func(r *proto.RoleSpec) kind { return number(&r.Vcores, 1, most) },
+	}, {
+		name: "gpus", group: groupRoles, help: "GPUs of a task",
+		kind: func(r *proto.RoleSpec) kind { return number(&r.Gpus, 0, most) },
+	}, {
+		name: "finish", group: groupRoles, help: "how long evaluators may outlast the job (default 5m)",
+		doc: "for a role that decides nothing, as `evaluator` and `tensorboard`: how long its tasks may go on once the job has succeeded, to look at the last checkpoint and export it. Default: 5m for `evaluator`, else 0",
+		kind: func(r *proto.RoleSpec) kind {
+			return given(milliseconds(&r.FinishMs, 0, 0), func() bool { return r.FinishMs == unset })
+		},
+	}, {
+		key:  "command",
+		kind: func(r *proto.RoleSpec) kind { return command(&r.Command) },
+	},
+}
+
+// checkpointOptions are the options of a checkpoint directory. Those that have a name
+// may follow the URI of --checkpoint.
+var checkpointOptions = []option[proto.CheckpointSpec]{
+	{
+		key:  "uri",
+		kind: func(c *proto.CheckpointSpec) kind { return text(&c.Uri, "URI") },
+	}, {
+		name: "format",
+		kind: func(c *proto.CheckpointSpec) kind { return text(&c.Format, "NAME") },
+	}, {
+		name: "marker",
+		kind: func(c *proto.CheckpointSpec) kind { return text(&c.Marker, "NAME") },
+	}, {
+		name: "quiet",
+		kind: func(c *proto.CheckpointSpec) kind { return seconds(&c.QuietSeconds) },
+	}, {
+		name: "share",
+		kind: func(c *proto.CheckpointSpec) kind { return boolean(&c.Share) },
+	},
+}
