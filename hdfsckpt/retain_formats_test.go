@@ -124,7 +124,7 @@ func TestKeptOfEachFormat(t *testing.T) {
 							}
 						}
 					}
-					kept := listKept(t, s)
+					kept := listRetained(t, s)
 					former := ""
 					if len(kept) == 1 {
 						former, _ = kept[0].Original()
@@ -152,7 +152,7 @@ func TestReplacedIsKept(t *testing.T) {
 		first, second := torchFixture(t, "alone.pt"), torchFixture(t, "train-40.pt")
 		publish(t, s, "last.pt", first)
 		publish(t, s, "last.pt", second)
-		kept := listKept(t, s)
+		kept := listRetained(t, s)
 		if len(kept) != 1 || kept[0].State != format.Complete || kept[0].Size != int64(len(first)) {
 			t.Fatalf("kept are %+v", kept)
 		}
@@ -185,13 +185,13 @@ func TestReplacedIsKept(t *testing.T) {
 		if got := list(t, s); !got[0].Whole() {
 			t.Errorf("after it was replaced: %s", states(got))
 		}
-		if kept := listKept(t, s); !slices.ContainsFunc(kept, func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed && c.Whole() }) {
+		if kept := listRetained(t, s); !slices.ContainsFunc(kept, func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed && c.Whole() }) {
 			t.Errorf("kept are %+v", kept)
 		}
 		// What goes from the new one is no part of the old.
 		publish(t, s, "dcp/__9_0.distcp", []byte("x"))
 		unlink(t, s, "dcp/__9_0.distcp")
-		for _, c := range listKept(t, s) {
+		for _, c := range listRetained(t, s) {
 			if c.Kind == format.Distributed && len(c.Files) != 3 {
 				t.Errorf("kept is %+v", c)
 			}
@@ -201,7 +201,7 @@ func TestReplacedIsKept(t *testing.T) {
 			publish(t, s, name, first)
 			unlink(t, s, name)
 		}
-		kept = slices.DeleteFunc(listKept(t, s), func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed })
+		kept = slices.DeleteFunc(listRetained(t, s), func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed })
 		if len(kept) != 1 {
 			t.Errorf("kept are %+v", kept)
 		}
