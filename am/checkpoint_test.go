@@ -13,7 +13,10 @@ import (
 
 	"holdfast/am/core"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/tfbundle"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
 )
 
@@ -30,7 +33,7 @@ func TestUnfinishedSaves(t *testing.T) {
 				part = filepath.Join(dir, "model.ckpt-7_temp", "part-00000-of-00001.index")
 				dirs := []string{filepath.Dir(part)}
 				if shared {
-					dirs = append(dirs, filepath.Join(dir, hdfsckpt.WriterDir(writer)))
+					dirs = append(dirs, filepath.Join(dir, writers.Dir(writer)))
 				}
 				for _, d := range dirs {
 					if err := os.MkdirAll(d, 0o755); err != nil {
@@ -70,7 +73,7 @@ func heartbeat(t *testing.T, dir, writer string) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for tick := time.Tick(100 * time.Millisecond); ctx.Err() == nil; <-tick {
-			_ = hdfsckpt.Heartbeat(ctx, s, writer) // it ends with the test
+			_ = writers.Heartbeat(ctx, s, writer) // it ends with the test
 		}
 	})
 	t.Cleanup(func() {
@@ -101,11 +104,11 @@ func TestASaverIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	state := filepath.Join(storeURI, hdfsckpt.StateFile)
-	if err := os.WriteFile(state, hdfsckpt.SavedState{Current: "sharded.ckpt-1200"}.Bytes(), 0o644); err != nil {
+	state := filepath.Join(storeURI, tfbundle.StateFile)
+	if err := os.WriteFile(state, tfbundle.CheckpointState{Current: "sharded.ckpt-1200"}.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: hdfsckpt.StateFile, Size: 2}}}}})
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: tfbundle.StateFile, Size: 2}}}}})
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if list, _ := os.ReadDir(filepath.Join(storeURI, store.OwnDir, "savers")); len(list) == 1 {
 			break
@@ -166,7 +169,7 @@ func TestCheckpointsAreSealed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range list {
-			if c.State == hdfsckpt.Sealed {
+			if c.State == format.Sealed {
 				return &c
 			}
 		}
@@ -215,7 +218,7 @@ func TestSealingByQuiet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(list) == 1 && list[0].State == hdfsckpt.Sealed {
+		if len(list) == 1 && list[0].State == format.Sealed {
 			if m := list[0].Manifest; m.Step != 7 || m.Files[0].CRC32C != 33 {
 				t.Errorf("manifest: %+v", m)
 			}
