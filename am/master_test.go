@@ -29,6 +29,7 @@ import (
 	"holdfast/am/recovery"
 	"holdfast/am/server"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
 	"holdfast/internal/mailbox"
@@ -157,14 +158,16 @@ type cluster struct {
 	t      *testing.T
 	keys   jobtls.Set
 	master string
-	events *mailbox.Mailbox[am.DriverEvent]
+	events *mailbox.Mailbox[core.Event]
+
+	superseded chan error
 
 	mu       sync.Mutex
 	count    int
 	agents   map[string]*agent // by task, or what the container was asked for
 	byName   map[string]string // container -> task
 	conns    map[string]*grpc.ClientConn
-	outcome  *am.Outcome
+	outcome  *core.Finish
 	silent   bool   // asks are not answered
 	scarce   string // nor those for this task
 	withdrew []string
@@ -172,9 +175,11 @@ type cluster struct {
 	kept     map[string]string
 }
 
-func (c *cluster) Events() *mailbox.Mailbox[am.DriverEvent] { return c.events }
+func (c *cluster) Events() *mailbox.Mailbox[core.Event] { return c.events }
 
-func (c *cluster) Ask(a am.Ask) {
+func (c *cluster) Superseded() <-chan error { return c.superseded }
+
+func (c *cluster) Ask(a core.Ask) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.silent || c.scarce != "" && strings.HasPrefix(a.Request, c.scarce+"/") {
@@ -188,7 +193,7 @@ func (c *cluster) Ask(a am.Ask) {
 	if slices.Contains(a.Avoid, node) {
 		node = "n2"
 	}
-	c.events.Put(am.Allocated{Request: a.Request, Container: name, Node: node})
+	c.events.Put(core.Allocated{Request: a.Request, Container: name, Node: node})
 }
 
 func (c *cluster) Withdraw(r string) { c.withdrew = append(c.withdrew, r) }
@@ -235,7 +240,7 @@ func (c *cluster) speaking(container string) context.Context {
 	return metadata.AppendToOutgoingContext(context.Background(), proto.HeaderContainer, container, proto.HeaderPass, string(own.Pass))
 }
 
-func (c *cluster) Kept() map[string]string { return c.kept }
+func (c *cluster) PreviousContainers() map[string]string { return c.kept }
 
 // keep makes the containers of now those that outlive a master.
 func (c *cluster) keep() {
@@ -253,7 +258,7 @@ func (c *cluster) Release(container string) {
 
 func (c *cluster) Check(string) {}
 
-func (c *cluster) Finish(_ context.Context, o am.Outcome) error {
+func (c *cluster) Finish(_ context.Context, o core.Finish) error {
 	c.outcome = &o
 	return nil
 }
@@ -266,7 +271,7 @@ func (c *cluster) lose(task string) {
 	conn := c.conns[a.container]
 	c.mu.Unlock()
 	conn.Close()
-	c.events.Put(am.Ended{Container: a.container, Cause: am.EndExited, Exit: 137})
+	c.events.Put(core.ContainerEnded{Container: a.container, Cause: core.CauseOwnFault, Exit: 137})
 }
 
 // started waits for the next attempt of a task.
@@ -336,7 +341,7 @@ func startAttempt(t *testing.T, attempt int, change func(*proto.JobSpec, *cluste
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, keys: keys, events: mailbox.New[am.DriverEvent](), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
+	c := &cluster{t: t, keys: keys, events: mailbox.New[core.Event](), superseded: make(chan error, 1), agents: map[string]*agent{}, byName: map[string]string{}, conns: map[string]*grpc.ClientConn{}}
 	j := &job{cluster: c, spec: spec, dir: t.TempDir()}
 	checkpoints := filepath.Join(j.dir, "checkpoints")
 	spec.Checkpoints = []*proto.CheckpointSpec{{Path: "./train_logs", Uri: checkpoints}}
@@ -479,7 +484,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 		a.exit(0)
 	}
 	s2 := j.end(proto.JobState_JOB_STATE_SUCCEEDED)
-	if j.outcome == nil || !j.outcome.Succeeded {
+	if j.outcome == nil || j.outcome.State != proto.JobState_JOB_STATE_SUCCEEDED {
 		t.Errorf("the driver was told %+v", j.outcome)
 	}
 	text, err := os.ReadFile(filepath.Join(j.dir, proto.StatusFile))
@@ -572,7 +577,7 @@ func TestKillAndWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.events.Put(am.Waiting{Why: "the queue is full"})
+	j.events.Put(core.Waiting{Why: "the queue is full"})
 	var last *proto.JobStatus
 	killed := false
 	for {
@@ -688,7 +693,7 @@ func TestCheckpointsAreSealed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range list {
-			if c.State == hdfsckpt.Sealed {
+			if c.State == format.Sealed {
 				return &c
 			}
 		}
@@ -738,7 +743,7 @@ func TestSealingByQuiet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(list) == 1 && list[0].State == hdfsckpt.Sealed {
+		if len(list) == 1 && list[0].State == format.Sealed {
 			if m := list[0].Manifest; m.Step != 7 || m.Files[0].CRC32C != 33 {
 				t.Errorf("manifest: %+v", m)
 			}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am"
 	"holdfast/am/core"
 	"holdfast/proto"
 )
@@ -36,7 +35,7 @@ func TestAContainerIsWantedBack(t *testing.T) {
 	w1, _ := j.started("worker-1")
 	j.started("ps-0")
 	j.story("worker-1", core.KindStarted)
-	j.events.Put(am.Preempting{Containers: []string{w1.container}, Within: 4 * time.Hour})
+	j.events.Put(core.PreemptionWarned{Containers: []string{w1.container}, Within: 4 * time.Hour})
 	j.told("takes its container on n1 back within 4h0m0s")
 	if err := os.WriteFile(filepath.Join(j.dir, "checkpoints", "state-7.npz"), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
@@ -67,7 +66,7 @@ func TestANodeIsTakenOutOfService(t *testing.T) {
 	for _, task := range []string{"ps-0", "worker-0", "worker-1"} {
 		j.started(task)
 	}
-	j.events.Put(am.NodeLeaving{Node: "n1", Within: 5 * time.Second})
+	j.events.Put(core.NodeDecommissioning{Node: "n1", Within: 5 * time.Second})
 	var status *proto.JobStatus
 	j.eventually("all tasks to run on the other node", func() bool {
 		var err error
@@ -81,7 +80,7 @@ func TestANodeIsTakenOutOfService(t *testing.T) {
 		}
 		return true
 	})
-	j.events.Put(am.NodeStays{Node: "n1"})
+	j.events.Put(core.NodeRecommissioned{Node: "n1"})
 	j.told("n1 is in service again")
 	for _, i := range status.Incidents {
 		if i.Cause != "node taken out of service" || i.Node != "n1" || !strings.Contains(i.Recovery, "n2") {

@@ -2,6 +2,7 @@ package am_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,6 +102,21 @@ func TestAMasterGivesNoOrderAfterAnotherHasAnnouncedItself(t *testing.T) {
 		}
 	case s := <-worker.started:
 		t.Errorf("it has started attempt %d", s.Attempt)
+	case <-time.After(time.Minute):
+		t.Error("it goes on")
+	}
+}
+
+// Once the cluster has given up a master, the job is left to the next: it is not ended.
+func TestASupersededMasterLeavesTheJob(t *testing.T) {
+	j := startAttempt(t, 1, nil)
+	j.started("ps-0")
+	j.superseded <- errors.New("another attempt was started")
+	select {
+	case final := <-j.final:
+		if final != nil || j.outcome != nil {
+			t.Errorf("it has ended the job: %v, %v", final, j.outcome)
+		}
 	case <-time.After(time.Minute):
 		t.Error("it goes on")
 	}

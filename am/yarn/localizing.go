@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -57,7 +57,7 @@ func (d *Driver) afterLocalizing(r localizing) {
 		return h == nil || h.released
 	})
 	for _, id := range ids {
-		d.events.Put(am.Localizing{Container: id.String(), What: d.brings()})
+		d.events.Put(core.Localizing{Container: id.String(), What: d.brings()})
 	}
 	d.watchLocalizing(r.node, ids, localizingPoll)
 }

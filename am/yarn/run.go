@@ -6,7 +6,7 @@ import (
 	"maps"
 	"time"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
@@ -164,7 +164,7 @@ func (d *Driver) carryOut(commands []any) {
 	stops := map[hadoop.NodeID][]hadoop.ContainerID{}
 	for _, c := range commands {
 		switch c := c.(type) {
-		case am.Ask:
+		case core.Ask:
 			if err := d.answerable(c); err != nil && !s.served {
 				d.breakDown(err)
 				return
@@ -217,7 +217,7 @@ func (d *Driver) carryOut(commands []any) {
 }
 
 // answerable says which asks the scheduler would refuse, as far as is known.
-func (d *Driver) answerable(a am.Ask) error {
+func (d *Driver) answerable(a core.Ask) error {
 	if d.reg.Maximum == (hadoop.Resource{}) { // it was told in an answer that was lost
 		return nil
 	}

@@ -251,7 +251,7 @@ func (c *Client) Append(ctx context.Context, name string) (*write.File, error) {
 	for {
 		f, err := open(ctx, name)
 		if errors.Is(err, write.ErrNotResumed) {
-			c.log.WithError(err).Warnf("appending to %s: a new block is begun", name)
+			c.log.Warnf("appending to %s: a new block is begun: %v", name, err)
 			open = c.files.AppendBlock
 			continue
 		}

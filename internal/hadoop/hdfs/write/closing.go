@@ -105,7 +105,7 @@ func (c *closing) again(why error) error {
 		if err := c.f.running.Err(); err != nil {
 			return err
 		}
-		c.f.c.o.Log.WithError(why).Warnf("writing %s: telling %d DataNodes the end of a block once more", c.f.path, len(c.nodes))
+		c.f.c.o.Log.Warnf("writing %s: telling %d DataNodes the end of a block once more: %v", c.f.path, len(c.nodes), why)
 		errs := make([]error, len(c.nodes))
 		telling, stop := context.WithCancel(c.f.running)
 		var wg sync.WaitGroup

@@ -102,7 +102,7 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 		} else if err := f.addNode(); err != nil && f.demandsAnother() {
 			return -1, fmt.Errorf("a DataNode is lost and no other takes its place, which dfs.client.block.write.replace-datanode-on-failure.best-effort is set to false for: %w", err)
 		} else if err != nil {
-			f.c.o.Log.WithError(err).Warnf("writing %s: going on with %d DataNodes", f.path, len(f.s.nodes))
+			f.c.o.Log.Warnf("writing %s: going on with %d DataNodes: %v", f.path, len(f.s.nodes), err)
 		}
 	}
 	if bad, err := f.connect(stage, stamp); err != nil {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -288,11 +286,11 @@ func (f *File) abandon() error {
 }
 
 func (f *File) exclude(n node, why error) {
-	level := logrus.WarnLevel
+	say := f.c.o.Log.Warnf
 	if errors.Is(why, transfer.ErrMismatch) {
-		level = logrus.DebugLevel // if it matters, the write fails by it
+		say = f.c.o.Log.Debugf // if it matters, the write fails by it
 	}
-	f.c.o.Log.WithError(why).Logf(level, "writing %s: DataNode %s is left out", f.path, address(n.info.GetId()))
+	say("writing %s: DataNode %s is left out: %v", f.path, address(n.info.GetId()), why)
 	f.s.excluded = append(f.s.excluded, n.info)
 	if errors.Is(why, errSilent) {
 		f.c.o.Silent.Add(n.info)
