@@ -93,7 +93,8 @@ func (p PrunePlan) Execute(ctx context.Context, s store.Store) error {
 }
 
 func removeCheckpoint(ctx context.Context, s store.Store, c Checkpoint) error {
-	for _, f := range c.Files {
+	files := slices.Concat(c.Files, c.Extra)
+	for _, f := range files {
 		i, err := s.Stat(ctx, f.Name)
 		if store.Vanished(err) {
 			continue
@@ -110,7 +111,7 @@ func removeCheckpoint(ctx context.Context, s store.Store, c Checkpoint) error {
 			return err
 		}
 	}
-	for _, f := range c.Files {
+	for _, f := range files {
 		if err := s.Remove(ctx, f.Name); err != nil && !store.Vanished(err) {
 			return err
 		}
