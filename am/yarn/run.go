@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
@@ -72,7 +73,7 @@ func (d *Driver) run() {
 		case <-d.ctx.Done():
 			return
 		case <-d.commands.Ready():
-			if d.sleep(gather) {
+			if !backoff.Sleep(d.ctx, gather) {
 				return
 			}
 			d.carryOut(d.commands.Take())
@@ -143,18 +144,6 @@ func (d *Driver) async(f func() any) {
 		case <-d.ctx.Done():
 		}
 	})
-}
-
-// sleep reports whether the driver ended meanwhile.
-func (d *Driver) sleep(t time.Duration) bool {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return false
-	case <-d.ctx.Done():
-		return true
-	}
 }
 
 // carryOut does what the AM wants.
@@ -277,7 +266,7 @@ func (d *Driver) stop(node hadoop.NodeID, ids []hadoop.ContainerID) {
 			}
 		}
 		for len(waiting) > 0 {
-			if d.sleep(stopPoll) {
+			if !backoff.Sleep(d.ctx, stopPoll) {
 				return r
 			}
 			list, err := d.nodes.Statuses(ctx, node, waiting)
