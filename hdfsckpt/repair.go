@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"holdfast/hdfsckpt/format"
@@ -30,9 +29,6 @@ type Pointed struct {
 	// Aside is where the file lies now if none is whole.
 	Aside string
 }
-
-// String has the lines together.
-func (r Report) String() string { return strings.Join(r.Lines(), "\n") }
 
 // Lines says each thing that was done.
 func (r Report) Lines() []string {
