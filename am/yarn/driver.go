@@ -14,6 +14,7 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/core"
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
@@ -193,10 +194,8 @@ func (d *Driver) register(ctx context.Context) (hadoop.Registered, error) {
 		if !said {
 			d.log.WithError(err).Warn("the ResourceManager does not answer; waiting for it")
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, registerRetryInterval) {
 			return reg, err
-		case <-time.After(registerRetryInterval):
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/internal/backoff"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -33,7 +34,7 @@ func (d *Driver) watchLocalizing(node hadoop.NodeID, ids []hadoop.ContainerID, a
 	}
 	d.async(func() any {
 		r := localizing{node: node}
-		if d.sleep(after) {
+		if !backoff.Sleep(d.ctx, after) {
 			return r
 		}
 		ctx, cancel := context.WithTimeout(d.ctx, localizingInterval)

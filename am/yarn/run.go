@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
@@ -73,7 +74,7 @@ func (d *Driver) run() {
 		case <-d.ctx.Done():
 			return
 		case <-d.commands.Ready():
-			if d.sleep(batchDelay) {
+			if !backoff.Sleep(d.ctx, batchDelay) {
 				return
 			}
 			d.execute(d.commands.Take())
@@ -144,18 +145,6 @@ func (d *Driver) async(f func() any) {
 		case <-d.ctx.Done():
 		}
 	})
-}
-
-// sleep reports whether the driver ended meanwhile.
-func (d *Driver) sleep(t time.Duration) bool {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return false
-	case <-d.ctx.Done():
-		return true
-	}
 }
 
 // execute carries out the master's commands.
@@ -277,7 +266,7 @@ func (d *Driver) stop(node hadoop.NodeID, ids []hadoop.ContainerID) {
 			}
 		}
 		for len(waiting) > 0 {
-			if d.sleep(stopPollInterval) {
+			if !backoff.Sleep(d.ctx, stopPollInterval) {
 				return r
 			}
 			list, err := d.nodes.Statuses(ctx, node, waiting)
