@@ -77,6 +77,22 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// TestTheOrderOfRoles: it gives tasks their ranks, and so does not depend on the order
+// of flags.
+func TestTheOrderOfRoles(t *testing.T) {
+	s, err := parse(t, "--worker", "2", "--role", "reader=1", "--chief", "1", "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range s.Roles {
+		names = append(names, r.Name)
+	}
+	if got := strings.Join(names, " "); got != "chief reader worker" {
+		t.Errorf("the roles are %s", got)
+	}
+}
+
 func TestFlagsOfLosses(t *testing.T) {
 	s, err := parse(t, "--worker", "4", "--worker-min", "3", "--worker-memory", "1g", "--worker-memory-max", "3g", "--spares", "2", "--start-limit", "10m", "--stop-grace", "0", "true")
 	if err != nil {
