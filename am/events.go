@@ -8,50 +8,6 @@ import (
 	"holdfast/proto"
 )
 
-// causes maps what a driver says to what core decides on.
-var causes = map[EndCause]core.Cause{
-	EndExited:       core.CauseOwnFault,
-	EndReleased:     core.CauseReleased,
-	EndPreempted:    core.CausePreempted,
-	EndNodeLost:     core.CauseNodeLost,
-	EndDisksFailed:  core.CauseDisksFailed,
-	EndOutOfMemory:  core.CauseOutOfMemory,
-	EndVirtualLimit: core.CauseVirtualLimit,
-	EndKilled:       core.CauseKilled,
-	EndUnknown:      core.CauseUnknown,
-}
-
-// fromDriver translates a driver's event.
-func (m *Master) fromDriver(e DriverEvent) core.Event {
-	switch e := e.(type) {
-	case Allocated:
-		return core.Allocated{Request: e.Request, Container: e.Container, Node: e.Node}
-	case Found:
-		m.preparation.launched[e.Container] = true
-		return core.ContainerFound{Container: e.Container, Node: e.Node}
-	case Localizing:
-		return core.Localizing{Container: e.Container, What: e.What}
-	case LaunchFailed:
-		return core.LaunchFailed{Container: e.Container, Why: e.Err.Error()}
-	case Ended:
-		return core.ContainerEnded{Container: e.Container, Cause: causes[e.Cause], Exit: e.Exit, Diagnostics: e.Diagnostics}
-	case Preempting:
-		return core.PreemptionWarned{Containers: e.Containers, Strict: e.Strict, Within: e.Within}
-	case PreemptionOver:
-		return core.PreemptionCanceled{Containers: e.Containers, Why: e.Why}
-	case NodeLeaving:
-		return core.NodeDecommissioning{Node: e.Node, Within: e.Within, HostsAM: e.Node == m.cfg.Listener.Host()}
-	case NodeStays:
-		return core.NodeRecommissioned{Node: e.Node}
-	case Waiting:
-		return core.Waiting{Why: e.Why}
-	case Broken:
-		return core.Broken{Why: e.Err.Error()}
-	default:
-		return nil
-	}
-}
-
 // fromAgent translates an agent's message into core's event; nil if core need not know.
 func (m *Master) fromAgent(r agents.Received) core.Event {
 	if r.Message == nil {

@@ -78,10 +78,8 @@ func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 	}
 	switch action := action.(type) {
 	case core.Ask:
-		x.driver.Ask(Ask{
-			Request: action.Request, Role: cmp.Or(action.Role, "spare"),
-			MemoryMB: action.MemoryMB, VCores: action.VCores, GPUs: action.GPUs, Avoid: action.Avoid,
-		})
+		action.Role = cmp.Or(action.Role, "spare")
+		x.driver.Ask(action)
 	case core.Withdraw:
 		x.driver.Withdraw(action.Request)
 	case core.Launch:

@@ -78,11 +78,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 			m.cfg.Log.WithError(err).Warn("agents that cannot be reached are not told that the job has ended")
 		}
 	}
-	err := driver.Finish(ending, Outcome{
-		Succeeded: finish.State == proto.JobState_JOB_STATE_SUCCEEDED,
-		Killed:    finish.State == proto.JobState_JOB_STATE_KILLED,
-		Why:       finish.Why,
-	})
+	err := driver.Finish(ending, *finish)
 	waitAtMost(lingerTime, m.grpc.GracefulStop)
 	m.grpc.Stop()
 	background.Wait()
@@ -152,11 +148,13 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 		}
 		select {
 		case e := <-events:
-			if b, is := e.(Broken); is && b.Superseded {
-				m.cfg.Log.WithError(b.Err).Warn("leaving the job")
-				return nil
+			if found, is := e.(core.ContainerFound); is {
+				m.preparation.launched[found.Container] = true
 			}
-			next = m.fromDriver(e)
+			next = e
+		case err := <-driver.Superseded():
+			m.cfg.Log.WithError(err).Warn("leaving the job")
+			return nil
 		case r := <-received:
 			next = m.fromAgent(r)
 		case next = <-prepared:
@@ -192,7 +190,7 @@ func (m *Master) firstEvent(driver Driver) core.Event {
 	if m.cfg.Predecessor == nil {
 		return core.Begin{}
 	}
-	previous := driver.Kept()
+	previous := driver.PreviousContainers()
 	for c := range previous {
 		m.preparation.launched[c] = true
 	}

@@ -24,7 +24,8 @@ func Explain(tail []string) Verdict {
 	if len(text) > maxExplained {
 		text = text[len(text)-maxExplained:]
 	}
-	last := lastException(text)
+	text = launcherPrefix.ReplaceAllString(text, "")
+	last := knownFailures().lastException(text)
 	v := knownFailures().judge(text, last)
 	if !signalled.MatchString(last) {
 		line, _, _ := strings.Cut(last, "\n")
@@ -59,18 +60,31 @@ var exceptionHead = regexp.MustCompile(`(?m)^(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Err
 // traceback begins another exception's traceback.
 var traceback = regexp.MustCompile(`(?m)^Traceback \(most recent call last\):`)
 
+// launcherPrefix is what torchrun --tee puts before the lines of its processes
+// (start_processes in torch/distributed/elastic/multiprocessing/__init__.py): the role
+// and the local rank.
+var launcherPrefix = regexp.MustCompile(`(?m)^\[[A-Za-z_]+[0-9]+\]:`)
+
 // lastException gives the last exception from its name on, to the end of the
-// text or the beginning of the next traceback: messages have many lines.
-func lastException(text string) string {
+// text or the beginning of the next traceback: messages have many lines. That of a
+// launcher counts where there is no other.
+func (l *failurePatterns) lastException(text string) string {
 	all := exceptionHead.FindAllStringIndex(text, -1)
 	if len(all) == 0 {
 		return ""
 	}
-	last := text[all[len(all)-1][0]:]
-	if next := traceback.FindStringIndex(last); next != nil {
-		last = last[:next[0]]
+	last := all[len(all)-1][0]
+	for _, at := range slices.Backward(all) {
+		if !l.launchers.MatchString(text[at[0]:at[1]]) {
+			last = at[0]
+			break
+		}
 	}
-	return last
+	exception := text[last:]
+	if next := traceback.FindStringIndex(exception); next != nil {
+		exception = exception[:next[0]]
+	}
+	return exception
 }
 
 // What programs say whatever their framework.
@@ -130,8 +144,8 @@ var goneMount = regexp.MustCompile(`; (?:Transport endpoint is not connected|Sof
 // failurePatterns are what all frameworks know of failures, compiled. The job's framework does
 // not narrow it: a program may use libraries of others.
 type failurePatterns struct {
-	lost, any, phrases *regexp.Regexp
-	advice             []compiledAdvice
+	lost, any, launchers, phrases *regexp.Regexp
+	advice                        []compiledAdvice
 }
 
 type compiledAdvice struct {
@@ -143,13 +157,15 @@ var knownFailures = sync.OnceValue(func() *failurePatterns { return newFailurePa
 
 func newFailurePatterns(frameworks []*Framework) *failurePatterns {
 	lost, any, phrases := commonFailures.Lost, commonFailures.Any, commonFailures.Phrases
+	launchers := []string{}
 	advice := slices.Clone(outside)
 	for _, f := range frameworks {
 		lost, any, phrases = slices.Concat(lost, f.Failures.Lost), slices.Concat(any, f.Failures.Any), slices.Concat(phrases, f.Failures.Phrases)
+		launchers = append(launchers, f.Failures.Launchers...)
 		advice = append(advice, f.Advice...)
 	}
 	l := &failurePatterns{
-		lost: regexp.MustCompile(oneOf(lost)), any: regexp.MustCompile(oneOf(any)),
+		lost: regexp.MustCompile(oneOf(lost)), any: regexp.MustCompile(oneOf(any)), launchers: regexp.MustCompile(oneOf(launchers)),
 		phrases: regexp.MustCompile(`(?i)` + strings.Join(phrases, "|")),
 	}
 	for _, a := range append(advice, general...) {

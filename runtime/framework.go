@@ -76,6 +76,9 @@ type Failures struct {
 	Lost []string
 	// Any are names of exceptions that may have any cause, which their message tells.
 	Any []string
+	// Launchers are names of exceptions by which a launcher says that a process of its
+	// own failed, whose last words stand before.
+	Launchers []string
 	// Phrases are regular expressions, without regard to case, for messages about
 	// a lost peer. They count in exceptions of Any, and where there is no exception.
 	Phrases []string

@@ -19,8 +19,9 @@ var pytorch = Framework{
 	Env:       torchEnv,
 	ErrorFile: &ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},
 	Failures: Failures{
-		Lost: []string{"ncclRemoteError", "DistNetworkError", "DistStoreError"},
-		Any:  []string{"DistBackendError", "DistError"},
+		Lost:      []string{"ncclRemoteError", "DistNetworkError", "DistStoreError"},
+		Any:       []string{"DistBackendError", "DistError"},
+		Launchers: []string{"ChildFailedError"}, // torchrun
 		Phrases: []string{ // of gloo and NCCL
 			`connection closed by peer`, `connection was closed`, `socket timeout`, `remote process exited`,
 			`Watchdog caught collective operation timeout`, `Connect timeout`,

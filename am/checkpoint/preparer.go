@@ -14,8 +14,12 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
+	"holdfast/internal/backoff"
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 // Config is what the package needs to know about a job.
@@ -97,10 +101,8 @@ func (p *Preparer) prepare(ctx context.Context, c *proto.CheckpointSpec, allDown
 			return done, nil
 		}
 		p.cfg.Log.WithError(err).Warnf("cannot make %s safe to start from; trying again", c.Uri)
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, retryInterval) {
 			return done, err
-		case <-time.After(retryInterval):
 		}
 	}
 }
@@ -112,12 +114,12 @@ func (p *Preparer) prepareOnce(ctx context.Context, c *proto.CheckpointSpec, all
 	}
 	defer store.Close()
 	for _, container := range lost {
-		if err := hdfsckpt.ShutOut(ctx, store, proto.WriterName(p.cfg.Job, container)); err != nil {
+		if err := writers.Fence(ctx, store, proto.WriterName(p.cfg.Job, container)); err != nil {
 			return nil, err
 		}
 	}
-	rule := hdfsckpt.Rule{Format: hdfsckpt.Kind(c.Format), Marker: c.Marker, Quiet: c.QuietSeconds}
-	if err := hdfsckpt.SetRule(ctx, store, rule); err != nil {
+	rule := runtime.CheckpointRule(c)
+	if err := format.SetRule(ctx, store, rule); err != nil {
 		return nil, err
 	}
 	if err := p.createHeartbeat(ctx, store); err != nil {
@@ -131,9 +133,9 @@ func (p *Preparer) prepareOnce(ctx context.Context, c *proto.CheckpointSpec, all
 	if allDown && len(others) == 0 {
 		age = 0
 	}
-	makeSafe := hdfsckpt.MakeSafe
+	makeSafe := hdfsckpt.Repair
 	if p.hasEnded() {
-		makeSafe = hdfsckpt.LeaveSafe
+		makeSafe = hdfsckpt.RepairAtEnd
 	}
 	report, err := makeSafe(ctx, store, age)
 	done = append(done, report.Lines()...)

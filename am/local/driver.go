@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"holdfast/am"
+	"holdfast/am/core"
 	"holdfast/internal/hadoop/token"
 	"holdfast/internal/mailbox"
 	"holdfast/proto"
@@ -35,7 +36,7 @@ type Config struct {
 // Driver implements am.Driver.
 type Driver struct {
 	cfg    Config
-	events *mailbox.Mailbox[am.DriverEvent]
+	events *mailbox.Mailbox[core.Event]
 	wg     sync.WaitGroup
 
 	count   int // of containers, ever
@@ -47,20 +48,23 @@ var _ am.Driver = (*Driver)(nil)
 
 // New makes a driver.
 func New(cfg Config) *Driver {
-	return &Driver{cfg: cfg, events: mailbox.New[am.DriverEvent](), running: map[string]*os.Process{}}
+	return &Driver{cfg: cfg, events: mailbox.New[core.Event](), running: map[string]*os.Process{}}
 }
 
 // Events implements am.Driver.
-func (d *Driver) Events() *mailbox.Mailbox[am.DriverEvent] { return d.events }
+func (d *Driver) Events() *mailbox.Mailbox[core.Event] { return d.events }
+
+// Superseded implements am.Driver. There is never another master.
+func (d *Driver) Superseded() <-chan error { return nil }
 
 // Ask implements am.Driver.
-func (d *Driver) Ask(a am.Ask) {
+func (d *Driver) Ask(a core.Ask) {
 	d.count++
-	d.events.Put(am.Allocated{Request: a.Request, Container: fmt.Sprintf("container-%d", d.count), Node: "localhost"})
+	d.events.Put(core.Allocated{Request: a.Request, Container: fmt.Sprintf("container-%d", d.count), Node: "localhost"})
 }
 
-// Kept implements am.Driver. Nothing outlives a local master.
-func (d *Driver) Kept() map[string]string { return nil }
+// PreviousContainers implements am.Driver. Nothing outlives a local master.
+func (d *Driver) PreviousContainers() map[string]string { return nil }
 
 // Withdraw implements am.Driver. Every Ask has been answered.
 func (d *Driver) Withdraw(string) {}
@@ -69,7 +73,7 @@ func (d *Driver) Withdraw(string) {}
 func (d *Driver) Launch(container string) {
 	cmd, err := d.start(container)
 	if err != nil {
-		d.events.Put(am.LaunchFailed{Container: container, Err: fmt.Errorf("starting the agent of %s: %w", container, err)})
+		d.events.Put(core.LaunchFailed{Container: container, Why: fmt.Sprintf("starting the agent of %s: %v", container, err)})
 		return
 	}
 	d.mu.Lock()
@@ -81,9 +85,9 @@ func (d *Driver) Launch(container string) {
 		_, mine := d.running[container]
 		delete(d.running, container)
 		d.mu.Unlock()
-		end := am.Ended{Container: container, Cause: am.EndExited, Exit: cmd.ProcessState.ExitCode()}
+		end := core.ContainerEnded{Container: container, Cause: core.CauseOwnFault, Exit: cmd.ProcessState.ExitCode()}
 		if !mine {
-			end.Cause = am.EndReleased
+			end.Cause = core.CauseReleased
 		}
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
@@ -144,7 +148,7 @@ func (d *Driver) Release(container string) {
 func (d *Driver) Check(string) {}
 
 // Finish implements am.Driver.
-func (d *Driver) Finish(ctx context.Context, _ am.Outcome) error {
+func (d *Driver) Finish(ctx context.Context, _ core.Finish) error {
 	d.mu.Lock()
 	var left []string
 	for c := range d.running {

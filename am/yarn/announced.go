@@ -3,7 +3,7 @@ package yarn
 import (
 	"slices"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -20,10 +20,10 @@ func (d *Driver) nodesChanged(list []hadoop.Node) {
 		switch host := n.ID.Host; {
 		case n.Leaving() && !d.s.leaving[host]:
 			d.s.leaving[host] = true
-			d.events.Put(am.NodeLeaving{Node: host, Within: n.Timeout})
+			d.events.Put(core.NodeDecommissioning{Node: host, Within: n.Timeout, HostsAM: host == d.cfg.Host})
 		case n.Running() && d.s.leaving[host]:
 			delete(d.s.leaving, host)
-			d.events.Put(am.NodeStays{Node: host})
+			d.events.Put(core.NodeRecommissioned{Node: host})
 		}
 	}
 }
@@ -45,7 +45,7 @@ func (d *Driver) preempting(p hadoop.Preemption) {
 			}
 		}
 		if len(names) > 0 {
-			d.events.Put(am.Preempting{Containers: names, Strict: contract.strict, Within: d.warning})
+			d.events.Put(core.PreemptionWarned{Containers: names, Strict: contract.strict, Within: d.warning})
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (d *Driver) forgotten() {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		d.events.Put(am.PreemptionOver{Containers: names, Why: "the ResourceManager was restarted"})
+		d.events.Put(core.PreemptionCanceled{Containers: names, Why: "the ResourceManager was restarted"})
 	}
 }
 

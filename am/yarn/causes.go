@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -39,47 +39,47 @@ var overLimit = regexp.MustCompile(`(?i)is running (?:\d+B )?beyond (?:the '(phy
 
 // cause makes of an exit status what the job's policy knows. stopped: we asked
 // for the end.
-func cause(c hadoop.Completed, stopped bool) am.EndCause {
+func cause(c hadoop.Completed, stopped bool) core.Cause {
 	switch c.Exit {
 	case exitAborted:
 		// SchedulerUtils has the texts that the RM gives with this status.
 		switch {
 		case stopped || strings.Contains(c.Diagnostics, "released by application"):
-			return am.EndReleased
+			return core.CauseReleased
 		case strings.Contains(c.Diagnostics, "*lost* node"):
-			return am.EndNodeLost
+			return core.CauseNodeLost
 		}
-		return am.EndUnknown
+		return core.CauseUnknown
 	case exitDisksFailed:
-		return am.EndDisksFailed
+		return core.CauseDisksFailed
 	case exitPreempted:
-		return am.EndPreempted
+		return core.CausePreempted
 	case exitPhysicalMemory:
-		return am.EndOutOfMemory
+		return core.CauseOutOfMemory
 	case exitVirtualMemory:
-		return am.EndVirtualLimit
+		return core.CauseVirtualLimit
 	case 0, exitForceKilled, exitTerminated:
 		if limit := overLimit.FindStringSubmatch(c.Diagnostics); limit != nil {
 			if strings.EqualFold(limit[1]+limit[2], "virtual") {
-				return am.EndVirtualLimit
+				return core.CauseVirtualLimit
 			}
-			return am.EndOutOfMemory
+			return core.CauseOutOfMemory
 		}
 	case exitKilledByMaster:
-		return am.EndReleased
+		return core.CauseReleased
 	case exitKilledByRM, exitAppCompleted, exitKilledByContainers, exitTooManyLogs:
 		if stopped {
-			return am.EndReleased
+			return core.CauseReleased
 		}
-		return am.EndKilled
+		return core.CauseKilled
 	case exitInvalid:
-		return am.EndUnknown
+		return core.CauseUnknown
 	}
 	if stopped {
-		return am.EndReleased
+		return core.CauseReleased
 	}
 	if c.Exit < 0 {
-		return am.EndUnknown
+		return core.CauseUnknown
 	}
-	return am.EndExited
+	return core.CauseOwnFault
 }

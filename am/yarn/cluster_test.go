@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
@@ -292,13 +292,13 @@ func TestContainersLiveAndEnd(t *testing.T) {
 	if err := syscall.Kill(pids[killed], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if e := j.ended(killed); e.Cause != am.EndExited || e.Exit != 137 {
+	if e := j.ended(killed); e.Cause != core.CauseOwnFault || e.Exit != 137 {
 		t.Errorf("after kill -9: %+v", e)
 	}
 	t.Logf("end known after %v", time.Since(begin))
 	begin = time.Now()
 	j.tell(order{Release: released})
-	if e := j.ended(released); e.Cause != am.EndReleased {
+	if e := j.ended(released); e.Cause != core.CauseReleased {
 		t.Errorf("after a release: %+v", e)
 	}
 	t.Logf("release done after %v", time.Since(begin))
@@ -306,7 +306,7 @@ func TestContainersLiveAndEnd(t *testing.T) {
 		t.Errorf("the process of the released container runs on after its end was reported")
 	}
 	begin = time.Now()
-	j.tell(order{Ask: &am.Ask{Request: "again", Role: "ps", MemoryMB: 128, VCores: 1, Avoid: []string{got[0].Node}}})
+	j.tell(order{Ask: &core.Ask{Request: "again", Role: "ps", MemoryMB: 128, VCores: 1, Avoid: []string{got[0].Node}}})
 	again := j.allocated(1)[0]
 	if again.Request != "again" || again.Node == got[0].Node {
 		t.Errorf("the ask that avoids %s got %+v", got[0].Node, again)
@@ -315,7 +315,7 @@ func TestContainersLiveAndEnd(t *testing.T) {
 	pids[again.Container] = j.pid(again.Container)
 	t.Logf("replaced after %v", time.Since(begin))
 
-	j.finish(am.Outcome{Succeeded: true, Why: "all done"})
+	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED, Why: "all done"})
 	r = j.state(hadoop.StateFinished)
 	if r.Final != hadoop.FinalSucceeded || r.Diagnostics != "all done" {
 		t.Errorf("final state: %s, %q", r.Final, r.Diagnostics)
@@ -338,19 +338,19 @@ func TestEndsAreToldApart(t *testing.T) {
 		t.Fatalf("the first container is called %s", a.Container)
 	}
 	j.tell(order{Launch: a.Container})
-	if e := j.ended(a.Container); e.Cause != am.EndExited || e.Exit != 7 {
+	if e := j.ended(a.Container); e.Cause != core.CauseOwnFault || e.Exit != 7 {
 		t.Errorf("after exit 7: %+v", e)
 	}
 	j.ask("hogs", 2, 64)
 	for _, a := range j.allocated(2) {
 		j.tell(order{Launch: a.Container})
 		e := j.ended(a.Container)
-		if e.Cause != am.EndOutOfMemory || !strings.Contains(e.Diagnostics, "memory") {
+		if e.Cause != core.CauseOutOfMemory || !strings.Contains(e.Diagnostics, "memory") {
 			t.Errorf("after using too much memory: %+v", e)
 		}
 		t.Logf("%s: exit status %d", a.Container, e.Exit)
 	}
-	j.finish(am.Outcome{Why: "a role failed"})
+	j.finish(core.Finish{State: proto.JobState_JOB_STATE_FAILED, Why: "a role failed"})
 	if r := j.state(hadoop.StateFinished); r.Final != hadoop.FinalFailed || r.Diagnostics != "a role failed" {
 		t.Errorf("final state: %s, %q", r.Final, r.Diagnostics)
 	}
@@ -362,10 +362,10 @@ func TestFileThatChangedIsSaid(t *testing.T) {
 	j.ask("ps", 1, 64)
 	a := j.allocated(1)[0]
 	j.tell(order{Launch: a.Container})
-	if e := j.ended(a.Container); e.Cause != am.EndUnknown || !strings.Contains(e.Diagnostics, "changed on src filesystem") {
+	if e := j.ended(a.Container); e.Cause != core.CauseUnknown || !strings.Contains(e.Diagnostics, "changed on src filesystem") {
 		t.Errorf("a file that changed since: %+v", e)
 	}
-	j.finish(am.Outcome{})
+	j.finish(core.Finish{State: proto.JobState_JOB_STATE_FAILED})
 }
 
 func TestWaitingIsExplained(t *testing.T) {
@@ -389,7 +389,7 @@ func TestWaitingIsExplained(t *testing.T) {
 	if w := "1024 GB"; !strings.Contains(h.Waiting.Why, w) {
 		t.Errorf("%q does not say %q", h.Waiting.Why, w)
 	}
-	j.finish(am.Outcome{Killed: true})
+	j.finish(core.Finish{State: proto.JobState_JOB_STATE_KILLED})
 	if r := j.state(hadoop.StateFinished); r.Final != hadoop.FinalKilled {
 		t.Errorf("final state: %s", r.Final)
 	}

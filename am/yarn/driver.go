@@ -13,6 +13,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/am"
+	"holdfast/am/core"
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
@@ -55,22 +57,23 @@ const AgentCommand = "exec ./yarn-submit agent 1>><LOG_DIR>/agent.log 2>&1"
 
 // Driver implements am.Driver.
 type Driver struct {
-	cfg     Config
-	log     *logrus.Entry
-	master  *hadoop.Master
-	nodes   *hadoop.Nodes
-	client  *hadoop.Client // nil if the RM does not let this process in as a client
-	agent   hadoop.Launch  // without what differs between containers
-	reg     hadoop.Registered
-	kept    []hadoop.Container // from the first registration
-	attempt int32              // of the application
-	expiry  time.Duration      // after which it starts another master, if it does not hear of this one
-	warning time.Duration      // between a warning of preemption and the container's end
+	cfg      Config
+	log      *logrus.Entry
+	master   *hadoop.Master
+	nodes    *hadoop.Nodes
+	client   *hadoop.Client // nil if the RM does not let this process in as a client
+	agent    hadoop.Launch  // without what differs between containers
+	reg      hadoop.Registered
+	previous []hadoop.Container // from the first registration
+	attempt  int32              // of the application
+	expiry   time.Duration      // after which it starts another master, if it does not hear of this one
+	warning  time.Duration      // between a warning of preemption and the container's end
 
-	events *mailbox.Mailbox[am.DriverEvent]
-	ctx    context.Context
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	events       *mailbox.Mailbox[core.Event]
+	supersededBy chan error // capacity 1, and sent to at most once
+	ctx          context.Context
+	cancel       context.CancelFunc
+	wg           sync.WaitGroup
 
 	commands *mailbox.Mailbox[any] // for run
 	back     chan any              // results for run
@@ -80,7 +83,7 @@ type Driver struct {
 
 var _ am.Driver = (*Driver)(nil)
 
-// Commands are an am.Ask or one of these.
+// Commands are a core.Ask or one of these.
 type (
 	withdraw string
 	launch   string
@@ -127,7 +130,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 			Resources: cfg.Resources, Command: cfg.Command,
 			Environment: environment(cfg), Credentials: agentCredentials(cfg.Credentials),
 		},
-		commands: mailbox.New[any](), back: make(chan any, 16), s: newState(),
+		commands: mailbox.New[any](), back: make(chan any, 16), supersededBy: make(chan error, 1), s: newState(),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	// The client is for reading only: the driver does without it where it must.
@@ -154,7 +157,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, regErr
 	}
 	d.registered(reg)
-	d.kept = reg.Previous
+	d.previous = reg.Previous
 	for _, c := range reg.Previous {
 		d.s.add(c).launched = true
 	}
@@ -162,7 +165,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	d.s.heard = time.Now()
 	d.s.served = cfg.Attempt > 1 // it has served the one before
 	d.s.sure = d.s.heard
-	d.events = mailbox.New[am.DriverEvent]()
+	d.events = mailbox.New[core.Event]()
 	d.nodesChanged(list)
 	d.wg.Go(d.run)
 	return d, nil
@@ -190,10 +193,8 @@ func (d *Driver) register(ctx context.Context) (hadoop.Registered, error) {
 		if !said {
 			d.log.WithError(err).Warn("the ResourceManager does not answer; waiting for it")
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, registerPause) {
 			return reg, err
-		case <-time.After(registerPause):
 		}
 	}
 }
@@ -245,21 +246,24 @@ func agentCredentials(all *token.Credentials) *token.Credentials {
 func (d *Driver) NewTokens(c *token.Credentials) { d.commands.Put(newTokens{c}) }
 
 // Events implements am.Driver.
-func (d *Driver) Events() *mailbox.Mailbox[am.DriverEvent] { return d.events }
+func (d *Driver) Events() *mailbox.Mailbox[core.Event] { return d.events }
 
-// Kept implements am.Driver. The RM tells at registration which containers run
-// since an earlier attempt (RegisterApplicationMasterResponseProto,
+// Superseded implements am.Driver.
+func (d *Driver) Superseded() <-chan error { return d.supersededBy }
+
+// PreviousContainers implements am.Driver. The RM lists at registration the containers of
+// earlier attempts that still run (RegisterApplicationMasterResponseProto,
 // containers_from_previous_attempts).
-func (d *Driver) Kept() map[string]string {
-	kept := map[string]string{}
-	for _, c := range d.kept {
-		kept[c.ID.String()] = c.Node.Host
+func (d *Driver) PreviousContainers() map[string]string {
+	nodes := map[string]string{}
+	for _, c := range d.previous {
+		nodes[c.ID.String()] = c.Node.Host
 	}
-	return kept
+	return nodes
 }
 
 // Ask implements am.Driver.
-func (d *Driver) Ask(a am.Ask) { d.commands.Put(a) }
+func (d *Driver) Ask(a core.Ask) { d.commands.Put(a) }
 
 // Withdraw implements am.Driver.
 func (d *Driver) Withdraw(request string) { d.commands.Put(withdraw(request)) }
@@ -274,15 +278,15 @@ func (d *Driver) Release(container string) { d.commands.Put(release(container)) 
 func (d *Driver) Check(container string) { d.commands.Put(check(container)) }
 
 // Finish implements am.Driver.
-func (d *Driver) Finish(ctx context.Context, o am.Outcome) error {
+func (d *Driver) Finish(ctx context.Context, o core.Finish) error {
 	d.cancel()
 	d.wg.Wait()
 	d.stopAll(ctx)
 	final := hadoop.FinalFailed
-	switch {
-	case o.Succeeded:
+	switch o.State {
+	case proto.JobState_JOB_STATE_SUCCEEDED:
 		final = hadoop.FinalSucceeded
-	case o.Killed:
+	case proto.JobState_JOB_STATE_KILLED:
 		final = hadoop.FinalKilled
 	}
 	err := d.tellOutcome(ctx, final, o.Why)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
@@ -32,7 +32,7 @@ func quietDriver(t *testing.T) *Driver {
 		t.Fatal(err)
 	}
 	d := &Driver{
-		log: logrus.NewEntry(log), s: newState(), events: mailbox.New[am.DriverEvent](), ctx: ctx,
+		log: logrus.NewEntry(log), s: newState(), events: mailbox.New[core.Event](), supersededBy: make(chan error, 1), ctx: ctx,
 		nodes: nodes, reg: hadoop.Registered{Maximum: hadoop.Resource{MemoryMB: 8192, VCores: 4}},
 	}
 	t.Cleanup(func() {
@@ -48,11 +48,16 @@ func (d *Driver) told() []string {
 	var list []string
 	for _, e := range d.events.Take() {
 		switch e := e.(type) {
-		case am.Broken:
-			list = append(list, "broken: "+e.Err.Error())
+		case core.Broken:
+			list = append(list, "broken: "+e.Why)
 		default:
 			list = append(list, fmt.Sprintf("%T %+v", e, e))
 		}
+	}
+	select {
+	case err := <-d.supersededBy:
+		list = append(list, "superseded: "+err.Error())
+	default:
 	}
 	return list
 }
@@ -112,7 +117,7 @@ func TestDriverReleasesBeforeLaunch(t *testing.T) {
 	for range 2 { // the RM may say so twice, after it was restarted
 		d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{ended}}})
 	}
-	expect(t, d.told(), "Allocated", fmt.Sprintf("Ended {Container:%s Cause:%d", name, am.EndReleased))
+	expect(t, d.told(), "Allocated", fmt.Sprintf("Ended {Container:%s Cause:%v", name, core.CauseReleased))
 }
 
 func TestDriverTellsAnEndOnce(t *testing.T) {
@@ -121,7 +126,7 @@ func TestDriverTellsAnEndOnce(t *testing.T) {
 	h.launched, h.released, h.releaseAt = true, true, time.Now()
 	d.afterStop(stopResult{ended: []hadoop.Completed{{ID: h.container.ID, Exit: 143}}})
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{{ID: h.container.ID, Exit: 143}}}})
-	expect(t, d.told(), fmt.Sprintf("Ended {Container:%s Cause:%d Exit:143", h.name, am.EndReleased))
+	expect(t, d.told(), fmt.Sprintf("Ended {Container:%s Cause:%v Exit:143", h.name, core.CauseReleased))
 	if len(d.s.held) != 0 {
 		t.Errorf("still held: %v", d.s.held)
 	}
@@ -139,7 +144,7 @@ func TestDriverReportsALaunchThatFailed(t *testing.T) {
 		t.Errorf("given back: %v", g)
 	}
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{{ID: b.container.ID, Exit: exitAborted}}}})
-	expect(t, d.told(), "LaunchFailed {Container:"+b.name+" Err:no disk}")
+	expect(t, d.told(), "LaunchFailed {Container:"+b.name+" Why:no disk}")
 }
 
 func TestDriverGivesUpOnlyWhenItMust(t *testing.T) {
@@ -152,9 +157,9 @@ func TestDriverGivesUpOnlyWhenItMust(t *testing.T) {
 		err  error
 		want []string
 	}{
-		{"attempt gone", remote(yarn + "ApplicationAttemptNotFoundException"), []string{"broken: the ResourceManager has given up"}},
+		{"attempt gone", remote(yarn + "ApplicationAttemptNotFoundException"), []string{"superseded: the ResourceManager has given up"}},
 		{"refused", remote(yarn + "InvalidResourceRequestException"), []string{"broken: the scheduler refused"}},
-		{"token refused", remote("org.apache.hadoop.security.token.SecretManager$InvalidToken"), []string{"broken: the ResourceManager has given up"}},
+		{"token refused", remote("org.apache.hadoop.security.token.SecretManager$InvalidToken"), []string{"superseded: the ResourceManager has given up"}},
 		{"not let in", remote("org.apache.hadoop.security.AccessControlException"), []string{"broken: the ResourceManager does not let"}},
 		{"restarted", remote(yarn + "ApplicationMasterNotRegisteredException"), nil},
 		{"standby", remote("org.apache.hadoop.ipc.StandbyException"), []string{"Waiting {Why:the ResourceManager has not answered since"}},
@@ -221,7 +226,7 @@ func TestDriverOutlastsTheResourceManager(t *testing.T) {
 			for _, e := range d.told() {
 				said = append(said, strings.Fields(e)[0])
 			}
-			if want := []string{"am.Waiting", "am.Allocated"}; !slices.Contains(said, want[0]) || !slices.Contains(said, want[1]) {
+			if want := []string{"core.Waiting", "core.Allocated"}; !slices.Contains(said, want[0]) || !slices.Contains(said, want[1]) {
 				t.Errorf("then it tells %q", said)
 			}
 		})
@@ -263,7 +268,7 @@ func TestDriverAsksForTheRestOfWhatIsRefused(t *testing.T) {
 	}
 	var said []string
 	for _, e := range d.told() {
-		if strings.HasPrefix(e, "am.Waiting") {
+		if strings.HasPrefix(e, "core.Waiting") {
 			said = append(said, e)
 		}
 	}
@@ -342,8 +347,8 @@ func TestDriverTellsWhatIsAnnounced(t *testing.T) {
 	} {
 		d.afterAllocate(allocated{answer: &answer})
 	}
-	expect(t, d.told(), "NodeLeaving {Node:n1 Within:1m0s}", "NodeStays {Node:n1}",
-		"Preempting {Containers:["+a.name+"] Strict:true Within:15s}", "Preempting {Containers:["+b.name+"] Strict:false Within:15s}")
+	expect(t, d.told(), "NodeDecommissioning {Node:n1 Within:1m0s HostsAM:false}", "NodeRecommissioned {Node:n1}",
+		"PreemptionWarned {Containers:["+a.name+"] Strict:true Within:15s}", "PreemptionWarned {Containers:["+b.name+"] Strict:false Within:15s}")
 }
 
 // TestOnlyARestartedRMTakesPreemptionBack: the CapacityScheduler names a container in
@@ -360,14 +365,14 @@ func TestOnlyARestartedRMTakesPreemptionBack(t *testing.T) {
 		d.afterAllocate(allocated{answer: &hadoop.Answer{}})
 	}
 	gone.released = true
-	announced := []string{"Preempting {Containers:[" + a.name + "] Strict:true", "Preempting {Containers:[" + b.name + " " + gone.name + "] Strict:false"}
+	announced := []string{"PreemptionWarned {Containers:[" + a.name + "] Strict:true", "PreemptionWarned {Containers:[" + b.name + " " + gone.name + "] Strict:false"}
 	expect(t, d.told(), announced...)
 	for range 2 {
 		d.afterRegister(reregistered{})
 	}
-	expect(t, d.told(), "PreemptionOver {Containers:["+a.name+" "+b.name+"] Why:the ResourceManager was restarted}")
+	expect(t, d.told(), "PreemptionCanceled {Containers:["+a.name+" "+b.name+"] Why:the ResourceManager was restarted}")
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Preempt: hadoop.Preemption{Strict: []hadoop.ContainerID{a.container.ID}}}})
-	expect(t, d.told(), "Preempting {Containers:["+a.name+"] Strict:true")
+	expect(t, d.told(), "PreemptionWarned {Containers:["+a.name+"] Strict:true")
 }
 
 // TestDriverTellsOfUnhealthyNodes: YARN says no more than that their containers
@@ -383,8 +388,8 @@ func TestDriverTellsOfUnhealthyNodes(t *testing.T) {
 	n.State = "RUNNING"
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Updated: []hadoop.Node{n}}})
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: lost(b)}})
-	expect(t, d.told(), fmt.Sprintf("Ended {Container:%s Cause:%d Exit:-100 Diagnostics:its node is unhealthy: it smells of smoke}", a.name, am.EndNodeLost),
-		fmt.Sprintf("Ended {Container:%s Cause:%d Exit:-100 Diagnostics:Container released on a *lost* node}", b.name, am.EndNodeLost))
+	expect(t, d.told(), fmt.Sprintf("Ended {Container:%s Cause:%v Exit:-100 Diagnostics:its node is unhealthy: it smells of smoke}", a.name, core.CauseNodeLost),
+		fmt.Sprintf("Ended {Container:%s Cause:%v Exit:-100 Diagnostics:Container released on a *lost* node}", b.name, core.CauseNodeLost))
 }
 
 // TestDriverTakesNothingItDidNotAskFor: containers that nodes may stop at any
@@ -415,31 +420,21 @@ func TestARefusalIsLookedInto(t *testing.T) {
 	refusal := &rpc.RemoteError{Class: "org.apache.hadoop.security.token.SecretManager$InvalidToken", Message: "appattempt_1_0001_000001 not found"}
 	unknown := &rpc.RemoteError{Class: "org.apache.hadoop.yarn.exceptions.ApplicationNotFoundException"}
 	for _, tt := range []struct {
-		name       string
-		standing   standing
-		broken     string
-		superseded bool
+		name     string
+		standing standing
+		want     []string
 	}{
-		{"another attempt", standing{report: hadoop.Report{Attempt: 2, State: hadoop.StateRunning}}, "given up", true},
-		{"killed", standing{report: hadoop.Report{Attempt: 1, State: hadoop.StateKilled}}, "given up", true},
-		{"forgotten", standing{err: unknown}, "recovery.enabled", false},
-		{"no other attempt yet", standing{report: hadoop.Report{Attempt: 1, State: hadoop.StateRunning}}, "given up", true},
-		{"not known", standing{err: errors.New("no answer")}, "", false},
+		{"another attempt", standing{report: hadoop.Report{Attempt: 2, State: hadoop.StateRunning}}, []string{"superseded: the ResourceManager has given up"}},
+		{"killed", standing{report: hadoop.Report{Attempt: 1, State: hadoop.StateKilled}}, []string{"superseded: the ResourceManager has given up"}},
+		{"forgotten", standing{err: unknown}, []string{"broken: the ResourceManager does not know the application any longer"}},
+		{"no other attempt yet", standing{report: hadoop.Report{Attempt: 1, State: hadoop.StateRunning}}, []string{"superseded: the ResourceManager has given up"}},
+		{"not known", standing{err: errors.New("no answer")}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := quietDriver(t)
 			tt.standing.refusal = refusal
 			d.afterStanding(tt.standing)
-			events := d.events.Take()
-			if len(events) == 0 {
-				if tt.broken != "" {
-					t.Error("it goes on")
-				}
-				return
-			}
-			if e, ok := events[0].(am.Broken); ok && (tt.broken == "" || !strings.Contains(e.Err.Error(), tt.broken) || e.Superseded != tt.superseded) {
-				t.Errorf("%+v", e)
-			}
+			expect(t, d.told(), tt.want...)
 		})
 	}
 }

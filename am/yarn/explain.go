@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -21,12 +21,12 @@ type view struct {
 }
 
 // explain says in words why asks are not answered; empty if none is pending.
-func explain(pending []am.Ask, v view) string {
+func explain(pending []core.Ask, v view) string {
 	if len(pending) == 0 {
 		return ""
 	}
 	// The largest ask is the hardest to answer.
-	a := slices.MaxFunc(pending, func(a, b am.Ask) int {
+	a := slices.MaxFunc(pending, func(a, b core.Ask) int {
 		if a.GPUs != b.GPUs {
 			return int(a.GPUs - b.GPUs)
 		}
@@ -40,7 +40,7 @@ func explain(pending []am.Ask, v view) string {
 }
 
 // whatFor counts asks by role: "2 containers for ps, 1 for worker".
-func whatFor(pending []am.Ask) string {
+func whatFor(pending []core.Ask) string {
 	var roles []string
 	count := map[string]int{}
 	for _, a := range pending {
@@ -64,7 +64,7 @@ func whatFor(pending []am.Ask) string {
 }
 
 // why says what is missing for one ask of a job that needs so much memory in all.
-func why(a am.Ask, need int64, v view) string {
+func why(a core.Ask, need int64, v view) string {
 	r := resourceOf(a)
 	var running, able []hadoop.Node
 	var sick int
@@ -110,7 +110,7 @@ func why(a am.Ask, need int64, v view) string {
 	return "there is room, and the ResourceManager will give it with the nodes' next heartbeats"
 }
 
-func tooLarge(a am.Ask, r hadoop.Resource, running []hadoop.Node) string {
+func tooLarge(a core.Ask, r hadoop.Resource, running []hadoop.Node) string {
 	if r.GPUs > 0 && !slices.ContainsFunc(running, func(n hadoop.Node) bool { return n.Capability.GPUs >= r.GPUs }) {
 		return fmt.Sprintf("no node has %d GPUs, which %s asks for", r.GPUs, a.Role)
 	}

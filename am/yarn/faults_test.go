@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -60,14 +60,14 @@ func TestNodeIsLost(t *testing.T) {
 			if !strings.Contains(h.Fault, host) {
 				t.Errorf("%q does not name %s", h.Fault, host)
 			}
-		case h.Ended != nil && h.Ended.Cause == am.EndNodeLost:
+		case h.Ended != nil && h.Ended.Cause == core.CauseNodeLost:
 			lost = lost || h.Ended.Container == running
 			failed = failed || h.Ended.Container == late // the RM may have been first
 		default:
 			t.Fatalf("%s", describe(h))
 		}
 	}
-	j.finish(am.Outcome{Succeeded: true})
+	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 }
 
 func TestResourceManagerComesBack(t *testing.T) {
@@ -91,7 +91,7 @@ func TestResourceManagerComesBack(t *testing.T) {
 	if err := rm.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.tell(order{Ask: &am.Ask{Request: "meanwhile", Role: "ps", MemoryMB: 64, VCores: 1}})
+	j.tell(order{Ask: &core.Ask{Request: "meanwhile", Role: "ps", MemoryMB: 64, VCores: 1}})
 	h := j.await("a word of it", func(h happening) bool { return h.Waiting != nil && h.Waiting.Why != "" })
 	t.Logf("said after %v", time.Since(begin))
 	if !strings.Contains(h.Waiting.Why, "ResourceManager has not answered") {
@@ -112,10 +112,10 @@ func TestResourceManagerComesBack(t *testing.T) {
 		t.Error("the container of before is gone")
 	}
 	j.tell(order{Release: first.Container})
-	if e := j.ended(first.Container); e.Cause != am.EndReleased || alive(pid) {
+	if e := j.ended(first.Container); e.Cause != core.CauseReleased || alive(pid) {
 		t.Errorf("the container of before: %+v", e)
 	}
-	j.finish(am.Outcome{Succeeded: true})
+	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 	if r := j.state(hadoop.StateFinished); r.Final != hadoop.FinalSucceeded || r.Attempt != 1 {
 		t.Errorf("final state: %s of attempt %d", r.Final, r.Attempt)
 	}
@@ -148,8 +148,8 @@ func TestMaximumIsSmallerForAWhile(t *testing.T) {
 		_ = c.Configure(map[string]string{key: before})
 		_ = c.Daemon("rm").Restart(context.Background())
 	})
-	j.tell(order{Ask: &am.Ask{Request: "large", Role: "worker", MemoryMB: 1024, VCores: 1}})
-	j.tell(order{Ask: &am.Ask{Request: "small", Role: "ps", MemoryMB: 128, VCores: 1}})
+	j.tell(order{Ask: &core.Ask{Request: "large", Role: "worker", MemoryMB: 1024, VCores: 1}})
+	j.tell(order{Ask: &core.Ask{Request: "small", Role: "ps", MemoryMB: 128, VCores: 1}})
 	refused, small := "", false
 	for refused == "" || !small {
 		h := j.await("a word of what is refused, and the rest", func(h happening) bool { return h.Waiting != nil || h.Allocated != nil })
@@ -170,7 +170,7 @@ func TestMaximumIsSmallerForAWhile(t *testing.T) {
 	if !alive(pid) {
 		t.Error("the container of before is gone")
 	}
-	j.finish(am.Outcome{Succeeded: true})
+	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 }
 
 // What runs on a node that comes to a restarted ResourceManager later than the next
@@ -179,7 +179,7 @@ func TestResourceManagerAndMasterAreLostTogether(t *testing.T) {
 	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) { s.MaxAttempts, s.KeepContainers = 2, true })
 	r := j.state(hadoop.StateRunning)
 	j.ask("ps", 6, 64)
-	var there am.Allocated
+	var there core.Allocated
 	for _, a := range j.allocated(6) {
 		if a.Node != r.Host {
 			there = a
@@ -223,8 +223,8 @@ func TestResourceManagerAndMasterAreLostTogether(t *testing.T) {
 		t.Error("what ran there was ended")
 	}
 	j.tell(order{Release: there.Container})
-	if e := j.ended(there.Container); e.Cause != am.EndReleased || alive(pid) {
+	if e := j.ended(there.Container); e.Cause != core.CauseReleased || alive(pid) {
 		t.Errorf("after its release: %+v; alive: %t", e, alive(pid))
 	}
-	j.finish(am.Outcome{Succeeded: true})
+	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 }

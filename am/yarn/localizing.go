@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/am"
+	"holdfast/am/core"
+	"holdfast/internal/backoff"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -33,7 +34,7 @@ func (d *Driver) watchLocalizing(node hadoop.NodeID, ids []hadoop.ContainerID, a
 	}
 	d.async(func() any {
 		r := localizing{node: node}
-		if d.sleep(after) {
+		if !backoff.Sleep(d.ctx, after) {
 			return r
 		}
 		ctx, cancel := context.WithTimeout(d.ctx, localizingPoll)
@@ -57,7 +58,7 @@ func (d *Driver) afterLocalizing(r localizing) {
 		return h == nil || h.released
 	})
 	for _, id := range ids {
-		d.events.Put(am.Localizing{Container: id.String(), What: d.brings()})
+		d.events.Put(core.Localizing{Container: id.String(), What: d.brings()})
 	}
 	d.watchLocalizing(r.node, ids, localizingPoll)
 }

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	"holdfast/hdfsckpt/store"
 	hadoop "holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
 )
 
 // What a container waits for before anything runs in it is told for as long as it does.
@@ -59,5 +60,5 @@ func TestUnpackingIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.pid(a.Container)
-	j.finish(am.Outcome{Succeeded: true})
+	j.finish(core.Finish{State: proto.JobState_JOB_STATE_SUCCEEDED})
 }

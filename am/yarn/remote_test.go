@@ -14,7 +14,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	"holdfast/am/yarn"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/token"
@@ -34,26 +34,26 @@ const (
 
 // order is what the test tells the AM to do; one field is set.
 type order struct {
-	Ask      *am.Ask
+	Ask      *core.Ask
 	Withdraw string
 	Launch   string
 	Release  string
-	Finish   *am.Outcome
+	Finish   *core.Finish
 }
 
 // happening is what the AM tells the test.
 type happening struct {
 	Hello      bool
 	Pid        int
-	Found      *am.Found
-	Localizing *am.Localizing
+	Found      *core.ContainerFound
+	Localizing *core.Localizing
 	Literal    string
 	Fault      string // New or Finish failed
 	Finished   bool
-	Allocated  *am.Allocated
-	Ended      *am.Ended
+	Allocated  *core.Allocated
+	Ended      *core.ContainerEnded
 	Failed     string // container of LaunchFailed
-	Waiting    *am.Waiting
+	Waiting    *core.Waiting
 	Broken     string
 }
 
@@ -74,23 +74,32 @@ func runMaster() error {
 	finished, told := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(told)
-		for e := range d.Events().Chan(finished) {
+		events := d.Events().Chan(finished)
+		for {
 			var h happening
-			switch e := e.(type) {
-			case am.Allocated:
-				h.Allocated = &e
-			case am.Found:
-				h.Found = &e
-			case am.Localizing:
-				h.Localizing = &e
-			case am.Ended:
-				h.Ended = &e
-			case am.LaunchFailed:
-				h.Failed, h.Fault = e.Container, e.Err.Error()
-			case am.Waiting:
-				h.Waiting = &e
-			case am.Broken:
-				h.Broken = e.Err.Error()
+			select {
+			case err := <-d.Superseded():
+				h.Broken = err.Error()
+			case e, ok := <-events:
+				if !ok {
+					return
+				}
+				switch e := e.(type) {
+				case core.Allocated:
+					h.Allocated = &e
+				case core.ContainerFound:
+					h.Found = &e
+				case core.Localizing:
+					h.Localizing = &e
+				case core.ContainerEnded:
+					h.Ended = &e
+				case core.LaunchFailed:
+					h.Failed, h.Fault = e.Container, e.Why
+				case core.Waiting:
+					h.Waiting = &e
+				case core.Broken:
+					h.Broken = e.Why
+				}
 			}
 			if out.Encode(h) != nil {
 				return
@@ -100,7 +109,7 @@ func runMaster() error {
 	for {
 		var o order
 		if err := in.Decode(&o); err != nil {
-			o.Finish = &am.Outcome{Why: "the test is gone"}
+			o.Finish = &core.Finish{State: proto.JobState_JOB_STATE_FAILED, Why: "the test is gone"}
 		}
 		switch {
 		case o.Ask != nil:
@@ -231,7 +240,7 @@ func (m *master) tell(o order) {
 
 func (m *master) ask(role string, n int, mb int64) {
 	for i := range n {
-		m.tell(order{Ask: &am.Ask{Request: fmt.Sprintf("%s-%d", role, i), Role: role, MemoryMB: mb, VCores: 1}})
+		m.tell(order{Ask: &core.Ask{Request: fmt.Sprintf("%s-%d", role, i), Role: role, MemoryMB: mb, VCores: 1}})
 	}
 }
 
@@ -273,9 +282,9 @@ func describe(h happening) string {
 	return fmt.Sprintf("%+v", h)
 }
 
-func (m *master) allocated(n int) []am.Allocated {
+func (m *master) allocated(n int) []core.Allocated {
 	m.t.Helper()
-	var list []am.Allocated
+	var list []core.Allocated
 	for len(list) < n {
 		h := m.await("a container", func(h happening) bool { return h.Allocated != nil })
 		list = append(list, *h.Allocated)
@@ -283,12 +292,12 @@ func (m *master) allocated(n int) []am.Allocated {
 	return list
 }
 
-func (m *master) ended(container string) am.Ended {
+func (m *master) ended(container string) core.ContainerEnded {
 	m.t.Helper()
 	return *m.await("the end of "+container, func(h happening) bool { return h.Ended != nil && h.Ended.Container == container }).Ended
 }
 
-func (m *master) finish(o am.Outcome) {
+func (m *master) finish(o core.Finish) {
 	m.t.Helper()
 	m.tell(order{Finish: &o})
 	if h := m.await("the AM's end", func(h happening) bool { return h.Finished }); h.Fault != "" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	"holdfast/internal/hadoop/rpc"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
@@ -44,7 +44,7 @@ func (d *Driver) afterStart(r startResult) {
 			// may have been started all the same: the answer was lost then.
 			h.released, h.releaseAt, h.quiet = true, time.Now(), true
 			d.s.giveBack(h)
-			d.events.Put(am.LaunchFailed{Container: h.name, Err: err})
+			d.events.Put(core.LaunchFailed{Container: h.name, Why: err.Error()})
 		}
 	}
 }
@@ -97,12 +97,12 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 	for _, c := range a.Previous {
 		if s.byID[c.ID] == nil { // its NodeManager has come to an RM that was restarted too
 			s.add(c).launched = true
-			d.events.Put(am.Found{Container: c.ID.String(), Node: c.Node.Host})
+			d.events.Put(core.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})
 		}
 	}
 	for _, c := range a.Allocated {
 		h := s.add(c)
-		ask, wanted := am.Ask{}, false
+		ask, wanted := core.Ask{}, false
 		if !c.Opportunistic { // which nobody asks for: the node may stop it at any time
 			ask, wanted = s.table.allocated(c.Priority, c.Node.Host)
 		}
@@ -112,7 +112,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 			continue
 		}
 		s.answered, s.moved = now, now
-		d.events.Put(am.Allocated{Request: ask.Request, Container: h.name, Node: c.Node.Host})
+		d.events.Put(core.Allocated{Request: ask.Request, Container: h.name, Node: c.Node.Host})
 	}
 	s.table.answered()
 	d.changed(a.Changed)
@@ -125,7 +125,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		h := s.byID[c.ID]
 		if h == nil {
 			if c.ID.Attempt.Number < d.attempt { // while no master was there
-				d.events.Put(am.Ended{Container: c.ID.String(), Cause: cause(c, false), Exit: c.Exit, Diagnostics: c.Diagnostics})
+				d.events.Put(core.ContainerEnded{Container: c.ID.String(), Cause: cause(c, false), Exit: c.Exit, Diagnostics: c.Diagnostics})
 			}
 			continue
 		}
@@ -145,9 +145,9 @@ func (d *Driver) end(h *held, c hadoop.Completed) {
 	if h.quiet {
 		return
 	}
-	e := am.Ended{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics}
+	e := core.ContainerEnded{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics}
 	// YARN says of both that the node is lost.
-	if report, sick := d.s.sick[h.container.Node.Host]; sick && e.Cause == am.EndNodeLost {
+	if report, sick := d.s.sick[h.container.Node.Host]; sick && e.Cause == core.CauseNodeLost {
 		e.Diagnostics = "its node is unhealthy: " + strings.TrimSpace(report)
 	}
 	d.events.Put(e)
@@ -218,20 +218,20 @@ func (d *Driver) afterRegister(r reregistered) time.Duration {
 	return 0
 }
 
-// superseded says that the RM does not take this attempt for the application's
-// master any longer: it has started another, or the application is over.
+// superseded reports that the RM has given up this attempt as the application's master: it
+// has started another, or the application is over.
 func (d *Driver) superseded(err error) {
 	if !d.s.broken {
 		d.s.broken = true
-		d.events.Put(am.Broken{Err: err, Superseded: true})
+		d.supersededBy <- err
 	}
 }
 
-// breakDown says that the driver cannot go on.
+// breakDown reports that the driver cannot go on, so that the job must end.
 func (d *Driver) breakDown(err error) {
 	if !d.s.broken {
 		d.s.broken = true
-		d.events.Put(am.Broken{Err: err})
+		d.events.Put(core.Broken{Why: err.Error()})
 	}
 }
 
@@ -241,7 +241,7 @@ func (d *Driver) say(why string, sure bool) {
 		return
 	}
 	d.s.said = why
-	d.events.Put(am.Waiting{Why: why})
+	d.events.Put(core.Waiting{Why: why})
 }
 
 func (d *Driver) afterLook(r looked) {

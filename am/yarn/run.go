@@ -6,7 +6,8 @@ import (
 	"maps"
 	"time"
 
-	"holdfast/am"
+	"holdfast/am/core"
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
@@ -72,7 +73,7 @@ func (d *Driver) run() {
 		case <-d.ctx.Done():
 			return
 		case <-d.commands.Ready():
-			if d.sleep(gather) {
+			if !backoff.Sleep(d.ctx, gather) {
 				return
 			}
 			d.carryOut(d.commands.Take())
@@ -145,18 +146,6 @@ func (d *Driver) async(f func() any) {
 	})
 }
 
-// sleep reports whether the driver ended meanwhile.
-func (d *Driver) sleep(t time.Duration) bool {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return false
-	case <-d.ctx.Done():
-		return true
-	}
-}
-
 // carryOut does what the AM wants.
 func (d *Driver) carryOut(commands []any) {
 	s := d.s
@@ -164,7 +153,7 @@ func (d *Driver) carryOut(commands []any) {
 	stops := map[hadoop.NodeID][]hadoop.ContainerID{}
 	for _, c := range commands {
 		switch c := c.(type) {
-		case am.Ask:
+		case core.Ask:
 			if err := d.answerable(c); err != nil && !s.served {
 				d.breakDown(err)
 				return
@@ -217,7 +206,7 @@ func (d *Driver) carryOut(commands []any) {
 }
 
 // answerable says which asks the scheduler would refuse, as far as is known.
-func (d *Driver) answerable(a am.Ask) error {
+func (d *Driver) answerable(a core.Ask) error {
 	if d.reg.Maximum == (hadoop.Resource{}) { // it was told in an answer that was lost
 		return nil
 	}
@@ -277,7 +266,7 @@ func (d *Driver) stop(node hadoop.NodeID, ids []hadoop.ContainerID) {
 			}
 		}
 		for len(waiting) > 0 {
-			if d.sleep(stopPoll) {
+			if !backoff.Sleep(d.ctx, stopPoll) {
 				return r
 			}
 			list, err := d.nodes.Statuses(ctx, node, waiting)

@@ -3,7 +3,7 @@ package yarn
 import (
 	"time"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -94,7 +94,7 @@ func (s *state) setNodes(list []hadoop.Node, at time.Time) {
 }
 
 // ask takes an ask up.
-func (s *state) ask(a am.Ask, now time.Time) {
+func (s *state) ask(a core.Ask, now time.Time) {
 	if len(s.table.pending()) == 0 {
 		s.answered = now
 	}

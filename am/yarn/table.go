@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -29,7 +29,7 @@ type table struct {
 type group struct {
 	priority int32
 	resource hadoop.Resource
-	pending  []am.Ask
+	pending  []core.Ask
 	told     map[string]bool // places of which the scheduler may hold a number
 	dirty    bool            // the scheduler must be told
 	sending  bool            // it is being told now
@@ -39,12 +39,12 @@ type group struct {
 
 func newTable() *table { return &table{avoided: map[string]bool{}, unsure: map[string]bool{}} }
 
-func resourceOf(a am.Ask) hadoop.Resource {
+func resourceOf(a core.Ask) hadoop.Resource {
 	return hadoop.Resource{MemoryMB: a.MemoryMB, VCores: a.VCores, GPUs: a.GPUs}
 }
 
 // add takes an ask up.
-func (t *table) add(a am.Ask) {
+func (t *table) add(a core.Ask) {
 	r := resourceOf(a)
 	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.resource == r })
 	if i < 0 {
@@ -59,7 +59,7 @@ func (t *table) add(a am.Ask) {
 // remove takes an ask back; false: it had been answered.
 func (t *table) remove(request string) bool {
 	for _, g := range t.groups {
-		if i := slices.IndexFunc(g.pending, func(a am.Ask) bool { return a.Request == request }); i >= 0 {
+		if i := slices.IndexFunc(g.pending, func(a core.Ask) bool { return a.Request == request }); i >= 0 {
 			g.pending = slices.Delete(g.pending, i, i+1)
 			g.dirty = true
 			return true
@@ -69,8 +69,8 @@ func (t *table) remove(request string) bool {
 }
 
 // pending are the asks without an answer.
-func (t *table) pending() []am.Ask {
-	var all []am.Ask
+func (t *table) pending() []core.Ask {
+	var all []core.Ask
 	for _, g := range t.groups {
 		all = append(all, g.pending...)
 	}
@@ -276,10 +276,10 @@ func fit(r, free hadoop.Resource) int32 {
 }
 
 // allocated finds the ask that a container answers; false: none, release it.
-func (t *table) allocated(priority int32, host string) (am.Ask, bool) {
+func (t *table) allocated(priority int32, host string) (core.Ask, bool) {
 	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.priority == priority })
 	if i < 0 {
-		return am.Ask{}, false
+		return core.Ask{}, false
 	}
 	g := t.groups[i]
 	if g.sending {
@@ -288,9 +288,9 @@ func (t *table) allocated(priority int32, host string) (am.Ask, bool) {
 		g.dirty = true
 	}
 	if len(g.pending) == 0 {
-		return am.Ask{}, false
+		return core.Ask{}, false
 	}
-	k := max(0, slices.IndexFunc(g.pending, func(a am.Ask) bool { return !slices.Contains(a.Avoid, host) }))
+	k := max(0, slices.IndexFunc(g.pending, func(a core.Ask) bool { return !slices.Contains(a.Avoid, host) }))
 	a := g.pending[k]
 	g.pending = slices.Delete(g.pending, k, k+1)
 	return a, true
@@ -334,8 +334,8 @@ func (t *table) askRefused() {
 }
 
 // unwelcome are the asks that were refused, and not accepted since.
-func (t *table) unwelcome() []am.Ask {
-	var list []am.Ask
+func (t *table) unwelcome() []core.Ask {
+	var list []core.Ask
 	for _, g := range t.groups {
 		if g.refused {
 			list = append(list, g.pending...)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -19,10 +19,10 @@ func node(i int, total, used int64) hadoop.Node {
 	}
 }
 
-func asks(role string, from, n int, mb int64) []am.Ask {
-	var list []am.Ask
+func asks(role string, from, n int, mb int64) []core.Ask {
+	var list []core.Ask
 	for i := range n {
-		list = append(list, am.Ask{Request: fmt.Sprintf("%s-%d", role, from+i), Role: role, MemoryMB: mb, VCores: 1})
+		list = append(list, core.Ask{Request: fmt.Sprintf("%s-%d", role, from+i), Role: role, MemoryMB: mb, VCores: 1})
 	}
 	return list
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/am"
+	"holdfast/am/core"
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
@@ -19,33 +19,33 @@ func TestCauses(t *testing.T) {
 		exit    int
 		text    string
 		stopped bool
-		want    am.EndCause
+		want    core.Cause
 	}{
-		{0, "", false, am.EndExited},
-		{137, "Container killed on request. Exit code is 137", false, am.EndExited},
-		{143, "", true, am.EndReleased},
-		{-100, "Container released on a *lost* node", false, am.EndNodeLost},
-		{-100, "Container released by application", false, am.EndReleased},
-		{-100, "Container expired since it was unused", false, am.EndUnknown},
-		{-100, "", true, am.EndReleased},
-		{-101, "", false, am.EndDisksFailed},
-		{-102, "Container preempted by scheduler", false, am.EndPreempted},
-		{-102, "", true, am.EndPreempted},
-		{-103, "", false, am.EndVirtualLimit},
-		{-104, "", false, am.EndOutOfMemory},
-		{-105, "", false, am.EndReleased},
-		{-106, "", false, am.EndKilled},
-		{-107, "", false, am.EndKilled},
-		{-108, "", false, am.EndKilled},
-		{-1000, "", false, am.EndUnknown},
-		{-42, "", false, am.EndUnknown},
-		{0, beyondPhysical, false, am.EndOutOfMemory},
-		{137, beyondPhysical, false, am.EndOutOfMemory},
-		{143, beyondPhysical, true, am.EndOutOfMemory},
-		{143, beyondVirtual, false, am.EndVirtualLimit},
-		{143, "[pid=1,containerID=x] is running beyond physical memory limits. Current usage: 1.2 GB of 1 GB physical memory used", false, am.EndOutOfMemory},
-		{1, beyondPhysical, false, am.EndExited}, // its own end came first
-		{143, "Container killed on request. Exit code is 143", false, am.EndExited},
+		{0, "", false, core.CauseOwnFault},
+		{137, "Container killed on request. Exit code is 137", false, core.CauseOwnFault},
+		{143, "", true, core.CauseReleased},
+		{-100, "Container released on a *lost* node", false, core.CauseNodeLost},
+		{-100, "Container released by application", false, core.CauseReleased},
+		{-100, "Container expired since it was unused", false, core.CauseUnknown},
+		{-100, "", true, core.CauseReleased},
+		{-101, "", false, core.CauseDisksFailed},
+		{-102, "Container preempted by scheduler", false, core.CausePreempted},
+		{-102, "", true, core.CausePreempted},
+		{-103, "", false, core.CauseVirtualLimit},
+		{-104, "", false, core.CauseOutOfMemory},
+		{-105, "", false, core.CauseReleased},
+		{-106, "", false, core.CauseKilled},
+		{-107, "", false, core.CauseKilled},
+		{-108, "", false, core.CauseKilled},
+		{-1000, "", false, core.CauseUnknown},
+		{-42, "", false, core.CauseUnknown},
+		{0, beyondPhysical, false, core.CauseOutOfMemory},
+		{137, beyondPhysical, false, core.CauseOutOfMemory},
+		{143, beyondPhysical, true, core.CauseOutOfMemory},
+		{143, beyondVirtual, false, core.CauseVirtualLimit},
+		{143, "[pid=1,containerID=x] is running beyond physical memory limits. Current usage: 1.2 GB of 1 GB physical memory used", false, core.CauseOutOfMemory},
+		{1, beyondPhysical, false, core.CauseOwnFault}, // its own end came first
+		{143, "Container killed on request. Exit code is 143", false, core.CauseOwnFault},
 	}
 	for _, tt := range tests {
 		if got := cause(hadoop.Completed{Exit: tt.exit, Diagnostics: tt.text}, tt.stopped); got != tt.want {
@@ -60,7 +60,7 @@ func TestExplain(t *testing.T) {
 	lost.State = "LOST"
 	tests := []struct {
 		name string
-		asks []am.Ask
+		asks []core.Ask
 		view view
 		want []string
 	}{
@@ -77,7 +77,7 @@ func TestExplain(t *testing.T) {
 			[]string{"needs 12 GB in all, more than the 8 GB that the nodes"}},
 		{"nodes full", asks("ps", 0, 3, 4096), view{nodes: []hadoop.Node{node(1, 8192, 7168), node(2, 8192, 6144)}, hasRoom: true, headroom: big},
 			[]string{"3 containers for ps", "no node has 4 GB", "2 GB on n2"}},
-		{"GPUs", []am.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, view{nodes: []hadoop.Node{node(1, 8192, 0)}}, []string{"no node has 2 GPUs", "worker"}},
+		{"GPUs", []core.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, view{nodes: []hadoop.Node{node(1, 8192, 0)}}, []string{"no node has 2 GPUs", "worker"}},
 		{"nothing known", asks("ps", 0, 1, 1024), view{}, []string{"the ResourceManager has not given them yet"}},
 		{"room", asks("ps", 0, 1, 1024), view{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: big}, []string{"there is room"}},
 		{"queue stopped", asks("ps", 0, 1, 1024), view{nodes: []hadoop.Node{node(1, 8192, 0)}, hasQueue: true, queue: hadoop.Queue{Name: "q"}}, []string{`"q" is stopped`}},

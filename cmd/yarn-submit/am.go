@@ -111,7 +111,8 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	dir, err := store.Open(ctx, os.Getenv(proto.EnvJobDirectory), s.conf)
+	stores := store.NewOpener(s.conf)
+	dir, err := stores.Open(ctx, os.Getenv(proto.EnvJobDirectory))
 	if err != nil {
 		return ended(fmt.Errorf("opening the job's directory: %w", err))
 	}
@@ -128,9 +129,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	cfg := am.Config{
 		Attempt: attempt,
 		ID:      id, Spec: spec, Dir: dir, Keys: s.keys, Listener: listener, Log: log,
-		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
-			return store.Open(ctx, uri, s.conf)
-		},
+		OpenStore: stores.Open,
 	}
 	if attempt > 1 {
 		if err := <-announced; err != nil {

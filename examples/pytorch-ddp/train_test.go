@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,14 +40,22 @@ func submit(t *testing.T, program string, args ...string) string {
 	return string(out)
 }
 
-func TestAllRanksGoOnTogether(t *testing.T) {
+// job is a local one that trains train.py, and has its checkpoints in store.
+type job struct {
+	t                    *testing.T
+	program, name, store string
+}
+
+// start starts a job of PyTorch, whose command begins with a Python that has it.
+func start(t *testing.T, name string, workers int, command ...string) *job {
+	t.Helper()
 	python, err := pyenv.Torch(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	scratch := t.TempDir()
-	program := filepath.Join(scratch, "yarn-submit")
-	if out, err := exec.Command("go", "build", "-o", program, "holdfast/cmd/yarn-submit").CombinedOutput(); err != nil {
+	j := &job{t: t, program: filepath.Join(scratch, "yarn-submit"), name: name, store: filepath.Join(scratch, "store")}
+	if out, err := exec.Command("go", "build", "-o", j.program, "holdfast/cmd/yarn-submit").CombinedOutput(); err != nil {
 		t.Fatalf("building yarn-submit: %v\n%s", err, out)
 	}
 	t.Setenv("HOLDFAST_HOME", filepath.Join(scratch, "home"))
@@ -53,57 +63,74 @@ func TestAllRanksGoOnTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := filepath.Join(scratch, "store")
-	submit(t, program, "run", "--local", "--detach", "--name", "ddp", "--framework", "pytorch", "--worker", "3",
-		"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "train.py", "--steps", "300")
-	status := func() *proto.JobStatus {
-		t.Helper()
-		s := &proto.JobStatus{}
-		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(submit(t, program, "status", "ddp", "--output", "json")), s); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	submit(t, j.program, append([]string{
+		"run", "--local", "--detach", "--name", name, "--framework", "pytorch", "--worker", strconv.Itoa(workers),
+		"--checkpoint", "./train_logs=" + j.store, "--files", script, "--", python,
+	}, command...)...)
 	t.Cleanup(func() {
-		if !status().State.Done() {
-			submit(t, program, "kill", "ddp")
+		if !j.status().State.Done() {
+			submit(t, j.program, "kill", name)
 		}
 	})
-	// until waits for something that the job does.
-	until := func(what string, ok func(*proto.JobStatus) bool) *proto.JobStatus {
-		t.Helper()
-		for end := time.Now().Add(limit); ; time.Sleep(200 * time.Millisecond) {
-			s := status()
-			if ok(s) {
-				return s
-			}
-			if time.Now().After(end) || s.State.Done() {
-				t.Fatalf("waited for %s; the job is %s (%s)\n%s", what, s.State, s.Why, submit(t, program, "logs", "ddp"))
-			}
+	return j
+}
+
+func (j *job) status() *proto.JobStatus {
+	j.t.Helper()
+	s := &proto.JobStatus{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(submit(j.t, j.program, "status", j.name, "--output", "json")), s); err != nil {
+		j.t.Fatal(err)
+	}
+	return s
+}
+
+// until waits for something that the job does.
+func (j *job) until(what string, ok func(*proto.JobStatus) bool) *proto.JobStatus {
+	j.t.Helper()
+	for end := time.Now().Add(limit); ; time.Sleep(200 * time.Millisecond) {
+		s := j.status()
+		if ok(s) {
+			return s
+		}
+		if time.Now().After(end) || s.State.Done() {
+			j.t.Fatalf("waited for %s; the job is %s (%s)\n%s", what, s.State, s.Why, submit(j.t, j.program, "logs", j.name))
 		}
 	}
+}
 
-	s := until("a checkpoint", func(*proto.JobStatus) bool { return newest(t, store) >= 40 })
-	before := newest(t, store)
+// loseOne kills worker-1 once a checkpoint of a step is there, and returns that of the
+// newest.
+func (j *job) loseOne(step int) int {
+	j.t.Helper()
+	s := j.until("a checkpoint", func(*proto.JobStatus) bool { return newest(j.t, j.store) >= step })
+	before := newest(j.t, j.store)
 	for _, task := range s.Tasks {
 		if task.Task == "worker-1" {
 			if err := syscall.Kill(int(task.Pid), syscall.SIGKILL); err != nil {
-				t.Fatalf("killing worker-1: %v", err)
+				j.t.Fatalf("killing worker-1: %v", err)
 			}
 		}
 	}
-	s = until("the job's end", func(s *proto.JobStatus) bool { return s.State.Done() })
+	return before
+}
+
+// goesOn waits for the job's end in generation 1: every rank has gone on from one
+// checkpoint, of a step that is not before one, and trained to the last.
+func (j *job) goesOn(ranks, before, last int) *proto.JobStatus {
+	t := j.t
+	t.Helper()
+	s := j.until("the job's end", func(s *proto.JobStatus) bool { return s.State.Done() })
 	if s.State != proto.JobState_JOB_STATE_SUCCEEDED || s.Generation != 1 {
 		t.Errorf("the job ended as %s (%s) in generation %d, want success in generation 1", s.State, s.Why, s.Generation)
 	}
-	if n := newest(t, store); n != 300 {
-		t.Errorf("the newest checkpoint is of step %d, want 300", n)
+	if n := newest(t, j.store); n != last {
+		t.Errorf("the newest checkpoint is of step %d, want %d", n, last)
 	}
-	sealed(t, program, s.Id)
 	begins := map[int]bool{}
-	for _, task := range []string{"worker-0", "worker-1", "worker-2"} {
-		text := submit(t, program, "logs", "ddp", task, "--attempt", "1")
-		m := regexp.MustCompile(`of 3 begins at step (\d+)`).FindStringSubmatch(text)
+	for i := range ranks {
+		task := fmt.Sprintf("worker-%d", i)
+		text := submit(t, j.program, "logs", j.name, task, "--attempt", "1")
+		m := regexp.MustCompile(`of ` + strconv.Itoa(ranks) + ` begins at step (\d+)`).FindStringSubmatch(text)
 		if m == nil {
 			t.Fatalf("the second attempt of %s did not begin:\n%s", task, text)
 		}
@@ -115,6 +142,29 @@ func TestAllRanksGoOnTogether(t *testing.T) {
 	}
 	if len(begins) != 1 {
 		t.Errorf("the ranks went on from different steps: %v", begins)
+	}
+	return s
+}
+
+func TestAllRanksGoOnTogether(t *testing.T) {
+	j := start(t, "ddp", 3, "train.py", "--steps", "300")
+	s := j.goesOn(3, j.loseOne(40), 300)
+	sealed(t, j.program, s.Id)
+}
+
+// TestTorchrun: torchrun finds what it needs by itself, with either rendezvous, and
+// again after a loss. What --tee and --redirects avoid is a fault of PyTorch before
+// 2.0 under Python 3.11.
+func TestTorchrun(t *testing.T) {
+	torchrun := []string{"-m", "torch.distributed.run", "--tee", "1", "--redirects", "1"}
+	for name, rendezvous := range map[string][]string{
+		"static": nil,
+		"c10d":   {"--rdzv_backend=c10d", "--rdzv_endpoint={master_addr}:{master_port}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, name, 2, slices.Concat(torchrun, rendezvous, []string{"train.py", "--steps", "80"})...)
+			j.goesOn(2, j.loseOne(20), 80)
+		})
 	}
 }
 

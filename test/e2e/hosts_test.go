@@ -121,7 +121,7 @@ type lanDriver struct {
 	master string // where it is found
 	keys   jobtls.Set
 	place  func(request string, asks int) int
-	events *mailbox.Mailbox[am.DriverEvent]
+	events *mailbox.Mailbox[core.Event]
 
 	mu   sync.Mutex
 	asks int
@@ -132,19 +132,20 @@ type lanDriver struct {
 
 var _ am.Driver = (*lanDriver)(nil)
 
-func (d *lanDriver) Events() *mailbox.Mailbox[am.DriverEvent] { return d.events }
-func (d *lanDriver) Kept() map[string]string                  { return nil }
-func (d *lanDriver) Withdraw(string)                          {}
-func (d *lanDriver) Check(string)                             {}
+func (d *lanDriver) Events() *mailbox.Mailbox[core.Event]  { return d.events }
+func (d *lanDriver) Superseded() <-chan error              { return nil }
+func (d *lanDriver) PreviousContainers() map[string]string { return nil }
+func (d *lanDriver) Withdraw(string)                       {}
+func (d *lanDriver) Check(string)                          {}
 
-func (d *lanDriver) Ask(a am.Ask) {
+func (d *lanDriver) Ask(a core.Ask) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.lan.hosts[d.place(a.Request, d.asks)]
 	d.asks++
 	container := fmt.Sprintf("container-%d", d.asks)
 	d.on[container] = h
-	d.events.Put(am.Allocated{Request: a.Request, Container: container, Node: h.name})
+	d.events.Put(core.Allocated{Request: a.Request, Container: container, Node: h.name})
 }
 
 func (d *lanDriver) Launch(container string) {
@@ -152,7 +153,7 @@ func (d *lanDriver) Launch(container string) {
 	defer d.mu.Unlock()
 	cmd, err := d.start(container)
 	if err != nil {
-		d.events.Put(am.LaunchFailed{Container: container, Err: err})
+		d.events.Put(core.LaunchFailed{Container: container, Why: err.Error()})
 		return
 	}
 	d.runs[container] = cmd
@@ -206,7 +207,7 @@ func (d *lanDriver) Release(container string) {
 			return // a lost host does not hear it
 		}
 		_ = cmd.Process.Kill()
-		d.events.Put(am.Ended{Container: container, Cause: am.EndReleased})
+		d.events.Put(core.ContainerEnded{Container: container, Cause: core.CauseReleased})
 	}
 }
 
@@ -216,7 +217,7 @@ func (d *lanDriver) cut(container string) bool {
 	return err == nil && strings.TrimSpace(string(b)) == "down"
 }
 
-func (d *lanDriver) Finish(context.Context, am.Outcome) error {
+func (d *lanDriver) Finish(context.Context, core.Finish) error {
 	d.mu.Lock()
 	for _, cmd := range d.runs {
 		_ = cmd.Process.Kill()
@@ -273,7 +274,7 @@ func (l *lan) run(spec *proto.JobSpec, limits core.Limits, place func(request st
 	}
 	d := &lanDriver{
 		lan: l, job: filepath.Base(dir), dir: dir, master: at.Address(), keys: keys, place: place,
-		events: mailbox.New[am.DriverEvent](), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
+		events: mailbox.New[core.Event](), on: map[string]*netHost{}, runs: map[string]*exec.Cmd{},
 	}
 	done := make(chan struct{})
 	go func() {

@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/am"
+	"holdfast/am/core"
 	"holdfast/am/recovery"
 	"holdfast/am/server"
 	"holdfast/am/status"
@@ -27,7 +28,7 @@ import (
 
 // model is a cluster that has room for all.
 type model struct {
-	events   *mailbox.Mailbox[am.DriverEvent]
+	events   *mailbox.Mailbox[core.Event]
 	launches chan string // as many as there can be
 
 	mu    sync.Mutex
@@ -39,13 +40,14 @@ type model struct {
 
 var _ am.Driver = (*model)(nil)
 
-func (m *model) Events() *mailbox.Mailbox[am.DriverEvent] { return m.events }
-func (m *model) Kept() map[string]string                  { return nil }
-func (m *model) Withdraw(string)                          {}
-func (m *model) Check(string)                             {}
-func (m *model) Release(string)                           {}
+func (m *model) Events() *mailbox.Mailbox[core.Event]  { return m.events }
+func (m *model) Superseded() <-chan error              { return nil }
+func (m *model) PreviousContainers() map[string]string { return nil }
+func (m *model) Withdraw(string)                       {}
+func (m *model) Check(string)                          {}
+func (m *model) Release(string)                        {}
 
-func (m *model) Ask(a am.Ask) {
+func (m *model) Ask(a core.Ask) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.count++
@@ -55,7 +57,7 @@ func (m *model) Ask(a am.Ask) {
 			m.again <- struct{}{}
 		}
 	}
-	m.events.Put(am.Allocated{Request: a.Request, Container: fmt.Sprintf("c%d", m.count), Node: fmt.Sprintf("n%d", m.count%500)})
+	m.events.Put(core.Allocated{Request: a.Request, Container: fmt.Sprintf("c%d", m.count), Node: fmt.Sprintf("n%d", m.count%500)})
 }
 
 func (m *model) Launch(container string) { m.launches <- container }
@@ -75,7 +77,7 @@ func (m *model) launch(ctx context.Context, pace time.Duration) {
 	}
 }
 
-func (m *model) Finish(context.Context, am.Outcome) error {
+func (m *model) Finish(context.Context, core.Finish) error {
 	return nil
 }
 
@@ -86,7 +88,7 @@ func (m *model) lose(n int) {
 	m.mu.Unlock()
 	fmt.Println("losing", n)
 	for i := range n {
-		m.events.Put(am.Ended{Container: fmt.Sprintf("c%d", i+1), Cause: am.EndExited, Exit: 137})
+		m.events.Put(core.ContainerEnded{Container: fmt.Sprintf("c%d", i+1), Cause: core.CauseOwnFault, Exit: 137})
 	}
 }
 
@@ -123,7 +125,7 @@ func serve(ctx context.Context, dir string, tasks int, pace time.Duration, profi
 	if err != nil {
 		return err
 	}
-	cluster := &model{events: mailbox.New[am.DriverEvent](), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
+	cluster := &model{events: mailbox.New[core.Event](), launches: make(chan string, 2*tasks), again: make(chan struct{}, 1)}
 	go cluster.launch(ctx, pace)
 	profiles, err := newProfiles(profile)
 	if err != nil {

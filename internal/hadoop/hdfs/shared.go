@@ -1,0 +1,129 @@
+package hdfs
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"github.com/klauspost/reedsolomon"
+
+	"holdfast/internal/hadoop/hdfs/transfer"
+	"holdfast/internal/hadoop/hdfs/write"
+)
+
+// Shared is what the clients of one process have in common: memory for the files
+// that they have open, what was read of them, and what any client has found out about
+// DataNodes.
+type Shared struct {
+	memory *write.Memory
+	cache  cache
+	// silent are the DataNodes that did not answer lately, slow those that were much
+	// slower than others of the same block: they are asked last.
+	silent, slow transfer.Silent
+
+	mu     sync.Mutex
+	coders map[policy]reedsolomon.Encoder // by codec and numbers of units
+}
+
+// openFiles is the memory, in bytes, for all files that a process has open, to read
+// or to write.
+const openFiles = 48 << 20
+
+// NewShared returns what the clients of one process share.
+func NewShared() *Shared { return newShared(openFiles) }
+
+func newShared(memory int64) *Shared {
+	s := &Shared{coders: map[policy]reedsolomon.Encoder{}}
+	s.memory = write.NewMemory(memory, func() { s.relieve(time.Now()) })
+	return s
+}
+
+// relieve frees what is idle, as long as memory is short. No Reader's lock may be
+// held.
+func (s *Shared) relieve(now time.Time) {
+	for s.memory.Short() {
+		p := s.cache.next(now)
+		if p == nil {
+			return
+		}
+		p.owner.evict(p)
+	}
+}
+
+// cache orders the pieces that the Readers of all clients keep, so that what
+// nobody has used for longest goes first when memory is short: files that are open
+// and idle take nothing from those that are read or written.
+type cache struct {
+	mu sync.Mutex
+	// The least recently used first: pieces that were read, and those that were
+	// only fetched ahead, for which somebody may come yet.
+	read, ahead list.List
+}
+
+// place is where a piece stands in the cache.
+type place struct {
+	list    *list.List // nil: nowhere
+	element *list.Element
+	since   time.Time
+}
+
+// How long a piece is left alone after its last use, that a Reader may come back
+// to the rest of it, or to what was fetched for it.
+const (
+	readAlone  = 250 * time.Millisecond
+	aheadAlone = 2 * time.Second
+)
+
+// touch makes a piece the last one to go.
+func (c *cache) touch(p *piece) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.take(p)
+	p.place.list = &c.ahead
+	if p.read {
+		p.place.list = &c.read
+	}
+	p.place.element, p.place.since = p.place.list.PushBack(p), time.Now()
+}
+
+// forget takes a piece out.
+func (c *cache) forget(p *piece) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.take(p)
+}
+
+func (c *cache) take(p *piece) {
+	if p.place.list != nil {
+		p.place.list.Remove(p.place.element)
+		p.place = place{}
+	}
+}
+
+// next takes out the piece that is to go first, nil if there is none at this time.
+func (c *cache) next(now time.Time) *piece {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range []struct {
+		list  *list.List
+		alone time.Duration
+	}{{&c.read, readAlone}, {&c.ahead, aheadAlone}} {
+		if e := l.list.Front(); e != nil {
+			if p := e.Value.(*piece); now.Sub(p.place.since) >= l.alone {
+				c.take(p)
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// evict drops a piece, unless it was dropped already, or somebody uses it, who will
+// put it back into the cache.
+func (r *Reader) evict(p *piece) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pieces[p.index] == p && p.users == 0 {
+		r.drop(p)
+	}
+}
