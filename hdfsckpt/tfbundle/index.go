@@ -38,7 +38,7 @@ type Entry struct {
 	Of     *Slice  // set: this is that slice of the tensor Name
 }
 
-// Partitioned tells whether the bytes are in the entries of the slices.
+// Partitioned reports whether the bytes are in the entries of the slices.
 func (e *Entry) Partitioned() bool { return len(e.Slices) > 0 }
 
 // Elements is the number of elements of the shape.
