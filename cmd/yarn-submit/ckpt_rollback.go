@@ -26,8 +26,8 @@ func newCkptRollbackCommand() *cobra.Command {
 		Short: "have TensorFlow go on from an older checkpoint",
 		Long: `Rollback points the file "checkpoint" at the complete checkpoint of STEP, from
 which TensorFlow restores at the next start. Newer checkpoints stay where they
-are. Of those that the program has removed or saved over, the last one is retained
-and can be gone back to. Do it while no job writes there.
+are. Of those that the program has removed or saved over, the last one is
+retained and can be gone back to. Do it while no job writes there.
 Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
 		Args: between(2, 2, "URI|JOB STEP"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptRollback(cmd, o, args[0], args[1]) },

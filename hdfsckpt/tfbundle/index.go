@@ -85,19 +85,20 @@ const (
 func Parse(r io.ReaderAt, size int64) (*Index, error) {
 	x := &Index{}
 	header, names := false, int64(0)
-	err := readTable(r, size, func(key, value []byte) error {
+	err := readTable(r, size, func(key, value []byte) (err error) {
 		if names += int64(len(key)); names > maxNames+maxNamesInEach*size {
 			return fmt.Errorf("the names in its %d bytes have more than %d", size, maxNames+maxNamesInEach*size)
 		}
 		if len(key) == 0 {
 			header = true
-			return parseHeader(value, &x.Header)
+			x.Header, err = parseHeader(value)
+			return err
 		}
 		if !header {
 			return errors.New("it does not begin with the header")
 		}
-		var e Entry
-		if err := parseEntry(value, &e); err != nil {
+		e, err := parseEntry(value)
+		if err != nil {
 			return fmt.Errorf("entry %q: %w", key, err)
 		}
 		e.Name = string(key)
