@@ -54,20 +54,20 @@ func moveAside(ctx context.Context, s store.Store, a Aside) (Aside, error) {
 	a.Moved = time.Now().UTC().Truncate(time.Second)
 	random := make([]byte, 4)
 	rand.Read(random) // never fails
-	slot := path.Join(asideDir, a.Moved.Format("20060102T150405Z")+"-"+hex.EncodeToString(random))
-	a.Where = path.Join(slot, asideFiles, a.Name)
+	entry := path.Join(asideDir, a.Moved.Format("20060102T150405Z")+"-"+hex.EncodeToString(random))
+	a.Where = path.Join(entry, asideFiles, a.Name)
 	text, err := json.MarshalIndent(a, "", "  ")
 	if err == nil {
 		err = store.MkdirAll(ctx, s, path.Dir(a.Where), 0o755)
 	}
 	if err == nil {
-		err = store.WriteFile(ctx, s, path.Join(slot, asideRecord), append(text, '\n'), 0o644)
+		err = store.WriteFile(ctx, s, path.Join(entry, asideRecord), append(text, '\n'), 0o644)
 	}
 	if err == nil {
 		err = s.Rename(ctx, a.Name, a.Where)
 	}
 	if err != nil {
-		if removeErr := store.RemoveOwn(ctx, s, slot); removeErr != nil && !store.Vanished(removeErr) {
+		if removeErr := store.RemoveOwn(ctx, s, entry); removeErr != nil && !store.Vanished(removeErr) {
 			err = errors.Join(err, removeErr)
 		}
 		return a, fmt.Errorf("cannot move %s aside: %w", a.Name, err)
@@ -77,7 +77,7 @@ func moveAside(ctx context.Context, s store.Store, a Aside) (Aside, error) {
 
 // ListAside lists what was moved aside, the oldest first.
 func ListAside(ctx context.Context, s store.Store) ([]Aside, error) {
-	slots, err := s.List(ctx, asideDir)
+	entries, err := s.List(ctx, asideDir)
 	if store.Vanished(err) {
 		return nil, nil
 	}
@@ -85,7 +85,7 @@ func ListAside(ctx context.Context, s store.Store) ([]Aside, error) {
 		return nil, err
 	}
 	var all []Aside
-	for _, e := range slots {
+	for _, e := range entries {
 		if !e.IsDir() {
 			continue
 		}
@@ -104,13 +104,13 @@ func ListAside(ctx context.Context, s store.Store) ([]Aside, error) {
 }
 
 // readAside is false for what is not, or no longer, a thing that was moved.
-func readAside(ctx context.Context, s store.Store, slot string) (a Aside, ok bool, err error) {
-	text, err := store.ReadFile(ctx, s, path.Join(slot, asideRecord))
+func readAside(ctx context.Context, s store.Store, entry string) (a Aside, ok bool, err error) {
+	text, err := store.ReadFile(ctx, s, path.Join(entry, asideRecord))
 	if err == nil && (json.Unmarshal(text, &a) != nil || store.CheckChange("look at", a.Name) != nil) {
 		return a, false, nil
 	}
 	if err == nil {
-		a.Where = path.Join(slot, asideFiles, a.Name)
+		a.Where = path.Join(entry, asideFiles, a.Name)
 		_, err = s.Stat(ctx, a.Where)
 	}
 	if store.Vanished(err) {
@@ -124,8 +124,8 @@ func forgetAside(ctx context.Context, s store.Store) error {
 	all, err := ListAside(ctx, s)
 	for _, a := range all {
 		if time.Now().After(a.until()) {
-			slot := strings.TrimSuffix(a.Where, "/"+path.Join(asideFiles, a.Name))
-			if removeErr := store.RemoveOwn(ctx, s, slot); removeErr != nil && !store.Vanished(removeErr) {
+			entry := strings.TrimSuffix(a.Where, "/"+path.Join(asideFiles, a.Name))
+			if removeErr := store.RemoveOwn(ctx, s, entry); removeErr != nil && !store.Vanished(removeErr) {
 				err = errors.Join(err, removeErr)
 			}
 		}

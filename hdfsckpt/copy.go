@@ -20,17 +20,17 @@ import (
 
 // Copied says what Copy has done.
 type Copied struct {
-	Files, Kept int   // written; found there as they should be
-	Bytes       int64 // written
+	Files, Present int   // written; found there as they should be
+	Bytes          int64 // written
 }
 
 // copyPlan is a file to be copied.
 type copyPlan struct {
 	format.File
-	to   string // its name there
-	sum  uint32 // if sealed or compared
-	know bool   // sum is right
-	keep bool   // it is there already
+	to      string // its name there
+	sum     uint32 // if sealed or compared
+	know    bool   // sum is right
+	present bool   // it is there already
 }
 
 // Copy copies a checkpoint that is whole, or cannot be checked, into another store, by
@@ -58,8 +58,8 @@ func Copy(ctx context.Context, from, to store.Store, c Checkpoint, progress func
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for _, f := range plan {
-		if f.keep {
-			done.Kept++
+		if f.present {
+			done.Present++
 			progress(seen.Add(f.Size), c.Size)
 			continue
 		}
@@ -101,7 +101,7 @@ func planCopy(ctx context.Context, from, to store.Store, c Checkpoint) ([]*copyP
 		if err != nil {
 			return nil, nil, err
 		}
-		if there && !p.keep {
+		if there && !p.present {
 			inTheWay = append(inTheWay, p.to)
 		}
 		if !there {
@@ -122,7 +122,7 @@ func planCopy(ctx context.Context, from, to store.Store, c Checkpoint) ([]*copyP
 	return plan, pointer, nil
 }
 
-// compare reports whether something has the file's name there, and sets keep if
+// compare reports whether something has the file's name there, and sets present if
 // it is the file.
 func (p *copyPlan) compare(ctx context.Context, from, to store.Store) (bool, error) {
 	i, err := to.Stat(ctx, p.to)
@@ -142,7 +142,7 @@ func (p *copyPlan) compare(ctx context.Context, from, to store.Store) (bool, err
 		}
 		p.know = true
 	}
-	p.keep = have == p.sum
+	p.present = have == p.sum
 	return true, nil
 }
 

@@ -93,9 +93,9 @@ func TestRemovedWhereOlderOnesStay(t *testing.T) {
 	})
 }
 
-// TestShutOut: a writer that was shut out completes nothing and begins nothing,
+// TestFence: a writer that was fenced off completes nothing and begins nothing,
 // whether it had begun before or not. Another is not concerned.
-func TestShutOut(t *testing.T) {
+func TestFence(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		dir := writers.Dir("job.container_1")

@@ -45,8 +45,8 @@ type Checkpoint struct {
 	Why       string    `json:"why,omitempty"`
 	Current   bool      `json:"current"` // the file "checkpoint" names it
 	Newest    bool      `json:"newest"`  // of the complete ones
-	// Kept: the program has removed or replaced it; a rollback brings it back.
-	Kept bool `json:"kept,omitempty"`
+	// Retained: the program has removed or replaced it.
+	Retained bool `json:"retained,omitempty"`
 	// Aside is where a torn one lies that was moved aside before tasks started.
 	Aside string `json:"aside,omitempty"`
 
@@ -63,10 +63,10 @@ func Describe(uri string, list []hdfsckpt.Checkpoint) []Checkpoint {
 	all := make([]Checkpoint, len(list))
 	for i := range list {
 		c := &list[i]
-		name, kept := c.Original()
+		name, retained := c.Original()
 		all[i] = Checkpoint{
-			Directory: uri, Name: name, Kept: kept, Kind: string(c.Kind), Time: c.Time, Bytes: c.Size, Shards: c.Shards,
-			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: c == newest && !kept,
+			Directory: uri, Name: name, Retained: retained, Kind: string(c.Kind), Time: c.Time, Bytes: c.Size, Shards: c.Shards,
+			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: c == newest && !retained,
 		}
 		if c.Step != format.NoStep {
 			all[i].Step = &c.Step

@@ -16,6 +16,7 @@ import (
 	"holdfast/am"
 	"holdfast/am/yarn"
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/delegation"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
@@ -73,10 +74,7 @@ func (s secrets) renew(ctx context.Context, k *delegation.Keeper) error {
 			return err
 		}
 		k.Log.Warnf("the tokens have ended, and there are no new ones yet; trying again: %v", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
+		backoff.Sleep(ctx, time.Second)
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -41,24 +40,23 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 	}
 	all := []checkpoints.Checkpoint{}
 	err := listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
-		kept, err := retain.List(cmd.Context(), d.Store)
+		retained, err := retain.List(cmd.Context(), d.Store)
 		if err != nil {
 			return err
 		}
-		kept = slices.DeleteFunc(kept, func(c hdfsckpt.Checkpoint) bool { return !c.Whole() })
 		aside, err := hdfsckpt.ListAside(cmd.Context(), d.Store)
 		if err != nil {
 			return err
 		}
 		if o.json() {
 			all = append(all, checkpoints.Describe(d.Store.URI(), list)...)
-			all = append(all, checkpoints.Describe(d.Store.URI(), kept)...)
+			all = append(all, checkpoints.Describe(d.Store.URI(), retained)...)
 			if o.all {
 				all = append(all, checkpoints.DescribeAside(d.Store.URI(), aside)...)
 			}
 			return nil
 		}
-		return writeCheckpoints(cmd, d, listing{list, kept, aside, o.all})
+		return writeCheckpoints(cmd, d, listing{list, retained, aside, o.all})
 	})
 	if err != nil || !o.json() {
 		return err
@@ -68,13 +66,13 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 
 // listing is what ls shows of a directory.
 type listing struct {
-	list, kept []hdfsckpt.Checkpoint
-	aside      []hdfsckpt.Aside
-	all        bool
+	list, retained []hdfsckpt.Checkpoint
+	aside          []hdfsckpt.Aside
+	all            bool
 }
 
 func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) error {
-	list, kept := l.list, l.kept
+	list, retained := l.list, l.retained
 	newest := format.NewestComplete(list)
 	w := cmd.OutOrStdout()
 	title := d.Store.URI()
@@ -84,7 +82,7 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 	if !l.all && len(l.aside) > 0 {
 		defer fmt.Fprintf(w, "%d more, torn, were moved aside before tasks started: ckpt ls --all lists them\n", len(l.aside))
 	}
-	if len(list)+len(kept) == 0 && (!l.all || len(l.aside) == 0) {
+	if len(list)+len(retained) == 0 && (!l.all || len(l.aside) == 0) {
 		names, n, err := hdfsckpt.NotUnderstood(cmd.Context(), d.Store)
 		if err != nil {
 			return err
@@ -120,13 +118,13 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 		}
 		row(c, c.Name, note)
 	}
-	for i := range kept {
-		name, _ := kept[i].Original()
-		back := "it lies in " + kept[i].Name
-		if kept[i].Pointer() != nil {
-			back = "ckpt rollback brings it back"
+	for i := range retained {
+		name, _ := retained[i].Original()
+		where := "it is in " + retained[i].Name
+		if retained[i].Pointer() != nil {
+			where = "ckpt rollback restores it"
 		}
-		row(&kept[i], name, "kept: the program removed or replaced it; "+back)
+		row(&retained[i], name, "retained: the program removed or replaced it; "+where)
 	}
 	for _, a := range l.aside {
 		if l.all {

@@ -25,8 +25,8 @@ func newCkptRollbackCommand() *cobra.Command {
 		Short: "have TensorFlow go on from an older checkpoint",
 		Long: `Rollback points the file "checkpoint" at the complete checkpoint of STEP, from
 which TensorFlow restores at the next start. Newer checkpoints stay where they
-are. Of those that the program has removed or saved over, the last one is kept
-and can be gone back to. Do it while no job writes there.
+are. Of those that the program has removed or saved over, the last one is
+retained and can be gone back to. Do it while no job writes there.
 Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
 		Args: between(2, 2, "URI|JOB STEP"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptRollback(cmd, o, args[0], args[1]) },
@@ -55,11 +55,11 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 	}
 	consent := asker{cmd: cmd, yes: o.yes}
 	err = listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
-		kept, err := retain.List(cmd.Context(), d.Store)
+		retained, err := retain.List(cmd.Context(), d.Store)
 		if err != nil {
 			return err
 		}
-		plan, err := hdfsckpt.PlanRollback(append(list, kept...), o.dir, wanted)
+		plan, err := hdfsckpt.PlanRollback(append(list, retained...), o.dir, wanted)
 		if err != nil {
 			return client.Usagef("%s: %w", d.Store.URI(), err)
 		}

@@ -38,7 +38,7 @@ type Entry struct {
 	Of     *Slice  // set: this is that slice of the tensor Name
 }
 
-// Partitioned tells whether the bytes are in the entries of the slices.
+// Partitioned reports whether the bytes are in the entries of the slices.
 func (e *Entry) Partitioned() bool { return len(e.Slices) > 0 }
 
 // Elements is the number of elements of the shape.
@@ -85,19 +85,20 @@ const (
 func Parse(r io.ReaderAt, size int64) (*Index, error) {
 	x := &Index{}
 	header, names := false, int64(0)
-	err := readTable(r, size, func(key, value []byte) error {
+	err := readTable(r, size, func(key, value []byte) (err error) {
 		if names += int64(len(key)); names > maxNames+maxNamesInEach*size {
 			return fmt.Errorf("the names in its %d bytes have more than %d", size, maxNames+maxNamesInEach*size)
 		}
 		if len(key) == 0 {
 			header = true
-			return parseHeader(value, &x.Header)
+			x.Header, err = parseHeader(value)
+			return err
 		}
 		if !header {
 			return errors.New("it does not begin with the header")
 		}
-		var e Entry
-		if err := parseEntry(value, &e); err != nil {
+		e, err := parseEntry(value)
+		if err != nil {
 			return fmt.Errorf("entry %q: %w", key, err)
 		}
 		e.Name = string(key)

@@ -50,7 +50,7 @@ type Record struct {
 	file *zip.File
 }
 
-// Checked tells whether the record has a checksum.
+// Checked reports whether the record has a checksum.
 func (r *Record) Checked() bool { return r.file.CRC32 != 0 || r.Size == 0 }
 
 // Offset is the place of the record's bytes in the file.
@@ -119,11 +119,11 @@ var (
 // MagicSize is how many bytes of a file IsZip and IsLegacy want to see.
 const MagicSize = 16
 
-// IsZip tells whether a file that begins so may be one of torch.save's.
+// IsZip reports whether a file that begins so may be one of torch.save's.
 func IsZip(head []byte) bool { return bytes.HasPrefix(head, zipMagic) }
 
-// IsLegacy tells whether a file that begins so is of the form that torch.save
-// wrote before PyTorch 1.6. Nothing in it tells whether it is whole.
+// IsLegacy reports whether a file that begins so is of the form that torch.save
+// wrote before PyTorch 1.6. Nothing in it shows whether it is whole.
 func IsLegacy(head []byte) bool { return bytes.HasPrefix(head, legacyMagic) }
 
 // OpenArchive reads the directory of the archive, which stands at its end.

@@ -368,13 +368,13 @@ func (h *history) olderIsThere(ctx context.Context, s store.Store, got restored)
 		h.failf("%v", err)
 		return
 	}
-	kept, err := retain.List(ctx, s)
+	retained, err := retain.List(ctx, s)
 	if err != nil {
 		h.failf("%v", err)
 		return
 	}
 	var found []string
-	for _, c := range append(list, kept...) {
+	for _, c := range append(list, retained...) {
 		r, err := readBundle(ctx, s, c.Name)
 		if err == nil && r.id != got.id {
 			return

@@ -174,11 +174,11 @@ func (p *plain) cut() {
 		p.t.Errorf("the newest is %d, %d was complete", id, committed)
 	}
 	p.outcomes.add("the newest, or a later one")
-	kept, err := retain.List(ctx, s)
+	retained, err := retain.List(ctx, s)
 	if err != nil {
 		p.t.Error(err)
 	}
-	for _, c := range append(list, kept...) {
+	for _, c := range append(list, retained...) {
 		if c.Whole() && p.whole(s, &c) < id {
 			return
 		}

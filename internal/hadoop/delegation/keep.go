@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
 	"holdfast/internal/hadoop/kerberos"
@@ -50,10 +51,8 @@ func (k *Keeper) Run(ctx context.Context) {
 			until, wait = end, time.Until(end)/2
 			k.Log.Infof("the job has new HDFS tokens, good until %s", end.Format(time.RFC3339))
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, max(wait, retryLeast)) {
 			return
-		case <-time.After(max(wait, retryLeast)):
 		}
 	}
 }

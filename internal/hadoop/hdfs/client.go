@@ -8,6 +8,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/write"
@@ -122,15 +123,10 @@ type caller struct{ nn *rpc.Client }
 func (c caller) Call(ctx context.Context, method string, req, resp pb.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, rpc.Limit(ctx, callLimit))
 	defer cancel()
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+	for wait := backoff.New(100*time.Millisecond, 2*time.Second); ; {
 		err := c.nn.Call(ctx, method, req, resp)
-		if !rpc.IsSafeMode(err) {
+		if !rpc.IsSafeMode(err) || !wait.Wait(ctx) {
 			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(pause):
 		}
 	}
 }

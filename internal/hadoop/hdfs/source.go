@@ -14,6 +14,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/zone"
 	"holdfast/internal/hadoop/rpc"
@@ -183,7 +184,7 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 	defer cancel()
 	failed := failures{} // of this round
 	var last error
-	pause := 100 * time.Millisecond
+	wait := backoff.New(100*time.Millisecond, 3*time.Second)
 	wrong := 0
 	for len(b) > 0 {
 		err := f.connect(ctx, failed)
@@ -232,11 +233,7 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 			return err
 		}
 		clear(failed)
-		select {
-		case <-limited.Done():
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, 3*time.Second)
+		wait.Wait(limited)
 	}
 	return nil
 }

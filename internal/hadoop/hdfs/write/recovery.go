@@ -10,6 +10,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -135,13 +136,8 @@ const lonelyLimit = 5 * time.Second
 func (f *File) addNode() error {
 	for deadline := time.Now().Add(lonelyLimit); ; {
 		err := f.tryAddNode()
-		if err == nil || len(f.s.nodes) > 1 || time.Now().After(deadline) {
+		if err == nil || len(f.s.nodes) > 1 || time.Now().After(deadline) || !backoff.Sleep(f.running, lonelyLimit/20) {
 			return err
-		}
-		select {
-		case <-f.running.Done():
-			return err
-		case <-time.After(lonelyLimit / 20):
 		}
 	}
 }
