@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/tfbundle"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
 )
 
@@ -28,7 +29,7 @@ func TestUnfinishedSaves(t *testing.T) {
 				part = filepath.Join(dir, "model.ckpt-7_temp", "part-00000-of-00001.index")
 				dirs := []string{filepath.Dir(part)}
 				if shared {
-					dirs = append(dirs, filepath.Join(dir, hdfsckpt.WriterDir(writer)))
+					dirs = append(dirs, filepath.Join(dir, writers.Dir(writer)))
 				}
 				for _, d := range dirs {
 					if err := os.MkdirAll(d, 0o755); err != nil {
@@ -68,7 +69,7 @@ func live(t *testing.T, dir, writer string) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for tick := time.Tick(100 * time.Millisecond); ctx.Err() == nil; <-tick {
-			_ = hdfsckpt.Heartbeat(ctx, s, writer) // it ends with the test
+			_ = writers.Heartbeat(ctx, s, writer) // it ends with the test
 		}
 	})
 	t.Cleanup(func() {
@@ -99,11 +100,11 @@ func TestASaverIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	state := filepath.Join(storeURI, hdfsckpt.StateFile)
-	if err := os.WriteFile(state, hdfsckpt.SavedState{Current: "sharded.ckpt-1200"}.Bytes(), 0o644); err != nil {
+	state := filepath.Join(storeURI, tfbundle.StateFile)
+	if err := os.WriteFile(state, tfbundle.CheckpointState{Current: "sharded.ckpt-1200"}.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: hdfsckpt.StateFile, Size: 2}}}}})
+	ps.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: tfbundle.StateFile, Size: 2}}}}})
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if list, _ := os.ReadDir(filepath.Join(storeURI, store.OwnDir, "savers")); len(list) == 1 {
 			break

@@ -29,6 +29,7 @@ import (
 	"holdfast/am/recovery"
 	"holdfast/am/server"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/jobtls"
 	"holdfast/internal/mailbox"
@@ -692,7 +693,7 @@ func TestCheckpointsAreSealed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range list {
-			if c.State == hdfsckpt.Sealed {
+			if c.State == format.Sealed {
 				return &c
 			}
 		}
@@ -742,7 +743,7 @@ func TestSealingByQuiet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(list) == 1 && list[0].State == hdfsckpt.Sealed {
+		if len(list) == 1 && list[0].State == format.Sealed {
 			if m := list[0].Manifest; m.Step != 7 || m.Files[0].CRC32C != 33 {
 				t.Errorf("manifest: %+v", m)
 			}

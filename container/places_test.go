@@ -12,7 +12,7 @@ import (
 
 	"holdfast/container"
 	"holdfast/container/proctree"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
 )
 
@@ -143,7 +143,7 @@ time.sleep(1000)`, ready}})
 			if err != nil || len(left) != 3 { // and the store's own directory
 				t.Errorf("in the store at the end: %v, %v", left, err)
 			}
-			if left, err := os.ReadDir(filepath.Join(store, hdfsckpt.WriterDir(""))); err != nil || len(left) > 0 {
+			if left, err := os.ReadDir(filepath.Join(store, writers.Dir(""))); err != nil || len(left) > 0 {
 				t.Errorf("what the mounts had not completed: %v, %v", left, err)
 			}
 			for beats := a.beats; len(beats) > 0; {
@@ -305,7 +305,7 @@ func TestHeartbeatsInStoresWithoutAMaster(t *testing.T) {
 		_, err := os.Stat(ready)
 		return err == nil
 	})
-	dirs, err := filepath.Glob(filepath.Join(store, hdfsckpt.WriterDir(""), "*"))
+	dirs, err := filepath.Glob(filepath.Join(store, writers.Dir(""), "*"))
 	if err != nil || len(dirs) != 1 {
 		t.Fatalf("writers are %v, %v", dirs, err)
 	}

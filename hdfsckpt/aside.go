@@ -14,7 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/manifest"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
 // What a save that was broken off has left is moved aside, so that a program
@@ -33,13 +37,13 @@ const (
 
 // Aside is something that was moved aside.
 type Aside struct {
-	Name  string    `json:"name"` // where it was
-	Kind  Kind      `json:"kind,omitempty"`
-	Step  int64     `json:"step"` // NoStep if it is none of a checkpoint, or its name has none
-	Why   string    `json:"why"`
-	Moved time.Time `json:"moved"`
-	Size  int64     `json:"size"` // bytes
-	Where string    `json:"-"`    // where it lies, relative to the store's root
+	Name  string      `json:"name"` // where it was
+	Kind  format.Kind `json:"kind,omitempty"`
+	Step  int64       `json:"step"` // NoStep if it is none of a checkpoint, or its name has none
+	Why   string      `json:"why"`
+	Moved time.Time   `json:"moved"`
+	Size  int64       `json:"size"` // bytes
+	Where string      `json:"-"`    // where it lies, relative to the store's root
 }
 
 // until is when it goes.
@@ -63,7 +67,7 @@ func moveAside(ctx context.Context, s store.Store, a Aside) (Aside, error) {
 		err = s.Rename(ctx, a.Name, a.Where)
 	}
 	if err != nil {
-		if removeErr := removeAll(ctx, s, slot, 0); removeErr != nil && !vanished(removeErr) {
+		if removeErr := store.RemoveOwn(ctx, s, slot); removeErr != nil && !store.Vanished(removeErr) {
 			err = errors.Join(err, removeErr)
 		}
 		return a, fmt.Errorf("cannot move %s aside: %w", a.Name, err)
@@ -74,7 +78,7 @@ func moveAside(ctx context.Context, s store.Store, a Aside) (Aside, error) {
 // ListAside lists what was moved aside, the oldest first.
 func ListAside(ctx context.Context, s store.Store) ([]Aside, error) {
 	slots, err := s.List(ctx, asideDir)
-	if vanished(err) {
+	if store.Vanished(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -109,7 +113,7 @@ func readAside(ctx context.Context, s store.Store, slot string) (a Aside, ok boo
 		a.Where = path.Join(slot, asideFiles, a.Name)
 		_, err = s.Stat(ctx, a.Where)
 	}
-	if vanished(err) {
+	if store.Vanished(err) {
 		return a, false, nil
 	}
 	return a, err == nil, err
@@ -121,7 +125,7 @@ func forgetAside(ctx context.Context, s store.Store) error {
 	for _, a := range all {
 		if time.Now().After(a.until()) {
 			slot := strings.TrimSuffix(a.Where, "/"+path.Join(asideFiles, a.Name))
-			if removeErr := removeAll(ctx, s, slot, 0); removeErr != nil && !vanished(removeErr) {
+			if removeErr := store.RemoveOwn(ctx, s, slot); removeErr != nil && !store.Vanished(removeErr) {
 				err = errors.Join(err, removeErr)
 			}
 		}
@@ -129,68 +133,20 @@ func forgetAside(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// deepest bounds how deep removeAll goes.
-const deepest = 64
-
-// removeAll removes a directory below OwnDir with all that is in it.
-func removeAll(ctx context.Context, s store.Store, dir string, depth int) error {
-	if !strings.HasPrefix(dir, store.OwnDir+"/") || depth > deepest {
-		return fmt.Errorf("cannot remove %s: it is not the store's own, or lies too deep", dir)
-	}
-	entries, err := store.ListAll(ctx, s, dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		name := path.Join(dir, e.Name)
-		if e.IsDir() {
-			err = removeAll(ctx, s, name, depth+1)
-		} else {
-			err = s.Remove(ctx, name)
-		}
-		if err != nil && !vanished(err) {
-			return err
-		}
-	}
-	return s.Remove(ctx, dir)
-}
-
-// moveTorn has each checkpoint that is torn, and known to be one of its format,
-// moved aside. Of those that were written to less than age ago, or while anything
-// is being written, none is; 0 says that nobody writes. TensorFlow's stay: it
-// goes by its file `checkpoint`, which never names them.
+// moveTorn has each checkpoint that is torn, and known to be one of its format, moved
+// aside. Of those that were written to less than age ago, or while anything is being
+// written, none is; 0 says that nobody writes. Those with a pointer stay: it never names
+// them.
 //
-// What this user may not move is told, and keeps nothing from starting.
+// What this user may not move is reported in left, and keeps nothing from starting.
 func moveTorn(ctx context.Context, s store.Store, age time.Duration) (moved []Aside, left []error, err error) {
-	rule, err := readRule(ctx, s)
+	list, err := torn(ctx, s, age)
 	if err != nil {
 		return nil, nil, err
-	}
-	list, err := (&lister{s: s, rule: rule, chosenFrom: true}).list(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	list = slices.DeleteFunc(list, func(c Checkpoint) bool {
-		return !c.surely || c.State != Torn && c.State != InProgress || c.Name == "." || age > 0 && (c.supposed || time.Since(c.Time) < age)
-	})
-	if len(list) == 0 {
-		return nil, nil, nil
-	}
-	if age > 0 {
-		units, err := keptUnits(ctx, s) // what is being removed is no save that was broken off
-		if err != nil {
-			return nil, nil, err
-		}
-		list = slices.DeleteFunc(list, func(c Checkpoint) bool {
-			return slices.ContainsFunc(units, func(u *keptUnit) bool { return u.Name == c.Name && !u.Over })
-		})
-		if writing, err := anyWriting(ctx, s); err != nil || writing {
-			return nil, nil, err
-		}
 	}
 	for _, c := range list {
 		a, err := moveAside(ctx, s, Aside{Name: c.Name, Kind: c.Kind, Step: c.Step, Why: c.Why, Size: c.Size})
-		if vanished(err) {
+		if store.Vanished(err) {
 			continue
 		}
 		if errors.Is(err, fs.ErrPermission) {
@@ -201,9 +157,36 @@ func moveTorn(ctx context.Context, s store.Store, age time.Duration) (moved []As
 			return moved, left, err
 		}
 		moved = append(moved, a)
-		if err := Unseal(ctx, s, c.Name); err != nil {
+		if err := manifest.Remove(ctx, s, c.Name); err != nil {
 			return moved, left, err
 		}
 	}
 	return moved, left, nil
+}
+
+// torn lists what moveTorn moves.
+func torn(ctx context.Context, s store.Store, age time.Duration) ([]Checkpoint, error) {
+	rule, err := format.ReadRule(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	list, err := format.Search{Rule: rule, Chosen: true}.List(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(c Checkpoint) bool {
+		return !c.Certain || c.State != format.Torn && c.State != format.InProgress || c.Name == "." ||
+			age > 0 && (c.Inferred || time.Since(c.Time) < age)
+	})
+	if len(list) == 0 || age == 0 {
+		return list, nil
+	}
+	retained, err := retain.Names(ctx, s) // what is being removed is no save that was broken off
+	if err != nil {
+		return nil, err
+	}
+	if writing, err := writers.Writing(ctx, s); err != nil || writing {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(c Checkpoint) bool { return retained[c.Name] }), nil
 }

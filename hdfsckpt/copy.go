@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"path"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sync/errgroup"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -26,31 +26,31 @@ type Copied struct {
 
 // copyPlan is a file to be copied.
 type copyPlan struct {
-	File
+	format.File
 	to   string // its name there
 	sum  uint32 // if sealed or compared
 	know bool   // sum is right
 	keep bool   // it is there already
 }
 
-// Copy copies a checkpoint that is whole, or cannot be checked, into another store, below the directory that it
-// lies in here, and for TensorFlow says in the file `checkpoint` there that it
-// is the newest. Files that are there with the same bytes are left as they are,
-// so that Copy, once interrupted, goes on where it was. If any other file is in
-// the way, nothing is written (EEXIST). The bytes are compared with the manifest
-// of a sealed one. progress may be nil; it is called by several goroutines.
+// Copy copies a checkpoint that is whole, or cannot be checked, into another store, by
+// its name without the directory that it lies in here. If its format has a pointer, that
+// of the other store's root names it then. Files that are there with the same bytes are
+// left as they are, so that Copy, once interrupted, goes on where it was. If any other
+// file is in the way, nothing is written (EEXIST). The bytes are compared with the
+// manifest of a sealed one. progress may be nil; it is called by several goroutines.
 func Copy(ctx context.Context, from, to store.Store, c Checkpoint, progress func(done, total int64)) (Copied, error) {
 	var done Copied
 	fail := func(err error) (Copied, error) {
 		return done, fmt.Errorf("cannot copy the checkpoint %s from %s to %s: %w", c.Name, from.URI(), to.URI(), err)
 	}
-	if !c.Whole() && c.State != Unchecked {
+	if !c.Whole() && c.State != format.Unchecked {
 		return fail(fmt.Errorf("it is %s, and cannot be restored from: %s: %w", c.State, c.Why, syscall.EINVAL))
 	}
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
-	plan, state, err := planCopy(ctx, from, to, c)
+	plan, pointer, err := planCopy(ctx, from, to, c)
 	if err != nil {
 		return fail(err)
 	}
@@ -73,8 +73,8 @@ func Copy(ctx context.Context, from, to store.Store, c Checkpoint, progress func
 	}
 	err = group.Wait()
 	done.Bytes = written.Load()
-	if err == nil && state != nil {
-		err = store.WriteFile(ctx, to, StateFile, state.Bytes(), 0o644)
+	if err == nil && pointer != nil {
+		err = store.WriteFile(ctx, to, c.Pointer().PointerFile(), pointer, 0o644)
 	}
 	if err != nil {
 		return fail(err)
@@ -82,9 +82,9 @@ func Copy(ctx context.Context, from, to store.Store, c Checkpoint, progress func
 	return done, nil
 }
 
-// planCopy looks what is there already, and refuses what is in the way. For
-// TensorFlow it returns what the file `checkpoint` is to say.
-func planCopy(ctx context.Context, from, to store.Store, c Checkpoint) ([]*copyPlan, *SavedState, error) {
+// planCopy looks what is there already, and refuses what is in the way. It returns what
+// the pointer is to say; nil if the format has none.
+func planCopy(ctx context.Context, from, to store.Store, c Checkpoint) ([]*copyPlan, []byte, error) {
 	sealed := map[string]uint32{}
 	if c.Manifest != nil {
 		for _, s := range c.Manifest.Files {
@@ -109,7 +109,7 @@ func planCopy(ctx context.Context, from, to store.Store, c Checkpoint) ([]*copyP
 		}
 		plan = append(plan, p)
 	}
-	state, err := stateAfterCopy(ctx, to, c)
+	pointer, err := pointerAfterCopy(ctx, to, c)
 	if err != nil {
 		inTheWay = append(inTheWay, err.Error())
 	}
@@ -119,10 +119,10 @@ func planCopy(ctx context.Context, from, to store.Store, c Checkpoint) ([]*copyP
 	if space, err := to.Space(ctx); err == nil && space.Free < missing {
 		return nil, nil, fmt.Errorf("it needs %s, and %s are free: %w", humanize.IBytes(uint64(missing)), humanize.IBytes(uint64(max(0, space.Free))), syscall.ENOSPC)
 	}
-	return plan, state, nil
+	return plan, pointer, nil
 }
 
-// compare tells whether something has the file's name there, and sets keep if
+// compare reports whether something has the file's name there, and sets keep if
 // it is the file.
 func (p *copyPlan) compare(ctx context.Context, from, to store.Store) (bool, error) {
 	i, err := to.Stat(ctx, p.to)
@@ -132,7 +132,7 @@ func (p *copyPlan) compare(ctx context.Context, from, to store.Store) (bool, err
 	if err != nil || i.IsDir() || i.Size != p.Size {
 		return true, err
 	}
-	have, err := sumFile(ctx, to, File{Name: p.to, Size: i.Size})
+	have, err := sumFile(ctx, to, format.File{Name: p.to, Size: i.Size})
 	if err != nil {
 		return true, err
 	}
@@ -146,24 +146,22 @@ func (p *copyPlan) compare(ctx context.Context, from, to store.Store) (bool, err
 	return true, nil
 }
 
-// stateAfterCopy adds a checkpoint to the file `checkpoint` of a directory; nil
-// for what is not TensorFlow's.
-func stateAfterCopy(ctx context.Context, to store.Store, c Checkpoint) (*SavedState, error) {
-	if c.Kind != TensorFlow {
+// pointerAfterCopy is what the pointer in the root of a store is to say after a copy.
+func pointerAfterCopy(ctx context.Context, to store.Store, c Checkpoint) ([]byte, error) {
+	p := c.Pointer()
+	if p == nil {
 		return nil, nil
 	}
-	state := SavedState{}
-	text, err := store.ReadFile(ctx, to, StateFile)
-	if err == nil {
-		state, err = ParseState(text)
-	}
-	if err != nil && !errors.Is(err, syscall.ENOENT) {
+	before, err := p.ReadPointer(ctx, to, ".")
+	switch {
+	case err != nil:
 		return nil, err
+	case before.Foreign:
+		return nil, fmt.Errorf("%s is no file that can be read", p.PointerFile())
+	case before.Err != nil:
+		return nil, before.Err
 	}
-	name := path.Base(c.Name)
-	state.Current = name
-	state.All = append(slices.DeleteFunc(state.All, func(s string) bool { return s == name }), name)
-	return &state, nil
+	return p.CopiedPointer(before, &c), nil
 }
 
 func copyFile(ctx context.Context, from, to store.Store, p *copyPlan, progress func(n int64)) error {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/tensor"
 )
 
@@ -14,7 +15,7 @@ type Change struct {
 	Name       string
 	Added      bool // only in the second
 	Removed    bool // only in the first
-	From, To   *Tensor
+	From, To   *format.Tensor
 	Reshaped   bool    // another shape or kind of elements
 	Different  bool    // other values
 	Norm       float64 // of the difference; 0 if the elements are no numbers
@@ -23,7 +24,7 @@ type Change struct {
 
 // Diff compares two checkpoints, in the order of the tensors' names. Tensors
 // that are the same are left out.
-func Diff(a, b *Tensors) ([]Change, error) {
+func Diff(a, b *format.Tensors) ([]Change, error) {
 	var changes []Change
 	for _, x := range a.All() {
 		y := b.Find(x.Name)
@@ -47,7 +48,7 @@ func Diff(a, b *Tensors) ([]Change, error) {
 	return changes, nil
 }
 
-func compare(from, to *Tensor) (Change, error) {
+func compare(from, to *format.Tensor) (Change, error) {
 	c := Change{Name: from.Name, From: from, To: to}
 	if from.Kind != to.Kind || !slices.Equal(from.Shape, to.Shape) {
 		c.Reshaped = true

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -45,11 +46,11 @@ func TestReadFileIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	states := map[string]hdfsckpt.State{}
+	states := map[string]format.State{}
 	for _, c := range list {
 		states[c.Name] = c.State
 	}
-	want := map[string]hdfsckpt.State{"model.ckpt-3": hdfsckpt.Complete, "step-7": hdfsckpt.Unchecked, "step-8": hdfsckpt.Unchecked}
+	want := map[string]format.State{"model.ckpt-3": format.Complete, "step-7": format.Unchecked, "step-8": format.Unchecked}
 	if !maps.Equal(states, want) {
 		t.Errorf("listed are %v, want %v", states, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/test/bound"
 )
 
@@ -16,20 +17,22 @@ func FuzzDirectory(f *testing.F) {
 	f.Add([]byte(`{"version": 1, "checkpoint": "model.ckpt-7", "kind": "tensorflow", "step": 7, "files": [{"name": "model.ckpt-7.index", "size": 9}]}`),
 		[]byte(`{"format": "plain", "marker": "COMMITTED", "quiet": 1e300}`), []byte(`{"shards": 2}`))
 	f.Add([]byte(`{"version": 1}`), []byte(`{"marker": "[", "quiet": -1}`), []byte(`{"shards": -1}`))
+	f.Add([]byte(`{}`), []byte(`{"name": "model.ckpt-7", "how": "removed", "files": ["model.ckpt-7.index", "checkpoint"], "marker": "model.ckpt-7.index"}`), []byte(`{}`))
 	f.Add([]byte(`null`), []byte(`null`), []byte(`null`))
 	f.Fuzz(func(t *testing.T, manifest, rule, marker []byte) {
 		dir := t.TempDir()
 		for name, content := range map[string][]byte{
-			".holdfast/manifests/model.ckpt-7.json":        manifest,
-			".holdfast/kept/model.ckpt-7/manifest.json":    manifest,
-			".holdfast/kept/model.ckpt-7/files/checkpoint": marker,
-			".holdfast/rule.json":                          rule,
-			"step-60/COMMITTED":                            marker,
-			"model.ckpt-7.index":                           marker,
-			"model.ckpt-7.data-00000-of-00001":             nil,
-			"checkpoint":                                   marker,
-			"model.pt":                                     marker,
-			"dcp/.metadata":                                marker,
+			".holdfast/manifests/model.ckpt-7.json":            manifest,
+			".holdfast/retained/model.ckpt-7/manifest.json":    manifest,
+			".holdfast/retained/model.ckpt-7/record.json":      rule,
+			".holdfast/retained/model.ckpt-7/files/checkpoint": marker,
+			".holdfast/rule.json":                              rule,
+			"step-60/COMMITTED":                                marker,
+			"model.ckpt-7.index":                               marker,
+			"model.ckpt-7.data-00000-of-00001":                 nil,
+			"checkpoint":                                       marker,
+			"model.pt":                                         marker,
+			"dcp/.metadata":                                    marker,
 		} {
 			name = filepath.Join(dir, name)
 			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
@@ -47,6 +50,7 @@ func FuzzDirectory(f *testing.F) {
 		if err != nil {
 			return
 		}
+		_, _ = retain.List(ctx, s)
 		hdfsckpt.PlanPrune(list, 1, 0)
 		for _, c := range list {
 			_, _ = hdfsckpt.Verify(ctx, s, c, func(int64, int64) {})

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/test/testcluster"
@@ -81,7 +81,7 @@ func TestCheckpointsOnHDFS(t *testing.T) {
 	start := time.Now()
 	found := list(t, s)
 	t.Logf("%d checkpoints listed in %s", len(found), time.Since(start))
-	newest := hdfsckpt.NewestComplete(found)
+	newest := format.NewestComplete(found)
 	if len(found) != count || newest == nil || newest.Step != count-1 {
 		t.Errorf("%d found, the newest is %+v", len(found), newest)
 	}

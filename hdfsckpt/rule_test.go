@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 )
 
 // TestRules looks at the same files by several rules.
@@ -23,35 +24,35 @@ func TestRules(t *testing.T) {
 	put(t, s, "step-60/COMMITTED", []byte("{}"))
 	const halfDone = "300.orbax-checkpoint-tmp-7 plain 1 torn (its name is that of a save that has not ended)\n"
 	for _, x := range []struct {
-		rule hdfsckpt.Rule
+		rule format.Rule
 		want string
 	}{
-		{hdfsckpt.Rule{}, "model_50.pt torch 1 complete\nstep-60 plain 0 complete\n"},
-		{hdfsckpt.Rule{Format: hdfsckpt.Plain}, "step-60 plain 0 complete\n"},
-		{hdfsckpt.Rule{Format: hdfsckpt.Torch}, "model_50.pt torch 1 complete\n"},
-		{hdfsckpt.Rule{Format: hdfsckpt.Plain, Marker: "_SUCCESS"}, halfDone +
+		{format.Rule{}, "model_50.pt torch 1 complete\nstep-60 plain 0 complete\n"},
+		{format.Rule{Format: format.Plain}, "step-60 plain 0 complete\n"},
+		{format.Rule{Format: format.Torch}, "model_50.pt torch 1 complete\n"},
+		{format.Rule{Format: format.Plain, Marker: "_SUCCESS"}, halfDone +
 			"step-60 plain 1 torn (it has no file _SUCCESS: the save did not get that far)\n" +
 			"100 plain 2 complete\n200 plain 1 torn (it has no file _SUCCESS: the save did not get that far)\n"},
-		{hdfsckpt.Rule{Format: hdfsckpt.Plain, Marker: "_SUC*"}, halfDone +
+		{format.Rule{Format: format.Plain, Marker: "_SUC*"}, halfDone +
 			"step-60 plain 1 torn (it has no file _SUC*: the save did not get that far)\n" +
 			"100 plain 2 complete\n200 plain 1 torn (it has no file _SUC*: the save did not get that far)\n"},
-		{hdfsckpt.Rule{Format: hdfsckpt.Plain, Quiet: 60}, halfDone +
+		{format.Rule{Format: format.Plain, Quiet: 60}, halfDone +
 			"model_40.npz plain 1 complete\nmodel_50.pt plain 1 complete\nstep-60 plain 1 complete\n100 plain 2 complete\n200 plain 1 complete\n"},
 	} {
-		must(t, hdfsckpt.SetRule(ctx, s, x.rule))
+		must(t, format.SetRule(ctx, s, x.rule))
 		if got := describe(list(t, s)); got != x.want {
 			t.Errorf("%+v: got\n%s\nwant\n%s", x.rule, got, x.want)
 		}
 	}
 	must(t, s.Chtimes(ctx, "200/params/a", time.Now(), time.Now()))
 	for _, c := range list(t, s) {
-		if c.Name == "200" && (c.State != hdfsckpt.InProgress || !strings.Contains(c.Why, "after 1m0s")) {
+		if c.Name == "200" && (c.State != format.InProgress || !strings.Contains(c.Why, "after 1m0s")) {
 			t.Errorf("one that is being written is %s: %s", c.State, c.Why)
 		}
 	}
 	must(t, s.Chtimes(ctx, "200/params/a", old, old))
 	// What is removed goes with its directories, the marker first.
-	must(t, hdfsckpt.SetRule(ctx, s, hdfsckpt.Rule{Format: hdfsckpt.Plain, Marker: "_SUCCESS"}))
+	must(t, format.SetRule(ctx, s, format.Rule{Format: format.Plain, Marker: "_SUCCESS"}))
 	put(t, s, "400/params/deep/a", nil)
 	put(t, s, "400/_SUCCESS", nil)
 	must(t, hdfsckpt.PlanPrune(list(t, s), 1, 0).Execute(ctx, s))
@@ -71,8 +72,8 @@ func TestRulesLeaveTensorFlowAlone(t *testing.T) {
 	defer s.Close()
 	putCheckpoint(t, s, "model.ckpt-10", nil)
 	put(t, s, "checkpoint", stateFile("model.ckpt-10"))
-	must(t, hdfsckpt.SetRule(ctx, s, hdfsckpt.Rule{Format: hdfsckpt.Plain, Marker: "_SUCCESS"}))
-	report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+	must(t, format.SetRule(ctx, s, format.Rule{Format: format.Plain, Marker: "_SUCCESS"}))
+	report, err := hdfsckpt.Repair(ctx, s, 0)
 	if err != nil || len(report.Pointed) != 0 {
 		t.Errorf("%v, %v", report, err)
 	}

@@ -2,8 +2,6 @@ package hdfsckpt
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -14,74 +12,25 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/manifest"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
-// manifestDir is where manifests lie, one for each sealed checkpoint, called
-// after it (entryName).
-const manifestDir = store.OwnDir + "/manifests"
-
-func manifestName(checkpoint string) string {
-	return path.Join(manifestDir, entryName(checkpoint)+".json")
-}
-
-// Manifest says what a checkpoint was when it was found complete.
-type Manifest struct {
-	Version    int       `json:"version"` // 1
-	Checkpoint string    `json:"checkpoint"`
-	Kind       Kind      `json:"kind"`
-	Step       int64     `json:"step"`
-	Sealed     time.Time `json:"sealed"`
-	Meta
-	Files []Sum `json:"files"`
-}
-
-// Meta says what wrote a checkpoint.
-type Meta struct {
-	Job        string `json:"job,omitempty"`
-	Generation int64  `json:"generation,omitempty"`
-	After      string `json:"after,omitempty"` // the recovery before it
-}
-
-// Sum is a file's digest.
-type Sum struct {
-	Name    string    `json:"name"` // relative to the store's root
-	Size    int64     `json:"size"`
-	ModTime time.Time `json:"modified"` // to the millisecond
-	CRC32C  uint32    `json:"crc32c"`
-}
-
-// fits tells whether the files are still those that were sealed, as far as that
-// shows without reading them.
-func (m *Manifest) fits(c *Checkpoint) bool {
-	now := map[string]File{}
-	for _, f := range c.Files {
-		now[f.Name] = f
-	}
-	for _, s := range m.Files {
-		f, ok := now[s.Name]
-		if !ok && strings.HasSuffix(s.Name, ".meta") {
-			continue // a graph, which no restore needs
-		}
-		if !ok || f.Size != s.Size || !f.ModTime.Truncate(time.Millisecond).Equal(s.ModTime) {
-			return false
-		}
-	}
-	return m.Kind == c.Kind && (!c.isDir() || len(c.Files) == len(m.Files)) // more may have come to a directory
-}
-
-// Known are checksums of files whose bytes were seen when they were written. A
-// name says nothing of what has it now: sums are found by the file itself.
+// Known holds checksums of files whose bytes were seen when they were written. They are
+// found by the file's identity: its name may be another file's by now.
 type Known map[store.FileID]KnownSum
 
-// KnownSum is the checksum of a whole file with that many bytes.
+// KnownSum is the checksum of a whole file of that many bytes.
 type KnownSum struct {
 	Size   int64
 	CRC32C uint32
 }
 
-// Of finds the checksum of a file as it was listed.
-func (k Known) Of(f File) (uint32, bool) {
+// Of returns the checksum of a file as it was listed.
+func (k Known) Of(f format.File) (uint32, bool) {
 	if f.Inode == 0 {
 		return 0, false
 	}
@@ -92,18 +41,18 @@ func (k Known) Of(f File) (uint32, bool) {
 	return sum.CRC32C, ok && sum.Size == f.Size
 }
 
-// Seal writes the manifest of a complete checkpoint, as Checkpoints has found
-// it. Files whose checksum is not known are read.
-func Seal(ctx context.Context, s store.Store, c Checkpoint, meta Meta, known Known) (*Manifest, error) {
+// Seal writes the manifest of a complete checkpoint, as Checkpoints has found it. Files
+// whose checksum is not known are read.
+func Seal(ctx context.Context, s store.Store, c Checkpoint, meta manifest.Meta, known Known) (*manifest.Manifest, error) {
 	if !c.Whole() {
 		return nil, fmt.Errorf("cannot seal the checkpoint %s, it is %s: %s: %w", c.Name, c.State, c.Why, syscall.EINVAL)
 	}
-	m := &Manifest{Version: 1, Checkpoint: c.Name, Kind: c.Kind, Step: c.Step, Sealed: time.Now().UTC().Truncate(time.Millisecond), Meta: meta}
-	m.Files = make([]Sum, len(c.Files))
+	m := &manifest.Manifest{Checkpoint: c.Name, Kind: string(c.Kind), Step: c.Step, Sealed: time.Now().UTC().Truncate(time.Millisecond), Meta: meta}
+	m.Files = make([]manifest.Sum, len(c.Files))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for i, f := range c.Files {
-		m.Files[i] = Sum{Name: f.Name, Size: f.Size, ModTime: f.ModTime.Truncate(time.Millisecond).UTC()}
+		m.Files[i] = manifest.Sum{Name: f.Name, Size: f.Size, ModTime: f.ModTime.Truncate(time.Millisecond).UTC()}
 		if crc, ok := known.Of(f); ok {
 			m.Files[i].CRC32C = crc
 			continue
@@ -113,15 +62,9 @@ func Seal(ctx context.Context, s store.Store, c Checkpoint, meta Meta, known Kno
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("cannot seal the checkpoint %s: %w", c.Name, err)
-	}
-	text, err := json.MarshalIndent(m, "", "  ")
+	err := group.Wait()
 	if err == nil {
-		err = store.MkdirAll(ctx, s, manifestDir, 0o755)
-	}
-	if err == nil {
-		err = store.WriteFile(ctx, s, manifestName(c.Name), append(text, '\n'), 0o644)
+		err = manifest.Write(ctx, s, m)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot seal the checkpoint %s: %w", c.Name, err)
@@ -129,31 +72,10 @@ func Seal(ctx context.Context, s store.Store, c Checkpoint, meta Meta, known Kno
 	return m, nil
 }
 
-// readManifest reads one; nil if there is none, or it is not readable.
-func readManifest(ctx context.Context, s store.Store, name string) (*Manifest, error) {
-	text, err := store.ReadFile(ctx, s, name)
-	if vanished(err) {
-		return nil, nil
-	}
-	m := &Manifest{}
-	if err != nil || json.Unmarshal(text, m) != nil || m.Version != 1 {
-		return nil, err
-	}
-	return m, nil
-}
-
-// Unseal removes a manifest; that there is none is no error.
-func Unseal(ctx context.Context, s store.Store, name string) error {
-	if err := s.Remove(ctx, manifestName(name)); err != nil && !vanished(err) {
-		return err
-	}
-	return nil
-}
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sumFile reads a file, which must have the length that was listed.
-func sumFile(ctx context.Context, s store.Store, f File) (uint32, error) {
+func sumFile(ctx context.Context, s store.Store, f format.File) (uint32, error) {
 	r, err := s.Open(ctx, f.Name)
 	if err != nil {
 		return 0, err
@@ -186,51 +108,27 @@ func (c contextReader) Read(b []byte) (int, error) {
 	return c.r.Read(b)
 }
 
-// manifests reads all of them. One that is not readable counts as none: what it
-// was to say is found by looking.
-func (l *lister) manifests() (map[string]*Manifest, error) {
-	var entries []store.Info
-	err := l.limited(func() (err error) {
-		entries, err = l.s.List(l.ctx, manifestDir)
-		return err
-	})
-	if vanished(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	list := make([]*Manifest, len(entries))
-	read := readBefore(l.s)
-	read.keep(entries)
-	var group errgroup.Group
-	for i, e := range entries {
-		if list[i] = read.get(e); list[i] != nil {
-			continue
+// Unfinished describes what may still be added to a checkpoint that is complete, but
+// has no marker that says so: the files of checkpoints in its directory, with lengths
+// and times, so that who asks again sees a change; and whether any file is being written.
+func Unfinished(ctx context.Context, s store.Store, c Checkpoint) (files string, writing bool, err error) {
+	var b strings.Builder
+	dir := path.Dir(c.Name)
+	if c.IsDir() {
+		for _, f := range c.Files {
+			fmt.Fprintf(&b, "%s %d %d\n", f.Name, f.Size, f.ModTime.UnixNano())
 		}
-		group.Go(func() error {
-			return l.limited(func() error {
-				text, err := store.ReadFile(l.ctx, l.s, path.Join(manifestDir, e.Name))
-				if vanished(err) || errors.Is(err, syscall.EFBIG) {
-					return nil
-				}
-				m := &Manifest{}
-				if err == nil && json.Unmarshal(text, m) == nil && m.Version == 1 {
-					list[i] = m
-					read.put(e, m)
-				}
-				return err
-			})
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	found := map[string]*Manifest{}
-	for _, m := range list {
-		if m != nil {
-			found[m.Checkpoint] = m
+	} else {
+		entries, err := s.List(ctx, dir)
+		if err != nil {
+			return "", false, err
+		}
+		for _, e := range entries {
+			if name := path.Join(dir, e.Name); !e.IsDir() && retain.Concerns(name) {
+				fmt.Fprintf(&b, "%s %d %d\n", name, e.Size, e.ModTime.UnixNano())
+			}
 		}
 	}
-	return found, nil
+	writing, err = writers.Writing(ctx, s)
+	return b.String(), writing, err
 }

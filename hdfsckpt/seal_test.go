@@ -11,7 +11,11 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/tfbundle"
+	"holdfast/hdfsckpt/writers"
 )
 
 // onBoth runs a test on a local store and on HDFS.
@@ -33,7 +37,7 @@ func seal(t *testing.T, s store.Store, names ...string) {
 	for _, c := range list(t, s) {
 		for _, name := range names {
 			if c.Name == name {
-				if _, err := hdfsckpt.Seal(context.Background(), s, c, hdfsckpt.Meta{Job: "job_1", Generation: 3}, nil); err != nil {
+				if _, err := hdfsckpt.Seal(context.Background(), s, c, manifest.Meta{Job: "job_1", Generation: 3}, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -68,7 +72,7 @@ func TestSeal(t *testing.T) {
 		if m == nil || m.Job != "job_1" || m.Generation != 3 || m.Step != 10 || len(m.Files) != 5 || time.Since(m.Sealed).Abs() > time.Hour {
 			t.Errorf("manifest: %+v", m)
 		}
-		if _, err := hdfsckpt.Seal(ctx, s, found[2], hdfsckpt.Meta{}, nil); !errors.Is(err, syscall.EINVAL) {
+		if _, err := hdfsckpt.Seal(ctx, s, found[2], manifest.Meta{}, nil); !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("a torn one was sealed: %v", err)
 		}
 		// Overwritten in place, by bytes of the same length.
@@ -87,10 +91,10 @@ func TestSeal(t *testing.T) {
 }
 
 func stateFile(current string, all ...string) []byte {
-	return hdfsckpt.SavedState{Current: current, All: all}.Bytes()
+	return tfbundle.CheckpointState{Current: current, All: all}.Bytes()
 }
 
-func TestMakeSafe(t *testing.T) {
+func TestRepair(t *testing.T) {
 	ctx := context.Background()
 	for _, x := range []struct {
 		name   string
@@ -115,17 +119,17 @@ func TestMakeSafe(t *testing.T) {
 			putCheckpoint(t, s, "model.ckpt-20", nil)
 			putCheckpoint(t, s, "model.ckpt-30", x.change)
 			must(t, store.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-20"), 0o644))
-			must(t, hdfsckpt.RememberSavers(ctx, s, list(t, s)))
+			must(t, format.RememberPointers(ctx, s, list(t, s)))
 			must(t, s.Remove(ctx, "checkpoint"))
 			if x.state != nil {
 				must(t, store.WriteFile(ctx, s, "checkpoint", x.state, 0o644))
 			}
 			before := len(list(t, s))
-			report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+			report, err := hdfsckpt.Repair(ctx, s, 0)
 			must(t, err)
 			text, err := store.ReadFile(ctx, s, "checkpoint")
 			must(t, err)
-			st, err := hdfsckpt.ParseState(text)
+			st, err := tfbundle.ParseState(text)
 			must(t, err)
 			if got := fmt.Sprint(st.Current, " ", st.All); got != x.want {
 				t.Errorf("it is %s, want %s\n%s", got, x.want, report)
@@ -133,7 +137,7 @@ func TestMakeSafe(t *testing.T) {
 			if after := len(list(t, s)); after != before {
 				t.Errorf("%d checkpoints of %d are left", after, before)
 			}
-			again, err := hdfsckpt.MakeSafe(ctx, s, 0)
+			again, err := hdfsckpt.Repair(ctx, s, 0)
 			if err != nil || again.String() != "" {
 				t.Errorf("the second time: %v, %v", again, err)
 			}
@@ -141,16 +145,16 @@ func TestMakeSafe(t *testing.T) {
 	}
 }
 
-// TestMakeSafeAfterAnUnsaidSave: the task that saves was lost between the last
+// TestRepairAfterAnUnsaidSave: the task that saves was lost between the last
 // shard and the file `checkpoint`.
-func TestMakeSafeAfterAnUnsaidSave(t *testing.T) {
+func TestRepairAfterAnUnsaidSave(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		current := func() string {
 			t.Helper()
 			text, err := store.ReadFile(ctx, s, "checkpoint")
 			must(t, err)
-			st, err := hdfsckpt.ParseState(text)
+			st, err := tfbundle.ParseState(text)
 			must(t, err)
 			return fmt.Sprint(st.Current, " ", st.All)
 		}
@@ -161,27 +165,27 @@ func TestMakeSafeAfterAnUnsaidSave(t *testing.T) {
 		putCheckpoint(t, s, "model.ckpt-20", nil) // after a return to 10
 		must(t, s.Chtimes(ctx, "model.ckpt-20.index", old.Add(2*time.Second), old.Add(2*time.Second)))
 		putCheckpoint(t, s, "model.ckpt-25", without(".index"))
-		report, err := hdfsckpt.MakeSafe(ctx, s, time.Hour)
+		report, err := hdfsckpt.Repair(ctx, s, time.Hour)
 		must(t, err)
 		if got, want := current(), "model.ckpt-20 [model.ckpt-10 model.ckpt-20]"; got != want {
 			t.Errorf("it is %s, want %s\n%s", got, want, report)
 		}
-		report, err = hdfsckpt.MakeSafe(ctx, s, time.Hour)
+		report, err = hdfsckpt.Repair(ctx, s, time.Hour)
 		if err != nil || report.String() != "" {
 			t.Errorf("the second time: %v, %v", report, err)
 		}
 	})
 }
 
-func TestMakeSafeWithNothingWhole(t *testing.T) {
+func TestRepairWithNothingWhole(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
-		if report, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || report.String() != "" {
+		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
 			t.Errorf("an empty store: %v, %v", report, err)
 		}
 		putCheckpoint(t, s, "model.ckpt-0", without(".index"))
 		must(t, store.WriteFile(ctx, s, "checkpoint", stateFile("model.ckpt-0"), 0o644))
-		report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+		report, err := hdfsckpt.Repair(ctx, s, 0)
 		if err != nil || !strings.Contains(report.String(), "moved checkpoint aside") {
 			t.Errorf("%s, %v", report, err)
 		}
@@ -210,7 +214,7 @@ func TestLeftovers(t *testing.T) {
 		must(t, err)
 		_, err = young.Write([]byte("x"))
 		must(t, err)
-		report, err := hdfsckpt.MakeSafe(ctx, s, 10*time.Minute)
+		report, err := hdfsckpt.Repair(ctx, s, 10*time.Minute)
 		if err != nil || len(report.Aside) != 5 {
 			t.Errorf("%s, %v", report, err)
 		}
@@ -237,7 +241,7 @@ func TestSlowSave(t *testing.T) {
 		ctx := context.Background()
 		first := "model.ckpt-5_temp/part-00000-of-00002.data-00000-of-00001"
 		put(t, s, first, []byte("x"))
-		dir := hdfsckpt.WriterDir("job.container_1")
+		dir := writers.Dir("job.container_1")
 		must(t, store.MkdirAll(ctx, s, dir, 0o755))
 		slow, err := s.Create(ctx, dir+"/part", 0o644)
 		must(t, err)
@@ -254,7 +258,7 @@ func TestSlowSave(t *testing.T) {
 		}
 		safe := func(left bool) {
 			t.Helper()
-			report, err := hdfsckpt.MakeSafe(ctx, s, 10*time.Minute)
+			report, err := hdfsckpt.Repair(ctx, s, 10*time.Minute)
 			must(t, err)
 			if _, err := s.Stat(ctx, first); (err == nil) != left {
 				t.Errorf("the part that was written first: %v; %s", err, report)
@@ -351,7 +355,7 @@ func TestRollback(t *testing.T) {
 		}
 		text, err := store.ReadFile(ctx, s, "checkpoint")
 		must(t, err)
-		if st, err := hdfsckpt.ParseState(text); err != nil || st.Current != "/x/model.ckpt-20" {
+		if st, err := tfbundle.ParseState(text); err != nil || st.Current != "/x/model.ckpt-20" {
 			t.Errorf("%+v, %v", st, err)
 		}
 	})

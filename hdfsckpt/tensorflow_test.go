@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/test/pyenv"
 )
@@ -63,7 +64,7 @@ func TestRealTensorFlow(t *testing.T) {
 	}
 	agrees := func(c *hdfsckpt.Checkpoint, name string, want []float64) {
 		t.Helper()
-		tensors, err := hdfsckpt.OpenTensors(ctx, local, c)
+		tensors, err := format.OpenTensors(ctx, local, c)
 		must(t, err)
 		defer tensors.Close()
 		x := tensors.Find(name)
@@ -85,10 +86,10 @@ func TestRealTensorFlow(t *testing.T) {
 	agrees(&found[0], "table/.ATTRIBUTES/VARIABLE_VALUE", saved["servers"]["table"])
 	agrees(&found[2], "net/w/.ATTRIBUTES/VARIABLE_VALUE", saved["managed"]["w"])
 
-	older, err := hdfsckpt.OpenTensors(ctx, local, &found[1])
+	older, err := format.OpenTensors(ctx, local, &found[1])
 	must(t, err)
 	defer older.Close()
-	newer, err := hdfsckpt.OpenTensors(ctx, local, &found[2])
+	newer, err := format.OpenTensors(ctx, local, &found[2])
 	must(t, err)
 	defer newer.Close()
 	changes, err := hdfsckpt.Diff(older, newer)

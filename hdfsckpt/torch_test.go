@@ -14,7 +14,9 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/tensor"
 )
 
 // torchFixture reads a file that PyTorch wrote.
@@ -68,7 +70,7 @@ model_100.pt torch 1 torn (it is empty)
 old_110.pt torch 1 unchecked (it has the form of before PyTorch 1.6, which has no checksums and no end that can be told from a cut)
 labels_120.pt torch 1 unchecked (it does not begin as torch.save's files do)
 model.ckpt-140 tensorflow 1 torn (it has no index: the save did not get that far)
-checkpoint-500 directory 3 unchecked (nothing tells whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE)
+checkpoint-500 directory 3 unchecked (nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE)
 `
 	found := list(t, s)
 	if got := describe(found); got != want {
@@ -79,7 +81,7 @@ checkpoint-500 directory 3 unchecked (nothing tells whether all of its files are
 	}
 	// Nothing removes what cannot be checked, nor does it count as complete.
 	for _, c := range hdfsckpt.PlanPrune(found, 1, 0).Remove {
-		if c.State == hdfsckpt.Unchecked {
+		if c.State == format.Unchecked {
 			t.Errorf("%s would be removed", c.Name)
 		}
 	}
@@ -204,7 +206,7 @@ func TestVerifyTorch(t *testing.T) {
 		}
 	}
 	c := list(t, s)[0]
-	tensors, err := hdfsckpt.OpenTensors(context.Background(), s, &c)
+	tensors, err := format.OpenTensors(context.Background(), s, &c)
 	must(t, err)
 	defer tensors.Close()
 	weight := tensors.Find("model.0.weight")
@@ -244,9 +246,9 @@ func TestDiffOfTorch(t *testing.T) {
 	put(t, s, "a_1.pt", torchFixture(t, "alone.pt"))
 	put(t, s, "b_2.pt", torchFixture(t, "unchecked.pt"))
 	putDistributed(t, s, "c-3", nil)
-	open := func(i int) *hdfsckpt.Tensors {
+	open := func(i int) *format.Tensors {
 		c := list(t, s)[i]
-		x, err := hdfsckpt.OpenTensors(context.Background(), s, &c)
+		x, err := format.OpenTensors(context.Background(), s, &c)
 		must(t, err)
 		t.Cleanup(func() { x.Close() })
 		return x
@@ -265,7 +267,7 @@ func TestDiffOfTorch(t *testing.T) {
 	}
 	b, err := x.Read()
 	must(t, err)
-	sum, err := hdfsckpt.Summarise(x.Kind, b, 4)
+	sum, err := tensor.Summarise(x.Kind, b, 4)
 	if err != nil || sum.Elements != 20 || sum.Max != 19 || sum.Mean != 9.5 || math.Abs(sum.Norm-math.Sqrt(2470)) > 1e-9 {
 		t.Errorf("%+v, %v", sum, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
 // tree is all that lies in a store outside of OwnDir, with times and contents.
@@ -58,13 +61,19 @@ func TestUsersFileCheckpoint(t *testing.T) {
 			put(t, s, "export/1700000000/saved_model.pb", []byte("x"))
 			putCheckpoint(t, s, "export/1700000000/variables/variables", nil)
 		},
-		"names below what is kept that lead elsewhere": func(t *testing.T, s store.Store) {
-			for _, crafted := range []string{"..%2F..%2Fetc", "%2Fetc", "a%2F%2Fb", ".", "%00", "%", ".holdfast%2Fkept", strings.Repeat("%C3%A4", 40), "a%2F..%2Fb"} {
+		"entries of what is retained that lead elsewhere": func(t *testing.T, s store.Store) {
+			for _, crafted := range []string{"..%2F..%2Fetc", "%2Fetc", "a%2F%2Fb", ".", "%00", "%", ".holdfast%2Fretained", strings.Repeat("%C3%A4", 40), "a%2F..%2Fb"} {
 				if crafted != "." {
-					put(t, s, path.Join(".holdfast/kept", crafted, "files/model.ckpt-1.index"), []byte("x"))
+					entry := path.Join(".holdfast/retained", crafted)
+					put(t, s, entry+"/files/model.ckpt-1.index", []byte("x"))
+					name, _ := url.PathUnescape(crafted)
+					put(t, s, entry+"/record.json", fmt.Appendf(nil, `{"name":%q,"how":"replaced","files":["model.ckpt-1.index"]}`, name+"/model.ckpt-1"))
 				}
 			}
-			put(t, s, ".holdfast/kept/file", []byte("x"))
+			put(t, s, ".holdfast/retained/file", []byte("x"))
+			put(t, s, ".holdfast/retained/step-1/record.json", []byte(`{"name":"step-1","how":"replaced","files":["../../evil/step-1/a"],"directory":true}`))
+			put(t, s, ".holdfast/retained/model.ckpt-1/record.json", []byte(`{"name":"model.ckpt-2","how":"replaced","files":["model.ckpt-2.index"]}`))
+			put(t, s, ".holdfast/retained/model.ckpt-1/files/model.ckpt-2.index", []byte("x"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +81,7 @@ func TestUsersFileCheckpoint(t *testing.T) {
 				build(t, s)
 				before := tree(t, s, ".")
 				for _, age := range []time.Duration{0, time.Minute} {
-					report, err := hdfsckpt.MakeSafe(context.Background(), s, age)
+					report, err := hdfsckpt.Repair(context.Background(), s, age)
 					if err != nil || report.String() != "" {
 						t.Errorf("it says %q, %v", report, err)
 					}
@@ -86,7 +95,7 @@ func TestUsersFileCheckpoint(t *testing.T) {
 }
 
 // TestSaversFileIsKnown: once a saver has written `checkpoint`, it is put right
-// when it is lost, cut or empty; by what MakeSafe has seen, or a sealer.
+// when it is lost, cut or empty; by what Repair has seen, or a sealer.
 func TestSaversFileIsKnown(t *testing.T) {
 	for _, by := range []string{"start", "seal"} {
 		for name, spoil := range map[string]func(t *testing.T, s store.Store){
@@ -100,12 +109,12 @@ func TestSaversFileIsKnown(t *testing.T) {
 					putCheckpoint(t, s, "sub/model.ckpt-10", nil)
 					put(t, s, "sub/checkpoint", stateFile("model.ckpt-10"))
 					if by == "seal" {
-						must(t, hdfsckpt.RememberSavers(ctx, s, list(t, s)))
-					} else if report, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || report.String() != "" {
+						must(t, format.RememberPointers(ctx, s, list(t, s)))
+					} else if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
 						t.Fatalf("before: %s, %v", report, err)
 					}
 					spoil(t, s)
-					report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+					report, err := hdfsckpt.Repair(ctx, s, 0)
 					if err != nil || !strings.Contains(report.String(), "pointed sub/checkpoint at sub/model.ckpt-10") {
 						t.Errorf("%q, %v", report, err)
 					}
@@ -187,9 +196,9 @@ func TestTornIsMovedAside(t *testing.T) {
 			return b
 		}
 	}
-	marker := hdfsckpt.Rule{Format: hdfsckpt.Plain, Marker: "trainer_state.json"}
+	marker := format.Rule{Format: format.Plain, Marker: "trainer_state.json"}
 	for name, c := range map[string]struct {
-		rule  hdfsckpt.Rule
+		rule  format.Rule
 		build func(t *testing.T, s store.Store)
 		moved string
 	}{
@@ -221,23 +230,23 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "checkpoint-10/config.json", []byte("{}"))
 		}, moved: "checkpoint-10"},
 		"Trainer's first, with its model": {build: func(t *testing.T, s store.Store) {
-			must(t, hdfsckpt.BeginSave(context.Background(), s, "sub/checkpoint-10"))
+			must(t, format.BeginSave(context.Background(), s, "sub/checkpoint-10"))
 			putTrainer(t, s, "sub/checkpoint-10", "training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth", "trainer_state.json")
 		}, moved: "sub/checkpoint-10"},
 		"Trainer's first, another rank's file": {build: func(t *testing.T, s store.Store) {
-			must(t, hdfsckpt.BeginSave(context.Background(), s, "checkpoint-10"))
-			must(t, hdfsckpt.BeginSave(context.Background(), s, "checkpoint-10")) // by each rank
+			must(t, format.BeginSave(context.Background(), s, "checkpoint-10"))
+			must(t, format.BeginSave(context.Background(), s, "checkpoint-10")) // by each rank
 			put(t, s, "checkpoint-10/rng_state_1.pth", torchFixture(t, "alone.pt"))
 		}, moved: "checkpoint-10"},
 		"Trainer's first, its optimizer alone": {build: func(t *testing.T, s store.Store) {
-			must(t, hdfsckpt.BeginSave(context.Background(), s, "checkpoint-10"))
+			must(t, format.BeginSave(context.Background(), s, "checkpoint-10"))
 			put(t, s, "checkpoint-10/optimizer.pt", torchFixture(t, "alone.pt"))
 		}, moved: "checkpoint-10"},
 		"Trainer's second, the first of which is gone": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
-			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-10"))
+			must(t, format.BeginSave(ctx, s, "checkpoint-10"))
 			putTrainer(t, s, "checkpoint-10")
-			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-20"))
+			must(t, format.BeginSave(ctx, s, "checkpoint-20"))
 			for _, name := range filesBelow(t, s, "checkpoint-10") {
 				must(t, s.Remove(ctx, name))
 			}
@@ -251,25 +260,25 @@ func TestTornIsMovedAside(t *testing.T) {
 		"a program's own first": {build: func(t *testing.T, s store.Store) {
 			for i, alien := range []string{"model.pt", "random_states_0.pkl", "progress.json", "unet/model.safetensors"} {
 				dir := fmt.Sprintf("%d/checkpoint-10", i)
-				must(t, hdfsckpt.BeginSave(context.Background(), s, dir))
+				must(t, format.BeginSave(context.Background(), s, dir))
 				put(t, s, dir+"/model.safetensors", safetensors(10))
 				put(t, s, path.Join(dir, alien), []byte("x"))
 			}
 		}},
 		"a program's own, of which it keeps the last": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
-			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-10"))
-			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-20"))
-			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-30"))
+			must(t, format.BeginSave(ctx, s, "checkpoint-10"))
+			must(t, format.BeginSave(ctx, s, "checkpoint-20"))
+			must(t, format.BeginSave(ctx, s, "checkpoint-30"))
 			put(t, s, "checkpoint-30/config.json", []byte("{}"))
 			put(t, s, "checkpoint-30/model.safetensors", safetensors(10))
 		}},
 		"a program's own, which has ended": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
-			must(t, hdfsckpt.BeginSave(ctx, s, "checkpoint-10"))
+			must(t, format.BeginSave(ctx, s, "checkpoint-10"))
 			put(t, s, "checkpoint-10/config.json", []byte("{}"))
 			put(t, s, "checkpoint-10/model.safetensors", safetensors(10))
-			must(t, hdfsckpt.SavesEnded(ctx, s))
+			must(t, format.SavesEnded(ctx, s))
 		}},
 		"nobody's": {build: func(t *testing.T, s store.Store) {
 			put(t, s, "checkpoint-20", []byte("a file by that name"))
@@ -287,7 +296,7 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "step-30/COMMITTED", []byte(`{"shards":1}`))
 			put(t, s, "own/step-40/weights.npz", []byte("x"))
 		}, moved: "step-20"},
-		"step-N, as the spec says": {rule: hdfsckpt.Rule{Format: hdfsckpt.Plain}, build: func(t *testing.T, s store.Store) {
+		"step-N, as the spec says": {rule: format.Rule{Format: format.Plain}, build: func(t *testing.T, s store.Store) {
 			put(t, s, "step-20/a", []byte("x"))
 		}, moved: "step-20"},
 		"files of torch.save": {build: func(t *testing.T, s store.Store) {
@@ -301,10 +310,10 @@ func TestTornIsMovedAside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, s store.Store) {
 				ctx := context.Background()
-				must(t, hdfsckpt.SetRule(ctx, s, c.rule))
+				must(t, format.SetRule(ctx, s, c.rule))
 				c.build(t, s)
 				before := tree(t, s, ".")
-				report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+				report, err := hdfsckpt.Repair(ctx, s, 0)
 				must(t, err)
 				aside, err := hdfsckpt.ListAside(ctx, s)
 				must(t, err)
@@ -322,7 +331,7 @@ func TestTornIsMovedAside(t *testing.T) {
 				if got := strings.Join(names, " "); got != c.moved {
 					t.Errorf("moved aside were %q, want %q", got, c.moved)
 				}
-				if again, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || again.String() != "" {
+				if again, err := hdfsckpt.Repair(ctx, s, 0); err != nil || again.String() != "" {
 					t.Errorf("the second time: %s, %v", again, err)
 				}
 				for _, a := range aside { // a person gets them back
@@ -350,12 +359,12 @@ func TestFirstSaveOfTheLivingStays(t *testing.T) {
 				t.Errorf("with nothing but %s, %s is %s", part, c.Name, c.State)
 			}
 		}
-		must(t, hdfsckpt.BeginSave(ctx, s, name))
+		must(t, format.BeginSave(ctx, s, name))
 	}
-	if report, err := hdfsckpt.MakeSafe(ctx, s, time.Minute); err != nil || report.String() != "" {
+	if report, err := hdfsckpt.Repair(ctx, s, time.Minute); err != nil || report.String() != "" {
 		t.Errorf("while others run: %s, %v", report, err)
 	}
-	if report, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil || len(report.Aside) != 4 {
+	if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || len(report.Aside) != 4 {
 		t.Errorf("before a start: %s, %v", report, err)
 	}
 	if left, err := s.List(ctx, ".holdfast/begun"); err != nil || len(left) > 0 {
@@ -372,14 +381,14 @@ func TestTornOfTheLivingStays(t *testing.T) {
 		putTrainer(t, s, "checkpoint-20", "trainer_state.json")
 		moved := func(age time.Duration) int {
 			t.Helper()
-			report, err := hdfsckpt.MakeSafe(ctx, s, age)
+			report, err := hdfsckpt.Repair(ctx, s, age)
 			must(t, err)
 			return len(report.Aside)
 		}
 		if n := moved(2 * time.Hour); n != 0 {
 			t.Errorf("%d that are younger were moved", n)
 		}
-		dir := hdfsckpt.WriterDir("job.container_1")
+		dir := writers.Dir("job.container_1")
 		must(t, store.MkdirAll(ctx, s, dir, 0o755))
 		w, err := s.Create(ctx, dir+"/trainer_state.json", 0o644)
 		must(t, err)
@@ -466,12 +475,12 @@ func TestNamesOfManyBytes(t *testing.T) {
 			seal(t, s, name)
 		}
 		for _, c := range list(t, s) {
-			if c.State != hdfsckpt.Sealed {
+			if c.State != format.Sealed {
 				t.Errorf("%s is %s", c.Name, c.State)
 			}
 		}
-		must(t, hdfsckpt.RememberSavers(context.Background(), s, list(t, s)))
-		if _, err := hdfsckpt.MakeSafe(context.Background(), s, 0); err != nil {
+		must(t, format.RememberPointers(context.Background(), s, list(t, s)))
+		if _, err := hdfsckpt.Repair(context.Background(), s, 0); err != nil {
 			t.Error(err)
 		}
 	})
@@ -498,7 +507,7 @@ func TestTornOfAnotherUser(t *testing.T) {
 	for _, name := range []string{"checkpoint-20", "checkpoint-30"} {
 		putTrainer(t, local, name, "trainer_state.json")
 	}
-	report, err := hdfsckpt.MakeSafe(context.Background(), immovable{local, "checkpoint-20"}, 0)
+	report, err := hdfsckpt.Repair(context.Background(), immovable{local, "checkpoint-20"}, 0)
 	if err != nil || len(report.Aside) != 1 || report.Aside[0].Name != "checkpoint-30" || !strings.Contains(report.String(), "cannot move checkpoint-20 aside") {
 		t.Errorf("%s, %v", report, err)
 	}

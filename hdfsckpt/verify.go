@@ -14,51 +14,35 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 )
-
-// Problem is something that is wrong with a checkpoint.
-type Problem struct {
-	File   string // relative to the store's root
-	Tensor string // "" where it is the file as a whole, or a part that is no tensor's
-	Offset int64  // in bytes, where the tensor or the part begins; -1 for the file as a whole
-	Text   string
-}
-
-func (p Problem) String() string {
-	switch {
-	case p.Tensor != "":
-		return fmt.Sprintf("%s: at byte %d, tensor %s: %s", p.File, p.Offset, p.Tensor, p.Text)
-	case p.Offset >= 0:
-		return fmt.Sprintf("%s: at byte %d: %s", p.File, p.Offset, p.Text)
-	}
-	return p.File + ": " + p.Text
-}
 
 // verifier reads the files of one checkpoint, some at a time.
 type verifier struct {
 	ctx      context.Context
 	s        store.Store
-	manifest map[string]Sum
-	regions  map[string][]region // by file
+	manifest map[string]manifest.Sum
+	parts    map[string][]format.Part // by file
 	done     atomic.Int64
 	total    int64
 	progress func(done, total int64)
 
 	mu       sync.Mutex
-	problems []Problem
+	problems []format.Problem
 }
 
 // readAtOnce is how many files, or parts of one, are read at the same time.
 const readAtOnce = 4
 
 // Verify reads every byte of a checkpoint and compares it with the manifest, if
-// it is sealed, and with the checksums that the files have in themselves: of
-// TensorFlow's tensors, of the records of PyTorch's archives. What is wrong is in the
+// it is sealed, and with the checksums that the files have in themselves: as far
+// as their format has some. What is wrong is in the
 // problems; the error tells why it could not be found out. progress may be nil;
 // it is called by several goroutines.
-func Verify(ctx context.Context, s store.Store, c Checkpoint, progress func(done, total int64)) ([]Problem, error) {
-	v := &verifier{s: s, manifest: map[string]Sum{}, regions: map[string][]region{}, progress: progress}
+func Verify(ctx context.Context, s store.Store, c Checkpoint, progress func(done, total int64)) ([]format.Problem, error) {
+	v := &verifier{s: s, manifest: map[string]manifest.Sum{}, parts: map[string][]format.Part{}, progress: progress}
 	if !c.Whole() {
 		v.add(c.Name, -1, "", fmt.Sprintf("it is %s: %s", c.State, c.Why))
 	}
@@ -67,12 +51,14 @@ func Verify(ctx context.Context, s store.Store, c Checkpoint, progress func(done
 			v.manifest[f.Name] = f
 		}
 	}
-	find := map[Kind]func(context.Context, Checkpoint) error{
-		TensorFlow: v.tensorflow, Torch: v.torch, Distributed: v.distributed,
-	}[c.Kind]
-	if find != nil {
-		if err := find(ctx, c); err != nil {
+	if contents := c.Contents(); contents != nil {
+		parts, problems, err := contents.Parts(ctx, s, &c)
+		if err != nil {
 			return nil, fmt.Errorf("cannot verify the checkpoint %s: %w", c.Name, err)
+		}
+		v.problems = append(v.problems, problems...)
+		for _, p := range parts {
+			v.parts[p.File] = append(v.parts[p.File], p)
 		}
 	}
 	for _, f := range c.Files {
@@ -90,18 +76,18 @@ func Verify(ctx context.Context, s store.Store, c Checkpoint, progress func(done
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("cannot verify the checkpoint %s: %w", c.Name, err)
 	}
-	slices.SortFunc(v.problems, func(a, b Problem) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(v.problems, func(a, b format.Problem) int { return strings.Compare(a.String(), b.String()) })
 	return v.problems, nil
 }
 
 func (v *verifier) add(file string, offset int64, tensor, text string) {
 	v.mu.Lock()
-	v.problems = append(v.problems, Problem{File: file, Offset: offset, Tensor: tensor, Text: text})
+	v.problems = append(v.problems, format.Problem{File: file, Offset: offset, Tensor: tensor, Text: text})
 	v.mu.Unlock()
 }
 
 // file has a file read, a large one in several parts at the same time.
-func (v *verifier) file(group *errgroup.Group, f File) error {
+func (v *verifier) file(group *errgroup.Group, f format.File) error {
 	r, err := v.s.Open(v.ctx, f.Name)
 	if errors.Is(err, fs.ErrNotExist) {
 		v.add(f.Name, -1, "", "it is missing")
@@ -140,15 +126,15 @@ func (v *verifier) file(group *errgroup.Group, f File) error {
 func (v *verifier) read(name string, s *stretch) error {
 	defer s.r.Close()
 	var (
-		in    = contextReader{v.ctx, io.NewSectionReader(s.r, s.from, s.to-s.from)}
-		buf   = make([]byte, 1<<20)
-		pos   = s.from
-		parts = &parts{v: v, file: name, waiting: s.regions}
+		in     = contextReader{v.ctx, io.NewSectionReader(s.r, s.from, s.to-s.from)}
+		buf    = make([]byte, 1<<20)
+		pos    = s.from
+		reader = &partReader{v: v, file: name, waiting: s.parts}
 	)
 	for {
 		n, err := in.Read(buf)
 		s.crc = crc32.Update(s.crc, castagnoli, buf[:n])
-		parts.write(pos, buf[:n])
+		reader.write(pos, buf[:n])
 		pos += int64(n)
 		if done := v.done.Add(int64(n)); v.progress != nil {
 			v.progress(done, v.total)
@@ -161,7 +147,7 @@ func (v *verifier) read(name string, s *stretch) error {
 		}
 	}
 	s.to = pos
-	parts.end(pos)
+	reader.end(pos)
 	return nil
 }
 

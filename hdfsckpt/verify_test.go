@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 )
 
-func verify(t *testing.T, s store.Store, c hdfsckpt.Checkpoint) []hdfsckpt.Problem {
+func verify(t *testing.T, s store.Store, c hdfsckpt.Checkpoint) []format.Problem {
 	t.Helper()
 	problems, err := hdfsckpt.Verify(context.Background(), s, c, nil)
 	if err != nil {
@@ -72,7 +73,7 @@ func verifyFindsEveryBit(t *testing.T) {
 	putCheckpoint(t, s, "model.ckpt-1", nil)
 	seal(t, s, "model.ckpt-1")
 	c := list(t, s)[0]
-	if c.State != hdfsckpt.Sealed || len(verify(t, s, c)) != 0 {
+	if c.State != format.Sealed || len(verify(t, s, c)) != 0 {
 		t.Fatalf("%s: %v", c.State, verify(t, s, c))
 	}
 	for _, f := range c.Files {

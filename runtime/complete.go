@@ -63,7 +63,7 @@ func Complete(spec *proto.JobSpec) error {
 		}
 	}
 	for _, c := range spec.Checkpoints {
-		if err := checkCheckpoint(c); err != nil {
+		if err := CheckpointRule(c).Check(c.Path); err != nil {
 			return err
 		}
 	}

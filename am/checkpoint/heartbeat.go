@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
 )
 
@@ -30,11 +30,11 @@ func (p *Preparer) createHeartbeat(ctx context.Context, ckptStore store.Store) e
 	if p.hasEnded() {
 		return nil
 	}
-	return store.MkdirAll(ctx, ckptStore, hdfsckpt.WriterDir(p.writer()), 0o755)
+	return store.MkdirAll(ctx, ckptStore, writers.Dir(p.writer()), 0o755)
 }
 
 func (p *Preparer) heartbeat(ctx context.Context, uri string) {
-	tick := time.NewTicker(hdfsckpt.HeartbeatEvery)
+	tick := time.NewTicker(writers.HeartbeatEvery)
 	defer tick.Stop()
 	var store store.Store
 	defer func() {
@@ -53,7 +53,7 @@ func (p *Preparer) heartbeat(ctx context.Context, uri string) {
 			store, err = p.cfg.OpenStore(ctx, uri)
 		}
 		if err == nil {
-			err = hdfsckpt.Heartbeat(ctx, store, p.writer())
+			err = writers.Heartbeat(ctx, store, p.writer())
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) { // it may not have been created yet
 			p.cfg.Log.WithError(err).Warnf("cannot write the job's heartbeat in %s; other jobs may take it for lost", uri)

@@ -14,8 +14,11 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 // Config is what the package needs to know about a job.
@@ -112,12 +115,12 @@ func (p *Preparer) prepareOnce(ctx context.Context, c *proto.CheckpointSpec, all
 	}
 	defer store.Close()
 	for _, container := range lost {
-		if err := hdfsckpt.ShutOut(ctx, store, proto.WriterName(p.cfg.Job, container)); err != nil {
+		if err := writers.Fence(ctx, store, proto.WriterName(p.cfg.Job, container)); err != nil {
 			return nil, err
 		}
 	}
-	rule := hdfsckpt.Rule{Format: hdfsckpt.Kind(c.Format), Marker: c.Marker, Quiet: c.QuietSeconds}
-	if err := hdfsckpt.SetRule(ctx, store, rule); err != nil {
+	rule := runtime.CheckpointRule(c)
+	if err := format.SetRule(ctx, store, rule); err != nil {
 		return nil, err
 	}
 	if err := p.createHeartbeat(ctx, store); err != nil {
@@ -131,9 +134,9 @@ func (p *Preparer) prepareOnce(ctx context.Context, c *proto.CheckpointSpec, all
 	if allDown && len(others) == 0 {
 		age = 0
 	}
-	makeSafe := hdfsckpt.MakeSafe
+	makeSafe := hdfsckpt.Repair
 	if p.hasEnded() {
-		makeSafe = hdfsckpt.LeaveSafe
+		makeSafe = hdfsckpt.RepairAtEnd
 	}
 	report, err := makeSafe(ctx, store, age)
 	done = append(done, report.Lines()...)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/mailbox"
 	"holdfast/proto"
@@ -129,7 +131,7 @@ func (s *Sealer) Run(ctx context.Context, done <-chan struct{}) {
 			}
 			for _, f := range c.Files {
 				dirs[c.Path].add(f)
-				if !runtime.MayComplete(spec, f.Name) {
+				if !runtime.CheckpointRule(spec).MayComplete(f.Name) {
 					continue
 				}
 				changed[c.Path] = time.Now()
@@ -207,7 +209,7 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 	if err != nil {
 		return again, err
 	}
-	if newest := hdfsckpt.NewestComplete(list); newest != nil && newest.Step > 0 {
+	if newest := format.NewestComplete(list); newest != nil && newest.Step > 0 {
 		s.status.SetCompleteStep(newest.Step)
 		if again, err = s.saveEnded(ctx, store, uri, *newest); err != nil {
 			return again, err
@@ -216,14 +218,14 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 			s.announce(uri, newest.Step)
 		}
 	}
-	if err := hdfsckpt.RememberSavers(ctx, store, list); err != nil {
+	if err := format.RememberPointers(ctx, store, list); err != nil {
 		return again, err
 	}
 	for _, c := range list {
-		if c.State != hdfsckpt.Complete || unknownBytes(c, known.known) > maxUnknown {
+		if c.State != format.Complete || unknownBytes(c, known.known) > maxUnknown {
 			continue
 		}
-		if _, err := hdfsckpt.Seal(ctx, store, c, hdfsckpt.Meta{Job: s.cfg.Job, Generation: int64(generation), After: s.status.LastRecovery()}, known.known); err != nil {
+		if _, err := hdfsckpt.Seal(ctx, store, c, manifest.Meta{Job: s.cfg.Job, Generation: int64(generation), After: s.status.LastRecovery()}, known.known); err != nil {
 			return again, err
 		}
 		s.cfg.Log.Debugf("sealed %s in %s", c.Name, uri)

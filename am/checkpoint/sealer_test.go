@@ -12,7 +12,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
 )
 
@@ -67,7 +69,7 @@ func startSealer(t *testing.T, quiet time.Duration) *sealing {
 func (s *sealing) begin(name string, content []byte) (commit func()) {
 	s.t.Helper()
 	ctx := s.t.Context()
-	dir := hdfsckpt.WriterDir(proto.WriterName("job_1", "container_1"))
+	dir := writers.Dir(proto.WriterName("job_1", "container_1"))
 	err := store.MkdirAll(ctx, s.store, dir, 0o755)
 	if err != nil {
 		s.t.Fatal(err)
@@ -104,7 +106,7 @@ func (s *sealing) untilSealed(name string) {
 			s.t.Fatal(err)
 		}
 		for _, c := range list {
-			if c.Name == name && c.State == hdfsckpt.Sealed {
+			if c.Name == name && c.State == format.Sealed {
 				return
 			}
 		}

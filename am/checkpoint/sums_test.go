@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
@@ -92,10 +94,10 @@ func TestSumsAreOfFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := hdfsckpt.Checkpoint{
-				Name: name, Kind: hdfsckpt.Plain, State: hdfsckpt.Complete, Time: time.Now(),
-				Files: []hdfsckpt.File{{Name: name, Size: i.Size, ModTime: i.ModTime, Inode: i.Inode}},
+				Name: name, Kind: format.Plain, State: format.Complete, Time: time.Now(),
+				Files: []format.File{{Name: name, Size: i.Size, ModTime: i.ModTime, Inode: i.Inode}},
 			}
-			m, err := hdfsckpt.Seal(context.Background(), s, found, hdfsckpt.Meta{}, sums.known)
+			m, err := hdfsckpt.Seal(context.Background(), s, found, manifest.Meta{}, sums.known)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,11 +115,11 @@ func TestKnownSumsAreUsed(t *testing.T) {
 	s.add(&proto.CommittedFile{Name: "b", Size: 3, Crc32C: 18, Inode: 6})
 	s.add(&proto.CommittedFile{Name: "c", Size: 3, Crc32C: 19, HasCrc32C: true})
 	for inode, want := range map[uint64]bool{5: true, 6: false, 0: false} {
-		if _, ok := s.known.Of(hdfsckpt.File{Name: "renamed", Size: 3, Inode: inode}); ok != want {
+		if _, ok := s.known.Of(format.File{Name: "renamed", Size: 3, Inode: inode}); ok != want {
 			t.Errorf("the checksum of file %d is known: %v", inode, ok)
 		}
 	}
-	if _, ok := s.known.Of(hdfsckpt.File{Name: "a", Size: 4, Inode: 5}); ok {
+	if _, ok := s.known.Of(format.File{Name: "a", Size: 4, Inode: 5}); ok {
 		t.Error("a file that was added to has its former checksum")
 	}
 }

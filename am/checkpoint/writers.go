@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
 )
 
@@ -19,12 +20,12 @@ const aliveFor = time.Minute
 // lost without removing their writers are fenced, which notes say. Once this job has
 // ended, the others are not observed for that, and all count as alive.
 func (p *Preparer) otherJobs(ctx context.Context, store store.Store) (jobs []string, notes []string, err error) {
-	writers, err := hdfsckpt.Writers(ctx, store)
+	all, err := writers.List(ctx, store)
 	if err != nil {
 		return nil, nil, err
 	}
 	unsure := false
-	for _, w := range writers {
+	for _, w := range all {
 		if job := proto.WritersJob(w); job != p.cfg.Job && !slices.Contains(jobs, job) {
 			jobs = append(jobs, job)
 			unsure = unsure || time.Since(p.lastAlive(store, job)) > aliveFor
@@ -33,7 +34,7 @@ func (p *Preparer) otherJobs(ctx context.Context, store store.Store) (jobs []str
 	if !unsure || p.hasEnded() {
 		return jobs, nil, nil
 	}
-	alive, lost, err := hdfsckpt.OtherJobs(ctx, store, p.cfg.Job, proto.WritersJob, hdfsckpt.LostAfter)
+	alive, lost, err := writers.OtherJobs(ctx, store, p.cfg.Job, proto.WritersJob, writers.LostAfter)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,7 +45,7 @@ func (p *Preparer) otherJobs(ctx context.Context, store store.Store) (jobs []str
 	p.mu.Unlock()
 	if len(lost) > 0 {
 		notes = append(notes, "fenced jobs that were lost and could still write here: "+strings.Join(lost, ", "))
-		err = hdfsckpt.ShutOutJobs(ctx, store, lost, proto.WritersJob)
+		err = writers.FenceJobs(ctx, store, lost, proto.WritersJob)
 	}
 	return alive, notes, err
 }
@@ -81,21 +82,21 @@ func (p *Preparer) finish(ctx context.Context, uri string, succeeded bool) error
 	defer store.Close()
 	err = p.removeWriters(ctx, store)
 	if succeeded {
-		err = errors.Join(err, hdfsckpt.SavesEnded(ctx, store))
+		err = errors.Join(err, format.SavesEnded(ctx, store))
 	}
 	return err
 }
 
 // removeWriters removes the master's own writer and fences all others of the job.
 func (p *Preparer) removeWriters(ctx context.Context, ckptStore store.Store) error {
-	writers, err := hdfsckpt.Writers(ctx, ckptStore)
-	for _, w := range writers {
+	all, err := writers.List(ctx, ckptStore)
+	for _, w := range all {
 		switch job, container := proto.Writer(w); {
 		case job != p.cfg.Job:
 		case container == proto.MasterContainer:
-			err = errors.Join(err, store.RemoveDir(ctx, ckptStore, hdfsckpt.WriterDir(w)))
+			err = errors.Join(err, store.RemoveDir(ctx, ckptStore, writers.Dir(w)))
 		default:
-			err = errors.Join(err, hdfsckpt.ShutOut(ctx, ckptStore, w))
+			err = errors.Join(err, writers.Fence(ctx, ckptStore, w))
 		}
 	}
 	return err

@@ -18,6 +18,7 @@ import (
 	"holdfast/client/cluster"
 	"holdfast/client/jobs"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
@@ -58,16 +59,16 @@ type Checkpoint struct {
 
 // Describe is what a list says, for JSON.
 func Describe(uri string, list []hdfsckpt.Checkpoint) []Checkpoint {
-	newest := hdfsckpt.NewestComplete(list)
+	newest := format.NewestComplete(list)
 	all := make([]Checkpoint, len(list))
 	for i := range list {
 		c := &list[i]
-		name, kept := hdfsckpt.FormerName(*c)
+		name, kept := c.Original()
 		all[i] = Checkpoint{
 			Directory: uri, Name: name, Kept: kept, Kind: string(c.Kind), Time: c.Time, Bytes: c.Size, Shards: c.Shards,
 			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: c == newest && !kept,
 		}
-		if c.Step != hdfsckpt.NoStep {
+		if c.Step != format.NoStep {
 			all[i].Step = &c.Step
 		}
 		if m := c.Manifest; m != nil {
@@ -84,9 +85,9 @@ func DescribeAside(uri string, list []hdfsckpt.Aside) []Checkpoint {
 		a := &list[i]
 		all[i] = Checkpoint{
 			Directory: uri, Name: a.Name, Kind: string(a.Kind), Time: a.Moved, Bytes: a.Size,
-			State: string(hdfsckpt.Torn), Why: a.Why, Aside: a.Where,
+			State: string(format.Torn), Why: a.Why, Aside: a.Where,
 		}
-		if a.Step != hdfsckpt.NoStep {
+		if a.Step != format.NoStep {
 			all[i].Step = &a.Step
 		}
 	}
@@ -180,7 +181,7 @@ func Choose(list []hdfsckpt.Checkpoint, uri, which string) (*hdfsckpt.Checkpoint
 		return nil, client.Usagef("there is no checkpoint %s in %s: there is none at all", which, uri)
 	}
 	if which == "" {
-		if c := hdfsckpt.NewestComplete(list); c != nil {
+		if c := format.NewestComplete(list); c != nil {
 			return c, nil
 		}
 		return nil, client.Usagef("none of the %d checkpoints in %s is complete; name one by its step to look at it", len(list), uri)

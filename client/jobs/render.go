@@ -34,7 +34,7 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 	}
 	for _, c := range s.Checkpoints {
 		fmt.Fprintf(b, "  checkpoints: %s -> %s\n", c.Path, c.Uri)
-		if when := runtime.CompleteWhen(c); when != "" {
+		if when := runtime.CheckpointRule(c).CompleteWhen(); when != "" {
 			fmt.Fprintf(b, "    complete when %s\n", when)
 		}
 	}

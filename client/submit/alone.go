@@ -9,8 +9,8 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/cluster"
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
@@ -22,7 +22,7 @@ type Tell func(note string)
 // alone refuses a checkpoint directory that another job writes to, unless it is to
 // be shared: the two would take each other's unfinished saves for broken ones. A
 // job that was lost without a word is shut out: one that over knows to have ended,
-// or one that sends no heartbeat while it is watched (hdfsckpt.LostAfter), which
+// or one that sends no heartbeat while it is watched (writers.LostAfter), which
 // tell is told of before.
 func alone(ctx context.Context, s store.Store, c *proto.CheckpointSpec, over func(ctx context.Context, job string) bool, tell Tell) error {
 	living, err := others(ctx, s, over, tell)
@@ -37,12 +37,12 @@ func alone(ctx context.Context, s store.Store, c *proto.CheckpointSpec, over fun
 
 // others are the jobs that write to a store and live.
 func others(ctx context.Context, s store.Store, over func(ctx context.Context, job string) bool, tell Tell) ([]string, error) {
-	writers, err := hdfsckpt.Writers(ctx, s)
+	all, err := writers.List(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	var ended, unsure []string
-	for _, w := range writers {
+	for _, w := range all {
 		job := proto.WritersJob(w)
 		switch {
 		case slices.Contains(ended, job) || slices.Contains(unsure, job):
@@ -52,18 +52,18 @@ func others(ctx context.Context, s store.Store, over func(ctx context.Context, j
 			unsure = append(unsure, job)
 		}
 	}
-	if err := hdfsckpt.ShutOutJobs(ctx, s, ended, proto.WritersJob); err != nil {
+	if err := writers.FenceJobs(ctx, s, ended, proto.WritersJob); err != nil {
 		return nil, err
 	}
 	if len(unsure) > 0 {
 		tell(fmt.Sprintf("%s has not ended its writing to the checkpoint directory %s: it runs, or was lost without a word; waiting for a sign of its life, until %s at the latest",
-			strings.Join(unsure, ", "), s.URI(), time.Now().Add(hdfsckpt.LostAfter).Format(time.TimeOnly)))
+			strings.Join(unsure, ", "), s.URI(), time.Now().Add(writers.LostAfter).Format(time.TimeOnly)))
 	}
-	living, lost, err := hdfsckpt.OtherJobs(ctx, s, "", proto.WritersJob, hdfsckpt.LostAfter)
+	living, lost, err := writers.OtherJobs(ctx, s, "", proto.WritersJob, writers.LostAfter)
 	if err != nil {
 		return nil, err
 	}
-	return living, hdfsckpt.ShutOutJobs(ctx, s, lost, proto.WritersJob)
+	return living, writers.FenceJobs(ctx, s, lost, proto.WritersJob)
 }
 
 // ended returns a function that reports whether a job has ended, as YARN knows it.

@@ -15,6 +15,7 @@ import (
 	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/tensor"
 )
 
@@ -67,7 +68,7 @@ func runCkptCat(cmd *cobra.Command, o *ckptCatOptions, ref, which, name string) 
 		if err != nil {
 			return err
 		}
-		t, err := hdfsckpt.OpenTensors(cmd.Context(), d.Store, c)
+		t, err := format.OpenTensors(cmd.Context(), d.Store, c)
 		if err != nil {
 			return err
 		}
@@ -107,16 +108,16 @@ type elements struct {
 }
 
 // readTensor reads a tensor; strings have no summary, and always their values.
-func readTensor(t *hdfsckpt.Tensor, wanted bool) (*elements, hdfsckpt.Summary, error) {
+func readTensor(t *format.Tensor, wanted bool) (*elements, tensor.Summary, error) {
 	if t.Kind == tensor.StringKind {
 		list, err := t.Strings()
-		return &elements{kind: t.Kind, strings: list}, hdfsckpt.Summary{Elements: int64(len(list))}, err
+		return &elements{kind: t.Kind, strings: list}, tensor.Summary{Elements: int64(len(list))}, err
 	}
 	b, err := t.Read()
 	if err != nil {
-		return nil, hdfsckpt.Summary{}, err
+		return nil, tensor.Summary{}, err
 	}
-	summary, err := hdfsckpt.Summarise(t.Kind, b, histogramBins)
+	summary, err := tensor.Summarise(t.Kind, b, histogramBins)
 	if err != nil || !wanted {
 		return nil, summary, err
 	}
@@ -156,7 +157,7 @@ func (e *elements) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), err
 }
 
-func writeTensor(w io.Writer, t *hdfsckpt.Tensor, values *elements, s hdfsckpt.Summary) error {
+func writeTensor(w io.Writer, t *format.Tensor, values *elements, s tensor.Summary) error {
 	out := bufio.NewWriter(w)
 	if values != nil {
 		values.each(func(text string, _ bool) {

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 )
 
 func newCkptDiffCommand() *cobra.Command {
@@ -37,13 +38,13 @@ func runCkptDiff(cmd *cobra.Command, o *output, ref, first, second string) error
 		return err
 	}
 	return listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
-		var both [2]*hdfsckpt.Tensors
+		var both [2]*format.Tensors
 		for i, which := range []string{first, second} {
 			c, err := checkpoints.Choose(list, d.Store.URI(), which)
 			if err != nil {
 				return err
 			}
-			if both[i], err = hdfsckpt.OpenTensors(cmd.Context(), d.Store, c); err != nil {
+			if both[i], err = format.OpenTensors(cmd.Context(), d.Store, c); err != nil {
 				return err
 			}
 			defer both[i].Close()
@@ -83,7 +84,7 @@ func runCkptDiff(cmd *cobra.Command, o *output, ref, first, second string) error
 }
 
 func describeChange(c hdfsckpt.Change) changed {
-	kind := func(t *hdfsckpt.Tensor) string {
+	kind := func(t *format.Tensor) string {
 		if t == nil {
 			return ""
 		}

@@ -13,6 +13,8 @@ import (
 
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/retain"
 )
 
 type ckptLsOptions struct {
@@ -39,7 +41,7 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 	}
 	all := []checkpoints.Checkpoint{}
 	err := listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
-		kept, err := hdfsckpt.ListKept(cmd.Context(), d.Store)
+		kept, err := retain.List(cmd.Context(), d.Store)
 		if err != nil {
 			return err
 		}
@@ -73,7 +75,7 @@ type listing struct {
 
 func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) error {
 	list, kept := l.list, l.kept
-	newest := hdfsckpt.NewestComplete(list)
+	newest := format.NewestComplete(list)
 	w := cmd.OutOrStdout()
 	title := d.Store.URI()
 	if d.Path != "" {
@@ -119,16 +121,16 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 		row(c, c.Name, note)
 	}
 	for i := range kept {
-		name, _ := hdfsckpt.FormerName(kept[i])
+		name, _ := kept[i].Original()
 		back := "it lies in " + kept[i].Name
-		if kept[i].PointedAt() {
+		if kept[i].Pointer() != nil {
 			back = "ckpt rollback brings it back"
 		}
 		row(&kept[i], name, "kept: the program removed or replaced it; "+back)
 	}
 	for _, a := range l.aside {
 		if l.all {
-			c := hdfsckpt.Checkpoint{Step: a.Step, Time: a.Moved, Size: a.Size, State: hdfsckpt.Torn}
+			c := hdfsckpt.Checkpoint{Step: a.Step, Time: a.Moved, Size: a.Size, State: format.Torn}
 			row(&c, a.Name, "moved aside, to "+a.Where+": "+a.Why)
 		}
 	}
@@ -149,7 +151,7 @@ func writer(c *hdfsckpt.Checkpoint) string {
 }
 
 func step(c *hdfsckpt.Checkpoint) string {
-	if c.Step == hdfsckpt.NoStep {
+	if c.Step == format.NoStep {
 		return "-"
 	}
 	return strconv.FormatInt(c.Step, 10)

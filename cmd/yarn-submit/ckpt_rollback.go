@@ -9,6 +9,7 @@ import (
 	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/retain"
 )
 
 type ckptRollbackOptions struct {
@@ -54,7 +55,7 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 	}
 	consent := asker{cmd: cmd, yes: o.yes}
 	err = listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
-		kept, err := hdfsckpt.ListKept(cmd.Context(), d.Store)
+		kept, err := retain.List(cmd.Context(), d.Store)
 		if err != nil {
 			return err
 		}

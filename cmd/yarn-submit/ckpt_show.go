@@ -19,6 +19,7 @@ import (
 
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 )
@@ -98,7 +99,7 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 		if shown.Files, err = shownFiles(cmd.Context(), d.Store, c); err != nil {
 			return err
 		}
-		if c.Kind != hdfsckpt.Plain {
+		if c.Contents() != nil {
 			if shown.Tensors, err = shownTensors(cmd.Context(), d.Store, c, o.filter); err != nil && c.Whole() {
 				return err
 			}
@@ -127,7 +128,7 @@ func shownFiles(ctx context.Context, s store.Store, c *hdfsckpt.Checkpoint) ([]s
 // shownTensors lists what a checkpoint holds, largest first.
 func shownTensors(ctx context.Context, s store.Store, c *hdfsckpt.Checkpoint, filter string) ([]shownTensor, error) {
 	list := []shownTensor{}
-	t, err := hdfsckpt.OpenTensors(ctx, s, c)
+	t, err := format.OpenTensors(ctx, s, c)
 	if err != nil {
 		return list, err
 	}

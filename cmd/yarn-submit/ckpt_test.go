@@ -9,8 +9,9 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/checkpoints"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/tfbundle"
 )
 
 // copyFixtures copies files below hdfsckpt into a directory, under new names.
@@ -156,7 +157,7 @@ func TestGetGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := hdfsckpt.ParseState(after)
+	parsed, err := tfbundle.ParseState(after)
 	if err != nil || parsed.Current != "objects-24" || strings.Join(parsed.All, " ") != "model.ckpt-7 objects-24" {
 		t.Errorf("the file checkpoint was %s, and is %s", state, after)
 	}
@@ -192,7 +193,7 @@ func TestKeptIsListed(t *testing.T) {
 	}
 	defer s.Close()
 	for _, f := range files { // as the program's removal through a mount does
-		kept, err := hdfsckpt.Removing(t.Context(), s, filepath.Base(f))
+		kept, err := retain.Removing(t.Context(), s, filepath.Base(f))
 		if err == nil && !kept {
 			err = s.Remove(t.Context(), filepath.Base(f))
 		}

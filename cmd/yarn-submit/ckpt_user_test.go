@@ -15,7 +15,8 @@ import (
 	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/client/submit"
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/writers"
 )
 
 // TestTheUsersCheckpointFile: a program's own file or directory called
@@ -115,7 +116,7 @@ func TestTornAndLost(t *testing.T) {
 				contains(t, out, "moved "+name+" aside", ".holdfast/aside/")
 				var list []checkpoints.Checkpoint
 				callJSON(t, p, &list, "ckpt", "ls", "./ck", "--all")
-				if len(list) != 4 || !list[2].Newest || list[3].Name != name || list[3].Aside == "" || list[3].State != string(hdfsckpt.Torn) {
+				if len(list) != 4 || !list[2].Newest || list[3].Name != name || list[3].Aside == "" || list[3].State != string(format.Torn) {
 					t.Errorf("ls: %+v", list)
 				} else if _, err := os.Stat(filepath.Join(p.dir, "ck", list[3].Aside, "pytorch_model.bin")); err != nil {
 					t.Error(err)
@@ -236,7 +237,7 @@ done`)
 func TestAWaitIsTold(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		p := newPlace(t)
-		lost := filepath.Join(p.dir, "ck", hdfsckpt.WriterDir("local-20260101-000000-lost"))
+		lost := filepath.Join(p.dir, "ck", writers.Dir("local-20260101-000000-lost"))
 		if err := os.MkdirAll(lost, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +253,7 @@ func TestAWaitIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		line, err := bufio.NewReader(errs).ReadString('\n')
-		if took := time.Since(began); err != nil || took > hdfsckpt.LostAfter/2 {
+		if took := time.Since(began); err != nil || took > writers.LostAfter/2 {
 			t.Errorf("after %s it says %q, %v", took, line, err)
 		}
 		contains(t, line, "note: local-20260101-000000-lost ", filepath.Join(p.dir, "ck"), "until ")

@@ -85,7 +85,7 @@ func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
 			switch {
 			case c.Manifest != nil:
 				against = "its manifest"
-			case c.Kind == hdfsckpt.Plain:
+			case c.Contents() == nil:
 				against = "their lengths; it is not sealed, and has no checksums"
 			}
 			_, err = fmt.Fprintf(w, "%s/%s: all of its %s agree with %s\n", d.Store.URI(), c.Name, humanize.IBytes(uint64(c.Size)), against)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
 )
 
@@ -118,7 +118,7 @@ func (l *Lease) Watch(ctx context.Context, o Options, tasks int, heartbeat func(
 		if !l.unanswered() {
 			continue
 		}
-		if time.Since(last) > hdfsckpt.HeartbeatEvery {
+		if time.Since(last) > writers.HeartbeatEvery {
 			last = time.Now()
 			heartbeat(ctx)
 		}

@@ -17,9 +17,9 @@ import (
 
 	"holdfast/container/failure"
 	"holdfast/container/sandbox"
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
 )
 
@@ -100,8 +100,8 @@ func (c *Checkpoints) Heartbeat(ctx context.Context) {
 	}
 	for _, p := range *placed {
 		if p.fs != nil {
-			ctx, cancel := context.WithTimeout(ctx, hdfsckpt.HeartbeatEvery)
-			_ = hdfsckpt.Heartbeat(ctx, p.store, p.writer) // it may not have begun; or the next one is heard
+			ctx, cancel := context.WithTimeout(ctx, writers.HeartbeatEvery)
+			_ = writers.Heartbeat(ctx, p.store, p.writer) // it may not have begun; or the next one is heard
 			cancel()
 		}
 	}

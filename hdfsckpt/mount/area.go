@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 )
 
 // area is the directory of the store for what this mount has not completed, or
@@ -21,7 +21,7 @@ import (
 type area struct {
 	mu     sync.Mutex
 	dir    *node             // below the root, but in no one's sight
-	stages map[string]*stage // by what their files get (hdfsckpt.Info.Birth)
+	stages map[string]*stage // by what their files get (store.Info.Birth)
 	made   []string          // directories of stages, of those before too
 }
 
@@ -43,7 +43,7 @@ func (a *area) get(ctx context.Context, f *FS) (*node, error) {
 	if a.dir != nil {
 		return a.dir, nil
 	}
-	name := hdfsckpt.WriterDir(f.o.Writer)
+	name := writers.Dir(f.o.Writer)
 	if err := store.MkdirAll(ctx, f.store, name, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory for what %s writes, which fails if it was shut out: %w", f.o.Writer, err)
 	}

@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"testing"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/test/testcluster"
 
 	"golang.org/x/sys/unix"
@@ -59,7 +59,7 @@ func TestFilesAreOfTheirDirectory(t *testing.T) {
 	if err := m.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if writers, err := hdfsckpt.Writers(t.Context(), localStore(t, dir)); err != nil || len(writers) > 0 {
+	if writers, err := writers.List(t.Context(), localStore(t, dir)); err != nil || len(writers) > 0 {
 		t.Errorf("left are the writers %q, %v", writers, err)
 	}
 }
@@ -99,11 +99,11 @@ func hdfsFilesAreOfTheirDirectory(t *testing.T, c *testcluster.Cluster, open fun
 		t.Fatal(err)
 	}
 	var births []string
-	writers, err := hdfsckpt.Writers(t.Context(), s)
-	if err != nil || len(writers) != 1 {
-		t.Fatalf("writers: %q, %v", writers, err)
+	all, err := writers.List(t.Context(), s)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("writers: %q, %v", all, err)
 	}
-	stages, err := s.List(t.Context(), hdfsckpt.WriterDir(writers[0]))
+	stages, err := s.List(t.Context(), writers.Dir(all[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -103,10 +103,8 @@ func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Statu
 	}
 	defer leave()
 	perm := fs.FileMode(in.Mode).Perm()
-	if hdfsckpt.BeginsSave(p) {
-		if err := hdfsckpt.BeginSave(ctx, f.store, p); err != nil { // the directory is made all the same
-			f.fail("record that a save begins in", p, err)
-		}
+	if err := format.BeginSave(ctx, f.store, p); err != nil { // the directory is made all the same
+		f.fail("record that a save begins in", p, err)
 	}
 	if err := f.store.Mkdir(ctx, p, perm); err != nil {
 		return f.fail("mkdir", p, err)

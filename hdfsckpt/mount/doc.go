@@ -39,7 +39,7 @@
 // # Who may change the store
 //
 // A mount changes the store as long as its lease lasts and nobody has shut it out
-// (hdfsckpt.ShutOut). The lease is looked at when an operation enters the gate, and
+// (writers.Fence). The lease is looked at when an operation enters the gate, and
 // again right before each change is sent, since the process may be stopped in
 // between; Fence ends what was sent and has not arrived by resetting its connection.
 // Files are written in the mount's area of the store, and files that are removed are

@@ -33,7 +33,7 @@ type Options struct {
 	// sequentially; os.TempDir() if empty.
 	SpoolDir string
 	Log      *logrus.Entry
-	// Writer is this mount's name towards hdfsckpt.ShutOut, new for each mount;
+	// Writer is this mount's name towards writers.Fence, new for each mount;
 	// a random one if empty.
 	Writer string
 	// Lease is asked before each change of the store, from many goroutines.

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/proc"
 
@@ -122,7 +122,7 @@ func zombieChangesNothing(t *testing.T, open func(t *testing.T) (uri, confDir st
 				return err == nil && stat.State == 'T'
 			})
 			s := openStore()
-			if err := hdfsckpt.ShutOut(t.Context(), s, "zombie"); err != nil {
+			if err := writers.Fence(t.Context(), s, "zombie"); err != nil {
 				t.Fatal(err)
 			}
 			if err := store.WriteFile(t.Context(), s, "checkpoint", []byte("the replacement's"), 0o644); err != nil {

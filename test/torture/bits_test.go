@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/manifest"
 )
 
 // TestEveryFlippedBitIsFound flips bits behind the store's back: one in every
@@ -59,7 +60,7 @@ func flipBits(t *testing.T, shards, width int, sealed bool, each int) {
 	}
 	c := find()
 	if sealed {
-		if _, err := hdfsckpt.Seal(ctx, s, c, hdfsckpt.Meta{}, nil); err != nil {
+		if _, err := hdfsckpt.Seal(ctx, s, c, manifest.Meta{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		c = find()

@@ -16,8 +16,12 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/tfbundle"
 )
 
 var (
@@ -143,7 +147,7 @@ func (h *history) begin() {
 	if err := store.MkdirAll(ctx, h.watch.Local, h.p.dir, 0o755); err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := hdfsckpt.MakeSafe(ctx, h.watch, 0); err != nil {
+	if _, err := hdfsckpt.Repair(ctx, h.watch, 0); err != nil {
 		h.failf("making safe: %v", err)
 	}
 	r, err := restore(ctx, h.watch, h.p.dir)
@@ -192,7 +196,7 @@ func (h *history) live(last bool) {
 			if h.rng.IntN(8) == 0 {
 				h.log(o.task)
 			}
-			if o.to == path.Join(h.p.dir, hdfsckpt.StateFile) {
+			if o.to == path.Join(h.p.dir, tfbundle.StateFile) {
 				h.named.Store(id)
 				h.nameds.Add(1)
 			}
@@ -254,9 +258,9 @@ func (h *history) seal(ctx context.Context) {
 		h.failf("listing: %v", err)
 	}
 	for _, c := range list {
-		if c.State == hdfsckpt.Complete {
+		if c.State == format.Complete {
 			h.note("sealing %s", c.Name)
-			if _, err := hdfsckpt.Seal(ctx, h.watch, c, hdfsckpt.Meta{}, nil); err != nil {
+			if _, err := hdfsckpt.Seal(ctx, h.watch, c, manifest.Meta{}, nil); err != nil {
 				h.failf("sealing %s: %v", c.Name, err)
 			}
 		}
@@ -311,7 +315,7 @@ func (h *history) cutSafe(dir string) {
 				cancel() // no operation of a store goes on with it
 			}
 		}}
-		_, err := hdfsckpt.MakeSafe(ctx, s, 0)
+		_, err := hdfsckpt.Repair(ctx, s, 0)
 		cancel()
 		h.cuts.Add(1)
 		h.judge(s.Local)
@@ -327,7 +331,7 @@ func (h *history) cutSafe(dir string) {
 // where it must be.
 func (h *history) judge(s store.Store) {
 	ctx := context.Background()
-	report, err := hdfsckpt.MakeSafe(ctx, s, 0)
+	report, err := hdfsckpt.Repair(ctx, s, 0)
 	if err != nil {
 		h.failf("making safe after a crash: %v", err)
 		return
@@ -364,7 +368,7 @@ func (h *history) olderIsThere(ctx context.Context, s store.Store, got restored)
 		h.failf("%v", err)
 		return
 	}
-	kept, err := hdfsckpt.ListKept(ctx, s)
+	kept, err := retain.List(ctx, s)
 	if err != nil {
 		h.failf("%v", err)
 		return

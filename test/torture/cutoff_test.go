@@ -20,6 +20,7 @@ import (
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/internal/hadoop/conf"
 )
 
@@ -242,8 +243,8 @@ func cutOff(t *testing.T, open func(t *testing.T) (uri string, s store.Store, en
 			}()
 			waitUntil(end.Add(zombieLease / 2)) // as the master does
 			replaced := time.Now()
-			must(t, hdfsckpt.ShutOut(ctx, s, "zombie"))
-			if _, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil {
+			must(t, writers.Fence(ctx, s, "zombie"))
+			if _, err := hdfsckpt.Repair(ctx, s, 0); err != nil {
 				t.Fatal(err)
 			}
 			second := startAgent(t, uri, "replacement", 0, env...)

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/tfbundle"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/test/testcluster"
 )
@@ -110,7 +112,7 @@ func (h *hadoop) cutting(t *testing.T, over bool) *cutting {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d checkpoints, %v", len(list), err)
 	}
-	if _, err := hdfsckpt.Seal(ctx, c.s, list[0], hdfsckpt.Meta{}, nil); err != nil {
+	if _, err := hdfsckpt.Seal(ctx, c.s, list[0], manifest.Meta{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	c.ops = c.p.save(2, c.step)
@@ -123,7 +125,7 @@ func (c *cutting) judge(t *testing.T, outcomes *counts, cut int, named bool) {
 	t.Helper()
 	ctx := context.Background()
 	c.agent.kill()
-	report, err := hdfsckpt.MakeSafe(ctx, c.s, 0)
+	report, err := hdfsckpt.Repair(ctx, c.s, 0)
 	if err != nil {
 		t.Fatalf("cut at %d: making safe: %v", cut, err)
 	}
@@ -144,7 +146,7 @@ func (c *cutting) until(t *testing.T, cut int) (named bool) {
 	t.Helper()
 	for _, o := range c.ops[:min(cut, len(c.ops))] {
 		c.agent.carryOut(t, o)
-		named = named || o.to == hdfsckpt.StateFile
+		named = named || o.to == tfbundle.StateFile
 	}
 	return named
 }

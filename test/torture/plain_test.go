@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/mount"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -103,13 +105,13 @@ func (p *plain) run() {
 		for _, o := range interleave(p.rng, files) {
 			a.carryOut(p.t, o)
 		}
-		for _, o := range g.file(0, path.Join(at, hdfsckpt.Committed), fmt.Appendf(nil, `{"shards": %d}`, shards)) {
+		for _, o := range g.file(0, path.Join(at, format.Committed), fmt.Appendf(nil, `{"shards": %d}`, shards)) {
 			a.carryOut(p.t, o)
 		}
 		p.committed.Store(id)
 		if id > 1 { // shutil.rmtree, in no order
 			old := fmt.Sprintf("step-%d", id-1)
-			names := []string{hdfsckpt.Committed}
+			names := []string{format.Committed}
 			for i := range shards {
 				names = append(names, fmt.Sprintf("shard-%d", i))
 			}
@@ -140,7 +142,7 @@ func (p *plain) cut() {
 	defer os.RemoveAll(dir)
 	s := openLocal(p.t, dir)
 	defer s.Close()
-	if _, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil {
+	if _, err := hdfsckpt.Repair(ctx, s, 0); err != nil {
 		p.t.Errorf("making safe: %v", err)
 	}
 	b, err := store.ReadFile(ctx, s, modelFile)
@@ -159,7 +161,7 @@ func (p *plain) cut() {
 		return
 	}
 	committed := p.committed.Load()
-	newest := hdfsckpt.NewestComplete(list)
+	newest := format.NewestComplete(list)
 	if newest == nil {
 		if committed > 0 {
 			p.t.Errorf("no checkpoint is left of %d", committed)
@@ -172,7 +174,7 @@ func (p *plain) cut() {
 		p.t.Errorf("the newest is %d, %d was complete", id, committed)
 	}
 	p.outcomes.add("the newest, or a later one")
-	kept, err := hdfsckpt.ListKept(ctx, s)
+	kept, err := retain.List(ctx, s)
 	if err != nil {
 		p.t.Error(err)
 	}
@@ -190,7 +192,7 @@ func (p *plain) cut() {
 func (p *plain) whole(s store.Store, c *hdfsckpt.Checkpoint) int64 {
 	id := int64(-1)
 	for _, f := range c.Files {
-		if path.Base(f.Name) == hdfsckpt.Committed {
+		if path.Base(f.Name) == format.Committed {
 			continue
 		}
 		b, err := store.ReadFile(context.Background(), s, f.Name)

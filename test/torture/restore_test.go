@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"path"
 
-	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
 )
@@ -25,14 +25,14 @@ var errNoState = errors.New("a start from scratch")
 // restore is what TensorFlow does: latest_checkpoint, then RestoreV2 of every
 // tensor, with its checksum. An error is one that the program would fail with.
 func restore(ctx context.Context, s store.Store, dir string) (restored, error) {
-	text, err := store.ReadFile(ctx, s, path.Join(dir, hdfsckpt.StateFile))
+	text, err := store.ReadFile(ctx, s, path.Join(dir, tfbundle.StateFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return restored{}, errNoState
 	}
 	if err != nil {
 		return restored{}, err
 	}
-	state, err := hdfsckpt.ParseState(text)
+	state, err := tfbundle.ParseState(text)
 	if err != nil {
 		return restored{}, err
 	}
@@ -45,7 +45,7 @@ func restore(ctx context.Context, s store.Store, dir string) (restored, error) {
 
 // readBundle reads every tensor of a checkpoint and sees that all are of one save.
 func readBundle(ctx context.Context, s store.Store, prefix string) (restored, error) {
-	x, err := hdfsckpt.ReadIndex(ctx, s, prefix)
+	x, err := format.ReadIndex(ctx, s, prefix)
 	if err != nil {
 		return restored{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/mount"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/internal/hadoop/conf"
 )
 
@@ -186,10 +187,10 @@ func zombies(t *testing.T, open opener, length time.Duration, each int) {
 			waitUntil(begin.Add(length + length/2))
 		}
 		ctx := context.Background()
-		if err := hdfsckpt.ShutOut(ctx, s, "zombie"); err != nil {
+		if err := writers.Fence(ctx, s, "zombie"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := hdfsckpt.MakeSafe(ctx, s, 0); err != nil {
+		if _, err := hdfsckpt.Repair(ctx, s, 0); err != nil {
 			t.Fatal(err)
 		}
 		second := startAgent(t, uri, "replacement", 0, env...)

@@ -19,8 +19,8 @@ import (
 
 	"holdfast/doctor"
 	"holdfast/doctor/check"
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
 	"holdfast/test/testcluster"
@@ -237,7 +237,7 @@ func TestZones(t *testing.T) {
 		}
 		defer ckptStore.Close()
 		zone(t, c, "/store/zone", "key1", "")
-		writing := hdfsckpt.WriterDir("me")
+		writing := writers.Dir("me")
 		for _, name := range []string{"zone/a", "zone/not/made/yet"} {
 			if err := store.Movable(t.Context(), ckptStore, writing, name); !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), "/store/zone") || !strings.Contains(err.Error(), "key1") {
 				t.Errorf("%s: %v", name, err)

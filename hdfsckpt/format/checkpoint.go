@@ -1,0 +1,148 @@
+package format
+
+import (
+	"path"
+	"strings"
+	"time"
+
+	"holdfast/hdfsckpt/manifest"
+	"holdfast/hdfsckpt/store"
+)
+
+// Kind is a format's name: in specs, manifests and JSON.
+type Kind string
+
+// State is whether a checkpoint can be restored from.
+type State string
+
+const (
+	// Sealed: complete, and with a manifest that its files still agree with.
+	Sealed State = "sealed"
+	// Complete: every file that belongs to it is there, with its length.
+	Complete State = "complete"
+	// Torn: it cannot be restored from; Checkpoint.Why says what is wrong.
+	Torn State = "torn"
+	// InProgress: not complete, and written to a short while ago.
+	InProgress State = "in progress"
+	// Unchecked: nothing in it shows whether it is complete. It counts as not
+	// complete, and is never removed automatically. Why says more.
+	Unchecked State = "unchecked"
+)
+
+// NoStep is the step of a checkpoint whose name has none.
+const NoStep = -1
+
+// Checkpoint is a checkpoint in a store.
+type Checkpoint struct {
+	Name    string    // the prefix, directory or file, relative to the store's root
+	Kind    Kind      //
+	Step    int64     // NoStep if the name has none
+	Time    time.Time // of its last file
+	Size    int64     // bytes, all files together
+	Shards  int       // files with values
+	Files   []File    // sorted by name
+	State   State     //
+	Why     string    // what is wrong, unless complete
+	Current bool      // its format's pointer names it
+
+	Manifest *manifest.Manifest // of a sealed one
+
+	// Marker is the file without which it does not count as complete; empty if that
+	// file is missing, or the format has none.
+	Marker string
+	// Certain: if it is torn, it is so by its format's own rules, and is moved aside
+	// before tasks start.
+	Certain bool
+	// Inferred: its format is concluded from how the save began. It may be a program's
+	// own, and is moved aside only when no task runs.
+	Inferred bool
+	// Former is the name that a retained one had; empty for others.
+	Former string
+
+	unlisted string // a directory of it that was too deep to be listed
+}
+
+// File is a file of a checkpoint.
+type File struct {
+	Name    string // relative to the store's root
+	Size    int64
+	ModTime time.Time
+	Inode   uint64 // as in store.Info
+}
+
+// FileOf returns a file by its entry in a directory.
+func FileOf(dir string, i store.Info) File {
+	return File{Name: path.Join(dir, i.Name), Size: i.Size, ModTime: i.ModTime, Inode: i.Inode}
+}
+
+// Whole reports whether the checkpoint can be restored from.
+func (c *Checkpoint) Whole() bool { return c.State == Complete || c.State == Sealed }
+
+// IsDir reports whether the checkpoint is a directory with all that is in it.
+func (c *Checkpoint) IsDir() bool {
+	return len(c.Files) > 0 && strings.HasPrefix(c.Files[0].Name, c.Name+"/")
+}
+
+// Traits returns those of the checkpoint's format.
+func (c *Checkpoint) Traits() Traits {
+	if f := Of(c.Kind); f != nil {
+		return f.Traits()
+	}
+	return Traits{}
+}
+
+// EndsByMarker reports whether the file that a save writes last is part of the format.
+// To others, which are complete by what their files say, more may still be added: the
+// optimizer's file after the model's, other ranks' states.
+func (c *Checkpoint) EndsByMarker() bool { return !c.Traits().MayGrow }
+
+// Pointer returns the format's pointer; nil if programs choose among its checkpoints
+// by what is there.
+func (c *Checkpoint) Pointer() Pointer {
+	p, _ := Of(c.Kind).(Pointer)
+	return p
+}
+
+// Contents returns the format's reader of tensors and checksums; nil if it has none.
+func (c *Checkpoint) Contents() Contents {
+	r, _ := Of(c.Kind).(Contents)
+	return r
+}
+
+// SeriesDir returns the directory in which checkpoints of one series lie, or the
+// directories that each hold one of them.
+func (c *Checkpoint) SeriesDir() string {
+	dir := path.Dir(c.Name)
+	if c.Traits().AloneInStepDir && stepDir.MatchString(path.Base(dir)) {
+		dir = path.Dir(dir)
+	}
+	return dir
+}
+
+// Agrees reports whether the checkpoint's files are still those that were sealed, as
+// far as that can be seen without reading them.
+func (c *Checkpoint) Agrees(m *manifest.Manifest) bool {
+	now := map[string]File{}
+	for _, f := range c.Files {
+		now[f.Name] = f
+	}
+	t := c.Traits()
+	for _, s := range m.Files {
+		f, ok := now[s.Name]
+		if !ok && t.Spare != "" && strings.HasSuffix(s.Name, t.Spare) {
+			continue
+		}
+		if !ok || f.Size != s.Size || !f.ModTime.Truncate(time.Millisecond).Equal(s.ModTime) {
+			return false
+		}
+	}
+	return m.Kind == string(c.Kind) && (!c.IsDir() || len(c.Files) == len(m.Files)) // a directory may have got more
+}
+
+// Original returns the name that the program gave it, and whether it is retained.
+func (c *Checkpoint) Original() (name string, retained bool) {
+	if c.Former != "" {
+		return c.Former, true
+	}
+	return c.Name, false
+}

@@ -1,0 +1,155 @@
+package format
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"syscall"
+
+	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/torchfile"
+)
+
+// Distributed is a directory that torch.distributed.checkpoint wrote: *.distcp, and
+// .metadata, which is written last.
+const Distributed Kind = "dcp"
+
+type distributed struct{}
+
+var _ Contents = distributed{}
+
+func (distributed) Traits() Traits {
+	return Traits{
+		Kind: Distributed, Last: []string{torchfile.MetadataFile},
+		CompleteWhen: ".metadata can be read, and every file that it names is there with its length",
+	}
+}
+
+// dcpSuffix is that of the data files.
+const dcpSuffix = ".distcp"
+
+func isOfDistributed(base string) bool {
+	return base == torchfile.MetadataFile || path.Ext(base) == dcpSuffix
+}
+
+// Owner returns the directory, or the one named after a step in which that lies.
+func (distributed) Owner(file string) (Owner, bool) {
+	dir, base := path.Dir(file), path.Base(file)
+	if !isOfDistributed(base) || dir == "." || hidden(file) || isPartsDir(path.Base(dir)) {
+		return Owner{}, false
+	}
+	if outer, ok := stepDirOf(file); ok {
+		dir = outer
+	}
+	return Owner{Checkpoint: dir, InPlace: true, Series: SeriesOf(dir)}, true
+}
+
+func (distributed) Claim(_ context.Context, d *Dir) ([]Claim, error) {
+	if !slices.ContainsFunc(d.Entries, func(e store.Info) bool { return !e.IsDir() && isOfDistributed(e.Name) }) {
+		return nil, nil
+	}
+	return []Claim{{Whole: true, Check: func(ctx context.Context) (*Checkpoint, error) { return checkDistributed(ctx, d) }}}, nil
+}
+
+func checkDistributed(ctx context.Context, d *Dir) (*Checkpoint, error) {
+	c := &Checkpoint{Name: d.Name, Kind: Distributed, Step: StepAfterDash(d.Name), State: Torn}
+	sizes := map[string]int64{}
+	for _, e := range d.Entries {
+		if e.IsDir() {
+			continue
+		}
+		c.Files = append(c.Files, FileOf(d.Name, e))
+		sizes[e.Name] = e.Size
+		if path.Ext(e.Name) == dcpSuffix {
+			c.Shards++
+		}
+	}
+	c.Certain = c.Shards > 0
+	if _, committed := sizes[torchfile.MetadataFile]; !committed {
+		c.Why = fmt.Sprintf("it has no file %s: the save did not get that far", torchfile.MetadataFile)
+		return c, nil
+	}
+	c.Marker = path.Join(d.Name, torchfile.MetadataFile)
+	m, err := readMetadata(ctx, d.Store, d.Name)
+	switch {
+	case errors.Is(err, syscall.EFBIG):
+		c.State, c.Why = Unchecked, err.Error()
+	case err != nil && !torchfile.IsMetadataDamaged(err):
+		return nil, err
+	case err != nil:
+		c.Why = err.Error()
+	default:
+		if c.Why = lacking(m.Sizes(), sizes); c.Why == "" {
+			c.State = Complete
+		}
+	}
+	return c, nil
+}
+
+func readMetadata(ctx context.Context, s store.Store, dir string) (*torchfile.Metadata, error) {
+	name := path.Join(dir, torchfile.MetadataFile)
+	r, err := s.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var m *torchfile.Metadata
+	err = budgeted(ctx, r.Size(), func() error {
+		b, err := store.ReadOpened(r, name)
+		if err == nil {
+			m, err = torchfile.ParseMetadata(b)
+		}
+		return err
+	})
+	return m, err
+}
+
+func (distributed) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
+	m, err := readMetadata(o.ctx, o.s, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Tensor
+	for i := range m.Items {
+		x := &m.Items[i]
+		if !x.Tensor {
+			continue
+		}
+		t := &Tensor{
+			Name: x.Name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Bytes(), Pieces: len(x.Chunks),
+			read: func() ([]byte, error) { return x.Read(o.below(c.Name)) },
+		}
+		if len(x.Chunks) == 1 {
+			t.File = path.Join(c.Name, x.Chunks[0].File)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// Parts are the records of the archives in the data files.
+func (distributed) Parts(ctx context.Context, s store.Store, c *Checkpoint) (parts []Part, problems []Problem, err error) {
+	m, err := readMetadata(ctx, s, c.Name)
+	if torchfile.IsMetadataDamaged(err) || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, item := range m.Items {
+		for _, k := range item.Chunks {
+			if k.Transformed {
+				continue // the manifest's checksum is all there is
+			}
+			more, wrong, err := archiveParts(ctx, s, path.Join(c.Name, k.File), k.Offset, k.Length, item.Name)
+			if err != nil {
+				return nil, nil, err
+			}
+			parts, problems = append(parts, more...), append(problems, wrong...)
+		}
+	}
+	return parts, problems, nil
+}

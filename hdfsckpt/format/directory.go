@@ -1,0 +1,109 @@
+package format
+
+import (
+	"context"
+	"path"
+	"regexp"
+	"strings"
+
+	"holdfast/hdfsckpt/store"
+)
+
+// Directory is a directory of several files of which some are of a known format, but
+// nothing shows whether all of them are there: a program's own checkpoint-500 with
+// model.pt and optimizer.pt. It is listed as one, and nothing removes it by itself.
+const Directory Kind = "directory"
+
+type directory struct{}
+
+var _ Format = directory{}
+
+func (directory) Traits() Traits {
+	return Traits{Kind: Directory, FoundBy: []Kind{Torch}, Unnamed: true}
+}
+
+// Owner returns the directory named after a step that a file lies in: of whatever
+// format that is, it comes and goes as a whole.
+func (directory) Owner(file string) (Owner, bool) {
+	dir, ok := stepDirOf(file)
+	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok
+}
+
+var (
+	// partOfMore is the name, without its suffix, of a file that is one of several of a
+	// save: a shard, or what one rank has written.
+	partOfMore = regexp.MustCompile(`-of-\d+$|(^|[-_.])(rng_state|random_states?|rank|shard|part)[-_]?\d+`)
+	// besideModel are files that programs put beside a model and that are no checkpoint
+	// by themselves, if they are in a directory that is named after a step.
+	besideModel = regexp.MustCompile(`^(training_args\.bin|optimizer\.(pt|pth|bin)|scheduler\.(pt|pth|bin)|scaler\.pt|rng_state(_\d+)?\.pth)$`)
+)
+
+func (directory) Claim(_ context.Context, d *Dir) ([]Claim, error) {
+	parts := belongTogether(d)
+	if parts == nil {
+		return nil, nil
+	}
+	whole := stepDir.MatchString(path.Base(d.Name))
+	claim := Claim{Whole: whole, Check: func(ctx context.Context) (*Checkpoint, error) {
+		c := &Checkpoint{Name: d.Name, Kind: Directory, Step: NoStep, State: Unchecked,
+			Why: "nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE"}
+		if whole { // with all that is below it
+			c.Step = StepAtEnd(path.Base(d.Name))
+			err := c.below(ctx, d.Store, d.Name, 0)
+			if len(c.Files) == 0 {
+				c = nil
+			}
+			return c, err
+		}
+		for _, f := range parts {
+			c.Files = append(c.Files, FileOf(d.Name, f))
+			c.Shards++
+		}
+		return c, nil
+	}}
+	for _, p := range parts {
+		claim.Take = append(claim.Take, p.Name)
+	}
+	return []Claim{claim}, nil
+}
+
+// belongTogether returns the files of a directory that are parts of one checkpoint
+// together, none of which is one by itself; nil if there are none such. In a directory
+// that is named after a step these are all, unless there is a single one that may be a
+// model; elsewhere those without a step of their own, beside files that are no
+// checkpoints.
+func belongTogether(d *Dir) []store.Info {
+	var known, parts, others []store.Info
+	for _, e := range d.Entries {
+		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
+			continue
+		}
+		ext := path.Ext(e.Name)
+		bare := strings.TrimSuffix(e.Name, ext)
+		_, torch := torchSuffixes[ext]
+		switch {
+		case tfFile.MatchString(e.Name):
+			return nil // TensorFlow's are known by their prefix
+		case !torch && ext != safetensorsSuffix:
+			others = append(others, e)
+		case torch && StepAtEnd(bare) != NoStep && !partOfMore.MatchString(bare):
+			known = append(known, e)
+		default:
+			known = append(known, e)
+			parts = append(parts, e)
+		}
+	}
+	switch {
+	case d.Name == ".":
+		return nil
+	case stepDir.MatchString(path.Base(d.Name)):
+		if len(known) == 0 || len(known)+len(others) == 1 && !besideModel.MatchString(known[0].Name) {
+			return nil
+		}
+		return append(known, others...)
+	case len(parts) == 0 || len(others) == 0:
+		return nil
+	default:
+		return append(parts, others...)
+	}
+}

@@ -1,0 +1,187 @@
+// Package format says what makes a set of files a checkpoint: one Format for each
+// form, in a file of its own. Whoever lists, seals, verifies, retains, moves aside or
+// removes checkpoints asks the format, and decides nothing by its name.
+//
+// # Words
+//
+// A format claims files that are a checkpoint together. Its marker is the file without
+// which it does not count, mostly the one that a save writes last. A pointer is a file
+// beside checkpoints that names the one which programs restore; where a format has
+// none, programs choose by what is there, mostly the highest step. A rule is what a
+// store's user says about its checkpoints.
+package format
+
+import (
+	"context"
+	"errors"
+
+	"holdfast/hdfsckpt/store"
+)
+
+// All are the formats, in order of precedence: what one has claimed, those after it do
+// not see. It is changed by tests only.
+var All = []Format{distributed{}, plain{}, directory{}, huggingFace{}, torch{}, tensorFlow{}}
+
+// Format is one form of checkpoints. Its methods may be called by many goroutines. A
+// format may also be a Contents, a Pointer, a Reviewer, a Sweeper or a SaveRecorder.
+type Format interface {
+	// Traits returns what holds for all checkpoints of the format.
+	Traits() Traits
+	// Claim finds the format's checkpoints among the entries of a directory.
+	Claim(ctx context.Context, d *Dir) ([]Claim, error)
+	// Owner returns the checkpoint that a file is a part of, as far as the file's name
+	// shows it: whether there is such a checkpoint, Claim finds out.
+	Owner(file string) (o Owner, ok bool)
+}
+
+// Traits are what holds for all checkpoints of a format.
+type Traits struct {
+	Kind Kind
+	// FoundBy are other formats: a rule for one of them finds this one's too.
+	FoundBy []Kind
+	// Unnamed: no rule can ask for it alone.
+	Unnamed bool
+	// Last has patterns (path.Match) of base names: the file that a save writes last
+	// matches one of them.
+	Last []string
+	// CompleteWhen is, for a person, when a checkpoint counts as complete.
+	CompleteWhen string
+	// MayGrow: files may be added to a checkpoint that is complete.
+	MayGrow bool
+	// Spare is the suffix of files that no restore needs; empty if there are none.
+	Spare string
+	// AloneInStepDir: a directory that is named after a step may hold one of a series.
+	AloneInStepDir bool
+}
+
+// Owner is the checkpoint that a file is a part of.
+type Owner struct {
+	Checkpoint string // its name
+	// Rule finds it whatever the store's rule leaves out; zero if the store's applies.
+	Rule Rule
+	// InPlace: a program that replaces the file saves over the checkpoint. If it is not
+	// set, the file may be changed by itself, while the others stay.
+	InPlace bool
+	// Series is the same for checkpoints that can take each other's place when one is
+	// removed; empty: none can, as no step is in the name.
+	Series string
+}
+
+// Claim is a group of a directory's entries that are one checkpoint.
+type Claim struct {
+	// Take are the names of entries that belong to the checkpoint alone: formats of
+	// lower precedence do not see them, and they are not searched.
+	Take []string
+	// Whole: the directory is the checkpoint, with all that is in it.
+	Whole bool
+	// Check looks into the files; nil if there is no checkpoint after all. State is
+	// Complete, Torn or Unchecked. It is called once, after Claim has returned.
+	Check func(ctx context.Context) (*Checkpoint, error)
+}
+
+// Reviewer is a Format whose checkpoints can be judged only beside one another.
+type Reviewer interface {
+	Format
+	// Review is called with all checkpoints that were found, of whatever format.
+	Review(r Rule, found []Checkpoint)
+}
+
+// Sweeper is a Format whose saves leave files that are part of no checkpoint when they
+// are broken off.
+type Sweeper interface {
+	Format
+	// Leftover reports what an entry may be of a broken save.
+	Leftover(e store.Info) Leftover
+	// Part reports whether a file in a directory of parts is what a save puts there.
+	Part(e store.Info) bool
+}
+
+// Leftover is what an entry of a directory may be of a broken save.
+type Leftover int
+
+const (
+	NoLeftover Leftover = iota
+	// TemporaryFile becomes a file of a checkpoint, or a pointer.
+	TemporaryFile
+	// PartsDir is a directory in which a save collects its parts.
+	PartsDir
+)
+
+// SaveRecorder is a Format for which it is recorded that a task begins a save, because
+// the files themselves show their format only at its end.
+type SaveRecorder interface {
+	Format
+	// BeginsSave reports, by its name, whether a directory may be such a save.
+	BeginsSave(dir string) bool
+	// BeginSave records that a task makes that directory.
+	BeginSave(ctx context.Context, s store.Store, dir string) error
+	// SavesEnded is called when the program has ended by itself.
+	SavesEnded(ctx context.Context, s store.Store) error
+	// ForgetSaves drops records of saves that are gone.
+	ForgetSaves(ctx context.Context, s store.Store) error
+}
+
+// BeginSave records that a task makes a directory, if a format wants to know that.
+func BeginSave(ctx context.Context, s store.Store, dir string) error {
+	for _, r := range having[SaveRecorder]() {
+		if r.BeginsSave(dir) {
+			return r.BeginSave(ctx, s, dir)
+		}
+	}
+	return nil
+}
+
+// SavesEnded records that a program has ended by itself, so that what it has begun to
+// save is as it should be.
+func SavesEnded(ctx context.Context, s store.Store) error {
+	var errs []error
+	for _, r := range having[SaveRecorder]() {
+		errs = append(errs, r.SavesEnded(ctx, s))
+	}
+	return errors.Join(errs...)
+}
+
+// ForgetSaves drops records of saves that are gone.
+func ForgetSaves(ctx context.Context, s store.Store) error {
+	var errs []error
+	for _, r := range having[SaveRecorder]() {
+		errs = append(errs, r.ForgetSaves(ctx, s))
+	}
+	return errors.Join(errs...)
+}
+
+// Of returns a format by its name; nil if there is none.
+func Of(k Kind) Format {
+	for _, f := range All {
+		if f.Traits().Kind == k {
+			return f
+		}
+	}
+	return nil
+}
+
+// OwnerOf returns the checkpoint that a file is a part of, by the file's name alone.
+func OwnerOf(file string) (Owner, bool) {
+	for _, f := range All {
+		if o, ok := f.Owner(file); ok {
+			return o, true
+		}
+	}
+	return Owner{}, false
+}
+
+// Pointers returns the formats that have a pointer.
+func Pointers() []Pointer { return having[Pointer]() }
+
+// Sweepers returns the formats whose broken saves leave files.
+func Sweepers() []Sweeper { return having[Sweeper]() }
+
+func having[T any]() []T {
+	var some []T
+	for _, f := range All {
+		if t, ok := f.(T); ok {
+			some = append(some, t)
+		}
+	}
+	return some
+}

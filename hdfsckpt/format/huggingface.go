@@ -1,0 +1,320 @@
+package format
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"holdfast/hdfsckpt/store"
+)
+
+// HuggingFace is a directory checkpoint-N of Hugging Face's Trainer: the model,
+// the optimizer, the scheduler, each rank's random state and trainer_state.json,
+// which the first rank writes last (Trainer._save_checkpoint).
+const HuggingFace Kind = "huggingface"
+
+type huggingFace struct{}
+
+var _ SaveRecorder = huggingFace{}
+
+func (huggingFace) Traits() Traits {
+	return Traits{
+		Kind: HuggingFace, FoundBy: []Kind{Torch},
+		Last:         []string{trainerState, "rng_state_*.pth"}, // other ranks may come after the first
+		CompleteWhen: "the directory checkpoint-N has trainer_state.json and its files of weights, with their lengths",
+		MayGrow:      true,
+	}
+}
+
+func (huggingFace) Owner(file string) (Owner, bool) {
+	dir, ok := stepDirOf(file)
+	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok && trainerDir.MatchString(path.Base(dir))
+}
+
+// trainerState is the file without which Trainer cannot go on from a directory.
+const trainerState = "trainer_state.json"
+
+var (
+	trainerDir = regexp.MustCompile(`^checkpoint-\d+$`)
+	// weightsFile is a file of the model's, an adapter's or a shard's values.
+	weightsFile = regexp.MustCompile(`^(model|adapter_model|pytorch_model)(_fsdp)?(-\d+-of-\d+)?\.(safetensors|bin)$`)
+	// weightsIndex names the shards of a model that was cut.
+	weightsIndex = regexp.MustCompile(`\.(safetensors|bin)\.index\.json$`)
+	rankState    = regexp.MustCompile(`^rng_state_(\d+)\.pth$`)
+	// configs are written before the model.
+	configs = map[string]bool{"config.json": true, "generation_config.json": true, "adapter_config.json": true, "README.md": true}
+)
+
+// isTrainers reports, by what is in a directory checkpoint-N, whether Trainer has
+// written it: it has one of the files that only Trainer writes, or nothing but
+// what Trainer writes before the model.
+func isTrainers(entries []store.Info) bool {
+	onlyConfigs, config := true, false
+	for _, e := range entries {
+		if e.Name == trainerState || e.Name == "training_args.bin" {
+			return true
+		}
+		onlyConfigs = onlyConfigs && configs[e.Name]
+		config = config || e.Name == "config.json" || e.Name == "adapter_config.json"
+	}
+	return onlyConfigs && config
+}
+
+// Claim looks at the directories checkpoint-N of one directory together. That they are
+// Trainer's shows in each by itself, or, of one that was broken off early, in another;
+// of the only one, in that it was begun here (isFirstSave). If it does not, they are
+// searched as any other directory.
+func (huggingFace) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
+	var dirs []store.Info
+	for _, e := range d.Entries {
+		if e.IsDir() && trainerDir.MatchString(e.Name) {
+			dirs = append(dirs, e)
+		}
+	}
+	if len(dirs) == 0 || d.Depth >= maxDepth {
+		return nil, nil
+	}
+	contents, series, err := trainerContents(d, dirs)
+	if err != nil {
+		return nil, err
+	}
+	first := false
+	if len(dirs) == 1 && !series && !isTrainers(contents[0]) {
+		err := d.Do(func() (err error) {
+			first, err = isFirstSave(ctx, d.Store, path.Join(d.Name, dirs[0].Name), contents[0])
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var claims []Claim
+	for i, e := range dirs {
+		if !series && !first && !isTrainers(contents[i]) {
+			continue
+		}
+		claims = append(claims, Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*Checkpoint, error) {
+			name := path.Join(d.Name, e.Name)
+			c := &Checkpoint{Name: name, Kind: HuggingFace, Step: StepAtEnd(e.Name), State: Torn, Time: e.ModTime, Inferred: first}
+			err := c.addBelow(ctx, d.Store, name, contents[i], 0)
+			if err == nil {
+				err = checkTrainer(ctx, d.Store, c)
+			}
+			return c, err
+		}})
+	}
+	return claims, nil
+}
+
+// trainerContents lists directories checkpoint-N. series: by the store's rule, or by what
+// is in one, all of them are Trainer's.
+func trainerContents(d *Dir, dirs []store.Info) (contents [][]store.Info, series bool, err error) {
+	contents = make([][]store.Info, len(dirs))
+	series = d.Rule.Format == HuggingFace
+	for i, e := range dirs {
+		if contents[i], err = d.List(path.Join(d.Name, e.Name)); err != nil && !store.Vanished(err) {
+			return nil, false, err
+		}
+		series = series || slices.ContainsFunc(contents[i], func(e store.Info) bool { return e.Name == trainerState })
+	}
+	return contents, series, nil
+}
+
+// checkTrainer judges a directory of Trainer's.
+func checkTrainer(ctx context.Context, s store.Store, c *Checkpoint) error {
+	sizes := map[string]int64{}
+	for _, f := range c.Files {
+		sizes[strings.TrimPrefix(f.Name, c.Name+"/")] = f.Size
+	}
+	if _, ok := sizes[trainerState]; !ok {
+		c.Why, c.Certain = "it has no file "+trainerState+": the save did not get that far", true
+		return nil
+	}
+	c.Marker = path.Join(c.Name, trainerState)
+	if c.unlisted != "" {
+		c.State, c.Why = Unchecked, tooDeep(c.unlisted)
+		return nil
+	}
+	whole, err := endsAsJSON(ctx, s, c.Marker)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		c.Why, c.Certain = trainerState+" is cut off", true
+		return nil
+	}
+	weights := 0
+	need := map[string]int64{}
+	for name := range sizes {
+		if dir, base := path.Split(name); dir == "" && weightsIndex.MatchString(base) {
+			if err := shardsOf(ctx, s, path.Join(c.Name, base), need); err != nil {
+				if !isContent(err) {
+					return err
+				}
+				c.Why, c.Certain = err.Error(), true
+				return nil
+			}
+		}
+	}
+	for name, size := range sizes {
+		base := path.Base(name)
+		if path.Dir(name) != "." {
+			weights++ // of DeepSpeed or FSDP, which have directories of their own
+			continue
+		}
+		if !weightsFile.MatchString(base) {
+			continue
+		}
+		weights++
+		why, err := cutOff(ctx, s, path.Join(c.Name, name), size)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			c.Why, c.Certain = base+": "+why, true
+			return nil
+		}
+	}
+	switch c.Why = lacking(need, sizes); {
+	case c.Why != "":
+		c.Certain = true
+	case missingRank(sizes) != "":
+		c.Why = missingRank(sizes) + " is missing" // another rank may still write it
+	case weights == 0:
+		c.State, c.Why = Unchecked, "it has no file of weights by a name that is known"
+	default:
+		c.State = Complete
+	}
+	return nil
+}
+
+// missingRank is the random state of a rank that is not there while that of a
+// later one is; "" if none is missing.
+func missingRank(sizes map[string]int64) string {
+	most := -1
+	for name := range sizes {
+		if m := rankState.FindStringSubmatch(name); m != nil {
+			if n, err := strconv.Atoi(m[1]); err == nil {
+				most = max(most, n)
+			}
+		}
+	}
+	for rank := range min(most, 1<<16) {
+		name := fmt.Sprintf("rng_state_%d.pth", rank)
+		if _, ok := sizes[name]; !ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// endsAsJSON reports whether a file ends as a JSON object does.
+func endsAsJSON(ctx context.Context, s store.Store, name string) (bool, error) {
+	r, err := s.Open(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	tail := make([]byte, min(r.Size(), 64))
+	n, err := r.ReadAt(tail, r.Size()-int64(len(tail)))
+	if err != nil && err != io.EOF {
+		return false, err
+	}
+	return bytes.HasSuffix(bytes.TrimSpace(tail[:n]), []byte("}")), nil
+}
+
+// longestIndex bounds what is read of an index of shards, and of a header of
+// tensors.
+const longestIndex = 64 << 20
+
+// shardsOf adds the shards that an index names (its weight_map) to need.
+func shardsOf(ctx context.Context, s store.Store, name string, need map[string]int64) error {
+	text, err := readAt(ctx, s, name, 0, longestIndex)
+	if err != nil {
+		return err
+	}
+	var index struct {
+		Weights map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(text, &index); err != nil {
+		return contentError{fmt.Errorf("%s: %w", path.Base(name), err)}
+	}
+	for _, shard := range index.Weights {
+		need[shard] = 1
+	}
+	return nil
+}
+
+// cutOff says what shows that a file of weights is not all there; "" if nothing
+// does.
+func cutOff(ctx context.Context, s store.Store, name string, size int64) (string, error) {
+	if path.Ext(name) != safetensorsSuffix {
+		return cutTorch(ctx, s, name)
+	}
+	// safetensors: 8 bytes, little endian, with the length of the JSON that
+	// follows; each tensor's data_offsets begin behind that.
+	begin, err := readAt(ctx, s, name, 0, 8)
+	if err != nil {
+		return "", err
+	}
+	if len(begin) < 8 {
+		return fmt.Sprintf("it has %d bytes", len(begin)), nil
+	}
+	length := binary.LittleEndian.Uint64(begin)
+	if length > uint64(max(0, size-8)) {
+		return fmt.Sprintf("it has %d bytes, and its header alone %d", size, length), nil
+	}
+	if length > longestIndex {
+		return "", nil
+	}
+	text, err := readAt(ctx, s, name, 8, int64(length))
+	if err != nil {
+		return "", err
+	}
+	var tensors map[string]struct {
+		Offsets []int64 `json:"data_offsets"`
+	}
+	_ = json.Unmarshal(dropMetadata(text), &tensors)
+	var end int64
+	for _, t := range tensors {
+		if len(t.Offsets) == 2 {
+			end = max(end, t.Offsets[1])
+		}
+	}
+	if need := 8 + int64(length) + end; end >= 0 && size < need {
+		return fmt.Sprintf("it has %d bytes, %d are needed", size, need), nil
+	}
+	return "", nil
+}
+
+// dropMetadata leaves out the header's __metadata__, which is of another form.
+func dropMetadata(text []byte) []byte {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(text, &all) != nil {
+		return nil
+	}
+	delete(all, "__metadata__")
+	rest, _ := json.Marshal(all) // it was JSON
+	return rest
+}
+
+func cutTorch(ctx context.Context, s store.Store, name string) (string, error) {
+	h, err := openTorch(ctx, s, name)
+	switch {
+	case err != nil:
+		return "", err
+	case h.empty:
+		return "it is empty", nil
+	case h.damage != nil:
+		return h.damage.Error(), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,160 @@
+package format
+
+import (
+	"context"
+	"encoding/json"
+	"path"
+	"regexp"
+
+	"holdfast/hdfsckpt/store"
+)
+
+// What tells Hugging Face's Trainer from a program that saves files of the same
+// names comes last in a save. So of the first save into a directory, while there is
+// no other to compare with, it is recorded that a task has begun it: what nobody
+// began here, such as a model that its user put there, is whole as it is. A record
+// holds until the next begins. If the one before has no trainer_state.json then, the
+// program's form is its own, and no more is recorded in that directory.
+//
+//	.holdfast/begun/DIR.json    DIR: the directory that checkpoint-N is in, an entry
+const begunDir = store.OwnDir + "/begun"
+
+// begunSave is such a record.
+type begunSave struct {
+	Dir  string `json:"dir"`            // relative to the store's root
+	Name string `json:"name,omitempty"` // checkpoint-N in it, which was begun last
+	Own  bool   `json:"own,omitempty"`  // the program's form is its own
+}
+
+func begunName(dir string) string { return path.Join(begunDir, store.EntryName(dir)+".json") }
+
+func (huggingFace) BeginsSave(dir string) bool { return trainerDir.MatchString(path.Base(dir)) }
+
+func (huggingFace) BeginSave(ctx context.Context, s store.Store, name string) error {
+	dir, base := path.Split(name)
+	dir = path.Clean(dir)
+	before, err := readBegun(ctx, s, dir)
+	if err != nil || before.Own || before.Name == base {
+		return err
+	}
+	record := begunSave{Dir: dir, Name: base}
+	if before.Name != "" {
+		ended, err := hasTrainerState(ctx, s, path.Join(dir, before.Name))
+		if err != nil {
+			return err
+		}
+		if !ended {
+			record = begunSave{Dir: dir, Own: true}
+		}
+	}
+	return writeBegun(ctx, s, record)
+}
+
+func (huggingFace) SavesEnded(ctx context.Context, s store.Store) error {
+	return eachBegun(ctx, s, func(r begunSave) error {
+		ended, err := hasTrainerState(ctx, s, path.Join(r.Dir, r.Name))
+		if err != nil || ended || r.Own {
+			return err
+		}
+		return writeBegun(ctx, s, begunSave{Dir: r.Dir, Own: true})
+	})
+}
+
+func (huggingFace) ForgetSaves(ctx context.Context, s store.Store) error {
+	return eachBegun(ctx, s, func(r begunSave) error {
+		if r.Own {
+			return nil
+		}
+		_, err := s.Stat(ctx, path.Join(r.Dir, r.Name))
+		if store.Vanished(err) {
+			err = s.Remove(ctx, begunName(r.Dir))
+		}
+		if store.Vanished(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+func eachBegun(ctx context.Context, s store.Store, f func(begunSave) error) error {
+	entries, err := s.List(ctx, begunDir)
+	if store.Vanished(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		dir, ok := store.EntryOf(e.Name[:len(e.Name)-len(path.Ext(e.Name))])
+		if !ok {
+			continue
+		}
+		r, err := readBegun(ctx, s, dir)
+		if err == nil && (r.Own || r.Name != "") {
+			err = f(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readBegun returns the zero record where there is none, or none that can be read.
+func readBegun(ctx context.Context, s store.Store, dir string) (begunSave, error) {
+	var r begunSave
+	text, err := store.ReadFile(ctx, s, begunName(dir))
+	if store.Vanished(err) {
+		return r, nil
+	}
+	if err == nil && (json.Unmarshal(text, &r) != nil || r.Dir != dir || r.Name != "" && !trainerDir.MatchString(r.Name)) {
+		return begunSave{}, nil
+	}
+	return r, err
+}
+
+func writeBegun(ctx context.Context, s store.Store, r begunSave) error {
+	return store.WriteRecord(ctx, s, begunName(r.Dir), r)
+}
+
+func hasTrainerState(ctx context.Context, s store.Store, dir string) (bool, error) {
+	_, err := s.Stat(ctx, path.Join(dir, trainerState))
+	if store.Vanished(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+var (
+	// trainersFile is a file that Trainer, the model or the tokenizer writes into a
+	// checkpoint (Trainer._save_checkpoint, _save and _save_optimizer_and_scheduler;
+	// save_pretrained), DeepSpeed's and FSDP's included.
+	trainersFile = regexp.MustCompile(`^(training_args\.bin|optimizer\.(pt|bin)|scheduler\.pt|scaler\.pt|rng_state(_\d+)?\.pth` +
+		`|(|.+_)config\.json|(tokenizer|special_tokens_map|added_tokens|vocab|chat_template)\.json|(vocab|merges)\.txt` +
+		`|.+\.(index\.json|model|jinja|py)|README\.md|latest|trainer_state\.json)$`)
+	trainersDir = regexp.MustCompile(`^(global_step\d+|pytorch_model_fsdp_\d+|optimizer_\d+|chat_templates|additional_chat_templates)$`)
+)
+
+// mayBeTrainers reports whether all that is in a directory is of what Trainer writes.
+func mayBeTrainers(entries []store.Info) bool {
+	for _, e := range entries {
+		if e.IsDir() && !trainersDir.MatchString(e.Name) {
+			return false
+		}
+		if !e.IsDir() && !trainersFile.MatchString(e.Name) && !weightsFile.MatchString(e.Name) {
+			return false
+		}
+	}
+	return true
+}
+
+// isFirstSave reports whether the only directory checkpoint-N of its directory is the
+// first save of a Trainer that has not got as far as what tells it: a task began it
+// here, and all that is in it is what Trainer writes.
+func isFirstSave(ctx context.Context, s store.Store, name string, entries []store.Info) (bool, error) {
+	if !mayBeTrainers(entries) {
+		return false, nil
+	}
+	r, err := readBegun(ctx, s, path.Dir(name))
+	return !r.Own && r.Name == path.Base(name), err
+}

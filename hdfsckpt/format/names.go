@@ -1,0 +1,103 @@
+package format
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"holdfast/hdfsckpt/store"
+)
+
+var (
+	// stepDir is a directory that is named after a step: 40, step_40, checkpoint-500,
+	// global_step40.
+	stepDir = regexp.MustCompile(`^((global_?)?step|checkpoint|ckpt|epoch|iter)?[-_=]?\d+$`)
+	// namedStepDir is one whose name also says that the number is a step.
+	namedStepDir = regexp.MustCompile(`^((global_?)?step|checkpoint|ckpt|epoch|iter)[-_=]?\d+$`)
+	endsIn       = regexp.MustCompile(`(?:^|[-_=.]|step|checkpoint|ckpt|epoch|iter)(\d+)$`)
+	digits       = regexp.MustCompile(`\d+`)
+)
+
+// StepAfterDash returns the step in a name: the number after its last dash.
+func StepAfterDash(name string) int64 {
+	i := strings.LastIndexByte(name, '-')
+	if n, err := strconv.ParseUint(name[i+1:], 10, 63); err == nil && i >= 0 {
+		return int64(n)
+	}
+	return NoStep
+}
+
+// StepAtEnd returns the step in a name that a program made up: the number that it ends
+// in, as in step_40, epoch=3-step=400.
+func StepAtEnd(name string) int64 {
+	if m := endsIn.FindStringSubmatch(name); m != nil {
+		if n, err := strconv.ParseUint(m[1], 10, 63); err == nil {
+			return int64(n)
+		}
+	}
+	return NoStep
+}
+
+// shape is a name but for its numbers.
+func shape(name string) string { return digits.ReplaceAllString(name, "#") }
+
+// SeriesOf returns the series of a checkpoint by its name: those in its directory whose
+// names differ in their numbers alone; empty if its name has none.
+func SeriesOf(name string) string {
+	if base := path.Base(name); digits.MatchString(base) {
+		return path.Join(path.Dir(name), shape(base))
+	}
+	return ""
+}
+
+// hidden reports whether a file lies in a hidden directory, such as the store's own, or
+// is being written.
+func hidden(file string) bool {
+	return strings.HasPrefix(file, hiddenPrefix) && path.Dir(file) != "." || store.IsTemporary(path.Base(file))
+}
+
+// stepDirOf returns the directory named after a step that a file is a part of: its own
+// directory if that is called step-N, otherwise the outermost one.
+func stepDirOf(file string) (dir string, ok bool) {
+	if hidden(file) {
+		return "", false
+	}
+	if dir := path.Dir(file); isPlainDir(path.Base(dir)) {
+		return dir, true
+	}
+	if isPartsDir(path.Base(path.Dir(file))) {
+		return "", false
+	}
+	for end, c := range file {
+		if c == '/' && stepDir.MatchString(path.Base(file[:end])) {
+			return file[:end], true
+		}
+	}
+	return "", false
+}
+
+// lacking says which of the files that a checkpoint needs are missing or too short;
+// empty if none is.
+func lacking(need, have map[string]int64) string {
+	var wrong []string
+	for _, name := range slices.Sorted(maps.Keys(need)) {
+		switch size, ok := have[name]; {
+		case !ok:
+			wrong = append(wrong, name+" is missing")
+		case size < need[name]:
+			wrong = append(wrong, fmt.Sprintf("%s has %d bytes, %d are needed", name, size, need[name]))
+		}
+	}
+	const most = 3
+	if n := len(wrong) - most; n > 0 {
+		wrong = append(wrong[:most], fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(wrong, ", ")
+}
+
+// tooDeep is why a checkpoint is unchecked of which not all was listed.
+func tooDeep(dir string) string { return fmt.Sprintf("%s lies too deep to be looked at", dir) }

@@ -1,0 +1,85 @@
+package format
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"holdfast/hdfsckpt/store"
+)
+
+// What is read of checkpoints to look at them is bounded, however many are looked at,
+// and whatever their files say.
+const (
+	// lookBudget is for all indexes and the like that this process looks at at once, in
+	// bytes; each takes about lookCost times its size.
+	lookBudget = 64 << 20
+	lookCost   = 8
+)
+
+var looking = semaphore.NewWeighted(lookBudget)
+
+// budgeted does what takes memory for a file of size bytes when there is room for it.
+// One that takes more than the budget is looked at alone.
+func budgeted(ctx context.Context, size int64, do func() error) error {
+	n := min(max(size, 1), lookBudget/lookCost) * lookCost
+	if err := looking.Acquire(ctx, n); err != nil {
+		return err
+	}
+	defer looking.Release(n)
+	return do()
+}
+
+// contentError is a file that was read and is not what it should be.
+type contentError struct{ error }
+
+func (e contentError) Unwrap() error { return e.error }
+
+func isContent(err error) bool {
+	_, ok := err.(contentError)
+	return ok
+}
+
+// watchedReader keeps the first error of a reader that is not the end of the file, so
+// that a file that could not be read is told from one that is damaged.
+type watchedReader struct {
+	r   store.Reader
+	mu  sync.Mutex
+	err error
+}
+
+func (w *watchedReader) ReadAt(b []byte, off int64) (int, error) {
+	n, err := w.r.ReadAt(b, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.mu.Lock()
+		if w.err == nil {
+			w.err = err
+		}
+		w.mu.Unlock()
+	}
+	return n, err
+}
+
+func (w *watchedReader) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// readAt reads at most limit bytes of a file from an offset on.
+func readAt(ctx context.Context, s store.Store, name string, from, limit int64) ([]byte, error) {
+	r, err := s.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	b := make([]byte, max(0, min(r.Size()-from, limit)))
+	n, err := r.ReadAt(b, from)
+	if err == io.EOF {
+		err = nil
+	}
+	return b[:n], err
+}

@@ -1,0 +1,63 @@
+package hdfsckpt
+
+import (
+	"context"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/manifest"
+	"holdfast/hdfsckpt/store"
+)
+
+// Checkpoint is a checkpoint in a store.
+type Checkpoint = format.Checkpoint
+
+// Checkpoints lists the checkpoints in a store and in the directories below its root,
+// the newest last: by step, then by time. It looks into every index and manifest, and
+// reads none of the data.
+func Checkpoints(ctx context.Context, s store.Store) ([]Checkpoint, error) {
+	rule, err := format.ReadRule(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var list []Checkpoint
+	var manifests map[string]*manifest.Manifest
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { manifests, err = manifest.ReadAll(groupCtx, s); return err })
+	group.Go(func() (err error) { list, err = format.Search{Rule: rule}.List(groupCtx, s); return err })
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		c := &list[i]
+		if m := manifests[c.Name]; m != nil && c.State == format.Complete && c.Agrees(m) {
+			c.State, c.Manifest = format.Sealed, m
+		}
+	}
+	return list, nil
+}
+
+// NotUnderstood returns what is in a store that holds no checkpoint of a known format:
+// how many files and directories its root has, and the names of some.
+func NotUnderstood(ctx context.Context, s store.Store) (names []string, n int, err error) {
+	entries, err := s.List(ctx, ".")
+	if err != nil {
+		return nil, 0, err
+	}
+	const most = 5
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name, ".") {
+			continue
+		}
+		if n++; n <= most {
+			name := e.Name
+			if e.IsDir() {
+				name += "/"
+			}
+			names = append(names, name)
+		}
+	}
+	return names, n, nil
+}

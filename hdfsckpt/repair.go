@@ -1,0 +1,126 @@
+package hdfsckpt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/retain"
+	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
+)
+
+// Report says what MakeSafe has done.
+type Report struct {
+	Restored []string // checkpoints that were retained, and are in their place again
+	Aside    []Aside  // torn checkpoints, and parts of saves that did not end, that were moved aside
+	Left     []error  // why torn checkpoints stay in their place
+	Pointed  []Pointed
+}
+
+// Pointed is a pointer that was written anew.
+type Pointed struct {
+	File string // its name
+	From string // what it named; empty if it was missing or not readable
+	To   string // the checkpoint's name in the store; empty if none is whole
+	Why  string
+	// Aside is where the file lies now if none is whole.
+	Aside string
+}
+
+// String has the lines together.
+func (r Report) String() string { return strings.Join(r.Lines(), "\n") }
+
+// Lines says each thing that was done.
+func (r Report) Lines() []string {
+	var lines []string
+	for _, name := range r.Restored {
+		lines = append(lines, fmt.Sprintf("restored %s, whose replacement was not completed", name))
+	}
+	for _, p := range r.Pointed {
+		if p.To == "" {
+			lines = append(lines, fmt.Sprintf("moved %s aside, to %s: %s, and no other checkpoint is complete", p.File, p.Aside, p.Why))
+		} else {
+			lines = append(lines, fmt.Sprintf("pointed %s at %s: %s", p.File, p.To, p.Why))
+		}
+	}
+	for _, err := range r.Left {
+		lines = append(lines, err.Error())
+	}
+	const most = 5
+	for i, a := range r.Aside {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("moved %d more aside, to %s", len(r.Aside)-most, asideDir))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("moved %s aside, to %s: %s; it stays there until %s", a.Name, a.Where, a.Why, a.until().Format(time.DateOnly)))
+	}
+	return lines
+}
+
+// Repair makes a store safe to start from. What it takes out of the way lies under
+// store.OwnDir (ListAside) for a while; nothing else outside of it is changed but
+// pointers.
+//
+// A pointer, in a directory for which its format is known to have written it, that is
+// missing, not readable, or names a checkpoint that is not whole, is pointed at the
+// newest one that is, in one step; if none is, it is moved aside, for the program then
+// begins at the beginning instead of failing. So is one that is older than a whole
+// checkpoint: a pointer is written last, and the program did not come to it. One that
+// was written later and names an earlier step, as after a rollback, is left alone.
+//
+// Torn checkpoints of formats without a pointer, from which programs choose by
+// themselves, and parts of broken saves, are moved aside if they were last written to
+// more than age ago: 0 takes all, which is right only when nobody writes. Otherwise
+// nothing is moved while anything is being written, however long that takes. A
+// checkpoint that was retained is restored if what replaces it is not whole, or if a
+// pointer is there and no other is whole.
+func Repair(ctx context.Context, s store.Store, age time.Duration) (Report, error) {
+	return repair(ctx, s, age, true)
+}
+
+// RepairAtEnd is Repair at a job's end, when nobody of it writes: torn checkpoints stay
+// where they are, for people to see, until a job starts.
+func RepairAtEnd(ctx context.Context, s store.Store, age time.Duration) (Report, error) {
+	return repair(ctx, s, age, false)
+}
+
+func repair(ctx context.Context, s store.Store, age time.Duration, starts bool) (report Report, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot make the checkpoint store %s safe: %w", s.URI(), err)
+		}
+	}()
+	if report.Restored, err = retain.Repair(ctx, s, age > 0); err != nil {
+		return report, err
+	}
+	if starts {
+		if report.Aside, report.Left, err = moveTorn(ctx, s, age); err != nil {
+			return report, err
+		}
+	}
+	for _, p := range format.Pointers() {
+		pointed, err := (&pointing{s, p}).all(ctx)
+		report.Pointed = append(report.Pointed, pointed...)
+		if err != nil {
+			return report, err
+		}
+	}
+	aside, err := clearAway(ctx, s, age)
+	report.Aside = append(report.Aside, aside...)
+	return report, err
+}
+
+// clearAway removes or moves aside what broken saves and lost writers have left, and
+// drops what was recorded of them long ago.
+func clearAway(ctx context.Context, s store.Store, age time.Duration) ([]Aside, error) {
+	sw := &sweeper{s: s, all: age == 0, before: time.Now().Add(-age)}
+	err := errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), writers.Forget(ctx, s), forgetAside(ctx, s), format.ForgetSaves(ctx, s))
+	if err != nil {
+		err = fmt.Errorf("what broken saves have left: %w", err)
+	}
+	return sw.aside, err
+}

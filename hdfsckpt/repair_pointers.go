@@ -1,0 +1,201 @@
+package hdfsckpt
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/retain"
+	"holdfast/hdfsckpt/store"
+)
+
+// pointing sees that a format's pointers in a store name what they should.
+type pointing struct {
+	s store.Store
+	format.Pointer
+}
+
+// look is what a directory is judged by: its pointer, and the format's checkpoints in
+// the store as they were after that was read.
+type look struct {
+	before format.Pointed
+	list   []Checkpoint
+}
+
+// lookAround looks at directories for which that is to be done at once.
+func (p *pointing) lookAround(ctx context.Context, dirs []string) (map[string]look, error) {
+	looks := map[string]look{}
+	for _, dir := range dirs {
+		before, err := p.ReadPointer(ctx, p.s, dir)
+		if err != nil {
+			return nil, err
+		}
+		looks[dir] = look{before: before}
+	}
+	// Whatever the store's own rule leaves out.
+	list, err := format.Search{Rule: format.Rule{Format: p.Traits().Kind}}.List(ctx, p.s)
+	for dir, l := range looks {
+		l.list = list
+		looks[dir] = l
+	}
+	return looks, err
+}
+
+// all looks at every directory in which a pointer may be: those with checkpoints, those
+// where one is known to have been, and the root, where it may be all that is left. The
+// store is listed once where all checkpoints are in its root, as most often, and twice
+// where there are more directories, however many: each list costs a look into every
+// index, and somebody waits to start.
+func (p *pointing) all(ctx context.Context) ([]Pointed, error) {
+	known, err := p.KnownPointers(ctx, p.s)
+	if err != nil {
+		return nil, err
+	}
+	looks, err := p.lookAround(ctx, []string{"."})
+	if err != nil {
+		return nil, err
+	}
+	dirs := append(slices.Collect(maps.Keys(known)), ".")
+	for _, c := range looks["."].list {
+		dirs = append(dirs, path.Dir(c.Name))
+	}
+	slices.Sort(dirs)
+	if dirs = slices.Compact(dirs); len(dirs) > 1 {
+		if looks, err = p.lookAround(ctx, dirs); err != nil {
+			return nil, err
+		}
+	}
+	var all []Pointed
+	for _, dir := range dirs {
+		pointed, err := p.repair(ctx, dir, looks[dir], known[dir])
+		if err != nil {
+			return all, err
+		}
+		if pointed != nil {
+			all = append(all, *pointed)
+		}
+	}
+	return all, nil
+}
+
+// pointTries bounds how often a directory is judged that a running program goes on
+// saving to.
+const pointTries = 5
+
+// repair sees that the pointer in a directory names what it should. A program that runs
+// may write it meanwhile; then what it writes is newer. known: that the file is the
+// format's is recorded.
+func (p *pointing) repair(ctx context.Context, dir string, l look, known bool) (*Pointed, error) {
+	for try := 1; ; try++ {
+		pointed, changed, err := p.try(ctx, dir, l, known)
+		if err != nil || !changed || try == pointTries {
+			return pointed, err
+		}
+		looks, err := p.lookAround(ctx, []string{dir})
+		if err != nil {
+			return nil, err
+		}
+		l = looks[dir]
+	}
+}
+
+// try is one try of repair. changed: somebody else has written the pointer meanwhile, so
+// nothing was done.
+func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *Pointed, changed bool, err error) {
+	before := l.before
+	list := slices.DeleteFunc(slices.Clone(l.list), func(c Checkpoint) bool { return path.Dir(c.Name) != dir })
+	if before.Named() && !known {
+		if err := p.RememberPointer(ctx, p.s, dir); err != nil {
+			return nil, false, err
+		}
+		known = true
+	}
+	best := format.NewestComplete(list)
+	done := &Pointed{File: path.Join(dir, p.PointerFile())}
+	switch {
+	case !known || before.Foreign || before.Missing && best == nil:
+		return nil, false, nil
+	case before.Missing:
+		done.Why = "it was missing"
+	case before.Err != nil:
+		done.Why = before.Err.Error()
+	default:
+		done.From = before.Target
+		ok, why, err := p.restorable(ctx, dir, before, list)
+		if err != nil {
+			return nil, false, err
+		}
+		if ok {
+			best = savedSince(list, before.Written)
+			if best == nil || path.Base(best.Name) == path.Base(before.Target) {
+				return nil, false, nil
+			}
+			why = fmt.Sprintf("it named %s, and %s was saved after it was written", path.Base(before.Target), path.Base(best.Name))
+		}
+		done.Why = why
+	}
+	now, err := p.ReadPointer(ctx, p.s, dir)
+	if err != nil || !now.Same(before) {
+		return nil, err == nil, err
+	}
+	if best == nil {
+		return done, false, p.atRetained(ctx, dir, before, done)
+	}
+	done.To = best.Name
+	return done, false, p.WritePointer(ctx, p.s, dir, before, list, best)
+}
+
+// savedSince returns the youngest whole checkpoint that is younger than a moment; nil if
+// none is.
+func savedSince(list []Checkpoint, t time.Time) *Checkpoint {
+	var best *Checkpoint
+	for i := range list {
+		if c := &list[i]; c.Whole() && c.Time.After(t) && (best == nil || c.Time.After(best.Time)) {
+			best = c
+		}
+	}
+	return best
+}
+
+// atRetained restores the newest checkpoint that is retained; if there is none, the
+// pointer is moved aside.
+func (p *pointing) atRetained(ctx context.Context, dir string, before format.Pointed, done *Pointed) error {
+	name, err := retain.RestoreNewest(ctx, p.s, p.Traits().Kind, dir)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		a, err := moveAside(ctx, p.s, Aside{Name: done.File, Step: format.NoStep, Why: done.Why})
+		if store.Vanished(err) {
+			err = nil
+		}
+		done.Aside = a.Where
+		return err
+	}
+	done.To = name
+	to := Checkpoint{Name: name, State: format.Complete}
+	return p.WritePointer(ctx, p.s, dir, before, []Checkpoint{to}, &to)
+}
+
+// restorable reports whether what a pointer names can be restored.
+func (p *pointing) restorable(ctx context.Context, dir string, at format.Pointed, list []Checkpoint) (bool, string, error) {
+	base := path.Base(at.Target)
+	for _, c := range list {
+		if path.Base(c.Name) == base {
+			return c.Whole(), fmt.Sprintf("it named %s, which is %s: %s", base, c.State, c.Why), nil
+		}
+	}
+	// A checkpoint of an older form (TensorFlow's V1) is one file, which cannot be judged.
+	_, err := p.s.Stat(ctx, path.Join(dir, base))
+	if err == nil {
+		return true, "", nil
+	}
+	if !store.Vanished(err) {
+		return false, "", err
+	}
+	return false, fmt.Sprintf("it named %s, which is not there", base), nil
+}

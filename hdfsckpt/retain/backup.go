@@ -1,0 +1,268 @@
+package retain
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/manifest"
+	"holdfast/hdfsckpt/store"
+)
+
+const (
+	dir          = store.OwnDir + "/retained"
+	recordFile   = "record.json"
+	filesDir     = "files"
+	manifestFile = "manifest.json"
+)
+
+// how a checkpoint was lost.
+type how string
+
+const (
+	removed  how = "removed"
+	replaced how = "replaced"
+)
+
+// record is what is written of a backup entry before anything is moved into it.
+type record struct {
+	Name string `json:"name"`
+	How  how    `json:"how"`
+	// Files are those that made up the checkpoint, relative to it if it is a directory,
+	// else to the directory that it lies in.
+	Files  []string `json:"files"`
+	Marker string   `json:"marker,omitempty"` // one of them
+	Dir    bool     `json:"directory,omitempty"`
+}
+
+// backup is the backup entry of a checkpoint; How is empty if there is none.
+type backup struct {
+	*looker
+	record
+	owner format.Owner
+	entry string
+}
+
+// open opens the entry of a checkpoint.
+func open(ctx context.Context, s store.Store, owner format.Owner) (*backup, error) {
+	b := &backup{looker: &looker{s: s}, owner: owner, entry: path.Join(dir, store.EntryName(owner.Checkpoint))}
+	if err := b.read(ctx); err != nil {
+		return nil, err
+	}
+	b.Name = owner.Checkpoint
+	return b, nil
+}
+
+// entries opens all entries of a store.
+func entries(ctx context.Context, s store.Store) ([]*backup, error) {
+	list, err := s.List(ctx, dir)
+	if store.Vanished(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []*backup
+	for _, e := range list {
+		if !e.IsDir() {
+			continue
+		}
+		b := &backup{looker: &looker{s: s}, entry: path.Join(dir, e.Name)}
+		if err := b.read(ctx); err != nil {
+			return nil, err
+		}
+		if b.How != "" {
+			all = append(all, b)
+		}
+	}
+	return all, nil
+}
+
+// read reads the record. One that cannot be read, or leads out of the store, counts as
+// missing.
+func (b *backup) read(ctx context.Context) error {
+	text, err := store.ReadFile(ctx, b.s, path.Join(b.entry, recordFile))
+	if store.Vanished(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var r record
+	if json.Unmarshal(text, &r) != nil || r.How != removed && r.How != replaced ||
+		!store.IsEntryFor(path.Base(b.entry), r.Name) || slices.ContainsFunc(r.Files, func(f string) bool { return !fs.ValidPath(f) }) {
+		return nil
+	}
+	for _, f := range r.Files {
+		if owner, ok := format.OwnerOf(r.name(f)); ok && owner.Checkpoint == r.Name {
+			b.record, b.owner = r, owner
+			return nil
+		}
+	}
+	return nil
+}
+
+// name is the name that a file had.
+func (r *record) name(file string) string {
+	if r.Dir {
+		return path.Join(r.Name, file)
+	}
+	return path.Join(path.Dir(r.Name), file)
+}
+
+// position is where a file is in the entry: relative to the checkpoint, or to the
+// directory that it lies in. ours is false for a file that was not one of the
+// checkpoint's.
+func (r *record) position(file string) (pos string, ours bool) {
+	pos = path.Base(file)
+	if strings.HasPrefix(file, r.Name+"/") {
+		pos = file[len(r.Name)+1:]
+	}
+	return pos, slices.Contains(r.Files, pos)
+}
+
+// at is where a file of the checkpoint lies when it is retained, or the checkpoint
+// itself.
+func (b *backup) at(file string) string {
+	if file == b.Name && b.Dir {
+		return path.Join(b.entry, filesDir)
+	}
+	pos, _ := b.position(file)
+	return path.Join(b.entry, filesDir, pos)
+}
+
+func (b *backup) manifest() string { return path.Join(b.entry, manifestFile) }
+
+// has reports whether a file is retained.
+func (b *backup) has(ctx context.Context, file string) (bool, error) {
+	_, err := b.s.Stat(ctx, b.at(file))
+	if store.Vanished(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// lacks reports whether a visible file is a part of the checkpoint that is not retained
+// yet.
+func (b *backup) lacks(ctx context.Context, file string) (bool, error) {
+	if _, ours := b.position(file); b.How == "" || !ours {
+		return false, nil
+	}
+	has, err := b.has(ctx, file)
+	return err == nil && !has, err
+}
+
+// continuesRemoving reports whether a file that is about to be removed is a part of the
+// checkpoint that is not retained yet. An entry for a replacement that was never begun,
+// as its marker is not retained, says nothing.
+func (b *backup) continuesRemoving(ctx context.Context, file string) (bool, error) {
+	lacks, err := b.lacks(ctx, file)
+	if err != nil || !lacks || b.How == removed {
+		return lacks, err
+	}
+	if b.Marker == "" {
+		return false, nil
+	}
+	return b.has(ctx, b.name(b.Marker))
+}
+
+// begin writes the entry of a complete checkpoint: what was in it before goes.
+func (b *backup) begin(ctx context.Context, h how, c *format.Checkpoint) error {
+	if err := b.clear(ctx); err != nil {
+		return err
+	}
+	b.record = record{Name: b.owner.Checkpoint, How: h, Dir: c.IsDir()}
+	for _, f := range c.Files {
+		if o, ok := format.OwnerOf(f.Name); ok && o.Checkpoint == b.Name { // not a graph, say
+			pos, _ := b.position(f.Name)
+			b.Files = append(b.Files, pos)
+		}
+	}
+	if c.Marker != "" {
+		b.Marker, _ = b.position(c.Marker)
+	}
+	if err := store.WriteRecord(ctx, b.s, path.Join(b.entry, recordFile), b.record); err != nil {
+		return err
+	}
+	return b.move(ctx, manifest.Path(b.Name), b.manifest())
+}
+
+// takeAfterMarker moves a file into the entry, and the marker first.
+func (b *backup) takeAfterMarker(ctx context.Context, file string) error {
+	if marker := b.name(b.Marker); b.Marker != "" && marker != file {
+		has, err := b.has(ctx, marker)
+		if err == nil && !has {
+			err = b.take(ctx, marker)
+		}
+		if err != nil && !store.Vanished(err) {
+			return err
+		}
+	}
+	return b.take(ctx, file)
+}
+
+// take moves a file into the entry.
+func (b *backup) take(ctx context.Context, file string) error {
+	to := b.at(file)
+	err := b.s.Rename(ctx, file, to)
+	if store.Vanished(err) { // the directory may be missing
+		if err = store.MkdirAll(ctx, b.s, path.Dir(to), 0o755); err == nil {
+			err = b.s.Rename(ctx, file, to)
+		}
+	}
+	return err
+}
+
+// move renames what may not be there.
+func (b *backup) move(ctx context.Context, from, to string) error {
+	if err := b.s.Rename(ctx, from, to); err != nil && !store.Vanished(err) {
+		return err
+	}
+	return nil
+}
+
+// clear removes the entry. The marker goes first, so that what is left is never listed
+// as whole.
+func (b *backup) clear(ctx context.Context) error {
+	if b.Marker != "" {
+		if err := b.s.Remove(ctx, b.at(b.name(b.Marker))); err != nil && !store.Vanished(err) {
+			return err
+		}
+	}
+	if err := store.RemoveOwn(ctx, b.s, b.entry); err != nil && !store.Vanished(err) {
+		return err
+	}
+	b.How, b.Files, b.Marker = "", nil, ""
+	return nil
+}
+
+// retainedFiles are those in the entry, relative to its directory of files.
+func (b *backup) retainedFiles(ctx context.Context) ([]store.Info, error) {
+	var all []store.Info
+	err := walk(ctx, b.s, path.Join(b.entry, filesDir), "", &all)
+	return all, err
+}
+
+// walk adds all files of a directory, by their names relative to it.
+func walk(ctx context.Context, s store.Store, dir, below string, all *[]store.Info) error {
+	list, err := s.List(ctx, path.Join(dir, below))
+	if store.Vanished(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		e.Name = path.Join(below, e.Name)
+		if !e.IsDir() {
+			*all = append(*all, e)
+		} else if err := walk(ctx, s, dir, e.Name, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package retain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"holdfast/hdfsckpt/manifest"
+	"holdfast/hdfsckpt/store"
+	"holdfast/hdfsckpt/writers"
+)
+
+const (
+	// stillFor is how long nothing may have happened to a checkpoint that is being
+	// replaced for its program to be taken for dead while others run.
+	stillFor  = 5 * time.Second
+	stillPoll = 250 * time.Millisecond
+)
+
+// Repair restores what was being removed or replaced when its program was lost, where
+// that left something visible that is not whole. While tasks run (live), only what
+// stays as it is for a while is restored. It returns the names of what was restored.
+func Repair(ctx context.Context, s store.Store, live bool) (restored []string, err error) {
+	all, err := entries(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range all {
+		broken, err := b.broken(ctx, live)
+		if err == nil && broken && live {
+			broken, err = b.staysBroken(ctx)
+		}
+		if err != nil {
+			return restored, err
+		}
+		if !broken {
+			continue
+		}
+		if err := b.restore(ctx); err != nil {
+			return restored, fmt.Errorf("restoring %s: %w", b.Name, err)
+		}
+		restored = append(restored, b.Name)
+	}
+	return restored, nil
+}
+
+// broken reports whether what is visible is not whole, and would be with what is
+// retained. Where nothing is visible, it was removed; or, if it was being replaced, all
+// of it has made room for what was to come. An entry that makes nothing whole is
+// removed, unless somebody may be writing it.
+func (b *backup) broken(ctx context.Context, live bool) (bool, error) {
+	b.listed = nil
+	c, err := b.look(ctx, visible)
+	if err != nil {
+		return false, err
+	}
+	if c != nil && c.Whole() {
+		return false, b.clearEmpty(ctx, live)
+	}
+	if b.How == removed {
+		if seen, err := b.visibleFiles(ctx); err != nil || len(seen) == 0 {
+			return false, err
+		}
+	}
+	if c, err = b.look(ctx, visible|retained); err != nil || c == nil {
+		return false, err
+	}
+	if !c.Whole() && !live {
+		return false, b.clear(ctx)
+	}
+	return c.Whole(), nil
+}
+
+// clearEmpty removes an entry into which nothing was moved, or out of which all was
+// restored.
+func (b *backup) clearEmpty(ctx context.Context, live bool) error {
+	if live {
+		return nil
+	}
+	kept, err := b.retainedFiles(ctx)
+	if err == nil && len(kept) == 0 {
+		err = b.clear(ctx)
+	}
+	return err
+}
+
+// visibleFiles are the files of the checkpoint that are not retained.
+func (b *backup) visibleFiles(ctx context.Context) ([]store.Info, error) {
+	v := &view{Store: b.s, b: b, which: visible}
+	if b.Dir {
+		var all []store.Info
+		return all, walk(ctx, v, b.Name, "", &all)
+	}
+	return v.List(ctx, path.Dir(b.Name))
+}
+
+// staysBroken watches it for a while.
+func (b *backup) staysBroken(ctx context.Context) (bool, error) {
+	files := func() (string, error) {
+		b.listed = nil
+		seen, err := b.visibleFiles(ctx)
+		if err != nil {
+			return "", err
+		}
+		kept, err := b.retainedFiles(ctx)
+		var text strings.Builder
+		for _, i := range slices.Concat(seen, kept) {
+			fmt.Fprintln(&text, i.Name, i.Size, i.ModTime.UnixNano(), i.Inode)
+		}
+		return text.String(), err
+	}
+	before, err := files()
+	if err != nil {
+		return false, err
+	}
+	tick := time.NewTicker(stillPoll)
+	defer tick.Stop()
+	since := time.Now()
+	for time.Since(since) < stillFor {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-tick.C:
+		}
+		now, err := files()
+		if err != nil {
+			return false, err
+		}
+		if now != before {
+			before, since = now, time.Now()
+		}
+		if broken, err := b.broken(ctx, true); err != nil || !broken {
+			return false, err
+		}
+		if writing, err := writers.Writing(ctx, b.s); err != nil || writing {
+			return false, err // what comes next may take long
+		}
+	}
+	return true, nil
+}
+
+// restore puts back what is retained. The marker of what has the name meanwhile goes
+// first, and that of what is retained comes last, so that old and new files are never
+// taken for one.
+func (b *backup) restore(ctx context.Context) error {
+	kept, err := b.retainedFiles(ctx)
+	if err != nil {
+		return err
+	}
+	marked := slices.ContainsFunc(kept, func(i store.Info) bool { return i.Name == b.Marker })
+	if marked {
+		if err := b.s.Remove(ctx, b.name(b.Marker)); err != nil && !store.Vanished(err) && !errors.Is(err, syscall.ENOTDIR) {
+			return err
+		}
+	}
+	for _, i := range kept {
+		if i.Name == b.Marker || !slices.Contains(b.Files, i.Name) {
+			continue
+		}
+		if err := b.putBack(ctx, i.Name); err != nil {
+			return err
+		}
+	}
+	if err := b.move(ctx, b.manifest(), manifest.Path(b.Name)); err != nil {
+		return err
+	}
+	if marked {
+		if err := b.putBack(ctx, b.Marker); err != nil {
+			return err
+		}
+	}
+	return b.clear(ctx)
+}
+
+func (b *backup) putBack(ctx context.Context, file string) error {
+	from, to := path.Join(b.entry, filesDir, file), b.name(file)
+	err := b.s.Rename(ctx, from, to)
+	if store.Vanished(err) {
+		if err = store.MkdirAll(ctx, b.s, path.Dir(to), 0o755); err == nil {
+			err = b.s.Rename(ctx, from, to)
+		}
+	}
+	return err
+}

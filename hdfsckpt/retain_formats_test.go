@@ -1,0 +1,209 @@
+package hdfsckpt_test
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/retain"
+	"holdfast/hdfsckpt/store"
+)
+
+// filesBelow are the names of all files of a directory, or of the file itself.
+func filesBelow(t *testing.T, s store.Store, name string) []string {
+	t.Helper()
+	i, err := s.Stat(context.Background(), name)
+	must(t, err)
+	if !i.IsDir() {
+		return []string{name}
+	}
+	entries, err := s.List(context.Background(), name)
+	must(t, err)
+	var all []string
+	for _, e := range entries {
+		all = append(all, filesBelow(t, s, path.Join(name, e.Name))...)
+	}
+	return all
+}
+
+// unlink removes a file as a mount does.
+func unlink(t *testing.T, s store.Store, name string) {
+	t.Helper()
+	if !retain.Concerns(name) {
+		t.Errorf("%s is taken for nothing that is kept", name)
+	}
+	kept, err := retain.Removing(context.Background(), s, name)
+	must(t, err)
+	if !kept {
+		must(t, s.Remove(context.Background(), name))
+	}
+}
+
+// publish puts a file in its place as a mount does.
+func publish(t *testing.T, s store.Store, name string, content []byte) {
+	t.Helper()
+	must(t, store.MkdirAll(context.Background(), s, path.Dir(name), 0o755))
+	if retain.Concerns(name) {
+		must(t, retain.Replacing(context.Background(), s, name))
+	}
+	put(t, s, name, content)
+}
+
+// series are forms of checkpoints of which a program keeps the newest only: how
+// one of a step is written, and what it is called.
+var series = map[string]struct {
+	rule format.Rule
+	put  func(t *testing.T, s store.Store, name string)
+	name string // # stands for the step
+	// vague: of one that was removed halfway, the marker does not tell that it is not whole.
+	vague bool
+}{
+	"Trainer's": {name: "run/checkpoint-#", put: func(t *testing.T, s store.Store, name string) { putTrainer(t, s, name) }},
+	"Trainer's, by a marker": {rule: format.Rule{Format: format.Plain, Marker: "trainer_state.json"}, name: "checkpoint-#", vague: true,
+		put: func(t *testing.T, s store.Store, name string) {
+			putTrainer(t, s, name)
+			put(t, s, name+"/deeper/x", []byte("x"))
+		}},
+	"distributed":            {name: "step-#", put: func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) }},
+	"distributed, elsewhere": {name: "at/ckpt_of_#_steps", put: func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) }},
+	"torch.save":             {name: "model-#.pt", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, torchFixture(t, "alone.pt")) }},
+	"step-N": {name: "step-#", put: func(t *testing.T, s store.Store, name string) {
+		put(t, s, name+"/a", []byte("x"))
+		put(t, s, name+"/COMMITTED", []byte(`{"shards":1}`))
+	}},
+}
+
+// TestKeptOfEachFormat: of a program that keeps the newest only, the one before can
+// be read, in whatever order its files went; older ones are gone.
+func TestKeptOfEachFormat(t *testing.T) {
+	for name, x := range series {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s store.Store) {
+				ctx := context.Background()
+				must(t, format.SetRule(ctx, s, x.rule))
+				of := func(step string) string { return strings.ReplaceAll(x.name, "#", step) }
+				x.put(t, s, of("10"))
+				for i, step := range []string{"20", "30"} {
+					x.put(t, s, of(step))
+					if got := list(t, s); len(got) != 2 || !got[0].Whole() || !got[1].Whole() {
+						t.Fatalf("before: %s", states(got))
+					}
+					for _, c := range list(t, s) {
+						seal(t, s, c.Name)
+					}
+					before := of([]string{"10", "20"}[i])
+					names := filesBelow(t, s, before)
+					if i == 1 {
+						slices.Reverse(names)
+					}
+					for n, f := range names {
+						if n == len(names)/2 && n > 0 && !x.vague { // lost halfway: it comes back, and goes again
+							report, err := hdfsckpt.Repair(ctx, s, 0)
+							if err != nil || !slices.Contains(report.Restored, before) || len(report.Aside) > 0 {
+								t.Errorf("halfway: %s, %v", report, err)
+							}
+							if len(filesBelow(t, s, before)) != len(names) {
+								t.Errorf("it came back as %v", filesBelow(t, s, before))
+							}
+							for _, f := range names[:n] {
+								unlink(t, s, f)
+							}
+						}
+						unlink(t, s, f)
+					}
+					for dir := path.Dir(names[0]); dir != path.Dir(before); dir = path.Dir(dir) {
+						for _, below := range []string{"deeper", ""} {
+							if err := s.Remove(ctx, path.Join(dir, below)); err != nil && !errors.Is(err, syscall.ENOENT) {
+								t.Error(err)
+							}
+						}
+					}
+					kept := listKept(t, s)
+					former := ""
+					if len(kept) == 1 {
+						former, _ = kept[0].Original()
+					}
+					if former != before || kept[0].State != format.Sealed || len(kept[0].Files) != len(names) {
+						t.Fatalf("kept are %+v", kept)
+					}
+					if problems, err := hdfsckpt.Verify(ctx, s, kept[0], nil); err != nil || len(problems) > 0 {
+						t.Errorf("what is kept has the problems %v, %v", problems, err)
+					}
+					if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
+						t.Errorf("a start after it says %s, %v", report, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestReplacedIsKept: what a program writes over can be read once more, and comes
+// back if its replacement did not come.
+func TestReplacedIsKept(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		ctx := context.Background()
+		first, second := torchFixture(t, "alone.pt"), torchFixture(t, "train-40.pt")
+		publish(t, s, "last.pt", first)
+		publish(t, s, "last.pt", second)
+		kept := listKept(t, s)
+		if len(kept) != 1 || kept[0].State != format.Complete || kept[0].Size != int64(len(first)) {
+			t.Fatalf("kept are %+v", kept)
+		}
+		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
+			t.Errorf("nothing is amiss: %s, %v", report, err)
+		}
+		must(t, retain.Replacing(ctx, s, "last.pt"))
+		must(t, retain.NotReplaced(ctx, s, "last.pt"))
+		if b, err := store.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
+			t.Errorf("after a failure last.pt has %d bytes, %v", len(b), err)
+		}
+		must(t, retain.Replacing(ctx, s, "last.pt")) // and its program is lost
+		report, err := hdfsckpt.Repair(ctx, s, 0)
+		must(t, err)
+		if b, err := store.ReadFile(ctx, s, "last.pt"); err != nil || string(b) != string(second) {
+			t.Errorf("last.pt has %d bytes, %v: %s", len(b), err, report)
+		}
+
+		putDistributed(t, s, "dcp", nil)
+		publish(t, s, "dcp/__0_0.distcp", torchFixture(t, "dcp-300/__0_0.distcp"))
+		if got := list(t, s); got[0].Name != "dcp" || got[0].Whole() {
+			t.Errorf("while it is replaced: %s", states(got))
+		}
+		if _, err := hdfsckpt.Repair(ctx, s, 0); err != nil || !list(t, s)[0].Whole() {
+			t.Errorf("after a loss halfway: %s, %v", states(list(t, s)), err)
+		}
+		for _, name := range []string{"__0_0.distcp", "__1_0.distcp", ".metadata"} {
+			publish(t, s, "dcp/"+name, torchFixture(t, "dcp-300/"+name))
+		}
+		if got := list(t, s); !got[0].Whole() {
+			t.Errorf("after it was replaced: %s", states(got))
+		}
+		if kept := listKept(t, s); !slices.ContainsFunc(kept, func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed && c.Whole() }) {
+			t.Errorf("kept are %+v", kept)
+		}
+		// What goes from the new one is no part of the old.
+		publish(t, s, "dcp/__9_0.distcp", []byte("x"))
+		unlink(t, s, "dcp/__9_0.distcp")
+		for _, c := range listKept(t, s) {
+			if c.Kind == format.Distributed && len(c.Files) != 3 {
+				t.Errorf("kept is %+v", c)
+			}
+		}
+		// Only one of the files that each have a name of their own stays.
+		for _, name := range []string{"tmp_ab.pt", "tmp_cd.pt", "tmp_ef.pt"} {
+			publish(t, s, name, first)
+			unlink(t, s, name)
+		}
+		kept = slices.DeleteFunc(listKept(t, s), func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed })
+		if len(kept) != 1 {
+			t.Errorf("kept are %+v", kept)
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package hdfsckpt
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"holdfast/hdfsckpt/retain"
+	"holdfast/hdfsckpt/store"
+)
+
+// RollbackPlan points a pointer at an older checkpoint. Nothing is removed.
+type RollbackPlan struct {
+	To    Checkpoint
+	Newer []Checkpoint // stay, and are not restored from
+	dir   []Checkpoint
+}
+
+// PlanRollback finds the whole checkpoint of a step. Where several directories have
+// one, dir says in which; empty where only one has. One of those that are retained
+// (retain.List) is taken where no other is of that step, and restored.
+func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, error) {
+	var found, retained []Checkpoint
+	var have []string
+	for _, c := range list {
+		name, isRetained := c.Original()
+		if dir != "" && path.Dir(name) != dir {
+			continue
+		}
+		if c.Whole() {
+			have = append(have, name)
+		}
+		switch {
+		case c.Step != step:
+		case isRetained && c.Whole():
+			retained = append(retained, c)
+		case !isRetained:
+			found = append(found, c)
+		}
+	}
+	if len(retained) > 0 && !slices.ContainsFunc(found, func(c Checkpoint) bool { return c.Whole() }) {
+		found = retained
+	}
+	switch {
+	case len(found) == 0:
+		return RollbackPlan{}, fmt.Errorf("there is no checkpoint of step %d; complete are: %s: %w", step, strings.Join(have, ", "), syscall.ENOENT)
+	case len(found) > 1:
+		var names []string
+		for _, c := range found {
+			names = append(names, c.Name)
+		}
+		return RollbackPlan{}, fmt.Errorf("several checkpoints are of step %d, say in which directory: %s: %w", step, strings.Join(names, ", "), syscall.EINVAL)
+	case !found[0].Whole():
+		return RollbackPlan{}, fmt.Errorf("%s is %s: %s; complete are: %s: %w", found[0].Name, found[0].State, found[0].Why, strings.Join(have, ", "), syscall.EINVAL)
+	case found[0].Pointer() == nil:
+		return RollbackPlan{}, fmt.Errorf("%s cannot be rolled back to: a program with checkpoints of its own takes the newest; remove the newer ones: %w", found[0].Name, syscall.EINVAL)
+	}
+	plan := RollbackPlan{To: found[0]}
+	name, _ := plan.To.Original()
+	for _, c := range list {
+		if _, isRetained := c.Original(); !isRetained && c.Kind == plan.To.Kind && path.Dir(c.Name) == path.Dir(name) {
+			plan.dir = append(plan.dir, c)
+			if c.Step > step {
+				plan.Newer = append(plan.Newer, c)
+			}
+		}
+	}
+	return plan, nil
+}
+
+// Execute points the pointer at the plan's checkpoint.
+func (p RollbackPlan) Execute(ctx context.Context, s store.Store) error {
+	if name, isRetained := p.To.Original(); isRetained {
+		if err := retain.Restore(ctx, s, p.To); err != nil {
+			return err
+		}
+		p.To.Name, p.To.Former = name, ""
+		p.dir = append(p.dir, p.To)
+	}
+	dir, pointer := path.Dir(p.To.Name), p.To.Pointer()
+	file := path.Join(dir, pointer.PointerFile())
+	before, err := pointer.ReadPointer(ctx, s, dir)
+	if err != nil {
+		return err
+	}
+	if before.Foreign || before.Err != nil && len(before.Text) > 0 {
+		known, err := pointer.KnownPointers(ctx, s)
+		if err != nil {
+			return err
+		}
+		if before.Foreign || !known[dir] {
+			return fmt.Errorf("cannot point %s at %s: there is a file by that name that is not the program's pointer (%w); move it away, and roll back again", file, p.To.Name, before.Err)
+		}
+	}
+	if err := pointer.WritePointer(ctx, s, dir, before, p.dir, &p.To); err != nil {
+		return fmt.Errorf("cannot point %s at %s: %w", file, p.To.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+)
+
+// An entry below OwnDir that stands for a name in the store is named after it,
+// escaped as in a URL. Escaping makes a name of non-ASCII bytes up to three times as
+// long, so a long one is cut, and a digest of the name takes the place of the rest;
+// the entry's content then holds the name.
+const (
+	longestEntry = 200 // bytes; leaves room for suffixes and temporary names
+	cutEntry     = 120
+	digestMark   = "%~" // never part of an escaped name
+)
+
+// EntryName returns the name of the entry below OwnDir that stands for name.
+func EntryName(name string) string {
+	escaped := url.PathEscape(name)
+	if len(escaped) <= longestEntry {
+		return escaped
+	}
+	sum := sha256.Sum256([]byte(name))
+	return escaped[:cutEntry] + digestMark + hex.EncodeToString(sum[:16])
+}
+
+// EntryOf returns the name that an entry stands for. ok is false for an entry whose
+// name was cut, and for one that EntryName has not made.
+func EntryOf(entry string) (name string, ok bool) {
+	if strings.Contains(entry, digestMark) {
+		return "", false
+	}
+	name, err := url.PathUnescape(entry)
+	return name, err == nil && IsEntryFor(entry, name)
+}
+
+// IsEntryFor reports whether an entry stands for name, and name is one that a program
+// can use: what others have put below OwnDir must not lead out of the store.
+func IsEntryFor(entry, name string) bool {
+	return fs.ValidPath(name) && utf8.ValidString(entry) && CheckName("look at", name) == nil &&
+		name != OwnDir && !strings.HasPrefix(name, OwnDir+"/") && EntryName(name) == entry
+}
+
+// WriteRecord writes a record as JSON, in one step, and makes its directory.
+func WriteRecord(ctx context.Context, s Store, name string, record any) error {
+	text, err := json.Marshal(record)
+	if err == nil {
+		err = MkdirAll(ctx, s, path.Dir(name), 0o755)
+	}
+	if err == nil {
+		err = WriteFile(ctx, s, name, append(text, '\n'), 0o644)
+	}
+	return err
+}
+
+// Vanished reports whether an error says that a file was removed, perhaps while it
+// was being looked at.
+func Vanished(err error) bool {
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESTALE)
+}
+
+// deepest bounds how deep RemoveOwn goes.
+const deepest = 64
+
+// RemoveOwn removes a directory below OwnDir with all that is in it.
+func RemoveOwn(ctx context.Context, s Store, dir string) error { return removeOwn(ctx, s, dir, 0) }
+
+func removeOwn(ctx context.Context, s Store, dir string, depth int) error {
+	if !strings.HasPrefix(dir, OwnDir+"/") || depth > deepest {
+		return fmt.Errorf("cannot remove %s: it is not the store's own, or lies too deep", dir)
+	}
+	entries, err := ListAll(ctx, s, dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name)
+		if e.IsDir() {
+			err = removeOwn(ctx, s, name, depth+1)
+		} else {
+			err = s.Remove(ctx, name)
+		}
+		if err != nil && !Vanished(err) {
+			return err
+		}
+	}
+	return s.Remove(ctx, dir)
+}

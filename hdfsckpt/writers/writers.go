@@ -1,0 +1,194 @@
+// Package writers knows who writes to a store: each mount and each master is a writer,
+// which is fenced off when it was given up but may live, and whose heartbeat shows that
+// its job lives.
+package writers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/hdfsckpt/store"
+)
+
+// What a writer has not completed lies in a directory of its own, from where a
+// rename puts it under its name. Without that directory nothing can be begun,
+// and nothing that was begun can be completed: so a writer that was given up,
+// but may live, is shut out by one atomic step, whatever it is about to do. What it
+// removes goes there first, so that it cannot remove anything either.
+//
+//	.holdfast/writing/WRITER/  of a writer, until it is shut out; directories in it
+//	                           are for files of other groups and the like
+//	.holdfast/shut/WRITER/     of one that was, until it is removed
+const (
+	writingDir = store.OwnDir + "/writing"
+	shutDir    = store.OwnDir + "/shut"
+)
+
+// Dir is the directory of what a writer has not completed. It is made
+// once in a writer's life (MkdirAll), by itself.
+func Dir(writer string) string { return path.Join(writingDir, url.PathEscape(writer)) }
+
+// List lists those that have begun to write, have not ended in order, and
+// are not shut out.
+func List(ctx context.Context, s store.Store) ([]string, error) {
+	entries, err := s.List(ctx, writingDir)
+	if store.Vanished(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the writers of the checkpoint store %s: %w", s.URI(), err)
+	}
+	var writers []string
+	for _, e := range entries {
+		if name, err := url.PathUnescape(e.Name); err == nil && e.IsDir() {
+			writers = append(writers, name)
+		}
+	}
+	return writers, nil
+}
+
+// Fence makes it impossible for a writer to complete a file from now on: what
+// it has not completed is lost, and it can begin nothing new, though it may
+// never have written before. A file in the place of its directory sees to that;
+// MakeSafe removes it after a day.
+func Fence(ctx context.Context, s store.Store, writer string) error {
+	if err := fence(ctx, s, writer); err != nil {
+		return fmt.Errorf("cannot shut the writer %s out of the checkpoint store %s: %w", writer, s.URI(), err)
+	}
+	return nil
+}
+
+func fence(ctx context.Context, s store.Store, writer string) error {
+	dir, shut := Dir(writer), path.Join(shutDir, url.PathEscape(writer))
+	for _, d := range []string{writingDir, shutDir} {
+		if err := store.MkdirAll(ctx, s, d, 0o755); err != nil {
+			return err
+		}
+	}
+	for {
+		if err := s.Rename(ctx, dir, shut); err != nil && !store.Vanished(err) {
+			if !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.ENOTDIR) {
+				return err
+			}
+			if i, statErr := s.Stat(ctx, dir); statErr == nil && !i.IsDir() {
+				return nil // it was shut out before
+			}
+		}
+		if err := removeFenced(ctx, s, shut); err != nil {
+			return err
+		}
+		// Fails if the writer has made its directory, for the first time, just now.
+		err := store.WriteFile(ctx, s, dir, nil, 0o644)
+		if err == nil || !errors.Is(err, syscall.EISDIR) {
+			return err
+		}
+	}
+}
+
+// removeFenced removes what a writer that was shut out has left: files, and
+// directories of files.
+func removeFenced(ctx context.Context, s store.Store, shut string) error {
+	shown, err := s.List(ctx, shut)
+	if err != nil && !store.Vanished(err) && !errors.Is(err, syscall.ENOTDIR) { // what shut it out before
+		return err
+	}
+	for _, i := range shown {
+		if err := store.RemoveDir(ctx, s, path.Join(shut, i.Name)); err != nil && !store.Vanished(err) {
+			return err
+		}
+	}
+	if err := store.RemoveDir(ctx, s, shut); !store.Vanished(err) {
+		return err
+	}
+	return nil
+}
+
+// atOnce bounds the calls at a time for many writers.
+const atOnce = 8
+
+// LongestWrite is how long a file may take to be written. HDFS tells of one that
+// is open no more than when it was begun (FSDirWriteFileOp.addFile; the time is
+// set again when it is closed), so age alone says little of whether its writer
+// lives.
+const LongestWrite = 24 * time.Hour
+
+// Writing tells whether a writer that was not shut out has begun a file and
+// not completed it, nor left it lying for longer than a write may take.
+func Writing(ctx context.Context, s store.Store) (bool, error) {
+	writers, err := List(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	var found atomic.Bool
+	for _, w := range writers {
+		group.Go(func() error {
+			if found.Load() {
+				return nil
+			}
+			open, err := begun(ctx, s, Dir(w))
+			if err != nil && !store.Vanished(err) {
+				return fmt.Errorf("cannot tell what %s writes to the checkpoint store %s: %w", w, s.URI(), err)
+			}
+			if slices.ContainsFunc(open, func(f store.Info) bool { return time.Since(f.ModTime) < LongestWrite }) {
+				found.Store(true)
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	return found.Load(), err
+}
+
+// begun lists what a writer has begun, in its directory and in those in that,
+// where a mount stages what belongs into directories of other groups and policies.
+func begun(ctx context.Context, s store.Store, dir string) ([]store.Info, error) {
+	all, err := store.ListAll(ctx, s, dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []store.Info
+	for _, i := range all {
+		switch {
+		case !i.IsDir() && store.IsTemporary(i.Name):
+			files = append(files, i)
+		case i.IsDir():
+			staged, err := store.ListTemporary(ctx, s, path.Join(dir, i.Name))
+			if err != nil && !store.Vanished(err) {
+				return nil, err
+			}
+			files = append(files, staged...)
+		}
+	}
+	return files, nil
+}
+
+// forgetAfter is how long a writer that was shut out may live on. Its leases
+// have ended long before.
+const forgetAfter = 24 * time.Hour
+
+// Forget removes the marks of those that were shut out long ago.
+func Forget(ctx context.Context, s store.Store) error {
+	entries, err := s.List(ctx, writingDir)
+	if store.Vanished(err) {
+		return nil
+	}
+	for _, e := range entries {
+		if !e.IsDir() && time.Since(e.ModTime) > forgetAfter {
+			if removeErr := s.Remove(ctx, path.Join(writingDir, e.Name)); removeErr != nil && !store.Vanished(removeErr) {
+				err = errors.Join(err, removeErr)
+			}
+		}
+	}
+	return err
+}
