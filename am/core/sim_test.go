@@ -1248,12 +1248,18 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	s.after(s.upTo(8*time.Second), s.fault)
 	s.after(stepEvery, s.makeSteps)
 	s.after(stepEvery, s.reportUsage)
-	limit := start.Add(time.Hour)
+	limit, at := start.Add(time.Hour), 0 // at counts what happens at one time
 	for s.finish == nil {
 		if len(s.queue) == 0 {
 			s.fail("nothing will ever happen any more, and the job has not ended")
 		}
 		next := heap.Pop(&s.queue).(timer)
+		if at++; next.at.After(s.now) {
+			at = 0
+		}
+		if at > 100000 {
+			s.fail("time does not go on")
+		}
 		s.now = next.at
 		if s.now.After(limit) {
 			s.fail("the job has not ended after %s", limit.Sub(start))

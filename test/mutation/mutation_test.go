@@ -98,7 +98,7 @@ var mutations = []mutation{
 	{"a task that is busy is restarted as early as others", "stall.go",
 		`busy != nil && j.now.Before`, `false && j.now.Before`},
 	{"a task that is busy is never restarted", "stall.go",
-		`busy != nil && j.now.Before(j.lastStallDue()) {`, `busy != nil {`},
+		`Add(leniency * j.pace`, `Add(1000 * j.pace`},
 	{"what hangs when the journal is lost is left alone", "reconcile.go",
 		`		journal.Pace = assumedPace()
 `, ``},
