@@ -13,8 +13,8 @@ import (
 	"holdfast/proto"
 )
 
-// told waits until the job's story has a line with this.
-func (j *job) told(want string) {
+// awaitEvent waits until the event log has a line with this text.
+func (j *job) awaitEvent(want string) {
 	j.t.Helper()
 	j.eventually("the words "+want, func() bool {
 		status, err := j.client.Status(context.Background(), &proto.StatusRequest{})
@@ -25,8 +25,8 @@ func (j *job) told(want string) {
 	})
 }
 
-// TestAContainerIsWantedBack: its task runs on until the next checkpoint is
-// complete, and is then stopped with time to save.
+// The task of a container that is about to be preempted runs on until the next checkpoint
+// is complete, and is then stopped with time to save.
 func TestAContainerIsWantedBack(t *testing.T) {
 	j := start(t, func(s *proto.JobSpec, _ *cluster) {
 		s.Checkpoints[0].Format, s.Checkpoints[0].QuietSeconds = "plain", 0.2
@@ -34,14 +34,14 @@ func TestAContainerIsWantedBack(t *testing.T) {
 	w0, _ := j.started("worker-0")
 	w1, _ := j.started("worker-1")
 	j.started("ps-0")
-	j.story("worker-1", core.KindStarted)
+	j.awaitEvents("worker-1", core.KindStarted)
 	j.events.Put(core.PreemptionWarned{Containers: []string{w1.container}, Within: 4 * time.Hour})
-	j.told("takes its container on n1 back within 4h0m0s")
+	j.awaitEvent("takes its container on n1 back within 4h0m0s")
 	if err := os.WriteFile(filepath.Join(j.dir, "checkpoints", "state-7.npz"), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: "state-7.npz", Size: 2, Crc32C: 33, HasCrc32C: true}}}}})
-	j.story("worker-1", core.KindStarted, core.KindLost, core.KindBack)
+	j.awaitEvents("worker-1", core.KindStarted, core.KindLost, core.KindBack)
 	if again, s := j.started("worker-1"); again.container == w1.container || s.Attempt != 1 {
 		t.Errorf("attempt %d in %s", s.Attempt, again.container)
 	}
@@ -59,8 +59,7 @@ func TestAContainerIsWantedBack(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_KILLED)
 }
 
-// TestANodeIsTakenOutOfService: the tasks on it move, each once its new
-// container is there.
+// The tasks on a node that is decommissioned move, each once its new container is there.
 func TestANodeIsTakenOutOfService(t *testing.T) {
 	j := start(t, nil)
 	for _, task := range []string{"ps-0", "worker-0", "worker-1"} {
@@ -81,7 +80,7 @@ func TestANodeIsTakenOutOfService(t *testing.T) {
 		return true
 	})
 	j.events.Put(core.NodeRecommissioned{Node: "n1"})
-	j.told("n1 is in service again")
+	j.awaitEvent("n1 is in service again")
 	for _, i := range status.Incidents {
 		if i.Cause != "node taken out of service" || i.Node != "n1" || !strings.Contains(i.Recovery, "n2") {
 			t.Errorf("incident: %v", i)
@@ -91,7 +90,7 @@ func TestANodeIsTakenOutOfService(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_KILLED)
 }
 
-// TestWhatATaskGetsToStop: as its job says, none included.
+// A task gets the time to stop that its job says, also if that is none.
 func TestWhatATaskGetsToStop(t *testing.T) {
 	ms := func(n int64) *int64 { return &n }
 	for name, c := range map[string]struct{ said, want *int64 }{
@@ -102,7 +101,7 @@ func TestWhatATaskGetsToStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, func(s *proto.JobSpec, _ *cluster) { s.StopGraceMs = c.said })
 			w, _ := j.started("worker-0")
-			j.story("worker-0", core.KindStarted)
+			j.awaitEvents("worker-0", core.KindStarted)
 			w.grace.Store(-1)
 			r, err := j.client.Kill(t.Context(), &proto.KillRequest{})
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 	"holdfast/proto"
 )
 
-// saved waits until a file of the job's directory holds a text so often.
+// saved waits until a file in the job's directory contains a text so many times.
 func (j *job) saved(what, name, text string, times int) {
 	j.t.Helper()
 	j.eventually(what, func() bool {
@@ -32,15 +32,15 @@ func TestANewMasterTakesOver(t *testing.T) {
 		if s.Attempt != 0 {
 			t.Errorf("attempt %d", s.Attempt)
 		}
-		j.story(task, core.KindStarted)
+		j.awaitEvents(task, core.KindStarted)
 		agents = append(agents, a)
 	}
-	j.saved("the journal's last word", proto.JournalDir+"/1.json", `"pid":8`, 3)
-	j.saved("the story", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
+	j.saved("the journal's last entry", proto.JournalDir+"/1.json", `"pid":8`, 3)
+	j.saved("the event log", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
 	if l := agents[0].assigned.LeaseMs; l == 0 {
 		t.Error("no lease was granted")
 	}
-	j.succeed(2)
+	j.takeOver(2)
 	// One has ended meanwhile.
 	agents[1].ended(0)
 	for _, a := range agents {
@@ -65,7 +65,7 @@ func TestANewMasterTakesOver(t *testing.T) {
 		default:
 		}
 	}
-	// A loss after that is dealt with as ever, the attempts counting on.
+	// A later loss is handled as usual, and attempts count on.
 	j.lose("ps-0")
 	again, s := j.started("ps-0")
 	if s.Attempt != 1 || again.container == agents[0].container {
@@ -80,13 +80,13 @@ func TestANewMasterTakesOver(t *testing.T) {
 		}
 	}
 	if want := []string{core.KindStarted, core.KindLost, core.KindBack}; !slices.Equal(kinds, want) {
-		t.Errorf("the story of ps-0 is %v, want %v: that of both masters", kinds, want)
+		t.Errorf("the events of ps-0 are %v, want %v: those of both masters", kinds, want)
 	}
 }
 
-// A master of which only YARN does not hear lives on when another is started,
-// which reads its journal: from then on it must not order anything.
-func TestAMasterGivesNoOrderAfterAnotherHasAnnouncedItself(t *testing.T) {
+// A master that has lost only its connection to YARN is still alive when its successor
+// reads its journal. From then on it must not send anything to agents.
+func TestASupersededMasterSendsNothing(t *testing.T) {
 	j := startAttempt(t, 1, nil)
 	j.started("ps-0")
 	worker, _ := j.started("worker-0")
@@ -107,7 +107,7 @@ func TestAMasterGivesNoOrderAfterAnotherHasAnnouncedItself(t *testing.T) {
 	}
 }
 
-// Once the cluster has given up a master, the job is left to the next: it is not ended.
+// A master that the cluster has given up leaves the job running for its successor.
 func TestASupersededMasterLeavesTheJob(t *testing.T) {
 	j := startAttempt(t, 1, nil)
 	j.started("ps-0")
@@ -128,14 +128,14 @@ func TestATaskThatIsDoneStaysDone(t *testing.T) {
 	done, _ := j.started("worker-0")
 	worker, _ := j.started("worker-1")
 	done.exit(0)
-	j.story("worker-0", core.KindStarted, core.KindEnded)
-	j.saved("the story", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
-	j.eventually("the Bye", func() bool { return done.stream.Context().Err() != nil })
+	j.awaitEvents("worker-0", core.KindStarted, core.KindEnded)
+	j.saved("the event log", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
+	j.eventually("the release", func() bool { return done.stream.Context().Err() != nil })
 	delete(j.agents, "worker-0") // its container has ended
-	j.succeed(2)
+	j.takeOver(2)
 	j.connect(ps)
 	j.connect(worker)
-	j.told("its agent on n1 is connected again")
+	j.awaitEvent("its agent on n1 is connected again")
 	worker.exit(0)
 	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 }
@@ -150,14 +150,14 @@ func TestAKilledJobStaysKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.saved("the decision", proto.JournalDir+"/1.json", "enough", 1)
-	j.succeed(2)
+	j.takeOver(2)
 	if s := j.end(proto.JobState_JOB_STATE_KILLED); s.Why != "enough" {
 		t.Errorf("it was killed because of %q", s.Why)
 	}
 }
 
-// TestAJournalThatCannotBeUsed: what runs is left alone, what has ended
-// without a word is started again with the next number, and the job says why.
+// Where the journal cannot be used, running tasks are left alone, tasks of which no agent
+// reports are restarted with the next attempt number, and the event log says why.
 func TestAJournalThatCannotBeUsed(t *testing.T) {
 	for name, spoil := range map[string]func(file string) error{
 		"damaged":            func(f string) error { return os.WriteFile(f, []byte(`{"version": 1, "tasks": [{`), 0o600) },
@@ -170,10 +170,10 @@ func TestAJournalThatCannotBeUsed(t *testing.T) {
 			ps, _ := j.started("ps-0")
 			silent, _ := j.started("worker-0")
 			worker, _ := j.started("worker-1")
-			j.saved("the story", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
+			j.saved("the event log", proto.StatusFile, `"`+core.KindStarted+`"`, 3)
 			j.stop()
 			<-j.ended
-			j.keep()
+			j.keepContainers()
 			delete(j.agents, "worker-0")
 			if err := spoil(filepath.Join(j.dir, proto.JournalDir, "1.json")); err != nil {
 				t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"holdfast/container/peers"
 	"holdfast/container/sandbox"
 	"holdfast/container/stage"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/nodump"
 	"holdfast/proto"
 	"holdfast/runtime"
@@ -35,6 +36,8 @@ type agent struct {
 	log *logrus.Entry
 	box *sandbox.Box
 	dir *jobStore
+
+	stores *store.Opener // of dir, and of all other directories
 
 	conn     *master.Conn // nil while there is no stream
 	address  string
@@ -68,8 +71,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	stores := store.NewOpener(cfg.Conf)
 	a := &agent{
-		cfg: cfg, log: cfg.Log, home: home, dir: &jobStore{uri: cfg.JobDirectory, conf: cfg.Conf},
+		cfg: cfg, log: cfg.Log, home: home, dir: &jobStore{uri: cfg.JobDirectory, stores: stores}, stores: stores,
 		address: cfg.Master, arrivals: make(chan arrival, 1), number: -1,
 		ended: make(chan *proto.Exited), commits: master.NewCommits(),
 	}
@@ -100,7 +104,7 @@ func (a *agent) open(ctx context.Context) (err error) {
 	}
 	if err == nil {
 		a.stage, err = stage.New(stage.Options{
-			WorkDir: a.cfg.WorkDir, TmpDir: a.cfg.TmpDir, Conf: a.cfg.Conf, Env: a.cfg.Env,
+			WorkDir: a.cfg.WorkDir, TmpDir: a.cfg.TmpDir, Stores: a.stores, Env: a.cfg.Env,
 			Tokens: a.cfg.TokenFile, After: a.cfg.WarmAfter, Log: a.cfg.Log,
 		}, a.box)
 	}

@@ -122,7 +122,7 @@ func (a *agent) heartbeat() {
 		processes := a.box.Processes()
 		cpu, bytes := proctree.Usage(processes...)
 		b.RssBytes, b.CpuMs, b.IoBytes = proctree.RSS(processes...), cpu.Milliseconds(), bytes
-		b.Step = a.attempt.out.LastStep()
+		b.Step, b.OtherProgress = a.attempt.out.LastStep(), a.attempt.out.OtherProgress()
 	}
 	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()
 	b.AgentRssBytes += b.WarmRssBytes

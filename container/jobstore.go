@@ -5,14 +5,13 @@ import (
 	"sync"
 
 	"holdfast/hdfsckpt/store"
-	"holdfast/internal/hadoop/conf"
 )
 
 // jobStore is the job's directory, opened when it is first needed: a slow store
 // must not hold up a start. Its methods may be called from many goroutines.
 type jobStore struct {
-	uri  string
-	conf *conf.Conf
+	uri    string
+	stores *store.Opener
 
 	mu    sync.Mutex
 	store store.Store
@@ -22,7 +21,7 @@ func (j *jobStore) open(ctx context.Context) (store.Store, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.store == nil {
-		s, err := store.Open(ctx, j.uri, j.conf)
+		s, err := j.stores.Open(ctx, j.uri)
 		if err != nil {
 			return nil, err
 		}

@@ -137,7 +137,7 @@ func DiagnoseKeys(ctx context.Context, c *conf.Conf) []check.Finding {
 	const subject = "encryption zones"
 	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
 	defer cancel()
-	nn, err := hdfs.Dial(ctx, c.DefaultFS(), c, nil)
+	nn, err := hdfs.New(c.DefaultFS(), c, hdfs.Options{})
 	if err != nil {
 		return nil // diagnoseHDFS has told
 	}

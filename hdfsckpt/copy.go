@@ -20,17 +20,17 @@ import (
 
 // Copied says what Copy has done.
 type Copied struct {
-	Files, Kept int   // written; found there as they should be
-	Bytes       int64 // written
+	Files, Present int   // written; found there as they should be
+	Bytes          int64 // written
 }
 
 // copyPlan is a file to be copied.
 type copyPlan struct {
 	format.File
-	to   string // its name there
-	sum  uint32 // if sealed or compared
-	know bool   // sum is right
-	keep bool   // it is there already
+	to      string // its name there
+	sum     uint32 // if sealed or compared
+	know    bool   // sum is right
+	present bool   // it is there already
 }
 
 // Copy copies a checkpoint that is whole, or cannot be checked, into another store, by
@@ -39,7 +39,7 @@ type copyPlan struct {
 // left as they are, so that Copy, once interrupted, goes on where it was. If any other
 // file is in the way, nothing is written (EEXIST). The bytes are compared with the
 // manifest of a sealed one. progress may be nil; it is called by several goroutines.
-func Copy(ctx context.Context, from, to store.Store, c Checkpoint, progress func(done, total int64)) (Copied, error) {
+func Copy(ctx context.Context, from, to store.Store, c format.Checkpoint, progress func(done, total int64)) (Copied, error) {
 	var done Copied
 	fail := func(err error) (Copied, error) {
 		return done, fmt.Errorf("cannot copy the checkpoint %s from %s to %s: %w", c.Name, from.URI(), to.URI(), err)
@@ -58,8 +58,8 @@ func Copy(ctx context.Context, from, to store.Store, c Checkpoint, progress func
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for _, f := range plan {
-		if f.keep {
-			done.Kept++
+		if f.present {
+			done.Present++
 			progress(seen.Add(f.Size), c.Size)
 			continue
 		}
@@ -84,7 +84,7 @@ func Copy(ctx context.Context, from, to store.Store, c Checkpoint, progress func
 
 // planCopy looks what is there already, and refuses what is in the way. It returns what
 // the pointer is to say; nil if the format has none.
-func planCopy(ctx context.Context, from, to store.Store, c Checkpoint) ([]*copyPlan, []byte, error) {
+func planCopy(ctx context.Context, from, to store.Store, c format.Checkpoint) ([]*copyPlan, []byte, error) {
 	sealed := map[string]uint32{}
 	if c.Manifest != nil {
 		for _, s := range c.Manifest.Files {
@@ -101,7 +101,7 @@ func planCopy(ctx context.Context, from, to store.Store, c Checkpoint) ([]*copyP
 		if err != nil {
 			return nil, nil, err
 		}
-		if there && !p.keep {
+		if there && !p.present {
 			inTheWay = append(inTheWay, p.to)
 		}
 		if !there {
@@ -122,7 +122,7 @@ func planCopy(ctx context.Context, from, to store.Store, c Checkpoint) ([]*copyP
 	return plan, pointer, nil
 }
 
-// compare reports whether something has the file's name there, and sets keep if
+// compare reports whether something has the file's name there, and sets present if
 // it is the file.
 func (p *copyPlan) compare(ctx context.Context, from, to store.Store) (bool, error) {
 	i, err := to.Stat(ctx, p.to)
@@ -142,12 +142,12 @@ func (p *copyPlan) compare(ctx context.Context, from, to store.Store) (bool, err
 		}
 		p.know = true
 	}
-	p.keep = have == p.sum
+	p.present = have == p.sum
 	return true, nil
 }
 
 // pointerAfterCopy is what the pointer in the root of a store is to say after a copy.
-func pointerAfterCopy(ctx context.Context, to store.Store, c Checkpoint) ([]byte, error) {
+func pointerAfterCopy(ctx context.Context, to store.Store, c format.Checkpoint) ([]byte, error) {
 	p := c.Pointer()
 	if p == nil {
 		return nil, nil

@@ -1,6 +1,6 @@
-// Package hdfsckpt knows the checkpoints in a store (package store): which files are
-// of one, whether it is complete, and its step. It lists, seals, verifies, copies and
-// prunes them, keeps what programs remove or replace, and makes a store safe to start
-// from after a loss. What it records is below store.OwnDir; nothing else is changed,
-// but for TensorFlow's state file and what a job's user asks for.
+// Package hdfsckpt works on the checkpoints in a store (package store): it lists, seals,
+// verifies, copies, compares, prunes and rolls them back, and repairs a store so that
+// tasks can start from it after a loss. What a checkpoint is, package format knows; what
+// programs remove or replace, package retain retains. What is recorded lies below
+// store.OwnDir; nothing else is changed, but for pointers and what a job's user asks for.
 package hdfsckpt

@@ -3,6 +3,7 @@ package hdfsckpt_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -124,7 +125,7 @@ func TestKeptOfEachFormat(t *testing.T) {
 							}
 						}
 					}
-					kept := listKept(t, s)
+					kept := listRetained(t, s)
 					former := ""
 					if len(kept) == 1 {
 						former, _ = kept[0].Original()
@@ -152,7 +153,7 @@ func TestReplacedIsKept(t *testing.T) {
 		first, second := torchFixture(t, "alone.pt"), torchFixture(t, "train-40.pt")
 		publish(t, s, "last.pt", first)
 		publish(t, s, "last.pt", second)
-		kept := listKept(t, s)
+		kept := listRetained(t, s)
 		if len(kept) != 1 || kept[0].State != format.Complete || kept[0].Size != int64(len(first)) {
 			t.Fatalf("kept are %+v", kept)
 		}
@@ -185,13 +186,13 @@ func TestReplacedIsKept(t *testing.T) {
 		if got := list(t, s); !got[0].Whole() {
 			t.Errorf("after it was replaced: %s", states(got))
 		}
-		if kept := listKept(t, s); !slices.ContainsFunc(kept, func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed && c.Whole() }) {
+		if kept := listRetained(t, s); !slices.ContainsFunc(kept, func(c format.Checkpoint) bool { return c.Kind == format.Distributed && c.Whole() }) {
 			t.Errorf("kept are %+v", kept)
 		}
 		// What goes from the new one is no part of the old.
 		publish(t, s, "dcp/__9_0.distcp", []byte("x"))
 		unlink(t, s, "dcp/__9_0.distcp")
-		for _, c := range listKept(t, s) {
+		for _, c := range listRetained(t, s) {
 			if c.Kind == format.Distributed && len(c.Files) != 3 {
 				t.Errorf("kept is %+v", c)
 			}
@@ -201,9 +202,45 @@ func TestReplacedIsKept(t *testing.T) {
 			publish(t, s, name, first)
 			unlink(t, s, name)
 		}
-		kept = slices.DeleteFunc(listKept(t, s), func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed })
+		kept = slices.DeleteFunc(listRetained(t, s), func(c format.Checkpoint) bool { return c.Kind == format.Distributed })
 		if len(kept) != 1 {
 			t.Errorf("kept are %+v", kept)
+		}
+	})
+}
+
+// TestSavedOverWithOtherShards: a program that is started again with another number of
+// parameter servers saves over the step that it has restored. The new shards have other
+// names than the old, and both checkpoints are whole.
+func TestSavedOverWithOtherShards(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		ctx := context.Background()
+		putCheckpoint(t, s, "model.ckpt-10", nil)
+		for _, suffix := range []string{".data-00000-of-00001", ".index"} {
+			b, err := os.ReadFile("tfbundle/testdata/objects-24" + suffix)
+			must(t, err)
+			publish(t, s, "model.ckpt-10"+suffix, b)
+		}
+		if found := list(t, s); len(found) != 1 || found[0].State != format.Complete || found[0].Shards != 1 {
+			t.Errorf("visible are %s", describe(found))
+		}
+		if retained := listRetained(t, s); len(retained) != 1 || retained[0].Shards != 4 || len(retained[0].Files) != 5 {
+			t.Errorf("retained are %+v", retained)
+		}
+		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
+			t.Errorf("nothing is amiss: %s, %v", report, err)
+		}
+		// The old shards that a save leaves beside the new are not its own, and go with it.
+		put(t, s, "model.ckpt-10.data-00001-of-00007", []byte("x"))
+		seal(t, s, "model.ckpt-10")
+		if c := list(t, s)[0]; len(c.Files) != 2 || len(c.Extra) != 1 || len(c.Manifest.Files) != 2 {
+			t.Errorf("listed is %+v", c)
+		}
+		putCheckpoint(t, s, "model.ckpt-20", nil)
+		seal(t, s, "model.ckpt-20")
+		must(t, hdfsckpt.PlanPrune(list(t, s), 1, 0).Execute(ctx, s))
+		if got := filesBelow(t, s, "."); slices.ContainsFunc(got, func(f string) bool { return strings.HasPrefix(f, "model.ckpt-10") }) {
+			t.Errorf("left are %v", got)
 		}
 	})
 }

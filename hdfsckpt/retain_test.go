@@ -34,7 +34,7 @@ func remove(t *testing.T, s store.Store, name string) {
 	}
 }
 
-func listKept(t *testing.T, s store.Store) []hdfsckpt.Checkpoint {
+func listRetained(t *testing.T, s store.Store) []format.Checkpoint {
 	t.Helper()
 	kept, err := retain.List(context.Background(), s)
 	must(t, err)
@@ -55,7 +55,7 @@ func TestRollbackToWhatWasRemoved(t *testing.T) {
 		if got, want := states(list(t, s)), "model.ckpt-20 sealed current"; got != want {
 			t.Fatalf("got %s, want %s", got, want)
 		}
-		kept := listKept(t, s)
+		kept := listRetained(t, s)
 		if len(kept) != 1 || kept[0].State != format.Sealed || kept[0].Step != 10 {
 			t.Fatalf("kept are %+v", kept)
 		}
@@ -68,7 +68,7 @@ func TestRollbackToWhatWasRemoved(t *testing.T) {
 		if got, want := states(list(t, s)), "model.ckpt-10 sealed current; model.ckpt-20 sealed"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if kept := listKept(t, s); len(kept) != 0 {
+		if kept := listRetained(t, s); len(kept) != 0 {
 			t.Errorf("still kept are %+v", kept)
 		}
 	})
@@ -83,7 +83,7 @@ func TestRemovedWhereOlderOnesStay(t *testing.T) {
 			seal(t, s, name)
 		}
 		remove(t, s, "model.ckpt-10")
-		if kept := listKept(t, s); len(kept) != 0 {
+		if kept := listRetained(t, s); len(kept) != 0 {
 			t.Errorf("kept are %+v", kept)
 		}
 		manifests, err := s.List(context.Background(), path.Join(store.OwnDir, "manifests"))
@@ -93,9 +93,9 @@ func TestRemovedWhereOlderOnesStay(t *testing.T) {
 	})
 }
 
-// TestShutOut: a writer that was shut out completes nothing and begins nothing,
+// TestFence: a writer that was fenced off completes nothing and begins nothing,
 // whether it had begun before or not. Another is not concerned.
-func TestShutOut(t *testing.T) {
+func TestFence(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		dir := writers.Dir("job.container_1")
@@ -211,7 +211,7 @@ func TestKeptWhateverItsName(t *testing.T) {
 // bringBackTheKept brings back the one checkpoint that is kept, which had that name.
 func bringBackTheKept(t *testing.T, s store.Store, name string) {
 	t.Helper()
-	kept := listKept(t, s)
+	kept := listRetained(t, s)
 	if len(kept) != 1 || kept[0].State != format.Sealed {
 		t.Fatalf("of %s is kept: %+v", name, kept)
 	}
@@ -224,7 +224,7 @@ func bringBackTheKept(t *testing.T, s store.Store, name string) {
 			t.Errorf("%s is %s", c.Name, c.State)
 		}
 	}
-	if kept := listKept(t, s); len(kept) != 0 {
+	if kept := listRetained(t, s); len(kept) != 0 {
 		t.Errorf("still kept are %+v", kept)
 	}
 }

@@ -49,7 +49,7 @@ func TestOtherJobs(t *testing.T) {
 			t.Error(got)
 		}
 		if err := writers.Heartbeat(ctx, s, "lost.am"); err == nil || errors.Is(err, syscall.ENOENT) {
-			t.Errorf("one that was shut out sends heartbeats: %v", err)
+			t.Errorf("one that was fenced off sends heartbeats: %v", err)
 		}
 	})
 }

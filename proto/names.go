@@ -103,7 +103,7 @@ func (s JobState) Done() bool {
 }
 
 // WriterName is what a container's mounts are called in a checkpoint store, so
-// that they can be shut out of it.
+// that they can be fenced off from it.
 func WriterName(job, container string) string { return job + "." + container }
 
 // MasterContainer stands for the application master among a job's writers: it

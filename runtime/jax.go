@@ -24,8 +24,8 @@ var jax = Framework{
 }
 
 // jaxEnv returns what jax.distributed.initialize reads; the coordinator is the
-// first rank. It reads JAX_COORDINATOR_ADDRESS by itself, and a script passes it
-// the others.
+// first rank. It reads JAX_COORDINATOR_ADDRESS by itself, and the others by
+// python/_holdfast/jax.py.
 func jaxEnv(m Member) map[string]string {
 	if m.Observer {
 		return nil

@@ -14,7 +14,7 @@ import (
 // The shim is a sitecustomize.py that stands in front of PYTHONPATH, so that
 // every Python of the task runs it as it starts, and a package _holdfast with a
 // module for each framework that needs one. It does nothing until
-// TensorFlow is imported; then it does what these variables of the task's
+// the framework is imported; then it does what these variables of the task's
 // environment ask for. The job's own environment comes before them, so that each can
 // be switched off:
 //
@@ -31,8 +31,9 @@ import (
 //	                             once, with versions of TensorFlow from 2.4 on
 //	HOLDFAST_MODEL_KEPT          1: a chief goes on from what the parameter servers
 //	                             hold, in place of the last checkpoint
+//	HOLDFAST_JAX_CLUSTER         0: jax.distributed.initialize needs its arguments
 //	HOLDFAST_STACKS              0: SIGQUIT does not make the program write where
-//	                             its threads stand (which needs no TensorFlow)
+//	                             its threads stand (which needs no framework)
 //	HOLDFAST_TF1                 1: `import tensorflow` gives TensorFlow 2's
 //	                             compat.v1 with the behaviour of version 1
 //	HOLDFAST_WARM                the module that a warm interpreter imports

@@ -17,6 +17,7 @@ import (
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
+	"holdfast/internal/backoff"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -100,10 +101,8 @@ func (p *Preparer) prepare(ctx context.Context, c *proto.CheckpointSpec, allDown
 			return done, nil
 		}
 		p.cfg.Log.WithError(err).Warnf("cannot make %s safe to start from; trying again", c.Uri)
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, retryInterval) {
 			return done, err
-		case <-time.After(retryInterval):
 		}
 	}
 }

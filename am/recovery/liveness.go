@@ -7,6 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/backoff"
 	"holdfast/proto"
 )
 
@@ -66,10 +67,8 @@ func (f *LivenessFile) Run(ctx context.Context) {
 			}
 			f.windows <- LivenessWindow{since, begin.Round(0).Add(proto.TouchLimit(f.lease))} // by the wall clock: see elapsed
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, time.Until(begin.Add(proto.TouchInterval(f.lease)))) {
 			return
-		case <-time.After(time.Until(begin.Add(proto.TouchInterval(f.lease)))):
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/backoff"
 	"holdfast/internal/mailbox"
 	"holdfast/proto"
 )
@@ -177,10 +178,6 @@ func (w *JournalWriter) retry(ctx context.Context, what string, f func(context.C
 			warned = true
 			w.log.WithError(err).Warnf("cannot %s; nothing is started or stopped until that is done", what)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(retryInterval):
-		}
+		backoff.Sleep(ctx, retryInterval)
 	}
 }

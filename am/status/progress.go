@@ -21,7 +21,8 @@ type progress struct {
 	base  int64            // the step at from
 
 	news   map[string]int64 // steps that core was not told of, by task
-	saving bool             // part of a checkpoint was written since core was told
+	other  map[string]int64 // progress that is no step, by task
+	saving bool             // part of a checkpoint was written, or such progress made, since core was told
 	told   time.Time        // when core was told last
 
 	usage     map[string]core.Usage // the latest, by task, since core was told
@@ -29,7 +30,7 @@ type progress struct {
 }
 
 func newProgress() *progress {
-	return &progress{steps: map[string]int64{}, news: map[string]int64{}, usage: map[string]core.Usage{}}
+	return &progress{steps: map[string]int64{}, news: map[string]int64{}, other: map[string]int64{}, usage: map[string]core.Usage{}}
 }
 
 // report takes in the step that a task reports, and reports whether it is new.
@@ -51,6 +52,14 @@ func (p *progress) use(task string, cpu time.Duration, bytes int64) {
 	if cpu != 0 || bytes != 0 {
 		p.usage[task] = core.Usage{Task: task, CPU: cpu, Bytes: bytes}
 	}
+}
+
+// reportOther takes in what a task reports of progress that is no step.
+func (p *progress) reportOther(task string, other int64) {
+	if other != 0 && p.other[task] != other {
+		p.saving = true
+	}
+	p.other[task] = other
 }
 
 // interrupt begins a new measurement of the rate, because not all tasks run.

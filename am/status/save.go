@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/backoff"
 	"holdfast/proto"
 )
 
@@ -32,10 +33,8 @@ func (s *Store) SaveLoop(ctx context.Context, dir store.Store, log *logrus.Entry
 		status, changed, news := s.snapshot()
 		took := Save(ctx, dir, status, log)
 		pause := max(saveInterval, min(saveCost*took, maxSaveInterval))
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pause) {
 			return
-		case <-time.After(pause):
 		}
 		select {
 		case <-ctx.Done():

@@ -45,8 +45,8 @@ type Checkpoint struct {
 	Why       string    `json:"why,omitempty"`
 	Current   bool      `json:"current"` // the file "checkpoint" names it
 	Newest    bool      `json:"newest"`  // of the complete ones
-	// Kept: the program has removed or replaced it; a rollback brings it back.
-	Kept bool `json:"kept,omitempty"`
+	// Retained: the program has removed or replaced it.
+	Retained bool `json:"retained,omitempty"`
 	// Aside is where a torn one lies that was moved aside before tasks started.
 	Aside string `json:"aside,omitempty"`
 
@@ -58,15 +58,15 @@ type Checkpoint struct {
 }
 
 // Describe is what a list says, for JSON.
-func Describe(uri string, list []hdfsckpt.Checkpoint) []Checkpoint {
+func Describe(uri string, list []format.Checkpoint) []Checkpoint {
 	newest := format.NewestComplete(list)
 	all := make([]Checkpoint, len(list))
 	for i := range list {
 		c := &list[i]
-		name, kept := c.Original()
+		name, retained := c.Original()
 		all[i] = Checkpoint{
-			Directory: uri, Name: name, Kept: kept, Kind: string(c.Kind), Time: c.Time, Bytes: c.Size, Shards: c.Shards,
-			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: c == newest && !kept,
+			Directory: uri, Name: name, Retained: retained, Kind: string(c.Kind), Time: c.Time, Bytes: c.Size, Shards: c.Shards,
+			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: c == newest && !retained,
 		}
 		if c.Step != format.NoStep {
 			all[i].Step = &c.Step
@@ -176,7 +176,7 @@ func missing(s store.Store, err error) (store.Store, error) {
 
 // Choose finds the checkpoint that a user means: by its step, by its name, or
 // by nothing the newest complete one.
-func Choose(list []hdfsckpt.Checkpoint, uri, which string) (*hdfsckpt.Checkpoint, error) {
+func Choose(list []format.Checkpoint, uri, which string) (*format.Checkpoint, error) {
 	if len(list) == 0 {
 		return nil, client.Usagef("there is no checkpoint %s in %s: there is none at all", which, uri)
 	}
@@ -189,7 +189,7 @@ func Choose(list []hdfsckpt.Checkpoint, uri, which string) (*hdfsckpt.Checkpoint
 	step, err := strconv.ParseInt(which, 10, 64)
 	byStep := err == nil
 	var steps []string
-	var found *hdfsckpt.Checkpoint // of several, one that is whole
+	var found *format.Checkpoint // of several, one that is whole
 	for i := len(list) - 1; i >= 0; i-- {
 		c := &list[i]
 		if byStep && c.Step == step || c.Name == which || path.Base(c.Name) == which {

@@ -159,15 +159,3 @@ func (j *Job) clientKeys(ctx context.Context) (*jobtls.Keys, error) {
 	j.keys = &read
 	return &read, nil
 }
-
-// pause waits, or ends with the context.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"holdfast/client"
+	"holdfast/internal/backoff"
 	"holdfast/proto"
 )
 
@@ -87,8 +88,8 @@ func (j *Job) Logs(ctx context.Context, o LogOptions, emit func(LogLine) error) 
 		if over || ctx.Err() != nil {
 			return "", errors.Join(unread...)
 		}
-		if err := pause(ctx, logPace); err != nil {
-			return "", err
+		if !backoff.Sleep(ctx, logPace) {
+			return "", context.Cause(ctx)
 		}
 	}
 }

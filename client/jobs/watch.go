@@ -7,6 +7,7 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/cluster"
+	"holdfast/internal/backoff"
 	"holdfast/proto"
 )
 
@@ -53,8 +54,8 @@ func (j *Job) Watch(ctx context.Context, show func(*proto.JobStatus)) (*proto.Jo
 		case time.Since(heard) > watchSilence:
 			return nil, client.Unreachablef("lost sight of %s, which may still run: %w; ask again with: yarn-submit status %s", j.ID, err2, j.ID)
 		}
-		if err := pause(ctx, quiet); err != nil {
-			return nil, err
+		if !backoff.Sleep(ctx, quiet) {
+			return nil, context.Cause(ctx)
 		}
 		quiet = min(quiet*5/4, 2*time.Second)
 	}
@@ -67,8 +68,8 @@ func (j *Job) awaitExit(ctx context.Context) error {
 		return nil
 	}
 	for deadline := time.Now().Add(20 * time.Second); j.MasterRuns() && time.Now().Before(deadline); {
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return err
+		if !backoff.Sleep(ctx, 20*time.Millisecond) {
+			return context.Cause(ctx)
 		}
 	}
 	return nil

@@ -77,6 +77,22 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// TestTheOrderOfRoles: it gives tasks their ranks, and so does not depend on the order
+// of flags.
+func TestTheOrderOfRoles(t *testing.T) {
+	s, err := parse(t, "--worker", "2", "--role", "reader=1", "--chief", "1", "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range s.Roles {
+		names = append(names, r.Name)
+	}
+	if got := strings.Join(names, " "); got != "chief reader worker" {
+		t.Errorf("the roles are %s", got)
+	}
+}
+
 func TestFlagsOfLosses(t *testing.T) {
 	s, err := parse(t, "--worker", "4", "--worker-min", "3", "--worker-memory", "1g", "--worker-memory-max", "3g", "--spares", "2", "--start-limit", "10m", "--stop-grace", "0", "true")
 	if err != nil {
@@ -174,7 +190,7 @@ func TestBadInput(t *testing.T) {
 		{"env name", append(ok, "--env", "1A=2", "true"), []string{`"1A"`}},
 		{"checkpoint form", append(ok, "--checkpoint", "./logs", "true"), []string{"--checkpoint ./logs", "PATH=URI"}},
 		{"checkpoint half", append(ok, "--checkpoint", "./logs=", "true"), []string{"./logs", "PATH=URI"}},
-		{"checkpoint format", append(ok, "--checkpoint", "x=hdfs:///x,format=keras", "true"), []string{"keras", "tensorflow, torch, dcp, plain"}},
+		{"checkpoint format", append(ok, "--checkpoint", "x=hdfs:///x,format=keras", "true"), []string{"keras", "tensorflow", "dcp"}},
 		{"checkpoint quiet", append(ok, "--checkpoint", "x=hdfs:///x,format=plain,quiet=soon", "true"), []string{"soon", "30s"}},
 		{"checkpoint scheme", append(ok, "--checkpoint", "./logs=s3://b/x", "true"), []string{"s3://b/x", "hdfs"}},
 		{"checkpoint place", append(ok, "--checkpoint", ".=hdfs:///x", "true"), []string{"working directory"}},

@@ -16,8 +16,14 @@ import (
 type Flags struct {
 	set    *pflag.FlagSet
 	file   string
-	given  []func(*Draft) error // what each flag that was given does
-	groups map[string]string    // of flags
+	given  []assignment
+	groups map[string]string // of flags
+}
+
+// assignment is what a flag that was given does.
+type assignment struct {
+	flag  string
+	apply func(*Draft) error
 }
 
 // AddFlags declares the flags on a command, and what shells complete. roles are those
@@ -61,7 +67,7 @@ func declare[T any](f *Flags, cmd *cobra.Command, o *option[T], name, role strin
 	}
 	k := o.kind(in(NewDraft()))
 	flag := addFlag(f.set, o, name, k, func(text string) {
-		f.given = append(f.given, func(d *Draft) error { return o.kind(in(d)).set(text) })
+		f.given = append(f.given, assignment{name, func(d *Draft) error { return o.kind(in(d)).set(text) }})
 	})
 	flag.DefValue = o.defaultOf(role)
 	if flag.Value.Type() == "bool" {
@@ -223,8 +229,11 @@ func (f *Flags) Draft(command []string) (*Draft, error) {
 			return nil, err
 		}
 	}
-	for _, set := range f.given {
-		if err := set(d); err != nil {
+	// In the order of their names, so that tasks have the same ranks however the flags
+	// are ordered; a flag that is repeated, in the order in which it was given.
+	slices.SortStableFunc(f.given, func(a, b assignment) int { return strings.Compare(a.flag, b.flag) })
+	for _, a := range f.given {
+		if err := a.apply(d); err != nil {
 			return nil, client.Usagef("%w", err) // not what it was a moment ago
 		}
 	}

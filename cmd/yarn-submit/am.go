@@ -109,9 +109,10 @@ func runAM(ctx context.Context, isLocal bool) error {
 	}
 	listener, err := server.Listen(host)
 	if err != nil {
-		return err
+		return fmt.Errorf("serving the job's agents and clients: %w", err)
 	}
-	dir, err := store.Open(ctx, os.Getenv(proto.EnvJobDirectory), s.conf)
+	stores := store.NewOpener(s.conf)
+	dir, err := stores.Open(ctx, os.Getenv(proto.EnvJobDirectory))
 	if err != nil {
 		return ended(fmt.Errorf("opening the job's directory: %w", err))
 	}
@@ -128,9 +129,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	cfg := am.Config{
 		Attempt: attempt,
 		ID:      id, Spec: spec, Dir: dir, Keys: s.keys, Listener: listener, Log: log,
-		OpenStore: func(ctx context.Context, uri string) (store.Store, error) {
-			return store.Open(ctx, uri, s.conf)
-		},
+		OpenStore: stores.Open,
 	}
 	if attempt > 1 {
 		if err := <-announced; err != nil {
@@ -166,7 +165,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
 			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: listener.Address(),
 			Host: host, Port: listener.Port(), TrackingURL: url, Log: log,
-			Announced: recovery.NewAddressReader(dir).LatestAttempt, AgentKeys: s.agentKeys,
+			LatestAttempt: recovery.NewAddressReader(dir).LatestAttempt, AgentKeys: s.agentKeys,
 		})
 		if err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"holdfast/am"
 	"holdfast/am/yarn"
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/delegation"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
@@ -49,7 +50,7 @@ func tokenKeeper(ctx context.Context, s secrets, attempt int) (*delegation.Keepe
 		err = s.renew(ctx, k)
 	}
 	if err != nil {
-		k.Log.WithError(err).Warn("cannot log in yet; for now the tokens that the job was submitted with are used")
+		k.Log.Warnf("cannot log in yet; for now the tokens that the job was submitted with are used: %v", err)
 		return k, nil
 	}
 	s.RemoveKind(token.KindRM)
@@ -72,11 +73,8 @@ func (s secrets) renew(ctx context.Context, k *delegation.Keeper) error {
 		if time.Now().Before(end) || time.Since(begun) > loginFor || ctx.Err() != nil {
 			return err
 		}
-		k.Log.WithError(err).Warn("the tokens have ended, and there are no new ones yet; trying again")
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
+		k.Log.Warnf("the tokens have ended, and there are no new ones yet; trying again: %v", err)
+		backoff.Sleep(ctx, time.Second)
 	}
 }
 
@@ -92,7 +90,7 @@ func keepTokens(ctx context.Context, k *delegation.Keeper, uris []string, s secr
 	k.Use = func(c *token.Credentials) {
 		content := c.Marshal()
 		if err := token.Replace(content); err != nil {
-			k.Log.WithError(err).Error("the application master cannot take its new tokens")
+			k.Log.Warnf("the application master cannot take its new tokens: %v", err)
 		}
 		m.NewTokens(content)
 		if d, ok := driver.(*yarn.Driver); ok {

@@ -12,6 +12,7 @@ import (
 	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -34,9 +35,9 @@ not copied again. Where other files are in the way, nothing is written.`,
 // got is the JSON of ckpt get.
 type got struct {
 	checkpoints.Checkpoint
-	To     string `json:"to"`
-	Copied int    `json:"copied"` // files
-	Kept   int    `json:"kept"`   // files that were there already, as they should be
+	To      string `json:"to"`
+	Copied  int    `json:"copied"`  // files
+	Present int    `json:"present"` // files that were there already, as they should be
 }
 
 func runCkptGet(cmd *cobra.Command, o *output, ref, which, dir string) error {
@@ -47,7 +48,7 @@ func runCkptGet(cmd *cobra.Command, o *output, ref, which, dir string) error {
 	if err != nil {
 		return err
 	}
-	return listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		c, err := checkpoints.Choose(list, d.Store.URI(), which)
 		if err != nil {
 			return err
@@ -65,16 +66,16 @@ func runCkptGet(cmd *cobra.Command, o *output, ref, which, dir string) error {
 			return err
 		}
 		if o.json() {
-			return writeJSON(cmd.OutOrStdout(), got{checkpoints.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{*c})[0], dir, done.Files, done.Kept})
+			return writeJSON(cmd.OutOrStdout(), got{checkpoints.Describe(d.Store.URI(), []format.Checkpoint{*c})[0], dir, done.Files, done.Present})
 		}
-		kept := ""
-		if done.Kept > 0 {
-			kept = fmt.Sprintf("; %d files were there already", done.Kept)
+		note := ""
+		if done.Present > 0 {
+			note = fmt.Sprintf("; %d files were there already", done.Present)
 		}
 		if !c.Whole() {
-			kept += "; whether it is whole could not be checked: " + c.Why
+			note += "; whether it is whole could not be checked: " + c.Why
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "copied %s, %s in %d files, to %s%s\n", c.Name, humanize.IBytes(uint64(done.Bytes)), done.Files, dir, kept)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "copied %s, %s in %d files, to %s%s\n", c.Name, humanize.IBytes(uint64(done.Bytes)), done.Files, dir, note)
 		return err
 	})
 }

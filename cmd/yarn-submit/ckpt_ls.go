@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -40,25 +39,24 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 		return err
 	}
 	all := []checkpoints.Checkpoint{}
-	err := listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
-		kept, err := retain.List(cmd.Context(), d.Store)
+	err := listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
+		retained, err := retain.List(cmd.Context(), d.Store)
 		if err != nil {
 			return err
 		}
-		kept = slices.DeleteFunc(kept, func(c hdfsckpt.Checkpoint) bool { return !c.Whole() })
 		aside, err := hdfsckpt.ListAside(cmd.Context(), d.Store)
 		if err != nil {
 			return err
 		}
 		if o.json() {
 			all = append(all, checkpoints.Describe(d.Store.URI(), list)...)
-			all = append(all, checkpoints.Describe(d.Store.URI(), kept)...)
+			all = append(all, checkpoints.Describe(d.Store.URI(), retained)...)
 			if o.all {
 				all = append(all, checkpoints.DescribeAside(d.Store.URI(), aside)...)
 			}
 			return nil
 		}
-		return writeCheckpoints(cmd, d, listing{list, kept, aside, o.all})
+		return writeCheckpoints(cmd, d, listing{list, retained, aside, o.all})
 	})
 	if err != nil || !o.json() {
 		return err
@@ -68,13 +66,13 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 
 // listing is what ls shows of a directory.
 type listing struct {
-	list, kept []hdfsckpt.Checkpoint
-	aside      []hdfsckpt.Aside
-	all        bool
+	list, retained []format.Checkpoint
+	aside          []hdfsckpt.Aside
+	all            bool
 }
 
 func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) error {
-	list, kept := l.list, l.kept
+	list, retained := l.list, l.retained
 	newest := format.NewestComplete(list)
 	w := cmd.OutOrStdout()
 	title := d.Store.URI()
@@ -84,7 +82,7 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 	if !l.all && len(l.aside) > 0 {
 		defer fmt.Fprintf(w, "%d more, torn, were moved aside before tasks started: ckpt ls --all lists them\n", len(l.aside))
 	}
-	if len(list)+len(kept) == 0 && (!l.all || len(l.aside) == 0) {
+	if len(list)+len(retained) == 0 && (!l.all || len(l.aside) == 0) {
 		names, n, err := hdfsckpt.NotUnderstood(cmd.Context(), d.Store)
 		if err != nil {
 			return err
@@ -102,7 +100,7 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 	fmt.Fprintln(w, title)
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "STEP\tAGE\tSIZE\tSHARDS\tSTATE\tNAME\tWRITTEN BY\tNOTE")
-	row := func(c *hdfsckpt.Checkpoint, name, note string) {
+	row := func(c *format.Checkpoint, name, note string) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", step(c), humanize.RelTime(c.Time, time.Now(), "", "from now"),
 			humanize.IBytes(uint64(c.Size)), c.Shards, c.State, name, writer(c), note)
 	}
@@ -120,17 +118,17 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 		}
 		row(c, c.Name, note)
 	}
-	for i := range kept {
-		name, _ := kept[i].Original()
-		back := "it lies in " + kept[i].Name
-		if kept[i].Pointer() != nil {
-			back = "ckpt rollback brings it back"
+	for i := range retained {
+		name, _ := retained[i].Original()
+		where := "it is in " + retained[i].Name
+		if retained[i].Pointer() != nil {
+			where = "ckpt rollback restores it"
 		}
-		row(&kept[i], name, "kept: the program removed or replaced it; "+back)
+		row(&retained[i], name, "retained: the program removed or replaced it; "+where)
 	}
 	for _, a := range l.aside {
 		if l.all {
-			c := hdfsckpt.Checkpoint{Step: a.Step, Time: a.Moved, Size: a.Size, State: format.Torn}
+			c := format.Checkpoint{Step: a.Step, Time: a.Moved, Size: a.Size, State: format.Torn}
 			row(&c, a.Name, "moved aside, to "+a.Where+": "+a.Why)
 		}
 	}
@@ -138,7 +136,7 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 }
 
 // writer says which job wrote a sealed checkpoint, and after which recovery.
-func writer(c *hdfsckpt.Checkpoint) string {
+func writer(c *format.Checkpoint) string {
 	m := c.Manifest
 	if m == nil || m.Job == "" {
 		return "-"
@@ -150,7 +148,7 @@ func writer(c *hdfsckpt.Checkpoint) string {
 	return text
 }
 
-func step(c *hdfsckpt.Checkpoint) string {
+func step(c *format.Checkpoint) string {
 	if c.Step == format.NoStep {
 		return "-"
 	}

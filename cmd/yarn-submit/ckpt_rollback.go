@@ -9,6 +9,7 @@ import (
 	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/retain"
 )
 
@@ -25,8 +26,8 @@ func newCkptRollbackCommand() *cobra.Command {
 		Short: "have TensorFlow go on from an older checkpoint",
 		Long: `Rollback points the file "checkpoint" at the complete checkpoint of STEP, from
 which TensorFlow restores at the next start. Newer checkpoints stay where they
-are. Of those that the program has removed or saved over, the last one is kept
-and can be gone back to. Do it while no job writes there.
+are. Of those that the program has removed or saved over, the last one is
+retained and can be gone back to. Do it while no job writes there.
 Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
 		Args: between(2, 2, "URI|JOB STEP"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptRollback(cmd, o, args[0], args[1]) },
@@ -54,17 +55,17 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 		return client.Usagef("%q is not a step: see yarn-submit ckpt ls %s", which, ref)
 	}
 	consent := asker{cmd: cmd, yes: o.yes}
-	err = listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
-		kept, err := retain.List(cmd.Context(), d.Store)
+	err = listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
+		retained, err := retain.List(cmd.Context(), d.Store)
 		if err != nil {
 			return err
 		}
-		plan, err := hdfsckpt.PlanRollback(append(list, kept...), o.dir, wanted)
+		plan, err := hdfsckpt.PlanRollback(append(list, retained...), o.dir, wanted)
 		if err != nil {
 			return client.Usagef("%s: %w", d.Store.URI(), err)
 		}
 		uri := d.Store.URI()
-		result := rolledBack{Directory: uri, To: checkpoints.Describe(uri, []hdfsckpt.Checkpoint{plan.To})[0], Newer: checkpoints.Describe(uri, plan.Newer)}
+		result := rolledBack{Directory: uri, To: checkpoints.Describe(uri, []format.Checkpoint{plan.To})[0], Newer: checkpoints.Describe(uri, plan.Newer)}
 		if !o.json() {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: the next start goes on from %s; %d newer checkpoints stay, and are not restored from\n", uri, result.To.Name, len(plan.Newer))
 			for i := range plan.Newer {

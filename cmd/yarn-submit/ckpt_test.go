@@ -102,6 +102,24 @@ func TestPyTorchIsShown(t *testing.T) {
 	}
 }
 
+// TestTrainersIsShown: a checkpoint whose tensors cannot be read is shown with its files,
+// and verify claims no more than it has compared.
+func TestTrainersIsShown(t *testing.T) {
+	p := newPlace(t)
+	dir := filepath.Join(p.dir, "ck")
+	copyFixtures(t, dir, map[string]string{"torchfile/testdata/alone.pt": "checkpoint-10/pytorch_model.bin"})
+	if err := os.WriteFile(filepath.Join(dir, "checkpoint-10/trainer_state.json"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var shown shownCheckpoint
+	callJSON(t, p, &shown, "ckpt", "show", "./ck")
+	if shown.Kind != "huggingface" || !shown.Complete || len(shown.Files) != 2 || len(shown.Tensors) != 0 {
+		t.Errorf("show: %+v", shown)
+	}
+	text, _, _ := p.call("ckpt", "verify", "./ck")
+	contains(t, text, "not sealed, and has no checksums")
+}
+
 // TestGetGoesOn: get does again only what is not done, and writes over nothing.
 func TestGetGoesOn(t *testing.T) {
 	p := newPlace(t)
@@ -115,14 +133,14 @@ func TestGetGoesOn(t *testing.T) {
 	copyFixtures(t, filepath.Join(p.dir, "ck"), names)
 	var first, second got
 	callJSON(t, p, &first, "ckpt", "get", "./ck", "7", "out")
-	if first.Copied != 5 || first.Kept != 0 {
+	if first.Copied != 5 || first.Present != 0 {
 		t.Errorf("%+v", first)
 	}
 	if err := os.Remove(shards[2]); err != nil {
 		t.Fatal(err)
 	}
 	callJSON(t, p, &second, "ckpt", "get", "./ck", "7", "out")
-	if second.Copied != 1 || second.Kept != 4 {
+	if second.Copied != 1 || second.Present != 4 {
 		t.Errorf("%+v", second)
 	}
 	if out, errs, code := p.call("ckpt", "verify", "./out"); code != 0 {
@@ -166,9 +184,9 @@ func TestGetGoesOn(t *testing.T) {
 	}
 }
 
-// TestKeptIsListed: what a program has removed, and was kept, is found in the
+// TestRetainedIsListed: what a program has removed, and is retained, is found in the
 // list and brought back by its step.
-func TestKeptIsListed(t *testing.T) {
+func TestRetainedIsListed(t *testing.T) {
 	p := newPlace(t)
 	dir := filepath.Join(p.dir, "ck")
 	files, err := filepath.Glob("../../hdfsckpt/tfbundle/testdata/sharded.ckpt-1200.*")
@@ -193,8 +211,8 @@ func TestKeptIsListed(t *testing.T) {
 	}
 	defer s.Close()
 	for _, f := range files { // as the program's removal through a mount does
-		kept, err := retain.Removing(t.Context(), s, filepath.Base(f))
-		if err == nil && !kept {
+		retained, err := retain.Removing(t.Context(), s, filepath.Base(f))
+		if err == nil && !retained {
 			err = s.Remove(t.Context(), filepath.Base(f))
 		}
 		if err != nil {
@@ -204,16 +222,16 @@ func TestKeptIsListed(t *testing.T) {
 
 	var list []checkpoints.Checkpoint
 	callJSON(t, p, &list, "ckpt", "ls", "./ck")
-	if len(list) != 2 || !list[0].Newest || list[0].Kept || list[1].Name != "sharded.ckpt-1200" || !list[1].Kept || !list[1].Complete || list[1].Newest {
+	if len(list) != 2 || !list[0].Newest || list[0].Retained || list[1].Name != "sharded.ckpt-1200" || !list[1].Retained || !list[1].Complete || list[1].Newest {
 		t.Errorf("ls: %+v", list)
 	}
 	text, _, _ := p.call("ckpt", "ls", "./ck")
-	contains(t, text, "sharded.ckpt-1200", "kept")
+	contains(t, text, "sharded.ckpt-1200", "retained")
 	if _, errs, code := p.call("ckpt", "rollback", "./ck", "1200", "--yes"); code != 0 {
 		t.Errorf("rollback ended with %d: %s", code, errs)
 	}
 	callJSON(t, p, &list, "ckpt", "ls", "./ck")
-	if len(list) != 2 || list[0].Name != "sharded.ckpt-1200" || list[0].Kept || !list[0].Current {
+	if len(list) != 2 || list[0].Name != "sharded.ckpt-1200" || list[0].Retained || !list[0].Current {
 		t.Errorf("ls after the rollback: %+v", list)
 	}
 }

@@ -219,15 +219,15 @@ done`)
 	var names []string
 	for _, c := range list {
 		name := c.Name
-		if c.Kept {
-			name += " kept"
+		if c.Retained {
+			name += " retained"
 		}
 		if !c.Complete {
 			name += " " + c.State
 		}
 		names = append(names, name)
 	}
-	if got, want := strings.Join(names, ", "), "last.pt, checkpoint-30, last.pt kept, checkpoint-20 kept"; got != want {
+	if got, want := strings.Join(names, ", "), "last.pt, checkpoint-30, last.pt retained, checkpoint-20 retained"; got != want {
 		t.Errorf("there are %s, want %s", got, want)
 	}
 }

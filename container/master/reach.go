@@ -3,12 +3,12 @@ package master
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
+	"holdfast/internal/backoff"
 	"holdfast/proto"
 )
 
@@ -61,10 +61,8 @@ func Reach(ctx context.Context, o Options, known string, tasks int) (*Conn, stri
 		if ctx.Err() == nil || last == nil {
 			last = fmt.Errorf("connecting to the application master at %s: %w", address, err)
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.New(pause, pause).Wait(ctx) {
 			return nil, known, last
-		case <-time.After(pause/2 + rand.N(pause)): // not all agents at once
 		}
 		if now, _, err := file.look(ctx); err == nil {
 			address = now.Address
@@ -110,10 +108,8 @@ func (l *Lease) Watch(ctx context.Context, o Options, tasks int, heartbeat func(
 	file := addressFile{store: o.JobStore}
 	var last time.Time
 	for {
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pace) {
 			return
-		case <-time.After(pace):
 		}
 		if !l.unanswered() {
 			continue

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/proc"
 )
 
@@ -60,7 +61,7 @@ func Parent(pid int) (parent int, ok bool) {
 // root must be a subreaper, or what is orphaned gets away. spared processes
 // live on, with all below them.
 func KillDescendants(ctx context.Context, root int, spared ...int) error {
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+	for wait := backoff.New(time.Millisecond, 50*time.Millisecond); ; {
 		left := Descendants(root, spared...)
 		if len(left) == 0 {
 			return nil
@@ -68,10 +69,8 @@ func KillDescendants(ctx context.Context, root int, spared ...int) error {
 		for _, p := range left {
 			_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended just now
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.Wait(ctx) {
 			return fmt.Errorf("ending the processes below %d: %d are left, %d first: %w", root, len(left), left[0], ctx.Err())
-		case <-time.After(wait):
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (c *Checkpoints) Heartbeat(ctx context.Context) {
 // mount mounts the store on the path, in the box.
 func (p *place) mount(ctx context.Context, stage Options, box *sandbox.Box, o CheckpointOptions) error {
 	var err error
-	if p.store, err = store.Open(ctx, p.spec.Uri, stage.Conf); err != nil {
+	if p.store, err = stage.Stores.Open(ctx, p.spec.Uri); err != nil {
 		return failure.Store(fmt.Errorf("opening the checkpoint directory %s for %s: %w", p.spec.Uri, p.spec.Path, err))
 	}
 	if err := p.takeDirectory(); err != nil {

@@ -130,7 +130,7 @@ func (f *fetcher) store(ctx context.Context, uri string) (store.Store, error) {
 	if s := f.stores[uri]; s != nil {
 		return s, nil
 	}
-	s, err := store.Open(ctx, uri, f.options.Conf)
+	s, err := f.options.Stores.Open(ctx, uri)
 	if err == nil {
 		f.stores[uri] = s
 	}

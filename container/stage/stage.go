@@ -22,7 +22,7 @@ import (
 	"holdfast/container/sandbox"
 	"holdfast/container/steer"
 	"holdfast/container/warm"
-	"holdfast/internal/hadoop/conf"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -31,7 +31,7 @@ import (
 type Options struct {
 	WorkDir string        // the container's directory, which exists
 	TmpDir  string        // for spools and, unless its name is too long, the task's TMPDIR
-	Conf    *conf.Conf    // Hadoop's configuration; nil without Hadoop
+	Stores  *store.Opener // of checkpoint directories and the directories of files
 	Env     []string      // from which the task gets the little that it inherits
 	Tokens  string        // the task's credentials file; empty: it has none
 	After   time.Duration // warm.Options's

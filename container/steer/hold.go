@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/backoff"
 )
 
 const (
@@ -31,15 +33,10 @@ const (
 func (s *Supervisor) hold(fd int, n *notification, to netip.AddrPort) error {
 	var found place
 	end := time.Now().Add(held)
-	for pause := again; ; pause = min(2*pause, againMax) {
+	for wait := backoff.New(again, againMax); ; {
 		err := s.try(fd, n, to, &found)
-		if !away(err) || s.table.isOwn(to.Addr()) || time.Now().After(end) {
+		if !away(err) || s.table.isOwn(to.Addr()) || time.Now().After(end) || !wait.Wait(s.ctx) {
 			return err
-		}
-		select {
-		case <-s.ctx.Done():
-			return err
-		case <-time.After(pause):
 		}
 		// A caller that has gone on must not be connected behind its back.
 		if stillThere(fd, n) != nil {

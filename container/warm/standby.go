@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/container/sandbox"
+	"holdfast/internal/backoff"
 )
 
 // settled is how long after its import an attempt is taken to be at work.
@@ -263,7 +264,7 @@ func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, h
 	done := make(chan struct{})
 	go func() { // the import itself may be what takes too much
 		defer close(done)
-		for wait(ctx, look/4) {
+		for backoff.Sleep(ctx, look/4) {
 			if err := shortage(s.o.Box, limit, i.rss(), true); err != nil {
 				cancel(fmt.Errorf("%w: %w", errNoRoom, err))
 			}
@@ -293,7 +294,7 @@ func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, h
 
 // watch ends the interpreter when memory gets short.
 func (s *Standby) watch(ctx context.Context) {
-	for wait(ctx, look) {
+	for backoff.Sleep(ctx, look) {
 		i := s.kept()
 		if i == nil {
 			return
@@ -305,18 +306,6 @@ func (s *Standby) watch(ctx context.Context) {
 			s.giveUp(err.Error())
 			return
 		}
-	}
-}
-
-// wait waits; false if ctx has ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"holdfast/container/sandbox"
+	"holdfast/internal/backoff"
 	"holdfast/internal/proc"
 )
 
@@ -27,7 +28,7 @@ func (s *Standby) study(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 		case <-from.imported:
 		case <-ctx.Done():
 		}
-		return from.how, wait(ctx, s.o.After)
+		return from.how, backoff.Sleep(ctx, s.o.After)
 	}
 	n, err := s.learn(ctx, c, p)
 	switch {
@@ -41,7 +42,7 @@ func (s *Standby) study(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 		return ImportProfile{}, false
 	}
 	s.tell(Known{ImportProfile: n.ImportProfile})
-	return n.ImportProfile, wait(ctx, s.o.After)
+	return n.ImportProfile, backoff.Sleep(ctx, s.o.After)
 }
 
 // note is what the start-up file wrote about the main program of an attempt.
@@ -56,7 +57,7 @@ func (s *Standby) learn(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 	for {
 		b, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) {
-			if !wait(ctx, look/4) {
+			if !backoff.Sleep(ctx, look/4) {
 				return note{}, ctx.Err()
 			}
 			continue

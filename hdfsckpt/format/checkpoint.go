@@ -41,6 +41,7 @@ type Checkpoint struct {
 	Size    int64     // bytes, all files together
 	Shards  int       // files with values
 	Files   []File    // sorted by name
+	Extra   []File    // named as its own, but of another save: they are removed with it
 	State   State     //
 	Why     string    // what is wrong, unless complete
 	Current bool      // its format's pointer names it

@@ -148,10 +148,25 @@ func (b *bundle) check(ctx context.Context, d *Dir) (*Checkpoint, error) {
 		return nil, err
 	}
 	c.Shards = x.Header.Shards
+	c.Files, c.Extra = b.split(x)
 	if c.Why = b.lacks(x); c.Why == "" {
 		c.State = Complete
 	}
 	return c, nil
+}
+
+// split parts the files of the save that the index is of from shards of another one,
+// which had another number of them.
+func (b *bundle) split(x *tfbundle.Index) (files, extra []File) {
+	for _, f := range b.files {
+		m := tfFile.FindStringSubmatch(path.Base(f.Name))
+		if of, err := strconv.Atoi(m[4]); err == nil && of != x.Header.Shards {
+			extra = append(extra, f)
+		} else {
+			files = append(files, f)
+		}
+	}
+	return files, extra
 }
 
 // lacks says which shard is missing or short; empty if none is.

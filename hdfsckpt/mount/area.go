@@ -17,7 +17,7 @@ import (
 
 // area is the directory of the store for what this mount has not completed, or
 // is removing. It is made at the first write and never again: once it is gone,
-// this mount has been shut out.
+// this mount has been fenced off.
 type area struct {
 	mu     sync.Mutex
 	dir    *node             // below the root, but in no one's sight
@@ -45,7 +45,7 @@ func (a *area) get(ctx context.Context, f *FS) (*node, error) {
 	}
 	name := writers.Dir(f.o.Writer)
 	if err := store.MkdirAll(ctx, f.store, name, 0o755); err != nil {
-		return nil, fmt.Errorf("making the directory for what %s writes, which fails if it was shut out: %w", f.o.Writer, err)
+		return nil, fmt.Errorf("making the directory for what %s writes, which fails if it was fenced off: %w", f.o.Writer, err)
 	}
 	info, err := f.store.Stat(ctx, name)
 	if err != nil {

@@ -31,7 +31,7 @@ func init() {
 }
 
 // save is a save of a checkpoint, one operation after the other: shards, index,
-// then the file that names it. It stops before operation cut and tells whether
+// then the file that names it. It stops before operation cut and reports whether
 // it came to its end.
 func save(p *process, dir string, step, cut int) bool {
 	prefix := fmt.Sprintf("model.ckpt-%d", step)

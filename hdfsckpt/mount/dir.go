@@ -207,11 +207,11 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 	c, w, unlock := f.lockWorks(d, name, nil, "")
 	defer unlock()
 	hidden := w[0] != nil && w[0].local.Load()
-	kept, err := f.keep(ctx, p)
+	retained, err := f.retain(ctx, p)
 	if err != nil {
 		return f.fail("unlink", p, err)
 	}
-	if !kept {
+	if !retained {
 		err = f.bury(ctx, d, name, p, c[0])
 	}
 	if err != nil && !(hidden && errors.Is(err, syscall.ENOENT)) {
@@ -223,7 +223,7 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 
 // bury moves a file into the area, and removes it there: at once, or at the last
 // Release if it is open through this mount, since HDFS soon deletes the blocks of a
-// removed file under its readers. A mount that was shut out has no area any more,
+// removed file under its readers. A mount that was fenced off has no area any more,
 // so that it removes nothing either, whenever what it has sent arrives.
 func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) error {
 	dir, err := f.area.get(ctx, f)

@@ -38,12 +38,12 @@
 //
 // # Who may change the store
 //
-// A mount changes the store as long as its lease lasts and nobody has shut it out
+// A mount changes the store as long as its lease lasts and nobody has fenced it off
 // (writers.Fence). The lease is looked at when an operation enters the gate, and
 // again right before each change is sent, since the process may be stopped in
 // between; Fence ends what was sent and has not arrived by resetting its connection.
 // Files are written in the mount's area of the store, and files that are removed are
-// moved there first, so that a mount that was shut out can neither put a file under a
+// moved there first, so that a mount that was fenced off can neither put a file under a
 // name nor remove one, whenever its requests arrive. A rename of a visible file is
 // held back by the lease alone.
 //

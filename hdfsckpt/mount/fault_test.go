@@ -374,7 +374,7 @@ func TestDeviceIsNotInherited(t *testing.T) {
 	}
 }
 
-// inFuse tells whether a process waits for a FUSE request, or for a page that
+// inFuse reports whether a process waits for a FUSE request, or for a page that
 // one brings (proc_pid_wchan(5)).
 func inFuse(p *process) bool {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/wchan", p.cmd.Process.Pid))

@@ -81,7 +81,7 @@ func (h *handle) flushedBy(group int) (*user, bool) {
 	return u, h.dirty
 }
 
-// held tells whether a user of the handle still has it open: the caller by a
+// held reports whether a user of the handle still has it open: the caller by a
 // duplicate, as a shell that makes a file its output, or another process that
 // opened it or wrote. With several handles of the file they cannot be told
 // apart, and none counts.

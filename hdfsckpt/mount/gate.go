@@ -84,7 +84,7 @@ func (g *gate) leave() {
 	}
 }
 
-// close tells whether this call closed it.
+// close reports whether this call closed it.
 func (g *gate) close(reason error) bool {
 	if reason == nil {
 		reason = errors.New("fenced")

@@ -81,8 +81,8 @@ type FS struct {
 	closing    sync.Once
 	serving    atomic.Bool
 
-	quiet   quieter
-	keeping sync.Mutex // held while files of checkpoints are replaced or removed
+	quiet     quieter
+	retaining sync.Mutex // held while files of checkpoints are replaced or removed
 
 	mu         sync.Mutex
 	nodes      map[uint64]*node
@@ -310,7 +310,7 @@ func (f *FS) unmount(ctx context.Context) error {
 	return nil
 }
 
-// inUse tells whether a process uses the mount, or what one closed has not
+// inUse reports whether a process uses the mount, or what one closed has not
 // reached us yet. MNT_EXPIRE answers EAGAIN, and only marks the mount, if it is
 // not busy (umount(2)).
 func (f *FS) inUse() bool {

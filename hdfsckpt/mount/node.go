@@ -39,7 +39,7 @@ type node struct {
 	grave *temporary
 }
 
-// hidden tells whether the node's content is not, or not as it is, in the store.
+// hidden reports whether the node's content is not, or not as it is, in the store.
 func (n *node) hidden() bool { return n.work != nil && n.work.local.Load() }
 
 // pathLocked finds the node's name in the store; false if it has none any more.
@@ -98,7 +98,7 @@ func (f *FS) dirEntry(id uint64, name string) (*node, string, fuse.Status) {
 	return d, path.Join(p, name), fuse.OK
 }
 
-// same tells whether two answers of the store are about the same file.
+// same reports whether two answers of the store are about the same file.
 func same(a, b store.Info) bool {
 	switch {
 	case a.IsDir() || b.IsDir():

@@ -152,7 +152,7 @@ func (f *FS) regrown(h *handle, r *sharedReader) (*sharedReader, error) {
 	return s, err
 }
 
-// grown tells whether b is a later state of the same file as a.
+// grown reports whether b is a later state of the same file as a.
 func grown(a, b store.Info) bool {
 	if a.Inode != 0 && b.Inode != 0 {
 		return a.Inode == b.Inode

@@ -8,16 +8,16 @@ import (
 	"holdfast/hdfsckpt/retain"
 )
 
-// replace renames in the store. Where that replaces a part of a checkpoint, the
-// checkpoint is kept.
+// replace renames in the store. Where that replaces a part of a complete checkpoint, the
+// checkpoint is retained.
 func (f *FS) replace(ctx context.Context, from, to string) error {
 	if retain.Concerns(to) {
 		// The usual case: nothing is there.
 		if err := f.store.RenameNew(ctx, from, to); !errors.Is(err, syscall.EEXIST) {
 			return err
 		}
-		f.keeping.Lock()
-		defer f.keeping.Unlock()
+		f.retaining.Lock()
+		defer f.retaining.Unlock()
 		if err := retain.Replacing(ctx, f.store, to); err != nil {
 			return err
 		}
@@ -29,12 +29,12 @@ func (f *FS) replace(ctx context.Context, from, to string) error {
 	return err
 }
 
-// keep tells whether a file that is to be removed was kept instead.
-func (f *FS) keep(ctx context.Context, name string) (bool, error) {
+// retain reports whether a file that is to be removed was retained instead.
+func (f *FS) retain(ctx context.Context, name string) (bool, error) {
 	if !retain.Concerns(name) {
 		return false, nil
 	}
-	f.keeping.Lock()
-	defer f.keeping.Unlock()
+	f.retaining.Lock()
+	defer f.retaining.Unlock()
 	return retain.Removing(ctx, f.store, name)
 }

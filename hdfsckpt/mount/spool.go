@@ -164,7 +164,7 @@ func (f *FS) localise(d *node) {
 	}
 }
 
-// below tells whether a node is a directory or in it. FS.mu is held.
+// below reports whether a node is a directory or in it. FS.mu is held.
 func below(n, d *node) bool {
 	for ; n != nil; n = n.parent {
 		if n == d {

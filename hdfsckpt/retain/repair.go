@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
@@ -51,8 +52,8 @@ func Repair(ctx context.Context, s store.Store, live bool) (restored []string, e
 
 // broken reports whether what is visible is not whole, and would be with what is
 // retained. Where nothing is visible, it was removed; or, if it was being replaced, all
-// of it has made room for what was to come. An entry that makes nothing whole is
-// removed, unless somebody may be writing it.
+// of it has made room for what was to come. An entry that makes nothing whole is removed,
+// unless somebody may be writing it, or another rule of the store might find it whole.
 func (b *backup) broken(ctx context.Context, live bool) (bool, error) {
 	b.listed = nil
 	c, err := b.look(ctx, visible)
@@ -63,14 +64,14 @@ func (b *backup) broken(ctx context.Context, live bool) (bool, error) {
 		return false, b.clearEmpty(ctx, live)
 	}
 	if b.How == removed {
-		if seen, err := b.visibleFiles(ctx); err != nil || len(seen) == 0 {
+		if left, err := b.visibleFiles(ctx); err != nil || len(left) == 0 {
 			return false, err
 		}
 	}
 	if c, err = b.look(ctx, visible|retained); err != nil || c == nil {
 		return false, err
 	}
-	if !c.Whole() && !live {
+	if !c.Whole() && !live && b.owner.Rule != (format.Rule{}) {
 		return false, b.clear(ctx)
 	}
 	return c.Whole(), nil
@@ -82,8 +83,8 @@ func (b *backup) clearEmpty(ctx context.Context, live bool) error {
 	if live {
 		return nil
 	}
-	kept, err := b.retainedFiles(ctx)
-	if err == nil && len(kept) == 0 {
+	moved, err := b.retainedFiles(ctx)
+	if err == nil && len(moved) == 0 {
 		err = b.clear(ctx)
 	}
 	return err
@@ -94,7 +95,8 @@ func (b *backup) visibleFiles(ctx context.Context) ([]store.Info, error) {
 	v := &view{Store: b.s, b: b, which: visible}
 	if b.Dir {
 		var all []store.Info
-		return all, walk(ctx, v, b.Name, "", &all)
+		err := walk(ctx, v, b.Name, "", &all)
+		return all, err
 	}
 	return v.List(ctx, path.Dir(b.Name))
 }
@@ -103,13 +105,13 @@ func (b *backup) visibleFiles(ctx context.Context) ([]store.Info, error) {
 func (b *backup) staysBroken(ctx context.Context) (bool, error) {
 	files := func() (string, error) {
 		b.listed = nil
-		seen, err := b.visibleFiles(ctx)
+		left, err := b.visibleFiles(ctx)
 		if err != nil {
 			return "", err
 		}
-		kept, err := b.retainedFiles(ctx)
+		moved, err := b.retainedFiles(ctx)
 		var text strings.Builder
-		for _, i := range slices.Concat(seen, kept) {
+		for _, i := range slices.Concat(left, moved) {
 			fmt.Fprintln(&text, i.Name, i.Size, i.ModTime.UnixNano(), i.Inode)
 		}
 		return text.String(), err
@@ -148,17 +150,17 @@ func (b *backup) staysBroken(ctx context.Context) (bool, error) {
 // first, and that of what is retained comes last, so that old and new files are never
 // taken for one.
 func (b *backup) restore(ctx context.Context) error {
-	kept, err := b.retainedFiles(ctx)
+	moved, err := b.retainedFiles(ctx)
 	if err != nil {
 		return err
 	}
-	marked := slices.ContainsFunc(kept, func(i store.Info) bool { return i.Name == b.Marker })
+	marked := slices.ContainsFunc(moved, func(i store.Info) bool { return i.Name == b.Marker })
 	if marked {
 		if err := b.s.Remove(ctx, b.name(b.Marker)); err != nil && !store.Vanished(err) && !errors.Is(err, syscall.ENOTDIR) {
 			return err
 		}
 	}
-	for _, i := range kept {
+	for _, i := range moved {
 		if i.Name == b.Marker || !slices.Contains(b.Files, i.Name) {
 			continue
 		}

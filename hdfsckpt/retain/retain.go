@@ -1,6 +1,5 @@
-// Package retain keeps what a program removes or replaces, where that would leave
-// nothing to go back to: at least one complete checkpoint that is older than the newest
-// of its series.
+// Package retain retains checkpoints that a program removes or replaces, so that at least
+// one complete checkpoint older than the newest of its series remains to go back to.
 //
 // Its files are moved, one by one, each by one rename, into a backup entry:
 //

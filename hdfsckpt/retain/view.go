@@ -96,21 +96,21 @@ func (v *view) List(ctx context.Context, dir string) ([]store.Info, error) {
 		if !root && dir != v.b.Name {
 			from = v.b.at(dir)
 		}
-		kept, err := v.Store.List(ctx, from)
+		moved, err := v.Store.List(ctx, from)
 		if err != nil && !store.Vanished(err) {
 			return nil, err
 		}
-		if root && v.b.Dir && len(kept) > 0 {
-			kept = []store.Info{{Name: path.Base(v.b.Name), Mode: fs.ModeDir | 0o755}}
+		if root && v.b.Dir && len(moved) > 0 {
+			moved = []store.Info{{Name: path.Base(v.b.Name), Mode: fs.ModeDir | 0o755}}
 		}
-		all = kept
+		all = moved
 	}
 	if v.which&visible != 0 {
-		seen, err := v.visible(ctx, dir, root)
+		left, err := v.visible(ctx, dir, root)
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range seen {
+		for _, e := range left {
 			if !slices.ContainsFunc(all, func(o store.Info) bool { return o.Name == e.Name }) {
 				all = append(all, e)
 			}

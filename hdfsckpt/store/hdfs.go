@@ -35,11 +35,11 @@ var (
 	_ fullLister = (*hdfsStore)(nil)
 )
 
-func openHDFS(ctx context.Context, u *url.URL, c *conf.Conf, create bool) (Store, error) {
-	if c == nil {
+func (o *Opener) openHDFS(ctx context.Context, u *url.URL, create bool) (Store, error) {
+	if o.conf == nil {
 		return nil, fmt.Errorf("cannot open the checkpoint store %s: no Hadoop configuration is there; set %s", u, conf.EnvDir)
 	}
-	client, err := hdfs.Dial(ctx, u.String(), c, nil)
+	client, err := hdfs.New(u.String(), o.conf, o.hdfs)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the checkpoint store %s: %w", u, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// OwnDir is the directory in a store's root that is the store's own: manifests,
-// and what is kept. Mounts do not show it.
+// OwnDir is the directory in a store's root that is the store's own: manifests, what is
+// retained, and other records. Mounts do not show it.
 const OwnDir = ".holdfast"
 
 // A temporary file stands in the directory of the file that it becomes and is
@@ -23,7 +23,7 @@ const (
 	maxComponent    = 255 // NAME_MAX, and dfs.namenode.fs-limits.max-component-length
 )
 
-// IsTemporary tells whether name is a file that is being written, or that a
+// IsTemporary reports whether name is a file that is being written, or that a
 // killed writer left.
 func IsTemporary(name string) bool {
 	name = path.Base(name)

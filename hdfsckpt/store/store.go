@@ -75,7 +75,7 @@ type Info struct {
 	Birth string
 }
 
-// IsDir tells whether the entry is a directory.
+// IsDir reports whether the entry is a directory.
 func (i Info) IsDir() bool { return i.Mode.IsDir() }
 
 // Writer writes a new file. It is used by one goroutine at a time.

@@ -127,7 +127,7 @@ func signed(v float64) string {
 	return text
 }
 
-// Integer tells whether elements are whole numbers.
+// Integer reports whether elements are whole numbers.
 func (k Kind) Integer() bool {
 	switch k {
 	case "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",

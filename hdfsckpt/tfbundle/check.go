@@ -129,7 +129,7 @@ func updateLength(crc uint32, length uint64) uint32 {
 	return crc32.Update(crc, castagnoli, binary.LittleEndian.AppendUint64(nil, length))
 }
 
-// End tells whether the bytes are those that the index means.
+// End reports whether the bytes are those that the index means.
 func (c *Check) End() error {
 	if c.size != c.e.Size {
 		return fmt.Errorf("%s has %d bytes instead of %d", c.e.label(), c.size, c.e.Size)

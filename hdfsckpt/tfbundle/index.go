@@ -14,8 +14,7 @@ type Index struct {
 	Header  Header
 	Entries []Entry // in the order of the index: slices first, then by name
 
-	whole  map[string]int   // place of a tensor's own entry, by name
-	slices map[string][]int // places of its slices
+	slices map[string][]int // places of a tensor's slices, by its name
 }
 
 // Header describes the bundle.
@@ -38,7 +37,7 @@ type Entry struct {
 	Of     *Slice  // set: this is that slice of the tensor Name
 }
 
-// Partitioned tells whether the bytes are in the entries of the slices.
+// Partitioned reports whether the bytes are in the entries of the slices.
 func (e *Entry) Partitioned() bool { return len(e.Slices) > 0 }
 
 // Elements is the number of elements of the shape.
@@ -85,19 +84,20 @@ const (
 func Parse(r io.ReaderAt, size int64) (*Index, error) {
 	x := &Index{}
 	header, names := false, int64(0)
-	err := readTable(r, size, func(key, value []byte) error {
+	err := readTable(r, size, func(key, value []byte) (err error) {
 		if names += int64(len(key)); names > maxNames+maxNamesInEach*size {
 			return fmt.Errorf("the names in its %d bytes have more than %d", size, maxNames+maxNamesInEach*size)
 		}
 		if len(key) == 0 {
 			header = true
-			return parseHeader(value, &x.Header)
+			x.Header, err = parseHeader(value)
+			return err
 		}
 		if !header {
 			return errors.New("it does not begin with the header")
 		}
-		var e Entry
-		if err := parseEntry(value, &e); err != nil {
+		e, err := parseEntry(value)
+		if err != nil {
 			return fmt.Errorf("entry %q: %w", key, err)
 		}
 		e.Name = string(key)
@@ -120,11 +120,9 @@ func Parse(r io.ReaderAt, size int64) (*Index, error) {
 	if !header {
 		return nil, errors.New("not a whole TensorFlow index: it has no header")
 	}
-	x.whole, x.slices = map[string]int{}, map[string][]int{}
+	x.slices = map[string][]int{}
 	for i := range x.Entries {
-		if e := &x.Entries[i]; e.Of == nil {
-			x.whole[e.Name] = i
-		} else {
+		if e := &x.Entries[i]; e.Of != nil {
 			x.slices[e.Name] = append(x.slices[e.Name], i)
 		}
 	}
@@ -175,14 +173,6 @@ func (x *Index) Tensors() []*Entry {
 		}
 	}
 	return list
-}
-
-// Find finds a whole tensor; nil if there is none of that name.
-func (x *Index) Find(name string) *Entry {
-	if i, ok := x.whole[name]; ok {
-		return &x.Entries[i]
-	}
-	return nil
 }
 
 // SlicesOf are the entries with the bytes of a partitioned tensor.

@@ -50,14 +50,13 @@ type Record struct {
 	file *zip.File
 }
 
-// Checked tells whether the record has a checksum.
+// Checked reports whether the record has a checksum.
 func (r *Record) Checked() bool { return r.file.CRC32 != 0 || r.Size == 0 }
 
 // Offset is the place of the record's bytes in the file.
 func (r *Record) Offset() (int64, error) { return r.file.DataOffset() }
 
-// Open reads the record; at its end length and checksum are compared
-// (IsDamaged).
+// Open reads the record; at its end length and checksum are compared.
 func (r *Record) Open() (io.Reader, error) {
 	raw, err := r.file.OpenRaw() // File.Open takes a checksum of 0 for one
 	if err != nil {
@@ -98,12 +97,6 @@ func (r *Record) Check(sum uint32) error {
 	return nil
 }
 
-// IsDamaged tells an error of a file that was read and is not what torch.save
-// writes from one of reading it.
-func IsDamaged(err error) bool {
-	return errors.Is(err, zip.ErrFormat) || errors.Is(err, errPickle) || errors.Is(err, errFile) || errors.Is(err, io.ErrUnexpectedEOF)
-}
-
 var errFile = errors.New("not a whole file of torch.save")
 
 // maxPickle bounds the pickle that is read into memory; tensors are not in it.
@@ -119,11 +112,11 @@ var (
 // MagicSize is how many bytes of a file IsZip and IsLegacy want to see.
 const MagicSize = 16
 
-// IsZip tells whether a file that begins so may be one of torch.save's.
+// IsZip reports whether a file that begins so may be one of torch.save's.
 func IsZip(head []byte) bool { return bytes.HasPrefix(head, zipMagic) }
 
-// IsLegacy tells whether a file that begins so is of the form that torch.save
-// wrote before PyTorch 1.6. Nothing in it tells whether it is whole.
+// IsLegacy reports whether a file that begins so is of the form that torch.save
+// wrote before PyTorch 1.6. Nothing in it shows whether it is whole.
 func IsLegacy(head []byte) bool { return bytes.HasPrefix(head, legacyMagic) }
 
 // OpenArchive reads the directory of the archive, which stands at its end.

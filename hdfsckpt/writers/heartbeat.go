@@ -11,26 +11,25 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// A job's heartbeat is the modification time of a writer's directory: its master's,
-// which it makes for that, every HeartbeatEvery, and while no master answers those of
-// its agents that write. What a writer completes changes that time too. A job of
-// which no writer's time changes for LostAfter was lost without a word. Clocks are
-// not compared.
+// A job's heartbeat is the modification time of a writer's directory: its master updates
+// that of its own every HeartbeatEvery, and while no master answers, agents that write
+// update theirs. Completing a file updates it too. A job none of whose writers' times
+// change for LostAfter was lost without leaving in order. Clocks are not compared.
 const (
 	HeartbeatEvery = 5 * time.Second
 	LostAfter      = 30 * time.Second
 )
 
-// heartbeatLook is the time between two looks at others' heartbeats.
-const heartbeatLook = time.Second
+// pollInterval is the time between two looks at others' heartbeats.
+const pollInterval = time.Second
 
-// Heartbeat updates a writer's heartbeat. One that has not begun to write, or was
-// shut out, gives none (ENOENT, ENOTDIR).
+// Heartbeat updates a writer's heartbeat. ENOENT for a writer that has not begun to
+// write; one that was fenced off fails too.
 func Heartbeat(ctx context.Context, s store.Store, writer string) error {
 	dir := Dir(writer)
 	i, err := s.Stat(ctx, dir)
 	if err == nil && !i.IsDir() {
-		err = fmt.Errorf("the writer %s was shut out of %s", writer, s.URI())
+		err = fmt.Errorf("the writer %s was fenced off from %s", writer, s.URI())
 	}
 	if err == nil {
 		now := time.Now()
@@ -42,10 +41,10 @@ func Heartbeat(ctx context.Context, s store.Store, writer string) error {
 	return err
 }
 
-// OtherJobs tells which other jobs write to a store and live, and which were lost
-// without a word: it watches for as long as patience, LostAfter as a rule, or until
-// all have sent a heartbeat. jobOf tells whose a writer is.
-func OtherJobs(ctx context.Context, s store.Store, own string, jobOf func(writer string) string, patience time.Duration) (living, lost []string, err error) {
+// OtherJobs returns the other jobs that write to a store and are alive, and those that
+// were lost without leaving in order. It watches them for timeout, usually LostAfter, or
+// until all have sent a heartbeat. jobOf returns the job of a writer.
+func OtherJobs(ctx context.Context, s store.Store, own string, jobOf func(writer string) string, timeout time.Duration) (alive, lost []string, err error) {
 	look := func() (map[string]time.Time, error) { // by writer
 		entries, err := s.List(ctx, writingDir)
 		if err != nil && !store.Vanished(err) {
@@ -63,13 +62,13 @@ func OtherJobs(ctx context.Context, s store.Store, own string, jobOf func(writer
 	if err != nil || len(first) == 0 {
 		return nil, nil, err
 	}
-	moved := map[string]bool{} // by job; false: not yet
+	beating := map[string]bool{} // by job; false: not yet
 	for w := range first {
-		moved[jobOf(w)] = false
+		beating[jobOf(w)] = false
 	}
-	tick := time.NewTicker(min(heartbeatLook, patience))
+	tick := time.NewTicker(min(pollInterval, timeout))
 	defer tick.Stop()
-	for begin := time.Now(); slices.Contains(slices.Collect(maps.Values(moved)), false) && time.Since(begin) < patience; {
+	for begin := time.Now(); slices.Contains(slices.Collect(maps.Values(beating)), false) && time.Since(begin) < timeout; {
 		select {
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
@@ -81,28 +80,28 @@ func OtherJobs(ctx context.Context, s store.Store, own string, jobOf func(writer
 		}
 		for w, at := range now {
 			if before, was := first[w]; !was || !at.Equal(before) {
-				moved[jobOf(w)] = true
+				beating[jobOf(w)] = true
 			}
 		}
 		for w := range first {
 			if _, is := now[w]; !is && !slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(o string) bool { return jobOf(o) == jobOf(w) }) {
-				delete(moved, jobOf(w)) // it has ended in order meanwhile
+				delete(beating, jobOf(w)) // it has ended in order meanwhile
 			}
 		}
 	}
-	for job, lives := range moved {
-		if lives {
-			living = append(living, job)
+	for job, beats := range beating {
+		if beats {
+			alive = append(alive, job)
 		} else {
 			lost = append(lost, job)
 		}
 	}
-	slices.Sort(living)
+	slices.Sort(alive)
 	slices.Sort(lost)
-	return living, lost, nil
+	return alive, lost, nil
 }
 
-// FenceJobs shuts out all writers of some jobs.
+// FenceJobs fences off all writers of some jobs.
 func FenceJobs(ctx context.Context, s store.Store, jobs []string, jobOf func(writer string) string) error {
 	writers, err := List(ctx, s)
 	for _, w := range writers {

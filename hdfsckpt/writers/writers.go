@@ -19,18 +19,18 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// What a writer has not completed lies in a directory of its own, from where a
-// rename puts it under its name. Without that directory nothing can be begun,
-// and nothing that was begun can be completed: so a writer that was given up,
-// but may live, is shut out by one atomic step, whatever it is about to do. What it
-// removes goes there first, so that it cannot remove anything either.
+// What a writer has not completed lies in a directory of its own, from where a rename
+// publishes it. Without that directory nothing can be begun, and nothing that was begun
+// can be completed: so a writer that was given up, but may be alive, is fenced off by one
+// atomic step, whatever it is about to do. What it removes is moved there first, so that
+// it cannot remove anything either.
 //
-//	.holdfast/writing/WRITER/  of a writer, until it is shut out; directories in it
+//	.holdfast/writing/WRITER/  of a writer, until it is fenced off; directories in it
 //	                           are for files of other groups and the like
-//	.holdfast/shut/WRITER/     of one that was, until it is removed
+//	.holdfast/fenced/WRITER/   of one that was, until it is removed
 const (
 	writingDir = store.OwnDir + "/writing"
-	shutDir    = store.OwnDir + "/shut"
+	fencedDir  = store.OwnDir + "/fenced"
 )
 
 // Dir is the directory of what a writer has not completed. It is made
@@ -38,7 +38,7 @@ const (
 func Dir(writer string) string { return path.Join(writingDir, url.PathEscape(writer)) }
 
 // List lists those that have begun to write, have not ended in order, and
-// are not shut out.
+// are not fenced off.
 func List(ctx context.Context, s store.Store) ([]string, error) {
 	entries, err := s.List(ctx, writingDir)
 	if store.Vanished(err) {
@@ -59,31 +59,31 @@ func List(ctx context.Context, s store.Store) ([]string, error) {
 // Fence makes it impossible for a writer to complete a file from now on: what
 // it has not completed is lost, and it can begin nothing new, though it may
 // never have written before. A file in the place of its directory sees to that;
-// MakeSafe removes it after a day.
+// Forget removes it after a day.
 func Fence(ctx context.Context, s store.Store, writer string) error {
 	if err := fence(ctx, s, writer); err != nil {
-		return fmt.Errorf("cannot shut the writer %s out of the checkpoint store %s: %w", writer, s.URI(), err)
+		return fmt.Errorf("cannot fence the writer %s off from the checkpoint store %s: %w", writer, s.URI(), err)
 	}
 	return nil
 }
 
 func fence(ctx context.Context, s store.Store, writer string) error {
-	dir, shut := Dir(writer), path.Join(shutDir, url.PathEscape(writer))
-	for _, d := range []string{writingDir, shutDir} {
+	dir, fenced := Dir(writer), path.Join(fencedDir, url.PathEscape(writer))
+	for _, d := range []string{writingDir, fencedDir} {
 		if err := store.MkdirAll(ctx, s, d, 0o755); err != nil {
 			return err
 		}
 	}
 	for {
-		if err := s.Rename(ctx, dir, shut); err != nil && !store.Vanished(err) {
+		if err := s.Rename(ctx, dir, fenced); err != nil && !store.Vanished(err) {
 			if !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.ENOTDIR) {
 				return err
 			}
 			if i, statErr := s.Stat(ctx, dir); statErr == nil && !i.IsDir() {
-				return nil // it was shut out before
+				return nil // it was fenced off before
 			}
 		}
-		if err := removeFenced(ctx, s, shut); err != nil {
+		if err := removeFenced(ctx, s, fenced); err != nil {
 			return err
 		}
 		// Fails if the writer has made its directory, for the first time, just now.
@@ -94,19 +94,19 @@ func fence(ctx context.Context, s store.Store, writer string) error {
 	}
 }
 
-// removeFenced removes what a writer that was shut out has left: files, and
+// removeFenced removes what a writer that was fenced off has left: files, and
 // directories of files.
-func removeFenced(ctx context.Context, s store.Store, shut string) error {
-	shown, err := s.List(ctx, shut)
-	if err != nil && !store.Vanished(err) && !errors.Is(err, syscall.ENOTDIR) { // what shut it out before
+func removeFenced(ctx context.Context, s store.Store, fenced string) error {
+	shown, err := s.List(ctx, fenced)
+	if err != nil && !store.Vanished(err) && !errors.Is(err, syscall.ENOTDIR) { // it was fenced off before
 		return err
 	}
 	for _, i := range shown {
-		if err := store.RemoveDir(ctx, s, path.Join(shut, i.Name)); err != nil && !store.Vanished(err) {
+		if err := store.RemoveDir(ctx, s, path.Join(fenced, i.Name)); err != nil && !store.Vanished(err) {
 			return err
 		}
 	}
-	if err := store.RemoveDir(ctx, s, shut); !store.Vanished(err) {
+	if err := store.RemoveDir(ctx, s, fenced); !store.Vanished(err) {
 		return err
 	}
 	return nil
@@ -115,13 +115,13 @@ func removeFenced(ctx context.Context, s store.Store, shut string) error {
 // atOnce bounds the calls at a time for many writers.
 const atOnce = 8
 
-// LongestWrite is how long a file may take to be written. HDFS tells of one that
+// LongestWrite is how long a file may take to be written. HDFS reports of one that
 // is open no more than when it was begun (FSDirWriteFileOp.addFile; the time is
 // set again when it is closed), so age alone says little of whether its writer
 // lives.
 const LongestWrite = 24 * time.Hour
 
-// Writing tells whether a writer that was not shut out has begun a file and
+// Writing reports whether a writer that was not fenced off has begun a file and
 // not completed it, nor left it lying for longer than a write may take.
 func Writing(ctx context.Context, s store.Store) (bool, error) {
 	writers, err := List(ctx, s)
@@ -138,7 +138,7 @@ func Writing(ctx context.Context, s store.Store) (bool, error) {
 			}
 			open, err := begun(ctx, s, Dir(w))
 			if err != nil && !store.Vanished(err) {
-				return fmt.Errorf("cannot tell what %s writes to the checkpoint store %s: %w", w, s.URI(), err)
+				return fmt.Errorf("cannot find out what %s writes to the checkpoint store %s: %w", w, s.URI(), err)
 			}
 			if slices.ContainsFunc(open, func(f store.Info) bool { return time.Since(f.ModTime) < LongestWrite }) {
 				found.Store(true)
@@ -173,11 +173,11 @@ func begun(ctx context.Context, s store.Store, dir string) ([]store.Info, error)
 	return files, nil
 }
 
-// forgetAfter is how long a writer that was shut out may live on. Its leases
+// forgetAfter is how long a writer that was fenced off may stay alive. Its leases
 // have ended long before.
 const forgetAfter = 24 * time.Hour
 
-// Forget removes the marks of those that were shut out long ago.
+// Forget removes the marks of those that were fenced off long ago.
 func Forget(ctx context.Context, s store.Store) error {
 	entries, err := s.List(ctx, writingDir)
 	if store.Vanished(err) {

@@ -57,7 +57,7 @@ func (b *bench) forFiles(ctx context.Context, n int, do func(*transfers) error) 
 	if err != nil {
 		return err
 	}
-	if t.fs, err = hdfs.Dial(ctx, b.cluster.HDFS(), c, nil); err != nil {
+	if t.fs, err = hdfs.New(b.cluster.HDFS(), c, hdfs.Options{}); err != nil {
 		return err
 	}
 	defer t.fs.Close()

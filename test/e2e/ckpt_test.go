@@ -77,10 +77,10 @@ func TestCheckpointsOfAllForms(t *testing.T) {
 			}
 		}
 		out := t.TempDir()
-		var copied struct{ Copied, Kept int }
+		var copied struct{ Copied, Present int }
 		call(&copied, "get", logs, "300", out)
 		call(&copied, "get", logs, "300", out)
-		if copied.Copied != 0 || copied.Kept != 3 {
+		if copied.Copied != 0 || copied.Present != 3 {
 			t.Errorf("a second get copied %d files", copied.Copied)
 		}
 		for _, name := range []string{".metadata", "__0_0.distcp", "__1_0.distcp"} {

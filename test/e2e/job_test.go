@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/internal/hadoop/conf"
@@ -375,7 +374,7 @@ func (j *job) hidden() []string {
 		if err != nil {
 			return []string{err.Error()}
 		}
-		client, err := hdfs.Dial(context.Background(), j.w.cluster.HDFS(), c, logrus.NewEntry(logrus.New()))
+		client, err := hdfs.New(j.w.cluster.HDFS(), c, hdfs.Options{})
 		if err != nil {
 			return []string{err.Error()}
 		}

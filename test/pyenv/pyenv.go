@@ -35,6 +35,11 @@ func Torch(ctx context.Context) (python string, err error) {
 	return python, nil
 }
 
+var jax = []string{"jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6"}
+
+// JAX returns a Python interpreter that has JAX.
+func JAX(ctx context.Context) (python string, err error) { return get(ctx, jax) }
+
 // skein imports distutils, which Python 3.12 and later have from setuptools only,
 // and names no versions.
 var skein = []string{"skein==0.8.2", "setuptools==80.9.0", "grpcio==1.85.1", "protobuf==7.36.2", "cryptography==50.0.2"}

@@ -155,7 +155,7 @@ func (p *plain) cut() {
 			p.t.Errorf("%s is of save %d, %v; %d was closed", modelFile, id, err, closed)
 		}
 	}
-	list, err := hdfsckpt.Checkpoints(ctx, s)
+	list, err := hdfsckpt.List(ctx, s)
 	if err != nil {
 		p.t.Error(err)
 		return
@@ -174,11 +174,11 @@ func (p *plain) cut() {
 		p.t.Errorf("the newest is %d, %d was complete", id, committed)
 	}
 	p.outcomes.add("the newest, or a later one")
-	kept, err := retain.List(ctx, s)
+	retained, err := retain.List(ctx, s)
 	if err != nil {
 		p.t.Error(err)
 	}
-	for _, c := range append(list, kept...) {
+	for _, c := range append(list, retained...) {
 		if c.Whole() && p.whole(s, &c) < id {
 			return
 		}
@@ -189,7 +189,7 @@ func (p *plain) cut() {
 }
 
 // whole reads a checkpoint's shards, which must be of one save.
-func (p *plain) whole(s store.Store, c *hdfsckpt.Checkpoint) int64 {
+func (p *plain) whole(s store.Store, c *format.Checkpoint) int64 {
 	id := int64(-1)
 	for _, f := range c.Files {
 		if path.Base(f.Name) == format.Committed {

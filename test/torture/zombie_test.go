@@ -106,7 +106,7 @@ func (a *agent) carryOut(t testing.TB, o op) {
 // TestZombie stops an agent at each operation of a save, has its replacement
 // restore and save at the same step meanwhile, and lets the zombie go on to the
 // end of what it can. With a lease, nothing that it does has any effect. Where
-// only ShutOut keeps it out (its clock may be wrong), it can neither make a file
+// only Fence keeps it out (its clock may be wrong), it can neither make a file
 // visible nor remove one.
 func TestZombie(t *testing.T) {
 	dir := memoryDir(t)
@@ -260,7 +260,7 @@ func visible(t testing.TB, s store.Store) string {
 func contents(t testing.TB, s store.Store) map[string]int64 {
 	t.Helper()
 	ctx := context.Background()
-	list, err := hdfsckpt.Checkpoints(ctx, s)
+	list, err := hdfsckpt.List(ctx, s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func start(t *testing.T, o testcluster.Options) (*testcluster.Cluster, *conf.Con
 
 func dial(t *testing.T, c *testcluster.Cluster, cf *conf.Conf) *hdfs.Client {
 	t.Helper()
-	fs, err := hdfs.Dial(t.Context(), c.HDFS(), cf, nil)
+	fs, err := hdfs.New(c.HDFS(), cf, hdfs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,11 +49,7 @@ func get(ctx context.Context, c *conf.Conf, own *token.Credentials, renewer stri
 	for service, uri := range services {
 		g.Go(func() error {
 			t, there := own.Find(token.KindHDFS, service)
-			dial := hdfs.DialKerberos
-			if there {
-				dial = dialWithToken
-			}
-			client, err := dial(ctx, uri, c)
+			client, err := hdfs.New(uri, c, hdfs.Options{Kerberos: !there})
 			if err != nil {
 				return err
 			}

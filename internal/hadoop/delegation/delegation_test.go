@@ -2,7 +2,6 @@ package delegation_test
 
 import (
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/delegation"
 	"holdfast/internal/hadoop/hdfs"
 	"holdfast/internal/hadoop/kerberos"
 	"holdfast/internal/hadoop/login"
+	"holdfast/internal/hadoop/notice"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 	"holdfast/test/testcluster"
@@ -46,7 +44,7 @@ func start(t *testing.T) (*testcluster.Cluster, *conf.Conf) {
 // stat asks the NameNode for something over a new connection.
 func stat(t *testing.T, c *conf.Conf, uri string) error {
 	t.Helper()
-	client, err := hdfs.Dial(t.Context(), uri, c, nil)
+	client, err := hdfs.New(uri, c, hdfs.Options{})
 	if err != nil {
 		return err
 	}
@@ -128,11 +126,9 @@ func TestTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log := logrus.New()
-		log.SetOutput(io.Discard)
 		sets := make(chan *token.Credentials, 100)
 		keeper := &delegation.Keeper{
-			Conf: c, Principal: "alice", Keytab: keytab, Source: "the test", URIs: uris, Log: logrus.NewEntry(log),
+			Conf: c, Principal: "alice", Keytab: keytab, Source: "the test", URIs: uris, Log: notice.None,
 			Use: func(c *token.Credentials) {
 				if err := token.Replace(c.Marshal()); err != nil {
 					t.Error(err)

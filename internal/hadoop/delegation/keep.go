@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
 	"holdfast/internal/hadoop/kerberos"
 	"holdfast/internal/hadoop/login"
+	"holdfast/internal/hadoop/notice"
 	"holdfast/internal/hadoop/token"
 )
 
@@ -25,7 +25,7 @@ type Keeper struct {
 	URIs      []string
 	// Use is given each new set of tokens, while the old one is still good.
 	Use func(*token.Credentials)
-	Log *logrus.Entry
+	Log notice.Log
 }
 
 // Run gets tokens at once, and new ones whenever half of their time has gone. It
@@ -45,16 +45,14 @@ func (k *Keeper) Run(ctx context.Context) {
 			return
 		case err != nil:
 			wait = min(retryMost, max(retryLeast, time.Until(until)/10))
-			k.Log.WithError(err).Warnf("cannot get new HDFS tokens; trying again in %s", wait.Round(time.Second))
+			k.Log.Warnf("cannot get new HDFS tokens; trying again in %s: %v", wait.Round(time.Second), err)
 		default:
 			k.Use(tokens)
 			until, wait = end, time.Until(end)/2
-			k.Log.WithField("until", end.Format(time.RFC3339)).Info("the job has new HDFS tokens")
+			k.Log.Infof("the job has new HDFS tokens, good until %s", end.Format(time.RFC3339))
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, max(wait, retryLeast)) {
 			return
-		case <-time.After(max(wait, retryLeast)):
 		}
 	}
 }
@@ -99,7 +97,7 @@ func renew(ctx context.Context, c *conf.Conf, all *token.Credentials, uris []str
 		if !ok {
 			continue
 		}
-		client, err := hdfs.DialKerberos(ctx, u, c)
+		client, err := hdfs.New(u, c, hdfs.Options{Kerberos: true})
 		if err != nil {
 			return first, err
 		}

@@ -12,10 +12,6 @@ import (
 	"holdfast/internal/hadoop/token"
 )
 
-func dialWithToken(ctx context.Context, uri string, c *conf.Conf) (*hdfs.Client, error) {
-	return hdfs.Dial(ctx, uri, c, nil)
-}
-
 // on are the URIs that are on the file system with tokens of a service.
 func on(c *conf.Conf, service string, uris []string) []string {
 	var list []string

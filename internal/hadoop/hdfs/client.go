@@ -6,13 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/write"
 	"holdfast/internal/hadoop/hdfs/zone"
+	"holdfast/internal/hadoop/notice"
 	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -32,12 +33,6 @@ func WithLimit(ctx context.Context, limit time.Duration) context.Context {
 	return rpc.WithLimit(ctx, limit)
 }
 
-// memory is for the files that this process has open, to read or to write.
-var memory = write.NewMemory(48 << 20)
-
-// silent are the DataNodes that did not answer this process.
-var silent transfer.Silent
-
 // dialDataNode connects to a DataNode, with the token of a block on it.
 type dialDataNode func(context.Context, *wire.DatanodeIDProto, *wire.BlockTokenProto) (net.Conn, error)
 
@@ -48,40 +43,46 @@ type Client struct {
 	files       *write.Client
 	zones       *zone.Zones
 	dial        dialDataNode
-	log         *logrus.Entry
+	log         notice.Log
+	shared      *Shared
 	replication int
 	plain       atomic.Bool // the NameNode does not know getLocatedFileInfo
 }
 
-// Dial makes a client of the file system that an hdfs:// URI is on. It connects
-// by need; the first call tells whether the NameNode is there.
-func Dial(_ context.Context, uri string, c *conf.Conf, log *logrus.Entry) (*Client, error) {
-	return dial(uri, c, log, true)
+// Options are what a client needs besides Hadoop's configuration; zero values stand
+// for the defaults.
+type Options struct {
+	// Shared is shared with other clients; nil: with none.
+	Shared *Shared
+	// Log takes notices; nil drops them.
+	Log notice.Log
+	// Kerberos has the client log in without a delegation token, even if there is
+	// one: who wants a new token must.
+	Kerberos bool
 }
 
-// DialKerberos is Dial for those who want a delegation token, which is given to
-// none who comes with one.
-func DialKerberos(_ context.Context, uri string, c *conf.Conf) (*Client, error) {
-	return dial(uri, c, nil, false)
-}
-
-func dial(uri string, c *conf.Conf, log *logrus.Entry, tokens bool) (*Client, error) {
+// New makes a client of the file system that an hdfs:// URI is on, by what c says of
+// it. It connects when it is first used: an error of New is about the configuration.
+func New(uri string, c *conf.Conf, o Options) (*Client, error) {
+	if o.Shared == nil {
+		o.Shared = NewShared()
+	}
+	if o.Log == nil {
+		o.Log = notice.None
+	}
 	addresses, err := c.NameNodes(uri)
 	if err != nil {
 		return nil, err
 	}
-	login, err := loginTo(uri, c, tokens)
+	login, err := loginTo(uri, c, !o.Kerberos)
 	if err != nil {
 		return nil, err
 	}
-	if log == nil {
-		log = logrus.NewEntry(logrus.StandardLogger())
-	}
-	files, err := writeOptions(c, log)
+	files, err := writeOptions(c, o.Log)
 	if err != nil {
 		return nil, err
 	}
-	cl := &Client{log: log, replication: files.Replication}
+	cl := &Client{log: o.Log, shared: o.Shared, replication: files.Replication}
 	cl.nn = rpc.New(rpc.Options{
 		Protocol:  protocol,
 		Addresses: addresses,
@@ -89,14 +90,14 @@ func dial(uri string, c *conf.Conf, log *logrus.Entry, tokens bool) (*Client, er
 		Timeout:   attemptLimit,
 		Retry:     rpc.Retry{Resend: true, Limit: callLimit},
 	})
-	data, err := transfer.New(caller{cl.nn}, c, log)
+	data, err := transfer.New(caller{cl.nn}, c, o.Log)
 	if err != nil {
 		return nil, err
 	}
 	cl.dial = data.Dial
 	cl.zones = zone.New(caller{cl.nn}, c)
 	files.Cipher = cl.zones.Cipher
-	files.Memory, files.Silent, files.Dial, files.Log = memory, &silent, data.Dial, log
+	files.Memory, files.Silent, files.Dial, files.Log = o.Shared.memory, &o.Shared.silent, data.Dial, o.Log
 	cl.files = write.New(caller{cl.nn}, files)
 	return cl, nil
 }
@@ -122,15 +123,10 @@ type caller struct{ nn *rpc.Client }
 func (c caller) Call(ctx context.Context, method string, req, resp pb.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, rpc.Limit(ctx, callLimit))
 	defer cancel()
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+	for wait := backoff.New(100*time.Millisecond, 2*time.Second); ; {
 		err := c.nn.Call(ctx, method, req, resp)
-		if !rpc.IsSafeMode(err) {
+		if !rpc.IsSafeMode(err) || !wait.Wait(ctx) {
 			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(pause):
 		}
 	}
 }

@@ -2,7 +2,6 @@ package hdfs
 
 import (
 	"fmt"
-	"sync"
 	"syscall"
 
 	"github.com/klauspost/reedsolomon"
@@ -81,20 +80,15 @@ func (p *policy) length(size int64, unit int) int64 {
 	return size/stripe*p.cell + rest
 }
 
-var coders = struct {
-	sync.Mutex
-	m map[policy]reedsolomon.Encoder
-}{m: map[policy]reedsolomon.Encoder{}}
-
-// coder makes cells from others. For codec "rs" the parity's matrix is what
+// coder returns what makes a policy's cells from others. For codec "rs" the parity's matrix is what
 // RSUtil.genCauchyMatrix makes, and ISA-L's gf_gen_cauchy1_matrix: 1/(row xor
 // column) over GF(2^8) with the polynomial 0x11d, rows counted on from the data's.
 // That is reedsolomon's Cauchy matrix too.
-func (p *policy) coder() (reedsolomon.Encoder, error) {
-	coders.Lock()
-	defer coders.Unlock()
+func (s *Shared) coder(p *policy) (reedsolomon.Encoder, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	key := policy{codec: p.codec, data: p.data, parity: p.parity}
-	if c := coders.m[key]; c != nil {
+	if c := s.coders[key]; c != nil {
 		return c, nil
 	}
 	matrix := reedsolomon.WithCauchyMatrix()
@@ -109,6 +103,6 @@ func (p *policy) coder() (reedsolomon.Encoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing to decode policy %s: %w", p.name, err)
 	}
-	coders.m[key] = c
+	s.coders[key] = c
 	return c, nil
 }

@@ -26,7 +26,7 @@ func TestParityIsHadoops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		coder, err := p.coder()
+		coder, err := NewShared().coder(p)
 		if err != nil {
 			t.Fatal(err)
 		}

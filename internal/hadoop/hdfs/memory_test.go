@@ -6,18 +6,16 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"holdfast/internal/hadoop/hdfs/write"
 )
 
 // TestReadWithoutMemory: a reader gets on when all memory is used up, holds
 // little, and leaves nothing.
 func TestReadWithoutMemory(t *testing.T) {
-	defer func(former *write.Memory) { memory = former }(memory)
-	memory = write.NewMemory(0)
+	shared := newShared(0)
+	memory := shared.memory
 	memory.Add(1) // others'
 	d := &dataNode{content: bytes.Repeat([]byte("0123456789abcdef"), 1<<20)}
-	r := newReader(t, map[string]*dataNode{"a": d})
+	r := newReader(t, shared, map[string]*dataNode{"a": d})
 	got := make([]byte, 100_000)
 	for off := 0; off < len(d.content); off += len(got) {
 		n, err := r.ReadAt(got, int64(off))
@@ -40,13 +38,13 @@ func TestReadWithoutMemory(t *testing.T) {
 // TestIdleReadersGiveWay: what idle Readers keep goes when memory is short, the
 // least recently used first, and what is being used stays.
 func TestIdleReadersGiveWay(t *testing.T) {
-	defer func(former *write.Memory) { memory = former }(memory)
 	const limit = 64 << 20
-	memory = write.NewMemory(limit)
+	shared := newShared(limit)
+	memory := shared.memory
 	d := &dataNode{content: bytes.Repeat([]byte("0123456789abcdef"), 1<<19)}
 	var readers []*Reader
 	for range 6 {
-		r := newReader(t, map[string]*dataNode{"a": d})
+		r := newReader(t, shared, map[string]*dataNode{"a": d})
 		got := make([]byte, 3<<20)
 		if _, err := r.ReadAt(got, 0); err != nil {
 			t.Fatal(err)
@@ -65,11 +63,11 @@ func TestIdleReadersGiveWay(t *testing.T) {
 	readers[0].wg.Wait()
 	others := int(limit - full/2) // as writers do
 	memory.Add(others)
-	relieveAt(time.Now())
+	shared.relieve(time.Now())
 	if !memory.Short() {
 		t.Error("what was used just now went")
 	}
-	relieveAt(time.Now().Add(time.Minute))
+	shared.relieve(time.Now().Add(time.Minute))
 	if memory.Short() || memory.Held() < limit-pieceSize {
 		t.Errorf("%d bytes are held, and %d may be", memory.Held(), limit)
 	}

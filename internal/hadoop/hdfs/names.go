@@ -14,6 +14,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/write"
 	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
@@ -251,7 +252,7 @@ func (c *Client) Append(ctx context.Context, name string) (*write.File, error) {
 	for {
 		f, err := open(ctx, name)
 		if errors.Is(err, write.ErrNotResumed) {
-			c.log.WithError(err).Warnf("appending to %s: a new block is begun", name)
+			c.log.Warnf("appending to %s: a new block is begun: %v", name, err)
 			open = c.files.AppendBlock
 			continue
 		}
@@ -261,10 +262,8 @@ func (c *Client) Append(ctx context.Context, name string) (*write.File, error) {
 		if recoverErr := c.recoverLease(limited, name); recoverErr != nil {
 			return nil, Wrap("append to", name, fmt.Errorf("%w; taking it over: %w", err, recoverErr))
 		}
-		select {
-		case <-limited.Done():
+		if !backoff.Sleep(limited, 500*time.Millisecond) {
 			return nil, Wrap("append to", name, fmt.Errorf("its last writer's lease could not be ended within %s: %w", takeOverLimit, err))
-		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }

@@ -55,8 +55,8 @@ type piece struct {
 // buffers are of whole pieces.
 var buffers = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
-func newBuffer(n int64) []byte {
-	memory.Add(int(n))
+func (s *Shared) newBuffer(n int64) []byte {
+	s.memory.Add(int(n))
 	if n < pieceSize { // at a file's end, and all of a small file
 		return make([]byte, n)
 	}
@@ -65,7 +65,7 @@ func newBuffer(n int64) []byte {
 
 // free lets the buffer be used again: nobody may hold it any longer.
 func (p *piece) free() {
-	memory.Add(-len(p.data))
+	p.owner.shared().memory.Add(-len(p.data))
 	if len(p.data) == pieceSize {
 		buffers.Put((*[pieceSize]byte)(p.data))
 	}
@@ -88,6 +88,8 @@ func (c *Client) Open(ctx context.Context, name string) (*Reader, error) {
 	r.life, r.end = context.WithCancel(context.Background())
 	return r, nil
 }
+
+func (r *Reader) shared() *Shared { return r.src.c.shared }
 
 // Size is the file's length when it was opened.
 func (r *Reader) Size() int64 { return r.src.size }
@@ -149,7 +151,7 @@ func (r *Reader) get(i int64) (*piece, error) {
 	r.clock++
 	p.used, p.read = r.clock, true
 	p.users++
-	if len(r.lanes) > 1 && r.pieces[i-1] != nil && !memory.Short() {
+	if len(r.lanes) > 1 && r.pieces[i-1] != nil && !r.shared().memory.Short() {
 		r.spread(i)
 	} else if run := r.run; run != nil && i < run.next && i+aheadCount >= run.next {
 		run.target = max(run.target, min(i+1+aheadCount, r.count())) // someone follows it
@@ -179,14 +181,14 @@ func (r *Reader) release(p *piece) {
 	case r.pieces[p.index] != p:
 		p.free()
 	case p.data != nil:
-		kept.touch(p)
+		r.shared().cache.touch(p)
 	}
 }
 
 // drop forgets a piece that is not being fetched. r.mu is held.
 func (r *Reader) drop(p *piece) {
 	delete(r.pieces, p.index)
-	kept.forget(p)
+	r.shared().cache.forget(p)
 	if p.users == 0 {
 		p.free()
 	}
@@ -200,7 +202,7 @@ func (r *Reader) resume(i int64) (next int64, ok bool) {
 		return 0, false
 	}
 	next = i + 1
-	for next < i+1+aheadCount/2 && r.pieces[next] != nil && !memory.Short() {
+	for next < i+1+aheadCount/2 && r.pieces[next] != nil && !r.shared().memory.Short() {
 		next++
 	}
 	return next, next < r.count() && r.pieces[next] == nil
@@ -262,7 +264,7 @@ func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 		for run.next < run.target && r.pieces[run.next] != nil { // somebody else's
 			run.next++
 		}
-		far := memory.Short() && !p.read // nobody waits for it yet
+		far := r.shared().memory.Short() && !p.read // nobody waits for it yet
 		if p.err != nil || run.next >= run.target || far || r.closed || len(r.lanes) > 1 {
 			r.run = nil
 			if p.err == nil && !r.closed {
@@ -289,7 +291,7 @@ func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 // held.
 func (r *Reader) add(i int64) *piece {
 	keep := max(keepCount, (len(r.lanes)+1)*stripeSize)
-	if memory.Short() {
+	if r.shared().memory.Short() {
 		keep = keepShort
 	}
 	for len(r.pieces) >= keep {
@@ -317,8 +319,8 @@ func (r *Reader) add(i int64) *piece {
 
 // fetch reads a piece over s, if err is nil. One that fails is not kept.
 func (r *Reader) fetch(s *fileStream, p *piece, err error) {
-	memory.Relieve()
-	data := newBuffer(min(pieceSize, r.src.size-p.index*pieceSize))
+	r.shared().memory.Relieve()
+	data := r.shared().newBuffer(min(pieceSize, r.src.size-p.index*pieceSize))
 	if err == nil {
 		if err = s.readFull(r.life, data); err == nil {
 			r.src.cipher.XOR(data, p.index*pieceSize)
@@ -335,7 +337,7 @@ func (r *Reader) fetch(s *fileStream, p *piece, err error) {
 		delete(r.pieces, p.index)
 		p.free()
 	} else {
-		kept.touch(p)
+		r.shared().cache.touch(p)
 	}
 	close(p.ready)
 }

@@ -78,7 +78,7 @@ func (d *dataNode) serve(conn net.Conn) error {
 }
 
 // newReader reads a file of one block that lies on some DataNodes.
-func newReader(t *testing.T, nodes map[string]*dataNode) *Reader {
+func newReader(t *testing.T, shared *Shared, nodes map[string]*dataNode) *Reader {
 	log := logrus.New()
 	log.SetOutput(t.Output())
 	var locs []*wire.DatanodeInfoProto
@@ -90,7 +90,7 @@ func newReader(t *testing.T, nodes map[string]*dataNode) *Reader {
 	dial := func(_ context.Context, id *wire.DatanodeIDProto, _ *wire.BlockTokenProto) (net.Conn, error) {
 		return nodes[id.GetDatanodeUuid()].dial()
 	}
-	src := &source{c: &Client{dial: dial, log: logrus.NewEntry(log)}, path: "/a", size: int64(size), bad: map[string]bool{}, blocks: []*wire.LocatedBlockProto{{
+	src := &source{c: &Client{dial: dial, log: log, shared: shared}, path: "/a", size: int64(size), bad: map[string]bool{}, blocks: []*wire.LocatedBlockProto{{
 		B: &wire.ExtendedBlockProto{
 			PoolId: pb.String("pool"), BlockId: pb.Uint64(1), GenerationStamp: pb.Uint64(1), NumBytes: pb.Uint64(uint64(size)),
 		},
@@ -108,7 +108,7 @@ func newReader(t *testing.T, nodes map[string]*dataNode) *Reader {
 // so that two connections do: one for the file's beginning, one for the rest.
 func TestReadAheadOfASlowReader(t *testing.T) {
 	d := &dataNode{content: bytes.Repeat([]byte("0123456789abcdef"), 1<<20)}
-	r := newReader(t, map[string]*dataNode{"a": d})
+	r := newReader(t, NewShared(), map[string]*dataNode{"a": d})
 	got := make([]byte, 64<<10)
 	for off := 0; off < len(d.content); off += len(got) {
 		if n, err := r.ReadAt(got, int64(off)); n != len(got) || err != nil && err != io.EOF {
@@ -133,7 +133,7 @@ func TestSlowDataNodes(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		nodes[name] = &dataNode{content: content, pause: 300 * time.Microsecond}
 	}
-	r := newReader(t, nodes)
+	r := newReader(t, NewShared(), nodes)
 	got := make([]byte, len(content))
 	for off := 0; off < len(got); off += 1 << 20 {
 		if n, err := r.ReadAt(got[off:off+1<<20], int64(off)); n != 1<<20 || err != nil && err != io.EOF {
@@ -150,7 +150,7 @@ func TestSlowDataNodes(t *testing.T) {
 	}
 	// One that fails meanwhile is replaced.
 	nodes["b"].broken.Store(true)
-	r = newReader(t, nodes)
+	r = newReader(t, NewShared(), nodes)
 	for off := 0; off < len(got); off += 1 << 20 {
 		if n, err := r.ReadAt(got[:1<<20], int64(off)); n != 1<<20 || !bytes.Equal(got[:n], content[off:off+n]) {
 			t.Fatalf("at %d: %d bytes, %v", off, n, err)
@@ -163,8 +163,9 @@ func TestSlowDataNodes(t *testing.T) {
 func TestADataNodeThatWasSilent(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<10)
 	nodes := map[string]*dataNode{"mute": {content: content, pause: time.Minute}, "well": {content: content}}
+	shared := NewShared()
 	for range 20 { // of which each would choose a DataNode by chance
-		r := newReader(t, nodes)
+		r := newReader(t, shared, nodes)
 		got := make([]byte, len(content))
 		if n, err := r.ReadAt(got, 0); n != len(got) || err != nil && err != io.EOF || !bytes.Equal(got, content) {
 			t.Fatalf("%d bytes, %v", n, err)
@@ -181,9 +182,7 @@ func TestOneSlowDataNode(t *testing.T) {
 	content := make([]byte, 64<<20)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(content)
 	nodes := map[string]*dataNode{"brisk": {content: content}, "fresh": {content: content}, "tired": {content: content, pause: 64 * time.Millisecond}}
-	defer func(former *transfer.Silent) { slow = former }(slow)
-	slow = new(transfer.Silent)
-	r := newReader(t, nodes)
+	r := newReader(t, NewShared(), nodes)
 	slices.SortFunc(r.src.blocks[0].Locs, func(a, b *wire.DatanodeInfoProto) int { // the slow one is asked first
 		return strings.Compare(b.GetId().GetDatanodeUuid(), a.GetId().GetDatanodeUuid())
 	})
@@ -228,9 +227,7 @@ func TestTooSlow(t *testing.T) {
 		}
 	}
 	// Who is left is asked last.
-	defer func(former *transfer.Silent) { slow = former }(slow)
-	slow = new(transfer.Silent)
-	r := newReader(t, map[string]*dataNode{"a": {}, "b": {}, "c": {}})
+	r := newReader(t, NewShared(), map[string]*dataNode{"a": {}, "b": {}, "c": {}})
 	b := r.src.blocks[0]
 	b.B.NumBytes = pb.Uint64(1)
 	r.src.leave(&fileStream{s: r.src, b: b, from: b.Locs[0].GetId()})

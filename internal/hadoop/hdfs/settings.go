@@ -5,15 +5,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs/write"
+	"holdfast/internal/hadoop/notice"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
 // writeOptions are what hdfs-site.xml says about new files.
-func writeOptions(c *conf.Conf, log *logrus.Entry) (write.Options, error) {
+func writeOptions(c *conf.Conf, log notice.Log) (write.Options, error) {
 	var o write.Options
 	replication, err := c.Int("dfs.replication", 3)
 	if err != nil {
@@ -34,14 +33,14 @@ func writeOptions(c *conf.Conf, log *logrus.Entry) (write.Options, error) {
 	return o, err
 }
 
-func checksumOf(c *conf.Conf, blockSize int64, log *logrus.Entry) (write.Checksum, error) {
+func checksumOf(c *conf.Conf, blockSize int64, log notice.Log) (write.Checksum, error) {
 	sums := write.Checksum{Type: wire.ChecksumTypeProto_CHECKSUM_CRC32C}
 	switch kind := c.Get("dfs.checksum.type"); strings.ToUpper(kind) {
 	case "", "CRC32C":
 	case "CRC32":
 		sums.Type = wire.ChecksumTypeProto_CHECKSUM_CRC32
 	case "NULL":
-		log.Warn("dfs.checksum.type is NULL, which would leave wrong bytes unnoticed: files are written with CRC32C")
+		log.Warnf("dfs.checksum.type is NULL, which would leave wrong bytes unnoticed: files are written with CRC32C")
 	default:
 		return sums, fmt.Errorf("the Hadoop property dfs.checksum.type is %q: set it to CRC32C or CRC32 in hdfs-site.xml", kind)
 	}

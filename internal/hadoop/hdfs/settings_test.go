@@ -42,7 +42,7 @@ func TestWriteOptions(t *testing.T) {
 		"not with best effort":  {map[string]string{on + "best-effort": "false"}, func(o *write.Options) { o.Replace.Strict = true }},
 		"a replication of none": {map[string]string{"dfs.replication": "many"}, nil},
 	} {
-		got, err := writeOptions(conf.New(c.set), logrus.NewEntry(log))
+		got, err := writeOptions(conf.New(c.set), log)
 		if c.want == nil {
 			if err == nil {
 				t.Errorf("%s: %+v", name, got)

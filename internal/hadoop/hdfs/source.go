@@ -14,6 +14,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/zone"
 	"holdfast/internal/hadoop/rpc"
@@ -101,9 +102,9 @@ func (s *source) at(off int64, lane int) (*wire.LocatedBlockProto, []*wire.Datan
 	var good, late, bad []*wire.DatanodeIDProto
 	for _, l := range s.blocks[i].GetLocs() {
 		switch id := l.GetId(); {
-		case s.bad[id.GetDatanodeUuid()] || silent.Has(id):
+		case s.bad[id.GetDatanodeUuid()] || s.c.shared.silent.Has(id):
 			bad = append(bad, id)
-		case slow.Has(id):
+		case s.c.shared.slow.Has(id):
 			late = append(late, id)
 		default:
 			good = append(good, id)
@@ -119,7 +120,7 @@ func (s *source) at(off int64, lane int) (*wire.LocatedBlockProto, []*wire.Datan
 func (s *source) leave(f *fileStream) {
 	for _, l := range f.b.GetLocs() {
 		if l.GetId().GetDatanodeUuid() == f.from.GetDatanodeUuid() {
-			slow.Add(l)
+			s.c.shared.slow.Add(l)
 			s.c.log.Infof("reading %s: DataNode %s is much slower than others, and asked last for a while", s.path, nodeAddress(f.from))
 		}
 	}
@@ -129,7 +130,7 @@ func (s *source) leave(f *fileStream) {
 func (s *source) doubts(node *wire.DatanodeIDProto) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.bad[node.GetDatanodeUuid()] || silent.Has(node)
+	return s.bad[node.GetDatanodeUuid()] || s.c.shared.silent.Has(node)
 }
 
 // blame notes that a DataNode failed, and tells whether it is the first time.
@@ -183,7 +184,7 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 	defer cancel()
 	failed := failures{} // of this round
 	var last error
-	pause := 100 * time.Millisecond
+	wait := backoff.New(100*time.Millisecond, 3*time.Second)
 	wrong := 0
 	for len(b) > 0 {
 		err := f.connect(ctx, failed)
@@ -232,11 +233,7 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 			return err
 		}
 		clear(failed)
-		select {
-		case <-limited.Done():
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, 3*time.Second)
+		wait.Wait(limited)
 	}
 	return nil
 }
@@ -271,7 +268,7 @@ func (f *fileStream) connect(ctx context.Context, failed failures) error {
 		block, err := openBlock(ctx, f.s.c.dial, n, b, "holdfast", f.pos-f.base, end-f.base, f.patience(n, nodes, failed))
 		f.from, f.b = n, b
 		if errors.Is(err, transfer.ErrTokenRefused) { // not the DataNode's fault
-			f.s.c.log.WithError(err).Debugf("reading %s: asking for new block access tokens", f.s.path)
+			f.s.c.log.Debugf("reading %s: asking for new block access tokens: %v", f.s.path, err)
 			return fmt.Errorf("DataNode %s: %w", nodeAddress(n), err)
 		}
 		if err != nil {
@@ -315,7 +312,7 @@ func (s *source) conclude(ctx context.Context) {
 		err = s.c.recoverLease(ctx, name)
 	}
 	if err != nil {
-		s.c.log.WithError(err).Warnf("reading %s: its writer is gone, and the NameNode does not end its lease", s.path)
+		s.c.log.Warnf("reading %s: its writer is gone, and the NameNode does not end its lease: %v", s.path, err)
 	}
 }
 
@@ -351,22 +348,22 @@ func (s *source) lost(ctx context.Context, b *wire.LocatedBlockProto, why error)
 		return
 	}
 	if errors.Is(why, os.ErrDeadlineExceeded) || errors.Is(why, context.DeadlineExceeded) {
-		silent.Add(node)
+		s.c.shared.silent.Add(node)
 	}
-	s.c.log.WithError(why).Warnf("reading %s: DataNode %s is left out", s.path, nodeAddress(node.GetId()))
+	s.c.log.Warnf("reading %s: DataNode %s is left out: %v", s.path, nodeAddress(node.GetId()), why)
 	if !errors.Is(why, errChecksum) {
 		return
 	}
 	err := s.c.call(ctx, "reportBadBlocks", &wire.ReportBadBlocksRequestProto{Blocks: []*wire.LocatedBlockProto{b}}, &wire.ReportBadBlocksResponseProto{})
 	if err != nil {
-		s.c.log.WithError(err).Warnf("cannot tell the NameNode of wrong bytes of %s on DataNode %s", s.path, nodeAddress(node.GetId()))
+		s.c.log.Warnf("cannot tell the NameNode of wrong bytes of %s on DataNode %s: %v", s.path, nodeAddress(node.GetId()), err)
 	}
 }
 
 // rest is for a stream that is not used for now: what it holds besides its
 // connections goes if memory is short.
 func (f *fileStream) rest() {
-	if g, ok := f.block.(*groupStream); ok && memory.Short() {
+	if g, ok := f.block.(*groupStream); ok && f.s.c.shared.memory.Short() {
 		g.forget()
 	}
 }

@@ -70,7 +70,7 @@ func (g *groupStream) close() {
 // forget frees the cells; they can be made again.
 func (g *groupStream) forget() {
 	for i, c := range g.cells {
-		memory.Add(-cap(c))
+		g.s.c.shared.memory.Add(-cap(c))
 		g.cells[i] = nil
 	}
 	g.to = 0
@@ -205,7 +205,7 @@ func (g *groupStream) lose(i int, why error) error {
 // what units can be read.
 func (g *groupStream) decode(stripe, from, to int64) error {
 	p := g.policy
-	coder, err := p.coder()
+	coder, err := g.s.c.shared.coder(p)
 	if err != nil {
 		return err
 	}
@@ -326,7 +326,7 @@ func (g *groupStream) readCell(i int, stripe, from, to int64) error {
 // buffer is a unit's, n bytes long.
 func (g *groupStream) buffer(i int, n int64) []byte {
 	if int64(cap(g.cells[i])) < n {
-		memory.Add(int(n) - cap(g.cells[i]))
+		g.s.c.shared.memory.Add(int(n) - cap(g.cells[i]))
 		g.cells[i] = make([]byte, n)
 	}
 	g.cells[i] = g.cells[i][:n]

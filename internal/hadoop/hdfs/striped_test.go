@@ -19,7 +19,7 @@ import (
 // units lays a group's bytes out, each unit on a DataNode of its own.
 func units(t testing.TB, p *policy, content []byte) []*dataNode {
 	t.Helper()
-	coder, err := p.coder()
+	coder, err := NewShared().coder(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func units(t testing.TB, p *policy, content []byte) []*dataNode {
 }
 
 // newGroupReader reads a file of one block group.
-func newGroupReader(t testing.TB, p *policy, nodes []*dataNode, size int) *Reader {
+func newGroupReader(t testing.TB, shared *Shared, p *policy, nodes []*dataNode, size int) *Reader {
 	log := logrus.New()
 	log.SetOutput(t.Output())
 	b := &wire.LocatedBlockProto{
@@ -77,7 +77,7 @@ func newGroupReader(t testing.TB, p *policy, nodes []*dataNode, size int) *Reade
 		_, _ = fmt.Sscan(id.GetDatanodeUuid(), &i)
 		return nodes[i].dial()
 	}
-	src := &source{c: &Client{dial: dial, log: logrus.NewEntry(log)}, path: "/a", size: int64(size), policy: p, bad: map[string]bool{}, blocks: []*wire.LocatedBlockProto{b}}
+	src := &source{c: &Client{dial: dial, log: log, shared: shared}, path: "/a", size: int64(size), policy: p, bad: map[string]bool{}, blocks: []*wire.LocatedBlockProto{b}}
 	r := &Reader{src: src, pieces: map[int64]*piece{}}
 	r.life, r.end = context.WithCancel(context.Background())
 	t.Cleanup(func() { r.Close() })
@@ -87,7 +87,7 @@ func newGroupReader(t testing.TB, p *policy, nodes []*dataNode, size int) *Reade
 // TestLostUnits reads with each set of units lost that the parity makes up for, from
 // the beginning to the end and at some places.
 func TestLostUnits(t *testing.T) {
-	before := memory.Held()
+	shared := NewShared()
 	p := &policy{"OWN", codecRS, 3, 2, 64 << 10}
 	for _, size := range []int{1, 64<<10 + 1, 400_000, 656_360, 3_000_001} {
 		content := make([]byte, size)
@@ -104,13 +104,13 @@ func TestLostUnits(t *testing.T) {
 			if len(which) > p.parity {
 				continue
 			}
-			r := newGroupReader(t, p, nodes, size)
+			r := newGroupReader(t, shared, p, nodes, size)
 			got, err := io.ReadAll(io.NewSectionReader(r, 0, int64(size)))
 			if err != nil || !bytes.Equal(got, content) {
 				t.Fatalf("%d bytes, units %v lost: %d bytes, the same %v, %v", size, which, len(got), bytes.Equal(got, content), err)
 			}
 			r.Close()
-			r = newGroupReader(t, p, nodes, size)
+			r = newGroupReader(t, shared, p, nodes, size)
 			places := rand.New(rand.NewPCG(uint64(size), uint64(lost)))
 			for range 5 {
 				at := places.IntN(size)
@@ -122,8 +122,8 @@ func TestLostUnits(t *testing.T) {
 			r.Close()
 		}
 	}
-	if n := memory.Held(); n != before {
-		t.Errorf("closed readers hold %d bytes", n-before)
+	if n := shared.memory.Held(); n != 0 {
+		t.Errorf("closed readers hold %d bytes", n)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestUnitLostMeanwhile(t *testing.T) {
 	content := make([]byte, 4<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
 	nodes := units(t, p, content)
-	r := newGroupReader(t, p, nodes, len(content))
+	r := newGroupReader(t, NewShared(), p, nodes, len(content))
 	g := openGroup(t.Context(), r.src, r.src.blocks[0], 0, int64(len(content)))
 	defer g.close()
 	got := make([]byte, len(content))

@@ -1,10 +1,6 @@
 package hdfs
 
-import (
-	"time"
-
-	"holdfast/internal/hadoop/hdfs/transfer"
-)
+import "time"
 
 // Where a reader waits for a DataNode that is slow, because of its disk or of
 // the network to it, the other replicas' DataNodes are used as well: lanes fetch
@@ -22,10 +18,6 @@ const (
 	muchSlower = 4           // times
 	tolerable  = 25 << 20    // bytes a second; a DataNode that is faster is not left
 )
-
-// slow are the DataNodes that were found to be much slower than others of the same
-// block lately: they are asked last.
-var slow = new(transfer.Silent)
 
 // trial is what one connection was seen to do.
 type trial struct {

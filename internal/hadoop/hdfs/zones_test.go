@@ -27,7 +27,7 @@ func TestEncrypted(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		nodes[name] = &dataNode{content: content, pause: 300 * time.Microsecond}
 	}
-	r := newReader(t, nodes)
+	r := newReader(t, NewShared(), nodes)
 	r.src.cipher = cipher
 	got := make([]byte, len(plain))
 	for off := 0; off < len(got); off += 1 << 20 {

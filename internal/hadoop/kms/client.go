@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
@@ -187,7 +188,7 @@ type request struct {
 func (k *Client) call(ctx context.Context, r request, answer any) error {
 	begun := time.Now()
 	failed := make([]error, len(k.servers)) // why, the last time
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+	for wait := backoff.New(100*time.Millisecond, 2*time.Second); ; {
 		again := false
 		from := int(k.first.Load())
 		for i := range k.servers {
@@ -217,10 +218,7 @@ func (k *Client) call(ctx context.Context, r request, answer any) error {
 		if ctx.Err() != nil || time.Since(begun) > outageLimit {
 			return fmt.Errorf("%w; see that the KMS runs, that this machine reaches it, and that the provider's URI is right (the NameNode's hadoop.security.key.provider.path)", errors.Join(failed...))
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		wait.Wait(ctx)
 	}
 }
 

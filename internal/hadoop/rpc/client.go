@@ -114,6 +114,8 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 	c.call = (c.call + 1) & 0x7fffffff
 	c.mu.Unlock()
 
+	// The pauses are not those of package backoff: they come after a round over all
+	// servers only, and end with the client, too.
 	start, limit := time.Now(), Limit(ctx, c.o.Retry.Limit)
 	pause := c.o.Retry.Pause
 	resent, round := int32(0), 0

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/login"
 	"holdfast/internal/hadoop/rpc"
@@ -133,8 +134,8 @@ func (c *Client) Kill(ctx context.Context, id ApplicationID, why string) error {
 		if r.GetIsKillCompleted() {
 			return nil
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("kill %s: the ResourceManager has not done it yet: %w", id, err)
+		if !backoff.Sleep(ctx, 100*time.Millisecond) {
+			return fmt.Errorf("kill %s: the ResourceManager has not done it yet: %w", id, context.Cause(ctx))
 		}
 	}
 }
@@ -223,15 +224,4 @@ func (e *unknownQueue) Error() string {
 		s += fmt.Sprintf("; it has %s", list(e.others))
 	}
 	return s + ": name another with --queue"
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
@@ -258,8 +259,8 @@ func (m *Master) Finish(ctx context.Context, f Final, diagnostics, trackingURL s
 			return nil
 		}
 		// It is, once the RM's state store has it.
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("tell the ResourceManager the outcome: it has not noted it yet: %w", err)
+		if !backoff.Sleep(ctx, 50*time.Millisecond) {
+			return fmt.Errorf("tell the ResourceManager the outcome: it has not noted it yet: %w", context.Cause(ctx))
 		}
 	}
 }

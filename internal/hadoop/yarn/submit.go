@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	wire "holdfast/internal/hadoop/wire/yarn"
+
+	"holdfast/internal/backoff"
 )
 
 // ApplicationType is the type under which jobs are listed.
@@ -141,8 +143,8 @@ func (c *Client) Submit(ctx context.Context, s Submission) error {
 		case r.State >= StateAccepted:
 			return nil
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return fmt.Errorf("submit %s: the ResourceManager has not accepted it yet: %w", s.ID, err)
+		if !backoff.Sleep(ctx, 20*time.Millisecond) {
+			return fmt.Errorf("submit %s: the ResourceManager has not accepted it yet: %w", s.ID, context.Cause(ctx))
 		}
 	}
 }

@@ -25,6 +25,7 @@ FRAMEWORKS = {
         "HOLDFAST_FAIL_FAST",
         "HOLDFAST_TF1",
     ),
+    "jax": ("HOLDFAST_JAX_CLUSTER",),
 }
 
 

@@ -35,6 +35,44 @@ class Start(unittest.TestCase):
             self.assertEqual(run("import tensorflow\n" + self.LOADED, site), "_holdfast _holdfast.start")
 
 
+class JAX(unittest.TestCase):
+    CLUSTER = (
+        "class ClusterEnv:\n"
+        "    _cluster_types = []\n"
+        "    def __init_subclass__(cls, **kwargs):\n"
+        "        cls._cluster_types.append(cls)\n"
+        "class K8sCluster(ClusterEnv): pass\n"
+    )
+    FIRST = (
+        "import jax._src.clusters as c\n"
+        "e = c.ClusterEnv._cluster_types[0]\n"
+        "print(e.is_env_present(), e.get_coordinator_address(timeout_secs=1), e.get_process_count(), e.get_process_id())"
+    )
+
+    def jax(self, script, clusters, **settings):
+        with tempfile.TemporaryDirectory() as site:
+            package = os.path.join(site, "jax", "_src", "clusters")
+            os.makedirs(package)
+            for directory in ("jax", "jax/_src"):
+                open(os.path.join(site, directory, "__init__.py"), "w").close()
+            with open(os.path.join(package, "__init__.py"), "w") as f:
+                f.write(clusters)
+            return run(script, site, HOLDFAST_FRAMEWORK="jax", **settings)
+
+    def test_initialize_finds_the_job(self):
+        job = {"JAX_COORDINATOR_ADDRESS": "worker-0:20000", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "2"}
+        self.assertEqual(self.jax(self.FIRST, self.CLUSTER, **job), "True worker-0:20000 3 2")
+
+    def test_it_can_be_switched_off(self):
+        names = "import jax._src.clusters as c; print([e.__name__ for e in c.ClusterEnv._cluster_types])"
+        self.assertEqual(self.jax(names, self.CLUSTER, HOLDFAST_JAX_CLUSTER="0"), "['K8sCluster']")
+        self.assertEqual(self.jax(names, self.CLUSTER), "['HoldfastCluster', 'K8sCluster']")
+
+    def test_another_version_is_left_alone(self):
+        self.assertEqual(self.jax("import jax._src.clusters as c; print(hasattr(c, 'ClusterEnv'))", ""), "False")
+        self.assertEqual(self.jax("import jax._src.clusters as c; print(c.ClusterEnv())", "class ClusterEnv:\n    def __repr__(self): return 'other'"), "other")
+
+
 class TensorFlow(unittest.TestCase):
     def test_codes_of_parts(self):
         for message, codes in (

@@ -56,7 +56,7 @@ func run(ctx context.Context, replication string, args []string) error {
 	if args[0] == "mounted" {
 		return mounted(ctx, c, args[1], args[2:])
 	}
-	fs, err := hdfs.Dial(ctx, args[1], c, nil)
+	fs, err := hdfs.New(args[1], c, hdfs.Options{})
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func client(t testing.TB) *hdfs.Client {
 	}
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	h, err := hdfs.Dial(t.Context(), cluster.HDFS(), c, logrus.NewEntry(log))
+	h, err := hdfs.New(cluster.HDFS(), c, hdfs.Options{Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

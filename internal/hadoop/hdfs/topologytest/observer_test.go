@@ -37,7 +37,7 @@ func TestObserver(t *testing.T) {
 	c.Set("dfs.client.failover.proxy.provider.holdfast", "org.apache.hadoop.hdfs.server.namenode.ha.ObserverReadProxyProvider")
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	h, err := hdfs.Dial(t.Context(), "", c, logrus.NewEntry(log))
+	h, err := hdfs.New("", c, hdfs.Options{Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func client(t *testing.T, confDir string) *hdfs.Client {
 	}
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	h, err := hdfs.Dial(t.Context(), "", c, logrus.NewEntry(log))
+	h, err := hdfs.New("", c, hdfs.Options{Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

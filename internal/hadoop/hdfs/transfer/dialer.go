@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"holdfast/internal/hadoop/conf"
+	"holdfast/internal/hadoop/notice"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/sasl"
 	wire "holdfast/internal/hadoop/wire/hdfs"
@@ -24,13 +23,13 @@ type Dialer struct {
 	rules  rules
 	keys   keys
 	byName bool // dfs.client.use.datanode.hostname
-	log    *logrus.Entry
+	log    notice.Log
 }
 
 // New makes a dialer of the file system whose ClientProtocol nn calls. It fails
 // where c contradicts itself. The log is told the protection of each connection,
 // at level debug.
-func New(nn rpc.Caller, c *conf.Conf, log *logrus.Entry) (*Dialer, error) {
+func New(nn rpc.Caller, c *conf.Conf, log notice.Log) (*Dialer, error) {
 	qop, err := c.TransferProtection()
 	if err != nil {
 		return nil, err
@@ -78,7 +77,7 @@ func (d *Dialer) Dial(ctx context.Context, node *wire.DatanodeIDProto, token *wi
 		if err != nil {
 			return nil, fmt.Errorf("connecting to DataNode %s: %w", address, err)
 		}
-		d.log.WithField("protection", ModeOf(c)).Debugf("connected to DataNode %s", address)
+		d.log.Debugf("connected to DataNode %s, protected by %s", address, ModeOf(c))
 		return c, nil
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs/transfer"
+	"holdfast/internal/hadoop/notice"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -107,11 +107,9 @@ func read(r *bufio.Reader) *message {
 
 func dial(t *testing.T, nn *nameNode, protection string, node *wire.DatanodeIDProto) error {
 	t.Helper()
-	log := logrus.New()
-	log.SetOutput(t.Output())
 	d, err := transfer.New(nn, conf.New(map[string]string{
 		"hadoop.security.authentication": "kerberos", "dfs.data.transfer.protection": protection,
-	}), logrus.NewEntry(log))
+	}), notice.None)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +200,7 @@ func TestSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	d, err := transfer.New(&nameNode{encrypt: true}, conf.New(nil), logrus.NewEntry(logrus.New()))
+	d, err := transfer.New(&nameNode{encrypt: true}, conf.New(nil), notice.None)
 	if err != nil {
 		t.Fatal(err)
 	}

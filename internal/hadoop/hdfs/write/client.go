@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/zone"
+	"holdfast/internal/hadoop/notice"
 	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -51,8 +51,8 @@ type Options struct {
 	// Cipher finds out how a file in an encryption zone is encrypted. Nil: no such
 	// file is written.
 	Cipher func(ctx context.Context, path string, info *wire.FileEncryptionInfoProto) (*zone.Cipher, error)
-	// Log hears of DataNodes that were lost. May be nil.
-	Log *logrus.Entry
+	// Log is told of DataNodes that were lost. May be nil.
+	Log notice.Log
 }
 
 // Client writes files of one file system. Its methods may be called from many
@@ -86,7 +86,7 @@ func New(nn rpc.Caller, o Options) *Client {
 		o.Window = 4 << 20
 	}
 	if o.Memory == nil {
-		o.Memory = NewMemory(48 << 20)
+		o.Memory = NewMemory(48<<20, nil)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 60 * time.Second
@@ -101,9 +101,7 @@ func New(nn rpc.Caller, o Options) *Client {
 		o.Silent = &transfer.Silent{}
 	}
 	if o.Log == nil {
-		quiet := logrus.New()
-		quiet.SetLevel(logrus.PanicLevel)
-		o.Log = logrus.NewEntry(quiet)
+		o.Log = notice.None
 	}
 	return &Client{nn: nn, o: o, name: "holdfast_" + rand.Text()}
 }
@@ -246,7 +244,7 @@ func (c *Client) renewLease(end <-chan struct{}) {
 			return // with files left open, which nobody can complete any longer
 		}
 		if err != nil {
-			c.o.Log.WithError(err).Warn("cannot renew the lease of open files at the NameNode; trying again")
+			c.o.Log.Warnf("cannot renew the lease of open files at the NameNode; trying again: %v", err)
 		}
 	}
 }

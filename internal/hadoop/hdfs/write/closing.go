@@ -10,6 +10,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -101,11 +102,11 @@ const againLimit = 30 * time.Second
 func (c *closing) again(why error) error {
 	ctx, cancel := context.WithTimeout(c.f.running, againLimit)
 	defer cancel()
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 3*time.Second) {
+	for wait := backoff.New(100*time.Millisecond, 3*time.Second); ; {
 		if err := c.f.running.Err(); err != nil {
 			return err
 		}
-		c.f.c.o.Log.WithError(why).Warnf("writing %s: telling %d DataNodes the end of a block once more", c.f.path, len(c.nodes))
+		c.f.c.o.Log.Warnf("writing %s: telling %d DataNodes the end of a block once more: %v", c.f.path, len(c.nodes), why)
 		errs := make([]error, len(c.nodes))
 		telling, stop := context.WithCancel(c.f.running)
 		var wg sync.WaitGroup
@@ -124,10 +125,8 @@ func (c *closing) again(why error) error {
 			}
 		}
 		why = errors.Join(errs...)
-		select {
-		case <-ctx.Done():
+		if !wait.Wait(ctx) {
 			return fmt.Errorf("no DataNode could be told the end of a block: %w", why)
-		case <-time.After(pause):
 		}
 	}
 }

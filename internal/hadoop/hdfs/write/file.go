@@ -10,6 +10,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/zone"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -393,7 +394,7 @@ const completeLimit = 2 * time.Minute
 func (f *File) complete() error {
 	ctx, cancel := context.WithTimeout(f.running, completeLimit)
 	defer cancel()
-	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+	for wait := backoff.New(2*time.Millisecond, 2*time.Second); ; {
 		resp := &wire.CompleteResponseProto{}
 		err := f.c.nn.Call(ctx, "complete", &wire.CompleteRequestProto{
 			Src: &f.path, ClientName: &f.c.name, Last: f.s.previous, FileId: &f.id,
@@ -404,10 +405,8 @@ func (f *File) complete() error {
 		if resp.GetResult() {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.Wait(ctx) {
 			return fmt.Errorf("completing %s: the NameNode did not hear of enough replicas of its last block within %s", f.path, completeLimit)
-		case <-time.After(pause):
 		}
 	}
 }

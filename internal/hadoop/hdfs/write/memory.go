@@ -1,9 +1,6 @@
 package write
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // Memory counts the bytes that open files hold together, and says when they are
 // enough. Then each file that is written goes on only when DataNodes have acked
@@ -11,36 +8,23 @@ import (
 // always gets on, and those that are open but idle hold no more than they were
 // given.
 type Memory struct {
-	limit int64
-	held  atomic.Int64
-
-	mu      sync.Mutex
+	limit   int64
+	held    atomic.Int64
 	relieve func()
 }
 
-// OnShort says what frees memory that is held for nobody in particular.
-func (m *Memory) OnShort(relieve func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.relieve = relieve
-}
+// NewMemory makes one with a limit in bytes. relieve, if it is not nil, frees memory
+// that is held for nobody in particular, as far as it is short; it may be called from
+// many goroutines.
+func NewMemory(limit int64, relieve func()) *Memory { return &Memory{limit: limit, relieve: relieve} }
 
-// Relieve has such memory freed if it is enough. The caller may hold no lock that
-// freeing needs.
+// Relieve has memory freed that is held for nobody in particular, if it is short. The
+// caller may hold no lock that freeing needs.
 func (m *Memory) Relieve() {
-	if !m.Short() {
-		return
-	}
-	m.mu.Lock()
-	relieve := m.relieve
-	m.mu.Unlock()
-	if relieve != nil {
-		relieve()
+	if m.relieve != nil && m.Short() {
+		m.relieve()
 	}
 }
-
-// NewMemory makes one with a limit in bytes.
-func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 
 // Add counts n bytes more, or less if it is negative.
 func (m *Memory) Add(n int) { m.held.Add(int64(n)) }

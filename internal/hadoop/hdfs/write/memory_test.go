@@ -14,7 +14,7 @@ import (
 // all get on, together they hold little, and nothing once they are closed.
 func TestMemoryIsShared(t *testing.T) {
 	const files, size, piece, limit = 24, 3 << 20, 100_003, 1 << 20
-	memory := write.NewMemory(limit)
+	memory := write.NewMemory(limit, nil)
 	c := clientWith(t, write.Options{Replication: 2, BlockSize: 16 << 20, Memory: memory})
 	all := make([]*write.File, files)
 	for i := range all {

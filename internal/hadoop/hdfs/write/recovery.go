@@ -10,6 +10,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -102,7 +103,7 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 		} else if err := f.addNode(); err != nil && f.demandsAnother() {
 			return -1, fmt.Errorf("a DataNode is lost and no other takes its place, which dfs.client.block.write.replace-datanode-on-failure.best-effort is set to false for: %w", err)
 		} else if err != nil {
-			f.c.o.Log.WithError(err).Warnf("writing %s: going on with %d DataNodes", f.path, len(f.s.nodes))
+			f.c.o.Log.Warnf("writing %s: going on with %d DataNodes: %v", f.path, len(f.s.nodes), err)
 		}
 	}
 	if bad, err := f.connect(stage, stamp); err != nil {
@@ -135,13 +136,8 @@ const lonelyLimit = 5 * time.Second
 func (f *File) addNode() error {
 	for deadline := time.Now().Add(lonelyLimit); ; {
 		err := f.tryAddNode()
-		if err == nil || len(f.s.nodes) > 1 || time.Now().After(deadline) {
+		if err == nil || len(f.s.nodes) > 1 || time.Now().After(deadline) || !backoff.Sleep(f.running, lonelyLimit/20) {
 			return err
-		}
-		select {
-		case <-f.running.Done():
-			return err
-		case <-time.After(lonelyLimit / 20):
 		}
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -192,10 +191,7 @@ func (f *File) reconsider() error {
 		return err
 	}
 	f.s.excluded = f.s.excluded[len(f.s.excluded)-1:]
-	select {
-	case <-f.running.Done():
-	case <-time.After(lonelyLimit / 20):
-	}
+	backoff.Sleep(f.running, lonelyLimit/20)
 	return nil
 }
 
@@ -209,10 +205,7 @@ func (f *File) awaitKeys(why error, tries int) bool {
 	if !errors.Is(why, transfer.ErrTokenRefused) || tries >= tokenTries {
 		return false
 	}
-	select {
-	case <-f.running.Done():
-	case <-time.After(min(100*time.Millisecond<<tries, 3*time.Second)):
-	}
+	backoff.Sleep(f.running, min(100*time.Millisecond<<tries, 3*time.Second))
 	return true
 }
 
@@ -239,7 +232,7 @@ func (f *File) addBlock() (*wire.LocatedBlockProto, error) {
 	defer cancel()
 	slow := f.c.speeds.slow(time.Now())
 	excluded := slices.Concat(f.s.excluded, slow)
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+	for wait := backoff.New(50*time.Millisecond, 2*time.Second); ; {
 		resp := &wire.AddBlockResponseProto{}
 		err := f.c.nn.Call(ctx, "addBlock", &wire.AddBlockRequestProto{
 			Src: &f.path, ClientName: &f.c.name, Previous: f.s.previous, ExcludeNodes: excluded, FileId: &f.id,
@@ -268,10 +261,8 @@ func (f *File) addBlock() (*wire.LocatedBlockProto, error) {
 		} else if !notReplicatedYet(err) && !notEnoughNodes(err) {
 			return nil, fmt.Errorf("asking for a block: %w", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.Wait(ctx) {
 			return nil, fmt.Errorf("asking for a block, for %s: %w", addBlockLimit, err)
-		case <-time.After(pause):
 		}
 	}
 }
@@ -288,11 +279,11 @@ func (f *File) abandon() error {
 }
 
 func (f *File) exclude(n node, why error) {
-	level := logrus.WarnLevel
+	say := f.c.o.Log.Warnf
 	if errors.Is(why, transfer.ErrMismatch) {
-		level = logrus.DebugLevel // if it matters, the write fails by it
+		say = f.c.o.Log.Debugf // if it matters, the write fails by it
 	}
-	f.c.o.Log.WithError(why).Logf(level, "writing %s: DataNode %s is left out", f.path, address(n.info.GetId()))
+	say("writing %s: DataNode %s is left out: %v", f.path, address(n.info.GetId()), why)
 	f.s.excluded = append(f.s.excluded, n.info)
 	if errors.Is(why, errSilent) {
 		f.c.o.Silent.Add(n.info)

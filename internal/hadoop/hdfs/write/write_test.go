@@ -61,7 +61,7 @@ func clientWith(t *testing.T, o write.Options) *write.Client {
 	}
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	o.Log = logrus.NewEntry(log)
+	o.Log = log
 	return write.New(rpc.New(rpc.Options{
 		Protocol: "org.apache.hadoop.hdfs.protocol.ClientProtocol", Addresses: nn, User: os.Getenv("USER"), Retry: rpc.Retry{Resend: true},
 	}), o)

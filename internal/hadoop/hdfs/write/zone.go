@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -28,13 +29,8 @@ const createTries = 10
 func (c *Client) create(ctx context.Context, req *wire.CreateRequestProto, resp *wire.CreateResponseProto) error {
 	for try := 1; ; try++ {
 		err := c.nn.Call(ctx, "create", req, resp)
-		if try == createTries || !rpc.IsRemote(err, "org.apache.hadoop.hdfs.server.namenode.RetryStartFileException") {
+		if try == createTries || !rpc.IsRemote(err, "org.apache.hadoop.hdfs.server.namenode.RetryStartFileException") || !backoff.Sleep(ctx, 50*time.Millisecond) {
 			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestEncrypted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, memory := range map[string]*Memory{"enough": NewMemory(64 << 20), "little": NewMemory(1)} {
+	for name, memory := range map[string]*Memory{"enough": NewMemory(64<<20, nil), "little": NewMemory(1, nil)} {
 		for _, begin := range []int64{0, 1, 511, 1<<40 + 7} { // opened to append
 			c := New(nil, Options{Memory: memory})
 			f := newFile(c, "/zone/f", &wire.HdfsFileStatusProto{

@@ -11,12 +11,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sirupsen/logrus"
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/hdfs/write"
+	"holdfast/internal/hadoop/notice"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/internal/hadoop/token"
 	wire "holdfast/internal/hadoop/wire/hdfs"
@@ -114,7 +114,7 @@ func TestCapture(t *testing.T) {
 			}
 			toNameNode := forward(t, u.Host)
 			nn := nameNode(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(toNameNode.port())), qop)
-			d, err := transfer.New(nn, hadoop, logrus.NewEntry(logrus.New()))
+			d, err := transfer.New(nn, hadoop, notice.None)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,10 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/hdfs"
+	"holdfast/internal/hadoop/hdfs/transfer"
 	"holdfast/internal/hadoop/token"
 	"holdfast/test/testcluster"
 )
@@ -79,12 +78,8 @@ func dial(t testing.TB, set map[string]string) client {
 	for k, v := range set {
 		c.Set(k, v)
 	}
-	m := &modes{seen: map[string]int{}}
-	log := logrus.New()
-	log.SetLevel(logrus.DebugLevel)
-	log.SetOutput(t.Output())
-	log.AddHook(m)
-	h, err := hdfs.Dial(t.Context(), "", c, logrus.NewEntry(log))
+	m := &modes{t: t, seen: map[string]int{}}
+	h, err := hdfs.New("", c, hdfs.Options{Log: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,26 +87,35 @@ func dial(t testing.TB, set map[string]string) client {
 	return client{h, m}
 }
 
-// modes hears of connections from the log, as --verbose shows them.
+// modes is told of connections, as --verbose shows them.
 type modes struct {
+	t    testing.TB
 	mu   sync.Mutex
 	seen map[string]int
 	said []string // all messages
 }
 
-func (*modes) Levels() []logrus.Level { return logrus.AllLevels }
-
-func (m *modes) Fire(e *logrus.Entry) error {
+func (m *modes) Debugf(format string, args ...any) {
+	m.Warnf(format, args...)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.said = append(m.said, e.Message)
-	if p, ok := e.Data["protection"]; ok {
-		m.seen[fmt.Sprint(p)]++
+	for _, arg := range args {
+		if mode, ok := arg.(transfer.Mode); ok {
+			m.seen[mode.String()]++
+		}
 	}
-	return nil
 }
 
-// heard tells whether a message contains s.
+func (m *modes) Infof(format string, args ...any) { m.Warnf(format, args...) }
+
+func (m *modes) Warnf(format string, args ...any) {
+	fmt.Fprintf(m.t.Output(), format+"\n", args...)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.said = append(m.said, fmt.Sprintf(format, args...))
+}
+
+// heard reports whether a message contains s.
 func (m *modes) heard(s string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,15 +18,15 @@ import (
 	"holdfast/proto"
 )
 
-// connected tells whether an agent has a connection.
+// connected reports whether an agent has a connection.
 func (c *cluster) connected(a *agent) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.conns[a.container].GetState() == connectivity.Ready
 }
 
-// An agent that says nothing any longer loses its connection; one that comes back
-// is told where all tasks are, for it may have missed something.
+// An agent that sends no heartbeats loses its connection. One that connects again is told
+// all addresses, since it may have missed a message.
 func TestAgentsThatFallSilentAndComeBack(t *testing.T) {
 	j := start(t, nil)
 	ps, _ := j.started("ps-0")
@@ -52,7 +52,7 @@ func TestAgentsThatFallSilentAndComeBack(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_KILLED)
 }
 
-// An agent is heard only for its own container: it holds nothing that another's does.
+// An agent may speak only for its own container, whatever keys it shares with others.
 func TestAnAgentSpeaksForItsOwnContainerOnly(t *testing.T) {
 	j := start(t, nil)
 	ps, _ := j.started("ps-0")
@@ -76,7 +76,7 @@ func TestAnAgentSpeaksForItsOwnContainerOnly(t *testing.T) {
 		}
 	}
 	if !j.connected(ps) {
-		t.Error("the agent whose place was claimed has lost its connection")
+		t.Error("the agent that another claimed to be has lost its connection")
 	}
 	j.stop()
 	j.end(proto.JobState_JOB_STATE_KILLED)
@@ -91,7 +91,7 @@ func pass(t *testing.T, j *job, container string) []byte {
 	return own.Pass
 }
 
-// An agent that opens a stream and does not say who it is loses its connection.
+// An agent that opens a stream and sends no Hello loses its connection.
 func TestAnAgentThatSaysNothingIsLetGo(t *testing.T) {
 	j := start(t, nil)
 	ps, _ := j.started("ps-0")
@@ -119,8 +119,8 @@ func TestAnAgentThatSaysNothingIsLetGo(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_KILLED)
 }
 
-// A connection on which nothing is said is closed, as is one that begins like TLS and
-// goes no further: neither needs to have a key.
+// A connection on which nothing is sent is closed, as is one that never completes the TLS
+// handshake: neither needs a key.
 func TestAConnectionThatSaysNothingIsClosed(t *testing.T) {
 	t.Parallel() // it waits for a limit
 	j := start(t, nil)
@@ -145,6 +145,34 @@ func TestAConnectionThatSaysNothingIsClosed(t *testing.T) {
 			t.Errorf("connection %d: %v", i, err)
 		}
 	}
+	j.stop()
+	j.end(proto.JobState_JOB_STATE_KILLED)
+}
+
+// New tokens reach the connected agents, and agents that connect later get the latest.
+func TestNewTokens(t *testing.T) {
+	j := start(t, nil)
+	ps, _ := j.started("ps-0")
+	worker, _ := j.started("worker-0")
+	expect := func(a *agent, want string) {
+		t.Helper()
+		select {
+		case got := <-a.tokens:
+			if string(got) != want {
+				t.Errorf("%s got %q, want %q", a.container, got, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s got no tokens", a.container)
+		}
+	}
+	for _, tokens := range []string{"first", "second"} {
+		j.app.NewTokens([]byte(tokens))
+		expect(ps, tokens)
+		expect(worker, tokens)
+	}
+	j.lose("ps-0")
+	again, _ := j.started("ps-0")
+	expect(again, "second")
 	j.stop()
 	j.end(proto.JobState_JOB_STATE_KILLED)
 }

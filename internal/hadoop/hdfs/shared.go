@@ -4,9 +4,53 @@ import (
 	"container/list"
 	"sync"
 	"time"
+
+	"github.com/klauspost/reedsolomon"
+
+	"holdfast/internal/hadoop/hdfs/transfer"
+	"holdfast/internal/hadoop/hdfs/write"
 )
 
-// cache orders the pieces that are kept by all Readers of this process, so that what
+// Shared is what the clients of one process have in common: memory for the files
+// that they have open, what was read of them, and what any client has found out about
+// DataNodes.
+type Shared struct {
+	memory *write.Memory
+	cache  cache
+	// silent are the DataNodes that did not answer lately, slow those that were much
+	// slower than others of the same block: they are asked last.
+	silent, slow transfer.Silent
+
+	mu     sync.Mutex
+	coders map[policy]reedsolomon.Encoder // by codec and numbers of units
+}
+
+// openFiles is the memory, in bytes, for all files that a process has open, to read
+// or to write.
+const openFiles = 48 << 20
+
+// NewShared returns what the clients of one process share.
+func NewShared() *Shared { return newShared(openFiles) }
+
+func newShared(memory int64) *Shared {
+	s := &Shared{coders: map[policy]reedsolomon.Encoder{}}
+	s.memory = write.NewMemory(memory, func() { s.relieve(time.Now()) })
+	return s
+}
+
+// relieve frees what is idle, as long as memory is short. No Reader's lock may be
+// held.
+func (s *Shared) relieve(now time.Time) {
+	for s.memory.Short() {
+		p := s.cache.next(now)
+		if p == nil {
+			return
+		}
+		p.owner.evict(p)
+	}
+}
+
+// cache orders the pieces that the Readers of all clients keep, so that what
 // nobody has used for longest goes first when memory is short: files that are open
 // and idle take nothing from those that are read or written.
 type cache struct {
@@ -29,10 +73,6 @@ const (
 	readAlone  = 250 * time.Millisecond
 	aheadAlone = 2 * time.Second
 )
-
-var kept cache
-
-func init() { memory.OnShort(relieve) }
 
 // touch makes a piece the last one to go.
 func (c *cache) touch(p *piece) {
@@ -76,20 +116,6 @@ func (c *cache) next(now time.Time) *piece {
 		}
 	}
 	return nil
-}
-
-// relieve frees what is idle, as long as memory is short. No Reader's lock may be
-// held.
-func relieve() { relieveAt(time.Now()) }
-
-func relieveAt(now time.Time) {
-	for memory.Short() {
-		p := kept.next(now)
-		if p == nil {
-			return
-		}
-		p.owner.evict(p)
-	}
 }
 
 // evict drops a piece, unless it was dropped already, or somebody uses it, who will

@@ -8,9 +8,9 @@ import (
 	"holdfast/proto"
 )
 
-// What one agent has found out about its script, spares and the next containers
-// of the role are told, until somebody says that it is not borne.
-func TestContainersRehearseWhatIsKnown(t *testing.T) {
+// The import profile that one agent reports goes to spares and to the next containers of
+// the role, until one reports that the script cannot be prewarmed.
+func TestContainersPrewarmWhatIsKnown(t *testing.T) {
 	j := start(t, func(s *proto.JobSpec, _ *cluster) { s.Spares = 1 })
 	ps, _ := j.started("ps-0")
 	worker, _ := j.started("worker-0")
@@ -20,24 +20,24 @@ func TestContainersRehearseWhatIsKnown(t *testing.T) {
 
 	first := j.another("spare", nil)
 	says(worker, &proto.ImportProfile{SysPath: []string{"/worker"}})
-	r := first.rehearsed(j)
+	r := first.prewarmed(j)
 	if want := []string{"train", "--ps={ps_hosts}", "--me={role}-{index}"}; !slices.Equal(r.PrewarmPlan.Command, want) || r.Task != "worker-0" || r.PrewarmPlan.ImportProfile.SysPath[0] != "/worker" || r.MemoryMb != 64 {
-		t.Errorf("the spare rehearses %v", r)
+		t.Errorf("the spare prewarms %v", r)
 	}
 	says(ps, &proto.ImportProfile{SysPath: []string{"/ps"}})
 	j.lose("worker-1") // it takes the spare
 	moved := first.task(j)
 	if i := moved.PrewarmPlan.GetImportProfile(); i == nil || i.SysPath[0] != "/worker" || len(moved.PrewarmPlan.Command) != 3 {
-		t.Errorf("worker-1's next container rehearses %v", moved.PrewarmPlan)
+		t.Errorf("worker-1's next container prewarms %v", moved.PrewarmPlan)
 	}
 	if moved.Routes == nil || r.Routes == nil {
-		t.Error("a container that rehearses does not know where the tasks are, which its command tells")
+		t.Error("a container that prewarms does not know where the tasks are, which its command tells")
 	}
 
-	// The next spare gets ready for the task on which others depend.
+	// The next spare prewarms for the task on which others depend.
 	next := j.another("spare", first)
-	if i := next.rehearsed(j).PrewarmPlan.ImportProfile; i.SysPath[0] != "/ps" {
-		t.Errorf("the next spare rehearses %v", i)
+	if i := next.prewarmed(j).PrewarmPlan.ImportProfile; i.SysPath[0] != "/ps" {
+		t.Errorf("the next spare prewarms %v", i)
 	}
 	<-first.started
 	says(first, &proto.ImportProfile{Unsupported: "threads"})
@@ -46,7 +46,7 @@ func TestContainersRehearseWhatIsKnown(t *testing.T) {
 	<-first.started // so what it said before was heard
 	j.lose("worker-0")
 	if moved := next.task(j); moved.PrewarmPlan != nil {
-		t.Errorf("after a refusal, worker-0's next container rehearses %v", moved.PrewarmPlan)
+		t.Errorf("after a refusal, worker-0's next container prewarms %v", moved.PrewarmPlan)
 	}
 	<-next.started
 	for _, a := range []*agent{first, next} {
@@ -55,8 +55,7 @@ func TestContainersRehearseWhatIsKnown(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 }
 
-// A container for a task that seems to be lost gets ready for that very task, and
-// at once.
+// A container for a task that seems to be lost prewarms for that very task, and at once.
 func TestAContainerForATaskThatSeemsLostHurries(t *testing.T) {
 	j := start(t, nil)
 	ps, _ := j.started("ps-0")
@@ -69,11 +68,11 @@ func TestAContainerForATaskThatSeemsLostHurries(t *testing.T) {
 	j.mu.Unlock()
 	conn.Close()
 	next := j.another("worker-1", worker)
-	if r := next.rehearsed(j); r.Task != "worker-1" || r.PrewarmPlan.ImportProfile.SysPath[0] != "/worker" {
-		t.Errorf("it rehearses %v", r)
+	if r := next.prewarmed(j); r.Task != "worker-1" || r.PrewarmPlan.ImportProfile.SysPath[0] != "/worker" {
+		t.Errorf("it prewarms %v", r)
 	}
 	next.mu.Lock()
-	if !next.rehearse.Imminent {
+	if !next.prewarm.Imminent {
 		t.Error("it takes its time")
 	}
 	next.mu.Unlock()
@@ -85,8 +84,8 @@ func TestAContainerForATaskThatSeemsLostHurries(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 }
 
-// The node of the application master is lost, and with it all that a role had
-// there: the container that is to take its place gets ready for it all the same.
+// Import profiles outlive the master: where its node is lost with all containers of a role,
+// the container that replaces one prewarms all the same.
 func TestWhatScriptsImportOutlivesTheMaster(t *testing.T) {
 	j := startAttempt(t, 1, nil)
 	ps, _ := j.started("ps-0")
@@ -100,13 +99,13 @@ func TestWhatScriptsImportOutlivesTheMaster(t *testing.T) {
 	j.mu.Lock()
 	delete(j.agents, "ps-0")
 	j.mu.Unlock()
-	j.succeed(2)
+	j.takeOver(2)
 	for _, a := range workers {
 		j.connect(a)
 	}
 	next := j.another("ps-0", nil)
-	if r := next.rehearsed(j); r.Task != "ps-0" || r.PrewarmPlan.ImportProfile.SysPath[0] != "/ps" {
-		t.Errorf("it rehearses %v", r)
+	if r := next.prewarmed(j); r.Task != "ps-0" || r.PrewarmPlan.ImportProfile.SysPath[0] != "/ps" {
+		t.Errorf("it prewarms %v", r)
 	}
 	j.events.Put(core.ContainerEnded{Container: ps.container, Cause: core.CauseOwnFault, Exit: 137})
 	<-next.started
@@ -116,10 +115,10 @@ func TestWhatScriptsImportOutlivesTheMaster(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 }
 
-// All that ran is lost with the master, as when the power is cut. The containers that
-// are to take the places get ready while it is waited for leases, for which they have
-// to know the ports: commands tell them.
-func TestContainersRehearseWhereNobodyIsLeft(t *testing.T) {
+// All tasks are lost with the master, as when the power is cut. The containers that replace
+// theirs prewarm while the old leases run out. They need the tasks' ports for that, since
+// commands may contain them.
+func TestContainersPrewarmWhereNoTaskIsLeft(t *testing.T) {
 	j := startAttempt(t, 1, nil)
 	ps, _ := j.started("ps-0")
 	for _, task := range []string{"worker-0", "worker-1"} {
@@ -130,15 +129,15 @@ func TestContainersRehearseWhereNobodyIsLeft(t *testing.T) {
 	j.mu.Lock()
 	clear(j.agents)
 	j.mu.Unlock()
-	j.succeed(2)
-	r := j.another("ps-0", nil).rehearsed(j)
-	places := make([]proto.Place, 3)
-	if err := r.Routes.Take(places); err != nil || slices.ContainsFunc(places, func(p proto.Place) bool { return p.Port == 0 }) {
-		t.Errorf("it is told of the places %v (%v)", places, err)
+	j.takeOver(2)
+	r := j.another("ps-0", nil).prewarmed(j)
+	addresses := make([]proto.Place, 3)
+	if err := r.Routes.Take(addresses); err != nil || slices.ContainsFunc(addresses, func(p proto.Place) bool { return p.Port == 0 }) {
+		t.Errorf("it is told the addresses %v (%v)", addresses, err)
 	}
 }
 
-// another waits for the agent of another container for a task, or as a spare.
+// another waits for the agent of another container that was asked for a task, or as a spare.
 func (j *job) another(task string, than *agent) *agent {
 	j.t.Helper()
 	var a *agent
@@ -151,20 +150,20 @@ func (j *job) another(task string, than *agent) *agent {
 	return a
 }
 
-// rehearsed waits until the agent is told to get ready.
-func (a *agent) rehearsed(j *job) *proto.Assign {
+// prewarmed waits until the agent is told to prewarm.
+func (a *agent) prewarmed(j *job) *proto.Assign {
 	j.t.Helper()
 	var r *proto.Assign
-	j.eventually("a spare that rehearses", func() bool {
+	j.eventually("a spare that prewarms", func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		r = a.rehearse.GetAssign()
+		r = a.prewarm.GetAssign()
 		return r != nil
 	})
 	return r
 }
 
-// task waits until the agent is given one.
+// task waits until the agent is assigned a task.
 func (a *agent) task(j *job) *proto.Assign {
 	j.t.Helper()
 	var t *proto.Assign

@@ -1,0 +1,2 @@
+// Package wire has the messages of TensorFlow's checkpoint index.
+package wire

@@ -1,0 +1,85 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/runtime"
+	"holdfast/test/pyenv"
+)
+
+// TestJAXInitializesByItself: a script of JAX needs no arguments to find its job.
+func TestJAXInitializesByItself(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	python, err := pyenv.JAX(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shim := shimDir(t)
+	script := filepath.Join(t.TempDir(), "train.py")
+	err = os.WriteFile(script, []byte(`
+import jax
+jax.distributed.initialize()
+print("process", jax.process_index(), "of", jax.process_count(), "with", len(jax.devices()), "devices")
+jax.distributed.shutdown()
+`), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := spec("jax", "worker", 2)
+	if err := runtime.Complete(job); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	listener.Close()
+	run := func(task int, settings ...string) (string, error) {
+		a := runtime.Attempt{Task: runtime.Tasks(job)[task], Ports: map[string]int{"worker-0": port, "worker-1": 1}}
+		_, env, err := runtime.Command(job, a)
+		if err != nil {
+			return "", err
+		}
+		// Nothing makes a name of the task here.
+		env["JAX_COORDINATOR_ADDRESS"] = strings.Replace(env["JAX_COORDINATOR_ADDRESS"], "worker-0", "127.0.0.1", 1)
+		cmd := exec.CommandContext(ctx, python, script)
+		cmd.Env = append(os.Environ(), "PYTHONPATH="+shim, "JAX_PLATFORMS=cpu")
+		for k, v := range env {
+			cmd.Env = append(cmd.Env, k+"="+v)
+		}
+		cmd.Env = append(cmd.Env, settings...)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	type result struct {
+		task int
+		out  string
+		err  error
+	}
+	results := make(chan result)
+	for task := range 2 {
+		go func() {
+			out, err := run(task)
+			results <- result{task, out, err}
+		}()
+	}
+	for range 2 {
+		r := <-results
+		if want := fmt.Sprintf("process %d of 2 with 2 devices", r.task); r.err != nil || !strings.Contains(r.out, want) {
+			t.Errorf("worker-%d: %v\n%s", r.task, r.err, r.out)
+		}
+	}
+	if out, err := run(1, "HOLDFAST_JAX_CLUSTER=0"); err == nil || !strings.Contains(out, "Number of processes must be defined") {
+		t.Errorf("without it: %v\n%s", err, out)
+	}
+}
