@@ -114,8 +114,8 @@ func (n *Names) addresses() map[string]string {
 			m[t.Name] = numeric(n.at)
 		case n.steered:
 			m[t.Name] = n.peers.virtual[i].String()
-		case n.peers.places[i].Host != "":
-			m[t.Name] = numeric(n.peers.places[i].Host)
+		case n.peers.addresses[i].Host != "":
+			m[t.Name] = numeric(n.peers.addresses[i].Host)
 		}
 	}
 	return m
@@ -166,7 +166,7 @@ func (n *Names) Substitute(command []string, env map[string]string) ([]string, m
 			if address == "" {
 				return m
 			}
-			if at := n.peers.places[n.peers.index[name]]; !n.steered && name != n.own && port == strconv.Itoa(at.Port) {
+			if at := n.peers.addresses[n.peers.index[name]]; !n.steered && name != n.own && port == strconv.Itoa(at.Port) {
 				port = strconv.Itoa(at.RealPort)
 			}
 			return g[1] + net.JoinHostPort(address, port)
