@@ -85,11 +85,11 @@ func bad(subject string, err error) check.Finding {
 }
 
 func diagnoseYARN(ctx context.Context, c *cluster.Cluster) []check.Finding {
-	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
 	nodes, err := c.RM.Nodes(ctx)
 	if err != nil {
-		return []check.Finding{bad("YARN", cluster.RMError(err))}
+		return []check.Finding{bad("YARN", cluster.YARNError(err))}
 	}
 	var running int
 	var largest yarn.Resource
@@ -122,7 +122,7 @@ func diagnoseYARN(ctx context.Context, c *cluster.Cluster) []check.Finding {
 func diagnoseHDFS(ctx context.Context, c *cluster.Cluster) check.Finding {
 	home, err := c.OpenHome(ctx)
 	if err == nil {
-		err = submit.Writable(ctx, home)
+		err = submit.CheckWritable(ctx, home)
 		home.Close()
 	}
 	if err != nil {
@@ -135,7 +135,7 @@ func diagnoseHDFS(ctx context.Context, c *cluster.Cluster) check.Finding {
 // where the default file system has such zones.
 func DiagnoseKeys(ctx context.Context, c *conf.Conf) []check.Finding {
 	const subject = "encryption zones"
-	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
 	nn, err := hdfs.New(c.DefaultFS(), c, hdfs.Options{})
 	if err != nil {

@@ -51,13 +51,13 @@ func DiagnoseNodes(ctx context.Context, exe, queue string, hosts []string) ([]ch
 		id, err = submit.NewApplication(preparing, c, &proto.JobSpec{Queue: queue})
 		return err
 	})
-	g.Go(func() (err error) { binary, err = submit.Binary(preparing, home, exe); return err })
+	g.Go(func() (err error) { binary, err = submit.EnsureBinary(preparing, home, exe); return err })
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
 	dir := path.Join("doctor", id.String())
 	defer func() {
-		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Patience)
+		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Timeout)
 		defer cancel()
 		_ = submit.RemoveAll(cleaning, home, dir) // what it found is told
 	}()
@@ -95,15 +95,15 @@ func awaitRound(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID, 
 	for {
 		r, err := c.RM.Report(ctx, id)
 		if err != nil {
-			submit.Forget(ctx, c, id)
-			return nil, cluster.RMError(err)
+			submit.Abandon(ctx, c, id)
+			return nil, cluster.YARNError(err)
 		}
 		if r.State.Done() {
 			text, err := store.ReadFile(ctx, home, result)
 			var found []check.Finding
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
-				return nil, fmt.Errorf("the nodes could not be looked at: %s of %s: %s", r.State, id, jobs.MasterEnd(r.Diagnostics))
+				return nil, fmt.Errorf("the nodes could not be looked at: %s of %s: %s", r.State, id, jobs.MasterFailure(r.Diagnostics))
 			case err == nil:
 				err = json.Unmarshal(text, &found)
 			}
@@ -113,7 +113,7 @@ func awaitRound(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID, 
 		case <-ticker.C:
 		case <-ctx.Done():
 			err = context.Cause(ctx)
-			submit.Forget(ctx, c, id)
+			submit.Abandon(ctx, c, id)
 			if why := yarn.Waiting(r, roundLimit); why != "" {
 				return nil, fmt.Errorf("the nodes were not looked at: %w; the application %s %s", err, id, why)
 			}
