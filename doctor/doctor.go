@@ -1,8 +1,7 @@
-// Package doctor is what `yarn-submit doctor` does: it looks at this machine and at
-// the services of the cluster, and by a short container at each node, and says what
-// jobs can do there and what to do about the rest. Package check has what is looked
-// at on a machine, and package round is the application master that takes it to the
-// nodes.
+// Package doctor implements `yarn-submit doctor`: it checks this machine, the services
+// of the cluster and, by a short container on each, its nodes, and says what jobs can
+// do there and what to do about the rest. Package check has the checks of a machine;
+// package nodecheck is the application master that runs them on the nodes.
 package doctor
 
 import (
