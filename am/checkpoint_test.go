@@ -163,8 +163,8 @@ func TestCheckpointsAreSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	sealed := func() *hdfsckpt.Checkpoint {
-		list, err := hdfsckpt.Checkpoints(t.Context(), s)
+	sealed := func() *format.Checkpoint {
+		list, err := hdfsckpt.List(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestSealingByQuiet(t *testing.T) {
 	}
 	defer s.Close()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		list, err := hdfsckpt.Checkpoints(t.Context(), s)
+		list, err := hdfsckpt.List(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}

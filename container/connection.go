@@ -119,7 +119,8 @@ func (a *agent) heartbeat() {
 	}
 	b := &proto.Heartbeat{Sequence: a.lease.Heartbeat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 	if a.attempt != nil {
-		b.RssBytes, b.Step = proctree.RSS(a.box.Processes()...), a.attempt.out.LastStep()
+		b.RssBytes = proctree.RSS(a.box.Processes()...)
+		b.Step, b.OtherProgress = a.attempt.out.LastStep(), a.attempt.out.OtherProgress()
 	}
 	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()
 	b.AgentRssBytes += b.WarmRssBytes

@@ -21,13 +21,13 @@ import (
 	"holdfast/hdfsckpt/writers"
 )
 
-// What a save that was broken off has left is moved aside, so that a program
-// which goes on from the highest number does not take it for a checkpoint.
+// What a broken save has left is moved aside, so that a program that resumes from the
+// highest step does not take it for a checkpoint.
 //
 //	.holdfast/aside/TIME-RANDOM/aside.json    what it was, and why it was moved
 //	.holdfast/aside/TIME-RANDOM/files/NAME    the directory or file; NAME as it was
 //
-// It lies there for asideFor, and goes with the next start after that.
+// It stays there for asideFor, and is removed by the next repair after that.
 const (
 	asideDir    = store.OwnDir + "/aside"
 	asideRecord = "aside.json"
@@ -39,14 +39,14 @@ const (
 type Aside struct {
 	Name  string      `json:"name"` // where it was
 	Kind  format.Kind `json:"kind,omitempty"`
-	Step  int64       `json:"step"` // NoStep if it is none of a checkpoint, or its name has none
+	Step  int64       `json:"step"` // NoStep if it is no checkpoint, or its name has none
 	Why   string      `json:"why"`
 	Moved time.Time   `json:"moved"`
 	Size  int64       `json:"size"` // bytes
 	Where string      `json:"-"`    // where it lies, relative to the store's root
 }
 
-// until is when it goes.
+// until is when it is removed.
 func (a Aside) until() time.Time { return a.Moved.Add(asideFor) }
 
 // moveAside moves a file or a directory with all that is in it, in one step.
@@ -103,7 +103,7 @@ func ListAside(ctx context.Context, s store.Store) ([]Aside, error) {
 	return all, nil
 }
 
-// readAside is false for what is not, or no longer, a thing that was moved.
+// readAside reads an entry; ok is false if it is none, or what was moved is gone.
 func readAside(ctx context.Context, s store.Store, entry string) (a Aside, ok bool, err error) {
 	text, err := store.ReadFile(ctx, s, path.Join(entry, asideRecord))
 	if err == nil && (json.Unmarshal(text, &a) != nil || store.CheckChange("look at", a.Name) != nil) {
@@ -133,12 +133,12 @@ func forgetAside(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// moveTorn has each checkpoint that is torn, and known to be one of its format, moved
-// aside. Of those that were written to less than age ago, or while anything is being
-// written, none is; 0 says that nobody writes. Those with a pointer stay: it never names
-// them.
+// moveTorn moves checkpoints aside that are torn, and certainly of their format. With age
+// 0 nobody writes to the store; otherwise those that were written to less than age ago
+// stay, and all of them while anything is being written. Those of formats with a pointer
+// stay: it never names them.
 //
-// What this user may not move is reported in left, and keeps nothing from starting.
+// What this user may not move is returned in left, and is no error.
 func moveTorn(ctx context.Context, s store.Store, age time.Duration) (moved []Aside, left []error, err error) {
 	list, err := torn(ctx, s, age)
 	if err != nil {
@@ -164,8 +164,8 @@ func moveTorn(ctx context.Context, s store.Store, age time.Duration) (moved []As
 	return moved, left, nil
 }
 
-// torn lists what moveTorn moves.
-func torn(ctx context.Context, s store.Store, age time.Duration) ([]Checkpoint, error) {
+// torn returns the checkpoints that moveTorn moves.
+func torn(ctx context.Context, s store.Store, age time.Duration) ([]format.Checkpoint, error) {
 	rule, err := format.ReadRule(ctx, s)
 	if err != nil {
 		return nil, err
@@ -174,19 +174,19 @@ func torn(ctx context.Context, s store.Store, age time.Duration) ([]Checkpoint, 
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(c Checkpoint) bool {
+	list = slices.DeleteFunc(list, func(c format.Checkpoint) bool {
 		return !c.Certain || c.State != format.Torn && c.State != format.InProgress || c.Name == "." ||
 			age > 0 && (c.Inferred || time.Since(c.Time) < age)
 	})
 	if len(list) == 0 || age == 0 {
 		return list, nil
 	}
-	retained, err := retain.Names(ctx, s) // what is being removed is no save that was broken off
+	retained, err := retain.Names(ctx, s) // what is being removed is no broken save
 	if err != nil {
 		return nil, err
 	}
 	if writing, err := writers.Writing(ctx, s); err != nil || writing {
 		return nil, err
 	}
-	return slices.DeleteFunc(list, func(c Checkpoint) bool { return retained[c.Name] }), nil
+	return slices.DeleteFunc(list, func(c format.Checkpoint) bool { return retained[c.Name] }), nil
 }

@@ -39,7 +39,7 @@ type copyPlan struct {
 // left as they are, so that Copy, once interrupted, goes on where it was. If any other
 // file is in the way, nothing is written (EEXIST). The bytes are compared with the
 // manifest of a sealed one. progress may be nil; it is called by several goroutines.
-func Copy(ctx context.Context, from, to store.Store, c Checkpoint, progress func(done, total int64)) (Copied, error) {
+func Copy(ctx context.Context, from, to store.Store, c format.Checkpoint, progress func(done, total int64)) (Copied, error) {
 	var done Copied
 	fail := func(err error) (Copied, error) {
 		return done, fmt.Errorf("cannot copy the checkpoint %s from %s to %s: %w", c.Name, from.URI(), to.URI(), err)
@@ -84,7 +84,7 @@ func Copy(ctx context.Context, from, to store.Store, c Checkpoint, progress func
 
 // planCopy looks what is there already, and refuses what is in the way. It returns what
 // the pointer is to say; nil if the format has none.
-func planCopy(ctx context.Context, from, to store.Store, c Checkpoint) ([]*copyPlan, []byte, error) {
+func planCopy(ctx context.Context, from, to store.Store, c format.Checkpoint) ([]*copyPlan, []byte, error) {
 	sealed := map[string]uint32{}
 	if c.Manifest != nil {
 		for _, s := range c.Manifest.Files {
@@ -147,7 +147,7 @@ func (p *copyPlan) compare(ctx context.Context, from, to store.Store) (bool, err
 }
 
 // pointerAfterCopy is what the pointer in the root of a store is to say after a copy.
-func pointerAfterCopy(ctx context.Context, to store.Store, c Checkpoint) ([]byte, error) {
+func pointerAfterCopy(ctx context.Context, to store.Store, c format.Checkpoint) ([]byte, error) {
 	p := c.Pointer()
 	if p == nil {
 		return nil, nil

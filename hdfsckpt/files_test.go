@@ -42,7 +42,7 @@ func TestReadFileIsBounded(t *testing.T) {
 		}
 	}
 	putCheckpoint(t, s, "model.ckpt-3", nil)
-	list, err := hdfsckpt.Checkpoints(t.Context(), s)
+	list, err := hdfsckpt.List(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func FuzzDirectory(f *testing.F) {
 		s := openLocal(t, dir)
 		defer s.Close()
 		defer bound.Memory(t, len(manifest)+len(rule)+len(marker), 2000)()
-		list, err := hdfsckpt.Checkpoints(ctx, s)
+		list, err := hdfsckpt.List(ctx, s)
 		if err != nil {
 			return
 		}

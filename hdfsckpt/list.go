@@ -11,18 +11,15 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// Checkpoint is a checkpoint in a store.
-type Checkpoint = format.Checkpoint
-
-// Checkpoints lists the checkpoints in a store and in the directories below its root,
+// List lists the checkpoints in a store and in the directories below its root,
 // the newest last: by step, then by time. It looks into every index and manifest, and
 // reads none of the data.
-func Checkpoints(ctx context.Context, s store.Store) ([]Checkpoint, error) {
+func List(ctx context.Context, s store.Store) ([]format.Checkpoint, error) {
 	rule, err := format.ReadRule(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	var list []Checkpoint
+	var list []format.Checkpoint
 	var manifests map[string]*manifest.Manifest
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { manifests, err = manifest.ReadAll(groupCtx, s); return err })

@@ -68,16 +68,16 @@ func without(suffix string) func(string, []byte) []byte {
 	}
 }
 
-func list(t testing.TB, s store.Store) []hdfsckpt.Checkpoint {
+func list(t testing.TB, s store.Store) []format.Checkpoint {
 	t.Helper()
-	found, err := hdfsckpt.Checkpoints(context.Background(), s)
+	found, err := hdfsckpt.List(context.Background(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return found
 }
 
-func describe(list []hdfsckpt.Checkpoint) string {
+func describe(list []format.Checkpoint) string {
 	var b strings.Builder
 	for _, c := range list {
 		fmt.Fprintf(&b, "%s %s %d %s", c.Name, c.Kind, c.Shards, c.State)

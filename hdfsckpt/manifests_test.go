@@ -27,7 +27,7 @@ func TestManifestsAreReadOnce(t *testing.T) {
 	}
 	state := func(s store.Store) format.State {
 		t.Helper()
-		found, err := hdfsckpt.Checkpoints(ctx, s)
+		found, err := hdfsckpt.List(ctx, s)
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%+v, %v", found, err)
 		}
@@ -38,9 +38,9 @@ func TestManifestsAreReadOnce(t *testing.T) {
 	if err == nil {
 		err = store.WriteFile(ctx, s, "step-10/"+format.Committed, nil, 0o644)
 	}
-	var list []hdfsckpt.Checkpoint
+	var list []format.Checkpoint
 	if err == nil {
-		list, err = hdfsckpt.Checkpoints(ctx, s)
+		list, err = hdfsckpt.List(ctx, s)
 	}
 	if err == nil {
 		_, err = hdfsckpt.Seal(ctx, s, list[0], manifest.Meta{}, nil)

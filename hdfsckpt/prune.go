@@ -15,26 +15,25 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// PrunePlan says what a prune will remove and why each of the others stays.
+// PrunePlan is what a prune removes, and why each of the others stays.
 type PrunePlan struct {
-	Remove []Checkpoint
+	Remove []format.Checkpoint
 	Keep   []Kept
 	Bytes  int64 // freed
 }
 
 // Kept is a checkpoint that stays.
 type Kept struct {
-	Checkpoint
+	format.Checkpoint
 	Reason string
 }
 
-// PlanPrune keeps the whole checkpoints of the newest keep steps of each
-// series, and of the others those whose step is a multiple of every (0:
-// none). A step may have several: model-40.pt and optimizer-40.pt. Torn ones that
-// are older than a whole one go; what is in progress, cannot be checked or has
-// no step, what a pointer names, and the newest sealed one stay whatever is
-// asked for.
-func PlanPrune(list []Checkpoint, keep int, every int64) PrunePlan {
+// PlanPrune keeps the whole checkpoints of the newest keep steps of each series, and of
+// the others those whose step is a multiple of every (0: none). A step may have several:
+// model-40.pt and optimizer-40.pt. Torn ones that are older than a whole one are removed.
+// What is in progress, cannot be checked or has no step, what a pointer names, and the
+// newest sealed one stay in any case.
+func PlanPrune(list []format.Checkpoint, keep int, every int64) PrunePlan {
 	var plan PrunePlan
 	seen := map[string]int{}   // steps with whole ones of the series, from the newest on
 	step := map[string]int64{} // the last of these
@@ -78,9 +77,9 @@ func PlanPrune(list []Checkpoint, keep int, every int64) PrunePlan {
 	return plan
 }
 
-// Execute removes what the plan says, the oldest first. Of each checkpoint the
-// file that makes it count goes first, so that none looks whole while it goes.
-// A checkpoint that has changed since it was listed stays.
+// Execute removes what the plan says, the oldest first. Of each checkpoint the marker is
+// removed first, so that it never looks whole while it is being removed. A checkpoint that
+// has changed since it was listed stays (EBUSY).
 func (p PrunePlan) Execute(ctx context.Context, s store.Store) error {
 	var errs []error
 	for i := len(p.Remove) - 1; i >= 0; i-- {
@@ -92,7 +91,7 @@ func (p PrunePlan) Execute(ctx context.Context, s store.Store) error {
 	return errors.Join(errs...)
 }
 
-func removeCheckpoint(ctx context.Context, s store.Store, c Checkpoint) error {
+func removeCheckpoint(ctx context.Context, s store.Store, c format.Checkpoint) error {
 	files := slices.Concat(c.Files, c.Extra)
 	for _, f := range files {
 		i, err := s.Stat(ctx, f.Name)
@@ -124,8 +123,8 @@ func removeCheckpoint(ctx context.Context, s store.Store, c Checkpoint) error {
 	return manifest.Remove(ctx, s, c.Name)
 }
 
-// directories are those that go with a checkpoint, the deepest first.
-func directories(c Checkpoint) []string {
+// directories returns those that are removed with a checkpoint, the deepest first.
+func directories(c format.Checkpoint) []string {
 	if !c.IsDir() {
 		return nil
 	}

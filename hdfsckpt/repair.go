@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"holdfast/hdfsckpt/format"
@@ -13,7 +12,7 @@ import (
 	"holdfast/hdfsckpt/writers"
 )
 
-// Report says what MakeSafe has done.
+// Report is what Repair has done.
 type Report struct {
 	Restored []string // checkpoints that were retained, and are in their place again
 	Aside    []Aside  // torn checkpoints, and parts of saves that did not end, that were moved aside
@@ -31,10 +30,7 @@ type Pointed struct {
 	Aside string
 }
 
-// String has the lines together.
-func (r Report) String() string { return strings.Join(r.Lines(), "\n") }
-
-// Lines says each thing that was done.
+// Lines describes each thing that was done, for people.
 func (r Report) Lines() []string {
 	var lines []string
 	for _, name := range r.Restored {

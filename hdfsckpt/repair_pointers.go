@@ -23,7 +23,7 @@ type pointing struct {
 // the store as they were after that was read.
 type look struct {
 	before format.Pointed
-	list   []Checkpoint
+	list   []format.Checkpoint
 }
 
 // lookAround looks at directories for which that is to be done at once.
@@ -107,7 +107,7 @@ func (p *pointing) repair(ctx context.Context, dir string, l look, known bool) (
 // nothing was done.
 func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *Pointed, changed bool, err error) {
 	before := l.before
-	list := slices.DeleteFunc(slices.Clone(l.list), func(c Checkpoint) bool { return path.Dir(c.Name) != dir })
+	list := slices.DeleteFunc(slices.Clone(l.list), func(c format.Checkpoint) bool { return path.Dir(c.Name) != dir })
 	if before.Named() && !known {
 		if err := p.RememberPointer(ctx, p.s, dir); err != nil {
 			return nil, false, err
@@ -151,8 +151,8 @@ func (p *pointing) try(ctx context.Context, dir string, l look, known bool) (_ *
 
 // savedSince returns the youngest whole checkpoint that is younger than a moment; nil if
 // none is.
-func savedSince(list []Checkpoint, t time.Time) *Checkpoint {
-	var best *Checkpoint
+func savedSince(list []format.Checkpoint, t time.Time) *format.Checkpoint {
+	var best *format.Checkpoint
 	for i := range list {
 		if c := &list[i]; c.Whole() && c.Time.After(t) && (best == nil || c.Time.After(best.Time)) {
 			best = c
@@ -177,12 +177,12 @@ func (p *pointing) atRetained(ctx context.Context, dir string, before format.Poi
 		return err
 	}
 	done.To = name
-	to := Checkpoint{Name: name, State: format.Complete}
-	return p.WritePointer(ctx, p.s, dir, before, []Checkpoint{to}, &to)
+	to := format.Checkpoint{Name: name, State: format.Complete}
+	return p.WritePointer(ctx, p.s, dir, before, []format.Checkpoint{to}, &to)
 }
 
 // restorable reports whether what a pointer names can be restored.
-func (p *pointing) restorable(ctx context.Context, dir string, at format.Pointed, list []Checkpoint) (bool, string, error) {
+func (p *pointing) restorable(ctx context.Context, dir string, at format.Pointed, list []format.Checkpoint) (bool, string, error) {
 	base := path.Base(at.Target)
 	for _, c := range list {
 		if path.Base(c.Name) == base {

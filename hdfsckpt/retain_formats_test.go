@@ -186,7 +186,7 @@ func TestReplacedIsKept(t *testing.T) {
 		if got := list(t, s); !got[0].Whole() {
 			t.Errorf("after it was replaced: %s", states(got))
 		}
-		if kept := listRetained(t, s); !slices.ContainsFunc(kept, func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed && c.Whole() }) {
+		if kept := listRetained(t, s); !slices.ContainsFunc(kept, func(c format.Checkpoint) bool { return c.Kind == format.Distributed && c.Whole() }) {
 			t.Errorf("kept are %+v", kept)
 		}
 		// What goes from the new one is no part of the old.
@@ -202,7 +202,7 @@ func TestReplacedIsKept(t *testing.T) {
 			publish(t, s, name, first)
 			unlink(t, s, name)
 		}
-		kept = slices.DeleteFunc(listRetained(t, s), func(c hdfsckpt.Checkpoint) bool { return c.Kind == format.Distributed })
+		kept = slices.DeleteFunc(listRetained(t, s), func(c format.Checkpoint) bool { return c.Kind == format.Distributed })
 		if len(kept) != 1 {
 			t.Errorf("kept are %+v", kept)
 		}

@@ -34,7 +34,7 @@ func remove(t *testing.T, s store.Store, name string) {
 	}
 }
 
-func listRetained(t *testing.T, s store.Store) []hdfsckpt.Checkpoint {
+func listRetained(t *testing.T, s store.Store) []format.Checkpoint {
 	t.Helper()
 	kept, err := retain.List(context.Background(), s)
 	must(t, err)

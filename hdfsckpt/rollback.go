@@ -8,22 +8,23 @@ import (
 	"strings"
 	"syscall"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 )
 
 // RollbackPlan points a pointer at an older checkpoint. Nothing is removed.
 type RollbackPlan struct {
-	To    Checkpoint
-	Newer []Checkpoint // stay, and are not restored from
-	dir   []Checkpoint
+	To    format.Checkpoint
+	Newer []format.Checkpoint // stay, and are not restored from
+	dir   []format.Checkpoint
 }
 
 // PlanRollback finds the whole checkpoint of a step. Where several directories have
 // one, dir says in which; empty where only one has. One of those that are retained
 // (retain.List) is taken where no other is of that step, and restored.
-func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, error) {
-	var found, retained []Checkpoint
+func PlanRollback(list []format.Checkpoint, dir string, step int64) (RollbackPlan, error) {
+	var found, retained []format.Checkpoint
 	var have []string
 	for _, c := range list {
 		name, isRetained := c.Original()
@@ -41,7 +42,7 @@ func PlanRollback(list []Checkpoint, dir string, step int64) (RollbackPlan, erro
 			found = append(found, c)
 		}
 	}
-	if len(retained) > 0 && !slices.ContainsFunc(found, func(c Checkpoint) bool { return c.Whole() }) {
+	if len(retained) > 0 && !slices.ContainsFunc(found, func(c format.Checkpoint) bool { return c.Whole() }) {
 		found = retained
 	}
 	switch {

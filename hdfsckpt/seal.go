@@ -41,9 +41,9 @@ func (k Known) Of(f format.File) (uint32, bool) {
 	return sum.CRC32C, ok && sum.Size == f.Size
 }
 
-// Seal writes the manifest of a complete checkpoint, as Checkpoints has found it. Files
+// Seal writes the manifest of a complete checkpoint, as List has found it. Files
 // whose checksum is not known are read.
-func Seal(ctx context.Context, s store.Store, c Checkpoint, meta manifest.Meta, known Known) (*manifest.Manifest, error) {
+func Seal(ctx context.Context, s store.Store, c format.Checkpoint, meta manifest.Meta, known Known) (*manifest.Manifest, error) {
 	if !c.Whole() {
 		return nil, fmt.Errorf("cannot seal the checkpoint %s, it is %s: %s: %w", c.Name, c.State, c.Why, syscall.EINVAL)
 	}
@@ -108,10 +108,11 @@ func (c contextReader) Read(b []byte) (int, error) {
 	return c.r.Read(b)
 }
 
-// Unfinished describes what may still be added to a checkpoint that is complete, but
-// has no marker that says so: the files of checkpoints in its directory, with lengths
-// and times, so that who asks again sees a change; and whether any file is being written.
-func Unfinished(ctx context.Context, s store.Store, c Checkpoint) (files string, writing bool, err error) {
+// Unfinished shows whether files may still be added to a complete checkpoint whose format
+// has no marker. files lists the files of checkpoints in its directory, with lengths and
+// times: a caller that asks again sees whether they have changed. writing reports whether
+// any file is being written to the store.
+func Unfinished(ctx context.Context, s store.Store, c format.Checkpoint) (files string, writing bool, err error) {
 	var b strings.Builder
 	dir := path.Dir(c.Name)
 	if c.IsDir() {

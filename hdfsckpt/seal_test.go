@@ -45,7 +45,7 @@ func seal(t *testing.T, s store.Store, names ...string) {
 	}
 }
 
-func states(list []hdfsckpt.Checkpoint) string {
+func states(list []format.Checkpoint) string {
 	var all []string
 	for _, c := range list {
 		text := fmt.Sprintf("%s %s", c.Name, c.State)

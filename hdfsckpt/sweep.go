@@ -15,7 +15,8 @@ import (
 // sweepDepth is how many levels of directories are swept.
 const sweepDepth = 5
 
-// sweeper moves aside what saves that did not end have left, as far as a format knows it.
+// sweeper moves aside the files of broken saves that are part of no checkpoint, as far as
+// formats know them.
 type sweeper struct {
 	s      store.Store
 	all    bool
@@ -23,10 +24,10 @@ type sweeper struct {
 	aside  []Aside
 }
 
-// aged is asked of files that are complete.
+// aged reports whether a complete file is old enough to be moved.
 func (w *sweeper) aged(i store.Info) bool { return w.all || i.ModTime.Before(w.before) }
 
-// dead is asked of temporary files.
+// dead reports whether a temporary file is so old that nobody is writing it.
 func (w *sweeper) dead(i store.Info) bool {
 	return w.all || time.Since(i.ModTime) > writers.LongestWrite
 }
@@ -54,7 +55,7 @@ func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
 	return errors.Join(errs...)
 }
 
-// leftover asks the formats what an entry is.
+// leftover returns what an entry is, and of which format.
 func leftover(e store.Info) (format.Sweeper, format.Leftover) {
 	for _, f := range format.Sweepers() {
 		if what := f.Leftover(e); what != format.NoLeftover {
@@ -64,9 +65,9 @@ func leftover(e store.Info) (format.Sweeper, format.Leftover) {
 	return nil, format.NoLeftover
 }
 
-// moveParts moves a directory of parts, unless something else is in it, or other
-// parts may still come. One without any may have been made just now, by a task
-// that is about to put one there.
+// moveParts moves a directory of parts aside, unless it holds anything else, or parts may
+// still be added. An empty one may have been made just now, by a task that is about to
+// write its part.
 func (w *sweeper) moveParts(ctx context.Context, f format.Sweeper, dir string, i store.Info) error {
 	parts, err := w.s.List(ctx, dir)
 	if store.Vanished(err) {
@@ -90,7 +91,7 @@ func (w *sweeper) moveParts(ctx context.Context, f format.Sweeper, dir string, i
 			return err
 		}
 	}
-	// Hidden temporary files of parts go first; one that lives keeps the directory.
+	// Temporary files of dead writers are removed first; if any other is left, the directory stays.
 	if err := removeTemporaries(ctx, w.s, dir, w.dead); err != nil {
 		return err
 	}

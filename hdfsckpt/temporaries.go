@@ -14,8 +14,8 @@ import (
 // askedAtOnce bounds the calls at a time for many directories.
 const askedAtOnce = 8
 
-// removeTemporaries removes those in a directory, and below it, of which dead
-// says that nobody writes them.
+// removeTemporaries removes the temporary files in a directory and below it that nobody
+// is writing any more, which dead reports.
 func removeTemporaries(ctx context.Context, s store.Store, dir string, dead func(store.Info) bool) error {
 	all, err := store.ListAll(ctx, s, dir)
 	if errors.Is(err, syscall.ENOENT) {
@@ -45,6 +45,6 @@ func removeTemporaries(ctx context.Context, s store.Store, dir string, dead func
 			}
 		}
 	}
-	_ = group.Wait() // they put theirs in errs
+	_ = group.Wait() // errors are in errs
 	return errors.Join(errs...)
 }

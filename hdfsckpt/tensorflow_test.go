@@ -62,7 +62,7 @@ func TestRealTensorFlow(t *testing.T) {
 			t.Errorf("%s: %v", c.Name, problems)
 		}
 	}
-	agrees := func(c *hdfsckpt.Checkpoint, name string, want []float64) {
+	agrees := func(c *format.Checkpoint, name string, want []float64) {
 		t.Helper()
 		tensors, err := format.OpenTensors(ctx, local, c)
 		must(t, err)

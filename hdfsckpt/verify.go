@@ -36,12 +36,11 @@ type verifier struct {
 // readAtOnce is how many files, or parts of one, are read at the same time.
 const readAtOnce = 4
 
-// Verify reads every byte of a checkpoint and compares it with the manifest, if
-// it is sealed, and with the checksums that the files have in themselves: as far
-// as their format has some. What is wrong is in the
-// problems; the error tells why it could not be found out. progress may be nil;
-// it is called by several goroutines.
-func Verify(ctx context.Context, s store.Store, c Checkpoint, progress func(done, total int64)) ([]format.Problem, error) {
+// Verify reads every byte of a checkpoint and compares it with the manifest, if it is
+// sealed, and with the checksums in its own files, if its format has any. It returns what
+// is wrong with the checkpoint; the error is why that could not be found out. progress may
+// be nil; it is called by several goroutines.
+func Verify(ctx context.Context, s store.Store, c format.Checkpoint, progress func(done, total int64)) ([]format.Problem, error) {
 	v := &verifier{s: s, manifest: map[string]manifest.Sum{}, parts: map[string][]format.Part{}, progress: progress}
 	if !c.Whole() {
 		v.add(c.Name, -1, "", fmt.Sprintf("it is %s: %s", c.State, c.Why))

@@ -30,10 +30,10 @@ type stretch struct {
 	crc      uint32
 }
 
-// stretchSize is the least that is worth reading on its own, in bytes.
+// stretchSize is the smallest stretch that is worth reading on its own, in bytes.
 var stretchSize int64 = 64 << 20
 
-// stretches cuts a file in some parts, but no part.
+// stretches divides a file into stretches, and no part of it.
 func (v *verifier) stretches(file string, size int64) (all []stretch) {
 	parts := v.parts[file]
 	slices.SortStableFunc(parts, func(a, b format.Part) int { return cmp.Compare(a.Offset, b.Offset) })
@@ -52,7 +52,7 @@ func (v *verifier) stretches(file string, size int64) (all []stretch) {
 	return append(all, stretch{from: from, to: size, parts: parts})
 }
 
-// write takes the bytes in that stand at pos.
+// write takes the bytes at pos.
 func (p *partReader) write(pos int64, b []byte) {
 	end := pos + int64(len(b))
 	for len(p.waiting) > 0 && p.waiting[0].Offset < end {
@@ -78,7 +78,7 @@ func (p *partReader) write(pos int64, b []byte) {
 	p.open = left
 }
 
-// end tells of parts that the file is too short for.
+// end reports parts that the file is too short for.
 func (p *partReader) end(size int64) {
 	for _, r := range p.waiting {
 		if r.Size > 0 {

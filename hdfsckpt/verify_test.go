@@ -14,7 +14,7 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-func verify(t *testing.T, s store.Store, c hdfsckpt.Checkpoint) []format.Problem {
+func verify(t *testing.T, s store.Store, c format.Checkpoint) []format.Problem {
 	t.Helper()
 	problems, err := hdfsckpt.Verify(context.Background(), s, c, nil)
 	if err != nil {

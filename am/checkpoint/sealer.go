@@ -205,7 +205,7 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 	if err != nil {
 		return again, err
 	}
-	list, err := hdfsckpt.Checkpoints(ctx, store)
+	list, err := hdfsckpt.List(ctx, store)
 	if err != nil {
 		return again, err
 	}
@@ -236,7 +236,7 @@ func (s *Sealer) seal(ctx context.Context, opened stores, uri string, known *sum
 // saveEnded returns zero if the save of the newest checkpoint has ended, and otherwise
 // when to check again. Where nothing says which of its files is the last, the save has
 // ended once nothing was written for the quiet time.
-func (s *Sealer) saveEnded(ctx context.Context, store store.Store, uri string, c hdfsckpt.Checkpoint) (again time.Time, err error) {
+func (s *Sealer) saveEnded(ctx context.Context, store store.Store, uri string, c format.Checkpoint) (again time.Time, err error) {
 	if step, known := s.newest[uri]; known && step == c.Step || c.EndsByMarker() {
 		return again, nil
 	}
@@ -265,7 +265,7 @@ func (s *Sealer) announce(uri string, step int64) {
 }
 
 // unknownBytes returns how many bytes sealing a checkpoint would have to read.
-func unknownBytes(c hdfsckpt.Checkpoint, known hdfsckpt.Known) int64 {
+func unknownBytes(c format.Checkpoint, known hdfsckpt.Known) int64 {
 	var n int64
 	for _, f := range c.Files {
 		if _, ok := known.Of(f); !ok {

@@ -101,7 +101,7 @@ func (s *sealing) begin(name string, content []byte) (commit func()) {
 func (s *sealing) untilSealed(name string) {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		list, err := hdfsckpt.Checkpoints(s.t.Context(), s.store)
+		list, err := hdfsckpt.List(s.t.Context(), s.store)
 		if err != nil {
 			s.t.Fatal(err)
 		}

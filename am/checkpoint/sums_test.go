@@ -93,7 +93,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := hdfsckpt.Checkpoint{
+			found := format.Checkpoint{
 				Name: name, Kind: format.Plain, State: format.Complete, Time: time.Now(),
 				Files: []format.File{{Name: name, Size: i.Size, ModTime: i.ModTime, Inode: i.Inode}},
 			}

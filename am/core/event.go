@@ -143,8 +143,8 @@ type Broken struct{ Why string }
 type Waiting struct{ Why string }
 
 // StepsReported holds the steps that tasks have reported since the previous such event.
-// Saving: a task has written part of a checkpoint since. It comes about once a second at
-// most.
+// Saving: a task has written part of a checkpoint since, or made progress that is no step.
+// It comes about once a second at most.
 type StepsReported struct {
 	Steps  []Step
 	Saving bool

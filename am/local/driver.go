@@ -29,7 +29,7 @@ type Config struct {
 	Job        string // the job's id
 	Dir        string // the job's directory, a local path
 	Master     string // host:port of the AM
-	// AgentKeys makes proto.SecretAgent of the agent in a container.
+	// AgentKeys returns proto.SecretAgent of the agent in a container.
 	AgentKeys func(container string) ([]byte, error)
 }
 
@@ -46,7 +46,7 @@ type Driver struct {
 
 var _ am.Driver = (*Driver)(nil)
 
-// New makes a driver.
+// New returns a driver without containers.
 func New(cfg Config) *Driver {
 	return &Driver{cfg: cfg, events: mailbox.New[core.Event](), running: map[string]*os.Process{}}
 }

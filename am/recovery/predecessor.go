@@ -157,7 +157,7 @@ func sealedGeneration(ctx context.Context, cfg Config, uri string) (int, error) 
 		return 0, err
 	}
 	defer store.Close()
-	list, err := hdfsckpt.Checkpoints(ctx, store)
+	list, err := hdfsckpt.List(ctx, store)
 	latest := 0
 	for _, c := range list {
 		if c.Manifest != nil && c.Manifest.Job == cfg.Job {

@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// Listener is the port on which agents and clients reach an application master. It
-// exists before the master does: agents that look for a new master connect while that
+// Listener is a port on which others reach an application master. That of its gRPC service
+// is open before the master exists: agents that look for a new master connect while that
 // still reads what its predecessor left, and wait in the listener's queue.
 type Listener struct {
 	net.Listener
 	host string
 }
 
-// Listen opens a port. host is the name or address under which agents and clients reach
-// this machine; where it is a loopback address, only this machine can connect.
+// Listen opens a port. host is the name or address under which others reach this machine;
+// where it is a loopback address, only this machine can connect.
 func Listen(host string) (*Listener, error) {
 	at := ":0"
 	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
@@ -23,16 +23,16 @@ func Listen(host string) (*Listener, error) {
 	}
 	l, err := net.Listen("tcp", at)
 	if err != nil {
-		return nil, fmt.Errorf("listening for the job's agents on %s: %w", at, err)
+		return nil, fmt.Errorf("listening on %s: %w", at, err)
 	}
 	return &Listener{l, host}, nil
 }
 
-// Host is the name or address under which agents and clients reach this machine.
+// Host returns the name or address under which others reach this machine.
 func (l *Listener) Host() string { return l.host }
 
-// Port is the port of the master's gRPC service.
+// Port returns the number of the port.
 func (l *Listener) Port() int { return l.Addr().(*net.TCPAddr).Port }
 
-// Address is host:port of the master's gRPC service.
+// Address returns host:port.
 func (l *Listener) Address() string { return net.JoinHostPort(l.host, strconv.Itoa(l.Port())) }

@@ -20,12 +20,13 @@ type progress struct {
 	base  int64            // the step at from
 
 	news   map[string]int64 // steps that core was not told of, by task
-	saving bool             // part of a checkpoint was written since core was told
+	other  map[string]int64 // progress that is no step, by task
+	saving bool             // part of a checkpoint was written, or such progress made, since core was told
 	told   time.Time        // when core was told last
 }
 
 func newProgress() *progress {
-	return &progress{steps: map[string]int64{}, news: map[string]int64{}}
+	return &progress{steps: map[string]int64{}, news: map[string]int64{}, other: map[string]int64{}}
 }
 
 // report takes in the step that a task reports, and reports whether it is new.
@@ -40,6 +41,14 @@ func (p *progress) report(now time.Time, task string, step int64) bool {
 		p.rate = float64(step-p.base) / d
 	}
 	return true
+}
+
+// reportOther takes in what a task reports of progress that is no step.
+func (p *progress) reportOther(task string, other int64) {
+	if other != 0 && p.other[task] != other {
+		p.saving = true
+	}
+	p.other[task] = other
 }
 
 // interrupt begins a new measurement of the rate, because not all tasks run.

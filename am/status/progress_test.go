@@ -38,4 +38,11 @@ func TestProgress(t *testing.T) {
 	if want := (core.StepsReported{Steps: []core.Step{{Task: "worker-0", Step: 251}}, Saving: true}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) || p.due(now.Add(time.Hour)) {
 		t.Errorf("core is not told that a task saves, or more than once")
 	}
+	for i, moved := range []bool{true, false, true} {
+		p.reportOther("worker-0", int64(1+i/2)) // 1, 1, 2
+		now = now.Add(stepsInterval)
+		if p.take(now).Saving != moved {
+			t.Errorf("report %d of other progress: core is told %v", i, !moved)
+		}
+	}
 }

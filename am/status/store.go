@@ -157,6 +157,7 @@ func (s *Store) Heartbeat(container string, h *proto.Heartbeat) (stepsDue bool) 
 			recordStep(s.status, h.Step, now)
 			s.status.StepsPerSecond = s.progress.rate
 		}
+		s.progress.reportOther(t.Task, h.OtherProgress)
 	}
 	return s.progress.due(now)
 }

@@ -2,5 +2,5 @@ package web
 
 import "time"
 
-// Forget makes a door look its proxies up again.
-func Forget(d *Door) { d.resolved = time.Time{} }
+// Forget makes a filter look its proxies up again.
+func Forget(f *ProxyFilter) { f.resolved = time.Time{} }

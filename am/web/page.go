@@ -15,7 +15,7 @@ import (
 	"holdfast/proto"
 )
 
-// Source is where the state comes from; am.Board is one.
+// Source returns the job's status; am/status.Store is one.
 type Source interface {
 	Snapshot() (*proto.JobStatus, <-chan struct{})
 }

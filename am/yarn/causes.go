@@ -8,8 +8,7 @@ import (
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
-// Exit statuses that YARN makes up (ContainerExitStatus); others are the
-// process's exit code.
+// Exit statuses that YARN defines (ContainerExitStatus). Others are the process's exit code.
 const (
 	exitInvalid            = -1000
 	exitAborted            = -100
@@ -30,15 +29,13 @@ const (
 	exitTerminated  = 143
 )
 
-// overLimit is what a NodeManager says of a container that it kills for the memory
-// that it uses (ContainersMonitorImpl.formatErrorMessage; the second form is that of
-// Hadoop 2). Where the process ends by itself in the meantime, with the status of one
-// that was told to, that status comes in place of the NodeManager's, and only this
-// tells of its reason.
+// overLimit matches a NodeManager's message about a container that it kills for its memory
+// use (ContainersMonitorImpl.formatErrorMessage; the second form is Hadoop 2's). If the
+// process ends first, on SIGTERM or SIGKILL, its exit code replaces the NodeManager's
+// status, and only this message gives the reason.
 var overLimit = regexp.MustCompile(`(?i)is running (?:\d+B )?beyond (?:the '(physical|virtual)' memory limit|(physical|virtual) memory limits)`)
 
-// cause makes of an exit status what the job's policy knows. stopped: we asked
-// for the end.
+// cause returns the cause of a container's end. stopped says that the driver has ended it.
 func cause(c hadoop.Completed, stopped bool) core.Cause {
 	switch c.Exit {
 	case exitAborted:

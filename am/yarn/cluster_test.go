@@ -183,19 +183,19 @@ func (j *job) meet() {
 		t.Fatalf("the AM did not come: %v; %s: %s", err, r.State, r.Diagnostics)
 	}
 	t.Cleanup(func() { conn.Close() })
-	m := &master{t: t, conn: conn, out: gob.NewEncoder(conn), in: make(chan happening, 1000)}
+	m := &master{t: t, conn: conn, out: gob.NewEncoder(conn), in: make(chan report, 1000)}
 	go func() {
 		defer close(m.in)
 		dec := gob.NewDecoder(conn)
 		for {
-			var h happening
+			var h report
 			if dec.Decode(&h) != nil {
 				return
 			}
 			m.in <- h
 		}
 	}()
-	hello := m.await("the AM's greeting", func(h happening) bool { return h.Hello })
+	hello := m.await("the AM's greeting", func(h report) bool { return h.Hello })
 	m.literal, m.process = hello.Literal, hello.Pid
 	j.master = m
 }
@@ -265,7 +265,7 @@ func TestContainersLiveAndEnd(t *testing.T) {
 	nodes := map[string]int{}
 	for _, a := range got {
 		nodes[a.Node]++
-		j.tell(order{Launch: a.Container})
+		j.tell(request{Launch: a.Container})
 	}
 	if len(nodes) < 2 {
 		t.Errorf("all containers are on one node of three: %v", nodes)
@@ -297,7 +297,7 @@ func TestContainersLiveAndEnd(t *testing.T) {
 	}
 	t.Logf("end known after %v", time.Since(begin))
 	begin = time.Now()
-	j.tell(order{Release: released})
+	j.tell(request{Release: released})
 	if e := j.ended(released); e.Cause != core.CauseReleased {
 		t.Errorf("after a release: %+v", e)
 	}
@@ -306,12 +306,12 @@ func TestContainersLiveAndEnd(t *testing.T) {
 		t.Errorf("the process of the released container runs on after its end was reported")
 	}
 	begin = time.Now()
-	j.tell(order{Ask: &core.Ask{Request: "again", Role: "ps", MemoryMB: 128, VCores: 1, Avoid: []string{got[0].Node}}})
+	j.tell(request{Ask: &core.Ask{Request: "again", Role: "ps", MemoryMB: 128, VCores: 1, Avoid: []string{got[0].Node}}})
 	again := j.allocated(1)[0]
 	if again.Request != "again" || again.Node == got[0].Node {
 		t.Errorf("the ask that avoids %s got %+v", got[0].Node, again)
 	}
-	j.tell(order{Launch: again.Container})
+	j.tell(request{Launch: again.Container})
 	pids[again.Container] = j.pid(again.Container)
 	t.Logf("replaced after %v", time.Since(begin))
 
@@ -337,13 +337,13 @@ func TestEndsAreToldApart(t *testing.T) {
 	if !strings.HasSuffix(a.Container, "2") {
 		t.Fatalf("the first container is called %s", a.Container)
 	}
-	j.tell(order{Launch: a.Container})
+	j.tell(request{Launch: a.Container})
 	if e := j.ended(a.Container); e.Cause != core.CauseOwnFault || e.Exit != 7 {
 		t.Errorf("after exit 7: %+v", e)
 	}
 	j.ask("hogs", 2, 64)
 	for _, a := range j.allocated(2) {
-		j.tell(order{Launch: a.Container})
+		j.tell(request{Launch: a.Container})
 		e := j.ended(a.Container)
 		if e.Cause != core.CauseOutOfMemory || !strings.Contains(e.Diagnostics, "memory") {
 			t.Errorf("after using too much memory: %+v", e)
@@ -361,7 +361,7 @@ func TestFileThatChangedIsSaid(t *testing.T) {
 	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) { s.Agents[0].Timestamp++ })
 	j.ask("ps", 1, 64)
 	a := j.allocated(1)[0]
-	j.tell(order{Launch: a.Container})
+	j.tell(request{Launch: a.Container})
 	if e := j.ended(a.Container); e.Cause != core.CauseUnknown || !strings.Contains(e.Diagnostics, "changed on src filesystem") {
 		t.Errorf("a file that changed since: %+v", e)
 	}
@@ -372,7 +372,7 @@ func TestWaitingIsExplained(t *testing.T) {
 	t.Parallel()
 	j := submit(t, runs+"sleep 1000", func(s *hadoop.Submission) { s.Queue = "small" })
 	j.ask("worker", 4, 1024) // the queue has 2.4 GB
-	h := j.await("an explanation", func(h happening) bool { return h.Waiting != nil && h.Waiting.Why != "" })
+	h := j.await("an explanation", func(h report) bool { return h.Waiting != nil && h.Waiting.Why != "" })
 	for _, w := range []string{"for worker", `"small" is full`, "1 GB"} {
 		if !strings.Contains(h.Waiting.Why, w) {
 			t.Errorf("%q does not say %q", h.Waiting.Why, w)
@@ -380,12 +380,12 @@ func TestWaitingIsExplained(t *testing.T) {
 	}
 	t.Log(h.Waiting.Why)
 	for i := range 4 {
-		j.tell(order{Withdraw: fmt.Sprintf("worker-%d", i)})
+		j.tell(request{Withdraw: fmt.Sprintf("worker-%d", i)})
 	}
-	j.await("the end of waiting", func(h happening) bool { return h.Waiting != nil && h.Waiting.Why == "" })
+	j.await("the end of waiting", func(h report) bool { return h.Waiting != nil && h.Waiting.Why == "" })
 	j.ask("giant", 1, 1<<20)
 	// Larger nodes may come yet.
-	h = j.await("word that no node is large enough", func(h happening) bool { return h.Waiting != nil && strings.Contains(h.Waiting.Why, "giant") })
+	h = j.await("word that no node is large enough", func(h report) bool { return h.Waiting != nil && strings.Contains(h.Waiting.Why, "giant") })
 	if w := "1024 GB"; !strings.Contains(h.Waiting.Why, w) {
 		t.Errorf("%q does not say %q", h.Waiting.Why, w)
 	}
@@ -401,7 +401,7 @@ func TestKillEndsEverything(t *testing.T) {
 	j.ask("ps", 2, 64)
 	var pids []int
 	for _, a := range j.allocated(2) {
-		j.tell(order{Launch: a.Container})
+		j.tell(request{Launch: a.Container})
 		pids = append(pids, j.pid(a.Container))
 	}
 	if err := j.client.Kill(t.Context(), j.id, "enough of it"); err != nil {

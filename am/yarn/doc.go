@@ -5,10 +5,10 @@
 // # Asking
 //
 // YARN's scheduler keeps, for each priority, a table from place (node, rack,
-// anywhere) to a number of containers; an ask replaces numbers, and the
+// anywhere) to a number of containers. A request replaces numbers, and the
 // scheduler lowers them as it allocates. The driver gives each distinct resource
-// a priority of its own, so that a container's priority tells which asks it can
-// answer. What it wants is in table, which is pure.
+// a priority of its own, so that a container's priority says which asks it can
+// answer. What it asks for is in table, which does no I/O.
 //
 // Asks name the nodes of a small cluster, each with its share of the number,
 // with locality relaxed: a container on a node that was named is not bound by
@@ -17,15 +17,14 @@
 //
 // # Ending
 //
-// A container that runs is stopped at its NodeManager, so that its end, when the
-// RM reports it, has really happened. Only if that does not work is it released
-// at the RM, which reports the end at once.
+// A container that runs is stopped at its NodeManager, so that it has really ended when
+// its end is reported. Only if that fails is it released at the RM, which reports the end
+// at once.
 //
 // # Goroutines
 //
-// One, run, owns all state. It is the only one to call allocate, in a goroutine
-// of which there is at most one at a time; calls to NodeManagers, and the look at
-// the cluster that explains why a job waits, have goroutines of their own. All of
-// them send what came out to run and end with the driver's context; Finish
-// cancels it, waits for them and then tells the outcome to the RM.
+// One, run, owns all state. Calls to the RM (one at a time), calls to NodeManagers, and
+// inspections of the cluster, which explain why a job waits, have goroutines of their own.
+// They pass their results to run and end with the driver's context. Finish cancels that,
+// waits for them and then tells the outcome to the RM.
 package yarn

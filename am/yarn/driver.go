@@ -38,21 +38,21 @@ type Config struct {
 	TrackingURL  string
 	Log          *logrus.Entry
 
-	// AgentKeys makes proto.SecretAgent of the agent in a container.
+	// AgentKeys returns proto.SecretAgent of the agent in a container.
 	AgentKeys func(container string) ([]byte, error)
 
-	// Announced tells which attempt of the application has announced itself last to
-	// the job's agents. It is asked while the RM does not answer; nil: that is not
-	// known.
-	Announced func(ctx context.Context) (attempt int, err error)
+	// LatestAttempt returns the attempt of the application that announced itself last in
+	// the job's directory. It is called while the RM does not answer; nil: there is none
+	// to call.
+	LatestAttempt func(ctx context.Context) (attempt int, err error)
 
 	// Resources are the agents' files; nil: those in hadoop.EnvResources.
 	Resources []hadoop.LocalResource
-	// Command runs in an agent's container; empty: AgentCommand.
+	// Command is what runs in an agent's container; empty: AgentCommand.
 	Command string
 }
 
-// AgentCommand runs the agent that came as the resource yarn-submit.
+// AgentCommand runs the agent from the resource yarn-submit.
 const AgentCommand = "exec ./yarn-submit agent 1>><LOG_DIR>/agent.log 2>&1"
 
 // Driver implements am.Driver.
@@ -61,22 +61,22 @@ type Driver struct {
 	log      *logrus.Entry
 	master   *hadoop.Master
 	nodes    *hadoop.Nodes
-	client   *hadoop.Client // nil if the RM does not let this process in as a client
-	agent    hadoop.Launch  // without what differs between containers
+	client   *hadoop.Client // nil if the RM does not accept this process as a client
+	agent    hadoop.Launch  // without what differs between containers: see launchOf
 	reg      hadoop.Registered
 	previous []hadoop.Container // from the first registration
 	attempt  int32              // of the application
-	expiry   time.Duration      // after which it starts another master, if it does not hear of this one
-	warning  time.Duration      // between a warning of preemption and the container's end
+	expiry   time.Duration      // after which the RM starts another master if this one sends no heartbeat
+	warning  time.Duration      // the time between a warning of preemption and the container's end
 
-	events       *mailbox.Mailbox[core.Event]
-	supersededBy chan error // capacity 1, and sent to at most once
-	ctx          context.Context
-	cancel       context.CancelFunc
-	wg           sync.WaitGroup
+	events     *mailbox.Mailbox[core.Event]
+	superseded chan error // capacity 1, and sent to at most once
+	ctx        context.Context
+	cancel     context.CancelFunc
+	wg         sync.WaitGroup
 
 	commands *mailbox.Mailbox[any] // for run
-	back     chan any              // results for run
+	results  chan any              // results for run
 
 	s *state // owned by run, and by Finish after run has ended
 }
@@ -91,7 +91,8 @@ type (
 	check    string
 )
 
-// New registers the application master. ctx bounds only that.
+// New registers the application master with the RM and returns its driver. ctx bounds only
+// that.
 func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if cfg.Log == nil {
 		cfg.Log = logrus.NewEntry(logrus.StandardLogger())
@@ -114,7 +115,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	// run tries again itself, and says meanwhile that it does.
+	// run retries by itself, and reports that it does.
 	master, err := hadoop.NewMaster(cfg.Conf, cfg.Credentials, rpc.Retry{Limit: 2 * time.Second})
 	if err != nil {
 		return nil, err
@@ -130,13 +131,13 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 			Resources: cfg.Resources, Command: cfg.Command,
 			Environment: environment(cfg), Credentials: agentCredentials(cfg.Credentials),
 		},
-		commands: mailbox.New[any](), back: make(chan any, 16), supersededBy: make(chan error, 1), s: newState(),
+		commands: mailbox.New[any](), results: make(chan any, 16), superseded: make(chan error, 1), s: newState(),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	// The client is for reading only: the driver does without it where it must.
+	// The client only reads; without it, asks name no nodes and waits are not explained.
 	d.client, err = hadoop.NewClient(cfg.Conf, hadoop.Options{Credentials: cfg.Credentials, Retry: rpc.Retry{Limit: 3 * time.Second}})
 	if err != nil {
-		d.log.WithError(err).Info("the cluster's nodes and queues cannot be looked at; asks will not name nodes")
+		d.log.WithError(err).Info("cannot read the cluster's nodes and queues; asks will not name nodes")
 	}
 	found := make(chan []hadoop.Node, 1)
 	go func() {
@@ -162,18 +163,18 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		d.s.add(c).launched = true
 	}
 	d.s.setNodes(list, time.Now())
-	d.s.heard = time.Now()
-	d.s.served = cfg.Attempt > 1 // it has served the one before
-	d.s.sure = d.s.heard
+	d.s.answeredAt = time.Now()
+	d.s.served = cfg.Attempt > 1 // the RM has served the previous attempt
+	d.s.soleMasterAt = d.s.answeredAt
 	d.events = mailbox.New[core.Event]()
-	d.nodesChanged(list)
+	d.updateNodes(list)
 	d.wg.Go(d.run)
 	return d, nil
 }
 
-// warningTime is how long the scheduler leaves its containers to those whom it has
-// warned; of either scheduler's properties, which the master's configuration may not
-// tell, 15 s is the default.
+// warningTime returns the time between a scheduler's warning of preemption and the
+// container's end. The master's configuration may lack the schedulers' properties, whose
+// default is 15 s for both.
 func warningTime(c *conf.Conf) (time.Duration, error) {
 	key := "yarn.resourcemanager.monitor.capacity.preemption.max_wait_before_kill"
 	if strings.HasSuffix(c.Get("yarn.resourcemanager.scheduler.class"), ".FairScheduler") {
@@ -182,25 +183,25 @@ func warningTime(c *conf.Conf) (time.Duration, error) {
 	return c.Duration(key, time.Millisecond, 15*time.Second)
 }
 
-// register goes on while no RM answers: one may be taking over from another, and one
-// that is away for hours finds this master when it comes back.
+// register retries while no RM answers: one may be failing over to another, and one that
+// was away for hours finds this master when it is back.
 func (d *Driver) register(ctx context.Context) (hadoop.Registered, error) {
 	for said := false; ; said = true {
 		reg, err := d.master.Register(ctx, d.registration())
-		if !away(err) || ctx.Err() != nil {
+		if !rmUnavailable(err) || ctx.Err() != nil {
 			return reg, err
 		}
 		if !said {
 			d.log.WithError(err).Warn("the ResourceManager does not answer; waiting for it")
 		}
-		if !backoff.Sleep(ctx, registerPause) {
+		if !backoff.Sleep(ctx, registerRetryInterval) {
 			return reg, err
 		}
 	}
 }
 
-// registerPause is the wait between two tries to register.
-const registerPause = 200 * time.Millisecond
+// registerRetryInterval is the wait between two attempts to register.
+const registerRetryInterval = 200 * time.Millisecond
 
 func (d *Driver) registration() hadoop.Registration {
 	return hadoop.Registration{Host: d.cfg.Host, Port: d.cfg.Port, TrackingURL: d.cfg.TrackingURL}
@@ -208,30 +209,30 @@ func (d *Driver) registration() hadoop.Registration {
 
 func (d *Driver) registered(reg hadoop.Registered) {
 	if reg.Lost {
-		d.log.Warn("the ResourceManager's answer to the registration was lost: what it told of its limits and of containers of before is not known")
+		d.log.Warn("the ResourceManager's answer to the registration was lost; its limits and the containers of earlier attempts are not known")
 		return
 	}
 	d.reg = reg
 	d.nodes.Learn(reg.NMTokens)
 }
 
-// environment is what all agents have in common.
+// environment returns the variables that all agents have in common.
 func environment(cfg Config) map[string]string {
 	env := map[string]string{
 		proto.EnvJob:          cfg.Job,
 		proto.EnvJobDirectory: cfg.JobDirectory,
 		proto.EnvMaster:       cfg.Master,
 	}
-	// Without security, HDFS takes a process for the user whom this names, and
-	// the container runs as whoever runs the NodeManager.
+	// Without security, HDFS takes a process for the user that this variable names, while
+	// the container runs as the NodeManager's user.
 	if user := os.Getenv("HADOOP_USER_NAME"); user != "" && !cfg.Conf.Secure() {
 		env["HADOOP_USER_NAME"] = user
 	}
 	return env
 }
 
-// agentCredentials leaves out what only an AM may do, and agents' keys: each gets its
-// own (launchOf).
+// agentCredentials returns the credentials without those that only an AM may use, and
+// without agents' keys, since each agent gets its own (launchOf).
 func agentCredentials(all *token.Credentials) *token.Credentials {
 	c := all.Clone()
 	c.RemoveMasters()
@@ -241,15 +242,15 @@ func agentCredentials(all *token.Credentials) *token.Credentials {
 	return c
 }
 
-// NewTokens gives the tokens to agents that are started from now on, in place of
-// those that the AM was started with.
+// NewTokens replaces the tokens of agents that are launched from now on. It may be called
+// from any goroutine.
 func (d *Driver) NewTokens(c *token.Credentials) { d.commands.Put(newTokens{c}) }
 
 // Events implements am.Driver.
 func (d *Driver) Events() *mailbox.Mailbox[core.Event] { return d.events }
 
 // Superseded implements am.Driver.
-func (d *Driver) Superseded() <-chan error { return d.supersededBy }
+func (d *Driver) Superseded() <-chan error { return d.superseded }
 
 // PreviousContainers implements am.Driver. The RM lists at registration the containers of
 // earlier attempts that still run (RegisterApplicationMasterResponseProto,
@@ -299,7 +300,7 @@ func (d *Driver) Finish(ctx context.Context, o core.Finish) error {
 	return err
 }
 
-// tellOutcome goes on while the RM is away, or comes back without knowing us.
+// tellOutcome retries while no RM answers, and registers again with one that was restarted.
 func (d *Driver) tellOutcome(ctx context.Context, final hadoop.Final, why string) error {
 	for {
 		err := d.master.Finish(ctx, final, why, d.cfg.TrackingURL)
@@ -316,7 +317,7 @@ func (d *Driver) tellOutcome(ctx context.Context, final hadoop.Final, why string
 	}
 }
 
-// stopAll stops what still runs. The RM would do it too, a while later.
+// stopAll stops the containers that still run. The RM would do so itself a while later.
 func (d *Driver) stopAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

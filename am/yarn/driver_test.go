@@ -32,7 +32,7 @@ func quietDriver(t *testing.T) *Driver {
 		t.Fatal(err)
 	}
 	d := &Driver{
-		log: logrus.NewEntry(log), s: newState(), events: mailbox.New[core.Event](), supersededBy: make(chan error, 1), ctx: ctx,
+		log: logrus.NewEntry(log), s: newState(), events: mailbox.New[core.Event](), superseded: make(chan error, 1), ctx: ctx,
 		nodes: nodes, reg: hadoop.Registered{Maximum: hadoop.Resource{MemoryMB: 8192, VCores: 4}},
 	}
 	t.Cleanup(func() {
@@ -43,8 +43,8 @@ func quietDriver(t *testing.T) *Driver {
 	return d
 }
 
-// told returns the events so far.
-func (d *Driver) told() []string {
+// emitted returns the events so far, and that the master was superseded.
+func (d *Driver) emitted() []string {
 	var list []string
 	for _, e := range d.events.Take() {
 		switch e := e.(type) {
@@ -55,7 +55,7 @@ func (d *Driver) told() []string {
 		}
 	}
 	select {
-	case err := <-d.supersededBy:
+	case err := <-d.superseded:
 		list = append(list, "superseded: "+err.Error())
 	default:
 	}
@@ -72,21 +72,21 @@ func container(n int64, priority int32) hadoop.Container {
 func expect(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("told %q, want %q", got, want)
+		t.Fatalf("emitted %q, want %q", got, want)
 	}
 	for i := range got {
 		if !strings.Contains(got[i], want[i]) {
-			t.Errorf("told %q, want %q", got[i], want[i])
+			t.Errorf("emitted %q, want %q", got[i], want[i])
 		}
 	}
 }
 
 func TestDriverGivesBackWhatNobodyWants(t *testing.T) {
 	d := quietDriver(t)
-	d.carryOut([]any{asks("ps", 0, 1, 1024)[0]})
+	d.execute([]any{asks("ps", 0, 1, 1024)[0]})
 	d.heartbeat(time.Now())
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Allocated: []hadoop.Container{container(2, 1), container(3, 1)}}})
-	expect(t, d.told(), "Allocated {Request:ps-0 Container:container_1_0001_01_000002 Node:n1}")
+	expect(t, d.emitted(), "Allocated {Request:ps-0 Container:container_1_0001_01_000002 Node:n1}")
 	h := d.heartbeat(time.Now())
 	if len(h.Release) != 1 || h.Release[0].Number != 3 {
 		t.Fatalf("released: %v", h.Release)
@@ -100,16 +100,16 @@ func TestDriverGivesBackWhatNobodyWants(t *testing.T) {
 	if h = d.heartbeat(time.Now()); len(h.Release) != 0 {
 		t.Errorf("released what has ended: %v", h.Release)
 	}
-	expect(t, d.told())
+	expect(t, d.emitted())
 }
 
 func TestDriverReleasesBeforeLaunch(t *testing.T) {
 	d := quietDriver(t)
-	d.carryOut([]any{asks("ps", 0, 1, 1024)[0]})
+	d.execute([]any{asks("ps", 0, 1, 1024)[0]})
 	d.heartbeat(time.Now())
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Allocated: []hadoop.Container{container(2, 1)}}})
 	name := container(2, 1).ID.String()
-	d.carryOut([]any{release(name), release(name), launch(name), release("container_1_0001_01_000009")})
+	d.execute([]any{release(name), release(name), launch(name), release("container_1_0001_01_000009")})
 	if h := d.heartbeat(time.Now()); len(h.Release) != 1 {
 		t.Fatalf("released: %v", h.Release)
 	}
@@ -117,7 +117,7 @@ func TestDriverReleasesBeforeLaunch(t *testing.T) {
 	for range 2 { // the RM may say so twice, after it was restarted
 		d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{ended}}})
 	}
-	expect(t, d.told(), "Allocated", fmt.Sprintf("Ended {Container:%s Cause:%v", name, core.CauseReleased))
+	expect(t, d.emitted(), "Allocated", fmt.Sprintf("Ended {Container:%s Cause:%v", name, core.CauseReleased))
 }
 
 func TestDriverTellsAnEndOnce(t *testing.T) {
@@ -126,7 +126,7 @@ func TestDriverTellsAnEndOnce(t *testing.T) {
 	h.launched, h.released, h.releaseAt = true, true, time.Now()
 	d.afterStop(stopResult{ended: []hadoop.Completed{{ID: h.container.ID, Exit: 143}}})
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{{ID: h.container.ID, Exit: 143}}}})
-	expect(t, d.told(), fmt.Sprintf("Ended {Container:%s Cause:%v Exit:143", h.name, core.CauseReleased))
+	expect(t, d.emitted(), fmt.Sprintf("Ended {Container:%s Cause:%v Exit:143", h.name, core.CauseReleased))
 	if len(d.s.held) != 0 {
 		t.Errorf("still held: %v", d.s.held)
 	}
@@ -144,7 +144,7 @@ func TestDriverReportsALaunchThatFailed(t *testing.T) {
 		t.Errorf("given back: %v", g)
 	}
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: []hadoop.Completed{{ID: b.container.ID, Exit: exitAborted}}}})
-	expect(t, d.told(), "LaunchFailed {Container:"+b.name+" Why:no disk}")
+	expect(t, d.emitted(), "LaunchFailed {Container:"+b.name+" Why:no disk}")
 }
 
 func TestDriverGivesUpOnlyWhenItMust(t *testing.T) {
@@ -166,10 +166,10 @@ func TestDriverGivesUpOnlyWhenItMust(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := quietDriver(t)
-			d.carryOut([]any{asks("ps", 0, 1, 1024)[0]})
+			d.execute([]any{asks("ps", 0, 1, 1024)[0]})
 			before := d.heartbeat(time.Now())
 			d.afterAllocate(allocated{err: tt.err})
-			expect(t, d.told(), tt.want...)
+			expect(t, d.emitted(), tt.want...)
 			if after := d.heartbeat(time.Now()); len(after.Requests) != len(before.Requests) {
 				t.Errorf("after the error it asks %+v, before it was %+v", after.Requests, before.Requests)
 			}
@@ -179,7 +179,7 @@ func TestDriverGivesUpOnlyWhenItMust(t *testing.T) {
 	for range 12 {
 		d.afterAllocate(allocated{err: errors.New("odd")})
 	}
-	expect(t, d.told(), "broken: the scheduler answered 10 times in a row with an error: odd")
+	expect(t, d.emitted(), "broken: the scheduler answered 10 times in a row with an error: odd")
 }
 
 // What runs needs no ResourceManager: once that has served the job, only its word
@@ -200,11 +200,11 @@ func TestDriverOutlastsTheResourceManager(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := quietDriver(t)
-			d.carryOut([]any{asks("ps", 0, 1, 1024)[0]})
+			d.execute([]any{asks("ps", 0, 1, 1024)[0]})
 			d.heartbeat(time.Now())
 			d.afterAllocate(allocated{answer: &hadoop.Answer{}})
-			if got := d.told(); len(got) != 0 {
-				t.Fatalf("told %q", got)
+			if got := d.emitted(); len(got) != 0 {
+				t.Fatalf("emitted %q", got)
 			}
 			for range 100 {
 				d.s.table.resend()
@@ -214,16 +214,16 @@ func TestDriverOutlastsTheResourceManager(t *testing.T) {
 			if d.s.broken {
 				t.Error("it gives up")
 			}
-			expect(t, d.told(), "Waiting {Why:"+tt.says)
+			expect(t, d.emitted(), "Waiting {Why:"+tt.says)
 			// Where the RM is well again, that is said, and asked for is what was.
-			d.s.again()
-			d.s.table.askRefused()
+			d.s.resend()
+			d.s.table.retryRefused()
 			if h := d.heartbeat(time.Now()); len(h.Requests) != 1 || h.Requests[0].Count != 1 {
 				t.Errorf("it asks %+v", h.Requests)
 			}
 			d.afterAllocate(allocated{answer: &hadoop.Answer{Allocated: []hadoop.Container{container(2, 1)}}})
 			var said []string
-			for _, e := range d.told() {
+			for _, e := range d.emitted() {
 				said = append(said, strings.Fields(e)[0])
 			}
 			if want := []string{"core.Waiting", "core.Allocated"}; !slices.Contains(said, want[0]) || !slices.Contains(said, want[1]) {
@@ -237,12 +237,12 @@ func TestDriverOutlastsTheResourceManager(t *testing.T) {
 func TestDriverAsksForTheRestOfWhatIsRefused(t *testing.T) {
 	refusal := fmt.Errorf("ask the scheduler: %w", &rpc.RemoteError{Class: "org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException", Message: "too large"})
 	d := quietDriver(t)
-	d.carryOut([]any{asks("ps", 0, 1, 1024)[0]})
+	d.execute([]any{asks("ps", 0, 1, 1024)[0]})
 	now := time.Now()
 	d.heartbeat(now)
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Allocated: []hadoop.Container{container(2, 1)}}})
 	d.reg.Maximum = hadoop.Resource{MemoryMB: 2048, VCores: 4} // after the RM was restarted
-	d.carryOut([]any{asks("worker", 0, 1, 4096)[0], asks("ps", 1, 1, 1024)[0], asks("chief", 0, 1, 512)[0]})
+	d.execute([]any{asks("worker", 0, 1, 4096)[0], asks("ps", 1, 1, 1024)[0], asks("chief", 0, 1, 512)[0]})
 	granted := map[int32]bool{}
 	probes := 0
 	for range 60 {
@@ -267,7 +267,7 @@ func TestDriverAsksForTheRestOfWhatIsRefused(t *testing.T) {
 		t.Errorf("what is refused was asked for %d times in a minute", probes)
 	}
 	var said []string
-	for _, e := range d.told() {
+	for _, e := range d.emitted() {
 		if strings.HasPrefix(e, "core.Waiting") {
 			said = append(said, e)
 		}
@@ -305,22 +305,22 @@ func TestAgentsGetOnlyTheirSecrets(t *testing.T) {
 func TestPaceFollowsNeed(t *testing.T) {
 	now := time.Now()
 	s := newState()
-	if got := s.pace(now); got != time.Second {
+	if got := s.heartbeatInterval(now); got != time.Second {
 		t.Errorf("with nothing to wait for: %v", got)
 	}
 	s.ask(asks("ps", 0, 1, 1024)[0], now)
-	if got := s.pace(now); got > 20*time.Millisecond {
+	if got := s.heartbeatInterval(now); got > 20*time.Millisecond {
 		t.Errorf("with an ask: %v", got)
 	}
-	if got := s.pace(now.Add(10 * time.Second)); got < 50*time.Millisecond || got > 100*time.Millisecond {
+	if got := s.heartbeatInterval(now.Add(10 * time.Second)); got < 50*time.Millisecond || got > 100*time.Millisecond {
 		t.Errorf("with an ask that waits for ten seconds: %v", got)
 	}
-	if got := s.pace(now.Add(time.Hour)); got != time.Second {
+	if got := s.heartbeatInterval(now.Add(time.Hour)); got != time.Second {
 		t.Errorf("with an ask that waits for an hour: %v", got)
 	}
 	s = newState()
-	s.doubted = now
-	if got := s.pace(now); got > 20*time.Millisecond {
+	s.suspectedAt = now
+	if got := s.heartbeatInterval(now); got > 20*time.Millisecond {
 		t.Errorf("with a container that may have ended: %v", got)
 	}
 }
@@ -347,7 +347,7 @@ func TestDriverTellsWhatIsAnnounced(t *testing.T) {
 	} {
 		d.afterAllocate(allocated{answer: &answer})
 	}
-	expect(t, d.told(), "NodeDecommissioning {Node:n1 Within:1m0s HostsAM:false}", "NodeRecommissioned {Node:n1}",
+	expect(t, d.emitted(), "NodeDecommissioning {Node:n1 Within:1m0s HostsAM:false}", "NodeRecommissioned {Node:n1}",
 		"PreemptionWarned {Containers:["+a.name+"] Strict:true Within:15s}", "PreemptionWarned {Containers:["+b.name+"] Strict:false Within:15s}")
 }
 
@@ -366,13 +366,13 @@ func TestOnlyARestartedRMTakesPreemptionBack(t *testing.T) {
 	}
 	gone.released = true
 	announced := []string{"PreemptionWarned {Containers:[" + a.name + "] Strict:true", "PreemptionWarned {Containers:[" + b.name + " " + gone.name + "] Strict:false"}
-	expect(t, d.told(), announced...)
+	expect(t, d.emitted(), announced...)
 	for range 2 {
 		d.afterRegister(reregistered{})
 	}
-	expect(t, d.told(), "PreemptionCanceled {Containers:["+a.name+" "+b.name+"] Why:the ResourceManager was restarted}")
+	expect(t, d.emitted(), "PreemptionCanceled {Containers:["+a.name+" "+b.name+"] Why:the ResourceManager was restarted}")
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Preempt: hadoop.Preemption{Strict: []hadoop.ContainerID{a.container.ID}}}})
-	expect(t, d.told(), "PreemptionWarned {Containers:["+a.name+"] Strict:true")
+	expect(t, d.emitted(), "PreemptionWarned {Containers:["+a.name+"] Strict:true")
 }
 
 // TestDriverTellsOfUnhealthyNodes: YARN says no more than that their containers
@@ -388,7 +388,7 @@ func TestDriverTellsOfUnhealthyNodes(t *testing.T) {
 	n.State = "RUNNING"
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Updated: []hadoop.Node{n}}})
 	d.afterAllocate(allocated{answer: &hadoop.Answer{Completed: lost(b)}})
-	expect(t, d.told(), fmt.Sprintf("Ended {Container:%s Cause:%v Exit:-100 Diagnostics:its node is unhealthy: it smells of smoke}", a.name, core.CauseNodeLost),
+	expect(t, d.emitted(), fmt.Sprintf("Ended {Container:%s Cause:%v Exit:-100 Diagnostics:its node is unhealthy: it smells of smoke}", a.name, core.CauseNodeLost),
 		fmt.Sprintf("Ended {Container:%s Cause:%v Exit:-100 Diagnostics:Container released on a *lost* node}", b.name, core.CauseNodeLost))
 }
 
@@ -396,7 +396,7 @@ func TestDriverTellsOfUnhealthyNodes(t *testing.T) {
 // time are given back; one that was changed is started with its new token.
 func TestDriverTakesNothingItDidNotAskFor(t *testing.T) {
 	d := quietDriver(t)
-	d.carryOut([]any{asks("ps", 0, 1, 1024)[0]})
+	d.execute([]any{asks("ps", 0, 1, 1024)[0]})
 	d.heartbeat(time.Now())
 	loose := container(2, 1)
 	loose.Opportunistic = true
@@ -411,7 +411,7 @@ func TestDriverTakesNothingItDidNotAskFor(t *testing.T) {
 	if got := d.s.byID[mine.ID].container; string(got.Token.Password) != "new" {
 		t.Errorf("the container's token is still the old one: %+v", got)
 	}
-	expect(t, d.told(), "Allocated {Request:ps-0 Container:"+mine.ID.String())
+	expect(t, d.emitted(), "Allocated {Request:ps-0 Container:"+mine.ID.String())
 }
 
 // TestARefusalIsLookedInto: only what the RM knows of the application tells
@@ -421,27 +421,27 @@ func TestARefusalIsLookedInto(t *testing.T) {
 	unknown := &rpc.RemoteError{Class: "org.apache.hadoop.yarn.exceptions.ApplicationNotFoundException"}
 	for _, tt := range []struct {
 		name     string
-		standing standing
+		standing applicationReport
 		want     []string
 	}{
-		{"another attempt", standing{report: hadoop.Report{Attempt: 2, State: hadoop.StateRunning}}, []string{"superseded: the ResourceManager has given up"}},
-		{"killed", standing{report: hadoop.Report{Attempt: 1, State: hadoop.StateKilled}}, []string{"superseded: the ResourceManager has given up"}},
-		{"forgotten", standing{err: unknown}, []string{"broken: the ResourceManager does not know the application any longer"}},
-		{"no other attempt yet", standing{report: hadoop.Report{Attempt: 1, State: hadoop.StateRunning}}, []string{"superseded: the ResourceManager has given up"}},
-		{"not known", standing{err: errors.New("no answer")}, nil},
+		{"another attempt", applicationReport{report: hadoop.Report{Attempt: 2, State: hadoop.StateRunning}}, []string{"superseded: the ResourceManager has given up"}},
+		{"killed", applicationReport{report: hadoop.Report{Attempt: 1, State: hadoop.StateKilled}}, []string{"superseded: the ResourceManager has given up"}},
+		{"forgotten", applicationReport{err: unknown}, []string{"broken: the ResourceManager does not know the application any longer"}},
+		{"no other attempt yet", applicationReport{report: hadoop.Report{Attempt: 1, State: hadoop.StateRunning}}, []string{"superseded: the ResourceManager has given up"}},
+		{"not known", applicationReport{err: errors.New("no answer")}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := quietDriver(t)
 			tt.standing.refusal = refusal
-			d.afterStanding(tt.standing)
-			expect(t, d.told(), tt.want...)
+			d.afterApplicationReport(tt.standing)
+			expect(t, d.emitted(), tt.want...)
 		})
 	}
 }
 
-// TestAnHeirIsHeeded: while the RM does not answer, a master leaves the job to the
+// TestASuccessorIsNoticed: while the RM does not answer, a master leaves the job to the
 // next one, or where it cannot know whether there is one for too long.
-func TestAnHeirIsHeeded(t *testing.T) {
+func TestASuccessorIsNoticed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		heard, sure time.Duration // how long ago
 		attempt     int           // that has announced itself
@@ -458,23 +458,23 @@ func TestAnHeirIsHeeded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := quietDriver(t)
-			d.attempt, d.expiry, d.back = 1, 10*time.Minute, make(chan any, 1)
-			d.cfg.Announced = func(context.Context) (int, error) { return tt.attempt, tt.err }
+			d.attempt, d.expiry, d.results = 1, 10*time.Minute, make(chan any, 1)
+			d.cfg.LatestAttempt = func(context.Context) (int, error) { return tt.attempt, tt.err }
 			now := time.Now()
-			d.s.heard, d.s.sure = now.Add(-tt.heard), now.Add(-tt.sure)
-			d.lookForHeir(now)
+			d.s.answeredAt, d.s.soleMasterAt = now.Add(-tt.heard), now.Add(-tt.sure)
+			d.checkSuccessor(now)
 			d.wg.Wait()
 			select {
-			case r := <-d.back:
-				d.afterHeir(r.(heir))
+			case r := <-d.results:
+				d.afterSuccessorCheck(r.(successorCheck))
 			default:
 			}
-			switch told := d.told(); {
-			case tt.leaves == "" && len(told) != 0, tt.leaves != "" && (len(told) != 1 || !strings.Contains(told[0], tt.leaves)):
-				t.Errorf("told %q", told)
+			switch got := d.emitted(); {
+			case tt.leaves == "" && len(got) != 0, tt.leaves != "" && (len(got) != 1 || !strings.Contains(got[0], tt.leaves)):
+				t.Errorf("emitted %q", got)
 			}
-			if known := tt.err == nil && tt.attempt == 1; known != (d.s.sure.Equal(now)) {
-				t.Errorf("sure %s ago", now.Sub(d.s.sure))
+			if known := tt.err == nil && tt.attempt == 1; known != (d.s.soleMasterAt.Equal(now)) {
+				t.Errorf("sure %s ago", now.Sub(d.s.soleMasterAt))
 			}
 		})
 	}
@@ -482,10 +482,10 @@ func TestAnHeirIsHeeded(t *testing.T) {
 
 func TestDriverTellsWhatContainersWaitFor(t *testing.T) {
 	d := quietDriver(t)
-	d.back = make(chan any, 4)
+	d.results = make(chan any, 4)
 	d.agent.Resources = []hadoop.LocalResource{{URI: "hdfs://n/bin/yarn-submit"}, {URI: "hdfs://n/a/venv.zip", Archive: true, Size: 4 << 30}}
 	a, released := d.s.add(container(2, 1)), d.s.add(container(3, 1))
 	released.released = true
 	d.afterLocalizing(localizing{a.container.Node, []hadoop.ContainerID{a.container.ID, released.container.ID, container(9, 1).ID}})
-	expect(t, d.told(), "Localizing {Container:"+a.name+" What:is fetching and unpacking venv.zip (4 GB)}")
+	expect(t, d.emitted(), "Localizing {Container:"+a.name+" What:is fetching and unpacking venv.zip (4 GB)}")
 }

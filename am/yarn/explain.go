@@ -9,19 +9,19 @@ import (
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
-// view is what is known of the cluster when a job waits.
-type view struct {
+// clusterView is what is known of the cluster while a job waits.
+type clusterView struct {
 	nodes    []hadoop.Node
 	queue    hadoop.Queue
 	hasQueue bool
-	headroom hadoop.Resource // what queue and user limits leave, as the scheduler says
+	headroom hadoop.Resource // what the limits of queue and user leave, as the scheduler reports
 	hasRoom  bool
 	avoided  map[string]bool
 	held     int64 // MB of the job's containers
 }
 
-// explain says in words why asks are not answered; empty if none is pending.
-func explain(pending []core.Ask, v view) string {
+// explain describes for a person why asks are not answered; empty if none is pending.
+func explain(pending []core.Ask, v clusterView) string {
 	if len(pending) == 0 {
 		return ""
 	}
@@ -36,11 +36,11 @@ func explain(pending []core.Ask, v view) string {
 	for _, p := range pending {
 		need += p.MemoryMB
 	}
-	return fmt.Sprintf("waiting for %s: %s", whatFor(pending), why(a, need, v))
+	return fmt.Sprintf("waiting for %s: %s", countByRole(pending), why(a, need, v))
 }
 
-// whatFor counts asks by role: "2 containers for ps, 1 for worker".
-func whatFor(pending []core.Ask) string {
+// countByRole describes asks by role: "2 containers for ps, 1 for worker".
+func countByRole(pending []core.Ask) string {
 	var roles []string
 	count := map[string]int{}
 	for _, a := range pending {
@@ -63,8 +63,8 @@ func whatFor(pending []core.Ask) string {
 	return strings.Join(parts, ", ")
 }
 
-// why says what is missing for one ask of a job that needs so much memory in all.
-func why(a core.Ask, need int64, v view) string {
+// why describes what is missing for one ask of a job that needs a total of need MB.
+func why(a core.Ask, need int64, v clusterView) string {
 	r := resourceOf(a)
 	var running, able []hadoop.Node
 	var sick int
@@ -91,8 +91,8 @@ func why(a core.Ask, need int64, v view) string {
 	}
 	if v.hasRoom && !headroomFits(r, v.headroom) {
 		return fmt.Sprintf("the queue %s is full%s: it leaves this job %s, and %s asks for %s; %s",
-			queueName(v), queueUse(v), atLeastNothing(v.headroom), a.Role, r,
-			until("others in the queue end", need, queueMost(v), "the queue may ever have: ask for less, or name another queue with --queue"))
+			queueName(v), queueUse(v), availableMB(v.headroom), a.Role, r,
+			until("others in the queue end", need, queueMaxMB(v), "the queue may ever have: ask for less, or name another queue with --queue"))
 	}
 	if len(able) == 0 {
 		return "the ResourceManager has not given them yet"
@@ -101,7 +101,7 @@ func why(a core.Ask, need int64, v view) string {
 	if !free {
 		most := slices.MaxFunc(able, func(a, b hadoop.Node) int { return int(a.Free().MemoryMB - b.Free().MemoryMB) })
 		return fmt.Sprintf("no node has %s free now for %s; the most is %s on %s; %s",
-			r, a.Role, atLeastNothing(most.Free()), most.ID.Host,
+			r, a.Role, availableMB(most.Free()), most.ID.Host,
 			until("other containers end", need, runningMB(able), "the nodes that could serve it have together: ask for less, or have nodes added"))
 	}
 	if slices.ContainsFunc(able, func(n hadoop.Node) bool { return v.avoided[n.ID.Host] }) {
@@ -118,36 +118,36 @@ func tooLarge(a core.Ask, r hadoop.Resource, running []hadoop.Node) string {
 	return fmt.Sprintf("no node is large enough for %s, which asks for %s; the largest, %s, has %s in all", a.Role, r, most.ID.Host, most.Capability)
 }
 
-// headroomFits looks at memory, and at vcores only where the scheduler counts
-// them: with its default calculator the headroom's vcores say nothing.
+// headroomFits compares the memory only: with the scheduler's default resource calculator,
+// the vcores of the headroom mean nothing.
 func headroomFits(r, headroom hadoop.Resource) bool { return r.MemoryMB <= headroom.MemoryMB }
 
-func atLeastNothing(r hadoop.Resource) string {
+func availableMB(r hadoop.Resource) string {
 	if r.MemoryMB <= 0 {
 		return "nothing"
 	}
 	return hadoop.Megabytes(r.MemoryMB)
 }
 
-func queueName(v view) string { return fmt.Sprintf("%q", v.queue.Name) }
+func queueName(v clusterView) string { return fmt.Sprintf("%q", v.queue.Name) }
 
-func queueUse(v view) string {
-	most := queueMost(v)
+func queueUse(v clusterView) string {
+	most := queueMaxMB(v)
 	if most == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" (%s of at most %s in use)", hadoop.Megabytes(v.queue.Allocated), hadoop.Megabytes(most))
 }
 
-// queueMost is the memory that the queue may have, in MB; 0: it is not known.
-func queueMost(v view) int64 {
+// queueMaxMB returns the memory that the queue may use, in MB; 0: it is not known.
+func queueMaxMB(v clusterView) int64 {
 	if !v.hasQueue {
 		return 0
 	}
 	return int64(v.queue.AbsoluteMax * float64(runningMB(v.nodes)))
 }
 
-// runningMB is the memory of those nodes that run, in MB.
+// runningMB returns the memory of the running nodes, in MB.
 func runningMB(nodes []hadoop.Node) int64 {
 	var all int64
 	for _, n := range nodes {
@@ -158,8 +158,8 @@ func runningMB(nodes []hadoop.Node) int64 {
 	return all
 }
 
-// until says when a job goes on: not at all where it needs more than there is;
-// most is 0 where that is not known.
+// until describes when a job continues: after an event, or not at all where it needs more
+// than most MB, which is 0 where it is not known.
 func until(event string, need, most int64, what string) string {
 	if most == 0 || need <= most {
 		return "it goes on when " + event

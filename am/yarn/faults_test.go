@@ -34,7 +34,7 @@ func TestNodeIsLost(t *testing.T) {
 		t.Fatalf("no node but the AM's has two containers: %v", on)
 	}
 	running, late := on[host][0], on[host][1]
-	j.tell(order{Launch: running})
+	j.tell(request{Launch: running})
 	pid := j.pid(running)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	last, err := strconv.Atoi(host[strings.LastIndexByte(host, '.')+1:])
@@ -50,10 +50,10 @@ func TestNodeIsLost(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	j.tell(order{Launch: late})
+	j.tell(request{Launch: late})
 	var lost, failed bool
 	for !lost || !failed {
-		h := j.await("the loss of both containers", func(h happening) bool { return h.Ended != nil || h.Failed != "" })
+		h := j.await("the loss of both containers", func(h report) bool { return h.Ended != nil || h.Failed != "" })
 		switch {
 		case h.Failed == late:
 			failed = true
@@ -84,15 +84,15 @@ func TestResourceManagerComesBack(t *testing.T) {
 	})
 	j.ask("ps", 1, 64)
 	first := j.allocated(1)[0]
-	j.tell(order{Launch: first.Container})
+	j.tell(request{Launch: first.Container})
 	pid := j.pid(first.Container)
 	rm := cluster(t).Daemon("rm")
 	begin := time.Now()
 	if err := rm.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.tell(order{Ask: &core.Ask{Request: "meanwhile", Role: "ps", MemoryMB: 64, VCores: 1}})
-	h := j.await("a word of it", func(h happening) bool { return h.Waiting != nil && h.Waiting.Why != "" })
+	j.tell(request{Ask: &core.Ask{Request: "meanwhile", Role: "ps", MemoryMB: 64, VCores: 1}})
+	h := j.await("a word of it", func(h report) bool { return h.Waiting != nil && h.Waiting.Why != "" })
 	t.Logf("said after %v", time.Since(begin))
 	if !strings.Contains(h.Waiting.Why, "ResourceManager has not answered") {
 		t.Errorf("it says %q", h.Waiting.Why)
@@ -106,12 +106,12 @@ func TestResourceManagerComesBack(t *testing.T) {
 	if second.Request != "meanwhile" {
 		t.Errorf("what was asked for meanwhile is answered by %+v", second)
 	}
-	j.tell(order{Launch: second.Container})
+	j.tell(request{Launch: second.Container})
 	j.pid(second.Container)
 	if !alive(pid) {
 		t.Error("the container of before is gone")
 	}
-	j.tell(order{Release: first.Container})
+	j.tell(request{Release: first.Container})
 	if e := j.ended(first.Container); e.Cause != core.CauseReleased || alive(pid) {
 		t.Errorf("the container of before: %+v", e)
 	}
@@ -128,7 +128,7 @@ func TestMaximumIsSmallerForAWhile(t *testing.T) {
 	j := submit(t, runs+"sleep 1000")
 	j.ask("ps", 1, 64)
 	first := j.allocated(1)[0]
-	j.tell(order{Launch: first.Container})
+	j.tell(request{Launch: first.Container})
 	pid := j.pid(first.Container)
 	restart := func(maximum string) {
 		t.Helper()
@@ -148,11 +148,11 @@ func TestMaximumIsSmallerForAWhile(t *testing.T) {
 		_ = c.Configure(map[string]string{key: before})
 		_ = c.Daemon("rm").Restart(context.Background())
 	})
-	j.tell(order{Ask: &core.Ask{Request: "large", Role: "worker", MemoryMB: 1024, VCores: 1}})
-	j.tell(order{Ask: &core.Ask{Request: "small", Role: "ps", MemoryMB: 128, VCores: 1}})
+	j.tell(request{Ask: &core.Ask{Request: "large", Role: "worker", MemoryMB: 1024, VCores: 1}})
+	j.tell(request{Ask: &core.Ask{Request: "small", Role: "ps", MemoryMB: 128, VCores: 1}})
 	refused, small := "", false
 	for refused == "" || !small {
-		h := j.await("a word of what is refused, and the rest", func(h happening) bool { return h.Waiting != nil || h.Allocated != nil })
+		h := j.await("a word of what is refused, and the rest", func(h report) bool { return h.Waiting != nil || h.Allocated != nil })
 		switch {
 		case h.Allocated != nil && h.Allocated.Request == "small":
 			small = true
@@ -188,7 +188,7 @@ func TestResourceManagerAndMasterAreLostTogether(t *testing.T) {
 	if there.Container == "" {
 		t.Fatal("all containers are on the AM's node")
 	}
-	j.tell(order{Launch: there.Container})
+	j.tell(request{Launch: there.Container})
 	pid := j.pid(there.Container)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	last, err := strconv.Atoi(there.Node[strings.LastIndexByte(there.Node, '.')+1:])
@@ -212,7 +212,7 @@ func TestResourceManagerAndMasterAreLostTogether(t *testing.T) {
 	if err := nm.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	h := j.await("the container to be found", func(h happening) bool { return h.Found != nil || h.Ended != nil })
+	h := j.await("the container to be found", func(h report) bool { return h.Found != nil || h.Ended != nil })
 	if h.Found == nil || h.Found.Container != there.Container || h.Found.Node != there.Node {
 		t.Fatalf("%s", describe(h))
 	}
@@ -222,7 +222,7 @@ func TestResourceManagerAndMasterAreLostTogether(t *testing.T) {
 	if !alive(pid) {
 		t.Error("what ran there was ended")
 	}
-	j.tell(order{Release: there.Container})
+	j.tell(request{Release: there.Container})
 	if e := j.ended(there.Container); e.Cause != core.CauseReleased || alive(pid) {
 		t.Errorf("after its release: %+v; alive: %t", e, alive(pid))
 	}

@@ -12,22 +12,22 @@ import (
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
-// A container's files are brought and unpacked by its NodeManager before anything runs
-// in it, which takes minutes for large archives. Its node is asked whether that is why
-// its agent has not come: first after localizingAfter, when nearly all have, and then
-// every localizingPoll, for as long as it is.
+// A NodeManager localizes a container's files, which includes to unpack archives, before
+// anything runs in it. That takes minutes for large archives. The node is asked whether that
+// is why an agent has not connected: first after localizingAfter, when nearly all have, and
+// then every localizingInterval, for as long as it localizes.
 const (
-	localizingAfter = 10 * time.Second
-	localizingPoll  = 5 * time.Second
+	localizingAfter    = 10 * time.Second
+	localizingInterval = 5 * time.Second
 )
 
-// localizing is which of some containers of a node have not got their files.
+// localizing is the result of asking a node: the containers that it still localizes.
 type localizing struct {
 	node hadoop.NodeID
 	ids  []hadoop.ContainerID
 }
 
-// watchLocalizing asks a node after a while.
+// watchLocalizing asks a node about containers, after a while.
 func (d *Driver) watchLocalizing(node hadoop.NodeID, ids []hadoop.ContainerID, after time.Duration) {
 	if len(ids) == 0 {
 		return
@@ -37,11 +37,11 @@ func (d *Driver) watchLocalizing(node hadoop.NodeID, ids []hadoop.ContainerID, a
 		if !backoff.Sleep(d.ctx, after) {
 			return r
 		}
-		ctx, cancel := context.WithTimeout(d.ctx, localizingPoll)
+		ctx, cancel := context.WithTimeout(d.ctx, localizingInterval)
 		defer cancel()
 		list, err := d.nodes.Statuses(ctx, node, ids)
 		if err != nil {
-			return r // that of a node which is lost is told otherwise
+			return r // the loss of the node is reported by the RM
 		}
 		for _, s := range list {
 			if s.Localizing {
@@ -58,13 +58,13 @@ func (d *Driver) afterLocalizing(r localizing) {
 		return h == nil || h.released
 	})
 	for _, id := range ids {
-		d.events.Put(core.Localizing{Container: id.String(), What: d.brings()})
+		d.events.Put(core.Localizing{Container: id.String(), What: d.localizingWhat()})
 	}
-	d.watchLocalizing(r.node, ids, localizingPoll)
+	d.watchLocalizing(r.node, ids, localizingInterval)
 }
 
-// brings says what a container's node brings into it.
-func (d *Driver) brings() string {
+// localizingWhat describes what a node localizes for a container.
+func (d *Driver) localizingWhat() string {
 	var archives []string
 	for _, r := range d.agent.Resources {
 		if r.Archive {

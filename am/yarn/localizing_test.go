@@ -49,9 +49,9 @@ func TestUnpackingIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = dn.Resume() })
-	j.tell(order{Launch: a.Container})
+	j.tell(request{Launch: a.Container})
 	for range 2 {
-		h := j.await("a word of the archive", func(h happening) bool { return h.Localizing != nil || h.Ended != nil })
+		h := j.await("a word of the archive", func(h report) bool { return h.Localizing != nil || h.Ended != nil })
 		if h.Localizing == nil || h.Localizing.Container != a.Container || !strings.Contains(h.Localizing.What, "unpacking venv.tar.gz") {
 			t.Fatalf("%s", describe(h))
 		}

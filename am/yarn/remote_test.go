@@ -32,8 +32,8 @@ const (
 	envLossy   = "HOLDFAST_TEST_LOSSY"   // every other answer to a registration is lost
 )
 
-// order is what the test tells the AM to do; one field is set.
-type order struct {
+// request is what the test tells the AM to do; one field is set.
+type request struct {
 	Ask      *core.Ask
 	Withdraw string
 	Launch   string
@@ -41,8 +41,8 @@ type order struct {
 	Finish   *core.Finish
 }
 
-// happening is what the AM tells the test.
-type happening struct {
+// report is what the AM tells the test.
+type report struct {
 	Hello      bool
 	Pid        int
 	Found      *core.ContainerFound
@@ -66,9 +66,9 @@ func runMaster() error {
 	out, in := gob.NewEncoder(c), gob.NewDecoder(c)
 	d, err := newDriver()
 	if err != nil {
-		return errors.Join(err, out.Encode(happening{Fault: err.Error()}))
+		return errors.Join(err, out.Encode(report{Fault: err.Error()}))
 	}
-	if err := out.Encode(happening{Hello: true, Pid: os.Getpid(), Literal: os.Getenv(envLiteral)}); err != nil {
+	if err := out.Encode(report{Hello: true, Pid: os.Getpid(), Literal: os.Getenv(envLiteral)}); err != nil {
 		return err
 	}
 	finished, told := make(chan struct{}), make(chan struct{})
@@ -76,7 +76,7 @@ func runMaster() error {
 		defer close(told)
 		events := d.Events().Chan(finished)
 		for {
-			var h happening
+			var h report
 			select {
 			case err := <-d.Superseded():
 				h.Broken = err.Error()
@@ -107,7 +107,7 @@ func runMaster() error {
 		}
 	}()
 	for {
-		var o order
+		var o request
 		if err := in.Decode(&o); err != nil {
 			o.Finish = &core.Finish{State: proto.JobState_JOB_STATE_FAILED, Why: "the test is gone"}
 		}
@@ -126,7 +126,7 @@ func runMaster() error {
 			err := d.Finish(ctx, *o.Finish)
 			close(finished)
 			<-told
-			h := happening{Finished: true}
+			h := report{Finished: true}
 			if err != nil {
 				h.Fault = err.Error()
 			}
@@ -224,14 +224,14 @@ type master struct {
 	t       *testing.T
 	conn    net.Conn
 	out     *gob.Encoder
-	in      chan happening
+	in      chan report
 	literal string
 	process int // of the AM
 	// what happened, as far as it was read
 	waiting string
 }
 
-func (m *master) tell(o order) {
+func (m *master) tell(o request) {
 	m.t.Helper()
 	if err := m.out.Encode(o); err != nil {
 		m.t.Fatalf("the AM cannot be told anything: %v", err)
@@ -240,12 +240,12 @@ func (m *master) tell(o order) {
 
 func (m *master) ask(role string, n int, mb int64) {
 	for i := range n {
-		m.tell(order{Ask: &core.Ask{Request: fmt.Sprintf("%s-%d", role, i), Role: role, MemoryMB: mb, VCores: 1}})
+		m.tell(request{Ask: &core.Ask{Request: fmt.Sprintf("%s-%d", role, i), Role: role, MemoryMB: mb, VCores: 1}})
 	}
 }
 
-// await returns the first happening for which ok holds, within a generous time.
-func (m *master) await(what string, ok func(happening) bool) happening {
+// await returns the first report for which ok holds, within a generous time.
+func (m *master) await(what string, ok func(report) bool) report {
 	m.t.Helper()
 	deadline := time.After(2 * time.Minute)
 	for {
@@ -272,7 +272,7 @@ func (m *master) await(what string, ok func(happening) bool) happening {
 	}
 }
 
-func describe(h happening) string {
+func describe(h report) string {
 	switch {
 	case h.Allocated != nil:
 		return fmt.Sprintf("%+v", *h.Allocated)
@@ -286,7 +286,7 @@ func (m *master) allocated(n int) []core.Allocated {
 	m.t.Helper()
 	var list []core.Allocated
 	for len(list) < n {
-		h := m.await("a container", func(h happening) bool { return h.Allocated != nil })
+		h := m.await("a container", func(h report) bool { return h.Allocated != nil })
 		list = append(list, *h.Allocated)
 	}
 	return list
@@ -294,13 +294,13 @@ func (m *master) allocated(n int) []core.Allocated {
 
 func (m *master) ended(container string) core.ContainerEnded {
 	m.t.Helper()
-	return *m.await("the end of "+container, func(h happening) bool { return h.Ended != nil && h.Ended.Container == container }).Ended
+	return *m.await("the end of "+container, func(h report) bool { return h.Ended != nil && h.Ended.Container == container }).Ended
 }
 
 func (m *master) finish(o core.Finish) {
 	m.t.Helper()
-	m.tell(order{Finish: &o})
-	if h := m.await("the AM's end", func(h happening) bool { return h.Finished }); h.Fault != "" {
+	m.tell(request{Finish: &o})
+	if h := m.await("the AM's end", func(h report) bool { return h.Finished }); h.Fault != "" {
 		m.t.Errorf("Finish: %s", h.Fault)
 	}
 }

@@ -14,26 +14,27 @@ import (
 )
 
 const (
-	// gather is how long run waits for more commands after the first: they come
-	// in bursts, and a burst belongs into one call.
-	gather = 500 * time.Microsecond
-	// freshFor is how long a look at the nodes tells what room there is.
-	freshFor = 1500 * time.Millisecond
-	// patience is how long asks may wait before that is explained, and
-	// lookEvery how often the cluster is looked at while they do.
-	patience  = 1500 * time.Millisecond
-	lookEvery = time.Second
-	// avoidFor is how long nodes are avoided for asks that nothing answers.
-	avoidFor = 5 * time.Second
-	// stopFor is how long a stopped container may take to end before the RM is
-	// told to release it.
-	stopFor  = 5 * time.Second
-	stopPoll = 50 * time.Millisecond
-	// refusedPause is how long the scheduler is not asked again for what it refuses.
-	refusedPause = 5 * time.Second
+	// batchDelay is how long run waits for more commands after the first. They come in
+	// bursts, each of which is sent in one call.
+	batchDelay = 500 * time.Microsecond
+	// inspectionValid is how long an inspection says how much room the nodes have.
+	inspectionValid = 1500 * time.Millisecond
+	// explainAfter is how long asks may wait before that is explained, and
+	// inspectionInterval how often the cluster is inspected while they do.
+	explainAfter       = 1500 * time.Millisecond
+	inspectionInterval = time.Second
+	// avoidTimeout is how long nodes are avoided for asks that are not answered.
+	avoidTimeout = 5 * time.Second
+	// stopTimeout is how long a stopped container may take to end before it is released
+	// at the RM.
+	stopTimeout      = 5 * time.Second
+	stopPollInterval = 50 * time.Millisecond
+	// refusedRetryInterval is how long the scheduler is not asked again for what it has
+	// refused.
+	refusedRetryInterval = 5 * time.Second
 )
 
-// Results that come back to run.
+// Results of asynchronous calls, for run.
 type (
 	allocated struct {
 		answer *hadoop.Answer
@@ -51,33 +52,33 @@ type (
 	stopResult struct {
 		node  hadoop.NodeID
 		ended []hadoop.Completed
-		left  []hadoop.ContainerID // that the node could not be made to end
+		left  []hadoop.ContainerID // containers that could not be ended at the node
 		err   error
 	}
-	looked struct {
+	inspection struct {
 		at   time.Time
-		view view
+		view clusterView
 		err  error
 	}
 )
 
-// run owns the state until the driver's context ends.
+// run is the driver's goroutine. It owns the state until the driver's context ends.
 func (d *Driver) run() {
 	s := d.s
-	beat := time.NewTimer(0)
-	defer beat.Stop()
-	calling := false // allocate or register is under way
+	heartbeat := time.NewTimer(0)
+	defer heartbeat.Stop()
+	calling := false // Allocate or Register is under way
 	due := time.Now()
 	for {
 		select {
 		case <-d.ctx.Done():
 			return
 		case <-d.commands.Ready():
-			if !backoff.Sleep(d.ctx, gather) {
+			if !backoff.Sleep(d.ctx, batchDelay) {
 				return
 			}
-			d.carryOut(d.commands.Take())
-		case r := <-d.back:
+			d.execute(d.commands.Take())
+		case r := <-d.results:
 			switch r := r.(type) {
 			case allocated:
 				calling = false
@@ -98,27 +99,27 @@ func (d *Driver) run() {
 				d.afterStop(r)
 			case localizing:
 				d.afterLocalizing(r)
-			case looked:
-				d.afterLook(r)
-			case standing:
-				d.afterStanding(r)
-			case heir:
-				d.afterHeir(r)
+			case inspection:
+				d.afterInspection(r)
+			case applicationReport:
+				d.afterApplicationReport(r)
+			case successorCheck:
+				d.afterSuccessorCheck(r)
 			}
-		case <-beat.C:
+		case <-heartbeat.C:
 		}
 		if s.broken {
-			beat.Stop()
-			continue // only Finish helps
+			heartbeat.Stop()
+			continue // until Finish
 		}
 		now := time.Now()
-		if s.hurry {
-			s.hurry, due = false, now
+		if s.heartbeatNow {
+			s.heartbeatNow, due = false, now
 		}
-		d.giveUpStopping(now)
-		d.look(now)
-		d.lookForHeir(now)
-		news := (s.table.hasNews() || len(s.give) > 0) && s.downSince.IsZero() && s.odd == 0
+		d.releaseOverdue(now)
+		d.inspect(now)
+		d.checkSuccessor(now)
+		news := (s.table.hasChanges() || len(s.toRelease) > 0) && s.downSince.IsZero() && s.unknownErrors == 0
 		if !calling && (news || !now.Before(due)) {
 			calling = true
 			h := d.heartbeat(now)
@@ -129,43 +130,43 @@ func (d *Driver) run() {
 		}
 		next := due
 		if calling {
-			next = now.Add(time.Second) // its result wakes run
+			next = now.Add(time.Second) // the result wakes run
 		}
-		beat.Reset(max(time.Until(next), time.Millisecond))
+		heartbeat.Reset(max(time.Until(next), time.Millisecond))
 	}
 }
 
-// async does something elsewhere and brings the result back to run.
+// async calls f on a goroutine of its own and passes the result to run.
 func (d *Driver) async(f func() any) {
 	d.wg.Go(func() {
 		r := f()
 		select {
-		case d.back <- r:
+		case d.results <- r:
 		case <-d.ctx.Done():
 		}
 	})
 }
 
-// carryOut does what the AM wants.
-func (d *Driver) carryOut(commands []any) {
+// execute carries out the master's commands.
+func (d *Driver) execute(commands []any) {
 	s := d.s
 	starts := map[hadoop.NodeID][]hadoop.Start{}
 	stops := map[hadoop.NodeID][]hadoop.ContainerID{}
 	for _, c := range commands {
 		switch c := c.(type) {
 		case core.Ask:
-			if err := d.answerable(c); err != nil && !s.served {
-				d.breakDown(err)
+			if err := d.checkAsk(c); err != nil && !s.served {
+				d.fail(err)
 				return
 			}
 			s.ask(c, time.Now())
 		case newTokens:
-			own := d.agent.Credentials.Clone() // the old ones may be on their way to a node
+			own := d.agent.Credentials.Clone() // the present ones may be in use by a call to a node
 			own.Take(agentCredentials(c.Credentials))
 			d.agent.Credentials = own
 		case withdraw:
 			s.table.remove(string(c))
-			d.say("", len(s.table.pending()) == 0)
+			d.reportWaiting("", len(s.table.pending()) == 0)
 		case launch:
 			h := s.held[string(c)]
 			if h == nil || h.released || h.launching || h.launched {
@@ -173,7 +174,7 @@ func (d *Driver) carryOut(commands []any) {
 			}
 			start, err := d.launchOf(h)
 			if err != nil {
-				d.breakDown(err)
+				d.fail(err)
 				return
 			}
 			h.launching = true
@@ -181,7 +182,7 @@ func (d *Driver) carryOut(commands []any) {
 			starts[n] = append(starts[n], hadoop.Start{Container: h.container, Launch: start})
 		case check:
 			if h := s.held[string(c)]; h != nil && !h.released {
-				s.doubted, s.hurry = time.Now(), true
+				s.suspectedAt, s.heartbeatNow = time.Now(), true
 			}
 		case release:
 			h := s.held[string(c)]
@@ -193,7 +194,7 @@ func (d *Driver) carryOut(commands []any) {
 			case h.launched:
 				stops[h.container.Node] = append(stops[h.container.Node], h.container.ID)
 			case !h.launching: // else it is stopped once it has been started
-				s.giveBack(h)
+				s.releaseAtRM(h)
 			}
 		}
 	}
@@ -205,15 +206,15 @@ func (d *Driver) carryOut(commands []any) {
 	}
 }
 
-// answerable says which asks the scheduler would refuse, as far as is known.
-func (d *Driver) answerable(a core.Ask) error {
-	if d.reg.Maximum == (hadoop.Resource{}) { // it was told in an answer that was lost
+// checkAsk returns an error for an ask that the scheduler would refuse, as far as is known.
+func (d *Driver) checkAsk(a core.Ask) error {
+	if d.reg.Maximum == (hadoop.Resource{}) { // the answer with it was lost
 		return nil
 	}
 	return hadoop.CheckDemands(d.reg.Maximum, []hadoop.Demand{{Role: a.Role, Count: 1, Resource: resourceOf(a)}})
 }
 
-// launchOf is what runs in a container.
+// launchOf returns what to run in a container.
 func (d *Driver) launchOf(h *held) (hadoop.Launch, error) {
 	keys, err := d.cfg.AgentKeys(h.name)
 	if err != nil {
@@ -229,9 +230,8 @@ func (d *Driver) launchOf(h *held) (hadoop.Launch, error) {
 	return l, nil
 }
 
-// agentHeap is how much of its container's memory an agent is to use before Go's
-// collector does all it can (package runtime): half, as the rest is its task's. Tasks
-// do not get the variable.
+// agentHeap returns an agent's GOMEMLIMIT: half of its container's memory, since the rest
+// is its task's. Tasks do not get the variable.
 func agentHeap(r hadoop.Resource) string { return fmt.Sprintf("%dMiB", r.MemoryMB/2) }
 
 func (d *Driver) start(node hadoop.NodeID, list []hadoop.Start) {
@@ -245,11 +245,11 @@ func (d *Driver) start(node hadoop.NodeID, list []hadoop.Start) {
 	})
 }
 
-// stop ends containers at their node and asks it until they have ended: the RM
-// would tell a node's heartbeat later.
+// stop ends containers at their node, and polls the node until they have ended: the RM
+// would report that a heartbeat of the node later.
 func (d *Driver) stop(node hadoop.NodeID, ids []hadoop.ContainerID) {
 	d.async(func() any {
-		ctx, cancel := context.WithTimeout(d.ctx, stopFor)
+		ctx, cancel := context.WithTimeout(d.ctx, stopTimeout)
 		defer cancel()
 		r := stopResult{node: node, left: ids}
 		var failed map[hadoop.ContainerID]error
@@ -266,7 +266,7 @@ func (d *Driver) stop(node hadoop.NodeID, ids []hadoop.ContainerID) {
 			}
 		}
 		for len(waiting) > 0 {
-			if !backoff.Sleep(d.ctx, stopPoll) {
+			if !backoff.Sleep(d.ctx, stopPollInterval) {
 				return r
 			}
 			list, err := d.nodes.Statuses(ctx, node, waiting)
@@ -287,43 +287,43 @@ func (d *Driver) stop(node hadoop.NodeID, ids []hadoop.ContainerID) {
 	})
 }
 
-// giveUpStopping releases what should have ended.
-func (d *Driver) giveUpStopping(now time.Time) {
+// releaseOverdue releases at the RM the containers that have not ended in time.
+func (d *Driver) releaseOverdue(now time.Time) {
 	for _, h := range d.s.held {
-		if h.released && !h.given && !h.launching && now.Sub(h.releaseAt) > stopFor {
-			d.s.giveBack(h)
+		if h.released && !h.releasedAtRM && !h.launching && now.Sub(h.releaseAt) > stopTimeout {
+			d.s.releaseAtRM(h)
 		}
 	}
 }
 
-// heartbeat takes what the RM must be told.
+// heartbeat returns the next message to the RM, which counts as sent.
 func (d *Driver) heartbeat(now time.Time) hadoop.Heartbeat {
 	s := d.s
-	if now.Sub(s.refusedAt) > refusedPause {
-		s.table.askRefused()
+	if now.Sub(s.refusedAt) > refusedRetryInterval {
+		s.table.retryRefused()
 	}
-	soft := len(s.table.pending()) > 0 && now.Sub(s.answered) > avoidFor
+	soft := len(s.table.pending()) > 0 && now.Sub(s.allocatedAt) > avoidTimeout
 	c := s.table.changes(soft)
-	h := hadoop.Heartbeat{Requests: c.requests, Avoid: c.avoid, Allow: c.allow, Release: s.give}
-	s.give, s.beatAt = nil, now
+	h := hadoop.Heartbeat{Requests: c.requests, Avoid: c.avoid, Allow: c.allow, Release: s.toRelease}
+	s.toRelease, s.heartbeatAt = nil, now
 	return h
 }
 
-// look looks at the cluster while asks wait.
-func (d *Driver) look(now time.Time) {
+// inspect begins an inspection of the cluster if asks wait and it is time for one.
+func (d *Driver) inspect(now time.Time) {
 	s := d.s
-	if s.looking || len(s.table.pending()) == 0 || !s.downSince.IsZero() ||
-		now.Sub(s.nodesAt) < lookEvery || now.Sub(s.answered) < patience {
+	if s.inspecting || len(s.table.pending()) == 0 || !s.downSince.IsZero() ||
+		now.Sub(s.inspectedAt) < inspectionInterval || now.Sub(s.allocatedAt) < explainAfter {
 		return
 	}
-	s.looking = true
+	s.inspecting = true
 	queue := d.reg.Queue
 	d.async(func() any {
 		ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 		defer cancel()
-		r := looked{at: time.Now()}
+		r := inspection{at: time.Now()}
 		if d.client == nil {
-			return r // what the scheduler says must do
+			return r // only the scheduler's answers are known
 		}
 		if r.view.nodes, r.err = d.client.Nodes(ctx); r.err != nil {
 			return r
@@ -335,5 +335,5 @@ func (d *Driver) look(now time.Time) {
 	})
 }
 
-// newTokens is a command to run.
+// newTokens is a command for run.
 type newTokens struct{ *token.Credentials }

@@ -7,53 +7,53 @@ import (
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
-// state is what the driver knows. It is touched by one goroutine at a time.
+// state is what the driver knows. It must not be used concurrently.
 type state struct {
-	table  *table
-	held   map[string]*held // by container
-	byID   map[hadoop.ContainerID]*held
-	give   []hadoop.ContainerID // to be released with the next heartbeat
-	broken bool
+	table     *table
+	held      map[string]*held // by container
+	byID      map[hadoop.ContainerID]*held
+	toRelease []hadoop.ContainerID // with the next heartbeat
+	broken    bool
 
-	answered  time.Time         // when an ask was answered last, or came after there was none
-	moved     time.Time         // when an ask came or was answered last
-	doubted   time.Time         // when a container was last thought to have ended
-	hurry     bool              // the next heartbeat is due at once
-	nodesAt   time.Time         // when the nodes were looked at
-	looking   bool              // somebody looks at the cluster
-	asking    bool              // somebody asks after the application
-	leaving   map[string]bool   // hosts that are being decommissioned, as was told
-	sick      map[string]string // hosts that are unhealthy, with what their NodeManagers report
-	said      string            // the last Waiting
-	headroom  hadoop.Resource
-	hasRoom   bool
-	downSince time.Time // the RM does not answer
-	oddSince  time.Time // it answers with errors of an unknown kind
-	served    bool      // it has served this job: what it cannot do now, it may be able to do again
-	beatAt    time.Time // of the last heartbeat
-	refusedAt time.Time // of the last one in which the RM refused an ask
-	heard     time.Time // when it answered last
-	sure      time.Time // when there was certainly no other master
-	heirAt    time.Time // when another master was last looked for
-	heirs     bool      // somebody looks for one
-	odd       int       // errors in a row of an unknown kind
+	allocatedAt        time.Time         // when an ask was last answered, or the first one came
+	asksChangedAt      time.Time         // when an ask last came or was answered
+	suspectedAt        time.Time         // when a container was last suspected to have ended (Driver.Check)
+	heartbeatNow       bool              // the next heartbeat is due at once
+	inspectedAt        time.Time         // when the cluster was last inspected
+	inspecting         bool              // an inspection is under way
+	querying           bool              // a query about the application is under way
+	leaving            map[string]bool   // hosts that were reported as being decommissioned
+	unhealthy          map[string]string // the health reports of unhealthy hosts, by host
+	waitingWhy         string            // of the last core.Waiting
+	headroom           hadoop.Resource
+	hasRoom            bool
+	downSince          time.Time // since when the RM does not answer; zero: it does
+	unknownErrorsSince time.Time // since when it answers with errors of an unknown kind; zero: it does not
+	served             bool      // the RM has served this job, so that a failure may be temporary
+	heartbeatAt        time.Time // of the last heartbeat
+	refusedAt          time.Time // of the last heartbeat in which the RM refused an ask
+	answeredAt         time.Time // when the RM last answered
+	soleMasterAt       time.Time // when it was last certain that there is no other master
+	successorCheckedAt time.Time // when a check for another master was last begun
+	checkingSuccessor  bool      // such a check is under way
+	unknownErrors      int       // the number of consecutive errors of an unknown kind
 }
 
-// held is a container that is ours.
+// held is a container of the job.
 type held struct {
-	name      string
-	container hadoop.Container
-	launching bool // startContainers is under way
-	launched  bool // and has succeeded
-	released  bool // its end is wanted
-	releaseAt time.Time
-	given     bool // released at the RM
-	quiet     bool // the AM has heard the last of it
-	wanted    bool // the AM was told that the scheduler wants it back
+	name             string
+	container        hadoop.Container
+	launching        bool // startContainers is under way
+	launched         bool // startContainers has succeeded
+	released         bool // it is to end
+	releaseAt        time.Time
+	releasedAtRM     bool // it was released at the RM
+	endReported      bool // nothing more is to be reported about it
+	preemptionWarned bool // core.PreemptionWarned was emitted for it
 }
 
 func newState() *state {
-	return &state{table: newTable(), held: map[string]*held{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]bool{}, sick: map[string]string{}}
+	return &state{table: newTable(), held: map[string]*held{}, byID: map[hadoop.ContainerID]*held{}, leaving: map[string]bool{}, unhealthy: map[string]string{}}
 }
 
 func (s *state) add(c hadoop.Container) *held {
@@ -67,45 +67,45 @@ func (s *state) remove(h *held) {
 	delete(s.byID, h.container.ID)
 }
 
-// giveBack releases a container at the RM.
-func (s *state) giveBack(h *held) {
-	if !h.given {
-		h.given = true
-		s.give = append(s.give, h.container.ID)
+// releaseAtRM releases a container at the RM, with the next heartbeat.
+func (s *state) releaseAtRM(h *held) {
+	if !h.releasedAtRM {
+		h.releasedAtRM = true
+		s.toRelease = append(s.toRelease, h.container.ID)
 	}
 }
 
-// again makes all that the RM may not have got be sent once more.
-func (s *state) again() {
+// resend makes the next heartbeat repeat all that the RM may not have received.
+func (s *state) resend() {
 	s.table.resend()
-	s.give = nil
+	s.toRelease = nil
 	for _, h := range s.held {
-		if h.given {
-			s.give = append(s.give, h.container.ID)
+		if h.releasedAtRM {
+			s.toRelease = append(s.toRelease, h.container.ID)
 		}
 	}
 }
 
 func (s *state) setNodes(list []hadoop.Node, at time.Time) {
 	if list != nil {
-		s.nodesAt = at
+		s.inspectedAt = at
 		s.table.setNodes(list, true)
 	}
 }
 
-// ask takes an ask up.
+// ask adds an ask.
 func (s *state) ask(a core.Ask, now time.Time) {
 	if len(s.table.pending()) == 0 {
-		s.answered = now
+		s.allocatedAt = now
 	}
-	if now.Sub(s.nodesAt) > freshFor {
-		s.table.stale()
+	if now.Sub(s.inspectedAt) > inspectionValid {
+		s.table.roomUnknown()
 	}
-	s.moved = now
+	s.asksChangedAt = now
 	s.table.add(a)
 }
 
-// launchedByNode are the containers in which something runs.
+// launchedByNode returns the containers in which something runs.
 func (s *state) launchedByNode() map[hadoop.NodeID][]hadoop.ContainerID {
 	m := map[hadoop.NodeID][]hadoop.ContainerID{}
 	for _, h := range s.held {
@@ -116,7 +116,7 @@ func (s *state) launchedByNode() map[hadoop.NodeID][]hadoop.ContainerID {
 	return m
 }
 
-// ending tells whether the end of a container is awaited, and not for long.
+// ending reports whether the end of a container has been awaited, for less than 30 s.
 func (s *state) ending(now time.Time) bool {
 	for _, h := range s.held {
 		if h.released && now.Sub(h.releaseAt) < 30*time.Second {
@@ -126,25 +126,26 @@ func (s *state) ending(now time.Time) bool {
 	return false
 }
 
-// doubtFor is how long the RM is asked often after a container's agent was
-// lost: an end is known to the RM some milliseconds after it.
-const doubtFor = 3 * time.Second
+// suspectFor is how long heartbeats are frequent after a container's agent was lost: the
+// RM learns of an end within milliseconds.
+const suspectFor = 3 * time.Second
 
-// keenFor is how long the answer to an ask, or a doubted container's end, is
-// awaited at the shortest pace: where there is room, it comes with the next
-// heartbeat of a node, which is each second unless YARN is configured otherwise
+// fastFor is how long heartbeats are sent at the shortest interval for the answer to an
+// ask, or the end of a suspected container. Where there is room, the answer comes with
+// the next heartbeat of a node, which by default is within a second
 // (yarn.resourcemanager.nodemanagers.heartbeat-interval-ms).
-const keenFor = 1500 * time.Millisecond
+const fastFor = 1500 * time.Millisecond
 
-// pace is the time between heartbeats: short while something is awaited, longer
-// as that takes longer, so that a full queue's jobs do not keep the RM busy.
-func (s *state) pace(now time.Time) time.Duration {
-	ending := s.ending(now) || now.Sub(s.doubted) < doubtFor
+// heartbeatInterval returns the time until the next heartbeat. It is short while something
+// is awaited, and grows as that takes longer, so that the jobs of a full queue do not
+// keep the RM busy.
+func (s *state) heartbeatInterval(now time.Time) time.Duration {
+	ending := s.ending(now) || now.Sub(s.suspectedAt) < suspectFor
 	if len(s.table.pending()) == 0 && !ending {
 		return time.Second
 	}
-	switch waited := now.Sub(s.moved); {
-	case waited < keenFor || now.Sub(s.doubted) < keenFor:
+	switch waited := now.Sub(s.asksChangedAt); {
+	case waited < fastFor || now.Sub(s.suspectedAt) < fastFor:
 		return 20 * time.Millisecond
 	case waited < 30*time.Second || ending:
 		return 60 * time.Millisecond

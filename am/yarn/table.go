@@ -8,33 +8,34 @@ import (
 	hadoop "holdfast/internal/hadoop/yarn"
 )
 
-// maxNamed is how many nodes an ask names. A request for each goes with every
-// change of the table.
+// maxNamed is how many nodes an ask names at most. Each change of a group is a request for
+// every one of them.
 const maxNamed = 40
 
-// table is what is asked of the scheduler. It is not safe for concurrent use.
+// table holds the asks and what the scheduler was told of them. It is not safe for
+// concurrent use.
 type table struct {
-	groups  []*group // in order of priority
-	nodes   []hadoop.Node
-	room    bool            // nodes' free room is fresh enough to be counted on
-	avoided map[string]bool // as the scheduler was told
-	unsure  map[string]bool // of which it may have been told
-	// apart: one of several groups was refused, and each is told by itself until it
-	// is known which.
-	apart bool
+	groups    []*group // in order of priority
+	nodes     []hadoop.Node
+	roomKnown bool            // the nodes' free resources are known as of now
+	avoided   map[string]bool // hosts that the scheduler was told to avoid
+	unsure    map[string]bool // hosts that it may have been told to avoid
+	// isolate: one of several groups was refused, and each is sent on its own until it is
+	// known which.
+	isolate bool
 }
 
-// group is the asks for one resource. The scheduler knows it by its priority,
-// since it rounds resources.
+// group is the asks for one resource. The scheduler knows it by its priority, since it
+// rounds resources.
 type group struct {
 	priority int32
 	resource hadoop.Resource
 	pending  []core.Ask
-	told     map[string]bool // places of which the scheduler may hold a number
+	known    map[string]bool // places for which the scheduler may hold a number
 	dirty    bool            // the scheduler must be told
-	sending  bool            // it is being told now
-	refused  bool            // the scheduler would not hear of it, when it was told last
-	held     bool            // and it is not told until askRefused
+	sending  bool            // it is in the heartbeat that is under way
+	refused  bool            // the scheduler refused it when it was last told
+	paused   bool            // it is not sent again until retryRefused
 }
 
 func newTable() *table { return &table{avoided: map[string]bool{}, unsure: map[string]bool{}} }
@@ -43,20 +44,20 @@ func resourceOf(a core.Ask) hadoop.Resource {
 	return hadoop.Resource{MemoryMB: a.MemoryMB, VCores: a.VCores, GPUs: a.GPUs}
 }
 
-// add takes an ask up.
+// add adds an ask.
 func (t *table) add(a core.Ask) {
 	r := resourceOf(a)
 	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.resource == r })
 	if i < 0 {
 		i = len(t.groups)
-		t.groups = append(t.groups, &group{priority: int32(i + 1), resource: r, told: map[string]bool{}})
+		t.groups = append(t.groups, &group{priority: int32(i + 1), resource: r, known: map[string]bool{}})
 	}
 	g := t.groups[i]
 	g.pending = append(g.pending, a)
 	g.dirty = true
 }
 
-// remove takes an ask back; false: it had been answered.
+// remove takes an ask back. It returns false if the ask was answered.
 func (t *table) remove(request string) bool {
 	for _, g := range t.groups {
 		if i := slices.IndexFunc(g.pending, func(a core.Ask) bool { return a.Request == request }); i >= 0 {
@@ -68,7 +69,7 @@ func (t *table) remove(request string) bool {
 	return false
 }
 
-// pending are the asks without an answer.
+// pending returns the asks that are not answered.
 func (t *table) pending() []core.Ask {
 	var all []core.Ask
 	for _, g := range t.groups {
@@ -77,16 +78,16 @@ func (t *table) pending() []core.Ask {
 	return all
 }
 
-// setNodes gives the cluster's nodes; fresh: their free room is known as of now.
+// setNodes sets the cluster's nodes. fresh says that their free resources are known as of
+// now.
 func (t *table) setNodes(nodes []hadoop.Node, fresh bool) {
-	t.nodes, t.room = nodes, fresh
+	t.nodes, t.roomKnown = nodes, fresh
 	for _, g := range t.groups {
 		g.dirty = g.dirty || len(g.pending) > 0
 	}
 }
 
-// nodeChanged takes in a node's new state. Where no nodes are known, one does
-// not help.
+// nodeChanged sets a node's state, unless no nodes are known: one alone does not help.
 func (t *table) nodeChanged(n hadoop.Node) {
 	i := slices.IndexFunc(t.nodes, func(o hadoop.Node) bool { return o.ID == n.ID })
 	switch {
@@ -97,10 +98,10 @@ func (t *table) nodeChanged(n hadoop.Node) {
 	}
 }
 
-// stale says that the nodes' free room is not known any more.
-func (t *table) stale() { t.room = false }
+// roomUnknown records that the nodes' free resources are not known any longer.
+func (t *table) roomUnknown() { t.roomKnown = false }
 
-// resend makes everything be told again: the scheduler may have lost it.
+// resend makes changes return everything again, since the scheduler may have lost it.
 func (t *table) resend() {
 	for _, g := range t.groups {
 		g.dirty, g.sending = true, false
@@ -115,8 +116,8 @@ type change struct {
 	avoid, allow []string
 }
 
-// changes returns what must be told, and takes it as told. soft: nodes to be
-// avoided are not, since nothing else was found for too long.
+// changes returns what the scheduler must be told, which counts as sent. soft says that
+// nodes are not avoided any longer, since no others were found for too long.
 func (t *table) changes(soft bool) change {
 	var c change
 	avoid := t.toAvoid()
@@ -144,24 +145,24 @@ func (t *table) changes(soft bool) change {
 	}
 	t.avoided = avoid
 	for _, g := range t.groups {
-		if !g.news() {
+		if !g.changed() {
 			continue
 		}
-		if t.apart && len(c.requests) > 0 {
+		if t.isolate && len(c.requests) > 0 {
 			break
 		}
-		want := t.want(g)
-		for place := range g.told {
+		want := t.counts(g)
+		for place := range g.known {
 			if _, ok := want[place]; !ok {
 				want[place] = 0
 			}
 		}
-		g.told = map[string]bool{}
+		g.known = map[string]bool{}
 		var places []string
 		for place, n := range want {
 			places = append(places, place)
 			if n > 0 {
-				g.told[place] = true
+				g.known[place] = true
 			}
 		}
 		slices.Sort(places) // "*" before names
@@ -173,8 +174,8 @@ func (t *table) changes(soft bool) change {
 	return c
 }
 
-// toAvoid is every node that a pending ask wants to avoid, unless that would
-// leave none: the scheduler's list of nodes to avoid is for the whole job.
+// toAvoid returns every node that a pending ask avoids, unless that would leave none: the
+// scheduler's list of nodes to avoid is for all asks of the job.
 func (t *table) toAvoid() map[string]bool {
 	avoid := map[string]bool{}
 	for _, a := range t.pending() {
@@ -195,15 +196,15 @@ func (t *table) toAvoid() map[string]bool {
 	return avoid
 }
 
-// want is the number of containers for each place.
-func (t *table) want(g *group) map[string]int32 {
+// counts returns the number of containers to ask for at each place.
+func (t *table) counts(g *group) map[string]int32 {
 	n := int32(len(g.pending))
 	w := map[string]int32{hadoop.Anywhere: n}
 	if n == 0 {
 		return w
 	}
 	named := t.named(g)
-	shares := t.share(g, named)
+	shares := t.spread(g, named)
 	for i, node := range named {
 		if shares[i] > 0 {
 			w[node.ID.Host] += shares[i]
@@ -213,7 +214,7 @@ func (t *table) want(g *group) map[string]int32 {
 	return w
 }
 
-// named are the nodes to be named for a group.
+// named returns the nodes that the requests for a group name.
 func (t *table) named(g *group) []hadoop.Node {
 	var list []hadoop.Node
 	for _, n := range t.nodes {
@@ -229,22 +230,22 @@ func (t *table) named(g *group) []hadoop.Node {
 	return list
 }
 
-// share spreads the number over the nodes: an even share for each, rounded up,
-// and no more than there is room for where that is known. Naming every node with
-// the whole number would put all containers on the first that has room. Where none
-// has room, none is named: the FairScheduler makes room on the first node that is
-// named only (FSAppAttempt.getStarvedResourceRequests), or not at all.
-func (t *table) share(g *group, named []hadoop.Node) []int32 {
+// spread spreads a group's number over nodes: an even share for each, rounded up, and no
+// more than there is room for where that is known. To name every node with the whole number
+// would put all containers on the first that has room. Where no node has room, none is
+// named: the FairScheduler makes room only on the first node that is named
+// (FSAppAttempt.getStarvedResourceRequests), or nowhere.
+func (t *table) spread(g *group, named []hadoop.Node) []int32 {
 	n, m := int32(len(g.pending)), int32(len(named))
 	shares := make([]int32, m)
 	if m == 0 {
 		return shares
 	}
 	even := (n + m - 1) / m
-	if t.room && !slices.ContainsFunc(named, func(n hadoop.Node) bool { return fit(g.resource, n.Free()) > 0 }) {
+	if t.roomKnown && !slices.ContainsFunc(named, func(n hadoop.Node) bool { return fit(g.resource, n.Free()) > 0 }) {
 		return shares
 	}
-	if t.room {
+	if t.roomKnown {
 		for each := even; each <= n; each++ {
 			var sum int32
 			for i, node := range named {
@@ -262,7 +263,7 @@ func (t *table) share(g *group, named []hadoop.Node) []int32 {
 	return shares
 }
 
-// fit is how many containers fit into a node's free room.
+// fit returns how many containers fit into a node's free resources.
 func fit(r, free hadoop.Resource) int32 {
 	n := int64(1 << 20)
 	if r.MemoryMB > 0 {
@@ -275,7 +276,8 @@ func fit(r, free hadoop.Resource) int32 {
 	return int32(max(n, 0))
 }
 
-// allocated finds the ask that a container answers; false: none, release it.
+// allocated removes and returns the ask that a container answers. It returns false if there
+// is none, and the container is to be released.
 func (t *table) allocated(priority int32, host string) (core.Ask, bool) {
 	i := slices.IndexFunc(t.groups, func(g *group) bool { return g.priority == priority })
 	if i < 0 {
@@ -296,18 +298,19 @@ func (t *table) allocated(priority int32, host string) (core.Ask, bool) {
 	return a, true
 }
 
-// answered ends an exchange: all containers of its answer were passed to allocated.
+// answered ends an exchange with the scheduler, once all containers of its answer were
+// passed to allocated.
 func (t *table) answered() {
 	for _, g := range t.groups {
 		if g.sending {
 			g.sending, g.refused = false, false
 		}
 	}
-	t.apart = t.apart && t.hasNews()
+	t.isolate = t.isolate && t.hasChanges()
 }
 
-// refused ends an exchange in which the scheduler would not hear of something that
-// it was told, and so took in nothing at all.
+// refused ends an exchange in which the scheduler refused a request, and so ignored all of
+// them.
 func (t *table) refused() {
 	var told []*group
 	for _, g := range t.groups {
@@ -315,26 +318,26 @@ func (t *table) refused() {
 			told = append(told, g)
 		}
 	}
-	t.apart = true
+	t.isolate = true
 	if len(told) == 1 {
-		told[0].refused, told[0].held = true, true
+		told[0].refused, told[0].paused = true, true
 	}
 }
 
-// telling reports whether the scheduler is being told of asks.
-func (t *table) telling() bool {
+// sendingAsks reports whether asks are in the heartbeat that is under way.
+func (t *table) sendingAsks() bool {
 	return slices.ContainsFunc(t.groups, func(g *group) bool { return g.sending && len(g.pending) > 0 })
 }
 
-// askRefused has what was refused told again.
-func (t *table) askRefused() {
+// retryRefused makes changes return again what was refused.
+func (t *table) retryRefused() {
 	for _, g := range t.groups {
-		g.held = false
+		g.paused = false
 	}
 }
 
-// unwelcome are the asks that were refused, and not accepted since.
-func (t *table) unwelcome() []core.Ask {
+// refusedAsks returns the asks that were refused, and not accepted since.
+func (t *table) refusedAsks() []core.Ask {
 	var list []core.Ask
 	for _, g := range t.groups {
 		if g.refused {
@@ -344,9 +347,9 @@ func (t *table) unwelcome() []core.Ask {
 	return list
 }
 
-// news reports whether the scheduler is to be told of a group: not of one that it
-// refuses and that nobody wants any longer.
-func (g *group) news() bool { return g.dirty && !g.held && (!g.refused || len(g.pending) > 0) }
+// changed reports whether the scheduler is to be told of a group. A refused group that has
+// no asks any longer is not sent.
+func (g *group) changed() bool { return g.dirty && !g.paused && (!g.refused || len(g.pending) > 0) }
 
-// hasNews tells whether changes would return something.
-func (t *table) hasNews() bool { return slices.ContainsFunc(t.groups, (*group).news) }
+// hasChanges reports whether changes would return something.
+func (t *table) hasChanges() bool { return slices.ContainsFunc(t.groups, (*group).changed) }

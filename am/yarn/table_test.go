@@ -79,14 +79,14 @@ func TestTableGivesEachResourceAPriority(t *testing.T) {
 	if got, want := counts(tb.changes(false)), (map[string]int32{"1 *": 2, "2 *": 2}); !reflect.DeepEqual(got, want) {
 		t.Fatalf("told %v, want %v", got, want)
 	}
-	if tb.hasNews() || len(tb.changes(false).requests) != 0 {
+	if tb.hasChanges() || len(tb.changes(false).requests) != 0 {
 		t.Error("told the same twice")
 	}
 	tb.answered()
 	if a, ok := tb.allocated(2, "n1"); !ok || a.Role != "worker" {
 		t.Errorf("a container of priority 2 answers %+v, %v", a, ok)
 	}
-	if tb.hasNews() {
+	if tb.hasChanges() {
 		t.Error("the scheduler lowers its numbers itself; telling it again would raise them")
 	}
 	tb.answered()
@@ -237,7 +237,7 @@ func TestTableSettlesWithAScheduler(t *testing.T) {
 					break
 				}
 				// While no node says anything, the scheduler soon has just what is wanted.
-				for exchange(true); tb.hasNews(); exchange(true) {
+				for exchange(true); tb.hasChanges(); exchange(true) {
 				}
 				for _, g := range tb.groups {
 					if n := rm.numbers[g.priority]["*"]; int(n) != len(g.pending) {

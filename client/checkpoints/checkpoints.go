@@ -58,7 +58,7 @@ type Checkpoint struct {
 }
 
 // Describe is what a list says, for JSON.
-func Describe(uri string, list []hdfsckpt.Checkpoint) []Checkpoint {
+func Describe(uri string, list []format.Checkpoint) []Checkpoint {
 	newest := format.NewestComplete(list)
 	all := make([]Checkpoint, len(list))
 	for i := range list {
@@ -176,7 +176,7 @@ func missing(s store.Store, err error) (store.Store, error) {
 
 // Choose finds the checkpoint that a user means: by its step, by its name, or
 // by nothing the newest complete one.
-func Choose(list []hdfsckpt.Checkpoint, uri, which string) (*hdfsckpt.Checkpoint, error) {
+func Choose(list []format.Checkpoint, uri, which string) (*format.Checkpoint, error) {
 	if len(list) == 0 {
 		return nil, client.Usagef("there is no checkpoint %s in %s: there is none at all", which, uri)
 	}
@@ -189,7 +189,7 @@ func Choose(list []hdfsckpt.Checkpoint, uri, which string) (*hdfsckpt.Checkpoint
 	step, err := strconv.ParseInt(which, 10, 64)
 	byStep := err == nil
 	var steps []string
-	var found *hdfsckpt.Checkpoint // of several, one that is whole
+	var found *format.Checkpoint // of several, one that is whole
 	for i := len(list) - 1; i >= 0; i-- {
 		c := &list[i]
 		if byStep && c.Step == step || c.Name == which || path.Base(c.Name) == which {

@@ -109,7 +109,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	}
 	listener, err := server.Listen(host)
 	if err != nil {
-		return err
+		return fmt.Errorf("serving the job's agents and clients: %w", err)
 	}
 	stores := store.NewOpener(s.conf)
 	dir, err := stores.Open(ctx, os.Getenv(proto.EnvJobDirectory))
@@ -165,7 +165,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
 			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: listener.Address(),
 			Host: host, Port: listener.Port(), TrackingURL: url, Log: log,
-			Announced: recovery.NewAddressReader(dir).LatestAttempt, AgentKeys: s.agentKeys,
+			LatestAttempt: recovery.NewAddressReader(dir).LatestAttempt, AgentKeys: s.agentKeys,
 		})
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 )
 
 func newCheckpointCommand() *cobra.Command {
@@ -31,7 +32,7 @@ writes them, its id or name.`,
 
 // listed opens what a user named and lists the checkpoints in it. The stores
 // are closed when see has returned.
-func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []hdfsckpt.Checkpoint) error) error {
+func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []format.Checkpoint) error) error {
 	dirs, err := checkpoints.Directories(cmd.Context(), ref)
 	if err != nil {
 		return err
@@ -42,7 +43,7 @@ func listed(cmd *cobra.Command, ref string, see func(checkpoints.Directory, []hd
 		}
 	}()
 	for _, d := range dirs {
-		list, err := hdfsckpt.Checkpoints(cmd.Context(), d.Store)
+		list, err := hdfsckpt.List(cmd.Context(), d.Store)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/checkpoints"
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/tensor"
 )
@@ -63,7 +62,7 @@ func runCkptCat(cmd *cobra.Command, o *ckptCatOptions, ref, which, name string) 
 	if err := o.check(); err != nil {
 		return err
 	}
-	return listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		c, err := checkpoints.Choose(list, d.Store.URI(), which)
 		if err != nil {
 			return err

@@ -37,7 +37,7 @@ func runCkptDiff(cmd *cobra.Command, o *output, ref, first, second string) error
 	if err := o.check(); err != nil {
 		return err
 	}
-	return listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		var both [2]*format.Tensors
 		for i, which := range []string{first, second} {
 			c, err := checkpoints.Choose(list, d.Store.URI(), which)

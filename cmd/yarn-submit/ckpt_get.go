@@ -12,6 +12,7 @@ import (
 	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -47,7 +48,7 @@ func runCkptGet(cmd *cobra.Command, o *output, ref, which, dir string) error {
 	if err != nil {
 		return err
 	}
-	return listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		c, err := checkpoints.Choose(list, d.Store.URI(), which)
 		if err != nil {
 			return err
@@ -65,7 +66,7 @@ func runCkptGet(cmd *cobra.Command, o *output, ref, which, dir string) error {
 			return err
 		}
 		if o.json() {
-			return writeJSON(cmd.OutOrStdout(), got{checkpoints.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{*c})[0], dir, done.Files, done.Present})
+			return writeJSON(cmd.OutOrStdout(), got{checkpoints.Describe(d.Store.URI(), []format.Checkpoint{*c})[0], dir, done.Files, done.Present})
 		}
 		note := ""
 		if done.Present > 0 {

@@ -39,7 +39,7 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 		return err
 	}
 	all := []checkpoints.Checkpoint{}
-	err := listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+	err := listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		retained, err := retain.List(cmd.Context(), d.Store)
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 
 // listing is what ls shows of a directory.
 type listing struct {
-	list, retained []hdfsckpt.Checkpoint
+	list, retained []format.Checkpoint
 	aside          []hdfsckpt.Aside
 	all            bool
 }
@@ -100,7 +100,7 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 	fmt.Fprintln(w, title)
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "STEP\tAGE\tSIZE\tSHARDS\tSTATE\tNAME\tWRITTEN BY\tNOTE")
-	row := func(c *hdfsckpt.Checkpoint, name, note string) {
+	row := func(c *format.Checkpoint, name, note string) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", step(c), humanize.RelTime(c.Time, time.Now(), "", "from now"),
 			humanize.IBytes(uint64(c.Size)), c.Shards, c.State, name, writer(c), note)
 	}
@@ -128,7 +128,7 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 	}
 	for _, a := range l.aside {
 		if l.all {
-			c := hdfsckpt.Checkpoint{Step: a.Step, Time: a.Moved, Size: a.Size, State: format.Torn}
+			c := format.Checkpoint{Step: a.Step, Time: a.Moved, Size: a.Size, State: format.Torn}
 			row(&c, a.Name, "moved aside, to "+a.Where+": "+a.Why)
 		}
 	}
@@ -136,7 +136,7 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 }
 
 // writer says which job wrote a sealed checkpoint, and after which recovery.
-func writer(c *hdfsckpt.Checkpoint) string {
+func writer(c *format.Checkpoint) string {
 	m := c.Manifest
 	if m == nil || m.Job == "" {
 		return "-"
@@ -148,7 +148,7 @@ func writer(c *hdfsckpt.Checkpoint) string {
 	return text
 }
 
-func step(c *hdfsckpt.Checkpoint) string {
+func step(c *format.Checkpoint) string {
 	if c.Step == format.NoStep {
 		return "-"
 	}

@@ -10,6 +10,7 @@ import (
 	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 )
 
 type ckptPruneOptions struct {
@@ -56,11 +57,11 @@ func runCkptPrune(cmd *cobra.Command, o *ckptPruneOptions, ref string) error {
 		return client.Usagef("say how many checkpoints to keep, for example --keep 3")
 	}
 	consent := asker{cmd: cmd, yes: o.yes}
-	err := listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+	err := listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		plan := hdfsckpt.PlanPrune(list, o.keep, o.every)
 		result := pruned{Directory: d.Store.URI(), Bytes: plan.Bytes, Remove: checkpoints.Describe(d.Store.URI(), plan.Remove), Keep: []checkpoints.Checkpoint{}}
 		for _, k := range plan.Keep {
-			result.Keep = append(result.Keep, checkpoints.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{k.Checkpoint})...)
+			result.Keep = append(result.Keep, checkpoints.Describe(d.Store.URI(), []format.Checkpoint{k.Checkpoint})...)
 		}
 		if !o.json() {
 			writePlan(cmd, d.Store.URI(), plan)

@@ -9,6 +9,7 @@ import (
 	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/retain"
 )
 
@@ -54,7 +55,7 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 		return client.Usagef("%q is not a step: see yarn-submit ckpt ls %s", which, ref)
 	}
 	consent := asker{cmd: cmd, yes: o.yes}
-	err = listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+	err = listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		retained, err := retain.List(cmd.Context(), d.Store)
 		if err != nil {
 			return err
@@ -64,7 +65,7 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 			return client.Usagef("%s: %w", d.Store.URI(), err)
 		}
 		uri := d.Store.URI()
-		result := rolledBack{Directory: uri, To: checkpoints.Describe(uri, []hdfsckpt.Checkpoint{plan.To})[0], Newer: checkpoints.Describe(uri, plan.Newer)}
+		result := rolledBack{Directory: uri, To: checkpoints.Describe(uri, []format.Checkpoint{plan.To})[0], Newer: checkpoints.Describe(uri, plan.Newer)}
 		if !o.json() {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: the next start goes on from %s; %d newer checkpoints stay, and are not restored from\n", uri, result.To.Name, len(plan.Newer))
 			for i := range plan.Newer {

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"holdfast/client/checkpoints"
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
@@ -85,7 +84,7 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 	if err := o.check(); err != nil {
 		return err
 	}
-	return listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		c, err := checkpoints.Choose(list, d.Store.URI(), which)
 		if err != nil {
 			return err
@@ -111,7 +110,7 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 	})
 }
 
-func shownFiles(ctx context.Context, s store.Store, c *hdfsckpt.Checkpoint) ([]shownFile, error) {
+func shownFiles(ctx context.Context, s store.Store, c *format.Checkpoint) ([]shownFile, error) {
 	files := make([]shownFile, len(c.Files))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
@@ -126,7 +125,7 @@ func shownFiles(ctx context.Context, s store.Store, c *hdfsckpt.Checkpoint) ([]s
 }
 
 // shownTensors lists what a checkpoint holds, largest first.
-func shownTensors(ctx context.Context, s store.Store, c *hdfsckpt.Checkpoint, filter string) ([]shownTensor, error) {
+func shownTensors(ctx context.Context, s store.Store, c *format.Checkpoint, filter string) ([]shownTensor, error) {
 	list := []shownTensor{}
 	t, err := format.OpenTensors(ctx, s, c)
 	if err != nil {

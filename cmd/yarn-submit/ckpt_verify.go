@@ -14,6 +14,7 @@ import (
 	"holdfast/client/checkpoints"
 	"holdfast/client/terminal"
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 )
 
 func newCkptVerifyCommand() *cobra.Command {
@@ -56,7 +57,7 @@ func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
 		return err
 	}
 	var failed error
-	err := listed(cmd, ref, func(d checkpoints.Directory, list []hdfsckpt.Checkpoint) error {
+	err := listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		c, err := checkpoints.Choose(list, d.Store.URI(), which)
 		if err != nil {
 			return err
@@ -65,7 +66,7 @@ func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
 		if err != nil {
 			return err
 		}
-		result := verified{Checkpoint: checkpoints.Describe(d.Store.URI(), []hdfsckpt.Checkpoint{*c})[0], OK: len(problems) == 0, Problems: []problem{}}
+		result := verified{Checkpoint: checkpoints.Describe(d.Store.URI(), []format.Checkpoint{*c})[0], OK: len(problems) == 0, Problems: []problem{}}
 		for _, p := range problems {
 			shown := problem{File: p.File, Tensor: p.Tensor, Text: p.Text}
 			if p.Offset >= 0 {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"holdfast/am/server"
 	"holdfast/am/web"
 	"holdfast/internal/hadoop/acl"
 	"holdfast/internal/hadoop/conf"
@@ -19,45 +19,41 @@ import (
 	"holdfast/proto"
 )
 
-// servePage serves the tracking page on a port of its own. On a cluster it
-// answers YARN's web proxy; on this machine, those who know its address.
-func servePage(host, id string, spec *proto.JobSpec, s secrets, board web.Source) (*http.Server, string, error) {
-	where := ":0"
-	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
-		where = net.JoinHostPort(host, "0")
-	}
-	l, err := net.Listen("tcp", where)
+// servePage serves the tracking page on a port of its own, and returns its server and URL. On
+// a cluster it answers YARN's web proxy; on this machine, whoever knows the URL.
+func servePage(host, id string, spec *proto.JobSpec, s secrets, status web.Source) (*http.Server, string, error) {
+	listener, err := server.Listen(host)
 	if err != nil {
-		return nil, "", fmt.Errorf("listening for the tracking page: %w", err)
+		return nil, "", fmt.Errorf("serving the tracking page: %w", err)
 	}
-	url := "://" + net.JoinHostPort(host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
-	handler := web.Handler(board)
+	var l net.Listener = listener
+	url := "://" + listener.Address()
+	handler := web.Handler(status)
 	if spec.Local {
 		key := rand.Text()
 		handler, url = web.Keyed(key, handler), "http"+url+"/"+key+"/"
 	} else {
-		door, keys, err := pageDoor(id, spec, s)
+		filter, keys, err := pageFilter(id, spec, s)
 		if err != nil {
 			l.Close()
 			return nil, "", err
 		}
-		handler, url = door.Guard(handler), "http"+url
+		handler, url = filter.Wrap(handler), "http"+url
 		if keys != nil {
 			l, url = tls.NewListener(l, keys.Server()), "https"+url[len("http"):]
 		}
 	}
-	server := newPageServer(handler)
+	page := newPageServer(handler)
 	go func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			logrus.WithError(err).Error("the tracking page is gone")
+		if err := page.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			logrus.WithError(err).Error("the tracking page is not served any longer")
 		}
 	}()
-	return server, url, nil
+	return page, url, nil
 }
 
-// newPageServer limits what one who asks can keep of this process, which a job's tasks
-// need more: how long a request may take to come and an answer to go, and how large
-// headers are.
+// newPageServer returns a server that bounds what a client can hold of this process: the time
+// for a request and its response, and the size of headers.
 func newPageServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler, MaxHeaderBytes: 64 << 10,
@@ -66,10 +62,10 @@ func newPageServer(handler http.Handler) *http.Server {
 	}
 }
 
-// pageDoor is the page's door on a cluster, and the keys for TLS where YARN has
-// given some. A proxy that stands alone does not have the key that belongs to
-// them (WebAppProxyServer), so they are of no use with it.
-func pageDoor(id string, spec *proto.JobSpec, s secrets) (*web.Door, *hadoop.PageKeys, error) {
+// pageFilter returns the page's filter on a cluster, and the keys for TLS where YARN has
+// given some. A stand-alone proxy lacks the key that belongs to them (WebAppProxyServer), so
+// they are not used with one.
+func pageFilter(id string, spec *proto.JobSpec, s secrets) (*web.ProxyFilter, *hadoop.PageKeys, error) {
 	proxies, err := s.conf.WebProxies()
 	if err != nil {
 		return nil, nil, err
@@ -78,7 +74,7 @@ func pageDoor(id string, spec *proto.JobSpec, s secrets) (*web.Door, *hadoop.Pag
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &web.Door{Proxies: proxies.Hosts, Allowed: viewers, Log: logrus.WithField("app", id)}
+	d := &web.ProxyFilter{Proxies: proxies.Hosts, Allowed: viewers, Log: logrus.WithField("app", id)}
 	for _, u := range proxies.URLs {
 		d.URLs = append(d.URLs, u+"/proxy/"+id)
 	}

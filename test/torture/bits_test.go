@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/manifest"
 )
 
@@ -51,8 +52,8 @@ func flipBits(t *testing.T, shards, width int, sealed bool, each int) {
 			t.Fatal(err)
 		}
 	}
-	find := func() hdfsckpt.Checkpoint {
-		list, err := hdfsckpt.Checkpoints(ctx, s)
+	find := func() format.Checkpoint {
+		list, err := hdfsckpt.List(ctx, s)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%d checkpoints, %v", len(list), err)
 		}

@@ -253,7 +253,7 @@ func (h *history) carryOut(o op) {
 
 // seal is what the application master does when it hears of a commit.
 func (h *history) seal(ctx context.Context) {
-	list, err := hdfsckpt.Checkpoints(ctx, h.watch)
+	list, err := hdfsckpt.List(ctx, h.watch)
 	if err != nil {
 		h.failf("listing: %v", err)
 	}
@@ -363,7 +363,7 @@ func (h *history) judge(s store.Store) {
 // olderIsThere sees that a checkpoint older than the newest can be read: besides
 // the restored one, which is the older of two where the newest was not named yet.
 func (h *history) olderIsThere(ctx context.Context, s store.Store, got restored) {
-	list, err := hdfsckpt.Checkpoints(ctx, s)
+	list, err := hdfsckpt.List(ctx, s)
 	if err != nil {
 		h.failf("%v", err)
 		return

@@ -108,7 +108,7 @@ func (h *hadoop) cutting(t *testing.T, over bool) *cutting {
 		c.agent.carryOut(t, o)
 	}
 	ctx := context.Background()
-	list, err := hdfsckpt.Checkpoints(ctx, c.s)
+	list, err := hdfsckpt.List(ctx, c.s)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d checkpoints, %v", len(list), err)
 	}

@@ -155,7 +155,7 @@ func (p *plain) cut() {
 			p.t.Errorf("%s is of save %d, %v; %d was closed", modelFile, id, err, closed)
 		}
 	}
-	list, err := hdfsckpt.Checkpoints(ctx, s)
+	list, err := hdfsckpt.List(ctx, s)
 	if err != nil {
 		p.t.Error(err)
 		return
@@ -189,7 +189,7 @@ func (p *plain) cut() {
 }
 
 // whole reads a checkpoint's shards, which must be of one save.
-func (p *plain) whole(s store.Store, c *hdfsckpt.Checkpoint) int64 {
+func (p *plain) whole(s store.Store, c *format.Checkpoint) int64 {
 	id := int64(-1)
 	for _, f := range c.Files {
 		if path.Base(f.Name) == format.Committed {

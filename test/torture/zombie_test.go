@@ -260,7 +260,7 @@ func visible(t testing.TB, s store.Store) string {
 func contents(t testing.TB, s store.Store) map[string]int64 {
 	t.Helper()
 	ctx := context.Background()
-	list, err := hdfsckpt.Checkpoints(ctx, s)
+	list, err := hdfsckpt.List(ctx, s)
 	if err != nil {
 		t.Fatal(err)
 	}

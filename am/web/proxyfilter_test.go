@@ -56,22 +56,22 @@ func knock(t *testing.T, from, url, cookie string, config *tls.Config) (code int
 	return resp.StatusCode, string(b), resp.Header.Get("Location")
 }
 
-// inside is what is behind a door.
+// inside is what a filter protects.
 var inside = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "inside") })
 
-func TestDoor(t *testing.T) {
+func TestProxyFilter(t *testing.T) {
 	down := httptest.NewServer(nil)
 	down.Close()
 	standby := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }))
 	defer standby.Close()
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer up.Close()
-	d := &web.Door{
+	d := &web.ProxyFilter{
 		Proxies: []string{"127.0.0.7", "127.0.0.8"},
 		URLs:    []string{down.URL + "/proxy/application_1_1", standby.URL + "/proxy/application_1_1", up.URL + "/proxy/application_1_1"},
 		Allowed: func(user string) bool { return user == "alice@here" }, Log: quiet(),
 	}
-	s := httptest.NewServer(d.Guard(inside))
+	s := httptest.NewServer(d.Wrap(inside))
 	defer s.Close()
 	for _, c := range []struct {
 		name, from, cookie string
@@ -114,14 +114,14 @@ func certificate(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// TestDoorWithTLS: an address proves nothing any longer.
-func TestDoorWithTLS(t *testing.T) {
+// With TLS, an address proves nothing.
+func TestProxyFilterWithTLS(t *testing.T) {
 	proxy, other := certificate(t), certificate(t)
-	d := &web.Door{
+	d := &web.ProxyFilter{
 		Proxies: []string{"127.0.0.1"}, URLs: []string{"http://rm:8088/proxy/application_1_1"},
 		Certificate: proxy.Certificate[0], Allowed: func(user string) bool { return user == "alice" }, Log: quiet(),
 	}
-	s := httptest.NewUnstartedServer(d.Guard(inside))
+	s := httptest.NewUnstartedServer(d.Wrap(inside))
 	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
 	s.StartTLS()
 	defer s.Close()
@@ -157,12 +157,12 @@ func TestALookUpOutlastsWhoAsked(t *testing.T) {
 		asked = asked || ctx.Err() == nil
 		return nil, errors.New("there is no name server")
 	}}
-	d := &web.Door{Proxies: []string{"rm.example.org"}, URLs: []string{"http://rm/proxy/a"}, Allowed: func(string) bool { return true }, Log: quiet()}
+	d := &web.ProxyFilter{Proxies: []string{"rm.example.org"}, URLs: []string{"http://rm/proxy/a"}, Allowed: func(string) bool { return true }, Log: quiet()}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(gone)
 	r.RemoteAddr = "127.0.0.1:1234"
-	d.Guard(inside).ServeHTTP(httptest.NewRecorder(), r)
+	d.Wrap(inside).ServeHTTP(httptest.NewRecorder(), r)
 	if !asked {
 		t.Error("nobody was asked where the proxy is")
 	}
@@ -170,8 +170,8 @@ func TestALookUpOutlastsWhoAsked(t *testing.T) {
 
 // A name that cannot be looked up for a while leads where it did.
 func TestProxiesAreKnownWhileNamesCannotBeLookedUp(t *testing.T) {
-	d := &web.Door{Proxies: []string{"localhost"}, URLs: []string{"http://rm/proxy/a"}, Allowed: func(string) bool { return true }, Log: quiet()}
-	s := httptest.NewServer(d.Guard(inside))
+	d := &web.ProxyFilter{Proxies: []string{"localhost"}, URLs: []string{"http://rm/proxy/a"}, Allowed: func(string) bool { return true }, Log: quiet()}
+	s := httptest.NewServer(d.Wrap(inside))
 	defer s.Close()
 	for _, name := range []string{"localhost", "no.such.host.invalid"} {
 		d.Proxies[0] = name

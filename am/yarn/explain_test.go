@@ -61,26 +61,26 @@ func TestExplain(t *testing.T) {
 	tests := []struct {
 		name string
 		asks []core.Ask
-		view view
+		view clusterView
 		want []string
 	}{
-		{"too large for any node", asks("worker", 0, 2, 65536), view{nodes: []hadoop.Node{node(1, 8192, 0), node(2, 4096, 0)}},
+		{"too large for any node", asks("worker", 0, 2, 65536), clusterView{nodes: []hadoop.Node{node(1, 8192, 0), node(2, 4096, 0)}},
 			[]string{"2 containers for worker", "64 GB", "n1", "8 GB"}},
-		{"no node", asks("ps", 0, 1, 1024), view{nodes: []hadoop.Node{lost}}, []string{"1 container for ps", "no node that runs", "1 lost"}},
-		{"queue full", asks("ps", 0, 1, 1024), view{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: hadoop.Resource{MemoryMB: 512},
+		{"no node", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{lost}}, []string{"1 container for ps", "no node that runs", "1 lost"}},
+		{"queue full", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: hadoop.Resource{MemoryMB: 512},
 			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, AbsoluteMax: 0.25, Allocated: 1536}},
 			[]string{`"small" is full`, "1.5 GB of at most 2 GB", "512 MB", "ps asks for 1 GB"}},
-		{"more than the queue may have", asks("ps", 0, 2, 1024), view{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, held: 1024,
+		{"more than the queue may have", asks("ps", 0, 2, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, held: 1024,
 			hasQueue: true, queue: hadoop.Queue{Name: "small", Running: true, AbsoluteMax: 0.25, Allocated: 1536}},
 			[]string{`"small" is full`, "needs 3 GB in all, more than the 2 GB that the queue may ever have", "--queue"}},
-		{"more than the nodes have", asks("ps", 0, 3, 4096), view{nodes: []hadoop.Node{node(1, 8192, 7168), node(2, 2048, 0)}, hasRoom: true, headroom: big},
+		{"more than the nodes have", asks("ps", 0, 3, 4096), clusterView{nodes: []hadoop.Node{node(1, 8192, 7168), node(2, 2048, 0)}, hasRoom: true, headroom: big},
 			[]string{"needs 12 GB in all, more than the 8 GB that the nodes"}},
-		{"nodes full", asks("ps", 0, 3, 4096), view{nodes: []hadoop.Node{node(1, 8192, 7168), node(2, 8192, 6144)}, hasRoom: true, headroom: big},
+		{"nodes full", asks("ps", 0, 3, 4096), clusterView{nodes: []hadoop.Node{node(1, 8192, 7168), node(2, 8192, 6144)}, hasRoom: true, headroom: big},
 			[]string{"3 containers for ps", "no node has 4 GB", "2 GB on n2"}},
-		{"GPUs", []core.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, view{nodes: []hadoop.Node{node(1, 8192, 0)}}, []string{"no node has 2 GPUs", "worker"}},
-		{"nothing known", asks("ps", 0, 1, 1024), view{}, []string{"the ResourceManager has not given them yet"}},
-		{"room", asks("ps", 0, 1, 1024), view{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: big}, []string{"there is room"}},
-		{"queue stopped", asks("ps", 0, 1, 1024), view{nodes: []hadoop.Node{node(1, 8192, 0)}, hasQueue: true, queue: hadoop.Queue{Name: "q"}}, []string{`"q" is stopped`}},
+		{"GPUs", []core.Ask{{Role: "worker", MemoryMB: 1024, VCores: 1, GPUs: 2}}, clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}}, []string{"no node has 2 GPUs", "worker"}},
+		{"nothing known", asks("ps", 0, 1, 1024), clusterView{}, []string{"the ResourceManager has not given them yet"}},
+		{"room", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasRoom: true, headroom: big}, []string{"there is room"}},
+		{"queue stopped", asks("ps", 0, 1, 1024), clusterView{nodes: []hadoop.Node{node(1, 8192, 0)}, hasQueue: true, queue: hadoop.Queue{Name: "q"}}, []string{`"q" is stopped`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestExplain(t *testing.T) {
 			}
 		})
 	}
-	if got := explain(nil, view{}); got != "" {
+	if got := explain(nil, clusterView{}); got != "" {
 		t.Errorf("nothing is waited for, and it says %q", got)
 	}
 }

@@ -1,0 +1,83 @@
+package yarn
+
+import (
+	"slices"
+
+	"holdfast/am/core"
+	hadoop "holdfast/internal/hadoop/yarn"
+)
+
+// updateNodes takes in the nodes' states, and reports which are decommissioned and which
+// are in service again. The RM reports what ran on a lost or unhealthy node as ended.
+func (d *Driver) updateNodes(list []hadoop.Node) {
+	for _, n := range list {
+		d.s.table.nodeChanged(n)
+		if n.Unhealthy() {
+			d.s.unhealthy[n.ID.Host] = n.Health
+		} else {
+			delete(d.s.unhealthy, n.ID.Host)
+		}
+		switch host := n.ID.Host; {
+		case n.Leaving() && !d.s.leaving[host]:
+			d.s.leaving[host] = true
+			d.events.Put(core.NodeDecommissioning{Node: host, Within: n.Timeout, HostsAM: host == d.cfg.Host})
+		case n.Running() && d.s.leaving[host]:
+			delete(d.s.leaving, host)
+			d.events.Put(core.NodeRecommissioned{Node: host})
+		}
+	}
+}
+
+// warnPreemption reports the containers that the scheduler is going to preempt. That an
+// answer does not name a container means nothing: in PreemptionMessage
+// (AllocateResponseProto), the CapacityScheduler names it in one answer only, and the
+// FairScheduler in each until the container has ended. See cancelPreemptions.
+func (d *Driver) warnPreemption(p hadoop.Preemption) {
+	for _, contract := range []struct {
+		ids    []hadoop.ContainerID
+		strict bool
+	}{{p.Strict, true}, {p.Negotiable, false}} {
+		var names []string
+		for _, id := range contract.ids {
+			if h := d.s.byID[id]; h != nil && !h.released {
+				h.preemptionWarned = true
+				names = append(names, h.name)
+			}
+		}
+		if len(names) > 0 {
+			d.events.Put(core.PreemptionWarned{Containers: names, Strict: contract.strict, Within: d.warning})
+		}
+	}
+}
+
+// cancelPreemptions reports the containers whose preemption was announced by a
+// ResourceManager that has been restarted. Both schedulers keep their plans in memory
+// only: the new one announces again what it still wants, with the full time to stop.
+func (d *Driver) cancelPreemptions() {
+	var names []string
+	for _, h := range d.s.held {
+		if h.preemptionWarned && !h.released {
+			names = append(names, h.name)
+		}
+		h.preemptionWarned = false
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		d.events.Put(core.PreemptionCanceled{Containers: names, Why: "the ResourceManager was restarted"})
+	}
+}
+
+// containersChanged takes in containers that were changed by others. The previous token
+// cannot start such a container any longer.
+func (d *Driver) containersChanged(list []hadoop.Container) {
+	for _, c := range list {
+		if h := d.s.byID[c.ID]; h != nil {
+			c.Priority = h.container.Priority
+			h.container = c
+			continue
+		}
+		h := d.s.add(c)
+		h.released, h.endReported = true, true
+		d.s.releaseAtRM(h)
+	}
+}
