@@ -157,7 +157,7 @@ func (t *task) direct(cut []netip.Addr, box *sandbox.Box) {
 	}
 }
 
-// begin directs the prepared task by all that was told meanwhile.
+// begin applies to the prepared task the routes that arrived meanwhile.
 func (t *task) begin(box *sandbox.Box) {
 	for _, r := range t.late {
 		if err := t.peers.Take(r); err != nil {

@@ -71,7 +71,7 @@ func Reach(ctx context.Context, o Options, known string, tasks int) (*Conn, stri
 }
 
 // foreign reports whether whoever answered lacks the keys of the job's master.
-// gRPC tells of a handshake by its words only (http2_client.go), and so of a master
+// gRPC marks a handshake's error by its text only (http2_client.go), and so that of a master
 // that ended during one; of what is wrong with keys, crypto/tls says that it does.
 func foreign(err error) bool {
 	text := err.Error()

@@ -21,7 +21,7 @@ import (
 	frameworks "holdfast/runtime"
 )
 
-// System tells kernel and machine.
+// System reports kernel and machine.
 func System() Finding {
 	system := runtime.GOOS + "/" + runtime.GOARCH
 	var u unix.Utsname
@@ -31,7 +31,7 @@ func System() Finding {
 	return good("system", "%s, %d cores", system, runtime.NumCPU())
 }
 
-// User tells as whom containers run for the one who submitted.
+// User reports as which user containers run for the one who submitted.
 func User(submitter string, secure bool) Finding {
 	const subject = "user"
 	name := strconv.Itoa(os.Getuid())

@@ -40,7 +40,7 @@ type Options struct {
 	// At its first error that change waits for Fence, a second at most, and then the
 	// mount is fenced. nil: it lasts as long as the mount.
 	Lease func() error
-	// OnCommit is told each file that became visible or was replaced, and each
+	// OnCommit is called with each file that became visible or was replaced, and each
 	// file or directory that was renamed, after the fact. It is called from
 	// many goroutines and delays the close or rename it is called from: it must
 	// not use the mount.

@@ -59,7 +59,7 @@ func (m *Metadata) Sizes() map[string]int64 {
 
 var errMetadata = errors.New("not a whole " + MetadataFile + " of a distributed checkpoint")
 
-// IsMetadataDamaged tells that ParseMetadata's input is at fault.
+// IsMetadataDamaged reports whether ParseMetadata failed because of its input.
 func IsMetadataDamaged(err error) bool { return errors.Is(err, errMetadata) }
 
 // ParseMetadata reads the file .metadata.
@@ -161,7 +161,7 @@ func (i *Item) describe(t *dict, where map[string]Chunk) error {
 	return nil
 }
 
-// chunkKey tells chunks apart by their item's name and their place in it.
+// chunkKey identifies a chunk by its item's name and its place in it.
 func chunkKey(name string, start []int64) string {
 	if start == nil {
 		return name

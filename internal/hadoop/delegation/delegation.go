@@ -80,7 +80,7 @@ func get(ctx context.Context, c *conf.Conf, own *token.Credentials, renewer stri
 
 // fileSystems gives one URI of each file system, by the service of its tokens. A
 // URI whose file system the configuration does not know is its own service:
-// whoever uses it says what is wrong.
+// its first use returns what is wrong.
 func fileSystems(c *conf.Conf, uris []string) map[string]string {
 	all := map[string]string{}
 	for _, u := range uris {

@@ -10,7 +10,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
 )
 
-// failure is an error that says what to do. No second try mends it.
+// failure is an error that says what to do. Trying again does not help.
 type failure struct {
 	text        string
 	unreachable bool

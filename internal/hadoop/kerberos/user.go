@@ -139,7 +139,7 @@ func knowsRealm(cfg *config.Config, realm string, files []string) error {
 func (u *User) Principal() string { return u.principal }
 
 // Expired reports whether a ticket cache's ticket has ended, which only kinit can
-// mend. A keytab's tickets are replaced in time.
+// renew. A keytab's tickets are replaced in time.
 func (u *User) Expired() bool { return !u.end.IsZero() && time.Now().After(u.end) }
 
 // Source is where the user's keys are from, in words.

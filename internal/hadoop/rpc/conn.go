@@ -125,7 +125,7 @@ func (k *conn) forget(a *call, err error) (bool, error) {
 	raw := k.raw
 	k.mu.Unlock()
 	if a.may != nil && a.taken {
-		// Before anybody hears that the call has ended. Other calls are sent anew.
+		// Before the call returns. Other calls are sent again.
 		reset(raw)
 		k.fail(errReset)
 	}
@@ -199,7 +199,7 @@ func (k *conn) run() {
 	sender.Wait()
 }
 
-// contextPacket tells the protocol and, without SASL, the user; a token says
+// contextPacket names the protocol and, without SASL, the user; a token says
 // itself whose it is (ProtoUtil.makeIpcConnectionContext).
 func (k *conn) contextPacket() []byte {
 	ctx := &common.IpcConnectionContextProto{Protocol: &k.c.o.Protocol}
