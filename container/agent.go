@@ -148,7 +148,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			grace = endGrace
 			return nil
 		case <-a.box.Done():
-			return fmt.Errorf("the task's surroundings are gone: %w", a.box.Err())
+			return fmt.Errorf("the task's sandbox has ended: %w", a.box.Err())
 		case r := <-a.arrivals:
 			a.reaching = false
 			if r.err != nil {

@@ -53,7 +53,7 @@ func Reach(ctx context.Context, o Options, known string, tasks int) (*Conn, stri
 		}
 		if foreign(err) && !refused[address] {
 			refused[address] = true
-			o.Log.WithError(err).Warnf("who answers at %s is not this job's application master, and is not obeyed; looking on", address)
+			o.Log.WithError(err).Warnf("the server at %s is not this job's application master; it is ignored, and the search goes on", address)
 		}
 		if !seldom && time.Since(begin) > reachSoon {
 			seldom, pause = true, pause*reachSeldom

@@ -40,7 +40,7 @@ func User(submitter string, secure bool) Finding {
 	}
 	switch {
 	case name == submitter:
-		return good(subject, "containers run as %s, who submits", name)
+		return good(subject, "containers run as %s, the submitting user", name)
 	case secure:
 		return note(subject, "containers run as %s, the NodeManager's user, so that everybody's containers can read each other's files and tokens: set yarn.nodemanager.container-executor.class to LinuxContainerExecutor", name)
 	}

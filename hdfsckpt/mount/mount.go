@@ -286,7 +286,7 @@ func (f *FS) awaitEnd(ctx context.Context) error {
 	case <-f.served:
 		return nil
 	case <-time.After(grace):
-		return fmt.Errorf("the mount of %s is gone, but the store has not answered: %w", f.store.URI(), ctx.Err())
+		return fmt.Errorf("%s is no longer mounted, but requests to the store have not ended: %w", f.store.URI(), ctx.Err())
 	}
 }
 

@@ -250,7 +250,7 @@ func (c *Chunk) read(open func(string) (io.ReaderAt, error), kind tensor.Kind) (
 		return nil, err
 	}
 	if len(f.Tensors) != 1 || f.Tensors[0].Kind != kind || !slices.Equal(f.Tensors[0].Shape, c.Shape) {
-		return nil, fmt.Errorf("%w: it has something else in it than %s says", errFile, MetadataFile)
+		return nil, fmt.Errorf("%w: its content is not what %s says", errFile, MetadataFile)
 	}
 	return f.Read(&f.Tensors[0])
 }

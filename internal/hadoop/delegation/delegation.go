@@ -25,7 +25,7 @@ func Renewer(ctx context.Context, c *conf.Conf) (string, error) {
 	}
 	p := login.ResourceManager(c)
 	if p.Name == "" {
-		return "", fmt.Errorf("the ResourceManager's principal is not known, and without it nobody could renew the job's tokens: set %s in yarn-site.xml", p.Key)
+		return "", fmt.Errorf("the ResourceManager's principal is not known, and without it the job's tokens cannot be renewed: set %s in yarn-site.xml", p.Key)
 	}
 	return p.At(ctx, rms.Client[0]), nil
 }

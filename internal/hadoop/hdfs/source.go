@@ -87,7 +87,7 @@ func (s *source) locate(ctx context.Context) (name string, err error) {
 	if err != nil && !errors.Is(err, syscall.ENOENT) {
 		return "", err
 	}
-	return "", fmt.Errorf("the file was removed meanwhile, or renamed behind a Router: %w", syscall.ESTALE)
+	return "", fmt.Errorf("the file was removed or, behind a Router, renamed after it was opened: %w", syscall.ESTALE)
 }
 
 // at finds the block of an offset and its DataNodes, those last that were slow, or

@@ -102,7 +102,7 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 func parseKeytab(b []byte, path string) (k *keytab.Keytab, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = denied("the keytab %s is damaged: have it made anew", path)
+			err = denied("the keytab %s is damaged: create a new one", path)
 		}
 	}()
 	if len(b) < 2 || b[0] != 5 {
@@ -111,7 +111,7 @@ func parseKeytab(b []byte, path string) (k *keytab.Keytab, err error) {
 	k = keytab.New()
 	if err := k.Unmarshal(b); err != nil {
 		// Its own words hold bytes of the keys.
-		return nil, denied("the keytab %s is damaged: have it made anew", path)
+		return nil, denied("the keytab %s is damaged: create a new one", path)
 	}
 	return k, nil
 }

@@ -72,7 +72,7 @@ func (k *conn) retire() {
 }
 
 // errRetired sends a call that came too late to a new connection.
-var errRetired = errors.New("the connection was closed for want of calls")
+var errRetired = errors.New("the connection was closed because it was idle")
 
 // do carries out a call. sent reports whether the server may have received it.
 func (k *conn) do(ctx context.Context, a *call, timeout time.Duration) (sent bool, err error) {
@@ -133,7 +133,7 @@ func (k *conn) forget(a *call, err error) (bool, error) {
 }
 
 // errReset ends the connection of a call that must not reach the server any more.
-var errReset = errors.New("the connection was reset, as a call on it was given up")
+var errReset = errors.New("the connection was reset because a call on it was cancelled")
 
 // fail ends the connection and its calls. The first reason counts.
 func (k *conn) fail(err error) {

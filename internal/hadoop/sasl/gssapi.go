@@ -182,7 +182,7 @@ func (g *GSSAPI) layers(b []byte) ([]byte, error) {
 func (g *GSSAPI) Finish(b []byte) (*GSSSession, error) {
 	switch {
 	case !g.done:
-		return nil, errors.New("GSSAPI: the server ended the login before both sides had proved who they are")
+		return nil, errors.New("GSSAPI: the server ended the login before both sides had authenticated")
 	case len(b) > 0:
 		return nil, fmt.Errorf("GSSAPI: the server sent %d bytes more than the login has", len(b))
 	case g.qop == Auth:

@@ -148,7 +148,7 @@ func (f *File) beginBlock() error {
 				deadline = time.Now().Add(singleNodeLimit)
 			}
 			if f.s.acceptsSingleNode = time.Now().After(deadline); f.s.acceptsSingleNode {
-				f.c.o.Log.Warnf("writing %s: going on with 1 DataNode, as the NameNode names no other", f.path)
+				f.c.o.Log.Warnf("writing %s: continuing with 1 DataNode, as the NameNode offers no other", f.path)
 			} else {
 				if err := f.dropBlock(); err != nil {
 					return err
