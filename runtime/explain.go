@@ -60,10 +60,11 @@ var exceptionHead = regexp.MustCompile(`(?m)^(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Err
 // traceback begins another exception's traceback.
 var traceback = regexp.MustCompile(`(?m)^Traceback \(most recent call last\):`)
 
-// launcherPrefix is what torchrun --tee puts before the lines of its processes
-// (start_processes in torch/distributed/elastic/multiprocessing/__init__.py): the role
-// and the local rank.
-var launcherPrefix = regexp.MustCompile(`(?m)^\[[A-Za-z_]+[0-9]+\]:`)
+// launcherPrefix is what torchrun --tee puts before the lines of its processes, the role
+// and the local rank (start_processes in
+// torch/distributed/elastic/multiprocessing/__init__.py), and what PyTorch since 2.2 puts
+// before those of tracebacks (_distributed_excepthook in torch/distributed/__init__.py).
+var launcherPrefix = regexp.MustCompile(`(?m)^(?:\[[A-Za-z_]+[0-9]+\]: ?)+`)
 
 // lastException gives the last exception from its name on, to the end of the
 // text or the beginning of the next traceback: messages have many lines. That of a

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"holdfast/proto"
 )
@@ -31,9 +32,18 @@ func completeProgress(spec *proto.JobSpec) error {
 	return nil
 }
 
-// StepFinder finds steps in a task's output. It may be used by one goroutine at
+// StepFinder finds steps in an attempt's output. It may be used by one goroutine at
 // a time.
-type StepFinder struct{ re *regexp.Regexp }
+type StepFinder struct {
+	re *regexp.Regexp
+	// bars are followed unless the user says what a step looks like.
+	bars *bars
+
+	ofBars    int64 // the last step that a bar told; -1: none has
+	said      int64 // the last step in a line that names it
+	sayings   int   // how often that has changed
+	otherBars int64 // how often one moved that tells no step
+}
 
 // NewStepFinder makes one from JobSpec.progress; nil, which finds nothing, for
 // what cannot be used.
@@ -42,21 +52,102 @@ func NewStepFinder(pattern string) *StepFinder {
 	if pattern == "" || err != nil || re.NumSubexp() != 1 {
 		return nil
 	}
-	return &StepFinder{re}
+	f := &StepFinder{re: re, ofBars: -1, said: -1}
+	if pattern == defaultProgress {
+		f.bars = newBars()
+	}
+	return f
 }
 
-// In is the last step in a line; false if there is none.
-func (f *StepFinder) In(line string) (int64, bool) {
+// mostOver bounds how many texts are looked at that were written over each other.
+const mostOver = 16
+
+// In is the last step in a line; false if there is none. What was written over the
+// beginning of the line, after a carriage return, counts as well.
+//
+// Steps that lines name count for more than those of bars, once there are two of them:
+// one alone may be where the attempt began. Those of bars never go back.
+func (f *StepFinder) In(line string) (step int64, found bool) {
 	if f == nil {
 		return 0, false
 	}
-	all := f.re.FindAllStringSubmatch(line, -1)
-	if len(all) == 0 {
+	if f.bars == nil {
+		return f.named(line)
+	}
+	texts := strings.Split(line, "\r")
+	for _, text := range texts[max(0, len(texts)-mostOver):] {
+		if n, ok := f.text(clean(text), true); ok {
+			step, found = n, true
+		}
+	}
+	return step, found
+}
+
+// InBar is the step that a bar tells which may be written over, in a line that is not
+// finished; false if it tells none.
+func (f *StepFinder) InBar(text string) (int64, bool) {
+	if f == nil || f.bars == nil {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(all[len(all)-1][1], 10, 64)
-	if err != nil || n > mostSteps {
+	return f.text(clean(text), false)
+}
+
+// OtherBars counts how often a bar has moved that tells no step, as that of a
+// validation, while which no steps are made.
+func (f *StepFinder) OtherBars() int64 {
+	if f == nil {
+		return 0
+	}
+	return f.otherBars
+}
+
+// text looks at one text; finished says that it will not grow any more.
+func (f *StepFinder) text(text string, finished bool) (int64, bool) {
+	switch kind, n := f.bars.read(text); {
+	case kind == trainingBar && f.sayings < 2 && n > f.ofBars:
+		f.ofBars = n
+		return n, true
+	case kind == anotherBar, kind == trainingBar && n != f.ofBars && f.bars.other(strconv.FormatInt(n, 10)) == anotherBar:
+		f.otherBars++
+		return 0, false
+	case kind == trainingBar || !finished || strings.Contains(text, "%|"):
 		return 0, false
 	}
-	return n, true
+	n, ok := f.named(text)
+	if !ok {
+		return 0, false
+	}
+	if n != f.said {
+		f.said = n
+		f.sayings++
+	}
+	return n, f.ofBars < 0 || f.sayings >= 2
+}
+
+// named is the last step that a text names. Of 12%, 12.5 and the like, no part is one.
+func (f *StepFinder) named(text string) (step int64, found bool) {
+	for _, at := range f.re.FindAllStringSubmatchIndex(text, -1) {
+		if at[2] < 0 || f.bars != nil && notWhole.MatchString(text[at[3]:]) {
+			continue
+		}
+		if n, err := strconv.ParseInt(text[at[2]:at[3]], 10, 64); err == nil && n <= mostSteps {
+			step, found = n, true
+		}
+	}
+	return step, found
+}
+
+// notWhole begins what follows the digits of a number that is no count.
+var notWhole = regexp.MustCompile(`^(?:%|\.\d)`)
+
+// clean takes away what is no text: commands to terminals, and what torchrun puts
+// before a line.
+func clean(text string) string {
+	if strings.Contains(text, "\x1b") {
+		text = escapes.ReplaceAllString(text, "")
+	}
+	if strings.HasPrefix(text, "[") {
+		text = launcherPrefix.ReplaceAllString(text, "")
+	}
+	return text
 }

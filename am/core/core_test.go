@@ -32,9 +32,10 @@ type player struct {
 	containers int
 	node       func(container int) string
 	port       func(task, container string) int
-	mute       map[string]bool // kinds of answers that do not come: "allocated", "attached", ...
-	unanswered string          // a request for which there is no container
-	forgets    bool            // takeOver finds no journal
+	mute       map[string]bool   // kinds of answers that do not come: "allocated", "attached", ...
+	unanswered string            // a request for which there is no container
+	forgets    bool              // takeOver finds no journal
+	known      []core.TaskRecord // and what then is known of tasks
 	hosted     map[string]string
 	lastEnd    core.Finish
 }
@@ -160,7 +161,7 @@ func (p *player) takeOver(e core.Recovered) {
 		p.t.Fatal(err)
 	}
 	if p.forgets {
-		journal = core.Journal{Partial: true}
+		journal = core.Journal{Partial: true, Tasks: p.known}
 	}
 	p.job = core.New(tasks, 3, p.spares, p.limits)
 	p.job.Resume(journal)
@@ -572,6 +573,37 @@ func TestLossesThatEndAJob(t *testing.T) {
 			}
 		}
 		p.state(want)
+	}
+}
+
+// TestNothingIsAskedForOnceTheJobEnds: also by what is found lost at the same time, and
+// by a container whose agent cannot be started.
+func TestNothingIsAskedForOnceTheJobEnds(t *testing.T) {
+	for name, lose := range map[string]func(p *player){
+		"two agents are silent for too long": func(p *player) {
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled})
+			p.mute["TaskExited"], p.mute["AgentDisconnected"] = true, true
+			p.step(core.AgentDisconnected{Container: p.named("worker-0").Container})
+			p.step(core.AgentDisconnected{Container: "c2"})
+			p.wait(13 * time.Second)
+		},
+		"an agent cannot be started": func(p *player) {
+			p.mute["AgentConnected"], p.mute["ContainerEnded"] = true, true
+			p.step(core.ContainerEnded{Container: p.named("worker-1").Container, Cause: core.CausePreempted})
+			p.mute["TaskExited"], p.mute["AgentDisconnected"] = true, true
+			p.step(core.Kill{Why: "killed"})
+			p.step(core.LaunchFailed{Container: p.named("worker-1").Container, Why: "no"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := playWith(t, psAndWorkers(0, 2), 3, 0, core.Limits{Losses: 1})
+			p.step(core.Begin{})
+			lose(p)
+			_, after, ends := strings.Cut(p.log.String(), "the job is stopped")
+			if !ends || strings.Contains(after, "core.Ask") || strings.Contains(after, "core.Assign") {
+				t.Errorf("it ends: %v, and asks for containers after that\n%s", ends, p.log.String())
+			}
+		})
 	}
 }
 

@@ -143,11 +143,13 @@ type Broken struct{ Why string }
 type Waiting struct{ Why string }
 
 // StepsReported holds the steps that tasks have reported since the previous such event.
-// Saving: a task has written part of a checkpoint since. It comes about once a second at
-// most.
+// Saving: a task has written part of a checkpoint since, or made progress that is no step.
+// It comes about once a second at most, and once in UsageInterval with what the tasks have
+// used.
 type StepsReported struct {
 	Steps  []Step
 	Saving bool
+	Usage  []Usage
 }
 
 // Step is the latest step that a task has reported.

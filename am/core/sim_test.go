@@ -48,7 +48,8 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - a task is charged only with failures that were its own, also where others, that
 //     end because of it, are heard first, and the job ends
 //     when one has used up its failures or losses, and not before;
-//   - what is restarted because no steps are made is restarted only then;
+//   - what is restarted because no steps are made is restarted only then, and not while a
+//     task is busy, for a while;
 //   - the job ends, also where it makes no steps any longer, and succeeds unless it may not, once nothing goes wrong;
 //   - nothing is left when it has ended.
 type sim struct {
@@ -99,6 +100,8 @@ type sim struct {
 	alike     int                  // processes that failed in the same way before a step
 	stepped   bool                 // an application master has been told of a step
 	stuckAt   time.Time            // when none could be made, last
+	exports   *simProcess          // works without steps
+	exported  time.Time            // until then
 	closing   map[string]time.Time // nodes out of service, and since or by when
 }
 
@@ -111,8 +114,11 @@ type simProcess struct {
 	share      simShare
 	steps      int64 // of the job, that it took part in
 	hangs      bool  // no steps are made while it runs
-	failing    bool  // it has said why it fails, and takes its time to end
-	stopped    bool  // it has been told to end
+	polls      bool  // it uses a CPU while it hangs
+	cpu        time.Duration
+	reports    int  // of what it has used, to the present application master
+	failing    bool // it has said why it fails, and takes its time to end
+	stopped    bool // it has been told to end
 }
 
 // simBox is a container with its agent.
@@ -313,7 +319,7 @@ func (s *sim) show() {
 	s.stale = time.Time{}
 	s.shown = core.Journal{Generation: s.saved.Generation, Outcome: s.saved.Outcome, Why: s.saved.Why}
 	for _, t := range s.saved.Tasks {
-		s.shown.Tasks = append(s.shown.Tasks, core.TaskRecord{Name: t.Name, State: t.State, Attempt: t.Attempt, Container: t.Container, Port: t.Port})
+		s.shown.Tasks = append(s.shown.Tasks, core.TaskRecord{Name: t.Name, State: t.State, Attempt: t.Attempt, Container: t.Container, Port: t.Port, Step: t.Step})
 	}
 }
 
@@ -370,6 +376,9 @@ func (s *sim) act(a core.Action) {
 			s.faults[stalled.Name]++
 			if s.now.Sub(s.stuckAt) > 2*stepEvery {
 				s.fail("%s is stopped because no steps are made, and they are", a.Container)
+			}
+			if s.exporting() && s.exports.reports > 1 && !s.hanging() {
+				s.fail("%s is stopped because no steps are made, and %s is busy with an export", a.Container, s.exports.task)
 			}
 		}
 		s.stop(a.Container, 5*time.Second)
@@ -505,6 +514,12 @@ func (s *sim) connect(b *simBox) {
 		e.Exited = &x
 	}
 	s.fromAgent(b, e)
+	if p := b.process; p != nil {
+		p.reports = 0
+		if p.steps > 0 { // its heartbeats say so
+			s.fromAgent(b, core.StepsReported{Steps: []core.Step{{Task: b.task, Step: p.steps}}})
+		}
+	}
 	if line := b.line; b.task == "" && s.rehearse > 0 {
 		s.after(s.upTo(2*s.rehearse), func() {
 			if b.line == line {
@@ -714,7 +729,11 @@ func (s *sim) fault() {
 		return
 	}
 	b := live[s.r.IntN(len(live))]
-	switch s.r.IntN(12) {
+	switch s.r.IntN(13) {
+	case 12:
+		if p := b.process; p != nil {
+			s.export(p)
+		}
 	case 11:
 		s.cascade(b)
 	case 0, 1:
@@ -776,23 +795,74 @@ func (s *sim) hang(p *simProcess) {
 		return
 	}
 	s.doomed = s.r.IntN(6) == 0
+	polls := s.r.IntN(2) == 0
 	all := s.r.IntN(2) == 0
 	s.log("%s hangs; all: %v, for ever: %v", p.task, all, s.doomed)
 	for _, o := range s.alive {
 		o.hangs = all || o == p
+		o.polls = o.hangs && polls
 	}
 }
 
-// stuck tells whether no steps can be made.
-func (s *sim) stuck() bool {
-	stuck := s.doomed
+// hanging reports whether no steps will be made again without a restart.
+func (s *sim) hanging() bool {
+	hanging := s.doomed
 	for _, p := range s.alive {
-		stuck = stuck || p.hangs
+		hanging = hanging || p.hangs
 	}
+	return hanging
+}
+
+// exporting reports whether no steps are made because a process does something else.
+func (s *sim) exporting() bool {
+	return s.exports != nil && s.alive[s.exports.task] == s.exports && s.now.Before(s.exported)
+}
+
+// stuck reports whether no steps can be made.
+func (s *sim) stuck() bool {
+	stuck := s.hanging() || s.exporting()
 	if stuck {
 		s.stuckAt = s.now
 	}
 	return stuck
+}
+
+// export has the job make no steps while a process works on something else, for less than
+// the time that busy tasks get.
+func (s *sim) export(p *simProcess) {
+	if !s.saved.Paced() || s.stuck() || !makesSteps(p.task) {
+		return
+	}
+	s.exports, s.exported = p, s.now.Add(s.upTo(100*time.Second))
+	s.log("%s exports until %s", p.task, s.exported)
+}
+
+// makesSteps reports whether a task is one that makes steps.
+func makesSteps(task string) bool {
+	return !strings.HasPrefix(task, "ps") && !strings.HasPrefix(task, "evaluator")
+}
+
+// reportUsage tells what processes have used.
+func (s *sim) reportUsage() {
+	const every = 10 * time.Second
+	if s.finish != nil {
+		return
+	}
+	s.after(every, s.reportUsage)
+	var e core.StepsReported
+	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
+		p := s.alive[task]
+		if !s.hanging() && !s.exporting() || p.polls || s.exporting() && p == s.exports {
+			p.cpu += min(every, s.now.Sub(p.started))
+		}
+		if p.box.connected && p.box.master == s.epoch {
+			p.reports++
+			e.Usage = append(e.Usage, core.Usage{Task: task, CPU: p.cpu})
+		}
+	}
+	if len(e.Usage) > 0 {
+		s.tellAM(20*time.Millisecond, e)
+	}
 }
 
 // makeSteps tells of steps, as long as some are made.
@@ -807,7 +877,7 @@ func (s *sim) makeSteps() {
 	s.steps++
 	var e core.StepsReported
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
-		if !strings.HasPrefix(task, "ps") && !strings.HasPrefix(task, "evaluator") {
+		if makesSteps(task) {
 			s.alive[task].steps = s.steps
 			e.Steps = append(e.Steps, core.Step{Task: task, Step: s.steps})
 		}
@@ -1078,16 +1148,22 @@ func (s *sim) excuseNone() {
 	clear(s.innocent)
 }
 
+// stepsKnown reports whether an application master can know that the job has made steps.
+func (s *sim) stepsKnown(known core.Journal) bool {
+	for _, p := range s.alive {
+		if p.steps > 0 && p.box.agent {
+			return true
+		}
+	}
+	return slices.ContainsFunc(known.Tasks, func(k core.TaskRecord) bool { return k.Step > 0 })
+}
+
 // forget has the job taken over without a journal, and now and then without
 // anything else. What nobody can know is not asked of it: that it counts on
 // from numbers that were given a moment ago to what is gone already.
 func (s *sim) forget() {
 	s.forgotten = true
 	s.forgets++
-	s.doomed = false // how steps are made is forgotten, too
-	for _, p := range s.alive {
-		p.hangs = false
-	}
 	s.excuseNone()
 	clear(s.kept)
 	known := s.shown
@@ -1097,7 +1173,12 @@ func (s *sim) forget() {
 	case s.r.IntN(3) == 0:
 		known = core.Journal{}
 	}
-	known.Partial = true
+	if known.Partial = true; !s.stepsKnown(known) { // so it is not known that they are due
+		s.doomed = false
+		for _, p := range s.alive {
+			p.hangs = false
+		}
+	}
 	s.job.Resume(known)
 	for task, p := range s.newest {
 		s.unsure[task] = known.Generation < p.generation || !slices.ContainsFunc(known.Tasks, func(k core.TaskRecord) bool {
@@ -1166,12 +1247,19 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	})
 	s.after(s.upTo(8*time.Second), s.fault)
 	s.after(stepEvery, s.makeSteps)
-	limit := start.Add(time.Hour)
+	s.after(stepEvery, s.reportUsage)
+	limit, at := start.Add(time.Hour), 0 // at counts what happens at one time
 	for s.finish == nil {
 		if len(s.queue) == 0 {
 			s.fail("nothing will ever happen any more, and the job has not ended")
 		}
 		next := heap.Pop(&s.queue).(timer)
+		if at++; next.at.After(s.now) {
+			at = 0
+		}
+		if at > 100000 {
+			s.fail("time does not go on")
+		}
 		s.now = next.at
 		if s.now.After(limit) {
 			s.fail("the job has not ended after %s", limit.Sub(start))

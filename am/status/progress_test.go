@@ -38,4 +38,20 @@ func TestProgress(t *testing.T) {
 	if want := (core.StepsReported{Steps: []core.Step{{Task: "worker-0", Step: 251}}, Saving: true}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) || p.due(now.Add(time.Hour)) {
 		t.Errorf("core is not told that a task saves, or more than once")
 	}
+	for i, moved := range []bool{true, false, true} {
+		p.reportOther("worker-0", int64(1+i/2)) // 1, 1, 2
+		now = now.Add(stepsInterval)
+		if p.take(now).Saving != moved {
+			t.Errorf("report %d of other progress: core is told %v", i, !moved)
+		}
+	}
+	p.use("worker-0", time.Second, 5)
+	now = now.Add(time.Second)
+	if want := (core.StepsReported{Usage: []core.Usage{{Task: "worker-0", CPU: time.Second, Bytes: 5}}}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) {
+		t.Errorf("core is not told what a task has used")
+	}
+	p.use("worker-0", 2*time.Second, 5)
+	if p.due(now.Add(core.UsageInterval/2)) || !p.due(now.Add(core.UsageInterval)) {
+		t.Error("core is told too often, or too seldom, what a task has used")
+	}
 }

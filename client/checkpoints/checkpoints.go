@@ -157,7 +157,7 @@ func openExisting(ctx context.Context, uri string) (store.Store, error) {
 			c = conf.New(nil)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, cluster.Patience*3/2)
+	ctx, cancel := context.WithTimeout(ctx, cluster.Timeout*3/2)
 	defer cancel()
 	s, err := store.OpenExisting(ctx, uri, c)
 	if err != nil && rpc.Unreachable(err) {

@@ -77,7 +77,7 @@ func follow(cmd *cobra.Command, j *jobs.Job, o output, onlooker bool) error {
 	interrupts := make(chan os.Signal, 4)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(interrupts)
-	options := jobs.FollowOptions{Out: cmd.OutOrStdout(), Width: width(), In: os.Stdin, Interrupts: interrupts, Onlooker: onlooker}
+	options := jobs.FollowOptions{Out: cmd.OutOrStdout(), Width: width(), In: os.Stdin, Interrupts: interrupts, LeaveOnInterrupt: onlooker}
 	if o.json() {
 		options.Out, options.Width = cmd.ErrOrStderr(), 0
 	}

@@ -22,6 +22,7 @@ import (
 const (
 	heardLines = 400  // that are kept, to be explained: a TensorFlow error quotes its graph
 	tailWidth  = 1000 // bytes of a line that are kept for the tail
+	stepWidth  = 4000 // bytes of a line in which a step is looked for
 	copyEvery  = time.Second
 	copyRetry  = 5 * time.Second
 	copyMost   = 1 << 20 // bytes that wait for the store
@@ -43,8 +44,10 @@ type Output struct {
 	step    int64 // the last that was told; 0: none
 	lines   []string
 	partial []byte // the line that is not finished
-	pending []byte // for the store
-	lost    int64  // bytes that were dropped since it did not keep up
+	// rewritten says that the unfinished line is written over and over.
+	rewritten bool
+	pending   []byte // for the store
+	lost      int64  // bytes that were dropped since it did not keep up
 }
 
 // New makes the local file and returns the end of a pipe that the task is to
@@ -105,9 +108,18 @@ func (o *Output) take(b []byte) {
 	for {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
-			o.partial = clip(append(o.partial, b...))
+			o.partial = append(o.partial, b...)
+			over := bytes.IndexByte(o.partial, '\r') >= 0 // it is a line that rewrites itself
+			o.partial = clip(o.partial)
+			if over || o.rewritten {
+				o.rewritten = true
+				if n, ok := o.steps.InBar(string(o.partial)); ok {
+					o.step = n
+				}
+			}
 			return
 		}
+		o.rewritten = false
 		o.push(append(o.partial, b[:i]...))
 		o.partial = o.partial[:0]
 		b = b[i+1:]
@@ -124,10 +136,14 @@ func clip(line []byte) []byte {
 }
 
 func (o *Output) push(line []byte) {
-	text := strings.ToValidUTF8(strings.TrimRight(string(clip(line)), "\r"), "�")
-	if n, ok := o.steps.In(text); ok {
+	told := line[:min(len(line), stepWidth)]
+	if bytes.IndexByte(line, '\r') >= 0 { // what was written last is at the end
+		told = line[max(0, len(line)-stepWidth):]
+	}
+	if n, ok := o.steps.In(strings.ToValidUTF8(string(told), "�")); ok {
 		o.step = n
 	}
+	text := strings.ToValidUTF8(strings.TrimRight(string(clip(line)), "\r"), "�")
 	if len(o.lines) == heardLines {
 		o.lines = append(o.lines[:0], o.lines[1:]...)
 	}
@@ -139,6 +155,13 @@ func (o *Output) LastStep() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.step
+}
+
+// OtherProgress changes while the output shows progress that is no step.
+func (o *Output) OtherProgress() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.steps.OtherBars()
 }
 
 // Lines is the last lines, more of them than are reported.

@@ -1,0 +1,52 @@
+package output
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+// TestStepsOfABar: a bar is written over for as long as an epoch takes, in pieces of any
+// size, and no line ends meanwhile.
+func TestStepsOfABar(t *testing.T) {
+	spec := &proto.JobSpec{Command: []string{"x"}, Roles: []*proto.RoleSpec{{Name: "worker", Count: 1}}}
+	if err := runtime.Complete(spec); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1, 7, 100, 1 << 20} {
+		o, w, err := New(filepath.Join(t.TempDir(), "log"), "log", runtime.NewStepFinder(spec.Progress), logrus.NewEntry(logrus.New()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		<-o.Done()
+		take := func(text string) {
+			for b := []byte(text); len(b) > 0; b = b[min(size, len(b)):] {
+				o.take(b[:min(size, len(b))])
+			}
+		}
+		take("begins\nstep 1") // of 12, for all that is known
+		if n := o.LastStep(); n != 0 {
+			t.Errorf("in pieces of %d: step %d in the middle of a line", size, n)
+		}
+		take("2\n")
+		if n := o.LastStep(); n != 12 {
+			t.Errorf("in pieces of %d: step %d in a line, want 12", size, n)
+		}
+		for i := range 200 {
+			take(fmt.Sprintf("\rEpoch 1:  50%%|█████     | %d/200 [00:00<00:01, 16.13it/s, loss=0.5]", i+1))
+		}
+		if n := o.LastStep(); n != 400 {
+			t.Errorf("in pieces of %d: step %d, want 400", size, n)
+		}
+		take("\rValidation:  50%|█████     | 1/2 [00:00<00:01, 16.13it/s]\r            \r\n")
+		if n, other := o.LastStep(), o.OtherProgress(); n != 400 || other == 0 {
+			t.Errorf("in pieces of %d: after a validation step %d, and %d of other progress", size, n, other)
+		}
+	}
+}
