@@ -52,7 +52,7 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 		fmt.Fprintln(b)
 		shown := s.Notable()
 		if len(shown) < len(s.Tasks) {
-			fmt.Fprintf(b, "%s\n(%d of %d tasks are shown, first those that do not run: --output json has all)\n", s.Census(), len(shown), len(s.Tasks))
+			fmt.Fprintf(b, "%s\n(%d of %d tasks are shown, first those that do not run: --output json has all)\n", s.TaskCounts(), len(shown), len(s.Tasks))
 		}
 		t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
 		fmt.Fprintln(t, "TASK\tSTATE\tATTEMPT\tFAILURES\tNODE\tMEMORY\tPID\tNOTE")

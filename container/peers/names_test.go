@@ -16,9 +16,9 @@ func testPeers(t testing.TB) *Peers {
 		Task: "ps-0", Spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "ps", Count: 11}}},
 	})
 	if err == nil {
-		err = proto.NewRoutes([]int{1, 10}, []proto.Place{
+		err = proto.NewRoutes([]int{1, 10}, []proto.TaskAddress{
 			{Port: 4000, Host: "10.0.0.1", RealPort: 4001}, {Port: 4000, Host: "10.0.0.2", RealPort: 4000},
-		}, nil).Take(p.places)
+		}, nil).Apply(p.addresses)
 	}
 	if err != nil {
 		t.Fatal(err)
