@@ -68,10 +68,9 @@ func isTrainers(entries []store.Info) bool {
 	return onlyConfigs && config
 }
 
-// Claim looks at the directories checkpoint-N of one directory together. That they are
-// Trainer's shows in each by itself, or, of one that was broken off early, in another;
-// of the only one, in that it was begun here (isFirstSave). If it does not, they are
-// searched as any other directory.
+// Claim judges the directories checkpoint-N of one directory together. One is Trainer's if
+// its files show that, if another one's do, or, where it is the only one, if a task has begun
+// it as Trainer would (isFirstSave). Otherwise they are searched like any other directory.
 func (huggingFace) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
 	var dirs []store.Info
 	for _, e := range d.Entries {

@@ -50,7 +50,7 @@ type Store interface {
 	// Chmod and Chtimes change attributes.
 	Chmod(ctx context.Context, name string, perm fs.FileMode) error
 	Chtimes(ctx context.Context, name string, atime, mtime time.Time) error
-	// Space tells how much there is, quotas taken into account.
+	// Space returns how much room there is, quotas taken into account.
 	Space(ctx context.Context) (Space, error)
 	// Close lets go of connections. Open files are not closed.
 	Close() error

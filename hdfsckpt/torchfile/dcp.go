@@ -59,7 +59,7 @@ func (m *Metadata) Sizes() map[string]int64 {
 
 var errMetadata = errors.New("not a whole " + MetadataFile + " of a distributed checkpoint")
 
-// IsMetadataDamaged tells that ParseMetadata's input is at fault.
+// IsMetadataDamaged reports whether an error of ParseMetadata is due to its input.
 func IsMetadataDamaged(err error) bool { return errors.Is(err, errMetadata) }
 
 // ParseMetadata reads the file .metadata.
