@@ -46,7 +46,7 @@ func TestAgentsThatFallSilentAndComeBack(t *testing.T) {
 	j.eventually("it to be told where all tasks are", func() bool {
 		worker.mu.Lock()
 		defer worker.mu.Unlock()
-		return !slices.ContainsFunc(worker.routes, func(p proto.Place) bool { return p.Host == "" })
+		return !slices.ContainsFunc(worker.routes, func(p proto.TaskAddress) bool { return p.Host == "" })
 	})
 	j.stop()
 	j.end(proto.JobState_JOB_STATE_KILLED)

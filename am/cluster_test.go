@@ -37,7 +37,7 @@ type agent struct {
 	silent    atomic.Bool   // it sends no heartbeats
 	stubborn  atomic.Bool   // it does not stop when it is told to
 	grace     atomic.Int64  // of the latest Stop, in ms
-	routes    []proto.Place // by the task's index in the job
+	routes    []proto.TaskAddress // by the task's index in the job
 	cuts      []uint32
 }
 
@@ -92,7 +92,7 @@ func (a *agent) run(stream proto.AgentService_ConnectClient) {
 		case *proto.ToAgent_Assign:
 			a.mu.Lock()
 			a.assigned = m.Assign
-			a.routes = make([]proto.Place, runtime.Count(m.Assign.Spec))
+			a.routes = make([]proto.TaskAddress, runtime.Count(m.Assign.Spec))
 			a.take(m.Assign.Routes)
 			a.mu.Unlock()
 			a.hosts(m.Assign.Task)
@@ -131,7 +131,7 @@ func (a *agent) take(r *proto.Routes) {
 	if r == nil {
 		return
 	}
-	if err := r.Take(a.routes); err != nil {
+	if err := r.Apply(a.routes); err != nil {
 		panic(err)
 	}
 	a.cuts = append(a.cuts, r.Disconnect...)

@@ -31,7 +31,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	}
 	for i := range 3 {
 		port := runtime.PeerPort("job_1", i)
-		if want := (proto.Place{Port: port, Host: "127.0.0.1", RealPort: port}); ps.routes[i] != want {
+		if want := (proto.TaskAddress{Port: port, Host: "127.0.0.1", RealPort: port}); ps.routes[i] != want {
 			t.Errorf("task %d is said to be at %v, want %v", i, ps.routes[i], want)
 		}
 	}

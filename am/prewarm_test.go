@@ -131,8 +131,8 @@ func TestContainersPrewarmWhereNoTaskIsLeft(t *testing.T) {
 	j.mu.Unlock()
 	j.takeOver(2)
 	r := j.another("ps-0", nil).prewarmed(j)
-	addresses := make([]proto.Place, 3)
-	if err := r.Routes.Take(addresses); err != nil || slices.ContainsFunc(addresses, func(p proto.Place) bool { return p.Port == 0 }) {
+	addresses := make([]proto.TaskAddress, 3)
+	if err := r.Routes.Apply(addresses); err != nil || slices.ContainsFunc(addresses, func(p proto.TaskAddress) bool { return p.Port == 0 }) {
 		t.Errorf("it is told the addresses %v (%v)", addresses, err)
 	}
 }

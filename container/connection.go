@@ -119,7 +119,9 @@ func (a *agent) heartbeat() {
 	}
 	b := &proto.Heartbeat{Sequence: a.lease.Heartbeat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 	if a.attempt != nil {
-		b.RssBytes = proctree.RSS(a.box.Processes()...)
+		processes := a.box.Processes()
+		cpu, bytes := proctree.Usage(processes...)
+		b.RssBytes, b.CpuMs, b.IoBytes = proctree.RSS(processes...), cpu.Milliseconds(), bytes
 		b.Step, b.OtherProgress = a.attempt.out.LastStep(), a.attempt.out.OtherProgress()
 	}
 	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()

@@ -159,7 +159,7 @@ while True:
 				})
 			}
 			serve(0, "hello")
-			at := []proto.Place{{Port: 4000, Host: "127.0.0.1", RealPort: int(prepared.Port)}}
+			at := []proto.TaskAddress{{Port: 4000, Host: "127.0.0.1", RealPort: int(prepared.Port)}}
 			worker.send(proto.NewRoutes([]int{1}, at, nil))
 			start := func(n int32) *proto.Started {
 				worker.send(&proto.Start{Attempt: n, Command: []string{string(python), "w.py", "ps-1:4000"}, Env: map[string]string{
@@ -188,7 +188,7 @@ while True:
 				}
 			}
 
-			worker.send(proto.NewRoutes([]int{1}, []proto.Place{{}}, []int{1}))
+			worker.send(proto.NewRoutes([]int{1}, []proto.TaskAddress{{}}, []int{1}))
 			says(0, "cut: b''")
 			eventually(t, "a warm interpreter", func() bool {
 				b := <-worker.beats

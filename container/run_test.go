@@ -150,7 +150,7 @@ func TestTheErrorFileOfTorchElasticTellsTheCause(t *testing.T) {
 	c := m.agent()
 	c.send(assignment(func(a *proto.Assign) {
 		a.Spec = &proto.JobSpec{Framework: "pytorch", Roles: []*proto.RoleSpec{{Name: "ps", Count: 2}}}
-		a.Routes = proto.NewRoutes(nil, []proto.Place{{Port: 20000}, {Port: 20001}}, nil)
+		a.Routes = proto.NewRoutes(nil, []proto.TaskAddress{{Port: 20000}, {Port: 20001}}, nil)
 	}))
 	c.prepared()
 	file := `{"message": {"message": "ValueError: bad batch", "extraInfo": {"py_callstack": "Traceback (most recent call last):\n  File \"x.py\", line 1, in main\nValueError: bad batch", "timestamp": "1700000000"}}}`

@@ -125,7 +125,7 @@ func TestPeersFindEachOtherByName(t *testing.T) {
 			if e := worker.exited(); e.Code != 1 || !strings.Contains(strings.Join(e.Tail, " "), "connection refused") {
 				t.Fatalf("without a route: %v", e)
 			}
-			worker.send(proto.NewRoutes([]int{1}, []proto.Place{{Port: 4000, Host: "127.0.0.1", RealPort: int(prepared.Port)}}, nil))
+			worker.send(proto.NewRoutes([]int{1}, []proto.TaskAddress{{Port: 4000, Host: "127.0.0.1", RealPort: int(prepared.Port)}}, nil))
 			worker.send(&proto.Start{Attempt: 1, Command: []string{binary, "part-dial", "ps-1:4000"}})
 			if e := worker.exited(); e.Code != 0 || !slices.Equal(e.Tail, []string{"greetings"}) {
 				t.Fatalf("with a route: %v", e)

@@ -147,9 +147,6 @@ func (t *task) route(r *proto.Routes, box *sandbox.Box) {
 
 // direct leads connections to where tasks are now.
 func (t *task) direct(cut []netip.Addr, box *sandbox.Box) {
-	if err := t.names.Write(); err != nil {
-		t.log.WithError(err).Error("the task's peers have moved, and it is not told")
-	}
 	// New connects must not go to the lost place while those there are cut.
 	before := t.steerer.Replace(t.peers.Table())
 	if len(cut) == 0 {

@@ -1,8 +1,7 @@
-// Package doctor is what `yarn-submit doctor` does: it looks at this machine and at
-// the services of the cluster, and by a short container at each node, and says what
-// jobs can do there and what to do about the rest. Package check has what is looked
-// at on a machine, and package round is the application master that takes it to the
-// nodes.
+// Package doctor implements `yarn-submit doctor`: it checks this machine, the services
+// of the cluster and, by a short container on each, its nodes, and says what jobs can
+// do there and what to do about the rest. Package check has the checks of a machine;
+// package nodecheck is the application master that runs them on the nodes.
 package doctor
 
 import (
@@ -85,11 +84,11 @@ func bad(subject string, err error) check.Finding {
 }
 
 func diagnoseYARN(ctx context.Context, c *cluster.Cluster) []check.Finding {
-	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
 	nodes, err := c.RM.Nodes(ctx)
 	if err != nil {
-		return []check.Finding{bad("YARN", cluster.RMError(err))}
+		return []check.Finding{bad("YARN", cluster.YARNError(err))}
 	}
 	var running int
 	var largest yarn.Resource
@@ -122,7 +121,7 @@ func diagnoseYARN(ctx context.Context, c *cluster.Cluster) []check.Finding {
 func diagnoseHDFS(ctx context.Context, c *cluster.Cluster) check.Finding {
 	home, err := c.OpenHome(ctx)
 	if err == nil {
-		err = submit.Writable(ctx, home)
+		err = submit.CheckWritable(ctx, home)
 		home.Close()
 	}
 	if err != nil {
@@ -135,7 +134,7 @@ func diagnoseHDFS(ctx context.Context, c *cluster.Cluster) check.Finding {
 // where the default file system has such zones.
 func DiagnoseKeys(ctx context.Context, c *conf.Conf) []check.Finding {
 	const subject = "encryption zones"
-	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
 	nn, err := hdfs.New(c.DefaultFS(), c, hdfs.Options{})
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 	"holdfast/client/jobs"
 	"holdfast/client/submit"
 	"holdfast/doctor/check"
-	"holdfast/doctor/round"
+	"holdfast/doctor/nodecheck"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
 
-// roundLimit bounds a round with all its waiting for YARN, and awaitPace is how often
-// YARN is asked whether it is over.
+// checkLimit bounds a check of the nodes, including the time in which it waits for
+// YARN; awaitPace is the interval at which YARN is polled for its end.
 const (
-	roundLimit = 3 * time.Minute
+	checkLimit = 3 * time.Minute
 	awaitPace  = 150 * time.Millisecond
 )
 
@@ -37,7 +37,7 @@ func DiagnoseNodes(ctx context.Context, exe, queue string, hosts []string) ([]ch
 		return nil, err
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	home, err := c.OpenHome(ctx)
 	if err != nil {
@@ -51,59 +51,59 @@ func DiagnoseNodes(ctx context.Context, exe, queue string, hosts []string) ([]ch
 		id, err = submit.NewApplication(preparing, c, &proto.JobSpec{Queue: queue})
 		return err
 	})
-	g.Go(func() (err error) { binary, err = submit.Binary(preparing, home, exe); return err })
+	g.Go(func() (err error) { binary, err = submit.EnsureBinary(preparing, home, exe); return err })
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
 	dir := path.Join("doctor", id.String())
 	defer func() {
-		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Patience)
+		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Timeout)
 		defer cancel()
 		_ = submit.RemoveAll(cleaning, home, dir) // what it found is told
 	}()
 	if err := store.MkdirAll(ctx, home, dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := submitRound(ctx, c, id, queue, home.URI()+"/"+dir, hosts, binary); err != nil {
+	if err := submitCheck(ctx, c, id, queue, home.URI()+"/"+dir, hosts, binary); err != nil {
 		return nil, err
 	}
-	return awaitRound(ctx, c, id, home, path.Join(dir, round.Result))
+	return awaitCheck(ctx, c, id, home, path.Join(dir, nodecheck.Result))
 }
 
-func submitRound(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID, queue, uri string, hosts []string, binary yarn.LocalResource) error {
+func submitCheck(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID, queue, uri string, hosts []string, binary yarn.LocalResource) error {
 	credentials, err := submit.SharedCredentials(ctx, c, &proto.JobSpec{})
 	if err != nil {
 		return err
 	}
 	return submit.Application(ctx, c, yarn.Submission{
-		ID: id, Name: "yarn-submit doctor", Type: round.ApplicationType, Queue: queue, Master: submit.MasterResource,
+		ID: id, Name: "yarn-submit doctor", Type: nodecheck.ApplicationType, Queue: queue, Master: submit.MasterResource,
 		Launch: yarn.Launch{
-			Resources: []yarn.LocalResource{binary}, Command: round.MasterCommand, Credentials: credentials,
+			Resources: []yarn.LocalResource{binary}, Command: nodecheck.MasterCommand, Credentials: credentials,
 			Environment: map[string]string{
-				round.EnvDirectory: uri, round.EnvNodes: strings.Join(hosts, ","), round.EnvUser: c.User,
+				nodecheck.EnvDirectory: uri, nodecheck.EnvNodes: strings.Join(hosts, ","), nodecheck.EnvUser: c.User,
 			},
 		},
 		Agents: []yarn.LocalResource{binary},
 	})
 }
 
-// awaitRound waits for the end of a round and reads what it found. A round that
-// is not waited for any longer is ended.
-func awaitRound(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID, home store.Store, result string) ([]check.Finding, error) {
+// awaitCheck waits for the end of a check and reads its findings. If ctx ends first,
+// the application is killed.
+func awaitCheck(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID, home store.Store, result string) ([]check.Finding, error) {
 	ticker := time.NewTicker(awaitPace)
 	defer ticker.Stop()
 	for {
 		r, err := c.RM.Report(ctx, id)
 		if err != nil {
-			submit.Forget(ctx, c, id)
-			return nil, cluster.RMError(err)
+			submit.Abandon(ctx, c, id)
+			return nil, cluster.YARNError(err)
 		}
 		if r.State.Done() {
 			text, err := store.ReadFile(ctx, home, result)
 			var found []check.Finding
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
-				return nil, fmt.Errorf("the nodes could not be looked at: %s of %s: %s", r.State, id, jobs.MasterEnd(r.Diagnostics))
+				return nil, fmt.Errorf("the nodes could not be looked at: %s of %s: %s", r.State, id, jobs.MasterFailure(r.Diagnostics))
 			case err == nil:
 				err = json.Unmarshal(text, &found)
 			}
@@ -113,8 +113,8 @@ func awaitRound(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID, 
 		case <-ticker.C:
 		case <-ctx.Done():
 			err = context.Cause(ctx)
-			submit.Forget(ctx, c, id)
-			if why := yarn.Waiting(r, roundLimit); why != "" {
+			submit.Abandon(ctx, c, id)
+			if why := yarn.Waiting(r, checkLimit); why != "" {
 				return nil, fmt.Errorf("the nodes were not looked at: %w; the application %s %s", err, id, why)
 			}
 			return nil, err

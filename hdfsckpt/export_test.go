@@ -1,6 +1,7 @@
 package hdfsckpt
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -10,3 +11,6 @@ func ReadStretches(t testing.TB, n int64) {
 	stretchSize = n
 	t.Cleanup(func() { stretchSize = former })
 }
+
+// String returns the lines together.
+func (r Report) String() string { return strings.Join(r.Lines(), "\n") }

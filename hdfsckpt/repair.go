@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"holdfast/hdfsckpt/format"
@@ -30,9 +29,6 @@ type Pointed struct {
 	// Aside is where the file lies now if none is whole.
 	Aside string
 }
-
-// String returns all lines.
-func (r Report) String() string { return strings.Join(r.Lines(), "\n") }
 
 // Lines describes each thing that was done, for people.
 func (r Report) Lines() []string {

@@ -5,23 +5,23 @@ import (
 	"fmt"
 )
 
-// Place is where one task is.
-type Place struct {
+// TaskAddress is where a task's peers reach it.
+type TaskAddress struct {
 	Port     int    // that its peers know; 0: none yet
-	Host     string // address or name; empty: it is nowhere
-	RealPort int    // where it listens there
+	Host     string // address or name of its host; empty: it does not run
+	RealPort int    // on which it listens there
 }
 
-// NewRoutes makes a message of where tasks are: all of them in order, if tasks is
-// nil, or else those with these places in the order. Connections to the tasks in
-// cut are to be shut down.
-func NewRoutes(tasks []int, places []Place, cut []int) *Routes {
+// NewRoutes returns a message with the addresses of tasks: of all tasks in order if tasks is
+// nil, and otherwise of those with these indices. Connections to the tasks in cut are to be
+// closed.
+func NewRoutes(tasks []int, addresses []TaskAddress, cut []int) *Routes {
 	r := &Routes{
 		Full:      tasks == nil,
-		PeerPorts: make([]uint32, len(places)), Hosts: make([]uint32, len(places)), RealPorts: make([]uint32, len(places)),
+		PeerPorts: make([]uint32, len(addresses)), Hosts: make([]uint32, len(addresses)), RealPorts: make([]uint32, len(addresses)),
 	}
 	known := map[string]uint32{}
-	for i, p := range places {
+	for i, p := range addresses {
 		r.PeerPorts[i] = uint32(p.Port)
 		if p.Host == "" {
 			continue
@@ -46,16 +46,16 @@ func NewRoutes(tasks []int, places []Place, cut []int) *Routes {
 	return r
 }
 
-// Take takes the message into what is known of all tasks, by their places in the
-// job. After an error that is not to be relied on.
-func (r *Routes) Take(known []Place) error {
+// Apply updates the known addresses of all tasks, by their index in the job. After an error
+// they are undefined.
+func (r *Routes) Apply(known []TaskAddress) error {
 	n := len(r.PeerPorts)
 	told := len(r.Tasks)
 	if r.Full {
 		told = len(known)
 	}
 	if n != told || n != len(r.Hosts) || n != len(r.RealPorts) {
-		return fmt.Errorf("a message with the places of %d tasks makes no sense in a job of %d", n, len(known))
+		return fmt.Errorf("a message with the addresses of %d tasks makes no sense in a job of %d", n, len(known))
 	}
 	for i := range n {
 		at := i
@@ -63,9 +63,9 @@ func (r *Routes) Take(known []Place) error {
 			at = int(r.Tasks[i])
 		}
 		if at >= len(known) || int(r.Hosts[i]) > len(r.HostNames) {
-			return fmt.Errorf("a message with the place of task %d makes no sense in a job of %d", at, len(known))
+			return fmt.Errorf("a message with the address of task %d makes no sense in a job of %d", at, len(known))
 		}
-		p := Place{Port: int(r.PeerPorts[i])}
+		p := TaskAddress{Port: int(r.PeerPorts[i])}
 		if h := r.Hosts[i]; h > 0 {
 			p.Host, p.RealPort = r.HostNames[h-1], cmp.Or(int(r.RealPorts[i]), p.Port)
 		}

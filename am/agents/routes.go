@@ -12,23 +12,23 @@ import (
 // work grows with the number of tasks times that of changes, and no faster. It must not be
 // used concurrently.
 type Router struct {
-	index    map[string]int  // of tasks, by name
-	informed map[string]bool // containers whose agents know the addresses in latest
-	latest   []proto.Place   // by the task's index in the job
-	all      *proto.ToAgent  // the message with all of latest; nil: not made yet
+	index    map[string]int      // of tasks, by name
+	informed map[string]bool     // containers whose agents know the addresses in latest
+	latest   []proto.TaskAddress // by the task's index in the job
+	all      *proto.ToAgent      // the message with all of latest; nil: not made yet
 }
 
 // NewRouter returns a router that has told nobody anything.
 func NewRouter(job *core.Job) *Router {
-	r := &Router{index: make(map[string]int, job.Size()), informed: map[string]bool{}, latest: make([]proto.Place, job.Size())}
+	r := &Router{index: make(map[string]int, job.Size()), informed: map[string]bool{}, latest: make([]proto.TaskAddress, job.Size())}
 	for i, t := range job.Tasks() {
 		r.index[t.Name] = i
 	}
 	return r
 }
 
-func addressOf(t core.Task) proto.Place {
-	p := proto.Place{Port: t.Port}
+func addressOf(t core.Task) proto.TaskAddress {
+	p := proto.TaskAddress{Port: t.Port}
 	if t.RealPort != 0 {
 		p.Host, p.RealPort = t.Host, t.RealPort
 	}
@@ -87,7 +87,7 @@ func (r *Router) Update(tasks iter.Seq2[int, core.Task], cut []string, starting 
 
 // takeOver updates latest, and returns the indices and addresses of the tasks that have
 // moved. The indices are not nil, which to NewRoutes would mean all tasks.
-func (r *Router) takeOver(tasks iter.Seq2[int, core.Task]) (moved []int, addresses []proto.Place) {
+func (r *Router) takeOver(tasks iter.Seq2[int, core.Task]) (moved []int, addresses []proto.TaskAddress) {
 	moved = []int{}
 	for i, t := range tasks {
 		if now := addressOf(t); now != r.latest[i] {
@@ -118,7 +118,7 @@ func (r *Router) AddTo(container string, a *proto.Assign) {
 // Routes returns the present addresses of all tasks, also while no agent has been told
 // any: so it is with a master that has not started a task.
 func Routes(job *core.Job) *proto.Routes {
-	addresses := make([]proto.Place, job.Size())
+	addresses := make([]proto.TaskAddress, job.Size())
 	for i, t := range job.Tasks() {
 		addresses[i] = addressOf(t)
 	}

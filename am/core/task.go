@@ -11,10 +11,10 @@ import (
 // Task is a task as others see it: a copy of what core knows. New reads Name, Role,
 // Index and Port.
 type Task struct {
-	Name  string
-	Role  *proto.RoleSpec
-	Index int
-	Place int // in the order given to New
+	Name    string
+	Role    *proto.RoleSpec
+	Index   int
+	Ordinal int // its index in the list given to New
 
 	State     proto.TaskState
 	Attempt   int // number of the present or last attempt; -1 before the first
@@ -88,6 +88,7 @@ type attempt struct {
 	fromServices bool      // it was told to continue from what the services hold
 	stop         stop
 	finishBy     time.Time
+	usage        usage
 }
 
 // stop is why an attempt was told to end, and what follows. The zero value: it was not.
@@ -141,7 +142,7 @@ type progress struct {
 // view is the task as others see it.
 func (t *task) view() Task {
 	return Task{
-		Name: t.name, Role: t.role, Index: t.index, Place: t.place, State: t.state.shown(), Attempt: t.run.number,
+		Name: t.name, Role: t.role, Index: t.index, Ordinal: t.place, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port,
 		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Tail: t.loss.tail,
 		failures: len(t.history.failures),

@@ -29,8 +29,8 @@ func recordIncidents(s *proto.JobStatus, job *core.Job, events []*proto.JobEvent
 			AtUnixMs: e.AtUnixMs - e.SinceLossMs, Task: e.Task, Attempt: int32(t.Attempt), Cause: t.Cause.String(), Evidence: t.Why,
 			Step: s.Step, CompleteStep: s.CompleteStep, RolledBack: rollsBack(t),
 		}
-		if t.Place < len(s.Tasks) { // as it was shown before
-			i.Container, i.Node = s.Tasks[t.Place].Container, s.Tasks[t.Place].Node
+		if t.Ordinal < len(s.Tasks) { // as it was shown before
+			i.Container, i.Node = s.Tasks[t.Ordinal].Container, s.Tasks[t.Ordinal].Node
 		}
 		s.Incidents = append(s.Incidents, i)
 		if n := len(s.Incidents) - maxIncidents; n > 0 {

@@ -1,6 +1,6 @@
-// Package cluster is the Hadoop cluster that HADOOP_CONF_DIR describes, as its
-// users see it: the connection to YARN, Holdfast's directory in a user's HDFS home
-// with the keytabs in it, and what the errors of YARN and HDFS mean to a user.
+// Package cluster is a user's view of the Hadoop cluster that HADOOP_CONF_DIR
+// describes: the connection to YARN, Holdfast's directory in a user's HDFS home with
+// the keytabs in it, and what errors of YARN and HDFS mean to a user.
 package cluster
 
 import (
@@ -21,8 +21,8 @@ import (
 	"holdfast/proto"
 )
 
-// Patience is how long a command waits for a cluster that does not answer.
-const Patience = 10 * time.Second
+// Timeout is how long a command waits for an unresponsive cluster.
+const Timeout = 10 * time.Second
 
 // Cluster is the Hadoop cluster that HADOOP_CONF_DIR describes.
 type Cluster struct {
@@ -34,11 +34,11 @@ type Cluster struct {
 	Principal, Keytab string
 }
 
-// Connect reads the Hadoop configuration. Nothing is asked of the cluster yet.
+// Connect reads the Hadoop configuration. It does not contact the cluster yet.
 func Connect() (*Cluster, error) { return ConnectAs("", "") }
 
-// ConnectAs is Connect as a Kerberos principal whose key is in a keytab. Where
-// both are empty it is Connect; on a cluster without Kerberos they do not matter.
+// ConnectAs is Connect as a Kerberos principal whose key is in a keytab. If both are
+// empty, or the cluster does not use Kerberos, it is Connect.
 func ConnectAs(principal, keytab string) (*Cluster, error) {
 	c, err := conf.Load("")
 	if err != nil {
@@ -55,15 +55,14 @@ func ConnectAs(principal, keytab string) (*Cluster, error) {
 	} else {
 		principal, keytab = "", ""
 	}
-	rm, err := yarn.NewClient(c, yarn.Options{User: user, Retry: rpc.Retry{Limit: Patience / 2}, Timeout: Patience})
+	rm, err := yarn.NewClient(c, yarn.Options{User: user, Retry: rpc.Retry{Limit: Timeout / 2}, Timeout: Timeout})
 	if err != nil {
 		return nil, err
 	}
 	return &Cluster{Conf: c, RM: rm, User: user, Principal: principal, Keytab: keytab}, nil
 }
 
-// logIn makes this process somebody on a cluster with Kerberos, and returns the
-// user's name there.
+// logIn logs in to a cluster with Kerberos, and returns the user's name there.
 func logIn(c *conf.Conf, principal, keytab string) (string, error) {
 	if keytab != "" {
 		u, err := kerberos.FromKeytab(principal, keytab)
@@ -79,10 +78,10 @@ func logIn(c *conf.Conf, principal, keytab string) (string, error) {
 	return user, nil
 }
 
-// Warnings are what is odd about the configuration.
+// Warnings returns what is suspicious in the Hadoop configuration.
 func (c *Cluster) Warnings() []string { return c.Conf.Warnings() }
 
-// Close lets go of connections.
+// Close closes the connections.
 func (c *Cluster) Close() { _ = c.RM.Close() }
 
 // Home returns the URI of Holdfast's directory in the home of a user.
@@ -94,8 +93,8 @@ func (c *Cluster) Home(user string) string {
 	return c.Conf.DefaultFS() + strings.TrimSuffix(prefix, "/") + "/" + user + "/" + proto.HomeDir
 }
 
-// OpenHome opens Holdfast's directory of the present user, and makes it if it
-// is missing.
+// OpenHome opens Holdfast's directory of the current user, and creates it if it does
+// not exist.
 func (c *Cluster) OpenHome(ctx context.Context) (store.Store, error) {
 	uri := c.Home(c.User)
 	s, err := c.Open(ctx, uri)
@@ -104,7 +103,7 @@ func (c *Cluster) OpenHome(ctx context.Context) (store.Store, error) {
 			uri, err, strings.TrimSuffix(uri, "/"+proto.HomeDir), c.User)
 	}
 	if err == nil {
-		if err = KeepPrivate(ctx, s); err != nil {
+		if err = MakePrivate(ctx, s); err != nil {
 			s.Close()
 			return nil, fmt.Errorf("the directory %s, where Holdfast keeps jobs and their keys, cannot be closed to others: %w", uri, err)
 		}
@@ -112,8 +111,8 @@ func (c *Cluster) OpenHome(ctx context.Context) (store.Store, error) {
 	return s, err
 }
 
-// KeepPrivate closes a directory to others, whoever has made it.
-func KeepPrivate(ctx context.Context, s store.Store) error {
+// MakePrivate denies others access to a directory.
+func MakePrivate(ctx context.Context, s store.Store) error {
 	info, err := s.Stat(ctx, ".")
 	if err == nil && info.Mode.Perm()&0o077 != 0 {
 		err = s.Chmod(ctx, ".", 0o700)
@@ -121,13 +120,13 @@ func KeepPrivate(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// Open opens a directory on HDFS and makes it if it is missing, or says within
-// seconds that HDFS does not answer.
+// Open opens a directory on HDFS and creates it if it does not exist. If HDFS does not
+// answer, it fails within seconds.
 func (c *Cluster) Open(ctx context.Context, uri string) (store.Store, error) {
 	return c.open(ctx, uri, store.Open)
 }
 
-// OpenExisting is Open of a directory that has to be there.
+// OpenExisting is Open for a directory that must exist.
 func (c *Cluster) OpenExisting(ctx context.Context, uri string) (store.Store, error) {
 	return c.open(ctx, uri, store.OpenExisting)
 }
@@ -135,10 +134,10 @@ func (c *Cluster) OpenExisting(ctx context.Context, uri string) (store.Store, er
 type opener func(context.Context, string, *conf.Conf) (store.Store, error)
 
 func (c *Cluster) open(ctx context.Context, uri string, open opener) (store.Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, Patience*3/2)
+	ctx, cancel := context.WithTimeout(ctx, Timeout*3/2)
 	defer cancel()
 	s, err := open(ctx, uri, c.Conf)
-	if refused := Refusal("HDFS", err); refused != nil {
+	if refused := LoginError("HDFS", err); refused != nil {
 		return nil, refused
 	}
 	if err != nil && client.ExitCode(err) == client.ExitUnreachable {
@@ -147,9 +146,10 @@ func (c *Cluster) open(ctx context.Context, uri string, open opener) (store.Stor
 	return s, err
 }
 
-// RMError says what an error of the ResourceManager means to a user.
-func RMError(err error) error {
-	if refused := Refusal("YARN", err); refused != nil {
+// YARNError explains an error of the ResourceManager to a user, and gives it an exit
+// code.
+func YARNError(err error) error {
+	if refused := LoginError("YARN", err); refused != nil {
 		return refused
 	}
 	if yarn.IsNotAllowed(err) {

@@ -12,15 +12,14 @@ import (
 	"holdfast/proto"
 )
 
-// A keytab outlives every ticket and token, so it is on HDFS for no longer than
-// its job may need it: the application master removes it at the job's end, kill
-// where there was no master to do that, and the next submission where neither
-// could. It stands beside the jobs' directories, in one of its own, so that one
-// listing finds what was left.
+// A keytab outlives every ticket and token, so it is on HDFS only for as long as its
+// job may need it: the application master removes it at the job's end, Kill does if
+// there was no master, and the next submission does if neither could. All keytabs are
+// in one directory, so that one listing finds stale ones.
 
-// KeytabsDir is where the keytabs of the jobs on this YARN are, below Home. Several
-// YARNs may have their users' homes on the same HDFS, and none knows the others'
-// applications.
+// KeytabsDir returns the directory of the keytabs of jobs on this YARN, below Home. It
+// is named for the YARN: several may share an HDFS, and none knows the applications of
+// the others.
 func (c *Cluster) KeytabsDir() string {
 	rms, err := c.Conf.ResourceManagers()
 	if err != nil {
@@ -35,11 +34,11 @@ func (c *Cluster) KeytabsDir() string {
 	return path.Join(proto.KeytabsDir, name)
 }
 
-// KeytabFile is where the keytab of a job is, below Home.
+// KeytabFile returns the path of a job's keytab, below Home.
 func (c *Cluster) KeytabFile(job string) string { return path.Join(c.KeytabsDir(), job) }
 
-// RemoveKeytab removes the keytab of a job that is over; most have none. home is
-// the directory Home of the job's user.
+// RemoveKeytab removes the keytab of a job that has ended; most have none. home is the
+// directory Home of the job's user.
 func (c *Cluster) RemoveKeytab(ctx context.Context, home store.Store, job string) error {
 	if err := home.Remove(ctx, c.KeytabFile(job)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the keytab of %s, which is over: %w; remove %s/%s yourself", job, err, home.URI(), c.KeytabFile(job))

@@ -16,7 +16,7 @@ import (
 	"holdfast/internal/hadoop/yarn"
 )
 
-// Find finds a job by its id, or by its name: see meant.
+// Find returns the job with an id or a name: see resolve.
 func Find(ctx context.Context, ref string) (*Job, error) {
 	switch {
 	case strings.HasPrefix(ref, LocalPrefix) && fs.ValidPath(ref) && path.Base(ref) == ref:
@@ -30,7 +30,7 @@ func Find(ctx context.Context, ref string) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := meant(ref, list)
+	e, err := resolve(ref, list)
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +40,10 @@ func Find(ctx context.Context, ref string) (*Job, error) {
 	return findYARN(ctx, e.ID)
 }
 
-// meant decides which job of a list, whose newest are first, a user means by
-// ref: the one of that id; else of those of that name the one that runs, or the
-// newest if none does. Of several that run none is guessed at.
-func meant(ref string, list []Entry) (Entry, error) {
+// resolve returns the job of a list, newest first, that ref means: the one with that
+// id; otherwise, of those with that name, the one that is running, or the newest if
+// none is. It is an error if several are running.
+func resolve(ref string, list []Entry) (Entry, error) {
 	var running, ended []Entry
 	var known []string
 	for _, e := range list {
@@ -107,22 +107,22 @@ func findYARN(ctx context.Context, ref string) (*Job, error) {
 	return j, err
 }
 
-// findApplication opens the directory of a job, which is in the home of its user. Without
-// a ResourceManager that knows it, or that answers, the present user's home is
-// tried: the job's own master may well answer.
+// findApplication opens the directory of a job, which is in its user's home. If the
+// ResourceManager does not know the application, or does not answer, it tries the
+// current user's home: the application master itself may answer.
 func findApplication(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID) (*Job, error) {
-	asking, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
+	querying, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
 	owner := c.User
 	var away error // the ResourceManager is
-	r, err := c.RM.Report(asking, id)
+	r, err := c.RM.Report(querying, id)
 	switch {
 	case err == nil && r.Type != yarn.ApplicationType:
 		return nil, client.Usagef("%s is an application of type %s, not a job of yarn-submit", id, r.Type)
 	case err == nil:
 		owner = r.User
 	case !yarn.IsUnknownApplication(err):
-		if away = cluster.RMError(err); client.ExitCode(away) != client.ExitUnreachable {
+		if away = cluster.YARNError(err); client.ExitCode(away) != client.ExitUnreachable {
 			return nil, away
 		}
 	}
@@ -137,7 +137,7 @@ func findApplication(ctx context.Context, c *cluster.Cluster, id yarn.Applicatio
 	switch {
 	case err == nil:
 		if away != nil {
-			j.asked = time.Now() // it need not be waited for once more
+			j.lastQueried = time.Now() // it need not be waited for once more
 		}
 		return j, nil
 	case away != nil:
@@ -145,7 +145,7 @@ func findApplication(ctx context.Context, c *cluster.Cluster, id yarn.Applicatio
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, client.Usagef("there is no job %s: its directory %s/%s is missing; see yarn-submit list", id, uri, j.dir)
 	case errors.Is(err, fs.ErrPermission) && owner != c.User:
-		j.home = &foreign{uri: uri, err: fmt.Errorf("the job %s is %s's, and only its user may see its directory: %w", id, owner, err)}
+		j.home = &deniedStore{uri: uri, err: fmt.Errorf("the job %s is %s's, and only its user may see its directory: %w", id, owner, err)}
 		return j, nil
 	}
 	return nil, fmt.Errorf("open the directory of %s: %w", id, err)

@@ -27,7 +27,7 @@ func TestWhichJobIsMeant(t *testing.T) {
 		"dup": "application_1_0004", "over": "application_1_0003", "application_1_0005": "application_1_0005",
 		"application_1_0002": "application_1_0002",
 	} {
-		if e, err := meant(ref, list); err != nil || e.ID != want {
+		if e, err := resolve(ref, list); err != nil || e.ID != want {
 			t.Errorf("%s is taken for %s (%v), want %s", ref, e.ID, err, want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestWhichJobIsMeant(t *testing.T) {
 		{"ovre", []string{`no job "ovre"`, "did you mean over?"}},
 		{"else", []string{`no job "else"`, "yarn-submit list"}},
 	} {
-		e, err := meant(c.ref, list)
+		e, err := resolve(c.ref, list)
 		if client.ExitCode(err) != client.ExitUsage {
 			t.Errorf("%s is taken for %s: %v", c.ref, e.ID, err)
 			continue

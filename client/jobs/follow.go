@@ -13,24 +13,25 @@ import (
 	"holdfast/proto"
 )
 
-// FollowOptions say how a job is followed.
+// FollowOptions configure Follow.
 type FollowOptions struct {
 	Out   io.Writer
 	Width int // of Out's terminal; 0: no terminal, nobody is asked
-	// In is where an answer is read from when the user interrupts.
+	// In is where the answer to an interrupt is read from.
 	In io.Reader
 	// Interrupts delivers SIGINT and SIGTERM.
 	Interrupts <-chan os.Signal
-	// Onlooker says that an interrupt is only the end of looking on.
-	Onlooker bool
+	// LeaveOnInterrupt makes an interrupt stop following only: the job is left alone,
+	// and the user is not asked.
+	LeaveOnInterrupt bool
 }
 
-// question is what an interrupt asks in a terminal; a second one is an answer.
+// question is asked at an interrupt in a terminal; a second interrupt kills the job.
 const question = "Kill the job (k, or Ctrl-C again), leave it running (l), or go on (g)? "
 
-// Follow shows a job until it ends, and returns its final state. client.ErrJobFailed
-// says that it did not succeed, which has been shown then; client.ErrInterrupted that
-// the user has killed or left it.
+// Follow shows a job until it ends, and returns its final state. It returns
+// client.ErrJobFailed if the job did not succeed, which has been shown by then, and
+// client.ErrInterrupted if the user has killed or left it.
 func Follow(ctx context.Context, j *Job, o FollowOptions) (*proto.JobStatus, error) {
 	f := &follower{job: j, o: o, progress: NewProgress(o.Out, o.Width)}
 	return f.run(ctx)
@@ -46,7 +47,7 @@ type follower struct {
 	answers chan string
 }
 
-type watched struct {
+type watchResult struct {
 	status *proto.JobStatus
 	err    error
 }
@@ -54,7 +55,7 @@ type watched struct {
 func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	states := make(chan *proto.JobStatus)
-	end := make(chan watched, 1)
+	end := make(chan watchResult, 1)
 	killed := make(chan error, 1)
 	running := 1
 	defer func() {
@@ -73,7 +74,7 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 			case <-ctx.Done():
 			}
 		})
-		end <- watched{s, err}
+		end <- watchResult{s, err}
 	}()
 	kill := func() {
 		if f.killing {
@@ -118,7 +119,7 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 			}
 		case sig := <-f.o.Interrupts:
 			switch {
-			case f.o.Onlooker:
+			case f.o.LeaveOnInterrupt:
 				f.progress.Clear()
 				return latest, client.ErrInterrupted
 			case f.killing:
@@ -149,7 +150,7 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 	}
 }
 
-// ask asks what to do about an interrupt; the job goes on meanwhile.
+// ask asks what to do about an interrupt, while the job continues.
 func (f *follower) ask() {
 	f.asking = true
 	f.progress.Clear()
@@ -157,8 +158,8 @@ func (f *follower) ask() {
 	f.listen()
 }
 
-// listen reads one answer. A read from a terminal cannot be ended: the
-// goroutine stays until there is a line, or the process ends.
+// listen reads one answer. A read from a terminal cannot be cancelled: the goroutine
+// stays until there is a line or the process ends.
 func (f *follower) listen() {
 	answers := make(chan string, 1)
 	f.answers = answers
@@ -171,14 +172,14 @@ func (f *follower) listen() {
 	}()
 }
 
-// finish tells how the job ended.
+// finish shows how the job ended.
 func (f *follower) finish(s *proto.JobStatus) error {
 	if f.asking {
 		fmt.Fprintln(f.o.Out)
 		f.progress.Show(s)
 	}
 	if s.State == proto.JobState_JOB_STATE_SUCCEEDED {
-		f.progress.Line("%s succeeded in %s", s.Id, took(s))
+		f.progress.Line("%s succeeded in %s", s.Id, elapsed(s))
 		return nil
 	}
 	if err := WriteFailure(f.o.Out, s); err != nil {

@@ -20,8 +20,8 @@ import (
 	"holdfast/proto"
 )
 
-// Job is a job that runs or ran, on the cluster or on this machine. Its
-// methods may be called from many goroutines.
+// Job is a job that runs or ran, on the cluster or on this machine. Its methods may be
+// called concurrently.
 type Job struct {
 	ID string
 
@@ -32,47 +32,48 @@ type Job struct {
 	submitted time.Time       // by this process; zero: by another
 	process   <-chan struct{} // closed when the application master that this process started has ended; nil: another's
 
-	mu       sync.Mutex
-	keys     *jobtls.Keys // the client's; nil until they were read
-	tracking string       // through the ResourceManager's proxy; empty until it is known
-	asked    time.Time    // when the ResourceManager was last asked for it
+	mu          sync.Mutex
+	keys        *jobtls.Keys // the client's; nil until they were read
+	tracking    string       // through the ResourceManager's proxy; empty until it is known
+	lastQueried time.Time    // when the ResourceManager was last asked for it
 }
 
-// Root holds the directories of jobs, below Holdfast's home.
+// Root is the directory of the jobs' directories, below Holdfast's home.
 const Root = "jobs"
 
-// Directory is the directory of a job, below Holdfast's home.
+// Directory returns a job's directory, below Holdfast's home.
 func Directory(id string) string { return path.Join(Root, id) }
 
-// OnCluster returns the job that an application is. home is Holdfast's directory in
-// the home of the job's user. Close closes home and c.
+// OnCluster returns the job that is an application on a cluster. home is Holdfast's
+// directory in the home of the job's user. Close closes home and c.
 func OnCluster(c *cluster.Cluster, app yarn.ApplicationID, home store.Store) *Job {
 	return &Job{ID: app.String(), cluster: c, app: app, home: home, dir: Directory(app.String())}
 }
 
-// OnMachine returns a job on this machine. home is what OpenLocalHome returns. Close
-// closes it.
+// OnMachine returns a job on this machine. home is the store that OpenLocalHome
+// returns. Close closes it.
 func OnMachine(home store.Store, id string) *Job {
 	return &Job{ID: id, home: home, dir: Directory(id)}
 }
 
-// StartedHere says that this process has just started the job, with these keys for
-// its clients. master is closed when the application master of a local job has
-// ended; nil for a job on a cluster. It must be called before any other method.
-func (j *Job) StartedHere(keys jobtls.Keys, master <-chan struct{}) {
+// SetStarted records that this process has just started the job, with these keys for
+// its clients. For a local job, master is closed when the application master has ended;
+// otherwise it is nil. It must be called before any other method.
+func (j *Job) SetStarted(keys jobtls.Keys, master <-chan struct{}) {
 	j.keys, j.process, j.submitted = &keys, master, time.Now()
 }
 
 // Local reports whether the job runs on this machine.
 func (j *Job) Local() bool { return j.cluster == nil }
 
-// URI is the job's directory.
+// URI returns the URI of the job's directory.
 func (j *Job) URI() string { return j.home.URI() + "/" + j.dir }
 
-// foreign reports whether it is another user's, whose directory is closed to this one.
-func (j *Job) foreign() bool { _, is := j.home.(*foreign); return is }
+// denied reports whether the job is another user's, whose directory this user cannot
+// read.
+func (j *Job) denied() bool { _, is := j.home.(*deniedStore); return is }
 
-// Close lets go of connections; the job goes on.
+// Close closes the connections; the job continues.
 func (j *Job) Close() {
 	_ = j.home.Close()
 	if j.cluster != nil {
@@ -84,7 +85,7 @@ func (j *Job) read(ctx context.Context, name string) ([]byte, error) {
 	return store.ReadFile(ctx, j.home, path.Join(j.dir, name))
 }
 
-// Spec reads what the job was started with.
+// Spec reads the spec that the job was started with.
 func (j *Job) Spec(ctx context.Context) (*proto.JobSpec, error) {
 	spec := &proto.JobSpec{}
 	text, err := j.read(ctx, proto.SpecFile)
@@ -105,10 +106,11 @@ type master struct {
 
 func (m *master) close() { _ = m.conn.Close() }
 
-// errNoMaster says that the application master has not told its address.
+// errNoMaster means that the application master has not published its address yet.
 var errNoMaster = errors.New("the application master has not started yet")
 
-// dial prepares a connection; whether the master answers turns out at the first call.
+// dial creates a connection to the application master. Whether it answers is known
+// after the first call.
 func (j *Job) dial(ctx context.Context) (*master, error) {
 	text, err := j.read(ctx, proto.AddressFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,26 +12,25 @@ import (
 	"holdfast/proto"
 )
 
-// endingLimit is how long a master may take to end its job in good order. It stops
-// the tasks, seals what they saved last and leaves nothing unfinished in the stores,
-// and gives up each of these itself where a store does not answer. What tasks get to
-// save comes on top of that.
-const endingLimit = 2 * time.Minute
+// shutdownLimit is how long an application master may take to end its job: it stops the
+// tasks, seals what they saved last and cleans up the stores, and has timeouts of its
+// own for stores that do not answer. The stop grace of the tasks is added to it.
+const shutdownLimit = 2 * time.Minute
 
-// Kill ends the job in good order, or else by force. It returns once the job
-// has ended, with its last state, and reports whether that was so already.
+// Kill asks the application master to end the job, or ends it by force. It returns the
+// final state once the job has ended, and reports whether it had ended before.
 func (j *Job) Kill(ctx context.Context, why string) (last *proto.JobStatus, already bool, err error) {
-	grace, asked := j.askToEnd(ctx, why)
-	if asked {
-		ending, cancel := context.WithTimeout(ctx, endingLimit+grace)
+	grace, accepted := j.requestShutdown(ctx, why)
+	if accepted {
+		ending, cancel := context.WithTimeout(ctx, shutdownLimit+grace)
 		defer cancel()
 		s, err := j.Watch(ending, func(*proto.JobStatus) {})
 		if err == nil || ctx.Err() != nil {
 			return s, false, err
 		}
 	}
-	if s, err := j.settled(ctx); err != nil || s.State.Done() {
-		return s, !asked, err
+	if s, err := j.storedStatus(ctx); err != nil || s.State.Done() {
+		return s, !accepted, err
 	}
 	if j.Local() {
 		last, err = j.killLocal(ctx)
@@ -40,20 +39,20 @@ func (j *Job) Kill(ctx context.Context, why string) (last *proto.JobStatus, alre
 	forcing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := j.cluster.RM.Kill(forcing, j.app, why); err != nil {
-		return nil, false, cluster.RMError(err)
+		return nil, false, cluster.YARNError(err)
 	}
-	if !j.foreign() { // another user's is left to that user's next job
+	if !j.denied() { // another user's is left to that user's next job
 		if err := j.cluster.RemoveKeytab(forcing, j.home, j.ID); err != nil {
 			return nil, false, err
 		}
 	}
-	last, err = j.settled(ctx)
+	last, err = j.storedStatus(ctx)
 	return last, false, err
 }
 
-// askToEnd reports whether the job's master has heard that it is to end the job, and
-// what its tasks get for that.
-func (j *Job) askToEnd(ctx context.Context, why string) (grace time.Duration, heard bool) {
+// requestShutdown asks the application master to end the job. It returns the stop grace
+// of the tasks, and reports whether the master has accepted.
+func (j *Job) requestShutdown(ctx context.Context, why string) (grace time.Duration, lastContact bool) {
 	finding, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	m, err := j.dial(finding)
@@ -61,13 +60,13 @@ func (j *Job) askToEnd(ctx context.Context, why string) (grace time.Duration, he
 		return 0, false
 	}
 	defer m.close()
-	calling, cancelCall := context.WithTimeout(finding, cluster.Patience)
+	calling, cancelCall := context.WithTimeout(finding, cluster.Timeout)
 	defer cancelCall()
 	r, err := m.Kill(calling, &proto.KillRequest{Why: why})
 	return time.Duration(r.GetStopGraceMs()) * time.Millisecond, err == nil
 }
 
-// killLocal ends the application master's process; the agents follow it.
+// killLocal kills the process of the application master; the agents end with it.
 func (j *Job) killLocal(ctx context.Context) (*proto.JobStatus, error) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		pid := masterPID(j.LocalPath(), j.ID)
@@ -85,5 +84,5 @@ func (j *Job) killLocal(ctx context.Context) (*proto.JobStatus, error) {
 			return nil, err
 		}
 	}
-	return j.settled(ctx)
+	return j.storedStatus(ctx)
 }

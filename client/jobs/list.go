@@ -31,13 +31,13 @@ type Entry struct {
 	over bool // it has ended, however
 }
 
-// ListOptions say which jobs List returns.
+// ListOptions configure List.
 type ListOptions struct {
 	Everybody bool // also those of other users
 }
 
-// List returns the local jobs and, where HADOOP_CONF_DIR is set, those that the
-// ResourceManager knows, the newest first.
+// List returns the local jobs and, if HADOOP_CONF_DIR is set, those that the
+// ResourceManager knows, newest first.
 func List(ctx context.Context, o ListOptions) ([]Entry, error) {
 	list, err := listLocal(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func List(ctx context.Context, o ListOptions) ([]Entry, error) {
 }
 
 func listYARN(ctx context.Context, c *cluster.Cluster, everybody bool) ([]Entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
 	filter := yarn.Filter{Types: []string{yarn.ApplicationType}}
 	if !everybody {
@@ -68,12 +68,12 @@ func listYARN(ctx context.Context, c *cluster.Cluster, everybody bool) ([]Entry,
 	}
 	reports, err := c.RM.List(ctx, filter)
 	if err != nil {
-		return nil, cluster.RMError(err)
+		return nil, cluster.YARNError(err)
 	}
 	var list []Entry
 	for _, r := range reports {
 		s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}
-		settleYARN(s, &r, r.ID.String(), time.Since(r.Started))
+		reconcileYARN(s, &r, r.ID.String(), time.Since(r.Started))
 		list = append(list, Entry{
 			ID: s.Id, Name: r.Name, User: r.User, State: proto.StateWord(s.State), Where: r.Queue,
 			Started: r.Started, Ended: r.Finished, Why: s.Why, over: s.State.Done(),
@@ -105,7 +105,7 @@ func listLocal(ctx context.Context) ([]Entry, error) {
 			continue
 		}
 		j := OnMachine(home, n.Name())
-		s, err := j.settled(ctx)
+		s, err := j.storedStatus(ctx)
 		if err != nil {
 			continue // being made, or being removed
 		}

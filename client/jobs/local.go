@@ -16,20 +16,21 @@ import (
 	"holdfast/proto"
 )
 
-// EnvHome names the variable that stands for ~/.holdfast, where local jobs are.
+// EnvHome is the environment variable that replaces ~/.holdfast, the directory of local
+// jobs.
 const EnvHome = "HOLDFAST_HOME"
 
-// Files of a local job that only the client uses: the process of its application
-// master, and what that writes.
+// Files of a local job that only the client uses: the process id of its application
+// master, and its output.
 const (
 	PIDFile   = "am.pid"
 	MasterLog = "am.log"
 )
 
-// LocalPrefix begins the ids of local jobs.
+// LocalPrefix is the prefix of the ids of local jobs.
 const LocalPrefix = "local-"
 
-// LocalHome is where local jobs are.
+// LocalHome returns the directory of local jobs.
 func LocalHome() (string, error) {
 	if dir := os.Getenv(EnvHome); dir != "" {
 		return filepath.Abs(dir)
@@ -41,7 +42,7 @@ func LocalHome() (string, error) {
 	return filepath.Join(home, proto.HomeDir), nil
 }
 
-// OpenLocalHome opens, and makes, Holdfast's local directory.
+// OpenLocalHome opens the directory of local jobs, and creates it if it does not exist.
 func OpenLocalHome(ctx context.Context) (store.Store, error) {
 	dir, err := LocalHome()
 	if err != nil {
@@ -52,7 +53,7 @@ func OpenLocalHome(ctx context.Context) (store.Store, error) {
 	}
 	s, err := store.Open(ctx, dir, nil)
 	if err == nil {
-		if err = cluster.KeepPrivate(ctx, s); err != nil {
+		if err = cluster.MakePrivate(ctx, s); err != nil {
 			s.Close()
 			return nil, fmt.Errorf("close the directory of local jobs %s to others: %w; set %s to one that is yours", dir, err, EnvHome)
 		}
@@ -60,14 +61,14 @@ func OpenLocalHome(ctx context.Context) (store.Store, error) {
 	return s, err
 }
 
-// LocalPath is the directory of a local job.
+// LocalPath returns the directory of a local job.
 func (j *Job) LocalPath() string {
 	return filepath.Join(strings.TrimPrefix(j.home.URI(), "file://"), filepath.FromSlash(j.dir))
 }
 
-// masterPID is the process of a local job's application master, 0 if it does
-// not run. A process that has got its number since is told apart by its command line,
-// which is open to all: its environment is not, package nodump.
+// masterPID returns the process id of a local job's application master, or 0 if it does
+// not run. A process that has reused the id is recognized by its command line; its
+// environment cannot be read (package nodump).
 func masterPID(dir, job string) int {
 	text, err := os.ReadFile(filepath.Join(dir, PIDFile))
 	if err != nil {
@@ -84,10 +85,11 @@ func masterPID(dir, job string) int {
 	return pid
 }
 
-// MasterCommand is how the binary is called as the application master of a local job.
+// MasterCommand returns the arguments that run the binary as the application master of
+// a local job.
 func MasterCommand(job string) []string { return []string{"am", "--local", job} }
 
-// MasterRuns reports whether a local job's application master is alive.
+// MasterRuns reports whether the application master of a local job runs.
 func (j *Job) MasterRuns() bool {
 	select {
 	case <-j.process: // nil, and so never, for a master that another process started
@@ -97,8 +99,8 @@ func (j *Job) MasterRuns() bool {
 	}
 }
 
-// LocalEnded reports whether a job of this user's on this machine is known to have
-// ended: its tasks do not outlive its application master.
+// LocalEnded reports whether a job of this user on this machine is known to have ended:
+// its tasks do not outlive its application master.
 func LocalEnded(_ context.Context, job string) bool {
 	home, err := LocalHome()
 	if err != nil || !strings.HasPrefix(job, LocalPrefix) || path.Base(job) != job {

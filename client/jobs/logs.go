@@ -18,7 +18,7 @@ import (
 	"holdfast/proto"
 )
 
-// LogOptions say which output Logs returns.
+// LogOptions select the output that Logs returns.
 type LogOptions struct {
 	Task    string // or a role, of which all tasks are meant; empty: of all tasks
 	Attempt int    // -1: of all attempts
@@ -32,11 +32,11 @@ type LogLine struct {
 	Text    string `json:"text"`
 }
 
-// logPace is how often a followed job is looked at: agents flush their output
-// every second or two.
+// logPace is the interval at which a followed job is polled: agents flush output every
+// second or two.
 const logPace = 500 * time.Millisecond
 
-// output is one attempt's log while it is read.
+// output is the log of one attempt, and how far it was read.
 type output struct {
 	task    string
 	attempt int
@@ -44,14 +44,15 @@ type output struct {
 	rest    string // an unfinished line
 }
 
-// Logs calls emit with the lines that the tasks wrote, in the order of tasks and
-// attempts, and while following as they come. A log that cannot be read does not
-// keep the others back: the error tells of it in the end. Where there is no
-// output, silence says of what, and why.
+// Logs calls emit with the lines that tasks wrote, in the order of tasks and attempts;
+// with Follow, also with new ones until the job ends. A log that cannot be read does
+// not prevent the others from being read: the error is returned at the end. If there is
+// no output, silence says whose, and why.
 func (j *Job) Logs(ctx context.Context, o LogOptions, emit func(LogLine) error) (silence string, err error) {
 	known := map[string]*output{}
 	for {
-		// The state is asked first: what is written before the end is then read.
+		// The state is read first, so that everything written before the end is read
+		// after it.
 		over := true
 		if o.Follow {
 			s, err := j.Status(ctx)
@@ -94,8 +95,8 @@ func (j *Job) Logs(ctx context.Context, o LogOptions, emit func(LogLine) error) 
 	}
 }
 
-// noLogs says why there is no output of what was asked for: the tasks have
-// written none, or, which is the user's mistake, there is no such task or attempt.
+// noLogs explains why there is no output: the tasks have written none, or there is no
+// such task or attempt, which is a usage error.
 func noLogs(s *proto.JobStatus, o LogOptions) (silence string, err error) {
 	if len(s.Tasks) == 0 {
 		return fmt.Sprintf("the tasks of %s have written nothing: the job is %s", s.Id, proto.StateWord(s.State)), nil
@@ -109,7 +110,7 @@ func noLogs(s *proto.JobStatus, o LogOptions) (silence string, err error) {
 	}
 	asked := names
 	if o.Task != "" {
-		asked = meantTasks(o.Task, names)
+		asked = matchTasks(o.Task, names)
 	}
 	if len(asked) == 0 {
 		some := strings.Join(names[:min(len(names), 10)], ", ")
@@ -143,9 +144,8 @@ func noLogs(s *proto.JobStatus, o LogOptions) (silence string, err error) {
 	return fmt.Sprintf("%s written nothing: %s", what, state), nil
 }
 
-// meantTasks are those of the tasks that ref means: the one that is called so,
-// or else all of the role that is.
-func meantTasks(ref string, tasks []string) []string {
+// matchTasks returns the task called ref, or else all tasks of the role ref.
+func matchTasks(ref string, tasks []string) []string {
 	if slices.Contains(tasks, ref) {
 		return []string{ref}
 	}
@@ -156,7 +156,7 @@ func meantTasks(ref string, tasks []string) []string {
 	})
 }
 
-// outputs lists the attempts' logs.
+// outputs lists the logs of attempts.
 func (j *Job) outputs(ctx context.Context, o LogOptions) ([]*output, error) {
 	root := path.Join(j.dir, proto.LogsDir)
 	directories, err := j.home.List(ctx, root)
@@ -168,7 +168,7 @@ func (j *Job) outputs(ctx context.Context, o LogOptions) ([]*output, error) {
 		tasks = append(tasks, e.Name)
 	}
 	if o.Task != "" {
-		tasks = meantTasks(o.Task, tasks)
+		tasks = matchTasks(o.Task, tasks)
 	}
 	sort.Slice(tasks, func(a, b int) bool { return taskLess(tasks[a], tasks[b]) })
 	var found []*output
@@ -194,7 +194,7 @@ func (j *Job) outputs(ctx context.Context, o LogOptions) ([]*output, error) {
 	return found, nil
 }
 
-// taskLess sorts worker-2 before worker-10.
+// taskLess orders worker-2 before worker-10.
 func taskLess(a, b string) bool {
 	i, k := strings.LastIndexByte(a, '-'), strings.LastIndexByte(b, '-')
 	if i > 0 && k > 0 && a[:i] == b[:k] {
@@ -207,7 +207,7 @@ func taskLess(a, b string) bool {
 	return a < b
 }
 
-// copyLog emits what is new in a log; an unfinished line only when no more comes.
+// copyLog emits the new lines of a log; an unfinished line only if last.
 func (j *Job) copyLog(ctx context.Context, o *output, last bool, emit func(LogLine) error) (err, emitErr error) {
 	name := path.Join(j.dir, proto.LogsDir, o.task, fmt.Sprintf("%d.log", o.attempt))
 	r, err := j.home.Open(ctx, name)

@@ -10,9 +10,9 @@ import (
 	"holdfast/proto"
 )
 
-// Progress shows a job that is followed: the lines of its story as they come,
-// and in a terminal below them one line of the present state, which is
-// overwritten. It is used by one goroutine.
+// Progress shows a job that is followed: the events as they come and, in a terminal,
+// one line with the current state below them, which is overwritten. It is not safe for
+// concurrent use.
 type Progress struct {
 	out   io.Writer
 	width int // of the terminal; 0: no terminal
@@ -25,8 +25,8 @@ type Progress struct {
 	started time.Time
 }
 
-// NewProgress writes to out, which is a terminal of width columns, or none if
-// width is 0.
+// NewProgress writes to out, a terminal of width columns; 0 means that it is no
+// terminal.
 func NewProgress(out io.Writer, width int) *Progress {
 	return &Progress{out: out, width: width, now: time.Now, started: time.Now()}
 }
@@ -37,7 +37,7 @@ func (p *Progress) Line(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// Clear removes the live line.
+// Clear erases the live line.
 func (p *Progress) Clear() {
 	if p.live {
 		fmt.Fprint(terminal.Raw(p.out), "\r\x1b[K")
@@ -45,14 +45,14 @@ func (p *Progress) Clear() {
 	}
 }
 
-// Show shows what is new in s.
+// Show shows what has changed in s.
 func (p *Progress) Show(s *proto.JobStatus) {
 	if s.TrackingUrl != "" && s.TrackingUrl != p.page && !s.State.Done() {
 		p.page = s.TrackingUrl
 		p.Line("page: %s", p.page)
 	}
-	for _, m := range p.unseen(s.Events) {
-		p.Line("%s", momentLine(m))
+	for _, m := range p.newEvents(s.Events) {
+		p.Line("%s", eventLine(m))
 		p.shown = m
 	}
 	if p.width > 0 {
@@ -63,8 +63,8 @@ func (p *Progress) Show(s *proto.JobStatus) {
 		}
 		return
 	}
-	// Without a terminal a state is told when it is another, and what a job
-	// waits for with it.
+	// Without a terminal, a state is written when it changes, with what the job waits
+	// for.
 	if s.State.Done() {
 		return // Follow tells the end
 	}
@@ -78,9 +78,9 @@ func (p *Progress) Show(s *proto.JobStatus) {
 	}
 }
 
-// unseen are the moments after the last that was shown. The master drops the
-// middle of a very long story, so the last is looked for by what it says.
-func (p *Progress) unseen(all []*proto.JobEvent) []*proto.JobEvent {
+// newEvents returns the events after the last one shown. The master drops the middle of
+// a long event log, so that event is found by its content.
+func (p *Progress) newEvents(all []*proto.JobEvent) []*proto.JobEvent {
 	if p.shown == nil {
 		return all
 	}
@@ -96,7 +96,7 @@ func (p *Progress) unseen(all []*proto.JobEvent) []*proto.JobEvent {
 	return all
 }
 
-// summary is the live line.
+// summary returns the live line.
 func (p *Progress) summary(s *proto.JobStatus) string {
 	start := p.started
 	if s.StartedUnixMs != 0 {

@@ -15,15 +15,15 @@ import (
 	"holdfast/runtime"
 )
 
-// timelineShown is how many lines of a job's story status shows.
-const timelineShown = 20
+// eventsShown is how many events status shows.
+const eventsShown = 20
 
 // WriteStatus writes a job's state for people.
 func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s  %s  %s", s.Id, terminal.Clean(s.Name), proto.StateWord(s.State))
 	if s.StartedUnixMs != 0 {
-		fmt.Fprintf(b, "  %s", took(s))
+		fmt.Fprintf(b, "  %s", elapsed(s))
 	}
 	fmt.Fprintln(b)
 	if s.Why != "" {
@@ -52,7 +52,7 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 		fmt.Fprintln(b)
 		shown := s.Notable()
 		if len(shown) < len(s.Tasks) {
-			fmt.Fprintf(b, "%s\n(%d of %d tasks are shown, first those that do not run: --output json has all)\n", s.Census(), len(shown), len(s.Tasks))
+			fmt.Fprintf(b, "%s\n(%d of %d tasks are shown, first those that do not run: --output json has all)\n", s.TaskCounts(), len(shown), len(s.Tasks))
 		}
 		t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
 		fmt.Fprintln(t, "TASK\tSTATE\tATTEMPT\tFAILURES\tNODE\tMEMORY\tPID\tNOTE")
@@ -70,23 +70,23 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 	writeIncidents(b, s.Incidents)
 	if n := len(s.Events); n > 0 {
 		fmt.Fprintln(b)
-		first := max(0, n-timelineShown)
+		first := max(0, n-eventsShown)
 		if first > 0 {
 			fmt.Fprintf(b, "(%d earlier lines: --output json has all)\n", first)
 		}
 		for _, m := range s.Events[first:] {
-			fmt.Fprintln(b, momentLine(m))
+			fmt.Fprintln(b, eventLine(m))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// note is why a task is as it is, or else what there is to say of it. Why an
-// attempt before the present one was lost is told with that one's number.
+// note returns why a task is in its state, or what else there is to say about it. The
+// cause of an earlier attempt's loss is given with the number of that attempt.
 func note(s *proto.JobStatus, k *proto.TaskStatus) string {
 	if k.Why == "" {
-		return warmth(k.WarmStatus, k.WarmRssBytes)
+		return warmNote(k.WarmStatus, k.WarmRssBytes)
 	}
 	why := k.Why
 	if strings.HasPrefix(why, "exited with ") { // the tail is of an earlier end otherwise
@@ -100,11 +100,11 @@ func note(s *proto.JobStatus, k *proto.TaskStatus) string {
 	return why
 }
 
-// exceptionLine is how Python ends a traceback.
+// exceptionLine matches the last line of a Python traceback.
 var exceptionLine = regexp.MustCompile(`^[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)(: .*)?$`)
 
-// exception is the error that the last traceback in a program's output ends
-// with; empty if there is none.
+// exception returns the error at the end of the last traceback in a program's output;
+// empty if there is none.
 func exception(tail []string) string {
 	found := ""
 	in := false
@@ -119,15 +119,15 @@ func exception(tail []string) string {
 	return cutTo(found, 200)
 }
 
-// warmth is what there is to say of a warm interpreter.
-func warmth(says string, rss int64) string {
+// warmNote describes a warm interpreter.
+func warmNote(says string, rss int64) string {
 	if rss == 0 {
 		return says
 	}
 	return fmt.Sprintf("%s, %s", says, memory(rss))
 }
 
-// writeSpares writes a table of the containers that wait for a task.
+// writeSpares writes a table of the spare containers.
 func writeSpares(b *strings.Builder, list []*proto.SpareStatus) {
 	if len(list) == 0 {
 		return
@@ -136,7 +136,7 @@ func writeSpares(b *strings.Builder, list []*proto.SpareStatus) {
 	t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "SPARE\tNODE\tMEMORY\tPID\tNOTE")
 	for _, k := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", k.Container, dash(k.Node), memory(k.AgentRssBytes), pid(k.AgentPid), terminal.Clean(warmth(k.WarmStatus, k.WarmRssBytes)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", k.Container, dash(k.Node), memory(k.AgentRssBytes), pid(k.AgentPid), terminal.Clean(warmNote(k.WarmStatus, k.WarmRssBytes)))
 	}
 	t.Flush()
 }
@@ -170,8 +170,8 @@ func writeIncidents(b *strings.Builder, list []*proto.Incident) {
 	t.Flush()
 }
 
-// momentLine is one line of a job's story.
-func momentLine(m *proto.JobEvent) string {
+// eventLine formats an event.
+func eventLine(m *proto.JobEvent) string {
 	line := time.UnixMilli(m.AtUnixMs).Format("15:04:05.000")
 	if m.Task != "" {
 		line += "  " + m.Task
@@ -183,8 +183,8 @@ func momentLine(m *proto.JobEvent) string {
 	return line
 }
 
-// WriteFailure writes why a job did not succeed: the failing task, what it wrote
-// last, and where the rest is.
+// WriteFailure writes why a job did not succeed: the failing task, its last output, and
+// where the rest is.
 func WriteFailure(w io.Writer, s *proto.JobStatus) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s %s", s.Id, proto.StateWord(s.State))
@@ -197,8 +197,8 @@ func WriteFailure(w io.Writer, s *proto.JobStatus) error {
 	return err
 }
 
-// writeFailing writes of the task that made the job fail what it wrote last, and
-// where the rest is.
+// writeFailing writes the last output of the task that made the job fail, and where the
+// rest is.
 func writeFailing(b *strings.Builder, s *proto.JobStatus) {
 	t := failing(s)
 	if t == nil {
@@ -230,7 +230,7 @@ func writeFailing(b *strings.Builder, s *proto.JobStatus) {
 	}
 }
 
-// failing is the task that made the job fail; nil if it was none.
+// failing returns the task that made the job fail, or nil.
 func failing(s *proto.JobStatus) *proto.TaskStatus {
 	if s.State != proto.JobState_JOB_STATE_FAILED {
 		return nil
@@ -264,7 +264,7 @@ func WriteList(w io.Writer, list []Entry) error {
 	return t.Flush()
 }
 
-func took(s *proto.JobStatus) string {
+func elapsed(s *proto.JobStatus) string {
 	end := time.Now()
 	if s.EndedUnixMs != 0 {
 		end = time.UnixMilli(s.EndedUnixMs)

@@ -11,19 +11,19 @@ import (
 	"holdfast/proto"
 )
 
-// Pace at which a job is asked after while no application master answers, and
-// how long a cluster may be silent before Watch gives up. A ResourceManager or
-// NameNode that fails over is back within that.
+// The interval at which a job is polled while its application master does not answer,
+// and how long the cluster may not answer before Watch gives up. A ResourceManager or
+// NameNode fails over within that time.
 const (
 	watchPace    = 150 * time.Millisecond
-	watchSilence = 5 * time.Minute
+	silenceLimit = 5 * time.Minute
 )
 
-// Watch calls show with each state of the job until the job has ended, and
-// returns the last one. The job goes on when ctx ends.
+// Watch calls show with each state of the job until the job has ended, and returns the
+// last one. The job continues if ctx ends.
 func (j *Job) Watch(ctx context.Context, show func(*proto.JobStatus)) (*proto.JobStatus, error) {
-	heard := time.Now()
-	quiet := watchPace
+	lastContact := time.Now()
+	interval := watchPace
 	for {
 		last, err := j.stream(ctx, show)
 		if ctx.Err() != nil {
@@ -33,12 +33,12 @@ func (j *Job) Watch(ctx context.Context, show func(*proto.JobStatus)) (*proto.Jo
 			if last.State.Done() {
 				return last, j.awaitExit(ctx)
 			}
-			quiet = watchPace
+			interval = watchPace
 		}
-		s, err2 := j.settled(ctx)
+		s, err2 := j.storedStatus(ctx)
 		switch {
 		case err2 == nil:
-			heard = time.Now()
+			lastContact = time.Now()
 			if s.State.Done() {
 				show(s)
 				return s, nil
@@ -51,18 +51,18 @@ func (j *Job) Watch(ctx context.Context, show func(*proto.JobStatus)) (*proto.Jo
 			return nil, context.Cause(ctx)
 		case client.ExitCode(err2) != client.ExitUnreachable:
 			return nil, err2
-		case time.Since(heard) > watchSilence:
+		case time.Since(lastContact) > silenceLimit:
 			return nil, client.Unreachablef("lost sight of %s, which may still run: %w; ask again with: yarn-submit status %s", j.ID, err2, j.ID)
 		}
-		if !backoff.Sleep(ctx, quiet) {
+		if !backoff.Sleep(ctx, interval) {
 			return nil, context.Cause(ctx)
 		}
-		quiet = min(quiet*5/4, 2*time.Second)
+		interval = min(interval*5/4, 2*time.Second)
 	}
 }
 
-// awaitExit waits until the application master of a local job that is over has
-// gone, so that nothing of the job runs when a command says that it has ended.
+// awaitExit waits until the application master of a local job that has ended has
+// exited, so that no process of the job is left when a command reports the end.
 func (j *Job) awaitExit(ctx context.Context) error {
 	if !j.Local() {
 		return nil
@@ -75,8 +75,8 @@ func (j *Job) awaitExit(ctx context.Context) error {
 	return nil
 }
 
-// stream follows the application master's own account until it breaks off, and
-// returns the last state heard.
+// stream passes on the states that the application master sends, until the stream
+// breaks, and returns the last one.
 func (j *Job) stream(ctx context.Context, show func(*proto.JobStatus)) (*proto.JobStatus, error) {
 	m, err := j.dial(ctx)
 	if err != nil {
@@ -95,27 +95,28 @@ func (j *Job) stream(ctx context.Context, show func(*proto.JobStatus)) (*proto.J
 		if err != nil {
 			return last, err
 		}
-		j.viaProxy(ctx, s)
+		j.setTrackingURL(ctx, s)
 		last = s
 		show(s)
 	}
 }
 
-// viaProxy puts the ResourceManager's proxy in place of the AM's own address.
-func (j *Job) viaProxy(ctx context.Context, s *proto.JobStatus) {
+// setTrackingURL replaces the application master's own address with that of the
+// ResourceManager's proxy.
+func (j *Job) setTrackingURL(ctx context.Context, s *proto.JobStatus) {
 	if j.Local() {
 		return
 	}
 	j.mu.Lock()
-	url, ask := j.tracking, j.tracking == "" && time.Since(j.asked) > time.Second
+	url, ask := j.tracking, j.tracking == "" && time.Since(j.lastQueried) > time.Second
 	if ask {
-		j.asked = time.Now()
+		j.lastQueried = time.Now()
 	}
 	j.mu.Unlock()
 	if ask {
-		asking, cancel := context.WithTimeout(ctx, cluster.Patience)
+		querying, cancel := context.WithTimeout(ctx, cluster.Timeout)
 		defer cancel()
-		if r, err := j.cluster.RM.Report(asking, j.app); err == nil {
+		if r, err := j.cluster.RM.Report(querying, j.app); err == nil {
 			url = r.TrackingURL
 			j.mu.Lock()
 			j.tracking = url

@@ -21,18 +21,18 @@ import (
 	"holdfast/proto"
 )
 
-// queueError is cluster.RMError for a submission to a queue.
+// queueError is cluster.YARNError for a submission to a queue.
 func queueError(c *cluster.Cluster, queue string, err error) error {
 	if yarn.IsNotAllowed(err) {
 		return client.WithExitCode(client.ExitDenied, fmt.Errorf("the queue %q is not for %s: name another with --queue, or have %[2]s added to its acl_submit_applications (%[3]w)",
 			cmp.Or(queue, "default"), c.User, err))
 	}
-	return cluster.RMError(err)
+	return cluster.YARNError(err)
 }
 
-// Check makes those of Submit's checks for which nothing need be made on the
-// cluster: of the queue, of what the roles ask for, and that no file stands where
-// a checkpoint directory is to be.
+// Check runs those checks of ToYARN that create nothing on the cluster: the queue, the
+// resources of the roles, and that checkpoint directories are reachable and are not
+// files.
 func Check(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -44,7 +44,7 @@ func Check(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) error {
 			continue
 		}
 		g.Go(func() error {
-			if err := lookAt(ctx, c, cp.Uri); err != nil {
+			if err := checkReachable(ctx, c, cp.Uri); err != nil {
 				return fmt.Errorf("the checkpoint directory %s cannot be used: %w", cp.Uri, err)
 			}
 			return nil
@@ -53,9 +53,8 @@ func Check(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) error {
 	return g.Wait()
 }
 
-// lookAt opens a directory on HDFS, or the nearest above it of one that is yet to
-// be made.
-func lookAt(ctx context.Context, c *cluster.Cluster, uri string) error {
+// checkReachable opens a directory on HDFS, or its nearest existing ancestor.
+func checkReachable(ctx context.Context, c *cluster.Cluster, uri string) error {
 	u, err := url.Parse(uri)
 	if err != nil {
 		return err
@@ -73,10 +72,10 @@ func lookAt(ctx context.Context, c *cluster.Cluster, uri string) error {
 	}
 }
 
-// NewApplication makes sure that the queue takes the job and that each role fits a
-// node, and gets an id for the job.
+// NewApplication checks that the queue accepts the job and that each role fits a node,
+// and returns a new application id.
 func NewApplication(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) (yarn.ApplicationID, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
 	checks := checksOf(spec)
 	var id yarn.ApplicationID
@@ -84,7 +83,7 @@ func NewApplication(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec
 	g.Go(func() error {
 		got, maximum, err := c.RM.NewApplication(ctx)
 		if err != nil {
-			return cluster.RMError(err)
+			return cluster.YARNError(err)
 		}
 		id = got
 		return usage(checks.each(func(d []yarn.Demand) error { return yarn.CheckDemands(maximum, d) }))
@@ -93,22 +92,22 @@ func NewApplication(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec
 	g.Go(func() error {
 		nodes, err := c.RM.Nodes(ctx)
 		if err != nil {
-			return cluster.RMError(err)
+			return cluster.YARNError(err)
 		}
 		return usage(checks.each(func(d []yarn.Demand) error { return fitNodes(nodes, d) }))
 	})
 	return id, g.Wait()
 }
 
-// usage marks what a user asked too much of as a matter of usage.
+// usage gives the usage exit code to errors about what the user asked for.
 func usage(err error) error {
 	if err == nil || client.ExitCode(err) != client.ExitFailed || rpc.RemoteClass(err) != "" {
-		return cluster.RMError(err)
+		return cluster.YARNError(err)
 	}
 	return client.WithExitCode(client.ExitUsage, err)
 }
 
-// checks are what a job asks for at first, and what it may ask for later.
+// checks are the resources that a job asks for at first and may ask for later.
 type checks []check
 
 type check struct {
@@ -136,7 +135,7 @@ func checksOf(spec *proto.JobSpec) checks {
 	return list
 }
 
-// each returns what is wrong first.
+// each calls check for each set of demands and returns the first error.
 func (c checks) each(check func([]yarn.Demand) error) error {
 	for _, k := range c {
 		if err := check(k.demands); err != nil {
@@ -146,9 +145,8 @@ func (c checks) each(check func([]yarn.Demand) error) error {
 	return nil
 }
 
-// fitNodes says which role is larger than every node. Nodes that do not run now
-// do not count; without any running node there is nothing to compare with, and
-// the job waits.
+// fitNodes returns an error if a role fits no running node. Without any running node
+// there is nothing to compare with, and the job waits.
 func fitNodes(nodes []yarn.Node, demands []yarn.Demand) error {
 	var running []yarn.Resource
 	for _, n := range nodes {
@@ -176,9 +174,9 @@ func fitNodes(nodes []yarn.Node, demands []yarn.Demand) error {
 	return nil
 }
 
-// checkCheckpoints makes the checkpoint directories on HDFS and makes sure that
-// the user may write there.
-func checkCheckpoints(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, tell Tell) error {
+// checkCheckpoints creates the checkpoint directories on HDFS, and checks that the user
+// can write to them and that no other job uses them.
+func checkCheckpoints(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, notify Notify) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, cp := range spec.Checkpoints {
 		if !strings.HasPrefix(cp.Uri, "hdfs:") {
@@ -188,10 +186,10 @@ func checkCheckpoints(ctx context.Context, c *cluster.Cluster, spec *proto.JobSp
 			s, err := c.Open(ctx, cp.Uri)
 			if err == nil {
 				defer s.Close()
-				err = Writable(ctx, s)
+				err = CheckWritable(ctx, s)
 			}
 			if err == nil {
-				return alone(ctx, s, cp, ended(c), tell)
+				return checkExclusive(ctx, s, cp, ended(c), notify)
 			}
 			if errors.Is(err, fs.ErrPermission) && !zone.IsNoKey(err) {
 				return fmt.Errorf("the checkpoint directory %s is not writable for %s: %w; have its owner or permissions changed (hdfs dfs -chown, -chmod), or name another with --checkpoint", cp.Uri, c.User, err)
@@ -205,8 +203,8 @@ func checkCheckpoints(ctx context.Context, c *cluster.Cluster, spec *proto.JobSp
 	return g.Wait()
 }
 
-// Writable tries to begin a file in a directory, and leaves none.
-func Writable(ctx context.Context, s store.Store) error {
+// CheckWritable checks that files can be created in a directory. It leaves none.
+func CheckWritable(ctx context.Context, s store.Store) error {
 	w, err := s.Create(ctx, ".holdfast-check", 0o600)
 	if err != nil {
 		return err

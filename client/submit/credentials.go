@@ -10,8 +10,9 @@ import (
 	"holdfast/proto"
 )
 
-// masterCredentials are what the AM's container gets: on a secure cluster with tokens
-// for the file systems of the job, which the ResourceManager renews.
+// masterCredentials returns the credentials of the application master's container. On a
+// secure cluster they contain delegation tokens for the job's file systems, which the
+// ResourceManager renews.
 func masterCredentials(ctx context.Context, c *cluster.Cluster, set jobtls.Set, spec *proto.JobSpec) (*token.Credentials, error) {
 	s, err := SharedCredentials(ctx, c, spec)
 	if err != nil {
@@ -22,7 +23,8 @@ func masterCredentials(ctx context.Context, c *cluster.Cluster, set jobtls.Set, 
 	return s, nil
 }
 
-// SharedCredentials are what all containers of a job get: tokens and the configuration.
+// SharedCredentials returns what all containers of a job get: delegation tokens and the
+// Hadoop configuration.
 func SharedCredentials(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) (*token.Credentials, error) {
 	packed, err := c.Conf.Pack()
 	if err != nil {
@@ -39,7 +41,7 @@ func SharedCredentials(ctx context.Context, c *cluster.Cluster, spec *proto.JobS
 }
 
 func tokens(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) (*token.Credentials, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
 	renewer, err := delegation.Renewer(ctx, c.Conf)
 	if err != nil {
@@ -47,14 +49,14 @@ func tokens(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec) (*toke
 	}
 	s, err := delegation.HDFS(ctx, c.Conf, renewer, append(spec.CheckpointURIs(), c.Home(c.User)))
 	if err != nil {
-		if refused := cluster.Refusal("HDFS", err); refused != nil {
+		if refused := cluster.LoginError("HDFS", err); refused != nil {
 			err = refused
 		}
 		return nil, err
 	}
 	t, err := delegation.ResourceManager(ctx, c.Conf, c.RM, renewer)
 	if err != nil {
-		return nil, cluster.RMError(err)
+		return nil, cluster.YARNError(err)
 	}
 	s.Tokens[t.Service] = t
 	return s, nil

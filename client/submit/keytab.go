@@ -14,7 +14,7 @@ import (
 )
 
 // uploadKeytab uploads the user's keytab for the application master's container.
-// NodeManagers remove their copy with the application.
+// NodeManagers delete their copy with the application.
 func uploadKeytab(ctx context.Context, c *cluster.Cluster, home store.Store, job string) (yarn.LocalResource, error) {
 	name := c.KeytabFile(job)
 	err := store.MkdirAll(ctx, home, c.KeytabsDir(), 0o700)
@@ -33,13 +33,13 @@ func uploadKeytab(ctx context.Context, c *cluster.Cluster, home store.Store, job
 	return r, nil
 }
 
-// submissionLimit is for how long a job that the ResourceManager does not know may
-// be one that is being submitted elsewhere just now.
+// submissionLimit is the age up to which the keytab of a job unknown to the
+// ResourceManager may belong to a submission in progress.
 const submissionLimit = 10 * time.Minute
 
-// sweepKeytabs removes the keytabs of jobs that ended without anybody to do it:
-// killed by YARN's own tools, or when the last application master had died.
-func sweepKeytabs(ctx context.Context, c *cluster.Cluster, home store.Store) error {
+// removeStaleKeytabs removes the keytabs of jobs that ended without removing them:
+// killed by YARN's own tools, or after the last attempt of their application master.
+func removeStaleKeytabs(ctx context.Context, c *cluster.Cluster, home store.Store) error {
 	list, err := home.List(ctx, c.KeytabsDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -58,7 +58,7 @@ func sweepKeytabs(ctx context.Context, c *cluster.Cluster, home store.Store) err
 				continue
 			}
 		case err != nil:
-			return cluster.RMError(err)
+			return cluster.YARNError(err)
 		case !r.State.Done():
 			continue
 		}

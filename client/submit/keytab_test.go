@@ -39,10 +39,10 @@ func TestTheKeytabsOfAnotherYARNAreLeftAlone(t *testing.T) {
 	if _, err := uploadKeytab(t.Context(), there, home, job); err != nil {
 		t.Fatal(err)
 	}
-	if err := sweepKeytabs(t.Context(), here, home); err != nil { // asks nobody
+	if err := removeStaleKeytabs(t.Context(), here, home); err != nil { // asks nobody
 		t.Error(err)
 	}
-	if err := sweepKeytabs(t.Context(), there, home); err == nil { // which is not there to be asked
+	if err := removeStaleKeytabs(t.Context(), there, home); err == nil { // which is not there to be asked
 		t.Error("nobody was asked after its own keytabs")
 	}
 	if _, err := home.Stat(t.Context(), there.KeytabFile(job)); err != nil {

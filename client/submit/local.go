@@ -20,24 +20,24 @@ import (
 	"holdfast/proto"
 )
 
-// credentialsFile has the secrets of a local job's application master and agents.
+// credentialsFile holds the secrets of a local job's application master and agents.
 const credentialsFile = "credentials"
 
-// newLocalID makes an id that sorts by time.
+// newLocalID returns a job id; ids sort by time.
 func newLocalID(now time.Time) string {
 	return jobs.LocalPrefix + now.Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
 }
 
-// Local starts a job on this machine: its application master is a process
-// of its own session, so that it outlives the client where that is wanted. tell hears
-// of what it waits for, and of what else it has done.
-func Local(ctx context.Context, spec *proto.JobSpec, exe string, tell Tell) (_ *jobs.Job, err error) {
+// Local starts a job on this machine. Its application master is a process in a session
+// of its own, so that it can outlive the client. It reports what it waits for and what
+// it cleaned up through notify.
+func Local(ctx context.Context, spec *proto.JobSpec, exe string, notify Notify) (_ *jobs.Job, err error) {
 	for _, c := range spec.Checkpoints {
-		if err := checkLocalDirectory(ctx, c, tell); err != nil {
+		if err := checkLocalDirectory(ctx, c, notify); err != nil {
 			return nil, err
 		}
 	}
-	keep, err := keepJobs()
+	keep, err := retention()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func Local(ctx context.Context, spec *proto.JobSpec, exe string, tell Tell) (_ *
 		return nil, err
 	}
 	job := jobs.OnMachine(home, newLocalID(time.Now()))
-	sweepJobs(ctx, home, keep, tell, func(_ context.Context, id string) error {
+	removeOldJobs(ctx, home, keep, notify, func(_ context.Context, id string) error {
 		old := jobs.OnMachine(home, id)
 		if old.MasterRuns() {
 			return fs.ErrExist
@@ -59,7 +59,7 @@ func Local(ctx context.Context, spec *proto.JobSpec, exe string, tell Tell) (_ *
 			job.Close()
 		}
 	}()
-	set, err := fillLocal(ctx, home, job, spec)
+	set, err := makeLocalDirectory(ctx, home, job, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -67,12 +67,12 @@ func Local(ctx context.Context, spec *proto.JobSpec, exe string, tell Tell) (_ *
 	if err != nil {
 		return nil, err
 	}
-	job.StartedHere(set.Client, master)
+	job.SetStarted(set.Client, master)
 	return job, nil
 }
 
-// fillLocal makes a job's directory, with the job's spec and keys.
-func fillLocal(ctx context.Context, home store.Store, job *jobs.Job, spec *proto.JobSpec) (jobtls.Set, error) {
+// makeLocalDirectory creates the job's directory with its spec and keys.
+func makeLocalDirectory(ctx context.Context, home store.Store, job *jobs.Job, spec *proto.JobSpec) (jobtls.Set, error) {
 	if err := os.MkdirAll(filepath.Dir(job.LocalPath()), 0o700); err != nil {
 		return jobtls.Set{}, fmt.Errorf("make the directory of local jobs: %w", err)
 	}
@@ -96,21 +96,22 @@ func fillLocal(ctx context.Context, home store.Store, job *jobs.Job, spec *proto
 	return set, writeKeys(ctx, home, dir, set)
 }
 
-// checkLocalDirectory makes a checkpoint directory and tries to write in it.
-func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec, tell Tell) error {
+// checkLocalDirectory creates a checkpoint directory, and checks that it is writable
+// and that no other job uses it.
+func checkLocalDirectory(ctx context.Context, c *proto.CheckpointSpec, notify Notify) error {
 	s, err := store.Open(ctx, c.Uri, nil)
 	if err == nil {
 		defer s.Close()
-		err = Writable(ctx, s)
+		err = CheckWritable(ctx, s)
 	}
 	if err != nil {
 		return fmt.Errorf("the checkpoint directory %s cannot be written: %w; name another with --checkpoint", c.Uri, err)
 	}
-	return alone(ctx, s, c, jobs.LocalEnded, tell)
+	return checkExclusive(ctx, s, c, jobs.LocalEnded, notify)
 }
 
-// startMaster starts the application master of a local job. The channel is closed
-// when it has ended.
+// startMaster starts the application master of a local job. The returned channel is
+// closed when its process has ended.
 func startMaster(job *jobs.Job, exe string) (ended <-chan struct{}, err error) {
 	dir := job.LocalPath()
 	log, err := os.OpenFile(filepath.Join(dir, jobs.MasterLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -126,7 +127,7 @@ func startMaster(job *jobs.Job, exe string) (ended <-chan struct{}, err error) {
 		proto.EnvJobDirectory+"="+dir,
 		proto.EnvCredentials+"="+filepath.Join(dir, credentialsFile),
 	)
-	// A Ctrl-C in the terminal is for the client, which asks what to do.
+	// Ctrl-C in the terminal must reach the client only, which asks what to do.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the application master: %w", err)

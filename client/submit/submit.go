@@ -38,42 +38,42 @@ import (
 	"holdfast/runtime"
 )
 
-// MasterResource is what the application master asks for itself, for a job of
-// masterFew tasks at most; masterTasksPerMB is how many more a megabyte is for.
+// MasterResource is the container of an application master with up to masterBaseTasks
+// tasks. It gets another megabyte for every masterTasksPerMB tasks beyond that.
 var MasterResource = yarn.Resource{MemoryMB: 256, VCores: 1}
 
 const (
-	masterFew        = 1000
+	masterBaseTasks  = 1000
 	masterTasksPerMB = 12
 )
 
-// resourceOfMaster is what the master of a job asks for itself.
+// resourceOfMaster returns the container that a job's application master asks for.
 func resourceOfMaster(spec *proto.JobSpec) yarn.Resource {
 	r := MasterResource
-	r.MemoryMB += int64(max(0, runtime.Count(spec)-masterFew) / masterTasksPerMB)
+	r.MemoryMB += int64(max(0, runtime.Count(spec)-masterBaseTasks) / masterTasksPerMB)
 	return r
 }
 
-// heapOf is how much of its container's memory a process is to use before Go's
-// collector does all it can (GOMEMLIMIT, package runtime): YARN ends the container
-// of one that takes more than there is.
-func heapOf(r yarn.Resource) string { return fmt.Sprintf("%dMiB", r.MemoryMB*9/10) }
+// memoryLimit returns the soft memory limit (GOMEMLIMIT) of a process in a container:
+// YARN kills a container that exceeds its memory, so the garbage collector has to work
+// harder before that.
+func memoryLimit(r yarn.Resource) string { return fmt.Sprintf("%dMiB", r.MemoryMB*9/10) }
 
-// How often YARN starts an application master anew: so often within so long.
-// YARN itself allows fewer by default (yarn.resourcemanager.am.max-attempts).
+// How many times YARN restarts an application master within which interval. YARN itself
+// allows fewer by default (yarn.resourcemanager.am.max-attempts).
 const (
 	masterAttempts       = 10
 	masterAttemptsWithin = 10 * time.Minute
 )
 
-// ToYARN checks the spec against the cluster, brings the binary and the inputs
-// there and starts the job, which owns c then. exe is the binary. Where it fails,
-// nothing of the job stays on the cluster. tell hears of what it waits for, and of
-// what else it has done.
-func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe string, tell Tell) (_ *jobs.Job, err error) {
-	// What does not depend on each other is done at the same time: each is a few
-	// round trips, and somebody waits.
-	keep, err := keepJobs()
+// ToYARN checks the spec against the cluster, uploads the binary and the inputs, and
+// submits the job, which then owns c. exe is the path of the binary. If it fails,
+// nothing of the job is left on the cluster. It reports what it waits for and what it
+// cleaned up through notify.
+func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe string, notify Notify) (_ *jobs.Job, err error) {
+	// Independent checks run concurrently: each takes several round trips, and a person
+	// is waiting.
+	keep, err := retention()
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	var sum string
 	g, checking := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { id, err = NewApplication(checking, c, spec); return err })
-	g.Go(func() error { return checkCheckpoints(checking, c, spec, tell) })
+	g.Go(func() error { return checkCheckpoints(checking, c, spec, notify) })
 	g.Go(func() (err error) { home, err = c.OpenHome(checking); return err })
 	g.Go(func() (err error) { sum, err = localfile.Digest(checking, exe); return err })
 	if err := g.Wait(); err != nil {
@@ -95,7 +95,7 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	dir := jobs.Directory(job.ID)
 	defer func() {
 		if err != nil {
-			cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Patience)
+			cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Timeout)
 			defer cancel()
 			_ = RemoveAll(cleaning, home, dir) // the error that led here is the one to tell
 			_ = c.RemoveKeytab(cleaning, home, job.ID)
@@ -110,21 +110,21 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	var binary, keytab yarn.LocalResource
 	var archives []yarn.LocalResource
 	var credentials *token.Credentials
-	g, bringing := errgroup.WithContext(ctx)
-	g.Go(func() error { return sweepKeytabs(bringing, c, home) })
+	g, uploading := errgroup.WithContext(ctx)
+	g.Go(func() error { return removeStaleKeytabs(uploading, c, home) })
 	g.Go(func() error {
-		sweepJobs(bringing, home, keep, tell, func(ctx context.Context, old string) error {
+		removeOldJobs(uploading, home, keep, notify, func(ctx context.Context, old string) error {
 			return RemoveAll(ctx, home, jobs.Directory(old))
 		})
 		return nil
 	})
 	if c.Keytab != "" {
-		g.Go(func() (err error) { keytab, err = uploadKeytab(bringing, c, home, job.ID); return err })
+		g.Go(func() (err error) { keytab, err = uploadKeytab(uploading, c, home, job.ID); return err })
 	}
-	g.Go(func() (err error) { binary, err = provideBinary(bringing, home, exe, sum); return err })
-	g.Go(func() (err error) { credentials, err = masterCredentials(bringing, c, set, spec); return err })
+	g.Go(func() (err error) { binary, err = uploadBinary(uploading, home, exe, sum); return err })
+	g.Go(func() (err error) { credentials, err = masterCredentials(uploading, c, set, spec); return err })
 	g.Go(func() (err error) {
-		if archives, err = upload(bringing, home, dir, spec, set); err != nil {
+		if archives, err = upload(uploading, home, dir, spec, set); err != nil {
 			return fmt.Errorf("bring the job's files to %s: %w", job.URI(), err)
 		}
 		return nil
@@ -133,7 +133,7 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 		return nil, err
 	}
 	resource := resourceOfMaster(spec)
-	environment := map[string]string{proto.EnvJob: job.ID, proto.EnvJobDirectory: job.URI(), "GOMEMLIMIT": heapOf(resource)}
+	environment := map[string]string{proto.EnvJob: job.ID, proto.EnvJobDirectory: job.URI(), "GOMEMLIMIT": memoryLimit(resource)}
 	master := []yarn.LocalResource{binary}
 	if c.Keytab != "" {
 		master = append(master, keytab)
@@ -155,24 +155,24 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	if err != nil {
 		return nil, err
 	}
-	job.StartedHere(set.Client, nil)
+	job.SetStarted(set.Client, nil)
 	return job, nil
 }
 
-// Application submits an application. Where that fails, it is ended in case that the
-// ResourceManager has taken it all the same.
+// Application submits an application. On failure it kills the application, in case the
+// ResourceManager has accepted it nevertheless.
 func Application(ctx context.Context, c *cluster.Cluster, s yarn.Submission) error {
 	if err := c.RM.Submit(ctx, s); err != nil {
-		Forget(ctx, c, s.ID)
+		Abandon(ctx, c, s.ID)
 		return queueError(c, s.Queue, err)
 	}
 	return nil
 }
 
-// Forget ends an application that nobody waits for any longer, or of which it is not
-// known whether the ResourceManager has taken it.
-func Forget(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Patience)
+// Abandon kills an application whose submission failed, or that the client no longer
+// waits for. The application may be unknown to the ResourceManager.
+func Abandon(ctx context.Context, c *cluster.Cluster, id yarn.ApplicationID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.Timeout)
 	defer cancel()
 	_ = c.RM.Kill(ctx, id, "its submission failed") // most often it is not there
 }

@@ -23,26 +23,27 @@ import (
 	"holdfast/proto"
 )
 
-// binaryName is the name of the binary in containers and in its directory.
+// binaryName is the name of the binary in containers and in its directory on HDFS.
 const binaryName = "yarn-submit"
 
-// sharedTime is what a binary or an archive on HDFS was modified at. NodeManagers refuse one that is
-// newer than they were told, and two who submit at once may both bring it.
+// sharedTime is the modification time of binaries and archives on HDFS. A NodeManager
+// refuses a file whose modification time differs from the one in the request, and
+// concurrent submissions may both upload it.
 var sharedTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Binary makes sure that the binary is on HDFS, in the home of this user.
-func Binary(ctx context.Context, home store.Store, exe string) (yarn.LocalResource, error) {
+// EnsureBinary uploads the binary to home unless it is there already.
+func EnsureBinary(ctx context.Context, home store.Store, exe string) (yarn.LocalResource, error) {
 	sum, err := localfile.Digest(ctx, exe)
 	if err != nil {
 		return yarn.LocalResource{}, err
 	}
-	return provideBinary(ctx, home, exe, sum)
+	return uploadBinary(ctx, home, exe, sum)
 }
 
-// provideBinary makes sure that the binary is on HDFS, under its digest, so that
-// it is brought there once and nodes may cache it.
-func provideBinary(ctx context.Context, home store.Store, exe, sum string) (yarn.LocalResource, error) {
-	r, err := provide(ctx, home, path.Join("bin", sum, binaryName), exe, 0o700)
+// uploadBinary is EnsureBinary for a binary with a known digest. The digest is part of
+// its path, so that it is uploaded once and nodes can cache it.
+func uploadBinary(ctx context.Context, home store.Store, exe, sum string) (yarn.LocalResource, error) {
+	r, err := ensureUploaded(ctx, home, path.Join("bin", sum, binaryName), exe, 0o700)
 	if err != nil {
 		return r, fmt.Errorf("bring the program %s to %s: %w", exe, home.URI(), err)
 	}
@@ -50,10 +51,10 @@ func provideBinary(ctx context.Context, home store.Store, exe, sum string) (yarn
 	return r, nil
 }
 
-// provideArchive does the same for an archive that nodes unpack: a job that brings what
-// one before it has brought waits for neither copy.
-func provideArchive(ctx context.Context, home store.Store, f *proto.FileSpec) (yarn.LocalResource, error) {
-	r, err := provide(ctx, home, archiveName(f), f.Uri, fs.FileMode(f.Mode)&0o777)
+// uploadArchive uploads an archive, which NodeManagers unpack, unless an earlier job
+// has uploaded it already.
+func uploadArchive(ctx context.Context, home store.Store, f *proto.FileSpec) (yarn.LocalResource, error) {
+	r, err := ensureUploaded(ctx, home, archiveName(f), f.Uri, fs.FileMode(f.Mode)&0o777)
 	if err != nil {
 		return r, fmt.Errorf("bring the archive %s to %s: %w", f.Uri, home.URI(), err)
 	}
@@ -61,20 +62,20 @@ func provideArchive(ctx context.Context, home store.Store, f *proto.FileSpec) (y
 	return r, nil
 }
 
-// archiveName is where an archive is, in a directory that is named by its digest. The
-// suffix tells the NodeManager how to unpack it.
+// archiveName returns the path of an archive on HDFS: it contains the digest, and keeps
+// the suffix by which the NodeManager chooses how to unpack it.
 func archiveName(f *proto.FileSpec) string { return path.Join("archives", f.Sha256, path.Base(f.Uri)) }
 
-// provide makes sure that a local file is on HDFS, under a name that its content
-// determines.
-func provide(ctx context.Context, home store.Store, name, file string, mode fs.FileMode) (yarn.LocalResource, error) {
+// ensureUploaded uploads a local file unless it is there already. name must be
+// determined by the content.
+func ensureUploaded(ctx context.Context, home store.Store, name, file string, mode fs.FileMode) (yarn.LocalResource, error) {
 	local, err := os.Stat(file)
 	if err != nil {
 		return yarn.LocalResource{}, err
 	}
-	info, there, err := findWhole(ctx, home, name, local.Size())
+	info, there, err := statComplete(ctx, home, name, local.Size())
 	if err == nil && !there {
-		if err = bring(ctx, home, name, file, local.Size(), mode); err == nil {
+		if err = uploadShared(ctx, home, name, file, local.Size(), mode); err == nil {
 			info, err = home.Stat(ctx, name)
 		}
 	}
@@ -84,8 +85,8 @@ func provide(ctx context.Context, home store.Store, name, file string, mode fs.F
 	return resourceOf(home, name, path.Base(name), info), nil
 }
 
-// findWhole reports whether a file is there, and whole.
-func findWhole(ctx context.Context, home store.Store, name string, size int64) (store.Info, bool, error) {
+// statComplete reports whether a file exists and has the given size.
+func statComplete(ctx context.Context, home store.Store, name string, size int64) (store.Info, bool, error) {
 	info, err := home.Stat(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return info, false, nil
@@ -93,9 +94,10 @@ func findWhole(ctx context.Context, home store.Store, name string, size int64) (
 	return info, err == nil && info.Size == size, err
 }
 
-// bring puts a file in its place when it has its time already. If another client has
-// meanwhile, that one stays: NodeManagers may be reading it.
-func bring(ctx context.Context, home store.Store, name, file string, size int64, mode fs.FileMode) error {
+// uploadShared uploads a file beside its destination, sets its modification time, and
+// renames it into place. If another client was faster, its file stays: NodeManagers may
+// be reading it.
+func uploadShared(ctx context.Context, home store.Store, name, file string, size int64, mode fs.FileMode) error {
 	if err := store.MkdirAll(ctx, home, path.Dir(name), 0o700); err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func bring(ctx context.Context, home store.Store, name, file string, size int64,
 	err := home.Chtimes(ctx, beside, sharedTime, sharedTime)
 	there := false
 	if err == nil {
-		_, there, err = findWhole(ctx, home, name, size)
+		_, there, err = statComplete(ctx, home, name, size)
 	}
 	if err == nil && !there {
 		err = home.Rename(ctx, beside, name)
@@ -124,8 +126,8 @@ func resourceOf(home store.Store, name, as string, info store.Info) yarn.LocalRe
 	}
 }
 
-// upload fills dir, the job's directory in home, and returns the archives, which NodeManagers
-// unpack. The spec that is stored names the files where they are on HDFS.
+// upload fills dir, the job's directory in home, and returns the archives, which
+// NodeManagers unpack. The stored spec has the files' URIs on HDFS.
 func upload(ctx context.Context, home store.Store, dir string, spec *proto.JobSpec, set jobtls.Set) ([]yarn.LocalResource, error) {
 	if err := store.MkdirAll(ctx, home, path.Dir(dir), 0o700); err != nil {
 		return nil, err
@@ -160,7 +162,7 @@ func upload(ctx context.Context, home store.Store, dir string, spec *proto.JobSp
 		at.Uri = home.URI() + "/" + names[i]
 		g.Go(func() (err error) {
 			if f.Archive {
-				archives[i], err = provideArchive(uploading, home, f)
+				archives[i], err = uploadArchive(uploading, home, f)
 				return err
 			}
 			return uploadFile(uploading, home, names[i], f.Uri, fs.FileMode(f.Mode)&0o777)
@@ -203,10 +205,11 @@ func uploadFile(ctx context.Context, s store.Store, name, local string, mode fs.
 	return w.Close()
 }
 
-// onlyWriter keeps io.Copy to its buffer.
+// onlyWriter hides io.ReaderFrom, so that io.CopyBuffer uses its buffer.
 type onlyWriter struct{ io.Writer }
 
-// RemoveAll removes a directory and all in it.
+// RemoveAll removes a directory with everything in it. It is no error if it does not
+// exist.
 func RemoveAll(ctx context.Context, s store.Store, name string) error {
 	list, err := s.List(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -27,14 +27,14 @@ func TestTheBinaryIsTheSame(t *testing.T) {
 	if err := os.WriteFile(exe, []byte("program"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	first, err := provideBinary(ctx, home, exe, "sum")
+	first, err := uploadBinary(ctx, home, exe, "sum")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := home.Remove(ctx, "bin/sum/"+binaryName); err != nil { // the other one had not seen it
 		t.Fatal(err)
 	}
-	second, err := provideBinary(ctx, home, exe, "sum")
+	second, err := uploadBinary(ctx, home, exe, "sum")
 	if err != nil || first != second {
 		t.Errorf("first %+v, then %+v, %v", first, second, err)
 	}
@@ -42,7 +42,7 @@ func TestTheBinaryIsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := bring(ctx, home, "bin/sum/"+binaryName, exe, before.Size, 0o700); err != nil {
+	if err := uploadShared(ctx, home, "bin/sum/"+binaryName, exe, before.Size, 0o700); err != nil {
 		t.Error(err)
 	}
 	if after, err := home.Stat(ctx, "bin/sum/"+binaryName); err != nil || after != before {
@@ -88,7 +88,7 @@ func TestArchivesAreSharedByJobs(t *testing.T) {
 	if err := os.WriteFile(archive, []byte("another"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := provideArchive(t.Context(), home, venv("2")); err != nil || r.URI == first.URI {
+	if r, err := uploadArchive(t.Context(), home, venv("2")); err != nil || r.URI == first.URI {
 		t.Errorf("another archive of the same name and size: %+v, %v", r, err)
 	}
 }

@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string) int {
 	if err == nil {
 		err = mistaken
 	}
-	if err != nil && !client.IsTold(err) {
+	if err != nil && !client.IsReported(err) {
 		fmt.Fprintln(root.ErrOrStderr(), "yarn-submit:", err)
 	}
 	return client.ExitCode(err)
@@ -79,7 +79,7 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	wrapUsage(root)
 	root.AddCommand(
 		newRunCommand(args), newStatusCommand(), newLogsCommand(), newKillCommand(), newListCommand(),
-		newCheckpointCommand(), newDoctorCommand(), newRoundCommand(), newExamineCommand(), newVersionCommand(),
+		newCheckpointCommand(), newDoctorCommand(), newDoctorMasterCommand(), newDoctorNodeCommand(), newVersionCommand(),
 		newManCommand(), newAMCommand(), newAgentCommand(),
 	)
 	return root
@@ -87,8 +87,8 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 
 // makeNamespaces are the commands that make user namespaces, which a process whose
 // memory is shut cannot. An agent shuts it when it has made its own; doctor and
-// examine, which try what can be made, do not.
-var makeNamespaces = []string{"agent", "doctor", "examine"}
+// doctor-node, which try what can be made, do not.
+var makeNamespaces = []string{"agent", "doctor", "doctor-node"}
 
 // whichJob is what commands say of JOB: package jobs, Find.
 const whichJob = `JOB is a job's id, or its name: of several jobs of one name, the one that has

@@ -23,6 +23,10 @@ type output struct{ format string }
 
 func (o *output) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.format, "output", "o", "text", "`FORMAT` of the output: text or json")
+	formats := cobra.FixedCompletions([]cobra.Completion{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", formats); err != nil {
+		panic(err) // the flag was declared above
+	}
 }
 
 func (o *output) json() bool { return o.format == "json" }
@@ -77,7 +81,7 @@ func follow(cmd *cobra.Command, j *jobs.Job, o output, onlooker bool) error {
 	interrupts := make(chan os.Signal, 4)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(interrupts)
-	options := jobs.FollowOptions{Out: cmd.OutOrStdout(), Width: width(), In: os.Stdin, Interrupts: interrupts, Onlooker: onlooker}
+	options := jobs.FollowOptions{Out: cmd.OutOrStdout(), Width: width(), In: os.Stdin, Interrupts: interrupts, LeaveOnInterrupt: onlooker}
 	if o.json() {
 		options.Out, options.Width = cmd.ErrOrStderr(), 0
 	}

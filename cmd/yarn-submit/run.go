@@ -175,19 +175,19 @@ func start(ctx context.Context, cmd *cobra.Command, draft *spec.Draft, job *prot
 		return nil, fmt.Errorf("find the program itself: %w", err)
 	}
 	var mu sync.Mutex // submit tells from many goroutines
-	tell := func(text string) {
+	notify := func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
 		note(cmd, text)
 	}
 	if job.Local {
-		return submit.Local(ctx, job, exe, tell)
+		return submit.Local(ctx, job, exe, notify)
 	}
 	c, err := connect(cmd, draft)
 	if err != nil {
 		return nil, err
 	}
-	j, err := submit.ToYARN(ctx, c, job, exe, tell)
+	j, err := submit.ToYARN(ctx, c, job, exe, notify)
 	if err != nil {
 		c.Close()
 	}

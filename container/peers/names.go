@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,14 +17,12 @@ import (
 
 // Names is how a task finds its peers by name.
 type Names struct {
-	peers   *Peers
-	file    string // our hosts file, bound over the task's; empty without a namespace
-	steered bool   // virtual addresses work
-	own     string // the task, if it cannot listen on its virtual address
-	at      string // then its real one
-	host    string // the machine's own hosts file
-	node    nodeName
-	last    string
+	peers *Peers
+	file  string // our hosts file, bound over the task's; empty without a namespace
+	own   string // the task, if it cannot listen on its virtual address
+	at    string // then its real one
+	host  string // the machine's own hosts file
+	node  nodeName
 }
 
 // NewNames are the names of a task's peers, to whose virtual addresses its
@@ -34,7 +31,7 @@ type Names struct {
 // ownAddress, the task itself cannot listen on its virtual address, and its name
 // stands for host.
 func NewNames(p *Peers, host, master string, ownAddress bool) *Names {
-	n := &Names{peers: p, steered: true, node: newNodeName(host, master)}
+	n := &Names{peers: p, node: newNodeName(host, master)}
 	if ownAddress {
 		n.own, n.at = p.tasks[p.own].Name, host
 	}
@@ -57,8 +54,8 @@ func (n *Names) Bind(dir string, box *sandbox.Box) (unavailable, err error) {
 		return err, nil
 	}
 	n.file = filepath.Join(dir, "hosts")
-	if err := n.Write(); err != nil {
-		return nil, failure.Node(err)
+	if err := os.WriteFile(n.file, []byte(n.content(n.addresses())), 0o644); err != nil {
+		return nil, failure.Node(fmt.Errorf("writing the task's hosts file: %w", err))
 	}
 	if err := box.Bind(n.file, hosts); err != nil {
 		return nil, failure.Node(fmt.Errorf("giving the task its own hosts file: %w", err))
@@ -104,19 +101,15 @@ func (n *Names) Interface() string {
 	return networkInterface(n.node.address)
 }
 
-// addresses are what the names stand for: virtual ones, or where the peers are
-// now if nothing is steered.
+// addresses returns the virtual addresses by name, and the real one of the task itself
+// where it cannot listen on its virtual address.
 func (n *Names) addresses() map[string]string {
 	m := make(map[string]string, len(n.peers.tasks))
 	for i, t := range n.peers.tasks {
-		switch {
-		case t.Name == n.own:
-			m[t.Name] = numeric(n.at)
-		case n.steered:
-			m[t.Name] = n.peers.virtual[i].String()
-		case n.peers.places[i].Host != "":
-			m[t.Name] = numeric(n.peers.places[i].Host)
-		}
+		m[t.Name] = n.peers.virtual[i].String()
+	}
+	if n.own != "" {
+		m[n.own] = numeric(n.at)
 	}
 	return m
 }
@@ -124,26 +117,10 @@ func (n *Names) addresses() map[string]string {
 // Addresses are those that stand for names which the task cannot resolve; nil if it
 // can.
 func (n *Names) Addresses() map[string]string {
-	if n.file != "" && n.steered {
+	if n.file != "" {
 		return nil
 	}
 	return n.addresses()
-}
-
-// Write brings the hosts file up to date, in place: it is bound by inode.
-func (n *Names) Write() error {
-	if n.file == "" || n.steered && n.last != "" {
-		return nil
-	}
-	text := n.content(n.addresses())
-	if text == n.last {
-		return nil
-	}
-	if err := os.WriteFile(n.file, []byte(text), 0o644); err != nil {
-		return fmt.Errorf("writing the task's hosts file: %w", err)
-	}
-	n.last = text
-	return nil
 }
 
 // named is NAME:PORT, as it may stand in a word. RE2 has no look-behind, so the
@@ -151,8 +128,7 @@ func (n *Names) Write() error {
 var named = regexp.MustCompile(`(^|[^A-Za-z0-9_.-])([a-z][a-z0-9_-]*):([0-9]+)`)
 
 // Substitute puts addresses for names, NAME:PORT, in the command and the
-// environment of a task whose hosts file cannot be its own. With steering the
-// address is the virtual one; without, the one of now.
+// environment of a task whose hosts file cannot be its own.
 func (n *Names) Substitute(command []string, env map[string]string) ([]string, map[string]string) {
 	whole := n.Addresses()
 	if whole == nil {
@@ -165,9 +141,6 @@ func (n *Names) Substitute(command []string, env map[string]string) ([]string, m
 			address := whole[name]
 			if address == "" {
 				return m
-			}
-			if at := n.peers.places[n.peers.index[name]]; !n.steered && name != n.own && port == strconv.Itoa(at.Port) {
-				port = strconv.Itoa(at.RealPort)
 			}
 			return g[1] + net.JoinHostPort(address, port)
 		})

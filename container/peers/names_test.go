@@ -16,9 +16,9 @@ func testPeers(t testing.TB) *Peers {
 		Task: "ps-0", Spec: &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "ps", Count: 11}}},
 	})
 	if err == nil {
-		err = proto.NewRoutes([]int{1, 10}, []proto.Place{
+		err = proto.NewRoutes([]int{1, 10}, []proto.TaskAddress{
 			{Port: 4000, Host: "10.0.0.1", RealPort: 4001}, {Port: 4000, Host: "10.0.0.2", RealPort: 4000},
-		}, nil).Take(p.places)
+		}, nil).Apply(p.addresses)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func testPeers(t testing.TB) *Peers {
 }
 
 func TestHostsFile(t *testing.T) {
-	n := &Names{peers: testPeers(t), steered: true, host: "127.0.0.1 localhost # here\n\n# nothing\n10.0.0.9 ps-1 other.example\n10.0.0.8 ps-10\n::1 ip6-localhost"}
+	n := &Names{peers: testPeers(t), host: "127.0.0.1 localhost # here\n\n# nothing\n10.0.0.9 ps-1 other.example\n10.0.0.8 ps-10\n::1 ip6-localhost"}
 	got := n.content(n.addresses())
 	want := "127.77.0.10 ps-9\n127.77.0.11 ps-10\n127.0.0.1 localhost\n10.0.0.9 other.example\n::1 ip6-localhost\n"
 	if !strings.HasPrefix(got, "127.77.0.1 ps-0\n127.77.0.2 ps-1\n") || !strings.HasSuffix(got, want) {
@@ -48,7 +48,7 @@ func TestTheNodesOwnName(t *testing.T) {
 		{"right", "127.0.0.1 localhost\n10.0.0.7 n7\n127.0.1.1 n8\n", "127.0.0.1 localhost\n10.0.0.7 n7\n127.0.1.1 n8\n", false},
 		{"missing", "127.0.0.1 localhost\n", "127.0.0.1 localhost\n10.0.0.7 n7 n7.example\n", true},
 	} {
-		n := &Names{peers: testPeers(t), steered: true, host: c.host, node: node}
+		n := &Names{peers: testPeers(t), host: c.host, node: node}
 		got := n.content(nil)
 		if c.name != "missing" && node.mapsToLoopback(c.host) != c.wrong {
 			t.Errorf("%s: leads to loopback: %v", c.name, !c.wrong)
@@ -71,7 +71,7 @@ func TestTheNodesOwnName(t *testing.T) {
 func FuzzHostsFile(f *testing.F) {
 	f.Add("127.0.0.1 localhost\n10.0.0.9 ps-1 x\n")
 	f.Fuzz(func(t *testing.T, host string) {
-		n := &Names{peers: testPeers(t), steered: true, host: host, node: nodeName{names: []string{"n7"}, address: "10.0.0.7"}}
+		n := &Names{peers: testPeers(t), host: host, node: nodeName{names: []string{"n7"}, address: "10.0.0.7"}}
 		found := map[string]string{}
 		for line := range strings.Lines(n.content(n.addresses())) {
 			f := strings.Fields(line)
@@ -98,16 +98,11 @@ func TestSubstitute(t *testing.T) {
 		command []string
 		env     map[string]string
 	}{
-		{"own hosts file, steered", Names{file: "hosts", steered: true}, start.Command, start.Env},
+		{"own hosts file", Names{file: "hosts"}, start.Command, start.Env},
 		{
-			"steered only", Names{steered: true},
+			"none", Names{},
 			[]string{"x", "--ps=127.77.0.2:4000,127.77.0.11:4000", "not-ps-1:4000 xps-1:4000 ps-1", "127.77.0.2:5000"},
 			map[string]string{"TF_CONFIG": `{"ps":["127.77.0.2:4000","127.77.0.11:4000"]}`, "MASTER_ADDR": "127.77.0.2", "OTHER": "ps-1"},
-		},
-		{
-			"neither", Names{},
-			[]string{"x", "--ps=10.0.0.1:4001,10.0.0.2:4000", "not-ps-1:4000 xps-1:4000 ps-1", "10.0.0.1:5000"},
-			map[string]string{"TF_CONFIG": `{"ps":["10.0.0.1:4001","10.0.0.2:4000"]}`, "MASTER_ADDR": "10.0.0.1", "OTHER": "ps-1"},
 		},
 	} {
 		c.names.peers = testPeers(t)

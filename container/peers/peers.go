@@ -19,19 +19,19 @@ import (
 // Peers are the tasks of the job, the agent's own too, and where they are. They
 // belong to one goroutine at a time.
 type Peers struct {
-	job     string
-	spec    *proto.JobSpec // roles and framework
-	tasks   []runtime.Task
-	index   map[string]int // of tasks, by name
-	virtual []netip.Addr
-	places  []proto.Place
-	own     int
+	job       string
+	spec      *proto.JobSpec // roles and framework
+	tasks     []runtime.Task
+	index     map[string]int // of tasks, by name
+	virtual   []netip.Addr
+	addresses []proto.TaskAddress
+	own       int
 }
 
 // New returns those of a task as its assignment tells them.
 func New(a *proto.Assign) (*Peers, error) {
 	p := &Peers{job: a.Job, spec: a.Spec, tasks: runtime.Tasks(a.Spec), index: map[string]int{}}
-	p.places = make([]proto.Place, len(p.tasks))
+	p.addresses = make([]proto.TaskAddress, len(p.tasks))
 	for i, t := range p.tasks {
 		p.index[t.Name] = i
 		p.virtual = append(p.virtual, netip.MustParseAddr(runtime.VirtualAddress(i)))
@@ -42,7 +42,7 @@ func New(a *proto.Assign) (*Peers, error) {
 	}
 	p.own = own
 	if a.Routes != nil {
-		if err := a.Routes.Take(p.places); err != nil {
+		if err := a.Routes.Apply(p.addresses); err != nil {
 			return nil, failure.Permanent(err)
 		}
 	}
@@ -50,7 +50,7 @@ func New(a *proto.Assign) (*Peers, error) {
 }
 
 // Take takes in where tasks are now.
-func (p *Peers) Take(r *proto.Routes) error { return r.Take(p.places) }
+func (p *Peers) Take(r *proto.Routes) error { return r.Apply(p.addresses) }
 
 // Virtual are the addresses that stand for the tasks, in the order of the job's.
 func (p *Peers) Virtual() []netip.Addr { return p.virtual }
@@ -60,12 +60,12 @@ func (p *Peers) Own() netip.Addr { return p.virtual[p.own] }
 
 // OwnPort is the port that peers believe the agent's task to listen on; 0: it is
 // not known yet.
-func (p *Peers) OwnPort() int { return p.places[p.own].Port }
+func (p *Peers) OwnPort() int { return p.addresses[p.own].Port }
 
 // Table is what steering needs to know.
 func (p *Peers) Table() []steer.Route {
-	table := make([]steer.Route, 0, len(p.places))
-	for i, at := range p.places {
+	table := make([]steer.Route, 0, len(p.addresses))
+	for i, at := range p.addresses {
 		if at.Host != "" {
 			table = append(table, steer.Route{
 				Virtual: netip.AddrPortFrom(p.virtual[i], uint16(at.Port)), Host: at.Host, Port: uint16(at.RealPort),
@@ -84,7 +84,7 @@ func (p *Peers) Command(words []string, variables map[string]string, port int, a
 	a.Job, a.Task = p.job, p.tasks[p.own]
 	a.Ports = make(map[string]int, len(p.tasks))
 	for i, t := range p.tasks {
-		a.Ports[t.Name] = p.places[i].Port
+		a.Ports[t.Name] = p.addresses[i].Port
 	}
 	a.Ports[a.Task.Name] = port // it listens there, whatever its peers believe
 	argv, env, err := runtime.Command(spec, a)
@@ -100,7 +100,7 @@ func (p *Peers) WantsTensorBoardPort() bool {
 	return runtime.WantsTensorBoardPort(p.spec, p.tasks[p.own])
 }
 
-// Addresses are those of some tasks, given by their places in the job.
+// Addresses are those of some tasks, given by their index in the job.
 func (p *Peers) Addresses(tasks []uint32) []netip.Addr {
 	var list []netip.Addr
 	for _, t := range tasks {

@@ -16,13 +16,13 @@ func TestCommandsAreMadeOfWhereThePeersAre(t *testing.T) {
 	assign := &proto.Assign{
 		Job: "job-1", Task: "worker-0",
 		Spec:   &proto.JobSpec{Framework: "tensorflow", Roles: []*proto.RoleSpec{{Name: "ps", Count: 2}, {Name: "worker", Count: 1}}},
-		Routes: proto.NewRoutes(nil, []proto.Place{{Port: 20000, Host: "n1", RealPort: 20000}, {Port: 20001, Host: "n2", RealPort: 20001}, {Port: 20000}}, nil),
+		Routes: proto.NewRoutes(nil, []proto.TaskAddress{{Port: 20000, Host: "n1", RealPort: 20000}, {Port: 20001, Host: "n2", RealPort: 20001}, {Port: 20000}}, nil),
 	}
 	p, err := New(assign)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back := proto.NewRoutes([]int{0}, []proto.Place{{Port: 20000, Host: "n3", RealPort: 20009}}, []int{0})
+	back := proto.NewRoutes([]int{0}, []proto.TaskAddress{{Port: 20000, Host: "n3", RealPort: 20009}}, []int{0})
 	if err := p.Take(back); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Package check looks at what a machine allows to jobs: as whoever runs it, in
-// whatever directory. The same looks are taken on the user's machine and, by
-// package round, in containers on the nodes of a cluster.
+// Package check checks what a machine allows jobs to do, as the current user in the
+// current directory. The same checks run on the user's machine and, by package
+// nodecheck, in containers on the nodes of a cluster.
 package check
 
 import (

@@ -14,8 +14,7 @@ type Index struct {
 	Header  Header
 	Entries []Entry // in the order of the index: slices first, then by name
 
-	whole  map[string]int   // place of a tensor's own entry, by name
-	slices map[string][]int // places of its slices
+	slices map[string][]int // places of a tensor's slices, by its name
 }
 
 // Header describes the bundle.
@@ -121,11 +120,9 @@ func Parse(r io.ReaderAt, size int64) (*Index, error) {
 	if !header {
 		return nil, errors.New("not a whole TensorFlow index: it has no header")
 	}
-	x.whole, x.slices = map[string]int{}, map[string][]int{}
+	x.slices = map[string][]int{}
 	for i := range x.Entries {
-		if e := &x.Entries[i]; e.Of == nil {
-			x.whole[e.Name] = i
-		} else {
+		if e := &x.Entries[i]; e.Of != nil {
 			x.slices[e.Name] = append(x.slices[e.Name], i)
 		}
 	}
@@ -176,14 +173,6 @@ func (x *Index) Tensors() []*Entry {
 		}
 	}
 	return list
-}
-
-// Find finds a whole tensor; nil if there is none of that name.
-func (x *Index) Find(name string) *Entry {
-	if i, ok := x.whole[name]; ok {
-		return &x.Entries[i]
-	}
-	return nil
 }
 
 // SlicesOf are the entries with the bytes of a partitioned tensor.

@@ -56,8 +56,7 @@ func (r *Record) Checked() bool { return r.file.CRC32 != 0 || r.Size == 0 }
 // Offset is the place of the record's bytes in the file.
 func (r *Record) Offset() (int64, error) { return r.file.DataOffset() }
 
-// Open reads the record; at its end length and checksum are compared
-// (IsDamaged).
+// Open reads the record; at its end length and checksum are compared.
 func (r *Record) Open() (io.Reader, error) {
 	raw, err := r.file.OpenRaw() // File.Open takes a checksum of 0 for one
 	if err != nil {
@@ -96,12 +95,6 @@ func (r *Record) Check(sum uint32) error {
 		return fmt.Errorf("%w: the checksum of its record %s is %08x, the archive says %08x", errFile, r.Name, sum, r.file.CRC32)
 	}
 	return nil
-}
-
-// IsDamaged tells an error of a file that was read and is not what torch.save
-// writes from one of reading it.
-func IsDamaged(err error) bool {
-	return errors.Is(err, zip.ErrFormat) || errors.Is(err, errPickle) || errors.Is(err, errFile) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 var errFile = errors.New("not a whole file of torch.save")

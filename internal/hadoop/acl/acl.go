@@ -52,7 +52,7 @@ func Parse(text string) (List, error) {
 	return l, nil
 }
 
-// Allows tells whether the list names the user, or one of the groups, which are
+// Allows reports whether the list names the user, or one of the groups, which are
 // asked for only where that matters.
 func (l List) Allows(user string, groups func(user string) []string) bool {
 	if l.All || slices.Contains(l.Users, user) {

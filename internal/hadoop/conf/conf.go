@@ -156,7 +156,7 @@ func (c *Conf) Duration(key string, unit, def time.Duration) (time.Duration, err
 	return time.Duration(n) * unit, nil
 }
 
-// Secure tells whether the cluster uses Kerberos.
+// Secure reports whether the cluster uses Kerberos.
 func (c *Conf) Secure() bool {
 	return strings.EqualFold(c.Get("hadoop.security.authentication"), "kerberos")
 }

@@ -98,7 +98,7 @@ func blocksOf(located *wire.LocatedBlocksProto) []*wire.LocatedBlockProto {
 	return blocks
 }
 
-// sameFile tells whether locations are of the same file: its first block stays what
+// sameFile reports whether locations are of the same file: its first block stays what
 // it is, as long as it is there. Files without blocks are alike.
 func sameFile(a, b []*wire.LocatedBlockProto) bool {
 	if len(a) == 0 || len(b) == 0 {

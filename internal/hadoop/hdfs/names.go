@@ -313,5 +313,5 @@ func inodePath(inode uint64) string {
 	return path.Join("/.reserved/.inodes", fmt.Sprint(inode))
 }
 
-// gone tells whether a file was deleted.
+// gone reports whether a file was deleted.
 func gone(err error) bool { return rpc.IsRemote(err, "java.io.FileNotFoundException") }

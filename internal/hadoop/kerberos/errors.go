@@ -22,13 +22,13 @@ func denied(format string, args ...any) error {
 	return &failure{text: fmt.Sprintf(format, args...)}
 }
 
-// Unreachable tells whether no KDC answered.
+// Unreachable reports whether no KDC answered.
 func Unreachable(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && f.unreachable
 }
 
-// IsDenied tells whether Kerberos does not let this process in: it has no
+// IsDenied reports whether Kerberos does not let this process in: it has no
 // ticket or key, or one that is not good.
 func IsDenied(err error) bool {
 	var f *failure

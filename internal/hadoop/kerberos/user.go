@@ -116,7 +116,7 @@ func parseKeytab(b []byte, path string) (k *keytab.Keytab, err error) {
 	return k, nil
 }
 
-// knowsRealm tells whether there is a KDC to ask.
+// knowsRealm reports whether there is a KDC to ask.
 func knowsRealm(cfg *config.Config, realm string, files []string) error {
 	n, _, err := cfg.GetKDCs(realm, true)
 	if n > 0 {
@@ -138,7 +138,7 @@ func knowsRealm(cfg *config.Config, realm string, files []string) error {
 // Principal is name@REALM.
 func (u *User) Principal() string { return u.principal }
 
-// Expired tells whether a ticket cache's ticket has ended, which only kinit can
+// Expired reports whether a ticket cache's ticket has ended, which only kinit can
 // mend. A keytab's tickets are replaced in time.
 func (u *User) Expired() bool { return !u.end.IsZero() && time.Now().After(u.end) }
 
@@ -175,7 +175,7 @@ func (u *User) Close() {
 	u.client.Destroy()
 }
 
-// cutPrincipal splits name@REALM; ok tells whether there is a realm.
+// cutPrincipal splits name@REALM; ok reports whether there is a realm.
 func cutPrincipal(p string) (name, realm string, ok bool) {
 	if i := strings.LastIndexByte(p, '@'); i >= 0 {
 		return p[:i], p[i+1:], true

@@ -131,7 +131,7 @@ func decode(s string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(s)
 }
 
-// Check tells whether the servers answer and let this process in.
+// Check reports whether the servers answer and let this process in.
 func (k *Client) Check(ctx context.Context) error {
 	var names []string
 	err := k.call(ctx, request{method: http.MethodGet, path: "keys/names", tokens: true}, &names)
@@ -231,7 +231,7 @@ type refused struct {
 func (e *refused) Error() string { return e.err.Error() }
 func (e *refused) Unwrap() error { return e.err }
 
-// final tells whether other servers would say the same: they share keys and ACLs,
+// final reports whether other servers would say the same: they share keys and ACLs,
 // but not always the secrets of tokens.
 func (e *refused) final() bool {
 	return rpc.IsDenied(e.err) && !rpc.IsInvalidToken(e.err) || e.status == http.StatusNotFound || e.status == http.StatusBadRequest

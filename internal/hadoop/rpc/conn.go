@@ -54,7 +54,7 @@ func newConn(c *Client, address string) *conn {
 	return k
 }
 
-// over tells whether calls must go to another connection.
+// over reports whether calls must go to another connection.
 func (k *conn) over() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,7 +74,7 @@ func (k *conn) retire() {
 // errRetired sends a call that came too late to a new connection.
 var errRetired = errors.New("the connection was closed for want of calls")
 
-// do carries out a call. sent tells whether the server may have received it.
+// do carries out a call. sent reports whether the server may have received it.
 func (k *conn) do(ctx context.Context, a *call, timeout time.Duration) (sent bool, err error) {
 	k.mu.Lock()
 	if k.ended != nil || k.retired {
@@ -305,7 +305,7 @@ func (k *conn) receive(s *stream) error {
 	}
 }
 
-// answer ends a call; it tells whether there was one.
+// answer ends a call; it reports whether there was one.
 func (k *conn) answer(id int32, body []byte, failure error) bool {
 	k.mu.Lock()
 	a, ok := k.pending[id]

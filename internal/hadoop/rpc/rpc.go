@@ -45,7 +45,7 @@ type Options struct {
 
 // Retry tells how long Call goes on. All servers that are in standby or refuse
 // the connection are tried again in turn, with growing pauses: such a call has
-// surely not been carried out. The caller's context limits it too.
+// not been carried out. The caller's context limits it too.
 type Retry struct {
 	// Resend allows a call to be sent again when the connection was lost after
 	// it had been sent, so that it may be carried out twice. It is sent under

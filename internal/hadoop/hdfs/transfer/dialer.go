@@ -104,7 +104,7 @@ func (d *Dialer) dial(ctx context.Context, address string, port uint32, token *w
 	case plain:
 		return raw, nil
 	case unprotected:
-		return &doubtful{Conn: raw}, nil
+		return &plainConn{Conn: raw}, nil
 	}
 	o := sasl.Options{Protocol: "hdfs", Server: "0", Property: "dfs.data.transfer.protection"}
 	if s == byKey {

@@ -44,7 +44,7 @@ func (s *Silent) Nodes() []*wire.DatanodeInfoProto {
 	return nodes
 }
 
-// Has tells whether a DataNode is among them.
+// Has reports whether a DataNode is among them.
 func (s *Silent) Has(id *wire.DatanodeIDProto) bool {
 	return slices.ContainsFunc(s.Nodes(), func(n *wire.DatanodeInfoProto) bool { return same(n, id) })
 }

@@ -63,8 +63,8 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	}
 	r := bufio.NewReader(conn)
 	probe, limit := f.probe(), timeout
-	hasty := stage == wire.OpWriteBlockProto_PIPELINE_SETUP_CREATE && !f.s.patient
-	if hasty {
+	impatient := stage == wire.OpWriteBlockProto_PIPELINE_SETUP_CREATE && !f.s.slowSetup
+	if impatient {
 		limit = min(limit, answerLimit)
 	}
 	resp, err := transfer.Operate(conn, r, transfer.WriteBlock, op, limit)
@@ -74,8 +74,8 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 			if bad = probe.silent(); bad >= 0 {
 				err = errSilent
 			}
-			f.s.patient = f.s.patient || bad < 0
-			if !hasty {
+			f.s.slowSetup = f.s.slowSetup || bad < 0
+			if !impatient {
 				bad = max(bad, 0)
 			}
 		}
@@ -221,7 +221,7 @@ func (p *pipeline) readAcks(r *bufio.Reader, nodes int) {
 	}
 }
 
-// mayTakeLonger tells whether an ack that has not come can be waited for; if not,
+// mayTakeLonger reports whether an ack that has not come can be waited for; if not,
 // it says why not.
 func (p *pipeline) mayTakeLonger() bool {
 	silent := p.probe.silent()

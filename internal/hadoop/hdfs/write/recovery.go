@@ -17,8 +17,8 @@ import (
 
 var errNoneLeft = errors.New("every DataNode that had the block is lost, and with them what they had acknowledged")
 
-// fruitlessLimit is how many pipelines may break in a row without taking a byte.
-const fruitlessLimit = 20
+// unackedRecoveriesLimit is how many pipelines may break in a row without taking a byte.
+const unackedRecoveriesLimit = 20
 
 // recover brings a broken pipeline back without the node that failed.
 func (f *File) recover() error {
@@ -29,14 +29,14 @@ func (f *File) recover() error {
 	f.acks = nil
 	untouched := f.s.acked == 0
 	if f.ackedTo == f.s.ackedTo {
-		f.s.fruitless++
+		f.s.unackedRecoveries++
 	} else {
-		f.s.fruitless, f.s.ackedTo = 0, f.ackedTo
+		f.s.unackedRecoveries, f.s.ackedTo = 0, f.ackedTo
 	}
 	f.mu.Unlock()
 	f.s.pipe = nil
-	if f.s.fruitless > fruitlessLimit {
-		return fmt.Errorf("%d pipelines broke one after the other, and none took anything: %w", f.s.fruitless, why)
+	if f.s.unackedRecoveries > unackedRecoveriesLimit {
+		return fmt.Errorf("%d pipelines broke one after the other, and none took anything: %w", f.s.unackedRecoveries, why)
 	}
 
 	if untouched {
@@ -127,16 +127,16 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 	return -1, nil
 }
 
-// lonelyLimit is how long a block waits on a single DataNode for another one to be
+// singleNodeLimit is how long a block waits on a single DataNode for another one to be
 // found: the NameNode may take all others for too busy, or not know yet that
 // one is back. What is on that one alone is lost with it.
-const lonelyLimit = 5 * time.Second
+const singleNodeLimit = 5 * time.Second
 
 // addNode brings another DataNode in and has the block copied to it.
 func (f *File) addNode() error {
-	for deadline := time.Now().Add(lonelyLimit); ; {
+	for deadline := time.Now().Add(singleNodeLimit); ; {
 		err := f.tryAddNode()
-		if err == nil || len(f.s.nodes) > 1 || time.Now().After(deadline) || !backoff.Sleep(f.running, lonelyLimit/20) {
+		if err == nil || len(f.s.nodes) > 1 || time.Now().After(deadline) || !backoff.Sleep(f.running, singleNodeLimit/20) {
 			return err
 		}
 	}

@@ -108,7 +108,7 @@ type noKey struct{ err error }
 func (e *noKey) Error() string { return e.err.Error() }
 func (e *noKey) Unwrap() error { return e.err }
 
-// IsNoKey tells whether a file cannot be read or written because its key is not to
+// IsNoKey reports whether a file cannot be read or written because its key is not to
 // be had, whatever its own permissions are.
 func IsNoKey(err error) bool {
 	var e *noKey

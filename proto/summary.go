@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// TasksShown is how many tasks people are shown one by one at most; JSON has all.
+// TasksShown bounds how many tasks are shown to people one by one. JSON has all of them.
 const TasksShown = 200
 
-// StateWord is a state of a job or a task as people read it.
+// StateWord returns the state of a job or a task for people.
 func StateWord(s fmt.Stringer) string {
 	text := strings.ToLower(s.String())
 	if i := strings.Index(text, "state_"); i >= 0 {
@@ -18,9 +18,9 @@ func StateWord(s fmt.Stringer) string {
 	return text
 }
 
-// Notable are the tasks that are shown one by one: all of a small job, and of one
-// with more than TasksShown so many, first those that failed, then those that are
-// not at work yet or again.
+// Notable returns the tasks that are shown one by one: all of a job with at most TasksShown,
+// and otherwise so many of them, first those that failed, then those that do not run yet or
+// again.
 func (s *JobStatus) Notable() []*TaskStatus {
 	if len(s.GetTasks()) <= TasksShown {
 		return s.GetTasks()
@@ -39,8 +39,8 @@ func (s *JobStatus) Notable() []*TaskStatus {
 	return list[:TasksShown]
 }
 
-// Census counts a job's tasks: "ps: 2 running; worker: 9 running, 1 restarting".
-func (s *JobStatus) Census() string {
+// TaskCounts counts a job's tasks: "ps: 2 running; worker: 9 running, 1 restarting".
+func (s *JobStatus) TaskCounts() string {
 	var roles []string
 	count := map[string]map[TaskState]int{}
 	for _, t := range s.GetTasks() {

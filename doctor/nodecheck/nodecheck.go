@@ -1,13 +1,13 @@
-// Package round is the application master of `yarn-submit doctor --cluster`: it
-// starts one short container on every node, or on those that were named, and
-// gathers what each finds.
+// Package nodecheck is the application master of `yarn-submit doctor --cluster`: it
+// runs one short container on every node, or on the named ones, and collects their
+// findings.
 //
-// Containers write their findings to a file in the round's directory on HDFS,
-// NODES/CONTAINER.json. One that cannot prints them to its standard error: the
-// NodeManager passes the end of it on as the container's diagnostics
-// (yarn.nodemanager.container.stderr.pattern). Everything is written together to
+// Containers write their findings to a file in the check's directory on HDFS,
+// nodes/CONTAINER.json. One that cannot do so prints them to its standard error: the
+// NodeManager reports its end as the container's diagnostics
+// (yarn.nodemanager.container.stderr.pattern). All findings together are written to
 // Result at the end.
-package round
+package nodecheck
 
 import (
 	"context"
@@ -30,33 +30,33 @@ import (
 )
 
 const (
-	// ApplicationType is the type under which rounds are listed.
+	// ApplicationType is the application type on YARN.
 	ApplicationType = "HOLDFAST-DOCTOR"
 	// EnvNodes names the hosts, separated by commas; empty: all. EnvDirectory is
-	// the round's directory, EnvUser who submitted.
+	// the URI of the check's directory, EnvUser the submitting user.
 	EnvNodes     = "HOLDFAST_NODES"
 	EnvDirectory = "HOLDFAST_DOCTOR_DIRECTORY"
 	EnvUser      = "HOLDFAST_DOCTOR_USER"
-	// Result is a file in the round's directory: []check.Finding as JSON.
+	// Result is a file in the check's directory: []check.Finding as JSON.
 	Result   = "findings.json"
 	nodesDir = "nodes"
 
-	// MasterCommand and command run the round's containers.
-	MasterCommand = "exec ./yarn-submit round 1><LOG_DIR>/round.log 2><LOG_DIR>/stderr"
-	command       = "exec ./yarn-submit examine 1><LOG_DIR>/examine.log 2><LOG_DIR>/stderr"
+	// MasterCommand and command are what the containers run.
+	MasterCommand = "exec ./yarn-submit doctor-am 1><LOG_DIR>/doctor-am.log 2><LOG_DIR>/stderr"
+	command       = "exec ./yarn-submit doctor-node 1><LOG_DIR>/doctor-node.log 2><LOG_DIR>/stderr"
 )
 
-// Times of a round.
+// Intervals and limits of a check.
 const (
 	beat        = 100 * time.Millisecond
 	allocateFor = 20 * time.Second // until a node without a container is given up
 	lookFor     = 60 * time.Second // until a container that runs is
 )
 
-// Container is what one of a round's containers takes.
+// Container is the size of a container that checks a node.
 var Container = yarn.Resource{MemoryMB: 256, VCores: 1}
 
-// Config is what a round needs to know.
+// Config configures Run.
 type Config struct {
 	Conf        *conf.Conf
 	Credentials *token.Credentials // of the AM's container
@@ -67,8 +67,8 @@ type Config struct {
 	Resources   []yarn.LocalResource
 }
 
-// round is one that is under way; Run alone uses it.
-type round struct {
+// nodeCheck is the state of Run.
+type nodeCheck struct {
 	Config
 	master *yarn.Master
 	nodes  *yarn.Nodes
@@ -79,9 +79,9 @@ type round struct {
 	findings []check.Finding
 }
 
-// Run carries a round out and tells the ResourceManager that it is over.
+// Run checks the nodes and reports the end to the ResourceManager.
 func Run(ctx context.Context, cfg Config) error {
-	r := &round{Config: cfg, waiting: map[string]int{}, running: map[yarn.ContainerID]yarn.NodeID{}}
+	r := &nodeCheck{Config: cfg, waiting: map[string]int{}, running: map[yarn.ContainerID]yarn.NodeID{}}
 	var err error
 	if r.dir, err = store.Open(ctx, cfg.Directory, cfg.Conf); err != nil {
 		return err
@@ -108,7 +108,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	list, err := client.Nodes(ctx)
 	if err == nil {
-		err = r.visit(ctx, list)
+		err = r.checkNodes(ctx, list)
 	}
 	if err == nil {
 		err = r.report(ctx)
@@ -120,8 +120,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return errors.Join(err, r.master.Finish(ctx, final, why, ""))
 }
 
-// visit asks for a container on each node and waits for what they find.
-func (r *round) visit(ctx context.Context, list []yarn.Node) error {
+// checkNodes requests a container on each node and waits for the findings.
+func (r *nodeCheck) checkNodes(ctx context.Context, list []yarn.Node) error {
 	ask := r.ask(list)
 	begin := time.Now()
 	ticker := time.NewTicker(beat)
@@ -139,7 +139,7 @@ func (r *round) visit(ctx context.Context, list []yarn.Node) error {
 		for _, c := range a.Completed {
 			if node, ours := r.running[c.ID]; ours {
 				delete(r.running, c.ID)
-				r.examined(ctx, node.Host, c)
+				r.collect(ctx, node.Host, c)
 			}
 		}
 		age := time.Since(begin)
@@ -165,7 +165,7 @@ func (r *round) visit(ctx context.Context, list []yarn.Node) error {
 }
 
 // ask names each node that was asked for, and lets the scheduler give no other.
-func (r *round) ask(list []yarn.Node) []yarn.Request {
+func (r *nodeCheck) ask(list []yarn.Node) []yarn.Request {
 	racks, total := map[string]int32{}, int32(0)
 	for _, n := range list {
 		host := n.ID.Host
@@ -205,11 +205,11 @@ func (r *round) ask(list []yarn.Node) []yarn.Request {
 	return requests
 }
 
-func (r *round) bad(node, text string) {
+func (r *nodeCheck) bad(node, text string) {
 	r.findings = append(r.findings, check.Finding{Node: node, Subject: "container", Level: check.Bad, Text: text})
 }
 
-func (r *round) start(ctx context.Context, c yarn.Container) {
+func (r *nodeCheck) start(ctx context.Context, c yarn.Container) {
 	host := c.Node.Host
 	if r.waiting[host]--; r.waiting[host] <= 0 {
 		delete(r.waiting, host)
@@ -231,8 +231,8 @@ func (r *round) start(ctx context.Context, c yarn.Container) {
 	r.running[c.ID] = c.Node
 }
 
-// examined reads what a container has found.
-func (r *round) examined(ctx context.Context, host string, c yarn.Completed) {
+// collect reads the findings of a container that has ended.
+func (r *nodeCheck) collect(ctx context.Context, host string, c yarn.Completed) {
 	text, err := store.ReadFile(ctx, r.dir, path.Join(nodesDir, c.ID.String()+".json"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -262,7 +262,7 @@ func printed(diagnostics string) []byte {
 	return nil
 }
 
-func (r *round) report(ctx context.Context) error {
+func (r *nodeCheck) report(ctx context.Context) error {
 	slices.SortStableFunc(r.findings, func(a, b check.Finding) int { return strings.Compare(a.Node, b.Node) })
 	text, err := json.Marshal(r.findings)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"holdfast/internal/hadoop/token"
 )
 
-// Refusal makes one line of a login that failed, whatever was to be done after
-// it: the cause and what to do. It is nil where err is anything else.
-func Refusal(service string, err error) error {
+// LoginError returns a one-line error for a failed login, with its cause and what to do
+// about it, whatever was attempted after the login; nil if err is anything else.
+func LoginError(service string, err error) error {
 	cause := rpc.Refusal(err)
 	if cause == nil {
 		return nil

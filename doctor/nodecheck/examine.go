@@ -1,4 +1,4 @@
-package round
+package nodecheck
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"holdfast/internal/hadoop/conf"
 )
 
-// Examine is what a container of a round does: it looks at the node that it is
-// on, and leaves what it found in the round's directory. If it cannot, it writes
-// what is not well to stderr and fails.
+// Examine runs in a container: it checks the node that it is on, and writes the
+// findings to the check's directory. If it cannot, it writes what is not well to stderr
+// and fails.
 func Examine(ctx context.Context, exe string, c *conf.Conf, stderr io.Writer) error {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -24,7 +24,7 @@ func TestManyTasks(t *testing.T) {
 	if len(got) != 200 || got[0] != s.Tasks[201] || got[1] != s.Tasks[200] || got[2] != s.Tasks[0] {
 		t.Errorf("of 202 tasks %d are shown, first %v, %v, %v", len(got), got[0], got[1], got[2])
 	}
-	if got, want := s.Census(), "ps: 100 stopped; worker: 1 waiting, 100 running, 1 failed"; got != want {
+	if got, want := s.TaskCounts(), "ps: 100 stopped; worker: 1 waiting, 100 running, 1 failed"; got != want {
 		t.Errorf("the tasks are %q, not %q", got, want)
 	}
 }

@@ -15,17 +15,17 @@ import (
 	"holdfast/proto"
 )
 
-// Tell takes what a person who waits for a submission is to know at once, a line
-// without an end. It may be called by many goroutines.
-type Tell func(note string)
+// Notify reports something to the person who waits for a submission: one line, without
+// a newline. It may be called concurrently.
+type Notify func(note string)
 
-// alone refuses a checkpoint directory that another job writes to, unless it is to
-// be shared: the two would take each other's unfinished saves for broken ones. A
-// job that was lost without a word is shut out: one that over knows to have ended,
-// or one that sends no heartbeat while it is watched (writers.LostAfter), which
-// tell is told of before.
-func alone(ctx context.Context, s store.Store, c *proto.CheckpointSpec, over func(ctx context.Context, job string) bool, tell Tell) error {
-	living, err := others(ctx, s, over, tell)
+// checkExclusive refuses a checkpoint directory that another live job writes to, unless
+// the directory is to be shared: each job would take the other's unfinished saves for
+// torn checkpoints. Jobs that are known to have ended (over), and those that send no
+// heartbeat for writers.LostAfter, are fenced off; before it waits for heartbeats, it
+// says so through notify.
+func checkExclusive(ctx context.Context, s store.Store, c *proto.CheckpointSpec, over func(ctx context.Context, job string) bool, notify Notify) error {
+	living, err := liveWriters(ctx, s, over, notify)
 	if err != nil {
 		return fmt.Errorf("cannot tell who writes to the checkpoint directory %s: %w", c.Uri, err)
 	}
@@ -35,8 +35,9 @@ func alone(ctx context.Context, s store.Store, c *proto.CheckpointSpec, over fun
 	return nil
 }
 
-// others are the jobs that write to a store and live.
-func others(ctx context.Context, s store.Store, over func(ctx context.Context, job string) bool, tell Tell) ([]string, error) {
+// liveWriters returns the live jobs that write to a store, after it has fenced off the
+// others.
+func liveWriters(ctx context.Context, s store.Store, over func(ctx context.Context, job string) bool, notify Notify) ([]string, error) {
 	all, err := writers.List(ctx, s)
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func others(ctx context.Context, s store.Store, over func(ctx context.Context, j
 		return nil, err
 	}
 	if len(unsure) > 0 {
-		tell(fmt.Sprintf("%s has not ended its writing to the checkpoint directory %s: it runs, or was lost without a word; waiting for a sign of its life, until %s at the latest",
+		notify(fmt.Sprintf("%s has not ended its writing to the checkpoint directory %s: it runs, or was lost without a word; waiting for a sign of its life, until %s at the latest",
 			strings.Join(unsure, ", "), s.URI(), time.Now().Add(writers.LostAfter).Format(time.TimeOnly)))
 	}
 	living, lost, err := writers.OtherJobs(ctx, s, "", proto.WritersJob, writers.LostAfter)
@@ -66,7 +67,7 @@ func others(ctx context.Context, s store.Store, over func(ctx context.Context, j
 	return living, writers.FenceJobs(ctx, s, lost, proto.WritersJob)
 }
 
-// ended returns a function that reports whether a job has ended, as YARN knows it.
+// ended returns a function that reports whether, according to YARN, a job has ended.
 func ended(c *cluster.Cluster) func(ctx context.Context, job string) bool {
 	return func(ctx context.Context, job string) bool {
 		id, err := yarn.ParseApplicationID(job)

@@ -16,44 +16,44 @@ import (
 	"holdfast/proto"
 )
 
-// Status is the job's state, as its application master or else the job's
-// directory and the ResourceManager tell it.
+// Status returns the job's state from its application master or, if that does not
+// answer, from the job's directory and the ResourceManager.
 func (j *Job) Status(ctx context.Context) (*proto.JobStatus, error) {
 	if m, err := j.dial(ctx); err == nil {
 		defer m.close()
-		calling, cancel := context.WithTimeout(ctx, cluster.Patience/2)
+		calling, cancel := context.WithTimeout(ctx, cluster.Timeout/2)
 		defer cancel()
 		if s, err := m.Status(calling, &proto.StatusRequest{}); err == nil {
-			j.viaProxy(ctx, s)
+			j.setTrackingURL(ctx, s)
 			return s, nil
 		}
 	}
-	return j.settled(ctx)
+	return j.storedStatus(ctx)
 }
 
-// settled is the job's state without asking the application master.
-func (j *Job) settled(ctx context.Context) (*proto.JobStatus, error) {
+// storedStatus returns the job's state without calling the application master.
+func (j *Job) storedStatus(ctx context.Context) (*proto.JobStatus, error) {
 	var report *yarn.Report
 	alive := false
 	if j.Local() {
-		// Asked before the file is read: a master writes its last state and
-		// then ends.
+		// Checked before the file is read: a master writes its final state and then
+		// ends.
 		alive = j.MasterRuns()
 	} else {
-		asking, cancel := context.WithTimeout(ctx, cluster.Patience)
+		querying, cancel := context.WithTimeout(ctx, cluster.Timeout)
 		defer cancel()
-		r, err := j.cluster.RM.Report(asking, j.app)
+		r, err := j.cluster.RM.Report(querying, j.app)
 		switch {
 		case err == nil:
 			report = &r
 		case !yarn.IsUnknownApplication(err):
-			return nil, cluster.RMError(err)
+			return nil, cluster.YARNError(err)
 		}
 	}
 	saved := &proto.JobStatus{}
 	text, err := j.read(ctx, proto.StatusFile)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), report != nil && j.foreign():
+	case errors.Is(err, fs.ErrNotExist), report != nil && j.denied():
 		saved = nil
 	case err != nil:
 		return nil, fmt.Errorf("read the state of %s: %w", j.ID, err)
@@ -73,19 +73,19 @@ func (j *Job) settled(ctx context.Context) (*proto.JobStatus, error) {
 		}
 	}
 	if j.Local() {
-		settleLocal(saved, alive, path.Join(j.LocalPath(), MasterLog))
+		reconcileLocal(saved, alive, path.Join(j.LocalPath(), MasterLog))
 	} else {
 		age := j.age(report)
-		settleYARN(saved, report, j.ID, age)
-		if j.foreign() && !saved.State.Done() && yarn.Waiting(*report, age) == "" {
+		reconcileYARN(saved, report, j.ID, age)
+		if j.denied() && !saved.State.Done() && yarn.Waiting(*report, age) == "" {
 			saved.State, saved.Why = proto.JobState_JOB_STATE_RUNNING, "it is "+report.User+"'s; only its user is told of its tasks here"
 		}
 	}
 	return saved, nil
 }
 
-// settleLocal corrects a saved state by whether the application master runs.
-func settleLocal(s *proto.JobStatus, alive bool, log string) {
+// reconcileLocal corrects a stored state by whether the application master runs.
+func reconcileLocal(s *proto.JobStatus, alive bool, log string) {
 	if s.State.Done() {
 		return
 	}
@@ -95,11 +95,11 @@ func settleLocal(s *proto.JobStatus, alive bool, log string) {
 		}
 		return
 	}
-	end(s, proto.JobState_JOB_STATE_FAILED, "its application master ended without finishing the job (it was killed, or could not start); its log is "+log)
+	finalize(s, proto.JobState_JOB_STATE_FAILED, "its application master ended without finishing the job (it was killed, or could not start); its log is "+log)
 }
 
-// age is how long ago the job was submitted: by this process's clock if it has
-// submitted it, else by the ResourceManager's, which may be another.
+// age returns the time since the submission: by this process's clock if it submitted
+// the job, otherwise by the ResourceManager's, which may differ.
 func (j *Job) age(r *yarn.Report) time.Duration {
 	if r == nil || !j.submitted.IsZero() {
 		return time.Since(j.submitted)
@@ -107,16 +107,16 @@ func (j *Job) age(r *yarn.Report) time.Duration {
 	return time.Since(r.Started)
 }
 
-// settleYARN corrects a saved state by what the ResourceManager knows of a job
-// that was submitted age ago; nil: nothing.
-func settleYARN(s *proto.JobStatus, r *yarn.Report, id string, age time.Duration) {
+// reconcileYARN corrects the stored state of a job, submitted age ago, by the
+// ResourceManager's report; nil means that the ResourceManager does not know the job.
+func reconcileYARN(s *proto.JobStatus, r *yarn.Report, id string, age time.Duration) {
 	if r == nil {
 		if !s.State.Done() {
 			why := "the ResourceManager does not know the job any longer, so it is over; this is the state that was saved last"
 			if s.State == proto.JobState_JOB_STATE_STOPPING && s.Why != "" {
 				why = s.Why // its master did not come to its end
 			}
-			end(s, proto.JobState_JOB_STATE_FAILED, why)
+			finalize(s, proto.JobState_JOB_STATE_FAILED, why)
 		}
 		return
 	}
@@ -148,18 +148,18 @@ func settleYARN(s *proto.JobStatus, r *yarn.Report, id string, age time.Duration
 	case r.Final == yarn.FinalSucceeded:
 		state = proto.JobState_JOB_STATE_SUCCEEDED
 	}
-	why := MasterEnd(r.Diagnostics)
+	why := MasterFailure(r.Diagnostics)
 	if why == "" && state != proto.JobState_JOB_STATE_SUCCEEDED {
 		why = "YARN gave no reason"
 	}
-	end(s, state, why)
+	finalize(s, state, why)
 	if !r.Finished.IsZero() {
 		s.EndedUnixMs = r.Finished.UnixMilli()
 	}
 }
 
-// end makes a state final whose application master could not do that itself.
-func end(s *proto.JobStatus, state proto.JobState, why string) {
+// finalize makes a state final whose application master could not do it.
+func finalize(s *proto.JobStatus, state proto.JobState, why string) {
 	s.State, s.Why = state, why
 	for _, t := range s.Tasks {
 		switch t.State {
@@ -173,11 +173,11 @@ func end(s *proto.JobStatus, state proto.JobState, why string) {
 	}
 }
 
-// MasterEnd makes words of YARN's diagnostics of an application whose master
-// did not finish it (RMAppImpl, RMAppAttemptImpl.getAMContainerCrashedDiagnostics,
-// ContainerLaunch.diagnoseAppMasterFailure): the exit code, and what the
-// process wrote last.
-func MasterEnd(diagnostics string) string {
+// MasterFailure summarizes YARN's diagnostics of an application whose master did not
+// finish it (RMAppImpl, RMAppAttemptImpl.getAMContainerCrashedDiagnostics,
+// ContainerLaunch.diagnoseAppMasterFailure): the exit code, and the last output of the
+// process.
+func MasterFailure(diagnostics string) string {
 	d := strings.TrimSpace(diagnostics)
 	if !strings.Contains(d, "AM Container") {
 		return firstLines(d, 3)

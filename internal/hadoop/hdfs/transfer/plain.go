@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// doubtful is a connection without a handshake to a DataNode that may want one:
+// plainConn is a connection without a handshake to a DataNode that may want one:
 // such a DataNode reads the first bytes and closes.
-type doubtful struct {
+type plainConn struct {
 	net.Conn
 	answered bool
 }
 
-func (c *doubtful) Read(b []byte) (int, error) {
+func (c *plainConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.answered || n > 0 {
 		c.answered = true

@@ -60,7 +60,7 @@ func TestSettleYARN(t *testing.T) {
 		{"waiting", &proto.JobStatus{State: proto.JobState_JOB_STATE_WAITING}, &yarn.Report{State: yarn.StateAccepted, Queue: "q", Diagnostics: "[x] Application is added to the scheduler and is not yet activated. Queue's AM resource limit exceeded.  Details : Queue Resource Limit for AM = <memory:1024, vCores:1>;"}, proto.JobState_JOB_STATE_WAITING, `"q"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			settleYARN(c.saved, c.report, "application_1_0001", time.Minute)
+			reconcileYARN(c.saved, c.report, "application_1_0001", time.Minute)
 			if c.saved.State != c.state || !strings.Contains(c.saved.Why, c.why) {
 				t.Errorf("it is %s (%q), want %s (%q)", c.saved.State, c.saved.Why, c.state, c.why)
 			}
@@ -75,11 +75,11 @@ func TestSettleYARN(t *testing.T) {
 
 func TestSettleLocal(t *testing.T) {
 	s := &proto.JobStatus{State: proto.JobState_JOB_STATE_WAITING}
-	settleLocal(s, true, "/log")
+	reconcileLocal(s, true, "/log")
 	if s.State.Done() || s.Why == "" {
 		t.Errorf("a job whose master is starting is %s (%s)", s.State, s.Why)
 	}
-	settleLocal(s, false, "/log")
+	reconcileLocal(s, false, "/log")
 	if s.State != proto.JobState_JOB_STATE_FAILED || !strings.Contains(s.Why, "/log") {
 		t.Errorf("a job whose master is gone is %s (%s)", s.State, s.Why)
 	}
@@ -92,7 +92,7 @@ func FuzzMasterEnd(f *testing.F) {
 	f.Add("Diagnostics: \n\n AM Container Last 4096 bytes of ")
 	f.Fuzz(func(t *testing.T, s string) {
 		defer bound.Memory(t, len(s), 100)()
-		if strings.Count(MasterEnd(s), "\n") > 10 {
+		if strings.Count(MasterFailure(s), "\n") > 10 {
 			t.Errorf("too much of %q", s)
 		}
 	})
