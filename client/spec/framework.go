@@ -48,7 +48,7 @@ func (d *Draft) source(script string) []byte {
 	const most = 1 << 20
 	file := script
 	for _, in := range d.Inputs {
-		if name := path.Clean(script); !in.Archive && within(name, in.Name) {
+		if name := path.Clean(script); !in.Archive && isWithin(name, in.Name) {
 			file = in.Path + name[len(in.Name):]
 		}
 	}
