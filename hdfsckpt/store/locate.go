@@ -13,8 +13,8 @@ type Block struct {
 	Hosts  []string `json:"hosts"` // HOST:PORT of DataNodes
 }
 
-// Locate returns the blocks of a file and the hosts that have them; nothing for a store
-// whose files are all in one place.
+// Locate returns the hosts that a file is on; nothing for a store whose files are
+// all in one place.
 func Locate(ctx context.Context, s Store, name string) ([]Block, error) {
 	h, ok := s.(*hdfsStore)
 	if !ok {
