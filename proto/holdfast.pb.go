@@ -1110,7 +1110,7 @@ func (x *Hello) GetExited() *Exited {
 type Prepared struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Port          int32                  `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`        // on which the task is to listen
-	Steering      string                 `protobuf:"bytes,2,opt,name=steering,proto3" json:"steering,omitempty"` // "seccomp", "forwarding" or "none"
+	Steering      string                 `protobuf:"bytes,2,opt,name=steering,proto3" json:"steering,omitempty"` // "seccomp" or "forwarding"
 	Mounting      string                 `protobuf:"bytes,3,opt,name=mounting,proto3" json:"mounting,omitempty"` // "fuse" or "symlink"
 	Notes         []string               `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`       // limitations of this node, for the user
 	unknownFields protoimpl.UnknownFields

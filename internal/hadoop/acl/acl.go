@@ -96,7 +96,7 @@ func NewGroups(c *conf.Conf) *Groups {
 	return g
 }
 
-// Of returns the groups of a user; none for one who is not known.
+// Of returns the groups of a user; none for an unknown user.
 func (g *Groups) Of(user string) []string {
 	if groups, ok := g.static[user]; ok {
 		return groups

@@ -37,7 +37,7 @@ func New(properties map[string]string) *Conf {
 // Set overrides a property, also a final one.
 func (c *Conf) Set(key, text string) { c.values[key] = value{text: text, from: "program"} }
 
-// Warnings are what the user should hear about the files, in no error.
+// Warnings are what the user should know about the files and what is no error.
 func (c *Conf) Warnings() []string { return c.warnings }
 
 // Lookup returns a property, substituted, and whether it is set or has a default.

@@ -80,7 +80,7 @@ func (k *Refresher) Get(ctx context.Context) (*token.Credentials, time.Time, err
 	if err := k.Login(); err != nil {
 		return nil, time.Time{}, err
 	}
-	// Only their renewer is told how long they last.
+	// Only their renewer can learn how long they are valid.
 	tokens, err := get(ctx, k.Conf, token.New(), k.Principal, k.URIs)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -89,7 +89,7 @@ func (k *Refresher) Get(ctx context.Context) (*token.Credentials, time.Time, err
 	return tokens, end, err
 }
 
-// renew renews tokens and tells when the first of them ends.
+// renew renews tokens and returns when the first of them expires.
 func renew(ctx context.Context, c *conf.Conf, all *token.Credentials, uris []string) (time.Time, error) {
 	var first time.Time
 	for service, u := range fileSystems(c, uris) {

@@ -94,7 +94,7 @@ func (r *Reader) shared() *Shared { return r.src.c.shared }
 // Size is the file's length when it was opened.
 func (r *Reader) Size() int64 { return r.src.size }
 
-// Close lets go of connections; reads that go on fail.
+// Close closes connections; reads that are under way fail.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -194,7 +194,7 @@ func (r *Reader) drop(p *piece) {
 	}
 }
 
-// resume tells which piece to fetch ahead, where nobody does, now that piece i
+// resume returns which piece to fetch ahead, if nothing is being fetched, now that piece i
 // is read after the one before it: the next one that was not fetched, in good
 // time. r.mu is held.
 func (r *Reader) resume(i int64) (next int64, ok bool) {

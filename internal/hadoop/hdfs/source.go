@@ -66,7 +66,7 @@ func (s *source) take(located *wire.LocatedBlocksProto) {
 	s.blocks = blocksOf(located)
 }
 
-// locate asks once more where the blocks are, and tells under which name the file
+// locate asks again where the blocks are, and returns under which name the file
 // was found: by its inode, whatever it is called now, or as it was called when it
 // was opened.
 func (s *source) locate(ctx context.Context) (name string, err error) {
@@ -87,7 +87,7 @@ func (s *source) locate(ctx context.Context) (name string, err error) {
 	if err != nil && !errors.Is(err, syscall.ENOENT) {
 		return "", err
 	}
-	return "", fmt.Errorf("the file was removed meanwhile, or renamed behind a Router: %w", syscall.ESTALE)
+	return "", fmt.Errorf("the file was removed or, behind a Router, renamed after it was opened: %w", syscall.ESTALE)
 }
 
 // at finds the block of an offset and its DataNodes, those last that were slow, or
@@ -144,7 +144,7 @@ func (s *source) markBad(node *wire.DatanodeIDProto) bool {
 	return true
 }
 
-// byteStream reads a block, or a block group, up to an end that was told before.
+// byteStream reads a block, or a block group, up to an end that was set before.
 type byteStream interface {
 	io.Reader
 	left() int64 // bytes up to the end
@@ -238,13 +238,13 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// failures tells, by DataNodes' uuids, what went wrong with them.
+// failures are errors by the uuid of the DataNode.
 type failures map[string]error
 
 // errNoReplica: every DataNode of the block has failed in this round.
 var errNoReplica = errors.New("no DataNode has the block")
 
-// connect sees to a stream at pos.
+// connect opens a stream at pos, unless there is one.
 func (f *fileStream) connect(ctx context.Context, failed failures) error {
 	if f.block != nil {
 		return nil
@@ -304,8 +304,8 @@ func (f *fileStream) abandoned(failed failures) bool {
 	})
 }
 
-// endAbandonedLease has the NameNode settle how long a file is whose writer is gone. It
-// would do so by itself only after 20 minutes (dfs.namenode.lease-hard-limit-sec).
+// endAbandonedLease ends the lease of a file whose writer is gone, so that the NameNode
+// determines its length. It would do so by itself only after 20 minutes (dfs.namenode.lease-hard-limit-sec).
 func (s *source) endAbandonedLease(ctx context.Context) {
 	name, err := s.locate(ctx)
 	if err == nil {

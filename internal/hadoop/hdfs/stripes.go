@@ -25,7 +25,7 @@ type trial struct {
 	took           time.Duration
 }
 
-// observe learns from a piece that was fetched ahead. r.mu is held.
+// observe takes the fetching of a piece ahead into account. r.mu is held.
 func (r *Reader) observe(p *piece, took time.Duration) {
 	if len(r.lanes) > 1 {
 		return
@@ -53,7 +53,7 @@ type lane struct {
 	trial     trial // with its present DataNode
 }
 
-// fetchStripes sees that the stripes after piece i, which is being read, are fetched.
+// fetchStripes starts fetching the stripes after piece i, which is being read.
 // r.mu is held.
 func (r *Reader) fetchStripes(i int64) {
 	n := int64(len(r.lanes))

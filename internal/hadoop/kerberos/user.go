@@ -102,7 +102,7 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 func parseKeytab(b []byte, path string) (k *keytab.Keytab, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = denied("the keytab %s is damaged: have it made anew", path)
+			err = denied("the keytab %s is damaged: create a new one", path)
 		}
 	}()
 	if len(b) < 2 || b[0] != 5 {
@@ -111,7 +111,7 @@ func parseKeytab(b []byte, path string) (k *keytab.Keytab, err error) {
 	k = keytab.New()
 	if err := k.Unmarshal(b); err != nil {
 		// Its own words hold bytes of the keys.
-		return nil, denied("the keytab %s is damaged: have it made anew", path)
+		return nil, denied("the keytab %s is damaged: create a new one", path)
 	}
 	return k, nil
 }
@@ -139,7 +139,7 @@ func knowsRealm(cfg *config.Config, realm string, files []string) error {
 func (u *User) Principal() string { return u.principal }
 
 // Expired reports whether a ticket cache's ticket has ended, which only kinit can
-// mend. A keytab's tickets are replaced in time.
+// renew. A keytab's tickets are replaced in time.
 func (u *User) Expired() bool { return !u.end.IsZero() && time.Now().After(u.end) }
 
 // Source is where the user's keys are from, in words.

@@ -53,7 +53,7 @@ type unreachable struct {
 func (e *unreachable) Error() string { return e.err.Error() }
 func (e *unreachable) Unwrap() error { return e.err }
 
-// errHTTP: no time mends it.
+// errHTTP is permanent.
 var errHTTP = errors.New("it answers in HTTP: this is the port of a web server, and Hadoop RPC has another")
 
 // loginError is a login that failed on our side: the next try would fail alike.

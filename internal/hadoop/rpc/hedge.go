@@ -9,9 +9,9 @@ import (
 )
 
 // hedgeDelay is how long a call may go without an answer until the service's other
-// servers are asked as well, one after the other. A server that hangs, or a host
-// that is silent, is waited for in vain once another one has taken over; one that
-// is only slow has the others say that they stand by.
+// servers are asked as well, one after the other. Waiting for a server that hangs, or a
+// host that is silent, is useless once another one has taken over; where the server is
+// only slow, the others answer that they are in standby.
 const hedgeDelay = 2 * time.Second
 
 // answer is what came of asking the server at Addresses[index].
@@ -41,7 +41,7 @@ func (c *Client) attempt(ctx context.Context, id, retry int32, method string, re
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers := make(chan answer)
-	open := map[int]bool{} // who is being asked
+	open := map[int]bool{} // that are being asked
 	ask := func(index int, resp proto.Message) {
 		open[index] = true
 		go func() {

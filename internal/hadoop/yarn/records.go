@@ -143,7 +143,7 @@ type Queue struct {
 	MaxCapacity float64 // of the parent queue's, 0 to 1
 	AbsoluteMax float64 // of the cluster, 0 to 1; 0 if the scheduler does not tell
 	Used        float64 // of its guaranteed capacity, 1 and more is full
-	AMShare     float64 // that application masters may use, 0 to 1; 0 if not told
+	AMShare     float64 // that application masters may use, 0 to 1; 0 if unknown
 	Available   int64   // MB
 	Allocated   int64   // MB
 	Pending     int64   // applications that wait for activation

@@ -27,7 +27,7 @@ type Dialer struct {
 }
 
 // New makes a dialer of the file system whose ClientProtocol nn calls. It fails
-// where c contradicts itself. The log is told the protection of each connection,
+// where c contradicts itself. The protection of each connection is logged,
 // at level debug.
 func New(nn rpc.Caller, c *conf.Conf, log notice.Log) (*Dialer, error) {
 	qop, err := c.TransferProtection()

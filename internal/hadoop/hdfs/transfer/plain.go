@@ -22,7 +22,7 @@ func (c *plainConn) Read(b []byte) (int, error) {
 		return n, err
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		err = fmt.Errorf("%w: the DataNode closes the connection without an answer (%w), as one does that wants SASL: "+
+		err = fmt.Errorf("%w: the DataNode closes the connection without an answer (%w), as it does if it requires SASL: "+
 			"set dfs.data.transfer.protection in this side's hdfs-site.xml as it is there", ErrMismatch, err)
 	}
 	return n, err

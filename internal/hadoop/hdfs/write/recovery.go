@@ -103,7 +103,7 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 		} else if err := f.addNode(); err != nil && f.demandsAnother() {
 			return -1, fmt.Errorf("a DataNode is lost and no other takes its place, which dfs.client.block.write.replace-datanode-on-failure.best-effort is set to false for: %w", err)
 		} else if err != nil {
-			f.c.o.Log.Warnf("writing %s: going on with %d DataNodes: %v", f.path, len(f.s.nodes), err)
+			f.c.o.Log.Warnf("writing %s: continuing with %d DataNodes: %v", f.path, len(f.s.nodes), err)
 		}
 	}
 	if bad, err := f.connect(stage, stamp); err != nil {
@@ -123,7 +123,7 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 	if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND {
 		return -1, nil
 	}
-	f.c.o.Log.Infof("writing %s: block %d goes on with %d DataNodes", f.path, next.GetBlockId(), len(f.s.nodes))
+	f.c.o.Log.Infof("writing %s: block %d continues with %d DataNodes", f.path, next.GetBlockId(), len(f.s.nodes))
 	return -1, nil
 }
 

@@ -22,7 +22,7 @@ type streamState struct {
 	nodes             []node
 	excluded          []*wire.DatanodeInfoProto // not to be used for this file any longer
 	slowSetup         bool                      // a pipeline took long to be set up, with all DataNodes there
-	acceptsSingleNode bool                      // a block on one DataNode alone was waited with in vain
+	acceptsSingleNode bool                      // waiting for a second DataNode for a block has failed
 	pipe              *pipeline
 	closing           *closing // the block before, or nil
 
@@ -100,7 +100,7 @@ func (f *File) run() error {
 }
 
 // next waits for something to do: a packet to send (still in the queue), a
-// broken pipeline to mend, a heartbeat (no packet), or the end.
+// broken pipeline to rebuild, a heartbeat (no packet), or the end.
 func (f *File) next() (p *packet, broken, over bool) {
 	var start time.Time // of waiting
 	f.mu.Lock()
@@ -148,7 +148,7 @@ func (f *File) beginBlock() error {
 				deadline = time.Now().Add(singleNodeLimit)
 			}
 			if f.s.acceptsSingleNode = time.Now().After(deadline); f.s.acceptsSingleNode {
-				f.c.o.Log.Warnf("writing %s: going on with 1 DataNode, as the NameNode names no other", f.path)
+				f.c.o.Log.Warnf("writing %s: continuing with 1 DataNode, as the NameNode offers no other", f.path)
 			} else {
 				if err := f.dropBlock(); err != nil {
 					return err
