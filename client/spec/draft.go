@@ -82,7 +82,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 		}
 	}
 	if spec.Framework == "" {
-		spec.Framework = runtime.ImpliedFramework(spec)
+		spec.Framework, _ = d.impliedFramework(spec)
 	}
 	if spec.Name == "" {
 		spec.Name = defaultName(spec)

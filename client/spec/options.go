@@ -42,7 +42,7 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return text(&d.Job.Queue, "QUEUE") },
 	}, {
 		name: "framework", group: groupProgram, help: frameworks,
-		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`, else `none`. What it brings: [frameworks.md](frameworks.md)",
+		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`; else what the command runs (`torchrun`, `accelerate`, `deepspeed`) or its script imports, which is told; else `none`. What it brings: [frameworks.md](frameworks.md)",
 		kind: func(d *Draft) kind { return choice(&d.Job.Framework, runtime.FrameworkNames()) },
 	}, {
 		name: "local", group: groupCluster, help: "run on this machine, without Hadoop",
@@ -102,7 +102,7 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return boolean(&d.Job.Tf1) },
 	}, {
 		name: "progress", group: groupProgram, help: "finds the step in a line of output, in its one group",
-		doc:  "finds the step in a line of output, in its one group (RE2). Default: `step 12`, `step = 12` and the like",
+		doc:  "finds the step in a line of output, in its one group (RE2). Default: [what usual programs print](frameworks.md#steps)",
 		kind: func(d *Draft) kind { return text(&d.Job.Progress, "REGEXP") },
 	}, {
 		name: "keep-interpreter-waits", group: groupLosses, help: "leave TensorFlow's 30 s between readiness checks",
