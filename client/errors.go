@@ -24,48 +24,48 @@ const (
 	ExitTerminated  = 143
 )
 
-// ErrJobFailed is returned where a job was followed to an end that was not
-// success; what happened has been told already.
+// ErrJobFailed is returned if a job that was followed did not succeed. What happened
+// has been shown already.
 var ErrJobFailed = errors.New("the job did not succeed")
 
-// IsTold reports whether the user knows of the error already.
-func IsTold(err error) bool {
+// IsReported reports whether the user has been told about the error already.
+func IsReported(err error) bool {
 	return errors.Is(err, ErrJobFailed) || errors.Is(err, ErrInterrupted)
 }
 
-// ErrInterrupted is returned where the user ended a command by Ctrl-C.
+// ErrInterrupted is returned if the user interrupted a command.
 var ErrInterrupted = errors.New("interrupted")
 
-// ErrTerminated is returned where a process was ended by SIGTERM, and must end as
-// shells say that of it: a NodeManager that kills a container forgets why where
-// the process ends with 0 (ContainerImpl, KILLING to EXITED_WITH_SUCCESS).
+// ErrTerminated is returned if the process was ended by SIGTERM. Its exit code must be
+// that of a shell: a NodeManager that kills a container loses the reason if the process
+// exits with 0 (ContainerImpl, KILLING to EXITED_WITH_SUCCESS).
 var ErrTerminated = WithExitCode(ExitTerminated, errors.New("ended by SIGTERM"))
 
-// coded is an error whose exit code is known where it is made.
-type coded struct {
+// codedError is an error with an exit code.
+type codedError struct {
 	code int
 	err  error
 }
 
-func (e *coded) Error() string { return e.err.Error() }
-func (e *coded) Unwrap() error { return e.err }
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
 
-// WithExitCode returns an error for which ExitCode returns code.
-func WithExitCode(code int, err error) error { return &coded{code, err} }
+// WithExitCode returns an error with an exit code: see ExitCode.
+func WithExitCode(code int, err error) error { return &codedError{code, err} }
 
-// Usagef makes an error about what the user typed.
+// Usagef returns an error about what the user typed.
 func Usagef(format string, args ...any) error {
 	return WithExitCode(ExitUsage, fmt.Errorf(format, args...))
 }
 
-// Unreachablef makes an error about a cluster that does not answer.
+// Unreachablef returns an error about a cluster that does not answer.
 func Unreachablef(format string, args ...any) error {
 	return WithExitCode(ExitUnreachable, fmt.Errorf(format, args...))
 }
 
-// ExitCode is what a command exits with after err.
+// ExitCode returns the exit code of a command that returned err.
 func ExitCode(err error) int {
-	var c *coded
+	var c *codedError
 	var operation *net.OpError // not net.Error, which every syscall.Errno is
 	var name *net.DNSError
 	switch {

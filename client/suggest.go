@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// DidYouMean is a question to add to a message about a word that is none of
-// known: "; did you mean status?". It is empty if none of them is like it.
+// DidYouMean returns a suggestion for a word that is none of known, to be appended to a
+// message: "; did you mean status?". It is empty if none is similar.
 func DidYouMean(word string, known []string) string {
 	return DidYouMeanWithin(word, known, 1+len(word)/4)
 }
 
-// DidYouMeanWithin is DidYouMean where a word with more than most differences is another one.
+// DidYouMeanWithin is DidYouMean with a maximum edit distance.
 func DidYouMeanWithin(word string, known []string, most int) string {
 	var like []string
 	best := most
@@ -33,8 +33,8 @@ func DidYouMeanWithin(word string, known []string, most int) string {
 	return fmt.Sprintf("; did you mean %s?", strings.Join(like, " or "))
 }
 
-// distance is how many letters have to be put in, taken away, replaced or
-// exchanged with the next one to make b of a (optimal string alignment).
+// distance returns the optimal string alignment distance: the number of insertions,
+// deletions, substitutions and transpositions of adjacent letters that turn a into b.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	rows := make([][]int, len(x)+1)

@@ -46,7 +46,7 @@ type agent struct {
 	reaching bool
 
 	stage      *stage.Stage
-	told       int                 // of the news of what its script imports
+	told       int                 // version of the import profile that was sent
 	prewarmed  bool                // that it has was said on this stream
 	task       *task               // once assigned; prepare's own until it is done
 	ready      bool                // task is prepared
@@ -148,7 +148,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			grace = endGrace
 			return nil
 		case <-a.box.Done():
-			return fmt.Errorf("the task's surroundings are gone: %w", a.box.Err())
+			return fmt.Errorf("the task's sandbox has ended: %w", a.box.Err())
 		case r := <-a.arrivals:
 			a.reaching = false
 			if r.err != nil {
@@ -243,7 +243,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 	}
 }
 
-// look tells the AM when the container's directory is no longer there.
+// look reports to the AM when the container's directory is no longer there.
 func (a *agent) look() {
 	if !a.ready || a.failure != nil || !a.home.gone() {
 		return
@@ -265,7 +265,7 @@ func (a *agent) route(r *proto.Routes) {
 }
 
 // prewarm gets the container ready in the background for a task that it may be
-// given; what cannot be done now is tried again with the task, and told then.
+// given; what cannot be done now is tried again with the task, and reported then.
 func (a *agent) prewarm(ctx context.Context, r *proto.Prewarm) {
 	if a.task != nil {
 		return
@@ -321,7 +321,7 @@ func (a *agent) start(s *proto.Start) {
 
 // end stops the task and gives back all it held. Without grace, somebody may
 // be about to take the task's place: it is killed at once, and can commit nothing
-// more. The fence comes second, or the task would be told of it by errors.
+// more. The fence comes second, or the task would notice by errors.
 // killed says that the container is being ended from outside.
 func (a *agent) end(grace time.Duration, killed bool) {
 	if a.attempt != nil {

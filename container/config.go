@@ -17,7 +17,7 @@ import (
 type Config struct {
 	Master string // host:port of the AM that started the agent
 	// JobDirectory is the job's directory (URI): output goes to
-	// logs/TASK/ATTEMPT.log below it, and am.json there tells where the AM is.
+	// logs/TASK/ATTEMPT.log below it, and am.json there says where the AM is.
 	JobDirectory string
 	Container    string // as the driver named it
 	Host         string // the address under which peers reach this host

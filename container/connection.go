@@ -67,7 +67,7 @@ func (a *agent) arrived(r arrival) {
 	a.heartbeat()
 }
 
-// dropArrival lets go of a stream that reach has opened, and that comes too late.
+// dropArrival closes a stream that reach has opened too late.
 func (a *agent) dropArrival() {
 	if !a.reaching {
 		return
@@ -77,7 +77,7 @@ func (a *agent) dropArrival() {
 	}
 }
 
-// disconnect lets go of the stream.
+// disconnect closes the stream.
 func (a *agent) disconnect() {
 	if a.conn != nil {
 		a.conn.Abandon()
@@ -86,7 +86,7 @@ func (a *agent) disconnect() {
 	}
 }
 
-// send tells the AM something, if there is a stream. Nothing is kept for later
+// send sends a message to the AM, if there is a stream. Nothing is kept for later
 // but commits: Hello says what has become of the rest.
 func (a *agent) send(m *proto.FromAgent) {
 	if a.conn != nil {
@@ -107,7 +107,7 @@ func (a *agent) sendFailure() {
 	a.send(&proto.FromAgent{Message: &proto.FromAgent_AgentFailure{AgentFailure: a.failure}})
 }
 
-// heartbeat tells the AM that the agent lives, and gives up a stream on which
+// heartbeat sends a heartbeat to the AM, and closes a stream on which
 // nothing is answered.
 func (a *agent) heartbeat() {
 	if a.conn == nil {
@@ -119,7 +119,9 @@ func (a *agent) heartbeat() {
 	}
 	b := &proto.Heartbeat{Sequence: a.lease.Heartbeat(), AgentRssBytes: proctree.RSS(os.Getpid()) + proctree.Anonymous(a.box.Pid())}
 	if a.attempt != nil {
-		b.RssBytes = proctree.RSS(a.box.Processes()...)
+		processes := a.box.Processes()
+		cpu, bytes := proctree.Usage(processes...)
+		b.RssBytes, b.CpuMs, b.IoBytes = proctree.RSS(processes...), cpu.Milliseconds(), bytes
 		b.Step, b.OtherProgress = a.attempt.out.LastStep(), a.attempt.out.OtherProgress()
 	}
 	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()

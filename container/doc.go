@@ -4,7 +4,7 @@
 // An agent opens one stream to the AM (AgentService.Connect in proto), says Hello, is
 // assigned a task, prepares for it (working directory, files, checkpoint
 // mounts, names, port), says Prepared, and then runs attempts of the task's
-// command as it is told, one at a time and in place: namespace, mounts and
+// command as the AM orders, one at a time and in place: namespace, mounts and
 // steering stay. It ends by Release from the AM, when ctx ends, or when its lease does;
 // its task ends with it, always.
 //
@@ -12,10 +12,10 @@
 //
 // An agent whose stream breaks opens another: to the AM where it was, or where
 // the job's am.json says that it is now. Its task runs on meanwhile, and Hello
-// tells the AM, maybe another one, what it has missed. Each heartbeat that the AM
-// answers renews the lease (package master), and so does the sight of am.json,
-// which an AM that lives keeps touching, and another would have replaced: while
-// there is none, nobody can give the task away. The mounts look at the lease before each
+// reports to the AM, which may be another one, what it has missed. Each heartbeat that the AM
+// answers renews the lease (package master), and so does reading
+// am.json, which an AM touches as long as it lives and a successor replaces: while there
+// is no AM, nobody can give the task to another container. The mounts look at the lease before each
 // change of the store, so an agent that was stopped or cut off for longer commits
 // nothing. The AM of a local job has no successor and grants no lease: there the
 // task ends with the stream.

@@ -11,7 +11,7 @@ import (
 )
 
 // oomKills counts how many processes of this container's memory cgroup the
-// kernel has killed for want of memory; 0 where that cannot be read. cgroup v2:
+// kernel has killed because memory ran out; 0 where that cannot be read. cgroup v2:
 // memory.events; v1: memory.oom_control.
 func oomKills() int {
 	groups, err := proc.Cgroups()

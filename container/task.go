@@ -95,7 +95,7 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 	if unmounted == nil {
 		t.prepared.Mounting = "fuse"
 	} else if len(specs) > 0 {
-		t.note("checkpoint paths are links to their local directory, not mounts: a file that is being written is seen by all, and a writer that was given up can still write: %v", unmounted)
+		t.note("checkpoint paths are links to their local directory, not mounts: files are visible while they are being written, and a writer that was given up can still write: %v", unmounted)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
 // lost. The task is prepared.
 func (t *task) route(r *proto.Routes, box *sandbox.Box) {
 	if err := t.peers.Take(r); err != nil {
-		t.log.WithError(err).Error("the task's peers have moved, and it is not told")
+		t.log.WithError(err).Error("the new addresses of the task's peers cannot be applied")
 		return
 	}
 	t.direct(t.peers.Addresses(r.Disconnect), box)
@@ -157,11 +157,11 @@ func (t *task) direct(cut []netip.Addr, box *sandbox.Box) {
 	}
 }
 
-// begin directs the prepared task by all that was told meanwhile.
+// begin applies to the prepared task the routes that arrived meanwhile.
 func (t *task) begin(box *sandbox.Box) {
 	for _, r := range t.late {
 		if err := t.peers.Take(r); err != nil {
-			t.log.WithError(err).Error("the task's peers have moved, and it is not told")
+			t.log.WithError(err).Error("the new addresses of the task's peers cannot be applied")
 		}
 	}
 	t.late = nil

@@ -47,7 +47,7 @@ func Diagnose(ctx context.Context, exe string) []check.Finding {
 	return append(list, DiagnoseKeys(ctx, c.Conf)...)
 }
 
-// diagnoseKerberos tells who this process is.
+// diagnoseKerberos reports who this process is.
 func diagnoseKerberos() check.Finding {
 	if file := os.Getenv(token.EnvFile); file != "" {
 		return check.Finding{Subject: "Kerberos", Level: check.Note, Text: fmt.Sprintf("the tokens in %s, which %s names, come before tickets", file, token.EnvFile)}
@@ -138,7 +138,7 @@ func DiagnoseKeys(ctx context.Context, c *conf.Conf) []check.Finding {
 	defer cancel()
 	nn, err := hdfs.New(c.DefaultFS(), c, hdfs.Options{})
 	if err != nil {
-		return nil // diagnoseHDFS has told
+		return nil // diagnoseHDFS has reported it
 	}
 	defer nn.Close()
 	provider, err := nn.KeyProvider(ctx)

@@ -63,7 +63,7 @@ func Write(w io.Writer, list []check.Finding) error {
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "\nnode\t%s\n", strings.Join(mixed, "\t")) // Flush tells of errors
+	fmt.Fprintf(table, "\nnode\t%s\n", strings.Join(mixed, "\t")) // Flush returns errors
 	for _, n := range nodes {
 		fmt.Fprint(table, n)
 		for _, s := range mixed {
@@ -86,7 +86,7 @@ func Write(w io.Writer, list []check.Finding) error {
 	return nil
 }
 
-// Error returns an error if something is bad; the findings have told what.
+// Error returns an error if something is bad; the findings say what.
 func Error(list []check.Finding) error {
 	for _, f := range list {
 		switch {

@@ -37,11 +37,11 @@ func filesBelow(t *testing.T, s store.Store, name string) []string {
 func unlink(t *testing.T, s store.Store, name string) {
 	t.Helper()
 	if !retain.Concerns(name) {
-		t.Errorf("%s is taken for nothing that is kept", name)
+		t.Errorf("%s is taken for nothing that is retained", name)
 	}
-	kept, err := retain.Removing(context.Background(), s, name)
+	retained, err := retain.Removing(context.Background(), s, name)
 	must(t, err)
-	if !kept {
+	if !retained {
 		must(t, s.Remove(context.Background(), name))
 	}
 }
@@ -80,9 +80,9 @@ var series = map[string]struct {
 	}},
 }
 
-// TestKeptOfEachFormat: of a program that keeps the newest only, the one before can
+// TestRetainedOfEachFormat: of a program that keeps the newest only, the one before can
 // be read, in whatever order its files went; older ones are gone.
-func TestKeptOfEachFormat(t *testing.T) {
+func TestRetainedOfEachFormat(t *testing.T) {
 	for name, x := range series {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, s store.Store) {
@@ -125,16 +125,16 @@ func TestKeptOfEachFormat(t *testing.T) {
 							}
 						}
 					}
-					kept := listRetained(t, s)
+					retained := listRetained(t, s)
 					former := ""
-					if len(kept) == 1 {
-						former, _ = kept[0].Original()
+					if len(retained) == 1 {
+						former, _ = retained[0].Original()
 					}
-					if former != before || kept[0].State != format.Sealed || len(kept[0].Files) != len(names) {
-						t.Fatalf("kept are %+v", kept)
+					if former != before || retained[0].State != format.Sealed || len(retained[0].Files) != len(names) {
+						t.Fatalf("retained are %+v", retained)
 					}
-					if problems, err := hdfsckpt.Verify(ctx, s, kept[0], nil); err != nil || len(problems) > 0 {
-						t.Errorf("what is kept has the problems %v, %v", problems, err)
+					if problems, err := hdfsckpt.Verify(ctx, s, retained[0], nil); err != nil || len(problems) > 0 {
+						t.Errorf("what is retained has the problems %v, %v", problems, err)
 					}
 					if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
 						t.Errorf("a start after it says %s, %v", report, err)
@@ -145,17 +145,17 @@ func TestKeptOfEachFormat(t *testing.T) {
 	}
 }
 
-// TestReplacedIsKept: what a program writes over can be read once more, and comes
+// TestReplacedIsRetained: what a program writes over can be read once more, and comes
 // back if its replacement did not come.
-func TestReplacedIsKept(t *testing.T) {
+func TestReplacedIsRetained(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		first, second := torchFixture(t, "alone.pt"), torchFixture(t, "train-40.pt")
 		publish(t, s, "last.pt", first)
 		publish(t, s, "last.pt", second)
-		kept := listRetained(t, s)
-		if len(kept) != 1 || kept[0].State != format.Complete || kept[0].Size != int64(len(first)) {
-			t.Fatalf("kept are %+v", kept)
+		retained := listRetained(t, s)
+		if len(retained) != 1 || retained[0].State != format.Complete || retained[0].Size != int64(len(first)) {
+			t.Fatalf("retained are %+v", retained)
 		}
 		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
 			t.Errorf("nothing is amiss: %s, %v", report, err)
@@ -186,15 +186,15 @@ func TestReplacedIsKept(t *testing.T) {
 		if got := list(t, s); !got[0].Whole() {
 			t.Errorf("after it was replaced: %s", states(got))
 		}
-		if kept := listRetained(t, s); !slices.ContainsFunc(kept, func(c format.Checkpoint) bool { return c.Kind == format.Distributed && c.Whole() }) {
-			t.Errorf("kept are %+v", kept)
+		if retained := listRetained(t, s); !slices.ContainsFunc(retained, func(c format.Checkpoint) bool { return c.Kind == format.Distributed && c.Whole() }) {
+			t.Errorf("retained are %+v", retained)
 		}
 		// What goes from the new one is no part of the old.
 		publish(t, s, "dcp/__9_0.distcp", []byte("x"))
 		unlink(t, s, "dcp/__9_0.distcp")
 		for _, c := range listRetained(t, s) {
 			if c.Kind == format.Distributed && len(c.Files) != 3 {
-				t.Errorf("kept is %+v", c)
+				t.Errorf("retained is %+v", c)
 			}
 		}
 		// Only one of the files that each have a name of their own stays.
@@ -202,9 +202,9 @@ func TestReplacedIsKept(t *testing.T) {
 			publish(t, s, name, first)
 			unlink(t, s, name)
 		}
-		kept = slices.DeleteFunc(listRetained(t, s), func(c format.Checkpoint) bool { return c.Kind == format.Distributed })
-		if len(kept) != 1 {
-			t.Errorf("kept are %+v", kept)
+		retained = slices.DeleteFunc(listRetained(t, s), func(c format.Checkpoint) bool { return c.Kind == format.Distributed })
+		if len(retained) != 1 {
+			t.Errorf("retained are %+v", retained)
 		}
 	})
 }

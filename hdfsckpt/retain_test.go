@@ -25,9 +25,9 @@ func remove(t *testing.T, s store.Store, name string) {
 			continue
 		}
 		for _, f := range c.Files {
-			kept, err := retain.Removing(ctx, s, f.Name)
+			retained, err := retain.Removing(ctx, s, f.Name)
 			must(t, err)
-			if !kept {
+			if !retained {
 				must(t, s.Remove(ctx, f.Name))
 			}
 		}
@@ -36,9 +36,9 @@ func remove(t *testing.T, s store.Store, name string) {
 
 func listRetained(t *testing.T, s store.Store) []format.Checkpoint {
 	t.Helper()
-	kept, err := retain.List(context.Background(), s)
+	retained, err := retain.List(context.Background(), s)
 	must(t, err)
-	return kept
+	return retained
 }
 
 // TestRollbackToWhatWasRemoved: with max_to_keep=1, the one before stays, and
@@ -55,26 +55,26 @@ func TestRollbackToWhatWasRemoved(t *testing.T) {
 		if got, want := states(list(t, s)), "model.ckpt-20 sealed current"; got != want {
 			t.Fatalf("got %s, want %s", got, want)
 		}
-		kept := listRetained(t, s)
-		if len(kept) != 1 || kept[0].State != format.Sealed || kept[0].Step != 10 {
-			t.Fatalf("kept are %+v", kept)
+		retained := listRetained(t, s)
+		if len(retained) != 1 || retained[0].State != format.Sealed || retained[0].Step != 10 {
+			t.Fatalf("retained are %+v", retained)
 		}
-		if problems, err := hdfsckpt.Verify(ctx, s, kept[0], nil); err != nil || len(problems) > 0 {
-			t.Errorf("what is kept has the problems %v, %v", problems, err)
+		if problems, err := hdfsckpt.Verify(ctx, s, retained[0], nil); err != nil || len(problems) > 0 {
+			t.Errorf("what is retained has the problems %v, %v", problems, err)
 		}
-		plan, err := hdfsckpt.PlanRollback(append(list(t, s), kept...), "", 10)
+		plan, err := hdfsckpt.PlanRollback(append(list(t, s), retained...), "", 10)
 		must(t, err)
 		must(t, plan.Execute(ctx, s))
 		if got, want := states(list(t, s)), "model.ckpt-10 sealed current; model.ckpt-20 sealed"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if kept := listRetained(t, s); len(kept) != 0 {
-			t.Errorf("still kept are %+v", kept)
+		if retained := listRetained(t, s); len(retained) != 0 {
+			t.Errorf("still retained are %+v", retained)
 		}
 	})
 }
 
-// TestRemovedWhereOlderOnesStay: nothing is kept that is not needed, and no
+// TestRemovedWhereOlderOnesStay: nothing is retained that is not needed, and no
 // manifest stays of what is gone.
 func TestRemovedWhereOlderOnesStay(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
@@ -83,8 +83,8 @@ func TestRemovedWhereOlderOnesStay(t *testing.T) {
 			seal(t, s, name)
 		}
 		remove(t, s, "model.ckpt-10")
-		if kept := listRetained(t, s); len(kept) != 0 {
-			t.Errorf("kept are %+v", kept)
+		if retained := listRetained(t, s); len(retained) != 0 {
+			t.Errorf("retained are %+v", retained)
 		}
 		manifests, err := s.List(context.Background(), path.Join(store.OwnDir, "manifests"))
 		if err != nil || len(manifests) != 2 {
@@ -177,10 +177,10 @@ func TestReplacementThatNeverCame(t *testing.T) {
 	}
 }
 
-// TestKeptWhateverItsName: a checkpoint is kept, listed and brought back also where
+// TestRetainedWhateverItsName: a checkpoint is retained, listed and restored also where
 // its name is long in the escaped form, and where the program calls a file of it as
 // the store calls one of its own.
-func TestKeptWhateverItsName(t *testing.T) {
+func TestRetainedWhateverItsName(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		for _, prefix := range []string{strings.Repeat("模", 70), strings.Repeat("ä", 60) + "/" + strings.Repeat("ö", 60)} {
 			var names []string
@@ -190,7 +190,7 @@ func TestKeptWhateverItsName(t *testing.T) {
 				seal(t, s, prefix+step)
 			}
 			remove(t, s, names[0])
-			bringBackTheKept(t, s, names[0])
+			restoreTheRetained(t, s, names[0])
 		}
 	})
 	onBoth(t, func(t *testing.T, s store.Store) {
@@ -201,30 +201,30 @@ func TestKeptWhateverItsName(t *testing.T) {
 			seal(t, s, name)
 		}
 		remove(t, s, "step-10")
-		bringBackTheKept(t, s, "step-10")
+		restoreTheRetained(t, s, "step-10")
 		if got, err := store.ReadFile(context.Background(), s, "step-10/manifest.json"); err != nil || string(got) != "manifest.json" {
 			t.Errorf("the program's manifest.json holds %q, %v", got, err)
 		}
 	})
 }
 
-// bringBackTheKept brings back the one checkpoint that is kept, which had that name.
-func bringBackTheKept(t *testing.T, s store.Store, name string) {
+// restoreTheRetained restores the one checkpoint that is retained, which had that name.
+func restoreTheRetained(t *testing.T, s store.Store, name string) {
 	t.Helper()
-	kept := listRetained(t, s)
-	if len(kept) != 1 || kept[0].State != format.Sealed {
-		t.Fatalf("of %s is kept: %+v", name, kept)
+	retained := listRetained(t, s)
+	if len(retained) != 1 || retained[0].State != format.Sealed {
+		t.Fatalf("of %s is retained: %+v", name, retained)
 	}
-	if former, isKept := kept[0].Original(); former != name || !isKept {
-		t.Errorf("its former name is %s, %v; want %s", former, isKept, name)
+	if former, isRetained := retained[0].Original(); former != name || !isRetained {
+		t.Errorf("its former name is %s, %v; want %s", former, isRetained, name)
 	}
-	must(t, retain.Restore(context.Background(), s, kept[0]))
+	must(t, retain.Restore(context.Background(), s, retained[0]))
 	for _, c := range list(t, s) {
 		if c.State != format.Sealed {
 			t.Errorf("%s is %s", c.Name, c.State)
 		}
 	}
-	if kept := listRetained(t, s); len(kept) != 0 {
-		t.Errorf("still kept are %+v", kept)
+	if retained := listRetained(t, s); len(retained) != 0 {
+		t.Errorf("still retained are %+v", retained)
 	}
 }

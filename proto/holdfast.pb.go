@@ -1110,7 +1110,7 @@ func (x *Hello) GetExited() *Exited {
 type Prepared struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Port          int32                  `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`        // on which the task is to listen
-	Steering      string                 `protobuf:"bytes,2,opt,name=steering,proto3" json:"steering,omitempty"` // "seccomp", "forwarding" or "none"
+	Steering      string                 `protobuf:"bytes,2,opt,name=steering,proto3" json:"steering,omitempty"` // "seccomp" or "forwarding"
 	Mounting      string                 `protobuf:"bytes,3,opt,name=mounting,proto3" json:"mounting,omitempty"` // "fuse" or "symlink"
 	Notes         []string               `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`       // limitations of this node, for the user
 	unknownFields protoimpl.UnknownFields
@@ -1395,6 +1395,9 @@ type Heartbeat struct {
 	Step          int64                  `protobuf:"varint,6,opt,name=step,proto3" json:"step,omitempty"`                                       // last step in the attempt's output; 0 if none
 	// Changes while the output shows progress that is no step, as of an evaluation.
 	OtherProgress int64 `protobuf:"varint,7,opt,name=other_progress,json=otherProgress,proto3" json:"other_progress,omitempty"`
+	// What the processes of the attempt that are there now have used since they began.
+	CpuMs         int64 `protobuf:"varint,8,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
+	IoBytes       int64 `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"` // read and written, as counted in /proc/PID/io
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1474,6 +1477,20 @@ func (x *Heartbeat) GetStep() int64 {
 func (x *Heartbeat) GetOtherProgress() int64 {
 	if x != nil {
 		return x.OtherProgress
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetCpuMs() int64 {
+	if x != nil {
+		return x.CpuMs
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetIoBytes() int64 {
+	if x != nil {
+		return x.IoBytes
 	}
 	return 0
 }
@@ -3681,7 +3698,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\x12\x14\n" +
 	"\x05error\x18\f \x01(\tR\x05error\x12\x14\n" +
 	"\x05stack\x18\r \x03(\tR\x05stack\x12\x12\n" +
-	"\x04step\x18\x0e \x01(\x03R\x04step\"\xee\x01\n" +
+	"\x04step\x18\x0e \x01(\x03R\x04step\"\xa0\x02\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x1b\n" +
 	"\trss_bytes\x18\x02 \x01(\x03R\brssBytes\x12&\n" +
@@ -3690,7 +3707,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vwarm_status\x18\x05 \x01(\tR\n" +
 	"warmStatus\x12\x12\n" +
 	"\x04step\x18\x06 \x01(\x03R\x04step\x12%\n" +
-	"\x0eother_progress\x18\a \x01(\x03R\rotherProgress\"\x96\x01\n" +
+	"\x0eother_progress\x18\a \x01(\x03R\rotherProgress\x12\x15\n" +
+	"\x06cpu_ms\x18\b \x01(\x03R\x05cpuMs\x12\x19\n" +
+	"\bio_bytes\x18\t \x01(\x03R\aioBytes\"\x96\x01\n" +
 	"\fAgentFailure\x12\x16\n" +
 	"\x06detail\x18\x01 \x01(\tR\x06detail\x12#\n" +
 	"\rnode_specific\x18\x02 \x01(\bR\fnodeSpecific\x12\x1c\n" +

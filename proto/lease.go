@@ -4,7 +4,7 @@ import "time"
 
 // An agent may run its task while its lease lasts. The lease is renewed whenever the
 // application master (AM) answers a heartbeat, and also while no AM can take the task for
-// lost, which an agent without a connection tells from AddressFile: the AM updates the
+// lost, which an agent without a connection sees from AddressFile: the AM updates the
 // file's modification time for as long as it is alive.
 //
 // An AM gives a task to another container only after it has updated the file without a gap
@@ -28,7 +28,7 @@ func Untouched(lease time.Duration) time.Duration { return lease * 9 / 20 }
 // PollInterval is the time between two looks of an agent without a connection at the file.
 func PollInterval(lease time.Duration) time.Duration { return lease / 20 }
 
-// LeaseExpiry is when an AM may count a lease as expired, from when it last heard the
+// LeaseExpiry is when an AM may count a lease as expired, from when it last received the
 // agent. It is longer than the lease, which the agent counts from before that, by the time
 // that the agent needs to end its task and by more than clocks can drift apart.
 func LeaseExpiry(lease time.Duration) time.Duration { return lease + lease/10 + time.Second }

@@ -97,7 +97,7 @@ func (s *JobSpec) CheckpointURIs() []string {
 	return list
 }
 
-// Done tells whether the state is final.
+// Done reports whether the state is final.
 func (s JobState) Done() bool {
 	return s == JobState_JOB_STATE_SUCCEEDED || s == JobState_JOB_STATE_FAILED || s == JobState_JOB_STATE_KILLED
 }

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// EarlierReason reports whether a task's reason tells of an attempt before the present
+// EarlierReason reports whether a task's reason concerns an attempt before the present
 // one, and of which.
 func EarlierReason(s *JobStatus, k *TaskStatus) (attempt int32, is bool) {
 	of := ReasonOf(s, k)
 	return of, of >= 0 && of < k.Attempt
 }
 
-// ReasonOf is the attempt whose loss a task's reason tells of, as far as the job's
+// ReasonOf returns the attempt whose loss a task's reason concerns, as far as the job's
 // incidents know; -1 if the reason is not that of a loss.
 func ReasonOf(s *JobStatus, k *TaskStatus) int32 {
 	if k.State == TaskState_TASK_STATE_FAILED {

@@ -19,7 +19,7 @@ var roleName = regexp.MustCompile(`^[a-z]([a-z0-9_-]{0,30}[a-z0-9])?$`)
 // Roles without tasks are dropped. A job without a framework gets the one that it implies.
 func Complete(spec *proto.JobSpec) error {
 	if spec.Framework == "" {
-		spec.Framework = ImpliedFramework(spec)
+		spec.Framework, _ = ImpliedFramework(spec)
 	}
 	framework := find(spec.Framework)
 	if framework == nil {

@@ -3,7 +3,6 @@ package runtime
 import (
 	"encoding/json"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,9 +24,12 @@ type Framework struct {
 
 	// Implied reports whether a job that names no framework is one of this
 	// framework. Commands are programs that imply the same, by the base names
-	// under which a command runs them.
-	Implied  func(*proto.JobSpec) bool
-	Commands []string
+	// under which a command runs them; LaunchModules are Python modules that do where
+	// python -m runs them, and Imports where a script imports them.
+	Implied       func(*proto.JobSpec) bool
+	Commands      []string
+	LaunchModules []string
+	Imports       []string
 
 	// Observers are roles that are no members of the framework's cluster: they
 	// have no rank, and neither their loss nor their end affects the others.
@@ -190,26 +192,6 @@ func frameworkOf(spec *proto.JobSpec) *Framework {
 		return f
 	}
 	return &none
-}
-
-// ImpliedFramework returns the framework of a job that names none: the first that
-// its options, roles or commands imply.
-func ImpliedFramework(spec *proto.JobSpec) string {
-	for _, f := range frameworks {
-		if f.Implied != nil && f.Implied(spec) || f.runs(spec.Command) {
-			return f.Name
-		}
-		for _, r := range spec.Roles {
-			if f.runs(r.Command) {
-				return f.Name
-			}
-		}
-	}
-	return none.Name
-}
-
-func (f *Framework) runs(command []string) bool {
-	return len(command) > 0 && slices.Contains(f.Commands, path.Base(command[0]))
 }
 
 // UsualFinish is how long a task of a role may go on after the job has succeeded,

@@ -10,6 +10,7 @@ import (
 var jax = Framework{
 	Name: "jax", Title: "JAX",
 	Modules:   []string{"jax"},
+	Imports:   []string{"jax", "flax"},
 	Observers: observers,
 	Rules:     allTogether,
 	Defaults:  python,

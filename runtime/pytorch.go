@@ -12,12 +12,15 @@ import (
 // comes back alone, so all ranks begin again together.
 var pytorch = Framework{
 	Name: "pytorch", Title: "PyTorch",
-	Modules:   []string{"torch"},
-	Observers: observers,
-	Rules:     allTogether,
-	Defaults:  python,
-	Env:       torchEnv,
-	ErrorFile: &ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},
+	Modules:       []string{"torch"},
+	Commands:      []string{"torchrun", "accelerate", "accelerate-launch", "deepspeed"},
+	LaunchModules: []string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"},
+	Imports:       []string{"torch", "lightning", "pytorch_lightning", "accelerate", "deepspeed"},
+	Observers:     observers,
+	Rules:         allTogether,
+	Defaults:      python,
+	Env:           torchEnv,
+	ErrorFile:     &ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},
 	Failures: Failures{
 		Lost:      []string{"ncclRemoteError", "DistNetworkError", "DistStoreError"},
 		Any:       []string{"DistBackendError", "DistError"},

@@ -18,6 +18,7 @@ var tensorflow = Framework{
 		Flag: "--tf1", For: "scripts of TensorFlow 1",
 		Given: func(spec *proto.JobSpec) bool { return spec.Tf1 },
 	}},
+	Imports:     []string{"tensorflow"},
 	Observers:   observers,
 	Rules:       tensorflowRules,
 	Check:       checkTensorFlow,

@@ -6,11 +6,11 @@ import (
 	"holdfast/proto"
 )
 
-// Action is something that Job.Step wants done. Actions are carried out in
-// order; none of them answers other than by a later Event.
+// Action is something that Job.Step wants done. Actions are carried out in order. Their
+// results come as later Events.
 type Action interface{ action() }
 
-// Ask wants a container for a task.
+// Ask requests a container for a task. With an empty Task, it is for a spare.
 type Ask struct {
 	Request  string
 	Task     string
@@ -18,10 +18,10 @@ type Ask struct {
 	MemoryMB int64
 	VCores   int32
 	GPUs     int32
-	Avoid    []string // nodes
+	Avoid    []string // nodes on which it should not be
 }
 
-// Withdraw takes an Ask back.
+// Withdraw cancels an Ask.
 type Withdraw struct{ Request string }
 
 // Launch starts an agent in a container.
@@ -30,10 +30,10 @@ type Launch struct{ Container string }
 // Release ends a container.
 type Release struct{ Container string }
 
-// Check asks the cluster about a container whose agent cannot be reached.
+// Check asks the cluster for the state of a container whose agent is unreachable.
 type Check struct{ Container string }
 
-// Assign tells an agent which task it hosts. Port 0: it chooses one.
+// Assign tells an agent which task it hosts. With port 0, the agent chooses one.
 type Assign struct {
 	Container, Task string
 	Port            int
@@ -46,14 +46,15 @@ type Start struct {
 	ConsistentServerState bool // the attempt continues from the state that the services hold
 }
 
-// Stop ends the attempt that runs in a container; TaskExited follows. Stack: that is to
-// say where the attempt stands.
+// Stop ends the attempt that runs in a container; TaskExited follows. With Stack, that
+// event reports where the attempt was.
 type Stop struct {
 	Container string
 	Stack     bool
 }
 
-// Vacate does the same for a task that moves: it gets Grace to save its state.
+// Vacate ends the attempt of a task that moves, as Stop does, and gives it Grace to save
+// its state.
 type Vacate struct {
 	Container string
 	Grace     time.Duration
@@ -62,20 +63,20 @@ type Vacate struct {
 // ReleaseAgent tells an agent to exit; AgentDisconnected follows.
 type ReleaseAgent struct{ Container, Why string }
 
-// Route tells all agents where the tasks are now (Job.Routes), and to cut
-// the connections to these tasks.
+// Route tells all agents where the tasks are now, and to shut down the connections to
+// those in Cut.
 type Route struct{ Cut []string }
 
 // PrepareStore makes the checkpoint directories safe to start from; StorePrepared follows.
-// AllDown says that no task runs, so that broken saves may be removed.
+// AllDown: no task runs, so broken saves may be removed.
 type PrepareStore struct{ AllDown bool }
 
-// Record adds a line to the job's story.
+// Record adds a line to the event log.
 type Record struct {
 	Task   string
 	Kind   string
 	Text   string
-	TookMS int64 // since the loss: to learn of it, or to be back
+	TookMS int64 // since the loss: until it was noticed (KindLost), or the task was back (KindBack)
 }
 
 // Finish ends the job.

@@ -127,6 +127,9 @@ func (j *Job) expire() (lost bool) {
 			j.giveUpAgent(t)
 			lost = true
 		}
+		if j.ending() { // that was one loss too many
+			break
+		}
 	}
 	return lost
 }

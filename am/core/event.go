@@ -2,15 +2,15 @@ package core
 
 import "time"
 
-// Event is something that happened, told to Job.Step.
+// Event is something that happened. It is reported to Job.Step.
 type Event interface{ event() }
 
-// Begin is the first event: the driver stands.
+// Begin is the first event: the driver is ready.
 type Begin struct{}
 
-// Recovered is the first event of an application master that takes over: the
-// containers that the job still has, with their nodes. ContainerEnded follows
-// for those that have ended meanwhile.
+// Recovered is the first event of an application master that takes over. Containers are
+// those that the job still has, with their nodes. ContainerEnded follows for those that
+// have ended meanwhile.
 type Recovered struct {
 	Attempt    int
 	Containers map[string]string
@@ -19,11 +19,11 @@ type Recovered struct {
 // Allocated answers an Ask.
 type Allocated struct{ Request, Container, Node string }
 
-// LaunchFailed says that no agent could be started in a container, which has
-// been given back.
+// LaunchFailed reports that no agent could be started in a container, which has been
+// released.
 type LaunchFailed struct{ Container, Why string }
 
-// ContainerEnded comes once for each container.
+// ContainerEnded reports the end of a container, once for each.
 type ContainerEnded struct {
 	Container   string
 	Cause       Cause
@@ -31,10 +31,10 @@ type ContainerEnded struct {
 	Diagnostics string
 }
 
-// AgentConnected reports that the agent in a container has connected. One that
-// was connected before says what it hosts: Task and Port once it has prepared,
-// PeerPort that peers know, and the present or last Attempt (-1 before the
-// first) of a Generation with its process or, if it is over, its end.
+// AgentConnected reports that the agent in a container has connected. One that was
+// connected before also reports what it hosts: Task and Port once the task is prepared,
+// PeerPort by which peers know it, and the present or last Attempt (-1 before the first)
+// of a Generation, with its process or, if it has ended, its end.
 type AgentConnected struct {
 	Container, Host string
 	PID             int
@@ -46,7 +46,7 @@ type AgentConnected struct {
 	Exited          *TaskExited
 }
 
-// AgentPrepared says that a task could start now, on this port.
+// AgentPrepared reports that a task can start now, and on which port it will listen.
 type AgentPrepared struct {
 	Container string
 	Port      int
@@ -65,22 +65,22 @@ type AgentFailed struct {
 	DirectoryRemoved  bool // the container's directory was removed; the task may or may not still run
 }
 
-// AgentDisconnected reports that an agent's stream ended. Orderly: the agent has
-// stopped its task and leaves; otherwise it may be back before its lease has
-// run out, which it counts from no later than when it was heard last, Silent ago.
+// AgentDisconnected reports that an agent's stream ended. Orderly: the agent has stopped
+// its task and exits. Otherwise it may be back before its lease expires, which it counts
+// from no later than its last message, which came Silent ago.
 type AgentDisconnected struct {
 	Container string
 	Orderly   bool
 	Silent    time.Duration
 }
 
-// TaskStarted says that an attempt's process runs.
+// TaskStarted reports that an attempt's process runs.
 type TaskStarted struct {
 	Container    string
 	Attempt, PID int
 }
 
-// TaskExited says how an attempt ended.
+// TaskExited reports how an attempt ended.
 type TaskExited struct {
 	Container      string
 	Attempt        int
@@ -91,14 +91,14 @@ type TaskExited struct {
 	Stopped        bool // because Stop was decided, by this master or one before it
 	Detail, Advice string
 	Tail           []string
-	AtMS           int64    // Unix milliseconds, of the error where that is told; by the clock of its node
+	AtMS           int64    // Unix milliseconds by the clock of its node; of the error, if its output has a time
 	Error          string   // that ended it, in one line, if its output names one
-	Step           int64    // the last that it has told; 0: none
-	Stack          []string // where it stood when it was told to end, if Stop asked for that
+	Step           int64    // the last that it has reported; 0: none
+	Stack          []string // where it was when it was told to end, if Stop asked for that
 }
 
-// PreemptionWarned says that the scheduler wants containers back and takes them
-// itself after Within. Strict: these; else others with as much memory do as well.
+// PreemptionWarned reports that the scheduler wants containers back and takes them itself
+// after Within. Unless Strict, it accepts others with as much memory instead.
 type PreemptionWarned struct {
 	Containers []string
 	Strict     bool
@@ -113,7 +113,7 @@ type PreemptionCanceled struct {
 }
 
 // NodeDecommissioning reports that a node gets no new containers, and loses those that it
-// has after Within; 0: it is not known when.
+// has after Within. With 0, the time is not known.
 type NodeDecommissioning struct {
 	Node    string
 	Within  time.Duration
@@ -130,7 +130,7 @@ type CheckpointSealed struct{}
 // directory that could not be prepared.
 type StorePrepared struct{ Notes []string }
 
-// Tick says that the time that Deadline named has come.
+// Tick reports that the time that Deadline returned has come.
 type Tick struct{}
 
 // Kill ends the job because a person wants it.
@@ -139,15 +139,17 @@ type Kill struct{ Why string }
 // Broken ends the job because the cluster does not serve it any longer.
 type Broken struct{ Why string }
 
-// Waiting says why containers do not come; empty: they do.
+// Waiting reports why containers do not come. With an empty Why, they do.
 type Waiting struct{ Why string }
 
 // StepsReported holds the steps that tasks have reported since the previous such event.
 // Saving: a task has written part of a checkpoint since, or made progress that is no step.
-// It comes about once a second at most.
+// It comes about once a second at most, and once in UsageInterval with what the tasks have
+// used.
 type StepsReported struct {
 	Steps  []Step
 	Saving bool
+	Usage  []Usage
 }
 
 // Step is the latest step that a task has reported.

@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // Overlooked names a task that is not idle and that the next deadline does not count, or
 // that may be unreachable for ever; "" if there is none.
 func (j *Job) Overlooked() string {
@@ -20,7 +22,10 @@ func (j *Job) Overlooked() string {
 
 // Paced reports whether a journal has enough of the job's steps to do something about a
 // stall.
-func (r Journal) Paced() bool { return r.Pace != nil && r.Pace.Pauses >= pausesKnown }
+func (r Journal) Paced() bool {
+	made := slices.ContainsFunc(r.Tasks, func(k TaskRecord) bool { return k.Step != 0 })
+	return r.Pace != nil && (r.Pace.Assumed && made || r.Pace.Pauses >= pausesKnown)
+}
 
 // IdleSpares counts the spares for any task, come or asked for.
 func (j *Job) IdleSpares() int { return j.unassigned() }

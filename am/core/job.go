@@ -171,8 +171,8 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 	}
 	j.now, j.actions = now, nil
 	routine := isRoutine(e)
-	paced := j.paced()
-	defer func() { j.needsJournal = !routine || len(j.actions) > 0 || paced != j.paced() }()
+	paced := j.pace.known()
+	defer func() { j.needsJournal = !routine || len(j.actions) > 0 || paced != j.pace.known() }()
 	if j.phase == reconciling {
 		j.takeReport(e)
 	} else {

@@ -13,29 +13,30 @@ import (
 // ahead of the actions that it records, so that an application master that takes over
 // never starts an attempt twice or forgets a loss. Times are Unix milliseconds.
 type Journal struct {
-	// Partial: it was made of other sources, and may be out of date or empty. Agents
-	// must report where the tasks are; attempts and generations count on from what is
-	// in it, and what is done stays done.
+	// Partial: the journal was assembled from other sources, and may be out of date or
+	// empty. Agents must report where the tasks are. Attempts and generations count on
+	// from the numbers in it, and a task that is done in it stays done.
 	Partial    bool `json:"partial,omitempty"`
 	Generation int  `json:"generation"`
 	Requests   int  `json:"requests"`
-	GangStart  bool `json:"gathering"`
-	// Saves counts checkpoints since what the services hold may not be consistent.
+	GangStart  bool `json:"gang_start"` // the job is assembling
+	// Saves counts the checkpoints sealed since the services' state may have become
+	// inconsistent.
 	Saves int `json:"saves,omitempty"`
 	// DirectoryRemoved is when a container's directory was removed last.
-	DirectoryRemoved int64 `json:"ousted,omitempty"`
-	// Outcome is what the job ends as, once that is decided, and Why it does.
+	DirectoryRemoved int64 `json:"directory_removed,omitempty"`
+	// Outcome is the job's final state, once it is decided, and Why its reason.
 	Outcome proto.JobState `json:"outcome,omitempty"`
 	Why     string         `json:"why,omitempty"`
 	Tasks   []TaskRecord   `json:"tasks"`
-	// Spares are the containers for tasks that lose theirs, and SpareLosses
-	// when such were lost; none is asked for before NoSparesBefore.
+	// Spares are the spare containers, and SpareLosses the times at which such were
+	// lost. None is asked for before NoSparesBefore.
 	Spares         []SpareRecord `json:"spares,omitempty"`
 	SpareLosses    []int64       `json:"spare_losses,omitempty"`
-	NoSparesBefore int64         `json:"thrifty,omitempty"`
+	NoSparesBefore int64         `json:"no_spares_before,omitempty"`
 	// Early is how tasks that restart together have failed before their first step.
 	Early early `json:"early,omitzero"`
-	// Pace is how steps were made; nil: not enough of them to tell.
+	// Pace is how steps were made; nil: nothing is known of them.
 	Pace *PaceRecord `json:"pace,omitempty"`
 }
 
@@ -53,11 +54,11 @@ type TaskRecord struct {
 	MemoryMB              int64           `json:"memory_mb"` // of its next container
 	LastLoss              int64           `json:"last_loss,omitempty"`
 	LostAt                int64           `json:"lost_at,omitempty"` // if it is not back
-	Step                  int64           `json:"step,omitempty"`    // the last that it has told, and when
-	Moved                 int64           `json:"moved,omitempty"`
-	StoreDirty            bool            `json:"unsafe,omitempty"`
-	Doubts                bool            `json:"doubts,omitempty"`
-	ConsistentServerState bool            `json:"kept,omitempty"` // its attempt was told to go on from what the services hold
+	Step                  int64           `json:"step,omitempty"`    // the last that it has reported, and when
+	StepAt                int64           `json:"step_at,omitempty"`
+	StoreDirty            bool            `json:"store_dirty,omitempty"`
+	SuspectsServices      bool            `json:"suspects_services,omitempty"`
+	ConsistentServerState bool            `json:"consistent_server_state,omitempty"` // its attempt continues from what the services hold
 	// Stop is why its attempt was told to end; nil: it was not.
 	Stop *StopRecord `json:"stop,omitempty"`
 	// LeaveBy is when it is to be told to leave a container that the scheduler wants
@@ -71,7 +72,7 @@ type TaskRecord struct {
 	// Fault is what its end says of its generation's failure, until that is attributed.
 	Fault *Fault `json:"fault,omitempty"`
 	// AwaitingExpiry are containers that may still run an attempt, until when.
-	AwaitingExpiry map[string]int64 `json:"draining,omitempty"`
+	AwaitingExpiry map[string]int64 `json:"awaiting_expiry,omitempty"`
 }
 
 // StopRecord is what a Journal says of an attempt that was told to end.
@@ -95,7 +96,7 @@ type SpareRecord struct {
 // as the job runs; of them it need only know that there were enough to know their pace.
 func (j *Job) NeedsJournal() bool { return j.needsJournal }
 
-// Containers are all that may have an agent.
+// Containers returns all containers that may have an agent.
 func (r Journal) Containers() []string {
 	var list []string
 	for _, t := range r.Tasks {
@@ -110,7 +111,7 @@ func (r Journal) Containers() []string {
 	return list
 }
 
-// Journal is the present state's.
+// Journal returns the journal of the present state.
 func (j *Job) Journal() Journal {
 	if j.reconciliation != nil {
 		known := j.reconciliation.known
@@ -136,8 +137,8 @@ func (t *task) journal() TaskRecord {
 		Container: t.loc.container, Node: t.loc.node, Port: t.port, PID: t.run.pid,
 		MemoryMB: t.memoryMB, Failures: toMillis(t.history.failures), Losses: toMillis(t.history.losses),
 		LastLoss: millis(t.history.lastLoss), LostAt: millis(t.loss.since), StoreDirty: t.dirty,
-		Doubts: t.loss.suspectsServices, ConsistentServerState: t.run.fromServices, FinishBy: millis(t.run.finishBy),
-		Early: t.history.early, Step: t.progress.step, Moved: millis(t.progress.at),
+		SuspectsServices: t.loss.suspectsServices, ConsistentServerState: t.run.fromServices, FinishBy: millis(t.run.finishBy),
+		Early: t.history.early, Step: t.progress.step, StepAt: millis(t.progress.at),
 	}
 	if s := t.run.stop; s.reason != "" {
 		r.Stop = &StopRecord{s.reason, s.cause, millis(s.by)}
@@ -158,8 +159,8 @@ func (t *task) journal() TaskRecord {
 	return r
 }
 
-// Resume takes a journal over into a new job. Its first event is Recovered, in place of
-// Begin.
+// Resume restores a journal into a new job, whose first event is then Recovered instead
+// of Begin.
 func (j *Job) Resume(r Journal) {
 	if r.Partial {
 		j.beginReconciling(newReconciliation(r))
@@ -186,8 +187,8 @@ func (j *Job) resumeTask(t *task, r TaskRecord) {
 	j.begun = j.begun || r.Attempt >= 0
 	t.port = cmp.Or(r.Port, t.port)
 	t.history = history{fromMillis(r.Failures), fromMillis(r.Losses), fromMilli(r.LastLoss), r.Early}
-	t.progress = progress{r.Step, fromMilli(r.Moved)}
-	t.loss.since, t.loss.suspectsServices, t.dirty = fromMilli(r.LostAt), r.Doubts, r.StoreDirty
+	t.progress = progress{r.Step, fromMilli(r.StepAt)}
+	t.loss.since, t.loss.suspectsServices, t.dirty = fromMilli(r.LostAt), r.SuspectsServices, r.StoreDirty
 	t.memoryMB = max(t.memoryMB, r.MemoryMB)
 	if r.Fault != nil {
 		t.loss.fault = *r.Fault

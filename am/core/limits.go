@@ -6,63 +6,63 @@ import (
 	"holdfast/proto"
 )
 
-// Limits are the times and counts of the policy. The zero value of a field
-// stands for the default.
+// Limits are the times and counts of the policy. A field that is zero stands for the
+// default.
 type Limits struct {
 	// Attach is how long a launched agent may take to connect, once its container has
-	// its files.
-	Attach time.Duration
-	// Localize is for how long an agent is waited for whose container's node is known
-	// to be bringing its files; Attach begins after that.
-	Localize time.Duration
-	// Prepare is how long an agent may take to make a task ready.
+	// its files. Localize is how long a node may take to fetch these.
+	Attach, Localize time.Duration
+	// Prepare is how long an agent may take to prepare a task.
 	Prepare time.Duration
-	// Start is how long the tasks may take until they can start together for the
-	// first time, counted anew when containers have got their files, and QuorumWait how long all are waited for where a role may start with fewer. A
-	// zero Start is no limit.
-	Start, QuorumWait time.Duration
-	// Lease is how long an agent without a connection lets its task run, counted
-	// anew for as long as it sees that there is no master (proto/lease.go).
+	// Start is how long the job may take to start for the first time; 0 is no limit.
+	// The time in which nodes fetch files does not count.
+	Start time.Duration
+	// QuorumWait is how long a gang start waits for all tasks once there is a quorum,
+	// where a role may start with fewer.
+	QuorumWait time.Duration
+	// Lease is how long an agent without a connection lets its task run. It renews the
+	// lease while it sees that there is no application master (proto/lease.go).
 	Lease time.Duration
-	// LivenessFile: agents renew their leases for want of a master, so none has expired
-	// unless LivenessConfirmed says so.
+	// LivenessFile: agents renew their leases for want of an application master, so that
+	// a lease counts as expired only once LivenessConfirmed allows it.
 	LivenessFile bool
-	// LeaseExpiry is how long an agent is waited for after it was heard last, before its
-	// task is started elsewhere, unless its container is known to have ended. It
-	// is longer than Lease, which the agent counts from before that, by what it
-	// needs to end its task and by more than clocks can drift apart.
+	// LeaseExpiry is how long after an agent's last message its lease counts as
+	// expired: longer than Lease, by what an agent needs to end its task and by more
+	// than clocks can drift apart.
 	LeaseExpiry time.Duration
-	// Save is how long a task whose move is due is left running for the sake of
-	// the next checkpoint, and then what it gets between SIGTERM and SIGKILL, if
-	// that is more than Stop; less where less time is left. SpareHoldoff is how long no spares are asked for
-	// after the scheduler wanted containers back.
-	Save, SpareHoldoff time.Duration
-	// Orphan is how long a task may stay in a container that YARN has lost with
-	// its NodeManager, while its agent is connected.
+	// Save is how long a task that is to move is left running until the next
+	// checkpoint, and then what it gets between SIGTERM and SIGKILL, if that is more
+	// than Stop. Both are shorter where less time is left.
+	Save time.Duration
+	// SpareHoldoff is how long no spares are asked for after the scheduler wanted
+	// containers back.
+	SpareHoldoff time.Duration
+	// Orphan is how long a task may stay in a container that YARN has lost with its
+	// NodeManager, while its agent is connected.
 	Orphan time.Duration
-	// Stall is for how long no step may be made, at least, until something is done
-	// about it; less than zero: nothing is. StallWarning is the same until it is told.
+	// Stall is how long the job may make no step until something is done about it;
+	// less than zero: nothing is. StallWarning is the same for the line in the event
+	// log. Both may be longer (pace.go).
 	Stall, StallWarning time.Duration
-	// Stop is the time that tasks get between SIGTERM and SIGKILL when they are
-	// stopped, at the job's end, to start again together or because a move cannot
-	// wait; less than zero: none. Leave is what agents get to save logs and unmount.
+	// Stop is the time that tasks get between SIGTERM and SIGKILL when they are stopped
+	// at the job's end, to start again together, or because a move cannot wait; less
+	// than zero: none. Leave is what agents get to save logs and unmount.
 	Stop, Leave time.Duration
-	// Prewarm is how long a stand-in may get ready for its task, which runs on
-	// meanwhile, after its agent has come, unless that says that it has. Zero:
-	// there is nothing to get ready but the agent.
+	// Prewarm is how long a stand-in may prewarm after its agent has connected, while
+	// its task runs on; 0: there is nothing to prewarm.
 	Prewarm time.Duration
 	// Window is how long a failure or loss counts.
 	Window time.Duration
-	// Losses is how many containers one task may lose within Window without
-	// being at fault itself.
+	// Losses is how many containers one task may lose within Window without being at
+	// fault itself.
 	Losses int
-	// PeerWindow is how near to the loss of another task an exit must be to be
-	// put down to it.
+	// PeerWindow is how near to the loss of another task an exit must be to be put down
+	// to it.
 	PeerWindow time.Duration
 	// Settle is how long a task that blames a peer waits for another's loss to be
-	// known, and in any case if it did so before, less than Calm ago.
+	// reported. It also waits if it was lost less than Calm ago.
 	Settle time.Duration
-	// BackoffMax bounds the delay before an attempt; it doubles from one second
+	// BackoffMax bounds the delay before an attempt. The delay doubles from one second
 	// with each failure that comes sooner than Calm after the one before.
 	BackoffMax, Calm time.Duration
 }

@@ -236,7 +236,9 @@ func (j *Job) moveNext(moving []*task) {
 		s := j.getStandIn(t)
 		complete = complete && (j.stands(s) || !together(t))
 	}
-	if j.any(func(t *task) bool { return !t.loss.since.IsZero() || !t.loc.leave.by.IsZero() || t.leavesNow() }) {
+	if j.any(func(t *task) bool {
+		return !t.loss.since.IsZero() || t.leavesNow() || !t.loc.leave.by.IsZero() && !t.state.done()
+	}) {
 		return
 	}
 	var first *task

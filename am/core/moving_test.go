@@ -247,3 +247,32 @@ func TestAPreemptionDoesNotWaitForAMove(t *testing.T) {
 		t.Errorf("there is no %s in\n%s", want, p.log.String())
 	}
 }
+
+// TestATaskLeavesWhoseAttemptWasNeverStarted: its agent has heard neither of the attempt
+// nor that this is to stop because the task leaves.
+func TestATaskLeavesWhoseAttemptWasNeverStarted(t *testing.T) {
+	p := play(t, psAndWorkers(1, 1), 3)
+	p.step(core.Begin{})
+	p.mute["TaskStarted"], p.mute["TaskExited"] = true, true
+	p.exit("worker-0", core.TaskExited{Signal: 9})
+	p.step(core.PreemptionWarned{Containers: []string{"c2"}, Strict: true, Within: 16 * time.Second})
+	p.step(core.CheckpointSealed{})
+	p.step(core.AgentDisconnected{Container: "c2"})
+	p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000})
+	if w := p.named("worker-0"); w.Container == "c2" {
+		t.Errorf("it is still in a container that the scheduler takes, and is %s\n%s", w.State, p.log.String())
+	}
+}
+
+// TestATaskThatIsDoneHoldsUpNoMove: it was to leave its container itself.
+func TestATaskThatIsDoneHoldsUpNoMove(t *testing.T) {
+	p := play(t, ranks(2), 3)
+	p.step(core.Begin{})
+	p.step(core.PreemptionWarned{Containers: []string{"c2"}, Strict: true, Within: 16 * time.Second})
+	p.exit("worker-1", core.TaskExited{})
+	p.step(core.NodeDecommissioning{Node: "n1", Within: 10 * time.Minute})
+	p.wait(time.Minute)
+	if w := p.named("worker-0"); w.Container == "c1" {
+		t.Errorf("it is still on the node that closes\n%s", p.log.String())
+	}
+}

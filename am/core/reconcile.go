@@ -152,6 +152,9 @@ func (r *reconciliation) usable(e *AgentConnected) bool {
 func (j *Job) decideFromReports(r *reconciliation) {
 	newest := r.newest()
 	journal, lost, apart := j.journalFromReports(r, newest)
+	if !journal.GangStart {
+		journal.Pace = assumedPace()
+	}
 	r.noteExpiring(&journal, newest, j.limits.LeaseExpiry)
 	stray := journal.stray()
 	if apart && !journal.GangStart || stray != "" {

@@ -9,118 +9,30 @@ import (
 	"holdfast/proto"
 )
 
-const (
-	// stallFactor is by how much a pause must be longer than the longest one of
-	// late to be called a stall: saving, evaluating and compiling take their time.
-	stallFactor = 10
-	pauseMemory = 50 // pauses that count as of late
-	// pausesKnown is how many must be known before anything is done about a stall:
-	// the first steps compile.
-	pausesKnown = 10
-)
-
-// pace follows the steps of the job, to see that it has stalled. While all tasks run
-// that the job needs, steps are due; a job that has made some, and makes none for too
-// long, is told of, and then is acted on in steps: the task that has been
-// silent for longest is restarted, then all are, and then the job ends.
-type pace struct {
-	pauses []time.Duration // between steps of the job, of late
-	firsts time.Duration   // the longest that a first step has taken since all tasks ran
-	begun  time.Time       // since when all tasks run; zero: they do not
-	last   time.Time       // when a step was made, or something was saved, since begun; zero: none was
-	tried  int             // what was done about the stall: restarts
-	told   bool            // of the stall
-}
-
-// PaceRecord is what a Journal says of the job's pace. Times are milliseconds.
-type PaceRecord struct {
-	Pauses int   `json:"pauses"` // how many are known, pauseMemory at most
-	Pause  int64 `json:"pause"`  // the longest of them
-	Firsts int64 `json:"firsts"` // the longest that a first step has taken
-	Tried  int   `json:"tried,omitempty"`
-}
-
-func (p *pace) record() *PaceRecord {
-	if len(p.pauses) == 0 {
-		return nil
-	}
-	return &PaceRecord{Pauses: len(p.pauses), Pause: p.longest().Milliseconds(), Firsts: p.firsts.Milliseconds(), Tried: p.tried}
-}
-
-func (p *pace) resume(r *PaceRecord) {
-	if r == nil {
-		return
-	}
-	p.pauses = make([]time.Duration, min(r.Pauses, pauseMemory))
-	if len(p.pauses) > 0 {
-		p.pauses[len(p.pauses)-1] = time.Duration(r.Pause) * time.Millisecond
-	}
-	p.firsts, p.tried = time.Duration(r.Firsts)*time.Millisecond, r.Tried
-}
-
-func (p *pace) longest() time.Duration {
-	var longest time.Duration
-	for _, d := range p.pauses {
-		longest = max(longest, d)
-	}
-	return longest
-}
-
-// paced reports whether enough is known of the job's steps to do something about a
-// stall. Until then another master, which has to learn it again, knows no less.
-func (j *Job) paced() bool { return len(j.pace.pauses) >= pausesKnown }
-
-// since is when the job last gave a sign of going on.
-func (p *pace) since() time.Time {
-	if p.last.IsZero() {
-		return p.begun
-	}
-	return p.last
-}
-
-// limit is how long the job may be silent now, at least for least. What comes before
-// the first step after a start may take as long as it ever has, and more.
-func (p *pace) limit(least time.Duration) time.Duration {
-	least = max(least, stallFactor*p.longest())
-	if p.last.IsZero() {
-		least = max(least, stallFactor*p.firsts)
-	}
-	return least
-}
+// A job that has made steps, and makes none for too long, has stalled: first the event log
+// says so; then the task that has made no step for longest is restarted, then all are, and
+// then the job ends. Tasks that are busy postpone each of these (usage.go).
 
 // stepped takes in which steps tasks have made, and that they have saved.
 func (j *Job) stepped(e StepsReported) {
+	j.takeUsage(e.Usage)
 	p, news := &j.pace, false
 	for _, s := range e.Steps {
 		if t := j.named[s.Task]; t != nil && s.Step != 0 && s.Step != t.progress.step {
 			t.progress, news = progress{s.Step, j.now}, true
 		}
 	}
-	if p.begun.IsZero() {
-		return
-	}
-	if !news {
-		if e.Saving { // that is no stall, however long it takes
-			if p.last.IsZero() {
-				p.begun = j.now
-			} else {
-				p.last = j.now
-			}
+	switch {
+	case p.begun.IsZero():
+	case news:
+		if p.warned {
+			p.warned = false
+			j.record(nil, KindStalled, "steps are made again")
 		}
-		return
+		p.step(j.now)
+	case e.Saving:
+		p.saved(j.now)
 	}
-	if p.told {
-		p.told = false
-		j.record(nil, KindStalled, "steps are made again")
-	}
-	p.tried = 0
-	if p.last.IsZero() {
-		p.firsts = max(p.firsts, j.now.Sub(p.begun))
-	} else {
-		p.pauses = append(p.pauses, j.now.Sub(p.last))
-		p.pauses = p.pauses[max(0, len(p.pauses)-pauseMemory):]
-	}
-	p.last = j.now
 }
 
 // complete reports whether all tasks run that are to make steps.
@@ -140,65 +52,88 @@ func (j *Job) complete() bool {
 func (j *Job) watchSteps() {
 	p := &j.pace
 	if !j.complete() {
-		p.begun, p.last = time.Time{}, time.Time{}
+		p.restart(time.Time{})
 		return
 	}
 	if p.begun.IsZero() {
 		p.begun = j.now
 	}
-	if due := j.stallDeadline(); due.IsZero() || due.After(j.now) {
+	if !j.past(j.stallDeadline()) {
 		return
 	}
 	t, silent := j.longestSilent(), j.now.Sub(p.since())
-	if t == nil { // who runs has never told of a step
-		p.begun, p.last = j.now, time.Time{}
+	if t == nil { // what runs has never reported a step
+		p.restart(j.now)
 		return
 	}
-	if !p.told && silent >= p.limit(j.limits.StallWarning) {
-		p.told = true
+	if !p.warned && silent >= p.limit(j.limits.StallWarning) {
+		p.warned = true
 		j.record(nil, KindStalled, "no task has made a step for %s, %d times the longest pause of late at least; the longest silent is %s, since step %d",
 			silent.Round(time.Second), stallFactor, t.name, t.progress.step)
 	}
-	if act, is := j.stallDue(); is && !act.After(j.now) {
-		j.escalate(t, silent)
+	if !j.past(j.stallDue()) {
+		return
 	}
+	if busy := j.busiest(); busy != nil && j.now.Before(j.lastStallDue()) {
+		if !p.waits {
+			p.waits = true
+			j.record(t, KindStalled, "no task has made a step for %s, but %s; it is left running until %s have passed, or no task is busy",
+				silent.Round(time.Second), busy.describeUsage(), j.lastStallDue().Sub(p.since()))
+		}
+		return
+	}
+	j.escalate(t, silent)
 }
 
-// stallDue is when something is to be done about a stall, if no step is made before.
-func (j *Job) stallDue() (at time.Time, is bool) {
+// stallDue is when something is to be done about a stall, if no step is made before and
+// no task is busy; zero: not while nothing changes.
+func (j *Job) stallDue() time.Time {
 	p := &j.pace
-	if p.begun.IsZero() || j.limits.Stall < 0 || !j.paced() {
-		return time.Time{}, false
+	if p.begun.IsZero() || j.limits.Stall < 0 || !p.known() {
+		return time.Time{}
 	}
-	return p.since().Add(p.limit(j.limits.Stall)), true
+	return p.since().Add(p.limit(j.limits.Stall))
+}
+
+// lastStallDue is the same also if tasks are busy.
+func (j *Job) lastStallDue() time.Time {
+	return j.pace.since().Add(leniency * j.pace.limit(j.limits.Stall))
 }
 
 // stallDeadline is when watchSteps is to look again; zero: not before the next event.
 func (j *Job) stallDeadline() time.Time {
 	p := &j.pace
-	at, is := j.stallDue()
-	if p.begun.IsZero() || len(p.pauses) == 0 {
-		return time.Time{}
+	var next earliest
+	if p.begun.IsZero() || len(p.pauses) == 0 && !p.assumed {
+		return next.time
 	}
-	if tell := p.since().Add(p.limit(j.limits.StallWarning)); !p.told && (!is || tell.Before(at)) {
-		return tell
+	if !p.warned {
+		next.consider(p.since().Add(p.limit(j.limits.StallWarning)))
 	}
-	return at
+	due := j.stallDue()
+	if p.waits && !due.IsZero() { // usage is reported before that, or is out of date
+		due = j.lastStallDue()
+		if idle := j.idleAgain(); idle.Before(due) {
+			due = idle
+		}
+	}
+	next.consider(due)
+	return next.time
 }
 
-// longestSilent is the task that has been silent for longest, of those that run, that the
-// job needs and that have ever told of a step. Where there is none, it is one that never
+// longestSilent is the task that has made no step for longest, of those that run, that the
+// job needs and that have ever reported a step. Where there is none, it is one that never
 // has, of a role in which others did; nil: there is none either.
 func (j *Job) longestSilent() *task {
 	var found, never *task
 	tells := map[*proto.RoleSpec]bool{}
 	for _, t := range j.tasks {
-		tells[t.role] = tells[t.role] || !t.progress.at.IsZero()
+		tells[t.role] = tells[t.role] || t.progress.step != 0
 	}
 	for _, t := range j.tasks {
 		switch {
 		case t.notRunning() || t.optional():
-		case t.progress.at.IsZero():
+		case t.progress.step == 0:
 			if never == nil && tells[t.role] {
 				never = t
 			}

@@ -102,6 +102,96 @@ func TestTranscriptsOfStalls(t *testing.T) {
 	}
 }
 
+// TestBusyTasks: a job whose task works without making steps, as by an export or an
+// evaluation, gets three times the limit, and no more.
+func TestBusyTasks(t *testing.T) {
+	cpu := func(cpus float64) func(*core.Usage) {
+		return func(u *core.Usage) { u.CPU += time.Duration(cpus * float64(time.Minute)) }
+	}
+	for name, c := range map[string]struct {
+		uses    func(*core.Usage) // in a minute
+		minutes int               // for how long it does
+		after   int               // the minutes after which it is restarted
+	}{
+		"it computes":             {cpu(1), 60, 30},
+		"it writes":               {func(u *core.Usage) { u.Bytes += 100 << 20 }, 60, 30},
+		"it computes for a while": {cpu(1), 20, 21},
+		"its threads are idle":    {cpu(0.05), 60, 10},
+		"it polls seldom":         {func(u *core.Usage) { u.Bytes += 1 << 20 }, 60, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := trains(t, psAndWorkers(1, 2), 3)
+			p.steps(12, time.Second, "worker-0", "worker-1")
+			u := core.Usage{Task: "worker-1"}
+			restarted := func() int { return p.named("worker-0").Attempt + p.named("worker-1").Attempt }
+			minutes := 0
+			for ; restarted() == 0 && minutes < 60; minutes++ {
+				if minutes < c.minutes {
+					c.uses(&u)
+				}
+				p.step(core.StepsReported{Usage: []core.Usage{u}})
+				p.wait(time.Minute)
+			}
+			if minutes < c.after || minutes > c.after+1 {
+				t.Errorf("it is restarted after %d minutes, want %d\n%s", minutes, c.after, p.log.String())
+			}
+			if told := strings.Contains(p.log.String(), "worker-1 is busy"); told != (c.after > 10) {
+				t.Errorf("that it is busy is in the event log: %v\n%s", told, p.log.String())
+			}
+		})
+	}
+}
+
+// TestAStallOutlivesItsJournal: a job that hangs while another application master takes
+// it over without a journal is restarted all the same, after three times the limit: how
+// fast it makes steps is not known any longer. Agents report their last steps again.
+func TestAStallOutlivesItsJournal(t *testing.T) {
+	for name, reported := range map[string]bool{"steps are reported again": true, "the saved status has them": false} {
+		t.Run(name, func(t *testing.T) {
+			p := lostJournal(t, reported)
+			p.wait(28 * time.Minute)
+			if w := p.named("worker-0"); w.Attempt != 0 {
+				t.Fatalf("attempt %d too early\n%s", w.Attempt, p.log.String())
+			}
+			p.wait(3 * time.Minute)
+			if w := p.named("worker-0"); w.Attempt != 1 {
+				t.Fatalf("attempt %d, and it has hung for half an hour\n%s", w.Attempt, p.log.String())
+			}
+			p.wait(24 * time.Hour)
+			p.state(proto.JobState_JOB_STATE_FAILED)
+		})
+	}
+}
+
+// TestASlowJobOutlivesItsJournal: nothing is done to a job that makes a step seldom, also
+// once ten are known again.
+func TestASlowJobOutlivesItsJournal(t *testing.T) {
+	p := lostJournal(t, true)
+	p.steps(30, 25*time.Minute, "worker-0")
+	if w := p.named("worker-0"); w.Attempt != 0 {
+		t.Errorf("attempt %d\n%s", w.Attempt, p.log.String())
+	}
+}
+
+// lostJournal is a job of one worker that has made 12 steps, just after an application
+// master has taken it over without a journal. The steps are known from the agents'
+// heartbeats if they are reported, or else from the saved status.
+func lostJournal(t *testing.T, reported bool) *player {
+	p := trains(t, psAndWorkers(1, 1), 3)
+	p.steps(12, time.Second, "worker-0")
+	p.forgets = true
+	if !reported {
+		p.known = []core.TaskRecord{{Name: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, Container: "c2", Step: 12}}
+	}
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	if reported {
+		p.step(core.StepsReported{Steps: []core.Step{{Task: "worker-0", Step: 12}}})
+	}
+	return p
+}
+
 // TestStallsThatAreOnlyTold: with a limit below zero, nothing is done.
 func TestStallsThatAreOnlyTold(t *testing.T) {
 	p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{Stall: -1})

@@ -88,6 +88,7 @@ type attempt struct {
 	fromServices bool      // it was told to continue from what the services hold
 	stop         stop
 	finishBy     time.Time
+	usage        usage
 }
 
 // stop is why an attempt was told to end, and what follows. The zero value: it was not.

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,10 +24,13 @@ type progress struct {
 	other  map[string]int64 // progress that is no step, by task
 	saving bool             // part of a checkpoint was written, or such progress made, since core was told
 	told   time.Time        // when core was told last
+
+	usage     map[string]core.Usage // the latest, by task, since core was told
+	usageTold time.Time
 }
 
 func newProgress() *progress {
-	return &progress{steps: map[string]int64{}, news: map[string]int64{}, other: map[string]int64{}}
+	return &progress{steps: map[string]int64{}, news: map[string]int64{}, other: map[string]int64{}, usage: map[string]core.Usage{}}
 }
 
 // report takes in the step that a task reports, and reports whether it is new.
@@ -43,6 +47,13 @@ func (p *progress) report(now time.Time, task string, step int64) bool {
 	return true
 }
 
+// use takes in what a task's attempt has used.
+func (p *progress) use(task string, cpu time.Duration, bytes int64) {
+	if cpu != 0 || bytes != 0 {
+		p.usage[task] = core.Usage{Task: task, CPU: cpu, Bytes: bytes}
+	}
+}
+
 // reportOther takes in what a task reports of progress that is no step.
 func (p *progress) reportOther(task string, other int64) {
 	if other != 0 && p.other[task] != other {
@@ -54,9 +65,13 @@ func (p *progress) reportOther(task string, other int64) {
 // interrupt begins a new measurement of the rate, because not all tasks run.
 func (p *progress) interrupt() { p.from = time.Time{} }
 
-// due reports whether there are steps that core is to be told of now.
+// due reports whether there is something that core is to be told of now.
 func (p *progress) due(now time.Time) bool {
-	return (len(p.news) > 0 || p.saving) && now.Sub(p.told) >= stepsInterval
+	return (len(p.news) > 0 || p.saving) && now.Sub(p.told) >= stepsInterval || p.usageDue(now)
+}
+
+func (p *progress) usageDue(now time.Time) bool {
+	return len(p.usage) > 0 && now.Sub(p.usageTold) >= core.UsageInterval
 }
 
 // take returns what core is to be told, and forgets it.
@@ -66,6 +81,13 @@ func (p *progress) take(now time.Time) core.StepsReported {
 		e.Steps = append(e.Steps, core.Step{Task: task, Step: step})
 	}
 	slices.SortFunc(e.Steps, func(a, b core.Step) int { return strings.Compare(a.Task, b.Task) })
+	if p.usageDue(now) {
+		for _, task := range slices.Sorted(maps.Keys(p.usage)) {
+			e.Usage = append(e.Usage, p.usage[task])
+		}
+		clear(p.usage)
+		p.usageTold = now
+	}
 	clear(p.news)
 	p.saving, p.told = false, now
 	return e

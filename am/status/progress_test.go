@@ -45,4 +45,13 @@ func TestProgress(t *testing.T) {
 			t.Errorf("report %d of other progress: core is told %v", i, !moved)
 		}
 	}
+	p.use("worker-0", time.Second, 5)
+	now = now.Add(time.Second)
+	if want := (core.StepsReported{Usage: []core.Usage{{Task: "worker-0", CPU: time.Second, Bytes: 5}}}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) {
+		t.Errorf("core is not told what a task has used")
+	}
+	p.use("worker-0", 2*time.Second, 5)
+	if p.due(now.Add(core.UsageInterval/2)) || !p.due(now.Add(core.UsageInterval)) {
+		t.Error("core is told too often, or too seldom, what a task has used")
+	}
 }

@@ -152,6 +152,7 @@ func (s *Store) Heartbeat(container string, h *proto.Heartbeat) (stepsDue bool) 
 	if t := s.hosted[container]; t != nil {
 		t.RssBytes, t.AgentRssBytes = h.RssBytes, h.AgentRssBytes
 		t.WarmRssBytes, t.WarmStatus = h.WarmRssBytes, h.WarmStatus
+		s.progress.use(t.Task, time.Duration(h.CpuMs)*time.Millisecond, h.IoBytes)
 		if s.progress.report(now, t.Task, h.Step) {
 			t.Step = h.Step
 			recordStep(s.status, h.Step, now)

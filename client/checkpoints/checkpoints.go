@@ -1,5 +1,5 @@
-// Package checkpoints finds the checkpoint directories that a user names, and
-// describes what is in them.
+// Package checkpoints opens the checkpoint directories that a user names and describes
+// their checkpoints.
 package checkpoints
 
 import (
@@ -24,14 +24,13 @@ import (
 	"holdfast/internal/hadoop/rpc"
 )
 
-// Directory is a checkpoint directory that a user named, by itself or by the
-// job that writes it.
+// Directory is a checkpoint directory that a user named by its URI or by its job.
 type Directory struct {
 	Store store.Store
 	Path  string // as the job's script spells it; empty if it was named by URI
 }
 
-// Checkpoint is a checkpoint in the JSON of ckpt ls.
+// Checkpoint is a checkpoint in the JSON output of ckpt ls.
 type Checkpoint struct {
 	Directory string    `json:"directory"`
 	Name      string    `json:"name"`
@@ -57,7 +56,7 @@ type Checkpoint struct {
 	After      string     `json:"after,omitempty"` // the recovery before it
 }
 
-// Describe is what a list says, for JSON.
+// Describe returns a list of checkpoints for JSON output.
 func Describe(uri string, list []format.Checkpoint) []Checkpoint {
 	newest := format.NewestComplete(list)
 	all := make([]Checkpoint, len(list))
@@ -78,7 +77,7 @@ func Describe(uri string, list []format.Checkpoint) []Checkpoint {
 	return all
 }
 
-// DescribeAside is what a list says of what was moved aside, for JSON.
+// DescribeAside returns a list of checkpoints that were moved aside, for JSON output.
 func DescribeAside(uri string, list []hdfsckpt.Aside) []Checkpoint {
 	all := make([]Checkpoint, len(list))
 	for i := range list {
@@ -94,9 +93,9 @@ func DescribeAside(uri string, list []hdfsckpt.Aside) []Checkpoint {
 	return all
 }
 
-// Directories opens what a user means by REF: a URI, a local path, or a job
-// with all its checkpoint directories. No application master is needed, nor is
-// anything made that is not there. Close each Store.
+// Directories opens the directories that a user names: by a URI, a local path, or a
+// job, which stands for all its checkpoint directories. It needs no application master
+// and creates nothing. The caller closes each Store.
 func Directories(ctx context.Context, ref string) ([]Directory, error) {
 	if scheme, _, ok := strings.Cut(ref, "://"); ok && scheme != "hdfs" && scheme != "file" {
 		return nil, client.Usagef("%s: checkpoints are looked at in hdfs://..., file://... and local directories", ref)
@@ -140,7 +139,7 @@ func openExisting(ctx context.Context, uri string) (store.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		s, err := missing(store.OpenExisting(ctx, abs, nil))
+		s, err := notExistIsUsage(store.OpenExisting(ctx, abs, nil))
 		if err != nil && strings.HasPrefix(uri, "/") && os.Getenv(conf.EnvDir) != "" {
 			err = client.Usagef("%w; a directory on HDFS is named by hdfs://%s", err, uri)
 		}
@@ -163,19 +162,19 @@ func openExisting(ctx context.Context, uri string) (store.Store, error) {
 	if err != nil && rpc.Unreachable(err) {
 		return nil, client.Unreachablef("HDFS does not answer: %w; check the address in %s", err, uri)
 	}
-	return missing(s, err)
+	return notExistIsUsage(s, err)
 }
 
-// missing makes a directory that is not there the user's mistake.
-func missing(s store.Store, err error) (store.Store, error) {
+// notExistIsUsage turns a directory that does not exist into a usage error.
+func notExistIsUsage(s store.Store, err error) (store.Store, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, client.Usagef("%w", err)
 	}
 	return s, err
 }
 
-// Choose finds the checkpoint that a user means: by its step, by its name, or
-// by nothing the newest complete one.
+// Choose returns the checkpoint with a step or name, or the newest complete one if
+// which is empty.
 func Choose(list []format.Checkpoint, uri, which string) (*format.Checkpoint, error) {
 	if len(list) == 0 {
 		return nil, client.Usagef("there is no checkpoint %s in %s: there is none at all", which, uri)

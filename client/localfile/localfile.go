@@ -1,4 +1,4 @@
-// Package localfile reads local files for as long as a context lives.
+// Package localfile reads local files until a context ends.
 package localfile
 
 import (
@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// Open opens a file whose reads fail once ctx has ended.
+// Open opens a file. Its reads fail after ctx has ended.
 func Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -33,7 +33,7 @@ func (f *file) Read(b []byte) (int, error) {
 
 func (f *file) Close() error { return f.f.Close() }
 
-// Digest returns the SHA-256 of a file in hexadecimal.
+// Digest returns the SHA-256 digest of a file in hexadecimal.
 func Digest(ctx context.Context, name string) (string, error) {
 	f, err := Open(ctx, name)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestDocsHaveTheOptions(t *testing.T) {
 func TestOptionsOfFrameworks(t *testing.T) {
 	for _, f := range runtime.Frameworks() {
 		for _, o := range f.Options {
-			if find(jobOptions, strings.TrimPrefix(o.Flag, "--")) == nil {
+			if findOption(jobOptions, strings.TrimPrefix(o.Flag, "--")) == nil {
 				t.Errorf("%s has an option %s, which no job has", f.Name, o.Flag)
 			}
 		}

@@ -1,12 +1,12 @@
-// Package spec turns what a user wrote into a job's spec.
+// Package spec turns flags and YAML into a job's spec.
 //
-// A Draft is what a user wrote, from a YAML file (ReadDraft) and from flags
-// (Flags.Draft), the latter over the former. Draft.Spec checks it and makes the
-// proto.JobSpec. Nothing is asked of a cluster for that.
+// A Draft is what the user wrote: a YAML file (ReadDraft), overridden by flags
+// (Flags.Draft). Draft.Spec checks it and returns the proto.JobSpec. It does not
+// contact the cluster.
 //
 // An option is one row of a table in options.go, which names the field of the spec that
-// it sets: flags, keys of YAML, defaults, checks, --help, completion by shells, what
-// --dry-run prints and docs/options.md follow from the row.
+// it sets. Flags, keys of YAML, defaults, checks, --help, shell completion, the output
+// of --dry-run, the manual page and docs/options.md are derived from the row.
 package spec
 
 import (
@@ -29,27 +29,28 @@ import (
 	"holdfast/runtime"
 )
 
-// Draft is a job as its user describes it, unchecked. NewDraft makes one.
+// Draft is a job as its user describes it, unchecked. Use NewDraft.
 type Draft struct {
-	// Job has what options set. Its URIs are as the user wrote them; count and
-	// finish of a role are unset where they were not given.
+	// Job holds what options set. Its URIs are as the user wrote them, and the count
+	// and finish of a role are unset if they were not given.
 	Job    *proto.JobSpec
 	Inputs []Input
-	// Principal and Keytab are who submits, on a cluster with Kerberos; both or
-	// neither.
+	// Principal and Keytab identify the submitting user on a cluster with Kerberos;
+	// both or neither are set.
 	Principal, Keytab string
 
 	dir string // relative paths are below it; empty: the working directory
 }
 
-// NewDraft returns a draft with the defaults.
+// NewDraft returns a draft with the default values.
 func NewDraft() *Draft {
 	d := &Draft{Job: &proto.JobSpec{}}
 	setDefaults(jobOptions, d, "")
 	return d
 }
 
-// Role returns the role of that name, which is added with its defaults if it is new.
+// Role returns the role with a name, and adds it with default values if it does not
+// exist.
 func (d *Draft) Role(name string) *proto.RoleSpec {
 	for _, r := range d.Job.Roles {
 		if r.Name == name {
@@ -63,13 +64,14 @@ func (d *Draft) Role(name string) *proto.RoleSpec {
 }
 
 var (
-	// roleName is what may stand in a flag; runtime.Complete decides about roles.
+	// roleName matches names that can be part of a flag; runtime.Complete decides which
+	// names roles can have.
 	roleName = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Spec checks the draft and makes a spec of it, all but its files: see Collect.
-// All that is wrong is told at once.
+// Spec checks the draft and returns the job's spec without its files: see Collect. It
+// reports all errors at once.
 func (d *Draft) Spec() (*proto.JobSpec, error) {
 	spec := pb.Clone(d.Job).(*proto.JobSpec)
 	spec.User = rpc.CurrentUser()
@@ -80,7 +82,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 		}
 	}
 	if spec.Framework == "" {
-		spec.Framework = runtime.ImpliedFramework(spec)
+		spec.Framework, _ = d.impliedFramework(spec)
 	}
 	if spec.Name == "" {
 		spec.Name = defaultName(spec)
@@ -101,7 +103,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	wrong = append(wrong, checkEnv(spec.Env)...)
 	wrong = append(wrong, completeCheckpoints(spec)...)
 	if len(wrong) > 0 {
-		return nil, joinLines("the job cannot be run as it is described:", wrong)
+		return nil, joinErrors("the job cannot be run as it is described:", wrong)
 	}
 	if err := runtime.Complete(spec); err != nil {
 		return nil, client.Usagef("%w", err)
@@ -109,7 +111,7 @@ func (d *Draft) Spec() (*proto.JobSpec, error) {
 	return spec, nil
 }
 
-// checkRole checks the options of a role, and what they mean together.
+// checkRole checks the options of a role, each and together.
 func checkRole(r *proto.RoleSpec, local bool) []error {
 	if r.Count == unset {
 		return []error{client.Usagef("the role %s has no count: say how many tasks it has with --role %s=COUNT, or count in the YAML file", r.Name, r.Name)}
@@ -140,7 +142,8 @@ func checkEnv(env map[string]string) []error {
 	return wrong
 }
 
-// completeCheckpoints checks where checkpoints go, and that none go into each other.
+// completeCheckpoints checks the URIs of checkpoint directories, makes them absolute,
+// and refuses directories inside each other.
 func completeCheckpoints(spec *proto.JobSpec) []error {
 	var wrong []error
 	for i, c := range spec.Checkpoints {
@@ -151,10 +154,10 @@ func completeCheckpoints(spec *proto.JobSpec) []error {
 		}
 		c.Uri = uri
 		for _, other := range spec.Checkpoints[:i] {
-			if within(c.Path, other.Path) || within(other.Path, c.Path) {
+			if isWithin(c.Path, other.Path) || isWithin(other.Path, c.Path) {
 				wrong = append(wrong, client.Usagef("the checkpoint directories %s and %s lie in each other: name the outer one only", other.Path, c.Path))
 			}
-			if within(uri, other.Uri) || within(other.Uri, uri) {
+			if isWithin(uri, other.Uri) || isWithin(other.Uri, uri) {
 				wrong = append(wrong, client.Usagef("the checkpoints of %s and of %s go to one place, %s and %s: give each a directory of its own, outside of the other's", other.Path, c.Path, other.Uri, uri))
 			}
 		}
@@ -162,7 +165,7 @@ func completeCheckpoints(spec *proto.JobSpec) []error {
 	return wrong
 }
 
-// checkURI returns where checkpoints go in the form in which specs have it.
+// checkURI checks where checkpoints go, and returns the URI as specs have it.
 func checkURI(c *proto.CheckpointSpec, local bool) (string, error) {
 	p := path.Clean(c.Path)
 	switch {
@@ -202,13 +205,13 @@ func checkURI(c *proto.CheckpointSpec, local bool) (string, error) {
 	return "", client.Usagef("the checkpoints of %s go to %s: of the schemes hdfs and file are known", c.Path, c.Uri)
 }
 
-// within reports whether the directory a is b or lies in it.
-func within(a, b string) bool {
+// isWithin reports whether directory a is b or inside b.
+func isWithin(a, b string) bool {
 	a, b = path.Clean(a), path.Clean(b)
 	return a == b || strings.HasPrefix(a, b+"/")
 }
 
-// defaultName calls a job after its script or program.
+// defaultName names a job after its script or program.
 func defaultName(spec *proto.JobSpec) string {
 	command := spec.Command
 	for _, r := range spec.Roles {
@@ -227,9 +230,9 @@ func defaultName(spec *proto.JobSpec) string {
 	return path.Base(command[0])
 }
 
-// joinLines puts several complaints under one heading, so that a user can mend
-// all of them at once.
-func joinLines(heading string, complaints []error) error {
+// joinErrors lists several errors under a heading, so that a user can correct all of
+// them at once.
+func joinErrors(heading string, complaints []error) error {
 	if len(complaints) == 1 {
 		return complaints[0]
 	}

@@ -12,7 +12,7 @@ import (
 	"holdfast/proto"
 )
 
-// Flags are those of `yarn-submit run` that describe the job.
+// Flags are the flags of `yarn-submit run` that describe the job.
 type Flags struct {
 	set    *pflag.FlagSet
 	file   string
@@ -20,20 +20,20 @@ type Flags struct {
 	groups map[string]string // of flags
 }
 
-// assignment is what a flag that was given does.
+// assignment is a flag that was given, and its effect on the draft.
 type assignment struct {
 	flag  string
 	apply func(*Draft) error
 }
 
-// AddFlags declares the flags on a command, and what shells complete. roles are those
-// beside KnownRoles that get flags of their own: see RolesIn.
+// AddFlags declares the flags on a command, with their shell completion. roles are
+// roles beside KnownRoles that get flags of their own: see RolesIn.
 func AddFlags(cmd *cobra.Command, roles []string) *Flags {
 	f := &Flags{set: cmd.Flags(), groups: map[string]string{}}
 	f.set.StringVarP(&f.file, "file", "f", "", "the job as a YAML `FILE`; flags override what it says")
 	for i := range jobOptions {
 		if o := &jobOptions[i]; o.name != "" {
-			declare(f, cmd, o, o.name, "", func(d *Draft) *Draft { return d })
+			declareFlag(f, cmd, o, o.name, "", func(d *Draft) *Draft { return d })
 		}
 	}
 	for _, role := range append(slices.Clone(KnownRoles), roles...) {
@@ -42,17 +42,17 @@ func AddFlags(cmd *cobra.Command, roles []string) *Flags {
 		}
 		for i := range roleOptions {
 			if o := &roleOptions[i]; o.name != "" {
-				declare(f, cmd, o, roleFlag(role, o.name), role, func(d *Draft) *proto.RoleSpec { return d.Role(role) })
+				declareFlag(f, cmd, o, roleFlag(role, o.name), role, func(d *Draft) *proto.RoleSpec { return d.Role(role) })
 			}
 		}
 	}
 	return f
 }
 
-// flagOf is how a user names an option of a job.
+// flagOf returns the flag of an option of a job.
 func flagOf(o *option[Draft]) string { return "--" + o.name }
 
-// roleFlag is the flag of a role's option: --worker, and --worker-memory and the like.
+// roleFlag returns the name of the flag of a role's option: worker, worker-memory.
 func roleFlag(role, name string) string {
 	if name == "count" {
 		return role
@@ -60,8 +60,9 @@ func roleFlag(role, name string) string {
 	return role + "-" + name
 }
 
-// declare declares the flag of an option. in finds what has the option in a draft.
-func declare[T any](f *Flags, cmd *cobra.Command, o *option[T], name, role string, in func(*Draft) *T) {
+// declareFlag declares the flag of an option. in returns the part of a draft that has
+// the option.
+func declareFlag[T any](f *Flags, cmd *cobra.Command, o *option[T], name, role string, in func(*Draft) *T) {
 	if f.set.Lookup(name) != nil {
 		return
 	}
@@ -86,8 +87,8 @@ func declare[T any](f *Flags, cmd *cobra.Command, o *option[T], name, role strin
 	}
 }
 
-// addFlag adds a flag of an option to a set. It checks what it is given by a kind, and
-// gives it to keep.
+// addFlag adds the flag of an option to a set. Values that the kind accepts are passed
+// to keep.
 func addFlag[T any](set *pflag.FlagSet, o *option[T], name string, k kind, keep func(string)) *pflag.Flag {
 	v := flagValue{k, cmp.Or(o.placeholder, k.placeholder), keep}
 	if k.repeated {
@@ -96,7 +97,7 @@ func addFlag[T any](set *pflag.FlagSet, o *option[T], name string, k kind, keep 
 	return set.VarPF(&v, name, "", o.help)
 }
 
-// flagValue reads the values that a flag is given, and keeps them for the draft.
+// flagValue is a pflag.Value that checks values and keeps them for the draft.
 type flagValue struct {
 	kind        kind // of a field that nobody reads
 	placeholder string
@@ -113,25 +114,25 @@ func (v *flagValue) Set(text string) error {
 
 func (v *flagValue) String() string { return "" }
 
-// Type is what --help shows in the place of a value.
+// Type returns the placeholder of a value in --help.
 func (v *flagValue) Type() string { return cmp.Or(v.placeholder, "bool") }
 
-// listValue is a flag that may be repeated.
+// listValue is the value of a flag that can be repeated.
 type listValue struct{ flagValue }
 
-// GetSlice has cobra offer the flag again when it is there already.
+// GetSlice makes cobra complete the flag again although it was given.
 func (v *listValue) GetSlice() []string { return nil }
 
 var _ cobra.SliceValue = (*listValue)(nil)
 
-// Group is some of the flags, under a heading.
+// Group is a part of the flags with its heading in --help.
 type Group struct {
 	Heading string
 	Flags   *pflag.FlagSet
 }
 
-// Groups returns the flags as --help shows them: those of the roles once, for a role
-// that is called ROLE.
+// Groups returns the flags as --help shows them: the flags of roles are shown once, for
+// a role called ROLE.
 func (f *Flags) Groups() []Group {
 	var groups []Group
 	for _, heading := range []string{groupRoles, groupProgram, groupLosses, groupCluster} {
@@ -153,17 +154,17 @@ func (f *Flags) Groups() []Group {
 // Has reports whether a flag describes the job.
 func (f *Flags) Has(flag string) bool { return f.groups[flag] != "" }
 
-// ofRole annotates the flags of roles.
+// ofRole is the annotation of flags of roles.
 const ofRole = "role"
 
-// SummarizeRoles puts flags of a role that is called ROLE in the place of those of all
-// roles, for a manual.
+// SummarizeRoles replaces the flags of all roles by those of a role called ROLE, for a
+// manual.
 func SummarizeRoles(set *pflag.FlagSet) {
 	set.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Hidden || f.Annotations[ofRole] != nil })
 	addRoleFlags(set)
 }
 
-// addRoleFlags adds flags that show those of roles; they set nothing.
+// addRoleFlags adds the flags of a role called ROLE, for display only.
 func addRoleFlags(set *pflag.FlagSet) {
 	for i := range roleOptions {
 		o := &roleOptions[i]
@@ -174,7 +175,7 @@ func addRoleFlags(set *pflag.FlagSet) {
 	}
 }
 
-// defaults are the default and those of particular roles, for people.
+// defaults describes the default value, and those of particular roles.
 func (o *option[T]) defaults() string {
 	text := o.def
 	for _, role := range KnownRoles {
@@ -185,8 +186,8 @@ func (o *option[T]) defaults() string {
 	return text
 }
 
-// RolesIn finds the roles that arguments name by --role or in the file of -f, so
-// that they can have flags of their own before the arguments are parsed.
+// RolesIn returns the roles that the arguments name with --role or in the file of -f,
+// so that flags can be declared for them before the arguments are parsed.
 func RolesIn(args []string) []string {
 	var roles []string
 	value := func(i int, names ...string) (string, bool) {
@@ -219,8 +220,7 @@ func RolesIn(args []string) []string {
 	return roles
 }
 
-// Draft reads the file, if there is one, and applies the flags and the command
-// over it.
+// Draft reads the file, if there is one, and applies the flags and the command to it.
 func (f *Flags) Draft(command []string) (*Draft, error) {
 	d := NewDraft()
 	if f.file != "" {
@@ -229,8 +229,8 @@ func (f *Flags) Draft(command []string) (*Draft, error) {
 			return nil, err
 		}
 	}
-	// In the order of their names, so that tasks have the same ranks however the flags
-	// are ordered; a flag that is repeated, in the order in which it was given.
+	// Flags are applied in the order of their names, so that the ranks of tasks do not
+	// depend on the order of flags. Values of a repeated flag stay in the order given.
 	slices.SortStableFunc(f.given, func(a, b assignment) int { return strings.Compare(a.flag, b.flag) })
 	for _, a := range f.given {
 		if err := a.apply(d); err != nil {

@@ -18,19 +18,19 @@ import (
 	"holdfast/proto"
 )
 
-// Input is a file, directory or archive that the tasks need beside the command.
+// Input is a file, directory or archive that tasks need beside the command.
 type Input struct {
 	Path    string // here, absolute
 	Name    string // below the tasks' working directory, slash-separated
 	Archive bool   // unpacked into a directory called Name
 }
 
-// archiveSuffixes are those that a NodeManager unpacks (FSDownload.unpack) and
-// the agent too.
+// archiveSuffixes are the suffixes of archives that NodeManagers (FSDownload.unpack)
+// and the agent can unpack.
 var archiveSuffixes = []string{".tar.gz", ".tgz", ".tar", ".zip"}
 
-// ParseInput reads PATH or PATH#NAME; a relative path is relative to dir, or to
-// the working directory if dir is empty. The default of NAME is the last part of PATH.
+// ParseInput parses PATH or PATH#NAME. A relative path is relative to dir, or to the
+// working directory if dir is empty. NAME defaults to the last element of PATH.
 func ParseInput(s, dir string, archive bool) (Input, error) {
 	p, name, _ := strings.Cut(s, "#")
 	if p == "" {
@@ -56,8 +56,8 @@ func ParseInput(s, dir string, archive bool) (Input, error) {
 	return in, nil
 }
 
-// Collect finds all files of the inputs, directories with all that is below
-// them, and describes them; their URIs are local paths.
+// Collect returns all files of the inputs, including those below directories. Their
+// URIs are local paths.
 func Collect(ctx context.Context, inputs []Input) ([]*proto.FileSpec, error) {
 	var list []*proto.FileSpec
 	for _, in := range inputs {
@@ -74,13 +74,13 @@ func Collect(ctx context.Context, inputs []Input) ([]*proto.FileSpec, error) {
 		case info.Mode().IsRegular():
 			list = append(list, fileSpec(in.Path, in.Name, info, in.Archive))
 		case info.IsDir() && !in.Archive:
-			more, err := tree(in)
+			more, err := listTree(in)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, more...)
 		default:
-			return nil, client.Usagef("%s is a %s: files, directories and archives can be given to tasks", in.Path, fileKind(info))
+			return nil, client.Usagef("%s is a %s: files, directories and archives can be given to tasks", in.Path, fileType(info))
 		}
 	}
 	names := map[string]string{}
@@ -114,9 +114,9 @@ func fileSpec(local, name string, info fs.FileInfo, archive bool) *proto.FileSpe
 	}
 }
 
-// tree lists the files below a directory. Links to files are followed; links to
-// directories could lead in circles and are refused.
-func tree(in Input) ([]*proto.FileSpec, error) {
+// listTree lists the files below a directory. Links to files are followed; links to
+// directories are refused, since they could form cycles.
+func listTree(in Input) ([]*proto.FileSpec, error) {
 	var list []*proto.FileSpec
 	err := filepath.WalkDir(in.Path, func(p string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -130,7 +130,7 @@ func tree(in Input) ([]*proto.FileSpec, error) {
 			return fmt.Errorf("look at an input of the job: %w", err)
 		}
 		if !info.Mode().IsRegular() {
-			return client.Usagef("%s, below %s, is a %s: only files can be given to tasks; name what it points at with --files, or remove it", p, in.Path, fileKind(info))
+			return client.Usagef("%s, below %s, is a %s: only files can be given to tasks; name what it points at with --files, or remove it", p, in.Path, fileType(info))
 		}
 		rel, err := filepath.Rel(in.Path, p)
 		if err != nil {
@@ -142,7 +142,7 @@ func tree(in Input) ([]*proto.FileSpec, error) {
 	return list, err
 }
 
-func fileKind(info fs.FileInfo) string {
+func fileType(info fs.FileInfo) string {
 	switch m := info.Mode(); {
 	case m.IsDir():
 		return "directory"

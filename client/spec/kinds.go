@@ -15,29 +15,30 @@ import (
 	"holdfast/internal/hadoop/acl"
 )
 
-// kind is a field with how its values are read, checked and written. Flags and YAML
-// spell values alike.
+// kind reads, checks and writes the values of a field. Flags and YAML use the same
+// syntax.
 type kind struct {
 	placeholder string // of a value, in --help; empty: a switch
-	// set reads a value into the field; a list grows by it. Its error says what to
-	// write.
+	// set parses a value and stores it in the field, or adds it to a list. The error
+	// says what to write instead.
 	set func(text string) error
-	// decode reads a value of YAML other than a single one; nil: there are none.
+	// decode reads YAML values that are lists or mappings; nil if the kind has only
+	// scalars.
 	decode func(*yaml.Node) error
-	// encode returns the value as YAML has it, so that set or decode read the same;
-	// nil if nothing is set.
+	// encode returns the value for YAML, in a form that set or decode accepts; nil if
+	// the field is unset.
 	encode func() any
-	// check says what to write in the place of a value that cannot be used; nil:
-	// whatever set accepts can be.
+	// check returns an error that says what to write if the value is not usable; nil if
+	// set accepts only usable values.
 	check func() error
-	// complete is for shells; nil: nothing is suggested.
+	// complete is the shell completion of values; nil if there is none.
 	complete cobra.CompletionFunc
 	repeated bool // set adds to a list
-	// optional says that the zero value differs from no value.
+	// optional means that the zero value differs from an unset field.
 	optional bool
 }
 
-// unset is the value of a field that was not given, where zero is a value.
+// unset marks a field that was not given where zero is a value.
 const unset = math.MinInt32
 
 func text(p *string, placeholder string) kind {
@@ -48,21 +49,21 @@ func text(p *string, placeholder string) kind {
 	}
 }
 
-// choice is a text of which the usual ones are known.
+// choice is a text with known values, which shells complete.
 func choice(p *string, known []string) kind {
 	k := text(p, "NAME")
 	k.complete = cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)
 	return k
 }
 
-// accessList is in the format of Hadoop's access control lists.
+// accessList is an access control list in Hadoop's format.
 func accessList(p *string) kind {
 	k := text(p, "USERS[ GROUPS]")
 	k.check = func() error { _, err := acl.Parse(*p); return err }
 	return k
 }
 
-// file is the name of a local file, below the draft's directory if it is relative.
+// file is a local file; a relative name is relative to the draft's directory.
 func file(p *string, d *Draft) kind {
 	return kind{
 		placeholder: "FILE",
@@ -79,7 +80,7 @@ func file(p *string, d *Draft) kind {
 	}
 }
 
-// boolean is a switch. YAML has more words for it than flags, as in yes and off.
+// boolean is a switch. YAML also accepts yes, no, on and off.
 func boolean(p *bool) kind {
 	wanted := errors.New("write true or false")
 	return kind{
@@ -92,8 +93,8 @@ func boolean(p *bool) kind {
 			return nil
 		},
 		decode: func(n *yaml.Node) error {
-			if err := n.Decode(p); err != nil {
-				return at(n, "%q is neither true nor false", n.Value)
+			if n.Kind != yaml.ScalarNode || n.Decode(p) != nil {
+				return errorAt(n, "%q is neither true nor false", n.Value)
 			}
 			return nil
 		},
@@ -122,9 +123,8 @@ func number(p *int32, least, most int32) kind {
 	}
 }
 
-// given is a kind of which the zero value differs from no value: empty reports whether
-// the field is unset.
-func given(k kind, empty func() bool) kind {
+// optional makes a kind optional. isUnset reports whether its field is unset.
+func optional(k kind, empty func() bool) kind {
 	encode, check := k.encode, k.check
 	k.optional = true
 	k.encode = func() any {
@@ -142,7 +142,7 @@ func given(k kind, empty func() bool) kind {
 	return k
 }
 
-// megabytes is an amount of memory.
+// megabytes is an amount of memory in MB.
 func megabytes(p *int64) kind {
 	return kind{
 		placeholder: "SIZE",
@@ -158,18 +158,21 @@ func megabytes(p *int64) kind {
 			if *p == 0 {
 				return nil
 			}
+			if *p%1024 == 0 {
+				return fmt.Sprintf("%dg", *p/1024)
+			}
 			return fmt.Sprintf("%dm", *p)
 		},
 	}
 }
 
-// milliseconds is 0, or a time from least to most; most 0: any.
+// milliseconds is a duration: 0, or from least to most; most 0 means no limit.
 func milliseconds(p *int64, least, most time.Duration) kind {
 	return duration(func() time.Duration { return time.Duration(*p) * time.Millisecond },
 		func(d time.Duration) { *p = d.Milliseconds() }, least, most)
 }
 
-// seconds is a time that is not 0.
+// seconds is a positive duration.
 func seconds(p *float64) kind {
 	k := duration(func() time.Duration { return time.Duration(*p * float64(time.Second)) },
 		func(d time.Duration) { *p = d.Seconds() }, 0, 0)
@@ -214,7 +217,7 @@ func duration(get func() time.Duration, put func(time.Duration), least, most tim
 	}
 }
 
-// durationText is as time.Duration's String, without parts that are zero.
+// durationText formats a duration without trailing zero parts: 10m, not 10m0s.
 func durationText(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -16,7 +16,7 @@ import (
 	"holdfast/proto"
 )
 
-// command is a list of words, or one text for the shell. It has no flag.
+// command is a list of words, or a text for the shell. It has no flag.
 func command(p *[]string) kind {
 	return kind{
 		set: func(text string) error { *p = []string{"/bin/sh", "-c", text}; return nil },
@@ -31,7 +31,7 @@ func command(p *[]string) kind {
 	}
 }
 
-// variables are NAME=VALUE.
+// variables are environment variables.
 func variables(p *map[string]string) kind {
 	put := func(name, value string) {
 		if *p == nil {
@@ -51,19 +51,16 @@ func variables(p *map[string]string) kind {
 		},
 		decode: func(n *yaml.Node) error {
 			return eachPair(n, "env", func(name string, v *yaml.Node) error {
-				var value string
-				if err := v.Decode(&value); err != nil {
-					return at(v, "%s: a single value is wanted here, not a list or a mapping", name)
-				}
+				value, err := scalar(v, name)
 				put(name, value)
-				return nil
+				return err
 			})
 		},
 		encode: func() any { return maps.Clone(*p) },
 	}
 }
 
-// inputs are files, or archives.
+// inputs are files or archives.
 func inputs(d *Draft, archive bool) kind {
 	what, placeholder, extensions := "files", "PATH,...", []cobra.Completion(nil)
 	directive := cobra.ShellCompDirectiveDefault
@@ -110,7 +107,7 @@ func inputs(d *Draft, archive bool) kind {
 	}
 }
 
-// roles are NAME=COUNT as flags; YAML has all options of a role.
+// roles are NAME=COUNT in flags; in YAML, mappings of a role's options.
 func roles(d *Draft) kind {
 	return kind{
 		placeholder: "NAME=N", repeated: true,
@@ -128,7 +125,7 @@ func roles(d *Draft) kind {
 				role := d.Role(name)
 				return decodeWith(v, func(n *yaml.Node) error {
 					if n.Kind == yaml.ScalarNode {
-						return find(roleOptions, "count").read(role, n)
+						return findOption(roleOptions, "count").read(role, n)
 					}
 					return decode(n, "the role "+name, roleOptions, role)
 				})
@@ -147,7 +144,7 @@ func roles(d *Draft) kind {
 	}
 }
 
-// checkpoints are PATH=URI, with options of the directory after it.
+// checkpoints are PATH=URI in flags, which options of the directory may follow.
 func checkpoints(d *Draft) kind {
 	return kind{
 		placeholder: "PATH=URI", repeated: true,
@@ -199,8 +196,8 @@ func checkpoints(d *Draft) kind {
 	}
 }
 
-// parseCheckpoint reads PATH=URI[,OPTION=VALUE]. A comma before anything else belongs
-// to the URI.
+// parseCheckpoint parses PATH=URI[,OPTION=VALUE]. A comma that no option follows is
+// part of the URI.
 func parseCheckpoint(text string) (*proto.CheckpointSpec, error) {
 	p, uri, ok := strings.Cut(text, "=")
 	if !ok {
@@ -210,7 +207,7 @@ func parseCheckpoint(text string) (*proto.CheckpointSpec, error) {
 	for {
 		i := strings.LastIndexByte(uri, ',')
 		key, value, ok := strings.Cut(uri[i+1:], "=")
-		o := find(checkpointOptions, key)
+		o := findOption(checkpointOptions, key)
 		if i < 0 || !ok || o == nil {
 			c.Uri = uri
 			return c, nil
@@ -222,7 +219,7 @@ func parseCheckpoint(text string) (*proto.CheckpointSpec, error) {
 	}
 }
 
-// below returns a path, below the draft's directory if it is relative.
+// below makes a relative path relative to the draft's directory.
 func (d *Draft) below(p string) string {
 	if d.dir == "" || p == "" || filepath.IsAbs(p) {
 		return p
@@ -230,7 +227,7 @@ func (d *Draft) below(p string) string {
 	return filepath.Join(d.dir, p)
 }
 
-// addInput adds a file; one of the same name is replaced.
+// addInput adds an input, or replaces the one with its name.
 func (d *Draft) addInput(in Input) {
 	for i := range d.Inputs {
 		if d.Inputs[i].Name == in.Name {
@@ -241,7 +238,7 @@ func (d *Draft) addInput(in Input) {
 	d.Inputs = append(d.Inputs, in)
 }
 
-// setCheckpoint adds a checkpoint directory, or replaces the one of that path.
+// setCheckpoint adds a checkpoint directory, or replaces the one with its path.
 func (d *Draft) setCheckpoint(c *proto.CheckpointSpec) {
 	for i, other := range d.Job.Checkpoints {
 		if path.Clean(other.Path) == path.Clean(c.Path) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseMemory reads an amount of memory into MB, rounded up: 1g, 1.5g, 512m,
-// 2GiB, and a bare number of MB as in Hadoop's own settings.
+// ParseMemory parses an amount of memory and returns it in MB, rounded up: 1g, 1.5g,
+// 512m, 2GiB; a number without a unit is in MB, as in Hadoop's settings.
 func ParseMemory(s string) (int64, error) {
 	bad := errors.New("write an amount of memory, as in 512m, 2g or 1.5g")
 	text := strings.ToLower(strings.TrimSpace(s))

@@ -8,9 +8,9 @@ import (
 	"holdfast/client"
 )
 
-// option is an option of a T: of a job, of a role or of a checkpoint directory.
-// What flags and YAML accept, the defaults, the checks, --help, what a shell
-// completes, --dry-run and the tables of docs/options.md follow from it.
+// option is an option of a T: a job, a role or a checkpoint directory. Flags, keys of
+// YAML, defaults, checks, --help, shell completion, the output of --dry-run and
+// docs/options.md are derived from it.
 type option[T any] struct {
 	name  string // of the flag, and the key in YAML; empty: there is no flag
 	key   string // in YAML, where it is not name
@@ -24,7 +24,7 @@ type option[T any] struct {
 	defOf       map[string]string // by role, where it is not def
 	clusterOnly bool              // it means nothing to a local job
 
-	// kind returns the field of a T that the option sets.
+	// kind returns the kind of the option, bound to the field of a T that it sets.
 	kind func(*T) kind
 }
 
@@ -35,8 +35,8 @@ func (o *option[T]) yamlKey() string {
 	return o.name
 }
 
-// find returns the option of a T that has a name; nil if there is none.
-func find[T any](table []option[T], name string) *option[T] {
+// findOption returns the option with a name, or nil.
+func findOption[T any](table []option[T], name string) *option[T] {
 	for i := range table {
 		if table[i].name == name && name != "" {
 			return &table[i]
@@ -45,7 +45,7 @@ func find[T any](table []option[T], name string) *option[T] {
 	return nil
 }
 
-// defaultOf returns the default for a role; of a job, role is empty.
+// defaultOf returns the default value for a role; role is empty for options of a job.
 func (o *option[T]) defaultOf(role string) string {
 	if def, ok := o.defOf[role]; ok {
 		return def
@@ -53,7 +53,7 @@ func (o *option[T]) defaultOf(role string) string {
 	return o.def
 }
 
-// setDefaults sets the fields of a T that have a default.
+// setDefaults sets the fields of a T to their default values.
 func setDefaults[T any](table []option[T], of *T, role string) {
 	for i := range table {
 		if def := table[i].defaultOf(role); def != "" {
@@ -64,8 +64,8 @@ func setDefaults[T any](table []option[T], of *T, role string) {
 	}
 }
 
-// checkValues returns what is wrong with the values of a T. flag is how a user names
-// an option.
+// checkValues returns an error for each unusable value of a T. flag returns the name of
+// an option for messages.
 func checkValues[T any](table []option[T], of *T, flag func(*option[T]) string, local bool) []error {
 	var wrong []error
 	for i := range table {
@@ -84,7 +84,7 @@ func checkValues[T any](table []option[T], of *T, flag func(*option[T]) string, 
 	return wrong
 }
 
-// decode sets the fields of a T from a mapping of YAML.
+// decode sets the fields of a T from a YAML mapping.
 func decode[T any](n *yaml.Node, what string, table []option[T], to *T) error {
 	return eachPair(n, what, func(key string, v *yaml.Node) error {
 		var known []string
@@ -98,25 +98,26 @@ func decode[T any](n *yaml.Node, what string, table []option[T], to *T) error {
 	})
 }
 
-// read sets the field of a T from YAML. null is as if it were not there.
+// read sets the field of a T from a YAML value. null leaves it as it is.
 func (o *option[T]) read(to *T, n *yaml.Node) error {
 	k := o.kind(to)
 	return decodeWith(n, func(n *yaml.Node) error {
-		switch {
-		case k.decode != nil:
+		if k.decode != nil {
 			return k.decode(n)
-		case n.Kind != yaml.ScalarNode:
-			return at(n, "%s: a single value is wanted here, not a list or a mapping", o.yamlKey())
 		}
-		if err := k.set(n.Value); err != nil {
-			return at(n, "%s is %q: %w", o.yamlKey(), n.Value, err)
+		text, err := scalar(n, o.yamlKey())
+		if err != nil {
+			return err
+		}
+		if err := k.set(text); err != nil {
+			return errorAt(n, "%s is %q: %w", o.yamlKey(), n.Value, err)
 		}
 		return nil
 	})
 }
 
-// encode writes the fields of a T as a mapping of YAML, in the order of the table,
-// without those that are zero and have no default.
+// encode returns the fields of a T as a YAML mapping, in the order of the table,
+// without fields that are zero and have no default.
 func encode[T any](table []option[T], from *T) *yaml.Node {
 	var m mapping
 	for i := range table {

@@ -8,13 +8,13 @@ import (
 	"holdfast/runtime"
 )
 
-// KnownRoles have flags of their own without being named first by --role.
+// KnownRoles are the roles that have flags without being named by --role.
 var KnownRoles = []string{"ps", "worker", "chief", "evaluator", "tensorboard"}
 
-// most is more than there can be of anything in a job.
-const most = 10000
+// maxCount bounds the numbers of tasks, restarts and the like.
+const maxCount = 10000
 
-// frameworks are those that there are, for people.
+// frameworks lists the frameworks for --help.
 var frameworks = alternatives(runtime.FrameworkNames())
 
 func alternatives(names []string) string {
@@ -22,7 +22,7 @@ func alternatives(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// The headings under which options are listed, in their order.
+// The headings of options in --help and docs/options.md, in order.
 const (
 	groupRoles   = "Roles"
 	groupProgram = "Program and files"
@@ -30,7 +30,7 @@ const (
 	groupCluster = "Cluster and identity"
 )
 
-// jobOptions are the options of a job, in the order in which YAML is written.
+// jobOptions are the options of a job, in the order of YAML output.
 var jobOptions = []option[Draft]{
 	{
 		name: "name", group: groupCluster, help: "the job's name (default: its script's)",
@@ -42,7 +42,7 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return text(&d.Job.Queue, "QUEUE") },
 	}, {
 		name: "framework", group: groupProgram, help: frameworks,
-		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`, else `none`. What it brings: [frameworks.md](frameworks.md)",
+		doc:  frameworks + ". Default: `tensorflow` if there is a `ps` or `--tf1`; else what the command runs (`torchrun`, `accelerate`, `deepspeed`) or its script imports, which is told; else `none`. What it brings: [frameworks.md](frameworks.md)",
 		kind: func(d *Draft) kind { return choice(&d.Job.Framework, runtime.FrameworkNames()) },
 	}, {
 		name: "local", group: groupCluster, help: "run on this machine, without Hadoop",
@@ -74,11 +74,11 @@ var jobOptions = []option[Draft]{
 	}, {
 		name: "restarts", group: groupLosses, def: "3", help: "how often one task may fail by its own fault",
 		doc:  "how often one task may fail by its own fault within an hour",
-		kind: func(d *Draft) kind { return number(&d.Job.Restarts, 0, most) },
+		kind: func(d *Draft) kind { return number(&d.Job.Restarts, 0, maxCount) },
 	}, {
 		name: "spares", group: groupLosses, help: "idle containers for tasks that lose theirs",
 		doc:  "idle containers, as large as the largest role, into which tasks move that lose theirs",
-		kind: func(d *Draft) kind { return number(&d.Job.Spares, 0, most) },
+		kind: func(d *Draft) kind { return number(&d.Job.Spares, 0, maxCount) },
 	}, {
 		name: "start-limit", group: groupLosses, help: "how long all tasks may take to start together (default: no limit)",
 		doc:  "the job fails if its tasks cannot start together for the first time by then, and says what was scarce. The time in which nodes fetch and unpack its files does not count. Default: it waits",
@@ -102,7 +102,7 @@ var jobOptions = []option[Draft]{
 		kind: func(d *Draft) kind { return boolean(&d.Job.Tf1) },
 	}, {
 		name: "progress", group: groupProgram, help: "finds the step in a line of output, in its one group",
-		doc:  "finds the step in a line of output, in its one group (RE2). Default: `step 12`, `step = 12` and the like",
+		doc:  "finds the step in a line of output, in its one group (RE2). Default: [what usual programs print](frameworks.md#steps)",
 		kind: func(d *Draft) kind { return text(&d.Job.Progress, "REGEXP") },
 	}, {
 		name: "keep-interpreter-waits", group: groupLosses, help: "leave TensorFlow's 30 s between readiness checks",
@@ -131,18 +131,19 @@ var jobOptions = []option[Draft]{
 	},
 }
 
-// roleOptions are the options of each role. Their flags begin with the role's name.
+// roleOptions are the options of every role. Their flags are prefixed with the role's
+// name.
 var roleOptions = []option[proto.RoleSpec]{
 	{
 		name: "count", group: groupRoles, help: "number of tasks of a role",
 		doc: "how many tasks the role has",
 		kind: func(r *proto.RoleSpec) kind {
-			return given(number(&r.Count, 0, most), func() bool { return r.Count == unset })
+			return optional(number(&r.Count, 0, maxCount), func() bool { return r.Count == unset })
 		},
 	}, {
 		name: "min", group: groupRoles, help: "start with so few tasks if need be (default: all)",
 		doc:  "after half a minute of waiting the job starts with so few; the others join when they get a container. Default: all. Not for `ps`, `pytorch` and `jax`",
-		kind: func(r *proto.RoleSpec) kind { return number(&r.Min, 0, most) },
+		kind: func(r *proto.RoleSpec) kind { return number(&r.Min, 0, maxCount) },
 	}, {
 		name: "memory", group: groupRoles, def: "2g", defOf: map[string]string{"ps": "1g"}, help: "memory of a task",
 		kind: func(r *proto.RoleSpec) kind { return megabytes(&r.MemoryMb) },
@@ -152,15 +153,15 @@ var roleOptions = []option[proto.RoleSpec]{
 		kind: func(r *proto.RoleSpec) kind { return megabytes(&r.MemoryMaxMb) },
 	}, {
 		name: "vcores", group: groupRoles, def: "1", help: "virtual cores of a task",
-		kind: func(r *proto.RoleSpec) kind { return number(&r.Vcores, 1, most) },
+		kind: func(r *proto.RoleSpec) kind { return number(&r.Vcores, 1, maxCount) },
 	}, {
 		name: "gpus", group: groupRoles, help: "GPUs of a task",
-		kind: func(r *proto.RoleSpec) kind { return number(&r.Gpus, 0, most) },
+		kind: func(r *proto.RoleSpec) kind { return number(&r.Gpus, 0, maxCount) },
 	}, {
 		name: "finish", group: groupRoles, help: "how long evaluators may outlast the job (default 5m)",
 		doc: "for a role that decides nothing, as `evaluator` and `tensorboard`: how long its tasks may go on once the job has succeeded, to look at the last checkpoint and export it. Default: 5m for `evaluator`, else 0",
 		kind: func(r *proto.RoleSpec) kind {
-			return given(milliseconds(&r.FinishMs, 0, 0), func() bool { return r.FinishMs == unset })
+			return optional(milliseconds(&r.FinishMs, 0, 0), func() bool { return r.FinishMs == unset })
 		},
 	}, {
 		key:  "command",
@@ -168,8 +169,8 @@ var roleOptions = []option[proto.RoleSpec]{
 	},
 }
 
-// checkpointOptions are the options of a checkpoint directory. Those that have a name
-// may follow the URI of --checkpoint.
+// checkpointOptions are the options of a checkpoint directory. Those with a name can
+// follow the URI in --checkpoint.
 var checkpointOptions = []option[proto.CheckpointSpec]{
 	{
 		key:  "uri",

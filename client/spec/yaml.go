@@ -17,8 +17,8 @@ import (
 	"holdfast/proto"
 )
 
-// ReadDraft reads a job from a YAML file. Relative paths in it are relative to
-// the directory of the file. docs/options.md has the reference of its keys.
+// ReadDraft reads a job from a YAML file. Relative paths are relative to the directory
+// of the file. docs/options.md describes the keys.
 func ReadDraft(name string) (*Draft, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func ReadDraft(name string) (*Draft, error) {
 	return d, nil
 }
 
-// ParseDraft reads a job from YAML whose relative paths are relative to dir.
+// ParseDraft parses a job in YAML. Relative paths are relative to dir.
 func ParseDraft(text []byte, dir string) (*Draft, error) {
 	d := NewDraft()
 	var document yaml.Node
@@ -49,8 +49,8 @@ func ParseDraft(text []byte, dir string) (*Draft, error) {
 	return d, decodeWith(&document, func(n *yaml.Node) error { return decode(n, "the file", jobOptions, d) })
 }
 
-// YAML writes the job that Spec has made of the draft, with what the draft left
-// open, in the form that ReadDraft reads. Paths in it are absolute.
+// YAML returns the job that Spec has made of the draft, with all defaults, in the form
+// that ReadDraft reads. Paths are absolute.
 func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 	whole := *d
 	whole.Job = pb.Clone(spec).(*proto.JobSpec)
@@ -69,8 +69,8 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// unmarshaler has the library resolve aliases, and leave out null, before a function
-// reads a node.
+// unmarshaler calls a function with a node after the library has resolved aliases. It
+// is not called for null.
 type unmarshaler func(*yaml.Node) error
 
 func (u *unmarshaler) UnmarshalYAML(n *yaml.Node) error { return (*u)(n) }
@@ -80,55 +80,65 @@ func decodeWith(n *yaml.Node, read func(*yaml.Node) error) error {
 	return n.Decode(&u)
 }
 
-// at makes an error about a place in the file.
-func at(n *yaml.Node, format string, args ...any) error {
+// errorAt returns an error with the line of a node.
+func errorAt(n *yaml.Node, format string, args ...any) error {
 	return fmt.Errorf("line %d: %w", n.Line, fmt.Errorf(format, args...))
 }
 
 func unknownKey(n *yaml.Node, key, what string, known []string) error {
 	known = slices.Sorted(slices.Values(known))
-	return at(n, "%q is not known in %s: there are %s%s", key, what, strings.Join(known, ", "), client.DidYouMean(key, known))
+	return errorAt(n, "%q is not known in %s: there are %s%s", key, what, strings.Join(known, ", "), client.DidYouMean(key, known))
 }
 
-// eachPair calls f with each key of a mapping, in the file's order, after the library
-// has made sure that none stands there twice.
+// eachPair calls f for each key of a mapping, in order, and refuses duplicates.
 func eachPair(n *yaml.Node, what string, f func(key string, v *yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
-		return at(n, "%s must be a mapping of names to values (NAME: VALUE)", what)
+		return errorAt(n, "%s must be a mapping of names to values (NAME: VALUE)", what)
 	}
-	var keys map[string]yaml.Node
-	if err := n.Decode(&keys); err != nil {
-		if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) {
-			return errors.New(strings.Join(wrong.Errors, "; "))
-		}
-		return err
-	}
+	seen := map[string]bool{} // the library compares each key with every other
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if err := f(n.Content[i].Value, n.Content[i+1]); err != nil {
+		key := n.Content[i]
+		if seen[key.Value] {
+			return errorAt(key, "%q stands twice in %s", key.Value, what)
+		}
+		seen[key.Value] = true
+		if err := f(key.Value, n.Content[i+1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// eachItem calls f with each text of a list.
+// scalar returns the text of a scalar; empty for null.
+func scalar(n *yaml.Node, what string) (text string, err error) {
+	err = decodeWith(n, func(n *yaml.Node) error {
+		if n.Kind != yaml.ScalarNode {
+			return errorAt(n, "%s: a single value is wanted here, not a list or a mapping", what)
+		}
+		text = n.Value
+		return nil
+	})
+	return text, err
+}
+
+// eachItem calls f for each scalar of a list.
 func eachItem(n *yaml.Node, what string, f func(string) error) error {
 	if n.Kind != yaml.SequenceNode {
-		return at(n, "%s must be a list", what)
+		return errorAt(n, "%s must be a list", what)
 	}
 	for _, item := range n.Content {
-		var s string
-		if err := item.Decode(&s); err != nil {
-			return at(item, "a single value is wanted here, not a list or a mapping")
+		s, err := scalar(item, "an item of "+what)
+		if err != nil {
+			return err
 		}
 		if err := f(s); err != nil {
-			return at(item, "%w", err)
+			return errorAt(item, "%w", err)
 		}
 	}
 	return nil
 }
 
-// mapping is a mapping of YAML whose keys stay in their order.
+// mapping is a YAML mapping that keeps the order of its keys.
 type mapping struct{ content []*yaml.Node }
 
 func (m *mapping) node() *yaml.Node {

@@ -1,11 +1,10 @@
-// Package terminal writes text of which others are the authors to a terminal.
+// Package terminal protects terminals from control characters in foreign text.
 //
-// Commands write names and texts of which a task, or whoever may write to a
-// checkpoint directory, is the author. Written as they are, they could move a
-// terminal's cursor over what was said before, set its title, or have it answer on
-// standard input. So all that commands write goes through Printable, which lets no
-// control character pass; what is meant to be as the task wrote it, or steers the
-// terminal on purpose, goes through Raw.
+// Commands print names and texts that were written by tasks, or by whoever can write to
+// a checkpoint directory. Unfiltered, they could overwrite what was printed before, set
+// the terminal's title, or make it answer on standard input. All output therefore
+// passes through Printable, which drops control characters. A task's own output, and
+// intended control sequences, are written to Raw.
 package terminal
 
 import (
@@ -15,10 +14,10 @@ import (
 	"unicode/utf8"
 )
 
-// steers reports whether a terminal does something at a character other than show it:
-// ASCII's control characters but line feed and tab, those of Latin-1, and what changes
-// the direction of the text around it.
-func steers(r rune) bool {
+// isControl reports whether a terminal interprets a character instead of showing it:
+// control characters of ASCII (except line feed and tab) and Latin-1, and those that
+// change the direction of text.
+func isControl(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
 		return false
@@ -28,18 +27,18 @@ func steers(r rune) bool {
 	return false
 }
 
-// Clean is text without what steers a terminal.
+// Clean removes control characters from a text.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if steers(r) {
+		if isControl(r) {
 			return -1
 		}
 		return r
 	}, s)
 }
 
-// Printable gives a writer that drops what steers a terminal. It is for one goroutine
-// at a time.
+// Printable returns a writer that drops control characters. It is not safe for
+// concurrent use.
 func Printable(w io.Writer) io.Writer { return &printableWriter{raw: w} }
 
 type printableWriter struct {
@@ -65,7 +64,7 @@ func (p *printableWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Raw gives the writer that a Printable writes to; of any other, itself.
+// Raw returns the writer underneath a Printable; any other writer is returned as it is.
 func Raw(w io.Writer) io.Writer {
 	if p, ok := w.(*printableWriter); ok {
 		return p.raw
@@ -73,14 +72,14 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// EscapeJSON writes what steers a terminal by its number in JSON's text.
+// EscapeJSON escapes control characters in JSON text.
 func EscapeJSON(text string) string {
-	if strings.IndexFunc(text, steers) < 0 {
+	if strings.IndexFunc(text, isControl) < 0 {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if steers(r) {
+		if isControl(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)

@@ -36,7 +36,7 @@ func TestEscapedJSONIsTheSame(t *testing.T) {
 	}
 	escaped := EscapeJSON(string(b))
 	var back string
-	if err := json.Unmarshal([]byte(escaped), &back); err != nil || back != text || strings.ContainsFunc(escaped, steers) {
+	if err := json.Unmarshal([]byte(escaped), &back); err != nil || back != text || strings.ContainsFunc(escaped, isControl) {
 		t.Errorf("%q is read as %q, %v", escaped, back, err)
 	}
 }

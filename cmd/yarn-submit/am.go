@@ -103,7 +103,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 		}
 		attempt = int(c.Attempt.Number)
 	}
-	tokens, err := tokenKeeper(ctx, s, attempt)
+	tokens, err := tokenRefresher(ctx, s, attempt)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err := <-announced; err != nil { // nil if it was asked before
 		return err
 	}
-	stopTokens := keepTokens(ctx, tokens, append(spec.CheckpointURIs(), dir.URI()), s, m, driver)
+	stopTokens := refreshTokens(ctx, tokens, append(spec.CheckpointURIs(), dir.URI()), s, m, driver)
 	final, err := m.Run(ctx, driver)
 	stopTokens()
 	if err != nil { // also ErrLeft: YARN must not take this for the job's end

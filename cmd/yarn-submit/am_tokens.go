@@ -23,7 +23,7 @@ import (
 	"holdfast/proto"
 )
 
-// tokenKeeper makes the keeper of the job's HDFS tokens, where its user has left
+// tokenRefresher makes what refreshes the job's HDFS tokens, where its user has left
 // a keytab with it; nil otherwise. It logs in already: the ResourceManager's
 // token, which nobody replaces, is then not needed.
 //
@@ -31,7 +31,7 @@ import (
 // have ended before a later attempt begins, so it gets one for the job's
 // directory before anything is read there; and where they have, it waits a while
 // for a KDC or NameNode that is away, as it could do nothing without.
-func tokenKeeper(ctx context.Context, s secrets, attempt int) (*delegation.Keeper, error) {
+func tokenRefresher(ctx context.Context, s secrets, attempt int) (*delegation.Refresher, error) {
 	principal, uri := os.Getenv(proto.EnvPrincipal), os.Getenv(proto.EnvKeytab)
 	if principal == "" || s.conf == nil || !s.conf.Secure() {
 		return nil, nil
@@ -40,7 +40,7 @@ func tokenKeeper(ctx context.Context, s secrets, attempt int) (*delegation.Keepe
 	if err != nil {
 		return nil, fmt.Errorf("reading the job's keytab, which YARN should have brought from %s: %w", uri, err)
 	}
-	k := &delegation.Keeper{
+	k := &delegation.Refresher{
 		Conf: s.conf, Principal: principal, Keytab: keytab, Source: uri,
 		URIs: []string{os.Getenv(proto.EnvJobDirectory)}, Log: logrus.WithField("app", os.Getenv(proto.EnvJob)),
 	}
@@ -62,7 +62,7 @@ func tokenKeeper(ctx context.Context, s secrets, attempt int) (*delegation.Keepe
 const loginFor = 2 * time.Minute
 
 // renew puts new tokens in place of those that YARN gave.
-func (s secrets) renew(ctx context.Context, k *delegation.Keeper) error {
+func (s secrets) renew(ctx context.Context, k *delegation.Refresher) error {
 	begun, end := time.Now(), tokensEnd(s).to
 	for {
 		fresh, _, err := k.Get(ctx)
@@ -78,10 +78,10 @@ func (s secrets) renew(ctx context.Context, k *delegation.Keeper) error {
 	}
 }
 
-// keepTokens lets the keeper work until the returned function is called: new
-// tokens for the file systems of the URIs go to this process, to the agents that
-// run and to those to come. Without a keeper, the job ends before its tokens do.
-func keepTokens(ctx context.Context, k *delegation.Keeper, uris []string, s secrets, m *am.Master, driver am.Driver) (stop func()) {
+// refreshTokens keeps the tokens for the file systems of the URIs fresh until the
+// returned function is called: new ones go to this process, to the agents that run
+// and to those to come. Without a refresher, the job ends before its tokens do.
+func refreshTokens(ctx context.Context, k *delegation.Refresher, uris []string, s secrets, m *am.Master, driver am.Driver) (stop func()) {
 	if k == nil {
 		return endBefore(tokensEnd(s), m)
 	}

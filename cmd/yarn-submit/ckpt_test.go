@@ -185,7 +185,7 @@ func TestGetGoesOn(t *testing.T) {
 }
 
 // TestRetainedIsListed: what a program has removed, and is retained, is found in the
-// list and brought back by its step.
+// list and restored by its step.
 func TestRetainedIsListed(t *testing.T) {
 	p := newPlace(t)
 	dir := filepath.Join(p.dir, "ck")

@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string) int {
 	if err == nil {
 		err = mistaken
 	}
-	if err != nil && !client.IsTold(err) {
+	if err != nil && !client.IsReported(err) {
 		fmt.Fprintln(root.ErrOrStderr(), "yarn-submit:", err)
 	}
 	return client.ExitCode(err)

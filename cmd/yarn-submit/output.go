@@ -23,6 +23,10 @@ type output struct{ format string }
 
 func (o *output) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.format, "output", "o", "text", "`FORMAT` of the output: text or json")
+	formats := cobra.FixedCompletions([]cobra.Completion{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", formats); err != nil {
+		panic(err) // the flag was declared above
+	}
 }
 
 func (o *output) json() bool { return o.format == "json" }

@@ -96,6 +96,9 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 	for _, n := range spec.Notes(job) {
 		note(cmd, n)
 	}
+	if n := draft.FrameworkNote(job); n != "" {
+		note(cmd, n)
+	}
 	if o.dryRun {
 		return dryRun(ctx, cmd, o, draft, job)
 	}

@@ -33,7 +33,7 @@ func Store(err error) error {
 	return Node(err)
 }
 
-// Message is what the application master is told of an error. An error without
+// Message is the report of an error to the application master. An error without
 // a mark is taken for the node's.
 func Message(err error) *proto.AgentFailure {
 	f := &proto.AgentFailure{Detail: err.Error()}

@@ -118,7 +118,7 @@ func dial(ctx context.Context, o Options, address string) (*Conn, error) {
 	c.sending.Go(func() {
 		for m := range c.out {
 			if stream.Send(m) != nil {
-				break // Recv tells why
+				break // Recv returns why
 			}
 		}
 		_ = stream.CloseSend()
@@ -135,7 +135,7 @@ func (c *Conn) Err() error { return c.err }
 func (c *Conn) Break() { c.cancel() }
 
 // Send queues a message. Where the AM does not keep up, a heartbeat is dropped, and
-// for anything else the stream is given up: what it missed, the next one tells.
+// for anything else the stream is closed: what it missed is sent on the next one.
 func (c *Conn) Send(m *proto.FromAgent) {
 	select {
 	case c.out <- m:
@@ -146,7 +146,7 @@ func (c *Conn) Send(m *proto.FromAgent) {
 	}
 }
 
-// Abandon lets go of a stream that has nothing more to carry.
+// Abandon closes a stream without waiting for what is queued.
 func (c *Conn) Abandon() {
 	c.cancel()
 	c.Close()
@@ -166,7 +166,7 @@ func (c *Conn) Close() {
 		select {
 		case _, open := <-in:
 			if !open {
-				in = nil // the AM has closed its side: it has heard all
+				in = nil // the AM has closed its side: it has received all
 			}
 		case <-timeout:
 			in = nil

@@ -159,7 +159,7 @@ func (l *Lease) Err() error {
 }
 
 // Stale reports whether the AM has been silent for so long, on its present
-// stream, that this had better be opened anew.
+// stream, that it should be reopened.
 func (l *Lease) Stale() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

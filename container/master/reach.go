@@ -53,7 +53,7 @@ func Reach(ctx context.Context, o Options, known string, tasks int) (*Conn, stri
 		}
 		if foreign(err) && !refused[address] {
 			refused[address] = true
-			o.Log.WithError(err).Warnf("who answers at %s is not this job's application master, and is not obeyed; looking on", address)
+			o.Log.WithError(err).Warnf("the server at %s is not this job's application master; it is ignored, and the search goes on", address)
 		}
 		if !seldom && time.Since(begin) > reachSoon {
 			seldom, pause = true, pause*reachSeldom
@@ -71,7 +71,7 @@ func Reach(ctx context.Context, o Options, known string, tasks int) (*Conn, stri
 }
 
 // foreign reports whether whoever answered lacks the keys of the job's master.
-// gRPC tells of a handshake by its words only (http2_client.go), and so of a master
+// gRPC marks a handshake's error by its text only (http2_client.go), and so that of a master
 // that ended during one; of what is wrong with keys, crypto/tls says that it does.
 func foreign(err error) bool {
 	text := err.Error()

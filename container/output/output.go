@@ -41,7 +41,7 @@ type Output struct {
 
 	steps   *runtime.StepFinder
 	mu      sync.Mutex
-	step    int64 // the last that was told; 0: none
+	step    int64 // the last one in the output; 0: none
 	lines   []string
 	partial []byte // the line that is not finished
 	// rewritten says that the unfinished line is written over and over.
@@ -150,7 +150,7 @@ func (o *Output) push(line []byte) {
 	o.lines = append(o.lines, text)
 }
 
-// LastStep is the last step that the output told of; 0 if it did not.
+// LastStep returns the last step in the output; 0 if there is none.
 func (o *Output) LastStep() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()

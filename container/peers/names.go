@@ -92,7 +92,7 @@ func (n *Names) content(address map[string]string) string {
 	return b.String()
 }
 
-// Interface is the network interface that the task's programs have to be told, since
+// Interface returns the network interface that the task's programs must be given, since
 // the node's own name would lead them to loopback; empty: they find it.
 func (n *Names) Interface() string {
 	if n.file != "" || n.node.address == "" {

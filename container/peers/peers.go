@@ -28,7 +28,7 @@ type Peers struct {
 	own       int
 }
 
-// New returns those of a task as its assignment tells them.
+// New returns the peers of a task from its assignment.
 func New(a *proto.Assign) (*Peers, error) {
 	p := &Peers{job: a.Job, spec: a.Spec, tasks: runtime.Tasks(a.Spec), index: map[string]int{}}
 	p.addresses = make([]proto.TaskAddress, len(p.tasks))

@@ -16,9 +16,8 @@ import (
 	"holdfast/runtime"
 )
 
-// Port is a port that nobody else on the host can take until it is let
-// go: a socket bound to all addresses, and not listening, so that whoever
-// connects is refused.
+// Port is a port that is reserved on this host until it is released, by a socket that is
+// bound to all addresses and does not listen: connections are refused.
 type Port struct {
 	Number int
 
@@ -117,7 +116,7 @@ func (p *Port) Chosen() int {
 	return p.Number
 }
 
-// Release lets go of the port, right before the task takes it.
+// Release frees the port, right before the task binds it.
 func (p *Port) Release() {
 	if p != nil && p.fd >= 0 {
 		unix.Close(p.fd)

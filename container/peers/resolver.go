@@ -10,7 +10,7 @@ import (
 	"holdfast/container/sandbox"
 )
 
-// bindResolver sees to it that the task's hosts file is asked first. Two things
+// bindResolver makes the task's resolver read its hosts file first. Two things
 // can come before it, nsswitch.conf(5): another source (systemd's "resolve",
 // which ends the search), and the name service cache daemon, which reads the
 // host's file and not the task's.

@@ -103,6 +103,19 @@ func RSS(pids ...int) int64 {
 	return sum
 }
 
+// Usage is the CPU time and the bytes read and written of processes since they began, as
+// far as that can be read; of those that have ended, nothing.
+func Usage(pids ...int) (cpu time.Duration, bytes int64) {
+	for _, pid := range pids {
+		if s, err := proc.ReadStat(pid); err == nil {
+			cpu += s.CPU
+		}
+		n, _ := proc.IO(pid)
+		bytes += n
+	}
+	return cpu, bytes
+}
+
 // Anonymous is the resident memory of a process that is its own, not a
 // file's, in bytes; 0 if it has ended.
 func Anonymous(pid int) int64 {

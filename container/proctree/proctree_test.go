@@ -51,6 +51,13 @@ func TestKillDescendantsFindsOrphans(t *testing.T) {
 	if proctree.RSS(cmd.Process.Pid) <= 0 || proctree.Anonymous(os.Getpid()) <= 0 {
 		t.Error("a living process without memory")
 	}
+	bytes := int64(0)
+	for cpu := time.Duration(0); cpu == 0; { // which this loop uses
+		cpu, bytes = proctree.Usage(os.Getpid(), cmd.Process.Pid, 1<<30)
+	}
+	if bytes <= 0 {
+		t.Errorf("this process has read and written %d bytes", bytes)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
 	if err := proctree.KillDescendants(ctx, os.Getpid()); err != nil {

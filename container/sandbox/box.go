@@ -50,7 +50,7 @@ type Box struct {
 	answers chan reply
 	done    chan struct{} // the keeper has ended
 	err     error         // why, once done
-	closing atomic.Bool   // it was told to
+	closing atomic.Bool   // Close was called
 
 	mu        sync.Mutex
 	processes map[int]*Process

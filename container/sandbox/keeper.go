@@ -301,7 +301,7 @@ func (k *keeper) exec(m message, files []*os.File) (int, error) {
 	}
 }
 
-// adopt makes an orphan one of those whose end is told.
+// adopt reports the end of an orphan, too, from now on.
 func (k *keeper) adopt(pid int) error {
 	k.forking.Lock()
 	defer k.forking.Unlock()

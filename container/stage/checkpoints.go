@@ -35,7 +35,7 @@ type place struct {
 }
 
 // linkMark ends what a link of ours says. It changes nothing of where that leads,
-// and tells it from a link of the user's to the same directory.
+// and distinguishes it from a link of the user's to the same directory.
 const linkMark = "/."
 
 // madeMark stands in a directory that was made only to be mounted upon, and is
@@ -101,7 +101,7 @@ func (c *Checkpoints) Heartbeat(ctx context.Context) {
 	for _, p := range *placed {
 		if p.fs != nil {
 			ctx, cancel := context.WithTimeout(ctx, writers.HeartbeatEvery)
-			_ = writers.Heartbeat(ctx, p.store, p.writer) // it may not have begun; or the next one is heard
+			_ = writers.Heartbeat(ctx, p.store, p.writer) // it may not have begun; or the next one succeeds
 			cancel()
 		}
 	}

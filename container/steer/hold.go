@@ -11,7 +11,7 @@ import (
 
 const (
 	// held is how long a connect that a peer refuses is tried again before the
-	// caller hears of it. TensorFlow's gRPC tries once in a second, counted from
+	// error is returned to the caller. TensorFlow's gRPC tries once in a second, counted from
 	// the beginning of a try (grpc_channel.cc, GetChannelArguments:
 	// grpc.testing.fixed_reconnect_backoff_ms), so one of its tries is under way at
 	// any time. Signals wait for as long.
@@ -74,7 +74,7 @@ func connect(sock int, sa unix.Sockaddr, back bool) error {
 	}
 }
 
-// failed waits a while for the end of a connect, and reports whether it was in vain.
+// failed waits a while for the end of a connect, and reports whether it failed.
 func failed(sock int, back bool) bool {
 	seen := poll(sock, unix.POLLOUT, answering)
 	if back && seen == unix.POLLOUT {

@@ -45,7 +45,7 @@ func bad(subject, format string, args ...any) Finding {
 	return Finding{Subject: subject, Level: Bad, Text: fmt.Sprintf(format, args...)}
 }
 
-// Sandbox tells what tasks here can have of their own: mounts, checkpoint
+// Sandbox reports what tasks here can have of their own: mounts, checkpoint
 // directories, addresses. exe is this binary.
 func Sandbox(ctx context.Context, exe string) []Finding {
 	a, err := sandbox.Probe(ctx, sandbox.Options{Exe: exe})

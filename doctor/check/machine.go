@@ -21,7 +21,7 @@ import (
 	frameworks "holdfast/runtime"
 )
 
-// System tells kernel and machine.
+// System reports kernel and machine.
 func System() Finding {
 	system := runtime.GOOS + "/" + runtime.GOARCH
 	var u unix.Utsname
@@ -31,7 +31,7 @@ func System() Finding {
 	return good("system", "%s, %d cores", system, runtime.NumCPU())
 }
 
-// User tells as whom containers run for the one who submitted.
+// User reports as which user containers run for the one who submitted.
 func User(submitter string, secure bool) Finding {
 	const subject = "user"
 	name := strconv.Itoa(os.Getuid())
@@ -40,7 +40,7 @@ func User(submitter string, secure bool) Finding {
 	}
 	switch {
 	case name == submitter:
-		return good(subject, "containers run as %s, who submits", name)
+		return good(subject, "containers run as %s, the submitting user", name)
 	case secure:
 		return note(subject, "containers run as %s, the NodeManager's user, so that everybody's containers can read each other's files and tokens: set yarn.nodemanager.container-executor.class to LinuxContainerExecutor", name)
 	}

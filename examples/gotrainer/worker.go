@@ -211,7 +211,7 @@ func (w *worker) restoreAll(ctx context.Context, step int64) error {
 	return nil
 }
 
-// lost tells whether a parameter server is gone, or back with nothing.
+// lost reports whether a parameter server is gone, or back with nothing.
 func lost(err error) bool {
 	if err == nil {
 		return false

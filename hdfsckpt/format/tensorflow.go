@@ -187,8 +187,7 @@ func ReadIndex(ctx context.Context, s store.Store, prefix string) (*tfbundle.Ind
 	return readIndex(ctx, s, tfbundle.IndexFile(prefix))
 }
 
-// readIndex tells a file that is no index (contentError) from one that could not be
-// read.
+// readIndex reads an index by its name; contentError if the file was read and is no index.
 func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index, error) {
 	r, err := s.Open(ctx, name)
 	if err != nil {

@@ -12,7 +12,7 @@ const (
 	pfSignaled = 0x400
 )
 
-// caller is what the kernel tells of the thread that sent a request.
+// caller describes the thread that sent a request.
 type caller struct {
 	group   int  // its process (thread group); 0 if not known
 	exiting bool // its descriptors are being closed by exit, not by close(2)

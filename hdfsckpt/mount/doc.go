@@ -19,7 +19,7 @@
 //     either: nobody closed that file.
 //   - FLUSH also comes from a child that inherited a descriptor, and for each
 //     duplicate. It counts only if that process opened or wrote the file, and
-//     if none that did still has it open (flush.go). Where that cannot be told,
+//     if none that did still has it open (flush.go). Where that is not known,
 //     and a file is written on after it was published, the rest goes to a new
 //     copy that is published at the next close.
 //   - Sequential writes stream to the store. The first write that is not at the

@@ -22,7 +22,7 @@ func (f *FS) flush(in *fuse.FlushIn) (do func() fuse.Status) {
 	c := callerOf(in.Pid)
 	u, dirty := h.flushedBy(c.group)
 	if u == nil {
-		return nothing // a child lets go of what it inherited
+		return nothing // a child closes what it inherited
 	}
 	w := h.work
 	tell := func() fuse.Status { return f.closed(h, w.failed()) }
@@ -66,7 +66,7 @@ func (w *work) failed() error {
 
 // flushedBy finds what a process has done with the handle; nil if nothing. A
 // process that we cannot see, or a handle with such a user, counts as one that
-// wrote: nothing else can be told.
+// wrote: nothing more is known.
 func (h *handle) flushedBy(group int) (*user, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,8 +83,8 @@ func (h *handle) flushedBy(group int) (*user, bool) {
 
 // held reports whether a user of the handle still has it open: the caller by a
 // duplicate, as a shell that makes a file its output, or another process that
-// opened it or wrote. With several handles of the file they cannot be told
-// apart, and none counts.
+// opened it or wrote. With several handles of the file, their users cannot be
+// distinguished, and none counts.
 func (f *FS) held(h *handle, c caller) bool {
 	f.mu.Lock()
 	only, name := h.n.writers == 1, h.n.name

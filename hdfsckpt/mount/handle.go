@@ -309,7 +309,7 @@ func (f *FS) markDirty(n *node) {
 	}
 }
 
-// fsync tells of errors so far.
+// fsync returns the errors so far.
 func (f *FS) fsync(in *fuse.FsyncIn) fuse.Status {
 	h := f.handle(in.Fh)
 	if h == nil || h.work == nil {

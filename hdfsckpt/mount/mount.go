@@ -40,7 +40,7 @@ type Options struct {
 	// At its first error that change waits for Fence, a second at most, and then the
 	// mount is fenced. nil: it lasts as long as the mount.
 	Lease func() error
-	// OnCommit is told each file that became visible or was replaced, and each
+	// OnCommit is called with each file that became visible or was replaced, and each
 	// file or directory that was renamed, after the fact. It is called from
 	// many goroutines and delays the close or rename it is called from: it must
 	// not use the mount.
@@ -286,7 +286,7 @@ func (f *FS) awaitEnd(ctx context.Context) error {
 	case <-f.served:
 		return nil
 	case <-time.After(grace):
-		return fmt.Errorf("the mount of %s is gone, but the store has not answered: %w", f.store.URI(), ctx.Err())
+		return fmt.Errorf("%s is no longer mounted, but requests to the store have not ended: %w", f.store.URI(), ctx.Err())
 	}
 }
 

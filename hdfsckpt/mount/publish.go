@@ -122,7 +122,7 @@ func (w *work) rename(ctx context.Context) (string, error) {
 		if !ok {
 			return "", w.f.store.Remove(ctx, tmp)
 		}
-		err := w.dress(ctx, tmp)
+		err := w.setAttributes(ctx, tmp)
 		if err == nil {
 			err = w.f.replace(ctx, tmp, name)
 		}
@@ -137,8 +137,8 @@ func (w *work) rename(ctx context.Context) (string, error) {
 	}
 }
 
-// dress gives the hidden file the attributes that were set while it was open.
-func (w *work) dress(ctx context.Context, tmp string) error {
+// setAttributes gives the hidden file the attributes that were set while it was open.
+func (w *work) setAttributes(ctx context.Context, tmp string) error {
 	if perm := fs.FileMode(w.perm.Load()).Perm(); perm != w.tmpPerm {
 		if err := w.f.store.Chmod(ctx, tmp, perm); err != nil {
 			return err

@@ -126,7 +126,7 @@ func (f *FS) keepReplaced(n *node, w *work) {
 		w.local.Store(true)
 	}
 	for _, h := range behind {
-		if r, err := f.reader(h); err == nil { // else its next read tells
+		if r, err := f.reader(h); err == nil { // else its next read fails
 			r.release()
 		}
 	}

@@ -77,8 +77,8 @@ func status(f *FS, cancel <-chan struct{}, pid uint32, do func() fuse.Status) fu
 	return st
 }
 
-// The kernel does not know of what it was not told: what a request that was
-// given up has found or opened is let go.
+// The kernel does not know of what no reply has given it: what a request that was
+// given up has found or opened is released.
 
 func (f *FS) forgetEntry(out *fuse.EntryOut) { f.Forget(out.NodeId, 1) }
 

@@ -88,7 +88,7 @@ func (w *work) unstream(to *os.File) error {
 	}
 	name, ok := w.tmp.path(w.f)
 	if !ok {
-		return fmt.Errorf("the directory is gone: %w", syscall.ENOENT)
+		return fmt.Errorf("the directory was removed: %w", syscall.ENOENT)
 	}
 	_, err := w.f.copyOut(name, to)
 	if rerr := w.f.store.Remove(w.f.gate.ctx, name); rerr != nil && !errors.Is(rerr, syscall.ENOENT) {

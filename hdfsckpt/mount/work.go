@@ -126,7 +126,7 @@ func (f *FS) endWork(w *work) {
 	f.dropLocked(w.n)
 }
 
-// discard lets go of what the work holds. w.mu is held.
+// discard releases what the work holds. w.mu is held.
 func (w *work) discard() {
 	if w.stream != nil {
 		w.stream.Abort()
@@ -428,7 +428,7 @@ func (f *FS) flushLoop() {
 			}
 			go func() {
 				defer w.mu.Unlock()
-				w.flushAppend() // the next write, fsync or close tells
+				w.flushAppend() // the next write, fsync or close returns the error
 			}()
 		}
 	}

@@ -50,9 +50,9 @@ func Repair(ctx context.Context, s store.Store, live bool) (restored []string, e
 	return restored, nil
 }
 
-// broken reports whether what is visible is not whole, and would be with what is
-// retained. Where nothing is visible, it was removed; or, if it was being replaced, all
-// of it has made room for what was to come. An entry that makes nothing whole is removed,
+// broken reports whether the visible files are not whole, and would be together with the
+// retained ones. If none is visible, the checkpoint was removed as the program wanted; or,
+// if it was being replaced, all its files were moved and the new ones did not follow. An entry that makes nothing whole is removed,
 // unless somebody may be writing it, or another rule of the store might find it whole.
 func (b *backup) broken(ctx context.Context, live bool) (bool, error) {
 	b.listed = nil
@@ -146,9 +146,9 @@ func (b *backup) staysBroken(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// restore puts back what is retained. The marker of what has the name meanwhile goes
-// first, and that of what is retained comes last, so that old and new files are never
-// taken for one.
+// restore moves back what is retained. The marker of a checkpoint that has the name
+// meanwhile is removed first, and the retained marker is moved last, so that a mixture of
+// old and new files never looks whole.
 func (b *backup) restore(ctx context.Context) error {
 	moved, err := b.retainedFiles(ctx)
 	if err != nil {

@@ -51,7 +51,7 @@ func (o *Opener) openHDFS(ctx context.Context, u *url.URL, create bool) (Store, 
 	return s, nil
 }
 
-// begin sees that the root is a directory.
+// begin checks that the root is a directory.
 func (s *hdfsStore) begin(ctx context.Context, create bool) error {
 	st, err := s.c.Stat(ctx, s.root)
 	switch {

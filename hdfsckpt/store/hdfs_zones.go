@@ -17,7 +17,7 @@ type mover interface {
 
 var _ mover = (*hdfsStore)(nil)
 
-// Movable tells why no file of the directory from can be renamed to a name: HDFS
+// Movable returns why no file of the directory from can be renamed to a name: HDFS
 // does not move files across the edge of an encryption zone. Whoever asks before a
 // file is written does not find out when it is complete.
 func Movable(ctx context.Context, s Store, from, to string) error {

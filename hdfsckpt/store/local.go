@@ -23,7 +23,7 @@ type Local struct {
 	dir  string
 	root *os.Root // names, and symbolic links behind them, cannot leave it
 	memo sync.Map
-	// onSync, for tests, hears of each file and directory that is synced.
+	// onSync, for tests, is called with each file and directory that is synced.
 	onSync func(name string)
 }
 
@@ -44,7 +44,7 @@ func NewLocal(dir string) (*Local, error) {
 // URI is the directory.
 func (l *Local) URI() string { return l.dir }
 
-// Close lets go of the directory.
+// Close closes the directory.
 func (l *Local) Close() error { return l.root.Close() }
 
 func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
@@ -250,7 +250,7 @@ func begin(ctx context.Context, op, name string, check func(op, name string) err
 	return check(op, name)
 }
 
-// wrap names the file in full and sees to it that there is an errno inside.
+// wrap names the file in full and makes sure that the error wraps an errno.
 func (l *Local) wrap(op, name string, err error) error {
 	if err == nil {
 		return nil

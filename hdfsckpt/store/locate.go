@@ -13,7 +13,7 @@ type Block struct {
 	Hosts  []string `json:"hosts"` // HOST:PORT of DataNodes
 }
 
-// Locate tells on which hosts a file is; nothing for a store whose files are
+// Locate returns the hosts that a file is on; nothing for a store whose files are
 // all in one place.
 func Locate(ctx context.Context, s Store, name string) ([]Block, error) {
 	h, ok := s.(*hdfsStore)

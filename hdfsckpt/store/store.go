@@ -50,13 +50,13 @@ type Store interface {
 	// Chmod and Chtimes change attributes.
 	Chmod(ctx context.Context, name string, perm fs.FileMode) error
 	Chtimes(ctx context.Context, name string, atime, mtime time.Time) error
-	// Space tells how much there is, quotas taken into account.
+	// Space returns the total and free space, with quotas taken into account.
 	Space(ctx context.Context) (Space, error)
-	// Close lets go of connections. Open files are not closed.
+	// Close closes connections. Open files are not closed.
 	Close() error
 }
 
-// Accesser is a Store that knows better than a file's mode says who may do what with
+// Accesser is a Store that knows better than a file's mode who may do what with
 // it: HDFS, where ACL entries let further users in. mask is of read (4), write (2) and
 // execute (1); EACCES says no.
 type Accesser interface {

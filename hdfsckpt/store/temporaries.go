@@ -31,7 +31,7 @@ func ListTemporary(ctx context.Context, s Store, dir string) ([]Info, error) {
 
 // RemoveDir removes a directory in which nothing is visible. The temporary
 // files in it go with it, as those of a writer that was killed must not keep a
-// directory from being removed; a writer that lives is told when it closes its
+// directory from being removed; a writer that lives gets an error when it closes its
 // file. ENOTEMPTY if there is anything visible.
 func RemoveDir(ctx context.Context, s Store, dir string) error {
 	err := s.Remove(ctx, dir)

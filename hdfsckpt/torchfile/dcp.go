@@ -59,7 +59,7 @@ func (m *Metadata) Sizes() map[string]int64 {
 
 var errMetadata = errors.New("not a whole " + MetadataFile + " of a distributed checkpoint")
 
-// IsMetadataDamaged tells that ParseMetadata's input is at fault.
+// IsMetadataDamaged reports whether ParseMetadata failed because of its input.
 func IsMetadataDamaged(err error) bool { return errors.Is(err, errMetadata) }
 
 // ParseMetadata reads the file .metadata.
@@ -161,7 +161,7 @@ func (i *Item) describe(t *dict, where map[string]Chunk) error {
 	return nil
 }
 
-// chunkKey tells chunks apart by their item's name and their place in it.
+// chunkKey identifies a chunk by its item's name and its place in it.
 func chunkKey(name string, start []int64) string {
 	if start == nil {
 		return name
@@ -250,7 +250,7 @@ func (c *Chunk) read(open func(string) (io.ReaderAt, error), kind tensor.Kind) (
 		return nil, err
 	}
 	if len(f.Tensors) != 1 || f.Tensors[0].Kind != kind || !slices.Equal(f.Tensors[0].Shape, c.Shape) {
-		return nil, fmt.Errorf("%w: it has something else in it than %s says", errFile, MetadataFile)
+		return nil, fmt.Errorf("%w: its content is not what %s says", errFile, MetadataFile)
 	}
 	return f.Read(&f.Tensors[0])
 }

@@ -9,7 +9,7 @@
 //
 //	("storage", CLASS, KEY, LOCATION, number of elements)
 //
-// and NAME/data/KEY has that storage's bytes. CLASS (torch.FloatStorage) tells
+// and NAME/data/KEY has that storage's bytes. CLASS (torch.FloatStorage) gives
 // the kind of elements, or is torch.storage.UntypedStorage, with bytes for
 // elements and the kind beside it. A tensor is a call of
 // torch._utils._rebuild_tensor_v2(storage, offset, size, stride, ...), offset
@@ -18,13 +18,13 @@
 // none (torch.serialization.set_crc32_options): then all are 0.
 //
 // Before, the file was a row of pickles and raw storages without checksums or
-// an end that can be told from a cut: IsLegacy.
+// an end that differs from a cut: IsLegacy.
 //
 // # Distributed checkpoints (DCP)
 //
 // A directory with __RANK_N.distcp files, and .metadata, which is renamed into
 // place last: a pickle of torch.distributed.checkpoint.metadata.Metadata. Its
-// state_dict_metadata tells each item's kind, shape and chunks, its
+// state_dict_metadata has each item's kind, shape and chunks, its
 // storage_data where each chunk lies (file, offset, length). The bytes there
 // are what torch.save writes for that chunk alone, a ZIP archive again
 // (torch/distributed/checkpoint/filesystem.py).

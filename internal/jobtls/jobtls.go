@@ -5,7 +5,7 @@
 // a certificate is the party that holds it.
 //
 // All agents hold the same certificate: a master with thousands of connections keeps
-// one copy of it. What tells one agent from another is its Pass, a secret that the
+// one copy of it. Agents are distinguished by their Pass, a secret that the
 // master gives to the agent of one container when it starts it. A pass follows from
 // the master's key, so that another application master of the job knows it too, and
 // nobody else can make one.
@@ -206,7 +206,7 @@ func (k Keys) Dialer() (*tls.Config, error) {
 	}, nil
 }
 
-// Peer tells which party is at the other end of an established connection.
+// Peer returns which party is at the other end of an established connection.
 func Peer(s tls.ConnectionState) (Party, error) {
 	if len(s.VerifiedChains) == 0 || len(s.VerifiedChains[0]) == 0 {
 		return "", errors.New("the caller showed no certificate of this job")

@@ -168,6 +168,20 @@ func (f Fields) HasSignal(name string, signal syscall.Signal) bool {
 	return ok && set&(1<<(signal-1)) != 0
 }
 
+// IO returns the bytes that a process has read and written, with those of its children
+// that have ended and of which it has taken note: from files and from whatever else it
+// reads and writes, but for what it sends and receives by socket calls alone. It is an
+// error for those who may not trace the process.
+func IO(pid int) (int64, error) {
+	b, err := os.ReadFile(file(pid, "io"))
+	if err != nil {
+		return 0, err
+	}
+	read, _ := Fields(b).Number("rchar", 10)
+	written, _ := Fields(b).Number("wchar", 10)
+	return int64(read + written), nil
+}
+
 // RSS returns the resident memory of a process in bytes, including pages that it
 // shares with others.
 func RSS(pid int) (int64, error) {

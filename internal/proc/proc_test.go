@@ -92,6 +92,9 @@ func TestAProcessIsRead(t *testing.T) {
 	if line, err := CommandLine(pid); err != nil || !slices.Equal(line, cmd.Args) {
 		t.Errorf("the command line is %q, %v", line, err)
 	}
+	if n, err := IO(self); err != nil || n < 1<<10 {
+		t.Errorf("this process has read and written %d bytes: %v", n, err)
+	}
 	if n, err := RSS(self); err != nil || n < 1<<20 {
 		t.Errorf("this process has %d bytes of memory, %v", n, err)
 	}

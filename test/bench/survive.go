@@ -113,7 +113,7 @@ func (b *bench) feed(pipe string, wrote hash.Hash) (err error) {
 	return nil
 }
 
-// readsAs tells whether what a command prints is what was written.
+// readsAs reports whether what a command prints is what was written.
 func (b *bench) readsAs(ctx context.Context, cmd *exec.Cmd, wrote hash.Hash) (string, error) {
 	read := sha256.New()
 	var said strings.Builder

@@ -558,7 +558,7 @@ func (d *doors) secrets(t *testing.T) {
 	search("the job's directory, but for its keys,", bytes.ReplaceAll([]byte(out), d.file(proto.KeysFile), nil))
 }
 
-// open tells whether others may read a file, as far as the directories below
+// open reports whether others may read a file, as far as the directories below
 // root decide that.
 func open(root, path string) bool {
 	info, err := os.Stat(path)

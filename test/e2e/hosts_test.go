@@ -211,7 +211,7 @@ func (d *lanDriver) Release(container string) {
 	}
 }
 
-// cut tells whether a container's host was cut off.
+// cut reports whether a container's host was cut off.
 func (d *lanDriver) cut(container string) bool {
 	b, err := os.ReadFile("/sys/class/net/" + d.on[container].port + "/operstate")
 	return err == nil && strings.TrimSpace(string(b)) == "down"

@@ -266,7 +266,7 @@ func refusals(t *testing.T, c *testcluster.Cluster) {
 		{"another's keytab", nil, keytab("alice", k.Keytab("bob")), 4, []string{"has no key of alice@HOLDFAST.TEST", "bob@HOLDFAST.TEST"}},
 		{"a keytab that is not a keytab", nil, keytab("alice", k.Config()), 4, []string{k.Config()}},
 		{"a keytab that is not there", nil, keytab("alice", k.Keytab("nobody")), 4, []string{k.Keytab("nobody")}},
-		{"an old keytab", nil, keytab("carol", k.Keytab("carol")), 4, []string{"carol@HOLDFAST.TEST", "made anew"}},
+		{"an old keytab", nil, keytab("carol", k.Keytab("carol")), 4, []string{"carol@HOLDFAST.TEST", "create a new one"}},
 		{"a queue for others", nil, []string{"--queue", "small"}, 4, []string{`"small"`, "alice", "--queue"}},
 		{"a checkpoint directory of another's", nil, []string{"--checkpoint", "./logs=" + c.HDFS() + "/user/bob/mine"}, 4, []string{"/user/bob/mine", "alice", "--checkpoint"}},
 		{"a principal of an unknown realm", nil, keytab("alice@NOWHERE.TEST", k.Keytab("alice")), 4, []string{"alice@NOWHERE.TEST"}},

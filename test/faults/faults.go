@@ -264,7 +264,7 @@ func (j *job) round(ctx context.Context, r Round) error {
 	return nil
 }
 
-// awaitNext waits until a later fault of a round is to strike, and tells whether it is.
+// awaitNext waits until a later fault of a round is to strike, and reports whether it is.
 // What tasks say counts since begin.
 func (j *job) awaitNext(ctx context.Context, begin time.Time) bool {
 	for begun := time.Now(); j.When != nil && !j.watch.heard(j.When, begin); {
@@ -367,7 +367,7 @@ func running(s *proto.JobStatus) bool {
 	return s.State == proto.JobState_JOB_STATE_RUNNING && len(s.Tasks) == parameterServers+workers
 }
 
-// warm tells whether every container, spare ones too, could fork an attempt now.
+// warm reports whether every container, spare ones too, could fork an attempt now.
 func (j *job) warm(s *proto.JobStatus) bool {
 	ready := 0
 	for _, t := range s.Tasks {

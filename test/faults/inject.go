@@ -475,7 +475,7 @@ func (j *job) cutOf(node *testcluster.Daemon) *Cut {
 	return nil
 }
 
-// cuts tells whether a round cuts nodes off.
+// cuts reports whether a round cuts nodes off.
 func (r Round) cuts() bool {
 	return slices.ContainsFunc(r, func(k Kind) bool { return strings.HasPrefix(k.name, "cut ") })
 }

@@ -132,12 +132,12 @@ func (w *watch) step() int64 {
 	return step
 }
 
-// allMoved tells whether every worker has made a step after both moments.
+// allMoved reports whether every worker has made a step after both moments.
 func (w *watch) allMoved(a, b time.Time) bool {
 	return w.moved(workers, a) && w.moved(workers, b)
 }
 
-// moved tells whether each of so many workers has made a step after a moment.
+// moved reports whether each of so many workers has made a step after a moment.
 func (w *watch) moved(workers int, after time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -297,7 +297,7 @@ func (w *watch) said(since time.Time) []string {
 	return all
 }
 
-// heard tells whether a task printed a line that matches after a moment.
+// heard reports whether a task printed a line that matches after a moment.
 func (w *watch) heard(text *regexp.Regexp, since time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

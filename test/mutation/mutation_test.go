@@ -92,12 +92,19 @@ var mutations = []mutation{
 		j.giveUp`, `	if false {
 		j.giveUp`},
 	{"a job that has not made its first step after a restart is not looked at", "stall.go",
-		`	if p.begun.IsZero() || len(p.pauses) == 0 {`, `	if p.last.IsZero() || len(p.pauses) == 0 {`},
+		`	if p.begun.IsZero() || len(p.pauses) == 0 && !p.assumed {`, `	if p.last.IsZero() || len(p.pauses) == 0 && !p.assumed {`},
 	{"nothing is done any more about a stall that two restarts have not ended", "stall.go",
-		`j.limits.Stall < 0 || !j.paced() {`, `j.limits.Stall < 0 || !j.paced() || p.tried >= stallTries {`},
-	{"a stall is not measured by how steps were made", "stall.go",
+		`j.limits.Stall < 0 || !p.known() {`, `j.limits.Stall < 0 || !p.known() || p.tried >= stallTries {`},
+	{"a task that is busy is restarted as early as others", "stall.go",
+		`busy != nil && j.now.Before`, `false && j.now.Before`},
+	{"a task that is busy is never restarted", "stall.go",
+		`Add(leniency * j.pace`, `Add(1000 * j.pace`},
+	{"what hangs when the journal is lost is left alone", "reconcile.go",
+		`		journal.Pace = assumedPace()
+`, ``},
+	{"a stall is not measured by how steps were made", "pace.go",
 		`	least = max(least, stallFactor*p.longest())
-`, `	least = stallFactor * p.pauses[0] / 100
+`, `	least /= 10
 `},
 	{"the tasks that a generation's end concerns are not looked at", "job.go",
 		`attributed || j.generation != before {`, `attributed || false && j.generation != before {`},

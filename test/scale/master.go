@@ -92,7 +92,7 @@ func (m *model) lose(n int) {
 	}
 }
 
-// gone tells whether a container was lost.
+// gone reports whether a container was lost.
 func (m *model) gone(container string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

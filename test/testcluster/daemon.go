@@ -110,7 +110,7 @@ func (d *Daemon) wait() {
 	}
 }
 
-// Running tells whether the daemon has a process, paused or not.
+// Running reports whether the daemon has a process, paused or not.
 func (d *Daemon) Running() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

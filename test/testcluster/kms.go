@@ -113,7 +113,7 @@ func (c *Cluster) MakeZone(ctx context.Context, path, key, owner string) error {
 	return err
 }
 
-// kmsServes tells whether the server answers, be it that it asks who one is.
+// kmsServes reports whether the server answers, be it that it asks who one is.
 func (d *Daemon) kmsServes(ctx context.Context) (bool, string) {
 	i, _ := strconv.Atoi(strings.TrimPrefix(d.name, "kms"))
 	address := net.JoinHostPort(kmsHost(i), strconv.Itoa(d.cluster.portKMS()))

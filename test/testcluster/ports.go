@@ -75,7 +75,7 @@ func claimPorts(n int) (*portBlock, error) {
 	return nil, fmt.Errorf("found no block of %d free ports between %d and %d: are other clusters still running?", n, firstBlock, lastBlock+blockSize)
 }
 
-// free tells whether nobody listens on any port of the block, on any address.
+// free reports whether nobody listens on any port of the block, on any address.
 func (b *portBlock) free(n int) bool {
 	for i := range n {
 		l, err := net.Listen("tcp4", ":"+strconv.Itoa(b.base+i))

@@ -69,7 +69,7 @@ func (c *Cluster) ownPool(version string) error {
 	return nil
 }
 
-// records tells whether this cluster's daemons write lists of the classes that
+// records reports whether this cluster's daemons write lists of the classes that
 // they load: the first one that has all kinds does.
 func (c *Cluster) records() bool { return c.dist.Archive == "" && !c.opts.HDFSOnly }
 

@@ -143,7 +143,7 @@ func (c *Cluster) haState(ctx context.Context, name string) (string, error) {
 	return answer.ClusterInfo.HAState, nil
 }
 
-// rmServes tells whether a ResourceManager does its part: the active one has
+// rmServes reports whether a ResourceManager does its part: the active one has
 // the running NodeManagers, the other stands by.
 func (c *Cluster) rmServes(ctx context.Context, name string) (ok bool, detail string) {
 	if c.opts.pair() {

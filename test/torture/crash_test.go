@@ -129,6 +129,10 @@ func (h *history) run() {
 	for life := range lives {
 		p := style
 		p.rng = h.rng
+		if h.style.shards == 0 && h.rng.IntN(3) == 0 { // started again with another number of parameter servers
+			p.shards = 1 + h.rng.IntN(8)
+			h.note("-- with %d shards", p.shards)
+		}
 		p.chief = h.rng.IntN(p.shards)
 		h.p = &p
 		h.begin()

@@ -155,7 +155,7 @@ const (
 	newLine     = "the replacement's line\n"
 )
 
-// stopped tells whether all threads of a process are.
+// stopped reports whether all threads of a process are.
 func stopped(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, name := range threads {

@@ -141,7 +141,7 @@ func (c *cutting) judge(t *testing.T, outcomes *counts, cut int, named bool) {
 	c.s.Close()
 }
 
-// until carries out the operations before cut, and tells whether the save was named.
+// until carries out the operations before cut, and reports whether the save was named.
 func (c *cutting) until(t *testing.T, cut int) (named bool) {
 	t.Helper()
 	for _, o := range c.ops[:min(cut, len(c.ops))] {

@@ -40,7 +40,7 @@ func TestZonesSecure(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	uris := []string{c.HDFS() + "/zone/out", c.HDFS() + "/user/alice"}
-	keeper := &delegation.Keeper{Conf: cf, Principal: "alice", Keytab: keytab, Source: "the test", URIs: uris, Log: logrus.NewEntry(log)}
+	keeper := &delegation.Refresher{Conf: cf, Principal: "alice", Keytab: keytab, Source: "the test", URIs: uris, Log: logrus.NewEntry(log)}
 	if err := keeper.Login(); err != nil {
 		t.Fatal(err)
 	}

@@ -624,7 +624,7 @@ func (s *suite) abandoned() {
 	s.must(s.s.Remove(s.ctx, "d/seen"))
 	s.must(store.RemoveDir(s.ctx, s.s, "d"))
 	if err := w.Close(); err == nil {
-		s.Errorf("a writer in a directory that was removed is not told")
+		s.Errorf("a writer in a directory that was removed gets no error")
 	}
 	if got := s.list("."); got != "" {
 		s.Errorf("left: %q", got)

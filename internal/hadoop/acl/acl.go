@@ -52,7 +52,7 @@ func Parse(text string) (List, error) {
 	return l, nil
 }
 
-// Allows tells whether the list names the user, or one of the groups, which are
+// Allows reports whether the list names the user, or one of the groups, which are
 // asked for only where that matters.
 func (l List) Allows(user string, groups func(user string) []string) bool {
 	if l.All || slices.Contains(l.Users, user) {
@@ -96,7 +96,7 @@ func NewGroups(c *conf.Conf) *Groups {
 	return g
 }
 
-// Of returns the groups of a user; none for one who is not known.
+// Of returns the groups of a user; none for an unknown user.
 func (g *Groups) Of(user string) []string {
 	if groups, ok := g.static[user]; ok {
 		return groups

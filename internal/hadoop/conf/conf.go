@@ -37,7 +37,7 @@ func New(properties map[string]string) *Conf {
 // Set overrides a property, also a final one.
 func (c *Conf) Set(key, text string) { c.values[key] = value{text: text, from: "program"} }
 
-// Warnings are what the user should hear about the files, in no error.
+// Warnings are what the user should know about the files and what is no error.
 func (c *Conf) Warnings() []string { return c.warnings }
 
 // Lookup returns a property, substituted, and whether it is set or has a default.
@@ -156,7 +156,7 @@ func (c *Conf) Duration(key string, unit, def time.Duration) (time.Duration, err
 	return time.Duration(n) * unit, nil
 }
 
-// Secure tells whether the cluster uses Kerberos.
+// Secure reports whether the cluster uses Kerberos.
 func (c *Conf) Secure() bool {
 	return strings.EqualFold(c.Get("hadoop.security.authentication"), "kerberos")
 }

@@ -32,7 +32,7 @@ func (c *Conf) NameNodes(uri string) ([]string, error) {
 	return []string{net.JoinHostPort(host, port)}, nil
 }
 
-// Logical tells whether the URI names a name service with HA rather than a host.
+// Logical reports whether the URI names a name service with HA rather than a host.
 // A delegation token's service is then ha-hdfs:NAME; a name service of a single
 // NameNode does not count (HAUtilClient.isLogicalUri).
 func (c *Conf) Logical(uri string) (name string, ok bool) {

@@ -25,7 +25,7 @@ func Renewer(ctx context.Context, c *conf.Conf) (string, error) {
 	}
 	p := login.ResourceManager(c)
 	if p.Name == "" {
-		return "", fmt.Errorf("the ResourceManager's principal is not known, and without it nobody could renew the job's tokens: set %s in yarn-site.xml", p.Key)
+		return "", fmt.Errorf("the ResourceManager's principal is not known, and without it the job's tokens cannot be renewed: set %s in yarn-site.xml", p.Key)
 	}
 	return p.At(ctx, rms.Client[0]), nil
 }
@@ -80,7 +80,7 @@ func get(ctx context.Context, c *conf.Conf, own *token.Credentials, renewer stri
 
 // fileSystems gives one URI of each file system, by the service of its tokens. A
 // URI whose file system the configuration does not know is its own service:
-// whoever uses it says what is wrong.
+// its first use returns what is wrong.
 func fileSystems(c *conf.Conf, uris []string) map[string]string {
 	all := map[string]string{}
 	for _, u := range uris {

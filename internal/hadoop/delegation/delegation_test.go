@@ -127,7 +127,7 @@ func TestTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		sets := make(chan *token.Credentials, 100)
-		keeper := &delegation.Keeper{
+		keeper := &delegation.Refresher{
 			Conf: c, Principal: "alice", Keytab: keytab, Source: "the test", URIs: uris, Log: notice.None,
 			Use: func(c *token.Credentials) {
 				if err := token.Replace(c.Marshal()); err != nil {

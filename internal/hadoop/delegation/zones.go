@@ -60,7 +60,7 @@ func zoneToken(ctx context.Context, c *conf.Conf, client *hdfs.Client, own *toke
 	return t, false, nil
 }
 
-// renewKeys renews the tokens for key servers and tells when the first of them
+// renewKeys renews the tokens for key servers and returns when the first of them
 // ends; zero if there is none.
 func renewKeys(ctx context.Context, c *conf.Conf, all *token.Credentials) (first time.Time, err error) {
 	for _, t := range all.Tokens {

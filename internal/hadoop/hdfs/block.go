@@ -36,7 +36,7 @@ const (
 var errChecksum = errors.New("the checksum does not fit")
 
 // errUnrecovered: a DataNode has been restarted while the block was written, and
-// tells nothing of what it has before the file's lease has been recovered.
+// reports nothing of what it has before the file's lease has been recovered.
 var errUnrecovered = errors.New("it has been restarted, and the block's writer has not come back")
 
 // unrecovered is in what such a DataNode answers (BlockSender.java): the class of

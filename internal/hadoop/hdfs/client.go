@@ -102,7 +102,7 @@ func New(uri string, c *conf.Conf, o Options) (*Client, error) {
 	return cl, nil
 }
 
-// Close lets go of the connection. Files that are open can no longer be read
+// Close closes the connection. Files that are open can no longer be read
 // or completed.
 func (c *Client) Close() error {
 	c.zones.Close()

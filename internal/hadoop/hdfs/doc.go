@@ -11,7 +11,7 @@
 // asked after two seconds without an answer.
 //
 // On a cluster with Kerberos the NameNode is called with the delegation token
-// for it in the file of HADOOP_TOKEN_FILE_LOCATION. Package transfer tells how
+// for it in the file of HADOOP_TOKEN_FILE_LOCATION. Package transfer describes how
 // the connections to DataNodes are protected.
 //
 // # Reading
@@ -43,7 +43,7 @@
 // A Reader holds at most 6 MiB, and with four connections 20 MiB; besides, a stripe of
 // an erasure-coded file of which a unit is lost. All files that the process has open on
 // HDFS, to read or to write, hold 48 MiB together; when they are used up, what was used
-// the longest ago goes first, whoever has it open (cache.go), and then a Reader fetches
+// the longest ago goes first, whichever Reader has it (shared.go), and then a Reader fetches
 // little more than what is asked for.
 //
 // # Settings

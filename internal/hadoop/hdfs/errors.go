@@ -50,7 +50,7 @@ var texts = []struct {
 // gives to all but the superuser (FSPermissionChecker.java).
 const notDirectory = "(is not a directory)"
 
-// Errno tells the errno that fits an error of this package or of package write;
+// Errno returns the errno that fits an error of this package or of package write;
 // 0 for nil. It is never EINTR, which many programs take for a request to try
 // again.
 func Errno(err error) syscall.Errno {

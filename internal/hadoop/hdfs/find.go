@@ -13,7 +13,7 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// Which file a path or an inode's number leads to depends on who is asked: a Router
+// Which file a path or an inode's number leads to depends on the server: a Router
 // (router-based federation) passes /.reserved/.inodes/N on to its default name
 // service, where N is another file, and a path may be mounted elsewhere meanwhile.
 // So a file is known by its blocks, of which each namespace has a pool of its own:
@@ -22,7 +22,7 @@ import (
 // foundTries bounds the attempts to find a file that is replaced all the time.
 const foundTries = 10
 
-// find asks for a file's inode and blocks by its path. The NameNode tells both at
+// find asks for a file's inode and blocks by its path. The NameNode returns both at
 // once, but only of a question for blocks does it sort the DataNodes by their
 // distance; so both are asked, and have to agree.
 func (s *source) find(ctx context.Context) (*wire.LocatedBlocksProto, error) {
@@ -98,7 +98,7 @@ func blocksOf(located *wire.LocatedBlocksProto) []*wire.LocatedBlockProto {
 	return blocks
 }
 
-// sameFile tells whether locations are of the same file: its first block stays what
+// sameFile reports whether locations are of the same file: its first block stays what
 // it is, as long as it is there. Files without blocks are alike.
 func sameFile(a, b []*wire.LocatedBlockProto) bool {
 	if len(a) == 0 || len(b) == 0 {

@@ -11,7 +11,7 @@ type BlockPlace struct {
 	DataNodes    []string // HOST:PORT of the data transfer, in the NameNode's order
 }
 
-// Locate tells where the blocks of a file are.
+// Locate returns where the blocks of a file are.
 func (c *Client) Locate(ctx context.Context, name string) ([]BlockPlace, error) {
 	s, err := c.open(ctx, name)
 	if err != nil {

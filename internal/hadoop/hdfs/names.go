@@ -244,7 +244,7 @@ func (c *Client) Create(ctx context.Context, name string, perm fs.FileMode) (*wr
 const takeOverLimit = 60 * time.Second
 
 // Append opens a file that exists, to add to it. A writer that has it open
-// loses it: whoever comes later is the one that lives.
+// loses it: the later one is taken to be the one that lives.
 func (c *Client) Append(ctx context.Context, name string) (*write.File, error) {
 	limited, cancel := context.WithTimeout(ctx, takeOverLimit)
 	defer cancel()
@@ -313,5 +313,5 @@ func inodePath(inode uint64) string {
 	return path.Join("/.reserved/.inodes", fmt.Sprint(inode))
 }
 
-// gone tells whether a file was deleted.
+// gone reports whether a file was deleted.
 func gone(err error) bool { return rpc.IsRemote(err, "java.io.FileNotFoundException") }

@@ -94,7 +94,7 @@ func (r *Reader) shared() *Shared { return r.src.c.shared }
 // Size is the file's length when it was opened.
 func (r *Reader) Size() int64 { return r.src.size }
 
-// Close lets go of connections; reads that go on fail.
+// Close closes connections; reads that are under way fail.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -152,7 +152,7 @@ func (r *Reader) get(i int64) (*piece, error) {
 	p.used, p.read = r.clock, true
 	p.users++
 	if len(r.lanes) > 1 && r.pieces[i-1] != nil && !r.shared().memory.Short() {
-		r.spread(i)
+		r.fetchStripes(i)
 	} else if run := r.run; run != nil && i < run.next && i+aheadCount >= run.next {
 		run.target = max(run.target, min(i+1+aheadCount, r.count())) // someone follows it
 	} else if next, ok := r.resume(i); ok {
@@ -194,7 +194,7 @@ func (r *Reader) drop(p *piece) {
 	}
 }
 
-// resume tells which piece to fetch ahead, where nobody does, now that piece i
+// resume returns which piece to fetch ahead, if nothing is being fetched, now that piece i
 // is read after the one before it: the next one that was not fetched, in good
 // time. r.mu is held.
 func (r *Reader) resume(i int64) (next int64, ok bool) {
@@ -259,7 +259,7 @@ func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 		began := time.Now()
 		r.fetch(s, p, nil)
 		r.mu.Lock()
-		r.judge(p, time.Since(began))
+		r.observe(p, time.Since(began))
 		run.next++
 		for run.next < run.target && r.pieces[run.next] != nil { // somebody else's
 			run.next++
@@ -268,7 +268,7 @@ func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 		if p.err != nil || run.next >= run.target || far || r.closed || len(r.lanes) > 1 {
 			r.run = nil
 			if p.err == nil && !r.closed {
-				s.rest()
+				s.releaseIdle()
 				r.idle = s
 			} else {
 				s.close()

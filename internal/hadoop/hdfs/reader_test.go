@@ -230,7 +230,7 @@ func TestTooSlow(t *testing.T) {
 	r := newReader(t, NewShared(), map[string]*dataNode{"a": {}, "b": {}, "c": {}})
 	b := r.src.blocks[0]
 	b.B.NumBytes = pb.Uint64(1)
-	r.src.leave(&fileStream{s: r.src, b: b, from: b.Locs[0].GetId()})
+	r.src.markSlow(&fileStream{s: r.src, b: b, from: b.Locs[0].GetId()})
 	if _, order := r.src.at(0, 0); len(order) != 3 || order[2] != b.Locs[0].GetId() {
 		t.Errorf("the order is %v", order)
 	}

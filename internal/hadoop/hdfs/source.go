@@ -66,7 +66,7 @@ func (s *source) take(located *wire.LocatedBlocksProto) {
 	s.blocks = blocksOf(located)
 }
 
-// locate asks once more where the blocks are, and tells under which name the file
+// locate asks again where the blocks are, and returns under which name the file
 // was found: by its inode, whatever it is called now, or as it was called when it
 // was opened.
 func (s *source) locate(ctx context.Context) (name string, err error) {
@@ -87,7 +87,7 @@ func (s *source) locate(ctx context.Context) (name string, err error) {
 	if err != nil && !errors.Is(err, syscall.ENOENT) {
 		return "", err
 	}
-	return "", fmt.Errorf("the file was removed meanwhile, or renamed behind a Router: %w", syscall.ESTALE)
+	return "", fmt.Errorf("the file was removed or, behind a Router, renamed after it was opened: %w", syscall.ESTALE)
 }
 
 // at finds the block of an offset and its DataNodes, those last that were slow, or
@@ -116,8 +116,8 @@ func (s *source) at(off int64, lane int) (*wire.LocatedBlockProto, []*wire.Datan
 	return s.blocks[i], slices.Concat(good, late, bad)
 }
 
-// leave notes that a stream's DataNode is much slower than others.
-func (s *source) leave(f *fileStream) {
+// markSlow notes that a stream's DataNode is much slower than others.
+func (s *source) markSlow(f *fileStream) {
 	for _, l := range f.b.GetLocs() {
 		if l.GetId().GetDatanodeUuid() == f.from.GetDatanodeUuid() {
 			s.c.shared.slow.Add(l)
@@ -126,15 +126,15 @@ func (s *source) leave(f *fileStream) {
 	}
 }
 
-// doubts tells whether a DataNode failed, or did not answer lately.
-func (s *source) doubts(node *wire.DatanodeIDProto) bool {
+// suspect reports whether a DataNode failed, or did not answer lately.
+func (s *source) suspect(node *wire.DatanodeIDProto) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bad[node.GetDatanodeUuid()] || s.c.shared.silent.Has(node)
 }
 
-// blame notes that a DataNode failed, and tells whether it is the first time.
-func (s *source) blame(node *wire.DatanodeIDProto) bool {
+// markBad notes that a DataNode failed, and reports whether it is the first time.
+func (s *source) markBad(node *wire.DatanodeIDProto) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bad[node.GetDatanodeUuid()] {
@@ -144,7 +144,7 @@ func (s *source) blame(node *wire.DatanodeIDProto) bool {
 	return true
 }
 
-// byteStream reads a block, or a block group, up to an end that was told before.
+// byteStream reads a block, or a block group, up to an end that was set before.
 type byteStream interface {
 	io.Reader
 	left() int64 // bytes up to the end
@@ -224,7 +224,7 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 			return fmt.Errorf("no DataNode could be read from, at byte %d: %w", f.pos, last)
 		}
 		if f.abandoned(failed) {
-			f.s.conclude(limited)
+			f.s.endAbandonedLease(limited)
 		}
 		if _, err := f.s.locate(limited); err != nil {
 			if limited.Err() != nil {
@@ -238,13 +238,13 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// failures tells, by DataNodes' uuids, what went wrong with them.
+// failures are errors by the uuid of the DataNode.
 type failures map[string]error
 
 // errNoReplica: every DataNode of the block has failed in this round.
 var errNoReplica = errors.New("no DataNode has the block")
 
-// connect sees to a stream at pos.
+// connect opens a stream at pos, unless there is one.
 func (f *fileStream) connect(ctx context.Context, failed failures) error {
 	if f.block != nil {
 		return nil
@@ -265,7 +265,7 @@ func (f *fileStream) connect(ctx context.Context, failed failures) error {
 		}
 		f.base = int64(b.GetOffset())
 		end := min(f.limit, f.s.size, f.base+int64(b.GetB().GetNumBytes()))
-		block, err := openBlock(ctx, f.s.c.dial, n, b, "holdfast", f.pos-f.base, end-f.base, f.patience(n, nodes, failed))
+		block, err := openBlock(ctx, f.s.c.dial, n, b, "holdfast", f.pos-f.base, end-f.base, f.readTimeout(n, nodes, failed))
 		f.from, f.b = n, b
 		if errors.Is(err, transfer.ErrTokenRefused) { // not the DataNode's fault
 			f.s.c.log.Debugf("reading %s: asking for new block access tokens: %v", f.s.path, err)
@@ -281,8 +281,8 @@ func (f *fileStream) connect(ctx context.Context, failed failures) error {
 	return errNoReplica
 }
 
-// patience is how long a DataNode may be silent, among those that have the block.
-func (f *fileStream) patience(node *wire.DatanodeIDProto, nodes []*wire.DatanodeIDProto, failed failures) time.Duration {
+// readTimeout is how long a DataNode may be silent, among those that have the block.
+func (f *fileStream) readTimeout(node *wire.DatanodeIDProto, nodes []*wire.DatanodeIDProto, failed failures) time.Duration {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
 	for _, n := range nodes {
@@ -293,7 +293,7 @@ func (f *fileStream) patience(node *wire.DatanodeIDProto, nodes []*wire.Datanode
 	return silence
 }
 
-// abandoned tells whether nobody can write on in the block at pos: all its
+// abandoned reports whether nobody can write on in the block at pos: all its
 // DataNodes have been restarted since, and of what they have then, a writer cannot
 // make a pipeline again (FsDatasetImpl.recoverRbwImpl). So nobody can be disturbed
 // by an end of its file's lease.
@@ -304,9 +304,9 @@ func (f *fileStream) abandoned(failed failures) bool {
 	})
 }
 
-// conclude has the NameNode settle how long a file is whose writer is gone. It
-// would do so by itself only after 20 minutes (dfs.namenode.lease-hard-limit-sec).
-func (s *source) conclude(ctx context.Context) {
+// endAbandonedLease ends the lease of a file whose writer is gone, so that the NameNode
+// determines its length. It would do so by itself only after 20 minutes (dfs.namenode.lease-hard-limit-sec).
+func (s *source) endAbandonedLease(ctx context.Context) {
 	name, err := s.locate(ctx)
 	if err == nil {
 		err = s.c.recoverLease(ctx, name)
@@ -337,14 +337,14 @@ func (f *fileStream) fail(ctx context.Context, why error, failed failures) {
 	if i < len(b.StorageTypes) {
 		b.StorageTypes = b.StorageTypes[i : i+1]
 	}
-	f.s.lost(ctx, b, why)
+	f.s.nodeFailed(ctx, b, why)
 }
 
-// lost notes that the one DataNode of a located block failed, and reports wrong
+// nodeFailed notes that the one DataNode of a located block failed, and reports wrong
 // bytes to the NameNode.
-func (s *source) lost(ctx context.Context, b *wire.LocatedBlockProto, why error) {
+func (s *source) nodeFailed(ctx context.Context, b *wire.LocatedBlockProto, why error) {
 	node := b.Locs[0]
-	if !s.blame(node.GetId()) {
+	if !s.markBad(node.GetId()) {
 		return
 	}
 	if errors.Is(why, os.ErrDeadlineExceeded) || errors.Is(why, context.DeadlineExceeded) {
@@ -360,9 +360,9 @@ func (s *source) lost(ctx context.Context, b *wire.LocatedBlockProto, why error)
 	}
 }
 
-// rest is for a stream that is not used for now: what it holds besides its
+// releaseIdle is for a stream that is not used for now: what it holds besides its
 // connections goes if memory is short.
-func (f *fileStream) rest() {
+func (f *fileStream) releaseIdle() {
 	if g, ok := f.block.(*groupStream); ok && f.s.c.shared.memory.Short() {
 		g.forget()
 	}

@@ -125,7 +125,7 @@ func (g *groupStream) readUnit(i int, at, end int64, b []byte) (int, error) {
 	if u.stream == nil || u.stream.pos != at || u.end < at+int64(len(b)) {
 		u.close()
 		located := g.located(i)
-		stream, err := openBlock(g.ctx, g.s.c.dial, located.Locs[0].GetId(), located, "holdfast", at, end, g.patience(i))
+		stream, err := openBlock(g.ctx, g.s.c.dial, located.Locs[0].GetId(), located, "holdfast", at, end, g.readTimeout(i))
 		if err != nil {
 			return 0, err
 		}
@@ -160,19 +160,19 @@ func (g *groupStream) located(i int) *wire.LocatedBlockProto {
 	return b
 }
 
-// usable tells whether a unit may be read from: not from a DataNode that failed
+// usable reports whether a unit may be read from: not from a DataNode that failed
 // before or was silent lately, unless there is no other way.
-func (g *groupStream) usable(i int, desperate bool) bool {
+func (g *groupStream) usable(i int, anyNode bool) bool {
 	u := &g.units[i]
 	if u.failed == len(u.locs) {
 		return false
 	}
-	return desperate || !g.s.doubts(g.group.Locs[u.locs[u.failed]].GetId())
+	return anyNode || !g.s.suspect(g.group.Locs[u.locs[u.failed]].GetId())
 }
 
-// patience is how long a unit's DataNode may be silent: not long while there are
+// readTimeout is how long a unit's DataNode may be silent: not long while there are
 // others to make its bytes from.
-func (g *groupStream) patience(i int) time.Duration {
+func (g *groupStream) readTimeout(i int) time.Duration {
 	spare := -g.policy.data
 	for j := range g.units {
 		if j != i && (g.usable(j, false) || g.policy.length(g.size, j) == 0) {
@@ -197,7 +197,7 @@ func (g *groupStream) lose(i int, why error) error {
 	}
 	u.failed++
 	u.last = err
-	g.s.lost(g.ctx, located, why)
+	g.s.nodeFailed(g.ctx, located, why)
 	return nil
 }
 
@@ -269,9 +269,9 @@ func (g *groupStream) choose(stripe, from, to int64, have []bool) ([]int, error)
 		return nil, nil
 	}
 	var chosen []int
-	for _, desperate := range []bool{false, true} {
+	for _, anyNode := range []bool{false, true} {
 		for i := range g.units {
-			if missing > 0 && !have[i] && g.usable(i, desperate) && (!desperate || !g.usable(i, false)) {
+			if missing > 0 && !have[i] && g.usable(i, anyNode) && (!anyNode || !g.usable(i, false)) {
 				chosen = append(chosen, i)
 				missing--
 			}

@@ -25,8 +25,8 @@ type trial struct {
 	took           time.Duration
 }
 
-// judge learns from a piece that was fetched ahead. r.mu is held.
-func (r *Reader) judge(p *piece, took time.Duration) {
+// observe takes the fetching of a piece ahead into account. r.mu is held.
+func (r *Reader) observe(p *piece, took time.Duration) {
 	if len(r.lanes) > 1 {
 		return
 	}
@@ -53,9 +53,9 @@ type lane struct {
 	trial     trial // with its present DataNode
 }
 
-// spread sees that the stripes after piece i, which is being read, are fetched.
+// fetchStripes starts fetching the stripes after piece i, which is being read.
 // r.mu is held.
-func (r *Reader) spread(i int64) {
+func (r *Reader) fetchStripes(i int64) {
 	n := int64(len(r.lanes))
 	if i < r.frontier-(n+1)*stripeSize || i >= r.frontier {
 		r.frontier = i + 1 // reading goes on at another place
@@ -63,7 +63,7 @@ func (r *Reader) spread(i int64) {
 	r.horizon = min((i/stripeSize+n)*stripeSize, r.count())
 	for k := range r.lanes {
 		if l := &r.lanes[k]; !l.running {
-			if p := r.claim(l); p != nil {
+			if p := r.nextPiece(l); p != nil {
 				l.running = true
 				r.wg.Go(func() { r.runLane(k, p) })
 			}
@@ -71,9 +71,9 @@ func (r *Reader) spread(i int64) {
 	}
 }
 
-// claim finds the next piece for a lane, nil if there is none: of its stripe, of the
+// nextPiece finds the next piece for a lane, nil if there is none: of its stripe, of the
 // next one, or of the second half of what another lane has left. r.mu is held.
-func (r *Reader) claim(l *lane) *piece {
+func (r *Reader) nextPiece(l *lane) *piece {
 	for !r.closed {
 		for l.next < l.end {
 			i := l.next
@@ -131,12 +131,12 @@ func (r *Reader) runLane(k int, p *piece) {
 			l.next = l.end
 			p = nil
 		} else {
-			p = r.claim(l)
+			p = r.nextPiece(l)
 		}
 		l.running = p != nil
 		r.mu.Unlock()
 		if leave && s.from != nil {
-			r.src.leave(s)
+			r.src.markSlow(s)
 			s.close()
 		}
 		if p == nil {
@@ -145,7 +145,7 @@ func (r *Reader) runLane(k int, p *piece) {
 	}
 }
 
-// tooSlow tells whether a lane's DataNode is not worth waiting for. r.mu is held.
+// tooSlow reports whether a lane's DataNode is not worth waiting for. r.mu is held.
 func (r *Reader) tooSlow(l *lane) bool {
 	if l.trial.pieces < judgedBy || l.trial.took < time.Duration(l.trial.pieces)*pieceSize*time.Second/tolerable {
 		return false

@@ -32,7 +32,7 @@ func (c *Client) DelegationToken(ctx context.Context, renewer string) (token.Tok
 	return token.FromProto(r.GetToken()), nil
 }
 
-// RenewToken renews a token whose renewer this client's user is, and tells
+// RenewToken renews a token whose renewer this client's user is, and returns
 // until when it is good now.
 func (c *Client) RenewToken(ctx context.Context, t token.Token) (time.Time, error) {
 	r := &common.RenewDelegationTokenResponseProto{}

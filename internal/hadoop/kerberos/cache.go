@@ -103,7 +103,7 @@ func FromCache() (*User, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, denied("there is no Kerberos ticket: the ticket cache %s does not exist; run kinit, or use --principal and --keytab", name)
 	case err != nil:
-		return nil, denied("the ticket cache %s cannot be read: %v; run kinit anew", name, err)
+		return nil, denied("the ticket cache %s cannot be read: %v; run kinit again", name, err)
 	}
 	realm := c.GetClientRealm()
 	principal := c.GetClientPrincipalName().PrincipalNameString() + "@" + realm
@@ -119,7 +119,7 @@ func FromCache() (*User, error) {
 	}
 	cl, err := client.NewFromCCache(c, cfg, client.DisablePAFXFAST(true))
 	if err != nil {
-		return nil, denied("the ticket cache %s cannot be used: %v; run kinit anew", name, err)
+		return nil, denied("the ticket cache %s cannot be used: %v; run kinit again", name, err)
 	}
 	return &User{client: cl, principal: principal, source: "the ticket cache " + name, end: tgt.EndTime}, nil
 }

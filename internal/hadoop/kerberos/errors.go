@@ -10,7 +10,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
 )
 
-// failure is an error that says what to do. No second try mends it.
+// failure is an error that says what to do. Trying again does not help.
 type failure struct {
 	text        string
 	unreachable bool
@@ -22,13 +22,13 @@ func denied(format string, args ...any) error {
 	return &failure{text: fmt.Sprintf(format, args...)}
 }
 
-// Unreachable tells whether no KDC answered.
+// Unreachable reports whether no KDC answered.
 func Unreachable(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && f.unreachable
 }
 
-// IsDenied tells whether Kerberos does not let this process in: it has no
+// IsDenied reports whether Kerberos does not let this process in: it has no
 // ticket or key, or one that is not good.
 func IsDenied(err error) bool {
 	var f *failure
@@ -42,9 +42,9 @@ var remedies = map[int32]string{
 	errorcode.KDC_ERR_ETYPE_NOSUPP:        "the KDC supports none of the encryption types that are permitted here: see permitted_enctypes in krb5.conf",
 	errorcode.KDC_ERR_POLICY:              "the KDC's policy refuses it: ask its administrator",
 	errorcode.KDC_ERR_CLIENT_REVOKED:      "the account is locked: ask the KDC's administrator",
-	errorcode.KDC_ERR_KEY_EXPIRED:         "the principal's key or password has expired: have it changed, and the keytab made anew",
-	errorcode.KDC_ERR_PREAUTH_FAILED:      "the key is wrong: the keytab is older than the principal's key, so have it made anew",
-	errorcode.KRB_AP_ERR_BAD_INTEGRITY:    "the key is wrong: the keytab is older than the principal's key, so have it made anew",
+	errorcode.KDC_ERR_KEY_EXPIRED:         "the principal's key or password has expired: change it and create a new keytab",
+	errorcode.KDC_ERR_PREAUTH_FAILED:      "the key is wrong: the keytab is older than the principal's key: create a new one",
+	errorcode.KRB_AP_ERR_BAD_INTEGRITY:    "the key is wrong: the keytab is older than the principal's key: create a new one",
 	errorcode.KRB_AP_ERR_TKT_EXPIRED:      "the ticket has expired: run kinit",
 	errorcode.KRB_AP_ERR_TKT_NYV:          skewed,
 	errorcode.KRB_AP_ERR_SKEW:             skewed,

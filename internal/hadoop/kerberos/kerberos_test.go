@@ -95,7 +95,7 @@ func TestKeytab(t *testing.T) {
 		{"alice", junk, "is not a keytab"},
 		{"alice", torn, "is damaged"},
 		{"alice@NOWHERE.TEST", k.Keytab("alice"), "has no key of alice@NOWHERE.TEST"},
-		{"carol", k.Keytab("carol"), "have it made anew"},
+		{"carol", k.Keytab("carol"), "create a new one"},
 		{"dave", k.Keytab("dave"), "does not know the user's principal"},
 	} {
 		began := time.Now()

@@ -102,7 +102,7 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 func parseKeytab(b []byte, path string) (k *keytab.Keytab, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = denied("the keytab %s is damaged: have it made anew", path)
+			err = denied("the keytab %s is damaged: create a new one", path)
 		}
 	}()
 	if len(b) < 2 || b[0] != 5 {
@@ -111,12 +111,12 @@ func parseKeytab(b []byte, path string) (k *keytab.Keytab, err error) {
 	k = keytab.New()
 	if err := k.Unmarshal(b); err != nil {
 		// Its own words hold bytes of the keys.
-		return nil, denied("the keytab %s is damaged: have it made anew", path)
+		return nil, denied("the keytab %s is damaged: create a new one", path)
 	}
 	return k, nil
 }
 
-// knowsRealm tells whether there is a KDC to ask.
+// knowsRealm reports whether there is a KDC to ask.
 func knowsRealm(cfg *config.Config, realm string, files []string) error {
 	n, _, err := cfg.GetKDCs(realm, true)
 	if n > 0 {
@@ -138,8 +138,8 @@ func knowsRealm(cfg *config.Config, realm string, files []string) error {
 // Principal is name@REALM.
 func (u *User) Principal() string { return u.principal }
 
-// Expired tells whether a ticket cache's ticket has ended, which only kinit can
-// mend. A keytab's tickets are replaced in time.
+// Expired reports whether a ticket cache's ticket has ended, which only kinit can
+// renew. A keytab's tickets are replaced in time.
 func (u *User) Expired() bool { return !u.end.IsZero() && time.Now().After(u.end) }
 
 // Source is where the user's keys are from, in words.
@@ -175,7 +175,7 @@ func (u *User) Close() {
 	u.client.Destroy()
 }
 
-// cutPrincipal splits name@REALM; ok tells whether there is a realm.
+// cutPrincipal splits name@REALM; ok reports whether there is a realm.
 func cutPrincipal(p string) (name, realm string, ok bool) {
 	if i := strings.LastIndexByte(p, '@'); i >= 0 {
 		return p[:i], p[i+1:], true

@@ -86,7 +86,7 @@ func open(uri string, c *conf.Conf, tokens bool) (*Client, error) {
 // URI is the provider's, and the service of its tokens.
 func (k *Client) URI() string { return k.uri }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (k *Client) Close() { k.http.CloseIdleConnections() }
 
 // EncryptedKey is a file's key as the NameNode keeps it.
@@ -131,12 +131,12 @@ func decode(s string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(s)
 }
 
-// Check tells whether the servers answer and let this process in.
+// Check reports whether the servers answer and let this process in.
 func (k *Client) Check(ctx context.Context) error {
 	var names []string
 	err := k.call(ctx, request{method: http.MethodGet, path: "keys/names", tokens: true}, &names)
 	if answered := new(refused); errors.As(err, &answered) && answered.status == http.StatusForbidden && !rpc.IsInvalidToken(err) {
-		return nil // not to be told all names is usual
+		return nil // permission to list all names is rare
 	}
 	if err != nil {
 		return fmt.Errorf("the key servers %s cannot be asked: %w", k.uri, err)
@@ -164,7 +164,7 @@ func (k *Client) DelegationToken(ctx context.Context, renewer string) (token.Tok
 	return t, nil
 }
 
-// RenewToken renews a token whose renewer this process's user is, and tells until
+// RenewToken renews a token whose renewer this process's user is, and returns until
 // when it is good now.
 func (k *Client) RenewToken(ctx context.Context, t token.Token) (time.Time, error) {
 	var answer struct {
@@ -231,7 +231,7 @@ type refused struct {
 func (e *refused) Error() string { return e.err.Error() }
 func (e *refused) Unwrap() error { return e.err }
 
-// final tells whether other servers would say the same: they share keys and ACLs,
+// final reports whether other servers would say the same: they share keys and ACLs,
 // but not always the secrets of tokens.
 func (e *refused) final() bool {
 	return rpc.IsDenied(e.err) && !rpc.IsInvalidToken(e.err) || e.status == http.StatusNotFound || e.status == http.StatusBadRequest

@@ -11,7 +11,7 @@
 //	                                              encrypted key; answers its "material"
 //	GET  ?op=GETDELEGATIONTOKEN&renewer=          {"Token": {"urlString"}}
 //	PUT  ?op=RENEWDELEGATIONTOKEN&token=          {"long": milliseconds}
-//	GET  keys/names                               who may ask is let in, or told 403
+//	GET  keys/names                               403 for a user who may not list keys
 //
 // Bytes are in base64. A refusal is {"RemoteException": {"message", "exception",
 // "javaClassName"}}, which becomes an rpc.RemoteError.

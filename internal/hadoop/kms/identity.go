@@ -94,5 +94,5 @@ func (i identity) explain(resp *http.Response, body []byte) error {
 	case resp.StatusCode == http.StatusUnauthorized:
 		return fmt.Errorf("it does not take this process's ticket or token (%s)", resp.Status)
 	}
-	return fmt.Errorf("it answers %s, which is not what a KMS says", resp.Status)
+	return fmt.Errorf("it answers %s, which is not an answer of a KMS", resp.Status)
 }

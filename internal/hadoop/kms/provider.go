@@ -19,7 +19,7 @@ func parse(provider string) ([]string, error) {
 	}
 	rest, ok := strings.CutPrefix(provider, "kms://")
 	if !ok {
-		return fail("is not a KMS, and only those are understood")
+		return fail("is not a KMS: no other key provider is supported")
 	}
 	scheme, rest, ok := strings.Cut(rest, "@")
 	if !ok || scheme != "http" && scheme != "https" {

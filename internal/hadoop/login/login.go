@@ -1,11 +1,11 @@
-// Package login is who this process is to Hadoop's services, as
+// Package login is the identity of this process to Hadoop's services, as
 // UserGroupInformation's login user is in Java: one for the whole process. It
-// acts by the delegation tokens of its credentials (the file that
+// authenticates by the delegation tokens of its credentials (the file that
 // HADOOP_TOKEN_FILE_LOCATION names), and where there is none for a service, as
 // a Kerberos user: the one of As, or else of the ticket cache.
 //
-// The token file is read anew for each connection, so whoever puts new tokens
-// into it need do nothing else.
+// The token file is read anew for each connection, so that replacing it is all that is
+// needed to use new tokens.
 package login
 
 import (
@@ -100,7 +100,7 @@ func principal(c *conf.Conf, key string) rpc.Principal {
 	return rpc.Principal{Key: key, Name: c.Get(key), Pattern: c.Get(key + ".pattern")}
 }
 
-// Check tells at once whether there is neither a token for the service nor a
+// Check reports at once that there is neither a token for the service nor a
 // Kerberos user.
 func (s Service) Check() error {
 	if s.Token == nil {
@@ -115,8 +115,8 @@ func (s Service) Check() error {
 	return nil
 }
 
-// both is why there is no login: in a container it is for want of a token,
-// elsewhere for want of a ticket.
+// both chooses the error to return where there is no login: in a container that a token
+// is missing, elsewhere that a ticket is.
 func both(tokenErr, userErr error) error {
 	if os.Getenv("CONTAINER_ID") != "" {
 		return tokenErr

@@ -165,7 +165,7 @@ func (c *Client) Call(ctx context.Context, method string, req, resp proto.Messag
 	}
 }
 
-// ask makes one call at an address. sent tells whether the server may have received
+// ask makes one call at an address. sent reports whether the server may have received
 // it.
 func (c *Client) ask(ctx context.Context, index int, id, retry int32, method string, req, resp proto.Message) (sent bool, err error) {
 	k, err := c.connection(index)

@@ -54,7 +54,7 @@ func newConn(c *Client, address string) *conn {
 	return k
 }
 
-// over tells whether calls must go to another connection.
+// over reports whether calls must go to another connection.
 func (k *conn) over() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -72,9 +72,9 @@ func (k *conn) retire() {
 }
 
 // errRetired sends a call that came too late to a new connection.
-var errRetired = errors.New("the connection was closed for want of calls")
+var errRetired = errors.New("the connection was closed because it was idle")
 
-// do carries out a call. sent tells whether the server may have received it.
+// do carries out a call. sent reports whether the server may have received it.
 func (k *conn) do(ctx context.Context, a *call, timeout time.Duration) (sent bool, err error) {
 	k.mu.Lock()
 	if k.ended != nil || k.retired {
@@ -125,7 +125,7 @@ func (k *conn) forget(a *call, err error) (bool, error) {
 	raw := k.raw
 	k.mu.Unlock()
 	if a.may != nil && a.taken {
-		// Before anybody hears that the call has ended. Other calls are sent anew.
+		// Before the call returns. Other calls are sent again.
 		reset(raw)
 		k.fail(errReset)
 	}
@@ -133,7 +133,7 @@ func (k *conn) forget(a *call, err error) (bool, error) {
 }
 
 // errReset ends the connection of a call that must not reach the server any more.
-var errReset = errors.New("the connection was reset, as a call on it was given up")
+var errReset = errors.New("the connection was reset because a call on it was cancelled")
 
 // fail ends the connection and its calls. The first reason counts.
 func (k *conn) fail(err error) {
@@ -199,7 +199,7 @@ func (k *conn) run() {
 	sender.Wait()
 }
 
-// contextPacket tells the protocol and, without SASL, the user; a token says
+// contextPacket names the protocol and, without SASL, the user; a token says
 // itself whose it is (ProtoUtil.makeIpcConnectionContext).
 func (k *conn) contextPacket() []byte {
 	ctx := &common.IpcConnectionContextProto{Protocol: &k.c.o.Protocol}
@@ -305,7 +305,7 @@ func (k *conn) receive(s *stream) error {
 	}
 }
 
-// answer ends a call; it tells whether there was one.
+// answer ends a call; it reports whether there was one.
 func (k *conn) answer(id int32, body []byte, failure error) bool {
 	k.mu.Lock()
 	a, ok := k.pending[id]

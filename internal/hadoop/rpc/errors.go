@@ -53,7 +53,7 @@ type unreachable struct {
 func (e *unreachable) Error() string { return e.err.Error() }
 func (e *unreachable) Unwrap() error { return e.err }
 
-// errHTTP: no time mends it.
+// errHTTP is permanent.
 var errHTTP = errors.New("it answers in HTTP: this is the port of a web server, and Hadoop RPC has another")
 
 // loginError is a login that failed on our side: the next try would fail alike.
@@ -62,7 +62,7 @@ type loginError struct{ err error }
 func (e *loginError) Error() string { return "log in: " + e.err.Error() }
 func (e *loginError) Unwrap() error { return e.err }
 
-// IsRemote tells whether err is an exception of this Java class.
+// IsRemote reports whether err is an exception of this Java class.
 func IsRemote(err error, class string) bool {
 	var r *RemoteError
 	return errors.As(err, &r) && r.Class == class
@@ -77,21 +77,21 @@ func RemoteClass(err error) string {
 	return ""
 }
 
-// IsStandby tells whether the server is not the active one of its pair.
+// IsStandby reports whether the server is not the active one of its pair.
 func IsStandby(err error) bool {
 	return IsRemote(err, classStandby) || IsRemote(err, classObserverRetry) ||
 		remoteMessageStarts(err, classStandby)
 }
 
-// IsRetriable tells whether the server asks for the same call again later.
+// IsRetriable reports whether the server asks for the same call again later.
 func IsRetriable(err error) bool {
 	return IsRemote(err, classRetriable) || remoteMessageStarts(err, classRetriable)
 }
 
-// IsSafeMode tells whether a NameNode refuses changes because it is in safe mode.
+// IsSafeMode reports whether a NameNode refuses changes because it is in safe mode.
 func IsSafeMode(err error) bool { return IsRemote(err, classSafeMode) }
 
-// IsDenied tells whether the server does not let this user in, or not do this.
+// IsDenied reports whether the server does not let this user in, or not do this.
 func IsDenied(err error) bool {
 	var login *loginError
 	return errors.As(err, &login) || IsRemote(err, classAccessControl) || IsRemote(err, classAuthorization) ||
@@ -113,11 +113,11 @@ func Refusal(err error) error {
 	return nil
 }
 
-// IsInvalidToken tells whether the server does not accept the token: expired,
+// IsInvalidToken reports whether the server does not accept the token: expired,
 // cancelled, or of another cluster.
 func IsInvalidToken(err error) bool { return IsRemote(err, classInvalidToken) }
 
-// Unreachable tells whether no server could be talked to.
+// Unreachable reports whether no server could be talked to.
 func Unreachable(err error) bool {
 	var u *unreachable
 	return errors.As(err, &u)

@@ -8,11 +8,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// doubt is how long a call may go without an answer until the service's other
-// servers are asked as well, one after the other. A server that hangs, or a host
-// that is silent, is waited for in vain once another one has taken over; one that
-// is only slow has the others say that they stand by.
-const doubt = 2 * time.Second
+// hedgeDelay is how long a call may go without an answer until the service's other
+// servers are asked as well, one after the other. Waiting for a server that hangs, or a
+// host that is silent, is useless once another one has taken over; where the server is
+// only slow, the others answer that they are in standby.
+const hedgeDelay = 2 * time.Second
 
 // answer is what came of asking the server at Addresses[index].
 type answer struct {
@@ -22,7 +22,7 @@ type answer struct {
 	err   error
 }
 
-// taken tells whether the server is the active one: it has carried out the call, or
+// taken reports whether the server is the active one: it has carried out the call, or
 // threw what has to do with it.
 func (a answer) taken() bool {
 	var remote *RemoteError
@@ -30,8 +30,8 @@ func (a answer) taken() bool {
 }
 
 // attempt makes one call at the active address and, where Retry lets a call be sent
-// twice, in doubt at the others, of which the first that takes it is active from then
-// on. sent tells whether a server may have received it, and index whose answer it is.
+// twice, after hedgeDelay at the others, of which the first that takes it is active from then
+// on. sent reports whether a server may have received it, and index whose answer it is.
 func (c *Client) attempt(ctx context.Context, id, retry int32, method string, req, resp proto.Message) (index int, sent bool, err error) {
 	first := c.preferred()
 	if len(c.o.Addresses) == 1 || !c.o.Retry.Resend {
@@ -41,7 +41,7 @@ func (c *Client) attempt(ctx context.Context, id, retry int32, method string, re
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers := make(chan answer)
-	open := map[int]bool{} // who is being asked
+	open := map[int]bool{} // that are being asked
 	ask := func(index int, resp proto.Message) {
 		open[index] = true
 		go func() {
@@ -51,11 +51,11 @@ func (c *Client) attempt(ctx context.Context, id, retry int32, method string, re
 	}
 	kind := resp.ProtoReflect().Type() // the message itself is being filled from here on
 	ask(first, resp)
-	doubts := time.NewTicker(doubt)
-	defer doubts.Stop()
+	hedge := time.NewTicker(hedgeDelay)
+	defer hedge.Stop()
 	for other := first; ; {
 		select {
-		case <-doubts.C:
+		case <-hedge.C:
 			if other = c.after(other, first); !open[other] {
 				ask(other, kind.New().Interface())
 			}

@@ -25,7 +25,7 @@ type Principal struct {
 // KerberosLogin authenticates by GSSAPI as the user whose tickets these are. qop
 // are the acceptable protections, as for TokenLogin.
 //
-// The server tells its principal's name and host; that must be the principal of
+// The server sends its principal's name and host; that must be the principal of
 // the configuration, where _HOST stands for the host that is talked to
 // (SaslRpcClient.getServerPrincipal). So nobody's service but that one gets a
 // login out of us.

@@ -12,9 +12,9 @@ import (
 
 // Caller calls methods of one protocol of a Hadoop service.
 type Caller interface {
-	// Call sends req and fills resp. An exception of the server is an error for
-	// which IsRemote tells the class; a server that cannot be reached one for
-	// which Unreachable holds.
+	// Call sends req and fills resp. For an exception of the server it returns an
+	// error whose class IsRemote compares; for a server that cannot be reached one
+	// for which Unreachable holds.
 	Call(ctx context.Context, method string, req, resp proto.Message) error
 }
 
@@ -31,7 +31,7 @@ type Options struct {
 	User string
 	// Login authenticates each new connection; nil means SIMPLE.
 	Login Login
-	// Retry tells what to do when no server answers.
+	// Retry says what to do when no server answers.
 	Retry Retry
 	// Dial replaces the dialler, e.g. for tests.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -43,9 +43,9 @@ type Options struct {
 	Idle time.Duration
 }
 
-// Retry tells how long Call goes on. All servers that are in standby or refuse
+// Retry says for how long Call is repeated. All servers that are in standby or refuse
 // the connection are tried again in turn, with growing pauses: such a call has
-// surely not been carried out. The caller's context limits it too.
+// not been carried out. The caller's context limits it too.
 type Retry struct {
 	// Resend allows a call to be sent again when the connection was lost after
 	// it had been sent, so that it may be carried out twice. It is sent under
@@ -62,7 +62,7 @@ type Retry struct {
 // at the same time.
 type Login interface {
 	// Start chooses one of the methods that the server offers and begins it. It
-	// is told the address as it was dialled, for the service's principal. A
+	// is given the address as it was dialled, for the service's principal. A
 	// Login that supports none of the offers returns an error that says so.
 	Start(ctx context.Context, address string, offers []Auth) (Auth, Mechanism, error)
 }

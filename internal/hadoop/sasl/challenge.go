@@ -48,7 +48,7 @@ func parseChallenge(b []byte) (challenge, error) {
 		return c, errors.New("the challenge has no nonce")
 	}
 	if c.algorithm != "md5-sess" {
-		return c, fmt.Errorf("the challenge wants the algorithm %q, and only md5-sess is known", c.algorithm)
+		return c, fmt.Errorf("the challenge asks for the algorithm %q, and only md5-sess is supported", c.algorithm)
 	}
 	if len(c.qops) == 0 {
 		c.qops = []string{Auth} // the default of section 2.1.1

@@ -67,7 +67,7 @@ var (
 )
 
 // request is the initial token: an AP-REQ with the checksum of RFC 4121 section
-// 4.1.1, which tells the context's flags.
+// 4.1.1, which has the context's flags.
 func (g *GSSAPI) request([]byte) ([]byte, error) {
 	auth, err := types.NewAuthenticator(g.ticket.Realm, g.ticket.Name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (g *GSSAPI) request([]byte) ([]byte, error) {
 	return asn1tools.AddASNAppTag(slices.Concat(oid, tokenAPReq, b), 0), nil
 }
 
-// proof reads the AP-REP: only who has the service's key could make it.
+// proof reads the AP-REP, which proves that the server has the service's key.
 func (g *GSSAPI) proof(b []byte) ([]byte, error) {
 	kind, body, err := unframe(b)
 	if err != nil {
@@ -182,7 +182,7 @@ func (g *GSSAPI) layers(b []byte) ([]byte, error) {
 func (g *GSSAPI) Finish(b []byte) (*GSSSession, error) {
 	switch {
 	case !g.done:
-		return nil, errors.New("GSSAPI: the server ended the login before both sides had proved who they are")
+		return nil, errors.New("GSSAPI: the server ended the login before both sides had authenticated")
 	case len(b) > 0:
 		return nil, fmt.Errorf("GSSAPI: the server sent %d bytes more than the login has", len(b))
 	case g.qop == Auth:

@@ -58,7 +58,7 @@ const (
 	flagAcceptorKey = 4
 )
 
-// check tells whether this key's encryption type has wrap tokens of that form.
+// check reports whether this key's encryption type has wrap tokens of that form.
 func (c *gssContext) check() error {
 	switch c.key.KeyType {
 	case etypeID.AES128_CTS_HMAC_SHA1_96, etypeID.AES256_CTS_HMAC_SHA1_96, etypeID.AES128_CTS_HMAC_SHA256_128, etypeID.AES256_CTS_HMAC_SHA384_192:

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Delegation is what a delegation token's identifier tells
+// Delegation is the content of a delegation token's identifier
 // (AbstractDelegationTokenIdentifier).
 type Delegation struct {
 	Owner, Renewer string // as the service has stored them: often whole principals

@@ -154,7 +154,7 @@ func appendBytes(b, v []byte) []byte { return append(appendVLong(b, int64(len(v)
 
 // appendVLong writes WritableUtils.writeVLong: one byte for -112..127; else a
 // byte -113..-120 (positive) or -121..-128 (one's complement of a negative)
-// that tells how many big-endian bytes follow.
+// that encodes how many big-endian bytes follow.
 func appendVLong(b []byte, v int64) []byte {
 	if v >= -112 && v <= 127 {
 		return append(b, byte(v))

@@ -8,29 +8,29 @@ import (
 
 const exceptions = "org.apache.hadoop.yarn.exceptions."
 
-// IsInvalidRequest tells whether the scheduler refused an ask: larger than its
+// IsInvalidRequest reports whether the scheduler refused an ask: larger than its
 // maximum, or of a resource type or node label that it does not have.
 func IsInvalidRequest(err error) bool {
 	return isA(err, "InvalidResourceRequestException") || isA(err, "InvalidLabelResourceRequestException") ||
 		isA(err, "ResourceNotFoundException") || isA(err, "SchedulerInvalidResoureRequestException")
 }
 
-// IsNotRegistered tells whether the RM does not know the AM as registered: it
+// IsNotRegistered reports whether the RM does not know the AM as registered: it
 // was restarted, and the AM must register again.
 func IsNotRegistered(err error) bool { return isA(err, "ApplicationMasterNotRegisteredException") }
 
-// IsAttemptGone tells whether the RM has given up this attempt of the AM.
+// IsAttemptGone reports whether the RM has given up this attempt of the AM.
 func IsAttemptGone(err error) bool { return isA(err, "ApplicationAttemptNotFoundException") }
 
-// IsAlreadyRegistered tells whether the AM has been registered before.
+// IsAlreadyRegistered reports whether the AM has been registered before.
 func IsAlreadyRegistered(err error) bool {
 	return isA(err, "InvalidApplicationMasterRequestException") && strings.Contains(err.Error(), "already registered")
 }
 
-// IsUnknownApplication tells whether the RM does not know the application (any more).
+// IsUnknownApplication reports whether the RM does not know the application (any more).
 func IsUnknownApplication(err error) bool { return isA(err, "ApplicationNotFoundException") }
 
-// IsUnknownQueue tells whether a queue does not exist.
+// IsUnknownQueue reports whether a queue does not exist.
 func IsUnknownQueue(err error) bool {
 	if err == nil {
 		return false
@@ -42,7 +42,7 @@ func IsUnknownQueue(err error) bool {
 	return rpc.RemoteClass(err) != "" && (strings.Contains(text, "unknown queue") || strings.Contains(text, "non-existent queue"))
 }
 
-// IsNotAllowed tells whether the application's or the queue's ACLs forbid this user
+// IsNotAllowed reports whether the application's or the queue's ACLs forbid this user
 // what was asked for. The RM wraps the exception that says so
 // (ClientRMService.forceKillApplication, RPCUtil.getRemoteException).
 func IsNotAllowed(err error) bool {

@@ -62,7 +62,7 @@ func DecodeResources(s string) ([]LocalResource, error) {
 	return list, nil
 }
 
-// Check tells whether a NodeManager could make sense of the resource.
+// Check reports whether a NodeManager could make sense of the resource.
 func (r LocalResource) Check() error {
 	u, err := url.Parse(r.URI)
 	switch {

@@ -69,7 +69,7 @@ func (m *Master) login() rpc.Login {
 // Close ends the connections.
 func (m *Master) Close() error { return m.close() }
 
-// Registration is what an AM tells of itself.
+// Registration describes an AM to the RM.
 type Registration struct {
 	Host        string
 	Port        int // of its RPC service
@@ -241,7 +241,7 @@ func answer(r *wire.AllocateResponseProto) *Answer {
 	return a
 }
 
-// Finish tells the outcome, until the RM has noted it. ErrGone: there is nothing to finish.
+// Finish reports the outcome, until the RM has recorded it. ErrGone: there is nothing to finish.
 func (m *Master) Finish(ctx context.Context, f Final, diagnostics, trackingURL string) error {
 	req := &wire.FinishApplicationMasterRequestProto{
 		Diagnostics: &diagnostics, TrackingUrl: &trackingURL,

@@ -26,7 +26,7 @@ const (
 // String is YARN's name of the state.
 func (s State) String() string { return wire.YarnApplicationStateProto(s).String() }
 
-// Done tells whether the state is final.
+// Done reports whether the state is final.
 func (s State) Done() bool { return s == StateFinished || s == StateFailed || s == StateKilled }
 
 // Final is how an application says that it ended (FinalApplicationStatusProto).
@@ -107,15 +107,15 @@ type Node struct {
 	Timeout time.Duration
 }
 
-// Leaving tells whether the node is being decommissioned: it takes no more
+// Leaving reports whether the node is being decommissioned: it takes no more
 // containers, and loses those that it has when its timeout is over.
 func (n Node) Leaving() bool { return n.State == "DECOMMISSIONING" }
 
-// Unhealthy tells whether the node has been given up, with all that it ran, since
+// Unhealthy reports whether the node has been given up, with all that it ran, since
 // its NodeManager says that it cannot be relied on; Health says why.
 func (n Node) Unhealthy() bool { return n.State == "UNHEALTHY" }
 
-// Running tells whether the node takes containers.
+// Running reports whether the node takes containers.
 func (n Node) Running() bool { return n.State == "RUNNING" }
 
 // Free is what is not in use.
@@ -143,7 +143,7 @@ type Queue struct {
 	MaxCapacity float64 // of the parent queue's, 0 to 1
 	AbsoluteMax float64 // of the cluster, 0 to 1; 0 if the scheduler does not tell
 	Used        float64 // of its guaranteed capacity, 1 and more is full
-	AMShare     float64 // that application masters may use, 0 to 1; 0 if not told
+	AMShare     float64 // that application masters may use, 0 to 1; 0 if unknown
 	Available   int64   // MB
 	Allocated   int64   // MB
 	Pending     int64   // applications that wait for activation

@@ -21,7 +21,7 @@ type Resource struct {
 	GPUs     int32
 }
 
-// Fits tells whether r is not more than what there is of anything.
+// Fits reports whether r is not more than what there is of anything.
 func (r Resource) Fits(there Resource) bool {
 	return r.MemoryMB <= there.MemoryMB && r.VCores <= there.VCores && r.GPUs <= there.GPUs
 }

@@ -101,7 +101,7 @@ func (c *Client) CheckQueue(ctx context.Context, name string) error {
 	return nil
 }
 
-// hasParent tells whether the parent of a queue that is named by its path exists.
+// hasParent reports whether the parent of a queue that is named by its path exists.
 func (c *Client) hasParent(ctx context.Context, name string) bool {
 	i := strings.LastIndexByte(name, '.')
 	if i <= 0 {

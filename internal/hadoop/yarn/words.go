@@ -15,7 +15,7 @@ const PlacingTime = 2 * time.Second
 const placing = "the ResourceManager has accepted the job and is placing its application master"
 
 // Waiting says in words what an application waits for whose AM does not run
-// yet; empty if it does not wait. The CapacityScheduler tells by what it writes
+// yet; empty if it does not wait. The CapacityScheduler shows it by what it writes
 // into the diagnostics (AMContainerDiagnostics in its FiCaSchedulerApp and
 // RMAppAttemptImpl). age is how long ago the application was submitted: the
 // scheduler writes that it waits for room as soon as it has the application, and

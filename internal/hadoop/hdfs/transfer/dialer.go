@@ -27,7 +27,7 @@ type Dialer struct {
 }
 
 // New makes a dialer of the file system whose ClientProtocol nn calls. It fails
-// where c contradicts itself. The log is told the protection of each connection,
+// where c contradicts itself. The protection of each connection is logged,
 // at level debug.
 func New(nn rpc.Caller, c *conf.Conf, log notice.Log) (*Dialer, error) {
 	qop, err := c.TransferProtection()
@@ -104,7 +104,7 @@ func (d *Dialer) dial(ctx context.Context, address string, port uint32, token *w
 	case plain:
 		return raw, nil
 	case unprotected:
-		return &doubtful{Conn: raw}, nil
+		return &plainConn{Conn: raw}, nil
 	}
 	o := sasl.Options{Protocol: "hdfs", Server: "0", Property: "dfs.data.transfer.protection"}
 	if s == byKey {

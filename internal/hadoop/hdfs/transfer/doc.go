@@ -40,7 +40,7 @@
 //
 //	auth        bytes as they are
 //	auth-int    messages, each after its length (4 bytes, big-endian); package
-//	auth-conf   sasl tells what they contain
+//	auth-conf   package sasl describes what they contain
 //	AES         a stream in counter mode for each direction: the client reads
 //	            with outKey and outIv and writes with inKey and inIv. It has no
 //	            check codes; HDFS's checksums find accidents, not attacks.

@@ -44,7 +44,7 @@ func (k *keys) get(ctx context.Context) (*wire.DataEncryptionKeyProto, error) {
 		return nil, fmt.Errorf("asking for a data encryption key: %w", err)
 	}
 	if key = resp.GetDataEncryptionKey(); key == nil {
-		return nil, errors.New("the NameNode says that data is encrypted (dfs.encrypt.data.transfer), and gives no key: set dfs.block.access.token.enable there")
+		return nil, errors.New("the NameNode says that data is encrypted (dfs.encrypt.data.transfer), but gives no key: set dfs.block.access.token.enable there")
 	}
 	k.mu.Lock()
 	k.key = key

@@ -13,7 +13,7 @@ type Mode struct {
 	// Cipher is what auth-conf encrypts with: 3des, rc4 and so on, or
 	// AES/CTR/NoPadding.
 	Cipher string
-	// Key tells that the handshake was made with a data encryption key
+	// Key: the handshake was made with a data encryption key
 	// (dfs.encrypt.data.transfer), not with a block token.
 	Key bool
 }
@@ -50,7 +50,7 @@ type conn struct {
 
 func (c *conn) Mode() Mode { return c.mode }
 
-// ModeOf tells what protects a connection that Dial has made.
+// ModeOf returns what protects a connection that Dial has made.
 func ModeOf(c net.Conn) Mode {
 	if m, ok := c.(interface{ Mode() Mode }); ok {
 		return m.Mode()

@@ -11,10 +11,10 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// secretOf takes the handshake secret out of a block token's identifier. It is
-// there where the NameNode tells DataNodes by it which protection its client
-// came with (dfs.namenode.send.qop.enabled). One that cannot be read is none:
-// the DataNode, not this side, looks at identifiers.
+// secretOf returns the handshake secret in a block token's identifier. The NameNode
+// puts it there to tell DataNodes the protection that its client negotiated
+// (dfs.namenode.send.qop.enabled). It returns nil for an identifier that it cannot
+// read: only DataNodes have to understand identifiers.
 func secretOf(token *wire.BlockTokenProto) *wire.HandshakeSecretProto {
 	id := token.GetIdentifier()
 	if len(id) == 0 {
@@ -72,7 +72,7 @@ func (w *writable) bytes(n int64) []byte {
 	return b
 }
 
-// vlong reads one byte from -112 to 127, or one that tells sign and number of
+// vlong reads one byte from -112 to 127, or one that encodes sign and number of
 // those that follow.
 func (w *writable) vlong() int64 {
 	first := w.bytes(1)

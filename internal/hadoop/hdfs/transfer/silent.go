@@ -11,9 +11,9 @@ import (
 // silentFor is how long a DataNode that did not answer is done without.
 const silentFor = time.Minute
 
-// Silent are the DataNodes that did not answer lately: whoever has found that out
-// tells all others of this process, each of whom would have to wait for it anew. Its
-// methods may be called from any goroutine, and the zero value is ready.
+// Silent are the DataNodes that did not answer lately. Clients share it, so that a
+// timeout is waited for once. Its methods may be called from any goroutine, and the
+// zero value is ready.
 type Silent struct {
 	mu    sync.Mutex
 	nodes []silentNode // the longest ago first
@@ -44,7 +44,7 @@ func (s *Silent) Nodes() []*wire.DatanodeInfoProto {
 	return nodes
 }
 
-// Has tells whether a DataNode is among them.
+// Has reports whether a DataNode is among them.
 func (s *Silent) Has(id *wire.DatanodeIDProto) bool {
 	return slices.ContainsFunc(s.Nodes(), func(n *wire.DatanodeInfoProto) bool { return same(n, id) })
 }

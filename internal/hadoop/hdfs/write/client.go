@@ -67,7 +67,7 @@ type Client struct {
 	mu    sync.Mutex
 	files int           // that are open
 	renew chan struct{} // closed to end the renewal
-	last  []lastBlock   // of files closed of late, the latest at the end
+	last  []lastBlock   // of files closed lately, the latest at the end
 }
 
 // New makes a client that calls org.apache.hadoop.hdfs.protocol.ClientProtocol

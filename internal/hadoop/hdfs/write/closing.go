@@ -97,8 +97,8 @@ func (c *closing) run() {
 // againLimit bounds the attempts to reach any DataNode that has all of a block.
 const againLimit = 30 * time.Second
 
-// again tells each DataNode the block's end, until one has understood: from
-// then on the NameNode sees to the number of replicas.
+// again tells each DataNode the block's end, until one has confirmed it: from
+// then on the NameNode restores the number of replicas.
 func (c *closing) again(why error) error {
 	ctx, cancel := context.WithTimeout(c.f.running, againLimit)
 	defer cancel()
@@ -113,7 +113,7 @@ func (c *closing) again(why error) error {
 		for i, n := range c.nodes {
 			wg.Go(func() {
 				if errs[i] = c.tell(telling, n); errs[i] == nil {
-					time.AfterFunc(answerLimit, stop) // who has not answered by then may hang
+					time.AfterFunc(answerLimit, stop) // a DataNode that has not answered by then may hang
 				}
 			})
 		}

@@ -33,7 +33,7 @@ func (c endless) Write(b []byte) (int, error) {
 	return n, c.Close()
 }
 
-// isEnd tells whether b is a block's last packet.
+// isEnd reports whether b is a block's last packet.
 func isEnd(b []byte) bool {
 	if len(b) < 6 || binary.BigEndian.Uint32(b) != 4 || int(binary.BigEndian.Uint16(b[4:]))+6 != len(b) {
 		return false // an operation, or a packet with data

@@ -42,7 +42,7 @@ type File struct {
 	acks    []*packet // sent, not acked
 	held    int       // bytes in both
 	ackedTo int64     // sequence numbers below it are acked, but for a block's end
-	ending  bool      // DataNodes are being told a block's end
+	ending  bool      // a block is being ended at its DataNodes
 	moved   time.Time // when something was acked, or begun after nothing
 	err     error     // that ended the stream
 	finish  bool      // nothing more will be queued

@@ -106,7 +106,7 @@ func (p *packet) hold(b *buffer) {
 	}
 }
 
-// free lets go of what the packet holds; it is of no use afterwards.
+// free releases what the packet holds; it must not be used afterwards.
 func (p *packet) free() { p.hold(nil) }
 
 func (p *packet) data() []byte { return p.b[p.dataAt() : p.dataAt()+p.n] }

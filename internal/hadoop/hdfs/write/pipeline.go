@@ -35,9 +35,9 @@ type pipeline struct {
 // connectLimit bounds the TCP connection to a DataNode.
 const connectLimit = 10 * time.Second
 
-// connect sets the pipeline of the present block and nodes up. On failure it
-// tells which node is to blame: the first, if nothing better is known; -1: none,
-// as all are there and only take their time, which they get from then on.
+// connect sets up the pipeline of the current block and nodes. On failure it returns
+// the index of the node that failed, 0 if that is not known; or -1 if none did and all
+// are only slow, and waits longer from then on.
 func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stamp uint64) (bad int, err error) {
 	timeout := f.c.o.Timeout + time.Duration(len(f.s.nodes))*5*time.Second
 	conn, err := f.dial(f.s.nodes[0], f.s.token)
@@ -63,8 +63,8 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	}
 	r := bufio.NewReader(conn)
 	probe, limit := f.probe(), timeout
-	hasty := stage == wire.OpWriteBlockProto_PIPELINE_SETUP_CREATE && !f.s.patient
-	if hasty {
+	impatient := stage == wire.OpWriteBlockProto_PIPELINE_SETUP_CREATE && !f.s.slowSetup
+	if impatient {
 		limit = min(limit, answerLimit)
 	}
 	resp, err := transfer.Operate(conn, r, transfer.WriteBlock, op, limit)
@@ -74,8 +74,8 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 			if bad = probe.silent(); bad >= 0 {
 				err = errSilent
 			}
-			f.s.patient = f.s.patient || bad < 0
-			if !hasty {
+			f.s.slowSetup = f.s.slowSetup || bad < 0
+			if !impatient {
 				bad = max(bad, 0)
 			}
 		}
@@ -221,7 +221,7 @@ func (p *pipeline) readAcks(r *bufio.Reader, nodes int) {
 	}
 }
 
-// mayTakeLonger tells whether an ack that has not come can be waited for; if not,
+// mayTakeLonger reports whether an ack that has not come can be waited for; if not,
 // it says why not.
 func (p *pipeline) mayTakeLonger() bool {
 	silent := p.probe.silent()

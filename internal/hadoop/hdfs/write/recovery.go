@@ -17,8 +17,8 @@ import (
 
 var errNoneLeft = errors.New("every DataNode that had the block is lost, and with them what they had acknowledged")
 
-// fruitlessLimit is how many pipelines may break in a row without taking a byte.
-const fruitlessLimit = 20
+// unackedRecoveriesLimit is how many pipelines may break in a row without taking a byte.
+const unackedRecoveriesLimit = 20
 
 // recover brings a broken pipeline back without the node that failed.
 func (f *File) recover() error {
@@ -29,14 +29,14 @@ func (f *File) recover() error {
 	f.acks = nil
 	untouched := f.s.acked == 0
 	if f.ackedTo == f.s.ackedTo {
-		f.s.fruitless++
+		f.s.unackedRecoveries++
 	} else {
-		f.s.fruitless, f.s.ackedTo = 0, f.ackedTo
+		f.s.unackedRecoveries, f.s.ackedTo = 0, f.ackedTo
 	}
 	f.mu.Unlock()
 	f.s.pipe = nil
-	if f.s.fruitless > fruitlessLimit {
-		return fmt.Errorf("%d pipelines broke one after the other, and none took anything: %w", f.s.fruitless, why)
+	if f.s.unackedRecoveries > unackedRecoveriesLimit {
+		return fmt.Errorf("%d pipelines broke one after the other, and none took anything: %w", f.s.unackedRecoveries, why)
 	}
 
 	if untouched {
@@ -103,7 +103,7 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 		} else if err := f.addNode(); err != nil && f.demandsAnother() {
 			return -1, fmt.Errorf("a DataNode is lost and no other takes its place, which dfs.client.block.write.replace-datanode-on-failure.best-effort is set to false for: %w", err)
 		} else if err != nil {
-			f.c.o.Log.Warnf("writing %s: going on with %d DataNodes: %v", f.path, len(f.s.nodes), err)
+			f.c.o.Log.Warnf("writing %s: continuing with %d DataNodes: %v", f.path, len(f.s.nodes), err)
 		}
 	}
 	if bad, err := f.connect(stage, stamp); err != nil {
@@ -123,20 +123,20 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 	if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND {
 		return -1, nil
 	}
-	f.c.o.Log.Infof("writing %s: block %d goes on with %d DataNodes", f.path, next.GetBlockId(), len(f.s.nodes))
+	f.c.o.Log.Infof("writing %s: block %d continues with %d DataNodes", f.path, next.GetBlockId(), len(f.s.nodes))
 	return -1, nil
 }
 
-// lonelyLimit is how long a block waits on a single DataNode for another one to be
+// singleNodeLimit is how long a block waits on a single DataNode for another one to be
 // found: the NameNode may take all others for too busy, or not know yet that
 // one is back. What is on that one alone is lost with it.
-const lonelyLimit = 5 * time.Second
+const singleNodeLimit = 5 * time.Second
 
 // addNode brings another DataNode in and has the block copied to it.
 func (f *File) addNode() error {
-	for deadline := time.Now().Add(lonelyLimit); ; {
+	for deadline := time.Now().Add(singleNodeLimit); ; {
 		err := f.tryAddNode()
-		if err == nil || len(f.s.nodes) > 1 || time.Now().After(deadline) || !backoff.Sleep(f.running, lonelyLimit/20) {
+		if err == nil || len(f.s.nodes) > 1 || time.Now().After(deadline) || !backoff.Sleep(f.running, singleNodeLimit/20) {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ type Replace struct {
 	Strict bool
 }
 
-// wantsAnother tells whether the block that is written should get another DataNode:
+// wantsAnother reports whether the block that is written should get another DataNode:
 // with the default policy, as Hadoop's own client decides, but careful with a
 // replication of 2 as well, as what is on one DataNode alone does not survive its
 // loss.
@@ -29,7 +29,7 @@ func (f *File) wantsAnother() bool {
 	return f.demanded() || f.c.o.Replace.Policy == ReplaceDefault && r >= 2 && len(f.s.nodes) <= r/2
 }
 
-// demandsAnother tells whether the write fails if none is found.
+// demandsAnother reports whether the write fails if none is found.
 func (f *File) demandsAnother() bool { return f.c.o.Replace.Strict && f.demanded() }
 
 // demanded is Hadoop's condition: of a replication of 3 and more, when half or fewer

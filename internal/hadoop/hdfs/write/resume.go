@@ -57,9 +57,9 @@ const (
 )
 
 // remember notes which DataNodes have acked a block's end. The NameNode completes
-// a file when it has heard from one of them (dfs.namenode.replication.min), and
-// names those only that it has heard from: who appends at once would write to
-// fewer, and the replicas of the others would be given up.
+// a file when one of them has reported (dfs.namenode.replication.min), and
+// names only those that have reported: appending at once would write to fewer, and
+// the replicas of the others would be given up.
 func (c *Client) remember(file uint64, block *wire.ExtendedBlockProto, nodes []node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *Client) remember(file uint64, block *wire.ExtendedBlockProto, nodes []n
 	c.last = append(c.last, lastBlock{file, block.GetBlockId(), block.GetGenerationStamp(), nodes, now})
 }
 
-// recall is what remember was told of the same replicas, if it was of late.
+// recall returns what remember was given for the same replicas, if that was lately.
 func (c *Client) recall(file uint64, block *wire.ExtendedBlockProto) []node {
 	c.mu.Lock()
 	defer c.mu.Unlock()

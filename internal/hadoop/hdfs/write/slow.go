@@ -126,7 +126,7 @@ func (s *sample) speed(acked int64) (rate float64, ok bool) {
 const slowAcks = 10
 
 // errSlow is of a DataNode that says so.
-var errSlow = errors.New("it says that it is slow")
+var errSlow = errors.New("it reports that it is slow")
 
 // saysSlow reads a DataNode's flag in an ack (PipelineAck.java: the status has 4 bits,
 // one is reserved, ECN has 2, and then 2 are SLOW, of which 2 is the value SLOW).

@@ -17,18 +17,18 @@ type streamState struct {
 	previous    *wire.ExtendedBlockProto // the last complete block
 	replication int
 
-	block    *wire.ExtendedBlockProto // nil between blocks
-	token    *wire.BlockTokenProto
-	nodes    []node
-	excluded []*wire.DatanodeInfoProto // not to be used for this file any longer
-	patient  bool                      // a pipeline took long to be set up, with all DataNodes there
-	resigned bool                      // a block on one DataNode alone was waited with in vain
-	pipe     *pipeline
-	closing  *closing // the block before, or nil
+	block             *wire.ExtendedBlockProto // nil between blocks
+	token             *wire.BlockTokenProto
+	nodes             []node
+	excluded          []*wire.DatanodeInfoProto // not to be used for this file any longer
+	slowSetup         bool                      // a pipeline took long to be set up, with all DataNodes there
+	acceptsSingleNode bool                      // waiting for a second DataNode for a block has failed
+	pipe              *pipeline
+	closing           *closing // the block before, or nil
 
 	// Recoveries since anything was acked.
-	fruitless int
-	ackedTo   int64
+	unackedRecoveries int
+	ackedTo           int64
 
 	// Under File.mu.
 	sample sample
@@ -100,7 +100,7 @@ func (f *File) run() error {
 }
 
 // next waits for something to do: a packet to send (still in the queue), a
-// broken pipeline to mend, a heartbeat (no packet), or the end.
+// broken pipeline to rebuild, a heartbeat (no packet), or the end.
 func (f *File) next() (p *packet, broken, over bool) {
 	var start time.Time // of waiting
 	f.mu.Lock()
@@ -132,7 +132,7 @@ func (f *File) next() (p *packet, broken, over bool) {
 // beginBlock asks for a block and sets its pipeline up, leaving out DataNodes
 // that do not answer.
 func (f *File) beginBlock() error {
-	var resign time.Time
+	var deadline time.Time
 	for tries := 0; ; tries++ {
 		b, err := f.addBlock()
 		if err != nil {
@@ -143,14 +143,14 @@ func (f *File) beginBlock() error {
 		f.mu.Unlock()
 		f.s.block, f.s.token = b.GetB(), b.GetBlockToken()
 		f.s.nodes = nodesOf(b)
-		if f.lonely() && !f.s.resigned {
-			if resign.IsZero() {
-				resign = time.Now().Add(lonelyLimit)
+		if f.onSingleNode() && !f.s.acceptsSingleNode {
+			if deadline.IsZero() {
+				deadline = time.Now().Add(singleNodeLimit)
 			}
-			if f.s.resigned = time.Now().After(resign); f.s.resigned {
-				f.c.o.Log.Warnf("writing %s: going on with 1 DataNode, as the NameNode names no other", f.path)
+			if f.s.acceptsSingleNode = time.Now().After(deadline); f.s.acceptsSingleNode {
+				f.c.o.Log.Warnf("writing %s: continuing with 1 DataNode, as the NameNode offers no other", f.path)
 			} else {
-				if err := f.reconsider(); err != nil {
+				if err := f.dropBlock(); err != nil {
 					return err
 				}
 				tries--
@@ -174,9 +174,9 @@ func (f *File) beginBlock() error {
 	}
 }
 
-// lonely tells whether the NameNode found a single DataNode for a block, after
+// onSingleNode reports whether the NameNode found a single DataNode for a block, after
 // another had failed; not where it has only those that did.
-func (f *File) lonely() bool {
+func (f *File) onSingleNode() bool {
 	if len(f.s.nodes) != 1 || !f.wantsAnother() {
 		return false
 	}
@@ -184,21 +184,21 @@ func (f *File) lonely() bool {
 	return len(f.s.excluded) > 0 && !slices.ContainsFunc(f.s.excluded, func(n *wire.DatanodeInfoProto) bool { return n.GetId().GetDatanodeUuid() == only })
 }
 
-// reconsider drops a lonely block, to ask again a little later: who failed may be
+// dropBlock drops a onSingleNode block, to ask again a little later: who failed may be
 // back, or others no longer be too busy.
-func (f *File) reconsider() error {
+func (f *File) dropBlock() error {
 	if err := f.abandon(); err != nil {
 		return err
 	}
 	f.s.excluded = f.s.excluded[len(f.s.excluded)-1:]
-	backoff.Sleep(f.running, lonelyLimit/20)
+	backoff.Sleep(f.running, singleNodeLimit/20)
 	return nil
 }
 
 // tokenTries is how often new block tokens are asked for in a row.
 const tokenTries = 8
 
-// awaitKeys tells whether a failure is of a new block token that a DataNode does
+// awaitKeys reports whether a failure is of a new block token that a DataNode does
 // not take, and waits: after a restart a DataNode gets the NameNode's keys with
 // its first heartbeats.
 func (f *File) awaitKeys(why error, tries int) bool {

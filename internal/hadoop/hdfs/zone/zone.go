@@ -3,7 +3,7 @@
 // Each file in a zone has a key of its own, by which all its bytes are encrypted
 // as AES/CTR/NoPadding; the position in the file is the counter, so that reading
 // and appending may begin anywhere. The NameNode keeps that key encrypted, and
-// tells it as FileEncryptionInfoProto (hdfs.proto) to whoever opens or makes the
+// returns it as FileEncryptionInfoProto (hdfs.proto) to a client that opens or creates the
 // file; only the key servers (package kms) can decrypt it. DataNodes, checksums and
 // lengths are of the encrypted bytes.
 package zone
@@ -31,14 +31,14 @@ type Zones struct {
 
 	mu       sync.Mutex
 	provider string
-	asked    time.Time // when the NameNode told the provider
+	asked    time.Time // when the NameNode was asked for the provider
 	keys     *kms.Client
 }
 
 // New is for the file system whose ClientProtocol nn calls.
 func New(nn rpc.Caller, c *conf.Conf) *Zones { return &Zones{nn: nn, conf: c} }
 
-// Close lets go of connections to key servers.
+// Close closes connections to key servers.
 func (z *Zones) Close() {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -102,13 +102,13 @@ func (z *Zones) Of(ctx context.Context, name string) (*Zone, error) {
 	}
 }
 
-// noKey is an error for want of a file's key, not of the file.
+// noKey is an error because of a file's key, not of the file.
 type noKey struct{ err error }
 
 func (e *noKey) Error() string { return e.err.Error() }
 func (e *noKey) Unwrap() error { return e.err }
 
-// IsNoKey tells whether a file cannot be read or written because its key is not to
+// IsNoKey reports whether a file cannot be read or written because its key is not to
 // be had, whatever its own permissions are.
 func IsNoKey(err error) bool {
 	var e *noKey

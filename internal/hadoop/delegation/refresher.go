@@ -15,9 +15,9 @@ import (
 	"holdfast/internal/hadoop/token"
 )
 
-// Keeper gets new tokens in time, for a process that has a keytab and others
+// Refresher replaces tokens in time, for a process that has a keytab and for others
 // that have not.
-type Keeper struct {
+type Refresher struct {
 	Conf      *conf.Conf
 	Principal string
 	Keytab    []byte // a keytab's content
@@ -35,7 +35,7 @@ type Keeper struct {
 // The time is what is left until the tokens must be renewed. The tokens are
 // replaced instead, so nobody needs to renew them and no maximum lifetime ends
 // them.
-func (k *Keeper) Run(ctx context.Context) {
+func (k *Refresher) Run(ctx context.Context) {
 	var until time.Time // the last ones are good
 	for {
 		tokens, end, err := k.Get(ctx)
@@ -64,7 +64,7 @@ const (
 )
 
 // Login makes this process act as the principal.
-func (k *Keeper) Login() error {
+func (k *Refresher) Login() error {
 	u, err := kerberos.FromKeys(k.Principal, k.Keytab, k.Source)
 	if err != nil {
 		return err
@@ -74,13 +74,13 @@ func (k *Keeper) Login() error {
 }
 
 // Get logs in anew and gets tokens, and until when they are good.
-func (k *Keeper) Get(ctx context.Context) (*token.Credentials, time.Time, error) {
+func (k *Refresher) Get(ctx context.Context) (*token.Credentials, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := k.Login(); err != nil {
 		return nil, time.Time{}, err
 	}
-	// Only their renewer is told how long they last.
+	// Only their renewer can learn how long they are valid.
 	tokens, err := get(ctx, k.Conf, token.New(), k.Principal, k.URIs)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -89,7 +89,7 @@ func (k *Keeper) Get(ctx context.Context) (*token.Credentials, time.Time, error)
 	return tokens, end, err
 }
 
-// renew renews tokens and tells when the first of them ends.
+// renew renews tokens and returns when the first of them expires.
 func renew(ctx context.Context, c *conf.Conf, all *token.Credentials, uris []string) (time.Time, error) {
 	var first time.Time
 	for service, u := range fileSystems(c, uris) {

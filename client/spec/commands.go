@@ -16,12 +16,12 @@ import (
 	"holdfast/runtime"
 )
 
-// CheckCommands refuses commands that no task can run, as far as that is known
-// before anything is started: a script that is not among the files which the
-// tasks are given, or, for a local job, is not on this machine. What may be on
-// the nodes is left to them.
+// CheckCommands returns an error for commands that no task can run, as far as this is
+// known before the job starts: scripts that are not among the tasks' files or, for a
+// local job, do not exist on this machine, and misspelt placeholders. Files that may
+// exist on the nodes are not checked.
 func CheckCommands(spec *proto.JobSpec) error {
-	wrong := mistyped(spec)
+	wrong := checkPlaceholders(spec)
 	seen := map[string]bool{}
 	for _, command := range commands(spec) {
 		if key := strings.Join(command, "\x00"); !seen[key] {
@@ -34,12 +34,12 @@ func CheckCommands(spec *proto.JobSpec) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return joinLines("the tasks cannot run their commands:", wrong)
+	return joinErrors("the tasks cannot run their commands:", wrong)
 }
 
-// mistyped are complaints about words in braces that can hardly be anything but
+// checkPlaceholders are complaints about words in braces that can hardly be anything but
 // placeholders.
-func mistyped(spec *proto.JobSpec) []error {
+func checkPlaceholders(spec *proto.JobSpec) []error {
 	var texts []string
 	for _, command := range commands(spec) {
 		texts = append(texts, command...)
@@ -53,7 +53,7 @@ func mistyped(spec *proto.JobSpec) []error {
 		left, known := runtime.Left(spec, text)
 		for _, name := range left {
 			meant := client.DidYouMeanWithin(name, known, max(1, len(name)/4))
-			if other, ok := otherNames[name]; ok {
+			if other, ok := launcherNames[name]; ok {
 				meant = "; did you mean " + other + "?"
 			}
 			if meant != "" && !seen[name] {
@@ -65,8 +65,8 @@ func mistyped(spec *proto.JobSpec) []error {
 	return wrong
 }
 
-// otherNames are what frameworks' own launchers call something that has a placeholder.
-var otherNames = map[string]string{
+// launcherNames are what frameworks' own launchers call something that has a placeholder.
+var launcherNames = map[string]string{
 	"nnodes": "world_size", "num_nodes": "world_size", "num_processes": "world_size", "num_workers": "world_size",
 	"machine_rank": "node_rank", "global_rank": "rank", "process_id": "rank",
 	"main_process_ip": "master_addr", "main_process_port": "master_port", "hostname": "host", "task_index": "index",
@@ -94,8 +94,8 @@ func Notes(spec *proto.JobSpec) []string {
 	}
 	for _, command := range commands(spec) {
 		for _, word := range command {
-			if ext := path.Ext(word); (ext == ".py" || ext == ".sh") && !among(spec, word) {
-				if fix := shipping(word); fix != "" {
+			if ext := path.Ext(word); (ext == ".py" || ext == ".sh") && !isShipped(spec, word) {
+				if fix := shipFlag(word); fix != "" {
 					note("%s is here, but the tasks do not get it: add %s", word, fix)
 				}
 			}
@@ -108,7 +108,8 @@ func Notes(spec *proto.JobSpec) []string {
 	return notes
 }
 
-// commands are those that tasks run: the job's where a role has none of its own.
+// commands returns the commands that tasks run: the role's or, if it has none, the
+// job's.
 func commands(spec *proto.JobSpec) [][]string {
 	var list [][]string
 	for _, r := range spec.Roles {
@@ -121,12 +122,12 @@ func commands(spec *proto.JobSpec) [][]string {
 
 func checkCommand(spec *proto.JobSpec, command []string) error {
 	program := command[0]
-	if first, _, several := strings.Cut(program, " "); several && !path.IsAbs(program) && !among(spec, program) {
+	if first, _, several := strings.Cut(program, " "); several && !path.IsAbs(program) && !isShipped(spec, program) {
 		return client.Usagef("the program is called %q, with spaces: leave out the quotes around the command, as in -- %s, or have a shell read it: -- sh -c %q",
 			program, program, first+" ...")
 	}
 	script, searched := scriptOf(command)
-	if script == "" || strings.Contains(script, "{") || among(spec, script) {
+	if script == "" || strings.Contains(script, "{") || isShipped(spec, script) {
 		return nil
 	}
 	if path.IsAbs(script) {
@@ -138,7 +139,7 @@ func checkCommand(spec *proto.JobSpec, command []string) error {
 	if searched { // a shell looks on the PATH too, and that is the node's
 		return nil
 	}
-	if fix := shipping(script); fix != "" {
+	if fix := shipFlag(script); fix != "" {
 		return client.Usagef("%s is here, but the tasks do not get it: add %s", script, fix)
 	}
 	return client.Usagef("there is no script %s for the tasks to run: it is not among --files and --archives, nor in this directory; check the path", script)
@@ -149,9 +150,9 @@ var (
 	shells = []string{"sh", "bash", "dash", "ksh", "zsh"}
 )
 
-// scriptOf finds the script in a command: the program itself if it is named by a
-// path, or what an interpreter is to run; empty where there is none or it cannot
-// be told. searched reports that it is looked for elsewhere than there as well.
+// scriptOf returns the script in a command: the program itself if it is a path, or what
+// an interpreter is to run; empty if there is none or it cannot be determined. searched
+// reports whether it is also searched for on the PATH.
 func scriptOf(command []string) (script string, searched bool) {
 	name := path.Base(command[0])
 	isShell := slices.Contains(shells, name)
@@ -179,24 +180,24 @@ func scriptOf(command []string) (script string, searched bool) {
 	return "", false
 }
 
-// among reports whether the tasks are given a file of that path, a directory
-// with files below it, or an archive or a checkpoint directory that may have it.
-func among(spec *proto.JobSpec, name string) bool {
+// isShipped reports whether tasks have a file with that path: it is among their files,
+// above one of them, or in an archive or checkpoint directory.
+func isShipped(spec *proto.JobSpec, name string) bool {
 	name = path.Clean(name)
 	if name == "." {
 		return true
 	}
 	for _, f := range spec.Files {
-		if within(f.Name, name) || f.Archive && within(name, f.Name) {
+		if isWithin(f.Name, name) || f.Archive && isWithin(name, f.Name) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(spec.Checkpoints, func(c *proto.CheckpointSpec) bool { return within(name, c.Path) })
+	return slices.ContainsFunc(spec.Checkpoints, func(c *proto.CheckpointSpec) bool { return isWithin(name, c.Path) })
 }
 
-// shipping is the flag that gives tasks a file of this directory under the path
-// by which their command names it; empty if it is not here.
-func shipping(name string) string {
+// shipFlag returns the flag that ships a file of the working directory under the path
+// that the command uses; empty if the file does not exist.
+func shipFlag(name string) string {
 	p := path.Clean(name)
 	if info, err := os.Stat(p); err != nil || !info.Mode().IsRegular() || !fs.ValidPath(p) {
 		return ""

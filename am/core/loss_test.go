@@ -1,0 +1,72 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// TestLossesThatEndAJob: containers that are lost again and again are a reason
+// to give up, but not where the cluster loses or wants back the nodes.
+func TestLossesThatEndAJob(t *testing.T) {
+	for cause, want := range map[core.Cause]proto.JobState{
+		core.CauseKilled:    proto.JobState_JOB_STATE_FAILED,
+		core.CauseNodeLost:  proto.JobState_JOB_STATE_RUNNING,
+		core.CausePreempted: proto.JobState_JOB_STATE_RUNNING,
+	} {
+		p := play(t, psAndWorkers(1, 1), 3)
+		p.step(core.Begin{})
+		for range 12 {
+			if state, _ := p.job.State(); state == proto.JobState_JOB_STATE_RUNNING {
+				p.step(core.ContainerEnded{Container: p.named("ps-0").Container, Cause: cause})
+				p.wait(time.Minute)
+			}
+		}
+		p.state(want)
+	}
+}
+
+// TestNothingIsAskedForOnceTheJobEnds: also by what is found lost at the same time, and
+// by a container whose agent cannot be started.
+func TestNothingIsAskedForOnceTheJobEnds(t *testing.T) {
+	for name, lose := range map[string]func(p *player){
+		"two agents are silent for too long": func(p *player) {
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled})
+			p.mute["TaskExited"], p.mute["AgentDisconnected"] = true, true
+			p.step(core.AgentDisconnected{Container: p.named("worker-0").Container})
+			p.step(core.AgentDisconnected{Container: "c2"})
+			p.wait(13 * time.Second)
+		},
+		"an agent cannot be started": func(p *player) {
+			p.mute["AgentConnected"], p.mute["ContainerEnded"] = true, true
+			p.step(core.ContainerEnded{Container: p.named("worker-1").Container, Cause: core.CausePreempted})
+			p.mute["TaskExited"], p.mute["AgentDisconnected"] = true, true
+			p.step(core.Kill{Why: "killed"})
+			p.step(core.LaunchFailed{Container: p.named("worker-1").Container, Why: "no"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := playWith(t, psAndWorkers(0, 2), 3, 0, core.Limits{Losses: 1})
+			p.step(core.Begin{})
+			lose(p)
+			_, after, ends := strings.Cut(p.log.String(), "the job is stopped")
+			if !ends || strings.Contains(after, "core.Ask") || strings.Contains(after, "core.Assign") {
+				t.Errorf("it ends: %v, and asks for containers after that\n%s", ends, p.log.String())
+			}
+		})
+	}
+}
+
+func TestCausesAreNamed(t *testing.T) {
+	seen := map[string]bool{}
+	for c := core.CauseUnknown; c <= core.CauseVirtualLimit; c++ {
+		s := c.String()
+		if s == "" || seen[s] {
+			t.Errorf("cause %d has no text of its own: %q", c, s)
+		}
+		seen[s] = true
+	}
+}

@@ -1,0 +1,247 @@
+package core_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden transcripts")
+
+// player plays a job against a cluster that does what it is asked, and writes
+// down every event and action. Scenarios say only what goes wrong.
+type player struct {
+	t     *testing.T
+	job   *core.Job
+	now   time.Time
+	start time.Time
+	log   strings.Builder
+
+	limits core.Limits
+	spares int
+	made   map[string]int64 // steps, by task
+
+	containers int
+	node       func(container int) string
+	port       func(task, container string) int
+	mute       map[string]bool   // kinds of answers that do not come: "allocated", "attached", ...
+	unanswered string            // a request for which there is no container
+	forgets    bool              // takeOver finds no journal
+	known      []core.TaskRecord // and what then is known of tasks
+	hosted     map[string]string
+	lastEnd    core.Finish
+}
+
+func play(t *testing.T, roles []*proto.RoleSpec, restarts int) *player {
+	t.Helper()
+	return playWith(t, roles, restarts, 0, core.Limits{})
+}
+
+func playWith(t *testing.T, roles []*proto.RoleSpec, restarts, spares int, limits core.Limits) *player {
+	t.Helper()
+	var tasks []core.Task
+	for _, r := range roles {
+		for i := range int(r.Count) {
+			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
+		}
+	}
+	p := &player{
+		t: t, job: core.New(tasks, restarts, spares, limits),
+		now: time.Unix(1000, 0), start: time.Unix(1000, 0), limits: limits, spares: spares,
+		node:   func(c int) string { return fmt.Sprintf("n%d", c%3) },
+		port:   func(string, string) int { return 20000 },
+		mute:   map[string]bool{},
+		hosted: map[string]string{},
+	}
+	return p
+}
+
+// step gives an event to the job and lets the cluster answer.
+func (p *player) step(e core.Event) {
+	p.t.Helper()
+	queue := []core.Event{e}
+	for len(queue) > 0 {
+		e, queue = queue[0], queue[1:]
+		text := fmt.Sprintf("%+v", e)
+		if a, ok := e.(core.AgentConnected); ok && a.Exited != nil {
+			x := *a.Exited
+			a.Exited = nil
+			text = fmt.Sprintf("%+v, exited %+v", a, x)
+		}
+		fmt.Fprintf(&p.log, "%6.1fs %T%s\n", p.now.Sub(p.start).Seconds(), e, text)
+		for _, a := range p.job.Step(p.now, e) {
+			fmt.Fprintf(&p.log, "          -> %T%+v\n", a, a)
+			if next := p.answer(a); next != nil && !p.mute[strings.TrimPrefix(fmt.Sprintf("%T", next), "core.")] {
+				queue = append(queue, next)
+			}
+		}
+	}
+}
+
+func (p *player) answer(a core.Action) core.Event {
+	switch a := a.(type) {
+	case core.Ask:
+		if a.Request == p.unanswered {
+			return nil
+		}
+		p.containers++
+		c := fmt.Sprintf("c%d", p.containers)
+		return core.Allocated{Request: a.Request, Container: c, Node: p.node(p.containers)}
+	case core.Launch:
+		return core.AgentConnected{Container: a.Container, Host: "h", PID: 100}
+	case core.Assign:
+		port := a.Port
+		if port == 0 {
+			port = p.port(a.Task, a.Container)
+		}
+		if taken := p.port(a.Task, a.Container); taken < 0 {
+			port = -taken
+		}
+		p.hosted[a.Task] = a.Container
+		return core.AgentPrepared{Container: a.Container, Port: port}
+	case core.Start:
+		return core.TaskStarted{Container: a.Container, Attempt: a.Attempt, PID: 200}
+	case core.Vacate:
+		return p.answer(core.Stop{Container: a.Container})
+	case core.Stop:
+		e := core.TaskExited{Container: a.Container, Attempt: p.task(a.Container).Attempt, Signal: 15, Stopped: true}
+		if a.Stack {
+			e.Stack = []string{"Current thread 0x1 (most recent call first):", `  File "session.py", line 7 in wait`, `  File "train.py", line 3 in <module>`}
+		}
+		return e
+	case core.ReleaseAgent:
+		return core.AgentDisconnected{Container: a.Container, Orderly: true}
+	case core.Release:
+		return core.ContainerEnded{Container: a.Container, Cause: core.CauseReleased}
+	case core.PrepareStore:
+		return core.StorePrepared{Notes: []string{"checkpoint 12 is used"}}
+	case core.Finish:
+		p.lastEnd = a
+	}
+	return nil
+}
+
+// task is the task that a container hosts, and the zero Task for one that hosts none.
+func (p *player) task(container string) core.Task {
+	t, _ := p.job.Hosted(container)
+	return t
+}
+
+// named is the task of that name.
+func (p *player) named(name string) core.Task {
+	p.t.Helper()
+	t, ok := p.job.Task(name)
+	if !ok {
+		p.t.Fatalf("no task %s", name)
+	}
+	return t
+}
+
+// takeOver replaces the job by one that knows the journal only.
+func (p *player) takeOver(e core.Recovered) {
+	p.t.Helper()
+	var tasks []core.Task
+	for _, t := range p.job.Tasks() {
+		tasks = append(tasks, core.Task{Name: t.Name, Role: t.Role, Index: t.Index})
+	}
+	text, err := json.Marshal(p.job.Journal())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var journal core.Journal
+	if err := json.Unmarshal(text, &journal); err != nil {
+		p.t.Fatal(err)
+	}
+	if p.forgets {
+		journal = core.Journal{Partial: true, Tasks: p.known}
+	}
+	p.job = core.New(tasks, 3, p.spares, p.limits)
+	p.job.Resume(journal)
+	p.step(e)
+}
+
+// exit ends the attempt that runs as a task.
+func (p *player) exit(task string, e core.TaskExited) {
+	p.t.Helper()
+	t := p.named(task)
+	e.Container, e.Attempt = t.Container, t.Attempt
+	p.step(e)
+}
+
+// wait lets time pass up to the job's next deadline, d at most.
+func (p *player) wait(d time.Duration) {
+	p.t.Helper()
+	end := p.now.Add(d)
+	for {
+		next, ok := p.job.Deadline()
+		if !ok || next.After(end) {
+			p.now = end
+			return
+		}
+		p.now = next
+		p.step(core.Tick{})
+	}
+}
+
+func (p *player) golden() {
+	p.t.Helper()
+	state, why := p.job.State()
+	fmt.Fprintf(&p.log, "%s %s\n", state, why)
+	for _, t := range p.job.Tasks() {
+		fmt.Fprintf(&p.log, "  %s %s attempt %d\n", t.Name, t.State, t.Attempt)
+	}
+	file := filepath.Join("testdata", strings.ReplaceAll(p.t.Name(), "/", "-")+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(p.log.String()), 0o644); err != nil {
+			p.t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		p.t.Fatalf("%v; write it with: go test ./am/core -update", err)
+	}
+	if string(want) != p.log.String() {
+		p.t.Errorf("the transcript differs from %s; it is now:\n%s", file, p.log.String())
+	}
+}
+
+func (p *player) state(want proto.JobState) {
+	p.t.Helper()
+	if got, why := p.job.State(); got != want {
+		p.t.Fatalf("the job is %s (%s), want %s\n%s", got, why, want, p.log.String())
+	}
+}
+
+func psAndWorkers(ps, workers int32) []*proto.RoleSpec {
+	return []*proto.RoleSpec{
+		{Name: "ps", Count: ps, MemoryMb: 1024, Vcores: 1, Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_SERVICE},
+		{Name: "worker", Count: workers, MemoryMb: 2048, Vcores: 1, Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_REQUIRED},
+	}
+}
+
+// coordinated has a chief that coordinates parameter servers and workers.
+func coordinated(ps, workers int32) []*proto.RoleSpec {
+	roles := psAndWorkers(ps, workers)
+	roles[1].Completion = proto.CompletionRule_COMPLETION_RULE_EITHER
+	return append(roles, &proto.RoleSpec{Name: "chief", Count: 1, MemoryMb: 1024, Vcores: 1, Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_REQUIRED})
+}
+
+func ranks(n int32) []*proto.RoleSpec {
+	return []*proto.RoleSpec{{Name: "worker", Count: n, MemoryMb: 1024, Vcores: 1, Loss: proto.LossRule_LOSS_RULE_ALL, Completion: proto.CompletionRule_COMPLETION_RULE_REQUIRED}}
+}
+
+func growing(roles []*proto.RoleSpec, to int64) []*proto.RoleSpec {
+	for _, r := range roles {
+		r.MemoryMaxMb = to
+	}
+	return roles
+}

@@ -1,0 +1,102 @@
+package core_test
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// check looks at what must hold after each step.
+func (s *sim) check() {
+	known := map[string]bool{}
+	for _, c := range slices.Concat(s.job.Containers(), s.job.Journal().Containers()) {
+		known[c] = true
+	}
+	for _, b := range s.boxes {
+		switch {
+		case b.ended || known[b.id] || b.excused && !b.connected: // who is connected can be sent home
+			b.astray = time.Time{}
+		case b.astray.IsZero():
+			b.astray = s.now
+		case s.now.Sub(b.astray) > 30*time.Second:
+			s.fail("container %s is left, and the job does not know of it", b.id)
+		}
+	}
+	if err := s.job.CheckInvariants(); err != nil {
+		s.fail("%v", err)
+	}
+	if task := s.job.Overlooked(); task != "" {
+		s.fail("%s has been overlooked", task)
+	}
+	if n := s.job.IdleSpares(); n > s.spares {
+		s.fail("there are %d spares, and %d are wanted", n, s.spares)
+	}
+	for _, t := range s.job.Tasks() {
+		if t.Failures() > s.faults[t.Name] {
+			s.fail("%s is charged with %d failures, and was at fault %d times", t.Name, t.Failures(), s.faults[t.Name])
+		}
+		if n := s.missed[t.Name]; !s.forgotten && n > s.restarts+s.losses+2 {
+			s.fail("%s was lost %d times, and may fail %d times and lose its container %d times", t.Name, n, s.restarts, s.losses)
+		}
+	}
+}
+
+// exhausted tells whether a task has used up what it may fail or lose. Without
+// a journal, the application master that ends the job may not be the one that counted.
+func (s *sim) exhausted() bool {
+	failed := func(t core.Task) int {
+		if s.forgotten {
+			return s.faults[t.Name]
+		}
+		return t.Failures()
+	}
+	all := 0 // of tasks that restart together, each failure is the job's
+	for _, t := range s.job.Tasks() {
+		if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
+			all += failed(t)
+		}
+	}
+	for _, t := range s.job.Tasks() {
+		failures := failed(t)
+		if t.Role.Completion == proto.CompletionRule_COMPLETION_RULE_OPTIONAL {
+			continue // whatever becomes of it
+		}
+		if t.Role.Loss == proto.LossRule_LOSS_RULE_ALL {
+			failures = all
+		}
+		if failures > s.restarts || s.missed[t.Name] > s.losses {
+			return true
+		}
+	}
+	return false
+}
+
+// checkOrder checks the numbers of a process that is about to run.
+func (s *sim) checkOrder(p *simProcess) {
+	before := s.newest[p.task]
+	s.newest[p.task] = p
+	if s.unsure[p.task] {
+		before = nil
+	}
+	delete(s.unsure, p.task)
+	together := s.together(p.task)
+	if before != nil && before.attempt >= p.attempt {
+		s.fail("attempt %d of %s runs after attempt %d", p.attempt, p.task, before.attempt)
+	}
+	if before != nil && (before.generation > p.generation || together && before.generation == p.generation) {
+		s.fail("%s runs again in generation %d, after %d", p.task, p.generation, before.generation)
+	}
+	for _, o := range s.alive {
+		if together && o.generation != p.generation && s.together(o.task) {
+			s.fail("%s runs in generation %d, and %s in %d", p.task, p.generation, o.task, o.generation)
+		}
+	}
+}
+
+// together tells whether a task restarts with others.
+func (s *sim) together(task string) bool {
+	return s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL && !strings.HasPrefix(task, "evaluator")
+}

@@ -1,0 +1,375 @@
+package core_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+func (s *sim) act(a core.Action) {
+	switch a := a.(type) {
+	case core.Ask:
+		s.asked[a.Request] = true
+		s.after(s.upTo(time.Second), func() { s.allocate(a) })
+	case core.Withdraw:
+		delete(s.asked, a.Request)
+	case core.Launch:
+		s.launch(s.boxes[a.Container])
+	case core.Release:
+		b := s.boxes[a.Container]
+		switch {
+		case b == nil || b.excused: // the NodeManager would do it
+		case b.agent && !b.connected && s.r.IntN(2) == 0: // its node cannot be reached either
+			b.excused = true
+			s.tellAM(s.upTo(50*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: core.CauseReleased})
+		default:
+			s.after(s.upTo(50*time.Millisecond), func() { s.end(b, core.CauseReleased) })
+		}
+	case core.Assign:
+		s.toAgent(a.Container, func(b *simBox) {
+			b.task = a.Task
+			s.after(s.upTo(time.Second), func() {
+				if s.chance(3) {
+					s.fromAgent(b, core.AgentFailed{Container: b.id, Detail: "no", NodeSpecific: true})
+					return
+				}
+				b.port = a.Port
+				if b.port == 0 || s.chance(10) {
+					b.port = 20000 + s.r.IntN(100)
+				}
+				b.peerPort = cmp.Or(a.Port, b.port)
+				s.fromAgent(b, core.AgentPrepared{Container: b.id, Port: b.port})
+			})
+		})
+	case core.Start:
+		// Who is told again is told the same: what it does with the model goes by that.
+		if first, again := s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.ConsistentServerState {
+			s.fail("attempt %d of %s is told to go on from what services hold (%v), and was told otherwise", a.Attempt, a.Task, a.ConsistentServerState)
+		}
+		s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)] = a.ConsistentServerState
+		s.toAgent(a.Container, func(b *simBox) { s.run(b, a) })
+		if s.chance(1) || a.ConsistentServerState && s.chance(20) { // the worst moment
+			s.after(s.upTo(200*time.Millisecond), s.restartAM)
+		}
+	case core.Vacate:
+		s.stop(a.Container, a.Grace)
+	case core.Stop:
+		if a.Stack {
+			stalled, _ := s.job.Hosted(a.Container)
+			s.faults[stalled.Name]++
+			if s.now.Sub(s.stuckAt) > 2*stepEvery {
+				s.fail("%s is stopped because no steps are made, and they are", a.Container)
+			}
+			if s.exporting() && s.exports.reports > 1 && !s.hanging() {
+				s.fail("%s is stopped because no steps are made, and %s is busy with an export", a.Container, s.exports.task)
+			}
+		}
+		s.stop(a.Container, 5*time.Second)
+	case core.ReleaseAgent:
+		s.toAgent(a.Container, func(b *simBox) {
+			s.after(s.upTo(2*time.Second), func() {
+				if b.agent && b.connected {
+					s.fromAgent(b, core.AgentDisconnected{Container: b.id, Orderly: true})
+					b.connected = false
+				}
+				s.end(b, core.CauseOwnFault)
+			})
+		})
+	case core.PrepareStore:
+		s.tellAM(s.upTo(100*time.Millisecond), core.StorePrepared{})
+	case core.Record:
+		free := strings.Contains(a.Text, "stopped in order")
+		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted} {
+			free = free || strings.Contains(a.Text, c.String())
+		}
+		// Of those that start together, who ends because of another is not counted.
+		free = free || s.together(a.Task) && strings.Contains(a.Text, core.CausePeerLost.String())
+		if a.Kind == core.KindLost && !free {
+			s.missed[a.Task]++
+		}
+	case core.Finish:
+		s.finish = &a
+		for _, id := range slices.Sorted(maps.Keys(s.boxes)) { // the cluster takes back what an ended job has
+			s.end(s.boxes[id], core.CauseReleased)
+		}
+	}
+}
+
+// stop ends a container's process, which takes up to grace.
+func (s *sim) stop(container string, grace time.Duration) {
+	s.toAgent(container, func(b *simBox) {
+		if p := b.process; p != nil {
+			p.stopped = true
+			s.after(s.upTo(max(grace, time.Millisecond)), func() {
+				e := core.TaskExited{Signal: 15, Stopped: true}
+				if p.failing {
+					e.Error = simError
+				}
+				s.exit(p, e)
+			})
+		}
+	})
+}
+
+// toAgent delivers a message to a connected agent.
+func (s *sim) toAgent(container string, do func(*simBox)) {
+	b := s.boxes[container]
+	if b == nil || !b.connected {
+		return
+	}
+	line := b.line
+	if at := s.now.Add(s.upTo(20 * time.Millisecond)); at.After(b.told) { // one stream keeps their order
+		b.told = at
+	}
+	s.after(b.told.Sub(s.now), func() {
+		if b.agent && b.connected && b.line == line {
+			do(b)
+		}
+	})
+}
+
+func (s *sim) fromAgent(b *simBox, e core.Event) {
+	if b.agent && b.connected {
+		s.tellAM(20*time.Millisecond, e) // one delay for all keeps their order
+	}
+}
+
+func (s *sim) allocate(a core.Ask) {
+	if !s.asked[a.Request] {
+		return
+	}
+	delete(s.asked, a.Request)
+	s.boxNo++
+	b := &simBox{id: fmt.Sprintf("c%d", s.boxNo), node: s.someNode(), attempt: -1}
+	s.boxes[b.id] = b
+	s.step(core.Allocated{Request: a.Request, Container: b.id, Node: b.node})
+	if !b.launched {
+		s.fail("the ask %s was answered by %s, and the job did not want that any longer: it should have taken the ask back", a.Request, b.id)
+	}
+}
+
+// someNode is one that is in service.
+func (s *sim) someNode() string {
+	for {
+		if n := fmt.Sprintf("n%d", s.r.IntN(4)); s.closing[n].IsZero() {
+			return n
+		}
+	}
+}
+
+func (s *sim) launch(b *simBox) {
+	if b == nil || b.ended || b.launched {
+		return
+	}
+	b.launched = true
+	if s.chance(3) {
+		b.ended = true
+		s.tellAM(10*time.Millisecond, core.LaunchFailed{Container: b.id, Why: "no"})
+		return
+	}
+	if s.chance(2) {
+		return // it hangs
+	}
+	s.after(s.upTo(300*time.Millisecond), func() {
+		if !b.ended {
+			b.agent = true
+			s.connect(b)
+		}
+	})
+}
+
+func (s *sim) connect(b *simBox) {
+	if !b.agent || b.connected {
+		return
+	}
+	if s.down {
+		s.after(200*time.Millisecond, func() { s.connect(b) })
+		return
+	}
+	b.connected, b.since = true, s.now
+	b.master = s.epoch
+	b.line++
+	e := core.AgentConnected{Container: b.id, Host: b.node, PID: 1, Task: b.task, Port: b.port, PeerPort: b.peerPort, Attempt: b.attempt, Generation: b.gen}
+	if b.process != nil {
+		e.TaskPID = 2
+	} else if b.exited != nil {
+		x := *b.exited
+		e.Exited = &x
+	}
+	s.fromAgent(b, e)
+	if p := b.process; p != nil {
+		p.reports = 0
+		if p.steps > 0 { // its heartbeats say so
+			s.fromAgent(b, core.StepsReported{Steps: []core.Step{{Task: b.task, Step: p.steps}}})
+		}
+	}
+	if line := b.line; b.task == "" && s.rehearse > 0 {
+		s.after(s.upTo(2*s.rehearse), func() {
+			if b.line == line {
+				s.fromAgent(b, core.Prewarmed{Container: b.id})
+			}
+		})
+	}
+}
+
+func (s *sim) disconnect(b *simBox, back time.Duration) {
+	if !b.agent || !b.connected {
+		return
+	}
+	s.log("disconnect %s for %s", b.id, back)
+	b.connected = false
+	line := b.line
+	noticed := 20 * time.Millisecond
+	if back > 6*time.Second && s.r.IntN(2) == 0 { // nothing breaks, it is only silent
+		noticed = s.upTo(5 * time.Second)
+	}
+	s.tellAM(noticed, core.AgentDisconnected{Container: b.id, Silent: noticed})
+	if back < time.Minute {
+		s.after(back, func() {
+			if b.line == line {
+				s.connect(b)
+			}
+		})
+	}
+	s.alone(b)
+}
+
+// alone has an agent keep its lease without a connection: it begins anew where the
+// file that masters touch shows that there is none (package proto, lease.go), unless
+// the agent is cut off from that, too.
+func (s *sim) alone(b *simBox) {
+	cut, line, end := s.r.IntN(2) == 0, b.line, s.now.Add(limits.Lease)
+	seen, since := -1, time.Time{}
+	var look func()
+	look = func() {
+		if !b.agent || b.line != line || b.connected {
+			return
+		}
+		switch {
+		case cut:
+		case s.announced != b.master:
+			seen = -1
+		case s.touches != seen:
+			seen, since = s.touches, s.now
+		case s.now.Sub(since) >= proto.Untouched(limits.Lease) && s.now.Before(end):
+			end = s.now.Add(limits.Lease)
+		}
+		if !s.now.Before(end) { // it stops its task and ends; nobody may hear of it
+			s.log("the lease of %s has run out", b.id)
+			s.kill(b)
+			if s.r.IntN(2) == 0 {
+				s.end(b, core.CauseOwnFault)
+			}
+			return
+		}
+		s.after(min(500*time.Millisecond, end.Sub(s.now)), look)
+	}
+	s.after(limits.Lease/4, look)
+}
+
+// touch shows that the application master lives, now and again not for a while.
+func (s *sim) touch() {
+	epoch := s.epoch
+	every, until := proto.TouchInterval(limits.Lease), proto.TouchLimit(limits.Lease)
+	var since, last time.Time
+	var again func()
+	again = func() {
+		if s.epoch != epoch || s.finish != nil {
+			return
+		}
+		if s.now.Sub(last) > until {
+			since = s.now
+		}
+		last = s.now
+		s.touches++
+		s.step(core.LivenessConfirmed{Since: since, Until: s.now.Add(until)})
+		pause := every
+		if s.chance(3) {
+			pause = s.upTo(20 * time.Second)
+		}
+		s.after(pause, again)
+	}
+	again()
+}
+
+// kill ends a container's agent and process.
+func (s *sim) kill(b *simBox) {
+	if b.process != nil && s.alive[b.process.task] == b.process {
+		s.spend(b.process)
+		delete(s.alive, b.process.task)
+	}
+	b.process, b.agent, b.connected = nil, false, false
+}
+
+func (s *sim) end(b *simBox, cause core.Cause) {
+	if b.ended {
+		return
+	}
+	s.log("container %s ends: %s", b.id, cause)
+	if b.connected {
+		s.tellAM(20*time.Millisecond, core.AgentDisconnected{Container: b.id})
+	}
+	s.kill(b)
+	b.ended = true
+	s.tellAM(20*time.Millisecond+s.upTo(200*time.Millisecond), core.ContainerEnded{Container: b.id, Cause: cause, Exit: 137})
+}
+
+func (s *sim) run(b *simBox, a core.Start) {
+	if b.process != nil {
+		s.fail("%s was told to start attempt %d of %s, and runs attempt %d", b.id, a.Attempt, a.Task, b.attempt)
+	}
+	if b.task != a.Task {
+		s.fail("%s was told to start %s, and hosts %s", b.id, a.Task, b.task)
+	}
+	if other := s.alive[a.Task]; other != nil {
+		s.fail("two processes of %s: attempt %d in %s and attempt %d in %s", a.Task, other.attempt, other.box.id, a.Attempt, b.id)
+	}
+	p := &simProcess{task: a.Task, attempt: a.Attempt, generation: a.Generation, started: s.now, box: b}
+	s.checkOrder(p)
+	b.process, b.attempt, b.gen, b.exited = p, a.Attempt, a.Generation, nil
+	s.alive[a.Task] = p
+	s.model.began(p, a.ConsistentServerState)
+	s.fromAgent(b, core.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
+	if left, ok := s.work[a.Task]; ok {
+		var done func()
+		done = func() {
+			switch {
+			case p.failing || s.alive[p.task] != p:
+			case s.stuck():
+				s.after(time.Second, done)
+			default:
+				s.exit(p, core.TaskExited{})
+			}
+		}
+		s.after(left, done)
+	}
+}
+
+// spend takes what a process has worked off what is left to do: it was saved.
+func (s *sim) spend(p *simProcess) {
+	if left, ok := s.work[p.task]; ok {
+		s.work[p.task] = max(0, left-s.now.Sub(p.started))
+	}
+}
+
+func (s *sim) exit(p *simProcess, e core.TaskExited) {
+	if s.alive[p.task] != p {
+		return
+	}
+	s.spend(p)
+	delete(s.alive, p.task)
+	p.box.process = nil
+	e.Step = p.steps
+	if e.Error == simError && p.steps == 0 {
+		s.alike++
+	}
+	e.Container, e.Attempt, e.AtMS = p.box.id, p.attempt, s.now.UnixMilli()
+	p.box.exited = &e
+	s.fromAgent(p.box, e)
+}

@@ -1,0 +1,230 @@
+package core_test
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// fault breaks something.
+func (s *sim) fault() {
+	if !s.now.Before(s.calm) || s.finish != nil {
+		return
+	}
+	s.after(s.upTo(8*time.Second), s.fault)
+	ids := slices.Sorted(maps.Keys(s.boxes))
+	var live []*simBox
+	for _, id := range ids {
+		if b := s.boxes[id]; !b.ended {
+			live = append(live, b)
+		}
+	}
+	if len(live) == 0 {
+		return
+	}
+	b := live[s.r.IntN(len(live))]
+	switch s.r.IntN(13) {
+	case 12:
+		if p := b.process; p != nil {
+			s.export(p)
+		}
+	case 11:
+		s.cascade(b)
+	case 0, 1:
+		if p := b.process; p != nil {
+			e := core.TaskExited{Signal: 9}
+			switch s.r.IntN(3) {
+			case 0:
+				e = core.TaskExited{Code: 1, PeerLost: true}
+			case 1:
+				e.OutOfMemory = true
+			}
+			if p.failing && e.PeerLost { // it fails by its own error, and has said so
+				e = core.TaskExited{Code: 1, Error: simError}
+			}
+			s.log("kill the process of %s", p.task)
+			if !p.failing { // else that is counted
+				s.faults[p.task]++
+			}
+			s.exit(p, e)
+		}
+	case 2:
+		s.end(b, core.CauseOwnFault)
+	case 3:
+		cause := []core.Cause{core.CausePreempted, core.CauseOutOfMemory}[s.r.IntN(2)]
+		s.end(b, cause)
+	case 4:
+		if b.agent { // the NodeManager is lost, and what it ran goes on
+			s.log("node of %s is lost", b.id)
+			b.excused = true
+			s.tellAM(0, core.ContainerEnded{Container: b.id, Cause: core.CauseNodeLost})
+			s.checkOrphan(b)
+		}
+		if s.r.IntN(2) == 0 { // and is restarted
+			s.after(s.upTo(20*time.Second), func() { s.oust(b) })
+		}
+	case 5:
+		s.disconnect(b, s.upTo(20*time.Second))
+	case 6:
+		s.disconnect(b, time.Hour)
+	case 7:
+		if p := b.process; p != nil {
+			s.hang(p)
+		}
+	case 10:
+		if s.r.IntN(3) == 0 {
+			s.restartAM()
+		}
+	case 8:
+		s.preempt(b)
+	case 9:
+		s.closeNode(b.node)
+	}
+}
+
+// cascade has a rank fail that takes its time to end, and the others say at once that
+// a peer has gone.
+func (s *sim) cascade(b *simBox) {
+	p := b.process
+	if p == nil || p.failing || !b.connected || !s.together(p.task) {
+		return
+	}
+	s.log("%s fails, and the others hear of it", p.task)
+	s.faults[p.task]++
+	p.failing = true
+	s.after(s.upTo(3*time.Second), func() { s.exit(p, core.TaskExited{Code: 1, Error: simError}) })
+	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
+		o := s.alive[task]
+		if o == p || s.r.IntN(3) == 0 || !s.together(task) {
+			continue
+		}
+		s.after(s.upTo(time.Second), func() {
+			if s.alive[task] == o && !o.failing { // who has an error of its own ends by that
+				s.exit(o, core.TaskExited{Code: 1, PeerLost: true})
+			}
+		})
+	}
+}
+
+// oust removes the directory of a container, by which another task may fail,
+// through no fault of its own.
+func (s *sim) oust(b *simBox) {
+	if b.process == nil || !b.connected || s.finish != nil {
+		return
+	}
+	s.log("the directory of %s is removed", b.id)
+	s.ousted = s.now
+	s.fromAgent(b, core.AgentFailed{Container: b.id, Detail: "its directory was removed", DirectoryRemoved: true})
+	epoch, line, left := s.epoch, b.line, b.process
+	if tasks := slices.Sorted(maps.Keys(s.alive)); len(tasks) > 1 {
+		p := s.alive[tasks[s.r.IntN(len(tasks))]]
+		s.after(100*time.Millisecond+s.upTo(time.Second), func() {
+			if s.epoch == epoch && !s.down && p != left && p.box.connected && !s.forgotten {
+				s.innocent[p.task]++
+				s.exit(p, core.TaskExited{Code: 1})
+			}
+		})
+	}
+	s.after(limits.LeaseExpiry+2*limits.Stop, func() { // it may have to listen to all agents first
+		if s.epoch == epoch && b.connected && b.line == line && b.process == left && s.finish == nil {
+			s.fail("%s still runs a process of %s, and its directory is no longer there", b.id, left.task)
+		}
+	})
+}
+
+// checkOrphan sees that what runs on where YARN has lost it leaves in time.
+func (s *sim) checkOrphan(b *simBox) {
+	epoch, line := s.epoch, b.line
+	s.after(limits.Orphan+2*limits.Stop, func() {
+		if s.epoch == epoch && b.connected && b.line == line && b.process != nil && s.finish == nil {
+			s.fail("%s still runs a process of %s, and YARN lost it long ago", b.id, b.process.task)
+		}
+	})
+}
+
+// preempt takes a container back after a warning.
+func (s *sim) preempt(b *simBox) {
+	const within = 15 * time.Second
+	s.log("the scheduler wants %s back", b.id)
+	strict := s.r.IntN(2) == 0
+	s.tellAM(0, core.PreemptionWarned{Containers: []string{b.id}, Strict: strict, Within: within})
+	for range s.r.IntN(3) { // it may say so in each round
+		s.tellAM(s.upTo(within), core.PreemptionWarned{Containers: []string{b.id}, Strict: strict, Within: within})
+	}
+	if s.r.IntN(4) == 0 {
+		s.log("the scheduler does not want %s back any longer", b.id)
+		over := s.upTo(within)
+		b.unwanted = s.now.Add(over)
+		s.tellAM(over, core.PreemptionCanceled{Containers: []string{b.id}, Why: "the ResourceManager was restarted"})
+		return
+	}
+	left := b.process
+	if !strict || s.down || !b.connected || s.now.Sub(b.since) < time.Second || s.leaving(b) {
+		left = nil // it is not told, or stops for another reason
+	}
+	forgets, warned := s.forgets, s.now
+	s.after(within, func() {
+		// Another application master knows it from the journal, if that was written.
+		inTime := b.since.Sub(warned) < within/2 && s.forgets == forgets && s.died.Sub(warned) > time.Second
+		if left != nil && !left.stopped && b.unwanted.Before(warned) && b.connected && b.process == left && s.finish == nil && (inTime || b.since.Before(warned)) {
+			s.fail("%s runs a process of %s that has not been told to stop, and the scheduler takes it now, as it has said", b.id, left.task)
+		}
+		s.end(b, core.CausePreempted)
+	})
+}
+
+// leaving tells whether a container's task is stopped, or leaves it, or the job ends, or
+// that is not known.
+func (s *sim) leaving(b *simBox) bool {
+	if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING || s.job.Journal().Partial {
+		return true
+	}
+	return slices.ContainsFunc(s.job.Journal().Tasks, func(k core.TaskRecord) bool {
+		return k.Container == b.id && (k.Stop != nil || k.LeaveBy != 0)
+	})
+}
+
+// closeNode takes a node out of service, and mostly back into it later.
+func (s *sim) closeNode(node string) {
+	if len(s.closing) >= 2 || !s.closing[node].IsZero() {
+		return
+	}
+	within := time.Minute + s.upTo(time.Minute)
+	s.log("%s is taken out of service within %s", node, within)
+	s.closing[node] = s.now.Add(within)
+	s.tellAM(s.upTo(time.Second), core.NodeDecommissioning{Node: node, Within: within})
+	epoch := s.epoch
+	lines := map[*simBox]int{}
+	for _, b := range s.boxes {
+		if b.node == node && b.connected && b.process != nil {
+			lines[b] = b.line
+		}
+	}
+	if s.r.IntN(3) == 0 {
+		s.after(s.upTo(within), func() {
+			delete(s.closing, node)
+			s.log("%s stays in service", node)
+			s.tellAM(0, core.NodeRecommissioned{Node: node})
+		})
+		return
+	}
+	s.after(within, func() {
+		for b, line := range lines {
+			if s.epoch == epoch && b.connected && b.line == line && b.process != nil && s.finish == nil {
+				s.fail("%s runs a process of %s, and its node is out of service now", b.id, b.process.task)
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(s.boxes)) {
+			if b := s.boxes[id]; b.node == node {
+				s.end(b, core.CauseNodeLost)
+			}
+		}
+		s.after(s.upTo(time.Minute), func() {
+			delete(s.closing, node)
+			s.tellAM(0, core.NodeRecommissioned{Node: node})
+		})
+	})
+}

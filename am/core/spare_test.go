@@ -1,0 +1,58 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// TestTranscriptsOfSpares: a lost container's task moves into a spare one.
+func TestTranscriptsOfSpares(t *testing.T) {
+	for _, s := range []struct {
+		name   string
+		script func(p *player)
+	}{
+		{"a container is lost", func(p *player) {
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
+			p.exit("worker-0", core.TaskExited{})
+		}},
+		{"the spare is lost", func(p *player) {
+			p.step(core.ContainerEnded{Container: "c3", Cause: core.CausePreempted, Diagnostics: "preempted"})
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
+			p.exit("worker-0", core.TaskExited{})
+		}},
+		{"two agents are silent", func(p *player) { // the spare takes one of the tasks
+			p.step(core.AgentDisconnected{Container: "c1"})
+			p.step(core.AgentDisconnected{Container: "c2"})
+			p.wait(time.Minute)
+			p.exit("worker-0", core.TaskExited{})
+		}},
+		{"spares are lost again and again", func(p *player) {
+			for i := range 20 {
+				p.step(core.AgentDisconnected{Container: fmt.Sprintf("c%d", i+3)})
+			}
+			p.exit("worker-0", core.TaskExited{})
+		}},
+		{"the spare has not come up", func(p *player) {
+			p.mute["AgentConnected"] = true
+			p.step(core.ContainerEnded{Container: "c3", Cause: core.CausePreempted, Diagnostics: "preempted"})
+			p.mute["AgentConnected"] = false
+			p.step(core.ContainerEnded{Container: "c1", Cause: core.CauseKilled, Diagnostics: "killed"})
+			p.wait(2 * time.Minute)
+			p.exit("worker-0", core.TaskExited{})
+		}},
+	} {
+		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
+			p := playWith(t, psAndWorkers(1, 1), 3, 1, core.Limits{})
+			p.t = t
+			p.step(core.Begin{})
+			s.script(p)
+			p.state(proto.JobState_JOB_STATE_SUCCEEDED)
+			p.golden()
+		})
+	}
+}

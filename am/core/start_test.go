@@ -1,0 +1,61 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/core"
+	"holdfast/proto"
+)
+
+// TestTranscriptsOfStarts: with fewer tasks than asked for, and too late.
+func TestTranscriptsOfStarts(t *testing.T) {
+	fewer := psAndWorkers(1, 3)
+	fewer[1].Min = 2
+	for _, s := range []struct {
+		name   string
+		limits core.Limits
+		roles  []*proto.RoleSpec
+		script func(p *player)
+		want   proto.JobState
+	}{
+		{"with fewer, and one comes late", core.Limits{}, fewer, func(p *player) {
+			p.wait(31 * time.Second)
+			p.step(core.Allocated{Request: "worker-2/4", Container: "c9", Node: "n1"})
+			for i := range 3 {
+				p.exit(fmt.Sprintf("worker-%d", i), core.TaskExited{})
+			}
+		}, proto.JobState_JOB_STATE_SUCCEEDED},
+		{"with fewer to the end", core.Limits{}, fewer, func(p *player) {
+			p.wait(31 * time.Second)
+			p.exit("worker-0", core.TaskExited{})
+			p.exit("worker-1", core.TaskExited{})
+		}, proto.JobState_JOB_STATE_SUCCEEDED},
+		{"too late", core.Limits{Start: time.Minute}, psAndWorkers(1, 3), func(p *player) {
+			p.step(core.Waiting{Why: "the queue default is full"})
+			p.wait(time.Minute)
+		}, proto.JobState_JOB_STATE_FAILED},
+		{"for long after it had begun", core.Limits{Start: time.Minute}, ranks(2), func(p *player) {
+			p.mute["Allocated"] = true
+			p.step(core.ContainerEnded{Container: "c2", Cause: core.CausePreempted, Diagnostics: "preempted"})
+			p.wait(3 * time.Minute)
+			p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1"}})
+			p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, Exited: &core.TaskExited{Signal: 15, Stopped: true}})
+			p.wait(3 * time.Minute)
+			p.mute["Allocated"] = false
+			p.step(core.Allocated{Request: "worker-1/4", Container: "c9", Node: "n1"})
+		}, proto.JobState_JOB_STATE_RUNNING},
+	} {
+		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
+			p := playWith(t, s.roles, 3, 0, s.limits)
+			p.t = t
+			p.unanswered = "worker-2/4"
+			p.step(core.Begin{})
+			s.script(p)
+			p.state(s.want)
+			p.golden()
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package runtime_test
+
+import (
+	"strings"
+	"testing"
+
+	"holdfast/proto"
+	"holdfast/runtime"
+)
+
+func TestFrameworksOfCommands(t *testing.T) {
+	for command, want := range map[string]string{
+		"torchrun train.py":                           "pytorch",
+		"venv/bin/torchrun --nnodes=2 train.py":       "pytorch",
+		"accelerate launch train.py":                  "pytorch",
+		"deepspeed train.py":                          "pytorch",
+		"python3.11 -u -m torch.distributed.run x.py": "pytorch",
+		"python -m torch.distributed.launch x.py":     "pytorch",
+		"python train.py -m torch.distributed.run":    "none",
+		"python -c torchrun":                          "none",
+		"python -m train":                             "none",
+		"python train.py":                             "none",
+		"horovodrun -np 2 python train.py":            "none",
+		"sh -c cd|x|&&|exec|torchrun|train.py":        "pytorch",
+		"bash -ec torchrun|train.py":                  "pytorch",
+		"sh torchrun.sh":                              "none",
+		"echo torchrun":                               "none",
+	} {
+		words := strings.Fields(command)
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "|", " ")
+		}
+		name, why := runtime.ImpliedFramework(&proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", Count: 1, Command: words}}})
+		if name != want || (why != "") != (want != "none") {
+			t.Errorf("%s: %s, because %q; want %s", command, name, why, want)
+		}
+	}
+	job := spec("", "ps", 1, "worker", 1)
+	if name, why := runtime.ImpliedFramework(job); name != "tensorflow" || why != "" {
+		t.Errorf("parameter servers imply %s, because %q", name, why)
+	}
+}
+
+func TestFrameworksOfScripts(t *testing.T) {
+	for script, want := range map[string]string{
+		"import torch\n":                                          "pytorch",
+		"import os, torch.nn as nn\n":                             "pytorch",
+		"from torch.utils import data\nimport accelerate\n":       "pytorch",
+		"import pytorch_lightning as pl\r\n":                      "pytorch",
+		"import jax.numpy as jnp\n":                               "jax",
+		"import tensorflow.compat.v1 as tf\n":                     "tensorflow",
+		"import torch\nimport tensorflow\n":                       "",
+		"try:\n    import torch\nexcept ImportError:\n    pass\n": "",
+		"# import torch\n":                                        "",
+		"import torchdata\nfrom . import torch\n":                 "",
+		"importtorch = 1\n":                                       "",
+		"":                                                        "",
+	} {
+		if name, why := runtime.ImportedFramework([]byte(script)); name != want || (why != "") != (want != "") {
+			t.Errorf("%q: %q, because it %q; want %q", script, name, why, want)
+		}
+	}
+}
+
+func FuzzImports(f *testing.F) {
+	f.Add([]byte("import torch, jax\nfrom tensorflow import x"))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		if name, why := runtime.ImportedFramework(script); (name == "") != (why == "") {
+			t.Errorf("%q, because it %q", name, why)
+		}
+	})
+}
