@@ -89,11 +89,11 @@ func (j *Job) judgeStopped(t *task, e TaskExited) {
 }
 
 // attributeFailure decides whose failure it was that the generation ended, once none of
-// its tasks runs any longer: of those that failed by themselves, the first. Where a container was lost, that is the reason if nobody failed before it was told
-// to stop. It reports whether it was decided.
-func (j *Job) attributeFailure() bool {
+// its tasks runs any longer: of those that failed by themselves, the first. Where a
+// container was lost, that is the reason, unless a task failed before it was told to stop.
+func (j *Job) attributeFailure() {
 	if j.openFaults == 0 || j.any(func(t *task) bool { return t.together() && t.state.active() }) {
-		return false
+		return
 	}
 	var first *task
 	lost := j.evictedLately()
@@ -113,7 +113,6 @@ func (j *Job) attributeFailure() bool {
 		j.countFailure(first)
 	}
 	j.clearFaults()
-	return true
 }
 
 // clearFaults forgets all that was noted until the failure is attributed.

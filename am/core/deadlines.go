@@ -87,30 +87,51 @@ func (j *Job) considerWork(next *earliest) {
 
 // idle reports whether there is nothing to decide about a task until an event concerns
 // it, or all tasks start together: true of nearly all tasks of a large job at each step.
+// What it looks at is changed by methods that call touch, but for the job's phase and the
+// nodes that close.
 func (j *Job) idle(t *task) bool {
-	if j.phase != assembling && !t.state.active() && !t.state.done() {
+	if j.phase != assembling && t.state != running && !t.state.done() {
 		return false
 	}
 	return t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil &&
 		len(t.expiring) == 0 && len(j.closing) == 0 && !t.notBefore.After(j.now)
 }
 
-// findBusy finds the tasks that the parts of a step are to look at. When many tasks are
-// lost, each loss is a step, and most parts of it must not take time in proportion to
-// the tasks that it leaves alone.
-func (j *Job) findBusy() {
-	j.busy, j.anyExpiring = j.busy[:0], false
-	for _, t := range j.tasks {
-		if !j.idle(t) {
-			j.busy = append(j.busy, t)
-			j.anyExpiring = j.anyExpiring || len(t.expiring) > 0
-		}
+// touch notes that a task may not be idle any longer: the rest of the step looks at it.
+func (j *Job) touch(t *task) {
+	if !t.listed {
+		t.listed = true
+		j.busy = append(j.busy, t)
 	}
 }
 
-// expire acts on the deadlines that have passed, and reports whether a task lost its
-// container by that.
-func (j *Job) expire() (lost bool) {
+// findBusy finds the tasks that the parts of a step are to look at: of those that were
+// busy or were touched since, all that are not idle, in the order of the job's tasks. A
+// step must not take time in proportion to the tasks that it leaves alone.
+func (j *Job) findBusy() {
+	if found := (busyIn{j.phase, len(j.closing) > 0}); found != j.busyIn {
+		j.busyIn = found // so any may have become busy
+		for _, t := range j.tasks {
+			j.touch(t)
+		}
+	}
+	j.anyExpiring = false
+	j.busy = slices.DeleteFunc(j.busy, func(t *task) bool {
+		t.listed = !j.idle(t)
+		j.anyExpiring = j.anyExpiring || len(t.expiring) > 0
+		return !t.listed
+	})
+	slices.SortFunc(j.busy, func(a, b *task) int { return a.place - b.place })
+}
+
+// busyIn is what decides, beside the tasks' own states, which tasks are busy.
+type busyIn struct {
+	phase   phase
+	closing bool
+}
+
+// expire acts on the deadlines that have passed.
+func (j *Job) expire() {
 	for _, s := range slices.Clone(j.spares) {
 		if j.past(s.deadline) {
 			j.dropSpare(s, true)
@@ -125,13 +146,11 @@ func (j *Job) expire() (lost bool) {
 		}
 		if j.past(j.confirmedDeadline(t)) {
 			j.giveUpAgent(t)
-			lost = true
 		}
 		if j.ending() { // that was one loss too many
-			break
+			return
 		}
 	}
-	return lost
 }
 
 // giveUpAgent gives up a task's container, whose agent did not do in time what it was

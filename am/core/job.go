@@ -25,7 +25,8 @@ type Job struct {
 	named        map[string]*task
 	hosted       map[string]*task // by container
 	asked        map[string]*task // by outstanding request
-	busy         []*task          // that are not idle, in the order of tasks
+	busy         []*task          // that may not be idle (findBusy)
+	busyIn       busyIn           // in which these were found
 	anyExpiring  bool             // a task may have expiring containers
 	orphans      int              // tasks whose container is an orphan
 	openFaults   int              // tasks with a fault that is not attributed yet
@@ -198,21 +199,14 @@ func isRoutine(e Event) bool {
 	return false
 }
 
-// decide does what has become due by the event, or by time.
+// decide does what has become due by the event, or by time. Each part may end the job.
 func (j *Job) decide() {
 	j.findBusy()
-	if j.expire() {
-		j.findBusy() // what is lost may concern others
+	for _, part := range []func(){j.expire, j.vacate, j.attributeFailure, j.startReady, j.keepSpares, j.checkCompletion, j.watchSteps} {
+		if !j.ending() {
+			part()
+		}
 	}
-	before := j.generation
-	j.vacate()
-	if attributed := j.attributeFailure(); attributed || j.generation != before {
-		j.findBusy()
-	}
-	j.startReady()
-	j.keepSpares()
-	j.checkCompletion()
-	j.watchSteps()
 }
 
 func (j *Job) emit(a ...Action) { j.actions = append(j.actions, a...) }

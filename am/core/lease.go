@@ -45,6 +45,7 @@ func (j *Job) awaitExpiry(t *task, container string, until time.Time) {
 		t.expiring = map[string]time.Time{}
 	}
 	t.expiring[container] = until
+	j.touch(t)
 	j.anyExpiring = true
 }
 

@@ -19,7 +19,7 @@ func (j *Job) lost(t *task, c Cause) {
 	t.history.lastLoss = j.now
 	for _, o := range j.tasks {
 		if o != t && o.loss.blamesPeer && o.notBefore.After(j.now) && !j.lostLately(o) { // for want of this
-			o.notBefore = j.now
+			j.delay(o, j.now)
 		}
 	}
 	t.loss.cause = c

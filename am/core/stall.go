@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ func (j *Job) stepped(e StepsReported) {
 
 // complete reports whether all tasks run that are to make steps.
 func (j *Job) complete() bool {
-	return j.phase == jobRunning && !j.any(func(t *task) bool {
+	return j.phase == jobRunning && !slices.ContainsFunc(j.busy, func(t *task) bool {
 		switch {
 		case t.optional() || t.run.number < 0: // it goes without them
 			return false

@@ -58,6 +58,7 @@ type task struct {
 	expiring  map[string]time.Time
 	notBefore time.Time // it does not start before: the delay after a failure
 	dirty     bool      // the store was not prepared since it was lost, or ever
+	listed    bool      // in Job.busy
 }
 
 // location is the container that a task is in, and its agent. The zero value is none.

@@ -106,8 +106,13 @@ var mutations = []mutation{
 		`	least = max(least, stallFactor*p.longest())
 `, `	least /= 10
 `},
-	{"the tasks that a generation's end concerns are not looked at", "job.go",
-		`attributed || j.generation != before {`, `attributed || false && j.generation != before {`},
+	{"a task that is to leave is not looked at", "states.go",
+		`	j.touch(t)
+	t.loc.leave = o
+`, `	t.loc.leave = o
+`},
+	{"what becomes busy when all have started is not looked at", "deadlines.go",
+		`found != j.busyIn {`, `false && found != j.busyIn {`},
 	{"services hold what they held before they began anew", "services.go",
 		`		j.consistentSaves = 0
 `, `		return false

@@ -1,4 +1,4 @@
-// Package zone is for files in encryption zones of HDFS.
+// Package zone encrypts and decrypts files in encryption zones of HDFS.
 //
 // Each file in a zone has a key of its own, by which all its bytes are encrypted
 // as AES/CTR/NoPadding; the position in the file is the counter, so that reading
@@ -35,7 +35,7 @@ type Zones struct {
 	keys     *kms.Client
 }
 
-// New is for the file system whose ClientProtocol nn calls.
+// New returns the zones of the file system whose ClientProtocol nn calls.
 func New(nn rpc.Caller, c *conf.Conf) *Zones { return &Zones{nn: nn, conf: c} }
 
 // Close closes connections to key servers.
@@ -47,12 +47,12 @@ func (z *Zones) Close() {
 	}
 }
 
-// providerValid is for how long the NameNode's word on its provider counts
+// providerValid is how long the NameNode's answer about its provider is used
 // (dfs.client.server-defaults.validity.period.ms).
 const providerValid = time.Hour
 
 // Provider is the URI of the file system's key servers; "" if it has none, and so
-// no zones. The NameNode's word comes before the configuration's
+// no zones. The NameNode's answer takes precedence over the configuration
 // (HdfsKMSUtil.getKeyProviderUri).
 func (z *Zones) Provider(ctx context.Context) (string, error) {
 	z.mu.Lock()
