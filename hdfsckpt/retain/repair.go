@@ -92,7 +92,7 @@ func (b *backup) clearEmpty(ctx context.Context, live bool) error {
 
 // visibleFiles are the files of the checkpoint that are not retained.
 func (b *backup) visibleFiles(ctx context.Context) ([]store.Info, error) {
-	v := &view{Store: b.s, b: b, which: visible}
+	v := &view{Store: b.s, b: b, scope: visible}
 	if b.Dir {
 		var all []store.Info
 		err := walk(ctx, v, b.Name, "", &all)
