@@ -176,7 +176,7 @@ func (s *sim) preempt(b *simBox) {
 	})
 }
 
-// leaving tells whether a container's task is stopped, or leaves it, or the job ends, or
+// leaving reports whether a container's task is stopped, or leaves it, or the job ends, or
 // that is not known.
 func (s *sim) leaving(b *simBox) bool {
 	if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING || s.job.Journal().Partial {
