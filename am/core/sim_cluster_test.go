@@ -209,8 +209,8 @@ func (s *sim) connect(b *simBox) {
 			s.fromAgent(b, core.StepsReported{Steps: []core.Step{{Task: b.task, Step: p.steps}}})
 		}
 	}
-	if line := b.line; b.task == "" && s.rehearse > 0 {
-		s.after(s.upTo(2*s.rehearse), func() {
+	if line := b.line; b.task == "" && s.prewarm > 0 {
+		s.after(s.upTo(2*s.prewarm), func() {
 			if b.line == line {
 				s.fromAgent(b, core.Prewarmed{Container: b.id})
 			}

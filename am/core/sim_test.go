@@ -58,12 +58,12 @@ type sim struct {
 	queue timers
 	order int
 
-	rehearse         time.Duration  // that stand-ins get
+	prewarm          time.Duration  // that stand-ins get
 	sweeps           bool           // the cluster ends all containers with the application master
 	restarts, losses int            // budgets of a task
 	faults           map[string]int // task -> how often it was at fault itself
 	innocent         map[string]int // and how often it failed by another's loss
-	ousted           time.Time      // when a container's directory was removed last
+	removedAt        time.Time      // when a container's directory was removed last
 	missed           map[string]int // task -> losses told that count
 	forgotten        bool           // a journal was lost, and what it counted
 	forgets          int            // how many were
@@ -298,7 +298,7 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Prewarm: s.rehearse, Stall: 40 * time.Second, LivenessFile: true})
+	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: 40 * time.Second, LivenessFile: true})
 }
 
 func simulate(t *testing.T, n uint64, tell bool) {
@@ -320,7 +320,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 			Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL})
 	}
 	s.spares = s.r.IntN(3)
-	s.rehearse = time.Duration(s.r.IntN(2)) * 20 * time.Second
+	s.prewarm = time.Duration(s.r.IntN(2)) * 20 * time.Second
 	s.restarts, s.losses = 1000, 1000
 	if s.r.IntN(4) == 0 {
 		s.restarts, s.losses = 1, 2
