@@ -53,14 +53,14 @@ func (j *Job) restart(cause *task, why string, grace time.Duration, in func(*tas
 			j.halt(t, StopTogether, CauseUnknown, grace)
 		case succeeded:
 			if t.together() { // otherwise its work is done
-				j.bringBack(t)
+				j.restartSucceeded(t)
 			}
 		}
 	}
 }
 
-// bringBack has a task that succeeded start again with the others.
-func (j *Job) bringBack(t *task) {
+// restartSucceeded has a task that succeeded start again with the others.
+func (j *Job) restartSucceeded(t *task) {
 	t.dirty = true
 	if t.loc.container != "" {
 		j.becomeReady(t)

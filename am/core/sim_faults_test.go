@@ -64,7 +64,7 @@ func (s *sim) fault() {
 			s.checkOrphan(b)
 		}
 		if s.r.IntN(2) == 0 { // and is restarted
-			s.after(s.upTo(20*time.Second), func() { s.evict(b) })
+			s.after(s.upTo(20*time.Second), func() { s.removeDir(b) })
 		}
 	case 5:
 		s.disconnect(b, s.upTo(20*time.Second))
@@ -109,14 +109,14 @@ func (s *sim) cascade(b *simBox) {
 	}
 }
 
-// evict removes the directory of a container, by which another task may fail,
+// removeDir removes the directory of a container, by which another task may fail,
 // through no fault of its own.
-func (s *sim) evict(b *simBox) {
+func (s *sim) removeDir(b *simBox) {
 	if b.process == nil || !b.connected || s.finish != nil {
 		return
 	}
 	s.log("the directory of %s is removed", b.id)
-	s.evicted = s.now
+	s.removedAt = s.now
 	s.fromAgent(b, core.AgentFailed{Container: b.id, Detail: "its directory was removed", DirectoryRemoved: true})
 	epoch, line, left := s.epoch, b.line, b.process
 	if tasks := slices.Sorted(maps.Keys(s.alive)); len(tasks) > 1 {

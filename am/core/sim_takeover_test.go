@@ -12,7 +12,7 @@ import (
 // restartAM kills the application master. Agents find the next one.
 func (s *sim) restartAM() {
 	s.log("the application master is killed")
-	if s.saved.Partial || s.now.Sub(s.evicted) < time.Second { // the journal may not have it
+	if s.saved.Partial || s.now.Sub(s.removedAt) < time.Second { // the journal may not have it
 		s.excuseNone()
 	}
 	spares := s.idleSpares()

@@ -63,7 +63,7 @@ type sim struct {
 	restarts, losses int            // budgets of a task
 	faults           map[string]int // task -> how often it was at fault itself
 	innocent         map[string]int // and how often it failed by another's loss
-	evicted          time.Time      // when a container's directory was removed last
+	removedAt        time.Time      // when a container's directory was removed last
 	missed           map[string]int // task -> losses told that count
 	forgotten        bool           // a journal was lost, and what it counted
 	forgets          int            // how many were

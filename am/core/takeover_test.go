@@ -37,7 +37,7 @@ func TestSparesAreTakenOver(t *testing.T) {
 		forgets bool
 		script  func(p *player)
 		spare   string   // that is there after it
-		want    []string // in the transcript
+		want    []string // in the event log
 		never   []string
 	}{
 		"its agent comes back": {all, false, func(p *player) { p.attach("c1", "c2", "c3") },

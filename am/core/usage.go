@@ -6,7 +6,7 @@ import (
 )
 
 // A task that makes no steps may be at work all the same: it exports a model, or evaluates
-// it. Its use of CPUs and files shows that, though not surely: collective operations may
+// it. Its use of CPUs and files shows that, though not with certainty: collective operations may
 // poll, and so use a whole CPU, while they hang. So a task that is busy postpones what is
 // done about a stall, and only up to leniency times the limit.
 

@@ -41,7 +41,7 @@ type record struct {
 
 // backup is the backup entry of a checkpoint; How is empty if there is none.
 type backup struct {
-	*looker
+	*lookup
 	record
 	owner format.Owner
 	entry string
@@ -49,7 +49,7 @@ type backup struct {
 
 // open opens the entry of a checkpoint.
 func open(ctx context.Context, s store.Store, owner format.Owner) (*backup, error) {
-	b := &backup{looker: &looker{s: s}, owner: owner, entry: path.Join(dir, store.EntryName(owner.Checkpoint))}
+	b := &backup{lookup: &lookup{s: s}, owner: owner, entry: path.Join(dir, store.EntryName(owner.Checkpoint))}
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func entries(ctx context.Context, s store.Store) ([]*backup, error) {
 		if !e.IsDir() {
 			continue
 		}
-		b := &backup{looker: &looker{s: s}, entry: path.Join(dir, e.Name)}
+		b := &backup{lookup: &lookup{s: s}, entry: path.Join(dir, e.Name)}
 		if err := b.read(ctx); err != nil {
 			return nil, err
 		}

@@ -201,7 +201,7 @@ func (b *backup) others(ctx context.Context) (int, error) {
 			continue
 		}
 		seen[o.Checkpoint] = true
-		sibling := &backup{looker: b.looker, owner: o, record: record{Name: o.Checkpoint}}
+		sibling := &backup{lookup: b.lookup, owner: o, record: record{Name: o.Checkpoint}}
 		if c, err := sibling.look(ctx, visible); err != nil {
 			return 0, err
 		} else if c != nil && c.Whole() {
