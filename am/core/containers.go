@@ -72,7 +72,7 @@ func (j *Job) allocated(e Allocated) {
 	j.emit(Launch{e.Container})
 }
 
-// ContainerFound says that YARN has come to know again of a container that it did not hand over
+// ContainerFound reports that YARN knows again of a container that it did not hand over
 // when this application master registered: the ResourceManager was restarted as well,
 // and the container's NodeManager has registered with it only now.
 type ContainerFound struct{ Container, Node string }
@@ -99,7 +99,7 @@ func (j *Job) found(e ContainerFound) {
 	j.record(t, KindNote, "YARN has found its container on %s again, and it stays there", t.loc.node)
 }
 
-// Localizing says that a container's node still fetches the files of what was launched
+// Localizing reports that a container's node still fetches the files of what was launched
 // there, and What it does, after the node's name. It comes again every few seconds.
 type Localizing struct{ Container, What string }
 
@@ -197,7 +197,7 @@ func (j *Job) rejoined(t *task, e AgentConnected) {
 	}
 	switch s := t.run.stop; {
 	case s.reason == "":
-	case s.by.After(j.now): // it is not to get less than was said
+	case s.by.After(j.now): // it is not to get less than was promised
 		j.emit(Vacate{t.loc.container, s.by.Sub(j.now)})
 	default:
 		j.emit(Stop{Container: t.loc.container, Stack: s.reason == StopStalled})

@@ -2,7 +2,7 @@ package core
 
 import "time"
 
-// LivenessConfirmed says that the master has updated the job's AddressFile without a
+// LivenessConfirmed reports that the master has updated the job's AddressFile without a
 // gap since Since, and that nobody can have seen it stale for too long before Until
 // (package proto, lease.go): leases that agents have renewed for want of a master have
 // expired, or expire, by LeaseExpiry after Since. It comes only where Limits.LivenessFile is
@@ -11,7 +11,7 @@ type LivenessConfirmed struct{ Since, Until time.Time }
 
 func (LivenessConfirmed) event() {}
 
-// livenessWindow is what the last LivenessConfirmed said. The zero value: none came.
+// livenessWindow is that of the last LivenessConfirmed. The zero value: none came.
 type livenessWindow struct{ since, until time.Time }
 
 // confirmedExpiry is when leases that end by a time have expired, if no gap comes

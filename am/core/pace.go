@@ -28,7 +28,7 @@ type pace struct {
 	waits   bool            // for tasks that are busy, of which the event log has a line
 }
 
-// PaceRecord is what a Journal says of the job's pace. Times are milliseconds.
+// PaceRecord is the job's pace in a Journal. Times are milliseconds.
 type PaceRecord struct {
 	Pauses  int   `json:"pauses"` // how many are known, pauseMemory at most
 	Pause   int64 `json:"pause"`  // the longest of them

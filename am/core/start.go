@@ -36,8 +36,8 @@ func (j *Job) startReady() {
 		}
 		j.start(t)
 	}
-	if dirty && j.preparing.IsZero() {
-		j.preparing = j.now
+	if dirty && j.storeRequested.IsZero() {
+		j.storeRequested = j.now
 		j.emit(PrepareStore{AllDown: !j.any(func(t *task) bool { return t.state.active() })})
 	}
 }
@@ -148,11 +148,11 @@ func some(names []string) string {
 // storePrepared lets the tasks start that were lost before the store was prepared.
 func (j *Job) storePrepared(e StorePrepared) {
 	for _, t := range j.tasks {
-		if !t.history.lastLoss.After(j.preparing) {
+		if !t.history.lastLoss.After(j.storeRequested) {
 			t.dirty = false
 		}
 	}
-	j.preparing = time.Time{}
+	j.storeRequested = time.Time{}
 	for _, n := range e.Notes {
 		j.record(nil, KindNote, "%s", n)
 	}

@@ -35,6 +35,7 @@ func (tensorFlow) Traits() Traits {
 		// Saver, Checkpoint and CheckpointManager, with parameter servers too.
 		Last:         []string{"*" + indexSuffix, tfbundle.StateFile},
 		CompleteWhen: "PREFIX.index can be read, and every shard that it names is there with its length",
+		Steady:       true,
 		Spare:        ".meta", // a graph
 	}
 }

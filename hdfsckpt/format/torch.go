@@ -27,7 +27,7 @@ func (torch) Traits() Traits {
 		Kind:         Torch,
 		Last:         []string{"*.pt", "*.pth", "*.bin", "*.ckpt"},
 		CompleteWhen: "the archive's directory, at the file's end, can be read",
-		MayGrow:      true, AloneInStepDir: true,
+		MayGrow:      true, AloneInStepDir: true, Steady: true,
 	}
 }
 

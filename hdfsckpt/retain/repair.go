@@ -24,8 +24,9 @@ const (
 )
 
 // Repair restores what was being removed or replaced when its program was lost, where
-// that left something visible that is not whole. While tasks run (live), only what
-// stays as it is for a while is restored. It returns the names of what was restored.
+// that left something visible that is not whole. While tasks run (live), only checkpoints
+// of steady formats are restored, once nothing has happened to them for a while. It returns
+// the names of what was restored.
 func Repair(ctx context.Context, s store.Store, live bool) (restored []string, err error) {
 	all, err := entries(ctx, s)
 	if err != nil {
@@ -54,6 +55,7 @@ func Repair(ctx context.Context, s store.Store, live bool) (restored []string, e
 // retained ones. If none is visible, the checkpoint was removed as the program wanted; or,
 // if it was being replaced, all its files were moved and the new ones did not follow. An entry that makes nothing whole is removed,
 // unless somebody may be writing it, or another rule of the store might find it whole.
+// While tasks run (live), only steady formats are judged.
 func (b *backup) broken(ctx context.Context, live bool) (bool, error) {
 	b.listed = nil
 	c, err := b.look(ctx, visible)
@@ -74,7 +76,7 @@ func (b *backup) broken(ctx context.Context, live bool) (bool, error) {
 	if !c.Whole() && !live && b.owner.Rule != (format.Rule{}) {
 		return false, b.clear(ctx)
 	}
-	return c.Whole(), nil
+	return c.Whole() && (!live || c.Traits().Steady), nil
 }
 
 // clearEmpty removes an entry into which nothing was moved, or out of which all was

@@ -40,9 +40,9 @@ var mutations = []mutation{
 		`	j.loseContainer(t, cause, why)
 	_ = c`},
 	{"the container of a spare that is given up is not given back", "spare.go",
-		`	j.sendHome(s.container, s.agentPID)
+		`	j.releaseAgent(s.container, s.agentPID)
 	j.emit(Release{s.container})
-`, `	j.sendHome(s.container, s.agentPID)
+`, `	j.releaseAgent(s.container, s.agentPID)
 `},
 	{"an agent that is not needed any longer is not sent home", "spare.go",
 		`	if agentPID != 0 {`, `	if false {`},
