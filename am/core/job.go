@@ -39,9 +39,9 @@ type Job struct {
 	needsJournal bool // what the last Step did is to be written
 
 	// consistentSaves counts checkpoints since what the services hold may not be
-	// consistent (services.go).
+	// consistent (start.go).
 	consistentSaves int
-	preparing       time.Time // when PrepareStore was decided that is not answered; zero: none is
+	storeRequested  time.Time // when PrepareStore was decided that is not answered; zero: none is
 
 	spares        []*spare
 	spareCount    int // wanted
@@ -189,8 +189,8 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 	return j.actions
 }
 
-// isRoutine reports whether an event comes for as long as the job runs, and says
-// nothing that another application master would have to know.
+// isRoutine reports whether an event comes for as long as the job runs, and holds nothing
+// that another application master would have to know.
 func isRoutine(e Event) bool {
 	switch e.(type) {
 	case StepsReported, LivenessConfirmed:
@@ -276,11 +276,11 @@ func (j *Job) handle(e Event) {
 	case PreemptionWarned:
 		j.preemptionWarned(e)
 	case PreemptionCanceled:
-		j.preemptionOver(e)
+		j.preemptionCanceled(e)
 	case NodeDecommissioning:
-		j.nodeLeaving(e)
+		j.nodeDecommissioning(e)
 	case NodeRecommissioned:
-		j.nodeStays(e)
+		j.nodeRecommissioned(e)
 	case CheckpointSealed:
 		j.serviceSaved()
 		j.sealed()

@@ -49,10 +49,10 @@ func (s *sim) act(a core.Action) {
 		})
 	case core.Start:
 		// Who is told again is told the same: what it does with the model goes by that.
-		if first, again := s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.ConsistentServerState {
+		if first, again := s.fromServices[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.ConsistentServerState {
 			s.fail("attempt %d of %s is told to go on from what services hold (%v), and was told otherwise", a.Attempt, a.Task, a.ConsistentServerState)
 		}
-		s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)] = a.ConsistentServerState
+		s.fromServices[fmt.Sprintf("%s %d", a.Task, a.Attempt)] = a.ConsistentServerState
 		s.toAgent(a.Container, func(b *simBox) { s.run(b, a) })
 		if s.chance(1) || a.ConsistentServerState && s.chance(20) { // the worst moment
 			s.after(s.upTo(200*time.Millisecond), s.restartAM)

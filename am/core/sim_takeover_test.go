@@ -143,7 +143,7 @@ func (s *sim) forget() {
 	s.forgotten = true
 	s.forgets++
 	s.excuseNone()
-	clear(s.kept)
+	clear(s.fromServices)
 	known := s.shown
 	switch {
 	case s.saved.Partial: // nothing was learned since
