@@ -39,7 +39,7 @@ type Job struct {
 	needsJournal bool // what the last Step did is to be written
 
 	// consistentSaves counts checkpoints since what the services hold may not be
-	// consistent (services.go).
+	// consistent (start.go).
 	consistentSaves int
 	storeRequested  time.Time // when PrepareStore was decided that is not answered; zero: none is
 

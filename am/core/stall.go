@@ -12,7 +12,7 @@ import (
 
 // A job that has made steps, and makes none for too long, has stalled: first the event log
 // says so; then the task that has made no step for longest is restarted, then all are, and
-// then the job ends. Tasks that are busy postpone each of these (usage.go).
+// then the job ends. Tasks that are busy postpone each of these (pace.go).
 
 // stepped takes in which steps tasks have made, and that they have saved.
 func (j *Job) stepped(e StepsReported) {
