@@ -34,9 +34,9 @@ type agent struct {
 	mu        sync.Mutex
 	attempt   int32
 	exited    *proto.Exited
-	silent    atomic.Bool   // it sends no heartbeats
-	stubborn  atomic.Bool   // it does not stop when it is told to
-	grace     atomic.Int64  // of the latest Stop, in ms
+	silent    atomic.Bool         // it sends no heartbeats
+	stubborn  atomic.Bool         // it does not stop when it is told to
+	grace     atomic.Int64        // of the latest Stop, in ms
 	routes    []proto.TaskAddress // by the task's index in the job
 	cuts      []uint32
 }

@@ -10,12 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/am/core"
-	"holdfast/internal/jobtls"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -158,51 +155,5 @@ func TestKillAndWatch(t *testing.T) {
 	j.end(proto.JobState_JOB_STATE_KILLED)
 	if len(j.withdrew) != 3 {
 		t.Errorf("withdrew %v", j.withdrew)
-	}
-}
-
-func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
-	j := start(t, func(_ *proto.JobSpec, c *cluster) { c.silent = true })
-	stranger, err := jobtls.New("other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := context.Background()
-	for _, c := range []struct {
-		name string
-		keys jobtls.Keys
-		want codes.Code
-	}{
-		{"an agent asks to kill", j.keys.Agent, codes.PermissionDenied},
-		{"a stranger asks to kill", stranger.Client, codes.Unavailable},
-	} {
-		_, err := proto.NewJobServiceClient(dial(t, c.keys, j.master)).Kill(ctx, &proto.KillRequest{})
-		if status.Code(err) != c.want {
-			t.Errorf("%s: %v, want %s", c.name, err, c.want)
-		}
-	}
-	stream, err := proto.NewAgentServiceClient(dial(t, j.keys.Client, j.master)).Connect(ctx)
-	if err == nil {
-		_, err = stream.Recv()
-	}
-	if status.Code(err) != codes.PermissionDenied {
-		t.Errorf("a client attends as an agent: %v", err)
-	}
-	if _, err := j.client.Kill(ctx, &proto.KillRequest{Why: "enough\nof it"}); err != nil {
-		t.Fatal(err)
-	}
-	j.end(proto.JobState_JOB_STATE_KILLED)
-	// Each of these calls is audited, but for that of the stranger, which was never made.
-	var audit []string
-	for _, e := range j.logged.AllEntries() {
-		if e.Data["audit"] == nil {
-			continue
-		}
-		if who, _ := e.Data["who"].(string); strings.Contains(who, " at 127.0.0.1:") {
-			audit = append(audit, fmt.Sprint(e.Data["audit"], " ", strings.Fields(who)[0], " ", e.Data["allowed"], " ", e.Data["why"]))
-		}
-	}
-	if want := []string{"Kill agent false ", "Connect client false <nil>", "Kill client true enough\nof it"}; !slices.Equal(audit, want) {
-		t.Errorf("audited are %q, want %q", audit, want)
 	}
 }

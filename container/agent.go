@@ -27,7 +27,7 @@ const (
 	closeLimit   = 10 * time.Second
 )
 
-// began is when this process did, but for what Go's runtime does first.
+// began is when this process began, apart from the start of Go's runtime.
 var began = time.Now()
 
 // agent is the state of Run's loop.
@@ -62,7 +62,7 @@ type agent struct {
 }
 
 // Run runs an agent to its end. It returns nil after Release from the AM or when ctx
-// ends, and an error if it could not go on; the task has ended in any case.
+// ends, and an error if it could not continue. The task has ended in any case.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.complete(); err != nil {
 		return err
@@ -91,7 +91,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return a.run(ctx, working, cancel)
 }
 
-// open starts what the task will be in.
+// open starts the sandbox and the stage of the task.
 func (a *agent) open(ctx context.Context) (err error) {
 	a.box, err = sandbox.Start(ctx, sandbox.Options{
 		Exe: a.cfg.Exe, NoNamespace: a.cfg.NoNamespace, UserNamespace: a.cfg.UserNamespace, NoSteering: a.cfg.NoSteering,
@@ -114,8 +114,8 @@ func (a *agent) open(ctx context.Context) (err error) {
 	return err
 }
 
-// run is the agent's loop. working, which cancel ends, is for what it begins;
-// reach is under way.
+// run is the agent's loop. working, which cancel ends, is the context of what it starts.
+// reach has been called.
 func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) error {
 	prepared := make(chan error, 1)
 	preparing := false
@@ -253,7 +253,7 @@ func (a *agent) look() {
 	a.sendFailure()
 }
 
-// route takes in where tasks are, now or once the task is prepared. It may be nil.
+// route applies the addresses of tasks, now or once the task is prepared. r may be nil.
 func (a *agent) route(r *proto.Routes) {
 	switch {
 	case r == nil || a.task == nil:
@@ -264,8 +264,8 @@ func (a *agent) route(r *proto.Routes) {
 	}
 }
 
-// prewarm gets the container ready in the background for a task that it may be
-// given; what cannot be done now is tried again with the task, and reported then.
+// prewarm prepares the container in the background for a task that it may be assigned. What
+// fails is tried again with the task, and reported then.
 func (a *agent) prewarm(ctx context.Context, r *proto.Prewarm) {
 	if a.task != nil {
 		return
@@ -284,7 +284,7 @@ func (a *agent) prewarm(ctx context.Context, r *proto.Prewarm) {
 	})
 }
 
-// start runs an attempt; that it cannot be run is its exit.
+// start runs an attempt. One that cannot be started is reported as exited.
 func (a *agent) start(s *proto.Start) {
 	log := a.log.WithField("attempt", s.Attempt)
 	if a.task != nil {
@@ -319,10 +319,9 @@ func (a *agent) start(s *proto.Start) {
 	a.wg.Go(func() { a.ended <- at.wait() })
 }
 
-// end stops the task and gives back all it held. Without grace, somebody may
-// be about to take the task's place: it is killed at once, and can commit nothing
-// more. The fence comes second, or the task would notice by errors.
-// killed says that the container is being ended from outside.
+// end stops the task and releases all it held. Without grace, another container may be
+// about to run the task: the task is killed at once and then fenced, in this order, so that
+// it does not notice by errors. killed: the container is being ended from outside.
 func (a *agent) end(grace time.Duration, killed bool) {
 	if a.attempt != nil {
 		a.attempt.stop(grace, false)

@@ -45,14 +45,14 @@ type attempt struct {
 // tailLines is how many of its last lines an attempt's end reports.
 const tailLines = 30
 
-// leftoverLimit is how long the killing of what an attempt left behind may take.
+// leftoverLimit bounds the killing of processes that an attempt left behind.
 const leftoverLimit = 10 * time.Second
 
-// suspect is how soon an attempt that came from a warm interpreter must fail
-// for that to be the suspected reason.
+// suspect is the age up to which the failure of an attempt that was forked from a warm
+// interpreter is attributed to the interpreter.
 const suspect = 30 * time.Second
 
-// run starts an attempt. What it cannot run is an error that wraps exec's errno.
+// run starts an attempt. If the command cannot be executed, the error wraps exec's errno.
 func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, log *logrus.Entry, wg *sync.WaitGroup) (*attempt, error) {
 	if len(s.Command) == 0 {
 		return nil, fmt.Errorf("there is no command to run: %w", syscall.ENOENT)
@@ -104,9 +104,9 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	return a, nil
 }
 
-// stop asks the attempt to end, and makes it end after grace; without, its first
-// processes have got SIGKILL when stop returns. Another call may shorten that. With
-// stack, it is to write where it stands first, if it can.
+// stop sends SIGTERM to the attempt, and SIGKILL after grace. Without grace, its present
+// processes have got SIGKILL when stop returns. Another call may shorten the grace. With
+// stack, processes that print their stacks on SIGQUIT get that first.
 func (a *attempt) stop(grace time.Duration, stack bool) {
 	a.stopOnce.Do(func() {
 		close(a.stopping)
@@ -150,8 +150,7 @@ func (a *attempt) terminate() {
 	_ = syscall.Kill(-a.process.Pid, syscall.SIGCONT)
 }
 
-// wait waits for the attempt's end, ends what it left behind, and says how it
-// ended.
+// wait waits for the attempt's end, kills what it left behind, and returns how it ended.
 func (a *attempt) wait() *proto.Exited {
 	status, known := a.process.Status()
 	at := time.Now()
@@ -199,7 +198,7 @@ func (a *attempt) wait() *proto.Exited {
 	return e
 }
 
-// errCannotRun is of an attempt whose command cannot be made.
+// errCannotRun: the command of an attempt cannot be made.
 var errCannotRun = errors.New("nothing was run")
 
 // notRun is the exit of an attempt that could not be started.

@@ -12,11 +12,11 @@ import (
 	"holdfast/runtime"
 )
 
-// stackTime is what processes get to write where they stand, before they are stopped.
+// stackTime is how long processes may take to print their stacks before they are stopped.
 const stackTime = 500 * time.Millisecond
 
-// askForStacks has those processes write where they stand that do so at SIGQUIT
-// (Python with the shim, Java). It reports whether there are any.
+// askForStacks sends SIGQUIT to those processes that print their stacks on it (Python with
+// the shim, Java). It reports whether there are any.
 func askForStacks(processes []int) bool {
 	asked := false
 	for _, pid := range processes {
@@ -35,7 +35,7 @@ func catches(pid int, signal syscall.Signal) bool {
 
 const errorFileMost = 1 << 20 // bytes of it that are read
 
-// explain says of an end by which error it came, from what the attempt has written.
+// explain adds to an exit the error that caused it, from what the attempt has written.
 func (a *attempt) explain(e *proto.Exited, heard []string) {
 	if a.framework == "" || e.Code == 0 && e.Signal == 0 {
 		return
@@ -56,8 +56,8 @@ func (a *attempt) explain(e *proto.Exited, heard []string) {
 	}
 }
 
-// frameworkError reads what the framework wrote of the attempt's end, and when that was
-// in milliseconds since 1970; "" if it wrote nothing.
+// frameworkError returns what the framework wrote about the attempt's end, and when, in
+// milliseconds since 1970; "" if it wrote nothing.
 func (a *attempt) frameworkError() (atMS int64, text string) {
 	if a.errorFormat == nil {
 		return 0, ""

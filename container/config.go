@@ -13,7 +13,7 @@ import (
 	"holdfast/internal/jobtls"
 )
 
-// Config is what an agent is started with.
+// Config is the configuration of an agent.
 type Config struct {
 	Master string // host:port of the AM that started the agent
 	// JobDirectory is the job's directory (URI): output goes to
@@ -27,8 +27,8 @@ type Config struct {
 	LogDir       string
 	TmpDir       string
 	Log          *logrus.Entry
-	// NewTokens puts the tokens of a credentials file in place of those that
-	// this process has; nil: there are none.
+	// NewTokens replaces this process's tokens by those of a credentials file; nil:
+	// there are none.
 	NewTokens func(credentials []byte) error
 	// TokenFile is the task's own credentials file, which NewTokens keeps fresh;
 	// empty: it has none.
@@ -42,9 +42,8 @@ type Config struct {
 	// prepared; 0: a while.
 	WarmAfter time.Duration
 
-	// OwnProcess says that this process is nothing but the agent: once its sandbox
-	// stands, and before anything of the task runs, its memory is shut to others
-	// (package nodump).
+	// OwnProcess: this process runs nothing but the agent. Then its memory is protected
+	// from others (package nodump) after the sandbox's start and before the task's.
 	OwnProcess bool
 
 	// NoNamespace, UserNamespace and NoSteering are sandbox.Options's.

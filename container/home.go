@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// lookPace is how often an agent looks whether its container's directory is there.
+// lookPace is how often an agent checks that its container's directory exists.
 const lookPace = 250 * time.Millisecond
 
 // home is the container's directory. A NodeManager that is restarted without its
@@ -27,8 +27,8 @@ func newHome(path string) (home, error) {
 	return home{path, found}, nil
 }
 
-// gone reports whether the directory was removed or replaced. It is false where
-// that cannot be found out.
+// gone reports whether the directory was removed or replaced. It returns false if that is
+// not known.
 func (h home) gone() bool {
 	now, err := os.Stat(h.path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(h.found, now)

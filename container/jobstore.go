@@ -7,8 +7,8 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// jobStore is the job's directory, opened when it is first needed: a slow store
-// must not hold up a start. Its methods may be called from many goroutines.
+// jobStore is the job's directory, opened at its first use, so that a slow store does not
+// delay the start. Its methods may be called from many goroutines.
 type jobStore struct {
 	uri    string
 	stores *store.Opener

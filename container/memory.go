@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// trimAbove is how much memory of its own an agent may keep after a burst
-	// of reads and writes: what it holds, its task lacks.
+	// trimAbove is how much anonymous memory an agent may keep after a burst of reads
+	// and writes: it is missing to the task.
 	trimAbove = 9 << 20
 	trimEvery = 5 * time.Second
 )
 
-// trimmer gives memory back to the system that a burst has left behind. The
-// runtime would do it too, over minutes.
+// trimmer returns memory that a burst has left behind to the operating system. The runtime
+// would take minutes.
 type trimmer struct{ last time.Time }
 
 func (t *trimmer) trim(now time.Time) {

@@ -15,8 +15,7 @@ import (
 	"holdfast/proto"
 )
 
-// task is what was prepared for the assigned task, and stays over its
-// attempts.
+// task is what was prepared for the assigned task, and is shared by its attempts.
 type task struct {
 	*stage.Stage
 	assign   *proto.Assign
@@ -34,7 +33,7 @@ type task struct {
 	names       *peers.Names
 }
 
-// newTask is a task of which nothing is prepared.
+// newTask returns a task for which nothing is prepared.
 func newTask(cfg Config, s *stage.Stage, assign *proto.Assign, lease *master.Lease) *task {
 	return &task{
 		Stage: s, assign: assign, lease: lease,
@@ -43,8 +42,7 @@ func newTask(cfg Config, s *stage.Stage, assign *proto.Assign, lease *master.Lea
 	}
 }
 
-// prepare makes everything ready for attempts. What it takes is given back by
-// close, after a failure too.
+// prepare prepares everything for attempts. close must be called, after a failure, too.
 func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commits *master.Commits) (err error) {
 	assign := t.assign
 	if t.peers, err = peers.New(assign); err != nil {
@@ -83,7 +81,7 @@ func (t *task) note(format string, args ...any) {
 	t.prepared.Notes = append(t.prepared.Notes, text)
 }
 
-// placeCheckpoints puts the task's checkpoint paths in their place.
+// placeCheckpoints mounts or links the task's checkpoint paths.
 func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Box, commits *master.Commits) error {
 	specs := t.assign.Checkpoints
 	unmounted, err := t.checkpoints.Place(ctx, t.Stage, box, specs, stage.CheckpointOptions{
@@ -100,14 +98,14 @@ func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Bo
 	return nil
 }
 
-// steerer is what leads connections to where peers are: a steer.Supervisor, or
-// a steer.Forwarder where the kernel is too old for one.
+// steerer directs connections to the peers' real addresses: a steer.Supervisor, or a
+// steer.Forwarder where the kernel is too old for that.
 type steerer interface {
 	Replace([]steer.Route) steer.Routes
 	Cut(before steer.Routes, lost []netip.Addr, processes []int) int
 }
 
-// steer starts answering the task's connects.
+// steer starts steering the task's connections.
 func (t *task) steer(cfg Config, box *sandbox.Box) error {
 	own := t.peers.Own()
 	if err := box.Restrictions().Steer; err != nil {
@@ -125,8 +123,8 @@ func (t *task) steer(cfg Config, box *sandbox.Box) error {
 
 // nameHosts gives the task a hosts file of its own.
 func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
-	// Where connections are forwarded, peers come in on the real address, and nothing
-	// leads them on.
+	// Where connections are forwarded, peers connect to the real address of the host, and
+	// nothing forwards that to the virtual one.
 	t.names = peers.NewNames(t.peers, cfg.Host, cfg.Master, t.forwarder != nil)
 	unavailable, err := t.names.Bind(cfg.WorkDir, box)
 	if unavailable != nil {
@@ -135,8 +133,8 @@ func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
 	return err
 }
 
-// route takes in where tasks are now, and cuts connections to those that are
-// lost. The task is prepared.
+// route applies new addresses of tasks, and cuts connections to lost ones. The task is
+// prepared.
 func (t *task) route(r *proto.Routes, box *sandbox.Box) {
 	if err := t.peers.Take(r); err != nil {
 		t.log.WithError(err).Error("the new addresses of the task's peers cannot be applied")
@@ -145,9 +143,9 @@ func (t *task) route(r *proto.Routes, box *sandbox.Box) {
 	t.direct(t.peers.Addresses(r.Disconnect), box)
 }
 
-// direct leads connections to where tasks are now.
+// direct directs connections to the current addresses of tasks, and cuts those to some.
 func (t *task) direct(cut []netip.Addr, box *sandbox.Box) {
-	// New connects must not go to the lost place while those there are cut.
+	// No new connection may be made to the old address while those are cut.
 	before := t.steerer.Replace(t.peers.Table())
 	if len(cut) == 0 {
 		return
@@ -168,7 +166,7 @@ func (t *task) begin(box *sandbox.Box) {
 	t.direct(nil, box)
 }
 
-// close gives back all that was taken; the task's processes have ended.
+// close releases everything. The task's processes have ended.
 func (t *task) close(ctx context.Context, box *sandbox.Box) {
 	t.port.Release()
 	t.tensorBoard.Release()

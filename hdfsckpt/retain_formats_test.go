@@ -3,12 +3,14 @@ package hdfsckpt_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
@@ -243,4 +245,24 @@ func TestSavedOverWithOtherShards(t *testing.T) {
 			t.Errorf("left are %v", got)
 		}
 	})
+}
+
+// TestRestoredWhileOthersRun: while other tasks run, what is being saved over in place is
+// restored only if its format's saves never pause: another program may still go on.
+func TestRestoredWhileOthersRun(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	ctx := t.Context()
+	publish(t, s, "last.pt", torchFixture(t, "alone.pt"))
+	putDistributed(t, s, "dcp", nil)
+	must(t, retain.Replacing(ctx, s, "last.pt"))
+	must(t, retain.Replacing(ctx, s, "dcp/__0_0.distcp"))
+	report, err := hdfsckpt.Repair(ctx, s, time.Hour)
+	if got := fmt.Sprint(report.Restored); err != nil || got != "[last.pt]" {
+		t.Errorf("while others run: %s, %v", got, err)
+	}
+	report, err = hdfsckpt.Repair(ctx, s, 0)
+	if got := fmt.Sprint(report.Restored); err != nil || got != "[dcp]" {
+		t.Errorf("when nobody runs: %s, %v", got, err)
+	}
 }

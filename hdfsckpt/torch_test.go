@@ -67,7 +67,7 @@ step-70/model.pt torch 1 complete
 model_80.pt torch 1 torn (not a whole file of torch.save: its directory, at the end: zip: not a valid zip file)
 model_90.pt torch 1 torn (not a whole file of torch.save: its directory, at the end: zip: not a valid zip file)
 model_100.pt torch 1 torn (it is empty)
-old_110.pt torch 1 unchecked (it has the form of before PyTorch 1.6, which has no checksums and no end that can be told from a cut)
+old_110.pt torch 1 unchecked (it has the format of before PyTorch 1.6, in which a file that was cut off cannot be recognised: it has no checksums)
 labels_120.pt torch 1 unchecked (it does not begin as torch.save's files do)
 model.ckpt-140 tensorflow 1 torn (it has no index: the save did not get that far)
 checkpoint-500 directory 3 unchecked (nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE)

@@ -115,8 +115,8 @@ func (r *Router) AddTo(container string, a *proto.Assign) {
 	r.informed[container] = true
 }
 
-// Routes returns the present addresses of all tasks, also while no agent has been told
-// any: so it is with a master that has not started a task.
+// Routes returns the present addresses of all tasks. It does not need a Router, which knows
+// none as long as no task has started.
 func Routes(job *core.Job) *proto.Routes {
 	addresses := make([]proto.TaskAddress, job.Size())
 	for i, t := range job.Tasks() {

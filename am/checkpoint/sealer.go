@@ -2,8 +2,6 @@ package checkpoint
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"holdfast/hdfsckpt"
@@ -87,11 +85,27 @@ func (s *Sealer) ScanAll() {
 	s.todo.Put(report{})
 }
 
-// signal sends on a channel of capacity 1, unless a signal is pending there.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+// directory is a checkpoint directory, as Run knows it.
+type directory struct {
+	spec *proto.CheckpointSpec
+	sums *sums
+	// due is when it is to be scanned; zero: not before the next commit. changed is when
+	// a file was last committed that may complete a checkpoint.
+	due, changed time.Time
+}
+
+// take takes in a commit.
+func (d *directory) take(c *proto.Committed) {
+	rule := runtime.CheckpointRule(d.spec)
+	for _, f := range c.Files {
+		d.sums.add(f)
+		if !rule.MayComplete(f.Name) {
+			continue
+		}
+		d.changed = time.Now()
+		if d.due.IsZero() {
+			d.due = d.changed.Add(settling(d.spec))
+		}
 	}
 }
 
@@ -100,12 +114,10 @@ func signal(c chan<- struct{}) {
 func (s *Sealer) Run(ctx context.Context, done <-chan struct{}) {
 	opened := stores{}
 	defer opened.close()
-	dirs := map[string]*sums{}
-	specs := map[string]*proto.CheckpointSpec{}
+	dirs := map[string]*directory{} // by path
 	for _, c := range s.cfg.Checkpoints {
-		dirs[c.Path], specs[c.Path] = newSums(), c
+		dirs[c.Path] = &directory{spec: c, sums: newSums()}
 	}
-	due, changed := map[string]time.Time{}, map[string]time.Time{} // when to look into a directory, and its last change
 	generation := 0
 	for last := false; !last; {
 		select {
@@ -114,58 +126,57 @@ func (s *Sealer) Run(ctx context.Context, done <-chan struct{}) {
 		case <-done:
 			last = true
 		case <-s.todo.Ready():
-		case <-soonest(due):
+		case <-soonest(dirs):
 		}
 		for _, r := range s.todo.Take() {
-			c := r.committed
-			if c == nil {
-				for path := range specs {
-					due[path] = time.Now()
+			if r.committed == nil {
+				for _, d := range dirs {
+					d.due = time.Now()
 				}
 				continue
 			}
 			generation = r.generation
-			spec := specs[c.Path]
-			if spec == nil {
-				continue
-			}
-			for _, f := range c.Files {
-				dirs[c.Path].add(f)
-				if !runtime.CheckpointRule(spec).MayComplete(f.Name) {
-					continue
-				}
-				changed[c.Path] = time.Now()
-				if _, ok := due[c.Path]; !ok {
-					due[c.Path] = changed[c.Path].Add(settling(spec))
-				}
+			if d := dirs[r.committed.Path]; d != nil {
+				d.take(r.committed)
 			}
 		}
-		for name, at := range due {
-			if !last && time.Now().Before(at) {
-				continue
-			}
-			if next := changed[name].Add(settling(specs[name])); next.After(at) { // once more
-				due[name] = next
-			} else {
-				delete(due, name)
-			}
-			again, err := s.seal(ctx, opened, specs[name].Uri, dirs[name], generation)
-			if err != nil && ctx.Err() == nil {
-				s.cfg.Log.WithError(err).Warnf("cannot seal checkpoints in %s; they are tried again at the next save", specs[name].Uri)
-			}
-			if at, ok := due[name]; !again.IsZero() && (!ok || again.Before(at)) {
-				due[name] = again
+		for _, d := range dirs {
+			if !d.due.IsZero() && (last || !time.Now().Before(d.due)) {
+				s.scan(ctx, opened, d, generation)
 			}
 		}
 	}
 }
 
-// soonest returns a channel that receives at the first of the times; nil if there is none.
-func soonest(due map[string]time.Time) <-chan time.Time {
-	if len(due) == 0 {
+// scan seals what is complete in a directory, and sets when it is to be scanned again.
+func (s *Sealer) scan(ctx context.Context, opened stores, d *directory, generation int) {
+	if next := d.changed.Add(settling(d.spec)); next.After(d.due) { // there were more commits
+		d.due = next
+	} else {
+		d.due = time.Time{}
+	}
+	again, err := s.seal(ctx, opened, d.spec.Uri, d.sums, generation)
+	if err != nil && ctx.Err() == nil {
+		s.cfg.Log.WithError(err).Warnf("cannot seal checkpoints in %s; they are tried again at the next save", d.spec.Uri)
+	}
+	if !again.IsZero() && (d.due.IsZero() || again.Before(d.due)) {
+		d.due = again
+	}
+}
+
+// soonest returns a channel that receives when the first directory is to be scanned; nil if
+// none is.
+func soonest(dirs map[string]*directory) <-chan time.Time {
+	var first time.Time
+	for _, d := range dirs {
+		if !d.due.IsZero() && (first.IsZero() || d.due.Before(first)) {
+			first = d.due
+		}
+	}
+	if first.IsZero() {
 		return nil
 	}
-	return time.After(time.Until(slices.MinFunc(slices.Collect(maps.Values(due)), time.Time.Compare)))
+	return time.After(time.Until(first))
 }
 
 // settling returns how long after a commit a directory is scanned. Plain checkpoints may
@@ -261,7 +272,10 @@ func (s *Sealer) announce(uri string, step int64) {
 		return
 	}
 	s.newest[uri] = step
-	signal(s.newer)
+	select {
+	case s.newer <- struct{}{}:
+	default: // the loop has not received the one before
+	}
 }
 
 // unknownBytes returns how many bytes sealing a checkpoint would have to read.

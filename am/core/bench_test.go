@@ -31,6 +31,9 @@ func BenchmarkStep(b *testing.B) {
 				}
 				job.Step(now, event(i))
 			}
+			if state, why := job.State(); state != proto.JobState_JOB_STATE_RUNNING {
+				b.Errorf("the job is %s: %s", state, why)
+			}
 		})
 	}
 }

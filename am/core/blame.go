@@ -16,15 +16,15 @@ import (
 // does not show who failed. So that is decided once none of them runs any longer, and a
 // generation that failed counts as one failure, of the job: it is charged to one task.
 
-// FaultKind is what the end of a task says about its generation's failure. Of two
-// kinds, the greater is the stronger sign.
+// FaultKind is how the end of a task relates to its generation's failure. Of two kinds,
+// the greater is the stronger sign.
 type FaultKind int
 
 // The kinds of faults.
 const (
 	FaultNone FaultKind = iota
 	FaultLost           // it went with its container, or left it: nobody's failure
-	FaultPeer           // it ended because of a peer, it says
+	FaultPeer           // it reports that it ended because of a peer
 	FaultLate           // it failed after it had been told to stop
 	FaultOwn            // it failed
 )
@@ -35,7 +35,7 @@ type Fault struct {
 	AtMS int64     `json:"at,omitempty"` // Unix milliseconds, by the clock of its node
 }
 
-// noteFault notes what the end of an attempt says of a generation's failure; the
+// noteFault notes how the end of an attempt relates to its generation's failure; the
 // strongest sign counts.
 func (j *Job) noteFault(t *task, kind FaultKind, atMS int64) {
 	if !t.together() || kind <= t.loss.fault.Kind {
@@ -59,7 +59,7 @@ func failedStopping(e TaskExited) bool {
 	switch {
 	case e.PeerLost || e.Code == terminated:
 		return false
-	case e.Stopped && e.Signal != 0: // with which it is stopped; it may have said already what is wrong
+	case e.Stopped && e.Signal != 0: // with which it is stopped; it may have reported an error before
 		return e.Error != ""
 	}
 	return e.Code != 0 || e.Signal != 0
@@ -89,11 +89,11 @@ func (j *Job) judgeStopped(t *task, e TaskExited) {
 }
 
 // attributeFailure decides whose failure it was that the generation ended, once none of
-// its tasks runs any longer: of those that failed by themselves, the first. Where a container was lost, that is the reason if nobody failed before it was told
-// to stop. It reports whether it was decided.
-func (j *Job) attributeFailure() bool {
+// its tasks runs any longer: of those that failed by themselves, the first. Where a
+// container was lost, that is the reason, unless a task failed before it was told to stop.
+func (j *Job) attributeFailure() {
 	if j.openFaults == 0 || j.any(func(t *task) bool { return t.together() && t.state.active() }) {
-		return false
+		return
 	}
 	var first *task
 	lost := j.evictedLately()
@@ -107,13 +107,12 @@ func (j *Job) attributeFailure() bool {
 		}
 	}
 	if first != nil && (first.loss.fault.Kind == FaultOwn || !lost) {
-		if first.loss.fault.Kind == FaultLate { // else it was told
+		if first.loss.fault.Kind == FaultLate { // otherwise it was recorded
 			j.lost(first, CauseOwnFault)
 		}
 		j.countFailure(first)
 	}
 	j.clearFaults()
-	return true
 }
 
 // clearFaults forgets all that was noted until the failure is attributed.

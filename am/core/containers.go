@@ -72,13 +72,6 @@ func (j *Job) allocated(e Allocated) {
 	j.emit(Launch{e.Container})
 }
 
-// ContainerFound says that YARN has come to know again of a container that it did not hand over
-// when this application master registered: the ResourceManager was restarted as well,
-// and the container's NodeManager has registered with it only now.
-type ContainerFound struct{ Container, Node string }
-
-func (ContainerFound) event() {}
-
 // found keeps such a container's task where it is. A container that no task has is
 // given back.
 func (j *Job) found(e ContainerFound) {
@@ -98,12 +91,6 @@ func (j *Job) found(e ContainerFound) {
 	j.becomeStaying(t)
 	j.record(t, KindNote, "YARN has found its container on %s again, and it stays there", t.loc.node)
 }
-
-// Localizing says that a container's node still fetches the files of what was launched
-// there, and What it does, after the node's name. It comes again every few seconds.
-type Localizing struct{ Container, What string }
-
-func (Localizing) event() {}
 
 // localizing is since when a container of a task, or a spare, is known to be without its
 // files.
@@ -197,7 +184,7 @@ func (j *Job) rejoined(t *task, e AgentConnected) {
 	}
 	switch s := t.run.stop; {
 	case s.reason == "":
-	case s.by.After(j.now): // it is not to get less than was said
+	case s.by.After(j.now): // it is not to get less than was promised
 		j.emit(Vacate{t.loc.container, s.by.Sub(j.now)})
 	default:
 		j.emit(Stop{Container: t.loc.container, Stack: s.reason == StopStalled})

@@ -87,30 +87,51 @@ func (j *Job) considerWork(next *earliest) {
 
 // idle reports whether there is nothing to decide about a task until an event concerns
 // it, or all tasks start together: true of nearly all tasks of a large job at each step.
+// What it looks at is changed by methods that call touch, but for the job's phase and the
+// nodes that close.
 func (j *Job) idle(t *task) bool {
-	if j.phase != assembling && !t.state.active() && !t.state.done() {
+	if j.phase != assembling && t.state != running && !t.state.done() {
 		return false
 	}
 	return t.loc.deadline.IsZero() && t.loc.leave.by.IsZero() && t.loc.orphan == nil &&
 		len(t.expiring) == 0 && len(j.closing) == 0 && !t.notBefore.After(j.now)
 }
 
-// findBusy finds the tasks that the parts of a step are to look at. When many tasks are
-// lost, each loss is a step, and most parts of it must not take time in proportion to
-// the tasks that it leaves alone.
-func (j *Job) findBusy() {
-	j.busy, j.anyExpiring = j.busy[:0], false
-	for _, t := range j.tasks {
-		if !j.idle(t) {
-			j.busy = append(j.busy, t)
-			j.anyExpiring = j.anyExpiring || len(t.expiring) > 0
-		}
+// touch notes that a task may not be idle any longer: the rest of the step looks at it.
+func (j *Job) touch(t *task) {
+	if !t.listed {
+		t.listed = true
+		j.busy = append(j.busy, t)
 	}
 }
 
-// expire acts on the deadlines that have passed, and reports whether a task lost its
-// container by that.
-func (j *Job) expire() (lost bool) {
+// findBusy finds the tasks that the parts of a step are to look at: of those that were
+// busy or were touched since, all that are not idle, in the order of the job's tasks. A
+// step must not take time in proportion to the tasks that it leaves alone.
+func (j *Job) findBusy() {
+	if found := (busyIn{j.phase, len(j.closing) > 0}); found != j.busyIn {
+		j.busyIn = found // so any may have become busy
+		for _, t := range j.tasks {
+			j.touch(t)
+		}
+	}
+	j.anyExpiring = false
+	j.busy = slices.DeleteFunc(j.busy, func(t *task) bool {
+		t.listed = !j.idle(t)
+		j.anyExpiring = j.anyExpiring || len(t.expiring) > 0
+		return !t.listed
+	})
+	slices.SortFunc(j.busy, func(a, b *task) int { return a.place - b.place })
+}
+
+// busyIn is what decides, beside the tasks' own states, which tasks are busy.
+type busyIn struct {
+	phase   phase
+	closing bool
+}
+
+// expire acts on the deadlines that have passed.
+func (j *Job) expire() {
 	for _, s := range slices.Clone(j.spares) {
 		if j.past(s.deadline) {
 			j.dropSpare(s, true)
@@ -125,13 +146,11 @@ func (j *Job) expire() (lost bool) {
 		}
 		if j.past(j.confirmedDeadline(t)) {
 			j.giveUpAgent(t)
-			lost = true
 		}
 		if j.ending() { // that was one loss too many
-			break
+			return
 		}
 	}
-	return lost
 }
 
 // giveUpAgent gives up a task's container, whose agent did not do in time what it was
@@ -150,3 +169,64 @@ func (j *Job) giveUpAgent(t *task) {
 
 // past reports whether a time has come; the zero time does not.
 func (j *Job) past(at time.Time) bool { return !at.IsZero() && !at.After(j.now) }
+
+// livenessWindow is that of the last LivenessConfirmed. The zero value: none came.
+type livenessWindow struct{ since, until time.Time }
+
+// confirmedExpiry is when leases that end by a time have expired, if no gap comes
+// before; zero: that is not known yet.
+func (j *Job) confirmedExpiry(end time.Time) time.Time {
+	if !j.limits.LivenessFile {
+		return end
+	}
+	w := j.liveness
+	if at := w.since.Add(j.limits.LeaseExpiry); at.After(end) {
+		end = at
+	}
+	if end.After(w.until) || !end.After(j.now) && j.now.After(w.until) {
+		return time.Time{}
+	}
+	return end
+}
+
+// confirmedDeadline is when a task's deadline counts; zero: it has none, or that is not
+// known yet.
+func (j *Job) confirmedDeadline(t *task) time.Time {
+	if t.loc.deadline.IsZero() || !t.unreachable() {
+		return t.loc.deadline
+	}
+	return j.confirmedExpiry(t.loc.deadline)
+}
+
+// awaitExpiry notes that a task's attempt may still run in a container, until then.
+func (j *Job) awaitExpiry(t *task, container string, until time.Time) {
+	if t.expiring == nil {
+		t.expiring = map[string]time.Time{}
+	}
+	t.expiring[container] = until
+	j.touch(t)
+	j.anyExpiring = true
+}
+
+// renewedLease waits longer for a container that was given up and whose agent was heard
+// after that: its lease has begun again.
+func (j *Job) renewedLease(container string, heard time.Time) {
+	if !j.anyExpiring {
+		return
+	}
+	for _, t := range j.tasks {
+		if until, ok := t.expiring[container]; ok && until.Before(heard.Add(j.limits.LeaseExpiry)) {
+			j.awaitExpiry(t, container, heard.Add(j.limits.LeaseExpiry))
+		}
+	}
+}
+
+// endExpiry notes that nothing runs in a container any longer.
+func (j *Job) endExpiry(container string) {
+	if !j.anyExpiring {
+		return
+	}
+	for _, t := range j.tasks {
+		delete(t.expiring, container)
+	}
+}

@@ -9,16 +9,21 @@
 // resets what does not belong to the new state. CheckInvariants, which the
 // simulator calls after each step, checks that.
 //
-//	waiting ──► launching ──► preparing ──► ready ──► running ──► succeeded
-//	   ▲                          ▲          ▲ ▲         │ │
-//	   │                          └ spare    │ │ stopped │ └────► restarting ──► running
-//	   │                                     │ └─────────┤          (same container)
-//	   │  the container is lost or left      │           ▼
-//	   └──────────────────────────────────── from all  stopping ─► ready, restarting or waiting
+//	waiting ─► launching ─► preparing ─► ready ─► running ─► succeeded
+//	                                       ▲       ▲   │
+//	                                       │       │   ├──────────┐ its attempt ends
+//	                                       │       │   ▼          ▼ by itself
+//	                                       │       │ stopping ─► restarting
+//	                                       └───────┼───┘          │
+//	                                               └──────────────┘
 //
-//	when the job ends: running ─► finishing ─► succeeded, failed or stopping
-//	                   others  ─► stopped; a task that is given up, or that the job
-//	                              ends for ─► failed
+//	waiting ─► preparing      a spare is given to it
+//	any ─► waiting            its container is lost or left
+//	succeeded ─► ready        all start again together
+//	running ─► finishing ─► succeeded, failed or stopping
+//	                          the job has succeeded, and it may go on for a while
+//	any ─► failed             it is given up, or the job fails because of it
+//	any but done ─► stopped   the job ends
 //
 //	state       its task
 //	waiting     has no container; has an outstanding request for one

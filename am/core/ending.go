@@ -70,7 +70,7 @@ func (j *Job) giveUp(t *task, why string) {
 		return
 	}
 	j.clearLocation(t)
-	j.sendHome(at.container, at.agentPID)
+	j.releaseAgent(at.container, at.agentPID)
 	j.emit(Release{at.container})
 	if at.port != 0 {
 		j.emit(Route{Cut: []string{t.name}})

@@ -158,6 +158,25 @@ type Step struct {
 	Step int64
 }
 
+// ContainerFound reports that YARN knows again of a container that it did not hand over
+// when this application master registered: the ResourceManager was restarted as well,
+// and the container's NodeManager has registered with it only now.
+type ContainerFound struct{ Container, Node string }
+
+// Localizing reports that a container's node still fetches the files of what was launched
+// there, and What it does, after the node's name. It comes again every few seconds.
+type Localizing struct{ Container, What string }
+
+// LivenessConfirmed reports that the master has updated the job's AddressFile without a
+// gap since Since, and that nobody can have seen it stale for too long before Until
+// (package proto, lease.go): leases that agents have renewed for want of a master have
+// expired, or expire, by LeaseExpiry after Since. It comes only where Limits.LivenessFile is
+// set, and then again and again.
+type LivenessConfirmed struct{ Since, Until time.Time }
+
+func (ContainerFound) event()      {}
+func (Localizing) event()          {}
+func (LivenessConfirmed) event()   {}
 func (StepsReported) event()       {}
 func (Recovered) event()           {}
 func (Begin) event()               {}

@@ -83,7 +83,7 @@ func (j *Job) endedByItself(t *task, e TaskExited) {
 		// Whether it was a peer is decided when another's loss is known.
 		t.loss.blamesPeer = true
 		if j.lostLately(t) || !j.peerLost(t) {
-			t.notBefore = j.now.Add(j.limits.Settle)
+			j.delay(t, j.now.Add(j.limits.Settle))
 		}
 	default:
 		j.charge(t)
@@ -153,7 +153,7 @@ func (j *Job) countFailure(t *task) {
 	}
 	n = j.inARow(failures)
 	if wait := j.backoff(n); wait > 0 {
-		t.notBefore = j.now.Add(wait)
+		j.delay(t, j.now.Add(wait))
 		if t.together() {
 			j.record(t, KindNote, "the tasks failed %s in quick succession, this time by it: the next start waits for %s", times(n), wait)
 			return

@@ -36,7 +36,7 @@ func TestWhatIsFoundAgainStaysWhereItIs(t *testing.T) {
 			t.Errorf("attached %t: worker-0 is %s in %s, attempt %d\n%s", attached, k.State, k.Container, k.Attempt, p.log.String())
 		}
 		if len(p.job.Spares()) != 0 {
-			t.Errorf("attached %t: containers are kept for nobody: %v", attached, p.job.Spares())
+			t.Errorf("attached %t: containers are held for no task: %v", attached, p.job.Spares())
 		}
 	}
 }

@@ -2,7 +2,10 @@ package core
 
 import (
 	"fmt"
+	"testing"
 	"time"
+
+	"holdfast/proto"
 )
 
 // CheckInvariants returns the first thing about the job's state that cannot be after a
@@ -87,4 +90,15 @@ func (j *Job) misplaced(t *task) string {
 		return "a loss"
 	}
 	return ""
+}
+
+// TestEveryStateIsShown: as one of those that users know, and as running if there is an
+// attempt.
+func TestEveryStateIsShown(t *testing.T) {
+	for s := waiting; s <= stopped; s++ {
+		shown := s.shown()
+		if shown == proto.TaskState_TASK_STATE_UNSPECIFIED || s.active() != (shown == proto.TaskState_TASK_STATE_RUNNING) {
+			t.Errorf("state %d is shown as %s", s, shown)
+		}
+	}
 }

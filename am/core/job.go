@@ -25,7 +25,8 @@ type Job struct {
 	named        map[string]*task
 	hosted       map[string]*task // by container
 	asked        map[string]*task // by outstanding request
-	busy         []*task          // that are not idle, in the order of tasks
+	busy         []*task          // that may not be idle (findBusy)
+	busyIn       busyIn           // in which these were found
 	anyExpiring  bool             // a task may have expiring containers
 	orphans      int              // tasks whose container is an orphan
 	openFaults   int              // tasks with a fault that is not attributed yet
@@ -38,9 +39,9 @@ type Job struct {
 	needsJournal bool // what the last Step did is to be written
 
 	// consistentSaves counts checkpoints since what the services hold may not be
-	// consistent (services.go).
+	// consistent (start.go).
 	consistentSaves int
-	preparing       time.Time // when PrepareStore was decided that is not answered; zero: none is
+	storeRequested  time.Time // when PrepareStore was decided that is not answered; zero: none is
 
 	spares        []*spare
 	spareCount    int // wanted
@@ -188,8 +189,8 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 	return j.actions
 }
 
-// isRoutine reports whether an event comes for as long as the job runs, and says
-// nothing that another application master would have to know.
+// isRoutine reports whether an event comes for as long as the job runs, and holds nothing
+// that another application master would have to know.
 func isRoutine(e Event) bool {
 	switch e.(type) {
 	case StepsReported, LivenessConfirmed:
@@ -198,21 +199,14 @@ func isRoutine(e Event) bool {
 	return false
 }
 
-// decide does what has become due by the event, or by time.
+// decide does what has become due by the event, or by time. Each part may end the job.
 func (j *Job) decide() {
 	j.findBusy()
-	if j.expire() {
-		j.findBusy() // what is lost may concern others
+	for _, part := range []func(){j.expire, j.vacate, j.attributeFailure, j.startReady, j.keepSpares, j.checkCompletion, j.watchSteps} {
+		if !j.ending() {
+			part()
+		}
 	}
-	before := j.generation
-	j.vacate()
-	if attributed := j.attributeFailure(); attributed || j.generation != before {
-		j.findBusy()
-	}
-	j.startReady()
-	j.keepSpares()
-	j.checkCompletion()
-	j.watchSteps()
 }
 
 func (j *Job) emit(a ...Action) { j.actions = append(j.actions, a...) }
@@ -282,11 +276,11 @@ func (j *Job) handle(e Event) {
 	case PreemptionWarned:
 		j.preemptionWarned(e)
 	case PreemptionCanceled:
-		j.preemptionOver(e)
+		j.preemptionCanceled(e)
 	case NodeDecommissioning:
-		j.nodeLeaving(e)
+		j.nodeDecommissioning(e)
 	case NodeRecommissioned:
-		j.nodeStays(e)
+		j.nodeRecommissioned(e)
 	case CheckpointSealed:
 		j.serviceSaved()
 		j.sealed()

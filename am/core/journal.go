@@ -40,7 +40,7 @@ type Journal struct {
 	Pace *PaceRecord `json:"pace,omitempty"`
 }
 
-// TaskRecord is what a Journal says of a task.
+// TaskRecord is the state of a task in a Journal.
 type TaskRecord struct {
 	Name                  string          `json:"name"`
 	State                 proto.TaskState `json:"state"`
@@ -61,7 +61,7 @@ type TaskRecord struct {
 	ConsistentServerState bool            `json:"consistent_server_state,omitempty"` // its attempt continues from what the services hold
 	// Stop is why its attempt was told to end; nil: it was not.
 	Stop *StopRecord `json:"stop,omitempty"`
-	// LeaveBy is when it is to be told to leave a container that the scheduler wants
+	// LeaveBy is when it is to leave a container that the scheduler wants
 	// back, and Grace the milliseconds that it then gets to stop.
 	LeaveBy int64 `json:"leave_by,omitempty"`
 	Grace   int64 `json:"grace,omitempty"`
@@ -69,20 +69,20 @@ type TaskRecord struct {
 	FinishBy int64 `json:"finish_by,omitempty"`
 	// Early is how its attempts have failed before their first step.
 	Early early `json:"early,omitzero"`
-	// Fault is what its end says of its generation's failure, until that is attributed.
+	// Fault is its part in its generation's failure, until that is attributed.
 	Fault *Fault `json:"fault,omitempty"`
 	// AwaitingExpiry are containers that may still run an attempt, until when.
 	AwaitingExpiry map[string]int64 `json:"awaiting_expiry,omitempty"`
 }
 
-// StopRecord is what a Journal says of an attempt that was told to end.
+// StopRecord is why an attempt was told to end, in a Journal.
 type StopRecord struct {
 	Reason StopReason `json:"reason"`
 	Cause  Cause      `json:"cause,omitempty"` // for which its task leaves the container
 	By     int64      `json:"by,omitempty"`    // until when it has time, where it was given more than others
 }
 
-// SpareRecord is what a Journal says of a spare container.
+// SpareRecord is the state of a spare container in a Journal.
 type SpareRecord struct {
 	Container string `json:"container"`
 	Node      string `json:"node"`
@@ -130,7 +130,7 @@ func (j *Job) Journal() Journal {
 	return r
 }
 
-// journal is what the Journal says of a task.
+// journal returns the task's state for the Journal.
 func (t *task) journal() TaskRecord {
 	r := TaskRecord{
 		Name: t.name, State: t.state.shown(), Attempt: t.run.number,
@@ -239,7 +239,7 @@ func (j *Job) recoveredTask(t *task, e Recovered) (there bool) {
 		t.loc.node = node
 		return true
 	}
-	// It has ended, of which the cluster tells, too, or its NodeManager is gone, as that
+	// It has ended, which the cluster reports, too, or its NodeManager is gone, as that
 	// of the application master before may be, or the cluster was restarted itself: in
 	// these cases what it runs may be well.
 	j.becomeOrphan(t, j.now.Add(j.limits.Orphan), "YARN did not hand its container over to this application master")

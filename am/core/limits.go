@@ -67,13 +67,13 @@ type Limits struct {
 	BackoffMax, Calm time.Duration
 }
 
-// DefaultStall is Limits.Stall where nothing else is said.
+// DefaultStall is Limits.Stall by default.
 const DefaultStall = 10 * time.Minute
 
-// DefaultStop is Limits.Stop where nothing else is said.
+// DefaultStop is Limits.Stop by default.
 const DefaultStop = 5 * time.Second
 
-// DefaultLease is Limits.Lease where nothing else is said.
+// DefaultLease is Limits.Lease by default.
 const DefaultLease = 10 * time.Second
 
 func (l Limits) withDefaults() Limits {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lost records the loss of a task and, where its role says so, brings the others down
+// lost records the loss of a task and, where its role's rule is that, brings the others down
 // for a common start.
 func (j *Job) lost(t *task, c Cause) {
 	at := j.now
@@ -19,7 +19,7 @@ func (j *Job) lost(t *task, c Cause) {
 	t.history.lastLoss = j.now
 	for _, o := range j.tasks {
 		if o != t && o.loss.blamesPeer && o.notBefore.After(j.now) && !j.lostLately(o) { // for want of this
-			o.notBefore = j.now
+			j.delay(o, j.now)
 		}
 	}
 	t.loss.cause = c
@@ -53,14 +53,14 @@ func (j *Job) restart(cause *task, why string, grace time.Duration, in func(*tas
 			j.halt(t, StopTogether, CauseUnknown, grace)
 		case succeeded:
 			if t.together() { // otherwise its work is done
-				j.bringBack(t)
+				j.restartSucceeded(t)
 			}
 		}
 	}
 }
 
-// bringBack has a task that succeeded start again with the others.
-func (j *Job) bringBack(t *task) {
+// restartSucceeded has a task that succeeded start again with the others.
+func (j *Job) restartSucceeded(t *task) {
 	t.dirty = true
 	if t.loc.container != "" {
 		j.becomeReady(t)
@@ -110,7 +110,7 @@ func (j *Job) agentLost(e AgentDisconnected) {
 	case t.state == succeeded:
 		j.emit(Release{t.loc.container})
 		j.clearLocation(t)
-	case t.loc.orphan != nil && e.Orderly: // nothing more is told of its container
+	case t.loc.orphan != nil && e.Orderly: // nothing more is reported of its container
 		j.agentGone(t)
 		j.loseContainer(t, CauseNodeLost, fmt.Sprintf("its agent on %s has ended, too: %s", t.loc.node, t.loc.orphan.why))
 	default:
@@ -155,7 +155,7 @@ func (j *Job) containerEnded(e ContainerEnded) {
 	case e.Cause == CauseNodeLost && t.state == finishing && t.loc.agentPID != 0:
 		j.finishesAsOrphan(t, why)
 	case j.ending() || t.state == succeeded:
-		j.sendHome(t.loc.container, t.loc.agentPID)
+		j.releaseAgent(t.loc.container, t.loc.agentPID)
 		j.clearLocation(t)
 		if t.state.active() {
 			j.becomeStopped(t)
@@ -168,7 +168,7 @@ func (j *Job) containerEnded(e ContainerEnded) {
 	}
 }
 
-// lostContainer gives up a container that has ended, and notes what that says about the
+// lostContainer gives up a container that has ended, and notes what follows for the
 // task.
 func (j *Job) lostContainer(t *task, c Cause, why string) {
 	shown := c

@@ -45,8 +45,8 @@ func (j *Job) preemptionWarned(e PreemptionWarned) {
 	}
 }
 
-// preemptionOver leaves those tasks where they are that have not been told to stop.
-func (j *Job) preemptionOver(e PreemptionCanceled) {
+// preemptionCanceled leaves those tasks where they are whose attempts are not stopping.
+func (j *Job) preemptionCanceled(e PreemptionCanceled) {
 	for _, c := range e.Containers {
 		if t := j.hosted[c]; t != nil && t.loc.leave.preempted && !t.leavesNow() && !j.ending() {
 			j.becomeStaying(t)
@@ -66,13 +66,13 @@ func (j *Job) idleFor(t *task) *spare {
 
 // closing is a node that is taken out of service.
 type closing struct {
-	until time.Time // zero: not known
-	told  bool      // in the event log
+	until  time.Time // zero: not known
+	logged bool      // in the event log
 }
 
-// nodeLeaving begins to move tasks off a node.
-func (j *Job) nodeLeaving(e NodeDecommissioning) {
-	c := closing{told: j.closing[e.Node].told}
+// nodeDecommissioning begins to move tasks off a node.
+func (j *Job) nodeDecommissioning(e NodeDecommissioning) {
+	c := closing{logged: j.closing[e.Node].logged}
 	if e.Within > 0 {
 		c.until = j.now.Add(e.Within)
 	}
@@ -83,10 +83,10 @@ func (j *Job) nodeLeaving(e NodeDecommissioning) {
 			affected++
 		}
 	}
-	if c.told || affected == 0 && !e.HostsAM || j.ending() {
+	if c.logged || affected == 0 && !e.HostsAM || j.ending() {
 		return
 	}
-	c.told = true
+	c.logged = true
 	when := ""
 	if e.Within > 0 {
 		when = " within " + e.Within.String()
@@ -99,16 +99,16 @@ func (j *Job) nodeLeaving(e NodeDecommissioning) {
 	j.record(nil, KindNote, "%s is taken out of service%s; %s", e.Node, when, what)
 }
 
-// nodeStays takes that back.
-func (j *Job) nodeStays(e NodeRecommissioned) {
-	told := j.closing[e.Node].told
+// nodeRecommissioned takes that back.
+func (j *Job) nodeRecommissioned(e NodeRecommissioned) {
+	logged := j.closing[e.Node].logged
 	delete(j.closing, e.Node)
 	for _, t := range j.tasks {
 		if t.loc.node == e.Node && !t.leavesNow() && !t.loc.leave.preempted {
 			j.becomeStaying(t)
 		}
 	}
-	if told {
+	if logged {
 		j.record(nil, KindNote, "%s is in service again", e.Node)
 	}
 }

@@ -160,7 +160,7 @@ func (j *Job) decideFromReports(r *reconciliation) {
 	if apart && !journal.GangStart || stray != "" {
 		journal.Generation++
 		journal.GangStart = true
-		for i, t := range j.tasks { // they are told when their agents are back
+		for i, t := range j.tasks { // they are stopped when their agents are back
 			if k := &journal.Tasks[i]; k.State == proto.TaskState_TASK_STATE_RUNNING && (stray != "" || t.together()) {
 				k.Stop = &StopRecord{Reason: StopTogether}
 			}

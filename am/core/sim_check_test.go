@@ -44,7 +44,7 @@ func (s *sim) check() {
 	}
 }
 
-// exhausted tells whether a task has used up what it may fail or lose. Without
+// exhausted reports whether a task has used up what it may fail or lose. Without
 // a journal, the application master that ends the job may not be the one that counted.
 func (s *sim) exhausted() bool {
 	failed := func(t core.Task) int {
@@ -96,7 +96,7 @@ func (s *sim) checkOrder(p *simProcess) {
 	}
 }
 
-// together tells whether a task restarts with others.
+// together reports whether a task restarts with others.
 func (s *sim) together(task string) bool {
 	return s.roles[0].Loss == proto.LossRule_LOSS_RULE_ALL && !strings.HasPrefix(task, "evaluator")
 }

@@ -49,10 +49,10 @@ func (s *sim) act(a core.Action) {
 		})
 	case core.Start:
 		// Who is told again is told the same: what it does with the model goes by that.
-		if first, again := s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.ConsistentServerState {
+		if first, again := s.fromServices[fmt.Sprintf("%s %d", a.Task, a.Attempt)]; again && first != a.ConsistentServerState {
 			s.fail("attempt %d of %s is told to go on from what services hold (%v), and was told otherwise", a.Attempt, a.Task, a.ConsistentServerState)
 		}
-		s.kept[fmt.Sprintf("%s %d", a.Task, a.Attempt)] = a.ConsistentServerState
+		s.fromServices[fmt.Sprintf("%s %d", a.Task, a.Attempt)] = a.ConsistentServerState
 		s.toAgent(a.Container, func(b *simBox) { s.run(b, a) })
 		if s.chance(1) || a.ConsistentServerState && s.chance(20) { // the worst moment
 			s.after(s.upTo(200*time.Millisecond), s.restartAM)
@@ -209,8 +209,8 @@ func (s *sim) connect(b *simBox) {
 			s.fromAgent(b, core.StepsReported{Steps: []core.Step{{Task: b.task, Step: p.steps}}})
 		}
 	}
-	if line := b.line; b.task == "" && s.rehearse > 0 {
-		s.after(s.upTo(2*s.rehearse), func() {
+	if line := b.line; b.task == "" && s.prewarm > 0 {
+		s.after(s.upTo(2*s.prewarm), func() {
 			if b.line == line {
 				s.fromAgent(b, core.Prewarmed{Container: b.id})
 			}

@@ -64,7 +64,7 @@ func (s *sim) fault() {
 			s.checkOrphan(b)
 		}
 		if s.r.IntN(2) == 0 { // and is restarted
-			s.after(s.upTo(20*time.Second), func() { s.oust(b) })
+			s.after(s.upTo(20*time.Second), func() { s.removeDir(b) })
 		}
 	case 5:
 		s.disconnect(b, s.upTo(20*time.Second))
@@ -109,14 +109,14 @@ func (s *sim) cascade(b *simBox) {
 	}
 }
 
-// oust removes the directory of a container, by which another task may fail,
+// removeDir removes the directory of a container, by which another task may fail,
 // through no fault of its own.
-func (s *sim) oust(b *simBox) {
+func (s *sim) removeDir(b *simBox) {
 	if b.process == nil || !b.connected || s.finish != nil {
 		return
 	}
 	s.log("the directory of %s is removed", b.id)
-	s.ousted = s.now
+	s.removedAt = s.now
 	s.fromAgent(b, core.AgentFailed{Container: b.id, Detail: "its directory was removed", DirectoryRemoved: true})
 	epoch, line, left := s.epoch, b.line, b.process
 	if tasks := slices.Sorted(maps.Keys(s.alive)); len(tasks) > 1 {
@@ -176,7 +176,7 @@ func (s *sim) preempt(b *simBox) {
 	})
 }
 
-// leaving tells whether a container's task is stopped, or leaves it, or the job ends, or
+// leaving reports whether a container's task is stopped, or leaves it, or the job ends, or
 // that is not known.
 func (s *sim) leaving(b *simBox) bool {
 	if state, _ := s.job.State(); state == proto.JobState_JOB_STATE_STOPPING || s.job.Journal().Partial {

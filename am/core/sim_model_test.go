@@ -33,14 +33,14 @@ func (m *simModel) chief() string {
 
 // simShare is a process's part in it.
 type simShare struct {
-	piece   int  // the session that put there what it holds; 0: nothing
-	session int  // of a chief
-	kept    bool // a chief's first session is to go on from what services hold
+	piece        int  // the session that put there what it holds; 0: nothing
+	session      int  // of a chief
+	fromServices bool // a chief's first session is to go on from what services hold
 }
 
 // began takes in that a process runs.
-func (m *simModel) began(p *simProcess, kept bool) {
-	p.share.kept = kept
+func (m *simModel) began(p *simProcess, fromServices bool) {
+	p.share.fromServices = fromServices
 	services, all := m.services()
 	c := m.s.alive[m.chief()]
 	if c == nil || !all || p != c && !slices.Contains(services, p) {
@@ -49,9 +49,9 @@ func (m *simModel) began(p *simProcess, kept bool) {
 	m.sessions++
 	session := m.sessions
 	c.share.session = session
-	kept, c.share.kept = c.share.kept, false
+	fromServices, c.share.fromServices = c.share.fromServices, false
 	pieces := piecesOf(services)
-	if kept && !pieces[0] { // the task looks itself whether anything is missing
+	if fromServices && !pieces[0] { // the task looks itself whether anything is missing
 		if len(pieces) > 1 {
 			m.s.fail("the chief is told to go on from what services hold, which is of %d checkpoints", len(pieces))
 		}

@@ -12,7 +12,7 @@ import (
 // restartAM kills the application master. Agents find the next one.
 func (s *sim) restartAM() {
 	s.log("the application master is killed")
-	if s.saved.Partial || s.now.Sub(s.ousted) < time.Second { // the journal may not have it
+	if s.saved.Partial || s.now.Sub(s.removedAt) < time.Second { // the journal may not have it
 		s.excuseNone()
 	}
 	spares := s.idleSpares()
@@ -143,7 +143,7 @@ func (s *sim) forget() {
 	s.forgotten = true
 	s.forgets++
 	s.excuseNone()
-	clear(s.kept)
+	clear(s.fromServices)
 	known := s.shown
 	switch {
 	case s.saved.Partial: // nothing was learned since

@@ -18,7 +18,7 @@ import (
 var (
 	seeds = flag.Int("seeds", 10000, "how many jobs TestSimulation runs")
 	first = flag.Uint64("first", 1, "the seed of the first of them")
-	seed  = flag.Uint64("seed", 0, "run only the job of this seed, and tell its story")
+	seed  = flag.Uint64("seed", 0, "run only the job of this seed, and print what happens in it")
 )
 
 // limits are those of a job that names none.
@@ -58,49 +58,49 @@ type sim struct {
 	queue timers
 	order int
 
-	rehearse         time.Duration  // that stand-ins get
+	prewarm          time.Duration  // that stand-ins get
 	sweeps           bool           // the cluster ends all containers with the application master
 	restarts, losses int            // budgets of a task
 	faults           map[string]int // task -> how often it was at fault itself
 	innocent         map[string]int // and how often it failed by another's loss
-	ousted           time.Time      // when a container's directory was removed last
+	removedAt        time.Time      // when a container's directory was removed last
 	missed           map[string]int // task -> losses told that count
 	forgotten        bool           // a journal was lost, and what it counted
 	forgets          int            // how many were
 	died             time.Time      // an application master, last
 
-	model     simModel
-	roles     []*proto.RoleSpec
-	spares    int
-	job       *core.Job
-	down      bool
-	touches   int // of the file that shows that an application master lives
-	announced int // the epoch of the one whose file that is
-	epoch     int // of the application master; what was meant for an older one is lost
-	saved     core.Journal
-	shown     core.Journal           // what others can know of it, a little late
-	stale     time.Time              // since when it is out of date; zero: it is not
-	newest    map[string]*simProcess // task -> the process that was started last
-	unsure    map[string]bool        // tasks whose numbers nobody can know
-	kept      map[string]bool        // attempt -> whether it was told to go on from what services hold
-	told      map[string]bool        // tasks whose numbers are not written down yet
-	alive     map[string]*simProcess // task -> its live process
-	boxes     map[string]*simBox
-	asked     map[string]bool
-	boxNo     int
-	work      map[string]time.Duration // what is left to do, per worker
-	calm      time.Time                // no faults after it
-	story     []string
-	tell      bool
-	finish    *core.Finish
-	steps     int64                // made
-	doomed    bool                 // no steps are made any longer, whatever is done
-	alike     int                  // processes that failed in the same way before a step
-	stepped   bool                 // an application master has been told of a step
-	stuckAt   time.Time            // when none could be made, last
-	exports   *simProcess          // works without steps
-	exported  time.Time            // until then
-	closing   map[string]time.Time // nodes out of service, and since or by when
+	model        simModel
+	roles        []*proto.RoleSpec
+	spares       int
+	job          *core.Job
+	down         bool
+	touches      int // of the file that shows that an application master lives
+	announced    int // the epoch of the one whose file that is
+	epoch        int // of the application master; what was meant for an older one is lost
+	saved        core.Journal
+	shown        core.Journal           // what others can know of it, a little late
+	stale        time.Time              // since when it is out of date; zero: it is not
+	newest       map[string]*simProcess // task -> the process that was started last
+	unsure       map[string]bool        // tasks whose numbers nobody can know
+	fromServices map[string]bool        // attempt -> whether it was told to go on from what services hold
+	told         map[string]bool        // tasks whose numbers are not written down yet
+	alive        map[string]*simProcess // task -> its live process
+	boxes        map[string]*simBox
+	asked        map[string]bool
+	boxNo        int
+	work         map[string]time.Duration // what is left to do, per worker
+	calm         time.Time                // no faults after it
+	transcript   []string
+	tell         bool
+	finish       *core.Finish
+	steps        int64                // made
+	doomed       bool                 // no steps are made any longer, whatever is done
+	alike        int                  // processes that failed in the same way before a step
+	stepped      bool                 // an application master has been told of a step
+	stuckAt      time.Time            // when none could be made, last
+	exports      *simProcess          // works without steps
+	exported     time.Time            // until then
+	closing      map[string]time.Time // nodes out of service, and since or by when
 }
 
 type simProcess struct {
@@ -184,16 +184,16 @@ func (s *sim) chance(percent int) bool { return s.now.Before(s.calm) && s.r.IntN
 
 func (s *sim) log(format string, args ...any) {
 	if s.tell {
-		s.story = append(s.story, fmt.Sprintf("%8.3f ", s.now.Sub(time.Unix(0, 0)).Seconds())+fmt.Sprintf(format, args...))
+		s.transcript = append(s.transcript, fmt.Sprintf("%8.3f ", s.now.Sub(time.Unix(0, 0)).Seconds())+fmt.Sprintf(format, args...))
 	}
 }
 
 func (s *sim) fail(format string, args ...any) {
 	s.t.Helper()
 	if !s.tell {
-		s.t.Log("its story: go test ./am/core -run TestSimulation -seed N")
+		s.t.Log("what happens: go test ./am/core -run TestSimulation -seed N")
 	}
-	for _, l := range s.story {
+	for _, l := range s.transcript {
 		fmt.Println(l)
 	}
 	s.t.Fatalf("seed %d: %s", s.seed, fmt.Sprintf(format, args...))
@@ -298,14 +298,14 @@ func (s *sim) newJob() *core.Job {
 			tasks = append(tasks, core.Task{Name: fmt.Sprintf("%s-%d", r.Name, i), Role: r, Index: i})
 		}
 	}
-	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Prewarm: s.rehearse, Stall: 40 * time.Second, LivenessFile: true})
+	return core.New(tasks, s.restarts, s.spares, core.Limits{Losses: s.losses, Prewarm: s.prewarm, Stall: 40 * time.Second, LivenessFile: true})
 }
 
 func simulate(t *testing.T, n uint64, tell bool) {
 	start := time.Unix(0, 0)
 	s := &sim{
 		t: t, seed: n, r: rand.New(rand.NewPCG(n, 1)), now: start, tell: tell,
-		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, kept: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{},
+		alive: map[string]*simProcess{}, boxes: map[string]*simBox{}, newest: map[string]*simProcess{}, unsure: map[string]bool{}, told: map[string]bool{}, fromServices: map[string]bool{}, asked: map[string]bool{}, work: map[string]time.Duration{}, closing: map[string]time.Time{},
 		faults: map[string]int{}, innocent: map[string]int{}, missed: map[string]int{},
 	}
 	s.model = simModel{s: s, r: rand.New(rand.NewPCG(n, 2))}
@@ -320,7 +320,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 			Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL})
 	}
 	s.spares = s.r.IntN(3)
-	s.rehearse = time.Duration(s.r.IntN(2)) * 20 * time.Second
+	s.prewarm = time.Duration(s.r.IntN(2)) * 20 * time.Second
 	s.restarts, s.losses = 1000, 1000
 	if s.r.IntN(4) == 0 {
 		s.restarts, s.losses = 1, 2

@@ -196,7 +196,7 @@ func (j *Job) giveUpSpare(s *spare) {
 		j.emit(Withdraw{s.request})
 		return
 	}
-	j.sendHome(s.container, s.agentPID)
+	j.releaseAgent(s.container, s.agentPID)
 	j.emit(Release{s.container})
 }
 
@@ -204,7 +204,7 @@ func (j *Job) giveUpSpare(s *spare) {
 func (j *Job) dropSpare(s *spare, release bool) {
 	j.removeSpare(s)
 	j.spareLosses = append(j.spareLosses, j.now)
-	j.sendHome(s.container, s.agentPID)
+	j.releaseAgent(s.container, s.agentPID)
 	if release && s.container != "" {
 		j.emit(Release{s.container})
 	}
@@ -270,9 +270,9 @@ func (j *Job) spareAttached(s *spare, e AgentConnected) {
 
 const notNeeded = "its container is not needed any longer"
 
-// sendHome releases an agent that is connected and not needed any longer: where its
+// releaseAgent releases an agent that is connected and not needed any longer: where its
 // NodeManager is lost, nobody else ends it.
-func (j *Job) sendHome(container string, agentPID int) {
+func (j *Job) releaseAgent(container string, agentPID int) {
 	if agentPID != 0 {
 		j.emit(ReleaseAgent{container, notNeeded})
 	}

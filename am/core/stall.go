@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 // A job that has made steps, and makes none for too long, has stalled: first the event log
 // says so; then the task that has made no step for longest is restarted, then all are, and
-// then the job ends. Tasks that are busy postpone each of these (usage.go).
+// then the job ends. Tasks that are busy postpone each of these (pace.go).
 
 // stepped takes in which steps tasks have made, and that they have saved.
 func (j *Job) stepped(e StepsReported) {
@@ -37,7 +38,7 @@ func (j *Job) stepped(e StepsReported) {
 
 // complete reports whether all tasks run that are to make steps.
 func (j *Job) complete() bool {
-	return j.phase == jobRunning && !j.any(func(t *task) bool {
+	return j.phase == jobRunning && !slices.ContainsFunc(j.busy, func(t *task) bool {
 		switch {
 		case t.optional() || t.run.number < 0: // it goes without them
 			return false
@@ -126,15 +127,15 @@ func (j *Job) stallDeadline() time.Time {
 // has, of a role in which others did; nil: there is none either.
 func (j *Job) longestSilent() *task {
 	var found, never *task
-	tells := map[*proto.RoleSpec]bool{}
+	reports := map[*proto.RoleSpec]bool{}
 	for _, t := range j.tasks {
-		tells[t.role] = tells[t.role] || t.progress.step != 0
+		reports[t.role] = reports[t.role] || t.progress.step != 0
 	}
 	for _, t := range j.tasks {
 		switch {
 		case t.notRunning() || t.optional():
 		case t.progress.step == 0:
-			if never == nil && tells[t.role] {
+			if never == nil && reports[t.role] {
 				never = t
 			}
 		case found == nil || t.progress.at.Before(found.progress.at):
@@ -149,7 +150,7 @@ func (j *Job) longestSilent() *task {
 
 // escalate restarts the task that keeps the job from going on: first it alone, as after a
 // failure of its own, and if that has not helped, all tasks with it. If that has not
-// helped either, it is stopped for the last time, so that it says where it stands.
+// helped either, it is stopped for the last time, so that it reports where it is.
 func (j *Job) escalate(t *task, silent time.Duration) {
 	t.loss.why = fmt.Sprintf("no task has made a step for %s, and it has been silent for longest, since step %d", silent.Round(time.Second), t.progress.step)
 	j.record(t, KindStalled, "%s; %s", t.loss.why, [...]string{"it is started again", "all tasks are started again", "the job ends"}[min(j.pace.tried, stallTries)])
@@ -180,7 +181,7 @@ func (j *Job) endedStalled(t *task, e TaskExited) {
 	j.charge(t)
 }
 
-// innermost is the line of a stack that says where it stands.
+// innermost is the line of a stack that names the innermost function.
 func innermost(stack []string) string {
 	for _, line := range stack {
 		if frame := strings.TrimSpace(line); strings.HasPrefix(frame, "File ") {

@@ -63,6 +63,7 @@ func (j *Job) becomeWaiting(t *task, request string) {
 
 // becomeLost: the task has no container any longer; the caller asks for another.
 func (j *Job) becomeLost(t *task) {
+	j.touch(t)
 	j.endRequest(t)
 	j.clearLocation(t)
 	t.endAttempt()
@@ -71,6 +72,7 @@ func (j *Job) becomeLost(t *task) {
 
 // becomeLaunching: the task got a container, in which an agent is launched.
 func (j *Job) becomeLaunching(t *task, container, node string, deadline time.Time) {
+	j.touch(t)
 	j.becomeLost(t)
 	j.setContainer(t, container)
 	t.loc.node, t.loc.deadline = node, deadline
@@ -79,6 +81,7 @@ func (j *Job) becomeLaunching(t *task, container, node string, deadline time.Tim
 
 // becomePreparing: the task is assigned to the agent in its container.
 func (j *Job) becomePreparing(t *task, host string, agentPID int, deadline time.Time) {
+	j.touch(t)
 	t.endAttempt()
 	t.loc.host, t.loc.agentPID, t.loc.port = host, agentPID, 0
 	t.loc.silent, t.loc.deadline, t.loc.files = time.Time{}, deadline, localizing{}
@@ -94,6 +97,7 @@ func (j *Job) becomePrepared(t *task, port int) {
 // becomeReady: the task can start in its container. It was prepared there, or its
 // attempt has ended as it was told to.
 func (j *Job) becomeReady(t *task) {
+	j.touch(t)
 	t.endAttempt()
 	if !t.unreachable() {
 		t.loc.deadline = time.Time{}
@@ -104,12 +108,14 @@ func (j *Job) becomeReady(t *task) {
 // becomeRestarting: the task's attempt has ended by itself; the next one starts in the
 // same container.
 func (j *Job) becomeRestarting(t *task) {
+	j.touch(t)
 	t.endAttempt()
 	t.state = restarting
 }
 
 // becomeRunning: the next attempt is started.
 func (j *Job) becomeRunning(t *task, fromServices bool) {
+	j.touch(t)
 	t.run = attempt{number: t.run.number + 1, started: j.now, fromServices: fromServices}
 	t.loss.blamesPeer, t.loss.suspectsServices = false, false
 	t.notBefore = time.Time{}
@@ -124,18 +130,21 @@ func (j *Job) becomeKnown(t *task, pid int) {
 
 // becomeStopping: the attempt is told to end, or what follows its end has changed.
 func (j *Job) becomeStopping(t *task, s stop) {
+	j.touch(t)
 	t.run.stop, t.run.finishBy = s, time.Time{}
 	t.state = stopping
 }
 
 // becomeFinishing: the job ends, and the attempt may go on until then.
 func (j *Job) becomeFinishing(t *task, by time.Time) {
+	j.touch(t)
 	t.run.finishBy = by
 	t.state = finishing
 }
 
 // becomeSucceeded: the attempt has ended with exit code 0.
 func (j *Job) becomeSucceeded(t *task) {
+	j.touch(t)
 	t.endAttempt()
 	t.loss.why, t.loss.since = "", time.Time{}
 	t.state = succeeded
@@ -153,6 +162,7 @@ func (j *Job) becomeStopped(t *task) {
 }
 
 func (j *Job) becomeEnded(t *task, s state) {
+	j.touch(t)
 	t.endAttempt()
 	t.loss.since, t.loss.blamesPeer, t.notBefore = time.Time{}, false, time.Time{}
 	if !t.unreachable() {
@@ -169,6 +179,7 @@ func (t *task) endAttempt() {
 // becomeUnreachable: nothing was heard of the task's agent since then. It may be back
 // until the deadline.
 func (j *Job) becomeUnreachable(t *task, since, deadline time.Time) {
+	j.touch(t)
 	if t.state == launching {
 		t.state = preparing
 	}
@@ -178,6 +189,7 @@ func (j *Job) becomeUnreachable(t *task, since, deadline time.Time) {
 
 // becomeReachable: the agent is connected again, and what it prepared is in place.
 func (j *Job) becomeReachable(t *task, e AgentConnected) {
+	j.touch(t)
 	t.loc.host, t.loc.agentPID, t.loc.port = e.Host, e.PID, e.Port
 	t.loc.silent, t.loc.deadline, t.loc.files = time.Time{}, time.Time{}, localizing{}
 }
@@ -188,6 +200,7 @@ func (j *Job) agentGone(t *task) { t.loc.agentPID, t.run.pid = 0, 0 }
 // becomeOrphan: YARN has lost the task's container, and the agent there has not been
 // heard to end. The task has to leave until then.
 func (j *Job) becomeOrphan(t *task, until time.Time, why string) {
+	j.touch(t)
 	if t.loc.orphan == nil {
 		j.orphans++
 	}
@@ -203,13 +216,23 @@ func (j *Job) endOrphan(t *task) {
 }
 
 // becomeLeaving: the task is to leave its container in time.
-func (j *Job) becomeLeaving(t *task, o leaveOrder) { t.loc.leave = o }
+func (j *Job) becomeLeaving(t *task, o leaveOrder) {
+	j.touch(t)
+	t.loc.leave = o
+}
 
 // becomeStaying takes that back.
 func (j *Job) becomeStaying(t *task) { t.loc.leave = leaveOrder{} }
 
+// delay has the task not start before then.
+func (j *Job) delay(t *task, until time.Time) {
+	j.touch(t)
+	t.notBefore = until
+}
+
 // clearLocation takes a task out of its container. A task with an outcome keeps that.
 func (j *Job) clearLocation(t *task) {
+	j.touch(t)
 	j.endOrphan(t)
 	delete(j.hosted, t.loc.container)
 	t.loc = location{}
@@ -230,6 +253,7 @@ func (j *Job) endRequest(t *task) {
 
 // restoreState takes over what another application master knew of a task.
 func (j *Job) restoreState(t *task, r TaskRecord) {
+	j.touch(t)
 	if r.Container != "" {
 		j.setContainer(t, r.Container)
 		t.loc.node = r.Node

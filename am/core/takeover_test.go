@@ -37,7 +37,7 @@ func TestSparesAreTakenOver(t *testing.T) {
 		forgets bool
 		script  func(p *player)
 		spare   string   // that is there after it
-		want    []string // in the story
+		want    []string // in the event log
 		never   []string
 	}{
 		"its agent comes back": {all, false, func(p *player) { p.attach("c1", "c2", "c3") },
@@ -71,19 +71,19 @@ func TestSparesAreTakenOver(t *testing.T) {
 			mark := p.log.Len()
 			p.takeOver(core.Recovered{Attempt: 2, Containers: c.handed})
 			c.script(p)
-			story := p.since(mark)
+			transcript := p.since(mark)
 			spares := p.job.Spares()
 			if len(spares) != 1 || spares[0].Container != c.spare || spares[0].AgentPID == 0 {
-				t.Errorf("the spares are %+v, want %s\n%s", spares, c.spare, story)
+				t.Errorf("the spares are %+v, want %s\n%s", spares, c.spare, transcript)
 			}
 			for _, s := range c.want {
-				if !strings.Contains(story, s) {
-					t.Errorf("there is no %s in\n%s", s, story)
+				if !strings.Contains(transcript, s) {
+					t.Errorf("there is no %s in\n%s", s, transcript)
 				}
 			}
 			for _, s := range c.never {
-				if strings.Contains(story, s) {
-					t.Errorf("there is %s in\n%s", s, story)
+				if strings.Contains(transcript, s) {
+					t.Errorf("there is %s in\n%s", s, transcript)
 				}
 			}
 			p.step(core.ContainerEnded{Container: p.named("ps-0").Container, Cause: core.CauseKilled})
@@ -136,12 +136,12 @@ func TestThriftIsTakenOver(t *testing.T) {
 	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
 	p.attach("c1", "c2")
 	p.wait(59 * time.Second)
-	if story := p.since(mark); strings.Contains(story, "core.Ask") {
-		t.Errorf("a spare is asked for less than a minute after the scheduler wanted one back\n%s", story)
+	if transcript := p.since(mark); strings.Contains(transcript, "core.Ask") {
+		t.Errorf("a spare is asked for less than a minute after the scheduler wanted one back\n%s", transcript)
 	}
 	p.wait(time.Second)
-	if story := p.since(mark); !strings.Contains(story, "core.Ask") {
-		t.Errorf("no spare is asked for\n%s", story)
+	if transcript := p.since(mark); !strings.Contains(transcript, "core.Ask") {
+		t.Errorf("no spare is asked for\n%s", transcript)
 	}
 }
 
@@ -156,12 +156,12 @@ func TestAnAnnouncedPreemptionIsTakenOver(t *testing.T) {
 	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
 	p.attach("c1", "c2")
 	p.wait(4 * time.Second)
-	if story := p.since(mark); strings.Contains(story, "Vacate") {
-		t.Fatalf("it is stopped too early\n%s", story)
+	if transcript := p.since(mark); strings.Contains(transcript, "Vacate") {
+		t.Fatalf("it is stopped too early\n%s", transcript)
 	}
 	p.wait(time.Second)
-	if story := p.since(mark); !strings.Contains(story, "core.Vacate{Container:c1 Grace:10s}") || !strings.Contains(story, "container preempted") {
-		t.Errorf("it is not stopped 20 s after the announcement, with 10 s to save\n%s", story)
+	if transcript := p.since(mark); !strings.Contains(transcript, "core.Vacate{Container:c1 Grace:10s}") || !strings.Contains(transcript, "container preempted") {
+		t.Errorf("it is not stopped 20 s after the announcement, with 10 s to save\n%s", transcript)
 	}
 }
 
@@ -177,8 +177,8 @@ func TestTimeToStopIsTakenOver(t *testing.T) {
 	mark := p.log.Len()
 	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
 	p.attach("c1", "c2")
-	if story := p.since(mark); !strings.Contains(story, "core.Vacate{Container:c1 Grace:15s}") || strings.Contains(story, "core.Stop{Container:c1") {
-		t.Errorf("it does not have the 15 s that are left of 20\n%s", story)
+	if transcript := p.since(mark); !strings.Contains(transcript, "core.Vacate{Container:c1 Grace:15s}") || strings.Contains(transcript, "core.Stop{Container:c1") {
+		t.Errorf("it does not have the 15 s that are left of 20\n%s", transcript)
 	}
 }
 

@@ -36,7 +36,7 @@ type Task struct {
 // restart together, those of the job that it was the cause of.
 func (t Task) Failures() int { return t.failures }
 
-// task is a task's state. doc.go says which fields belong to which states.
+// task is a task's state. doc.go lists which fields belong to which states.
 type task struct {
 	name  string
 	role  *proto.RoleSpec
@@ -58,6 +58,7 @@ type task struct {
 	expiring  map[string]time.Time
 	notBefore time.Time // it does not start before: the delay after a failure
 	dirty     bool      // the store was not prepared since it was lost, or ever
+	listed    bool      // in Job.busy
 }
 
 // location is the container that a task is in, and its agent. The zero value is none.
@@ -116,13 +117,13 @@ type loss struct {
 	tail  []string
 	exit  TaskExited // zero: the container was lost, or the attempt did not fail
 	since time.Time  // when it was lost; zero: the task is back
-	// blamesPeer: it ended because of a peer, it says. Whether one was lost near that
+	// blamesPeer: it reports that it ended because of a peer. Whether one was lost near that
 	// time is decided when the task is about to start again.
 	blamesPeer bool
 	// suspectsServices: it failed by an error of its own, of which the state that the
 	// services hold may be the reason.
 	suspectsServices bool
-	fault            Fault // what it says about its generation's failure
+	fault            Fault // its part in its generation's failure
 }
 
 // history is what counts for longer than an attempt.

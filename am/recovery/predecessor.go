@@ -145,7 +145,7 @@ func complement(j *core.Journal, s *proto.JobStatus) {
 		if int(t.Attempt) >= k.Attempt {
 			k.State, k.Attempt, k.Container = t.State, int(t.Attempt), t.Container
 		}
-		k.Port = cmp.Or(k.Port, int(t.Port))
+		k.Port, k.Step = cmp.Or(k.Port, int(t.Port)), max(k.Step, t.Step)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"holdfast/am/core"
 )
 
-// stepsInterval is how often core is told of steps.
+// stepsInterval is how often steps are reported to core.
 const stepsInterval = time.Second
 
 // progress computes the rate of steps, and collects the steps that core is to be told.

@@ -9,7 +9,7 @@ import (
 	"holdfast/proto"
 )
 
-// Without a terminal each line of the story and each change of state is told
+// Without a terminal each line of the event log and each change of state is told
 // once, however often the state comes.
 func TestProgressPlain(t *testing.T) {
 	var out strings.Builder

@@ -221,7 +221,7 @@ func TestBadInput(t *testing.T) {
 		{"not YAML", []string{"-f", yaml("a: [")}, []string{"not YAML", "line"}},
 		{"unknown key", []string{"-f", yaml("name: x\nworkers: 2\n")}, []string{"line 2", `"workers"`, "roles"}},
 		{"unknown role key", []string{"-f", yaml("roles:\n  worker:\n    cuont: 2\n")}, []string{"line 3", `"cuont"`, "count"}},
-		{"key twice", []string{"-f", yaml("name: x\nname: y\n")}, []string{"line 2", `"name" already defined`}},
+		{"key twice", []string{"-f", yaml("name: x\nname: y\n")}, []string{"line 2", `"name" stands twice in the file`}},
 		{"number", []string{"-f", yaml("roles: {worker: many}\n")}, []string{"line 1", `"many"`}},
 		{"list for text", []string{"-f", yaml("name: [a]\n")}, []string{"line 1", "single value"}},
 		{"text for list", []string{"-f", yaml("files: a.py\n")}, []string{"files", "list"}},
@@ -283,6 +283,9 @@ func FuzzParseMemory(f *testing.F) {
 func FuzzParseDraft(f *testing.F) {
 	f.Add([]byte("roles: {ps: 1, worker: {count: 2, memory: 1g, command: [a]}}\nenv: {A: b}\nfiles: [a, b#c]"))
 	f.Add([]byte("a: &x [*x]"))
+	for _, key := range []string{"", "tf1: ", "name: ", "env: {A: ", "files: [", "roles: {worker: "} {
+		f.Add([]byte(key + "{" + strings.Repeat("a: b, ", 2000) + "}" + strings.Repeat("]", strings.Count(key, "[")) + strings.Repeat("}", strings.Count(key, "{"))))
+	}
 	f.Add([]byte("roles: &r {worker: 1}\nenv: *r\ncommand: x"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer bound.Memory(t, len(text), 2000)()

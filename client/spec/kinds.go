@@ -93,7 +93,7 @@ func boolean(p *bool) kind {
 			return nil
 		},
 		decode: func(n *yaml.Node) error {
-			if err := n.Decode(p); err != nil {
+			if n.Kind != yaml.ScalarNode || n.Decode(p) != nil {
 				return errorAt(n, "%q is neither true nor false", n.Value)
 			}
 			return nil
@@ -157,6 +157,9 @@ func megabytes(p *int64) kind {
 		encode: func() any {
 			if *p == 0 {
 				return nil
+			}
+			if *p%1024 == 0 {
+				return fmt.Sprintf("%dg", *p/1024)
 			}
 			return fmt.Sprintf("%dm", *p)
 		},

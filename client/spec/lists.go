@@ -51,12 +51,9 @@ func variables(p *map[string]string) kind {
 		},
 		decode: func(n *yaml.Node) error {
 			return eachPair(n, "env", func(name string, v *yaml.Node) error {
-				var value string
-				if err := v.Decode(&value); err != nil {
-					return errorAt(v, "%s: a single value is wanted here, not a list or a mapping", name)
-				}
+				value, err := scalar(v, name)
 				put(name, value)
-				return nil
+				return err
 			})
 		},
 		encode: func() any { return maps.Clone(*p) },

@@ -102,13 +102,14 @@ func decode[T any](n *yaml.Node, what string, table []option[T], to *T) error {
 func (o *option[T]) read(to *T, n *yaml.Node) error {
 	k := o.kind(to)
 	return decodeWith(n, func(n *yaml.Node) error {
-		switch {
-		case k.decode != nil:
+		if k.decode != nil {
 			return k.decode(n)
-		case n.Kind != yaml.ScalarNode:
-			return errorAt(n, "%s: a single value is wanted here, not a list or a mapping", o.yamlKey())
 		}
-		if err := k.set(n.Value); err != nil {
+		text, err := scalar(n, o.yamlKey())
+		if err != nil {
+			return err
+		}
+		if err := k.set(text); err != nil {
 			return errorAt(n, "%s is %q: %w", o.yamlKey(), n.Value, err)
 		}
 		return nil

@@ -90,25 +90,35 @@ func unknownKey(n *yaml.Node, key, what string, known []string) error {
 	return errorAt(n, "%q is not known in %s: there are %s%s", key, what, strings.Join(known, ", "), client.DidYouMean(key, known))
 }
 
-// eachPair calls f for each key of a mapping, in order. The library has checked that no
-// key is duplicated.
+// eachPair calls f for each key of a mapping, in order, and refuses duplicates.
 func eachPair(n *yaml.Node, what string, f func(key string, v *yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return errorAt(n, "%s must be a mapping of names to values (NAME: VALUE)", what)
 	}
-	var keys map[string]yaml.Node
-	if err := n.Decode(&keys); err != nil {
-		if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) {
-			return errors.New(strings.Join(wrong.Errors, "; "))
-		}
-		return err
-	}
+	seen := map[string]bool{} // the library compares each key with every other
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if err := f(n.Content[i].Value, n.Content[i+1]); err != nil {
+		key := n.Content[i]
+		if seen[key.Value] {
+			return errorAt(key, "%q stands twice in %s", key.Value, what)
+		}
+		seen[key.Value] = true
+		if err := f(key.Value, n.Content[i+1]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// scalar returns the text of a scalar; empty for null.
+func scalar(n *yaml.Node, what string) (text string, err error) {
+	err = decodeWith(n, func(n *yaml.Node) error {
+		if n.Kind != yaml.ScalarNode {
+			return errorAt(n, "%s: a single value is wanted here, not a list or a mapping", what)
+		}
+		text = n.Value
+		return nil
+	})
+	return text, err
 }
 
 // eachItem calls f for each scalar of a list.
@@ -117,9 +127,9 @@ func eachItem(n *yaml.Node, what string, f func(string) error) error {
 		return errorAt(n, "%s must be a list", what)
 	}
 	for _, item := range n.Content {
-		var s string
-		if err := item.Decode(&s); err != nil {
-			return errorAt(item, "a single value is wanted here, not a list or a mapping")
+		s, err := scalar(item, "an item of "+what)
+		if err != nil {
+			return err
 		}
 		if err := f(s); err != nil {
 			return errorAt(item, "%w", err)

@@ -1,4 +1,4 @@
-// Package failure marks errors with who could do better: another node, or nobody.
+// Package failure marks errors by whether another node might succeed.
 package failure
 
 import (
@@ -9,7 +9,7 @@ import (
 	"holdfast/proto"
 )
 
-// marked is an error that says who could do better.
+// marked is an error with that mark.
 type marked struct {
 	error
 	node      bool // another node might
@@ -18,14 +18,13 @@ type marked struct {
 
 func (m *marked) Unwrap() error { return m.error }
 
-// Node marks an error that is this node's: another one may do without it.
+// Node marks an error that is specific to this node: another one may succeed.
 func Node(err error) error { return &marked{error: err, node: true} }
 
-// Permanent marks an error that every node would meet.
+// Permanent marks an error that would occur on every node.
 func Permanent(err error) error { return &marked{error: err, permanent: true} }
 
-// Store judges an error of a store: what is not there or not permitted
-// is so on every node.
+// Store marks an error of a store: one about a missing file or a permission is permanent.
 func Store(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.ENOTDIR) {
 		return Permanent(err)
@@ -34,7 +33,7 @@ func Store(err error) error {
 }
 
 // Message is the report of an error to the application master. An error without
-// a mark is taken for the node's.
+// a mark is taken to be the node's.
 func Message(err error) *proto.AgentFailure {
 	f := &proto.AgentFailure{Detail: err.Error()}
 	var m *marked

@@ -70,11 +70,11 @@ func dial(ctx context.Context, o Options, address string) (*Conn, error) {
 	}}
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(credentials.NewTLS(tlsConfig)),
-		// A dialer of our own also keeps proxies of the environment out.
+		// The explicit dialer also avoids proxies named in the environment.
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", address)
 		}),
-		// A window that grows is measured by pings, which the master would have to answer.
+		// Dynamic windows are measured by pings, which the master would have to answer.
 		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
 		grpc.WithReadBufferSize(16<<10), grpc.WithWriteBufferSize(16<<10),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
@@ -82,7 +82,7 @@ func dial(ctx context.Context, o Options, address string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Not derived from ctx: at the end there is still something to be said.
+	// Not derived from ctx: the last messages are sent after its end.
 	streamCtx, cancel := context.WithCancel(context.Background())
 	cutShort := context.AfterFunc(ctx, cancel)
 	stream, err := proto.NewAgentServiceClient(conn).Connect(metadata.AppendToOutgoingContext(streamCtx,

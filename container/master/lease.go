@@ -12,11 +12,11 @@ import (
 )
 
 // Lease is how long a task may run, and its mounts may change the store,
-// without word from an application master. It counts from the moment in which
-// the last heartbeat was sent that was answered, so that it ends before the AM takes
-// it for ended, whatever becomes of the network. It begins anew also where there
-// is no AM that could take it for ended (proto/lease.go). The clock is one that
-// goes on while the machine sleeps. Its methods may be called from many goroutines.
+// without contact to an application master. It counts from the sending of the last
+// heartbeat that was answered, so that it expires before the AM considers it expired,
+// independently of the network. It is also renewed while there is no AM that could consider
+// it expired (proto/lease.go). Its clock includes the time for which the machine is
+// suspended. Its methods may be called from many goroutines.
 type Lease struct {
 	mu   sync.Mutex
 	span time.Duration // 0: no task yet, or no limit
@@ -52,7 +52,7 @@ func (l *Lease) Begin(span time.Duration) {
 	l.answer = l.from
 }
 
-// Heartbeat notes that a heartbeat is sent now, and returns its number.
+// Heartbeat records that a heartbeat is sent now, and returns its number.
 func (l *Lease) Heartbeat() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *Lease) Heartbeat() int64 {
 	return l.next
 }
 
-// Answered notes that the AM has got a heartbeat, and returns when it was sent; 0
+// Answered records that the AM has answered a heartbeat, and returns when that was sent; 0
 // for one of an earlier stream.
 func (l *Lease) Answered(number int64, master int32) time.Duration {
 	l.mu.Lock()
@@ -90,16 +90,16 @@ func (l *Lease) pace() time.Duration {
 	return proto.PollInterval(l.span)
 }
 
-// unanswered reports whether the AM has been silent for so long that its file is worth
-// a look.
+// unanswered reports whether the AM has been silent for so long that its file should be
+// read.
 func (l *Lease) unanswered() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.span != 0 && sinceBoot()-l.answer > l.span*3/10
 }
 
-// looked takes in what AddressFile was like, and said, when it was looked at between
-// two moments. An AM that lives touches it, and another would have replaced it.
+// looked takes the state and content of AddressFile, read between two moments, into
+// account. An AM that lives touches the file, and a successor replaces it.
 func (l *Lease) looked(begin, end time.Duration, file store.Info, said proto.Address) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,14 +113,14 @@ func (l *Lease) looked(begin, end time.Duration, file store.Info, said proto.Add
 	}
 }
 
-// Connected notes that a stream was opened.
+// Connected records that a stream was opened.
 func (l *Lease) Connected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open = sinceBoot()
 }
 
-// Disconnected forgets the heartbeats of a stream that is gone: nobody will answer them.
+// Disconnected forgets the heartbeats of a stream that has ended: they are not answered.
 func (l *Lease) Disconnected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +134,7 @@ func (l *Lease) Limited() bool {
 	return l.span != 0
 }
 
-// Remaining is what remains; it is not positive once the lease has ended.
+// Remaining returns the time until the lease expires; it is not positive afterwards.
 func (l *Lease) Remaining() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +148,7 @@ func (l *Lease) remains() time.Duration {
 	return l.span - (sinceBoot() - l.from)
 }
 
-// Err is nil until the lease has ended.
+// Err returns nil until the lease has expired.
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,17 +12,17 @@ import (
 	"holdfast/proto"
 )
 
-// The wait between tries to reach the AM: of an agent without a task, and of one
-// whose task's lease runs. That is longer in a job of many tasks: all of its
-// agents together are not to look up the AM's address more often than once in
-// reachSpacing, however long another AM takes to come up.
+// The wait between attempts to reach the AM: of an agent without a task, and of one whose
+// task's lease runs. The latter is longer in a job with many tasks, so that all of its agents
+// together look up the AM's address at most once per reachSpacing, however long a successor
+// takes to start.
 const (
 	reachPause    = 150 * time.Millisecond
 	reachPauseMin = 50 * time.Millisecond
 	reachPauseMax = 2 * time.Second
 	reachSpacing  = time.Millisecond
-	// Where no AM has come up for reachSoon, it is one whose node YARN has to miss
-	// first, which takes minutes: the wait is reachSeldom times as long from then on.
+	// If no AM has started within reachSoon, YARN has to detect the loss of its node
+	// first, which takes minutes: from then on the wait is reachSeldom times as long.
 	reachSoon   = 15 * time.Second
 	reachSeldom = 20
 )
@@ -70,9 +70,9 @@ func Reach(ctx context.Context, o Options, known string, tasks int) (*Conn, stri
 	}
 }
 
-// foreign reports whether whoever answered lacks the keys of the job's master.
-// gRPC marks a handshake's error by its text only (http2_client.go), and so that of a master
-// that ended during one; of what is wrong with keys, crypto/tls says that it does.
+// foreign reports whether the server that answered lacks the keys of the job's master. gRPC
+// marks errors of a handshake by their text only (http2_client.go), also when a master ends
+// during it; errors about keys have crypto/tls's prefix, too.
 func foreign(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "authentication handshake failed") && strings.Contains(text, "tls: ")
@@ -85,7 +85,7 @@ type addressFile struct {
 	last  store.Latest
 }
 
-// look returns what the file says, and what it was like in the store then.
+// look returns the file's content, and its state in the store at that time.
 func (f *addressFile) look(ctx context.Context) (proto.Address, store.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
@@ -100,9 +100,9 @@ func (f *addressFile) look(ctx context.Context) (proto.Address, store.Info, erro
 	return said, f.last.Info, err
 }
 
-// Watch looks at AddressFile while no AM answers, for the sake of the lease, until
-// ctx ends. tasks is how many the job has. In place of the AM, heartbeat writes the
-// job's heartbeat where the task writes.
+// Watch reads AddressFile while no AM answers, which may renew the lease, until ctx ends.
+// tasks is how many the job has. heartbeat writes the job's heartbeat in the stores that the
+// task writes to, as the AM does otherwise.
 func (l *Lease) Watch(ctx context.Context, o Options, tasks int, heartbeat func(ctx context.Context)) {
 	pace := max(l.pace(), time.Duration(tasks)*reachSpacing)
 	file := addressFile{store: o.JobStore}

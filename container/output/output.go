@@ -1,5 +1,5 @@
-// Package output takes what an attempt of a task prints: into a local file, into
-// the job's directory, and its last lines into memory.
+// Package output captures what an attempt of a task prints: in a local file, in the job's
+// directory, and its last lines in memory.
 package output
 
 import (
@@ -29,9 +29,8 @@ const (
 	finalLimit = 5 * time.Second
 )
 
-// Output takes what an attempt prints: into a local file at once, into the
-// job's directory soon, and its last lines into memory. The task never waits
-// for any of them.
+// Output captures what an attempt prints: in a local file at once, in the job's directory
+// soon afterwards, and its last lines in memory. The task never waits for the store.
 type Output struct {
 	log   *logrus.Entry
 	local *os.File
@@ -50,8 +49,8 @@ type Output struct {
 	lost      int64  // bytes that were dropped since it did not keep up
 }
 
-// New makes the local file and returns the end of a pipe that the task is to
-// write to. The caller closes it once the task has it.
+// New creates the local file and returns the end of a pipe for the task to write to. The
+// caller closes it once the task has it.
 func New(file, name string, steps *runtime.StepFinder, log *logrus.Entry) (*Output, *os.File, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -70,7 +69,7 @@ func New(file, name string, steps *runtime.StepFinder, log *logrus.Entry) (*Outp
 // Done is closed when all has been read.
 func (o *Output) Done() <-chan struct{} { return o.read }
 
-// GiveUp stops reading, where somebody who does not end holds the pipe.
+// GiveUp stops reading, for when a process that does not end has the pipe.
 func (o *Output) GiveUp() { o.pipe.SetReadDeadline(time.Unix(1, 0)) }
 
 func (o *Output) pump() {
@@ -126,8 +125,8 @@ func (o *Output) take(b []byte) {
 	}
 }
 
-// clip keeps a line from growing: of one that rewrites itself (progress bars)
-// what was last written, of others the beginning.
+// clip bounds a line: it keeps the last state of one that rewrites itself (progress bars),
+// and the beginning of others.
 func clip(line []byte) []byte {
 	if i := bytes.LastIndexByte(line[:max(len(line)-1, 0)], '\r'); i >= 0 {
 		line = append(line[:0], line[i+1:]...)
@@ -164,7 +163,7 @@ func (o *Output) OtherProgress() int64 {
 	return o.steps.OtherBars()
 }
 
-// Lines is the last lines, more of them than are reported.
+// Lines returns the last lines, more than are reported.
 func (o *Output) Lines() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -175,7 +174,7 @@ func (o *Output) Lines() []string {
 	return t
 }
 
-// next takes what waits for the store; end says that no more will come.
+// next takes what is to be copied to the store; end: no more will follow.
 func (o *Output) next() (b []byte, end bool) {
 	select {
 	case <-o.read:
@@ -202,8 +201,8 @@ func (o *Output) putBack(b []byte) {
 	}
 }
 
-// CopyTo copies the output to the store until all has been read, and a little
-// longer if the store fails. open gives the store.
+// CopyTo copies the output to the store that open returns until all has been read, and for
+// finalLimit longer if the store fails.
 func (o *Output) CopyTo(open func(context.Context) (store.Store, error)) {
 	var to store.Appender
 	warned := false

@@ -15,7 +15,7 @@ import (
 	"holdfast/container/sandbox"
 )
 
-// Names is how a task finds its peers by name.
+// Names makes the names of a task's peers resolvable for it.
 type Names struct {
 	peers *Peers
 	file  string // our hosts file, bound over the task's; empty without a namespace
@@ -25,11 +25,10 @@ type Names struct {
 	node  nodeName
 }
 
-// NewNames are the names of a task's peers, to whose virtual addresses its
-// connections are steered. host is the address or name by which peers reach the
-// task's node, and master where the application master is, host:port. With
-// ownAddress, the task itself cannot listen on its virtual address, and its name
-// stands for host.
+// NewNames returns the names of a task's peers, which stand for virtual addresses. host is
+// the address or name by which peers reach the task's node, and master the application
+// master's address, host:port. With ownAddress, the task cannot listen on its virtual
+// address, and its own name stands for host.
 func NewNames(p *Peers, host, master string, ownAddress bool) *Names {
 	n := &Names{peers: p, node: newNodeName(host, master)}
 	if ownAddress {
@@ -38,8 +37,8 @@ func NewNames(p *Peers, host, master string, ownAddress bool) *Names {
 	return n
 }
 
-// Bind gives the task a hosts file of its own, which it makes in dir. unavailable
-// is why there can be none on this node; Substitute makes up for that.
+// Bind gives the task a hosts file of its own, made in dir. If this node does not allow
+// that, it returns the reason as unavailable, and Substitute must be used.
 func (n *Names) Bind(dir string, box *sandbox.Box) (unavailable, err error) {
 	const hosts = "/etc/hosts"
 	b, err := os.ReadFile(hosts)
@@ -114,8 +113,8 @@ func (n *Names) addresses() map[string]string {
 	return m
 }
 
-// Addresses are those that stand for names which the task cannot resolve; nil if it
-// can.
+// Addresses returns the addresses of names that the task cannot resolve; nil if it can
+// resolve all.
 func (n *Names) Addresses() map[string]string {
 	if n.file != "" {
 		return nil
@@ -127,8 +126,8 @@ func (n *Names) Addresses() map[string]string {
 // character before belongs to the match.
 var named = regexp.MustCompile(`(^|[^A-Za-z0-9_.-])([a-z][a-z0-9_-]*):([0-9]+)`)
 
-// Substitute puts addresses for names, NAME:PORT, in the command and the
-// environment of a task whose hosts file cannot be its own.
+// Substitute replaces names by addresses in words of the form NAME:PORT in the command and
+// environment of a task that has no hosts file of its own.
 func (n *Names) Substitute(command []string, env map[string]string) ([]string, map[string]string) {
 	whole := n.Addresses()
 	if whole == nil {

@@ -1,6 +1,6 @@
-// Package peers is how a task reaches the other tasks of its job: where they are,
-// the names and addresses that stand for them, and the port that it listens on
-// itself.
+// Package peers lets a task reach the other tasks of its job: it knows their current
+// addresses, the names and virtual addresses that stand for them, and the port that the
+// task itself listens on.
 package peers
 
 import (
@@ -16,8 +16,8 @@ import (
 	"holdfast/runtime"
 )
 
-// Peers are the tasks of the job, the agent's own too, and where they are. They
-// belong to one goroutine at a time.
+// Peers are the tasks of the job, including the agent's own, with their addresses. They are
+// for one goroutine at a time.
 type Peers struct {
 	job       string
 	spec      *proto.JobSpec // roles and framework
@@ -49,20 +49,19 @@ func New(a *proto.Assign) (*Peers, error) {
 	return p, nil
 }
 
-// Take takes in where tasks are now.
+// Take applies new addresses of tasks.
 func (p *Peers) Take(r *proto.Routes) error { return r.Apply(p.addresses) }
 
-// Virtual are the addresses that stand for the tasks, in the order of the job's.
+// Virtual returns the virtual addresses of the tasks, in the order of runtime.Tasks.
 func (p *Peers) Virtual() []netip.Addr { return p.virtual }
 
-// Own is the virtual address of the agent's task.
+// Own returns the virtual address of the agent's task.
 func (p *Peers) Own() netip.Addr { return p.virtual[p.own] }
 
-// OwnPort is the port that peers believe the agent's task to listen on; 0: it is
-// not known yet.
+// OwnPort returns the port by which peers know the agent's task; 0 if not known yet.
 func (p *Peers) OwnPort() int { return p.addresses[p.own].Port }
 
-// Table is what steering needs to know.
+// Table returns the routes for steering.
 func (p *Peers) Table() []steer.Route {
 	table := make([]steer.Route, 0, len(p.addresses))
 	for i, at := range p.addresses {
@@ -75,9 +74,8 @@ func (p *Peers) Table() []steer.Route {
 	return table
 }
 
-// Command makes the command and environment of an attempt of the agent's task,
-// which is to listen on port, from those with placeholders. What is given of the
-// attempt is completed with what the peers tell: its task, job and ports.
+// Command makes the command and environment of an attempt of the agent's task, which is to
+// listen on port, from those with placeholders. It sets the task, job and ports of a.
 func (p *Peers) Command(words []string, variables map[string]string, port int, a runtime.Attempt) ([]string, map[string]string, error) {
 	spec := pb.Clone(p.spec).(*proto.JobSpec)
 	spec.Command, spec.Env = words, variables
@@ -100,7 +98,7 @@ func (p *Peers) WantsTensorBoardPort() bool {
 	return runtime.WantsTensorBoardPort(p.spec, p.tasks[p.own])
 }
 
-// Addresses are those of some tasks, given by their index in the job.
+// Addresses returns the virtual addresses of tasks, given by their index in the job.
 func (p *Peers) Addresses(tasks []uint32) []netip.Addr {
 	var list []netip.Addr
 	for _, t := range tasks {
@@ -111,7 +109,7 @@ func (p *Peers) Addresses(tasks []uint32) []netip.Addr {
 	return list
 }
 
-// Called are their names.
+// Called returns the names of tasks, given by their virtual addresses.
 func (p *Peers) Called(addresses []netip.Addr) []string {
 	var names []string
 	for _, a := range addresses {

@@ -27,12 +27,12 @@ type Port struct {
 // servicePorts are, between runtime.LowestPort and the ephemeral ports, the defaults of
 // services that run on the nodes of Hadoop clusters: HiveServer2, the job history
 // server, the timeline server, the shuffle service, HBase, Spark's history server.
-// One that is down just now could not start again if a task had taken its port.
+// A service that is down could not be restarted if a task had taken its port.
 var servicePorts = []int{10000, 10002, 10020, 10033, 10200, 13562, 16000, 16010, 16020, 16030, 18080, 19888, 19890}
 
-// HoldPort holds the wanted port, or another where that is taken or none is
-// wanted: one that no service is known to want, of those that run on clusters and
-// of those that Hadoop's configuration (nil without Hadoop) names.
+// HoldPort reserves the wanted port, or another one if that is taken or wanted is 0: one
+// that is not the port of a service, as far as these are known or named in Hadoop's
+// configuration (nil without Hadoop).
 func HoldPort(wanted int, hadoop *conf.Conf) (*Port, error) {
 	var named map[int]bool
 	if hadoop != nil {
@@ -65,12 +65,12 @@ func HoldPort(wanted int, hadoop *conf.Conf) (*Port, error) {
 }
 
 func bindPort(number int) (*Port, error) {
-	// Without SO_REUSEADDR the bind fails if anybody uses the port at all.
+	// Without SO_REUSEADDR the bind fails if the port is in use at all.
 	if p, err := bindSocket(number, false); err == nil || !errors.Is(err, unix.EADDRINUSE) {
 		return p, err
 	}
-	// It may be that only closed connections of a task that was here before
-	// linger (TIME_WAIT). They do not hinder a server. A listener would: look.
+	// The port may only have closed connections of an earlier task (TIME_WAIT), which do
+	// not prevent a server from listening, as another listener would.
 	look, err := bindSocket(number, true)
 	if err != nil {
 		return nil, err
@@ -124,8 +124,8 @@ func (p *Port) Release() {
 	}
 }
 
-// firstEphemeral is where the ports begin that the kernel gives to outgoing
-// connections; a task's port is below, so that none of them takes it.
+// firstEphemeral returns the first port that the kernel uses for outgoing connections. A
+// task's port is below, so that no connection takes it.
 func firstEphemeral() int {
 	if f := strings.Fields(proc.Sysctl("net/ipv4/ip_local_port_range")); len(f) == 2 {
 		if n, err := strconv.Atoi(f[0]); err == nil && n > runtime.LowestPort+1000 {

@@ -13,7 +13,7 @@ import (
 // bindResolver makes the task's resolver read its hosts file first. Two things
 // can come before it, nsswitch.conf(5): another source (systemd's "resolve",
 // which ends the search), and the name service cache daemon, which reads the
-// host's file and not the task's.
+// host's file instead of the task's.
 func bindResolver(dir string, box *sandbox.Box) error {
 	const order = "/etc/nsswitch.conf"
 	if b, err := os.ReadFile(order); err == nil {

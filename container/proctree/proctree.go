@@ -1,5 +1,4 @@
-// Package proctree looks at trees of processes: who descends from whom and what
-// memory they hold, and ends whole trees. It starts no goroutine.
+// Package proctree finds, measures and kills trees of processes. It starts no goroutine.
 package proctree
 
 import (
@@ -12,9 +11,9 @@ import (
 	"holdfast/internal/proc"
 )
 
-// Descendants are the living processes below root, parents before children.
-// root itself and zombies are not among them; children of zombies are. spared
-// processes are left out, with all below them.
+// Descendants returns the living processes below root, parents before children, without
+// root itself and zombies, but with children of zombies. It omits spared processes and all
+// below them.
 func Descendants(root int, spared ...int) []int {
 	all, _ := proc.Processes()
 	children := map[int][]int{}
@@ -50,16 +49,16 @@ func Descendants(root int, spared ...int) []int {
 	return found
 }
 
-// Parent is the parent of a process; ok is false if there is no such process.
+// Parent returns the parent of a process; ok is false if there is no such process.
 func Parent(pid int) (parent int, ok bool) {
 	s, err := proc.ReadStat(pid)
 	return s.Parent, err == nil
 }
 
 // KillDescendants sends SIGKILL to all below root until none is left or ctx
-// ends. Processes that fork while they are killed are found the next time;
-// root must be a subreaper, or what is orphaned gets away. spared processes
-// live on, with all below them.
+// ends. It finds those that were forked meanwhile in the next round. root must be a
+// subreaper: otherwise orphans are not found. spared processes and all below them are not
+// killed.
 func KillDescendants(ctx context.Context, root int, spared ...int) error {
 	for wait := backoff.New(time.Millisecond, 50*time.Millisecond); ; {
 		left := Descendants(root, spared...)
@@ -75,24 +74,24 @@ func KillDescendants(ctx context.Context, root int, spared ...int) error {
 	}
 }
 
-// Doom sends SIGKILL to all below root, and returns when there is none that has
-// not got it: none does anything any more, whatever it may wait for. It tells how
-// many there were. root must be a subreaper.
-func Doom(root int) int {
-	doomed := map[int]bool{}
+// SigkillDescendants sends SIGKILL to all processes below root and returns their number. It
+// returns once each has got the signal, so that none executes any more, but does not wait
+// until they are gone. root must be a subreaper.
+func SigkillDescendants(root int) int {
+	signalled := map[int]bool{}
 	for more := true; more; {
 		more = false
 		for _, p := range Descendants(root) {
-			if !doomed[p] {
-				doomed[p], more = true, true
+			if !signalled[p] {
+				signalled[p], more = true, true
 				_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended just now
 			}
 		}
 	}
-	return len(doomed)
+	return len(signalled)
 }
 
-// RSS is the resident memory of processes, in bytes. Pages that they share are
+// RSS returns the resident memory of processes, in bytes. Pages that they share are
 // counted for each; processes that have ended are not counted.
 func RSS(pids ...int) int64 {
 	var sum int64
@@ -116,8 +115,8 @@ func Usage(pids ...int) (cpu time.Duration, bytes int64) {
 	return cpu, bytes
 }
 
-// Anonymous is the resident memory of a process that is its own, not a
-// file's, in bytes; 0 if it has ended.
+// Anonymous returns the resident anonymous memory of a process, in bytes; 0 if it has
+// ended.
 func Anonymous(pid int) int64 {
 	status, _ := proc.ReadStatus(pid)
 	return status.Bytes("RssAnon")

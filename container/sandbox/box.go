@@ -38,7 +38,7 @@ type Restrictions struct {
 	Steer     error // connections steered by seccomp
 }
 
-// Box is a running keeper.
+// Box is the agent's side of a running keeper.
 type Box struct {
 	cmd          *exec.Cmd
 	conn         *net.UnixConn
@@ -74,8 +74,8 @@ type Process struct {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Status is how it ended; ok is false if that is not known, since the keeper
-// ended first.
+// Status returns how it ended; ok is false if that is not known because the keeper ended
+// first.
 func (p *Process) Status() (status syscall.WaitStatus, ok bool) {
 	<-p.done
 	return p.status, !p.lost
@@ -98,7 +98,7 @@ func Start(ctx context.Context, o Options) (*Box, error) {
 		}
 		if err == nil && b.listener != nil {
 			if unfit := steer.Check(b.Pid(), b.sample); unfit != nil {
-				// Nobody could answer, so the filter must not be there.
+				// Nobody could answer the filter's notifications.
 				b.listener.Close()
 				b.Close()
 				without := o
@@ -127,9 +127,8 @@ func Start(ctx context.Context, o Options) (*Box, error) {
 	return nil, errors.New("starting the sandbox's keeper: no way is left") // the last way has no flags
 }
 
-// attributes are the ways to start a keeper, best first. Root needs no user
-// namespace, and is better off without: in one, it could not use other users'
-// files.
+// attributes returns the ways to start a keeper, best first. Root needs no user namespace,
+// in which it could not use files of other users.
 func attributes(o Options) []*syscall.SysProcAttr {
 	plain := &syscall.SysProcAttr{Setsid: true}
 	if o.NoNamespace {
@@ -210,7 +209,7 @@ func said(text string) error {
 	return errors.New(text)
 }
 
-// read takes what the keeper says, until it ends.
+// read receives the keeper's messages until it ends.
 func (b *Box) read() {
 	var reason error
 	for {
@@ -267,11 +266,11 @@ func (b *Box) ask(m message, fds ...int) (reply, error) {
 	}
 }
 
-// Restrictions are what this node does not allow the box.
+// Restrictions returns what this node does not allow.
 func (b *Box) Restrictions() Restrictions { return b.restrictions }
 
-// Listener is the descriptor for package steer, nil without steering. It is
-// the caller's to close.
+// Listener returns the descriptor for package steer, nil without steering. The caller must
+// close it.
 func (b *Box) Listener() *os.File { return b.listener }
 
 // Pid is the keeper's.
@@ -284,8 +283,8 @@ func (b *Box) Done() <-chan struct{} { return b.done }
 func (b *Box) Err() error { return b.err }
 
 // Mount mounts a FUSE file system in the box. options are those of mount(2)
-// without fd; serve is called with the descriptor, which becomes its own, and
-// must answer requests from then on.
+// without fd; serve is called with the descriptor, which it owns from then on, and must
+// answer requests.
 func (b *Box) Mount(target, options string, serve func(fd int) error) error {
 	if err := b.restrictions.Namespace; err != nil {
 		return err
@@ -346,9 +345,8 @@ func (b *Box) Exec(c Command) (*Process, error) {
 	return b.enter(r.m.Pid, c.Standing), nil
 }
 
-// Adopt makes a process that something in the box has left to the keeper, by
-// a fork and the end of the one between, one like Exec's. It must not end
-// before Adopt returns.
+// Adopt returns an orphan, which the keeper has inherited, as a Process like Exec's. The
+// orphan must not end before Adopt returns.
 func (b *Box) Adopt(pid int) (*Process, error) {
 	if _, err := b.ask(message{Op: opAdopt, Pid: pid}); err != nil {
 		return nil, err
@@ -410,7 +408,7 @@ func (b *Box) kill(ctx context.Context, spared ...int) error {
 	}
 }
 
-// Processes are those in the box, the keeper and standing ones left out.
+// Processes returns the processes in the box, without the keeper and standing ones.
 func (b *Box) Processes() []int { return proctree.Descendants(b.Pid(), b.spared()...) }
 
 func (b *Box) spared() []int {

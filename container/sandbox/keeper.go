@@ -45,8 +45,8 @@ func init() {
 	}
 }
 
-// keeper is the keeper's side. Its main goroutine serves requests; one more
-// receives them and sees the agent's end, and one reaps what ended.
+// keeper is the keeper's side. Its main goroutine serves requests; a second one receives
+// them and notices the agent's end, and a third one reaps processes.
 type keeper struct {
 	conn    *net.UnixConn
 	writing sync.Mutex
@@ -87,8 +87,8 @@ func keep(private, steered bool) error {
 	}
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
-	// Signals for the whole container are the agent's to act upon. They are
-	// not ignored, for that would pass to the task.
+	// Signals for the whole container are handled by the agent. They are not ignored,
+	// since the task would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	go k.reap(children)
 
@@ -135,8 +135,8 @@ func keep(private, steered bool) error {
 	return proctree.KillDescendants(ctx, os.Getpid())
 }
 
-// listen receives requests until the agent has ended. It is not the goroutine
-// that serves them, which may wait for a mount that nobody answers then.
+// listen receives requests until the agent has ended. The goroutine that serves them may be
+// waiting for a mount that is not served any more.
 func (k *keeper) listen(requests chan<- request) {
 	defer close(requests)
 	for {
@@ -146,17 +146,17 @@ func (k *keeper) listen(requests chan<- request) {
 		}
 		requests <- request{m, files}
 	}
-	// What waits for an answer of a mount goes on waiting as long as its descriptor is
-	// held. Without that it would get an error, and might tell its peers of it in
-	// the instant before it is killed, as a parameter server does whose part of a
-	// checkpoint cannot be written: the others would fail by that.
-	if proctree.Doom(os.Getpid()) == 0 && !k.serving.Load() {
+	// Calls to a mount keep waiting as long as its descriptor is open. Otherwise they
+	// would fail, and a process might report that to its peers just before it is killed,
+	// as a parameter server does that cannot write its part of a checkpoint: the peers
+	// would fail, too.
+	if proctree.SigkillDescendants(os.Getpid()) == 0 && !k.serving.Load() {
 		return // the agent has ended in order, and the mounts go with the namespace
 	}
 	k.mounting.Lock()
 	defer k.mounting.Unlock()
 	for _, m := range k.mounts {
-		// By force, for what forks just now has the descriptor for an instant, too.
+		// By force, since a fork that is under way may also have the descriptor.
 		_ = unix.Unmount(m.target, unix.MNT_FORCE|unix.MNT_DETACH)
 		m.fuse.Close()
 	}
@@ -168,15 +168,14 @@ func (k *keeper) send(m message, fds ...int) error {
 	return send(k.conn, m, fds...)
 }
 
-// isolate cuts the new mount namespace off from the host's, in one direction:
-// what the host mounts and unmounts goes on to be seen (automounted homes need
-// that), what is mounted here is not seen there.
+// isolate makes the new mount namespace a slave of the host's: the host's mounts and unmounts
+// remain visible (automounted homes need that), mounts made here are not visible there.
 func isolate() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("making / private in a new mount namespace: %w", err)
 	}
-	// What the keeper may do by an ambient capability is not for the task. The
-	// thread keeps what it is permitted until it execs, which it never does.
+	// The task must not inherit the keeper's ambient capabilities. The thread keeps its
+	// permitted ones until it execs, which it never does.
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return fmt.Errorf("dropping ambient capabilities: %w", err)
 	}
@@ -193,8 +192,8 @@ func openFuse() (*os.File, error) {
 }
 
 // tryFuse finds out whether FUSE can be mounted: security modules and old
-// kernels (before 4.18, in a user namespace) refuse it. The trial hides /dev for
-// an instant, in a namespace that nobody else is in yet.
+// kernels (before 4.18, in a user namespace) refuse it. The trial hides /dev for an instant,
+// in a namespace in which no other process is yet.
 func tryFuse(private bool) error {
 	f, err := openFuse()
 	if err != nil {
@@ -285,8 +284,8 @@ func (k *keeper) exec(m message, files []*os.File) (int, error) {
 		case err == nil:
 			return pid, nil
 		case err == syscall.ETXTBSY && try < 20:
-			// A file that was just written, and whose descriptor is for an
-			// instant still held by another process's fork.
+			// The file was just written, and a fork of another process still
+			// has its descriptor for an instant.
 			time.Sleep(10 * time.Millisecond)
 		case err == syscall.ENOENT:
 			if _, gone := os.Stat(m.Dir); gone != nil {
@@ -313,7 +312,7 @@ func (k *keeper) adopt(pid int) error {
 	return nil
 }
 
-// findCommand does what a shell does with a command's name.
+// findCommand finds a command by its name as a shell does.
 func findCommand(name, dir string, env []string) (string, error) {
 	at := func(p string) string {
 		if filepath.IsAbs(p) {
@@ -361,8 +360,8 @@ func findCommand(name, dir string, env []string) (string, error) {
 	return "", fmt.Errorf("the command %q is not on this node's PATH (%s): give its full path, or ship it with --files or --archives: %w", name, path, syscall.ENOENT)
 }
 
-// reap waits for all children: attempts' processes and the orphans that a
-// subreaper inherits.
+// reap waits for all children: processes of attempts, and orphans, which a subreaper
+// inherits.
 func (k *keeper) reap(children <-chan os.Signal) {
 	for range children {
 		for {

@@ -22,7 +22,7 @@ import (
 
 // unpack unpacks a local archive into a directory: tar, also compressed by
 // gzip or bzip2, or zip, recognized by its content. Nothing is written outside of
-// the directory, whatever the archive says.
+// the directory, whatever names the archive has.
 func unpack(ctx context.Context, archive, dir string) error {
 	f, err := os.Open(archive)
 	if err != nil {

@@ -34,12 +34,12 @@ type place struct {
 	writer string // its name there
 }
 
-// linkMark ends what a link of ours says. It changes nothing of where that leads,
-// and distinguishes it from a link of the user's to the same directory.
+// linkMark is the end of a link's target. It does not change what the target names, and
+// distinguishes the link it from a link of the user's to the same directory.
 const linkMark = "/."
 
-// madeMark stands in a directory that was made only to be mounted upon, and is
-// to go with its last user. The mount hides it.
+// madeMark is a file in a directory that was made only as a mount point, and is to be removed
+// by its last user. The mount hides it.
 const madeMark = ".holdfast-mount-point"
 
 // CheckpointOptions are what a task's checkpoint paths are mounted with.
@@ -56,8 +56,8 @@ type Checkpoints struct {
 	mounted atomic.Pointer[[]*place] // places, once all of them are in their place
 }
 
-// Place puts each path in its place in box, on s. unmounted is why they are links,
-// if they have to be. What it takes is given back by Close, after a failure too.
+// Place mounts each path in box, on s, or makes it a link; then unmounted is the reason.
+// Close must be called, after a failure, too.
 func (c *Checkpoints) Place(ctx context.Context, s *Stage, box *sandbox.Box, specs []*proto.CheckpointSpec, o CheckpointOptions) (unmounted, err error) {
 	r := box.Restrictions()
 	if r.Namespace != nil {
@@ -136,8 +136,7 @@ func (p *place) mount(ctx context.Context, stage Options, box *sandbox.Box, o Ch
 	return nil
 }
 
-// takeDirectory makes the directory to be mounted upon and keeps others from
-// removing it.
+// takeDirectory makes the mount point and protects it from being removed by others.
 func (p *place) takeDirectory() error {
 	for range 100 {
 		_, err := os.Lstat(p.path)
@@ -225,14 +224,14 @@ func (c *Checkpoints) Fence(reason error) {
 	}
 }
 
-// Close gives all that was taken back; the namespace has gone.
+// Close releases everything; the namespace has ended.
 func (c *Checkpoints) Close(ctx context.Context, log *logrus.Entry) {
 	for _, p := range c.places {
 		p.close(ctx, log)
 	}
 }
 
-// close gives the place back; the namespace has gone.
+// close releases the path; the namespace has ended.
 func (p *place) close(ctx context.Context, log *logrus.Entry) {
 	if p.fs != nil {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -248,8 +247,8 @@ func (p *place) close(ctx context.Context, log *logrus.Entry) {
 		return
 	}
 	defer p.lock.Close()
-	// What was made for the mount or is a link goes with its last user on this
-	// host: to remove it earlier would take away others' mounts.
+	// A directory that was made as a mount point, or a link, is removed by its last user
+	// on this host: removing it earlier would remove mounts of others.
 	if unix.Flock(int(p.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // inherited are the variables that a task gets from its container's
-// environment; a name that ends in * stands for all that begin so. The rest,
-// Hadoop's and ours, is no business of the task's.
+// environment; a name that ends in * is a prefix. The rest, Hadoop's and Holdfast's, is not
+// passed on.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM",
 	"LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME",
@@ -25,8 +25,8 @@ const tokenVariable = "HADOOP_TOKEN_FILE_LOCATION"
 
 // environment makes a task's environment: what it inherits, then tmp as its
 // TMPDIR and its own credentials file, then what the AM gave. python directories
-// go in front of PYTHONPATH. home is the task's HOME where that which it inherits is
-// not a directory that it can write to, as on YARN it seldom is.
+// go in front of PYTHONPATH. home is the task's HOME if the inherited one is not a writable
+// directory, as is usual on YARN.
 func environment(base []string, given map[string]string, tmp, home, tokens string, python []string) []string {
 	env := map[string]string{}
 	for _, kv := range base {

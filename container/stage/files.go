@@ -29,7 +29,7 @@ const (
 	copyUpTo = 256 << 20
 )
 
-// fetchFiles brings the job's files into the working directory.
+// fetchFiles copies or links the job's files into the working directory.
 func fetchFiles(ctx context.Context, o Options, work string, files []*proto.FileSpec) error {
 	f := &fetcher{options: o, work: work, stores: map[string]store.Store{}}
 	defer f.close()
@@ -166,15 +166,15 @@ func save(file *proto.FileSpec, from io.Reader, to string) (err error) {
 	return nil
 }
 
-// link makes a symbolic link, or finds it there.
+// link makes a symbolic link, unless it exists.
 func link(target, at string) error {
 	if old, err := os.Readlink(at); err == nil && old == target {
 		return nil
 	}
 	err := os.Symlink(target, at)
 	if errors.Is(err, syscall.EEXIST) {
-		// An empty directory in the way may stand for what is linked; a file or
-		// another link is somebody's.
+		// An empty directory may be replaced by the link; a file or another link may
+		// not.
 		if syscall.Rmdir(at) == nil {
 			err = os.Symlink(target, at)
 		}

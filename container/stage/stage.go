@@ -1,6 +1,6 @@
-// Package stage puts into place what an attempt needs before it starts:
-// directories, the job's files, its environment, a warm interpreter if it can be
-// known what is to be run, and the task's checkpoint paths.
+// Package stage prepares what an attempt needs before it starts: directories, the job's
+// files, its environment, a warm interpreter if it is known what will be run, and the
+// task's checkpoint paths.
 package stage
 
 import (
@@ -38,14 +38,13 @@ type Options struct {
 	Log     *logrus.Entry
 }
 
-// Stage is what a container has for whichever task comes: directories, the job's
-// files and, if it can be known what is to be run, a warm interpreter. A spare's
-// agent furnishes it before it has a task. Its methods may be called from any
-// goroutine.
+// Stage is what a container prepares for any task: directories, the job's files and, if it is
+// known what will be run, a warm interpreter. A spare's agent prepares it before it has a
+// task. Its methods may be called from any goroutine.
 type Stage struct {
 	Standby *warm.Standby
-	// Supervisor answers from the beginning, since every connect waits for it;
-	// nil where steering is not allowed.
+	// Supervisor runs from the beginning, since every connect waits for it; nil where
+	// steering is not allowed.
 	Supervisor *steer.Supervisor
 
 	options Options
@@ -58,7 +57,7 @@ type Stage struct {
 	files  []*proto.FileSpec // that are there
 }
 
-// New is a stage in box on which nothing stands yet.
+// New returns a stage in box for which nothing is prepared.
 func New(o Options, box *sandbox.Box) (*Stage, error) {
 	s := &Stage{options: o}
 	s.work, s.home, s.shim = filepath.Join(o.WorkDir, "work"), filepath.Join(o.WorkDir, "home"), filepath.Join(o.WorkDir, "shim")
@@ -81,8 +80,7 @@ func (s *Stage) Close(box *sandbox.Box) {
 	}
 }
 
-// Furnish makes the directories and fetches the files. What is there already
-// stays. memoryMB is what the container may use; 0: there is no limit.
+// Furnish makes the directories and fetches the files. It keeps what exists. memoryMB is what the container may use; 0: there is no limit.
 func (s *Stage) Furnish(ctx context.Context, files []*proto.FileSpec, memoryMB int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +104,7 @@ func (s *Stage) Furnish(ctx context.Context, files []*proto.FileSpec, memoryMB i
 	return nil
 }
 
-// Command makes what is run from words and variables that are final.
+// Command makes the sandbox command of words and variables that are final.
 func (s *Stage) Command(argv []string, given map[string]string, python []string) (sandbox.Command, error) {
 	tmp, err := temporary(s.options.TmpDir)
 	if err != nil {
@@ -117,13 +115,12 @@ func (s *Stage) Command(argv []string, given map[string]string, python []string)
 	}, nil
 }
 
-// longestTemporary is how long the name of a temporary directory may be so that
-// sockets can be made in it, as Python's multiprocessing does: their names are
-// limited to 107 bytes, unix(7).
+// longestTemporary bounds the name of a temporary directory, so that sockets can be made in
+// it, as Python's multiprocessing does: their names are limited to 107 bytes, unix(7).
 const longestTemporary = 64
 
-// temporary makes the task's temporary directory; "" is the system's, where the
-// container's would be too long a name, as on YARN.
+// temporary makes the task's temporary directory. It returns "", for the system's, if the
+// container's has too long a name, as on YARN.
 func temporary(dir string) (string, error) {
 	tmp := filepath.Join(dir, "task")
 	if len(tmp) > longestTemporary {
@@ -135,8 +132,8 @@ func temporary(dir string) (string, error) {
 	return tmp, nil
 }
 
-// Prewarm has an interpreter made for a task to come, if it is known how; soon
-// if the task is about to start. The stage is furnished.
+// Prewarm starts making an interpreter for a future task, if its plan is known; soon: the task
+// is about to start. Furnish has been called.
 func (s *Stage) Prewarm(p *peers.Peers, r *proto.PrewarmPlan, soon bool) error {
 	if r == nil {
 		return nil
@@ -156,8 +153,8 @@ func (s *Stage) Prewarm(p *peers.Peers, r *proto.PrewarmPlan, soon bool) error {
 	return nil
 }
 
-// ImportProfile is what the AM is to know of the task's script, and how often that
-// has changed; nil: nothing yet.
+// ImportProfile returns the import profile of the task's script for the AM, nil if there is
+// none yet, and its version.
 func (s *Stage) ImportProfile() (*proto.ImportProfile, int) {
 	k, news := s.Standby.Known()
 	if news == 0 {
@@ -181,13 +178,13 @@ func (s *Stage) ImportProfile() (*proto.ImportProfile, int) {
 	return i, news
 }
 
-// valid reports whether a message can carry it: strings must be UTF-8.
+// valid reports whether a message can carry it: its strings must be UTF-8.
 func valid(i *proto.ImportProfile) bool {
 	_, err := pb.Marshal(i)
 	return err == nil
 }
 
-// localProfile is what an import profile of another container is in this one.
+// localProfile translates an import profile of another container to this one.
 func localProfile(i *proto.ImportProfile, own []string) warm.ImportProfile {
 	var pairs []string
 	for n, d := range i.GetDirectories() {
@@ -210,8 +207,8 @@ func localProfile(i *proto.ImportProfile, own []string) warm.ImportProfile {
 	return c
 }
 
-// directories are the names under which the container's own can be found, in an
-// order that is the same everywhere; Python resolves links in some of them.
+// directories returns the names of the container's own directories, in the same order in
+// every container; Python resolves links in some of them.
 func (s *Stage) directories() []string {
 	resolved, err := filepath.EvalSymlinks(s.options.WorkDir)
 	if err != nil {

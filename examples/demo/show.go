@@ -14,7 +14,7 @@ import (
 	"holdfast/test/asuser"
 )
 
-// show runs a job, kills a task in the middle of it and tells the story.
+// show runs a job, kills a task in the middle of it and prints what happens.
 type show struct {
 	asuser.Caller
 	yarn  bool

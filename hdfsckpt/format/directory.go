@@ -22,8 +22,8 @@ func (directory) Traits() Traits {
 	return Traits{Kind: Directory, FoundBy: []Kind{Torch}, Unnamed: true}
 }
 
-// Owner returns the directory named after a step that a file lies in: of whatever
-// format that is, it comes and goes as a whole.
+// Owner returns the directory named after a step that a file lies in: whatever its format,
+// it is written and removed as a whole.
 func (directory) Owner(file string) (Owner, bool) {
 	dir, ok := stepDirOf(file)
 	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok

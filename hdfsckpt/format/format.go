@@ -48,6 +48,10 @@ type Traits struct {
 	CompleteWhen string
 	// MayGrow: files may be added to a checkpoint that is complete.
 	MayGrow bool
+	// Steady: a save does not pause for seconds between two files, so that one in which
+	// nothing happens was lost, and what it was to replace can be restored while other
+	// tasks run. Of other formats that has to wait until none does.
+	Steady bool
 	// Spare is the suffix of files that no restore needs; empty if there are none.
 	Spare string
 	// AloneInStepDir: a directory that is named after a step may hold one of a series.
@@ -162,6 +166,9 @@ func Of(k Kind) Format {
 
 // OwnerOf returns the checkpoint that a file is a part of, by the file's name alone.
 func OwnerOf(file string) (Owner, bool) {
+	if isDiscarded(file) {
+		return Owner{}, false
+	}
 	for _, f := range All {
 		if o, ok := f.Owner(file); ok {
 			return o, true

@@ -68,10 +68,9 @@ func isTrainers(entries []store.Info) bool {
 	return onlyConfigs && config
 }
 
-// Claim looks at the directories checkpoint-N of one directory together. That they are
-// Trainer's shows in each by itself, or, of one that was broken off early, in another;
-// of the only one, in that it was begun here (isFirstSave). If it does not, they are
-// searched as any other directory.
+// Claim judges the directories checkpoint-N of one directory together. One is Trainer's if
+// its files show that, if another one's do, or, where it is the only one, if a task has begun
+// it as Trainer would (isFirstSave). Otherwise they are searched like any other directory.
 func (huggingFace) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
 	var dirs []store.Info
 	for _, e := range d.Entries {
@@ -151,41 +150,12 @@ func checkTrainer(ctx context.Context, s store.Store, c *Checkpoint) error {
 		c.Why, c.Certain = trainerState+" is cut off", true
 		return nil
 	}
-	weights := 0
-	need := map[string]int64{}
-	for name := range sizes {
-		if dir, base := path.Split(name); dir == "" && weightsIndex.MatchString(base) {
-			if err := shardsOf(ctx, s, path.Join(c.Name, base), need); err != nil {
-				if !isContent(err) {
-					return err
-				}
-				c.Why, c.Certain = err.Error(), true
-				return nil
-			}
-		}
-	}
-	for name, size := range sizes {
-		base := path.Base(name)
-		if path.Dir(name) != "." {
-			weights++ // of DeepSpeed or FSDP, which have directories of their own
-			continue
-		}
-		if !weightsFile.MatchString(base) {
-			continue
-		}
-		weights++
-		why, err := cutOff(ctx, s, path.Join(c.Name, name), size)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			c.Why, c.Certain = base+": "+why, true
-			return nil
-		}
-	}
-	switch c.Why = lacking(need, sizes); {
-	case c.Why != "":
-		c.Certain = true
+	weights, why, err := checkWeights(ctx, s, c, sizes)
+	switch {
+	case err != nil:
+		return err
+	case why != "":
+		c.Why, c.Certain = why, true
 	case missingRank(sizes) != "":
 		c.Why = missingRank(sizes) + " is missing" // another rank may still write it
 	case weights == 0:
@@ -194,6 +164,40 @@ func checkTrainer(ctx context.Context, s store.Store, c *Checkpoint) error {
 		c.State = Complete
 	}
 	return nil
+}
+
+// checkWeights counts the files of weights, of which sizes has the lengths by their names
+// in the directory. why says what is wrong with them; empty if nothing is.
+func checkWeights(ctx context.Context, s store.Store, c *Checkpoint, sizes map[string]int64) (weights int, why string, err error) {
+	need := map[string]int64{}
+	for name := range sizes {
+		if path.Dir(name) != "." || !weightsIndex.MatchString(name) {
+			continue
+		}
+		if err := shardsOf(ctx, s, path.Join(c.Name, name), need); isContent(err) {
+			return 0, err.Error(), nil
+		} else if err != nil {
+			return 0, "", err
+		}
+	}
+	for name, size := range sizes {
+		if path.Dir(name) != "." {
+			weights++ // of DeepSpeed or FSDP, which have directories of their own
+			continue
+		}
+		if !weightsFile.MatchString(name) {
+			continue
+		}
+		weights++
+		why, err := cutOff(ctx, s, path.Join(c.Name, name), size)
+		if err != nil {
+			return 0, "", err
+		}
+		if why != "" {
+			return weights, name + ": " + why, nil
+		}
+	}
+	return weights, lacking(need, sizes), nil
 }
 
 // missingRank is the random state of a rank that is not there while that of a

@@ -9,12 +9,12 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// What tells Hugging Face's Trainer from a program that saves files of the same
-// names comes last in a save. So of the first save into a directory, while there is
-// no other to compare with, it is recorded that a task has begun it: what nobody
-// began here, such as a model that its user put there, is whole as it is. A record
-// holds until the next begins. If the one before has no trainer_state.json then, the
-// program's form is its own, and no more is recorded in that directory.
+// The file that distinguishes a checkpoint of Hugging Face's Trainer from one of a program
+// that saves files of the same names is written last. So it is recorded that a task begins
+// the first save in a directory, while there is no other to compare with: what no task has
+// begun, such as a model that the user put there, is left alone. A record holds until the
+// next save begins. If the save before has no trainer_state.json by then, the format is the
+// program's own, and nothing more is recorded for that directory.
 //
 //	.holdfast/begun/DIR.json    DIR: the directory that checkpoint-N is in, an entry
 const begunDir = store.OwnDir + "/begun"
@@ -22,8 +22,8 @@ const begunDir = store.OwnDir + "/begun"
 // begunSave is such a record.
 type begunSave struct {
 	Dir  string `json:"dir"`            // relative to the store's root
-	Name string `json:"name,omitempty"` // checkpoint-N in it, which was begun last
-	Own  bool   `json:"own,omitempty"`  // the program's form is its own
+	Name string `json:"name,omitempty"` // checkpoint-N in it, the save that was begun last
+	Own  bool   `json:"own,omitempty"`  // the format is the program's own
 }
 
 func begunName(dir string) string { return path.Join(begunDir, store.EntryName(dir)+".json") }
@@ -148,9 +148,9 @@ func mayBeTrainers(entries []store.Info) bool {
 	return true
 }
 
-// isFirstSave reports whether the only directory checkpoint-N of its directory is the
-// first save of a Trainer that has not got as far as what tells it: a task began it
-// here, and all that is in it is what Trainer writes.
+// isFirstSave reports whether the only directory checkpoint-N of its directory is the first
+// save of a Trainer that was lost before it wrote what distinguishes it: a task has begun it,
+// and all that is in it is what Trainer writes.
 func isFirstSave(ctx context.Context, s store.Store, name string, entries []store.Info) (bool, error) {
 	if !mayBeTrainers(entries) {
 		return false, nil

@@ -80,6 +80,14 @@ func stepDirOf(file string) (dir string, ok bool) {
 	return "", false
 }
 
+// workerTemp is a directory into which a worker of MultiWorkerMirroredStrategy writes its
+// copy of what the chief saves, because all must take part in a save. It removes it at once.
+var workerTemp = regexp.MustCompile(`(^|/)workertemp_\d+(/|$)`)
+
+// isDiscarded reports whether an entry is, or lies in, a directory whose files their own
+// program discards: nobody's checkpoint.
+func isDiscarded(name string) bool { return workerTemp.MatchString(name) }
+
 // lacking says which of the files that a checkpoint needs are missing or too short;
 // empty if none is.
 func lacking(need, have map[string]int64) string {

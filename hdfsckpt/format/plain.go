@@ -26,7 +26,7 @@ type plain struct{}
 var _ Reviewer = plain{}
 
 func (plain) Traits() Traits {
-	return Traits{Kind: Plain, Last: []string{Committed}, CompleteWhen: "the directory step-N has a file COMMITTED"}
+	return Traits{Kind: Plain, Last: []string{Committed}, Steady: true, CompleteWhen: "the directory step-N has a file COMMITTED"}
 }
 
 func isPlainDir(base string) bool {

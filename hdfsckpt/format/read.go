@@ -44,7 +44,7 @@ func isContent(err error) bool {
 }
 
 // watchedReader keeps the first error of a reader that is not the end of the file, so
-// that a file that could not be read is told from one that is damaged.
+// that a file that could not be read can be distinguished from one that is damaged.
 type watchedReader struct {
 	r   store.Reader
 	mu  sync.Mutex

@@ -15,8 +15,8 @@ import (
 // Rule says how the checkpoints in a store are known to be complete. The zero Rule
 // finds those of all formats that show it themselves.
 //
-// It is kept in the store, so that whoever looks at the store later, without the job,
-// sees the same checkpoints.
+// It is written to the store, so that those who list the store later, without the job, see
+// the same checkpoints.
 type Rule struct {
 	Format Kind `json:"format,omitempty"` // only checkpoints of this format; "": of all
 	// Marker and Quiet are for Plain, and exclude each other. Each directory in the

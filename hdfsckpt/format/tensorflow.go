@@ -35,6 +35,7 @@ func (tensorFlow) Traits() Traits {
 		// Saver, Checkpoint and CheckpointManager, with parameter servers too.
 		Last:         []string{"*" + indexSuffix, tfbundle.StateFile},
 		CompleteWhen: "PREFIX.index can be read, and every shard that it names is there with its length",
+		Steady:       true,
 		Spare:        ".meta", // a graph
 	}
 }
@@ -187,8 +188,7 @@ func ReadIndex(ctx context.Context, s store.Store, prefix string) (*tfbundle.Ind
 	return readIndex(ctx, s, tfbundle.IndexFile(prefix))
 }
 
-// readIndex tells a file that is no index (contentError) from one that could not be
-// read.
+// readIndex reads an index by its name; contentError if the file was read and is no index.
 func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index, error) {
 	r, err := s.Open(ctx, name)
 	if err != nil {

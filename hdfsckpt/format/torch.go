@@ -27,7 +27,7 @@ func (torch) Traits() Traits {
 		Kind:         Torch,
 		Last:         []string{"*.pt", "*.pth", "*.bin", "*.ckpt"},
 		CompleteWhen: "the archive's directory, at the file's end, can be read",
-		MayGrow:      true, AloneInStepDir: true,
+		MayGrow:      true, AloneInStepDir: true, Steady: true,
 	}
 }
 
@@ -80,7 +80,7 @@ func checkTorch(ctx context.Context, s store.Store, f File) (*Checkpoint, error)
 	case a.archive:
 		c.State = Complete
 	case a.legacy:
-		c.State, c.Why = Unchecked, "it has the form of before PyTorch 1.6, which has no checksums and no end that can be told from a cut"
+		c.State, c.Why = Unchecked, "it has the format of before PyTorch 1.6, in which a file that was cut off cannot be recognised: it has no checksums"
 	case !sure:
 		return nil, nil // something else
 	case a.empty:

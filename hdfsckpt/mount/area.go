@@ -15,8 +15,8 @@ import (
 	"holdfast/hdfsckpt/writers"
 )
 
-// area is the directory of the store for what this mount has not completed, or
-// is removing. It is made at the first write and never again: once it is gone,
+// area is the directory of the store for files that this mount has not completed, or is
+// removing. It is created at the first write, and never again: once it has been removed,
 // this mount has been fenced off.
 type area struct {
 	mu     sync.Mutex
@@ -25,18 +25,18 @@ type area struct {
 	made   []string          // directories of stages, of those before too
 }
 
-// stage is a directory in the area for files that get from it what they would
-// from where they belong: the group, the access control list, the storage policy.
+// stage is a directory in the area whose files inherit the same as those of their target
+// directory: the group, the access control list, the storage policy.
 type stage struct {
 	dir  *node
 	made time.Time
 }
 
-// stageLife bounds how long a change of a directory's access control list is not
-// heeded: another stage is made then.
+// stageLife bounds how long a change of a directory's access control list remains
+// unnoticed: another stage is made then.
 var stageLife = 30 * time.Second
 
-// get makes the area's directory if that was not done.
+// get returns the area's directory, creating it at the first call.
 func (a *area) get(ctx context.Context, f *FS) (*node, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +56,7 @@ func (a *area) get(ctx context.Context, f *FS) (*node, error) {
 	return a.dir, nil
 }
 
-// stageFor finds or makes the directory for new files that belong into d.
+// stageFor finds or makes the stage for new files of d.
 func (a *area) stageFor(ctx context.Context, f *FS, d *node) (*node, error) {
 	area, err := a.get(ctx, f)
 	if err != nil {
@@ -83,8 +83,8 @@ func (a *area) stageFor(ctx context.Context, f *FS, d *node) (*node, error) {
 	return made, nil
 }
 
-// makeStage makes a directory in d, which has from there what files in d have, and
-// moves it into the area: that asks for no rights but those to write in d.
+// makeStage makes a directory in d, so that it inherits what files in d do, and moves it
+// into the area: this requires no permission but that to write in d.
 func (a *area) makeStage(ctx context.Context, f *FS, d *node) (*node, error) {
 	target, ok := f.path(d)
 	if !ok {
@@ -107,8 +107,8 @@ func (a *area) makeStage(ctx context.Context, f *FS, d *node) (*node, error) {
 	return &node{dir: true, name: base, parent: a.dir}, nil
 }
 
-// birth is what files get that are made in a directory. The kernel looks each
-// directory up on the way to a file, but for the root.
+// birth returns what new files inherit from a directory. The kernel looks up each directory
+// on the way to a file, except the root.
 func (f *FS) birth(ctx context.Context, d *node) (string, error) {
 	f.mu.Lock()
 	birth := d.info.Birth
@@ -156,8 +156,8 @@ func (f *FS) makeEmpty(ctx context.Context, d *node, name string, perm fs.FileMo
 // removeLimit bounds the removal of empty directories at the end.
 const removeLimit = 5 * time.Second
 
-// remove takes the directory away at the end. If somebody else has, or it is
-// not empty, it is not ours to care for any more.
+// remove removes the directory at the end. It ignores that the directory is not empty, or
+// was removed by another process.
 func (a *area) remove(f *FS) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

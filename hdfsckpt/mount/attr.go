@@ -27,8 +27,8 @@ func (f *FS) lookup(in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Sta
 		info, err := f.store.Stat(f.readCtx, p)
 		f.mu.Lock()
 		if d.changes != before {
-			// We ourselves changed the directory meanwhile: what the store
-			// said may be older than that.
+			// This mount changed the directory in the meantime: the store's answer
+			// may be older than that.
 			f.mu.Unlock()
 			continue
 		}
@@ -51,7 +51,7 @@ func (f *FS) changes(d *node) uint64 {
 	return d.changes
 }
 
-// lookupHidden answers for a file that is being written through this mount.
+// lookupHidden looks up a file that is being written through this mount.
 func (f *FS) lookupHidden(d *node, name string, out *fuse.EntryOut) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,7 +63,7 @@ func (f *FS) lookupHidden(d *node, name string, out *fuse.EntryOut) bool {
 	return true
 }
 
-// getAttr is stat(2) of what the kernel holds, and fstat(2).
+// getAttr implements stat(2) for an inode that the kernel knows, and fstat(2).
 func (f *FS) getAttr(in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	n := f.node(in.NodeId)
 	if n == nil {
@@ -91,12 +91,12 @@ func (f *FS) attributes(n *node, out *fuse.AttrOut) fuse.Status {
 	switch {
 	case n.hidden():
 	case n.parent != parent || parent != nil && parent.changes != before:
-		// Changed through this mount meanwhile: what we remember is newer.
+		// Changed through this mount in the meantime: the node's state is newer.
 	case err == nil && n.dir == info.IsDir() && (!n.known || same(n.info, info)):
 		n.info, n.known = info, true
 	case err == nil || errnoOf(err) == syscall.ENOENT:
-		// Another mount removed or replaced it. Whoever has it open keeps it;
-		// for the rest ESTALE makes the kernel look the name up again.
+		// Another mount removed or replaced it. It stays for those who have it open;
+		// else ESTALE makes the kernel look up the name again.
 		return f.attrOfOpenLocked(n, false, out)
 	default:
 		f.mu.Unlock()
@@ -166,8 +166,8 @@ func (f *FS) setAttr(in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	return f.attributes(n, out)
 }
 
-// truncate sets a file's size: of the copy being written if somebody has the
-// file open for writing, and at once otherwise.
+// truncate sets a file's size: of the copy that is being written if the file is open for
+// writing, and at once otherwise.
 func (f *FS) truncate(n *node, in *fuse.SetAttrIn, size int64) error {
 	if fh, ok := in.GetFh(); ok {
 		if h := f.handle(fh); h != nil && h.work != nil {
@@ -218,9 +218,9 @@ func (f *FS) chtimes(n *node, atime, mtime time.Time) error {
 	}, func() { n.info.ModTime = mtime })
 }
 
-// change applies a change to a file that is being written, or else to the
-// store, and remembers it. What has no name in the store any more, since it was
-// replaced while open, is only remembered.
+// change applies a change of attributes to a file that is being written, or else to the
+// store, and to the node. For a file that was replaced while open, and has no name in the
+// store, only the node changes.
 func (f *FS) change(n *node, writing func(*work) error, stored func(string) error, remember func()) error {
 	_, leave, err := f.gate.enter()
 	if err != nil {
@@ -254,8 +254,8 @@ func (f *FS) change(n *node, writing func(*work) error, stored func(string) erro
 	return nil
 }
 
-// access is access(2): by the store, where it can tell, and otherwise by the owner's
-// bits; opening has the last word.
+// access implements access(2): by the store if it is an Accesser, and otherwise by the
+// owner's mode bits. Opening may still fail.
 func (f *FS) access(in *fuse.AccessIn) fuse.Status {
 	var out fuse.AttrOut
 	n := f.node(in.NodeId)
@@ -293,7 +293,7 @@ func (f *FS) access(in *fuse.AccessIn) fuse.Status {
 	return fuse.OK
 }
 
-// statFs is the store's room, quotas taken into account.
+// statFs returns the store's space, with quotas taken into account.
 func (f *FS) statFs(out *fuse.StatfsOut) fuse.Status {
 	s, err := f.store.Space(f.readCtx)
 	if err != nil {

@@ -20,9 +20,8 @@ type caller struct {
 	status  int  // its exit status, if it exits by itself
 }
 
-// callerOf looks a thread up. A caller in a pid namespace that we cannot see
-// into has number 0, and one that is gone has no directory: both are unknown,
-// and count as alive.
+// callerOf looks up a thread. A caller in a pid namespace that is not visible from here
+// has number 0, and one that has ended is not found: both are unknown, and count as alive.
 func callerOf(pid uint32) caller {
 	if pid == 0 {
 		return caller{}
@@ -36,17 +35,17 @@ func callerOf(pid uint32) caller {
 		return caller{}
 	}
 	c := newCaller(stat, status)
-	// The exit code reads as 0 to those who may not trace the process. Then a
-	// pending SIGKILL is all there is to go by; it is also how exit_group(2)
-	// ends the other threads, so it may mistake an exit for a kill, which
-	// loses less than the opposite.
+	// The exit code reads as 0 without permission to trace the process. Then only a
+	// pending SIGKILL indicates a kill. exit_group(2) ends the other threads in the
+	// same way, so an exit may be mistaken for a kill, which loses less than the
+	// opposite.
 	if !c.killed && c.status == 0 && sigkillPending(stat, status) {
 		c.killed = !proc.Traceable(int(pid))
 	}
 	return c
 }
 
-// groupOf finds the process that a thread belongs to; 0 if unknown.
+// groupOf returns the process that a thread belongs to; 0 if unknown.
 func groupOf(pid uint32) int {
 	if pid == 0 {
 		return 0

@@ -24,8 +24,7 @@ func (f *FS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse
 	return fuse.OK
 }
 
-// entries are what is in a directory. From offset 0 the store is asked again, as
-// rewinddir(3) wants.
+// entries lists a directory. A read from offset 0 lists it anew, as rewinddir(3) requires.
 func (f *FS) entries(in *fuse.ReadIn) ([]fuse.DirEntry, fuse.Status) {
 	h := f.handle(in.Fh)
 	if h == nil {
@@ -167,7 +166,7 @@ func (f *FS) rmdir(in *fuse.InHeader, name string) fuse.Status {
 		return fuse.Status(syscall.ENOTEMPTY)
 	}
 	if c != nil {
-		f.localise(c) // a temporary file of one that was moved away
+		f.moveToSpool(c) // a temporary file of one that was moved away
 	}
 	if err := store.RemoveDir(ctx, f.store, p); err != nil {
 		return f.fail("rmdir", p, err)
@@ -193,7 +192,7 @@ func (f *FS) unname(d *node, name string, c *node) {
 	}
 }
 
-// unlink removes a file. Who has it open keeps it.
+// unlink removes a file. It remains readable to those who have it open.
 func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 	d, p, st := f.dirEntry(in.NodeId, name)
 	if st != fuse.OK {
@@ -212,7 +211,7 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 		return f.fail("unlink", p, err)
 	}
 	if !retained {
-		err = f.bury(ctx, d, name, p, c[0])
+		err = f.moveToArea(ctx, d, name, p, c[0])
 	}
 	if err != nil && !(hidden && errors.Is(err, syscall.ENOENT)) {
 		return f.fail("unlink", p, err)
@@ -221,11 +220,11 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 	return fuse.OK
 }
 
-// bury moves a file into the area, and removes it there: at once, or at the last
-// Release if it is open through this mount, since HDFS soon deletes the blocks of a
-// removed file under its readers. A mount that was fenced off has no area any more,
-// so that it removes nothing either, whenever what it has sent arrives.
-func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) error {
+// moveToArea moves a file into the area, and removes it there: at once, or at the last
+// Release if it is open through this mount, since HDFS deletes the blocks of a removed file
+// soon, although it has readers. A mount that was fenced off has no area any more, so that
+// its requests remove nothing, whenever they arrive.
+func (f *FS) moveToArea(ctx context.Context, d *node, name, p string, n *node) error {
 	dir, err := f.area.get(ctx, f)
 	if errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.ENOSPC) {
 		return f.store.Remove(ctx, p) // or nothing could ever be removed
@@ -234,9 +233,9 @@ func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) error {
 		return err
 	}
 	// Not a temporary file's name: it is not being written.
-	grave := temporary{dir: dir, base: strings.TrimPrefix(store.TemporaryFor("removed"), ".")}
-	buried, _ := grave.path(f)
-	if err := f.store.Rename(ctx, p, buried); err != nil {
+	removed := temporary{dir: dir, base: strings.TrimPrefix(store.TemporaryFor("removed"), ".")}
+	movedTo, _ := removed.path(f)
+	if err := f.store.Rename(ctx, p, movedTo); err != nil {
 		return err
 	}
 	open := false
@@ -245,29 +244,29 @@ func (f *FS) bury(ctx context.Context, d *node, name, p string, n *node) error {
 		stored := !n.hidden() || n.work.at == inPlace // its lock is held
 		open = n.opens > 0 && stored && !n.dir
 		if open {
-			n.grave = &grave
+			n.removed = &removed
 		}
 		f.mu.Unlock()
 	}
 	if open {
 		return nil
 	}
-	if err := f.store.Remove(ctx, buried); err != nil {
-		f.fail("removing the removed file", buried, err) // it is removed with other leftovers
+	if err := f.store.Remove(ctx, movedTo); err != nil {
+		f.fail("removing the removed file", movedTo, err) // it is removed with other leftovers
 	}
 	return nil
 }
 
-// unearth removes a file that was removed while it was open, after its last
+// removeFromArea removes a file that was removed while it was open, after its last
 // close.
-func (f *FS) unearth(n *node) {
+func (f *FS) removeFromArea(n *node) {
 	f.mu.Lock()
-	if n.grave == nil || n.opens > 0 {
+	if n.removed == nil || n.opens > 0 {
 		f.mu.Unlock()
 		return
 	}
 	name, ok := f.contentLocked(n)
-	n.grave = nil
+	n.removed = nil
 	f.mu.Unlock()
 	ctx, leave, err := f.gate.enter()
 	if err != nil || !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// errnoOf finds the errno that a process gets for an error of the store.
+// errnoOf returns the errno for an error of the store.
 func errnoOf(err error) syscall.Errno {
 	var errno syscall.Errno
 	switch {
@@ -31,7 +31,7 @@ func errnoOf(err error) syscall.Errno {
 	return syscall.EIO
 }
 
-// ordinary errors are answers, not troubles: they are not logged.
+// ordinary errors are expected results: they are not logged.
 func ordinary(errno syscall.Errno) bool {
 	switch errno {
 	case syscall.ENOENT, syscall.EEXIST, syscall.ENOTEMPTY, syscall.ENOTDIR,
@@ -41,11 +41,11 @@ func ordinary(errno syscall.Errno) bool {
 	return false
 }
 
-// toldError is an error that was logged when it happened, and is met again.
-type toldError struct{ errno syscall.Errno }
+// loggedError repeats an error that was logged when it happened.
+type loggedError struct{ errno syscall.Errno }
 
-func (e *toldError) Error() string { return "an earlier operation on it failed: " + e.errno.Error() }
-func (e *toldError) Unwrap() error { return e.errno }
+func (e *loggedError) Error() string { return "an earlier operation on it failed: " + e.errno.Error() }
+func (e *loggedError) Unwrap() error { return e.errno }
 
 // fail turns an error into a status and logs it, since the process that asked
 // sees only the errno.
@@ -56,7 +56,7 @@ func (f *FS) fail(op, name string, err error) fuse.Status {
 	}
 	e := f.log.WithField("store", f.store.URI())
 	var fenced *fencedError
-	var told *toldError
+	var told *loggedError
 	switch {
 	case ordinary(errno), errors.As(err, &fenced), errors.As(err, &told):
 		e.Debugf("%s %s: %v", op, name, err)
@@ -66,13 +66,13 @@ func (f *FS) fail(op, name string, err error) fuse.Status {
 	return fuse.Status(errno)
 }
 
-// quieter lets through the first of like messages in a while.
-type quieter struct {
+// logLimiter lets through the first of similar messages within some time.
+type logLimiter struct {
 	mu   sync.Mutex
 	seen map[string]time.Time
 }
 
-func (q *quieter) first(key string) bool {
+func (q *logLimiter) first(key string) bool {
 	const (
 		pause = 30 * time.Second
 		most  = 1000

@@ -7,12 +7,12 @@ import (
 )
 
 // flush is sent for every close(2), of every descriptor and every process, and
-// for the descriptors of a process that ends. It publishes what was written at
-// the last of them that matters, since its answer is what that close returns.
+// for the descriptors of a process that ends. It publishes what was written at the last
+// relevant one, since its answer is the result of that close.
 //
-// What is to be done is decided before it returns, since a process that was
-// killed is gone as soon as anything is answered, and then the handle is
-// released; doing it may wait for the store.
+// What is to be done is decided before it returns, since a process that was killed is gone
+// once any request is answered, and then the handle is released; doing it may wait for the
+// store.
 func (f *FS) flush(in *fuse.FlushIn) (do func() fuse.Status) {
 	nothing := func() fuse.Status { return fuse.OK }
 	h := f.handle(in.Fh)
@@ -64,9 +64,9 @@ func (w *work) failed() error {
 	return w.err
 }
 
-// flushedBy finds what a process has done with the handle; nil if nothing. A
-// process that we cannot see, or a handle with such a user, counts as one that
-// wrote: nothing more is known.
+// flushedBy returns what a process has done with the handle; nil if nothing. A process that
+// is not visible from here, or any process if the handle has such a user, is taken to have
+// written.
 func (h *handle) flushedBy(group int) (*user, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// gate is what every operation that changes the store passes. Closing it
-// refuses new ones and cancels those under way.
+// gate admits the operations that change the store. Closing it refuses new ones and cancels
+// those under way.
 type gate struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -29,8 +29,8 @@ func (g *gate) init() {
 	g.ctx, g.cancel = context.WithCancel(store.Guarded(context.Background(), g.open))
 }
 
-// open is asked once more right before a change leaves for the store: the process
-// may have been stopped since it entered.
+// open returns nil if the gate is open, and else a fencedError. It is called again right
+// before a change is sent to the store: the process may have been suspended since enter.
 func (g *gate) open() error {
 	if g.lease != nil {
 		if err := g.lease(); err != nil {
@@ -62,11 +62,11 @@ func (g *gate) enter() (ctx context.Context, leave func(), err error) {
 	return g.ctx, g.leave, nil
 }
 
-// fenceWait is how long what comes after the lease's end waits for Fence.
+// fenceWait is how long operations after the lease's end wait for Fence.
 const fenceWait = time.Second
 
-// expired closes the gate at the lease's end, unless Fence does so first: who calls
-// that ends the processes before, which then do not live to see an error.
+// expired closes the gate at the lease's end, unless Fence does so first: its caller kills
+// the processes before, so that they see no error.
 func (g *gate) expired(reason error) {
 	select {
 	case <-g.ctx.Done():
@@ -118,7 +118,7 @@ func (g *gate) wait(ctx context.Context) error {
 	}
 }
 
-// fencedError is what operations get once the gate is closed.
+// fencedError is returned by operations once the gate is closed.
 type fencedError struct{ reason error }
 
 func (e *fencedError) Error() string { return "nothing may be committed any more: " + e.reason.Error() }

@@ -12,8 +12,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// handle is an open file or directory, as the kernel knows it: shared by all
-// descriptors that were duplicated or inherited from one open(2).
+// handle is an open file description of the kernel: it is shared by all descriptors that
+// were duplicated or inherited from one open(2).
 type handle struct {
 	id    uint64
 	n     *node
@@ -79,7 +79,7 @@ func (h *handle) usedBy(pid uint32, wrote bool) {
 		h.lastPid = pid
 	}
 	h.mu.Unlock()
-	// Not at open: a shell opens the file first and makes it the output then.
+	// Not at open: a shell opens the file before it makes it the output.
 	if look && standardStream(group, h.n.id, h.work.base) {
 		h.mu.Lock()
 		u.stream = true
@@ -101,8 +101,8 @@ func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.St
 		return f.fail("create", p, err)
 	}
 	defer leave()
-	// The kernel has just looked the name up and found nothing, here; another
-	// mount may have put it there since.
+	// The kernel has just looked up the name and found nothing; another mount may have
+	// created it since.
 	exists := false
 	if in.Flags&syscall.O_EXCL != 0 || in.Flags&syscall.O_TRUNC == 0 {
 		info, err := f.store.Stat(ctx, p)
@@ -147,7 +147,7 @@ func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.St
 	w := f.takeWork(n, exists, fs.FileMode(in.Mode).Perm())
 	w.perm.Store(uint32(fs.FileMode(in.Mode).Perm()))
 	w.mu.Lock()
-	// Who opens to append has each line kept, whatever becomes of the process.
+	// What is appended is kept, even if the process is killed.
 	w.grows = w.grows || in.Flags&(syscall.O_APPEND|syscall.O_TRUNC) == syscall.O_APPEND
 	err = w.restart()
 	w.mu.Unlock()
@@ -177,7 +177,7 @@ func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.St
 func readable(flags uint32) bool { return flags&syscall.O_ACCMODE != syscall.O_WRONLY }
 func writable(flags uint32) bool { return flags&syscall.O_ACCMODE != syscall.O_RDONLY }
 
-// open opens a file that is there.
+// open opens an existing file.
 func (f *FS) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	n := f.node(in.NodeId)
 	if n == nil {
@@ -200,11 +200,11 @@ func (f *FS) openNode(n *node, flags, pid uint32, out *fuse.OpenOut) fuse.Status
 	return fuse.OK
 }
 
-// openFlags tell the kernel how to treat an open file. Without FOPEN_KEEP_CACHE
-// it drops the pages it has. Through a descriptor that is for writing only nobody
-// can read or map pages, so it need not make any: that is more work than all the
-// rest of a write. Those whom others have it drops as it writes, or when they
-// find another time of modification (CAP_AUTO_INVAL_DATA).
+// openFlags tell the kernel how to treat an open file. Without FOPEN_KEEP_CACHE it drops
+// the cached pages. A descriptor that is for writing only bypasses the cache: no pages can
+// be read or mapped through it, and filling the cache costs more than all the rest of a
+// write. Pages that others have cached are dropped by the write, or when they notice
+// another modification time (CAP_AUTO_INVAL_DATA).
 func openFlags(flags uint32) uint32 {
 	if readable(flags) {
 		return 0
@@ -224,8 +224,8 @@ func (f *FS) openForWriting(h *handle, flags uint32) error {
 		perm = fs.FileMode(h.n.work.perm.Load())
 	}
 	f.mu.Unlock()
-	// The new content is another file to the store, which therefore cannot
-	// tell that the former one may not be written.
+	// The new content is another file to the store, which therefore does not check
+	// that the former one may be written.
 	if perm&0o200 == 0 && f.o.UID != 0 {
 		return fmt.Errorf("its mode is %v: %w", perm, syscall.EACCES)
 	}
@@ -258,8 +258,8 @@ func (f *FS) openForReading(h *handle) fuse.Status {
 	return fuse.OK
 }
 
-// willWrite notes who writes, before anything may wait: a FLUSH can come while
-// the write is under way, if the process is killed.
+// willWrite records who writes, before anything may wait: if the process is killed, a FLUSH
+// can come while the write is under way.
 func (f *FS) willWrite(h *handle, in *fuse.WriteIn) {
 	if in.Pid == 0 || in.WriteFlags&fuse.WRITE_CACHE != 0 {
 		f.markDirty(h.n) // pages of a shared mapping come through any handle
@@ -280,7 +280,7 @@ func (f *FS) willTruncate(fh uint64) {
 	}
 }
 
-// write passes data on, in the order of the requests.
+// write writes data, in the order of the requests.
 func (f *FS) write(h *handle, data []byte, off int64) (uint32, fuse.Status) {
 	return f.wrote(h, len(data), h.work.write(data, off, h.atEnd))
 }
@@ -292,7 +292,7 @@ func (f *FS) wrote(h *handle, n int, err error) (uint32, fuse.Status) {
 	return uint32(n), fuse.OK
 }
 
-// markDirty makes the next FLUSH of any handle of a node publish.
+// markDirty makes the next FLUSH of any of the node's handles publish.
 func (f *FS) markDirty(n *node) {
 	f.mu.Lock()
 	var all []*handle
@@ -321,7 +321,7 @@ func (f *FS) fsync(in *fuse.FsyncIn) fuse.Status {
 	return fuse.OK
 }
 
-// Release follows the last close of a handle; nobody gets its errors.
+// Release follows the last close of a handle. Its errors are not returned to any process.
 func (f *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	f.mu.Lock()
 	h := f.handles[in.Fh]
@@ -345,7 +345,7 @@ func (f *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	}
 	w := n.work
 	f.dropLocked(n)
-	last := n.opens == 0 && n.grave != nil
+	last := n.opens == 0 && n.removed != nil
 	f.mu.Unlock()
 	switch {
 	case h.work != nil:
@@ -354,7 +354,7 @@ func (f *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 		f.endWork(w)
 	}
 	if last {
-		f.unearth(n)
+		f.removeFromArea(n)
 	}
 }
 

@@ -26,19 +26,19 @@ import (
 // since 4.20 (256 pages, include/uapi/linux/fuse.h).
 const maxIO = 1 << 20
 
-// Options say how a store is shown.
+// Options are the settings of a file system.
 type Options struct {
 	UID, GID uint32 // who owns every file
 	// SpoolDir is a local directory for files that are not written
 	// sequentially; os.TempDir() if empty.
 	SpoolDir string
 	Log      *logrus.Entry
-	// Writer is this mount's name towards writers.Fence, new for each mount;
+	// Writer is this mount's name for writers.Fence, unique to each mount;
 	// a random one if empty.
 	Writer string
-	// Lease is asked before each change of the store, from many goroutines.
-	// At its first error that change waits for Fence, a second at most, and then the
-	// mount is fenced. nil: it lasts as long as the mount.
+	// Lease is called before each change of the store, from many goroutines. Its first
+	// error makes that change wait for Fence, for a second at most, and then fences the
+	// mount. nil: the lease lasts as long as the mount.
 	Lease func() error
 	// OnCommit is called with each file that became visible or was replaced, and each
 	// file or directory that was renamed, after the fact. It is called from
@@ -57,12 +57,12 @@ type Commit struct {
 	From string // its former name, if it was renamed
 	ID   store.FileID
 	Size int64 // bytes
-	// CRC32C is of the whole content, as it went by; Summed says that it is known.
+	// CRC32C is of the whole content, as it was written. It is valid if Summed is set.
 	CRC32C uint32
 	Summed bool
 }
 
-// FS is a store that is served as a file system.
+// FS serves a store as a file system.
 type FS struct {
 	fuse.RawFileSystem // refuses what is not written here with ENOSYS
 
@@ -81,7 +81,7 @@ type FS struct {
 	closing    sync.Once
 	serving    atomic.Bool
 
-	quiet     quieter
+	quiet     logLimiter
 	retaining sync.Mutex // held while files of checkpoints are replaced or removed
 
 	mu         sync.Mutex
@@ -150,28 +150,27 @@ func (f *FS) options() *fuse.MountOptions {
 		MaxReadAhead:  maxIO,
 		MaxBackground: 32,
 		DisableXAttrs: true,
-		// A directory's entries carry no lifetime, so READDIRPLUS would fetch
-		// attributes that nobody may use.
+		// Attributes in a directory's entries may not be cached, so READDIRPLUS would
+		// fetch them for nothing.
 		DisableReadDirPlus: true,
 		// O_TRUNC comes with OPEN instead of as a SETATTR without a handle.
 		ExtraCapabilities: fuse.CAP_ATOMIC_O_TRUNC,
-		// Each request takes a buffer of maxIO while it is served; this bounds
-		// what a stalled store may pile up.
+		// Each request takes a buffer of maxIO while it is served; this bounds their
+		// number while the store hangs.
 		MaxInflightRequestBytes: 64 * maxIO,
 		Logger:                  stdlog.New(w, "", 0),
 	}
 }
 
 // ServeFD serves a descriptor of /dev/fuse that has been mounted with
-// MountOptions, and owns it from now on. It returns when the kernel's handshake
-// is done; service goes on in the background until the last mount of it is gone
-// (Wait).
+// MountOptions, and owns it from now on. It returns after the handshake with the kernel;
+// requests are served in the background until the last mount of it is gone (Wait).
 //
-// Whoever mounted must stat the root once ServeFD has returned: until then the
-// kernel has it owned by root, who does not exist in a user namespace, and
-// refuses to create anything (fs/namei.c, HAS_UNMAPPED_ID). As long as anybody else
-// holds the descriptor, by a copy or as a child of somebody who had it open
-// without close-on-exec, a mount whose server has died hangs instead of failing.
+// The process that mounted must stat the root once ServeFD has returned: until then the
+// kernel considers it owned by root, who does not exist in a user namespace, and refuses to
+// create anything (fs/namei.c, HAS_UNMAPPED_ID). As long as another process has the
+// descriptor, by a copy or because it was inherited without close-on-exec, a mount whose
+// server has died hangs instead of failing.
 func (f *FS) ServeFD(fd int) error { return f.serve(fd, "") }
 
 // Serve mounts on dir and serves in the background until Close. It needs
@@ -221,9 +220,9 @@ func (f *FS) Wait() { <-f.served }
 func (f *FS) Done() <-chan struct{} { return f.served }
 
 // Fence makes every operation that would change the store fail with EIO from
-// now on, and gives up those under way where the store can. It does not wait
-// for them: Quiesce does. Only what a process had already added to an event
-// file may still reach it when the file is closed.
+// now on, and cancels those under way where the store can. It does not wait for them:
+// Quiesce does. Only what a process has already written to an event file may still reach it
+// when the file is closed.
 func (f *FS) Fence(reason error) {
 	if f.gate.close(reason) {
 		f.log.WithField("store", f.store.URI()).Warnf("nothing is committed any more through this mount: %v", reason)
@@ -231,13 +230,13 @@ func (f *FS) Fence(reason error) {
 }
 
 // Quiesce waits until no operation that changes the store is under way. After
-// Fence and Quiesce nothing of this mount can become visible any more.
+// Fence and Quiesce nothing that was written through this mount can become visible.
 func (f *FS) Quiesce(ctx context.Context) error { return f.gate.wait(ctx) }
 
 // Close unmounts, if Serve mounted, waits for the end of service until ctx
-// ends, and drops what was not published. It never waits longer than ctx: a
-// mount that is still in use is then cut off by force. A mount made by somebody
-// else ends with its mount namespace, so end its processes first.
+// ends, and drops what was not published. It never waits longer than ctx: a mount that is
+// still in use is then disconnected by force. A mount that Serve did not make ends with its
+// mount namespace, so its processes must be ended first.
 func (f *FS) Close(ctx context.Context) error {
 	var err error
 	f.closing.Do(func() { err = f.shut(ctx) })
@@ -278,7 +277,7 @@ func (f *FS) awaitEnd(ctx context.Context) error {
 	if f.mountPoint == "" {
 		return fmt.Errorf("the mount of %s is still in use: end the processes that use it: %w", f.store.URI(), ctx.Err())
 	}
-	// It is cut off: only a request that waits for the store is left.
+	// It is disconnected: only requests that wait for the store are left.
 	f.gate.close(errors.New("unmounted"))
 	f.stopReads()
 	const grace = time.Second
@@ -290,10 +289,10 @@ func (f *FS) awaitEnd(ctx context.Context) error {
 	}
 }
 
-// unmount waits until nobody uses the mount and takes it away. It ends the
-// connection itself (MNT_FORCE: fs/fuse/inode.c, fuse_umount_begin): a mount
-// namespace that was made meanwhile may hold a copy of the mount, which would
-// keep the service up after ours is gone.
+// unmount waits until the mount is no longer in use and removes it. It also ends the
+// connection (MNT_FORCE: fs/fuse/inode.c, fuse_umount_begin): a mount namespace that was
+// created in the meantime may have a copy of the mount, for which the kernel would keep the
+// connection.
 func (f *FS) unmount(ctx context.Context) error {
 	for f.inUse() && ctx.Err() == nil {
 		select {
@@ -310,8 +309,8 @@ func (f *FS) unmount(ctx context.Context) error {
 	return nil
 }
 
-// inUse reports whether a process uses the mount, or what one closed has not
-// reached us yet. MNT_EXPIRE answers EAGAIN, and only marks the mount, if it is
+// inUse reports whether a process uses the mount, or the close of one has not been served
+// yet. MNT_EXPIRE answers EAGAIN, and only marks the mount, if it is
 // not busy (umount(2)).
 func (f *FS) inUse() bool {
 	f.mu.Lock()
@@ -327,7 +326,7 @@ func (f *FS) String() string { return "holdfast" }
 func (f *FS) Init(*fuse.Server) {}
 func (f *FS) OnUnmount()        {}
 
-// logWriter carries go-fuse's complaints to our log.
+// logWriter logs go-fuse's messages.
 type logWriter struct{ log *logrus.Entry }
 
 func (w *logWriter) Write(p []byte) (int, error) {

@@ -18,31 +18,31 @@ type node struct {
 	parent   *node // nil: the root, or a node whose name is gone
 	name     string
 	children map[string]*node // known to the kernel, of a directory
-	// changes counts what this mount has put in a directory or taken away, so
-	// that an older answer of the store is noticed.
+	// changes counts this mount's changes of a directory, so that an older answer of
+	// the store is noticed.
 	changes uint64
 
 	lookups uint64 // that the kernel has not forgotten
 	opens   int
 	writers int // handles open for writing
 
-	// info is what the store said last. known is false after a commit of our
-	// own until the store is asked again: then whatever has the name is it.
+	// info is the store's last answer. known is false after a commit through this mount
+	// until the store is asked again: then the file that has the name is this node's.
 	info  store.Info
 	known bool
-	// version counts contents put under this node through this mount, so that
-	// open readers notice.
+	// version counts the contents that this node got through this mount, so that open
+	// readers notice.
 	version uint64
 	// work is the content while it is written; nil otherwise.
 	work *work
-	// grave is where the file lies that was removed while it was open.
-	grave *temporary
+	// removed is the name in the area of a file that was removed while it was open.
+	removed *temporary
 }
 
-// hidden reports whether the node's content is not, or not as it is, in the store.
+// hidden reports whether the node's present content is not in the store under its name.
 func (n *node) hidden() bool { return n.work != nil && n.work.local.Load() }
 
-// pathLocked finds the node's name in the store; false if it has none any more.
+// pathLocked returns the node's name in the store; false if it has none any more.
 func (f *FS) pathLocked(n *node) (string, bool) {
 	if n == f.root {
 		return ".", true
@@ -63,12 +63,12 @@ func (f *FS) path(n *node) (string, bool) {
 	return f.pathLocked(n)
 }
 
-// contentLocked finds where the store has a node's content: under its name, or
-// in its grave.
+// contentLocked returns where the store has a node's content: under its name, or, if it was
+// removed while open, in the area.
 func (f *FS) contentLocked(n *node) (string, bool) {
-	if n.grave != nil {
-		p, ok := f.pathLocked(n.grave.dir)
-		return path.Join(p, n.grave.base), ok
+	if n.removed != nil {
+		p, ok := f.pathLocked(n.removed.dir)
+		return path.Join(p, n.removed.base), ok
 	}
 	return f.pathLocked(n)
 }
@@ -79,8 +79,8 @@ func (f *FS) node(id uint64) *node {
 	return f.nodes[id]
 }
 
-// dirEntry finds a directory by number and the path of a name in it. What the
-// store keeps for itself is not there for programs, which clear directories.
+// dirEntry returns a directory by number and the path of a name in it. The store's own
+// files do not exist for programs, since some of these empty directories.
 func (f *FS) dirEntry(id uint64, name string) (*node, string, fuse.Status) {
 	if len(name) > 255 {
 		return nil, "", fuse.Status(syscall.ENAMETOOLONG)
@@ -109,9 +109,9 @@ func same(a, b store.Info) bool {
 	return a.Size == b.Size && a.ModTime.Equal(b.ModTime)
 }
 
-// childLocked finds or makes the node of what the store has under a name. A
-// known node stays if it is the same file; otherwise it loses its name, so that
-// the kernel does not mix two files' pages.
+// childLocked finds or makes the node of what the store has under a name. A known node
+// keeps the name if it is the same file; otherwise it loses the name, so that the kernel
+// does not mix pages of two files.
 func (f *FS) childLocked(d *node, name string, info store.Info) *node {
 	if c := d.children[name]; c != nil {
 		if c.dir == info.IsDir() && (!c.known || same(c.info, info)) {
@@ -136,7 +136,7 @@ func (f *FS) newNodeLocked(d *node, name string, dir bool) *node {
 	return c
 }
 
-// detachLocked takes a node's name away.
+// detachLocked removes a node's name.
 func (f *FS) detachLocked(n *node) {
 	if n.parent != nil && n.parent.children[n.name] == n {
 		delete(n.parent.children, n.name)
@@ -163,7 +163,7 @@ func (f *FS) moveLocked(n, d *node, name string) {
 	d.changes++
 }
 
-// dropLocked forgets a node that nobody needs.
+// dropLocked forgets a node that is not referenced.
 func (f *FS) dropLocked(n *node) {
 	if n == f.root || n.lookups > 0 || n.opens > 0 || len(n.children) > 0 || n.work != nil {
 		return
@@ -178,7 +178,7 @@ func (f *FS) dropLocked(n *node) {
 	}
 }
 
-// Forget is the kernel's.
+// Forget implements fuse.RawFileSystem.
 func (f *FS) Forget(id, count uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,10 +191,9 @@ func (f *FS) Forget(id, count uint64) {
 }
 
 // attrLifetime is how long the kernel may use a file's attributes. A name's
-// lifetime is 0, so every path is looked up, and brings fresh attributes with
-// it; this only spares a file that is open from being asked about at each
-// read(2), which on HDFS is a call of the NameNode. Event files grow while they
-// are open.
+// lifetime is 0, so that every path is looked up, which returns current attributes; this
+// only avoids a request at each read(2) of an open file, which on HDFS is a call of the
+// NameNode. It does not hold for event files, which grow while they are open.
 func (n *node) attrLifetime() time.Duration {
 	if n.dir || eventFile(n.name) {
 		return 0

@@ -13,8 +13,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// temporaryFor chooses a hidden name for what is to be called base in d, in the
-// area of this mount.
+// temporaryFor chooses a hidden name in the area of this mount for a file that is to be
+// called base in d.
 func (f *FS) temporaryFor(ctx context.Context, d *node, base string) (temporary, string, error) {
 	dir, err := f.area.stageFor(ctx, f, d)
 	if err != nil {
@@ -32,8 +32,8 @@ func (t temporary) path(f *FS) (string, bool) {
 	return path.Join(p, t.base), ok
 }
 
-// publish makes the content visible under the name, in one step. On failure the
-// content is lost and the name keeps what it had. w.mu is held.
+// publish makes the content visible under the name, atomically. On failure the content is
+// lost and the name keeps its former content. w.mu is held.
 func (w *work) publish() error {
 	if w.err != nil {
 		return w.err
@@ -41,12 +41,12 @@ func (w *work) publish() error {
 	if w.at == inPlace {
 		return w.closeAppend()
 	}
-	if w.dropDoomed(); !w.dirty {
+	if w.dropAborted(); !w.dirty {
 		return w.err
 	}
 	ctx, leave, err := w.f.gate.enter()
 	if err != nil {
-		return w.spoil("closing", err)
+		return w.fail("closing", err)
 	}
 	defer leave()
 	if !w.named() {
@@ -55,7 +55,7 @@ func (w *work) publish() error {
 	if w.at == inSpool {
 		w.stream, err = w.createTemporary(ctx)
 		if err != nil {
-			return w.spoil("closing", err)
+			return w.fail("closing", err)
 		}
 		err = w.upload(w.stream)
 	} else {
@@ -67,14 +67,14 @@ func (w *work) publish() error {
 	id := w.stream.ID()
 	w.stream = nil
 	if err != nil {
-		return w.spoil("closing", err)
+		return w.fail("closing", err)
 	}
 	name, err := w.rename(ctx)
 	if err != nil {
 		if tmp, ok := w.tmp.path(w.f); ok {
 			w.f.store.Remove(ctx, tmp)
 		}
-		return w.spoil("closing", err)
+		return w.fail("closing", err)
 	}
 	if name != "" {
 		w.published(ctx, name, id)
@@ -82,9 +82,9 @@ func (w *work) publish() error {
 	return nil
 }
 
-// createTemporary opens the hidden file that becomes the node's. Its owner may
-// read and write it, whatever the mode says, until it gets its name: it may have
-// to be read back (unstream).
+// createTemporary opens the hidden file that becomes the node's. Its owner may read and
+// write it, whatever its mode is to be, until it gets its name, since it may have to be read
+// back (readBack).
 func (w *work) createTemporary(ctx context.Context) (store.Writer, error) {
 	w.f.mu.Lock()
 	d, base := w.n.parent, w.n.name
@@ -110,8 +110,8 @@ func (w *work) createTemporary(ctx context.Context) (store.Writer, error) {
 	return s, nil
 }
 
-// rename moves the completed hidden file to the node's name; "" if it lost its
-// name meanwhile.
+// rename moves the completed hidden file to the node's name. It returns "" if the node has
+// lost its name.
 func (w *work) rename(ctx context.Context) (string, error) {
 	for {
 		tmp, ok := w.tmp.path(w.f)
@@ -178,8 +178,8 @@ func (w *work) published(ctx context.Context, name string, id store.FileID) {
 	f.mu.Unlock()
 	w.times = nil
 	if others {
-		// Somebody goes on with this inode: make sure that it is known by what
-		// is ours, not by what another mount puts there later.
+		// The inode stays in use: make sure that it is identified by the file of this
+		// mount, not by one that another mount puts there later.
 		if info, err := f.store.Stat(ctx, name); err == nil && info.Size == w.size.Load() {
 			f.mu.Lock()
 			if !n.known {
@@ -191,21 +191,20 @@ func (w *work) published(ctx context.Context, name string, id store.FileID) {
 	f.committed(Commit{Name: name, ID: id, Size: w.size.Load(), CRC32C: w.sum, Summed: w.summed})
 }
 
-// closeAppend completes what was added to a visible file; a later write opens
-// it again.
+// closeAppend completes what was appended to a visible file; a later write opens it again.
 func (w *work) closeAppend() error {
 	if w.app == nil {
 		return nil
 	}
 	ctx, leave, err := w.f.gate.enter()
 	if err != nil {
-		return w.spoil("closing", err)
+		return w.fail("closing", err)
 	}
 	defer leave()
 	app := w.app
 	w.app, w.unseen = nil, false
 	if err := app.Close(); err != nil {
-		return w.spoil("closing", err)
+		return w.fail("closing", err)
 	}
 	w.at = inStore
 	w.f.mu.Lock()
@@ -231,30 +230,30 @@ func (w *work) closeAppend() error {
 	return nil
 }
 
-// abort dooms what a killed process left half written, at once: nobody publishes
-// it any more. What it returns drops it, which may wait for the store.
+// abort marks what a killed process left incomplete, so that it is never published. The
+// function that it returns drops it, which may wait for the store.
 func (w *work) abort(why string) (do func() fuse.Status) {
-	w.doomed.Store(&why)
+	w.aborted.Store(&why)
 	return func() fuse.Status {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.at == inPlace { // what was added stays, as in any log
-			w.doomed.Store(nil)
+			w.aborted.Store(nil)
 			w.closeAppend()
 		}
-		w.dropDoomed()
+		w.dropAborted()
 		return fuse.OK
 	}
 }
 
-// dropDoomed drops what abort has doomed. w.mu is held.
-func (w *work) dropDoomed() {
-	why := w.doomed.Swap(nil)
+// dropAborted drops what abort has marked. w.mu is held.
+func (w *work) dropAborted() {
+	why := w.aborted.Swap(nil)
 	if why == nil || !w.dirty || w.err != nil {
 		return
 	}
 	w.f.log.WithField("store", w.f.store.URI()).Infof("%s: %s while it was being written: nothing of it is kept", w.base, *why)
-	w.err = &toldError{syscall.EIO}
+	w.err = &loggedError{syscall.EIO}
 	w.lost.Store(true)
 	w.discard()
 }

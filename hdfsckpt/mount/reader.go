@@ -11,8 +11,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// sharedReader is a reader of the store that is closed after its last user: a
-// handle, and each read under way.
+// sharedReader is a reader of the store that is closed after its last user, which is a
+// handle or a read under way.
 type sharedReader struct {
 	store.Reader
 	mu    sync.Mutex
@@ -76,7 +76,7 @@ func (f *FS) read(in *fuse.ReadIn) (*pooled, fuse.Status) {
 	return &pooled{f: f, p: p, data: (*p)[:n]}, fuse.OK
 }
 
-// pooled is the answer to a READ; its buffer goes back when it has been sent.
+// pooled is the answer to a READ, whose buffer is returned to the pool once it has been sent.
 type pooled struct {
 	f    *FS
 	p    *[]byte
@@ -104,8 +104,8 @@ func (f *FS) readAt(h *handle, buf []byte, off int64) (int, error) {
 		return 0, err
 	}
 	if off+int64(len(buf)) > r.Size() {
-		// It may have grown since it was opened, as an event file does.
-		if r, err = f.regrown(h, r); err != nil {
+		// It may have grown since it was opened, as event files do.
+		if r, err = f.reopenGrown(h, r); err != nil {
 			return 0, err
 		}
 	}
@@ -121,7 +121,7 @@ func (f *FS) readAt(h *handle, buf []byte, off int64) (int, error) {
 // if this mount has put another content under the node.
 func (f *FS) reader(h *handle) (*sharedReader, error) {
 	f.mu.Lock()
-	version, named := h.n.version, h.n.parent != nil || h.n.grave != nil
+	version, named := h.n.version, h.n.parent != nil || h.n.removed != nil
 	f.mu.Unlock()
 	h.mu.Lock()
 	if r := h.reader; r != nil && (h.readerVersion == version || !named) {
@@ -133,9 +133,9 @@ func (f *FS) reader(h *handle) (*sharedReader, error) {
 	return f.openReader(h)
 }
 
-// regrown takes a reader and returns it, or a newer one if the same file is
-// longer now.
-func (f *FS) regrown(h *handle, r *sharedReader) (*sharedReader, error) {
+// reopenGrown returns the reader, or a newer one in its place if the same file is longer
+// now.
+func (f *FS) reopenGrown(h *handle, r *sharedReader) (*sharedReader, error) {
 	f.mu.Lock()
 	name, ok := f.pathLocked(h.n)
 	before, known := h.n.info, h.n.known
@@ -177,7 +177,7 @@ func (w *work) read(buf []byte, off int64) (n int, done bool, err error) {
 		return 0, false, w.flushAppend()
 	}
 	if err := w.toSpool(); err != nil {
-		return 0, true, w.spoil("reading back", err)
+		return 0, true, w.fail("reading back", err)
 	}
 	n, err = w.spool.ReadAt(buf, off)
 	if errors.Is(err, io.EOF) {

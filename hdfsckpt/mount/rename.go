@@ -71,7 +71,7 @@ func (f *FS) rename(in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	moving := d1.children[oldName]
 	f.mu.Unlock()
 	if moving != nil && moving.dir {
-		f.localise(moving)
+		f.moveToSpool(moving)
 	}
 	n, works, unlock := f.lockWorks(d1, oldName, d2, newName)
 	defer unlock()
@@ -83,7 +83,7 @@ func (f *FS) rename(in *fuse.RenameIn, oldName, newName string) fuse.Status {
 			return fuse.Status(syscall.EEXIST)
 		}
 	}
-	f.keepReplaced(n[1], works[1])
+	f.preserveReplaced(n[1], works[1])
 	moved, err := f.renameStored(ctx, n[0], n[1], works[0], p1, p2)
 	if err != nil {
 		return f.fail("rename to "+p2, p1, err)
@@ -102,10 +102,10 @@ func (f *FS) rename(in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	return fuse.OK
 }
 
-// keepReplaced saves the content of a file that is about to be replaced for
-// those who have it open. Who may write gets it in the spool, and who only reads
-// has it open in the store. w.mu is held, if there is a work.
-func (f *FS) keepReplaced(n *node, w *work) {
+// preserveReplaced saves the content of a file that is about to be replaced for those who
+// have it open: for writers in the spool, for readers by a reader of the store. w.mu is
+// held, if there is a work.
+func (f *FS) preserveReplaced(n *node, w *work) {
 	if n == nil || n.dir {
 		return
 	}
@@ -120,7 +120,7 @@ func (f *FS) keepReplaced(n *node, w *work) {
 	f.mu.Unlock()
 	if written && w != nil && w.err == nil && (w.at == inStore || w.at == inPlace) {
 		if err := w.toSpool(); err != nil {
-			w.spoil("spooling", err)
+			w.fail("spooling", err)
 			return
 		}
 		w.local.Store(true)
@@ -155,8 +155,8 @@ func (f *FS) renameStored(ctx context.Context, from, to *node, w *work, p1, p2 s
 			return false, err
 		}
 	}
-	// Nothing of it is in the store yet: it will appear under the new name. It
-	// must be possible there.
+	// Nothing of it is in the store yet: it will appear under the new name, which must
+	// be possible.
 	info, err := f.store.Stat(ctx, p2)
 	switch {
 	case err == nil && info.IsDir():

@@ -16,7 +16,7 @@ import (
 
 // await carries something out and gives up on it when the process that waits is
 // killed, or the mount ends. Other signals do not end it: a program does not
-// expect EINTR of a file. undo gets the result of what was given up.
+// expect EINTR of a file. undo is called with the result of what was given up.
 func await[T any](f *FS, cancel <-chan struct{}, pid uint32, do func() (T, fuse.Status), undo func(T)) (T, fuse.Status) {
 	type result struct {
 		v  T
@@ -36,8 +36,8 @@ func await[T any](f *FS, cancel <-chan struct{}, pid uint32, do func() (T, fuse.
 		var none T
 		return none, fuse.Status(errno)
 	}
-	// The kernel says once that a signal has come, and the kill may come later;
-	// under load it may not get to say it at all.
+	// The kernel reports a signal once, and the kill may come later; under load it may
+	// not report it at all.
 	const first, look = time.Second, 100 * time.Millisecond
 	again := time.NewTimer(first)
 	defer again.Stop()
@@ -58,7 +58,7 @@ func await[T any](f *FS, cancel <-chan struct{}, pid uint32, do func() (T, fuse.
 	}
 }
 
-// fill is await for an answer of go-fuse's.
+// fill is await for a request whose answer go-fuse provides.
 func fill[T any](f *FS, cancel <-chan struct{}, pid uint32, out *T, do func(*T) fuse.Status, undo func(*T)) fuse.Status {
 	zero := *out
 	mine, st := await(f, cancel, pid, func() (*T, fuse.Status) {
@@ -71,7 +71,7 @@ func fill[T any](f *FS, cancel <-chan struct{}, pid uint32, out *T, do func(*T) 
 	return st
 }
 
-// status is await for a request that is only done or not.
+// status is await for a request whose answer is only a status.
 func status(f *FS, cancel <-chan struct{}, pid uint32, do func() fuse.Status) fuse.Status {
 	_, st := await(f, cancel, pid, func() (struct{}, fuse.Status) { return struct{}{}, do() }, nil)
 	return st
@@ -94,8 +94,8 @@ func (f *FS) undoCreate(out *fuse.CreateOut) {
 	f.forgetEntry(&out.EntryOut)
 }
 
-// The requests of fuse.RawFileSystem. What each does stands under its name in
-// small letters.
+// The requests of fuse.RawFileSystem. Each is implemented by the method of the same name
+// in lower case.
 
 func (f *FS) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	i := *in

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newSpool opens a local file without a name, so that nothing is left of it
-// whatever happens to us.
+// newSpool opens a local file without a name, so that nothing is left of it however this
+// process ends.
 func (f *FS) newSpool() (*os.File, error) {
 	fd, err := unix.Open(f.o.SpoolDir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err == nil {
@@ -36,8 +36,8 @@ func (w *work) spoolError(err error) error {
 	return fmt.Errorf("the local spool in %s: %w", w.f.o.SpoolDir, err)
 }
 
-// toSpool brings the whole content to a local file, where it can be written and
-// read at any place. w.mu is held.
+// toSpool copies the whole content to a local file, where it can be written and read at
+// any offset. w.mu is held.
 func (w *work) toSpool() error {
 	if w.at == inSpool {
 		return nil
@@ -54,7 +54,7 @@ func (w *work) toSpool() error {
 	defer leave()
 	switch w.at {
 	case inStream:
-		err = w.unstream(spool)
+		err = w.readBack(spool)
 	case inPlace:
 		if err = w.app.Close(); err == nil {
 			w.app, w.unseen = nil, false
@@ -74,9 +74,9 @@ func (w *work) toSpool() error {
 	return nil
 }
 
-// unstream takes back what has been streamed: it completes the hidden file,
+// readBack copies what has been streamed to a local file: it completes the hidden file,
 // reads it, and removes it.
-func (w *work) unstream(to *os.File) error {
+func (w *work) readBack(to *os.File) error {
 	s := w.stream
 	w.stream = nil
 	if w.size.Load() == 0 {
@@ -119,7 +119,7 @@ func (f *FS) copyOut(name string, to *os.File) (int64, error) {
 	return f.copy(to, io.NewSectionReader(r, 0, r.Size()))
 }
 
-// copy is io.Copy with a buffer of ours.
+// copy is io.Copy with a buffer of the pool.
 func (f *FS) copy(to io.Writer, from io.Reader) (int64, error) {
 	b := f.pool.Get().(*[]byte)
 	defer f.pool.Put(b)
@@ -141,10 +141,10 @@ func (w *work) upload(to store.Writer) error {
 	return nil
 }
 
-// localise brings to the spool what is being written below a directory that is
-// about to be moved or removed: the store's writers do not follow it. What
-// cannot be brought there fails its writer.
-func (f *FS) localise(d *node) {
+// moveToSpool moves what is being written below a directory to the spool, before the
+// directory is moved or removed: the store's writers do not follow it. Where that fails,
+// the file's writer gets an error.
+func (f *FS) moveToSpool(d *node) {
 	f.mu.Lock()
 	var works []*work
 	for w := range f.works {
@@ -157,7 +157,7 @@ func (f *FS) localise(d *node) {
 		w.mu.Lock()
 		if w.at == inStream && w.err == nil {
 			if err := w.toSpool(); err != nil {
-				w.spoil("spooling", err)
+				w.fail("spooling", err)
 			}
 		}
 		w.mu.Unlock()
@@ -174,7 +174,7 @@ func below(n, d *node) bool {
 	return false
 }
 
-// summer sums what goes by.
+// summer computes the checksum of what is written to it.
 type summer struct{ sum *uint32 }
 
 func (s summer) Write(b []byte) (int, error) {

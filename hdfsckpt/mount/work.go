@@ -35,15 +35,14 @@ type work struct {
 	users int  // handles open for writing; guarded by FS.mu
 	ended bool // guarded by FS.mu
 
-	// What others may read at any time without waiting for I/O.
+	// May be read at any time, without waiting for I/O.
 	size  atomic.Int64
 	mtime atomic.Int64  // ns
 	perm  atomic.Uint32 // fs.FileMode
 	local atomic.Bool   // the store does not show this content
 	lost  atomic.Bool   // failed or over: who opens the file next starts a new work
-	// doomed says why its writer has given it up: it is dropped as soon as mu is
-	// free.
-	doomed atomic.Pointer[string]
+	// aborted is why the work is to be dropped, which is done as soon as mu is free.
+	aborted atomic.Pointer[string]
 
 	mu       sync.Mutex // the rest, and all I/O
 	at       place
@@ -88,7 +87,7 @@ func (f *FS) takeWork(n *node, exists bool, perm fs.FileMode) *work {
 	return w
 }
 
-// dropWork gives up a handle's share.
+// dropWork releases a handle's reference.
 func (f *FS) dropWork(w *work) {
 	f.mu.Lock()
 	w.users--
@@ -96,8 +95,8 @@ func (f *FS) dropWork(w *work) {
 	f.endWork(w)
 }
 
-// endWork ends a work that nobody needs any more: no handle writes to it, and
-// if its file was removed, where nothing else has the content, none is open.
+// endWork ends a work that is no longer needed: no handle writes to it and, if its file was
+// removed, so that only the work has the content, no handle is open.
 func (f *FS) endWork(w *work) {
 	f.mu.Lock()
 	_, named := f.pathLocked(w.n)
@@ -113,7 +112,7 @@ func (f *FS) endWork(w *work) {
 	defer w.mu.Unlock()
 	if w.dirty && w.err == nil {
 		// No FLUSH of a writer came, as for pages of a shared mapping that
-		// outlives its descriptor. An error is logged; nobody is left to get it.
+		// outlives its descriptor. An error is logged, since no process can get it.
 		w.publish()
 	}
 	w.discard()
@@ -146,12 +145,12 @@ func (w *work) discard() {
 	w.local.Store(false)
 }
 
-// spoil makes the work fail from now on: what it holds will not be published.
+// fail makes the work fail from now on: its content will not be published.
 // The store's former content stays. w.mu is held.
-func (w *work) spoil(op string, err error) error {
+func (w *work) fail(op string, err error) error {
 	if w.err == nil {
 		w.f.fail(op, w.base, err)
-		w.err = &toldError{errnoOf(err)}
+		w.err = &loggedError{errnoOf(err)}
 		w.lost.Store(true)
 	}
 	if w.at == inPlace && w.app != nil {
@@ -243,7 +242,7 @@ func (w *work) write(data []byte, off int64, atEnd bool) error {
 	sequential := off == size
 	if w.at == inStore && sequential && (atEnd || w.grows) && w.named() {
 		if err := w.openAppend(); err != nil {
-			return w.spoil("appending to", err)
+			return w.fail("appending to", err)
 		}
 		size = w.size.Load()
 		off = size
@@ -260,19 +259,19 @@ func (w *work) write(data []byte, off int64, atEnd bool) error {
 		return w.writeTo(w.app.Write, data)
 	}
 	if err := w.toSpool(); err != nil {
-		return w.spoil("spooling", err)
+		return w.fail("spooling", err)
 	}
 	if _, err := w.spool.WriteAt(data, off); err != nil {
-		return w.spoil("spooling", w.spoolError(err))
+		return w.fail("spooling", w.spoolError(err))
 	}
 	w.dirty = true
 	w.touched(max(w.size.Load(), off+int64(len(data))))
 	return nil
 }
 
-// take is write for what can be copied to where it is kept until the store has
-// it, without another copy to outlive the request. What is left to do may wait
-// for the store. Nil: write has to do it all.
+// take is write for data that can be copied directly to where it is kept until the store
+// has it, rather than to a buffer that outlives the request. It returns what is left to do,
+// which may wait for the store; nil if write has to do everything.
 func (w *work) take(data []byte, off int64, atEnd bool) (wait func() error) {
 	if !w.mu.TryLock() {
 		return nil
@@ -298,7 +297,7 @@ func (w *work) take(data []byte, off int64, atEnd bool) (wait func() error) {
 			err = to.Wait()
 		}
 		if err != nil {
-			return w.spoil("writing", err)
+			return w.fail("writing", err)
 		}
 		return nil
 	}
@@ -307,17 +306,17 @@ func (w *work) take(data []byte, off int64, atEnd bool) (wait func() error) {
 func (w *work) writeTo(write func([]byte) (int, error), data []byte) error {
 	_, leave, err := w.f.gate.enter()
 	if err != nil {
-		return w.spoil("writing", err)
+		return w.fail("writing", err)
 	}
 	defer leave()
 	if _, err := write(data); err != nil {
-		return w.spoil("writing", err)
+		return w.fail("writing", err)
 	}
 	w.touched(w.size.Load() + int64(len(data)))
 	return nil
 }
 
-// openAppend goes on with the visible file.
+// openAppend opens the visible file for appending.
 func (w *work) openAppend() error {
 	ctx, leave, err := w.f.gate.enter()
 	if err != nil {
@@ -360,28 +359,28 @@ func (w *work) truncate(size int64) error {
 		return w.restart()
 	}
 	if err := w.toSpool(); err != nil {
-		return w.spoil("spooling", err)
+		return w.fail("spooling", err)
 	}
 	if err := w.spool.Truncate(size); err != nil {
-		return w.spoil("spooling", w.spoolError(err))
+		return w.fail("spooling", w.spoolError(err))
 	}
 	w.dirty = true
 	w.touched(size)
 	return nil
 }
 
-// flushAppend shows readers what was added.
+// flushAppend makes what was appended visible to readers.
 func (w *work) flushAppend() error {
 	if w.app == nil || !w.unseen {
 		return nil
 	}
 	_, leave, err := w.f.gate.enter()
 	if err != nil {
-		return w.spoil("flushing", err)
+		return w.fail("flushing", err)
 	}
 	defer leave()
 	if err := w.app.Flush(); err != nil {
-		return w.spoil("flushing", err)
+		return w.fail("flushing", err)
 	}
 	w.unseen = false
 	w.f.mu.Lock()
@@ -390,8 +389,8 @@ func (w *work) flushAppend() error {
 	return nil
 }
 
-// sync is fsync(2). What is hidden until close needs no more than the promise
-// that close will tell; what is visible is flushed.
+// sync implements fsync(2). It flushes a visible file. For one that is hidden until close
+// it does nothing, since close reports errors.
 func (w *work) sync() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -401,8 +400,8 @@ func (w *work) sync() error {
 	return w.flushAppend()
 }
 
-// flushLoop shows readers what was added to event files, all files at once so
-// that one that hangs does not hold up the others.
+// flushLoop periodically makes what was appended to event files visible to readers, for all
+// files concurrently, so that one that hangs does not delay the others.
 func (f *FS) flushLoop() {
 	tick := time.NewTicker(f.o.FlushEvery / 2)
 	defer tick.Stop()
@@ -434,7 +433,7 @@ func (f *FS) flushLoop() {
 	}
 }
 
-// dropWorks gives up all that is not published, at the end.
+// dropWorks drops all that is not published, at the end.
 func (f *FS) dropWorks() {
 	f.mu.Lock()
 	works := make([]*work, 0, len(f.works))
@@ -445,7 +444,7 @@ func (f *FS) dropWorks() {
 	for _, w := range works {
 		w.mu.Lock()
 		if w.err == nil {
-			w.err = &toldError{syscall.EIO}
+			w.err = &loggedError{syscall.EIO}
 			w.lost.Store(true)
 		}
 		w.discard()

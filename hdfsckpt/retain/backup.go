@@ -41,7 +41,7 @@ type record struct {
 
 // backup is the backup entry of a checkpoint; How is empty if there is none.
 type backup struct {
-	*looker
+	*lookup
 	record
 	owner format.Owner
 	entry string
@@ -49,7 +49,7 @@ type backup struct {
 
 // open opens the entry of a checkpoint.
 func open(ctx context.Context, s store.Store, owner format.Owner) (*backup, error) {
-	b := &backup{looker: &looker{s: s}, owner: owner, entry: path.Join(dir, store.EntryName(owner.Checkpoint))}
+	b := &backup{lookup: &lookup{s: s}, owner: owner, entry: path.Join(dir, store.EntryName(owner.Checkpoint))}
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func entries(ctx context.Context, s store.Store) ([]*backup, error) {
 		if !e.IsDir() {
 			continue
 		}
-		b := &backup{looker: &looker{s: s}, entry: path.Join(dir, e.Name)}
+		b := &backup{lookup: &lookup{s: s}, entry: path.Join(dir, e.Name)}
 		if err := b.read(ctx); err != nil {
 			return nil, err
 		}
@@ -157,8 +157,8 @@ func (b *backup) lacks(ctx context.Context, file string) (bool, error) {
 }
 
 // continuesRemoving reports whether a file that is about to be removed is a part of the
-// checkpoint that is not retained yet. An entry for a replacement that was never begun,
-// as its marker is not retained, says nothing.
+// checkpoint that is not retained yet. The entry of a replacement into which not even the
+// marker was moved does not count.
 func (b *backup) continuesRemoving(ctx context.Context, file string) (bool, error) {
 	lacks, err := b.lacks(ctx, file)
 	if err != nil || !lacks || b.How == removed {
@@ -170,7 +170,7 @@ func (b *backup) continuesRemoving(ctx context.Context, file string) (bool, erro
 	return b.has(ctx, b.name(b.Marker))
 }
 
-// begin writes the entry of a complete checkpoint: what was in it before goes.
+// begin writes the entry of a complete checkpoint, in place of what was in it before.
 func (b *backup) begin(ctx context.Context, h how, c *format.Checkpoint) error {
 	if err := b.clear(ctx); err != nil {
 		return err
@@ -225,8 +225,7 @@ func (b *backup) move(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// clear removes the entry. The marker goes first, so that what is left is never listed
-// as whole.
+// clear removes the entry, the marker first, so that what is left is never listed as whole.
 func (b *backup) clear(ctx context.Context) error {
 	if b.Marker != "" {
 		if err := b.s.Remove(ctx, b.at(b.name(b.Marker))); err != nil && !store.Vanished(err) {

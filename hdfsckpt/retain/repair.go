@@ -24,8 +24,9 @@ const (
 )
 
 // Repair restores what was being removed or replaced when its program was lost, where
-// that left something visible that is not whole. While tasks run (live), only what
-// stays as it is for a while is restored. It returns the names of what was restored.
+// that left something visible that is not whole. While tasks run (live), only checkpoints
+// of steady formats are restored, once nothing has happened to them for a while. It returns
+// the names of what was restored.
 func Repair(ctx context.Context, s store.Store, live bool) (restored []string, err error) {
 	all, err := entries(ctx, s)
 	if err != nil {
@@ -50,10 +51,11 @@ func Repair(ctx context.Context, s store.Store, live bool) (restored []string, e
 	return restored, nil
 }
 
-// broken reports whether what is visible is not whole, and would be with what is
-// retained. Where nothing is visible, it was removed; or, if it was being replaced, all
-// of it has made room for what was to come. An entry that makes nothing whole is removed,
+// broken reports whether the visible files are not whole, and would be together with the
+// retained ones. If none is visible, the checkpoint was removed as the program wanted; or,
+// if it was being replaced, all its files were moved and the new ones did not follow. An entry that makes nothing whole is removed,
 // unless somebody may be writing it, or another rule of the store might find it whole.
+// While tasks run (live), only steady formats are judged.
 func (b *backup) broken(ctx context.Context, live bool) (bool, error) {
 	b.listed = nil
 	c, err := b.look(ctx, visible)
@@ -74,7 +76,7 @@ func (b *backup) broken(ctx context.Context, live bool) (bool, error) {
 	if !c.Whole() && !live && b.owner.Rule != (format.Rule{}) {
 		return false, b.clear(ctx)
 	}
-	return c.Whole(), nil
+	return c.Whole() && (!live || c.Traits().Steady), nil
 }
 
 // clearEmpty removes an entry into which nothing was moved, or out of which all was
@@ -92,7 +94,7 @@ func (b *backup) clearEmpty(ctx context.Context, live bool) error {
 
 // visibleFiles are the files of the checkpoint that are not retained.
 func (b *backup) visibleFiles(ctx context.Context) ([]store.Info, error) {
-	v := &view{Store: b.s, b: b, which: visible}
+	v := &view{Store: b.s, b: b, scope: visible}
 	if b.Dir {
 		var all []store.Info
 		err := walk(ctx, v, b.Name, "", &all)
@@ -146,9 +148,9 @@ func (b *backup) staysBroken(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// restore puts back what is retained. The marker of what has the name meanwhile goes
-// first, and that of what is retained comes last, so that old and new files are never
-// taken for one.
+// restore moves back what is retained. The marker of a checkpoint that has the name
+// meanwhile is removed first, and the retained marker is moved last, so that a mixture of
+// old and new files never looks whole.
 func (b *backup) restore(ctx context.Context) error {
 	moved, err := b.retainedFiles(ctx)
 	if err != nil {

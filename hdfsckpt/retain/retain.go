@@ -29,10 +29,9 @@ import (
 // removed for good: the newest, and an older one.
 const enough = 2
 
-// Concerns reports whether a file, by its name, is a part of a checkpoint that may have
-// to be retained: whoever is about to replace it calls Replacing, whoever is about to
-// remove it calls Removing. Of these calls for one directory there must be one at a
-// time.
+// Concerns reports whether a file, by its name, is a part of a checkpoint that may have to
+// be retained: then Replacing must be called before it is replaced, and Removing before it
+// is removed. Calls for one directory must not overlap.
 func Concerns(file string) bool {
 	_, ok := format.OwnerOf(file)
 	return ok
@@ -202,7 +201,7 @@ func (b *backup) others(ctx context.Context) (int, error) {
 			continue
 		}
 		seen[o.Checkpoint] = true
-		sibling := &backup{looker: b.looker, owner: o, record: record{Name: o.Checkpoint}}
+		sibling := &backup{lookup: b.lookup, owner: o, record: record{Name: o.Checkpoint}}
 		if c, err := sibling.look(ctx, visible); err != nil {
 			return 0, err
 		} else if c != nil && c.Whole() {
@@ -279,8 +278,8 @@ func Names(ctx context.Context, s store.Store) (map[string]bool, error) {
 	return names, err
 }
 
-// Restore puts a retained checkpoint, as List lists it, back in its place. What has its
-// name meanwhile goes.
+// Restore moves a retained checkpoint, as List lists it, back to its place. A checkpoint
+// that has its name meanwhile is replaced.
 func Restore(ctx context.Context, s store.Store, c format.Checkpoint) error {
 	all, err := entries(ctx, s)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// looker remembers what several looks of one call need.
-type looker struct {
+// lookup remembers what several looks of one call need.
+type lookup struct {
 	s      store.Store
 	rule   *format.Rule
 	listed map[string][]store.Info
@@ -20,7 +20,7 @@ type looker struct {
 
 // list lists a directory, once in a call: what the call itself changes since does not
 // matter to it.
-func (l *looker) list(ctx context.Context, dir string) ([]store.Info, error) {
+func (l *lookup) list(ctx context.Context, dir string) ([]store.Info, error) {
 	if entries, ok := l.listed[dir]; ok {
 		return entries, nil
 	}
@@ -35,7 +35,7 @@ func (l *looker) list(ctx context.Context, dir string) ([]store.Info, error) {
 	return entries, nil
 }
 
-func (l *looker) storeRule(ctx context.Context) (format.Rule, error) {
+func (l *lookup) storeRule(ctx context.Context) (format.Rule, error) {
 	if l.rule == nil {
 		r, err := format.ReadRule(ctx, l.s)
 		if err != nil {
@@ -46,17 +46,17 @@ func (l *looker) storeRule(ctx context.Context) (format.Rule, error) {
 	return *l.rule, nil
 }
 
-// which files of a checkpoint are looked at; of both, what is retained counts.
-type which int
+// scope is which files of a checkpoint are looked at; of both, what is retained counts.
+type scope int
 
 const (
-	visible which = 1 << iota
+	visible scope = 1 << iota
 	retained
 )
 
 // look returns the checkpoint as a list would that has only these files; nil if they
 // are none.
-func (b *backup) look(ctx context.Context, w which) (*format.Checkpoint, error) {
+func (b *backup) look(ctx context.Context, w scope) (*format.Checkpoint, error) {
 	rule := b.owner.Rule
 	ofStore := rule == format.Rule{}
 	if ofStore {
@@ -66,7 +66,7 @@ func (b *backup) look(ctx context.Context, w which) (*format.Checkpoint, error) 
 		}
 	}
 	q := format.Search{Rule: rule, Root: path.Dir(b.Name), Chosen: ofStore}
-	found, err := q.List(ctx, &view{Store: b.s, b: b, which: w})
+	found, err := q.List(ctx, &view{Store: b.s, b: b, scope: w})
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (b *backup) look(ctx context.Context, w which) (*format.Checkpoint, error) 
 type view struct {
 	store.Store
 	b     *backup
-	which which
+	scope scope
 }
 
 func (v *view) List(ctx context.Context, dir string) ([]store.Info, error) {
@@ -91,7 +91,7 @@ func (v *view) List(ctx context.Context, dir string) ([]store.Info, error) {
 		return nil, nil
 	}
 	var all []store.Info
-	if v.which&retained != 0 && v.b.How != "" {
+	if v.scope&retained != 0 && v.b.How != "" {
 		from := path.Join(v.b.entry, filesDir)
 		if !root && dir != v.b.Name {
 			from = v.b.at(dir)
@@ -105,7 +105,7 @@ func (v *view) List(ctx context.Context, dir string) ([]store.Info, error) {
 		}
 		all = moved
 	}
-	if v.which&visible != 0 {
+	if v.scope&visible != 0 {
 		left, err := v.visible(ctx, dir, root)
 		if err != nil {
 			return nil, err
@@ -150,9 +150,9 @@ func (v *view) inside(name string) bool {
 var _ store.Store = (*view)(nil)
 
 func (v *view) Open(ctx context.Context, name string) (store.Reader, error) {
-	if _, ours := v.b.position(name); ours && v.which&retained != 0 && v.b.How != "" {
+	if _, ours := v.b.position(name); ours && v.scope&retained != 0 && v.b.How != "" {
 		r, err := v.Store.Open(ctx, v.b.at(name))
-		if !store.Vanished(err) || v.which&visible == 0 {
+		if !store.Vanished(err) || v.scope&visible == 0 {
 			return r, err
 		}
 	}

@@ -1,5 +1,5 @@
 // Package torchfile reads PyTorch's checkpoint files without PyTorch and
-// without running anything that stands in them.
+// without executing anything that they contain.
 //
 // # torch.save
 //

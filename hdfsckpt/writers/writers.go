@@ -136,7 +136,7 @@ func Writing(ctx context.Context, s store.Store) (bool, error) {
 			if found.Load() {
 				return nil
 			}
-			open, err := begun(ctx, s, Dir(w))
+			open, err := unfinished(ctx, s, Dir(w))
 			if err != nil && !store.Vanished(err) {
 				return fmt.Errorf("cannot find out what %s writes to the checkpoint store %s: %w", w, s.URI(), err)
 			}
@@ -150,9 +150,10 @@ func Writing(ctx context.Context, s store.Store) (bool, error) {
 	return found.Load(), err
 }
 
-// begun lists what a writer has begun, in its directory and in those in that,
-// where a mount stages what belongs into directories of other groups and policies.
-func begun(ctx context.Context, s store.Store, dir string) ([]store.Info, error) {
+// unfinished lists the files that a writer has not completed, in its directory and in the
+// directories in that, where a mount stages files for directories of other groups and
+// policies.
+func unfinished(ctx context.Context, s store.Store, dir string) ([]store.Info, error) {
 	all, err := store.ListAll(ctx, s, dir)
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func TestTheMasterIsLost(t *testing.T) {
 			}
 			for _, b := range before.Tasks {
 				if now := task(s, b.Task); now.Pid != b.Pid || now.Attempt != b.Attempt || now.Container != b.Container {
-					t.Errorf("%s ran as process %d (attempt %d), and now as %d (attempt %d)", b.Task, b.Pid, b.Attempt, now.Pid, now.Attempt)
+					t.Errorf("%s ran as process %d (attempt %d), and now as %d (attempt %d)\n%s", b.Task, b.Pid, b.Attempt, now.Pid, now.Attempt, story(s))
 				}
 			}
 			step := j.untilCheckpoint(long, 1)

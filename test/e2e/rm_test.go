@@ -304,7 +304,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	j.undisturbed(before, "ps-1")
 	j.goesOn()
 	if n := len(j.masters()); n != 1 || strings.Contains(story(after), "has taken over") {
-		t.Errorf("%d application masters; the story:\n%s", n, story(after))
+		t.Errorf("%d application masters; the events:\n%s", n, story(after))
 	}
 	if _, errs, code := w.call(ctx, "", "kill", j.id); code != 0 {
 		t.Errorf("kill ended with %d: %s", code, errs)

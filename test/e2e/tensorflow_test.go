@@ -213,7 +213,7 @@ func TestLongPrivateDirectoriesForgetTheCheckpoint(t *testing.T) {
 	for end := time.Now().Add(tfLimit); ; time.Sleep(time.Second) {
 		if all := begins.FindAllStringSubmatch(j.logs("worker-0"), -1); len(all) > 1 {
 			if again := number(t, all[len(all)-1][1]); again >= before {
-				t.Errorf("it went on from step %d, and had reached %d: then nothing is to be mended", again, before)
+				t.Errorf("it went on from step %d, and had reached %d: then nothing is to be restored", again, before)
 			}
 			break
 		}

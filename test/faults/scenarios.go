@@ -356,7 +356,7 @@ func (s *scene) judgeUnpacking(st *proto.JobStatus, begun time.Time) (took time.
 		}
 	}
 	if !told {
-		s.fault("the story does not say what was unpacked")
+		s.fault("the event log does not say what was unpacked")
 	}
 	for _, i := range st.Incidents {
 		s.fault("%s was lost meanwhile: %s: %s", i.Task, i.Cause, i.Evidence)

@@ -29,7 +29,7 @@ var mutations = []mutation{
 	{"an agent without a connection is not waited for", "loss.go",
 		`j.becomeUnreachable(t, heard, heard.Add(j.limits.LeaseExpiry))`,
 		`j.becomeUnreachable(t, heard, j.now)`},
-	{"agents are given up that may know of no master", "lease.go",
+	{"agents are given up that may know of no master", "deadlines.go",
 		`	if at := w.since.Add(j.limits.LeaseExpiry); at.After(end) {
 		end = at
 	}
@@ -40,9 +40,9 @@ var mutations = []mutation{
 		`	j.loseContainer(t, cause, why)
 	_ = c`},
 	{"the container of a spare that is given up is not given back", "spare.go",
-		`	j.sendHome(s.container, s.agentPID)
+		`	j.releaseAgent(s.container, s.agentPID)
 	j.emit(Release{s.container})
-`, `	j.sendHome(s.container, s.agentPID)
+`, `	j.releaseAgent(s.container, s.agentPID)
 `},
 	{"an agent that is not needed any longer is not sent home", "spare.go",
 		`	if agentPID != 0 {`, `	if false {`},
@@ -74,7 +74,7 @@ var mutations = []mutation{
 		j.fail(t, fmt.Sprintf("lost its container`},
 	{"what fails by another's loss of its directory is charged", "exit.go",
 		`	if e.Signal == 0 && e.Code != 0 &&`, `	if false &&`},
-	{"whoever was to put a checkpoint on the services has", "services.go",
+	{"whoever was to put a checkpoint on the services has", "start.go",
 		`	if !j.served() || t.loss.suspectsServices || j.consistentSaves < consistentAfter {
 		j.consistentSaves = 0
 	}
@@ -106,13 +106,18 @@ var mutations = []mutation{
 		`	least = max(least, stallFactor*p.longest())
 `, `	least /= 10
 `},
-	{"the tasks that a generation's end concerns are not looked at", "job.go",
-		`attributed || j.generation != before {`, `attributed || false && j.generation != before {`},
-	{"services hold what they held before they began anew", "services.go",
+	{"a task that is to leave is not looked at", "states.go",
+		`	j.touch(t)
+	t.loc.leave = o
+`, `	t.loc.leave = o
+`},
+	{"what becomes busy when all have started is not looked at", "deadlines.go",
+		`found != j.busyIn {`, `false && found != j.busyIn {`},
+	{"services hold what they held before they began anew", "start.go",
 		`		j.consistentSaves = 0
 `, `		return false
 `},
-	{"a checkpoint that was under way when a service was lost is taken for one of after", "services.go",
+	{"a checkpoint that was under way when a service was lost is taken for one of after", "start.go",
 		`const consistentAfter = 2`, `const consistentAfter = 1`},
 	{"a decided stop is not in the journal", "journal.go",
 		`	if s := t.run.stop; s.reason != "" {`, `	if s := t.run.stop; false {`},

@@ -25,8 +25,8 @@ const (
 	maxHeader = 4 << 10
 )
 
-// silence is how long a DataNode may take for the next bytes before another
-// one is asked; shortSilence is it while there is another that has not failed.
+// silence is how long a DataNode may take to send the next bytes before another one is
+// asked; shortSilence applies while there is another one that has not failed.
 const (
 	silence      = 20 * time.Second
 	shortSilence = 4 * time.Second
@@ -39,8 +39,8 @@ var errChecksum = errors.New("the checksum does not fit")
 // reports nothing of what it has before the file's lease has been recovered.
 var errUnrecovered = errors.New("it has been restarted, and the block's writer has not come back")
 
-// unrecovered is in what such a DataNode answers (BlockSender.java): the class of
-// its replica.
+// unrecovered is a part of such a DataNode's answer (BlockSender.java): the class of its
+// replica.
 const unrecovered = "ReplicaWaitingToBeRecovered"
 
 // blockStream is one READ_BLOCK: bytes of a block from a DataNode, in order.
@@ -59,12 +59,12 @@ type blockStream struct {
 	data     []byte // what is left of it
 }
 
-// headRoom is what a packet has before its data, with some to spare: so most
-// of the data goes from the connection straight to where it is wanted.
+// headRoom exceeds what a packet has before its data, so that most of the data is read
+// from the connection directly into the caller's buffer.
 const headRoom = 4 << 10
 
-// openBlock asks a DataNode for the bytes [pos, end) of a block. The DataNode may
-// be silent for so long.
+// openBlock asks a DataNode for the bytes [pos, end) of a block. silence bounds the wait
+// for each part of the answer.
 func openBlock(ctx context.Context, dial dialDataNode, node *wire.DatanodeIDProto, b *wire.LocatedBlockProto, client string, pos, end int64, silence time.Duration) (*blockStream, error) {
 	connectCtx, cancel := context.WithTimeout(ctx, min(connectLimit, silence))
 	defer cancel()
@@ -106,8 +106,8 @@ func (s *blockStream) begin(b *wire.LocatedBlockProto, client string) error {
 	return s.agree(resp.GetReadOpChecksumInfo())
 }
 
-// agree takes the checksums' kind in. Data begins at a chunk's beginning, at or
-// before what was asked for.
+// agree records the kind of the checksums. Data begins at a chunk's beginning, at or
+// before pos.
 func (s *blockStream) agree(info *wire.ReadOpChecksumInfoProto) error {
 	switch info.GetChecksum().GetType() {
 	case wire.ChecksumTypeProto_CHECKSUM_CRC32C:
@@ -135,8 +135,7 @@ func (s *blockStream) close() {
 
 func (s *blockStream) left() int64 { return s.end - s.pos }
 
-// Read hands out bytes up to end, and then io.EOF. What it has written to b
-// beyond the bytes that it reports is of no meaning.
+// Read returns bytes up to end, and then io.EOF. It may use all of b as scratch space.
 func (s *blockStream) Read(b []byte) (int, error) {
 	for len(s.data) == 0 {
 		if s.pos == s.end {
@@ -153,8 +152,8 @@ func (s *blockStream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a packet: into b, if all of it is wanted and there is room, and
-// otherwise keeps of it what was asked for.
+// next reads a packet: into b if all of it is needed and fits, and else into a buffer, of
+// which it keeps the part between pos and end.
 func (s *blockStream) next(b []byte) (int, error) {
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.silence)) // fails only when closed, and then so does the read
 	sums, length, err := s.readHead()
@@ -191,8 +190,8 @@ func (s *blockStream) next(b []byte) (int, error) {
 	return 0, nil
 }
 
-// readHead reads a packet up to its data: its header, its checksums, which are
-// good until the next call, and the length of the data.
+// readHead reads a packet up to its data: its header, its checksums, which are valid until
+// the next call, and the length of the data.
 func (s *blockStream) readHead() (sums []byte, length int, err error) {
 	var lengths [6]byte
 	if _, err := io.ReadFull(s.r, lengths[:]); err != nil {
@@ -220,7 +219,7 @@ func (s *blockStream) readHead() (sums []byte, length int, err error) {
 	return sums, length, err
 }
 
-// grown returns a buffer of at least n bytes, whose content is of no meaning.
+// grown returns a buffer of at least n bytes, with any content.
 func grown(b []byte, n int) []byte {
 	if len(b) < n {
 		return make([]byte, n)

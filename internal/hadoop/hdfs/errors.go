@@ -32,7 +32,7 @@ var errnos = map[string]syscall.Errno{
 	"UnsupportedOperationException":       syscall.ENOTSUP,
 }
 
-// texts are of exceptions whose class says nothing (FSDirRenameOp.java,
+// texts identify exceptions whose class is too general (FSDirRenameOp.java,
 // EncryptionZoneManager.checkMoveValidity, BlockManager.chooseTarget4NewBlock).
 var texts = []struct {
 	text  string
@@ -51,8 +51,7 @@ var texts = []struct {
 const notDirectory = "(is not a directory)"
 
 // Errno returns the errno that fits an error of this package or of package write;
-// 0 for nil. It is never EINTR, which many programs take for a request to try
-// again.
+// 0 for nil. It is never EINTR, since many programs repeat the call then.
 func Errno(err error) syscall.Errno {
 	var (
 		errno syscall.Errno
@@ -87,7 +86,7 @@ func Errno(err error) syscall.Errno {
 	return syscall.EIO
 }
 
-// Wrap names the operation and what it was on, and puts the errno inside.
+// Wrap adds the operation, its object and the errno to an error.
 func Wrap(op, path string, err error) error {
 	if err == nil {
 		return nil
@@ -98,8 +97,7 @@ func Wrap(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: &failure{err, Errno(err)}}
 }
 
-// failure carries an errno beside an error; an errno of the connection, deeper
-// down, does not show.
+// failure adds an errno to an error; it hides an errno of the connection inside.
 type failure struct {
 	err   error
 	errno syscall.Errno

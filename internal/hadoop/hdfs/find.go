@@ -15,16 +15,16 @@ import (
 
 // Which file a path or an inode's number leads to depends on the server: a Router
 // (router-based federation) passes /.reserved/.inodes/N on to its default name
-// service, where N is another file, and a path may be mounted elsewhere meanwhile.
-// So a file is known by its blocks, of which each namespace has a pool of its own:
-// locations count only if they begin with the same block of the same pool.
+// service, where N is another file, and a path may be mounted elsewhere by then. So a file
+// is identified by its blocks, of which each namespace has a pool of its own: locations
+// count only if they begin with the same block of the same pool.
 
 // foundTries bounds the attempts to find a file that is replaced all the time.
 const foundTries = 10
 
 // find asks for a file's inode and blocks by its path. The NameNode returns both at
-// once, but only of a question for blocks does it sort the DataNodes by their
-// distance; so both are asked, and have to agree.
+// once, but it sorts the DataNodes by distance only in answer to a call for blocks; so
+// both calls are made, and must agree.
 func (s *source) find(ctx context.Context) (*wire.LocatedBlocksProto, error) {
 	for range foundTries {
 		st, err := s.c.located(ctx, s.path)
@@ -55,8 +55,8 @@ func (s *source) find(ctx context.Context) (*wire.LocatedBlocksProto, error) {
 	return nil, fmt.Errorf("another file takes its place all the time: %w", syscall.EBUSY)
 }
 
-// located asks what the NameNode knows of a file, with its blocks where it can tell
-// them at the same time (from Hadoop 3.1 on).
+// located returns the status of a file, with its blocks if the NameNode can return both
+// at the same time (Hadoop 3.1 and later).
 func (c *Client) located(ctx context.Context, name string) (*wire.HdfsFileStatusProto, error) {
 	if c.plain.Load() {
 		return c.status(ctx, name)
@@ -73,7 +73,7 @@ func (c *Client) located(ctx context.Context, name string) (*wire.HdfsFileStatus
 	return resp.GetFs(), err
 }
 
-// blocks asks where the blocks of a file are; ENOENT if there is none.
+// blocks returns where the blocks of a file are; ENOENT if there is no such file.
 func (c *Client) blocks(ctx context.Context, name string) (*wire.LocatedBlocksProto, error) {
 	resp := &wire.GetBlockLocationsResponseProto{}
 	err := c.call(ctx, "getBlockLocations", &wire.GetBlockLocationsRequestProto{
@@ -85,7 +85,7 @@ func (c *Client) blocks(ctx context.Context, name string) (*wire.LocatedBlocksPr
 	return resp.GetLocations(), err
 }
 
-// blocksOf are a file's blocks, with the one that is being written.
+// blocksOf returns a file's blocks, including the one that is being written.
 func blocksOf(located *wire.LocatedBlocksProto) []*wire.LocatedBlockProto {
 	blocks := located.GetBlocks()
 	if last := located.GetLastBlock(); !located.GetIsLastBlockComplete() && last != nil {

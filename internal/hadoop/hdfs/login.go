@@ -11,10 +11,10 @@ import (
 	"holdfast/internal/hadoop/token"
 )
 
-// loginTo is by delegation token or Kerberos where the cluster is secure. The
-// token is looked up anew for each connection, so that one that was replaced in
-// the file of HADOOP_TOKEN_FILE_LOCATION counts. Without tokens, only Kerberos
-// counts.
+// loginTo returns the login to a secure cluster, by delegation token or Kerberos; nil
+// without security. The token is looked up for each connection, so that one that was
+// replaced in the file of HADOOP_TOKEN_FILE_LOCATION is used. With tokens false, only
+// Kerberos is used.
 func loginTo(uri string, c *conf.Conf, tokens bool) (rpc.Login, error) {
 	if !c.Secure() {
 		return nil, nil

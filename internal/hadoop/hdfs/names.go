@@ -60,7 +60,7 @@ func statusOf(p *wire.HdfsFileStatusProto) Status {
 	return s
 }
 
-// Stat fails with ENOENT where there is nothing.
+// Stat returns the status of a file or directory; ENOENT if there is none.
 func (c *Client) Stat(ctx context.Context, name string) (Status, error) {
 	st, err := c.status(ctx, name)
 	if err != nil {
@@ -78,9 +78,9 @@ func (c *Client) status(ctx context.Context, name string) (*wire.HdfsFileStatusP
 	return resp.GetFs(), err
 }
 
-// Access asks whether this client's user may read (4), write (2) or execute (1) what
-// stands under a name: by owner, group and mode, by ACL entries, or as a superuser.
-// EACCES says no.
+// Access checks that this client's user may read (4), write (2) or execute (1) a file or
+// directory: by owner, group and mode, by ACL entries, or as a superuser. It returns
+// EACCES if not.
 func (c *Client) Access(ctx context.Context, name string, mask uint32) error {
 	err := c.call(ctx, "checkAccess", &wire.CheckAccessRequestProto{Path: &name, Mode: &mask}, &wire.CheckAccessResponseProto{})
 	return Wrap("access", name, err)
@@ -115,9 +115,8 @@ func (c *Client) List(ctx context.Context, dir string) ([]Status, error) {
 	}
 }
 
-// Mkdir makes one directory. The NameNode does not mind one that is there, so
-// that it is asked before: of two who make the same directory at the same
-// moment, both may succeed.
+// Mkdir makes one directory. The NameNode accepts one that exists, so Mkdir looks first:
+// of two concurrent calls for the same directory, both may succeed.
 func (c *Client) Mkdir(ctx context.Context, name string, perm fs.FileMode) error {
 	_, err := c.Stat(ctx, name)
 	if err == nil {
@@ -128,7 +127,7 @@ func (c *Client) Mkdir(ctx context.Context, name string, perm fs.FileMode) error
 	return Wrap("mkdir", name, err)
 }
 
-// MkdirAll makes a directory and those above it, as far as they are missing.
+// MkdirAll makes a directory and its missing parents.
 func (c *Client) MkdirAll(ctx context.Context, name string, perm fs.FileMode) error {
 	return Wrap("mkdir", name, c.mkdir(ctx, name, perm, true))
 }
@@ -150,8 +149,8 @@ func permission(perm fs.FileMode) *wire.FsPermissionProto {
 // and the other way round (FSDirRenameOp.validateRenameOverwrite).
 const bothDirectories = "must both be directories"
 
-// Rename replaces what is there: a file by a file, an empty directory by a
-// directory.
+// Rename renames a file or directory. It replaces a file by a file, and an empty directory
+// by a directory.
 func (c *Client) Rename(ctx context.Context, from, to string) error {
 	if from == to { // the NameNode refuses what POSIX allows
 		_, err := c.Stat(ctx, from)
@@ -168,7 +167,7 @@ func (c *Client) Rename(ctx context.Context, from, to string) error {
 	return Wrap("rename "+from+" to", to, err)
 }
 
-// RenameNew fails with EEXIST where something has the name.
+// RenameNew is Rename that replaces nothing: it fails with EEXIST if the name is taken.
 func (c *Client) RenameNew(ctx context.Context, from, to string) error {
 	err := c.call(ctx, "rename2", &wire.Rename2RequestProto{Src: &from, Dst: &to, OverwriteDest: pb.Bool(false)}, &wire.Rename2ResponseProto{})
 	if err != nil && strings.Contains(err.Error(), bothDirectories) {
@@ -177,13 +176,12 @@ func (c *Client) RenameNew(ctx context.Context, from, to string) error {
 	return Wrap("rename "+from+" to", to, err)
 }
 
-// storagePolicies are the names of storage storagePolicies (HdfsConstants.StoragePolicy).
+// storagePolicies are the names of storage policies (HdfsConstants.StoragePolicy).
 var storagePolicies = map[int]string{
 	1: "PROVIDED", 2: "COLD", 5: "WARM", 7: "HOT", 10: "ONE_SSD", 12: "ALL_SSD", 14: "ALL_NVDIMM", 15: "LAZY_PERSIST",
 }
 
-// SetStoragePolicy gives a directory the policy with that number; 0 is that of
-// HDFS by itself.
+// SetStoragePolicy gives a directory the policy with that number; 0 is HDFS's default.
 func (c *Client) SetStoragePolicy(ctx context.Context, name string, policy int) error {
 	if policy == 0 {
 		policy = 7
@@ -243,8 +241,8 @@ func (c *Client) Create(ctx context.Context, name string, perm fs.FileMode) (*wr
 // takeOverLimit bounds the wait for a file whose last writer did not close it.
 const takeOverLimit = 60 * time.Second
 
-// Append opens a file that exists, to add to it. A writer that has it open
-// loses it: the later one is taken to be the one that lives.
+// Append opens an existing file for appending. It takes the lease of another writer that
+// has the file open, which is assumed to be dead.
 func (c *Client) Append(ctx context.Context, name string) (*write.File, error) {
 	limited, cancel := context.WithTimeout(ctx, takeOverLimit)
 	defer cancel()
@@ -275,10 +273,10 @@ func (c *Client) recoverLease(ctx context.Context, name string) error {
 	return c.call(ctx, "recoverLease", &wire.RecoverLeaseRequestProto{Src: &name, ClientName: &holder}, &wire.RecoverLeaseResponseProto{})
 }
 
-// Space is the room in the file system, in bytes of all replicas.
+// Space is the capacity of the file system, in bytes of all replicas.
 type Space struct{ Total, Free int64 }
 
-// Space asks for the room in the file system as a whole.
+// Space returns the capacity of the file system as a whole.
 func (c *Client) Space(ctx context.Context) (Space, error) {
 	resp := &wire.GetFsStatsResponseProto{}
 	if err := c.call(ctx, "getFsStats", &wire.GetFsStatusRequestProto{}, resp); err != nil {
@@ -293,8 +291,8 @@ type Quota struct {
 	Bytes, BytesLimit int64 // of all replicas
 }
 
-// Quota asks for a directory's use and limits. The NameNode counts the files
-// under it, which takes it a while for a large tree.
+// Quota returns a directory's use and limits. The NameNode counts the files under it,
+// which takes some time for a large tree.
 func (c *Client) Quota(ctx context.Context, dir string) (Quota, error) {
 	resp := &wire.GetContentSummaryResponseProto{}
 	err := c.call(ctx, "getContentSummary", &wire.GetContentSummaryRequestProto{Path: &dir}, resp)
@@ -308,7 +306,7 @@ func (c *Client) Quota(ctx context.Context, dir string) (Quota, error) {
 	}, nil
 }
 
-// inodePath names a file whatever it is called (FSDirectory.DOT_INODES_STRING).
+// inodePath is a path that does not depend on the file's name (FSDirectory.DOT_INODES_STRING).
 func inodePath(inode uint64) string {
 	return path.Join("/.reserved/.inodes", fmt.Sprint(inode))
 }

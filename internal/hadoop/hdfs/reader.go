@@ -52,7 +52,7 @@ type piece struct {
 	place place // in the cache, once it is fetched
 }
 
-// buffers are of whole pieces.
+// buffers are for whole pieces.
 var buffers = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 func (s *Shared) newBuffer(n int64) []byte {
@@ -63,7 +63,7 @@ func (s *Shared) newBuffer(n int64) []byte {
 	return buffers.Get().(*[pieceSize]byte)[:]
 }
 
-// free lets the buffer be used again: nobody may hold it any longer.
+// free returns the buffer for reuse: it must not be referenced any longer.
 func (p *piece) free() {
 	p.owner.shared().memory.Add(-len(p.data))
 	if len(p.data) == pieceSize {
@@ -137,7 +137,7 @@ func (r *Reader) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// get returns a piece, fetched now if need be, for who releases it.
+// get returns a piece, fetching it if necessary. The caller must release it.
 func (r *Reader) get(i int64) (*piece, error) {
 	r.mu.Lock()
 	if r.closed {
@@ -195,8 +195,8 @@ func (r *Reader) drop(p *piece) {
 }
 
 // resume returns which piece to fetch ahead, if nothing is being fetched, now that piece i
-// is read after the one before it: the next one that was not fetched, in good
-// time. r.mu is held.
+// is read after the one before it: the next one that was not fetched, if it is near enough.
+// r.mu is held.
 func (r *Reader) resume(i int64) (next int64, ok bool) {
 	if r.run != nil || r.pieces[i-1] == nil {
 		return 0, false
@@ -210,8 +210,8 @@ func (r *Reader) resume(i int64) (next int64, ok bool) {
 
 func (r *Reader) count() int64 { return (r.src.size + pieceSize - 1) / pieceSize }
 
-// begin starts to fetch a piece that is not there: by a runner if the one
-// before it is, or it is the first; else alone. r.mu is held.
+// begin starts fetching a piece that is missing: by a runner if the piece before it is
+// there or it is the first one, else on its own. r.mu is held.
 func (r *Reader) begin(i int64) *piece {
 	if r.run == nil && (i == 0 || r.pieces[i-1] != nil) {
 		target := i + 1
@@ -286,9 +286,8 @@ func (r *Reader) runAhead(s *fileStream, run *runner, p *piece) {
 	}
 }
 
-// add makes a piece that is being fetched, and drops those that were not used
-// for longest, first of those that were read: the others wait for it. r.mu is
-// held.
+// add adds a piece that is being fetched, and drops the least recently used ones: those
+// that were read before those that were only fetched ahead. r.mu is held.
 func (r *Reader) add(i int64) *piece {
 	keep := max(keepCount, (len(r.lanes)+1)*stripeSize)
 	if r.shared().memory.Short() {
@@ -317,7 +316,7 @@ func (r *Reader) add(i int64) *piece {
 	return p
 }
 
-// fetch reads a piece over s, if err is nil. One that fails is not kept.
+// fetch reads a piece over s, or fails it with err. A piece that failed is dropped.
 func (r *Reader) fetch(s *fileStream, p *piece, err error) {
 	r.shared().memory.Relieve()
 	data := r.shared().newBuffer(min(pieceSize, r.src.size-p.index*pieceSize))

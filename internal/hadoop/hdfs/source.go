@@ -21,8 +21,8 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// source finds the bytes of a file: its blocks, and who of their DataNodes is
-// worth asking.
+// source knows where the bytes of a file are: its blocks, and which of their DataNodes
+// can be expected to answer.
 type source struct {
 	c      *Client
 	path   string // as it was called when it was opened
@@ -39,7 +39,7 @@ type source struct {
 	bad    map[string]bool // DataNodes that failed, by uuid
 }
 
-// open looks a file up, as it is now.
+// open looks up a file in its present state.
 func (c *Client) open(ctx context.Context, name string) (*source, error) {
 	s := &source{c: c, path: name, bad: map[string]bool{}}
 	located, err := s.find(ctx)
@@ -67,8 +67,8 @@ func (s *source) take(located *wire.LocatedBlocksProto) {
 }
 
 // locate asks again where the blocks are, and returns under which name the file
-// was found: by its inode, whatever it is called now, or as it was called when it
-// was opened.
+// was found: by its inode, which renames do not change, or by the name under which it was
+// opened.
 func (s *source) locate(ctx context.Context) (name string, err error) {
 	s.mu.Lock()
 	known := s.blocks
@@ -90,8 +90,9 @@ func (s *source) locate(ctx context.Context) (name string, err error) {
 	return "", fmt.Errorf("the file was removed or, behind a Router, renamed after it was opened: %w", syscall.ESTALE)
 }
 
-// at finds the block of an offset and its DataNodes, those last that were slow, or
-// failed, or did not answer lately. Each lane has another one first.
+// at returns the block of an offset and its DataNodes. Those that were slow come after the
+// others, and last those that failed or did not answer lately. Each lane gets another one
+// first.
 func (s *source) at(off int64, lane int) (*wire.LocatedBlockProto, []*wire.DatanodeIDProto) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,13 +173,13 @@ const (
 	// readLimit bounds what is done for one read.
 	readLimit = 60 * time.Second
 	// wrongRounds is how often the NameNode is asked for other replicas when
-	// those that it names hold wrong bytes, or their DataNodes want another
-	// protection than this side has.
+	// those that it names hold wrong bytes, or their DataNodes require another
+	// protection than this client has.
 	wrongRounds = 3
 )
 
-// readFull fills b, from whatever DataNodes it takes. It reads ahead in a block
-// as far as limit.
+// readFull fills b, trying all DataNodes if necessary. It reads ahead in a block up to
+// limit.
 func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 	limited, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
@@ -215,8 +216,8 @@ func (f *fileStream) readFull(ctx context.Context, b []byte) error {
 		if last == nil {
 			last = err
 		}
-		// All have failed, or the block's access token has run out: maybe the
-		// NameNode knows others by now, or the file is gone.
+		// All have failed, or the block's access token has expired: the NameNode may
+		// know others by now, or the file may have been removed.
 		if errors.Is(last, errChecksum) || errors.Is(last, transfer.ErrMismatch) {
 			wrong++
 		}
@@ -293,10 +294,9 @@ func (f *fileStream) readTimeout(node *wire.DatanodeIDProto, nodes []*wire.Datan
 	return silence
 }
 
-// abandoned reports whether nobody can write on in the block at pos: all its
-// DataNodes have been restarted since, and of what they have then, a writer cannot
-// make a pipeline again (FsDatasetImpl.recoverRbwImpl). So nobody can be disturbed
-// by an end of its file's lease.
+// abandoned reports whether no writer can continue the block at pos: all its DataNodes
+// have been restarted since, and a pipeline cannot be rebuilt from the replicas that they
+// have then (FsDatasetImpl.recoverRbwImpl). So ending the file's lease disturbs no writer.
 func (f *fileStream) abandoned(failed failures) bool {
 	_, nodes := f.s.at(f.pos, f.lane)
 	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *wire.DatanodeIDProto) bool {
@@ -305,7 +305,8 @@ func (f *fileStream) abandoned(failed failures) bool {
 }
 
 // endAbandonedLease ends the lease of a file whose writer is gone, so that the NameNode
-// determines its length. It would do so by itself only after 20 minutes (dfs.namenode.lease-hard-limit-sec).
+// determines its length. It would do so by itself only after 20 minutes
+// (dfs.namenode.lease-hard-limit-sec).
 func (s *source) endAbandonedLease(ctx context.Context) {
 	name, err := s.locate(ctx)
 	if err == nil {
@@ -360,8 +361,8 @@ func (s *source) nodeFailed(ctx context.Context, b *wire.LocatedBlockProto, why 
 	}
 }
 
-// releaseIdle is for a stream that is not used for now: what it holds besides its
-// connections goes if memory is short.
+// releaseIdle frees what a stream that is idle holds besides its connections, if memory is
+// short.
 func (f *fileStream) releaseIdle() {
 	if g, ok := f.block.(*groupStream); ok && f.s.c.shared.memory.Short() {
 		g.forget()

@@ -15,9 +15,9 @@ import (
 )
 
 // groupStream reads a block group of an erasure-coded file from some offset on.
-// Cells are read from the data units in turn, each over a connection that stays
-// open. What is lost of them is made from other units: of as much as is wanted if
-// that is within one cell, and otherwise of whole stripes.
+// Cells are read from the data units in turn, each over a connection that stays open. Lost
+// cells are decoded from other units: only the requested bytes if they are within one
+// cell, and otherwise whole stripes.
 type groupStream struct {
 	s        *source
 	ctx      context.Context
@@ -27,8 +27,8 @@ type groupStream struct {
 	pos, end int64 // in the group's data: next byte to hand out, and where to stop
 	units    []unit
 
-	// Bytes [from, to) of each cell of a stripe; those of parity and of units
-	// that were not needed are of no meaning. to 0: none.
+	// Bytes [from, to) of each cell of a stripe, except those of parity and of units
+	// that were not needed. to 0: none.
 	stripe   int64
 	from, to int64
 	cells    [][]byte
@@ -43,7 +43,7 @@ type unit struct {
 	end    int64 // of stream, in the unit
 }
 
-// openGroup prepares to read; DataNodes are asked by need.
+// openGroup prepares to read; it contacts no DataNode yet.
 func openGroup(ctx context.Context, s *source, b *wire.LocatedBlockProto, pos, end int64) *groupStream {
 	g := &groupStream{
 		s: s, ctx: ctx, group: b, policy: s.policy, size: int64(b.GetB().GetNumBytes()), pos: pos, end: end,
@@ -67,7 +67,7 @@ func (g *groupStream) close() {
 	g.forget()
 }
 
-// forget frees the cells; they can be made again.
+// forget frees the cells; they can be read again.
 func (g *groupStream) forget() {
 	for i, c := range g.cells {
 		g.s.c.shared.memory.Add(-cap(c))
@@ -83,8 +83,7 @@ func (u *unit) close() {
 	}
 }
 
-// Read hands out bytes up to end, and then io.EOF. It fails when too few units
-// can be read from.
+// Read returns bytes up to end, and then io.EOF. It fails when too few units can be read.
 func (g *groupStream) Read(b []byte) (int, error) {
 	p := g.policy
 	for g.pos < g.end {
@@ -118,8 +117,8 @@ func (g *groupStream) Read(b []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// readUnit reads some bytes of a unit, which is opened for [at, end) where its
-// stream does not stand there.
+// readUnit reads some bytes of a unit. It opens a stream for [at, end) if the present one
+// is not at that offset.
 func (g *groupStream) readUnit(i int, at, end int64, b []byte) (int, error) {
 	u := &g.units[i]
 	if u.stream == nil || u.stream.pos != at || u.end < at+int64(len(b)) {
@@ -160,8 +159,8 @@ func (g *groupStream) located(i int) *wire.LocatedBlockProto {
 	return b
 }
 
-// usable reports whether a unit may be read from: not from a DataNode that failed
-// before or was silent lately, unless there is no other way.
+// usable reports whether a unit may be read from: not from a DataNode that failed before
+// or was silent lately, unless anyNode is set.
 func (g *groupStream) usable(i int, anyNode bool) bool {
 	u := &g.units[i]
 	if u.failed == len(u.locs) {
@@ -170,8 +169,8 @@ func (g *groupStream) usable(i int, anyNode bool) bool {
 	return anyNode || !g.s.suspect(g.group.Locs[u.locs[u.failed]].GetId())
 }
 
-// readTimeout is how long a unit's DataNode may be silent: not long while there are
-// others to make its bytes from.
+// readTimeout is how long a unit's DataNode may be silent: short while its bytes can be
+// decoded from others.
 func (g *groupStream) readTimeout(i int) time.Duration {
 	spare := -g.policy.data
 	for j := range g.units {
@@ -185,8 +184,8 @@ func (g *groupStream) readTimeout(i int) time.Duration {
 	return silence
 }
 
-// lose notes that a unit's DataNode failed. An error says that it is not to
-// blame, but the whole group's locations have to be asked for again.
+// lose notes that a unit's DataNode failed. It returns an error if the failure is not the
+// DataNode's and the locations of the whole group have to be asked for again.
 func (g *groupStream) lose(i int, why error) error {
 	u := &g.units[i]
 	u.close()
@@ -201,8 +200,8 @@ func (g *groupStream) lose(i int, why error) error {
 	return nil
 }
 
-// decode has bytes [from, to) of all data cells of a stripe ready, made from
-// what units can be read.
+// decode makes bytes [from, to) of all data cells of a stripe available, decoded from the
+// units that can be read.
 func (g *groupStream) decode(stripe, from, to int64) error {
 	p := g.policy
 	coder, err := g.s.c.shared.coder(p)
@@ -251,8 +250,8 @@ func (g *groupStream) decode(stripe, from, to int64) error {
 	return nil
 }
 
-// choose names the units to be read yet, none if there are enough. A unit with
-// nothing in that stripe, at a file's end, has zeros.
+// choose returns the units that are still to be read, none if there are enough. A unit
+// without bytes in that stripe, at a file's end, counts as zeros.
 func (g *groupStream) choose(stripe, from, to int64, have []bool) ([]int, error) {
 	p := g.policy
 	missing := p.data
@@ -283,7 +282,7 @@ func (g *groupStream) choose(stripe, from, to int64, have []bool) ([]int, error)
 	return chosen, nil
 }
 
-// errTooFewUnits: more of a block group is lost than its parity makes up for.
+// errTooFewUnits: more units of a block group are lost than it has parity units.
 var errTooFewUnits = errors.New("too many of its DataNodes are lost")
 
 func (g *groupStream) tooFew() error {
@@ -323,7 +322,7 @@ func (g *groupStream) readCell(i int, stripe, from, to int64) error {
 	return nil
 }
 
-// buffer is a unit's, n bytes long.
+// buffer returns a unit's buffer, with n bytes.
 func (g *groupStream) buffer(i int, n int64) []byte {
 	if int64(cap(g.cells[i])) < n {
 		g.s.c.shared.memory.Add(int(n) - cap(g.cells[i]))

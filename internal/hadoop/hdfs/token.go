@@ -22,8 +22,8 @@ func TokenService(uri string, c *conf.Conf) (string, error) {
 	return c.TokenService(addresses[0]), nil
 }
 
-// DelegationToken gets a token that lets its bearer act as this client's user,
-// who must have come with Kerberos. Its service is left to the caller.
+// DelegationToken obtains a token that lets its bearer act as this client's user, who must
+// have logged in by Kerberos. The caller sets its service.
 func (c *Client) DelegationToken(ctx context.Context, renewer string) (token.Token, error) {
 	r := &common.GetDelegationTokenResponseProto{}
 	if err := c.call(ctx, "getDelegationToken", &common.GetDelegationTokenRequestProto{Renewer: &renewer}, r); err != nil {
@@ -33,7 +33,7 @@ func (c *Client) DelegationToken(ctx context.Context, renewer string) (token.Tok
 }
 
 // RenewToken renews a token whose renewer this client's user is, and returns
-// until when it is good now.
+// when it expires now.
 func (c *Client) RenewToken(ctx context.Context, t token.Token) (time.Time, error) {
 	r := &common.RenewDelegationTokenResponseProto{}
 	if err := c.call(ctx, "renewDelegationToken", &common.RenewDelegationTokenRequestProto{Token: t.Proto()}, r); err != nil {

@@ -1,20 +1,17 @@
-// Package kerberos is who this process is to a Kerberos realm: a User, from a
-// keytab or from the ticket cache that kinit made, who gets tickets for
-// services. The protocol is gokrb5's; what is here is what sites' files and
-// habits demand beyond it:
+// Package kerberos is the identity of this process in a Kerberos realm: a User, from a
+// keytab or from the ticket cache that kinit made, obtains tickets for services. The
+// protocol is gokrb5's. This package adds what is found at sites beyond it:
 //
 //   - krb5.conf with include and includedir, several sections of one name, and
-//     realms of which parts stand in several files (config.go)
-//   - ticket caches by the names that KRB5CCNAME and default_ccache_name give
-//     them (cache.go), in files or kept by a daemon (kcm.go); those that the
-//     kernel keeps (KEYRING) cannot be read, and the error says what to do
-//   - hadoop.security.auth_to_local, which makes a user's name of a principal
-//     (names.go)
-//   - answers of KDCs that are bounded in length (relay.go)
-//   - errors that name the cause and what to do about it (errors.go)
+//     realms whose settings are spread over several files (config.go)
+//   - ticket caches by the names in KRB5CCNAME and default_ccache_name (cache.go), in
+//     files or in a daemon (kcm.go); those in the kernel (KEYRING) cannot be read, and the
+//     error says what to do
+//   - hadoop.security.auth_to_local, which maps a principal to a user name (names.go)
+//   - a bound on the length of a KDC's answers (relay.go)
+//   - errors that name the cause and the remedy (errors.go)
 //
-// A User may be used by many goroutines; it asks the KDC for one of them at a
-// time. It has no goroutines of its own but the one that gokrb5 starts to renew
-// a keytab's ticket, which Close ends; the package has one for each KDC that was to be
-// asked, which ends with the process.
+// A User may be used by many goroutines; it sends one request to the KDC at a time. It has
+// no goroutines but the one of gokrb5 that renews a keytab's ticket, which Close ends. The
+// package has one for each KDC that was to be contacted, which ends with the process.
 package kerberos

@@ -18,21 +18,21 @@
 //
 // # What is retried
 //
-// A call that a standby or a refused connection has kept from being carried out
-// goes to the next address. A call that was sent and whose connection was then
+// A call that was not carried out, because of a standby or a refused connection, goes
+// to the next address. A call that was sent and whose connection was then
 // lost is sent again only if Options.Retry.Resend says so; it keeps its call id
 // and client id and counts its retries, so that the NameNode's retry cache
 // recognises it. Exceptions are returned as they are.
 //
-// With Resend, a call that has no answer after two seconds is also sent to the
-// other addresses, in turn, while the first is waited for: one that hangs would
-// keep a client from another that has taken over. Who takes the call, or throws
-// what has to do with it, is active from then on.
+// With Resend, a call that has no answer after two seconds is also sent to the other
+// addresses, in turn, while the first answer is awaited: otherwise a server that hangs
+// would keep a client from one that has taken over. The server that carries out the call,
+// or throws an exception that the call has caused, is the active one from then on.
 //
 // # Goroutines
 //
-// A Client has one connection to an address, opened by need. Its goroutine opens
-// and reads it, a second one writes; both end when the connection does or with
-// Close, which waits for them. A call that is given up leaves the connection as
-// it is; its answer is dropped.
+// A Client has at most one connection to each address, opened when it is needed. One
+// goroutine opens and reads it, a second one writes; both end with the connection or with
+// Close, which waits for them. A cancelled call leaves the connection open; its answer is
+// dropped.
 package rpc

@@ -1,5 +1,5 @@
-// Package sasl is the client's side of two SASL mechanisms, as Java's
-// implementations speak them: DIGEST-MD5 (RFC 2831), which Hadoop's services use
+// Package sasl is the client's side of two SASL mechanisms, compatible with Java's
+// implementations: DIGEST-MD5 (RFC 2831), which Hadoop's services use
 // with tokens, for RPC connections and for HDFS data transfer; and GSSAPI (RFC
 // 4752) with Kerberos 5 (RFC 4121), for RPC connections.
 //
@@ -17,7 +17,7 @@
 //
 // auth-conf: cipher(message ‖ padding ‖ the same 10 bytes) ‖ 00 01 ‖ sequence.
 // RC4 has no padding; DES and 3DES in CBC pad to the block with bytes that each
-// tell the padding's length, and chain on from message to message. Their key is
+// hold the padding's length, and chain on from message to message. Their key is
 // taken from the first 7 (14) bytes of the sealing key, the initial vector is
 // its last 8 bytes (RFC 2831 section 2.4).
 package sasl

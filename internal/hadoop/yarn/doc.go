@@ -1,11 +1,11 @@
-// Package yarn talks to YARN: as a client to the ResourceManager, as an
+// Package yarn implements YARN's protocols: as a client to the ResourceManager, as an
 // application master to its scheduler, and to NodeManagers to run containers.
 //
 //   - Client: ApplicationClientProtocol. Submit, report, kill, list; nodes and
 //     queues. It logs in as its user, or with an RM delegation token.
 //   - Master: ApplicationMasterProtocol. Register, allocate, finish. It logs in
 //     with the AMRMToken of its container's credentials, also on clusters without
-//     security, and takes over the new token that an allocate response brings when
+//     security, and adopts the new token that an allocate response has when
 //     the RM rolls its keys.
 //   - Nodes: ContainerManagementProtocol at any number of NodeManagers, each with
 //     the NMToken that the RM sent for it with the first container there.

@@ -267,7 +267,7 @@ class _DeviceFilters:
 
     @staticmethod
     def _elsewhere(device, job, task):
-        """Tells whether a device is, or may be, of a task that the filters leave out."""
+        """Reports whether a device is, or may be, of a task that the filters leave out."""
         import re
 
         jobs = re.findall(r"/job:([^/]+)", device)

@@ -126,7 +126,7 @@ func TestReadErasureCoded(t *testing.T) {
 		turned := xor + "/of-7340032"
 		turnByte(t, turned)
 		readAll(t, client(t), map[string][]byte{turned: xorFiles[turned]})
-		delete(xorFiles, turned) // two units of it are lost once a DataNode is, unless HDFS has mended it by then
+		delete(xorFiles, turned) // two units of it are lost once a DataNode is, unless HDFS has repaired it by then
 	})
 	for i, files := range []map[string][]byte{xorFiles, rsFiles} {
 		victim := cluster.Daemon(fmt.Sprint("dn", i))

@@ -1,5 +1,5 @@
-// Package transfer connects to DataNodes, and protects what goes over these
-// connections as the cluster wants it.
+// Package transfer connects to DataNodes, with the protection that the cluster
+// requires.
 //
 // # Which protection
 //
@@ -7,7 +7,7 @@
 //
 //  1. The NameNode says that data is encrypted (getServerDefaults,
 //     dfs.encrypt.data.transfer): a handshake with the data encryption key.
-//  2. This side does without Kerberos (hadoop.security.authentication): none.
+//  2. This side does not use Kerberos (hadoop.security.authentication): none.
 //  3. The DataNode listens on a port below 1024: none; only root can open one.
 //  4. The block has no access token, as in a cluster without security, and
 //     ipc.client.fallback-to-simple-auth-allowed is true: none.
@@ -15,14 +15,14 @@
 //  6. Otherwise none.
 //
 // Java classes that a site names for this (dfs.trustedchannel.resolver.class,
-// dfs.data.transfer.saslproperties.resolver.class) are not heeded. With auth-conf
+// dfs.data.transfer.saslproperties.resolver.class) are ignored. With auth-conf
 // AES is always offered, whatever dfs.encrypt.data.transfer.cipher.suites is on
 // this side: the DataNode decides.
 //
 // # Handshake
 //
 // The client begins with the number DEADBEEF, where an operation would begin
-// with its version. Then DataTransferEncryptorMessageProto go to and fro, each
+// with its version. Then both sides send DataTransferEncryptorMessageProto in turn, each
 // after its length as a varint (datatransfer.proto, DataTransferSaslUtil.java):
 //
 //	client  SUCCESS, an empty payload; the handshake secret, if the token has one

@@ -38,9 +38,9 @@ type Options struct {
 	// Timeout is how long a DataNode may be silent: 60 s, plus 5 s for each
 	// DataNode of the pipeline, as dfs.client.socket-timeout.
 	Timeout time.Duration
-	// Stall is how long a file goes on without an ack of what it has under way,
-	// whatever is tried meanwhile: 5 * Timeout, so that one DataNode after the
-	// other can be given up.
+	// Stall is how long a file may be without an ack of what was sent, during
+	// recoveries, too, before it fails: 5 * Timeout, so that several DataNodes can be
+	// given up one after the other.
 	Stall time.Duration
 	// Dial connects to a DataNode for a block with that access token, as package
 	// transfer does; its errors name the DataNode. Nil: plain TCP.
@@ -145,8 +145,8 @@ func (c *Client) Create(ctx context.Context, path string, perm fs.FileMode, over
 	return c.begin(ctx, f, resp.GetFs())
 }
 
-// Append opens a file that exists, to add to it: to its last block, as long as
-// there is room. ErrNotResumed: no DataNode lets that block go on.
+// Append opens an existing file for appending, to its last block as long as there is room.
+// It returns ErrNotResumed if no DataNode can continue that block.
 func (c *Client) Append(ctx context.Context, path string) (*File, error) {
 	resp, err := c.append(ctx, path, flagAppend)
 	if rpc.IsRemote(err, "java.lang.UnsupportedOperationException") { // an erasure-coded one's (FSDirAppendOp), which is refused below
@@ -166,8 +166,8 @@ func (c *Client) Append(ctx context.Context, path string) (*File, error) {
 	return c.begin(ctx, f, resp.GetStat())
 }
 
-// AppendBlock is Append for a file whose last block cannot go on. New bytes go to
-// a new block, of which a file can have no more than
+// AppendBlock is Append for a file whose last block cannot be continued. New bytes go to a
+// new block, of which a file can have no more than
 // dfs.namenode.fs-limits.max-blocks-per-file.
 func (c *Client) AppendBlock(ctx context.Context, path string) (*File, error) {
 	resp, err := c.append(ctx, path, flagAppend|flagNewBlock)
@@ -196,7 +196,7 @@ func (c *Client) begin(ctx context.Context, f *File, status *wire.HdfsFileStatus
 	return c.withCipher(ctx, f, status)
 }
 
-// open makes a File, which is nobody's until its stream has been started.
+// open makes a File. Its stream has not been started yet.
 func (c *Client) open(path string, status *wire.HdfsFileStatusProto, previous *wire.ExtendedBlockProto) *File {
 	c.hold()
 	f := newFile(c, path, status, previous)

@@ -15,11 +15,10 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// closing is a block of which every DataNode has acked all data. They are told
-// its end while the next block begins already. The NameNode is then told the
-// block's length with the question for the next one (addBlock), and will not
-// have its pipeline rebuilt any more; it need not: whoever has all data can be
-// told the end again.
+// closing is a block of which every DataNode has acked all data. It is ended at them
+// concurrently with the beginning of the next block. The call for the next block (addBlock)
+// reports the block's length to the NameNode, after which its pipeline cannot be rebuilt.
+// That is not necessary: the end can be sent again to any DataNode that has all data.
 type closing struct {
 	f      *File
 	pipe   *pipeline
@@ -32,8 +31,8 @@ type closing struct {
 	done   chan struct{} // closed when it is over
 }
 
-// endBlock sends the last packet of a block, the others being acked, and leaves
-// it to a closing. It waits for the one before: one block at a time.
+// endBlock sends the last packet of a block, when the others are acked, and starts a
+// closing for it. It waits for the previous closing: there is one at a time.
 func (f *File) endBlock(last *packet) error {
 	if f.s.closing != nil {
 		select {
@@ -97,7 +96,7 @@ func (c *closing) run() {
 // againLimit bounds the attempts to reach any DataNode that has all of a block.
 const againLimit = 30 * time.Second
 
-// again tells each DataNode the block's end, until one has confirmed it: from
+// again sends the block's end to each DataNode, until one has confirmed it: from
 // then on the NameNode restores the number of replicas.
 func (c *closing) again(why error) error {
 	ctx, cancel := context.WithTimeout(c.f.running, againLimit)

@@ -1,5 +1,5 @@
-// Package write writes files to HDFS, and does not lose them when DataNodes go
-// away in the middle.
+// Package write writes files to HDFS, and survives the loss of DataNodes during a
+// write.
 //
 // # Protocol
 //
@@ -36,8 +36,8 @@
 // under a new generation stamp, then updatePipeline). Where that block ends within a
 // chunk, the first packet carries the rest of the chunk at most. Each NEW_BLOCK would
 // count against dfs.namenode.fs-limits.max-blocks-per-file, and make readers connect
-// once more; it is for blocks that no DataNode lets go on, as those that were written
-// with another number of bytes a checksum.
+// once more; it is used for blocks that no DataNode can continue, such as those that were
+// written with another number of bytes per checksum.
 //
 // # Recovery
 //

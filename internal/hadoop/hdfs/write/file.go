@@ -15,9 +15,8 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// File is an open file. Write, Flush, Sync, Close and Abort are for one
-// goroutine at a time. After an error of one of them the file is good only for
-// Abort.
+// File is an open file. Write, Flush, Sync, Close and Abort are for one goroutine at a
+// time. After an error of one of them only Abort may be called.
 type File struct {
 	c         *Client
 	path      string
@@ -28,7 +27,7 @@ type File struct {
 	begin     int64       // where in the file what is written begins
 	flushed   atomic.Bool // readers may have seen what is in the current block
 
-	// Of the one who writes.
+	// Owned by the goroutine that writes.
 	current *packet // being filled; nil at a packet's edge
 	filled  int64   // bytes of the current block that were put into packets
 	seq     int64
@@ -95,8 +94,8 @@ func (f *File) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// Take is Write without waiting: it copies all of b. Wait must follow, so that
-// there is an end to what is held.
+// Take is Write without waiting: it copies all of b. Wait must follow, which bounds what is
+// held.
 func (f *File) Take(b []byte) error {
 	if f.ended {
 		return fmt.Errorf("writing %s: it is closed", f.path)
@@ -130,8 +129,8 @@ func (f *File) newPacket(offset int64, n int) *packet {
 	return newPacket(f.c.o.Memory, f.c.o.Checksum, offset, n)
 }
 
-// cut queues what is whole of the current packet, though there is room in it: a
-// packet must begin at a multiple of Checksum.Bytes.
+// cut queues the whole chunks of the current packet, although it has room: a packet must
+// begin at a multiple of Checksum.Bytes.
 func (f *File) cut() error {
 	p := f.current
 	chunk := f.c.o.Checksum.Bytes
@@ -149,8 +148,8 @@ func (f *File) cut() error {
 	return f.enqueue(p)
 }
 
-// Wait waits until more may be taken. What a file has under way is bounded; if
-// it has nothing, it need not wait for others, which may be idle.
+// Wait waits until more may be taken. It bounds what the file has in flight; a file that
+// has nothing in flight does not wait for others, which may be idle.
 func (f *File) Wait() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,7 +201,7 @@ func (f *File) enqueue(p *packet) error {
 	return nil
 }
 
-// progress notes that something was acked, or begun. f.mu is held.
+// progress restarts the Stall timeout. f.mu is held.
 func (f *File) progress() {
 	f.moved = time.Now()
 	f.watch.Reset(f.c.o.Stall)
@@ -218,8 +217,8 @@ func (f *File) stalled() {
 	f.fail(fmt.Errorf("no DataNode has taken anything for %s", f.c.o.Stall))
 }
 
-// fail ends the stream, and what it waits for. The first failure is the one that
-// is told: others follow from it. f.mu is held.
+// fail ends the stream, and what it waits for. Only the first failure is kept: others
+// follow from it. f.mu is held.
 func (f *File) fail(err error) {
 	if f.err == nil {
 		f.err = err
@@ -228,7 +227,7 @@ func (f *File) fail(err error) {
 	f.cond.Broadcast()
 }
 
-// failure says why the stream is of no use any longer; f.mu is held.
+// failure returns why the stream has failed, nil if it has not. f.mu is held.
 func (f *File) failure() error {
 	if f.err != nil {
 		return fmt.Errorf("writing %s: %w", f.path, f.err)
@@ -239,8 +238,8 @@ func (f *File) failure() error {
 	return nil
 }
 
-// ID is the file's number, which it keeps when it is renamed. The NameNode uses
-// none again (INodeId.java).
+// ID returns the file's inode number, which renames do not change and the NameNode does
+// not reuse (INodeId.java).
 func (f *File) ID() uint64 { return f.id }
 
 // Length is the number of bytes written since the file was opened.
@@ -249,11 +248,11 @@ func (f *File) Length() int64 { return f.length }
 // Blocks is the number of blocks that were begun since the file was opened.
 func (f *File) Blocks() int { return f.blocks }
 
-// Flush waits until every DataNode has all that was written, and tells the
-// NameNode the length: new readers see it (hflush).
+// Flush waits until every DataNode has all that was written, and reports the length to the
+// NameNode: new readers see it (hflush).
 func (f *File) Flush(ctx context.Context) error { return f.flush(ctx, false, true) }
 
-// Drain is Flush without the NameNode, which may tell readers less.
+// Drain is Flush without the report to the NameNode: readers may see less.
 func (f *File) Drain(ctx context.Context) error { return f.flush(ctx, false, false) }
 
 // Sync is Flush with the DataNodes' disks (hsync): for the block that is being
@@ -385,11 +384,11 @@ func (f *File) close() error {
 	return nil
 }
 
-// completeLimit bounds the wait for the DataNodes to tell the NameNode that
-// they have the last block.
+// completeLimit bounds the wait for the DataNodes to report the last block to the
+// NameNode.
 const completeLimit = 2 * time.Minute
 
-// complete asks until the NameNode knows enough replicas of the last block
+// complete repeats the call until the NameNode knows enough replicas of the last block
 // (dfs.namenode.replication.min).
 func (f *File) complete() error {
 	ctx, cancel := context.WithTimeout(f.running, completeLimit)
@@ -411,8 +410,8 @@ func (f *File) complete() error {
 	}
 }
 
-// Abort gives the file up: one that was created is deleted, one that was opened
-// by Append keeps what was flushed. After Close it does nothing.
+// Abort abandons the file: one that was created is deleted, one that was opened by Append
+// keeps what was flushed. After Close it does nothing.
 func (f *File) Abort() error {
 	if f.ended {
 		return nil
@@ -433,7 +432,7 @@ func (f *File) Abort() error {
 		p.free()
 	}
 	f.current, f.queue, f.acks = nil, nil, nil
-	// The lease must not stay: it is renewed as long as other files are open.
+	// The lease must be given up: it would be renewed as long as other files are open.
 	ctx, cancel := context.WithTimeout(context.Background(), abortLimit)
 	defer cancel()
 	var err error

@@ -17,7 +17,7 @@ const (
 	maxHeader  = 6 + 64 // lengths and PacketHeaderProto, which takes 25 to 27 bytes
 )
 
-// Checksum is of which kind the checksums are, and how many bytes are under each
+// Checksum is the kind of the checksums, and the number of bytes under each
 // (dfs.checksum.type, dfs.bytes-per-checksum).
 type Checksum struct {
 	Type  wire.ChecksumTypeProto
@@ -51,7 +51,7 @@ type packet struct {
 	last   bool
 	sync   bool
 	n      int // bytes of data
-	// repeated bytes at the beginning were in the packet before, too.
+	// repeated is how many bytes at the beginning were in the previous packet, too.
 	repeated int
 	sealed   []byte
 	*buffer
@@ -65,12 +65,12 @@ type buffer struct {
 	b    []byte
 }
 
-// rooms are the sizes of buffers: little is held for little.
+// rooms are the sizes of buffers: a small file needs little memory.
 var rooms = [...]int{4 << 10, 32 << 10, packetData}
 
 var buffers [len(rooms)]sync.Pool
 
-// newBuffer finds one for n bytes, or the largest.
+// newBuffer returns a buffer for n bytes, or the largest one.
 func newBuffer(n int) *buffer {
 	i := 0
 	for i < len(rooms)-1 && rooms[i] < n {
@@ -87,15 +87,14 @@ func (b *buffer) free() { buffers[slices.Index(rooms[:], b.room)].Put(b) }
 // dataAt is where the data begins.
 func (b *buffer) dataAt() int { return len(b.b) - b.room }
 
-// newPacket makes a packet that will take about n bytes at first, for who frees
-// it.
+// newPacket makes a packet with room for about n bytes at first. The caller must free it.
 func newPacket(m *Memory, sums Checksum, offset int64, n int) *packet {
 	p := &packet{offset: offset, sums: sums, memory: m}
 	p.hold(newBuffer(n))
 	return p
 }
 
-// hold exchanges the buffer.
+// hold replaces the buffer.
 func (p *packet) hold(b *buffer) {
 	if p.buffer != nil {
 		p.memory.Add(-len(p.b))

@@ -125,14 +125,14 @@ func (f *File) indexOf(link string) int {
 	return 0
 }
 
-// send writes a packet; a failure shows in broken.
+// send writes a packet; a failure sets broken.
 func (p *pipeline) send(b []byte, timeout time.Duration) {
 	p.f.mu.Lock()
 	p.awaitAck()
 	p.f.mu.Unlock()
 	_ = p.conn.SetWriteDeadline(time.Now().Add(timeout))
 	if _, err := p.conn.Write(b); err != nil {
-		// The DataNodes may have said which of them is the cause.
+		// The DataNodes may have reported which of them failed.
 		select {
 		case <-p.reader:
 		case <-time.After(time.Second):
@@ -172,8 +172,7 @@ func (p *pipeline) close() {
 	<-p.reader
 }
 
-// readAcks takes acks in until the connection ends or a DataNode reports a
-// failure.
+// readAcks processes acks until the connection ends or a DataNode reports a failure.
 func (p *pipeline) readAcks(r *bufio.Reader, nodes int) {
 	defer close(p.reader)
 	defer context.AfterFunc(p.f.running, func() { p.conn.Close() })()
@@ -221,8 +220,7 @@ func (p *pipeline) readAcks(r *bufio.Reader, nodes int) {
 	}
 }
 
-// mayTakeLonger reports whether an ack that has not come can be waited for; if not,
-// it says why not.
+// mayTakeLonger reports whether an overdue ack can be waited for; if not, it returns why.
 func (p *pipeline) mayTakeLonger() bool {
 	silent := p.probe.silent()
 	p.f.mu.Lock()

@@ -17,17 +17,17 @@ import (
 
 const (
 	// answerLimit is how long a pipeline may be silent before its DataNodes are
-	// asked one by one whether they are there: one that hangs, rather than being
-	// dead, keeps the whole pipeline from answering.
+	// probed one by one: one that hangs, rather than being dead, keeps the whole
+	// pipeline from answering.
 	answerLimit = 2 * time.Second
-	// probeLimit is how long each may take to answer that.
+	// probeLimit is how long each may take to answer a probe.
 	probeLimit = 3 * time.Second
 )
 
-// errSilent is of a DataNode that did not answer a probe.
+// errSilent: a DataNode did not answer a probe.
 var errSilent = errors.New("it does not answer")
 
-// probe asks the DataNodes of a pipeline whether they are there. It may be used
+// probe checks whether the DataNodes of a pipeline answer. It may be used
 // by any goroutine.
 type probe struct {
 	c     *Client
@@ -52,7 +52,7 @@ func (p *probe) silent() int {
 	return slices.Index(answers, false)
 }
 
-// answers asks for a block that need not be there: a refusal is an answer.
+// answers asks for a block that need not exist: a refusal is an answer, too.
 func (p *probe) answers(n node) bool {
 	ctx, cancel := context.WithTimeout(p.ctx, probeLimit)
 	defer cancel()

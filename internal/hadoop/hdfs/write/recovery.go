@@ -17,10 +17,10 @@ import (
 
 var errNoneLeft = errors.New("every DataNode that had the block is lost, and with them what they had acknowledged")
 
-// unackedRecoveriesLimit is how many pipelines may break in a row without taking a byte.
+// unackedRecoveriesLimit is how many pipelines in a row may break without acking a byte.
 const unackedRecoveriesLimit = 20
 
-// recover brings a broken pipeline back without the node that failed.
+// recover rebuilds a broken pipeline without the node that failed.
 func (f *File) recover() error {
 	f.s.pipe.close()
 	f.mu.Lock()
@@ -45,9 +45,9 @@ func (f *File) recover() error {
 	return f.rebuildWithout(bad, why, wire.OpWriteBlockProto_PIPELINE_SETUP_STREAMING_RECOVERY, nil)
 }
 
-// rebuildWithout sets the pipeline up without the node that failed, and without
-// those that fail then. Where none is left, it ends with what that leaves to do;
-// nil: nothing can be done.
+// rebuildWithout sets up the pipeline without the node that failed, and without those that
+// fail during that. If none is left, it returns what none returns, or errNoneLeft if that
+// is nil.
 func (f *File) rebuildWithout(bad int, why error, stage wire.OpWriteBlockProto_BlockConstructionStage, none func() error) error {
 	for tries := 0; ; tries++ {
 		if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND_RECOVERY && tries == resumeTries {
@@ -77,8 +77,8 @@ func (f *File) rebuildWithout(bad int, why error, stage wire.OpWriteBlockProto_B
 	}
 }
 
-// rebuild sets the pipeline up on the nodes that are left. A negative index
-// says that no node is to blame.
+// rebuild sets up the pipeline on the nodes that are left. On failure it returns the index
+// of the node that failed, negative if none did.
 func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad int, err error) {
 	resp := &wire.UpdateBlockForPipelineResponseProto{}
 	f.mu.Lock()
@@ -97,8 +97,8 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 
 	if f.wantsAnother() {
 		if stage == wire.OpWriteBlockProto_PIPELINE_SETUP_APPEND {
-			// Nothing was lost: who appends a line does not wait for DataNodes that
-			// there may not be.
+			// Nothing was lost: an append should not wait for DataNodes that may not
+			// exist.
 			_ = f.tryAddNode()
 		} else if err := f.addNode(); err != nil && f.demandsAnother() {
 			return -1, fmt.Errorf("a DataNode is lost and no other takes its place, which dfs.client.block.write.replace-datanode-on-failure.best-effort is set to false for: %w", err)
@@ -127,12 +127,12 @@ func (f *File) rebuild(stage wire.OpWriteBlockProto_BlockConstructionStage) (bad
 	return -1, nil
 }
 
-// singleNodeLimit is how long a block waits on a single DataNode for another one to be
-// found: the NameNode may take all others for too busy, or not know yet that
-// one is back. What is on that one alone is lost with it.
+// singleNodeLimit is how long the writing of a block on a single DataNode waits for another
+// one, since a loss of that DataNode would lose the block: the NameNode may consider all
+// others too busy, or not know yet that one is back.
 const singleNodeLimit = 5 * time.Second
 
-// addNode brings another DataNode in and has the block copied to it.
+// addNode adds another DataNode to the pipeline and has the block copied to it.
 func (f *File) addNode() error {
 	for deadline := time.Now().Add(singleNodeLimit); ; {
 		err := f.tryAddNode()
@@ -142,8 +142,8 @@ func (f *File) addNode() error {
 	}
 }
 
-// tryAddNode asks once. Where there is no fresh DataNode, one that failed
-// earlier is better than none: it may be back.
+// tryAddNode tries once. If there is no other DataNode, it tries those that failed earlier,
+// except the last one: they may be back.
 func (f *File) tryAddNode() error {
 	added, token, err := f.anotherNode(f.s.excluded)
 	if err != nil && len(f.s.excluded) > 1 {
@@ -155,8 +155,8 @@ func (f *File) tryAddNode() error {
 	return f.copyTo(added, token)
 }
 
-// anotherNode asks for a DataNode that has not got the block, and for the token
-// to copy the block to it: the one to write it is not accepted for that.
+// anotherNode asks for a DataNode that does not have the block, and for the token to copy
+// the block to it: the token to write it is not accepted for that.
 func (f *File) anotherNode(excluded []*wire.DatanodeInfoProto) (*node, *wire.BlockTokenProto, error) {
 	have := make([]*wire.DatanodeInfoProto, len(f.s.nodes))
 	ids := make([]string, len(f.s.nodes))
@@ -189,7 +189,7 @@ func (f *File) copyTo(added *node, token *wire.BlockTokenProto) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(f.running, func() { conn.Close() })()
-	// The copy has as long as a whole block may take to write.
+	// The copy may take as long as writing a whole block.
 	answer, err := transfer.Operate(conn, bufio.NewReader(conn), transfer.TransferBlock, &wire.OpTransferBlockProto{
 		Header: f.header(token), Targets: []*wire.DatanodeInfoProto{added.info},
 		TargetStorageTypes: []wire.StorageTypeProto{added.storageType},

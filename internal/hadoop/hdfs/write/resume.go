@@ -10,12 +10,12 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// ErrNotResumed is returned by Append when no DataNode lets a file's last block
-// go on: they are lost, or it was written with checksums of another kind.
+// ErrNotResumed is returned by Append when no DataNode can continue a file's last block:
+// they are lost, or it was written with checksums of another kind.
 var ErrNotResumed = errors.New("the last block cannot go on")
 
-// resumeTries is how many DataNodes may refuse to go on with a block, those that
-// are brought in included.
+// resumeTries is how many DataNodes may refuse to continue a block, including those that
+// were added to the pipeline.
 const resumeTries = 6
 
 // resume sets a pipeline up to add to the file's last block, which has room
@@ -50,8 +50,8 @@ type lastBlock struct {
 }
 
 const (
-	// rememberFor is longer than a DataNode takes to tell the NameNode that it
-	// has a block.
+	// rememberFor is longer than a DataNode takes to report a block to the
+	// NameNode.
 	rememberFor = 10 * time.Second
 	rememberMax = 64
 )

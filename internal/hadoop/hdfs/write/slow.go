@@ -10,11 +10,10 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// A block is written at the speed of the slowest DataNode of its pipeline. Which one
-// that is shows only from several blocks: each DataNode is at least as fast as the
-// fastest block that it took part in. Those that are not known to be fast, after a
-// block that was slow, are done without for the next blocks, as far as the NameNode
-// has enough others.
+// A block is written at the speed of the slowest DataNode of its pipeline. Which one that
+// is can be derived only from several blocks: each DataNode is at least as fast as the
+// fastest block that it took part in. After a slow block, its DataNodes that are not known
+// to be fast are excluded from the next blocks, as long as the NameNode has enough others.
 const (
 	sampleSize = 8 << 20 // bytes of a block, from which on its speed counts
 	poorSpeed  = 8 << 20 // bytes a second; then any other DataNodes may be better
@@ -22,7 +21,7 @@ const (
 	speedLives = 5 * time.Minute
 )
 
-// speeds are what blocks have shown of their DataNodes lately. Its methods may be
+// speeds are the speeds of the DataNodes of recent blocks. Its methods may be
 // called from any goroutine, and the zero value is ready.
 type speeds struct {
 	mu   sync.Mutex
@@ -35,7 +34,7 @@ type speed struct {
 	at   time.Time
 }
 
-// note takes a block's speed in.
+// note records a block's speed.
 func (s *speeds) note(nodes []node, rate float64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +51,7 @@ next:
 	}
 }
 
-// drop forgets what is old. s.mu is held.
+// drop removes old records. s.mu is held.
 func (s *speeds) drop(now time.Time) {
 	fresh := s.seen[:0]
 	for _, o := range s.seen {
@@ -63,7 +62,7 @@ func (s *speeds) drop(now time.Time) {
 	s.seen = fresh
 }
 
-// slow are the DataNodes that are better done without, the slowest first.
+// slow returns the DataNodes to be excluded, the slowest first.
 func (s *speeds) slow(now time.Time) []*wire.DatanodeInfoProto {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,8 +81,8 @@ func (s *speeds) slow(now time.Time) []*wire.DatanodeInfoProto {
 	return slow
 }
 
-// sample is how fast a pipeline has been. Times without anything under way do not
-// count. File.mu guards it.
+// sample measures the speed of a pipeline, without the time in which nothing was in
+// flight. File.mu guards it.
 type sample struct {
 	began, since time.Time // since: when there was something under way; zero: there is nothing
 	from         int64     // bytes of the block that were acked before
@@ -110,8 +109,8 @@ func (s *sample) pause() {
 	}
 }
 
-// speed is in bytes a second; not ok if too little was written, or what was written
-// came slowly itself.
+// speed returns bytes per second; ok is false if too little was written, or the writer
+// itself was slow.
 func (s *sample) speed(acked int64) (rate float64, ok bool) {
 	s.pause()
 	n := acked - s.from
@@ -121,11 +120,12 @@ func (s *sample) speed(acked int64) (rate float64, ok bool) {
 	return float64(n) / s.busy.Seconds(), true
 }
 
-// slowAcks is how many acks in a row may say that a DataNode is slow, which those say
-// where dfs.pipeline.slownode is on; as dfs.client.mark.slownode.as.badnode.threshold.
+// slowAcks is how many acks in a row may have a DataNode's flag for being slow, which
+// DataNodes set if dfs.pipeline.slownode is on; as
+// dfs.client.mark.slownode.as.badnode.threshold.
 const slowAcks = 10
 
-// errSlow is of a DataNode that says so.
+// errSlow: a DataNode reports that it is slow.
 var errSlow = errors.New("it reports that it is slow")
 
 // saysSlow reads a DataNode's flag in an ack (PipelineAck.java: the status has 4 bits,

@@ -47,8 +47,8 @@ type node struct {
 // socket timeout of 60 s.
 const heartbeatEvery = 20 * time.Second
 
-// stream sends what is queued, and recovers what breaks, until the file is
-// finished or given up.
+// stream sends what is queued, and recovers broken pipelines, until the file is finished
+// or aborted.
 func (f *File) stream() {
 	defer close(f.done)
 	if err := f.run(); err != nil {
@@ -167,15 +167,16 @@ func (f *File) beginBlock() error {
 		if abandonErr := f.abandon(); abandonErr != nil {
 			return abandonErr
 		}
-		// One that disagrees about protection may be alone in that; two are not.
+		// A mismatch of the protection may be a single DataNode's; a second one is not.
 		if tries >= 10 || tries > 0 && errors.Is(err, transfer.ErrMismatch) {
 			return fmt.Errorf("no pipeline of DataNodes could be set up, tried %d: %w", tries+1, err)
 		}
 	}
 }
 
-// onSingleNode reports whether the NameNode found a single DataNode for a block, after
-// another had failed; not where it has only those that did.
+// onSingleNode reports whether the NameNode has allocated a block on a single DataNode
+// although more are wanted, after another one had failed. It is false if that DataNode is
+// itself one that failed: then there are no others.
 func (f *File) onSingleNode() bool {
 	if len(f.s.nodes) != 1 || !f.wantsAnother() {
 		return false
@@ -184,8 +185,8 @@ func (f *File) onSingleNode() bool {
 	return len(f.s.excluded) > 0 && !slices.ContainsFunc(f.s.excluded, func(n *wire.DatanodeInfoProto) bool { return n.GetId().GetDatanodeUuid() == only })
 }
 
-// dropBlock drops a onSingleNode block, to ask again a little later: who failed may be
-// back, or others no longer be too busy.
+// dropBlock abandons a block on a single DataNode and waits, so that it is asked for again
+// when DataNodes that failed may be back, or others less busy.
 func (f *File) dropBlock() error {
 	if err := f.abandon(); err != nil {
 		return err
@@ -198,9 +199,8 @@ func (f *File) dropBlock() error {
 // tokenTries is how often new block tokens are asked for in a row.
 const tokenTries = 8
 
-// awaitKeys reports whether a failure is of a new block token that a DataNode does
-// not take, and waits: after a restart a DataNode gets the NameNode's keys with
-// its first heartbeats.
+// awaitKeys reports whether a DataNode has refused a new block token, and waits if so:
+// after a restart a DataNode gets the NameNode's keys with its first heartbeats.
 func (f *File) awaitKeys(why error, tries int) bool {
 	if !errors.Is(why, transfer.ErrTokenRefused) || tries >= tokenTries {
 		return false
@@ -238,7 +238,7 @@ func (f *File) addBlock() (*wire.LocatedBlockProto, error) {
 			Src: &f.path, ClientName: &f.c.name, Previous: f.s.previous, ExcludeNodes: excluded, FileId: &f.id,
 		}, resp)
 		if err == nil && len(slow) > 0 && len(resp.GetBlock().GetLocs()) < f.wanted() {
-			// Slow is better than few.
+			// Slow DataNodes are better than too few.
 			f.s.block = resp.GetBlock().GetB()
 			if err := f.abandon(); err != nil {
 				return nil, err
@@ -256,7 +256,7 @@ func (f *File) addBlock() (*wire.LocatedBlockProto, error) {
 			continue
 		}
 		if len(excluded) > 0 && notEnoughNodes(err) {
-			// Better one that failed before than none: it may be back.
+			// A DataNode that failed before is better than none: it may be back.
 			excluded = nil
 		} else if !notReplicatedYet(err) && !notEnoughNodes(err) {
 			return nil, fmt.Errorf("asking for a block: %w", err)
