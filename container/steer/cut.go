@@ -9,11 +9,10 @@ import (
 	"holdfast/internal/proc"
 )
 
-// Cut shuts the connections of processes to peers that are lost, given by
-// virtual address, so that a silent loss is noticed at once and not after
-// TCP's minutes. before is what Replace returned: a connection counts if it was
-// steered to the peer by those routes or earlier ones, or if its other end is
-// where they lead. It returns how many were shut.
+// Cut shuts down the connections of processes to lost peers, given by virtual address, so
+// that a silent loss is noticed at once rather than by TCP's timeouts of minutes. before is
+// what Replace returned: it selects connections that were steered to the peer by those or
+// earlier routes, or whose other end is where these lead. It returns their number.
 func (s *Supervisor) Cut(before Routes, lost []netip.Addr, processes []int) int {
 	virtual := map[netip.Addr]bool{}
 	for _, a := range lost {

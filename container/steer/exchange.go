@@ -18,7 +18,7 @@ type addfd struct {
 
 const ioctlAddFD = 0x40182103 // SECCOMP_IOCTL_NOTIF_ADDFD, linux/seccomp.h, Linux 5.9
 
-// carried are the options that a socket keeps when it is exchanged.
+// carried are the options that are copied to the new socket.
 var carried = []struct{ level, name int }{
 	{unix.SOL_SOCKET, unix.SO_KEEPALIVE},
 	{unix.SOL_SOCKET, unix.SO_REUSEADDR},
@@ -33,9 +33,8 @@ var carried = []struct{ level, name int }{
 	{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT},
 }
 
-// exchange puts an IPv6 socket in the place of an IPv4 one, which cannot reach a
-// peer that has no IPv4 address, nor be reached by one. It returns a duplicate
-// of the new one.
+// exchange replaces an IPv4 socket, which cannot reach a peer without an IPv4 address, nor be
+// reached by it, by an IPv6 one. It returns a duplicate of the new socket.
 func exchange(listener int, n *notification, old int) (int, error) {
 	kind, err := unix.GetsockoptInt(old, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {

@@ -15,15 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Forwarder stands in for a Supervisor where the kernel does not allow one
-// (before Linux 5.6): it listens on the peers' virtual addresses, which are
-// loopback addresses, and passes on what comes. The data is copied, bind is not
-// steered, and only ports that have a route are forwarded.
+// Forwarder replaces a Supervisor where the kernel does not allow one (before Linux 5.6): it
+// listens on the peers' virtual addresses, which are loopback addresses, and forwards
+// connections. Data is copied, bind is not steered, and only ports with a route are
+// forwarded.
 //
-// A peer on this very host whose port is what others believe needs nothing: a
-// server that listens on all addresses is reached under its virtual one.
-// Several agents of one host share the listening (SO_REUSEPORT), since all know
-// the same routes.
+// A peer on the same host whose port is the one that others know needs no forwarding: a
+// server that listens on all addresses can be reached at its virtual one. The agents of one
+// host share the listening sockets' port (SO_REUSEPORT), since all have the same routes.
 //
 // Goroutines: one for each listener, and two for each connection; Close ends
 // them and waits.
@@ -55,7 +54,7 @@ func NewForwarder(own netip.Addr, host string, log *logrus.Entry) *Forwarder {
 	}
 }
 
-// Replace replaces all routes. Connections that stand are left alone.
+// Replace replaces all routes. It does not affect existing connections.
 func (f *Forwarder) Replace(routes []Route) Routes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +131,7 @@ func (f *Forwarder) accept(w *forwarding) {
 	}
 }
 
-// track notes a connection for Cut and Close; false if it is too late.
+// track registers a connection for Cut and Close; false after Close.
 func (f *Forwarder) track(c *net.TCPConn, virtual netip.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,7 +152,7 @@ func (f *Forwarder) untrack(c *net.TCPConn) {
 func (f *Forwarder) forward(c *net.TCPConn, r Route) {
 	to, err := net.DialTimeout("tcp", net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port))), forwardDial)
 	if err != nil {
-		_ = c.SetLinger(0) // a reset is as near to a refusal as we come
+		_ = c.SetLinger(0) // a reset is the closest to a refusal that is possible
 		return
 	}
 	t := to.(*net.TCPConn)

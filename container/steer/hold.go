@@ -19,17 +19,17 @@ const (
 	// again is the pause after the first try; it doubles up to againMax, since all
 	// of a large job's tasks may try to reach one host.
 	again, againMax = 10 * time.Millisecond, 80 * time.Millisecond
-	// answering is how long the answer of a peer's host is waited for on behalf of
-	// a caller that does not wait itself. One that is there answers much sooner.
+	// answering is how long hold waits for the answer of a peer's host on behalf of a
+	// nonblocking caller. A host that is up answers much sooner.
 	answering = 100 * time.Millisecond
-	// dying is how long a process that is killed may still take in connections,
-	// after it has lost others: the kernel closes its sockets one by one.
+	// dying is how long a process that was killed may still accept connections after
+	// others were closed: the kernel closes its sockets one by one.
 	dying = 5 * time.Millisecond
 )
 
-// hold connects the caller's socket to where a virtual address leads, and does
-// not give up at once if nobody listens there: a peer that was lost is often
-// back within moments, and the caller would only come back later.
+// hold connects the caller's socket to the current address of a virtual one. It retries for a
+// while if no process listens there: a lost peer often returns within moments, and the caller
+// would retry only later.
 func (s *Supervisor) hold(fd int, n *notification, to netip.AddrPort) error {
 	var found place
 	end := time.Now().Add(held)
@@ -38,7 +38,7 @@ func (s *Supervisor) hold(fd int, n *notification, to netip.AddrPort) error {
 		if !away(err) || s.table.isOwn(to.Addr()) || time.Now().After(end) || !wait.Wait(s.ctx) {
 			return err
 		}
-		// A caller that has gone on must not be connected behind its back.
+		// The socket of a caller that no longer waits must not be connected.
 		if stillThere(fd, n) != nil {
 			return err
 		}
@@ -55,15 +55,15 @@ type place struct {
 // that is about to end.
 func away(err error) bool { return err == unix.ECONNREFUSED || err == unix.ECONNRESET }
 
-// connect is connect(2). Where that does not wait, a failure that comes at once
-// is its result already; back says that it is not the first connect to the peer.
+// connect is connect(2), except that for a nonblocking socket it waits a moment, to return a
+// failure that comes at once. back: it is not the first connect to the peer.
 func connect(sock int, sa unix.Sockaddr, back bool) error {
 	for {
 		switch err := unix.Connect(sock, sa); {
 		case err == unix.EINTR:
 		case err == unix.EINPROGRESS && failed(sock, back):
-			// The kernel gives the reason to the next call, and is ready for another
-			// connect after that.
+			// The kernel returns the error from the next call, after which the socket can
+			// be connected again.
 			if err := unix.Connect(sock, sa); err != nil {
 				return err
 			}

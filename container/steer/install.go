@@ -14,8 +14,8 @@ const (
 	dataArch   = 4
 )
 
-// Install puts the filter on the calling thread, and so on all that it forks,
-// and returns the descriptor on which connect(2) and bind(2) are announced.
+// Install installs the filter on the calling thread, which everything that it forks inherits,
+// and returns the descriptor for notifications of connect(2) and bind(2).
 // The caller must have locked the goroutine to its thread.
 func Install() (int, error) {
 	if err := supported(); err != nil {
@@ -44,8 +44,8 @@ func Install() (int, error) {
 	}
 	fd, e := install()
 	if e == syscall.EACCES {
-		// Without CAP_SYS_ADMIN in its user namespace, a thread must first
-		// promise that nothing it runs gains privileges: seccomp(2).
+		// Without CAP_SYS_ADMIN in its user namespace, a thread must set no_new_privs
+		// first: seccomp(2).
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return -1, fmt.Errorf("setting no_new_privs for steering: %w", err)
 		}
@@ -62,7 +62,7 @@ func Install() (int, error) {
 	}
 }
 
-// supported looks whether the kernel hands out other processes' descriptors.
+// supported checks that the kernel has pidfd_getfd(2).
 func supported() error {
 	p, err := unix.PidfdOpen(unix.Getpid(), 0)
 	if err != nil {
@@ -76,16 +76,16 @@ func supported() error {
 	return unix.Close(fd)
 }
 
-// sample is in every process of this program; Sample is where.
+// sample is a value that every process of this program has in memory, at Sample.
 var sample = [8]byte{'h', 'o', 'l', 'd', 'f', 'a', 's', 't'}
 
-// Sample is the address of something that Check knows.
+// Sample returns the address of a value that Check knows.
 func Sample() uint64 { return uint64(uintptr(unsafe.Pointer(&sample))) }
 
-// Check looks whether this process may do to another what a Supervisor does to a
-// task's: read its memory, and take duplicates of its descriptors. The other runs
-// this program too, has descriptor 0, and says what its Sample is. Security
-// modules (Yama's ptrace_scope) and the seccomp profiles of containers forbid it.
+// Check checks that this process may do to another what a Supervisor does to a task: read its
+// memory and duplicate its descriptors, which security modules (Yama's ptrace_scope) and the
+// seccomp profiles of containers may forbid. The other process must run this program and have
+// descriptor 0; sample is what Sample returns there.
 func Check(pid int, at uint64) error {
 	b := make([]byte, len(sample))
 	if err := readMemory(pid, uintptr(at), b); err != nil {

@@ -29,8 +29,8 @@ func parseSockaddr(b []byte) (netip.AddrPort, bool) {
 	return netip.AddrPort{}, false
 }
 
-// sockaddr makes the address for a socket that speaks IPv6 or only IPv4; then
-// the address must be of it.
+// sockaddr returns the address for an IPv6 or an IPv4 socket; for the latter it must be an
+// IPv4 address.
 func sockaddr(v6 bool, to netip.AddrPort) unix.Sockaddr {
 	a := to.Addr().Unmap()
 	if !v6 {
@@ -43,7 +43,7 @@ func sockaddr(v6 bool, to netip.AddrPort) unix.Sockaddr {
 	return sa
 }
 
-// fromSockaddr is the other way round.
+// fromSockaddr is the inverse of sockaddr.
 func fromSockaddr(sa unix.Sockaddr) (netip.AddrPort, bool) {
 	switch s := sa.(type) {
 	case *unix.SockaddrInet4:

@@ -43,7 +43,7 @@ const (
 	resolveBudget = 5 * time.Second
 )
 
-// Supervisor answers the announcements of one filter.
+// Supervisor answers the notifications of one filter.
 type Supervisor struct {
 	listener *os.File
 	table    *table
@@ -55,8 +55,8 @@ type Supervisor struct {
 	cancel   context.CancelFunc
 }
 
-// New starts a supervisor of the filter whose descriptor is listener, which
-// becomes its own. Until Host it lets all connects pass.
+// New starts a supervisor of the filter whose descriptor is listener, which it owns from then
+// on. Until Host is called it lets all connects pass.
 func New(listener *os.File, log *logrus.Entry) (*Supervisor, error) {
 	s := &Supervisor{listener: listener, table: newTable(), log: log, done: make(chan struct{})}
 	if err := unix.Pipe2(s.wake[:], unix.O_CLOEXEC); err != nil {
@@ -67,9 +67,8 @@ func New(listener *os.File, log *logrus.Entry) (*Supervisor, error) {
 	return s, nil
 }
 
-// Host says that a task runs here: own is its virtual address, at is where peers
-// reach this host, an address or a name, and virtual are all addresses that are
-// to be answered for.
+// Host sets the task: own is its virtual address, at the address or name by which peers reach
+// this host, and virtual are all virtual addresses.
 func (s *Supervisor) Host(own netip.Addr, at string, virtual []netip.Addr) {
 	s.table.host(own, at, virtual)
 }
@@ -77,8 +76,8 @@ func (s *Supervisor) Host(own netip.Addr, at string, virtual []netip.Addr) {
 // Replace replaces all routes and returns those that were in force, for Cut.
 func (s *Supervisor) Replace(routes []Route) Routes { return s.table.replace(routes) }
 
-// Close stops answering. Processes that still carry the filter fail to connect
-// from then on (ENOSYS): they must have ended. It may be called again.
+// Close stops answering. Processes that still have the filter fail to connect afterwards
+// (ENOSYS), so they should have ended. It may be called again.
 func (s *Supervisor) Close() {
 	s.cancel()
 	s.closing.Do(func() { unix.Close(s.wake[1]) })
@@ -101,7 +100,7 @@ func (s *Supervisor) receive() {
 		}
 		if poll[0].Revents&unix.POLLIN == 0 {
 			if poll[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0 {
-				return // all who carry the filter have ended
+				return // no process has the filter any more
 			}
 			continue
 		}
@@ -117,7 +116,7 @@ func (s *Supervisor) receive() {
 	}
 }
 
-// answer answers one announcement.
+// answer answers one notification.
 func (s *Supervisor) answer(fd int, n *notification) {
 	r := &response{id: n.id}
 	err := s.handle(fd, n)
@@ -138,17 +137,17 @@ var errNotOurs = errors.New("not a virtual address")
 func (s *Supervisor) handle(fd int, n *notification) error {
 	size := int(n.args[2])
 	if size < 2 || size > unix.SizeofSockaddrAny+16 {
-		return errNotOurs // the kernel judges it
+		return errNotOurs // left to the kernel
 	}
 	b := make([]byte, min(size, unix.SizeofSockaddrInet6))
 	if err := readMemory(int(n.pid), uintptr(n.args[1]), b); err != nil {
-		return errNotOurs // a bad pointer: the kernel says so
+		return errNotOurs // a bad pointer: the kernel returns the error
 	}
 	to, ok := parseSockaddr(b)
 	if !ok {
 		return errNotOurs
 	}
-	// What was read is the caller's only if the caller is still there.
+	// The memory was the caller's only if the caller still waits.
 	if stillThere(fd, n) != nil {
 		return errNotOurs
 	}
@@ -164,8 +163,8 @@ func (s *Supervisor) handle(fd int, n *notification) error {
 	return s.hold(fd, n, to)
 }
 
-// try connects the caller's socket, once, to where a virtual address leads now.
-// known is where it led before: a name is not looked up twice.
+// try connects the caller's socket once to the current address of a virtual one. known is the
+// result of the previous lookup, so that a name is not resolved again.
 func (s *Supervisor) try(fd int, n *notification, to netip.AddrPort, known *place) error {
 	route, number, _, ok := s.table.lookup(to)
 	if !ok {
@@ -192,14 +191,14 @@ func (s *Supervisor) try(fd int, n *notification, to netip.AddrPort, known *plac
 	return connect(sock, sockaddr(v6, target), back)
 }
 
-// socket takes a duplicate of the socket that an announcement is about, and says
-// whether it speaks IPv6; it is exchanged if it must and does not.
+// socket returns a duplicate of the notification's socket, and whether it is an IPv6 socket. It
+// exchanges an IPv4 socket if IPv6 is needed.
 func socket(listener int, n *notification, must bool) (sock int, v6 bool, err error) {
 	sock, err = duplicate(int(n.pid), int(n.args[0]))
 	if err != nil {
 		return -1, false, err
 	}
-	// Another process may have the caller's id by now, and this may be its socket.
+	// The caller's id may have been reused, and this be a socket of another process.
 	if err := stillThere(listener, n); err != nil {
 		unix.Close(sock)
 		return -1, false, err
@@ -216,13 +215,13 @@ func socket(listener int, n *notification, must bool) (sock int, v6 bool, err er
 	return sock, true, err
 }
 
-// stillThere reports by nil that the caller waits for its answer: the process that has
-// its id is the one that called (seccomp_unotify(2)).
+// stillThere returns nil if the caller waits for its answer, so that the process with its id
+// is the one that called (seccomp_unotify(2)).
 func stillThere(listener int, n *notification) error {
 	return ioctl(listener, ioctlValid, unsafe.Pointer(&n.id))
 }
 
-// bind binds to all addresses what the task binds to its virtual one.
+// bind binds a socket to all addresses that the task binds to its virtual one.
 func (s *Supervisor) bind(listener int, n *notification, port uint16) error {
 	sock, v6, err := socket(listener, n, s.table.reachedByV6())
 	if err != nil {
@@ -259,7 +258,7 @@ func (s *Supervisor) resolve(r Route) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(best, r.Port), nil
 }
 
-// duplicate takes a duplicate of a descriptor of the process of thread tid.
+// duplicate duplicates a descriptor of the process of thread tid.
 func duplicate(tid, fd int) (int, error) {
 	p, err := unix.PidfdOpen(threadGroup(tid), 0)
 	if err != nil {
@@ -269,7 +268,7 @@ func duplicate(tid, fd int) (int, error) {
 	return unix.PidfdGetfd(p, fd, 0)
 }
 
-// threadGroup is the process of a thread: pidfd_open(2) wants that.
+// threadGroup returns the process of a thread, which pidfd_open(2) needs.
 func threadGroup(tid int) int {
 	status, _ := proc.ReadStatus(tid)
 	return cmp.Or(status.ThreadGroup(), tid)

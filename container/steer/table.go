@@ -20,18 +20,18 @@ type Routes struct {
 	number int // counts replacements
 }
 
-// way is how a socket went.
+// way is where a socket was steered to.
 type way struct {
 	virtual netip.Addr
 	number  int // of the Routes then in force
 }
 
-// table is the routes of the moment and which sockets went by them.
+// table has the current routes, and which sockets were steered by which routes.
 type table struct {
 	mu      sync.Mutex
-	virtual map[netip.Addr]bool // all addresses that are ours to answer
+	virtual map[netip.Addr]bool // all virtual addresses
 	own     netip.Addr
-	v6      bool // peers come in by IPv6
+	v6      bool // peers connect by IPv6
 	present Routes
 
 	// Sockets that were steered, by SO_COOKIE, which the kernel never uses
@@ -70,7 +70,7 @@ func (t *table) isOwn(a netip.Addr) bool {
 	return t.own.IsValid() && a.Unmap() == t.own
 }
 
-// replace gives back what was in force.
+// replace returns the former routes.
 func (t *table) replace(routes []Route) Routes {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,9 +79,9 @@ func (t *table) replace(routes []Route) Routes {
 	return before
 }
 
-// lookup finds where to connect for a destination. steer is false where the
-// destination is no business of ours; ok is false where nobody is there.
-// A port that has no route of its own leads to the same port of the peer's host.
+// lookup returns the route of a destination. steer is false if the destination is not virtual;
+// ok is false if there is no route. For a port without a route it returns the same port of the
+// peer's host.
 func (t *table) lookup(to netip.AddrPort) (r Route, number int, steer, ok bool) {
 	a := to.Addr().Unmap()
 	t.mu.Lock()
@@ -109,7 +109,7 @@ func (t *table) lookup(to netip.AddrPort) (r Route, number int, steer, ok bool) 
 	return r, t.present.number, true, ok
 }
 
-// remember notes how a socket goes, and reports whether one has gone there before.
+// remember records where a socket is steered to, and reports whether one was before.
 func (t *table) remember(cookie uint64, w way) (before bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

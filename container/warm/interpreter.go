@@ -18,35 +18,34 @@ import (
 	"holdfast/container/sandbox"
 )
 
-// envSocket tells the start-up file that its process is a warm interpreter,
-// and on which descriptor to listen.
+// envSocket is the variable by which the start-up file recognizes a warm interpreter; its value
+// is the descriptor to listen on.
 const envSocket = "HOLDFAST_WARM_SOCKET"
 
 const (
 	forkLimit   = 5 * time.Second // for an answer, on a machine that is busy
 	importLimit = 10 * time.Minute
 
-	// While it imports it runs this much and is stopped for that much. A lower
-	// priority would do as well, but its children would inherit it, and only
-	// root may take it back.
+	// While it imports, it runs for slice and is stopped for pause, in turn. Its children
+	// would inherit a lower priority instead, which only root may raise again.
 	slice = 100 * time.Millisecond
 	pause = 200 * time.Millisecond
 )
 
-// errRefused is of an interpreter that cannot be warm, and never could.
+// errRefused: the script or module can never be prewarmed.
 var errRefused = errors.New("it cannot be kept")
 
 // interpreter is one warm process.
 type interpreter struct {
 	box     *sandbox.Box
 	command sandbox.Command // of the attempt that it was made for
-	common  int             // so many of its words are those of every attempt; 0: not known yet
+	common  int             // the number of its words that are the same in every attempt; 0: not known yet
 	how     ImportProfile   // of its import
 	process *sandbox.Process
 	conn    *net.UnixConn
-	printed io.ReadCloser // what it says while nobody listens
+	printed io.ReadCloser // its output until an attempt is forked
 	once    sync.Once
-	soon    chan struct{} // closed once somebody waits for it
+	soon    chan struct{} // closed once an attempt waits for it
 	// imported is closed once it has, after it was asked to become an attempt.
 	imported chan struct{}
 }
@@ -64,7 +63,7 @@ func start(box *sandbox.Box, command sandbox.Command, how ImportProfile) (*inter
 	if err != nil {
 		return nil, err
 	}
-	// A pipe, as an attempt's output is: Python makes its buffers accordingly.
+	// A pipe, as an attempt's output is: Python chooses its buffering by that.
 	r, w, err := os.Pipe()
 	if err != nil {
 		c.Close()
@@ -83,8 +82,9 @@ func start(box *sandbox.Box, command sandbox.Command, how ImportProfile) (*inter
 	return i, nil
 }
 
-// prepare lets the process import, a little at a time where nobody waits for it,
-// until it is ready to fork. An error that is errRefused says why it never will be.
+// prepare waits until the process has imported the module and is ready to fork. It slows the
+// import down as long as no attempt waits for it. The error wraps errRefused if no process of
+// the script can become ready.
 func (i *interpreter) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, importLimit)
 	defer cancel()
@@ -112,7 +112,7 @@ func (i *interpreter) prepare(ctx context.Context) error {
 	return nil
 }
 
-// hurry lets it import as fast as it can. It may be called again.
+// hurry ends the slowing down. It may be called again.
 func (i *interpreter) hurry() { i.once.Do(func() { close(i.soon) }) }
 
 func (i *interpreter) throttle(until <-chan struct{}) {
@@ -137,8 +137,8 @@ func (i *interpreter) throttle(until <-chan struct{}) {
 	}
 }
 
-// signal sends one to the process, unless it has ended: another may have its
-// number then.
+// signal sends a signal to the process, unless it has ended: then its number may have been
+// reused.
 func (i *interpreter) signal(s syscall.Signal) {
 	select {
 	case <-i.process.Done():
@@ -147,7 +147,7 @@ func (i *interpreter) signal(s syscall.Signal) {
 	}
 }
 
-// failure says what became of a process that does not answer.
+// failure returns why a process does not answer.
 func (i *interpreter) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -165,7 +165,7 @@ func (i *interpreter) fork(c sandbox.Command) (*sandbox.Process, error) {
 		return nil, err
 	}
 	defer gate.Close()
-	defer open.Close() // unopened, it sends the child away
+	defer open.Close() // without having been opened, it ends the child
 	if err := i.ask(c, false, int(c.Output.Fd()), int(gate.Fd())); err != nil {
 		return nil, fmt.Errorf("asking for a fork: %w", err)
 	}
@@ -183,9 +183,8 @@ func (i *interpreter) fork(c sandbox.Command) (*sandbox.Process, error) {
 	return p, nil
 }
 
-// become makes the process itself the attempt, as soon as it has imported what
-// it was told to; should that go wrong, it starts over the ordinary way. The
-// interpreter is spent.
+// become makes the process itself the attempt, as soon as its import has finished; if that
+// fails, the process starts again normally. The interpreter cannot be used any more.
 func (i *interpreter) become(c sandbox.Command) (*sandbox.Process, error) {
 	if err := i.ask(c, true, int(c.Output.Fd())); err != nil {
 		return nil, fmt.Errorf("asking it to become an attempt: %w", err)

@@ -10,15 +10,14 @@ import (
 	"holdfast/runtime"
 )
 
-// importVariables are those of ours that an import depends on. The others, and those
-// of the framework, say which task and attempt a process is; nothing reads them
-// before the script runs.
+// importVariables are the variables of Holdfast's that an import depends on. The others, and
+// those of the framework, identify task and attempt; nothing reads them before the script
+// runs.
 var importVariables = []string{proto.EnvWarm, "HOLDFAST_TF1", "HOLDFAST_RECOVERY_WAIT_SECS"}
 
-// difference says in what an attempt differs from those that an interpreter can
-// start; empty: in nothing that the import depends on. Python puts the words of
-// the command after the script in their place; until it has said where they
-// begin, it is left to compare those before.
+// difference describes how an attempt differs from those that an interpreter can start; empty
+// if the import does not depend on it. The words after the script may differ; as long as the
+// process has not reported where they begin, it compares the words itself.
 func difference(i *interpreter, c sandbox.Command) string {
 	words := max(i.common, 1)
 	switch {
@@ -52,7 +51,7 @@ func importEnvironment(env []string) map[string]string {
 	return m
 }
 
-// module is what a command is to have imported; empty: nothing.
+// module returns the module that a command is to have imported; empty if none.
 func module(c sandbox.Command) string {
 	name := ""
 	for _, kv := range c.Env {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// reserve is what an interpreter is expected to take.
+	// reserve is the expected memory of an interpreter.
 	reserve = 256 << 20
 	// spare is the part of a container's limit that stays free.
 	spare = 20 // a twentieth
@@ -18,8 +18,8 @@ const (
 	left = 512 << 20
 )
 
-// shortage says why there is no room for an interpreter of size bytes, or, if it
-// is there already, no longer; nil: there is.
+// shortage returns an error if there is not enough memory for an interpreter of size bytes; with
+// there set, the interpreter already exists.
 // Pages that processes share are counted for each, as NodeManagers do
 // (yarn.nodemanager.pmem-check-enabled).
 func shortage(box *sandbox.Box, limit, size int64, there bool) error {

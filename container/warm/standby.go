@@ -14,7 +14,7 @@ import (
 	"holdfast/internal/backoff"
 )
 
-// settled is how long after its import an attempt is taken to be at work.
+// settled is how long after its import an attempt counts as settled.
 const settled = 10 * time.Second
 
 // Options are what a Standby needs.
@@ -25,7 +25,7 @@ type Options struct {
 	Log   *logrus.Entry
 }
 
-// Known is what an agent can tell others of its task's script.
+// Known is what an agent can share with others about its task's script.
 type Known struct {
 	ImportProfile
 	Refused string // why no interpreter is to be kept; empty: one may
@@ -62,18 +62,16 @@ func New(o Options) *Standby {
 	return s
 }
 
-// Limit says how many bytes the container may use; 0: there is no limit but the
-// machine's.
+// Limit sets how many bytes the container may use; 0: as many as the machine has.
 func (s *Standby) Limit(bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limit = bytes
 }
 
-// Prewarm makes an interpreter before the first attempt, for a command like
-// that attempt's, under a profile that is known from elsewhere: at once
-// if it is wanted soon, else slowly. One that was made for something else is
-// ended. Two calls at a time are not allowed.
+// Prewarm makes an interpreter before the first attempt, for a command like that attempt's,
+// with an import profile of another container: at full speed if soon, else slowly. An
+// interpreter for a different command is ended. It must not be called concurrently.
 func (s *Standby) Prewarm(c sandbox.Command, how ImportProfile, soon bool) {
 	name := module(c)
 	s.mu.Lock()
@@ -105,16 +103,16 @@ func (s *Standby) Prewarm(c sandbox.Command, how ImportProfile, soon bool) {
 	})
 }
 
-// Prewarmed reports whether Prewarm was called and what it began is over: the
-// interpreter is ready, or there is to be none.
+// Prewarmed reports whether Prewarm was called and has been completed: the interpreter is
+// ready, or there will be none.
 func (s *Standby) Prewarmed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.prewarmed
 }
 
-// Exec starts an attempt, by way of the warm interpreter if there is one that
-// does for it: warm says so. Errors are those of sandbox.Box.Exec.
+// Exec starts an attempt, from the warm interpreter if there is a suitable one: then warm is
+// true. Errors are those of sandbox.Box.Exec.
 func (s *Standby) Exec(c sandbox.Command) (p *sandbox.Process, warm bool, err error) {
 	s.mu.Lock()
 	s.begun = true
@@ -145,8 +143,8 @@ func (s *Standby) Exec(c sandbox.Command) (p *sandbox.Process, warm bool, err er
 	return p, false, err
 }
 
-// take gives the interpreter if it does for a command, and whether it is ready;
-// one that does not is ended.
+// take returns the interpreter if it is suitable for a command, and whether it is ready. It ends
+// one that is not suitable.
 func (s *Standby) take(c sandbox.Command) (i *interpreter, ready bool) {
 	s.mu.Lock()
 	i, ready = s.process, s.ready
@@ -171,7 +169,7 @@ func (s *Standby) take(c sandbox.Command) (i *interpreter, ready bool) {
 	return i, ready
 }
 
-// let leaves an interpreter to itself, as an attempt.
+// let leaves an interpreter running, as an attempt.
 func (s *Standby) let(i *interpreter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,9 +185,9 @@ func (s *Standby) tend(f func(context.Context)) {
 	s.tending.Go(func() { f(ctx) })
 }
 
-// attend looks after the interpreter while an attempt runs, and until the next.
-// It makes one if there is none: like from, which the attempt came from, or else
-// under the profile that the attempt shows.
+// attend maintains the interpreter from the start of an attempt to the next one. It makes one if
+// there is none: like from, from which the attempt was forked, or else with the import profile
+// of the attempt.
 func (s *Standby) attend(c sandbox.Command, p *sandbox.Process, from *interpreter) {
 	name := module(c)
 	s.mu.Lock()
@@ -210,8 +208,7 @@ func (s *Standby) attend(c sandbox.Command, p *sandbox.Process, from *interprete
 
 const look = 2 * time.Second
 
-// make makes the interpreter; false if that is not to be. At the end of ctx it
-// is left as it is.
+// make makes the interpreter; false if there can be none. It leaves it as it is when ctx ends.
 func (s *Standby) make(ctx context.Context, name string, c sandbox.Command, how ImportProfile, soon bool) bool {
 	s.mu.Lock()
 	limit := s.limit
@@ -235,11 +232,11 @@ func (s *Standby) make(ctx context.Context, name string, c sandbox.Command, how 
 	return false
 }
 
-// errDropped is of an interpreter that was ended while it imported, since the
-// attempt that began meanwhile could not come from it.
+// errDropped: the interpreter was ended during its import, since it was not suitable for an
+// attempt that was started.
 var errDropped = errors.New("it is not wanted any longer")
 
-// errNoRoom is of an interpreter for which there is no memory here.
+// errNoRoom: there is not enough memory for an interpreter.
 var errNoRoom = errors.New("memory is short")
 
 func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, how ImportProfile, soon bool) error {
@@ -262,7 +259,7 @@ func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, h
 	s.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
-	go func() { // the import itself may be what takes too much
+	go func() { // the import itself may take too much
 		defer close(done)
 		for backoff.Sleep(ctx, look/4) {
 			if err := shortage(s.o.Box, limit, i.rss(), true); err != nil {
@@ -315,7 +312,7 @@ func (s *Standby) say(what string) {
 	s.says = what
 }
 
-// tell notes what others are to know.
+// tell records what is shared with others.
 func (s *Standby) tell(k Known) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,8 +320,8 @@ func (s *Standby) tell(k Known) {
 	s.news++
 }
 
-// Known is what is known of how the script imports the module; news counts
-// from 0, nothing, how often that has changed.
+// Known returns what is known of how the script imports the module, and its version, which is 0
+// as long as nothing is known.
 func (s *Standby) Known() (k Known, news int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -337,14 +334,14 @@ func (s *Standby) kept() *interpreter {
 	return s.process
 }
 
-// Refuse ends the interpreter, and there is no other from now on, since the
-// script or its module does not bear it.
+// Refuse ends the interpreter and prevents others, since the script or its module does not work
+// when it is forked.
 func (s *Standby) Refuse(why string) {
 	s.tell(Known{Refused: why})
 	s.giveUp(why)
 }
 
-// giveUp ends the interpreter, and there is no other from now on in this container.
+// giveUp ends the interpreter and prevents others in this container.
 func (s *Standby) giveUp(why string) {
 	s.mu.Lock()
 	s.refused = why
@@ -364,8 +361,8 @@ func (s *Standby) drop(says string) {
 	}
 }
 
-// State is what is to be said of the interpreter, and its resident memory in
-// bytes, 0 if there is none.
+// State describes the interpreter, for the user, and returns its resident memory in bytes, 0 if
+// there is none.
 func (s *Standby) State() (says string, rss int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,8 +372,8 @@ func (s *Standby) State() (says string, rss int64) {
 	return s.says, rss
 }
 
-// Close ends the interpreter, and waits for all that Exec has started but the
-// attempts.
+// Close ends the interpreter, and waits for the goroutines that Exec has started, except those
+// of attempts.
 func (s *Standby) Close() {
 	s.cancel()
 	s.tending.Wait()

@@ -14,8 +14,8 @@ import (
 	"holdfast/internal/proc"
 )
 
-// study waits until p is at work, and says under which profile it has
-// imported the module; false if that is not to be.
+// study waits until p has settled, and returns with which profile it has imported the module;
+// false if it has not.
 func (s *Standby) study(ctx context.Context, c sandbox.Command, p *sandbox.Process, from *interpreter) (ImportProfile, bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -68,7 +68,7 @@ func (s *Standby) learn(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 		_ = os.Remove(file) // it may hold what the script keeps secret
 		// A shell that does something and then becomes Python must not do it twice.
 		argv, _ := proc.CommandLine(p.Pid)
-		if len(argv) == 0 { // nor a file, perhaps: the process has ended just now
+		if len(argv) == 0 { // the process has just ended, perhaps before it wrote the file
 			<-ctx.Done()
 			return note{}, ctx.Err()
 		}

@@ -21,8 +21,8 @@ type ImportProfile struct {
 	Path    []string           `json:"path"`    // sys.path
 }
 
-// forking asks for an attempt, with the descriptors of its output and its gate;
-// or, with Stay and no gate, the interpreter to become it.
+// forking asks for an attempt, with the descriptors of its output and its gate; or, with Stay
+// and without a gate, asks the interpreter to become the attempt.
 type forking struct {
 	Argv    []string    `json:"argv"`
 	Environ [][2]string `json:"environ"`
@@ -30,10 +30,10 @@ type forking struct {
 	Stay    bool        `json:"stay"`
 }
 
-// answer is to the first message, and to those that ask for a fork.
+// answer answers the first message and those that ask for a fork.
 type answer struct {
 	Ready   bool   `json:"ready"`
-	Common  int    `json:"common"`  // with Ready: so many words of the command are every attempt's
+	Common  int    `json:"common"`  // with Ready: the number of words of the command that are the same in every attempt
 	Refused string `json:"refused"` // why it cannot be warm
 	Pid     int    `json:"pid"`
 }

@@ -166,6 +166,9 @@ func Of(k Kind) Format {
 
 // OwnerOf returns the checkpoint that a file is a part of, by the file's name alone.
 func OwnerOf(file string) (Owner, bool) {
+	if isDiscarded(file) {
+		return Owner{}, false
+	}
 	for _, f := range All {
 		if o, ok := f.Owner(file); ok {
 			return o, true

@@ -169,7 +169,7 @@ func (w *walker) directory(name string, depth int) error {
 		return nil
 	}
 	for _, e := range d.Entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name, hiddenPrefix) && (w.Rule.Own() || !isPartsDir(e.Name)) {
+		if e.IsDir() && !strings.HasPrefix(e.Name, hiddenPrefix) && !isDiscarded(e.Name) && (w.Rule.Own() || !isPartsDir(e.Name)) {
 			w.group.Go(func() error { return w.directory(path.Join(name, e.Name), depth+1) })
 		}
 	}

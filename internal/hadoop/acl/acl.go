@@ -19,14 +19,14 @@ import (
 	"holdfast/internal/hadoop/conf"
 )
 
-// List is an access control list. The zero value lets nobody in.
+// List is an access control list. The zero value allows nobody.
 type List struct {
 	All           bool
 	Users, Groups []string
 }
 
-// Parse reads a list. It is stricter than Hadoop, which takes a list with an
-// empty name or a third part for something that its writer did not mean.
+// Parse parses a list. It is stricter than Hadoop, which gives a list with an empty name or a
+// third part a meaning that its author will not have intended.
 func Parse(text string) (List, error) {
 	if strings.TrimSpace(text) == "*" {
 		return List{All: true}, nil
@@ -52,8 +52,8 @@ func Parse(text string) (List, error) {
 	return l, nil
 }
 
-// Allows reports whether the list names the user, or one of the groups, which are
-// asked for only where that matters.
+// Allows reports whether the list names the user, or one of the groups. groups is called only if
+// the result depends on it.
 func (l List) Allows(user string, groups func(user string) []string) bool {
 	if l.All || slices.Contains(l.Users, user) {
 		return true
@@ -81,10 +81,10 @@ type answer struct {
 // remembered is Hadoop's hadoop.security.groups.cache.secs.
 const remembered = 5 * time.Minute
 
-// NewGroups knows what hadoop.user.group.static.mapping.overrides says
-// ("alice=staff,admins;bob="); for others it asks this machine, as Hadoop's
-// ShellBasedUnixGroupsMapping does. Where a cluster has its groups elsewhere
-// (LdapGroupsMapping), name users.
+// NewGroups returns Groups by hadoop.user.group.static.mapping.overrides
+// ("alice=staff,admins;bob="), and for other users by this machine, as Hadoop's
+// ShellBasedUnixGroupsMapping does. On a cluster whose groups are elsewhere
+// (LdapGroupsMapping), lists must name users.
 func NewGroups(c *conf.Conf) *Groups {
 	g := &Groups{static: map[string][]string{}, known: map[string]answer{}}
 	for _, entry := range strings.Split(c.Get("hadoop.user.group.static.mapping.overrides"), ";") {
@@ -107,8 +107,8 @@ func (g *Groups) Of(user string) []string {
 	if ok && time.Now().Before(a.until) {
 		return a.groups
 	}
-	// id asks whatever the machine asks (nsswitch.conf: LDAP, SSSD), which
-	// os/user does not without libc.
+	// id uses the sources of nsswitch.conf (LDAP, SSSD), which os/user does not without
+	// libc.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "id", "-Gn", "--", user).Output()

@@ -1,4 +1,4 @@
-// Package delegation gets delegation tokens from the services of a secure
+// Package delegation obtains delegation tokens from the services of a secure
 // cluster, for processes that have no Kerberos tickets: those in containers.
 package delegation
 
@@ -16,8 +16,8 @@ import (
 	"holdfast/internal/hadoop/yarn"
 )
 
-// Renewer is whom the cluster's tokens are to be renewed by: the
-// ResourceManager, which does that for as long as an application runs.
+// Renewer returns the principal that is to renew the cluster's tokens: the ResourceManager,
+// which does that for as long as an application runs.
 func Renewer(ctx context.Context, c *conf.Conf) (string, error) {
 	rms, err := c.ResourceManagers()
 	if err != nil {
@@ -31,9 +31,9 @@ func Renewer(ctx context.Context, c *conf.Conf) (string, error) {
 }
 
 // HDFS gets a token for each of the file systems that hdfs:// URIs are on, and one
-// for the key servers of those of which a URI is in an encryption zone. For one for
-// which this process's own credentials have a token, that is taken: tokens are given
-// to those only who come with Kerberos.
+// for the key servers of those of which a URI is in an encryption zone. A token in this
+// process's own credentials is used as it is, since services give tokens only to clients that
+// have authenticated by Kerberos.
 func HDFS(ctx context.Context, c *conf.Conf, renewer string, uris []string) (*token.Credentials, error) {
 	own, err := token.FromEnvironment()
 	if err != nil {
@@ -78,7 +78,7 @@ func get(ctx context.Context, c *conf.Conf, own *token.Credentials, renewer stri
 	return all, nil
 }
 
-// fileSystems gives one URI of each file system, by the service of its tokens. A
+// fileSystems returns one URI of each file system, by the service of its tokens. A
 // URI whose file system the configuration does not know is its own service:
 // its first use returns what is wrong.
 func fileSystems(c *conf.Conf, uris []string) map[string]string {

@@ -23,18 +23,17 @@ type Refresher struct {
 	Keytab    []byte // a keytab's content
 	Source    string // where it is from, for messages
 	URIs      []string
-	// Use is given each new set of tokens, while the old one is still good.
+	// Use is called with each new set of tokens, while the old one is still valid.
 	Use func(*token.Credentials)
 	Log notice.Log
 }
 
-// Run gets tokens at once, and new ones whenever half of their time has gone. It
-// returns when ctx ends. What fails is logged and tried again: there is the other
-// half of the time for that, or for another process to go on where this one died.
+// Run obtains tokens at once, and new ones whenever half of the time until their expiry has
+// passed. It returns when ctx ends. Errors are logged and tried again: the other half of the
+// time is left for that, or for another process that takes over from this one.
 //
-// The time is what is left until the tokens must be renewed. The tokens are
-// replaced instead, so nobody needs to renew them and no maximum lifetime ends
-// them.
+// The expiry is the time by which tokens must be renewed. They are replaced instead, so that
+// they do not reach their maximum lifetime.
 func (k *Refresher) Run(ctx context.Context) {
 	var until time.Time // the last ones are good
 	for {
@@ -73,7 +72,7 @@ func (k *Refresher) Login() error {
 	return nil
 }
 
-// Get logs in anew and gets tokens, and until when they are good.
+// Get logs in and obtains tokens. It returns when the first of them expires.
 func (k *Refresher) Get(ctx context.Context) (*token.Credentials, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"holdfast/internal/hadoop/token"
 )
 
-// on are the URIs that are on the file system with tokens of a service.
+// on returns the URIs that are on the file system with tokens of a service.
 func on(c *conf.Conf, service string, uris []string) []string {
 	var list []string
 	for _, u := range uris {
@@ -25,7 +25,7 @@ func on(c *conf.Conf, service string, uris []string) []string {
 	return list
 }
 
-// zoneToken gets a token for a file system's key servers, if one of the URIs is in
+// zoneToken obtains a token for a file system's key servers, if one of the URIs is in
 // an encryption zone. The ResourceManager renews it like others.
 func zoneToken(ctx context.Context, c *conf.Conf, client *hdfs.Client, own *token.Credentials, renewer string, uris []string) (t token.Token, wanted bool, err error) {
 	provider, err := client.KeyProvider(ctx)

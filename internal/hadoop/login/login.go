@@ -30,9 +30,8 @@ var process struct {
 	keytab bool // user is from a keytab
 }
 
-// As makes this process act as a user who has a keytab, whatever the ticket
-// cache has. Logins that are under way may still use the user before, who is
-// closed when the next one comes.
+// As makes this process act as a user with a keytab instead of the ticket cache's. Logins that
+// are under way may still use the previous user, which is closed by the next call.
 func As(u *kerberos.User) {
 	process.Lock()
 	defer process.Unlock()
@@ -42,8 +41,8 @@ func As(u *kerberos.User) {
 	process.before, process.user, process.keytab = process.user, u, true
 }
 
-// User is the Kerberos user that this process acts as. Where kinit has put new
-// tickets into the cache since, they count once the old ones have expired.
+// User returns the Kerberos user that this process acts as. New tickets that kinit has put into
+// the cache are used once the old ones have expired.
 func User() (*kerberos.User, error) {
 	process.Lock()
 	defer process.Unlock()
@@ -100,8 +99,7 @@ func principal(c *conf.Conf, key string) rpc.Principal {
 	return rpc.Principal{Key: key, Name: c.Get(key), Pattern: c.Get(key + ".pattern")}
 }
 
-// Check reports at once that there is neither a token for the service nor a
-// Kerberos user.
+// Check returns an error if there is neither a token for the service nor a Kerberos user.
 func (s Service) Check() error {
 	if s.Token == nil {
 		_, err := User()

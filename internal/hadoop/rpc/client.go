@@ -69,7 +69,7 @@ func newClient(o Options) *Client {
 	return c
 }
 
-// CurrentUser is who calls are made as without security: HADOOP_USER_NAME, or
+// CurrentUser returns the user as whom calls are made without security: HADOOP_USER_NAME, or
 // the user of this process.
 func CurrentUser() string {
 	if name := os.Getenv("HADOOP_USER_NAME"); name != "" {
@@ -91,8 +91,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Reconnect closes connections as soon as their calls are done, so that later
-// calls log in anew: for a token that was replaced.
+// Reconnect closes connections as soon as their calls are done, so that later calls log in
+// again, after a token was replaced.
 func (c *Client) Reconnect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +209,7 @@ func (c *Client) connection(index int) (*conn, error) {
 	return c.conns[index], nil
 }
 
-// preferred is the active address.
+// preferred returns the index of the active address.
 func (c *Client) preferred() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +240,7 @@ func (c *Client) retire(index int) {
 }
 
 // dial connects over TCP, with a bound on how long sent data may go
-// unacknowledged: that is how a host that has silently gone is noticed.
+// unacknowledged, which detects a host that has silently gone away.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: 20 * time.Second, Control: userTimeout}
 	return d.DialContext(ctx, network, address)

@@ -14,8 +14,8 @@ import (
 	"holdfast/internal/hadoop/wire/common"
 )
 
-// pingInterval is how often a connection on which an answer is awaited says
-// that it is there; Java's ipc.ping.interval is a minute.
+// pingInterval is how often a ping is sent on a connection while an answer is awaited; Java's
+// ipc.ping.interval is a minute.
 const pingInterval = 10 * time.Second
 
 // call is one attempt of a call on one connection.
@@ -31,8 +31,8 @@ type call struct {
 	err   error
 }
 
-// conn is a connection. run owns the socket: it opens it, starts the sender,
-// reads until the end, and fails what is left.
+// conn is a connection. run owns the socket: it opens it, starts the sender, reads until the
+// end, and fails the remaining calls.
 type conn struct {
 	c       *Client
 	address string
@@ -54,7 +54,7 @@ func newConn(c *Client, address string) *conn {
 	return k
 }
 
-// over reports whether calls must go to another connection.
+// over reports whether new calls must use another connection.
 func (k *conn) over() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +71,7 @@ func (k *conn) retire() {
 	}
 }
 
-// errRetired sends a call that came too late to a new connection.
+// errRetired: a call came too late, and is to be made on a new connection.
 var errRetired = errors.New("the connection was closed because it was idle")
 
 // do carries out a call. sent reports whether the server may have received it.
@@ -100,8 +100,7 @@ func (k *conn) do(ctx context.Context, a *call, timeout time.Duration) (sent boo
 		case <-ctx.Done():
 			return k.forget(a, ctx.Err())
 		case <-timer.C:
-			// A server that does not answer at all: later calls should not wait
-			// for it as long.
+			// The server does not answer at all: later calls should not wait as long.
 			err := fmt.Errorf("no answer from %s within %s", k.address, timeout)
 			sent, err := k.forget(a, &unreachable{err: err, sent: true})
 			k.fail(err)
@@ -110,7 +109,7 @@ func (k *conn) do(ctx context.Context, a *call, timeout time.Duration) (sent boo
 	}
 }
 
-// forget gives up a call, whose answer will be dropped.
+// forget cancels a call; its answer will be dropped.
 func (k *conn) forget(a *call, err error) (bool, error) {
 	k.mu.Lock()
 	if k.pending[a.id] != a { // it is being answered: resp is not ours yet
@@ -135,7 +134,7 @@ func (k *conn) forget(a *call, err error) (bool, error) {
 // errReset ends the connection of a call that must not reach the server any more.
 var errReset = errors.New("the connection was reset because a call on it was cancelled")
 
-// fail ends the connection and its calls. The first reason counts.
+// fail ends the connection and its calls. Only the first reason is kept.
 func (k *conn) fail(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -150,8 +149,8 @@ func (k *conn) fail(err error) {
 	k.cancel()
 }
 
-// failure is what the end of the connection means to a call: the server's
-// refusal or a failed login as it is, anything else that it was not reached.
+// failure is the error of a call whose connection has ended: the server's refusal or a failed
+// login as it is, for anything else that the server is unreachable.
 func (k *conn) failure(err error, sent bool) error {
 	var remote *RemoteError
 	var login *loginError
@@ -164,7 +163,7 @@ func (k *conn) failure(err error, sent bool) error {
 	return &unreachable{err: err, sent: sent}
 }
 
-// run is the connection's life.
+// run opens the connection and serves it until its end.
 func (k *conn) run() {
 	defer k.cancel()
 	raw, err := k.c.o.Dial(k.ctx, "tcp", k.address)
@@ -219,8 +218,7 @@ func (k *conn) control(id int32) *common.RpcRequestHeaderProto {
 	}
 }
 
-// sender writes calls, pings while answers are awaited, and retires the
-// connection when there was no call for a while.
+// sender writes calls, pings while answers are awaited, and retires an idle connection.
 func (k *conn) sender(s *stream) {
 	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
@@ -255,7 +253,7 @@ func (k *conn) sender(s *stream) {
 	}
 }
 
-// take marks a call as sent, unless it was given up or may not be sent any more.
+// take marks a call as sent, unless it was cancelled or may not be sent any more.
 func (k *conn) take(a *call) bool {
 	var refused error
 	if a.may != nil {
@@ -310,7 +308,7 @@ func (k *conn) answer(id int32, body []byte, failure error) bool {
 	k.mu.Lock()
 	a, ok := k.pending[id]
 	if ok {
-		// From here on nobody else touches the call: forget finds it gone.
+		// From here on the call is owned here: forget does not find it.
 		delete(k.pending, id)
 	}
 	k.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 // unacknowledged is for how long sent bytes may stay unacknowledged, in ms.
 const unacknowledged = 30_000
 
-// userTimeout sets TCP_USER_TIMEOUT. It is a help only: where the kernel does
-// not take it, a call's own deadline ends the wait.
+// userTimeout sets TCP_USER_TIMEOUT. If the kernel does not support it, the calls' own
+// deadlines apply.
 func userTimeout(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, unacknowledged)

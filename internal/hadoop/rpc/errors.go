@@ -30,8 +30,8 @@ type RemoteError struct {
 	Fatal bool
 }
 
-// Error gives the class's short name and the message's first line: the rest is
-// the server's stack.
+// Error returns the class's short name and the message's first line: the rest is the server's
+// stack.
 func (e *RemoteError) Error() string {
 	class := e.Class[strings.LastIndexAny(e.Class, ".$")+1:]
 	message, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
@@ -56,7 +56,7 @@ func (e *unreachable) Unwrap() error { return e.err }
 // errHTTP is permanent.
 var errHTTP = errors.New("it answers in HTTP: this is the port of a web server, and Hadoop RPC has another")
 
-// loginError is a login that failed on our side: the next try would fail alike.
+// loginError is a login that failed on the client's side: retrying would not help.
 type loginError struct{ err error }
 
 func (e *loginError) Error() string { return "log in: " + e.err.Error() }
@@ -91,16 +91,15 @@ func IsRetriable(err error) bool {
 // IsSafeMode reports whether a NameNode refuses changes because it is in safe mode.
 func IsSafeMode(err error) bool { return IsRemote(err, classSafeMode) }
 
-// IsDenied reports whether the server does not let this user in, or not do this.
+// IsDenied reports whether the server refuses the user, or the user's request.
 func IsDenied(err error) bool {
 	var login *loginError
 	return errors.As(err, &login) || IsRemote(err, classAccessControl) || IsRemote(err, classAuthorization) ||
 		IsInvalidToken(err) || IsRemote(err, classSASL)
 }
 
-// Refusal is why a server does not talk to this process at all, or this process
-// not to it: a login that failed on one side or the other. It is nil where err
-// is anything else, such as the refusal of one call.
+// Refusal returns why a login failed, on the server's or the client's side. It returns nil if
+// err is anything else, such as the refusal of a single call.
 func Refusal(err error) error {
 	var login *loginError
 	if errors.As(err, &login) {
@@ -117,7 +116,7 @@ func Refusal(err error) error {
 // cancelled, or of another cluster.
 func IsInvalidToken(err error) bool { return IsRemote(err, classInvalidToken) }
 
-// Unreachable reports whether no server could be talked to.
+// Unreachable reports whether no server could be reached.
 func Unreachable(err error) bool {
 	var u *unreachable
 	return errors.As(err, &u)
@@ -130,7 +129,7 @@ func remoteMessageStarts(err error, class string) bool {
 	return errors.As(err, &r) && strings.HasPrefix(r.Message, class)
 }
 
-// gaveUp says what to do about servers that do not do their work.
+// gaveUp adds to an error what to do about servers that do not answer.
 func (o *Options) gaveUp(method string, tries int, err error) error {
 	hint := "check that the service runs there and that the Hadoop configuration names the right address"
 	if IsStandby(err) {

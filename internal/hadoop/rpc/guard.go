@@ -7,16 +7,15 @@ import (
 
 type guardKey struct{}
 
-// Guarded returns a context for calls that somebody may lose the right to make:
-// may is asked right before each attempt of a call is sent, from many goroutines,
-// and its error ends the call. It must not wait. When the context of a call that was
-// sent ends before the answer is there, its connection is reset, so that what
-// has not reached the server does not do so later.
+// Guarded returns a context for calls whose permission may end: may is called right before each
+// attempt of a call is sent, from many goroutines, and its error fails the call. It must not
+// block. When the context of a call that was sent ends before the answer has arrived, the
+// connection is reset, so that data that has not reached the server never will.
 func Guarded(ctx context.Context, may func() error) context.Context {
 	return context.WithValue(ctx, guardKey{}, may)
 }
 
-// Permitted asks what Guarded was given; nil without.
+// Permitted returns the result of the function that Guarded was given; nil if there is none.
 func Permitted(ctx context.Context) error {
 	if may := guardOf(ctx); may != nil {
 		return may()

@@ -14,7 +14,7 @@ import (
 // only slow, the others answer that they are in standby.
 const hedgeDelay = 2 * time.Second
 
-// answer is what came of asking the server at Addresses[index].
+// answer is the result of asking the server at Addresses[index].
 type answer struct {
 	index int
 	resp  proto.Message
@@ -22,16 +22,16 @@ type answer struct {
 	err   error
 }
 
-// taken reports whether the server is the active one: it has carried out the call, or
-// threw what has to do with it.
+// taken reports whether the server is the active one: it has carried out the call, or has
+// thrown an exception that the call has caused.
 func (a answer) taken() bool {
 	var remote *RemoteError
 	return a.err == nil || errors.As(a.err, &remote) && !remote.Fatal && !IsStandby(remote) && !IsRetriable(remote) && !IsDenied(remote)
 }
 
-// attempt makes one call at the active address and, where Retry lets a call be sent
-// twice, after hedgeDelay at the others, of which the first that takes it is active from then
-// on. sent reports whether a server may have received it, and index whose answer it is.
+// attempt makes one call at the active address and, if Retry allows a call to be sent twice, at
+// the others after hedgeDelay; the first of these that takes it becomes the active one. sent
+// reports whether a server may have received the call, and index which server's answer it is.
 func (c *Client) attempt(ctx context.Context, id, retry int32, method string, req, resp proto.Message) (index int, sent bool, err error) {
 	first := c.preferred()
 	if len(c.o.Addresses) == 1 || !c.o.Retry.Resend {
@@ -80,7 +80,7 @@ func (c *Client) attempt(ctx context.Context, id, retry int32, method string, re
 	}
 }
 
-// after is the address that follows one, but for the first.
+// after returns the index that follows another one, skipping first.
 func (c *Client) after(index, first int) int {
 	for {
 		if index = (index + 1) % len(c.o.Addresses); index != first {

@@ -10,12 +10,12 @@ import (
 	"holdfast/internal/hadoop/sasl"
 )
 
-// Tickets gets a Kerberos ticket for a service's principal, name/host@REALM.
+// Tickets obtains a Kerberos ticket for a service's principal, name/host@REALM.
 type Tickets interface {
 	Ticket(service string) (sasl.Ticket, error)
 }
 
-// Principal is which service a client means to talk to, from its configuration.
+// Principal is the service's principal, from the client's configuration.
 type Principal struct {
 	Key     string // the property it stands in, for messages
 	Name    string // name/host@REALM, or name/_HOST@REALM
@@ -26,9 +26,8 @@ type Principal struct {
 // are the acceptable protections, as for TokenLogin.
 //
 // The server sends its principal's name and host; that must be the principal of
-// the configuration, where _HOST stands for the host that is talked to
-// (SaslRpcClient.getServerPrincipal). So nobody's service but that one gets a
-// login out of us.
+// the configuration, where _HOST stands for the server's host
+// (SaslRpcClient.getServerPrincipal). So this client logs in to no other service.
 func KerberosLogin(t Tickets, p Principal, qop ...string) Login {
 	return kerberosLogin{t, p, qop}
 }
@@ -124,7 +123,7 @@ func hostNames(ctx context.Context, address string) []string {
 	return names
 }
 
-// gss fits sasl.GSSAPI to Mechanism.
+// gss adapts sasl.GSSAPI to Mechanism.
 type gss struct{ *sasl.GSSAPI }
 
 func (g gss) Finish(b []byte) (Session, error) {

@@ -43,7 +43,7 @@ func methods(offers []Auth) string {
 	return strings.Join(list, ", ")
 }
 
-// digest fits sasl.Digest to Mechanism.
+// digest adapts sasl.Digest to Mechanism.
 type digest struct{ *sasl.Digest }
 
 func (d digest) Finish(b []byte) (Session, error) {

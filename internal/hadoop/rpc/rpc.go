@@ -18,7 +18,7 @@ type Caller interface {
 	Call(ctx context.Context, method string, req, resp proto.Message) error
 }
 
-// Options tell New what to talk to and how.
+// Options are the settings of a client.
 type Options struct {
 	// Protocol is the Java name, e.g. org.apache.hadoop.yarn.api.ApplicationClientProtocolPB.
 	Protocol string
@@ -27,7 +27,7 @@ type Options struct {
 	// Addresses are host:port of servers of which one is active. They are tried
 	// in order.
 	Addresses []string
-	// User is whom the calls are made as where Login is nil.
+	// User is the user as whom calls are made if Login is nil.
 	User string
 	// Login authenticates each new connection; nil means SIMPLE.
 	Login Login
@@ -80,8 +80,8 @@ type Auth struct {
 type Mechanism interface {
 	// Step answers a challenge; the first one is the offer's, maybe nil.
 	Step(challenge []byte) (response []byte, err error)
-	// Finish verifies what the server sent with its success and returns what
-	// protects the packets from now on; nil where nothing was negotiated.
+	// Finish verifies what the server sent with its success and returns the session
+	// that protects the following packets; nil if none was negotiated.
 	Finish(token []byte) (Session, error)
 }
 
@@ -95,14 +95,14 @@ type Session interface {
 }
 
 // TokenLogin authenticates by DIGEST-MD5 with a token. qop are the acceptable
-// protections, the best liked first (conf.RPCProtection); none takes what the
-// server likes best.
+// protections in order of preference (conf.RPCProtection); without any, the server's first
+// offer is taken.
 func TokenLogin(t token.Token, qop ...string) Login {
 	return TokenLoginFunc(func() (token.Token, error) { return t, nil }, qop...)
 }
 
-// TokenLoginFunc is TokenLogin with the token that get returns at the time of
-// each new connection, for tokens that are replaced now and then.
+// TokenLoginFunc is TokenLogin for tokens that may be replaced: get is called for each new
+// connection.
 func TokenLoginFunc(get func() (token.Token, error), qop ...string) Login {
 	return tokenLogin{get, qop}
 }
@@ -112,13 +112,12 @@ func New(o Options) *Client { return newClient(o) }
 
 type limitKey struct{}
 
-// WithLimit has calls under a context tried for longer, or shorter, than
-// Options.Retry.Limit says.
+// WithLimit returns a context whose calls have another limit than Options.Retry.Limit.
 func WithLimit(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, limitKey{}, limit)
 }
 
-// Limit is what WithLimit said, or def.
+// Limit returns the limit that WithLimit has set, or def.
 func Limit(ctx context.Context, def time.Duration) time.Duration {
 	if l, ok := ctx.Value(limitKey{}).(time.Duration); ok {
 		return l

@@ -43,7 +43,7 @@ type stream struct {
 }
 
 // openStream does the handshake on a fresh connection: the connection header and, if
-// login is not nil, SASL. The connection context is the caller's to send.
+// login is not nil, SASL. The caller must send the connection context.
 // openStream does not close conn on an error.
 func openStream(ctx context.Context, conn net.Conn, address string, login Login) (*stream, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
@@ -161,8 +161,8 @@ func saslPacket(m *common.RpcSaslProto) []byte {
 	}, m)
 }
 
-// packet encodes length ‖ delimited messages. All fields are ours, so encoding
-// fails only for a request without its required fields, which marshal reports.
+// packet encodes length ‖ delimited messages. Encoding fails only for a request without its
+// required fields, which marshal reports.
 func packet(messages ...proto.Message) []byte {
 	b := make([]byte, 4, 256)
 	for _, m := range messages {
@@ -248,7 +248,7 @@ func (s *stream) readRaw() ([]byte, error) {
 	if n > maxPacket {
 		return nil, errTooLong(n)
 	}
-	// Grow as bytes come: a length alone makes no allocation.
+	// Grow as bytes arrive: a length alone must not cause an allocation.
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, s.r, n); err != nil {
 		if err == io.EOF {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// URLString is the token as a word for URLs and HTTP headers
+// URLString returns the token as a word for URLs and HTTP headers
 // (org.apache.hadoop.security.token.Token.encodeToUrlString): its Writable form in
 // base64 with the alphabet for URLs, without padding. It is secret.
 func (t Token) URLString() string {
@@ -17,7 +17,7 @@ func (t Token) URLString() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// ParseURLString reads what URLString, or Hadoop, has written.
+// ParseURLString parses the result of URLString, or of Hadoop.
 func ParseURLString(s string) (Token, error) {
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(s, "="))
 	if err != nil {

@@ -51,9 +51,9 @@ func New(nn rpc.Caller, c *conf.Conf, log notice.Log) (*Dialer, error) {
 // NameNode gives new ones with the block's locations.
 var ErrTokenRefused = errors.New("the block access token is not accepted")
 
-// ErrMismatch: this side and a DataNode, or the NameNode, do not agree on the
-// protection. The error says what to compare. A DataNode that goes away in the
-// middle of a handshake looks like one that wants none.
+// ErrMismatch: this client and a DataNode, or the NameNode, do not agree on the protection. The
+// error says what to compare. A DataNode that fails during a handshake cannot be distinguished
+// from one that expects none.
 var ErrMismatch = errors.New("the protection of data transfer is not the same here and there")
 
 // errKeyUnknown: a DataNode no longer has the data encryption key.
@@ -138,7 +138,7 @@ func (d *Dialer) dial(ctx context.Context, address string, port uint32, token *w
 	return c, raw.SetDeadline(time.Time{})
 }
 
-// explain says what this side does, beside what went wrong.
+// explain adds this client's settings to an error.
 func (d *Dialer) explain(err error, s scheme) error {
 	if errors.Is(err, errKeyUnknown) || errors.Is(err, ErrTokenRefused) {
 		return err

@@ -111,7 +111,7 @@ func (r byteReader) ReadByte() (byte, error) {
 	return b[0], err
 }
 
-// refusal is what a DataNode says against the login.
+// refusal is a DataNode's error about the login.
 type refusal struct {
 	text  string
 	cause error // maybe nil

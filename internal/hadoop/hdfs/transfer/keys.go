@@ -13,11 +13,11 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// defaultsValid is for how long the NameNode's word on encryption counts
+// defaultsValid is how long the NameNode's answer about encryption is used
 // (dfs.client.server-defaults.validity.period.ms).
 const defaultsValid = time.Hour
 
-// keys gets data encryption keys from the NameNode, and keeps one until it ends.
+// keys obtains data encryption keys from the NameNode, and keeps one until it expires.
 type keys struct {
 	nn rpc.Caller
 

@@ -24,9 +24,8 @@ const (
 // version is DATA_TRANSFER_VERSION of DataTransferProtocol.java.
 const version = 28
 
-// Operate asks a DataNode for an operation and reads its answer, whatever its
-// status, from r, which reads conn. It takes no longer than the limit, and leaves
-// conn without a deadline.
+// Operate requests an operation from a DataNode and reads its answer, with any status, from r,
+// which reads conn. It takes no longer than the limit, and leaves conn without a deadline.
 func Operate(conn net.Conn, r *bufio.Reader, op Operation, m pb.Message, limit time.Duration) (*wire.BlockOpResponseProto, error) {
 	body, err := pb.Marshal(m)
 	if err != nil {

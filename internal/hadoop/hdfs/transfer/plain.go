@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// plainConn is a connection without a handshake to a DataNode that may want one:
-// such a DataNode reads the first bytes and closes.
+// plainConn is a connection without a handshake to a DataNode that may expect one: such a
+// DataNode reads the first bytes and closes the connection.
 type plainConn struct {
 	net.Conn
 	answered bool

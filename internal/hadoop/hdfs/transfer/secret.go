@@ -35,7 +35,7 @@ func secretOf(token *wire.BlockTokenProto) *wire.HandshakeSecretProto {
 	return &wire.HandshakeSecretProto{Secret: m.GetHandshakeSecret(), Bpid: pb.String(m.GetBlockPoolId())}
 }
 
-// parseIdentifier reads what is of use in the older form
+// parseIdentifier reads the relevant part of the older form
 // (BlockTokenIdentifier.readFieldsLegacy).
 func parseIdentifier(b []byte) (*wire.BlockTokenSecretProto, error) {
 	r := &writable{r: bytes.NewReader(b)}

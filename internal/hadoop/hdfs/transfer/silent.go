@@ -8,7 +8,7 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// silentFor is how long a DataNode that did not answer is done without.
+// silentFor is how long a DataNode that did not answer is avoided.
 const silentFor = time.Minute
 
 // Silent are the DataNodes that did not answer lately. Clients share it, so that a
@@ -24,7 +24,7 @@ type silentNode struct {
 	since time.Time
 }
 
-// Add notes that a DataNode did not answer.
+// Add records that a DataNode did not answer.
 func (s *Silent) Add(info *wire.DatanodeInfoProto) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +32,7 @@ func (s *Silent) Add(info *wire.DatanodeInfoProto) {
 	s.nodes = append(s.nodes, silentNode{info, time.Now()})
 }
 
-// Nodes are those that did not answer in the last minute, the latest last.
+// Nodes returns those that did not answer in the last minute, the latest last.
 func (s *Silent) Nodes() []*wire.DatanodeInfoProto {
 	s.mu.Lock()
 	defer s.mu.Unlock()

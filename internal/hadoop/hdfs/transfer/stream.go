@@ -55,8 +55,8 @@ func (c *stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write leaves b as it is. After an error nothing more can be sent: how far the
-// other side is in the key stream is not known.
+// Write does not change b. After an error nothing more can be sent, since the other side's
+// position in the key stream is not known.
 func (c *stream) Write(b []byte) (int, error) {
 	if c.worse != nil {
 		return 0, c.worse

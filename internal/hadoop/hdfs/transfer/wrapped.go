@@ -38,8 +38,7 @@ func newWrapped(raw net.Conn, s *sasl.Session) *wrapped {
 	return &wrapped{Conn: raw, session: s, r: bufio.NewReaderSize(raw, 64<<10)}
 }
 
-// Read hands out what a message contains, in as many calls as it takes. A
-// message that was forged ends the connection.
+// Read returns the content of messages. A forged message ends the connection.
 func (c *wrapped) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, c.bad
@@ -64,7 +63,7 @@ func (c *wrapped) next() ([]byte, error) {
 	if n > maxMessageIn {
 		return nil, fmt.Errorf("a protected message of %d bytes is announced, which cannot be", n)
 	}
-	// Grow as bytes come: a length alone makes no allocation.
+	// Grow as bytes arrive: a length alone must not cause an allocation.
 	c.body.Reset()
 	if _, err := io.CopyN(&c.body, c.r, n); err != nil {
 		if err == io.EOF {

@@ -8,9 +8,9 @@ import (
 	"math/bits"
 )
 
-// Cipher turns a file's bytes into what lies on the DataNodes, and back
-// (AES/CTR/NoPadding, AesCtrCryptoCodec). It may be used by many goroutines. A nil
-// Cipher is that of a file in no zone, and changes nothing.
+// Cipher encrypts a file's bytes for DataNodes, and decrypts them (AES/CTR/NoPadding,
+// AesCtrCryptoCodec). It may be used by many goroutines. A nil Cipher, for a file that is in no
+// zone, changes nothing.
 type Cipher struct {
 	block  cipher.Block
 	hi, lo uint64 // the counter at the file's beginning

@@ -51,7 +51,7 @@ func (z *Zones) Close() {
 // (dfs.client.server-defaults.validity.period.ms).
 const providerValid = time.Hour
 
-// Provider is the URI of the file system's key servers; "" if it has none, and so
+// Provider returns the URI of the file system's key servers; "" if it has none, and therefore
 // no zones. The NameNode's answer takes precedence over the configuration
 // (HdfsKMSUtil.getKeyProviderUri).
 func (z *Zones) Provider(ctx context.Context) (string, error) {
@@ -82,8 +82,8 @@ type Zone struct {
 	Key  string // the name of the key that protects the files' keys
 }
 
-// Of finds the zone that a path is in, or would be in if it were made; nil if none.
-// Of what this user may not read, the directory above is asked.
+// Of returns the zone that a path is in, or would be in if it were created; nil if none. If the
+// user may not read the path, its parent is used.
 func (z *Zones) Of(ctx context.Context, name string) (*Zone, error) {
 	provider, err := z.Provider(ctx)
 	if err != nil || provider == "" {
@@ -108,15 +108,15 @@ type noKey struct{ err error }
 func (e *noKey) Error() string { return e.err.Error() }
 func (e *noKey) Unwrap() error { return e.err }
 
-// IsNoKey reports whether a file cannot be read or written because its key is not to
-// be had, whatever its own permissions are.
+// IsNoKey reports whether a file cannot be read or written because its key cannot be obtained,
+// independently of its permissions.
 func IsNoKey(err error) bool {
 	var e *noKey
 	return errors.As(err, &e)
 }
 
-// Cipher gets the key of the file with a name and this information; nil for one
-// without, which is in no zone.
+// Cipher obtains the key of a file with its encryption information; without that the file is in
+// no zone, and Cipher returns nil.
 func (z *Zones) Cipher(ctx context.Context, name string, info *wire.FileEncryptionInfoProto) (*Cipher, error) {
 	if info == nil {
 		return nil, nil
@@ -147,7 +147,7 @@ func (z *Zones) Cipher(ctx context.Context, name string, info *wire.FileEncrypti
 	return c, nil
 }
 
-// client is of the present provider's servers.
+// client returns a client of the present provider's servers.
 func (z *Zones) client(ctx context.Context) (*kms.Client, error) {
 	provider, err := z.Provider(ctx)
 	if err != nil {
