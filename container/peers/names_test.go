@@ -57,8 +57,10 @@ func TestTheNodesOwnName(t *testing.T) {
 			t.Errorf("%s:\n%swant\n%s", c.name, got, c.want)
 		}
 	}
-	if n := newNodeName("127.0.0.1", "127.0.0.1:1"); n.address != "" {
-		t.Errorf("a job on one machine has the address %s", n.address)
+	for _, host := range []string{"127.0.0.1", "127.0.0.2", "localhost", "localhost.localdomain"} {
+		if n := newNodeName(host, "127.0.0.1:1"); n.address != "" {
+			t.Errorf("a job on one machine, %s, has the address %s", host, n.address)
+		}
 	}
 	if n := newNodeName("10.9.8.7", "127.0.0.1:1"); n.address != "10.9.8.7" || len(n.names) != 1 {
 		t.Errorf("%+v", n)

@@ -22,7 +22,7 @@ type nodeName struct {
 // a name, and that reaches the application master at master, host:port. A node that
 // is reached by loopback is all that its job has, and its names may stay.
 func newNodeName(host, master string) nodeName {
-	if a, err := netip.ParseAddr(host); err == nil && a.IsLoopback() {
+	if isLoopback(host) || isLocalhost(host) {
 		return nodeName{}
 	}
 	own, err := os.Hostname()
@@ -83,7 +83,7 @@ func (n nodeName) entries(address string, names []string) []string {
 	}
 	var local, moved []string
 	for _, name := range names {
-		if name == "localhost" || strings.HasPrefix(name, "localhost.") || strings.HasPrefix(name, "ip6-") {
+		if isLocalhost(name) {
 			local = append(local, name)
 		} else {
 			moved = append(moved, name)
@@ -129,6 +129,11 @@ func hostsEntry(line string) (address string, names []string) {
 }
 
 func entry(address string, names []string) string { return address + " " + strings.Join(names, " ") }
+
+// isLocalhost reports whether a name is the loopback address's own.
+func isLocalhost(name string) bool {
+	return name == "localhost" || strings.HasPrefix(name, "localhost.") || strings.HasPrefix(name, "ip6-")
+}
 
 func isLoopback(address string) bool {
 	a, err := netip.ParseAddr(address)
