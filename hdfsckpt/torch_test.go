@@ -87,6 +87,39 @@ checkpoint-500 directory 3 unchecked (nothing in it shows whether all of its fil
 	}
 }
 
+// TestTorchFilesCalledTar: pytorch/examples saves checkpoint.pth.tar, which is no tar
+// archive, and copies it to model_best.pth.tar.
+func TestTorchFilesCalledTar(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	whole := torchFixture(t, "train-40.pt")
+	put(t, s, "checkpoint.pth.tar", whole)
+	put(t, s, "checkpoint_0012.pth.tar", whole)
+	put(t, s, "checkpoint_0013.pth.tar", whole[:len(whole)-100])
+	put(t, s, "checkpoint_0014.pth.tar", torchFixture(t, "legacy.pt"))
+	put(t, s, "checkpoint_0015.pth.tar", append([]byte("sys_info"), make([]byte, 504)...))
+	put(t, s, "data_0016.tar", whole)
+	put(t, s, "40/a.pth.tar", whole)
+	put(t, s, "40/b.pth.tar", whole)
+	want := `checkpoint.pth.tar torch 1 complete
+checkpoint_0012.pth.tar torch 1 complete
+checkpoint_0013.pth.tar torch 1 torn (not a whole file of torch.save: its directory, at the end: zip: not a valid zip file)
+checkpoint_0014.pth.tar torch 1 unchecked (it has the format of before PyTorch 1.6, in which a file that was cut off cannot be recognised: it has no checksums)
+checkpoint_0015.pth.tar torch 1 unchecked (it does not begin as torch.save's files do)
+40 directory 2 unchecked (nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE)
+`
+	found := list(t, s)
+	if got := describe(found); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if found[0].Step != format.NoStep || found[1].Step != 12 {
+		t.Errorf("steps: %+v", found)
+	}
+	if !(format.Rule{}).MayComplete("run/checkpoint.pth.tar") {
+		t.Error("nobody looks when one is written")
+	}
+}
+
 // TestFilesThatAreNotOurs: one that may not be read, and a pipe, which would
 // keep a reader waiting, do not hide the others.
 func TestFilesThatAreNotOurs(t *testing.T) {
@@ -190,6 +223,28 @@ step-500 dcp 2 torn (__0_0.distcp has 3217 bytes, 3218 are needed)
 	}
 	if found := list(t, s); !strings.HasPrefix(states(found), "step-200 sealed; step-300 torn") {
 		t.Errorf("after the prune: %s", states(found))
+	}
+}
+
+// TestStepsOfDistributed: the step is known however programs call the directory.
+func TestStepsOfDistributed(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	steps := map[string]int64{
+		"step_40": 40, "41": 41, "checkpoint-42": 42, "run/global_step43": 43, "ckpt-of-44": 44,
+		"epoch=1-step=45.ckpt": 45, "last.ckpt": format.NoStep, "pytorch_model_fsdp_0": format.NoStep, "run-7/dcp": format.NoStep,
+	}
+	for name := range steps {
+		putDistributed(t, s, name, nil)
+	}
+	found := list(t, s)
+	if len(found) != len(steps) {
+		t.Errorf("found are\n%s", describe(found))
+	}
+	for _, c := range found {
+		if want := steps[c.Name]; c.Step != want || !c.Whole() {
+			t.Errorf("%s is %s, of step %d, want %d", c.Name, c.State, c.Step, want)
+		}
 	}
 }
 

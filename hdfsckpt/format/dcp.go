@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 	"syscall"
 
 	"holdfast/hdfsckpt/store"
@@ -55,7 +56,7 @@ func (distributed) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 }
 
 func checkDistributed(ctx context.Context, d *Dir) (*Checkpoint, error) {
-	c := &Checkpoint{Name: d.Name, Kind: Distributed, Step: StepAfterDash(d.Name), State: Torn}
+	c := &Checkpoint{Name: d.Name, Kind: Distributed, Step: distributedStep(path.Base(d.Name)), State: Torn}
 	sizes := map[string]int64{}
 	for _, e := range d.Entries {
 		if e.IsDir() {
@@ -87,6 +88,15 @@ func checkDistributed(ctx context.Context, d *Dir) (*Checkpoint, error) {
 		}
 	}
 	return c, nil
+}
+
+// distributedStep is the step in a directory's name, as far as that is sure: other numbers
+// at the end, as in pytorch_model_fsdp_0, count models.
+func distributedStep(base string) int64 {
+	if name, lightning := strings.CutSuffix(base, ".ckpt"); lightning || stepDir.MatchString(base) {
+		return StepAtEnd(name)
+	}
+	return StepAfterDash(base)
 }
 
 func readMetadata(ctx context.Context, s store.Store, dir string) (*torchfile.Metadata, error) {

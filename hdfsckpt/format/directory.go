@@ -78,7 +78,7 @@ func belongTogether(d *Dir) []store.Info {
 		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
 			continue
 		}
-		ext := path.Ext(e.Name)
+		ext := suffixOf(e.Name)
 		bare := strings.TrimSuffix(e.Name, ext)
 		_, torch := torchSuffixes[ext]
 		switch {

@@ -20,6 +20,13 @@ var (
 	namedStepDir = regexp.MustCompile(`^((global_?)?step|checkpoint|ckpt|epoch|iter)[-_=]?\d+$`)
 	endsIn       = regexp.MustCompile(`(?:^|[-_=.]|step|checkpoint|ckpt|epoch|iter)(\d+)$`)
 	digits       = regexp.MustCompile(`\d+`)
+
+	// Lightning's names are made of KEY=VALUE: epoch=3-step=400-val_loss=0.25-v1. Of two
+	// files with the same values the later one gets a version.
+	keyedStep  = regexp.MustCompile(`(?:^|[-_.])(?:global_)?step=(\d+)(?:$|-)`)
+	keyedEpoch = regexp.MustCompile(`(?:^|[-_.])epoch=(\d+)(?:$|-)`)
+	keyedValue = regexp.MustCompile(`=[-+.\de]*\.\d+$`)
+	version    = regexp.MustCompile(`-v\d+$`)
 )
 
 // StepAfterDash returns the step in a name: the number after its last dash.
@@ -32,9 +39,18 @@ func StepAfterDash(name string) int64 {
 }
 
 // StepAtEnd returns the step in a name that a program made up: the number that it ends
-// in, as in step_40, epoch=3-step=400.
+// in, as in step_40, or the one that is called so, as in epoch=3-step=400-val_loss=0.25.
+// Where no step is, an epoch counts; another value that is a fraction does not.
 func StepAtEnd(name string) int64 {
-	if m := endsIn.FindStringSubmatch(name); m != nil {
+	name = version.ReplaceAllString(name, "")
+	m := keyedStep.FindStringSubmatch(name)
+	if m == nil {
+		m = keyedEpoch.FindStringSubmatch(name)
+	}
+	if m == nil && !keyedValue.MatchString(name) {
+		m = endsIn.FindStringSubmatch(name)
+	}
+	if m != nil {
 		if n, err := strconv.ParseUint(m[1], 10, 63); err == nil {
 			return int64(n)
 		}

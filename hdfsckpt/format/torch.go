@@ -25,7 +25,7 @@ var _ Contents = torch{}
 func (torch) Traits() Traits {
 	return Traits{
 		Kind:         Torch,
-		Last:         []string{"*.pt", "*.pth", "*.bin", "*.ckpt"},
+		Last:         []string{"*.pt", "*.pth", "*.pth.tar", "*.bin", "*.ckpt"},
 		CompleteWhen: "the archive's directory, at the file's end, can be read",
 		MayGrow:      true, AloneInStepDir: true, Steady: true,
 	}
@@ -33,7 +33,17 @@ func (torch) Traits() Traits {
 
 // torchSuffixes are what programs call files of torch.save. Those that stand for other
 // things too (false) count only if the file begins as one of torch.save's.
-var torchSuffixes = map[string]bool{".pt": true, ".pth": true, ".bin": false, ".ckpt": false}
+var torchSuffixes = map[string]bool{".pt": true, ".pth": true, ".pth.tar": true, ".bin": false, ".ckpt": false}
+
+// suffixOf returns the suffix of a name: of checkpoint.pth.tar, which programs call files
+// of torch.save though they are no tar archives, all of it.
+func suffixOf(base string) string {
+	const tar = ".pth.tar"
+	if strings.HasSuffix(base, tar) {
+		return tar
+	}
+	return path.Ext(base)
+}
 
 // safetensorsSuffix is that of files of tensors with a header that says how long they
 // are.
@@ -42,7 +52,7 @@ const safetensorsSuffix = ".safetensors"
 // isTorchName reports whether a file is named as files of torch.save are that can be
 // checkpoints by themselves.
 func isTorchName(base string) bool {
-	_, ok := torchSuffixes[path.Ext(base)]
+	_, ok := torchSuffixes[suffixOf(base)]
 	return ok && base != "training_args.bin" && !strings.HasPrefix(base, hiddenPrefix)
 }
 
@@ -64,7 +74,7 @@ func (torch) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 }
 
 func checkTorch(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
-	sure := torchSuffixes[path.Ext(f.Name)]
+	sure := torchSuffixes[suffixOf(f.Name)]
 	c := &Checkpoint{Name: f.Name, Kind: Torch, Step: torchStep(f.Name), Files: []File{f}, Shards: 1, State: Torn}
 	a, err := openTorch(ctx, s, f.Name)
 	switch {
@@ -126,7 +136,7 @@ func torchStep(name string) int64 {
 	if dir := path.Base(path.Dir(name)); stepDir.MatchString(dir) {
 		return StepAtEnd(dir)
 	}
-	return StepAtEnd(strings.TrimSuffix(path.Base(name), path.Ext(name)))
+	return StepAtEnd(strings.TrimSuffix(path.Base(name), suffixOf(name)))
 }
 
 func (torch) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
