@@ -201,7 +201,7 @@ func (a *attempt) wait() *proto.Exited {
 // errCannotRun: the command of an attempt cannot be made.
 var errCannotRun = errors.New("nothing was run")
 
-// notRun is the exit of an attempt that could not be started.
+// notRun returns the exit of an attempt that could not be started.
 func notRun(number int32, err error) *proto.Exited {
 	e := &proto.Exited{Attempt: number, Code: 126, Detail: err.Error(), Tail: []string{err.Error()}, AtUnixMs: time.Now().UnixMilli()}
 	for _, missing := range []error{errCannotRun, syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC, syscall.EISDIR, syscall.ENOTDIR, syscall.ELOOP} {

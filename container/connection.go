@@ -18,7 +18,7 @@ type arrival struct {
 	err     error
 }
 
-// masterOptions is what the agent connects to its AM with.
+// masterOptions returns what the agent connects to its AM with.
 func (a *agent) masterOptions() master.Options {
 	return master.Options{Container: a.cfg.Container, Keys: a.cfg.Keys, JobStore: a.dir.open, Log: a.cfg.Log}
 }

@@ -191,3 +191,18 @@ func TestNobodyIsBlamedForWhatIsNotKnown(t *testing.T) {
 		t.Errorf("%s is %s, attempt %d, after %d failures\n%s", w.Name, w.State, w.Attempt, w.Failures(), p.log.String())
 	}
 }
+
+// TestAnOldFailureIsNotChargedAgain: an application master without a journal is told of an
+// end that one before it had charged to another task.
+func TestAnOldFailureIsNotChargedAgain(t *testing.T) {
+	p := play(t, ranks(2), 3)
+	p.step(core.Begin{})
+	p.forgets = true
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000, Attempt: 2, Generation: 2, TaskPID: 200})
+	p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000, Attempt: 1, Generation: 1,
+		Exited: &core.TaskExited{Attempt: 1, Code: 1, PeerLost: true}})
+	if w := p.named("worker-1"); w.Failures() != 0 || w.State != proto.TaskState_TASK_STATE_RUNNING || p.job.Generation() != 3 {
+		t.Errorf("it is %s in generation %d, and charged with %d failures\n%s", w.State, p.job.Generation(), w.Failures(), p.log.String())
+	}
+}

@@ -200,6 +200,11 @@ func (j *Job) compareAttempts(t *task, e AgentConnected) {
 		j.becomeReady(t)
 	case e.Attempt < t.run.number: // it never heard of this attempt
 		j.emit(Start{Container: t.loc.container, Task: t.name, Attempt: t.run.number, Generation: j.generation, ConsistentServerState: t.run.fromServices})
+	case e.Exited != nil && t.together() && t.state == stopping && e.Generation < j.generation-1:
+		// It ended in a generation before the one that is being stopped, whose failure
+		// an application master before this one has attributed.
+		t.dirty = true
+		j.becomeReady(t)
 	case e.Exited != nil:
 		x := *e.Exited
 		x.Container = e.Container

@@ -32,7 +32,7 @@ func Store(err error) error {
 	return Node(err)
 }
 
-// Message is the report of an error to the application master. An error without
+// Message returns the report of an error to the application master. An error without
 // a mark is taken to be the node's.
 func Message(err error) *proto.AgentFailure {
 	f := &proto.AgentFailure{Detail: err.Error()}

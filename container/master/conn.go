@@ -128,7 +128,7 @@ func dial(ctx context.Context, o Options, address string) (*Conn, error) {
 	return c, nil
 }
 
-// Err is why the stream has ended. Receive is closed.
+// Err returns why the stream has ended. Receive is closed.
 func (c *Conn) Err() error { return c.err }
 
 // Break ends the stream; Receive is closed soon.

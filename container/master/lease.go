@@ -83,7 +83,7 @@ func (l *Lease) Answered(number int64, master int32) time.Duration {
 	return sent
 }
 
-// pace is the time between two looks at AddressFile.
+// pace returns the time between two looks at AddressFile.
 func (l *Lease) pace() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -44,7 +44,7 @@ func newNodeName(host, master string) nodeName {
 	return n
 }
 
-// sourceAddress is the address from which this host reaches another; empty if it does
+// sourceAddress returns the address from which this host reaches another; empty if it does
 // not.
 func sourceAddress(hostPort string) string {
 	dialer := net.Dialer{Timeout: 5 * time.Second}
@@ -74,7 +74,7 @@ func (n nodeName) mapsToLoopback(hosts string) bool {
 	return err != nil || !slices.ContainsFunc(found, func(ip net.IP) bool { return !ip.IsLoopback() })
 }
 
-// entries are the lines of a hosts file in place of one of the machine's: names of
+// entries returns the lines of a hosts file in place of one of the machine's: names of
 // the node beside a loopback address are moved to the node's own.
 func (n nodeName) entries(address string, names []string) []string {
 	isOwn := func(name string) bool { return slices.Contains(n.names, name) }
@@ -96,7 +96,7 @@ func (n nodeName) entries(address string, names []string) []string {
 	return lines
 }
 
-// networkInterface is the name of the interface that has an address; empty if none
+// networkInterface returns the name of the interface that has an address; empty if none
 // has.
 func networkInterface(address string) string {
 	wanted := net.ParseIP(address)

@@ -108,7 +108,7 @@ func bindSocket(number int, reuse bool) (*Port, error) {
 	return &Port{Number: number, fd: fd}, nil
 }
 
-// Chosen is the number of the port; 0 for a nil one.
+// Chosen returns the number of the port; 0 for a nil one.
 func (p *Port) Chosen() int {
 	if p == nil {
 		return 0

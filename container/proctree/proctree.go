@@ -102,7 +102,7 @@ func RSS(pids ...int) int64 {
 	return sum
 }
 
-// Usage is the CPU time and the bytes read and written of processes since they began, as
+// Usage returns the CPU time and the bytes read and written of processes since they began, as
 // far as that can be read; of those that have ended, nothing.
 func Usage(pids ...int) (cpu time.Duration, bytes int64) {
 	for _, pid := range pids {

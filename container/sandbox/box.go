@@ -273,7 +273,7 @@ func (b *Box) Restrictions() Restrictions { return b.restrictions }
 // close it.
 func (b *Box) Listener() *os.File { return b.listener }
 
-// Pid is the keeper's.
+// Pid returns the keeper's process id.
 func (b *Box) Pid() int { return b.cmd.Process.Pid }
 
 // Done is closed when the keeper has ended; that must not happen before Close.

@@ -40,7 +40,7 @@ func shortage(box *sandbox.Box, limit, size int64, there bool) error {
 	return nil
 }
 
-// available is the machine's free memory in bytes; 0 if unknown.
+// available returns the machine's free memory in bytes; 0 if unknown.
 func available() int64 {
 	memory, _ := proc.ReadMemory()
 	return memory.Bytes("MemAvailable")

@@ -52,7 +52,7 @@ type Standby struct {
 	news      int // counts changes of known
 }
 
-// New is a Standby without an interpreter.
+// New returns a Standby without an interpreter.
 func New(o Options) *Standby {
 	if o.After == 0 {
 		o.After = settled

@@ -106,7 +106,7 @@ func Clock(ctx context.Context, servers []string) Finding {
 	return note(subject, "it cannot be compared with the ResourceManager's: %v", failed)
 }
 
-// skew is by how much a clock that showed a time, cut to the second, at some
+// skew returns by how much a clock that showed a time, cut to the second, at some
 // moment between two is wrong at least.
 func skew(from, to, shown time.Time) time.Duration {
 	switch {

@@ -170,7 +170,7 @@ func Memory(allotted int64) Finding {
 	return good(subject, "limited to %s by cgroups v%d", humanize.IBytes(limit), version)
 }
 
-// cgroupLimit is the smallest limit on the way to the root; 0: none.
+// cgroupLimit returns the smallest limit on the way to the root; 0: none.
 func cgroupLimit(root string, groups []proc.Cgroup) (limit uint64, version int) {
 	smaller := func(file string) {
 		text, err := os.ReadFile(file)

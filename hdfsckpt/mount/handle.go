@@ -358,7 +358,7 @@ func (f *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	}
 }
 
-// nameOf is a node's name for messages.
+// nameOf returns a node's name for messages.
 func (f *FS) nameOf(n *node) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

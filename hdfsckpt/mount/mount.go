@@ -136,7 +136,7 @@ func New(store store.Store, o Options) (*FS, error) {
 	return f, nil
 }
 
-// MountOptions is the data argument of mount(2) for a file system of type
+// MountOptions returns the data argument of mount(2) for a file system of type
 // "fuse" that is served over fd by ServeFD.
 func MountOptions(fd int, uid, gid uint32) string {
 	return fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d,max_read=%d", fd, uid, gid, maxIO)

@@ -190,7 +190,7 @@ func (f *FS) Forget(id, count uint64) {
 	f.dropLocked(n)
 }
 
-// attrLifetime is how long the kernel may use a file's attributes. A name's
+// attrLifetime returns how long the kernel may use a file's attributes. A name's
 // lifetime is 0, so that every path is looked up, which returns current attributes; this
 // only avoids a request at each read(2) of an open file, which on HDFS is a call of the
 // NameNode. It does not hold for event files, which grow while they are open.

@@ -41,7 +41,7 @@ func NewLocal(dir string) (*Local, error) {
 	return &Local{dir: dir, root: root}, nil
 }
 
-// URI is the directory.
+// URI returns the directory.
 func (l *Local) URI() string { return l.dir }
 
 // Close closes the directory.
@@ -62,7 +62,7 @@ func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
 	return i, nil
 }
 
-// birth is what files get from a directory: its group, if it has the set-group-ID
+// birth returns what files get from a directory: its group, if it has the set-group-ID
 // bit, and what its default ACL says (acl(5)).
 func (l *Local) birth(name string, i Info) string {
 	b := "-"
@@ -239,7 +239,7 @@ func (l *Local) Space(ctx context.Context) (Space, error) {
 	}, nil
 }
 
-// begin is what every operation checks first.
+// begin checks what every operation requires.
 func begin(ctx context.Context, op, name string, check func(op, name string) error) error {
 	if err := ctx.Err(); err != nil {
 		return &fs.PathError{Op: op, Path: name, Err: errors.Join(err, syscall.EIO)}

@@ -64,7 +64,7 @@ var kinds = map[Kind]struct {
 
 var le = binary.LittleEndian
 
-// Size is the bytes of an element; 0 where they differ or are not known.
+// Size returns the bytes of an element; 0 where they differ or are not known.
 func (k Kind) Size() int { return kinds[k].size }
 
 // Number returns what turns the bytes of an element into a float64; nil where
@@ -137,7 +137,7 @@ func (k Kind) Integer() bool {
 	return false
 }
 
-// ieee is a number with so many bits of exponent and mantissa, as IEEE 754 has it.
+// ieee decodes a number with so many bits of exponent and mantissa, as in IEEE 754.
 func ieee(v uint32, exponent, mantissa int) float64 {
 	if e := v >> mantissa & (1<<exponent - 1); e == 1<<exponent-1 {
 		if v&(1<<mantissa-1) != 0 {
@@ -148,7 +148,7 @@ func ieee(v uint32, exponent, mantissa int) float64 {
 	return finite(v, exponent, mantissa, 1<<(exponent-1)-1)
 }
 
-// unsignedZero is a number of a kind that has no negative zero, whose bits are
+// unsignedZero decodes a number of a kind that has no negative zero, whose bits are
 // its only NaN.
 func unsignedZero(b byte, exponent, mantissa, bias int) float64 {
 	if b == 0x80 {

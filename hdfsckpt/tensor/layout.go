@@ -2,7 +2,7 @@ package tensor
 
 import "fmt"
 
-// Elements is the number of elements of a shape; false if it is no shape: a
+// Elements returns the number of elements of a shape; false if it is no shape: a
 // negative dimension, or more than an int64 can count in bytes.
 func Elements(shape []int64) (int64, bool) {
 	n := int64(1)
@@ -84,7 +84,7 @@ func Gather(storage []byte, offset int64, shape, strides []int64, width int) ([]
 // maxRepeated is how many elements strides of 0 may make of less storage.
 const maxRepeated = 1 << 20
 
-// Span is the element after the last one that a tensor with strides reaches.
+// Span returns the element after the last one that a tensor with strides reaches.
 // Strides and offset must not be negative, as PyTorch's are not.
 func Span(offset int64, shape, strides []int64) (int64, error) {
 	n, ok := Elements(shape)

@@ -52,7 +52,7 @@ var kinds = map[DType]tensor.Kind{
 	Int4: "int4", UInt4: "uint4",
 }
 
-// Kind is the kind of the elements; "dtype N" for one that is not known.
+// Kind returns the kind of the elements; "dtype N" for one that is not known.
 func (d DType) Kind() tensor.Kind {
 	if k, ok := kinds[d]; ok {
 		return k
@@ -63,5 +63,5 @@ func (d DType) Kind() tensor.Kind {
 // String is TensorFlow's name of the kind.
 func (d DType) String() string { return string(d.Kind()) }
 
-// Size is the bytes of an element; 0 where they differ or are not known.
+// Size returns the bytes of an element; 0 where they differ or are not known.
 func (d DType) Size() int { return d.Kind().Size() }

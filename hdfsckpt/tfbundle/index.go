@@ -40,7 +40,7 @@ type Entry struct {
 // Partitioned reports whether the bytes are in the entries of the slices.
 func (e *Entry) Partitioned() bool { return len(e.Slices) > 0 }
 
-// Elements is the number of elements of the shape.
+// Elements returns the number of elements of the shape.
 func (e *Entry) Elements() int64 {
 	n := int64(1)
 	for _, d := range e.Shape {
@@ -152,7 +152,7 @@ func (x *Index) check(e *Entry) error {
 	return nil
 }
 
-// ShardSizes is the length that each data file must have at least.
+// ShardSizes returns the length that each data file must have at least.
 func (x *Index) ShardSizes() []int64 {
 	sizes := make([]int64, x.Header.Shards)
 	for i := range x.Entries {
@@ -164,7 +164,7 @@ func (x *Index) ShardSizes() []int64 {
 	return sizes
 }
 
-// Tensors are the whole tensors, without the slices of partitioned ones.
+// Tensors returns the whole tensors, without the slices of partitioned ones.
 func (x *Index) Tensors() []*Entry {
 	var list []*Entry
 	for i := range x.Entries {
@@ -175,7 +175,7 @@ func (x *Index) Tensors() []*Entry {
 	return list
 }
 
-// SlicesOf are the entries with the bytes of a partitioned tensor.
+// SlicesOf returns the entries with the bytes of a partitioned tensor.
 func (x *Index) SlicesOf(name string) []*Entry {
 	var list []*Entry
 	for _, i := range x.slices[name] {
@@ -184,7 +184,7 @@ func (x *Index) SlicesOf(name string) []*Entry {
 	return list
 }
 
-// Bytes is how much data a tensor has, slices included.
+// Bytes returns how much data a tensor has, slices included.
 func (x *Index) Bytes(e *Entry) int64 {
 	if !e.Partitioned() {
 		return e.Size
@@ -196,10 +196,10 @@ func (x *Index) Bytes(e *Entry) int64 {
 	return n
 }
 
-// DataFile is the name of a shard's file.
+// DataFile returns the name of a shard's file.
 func DataFile(prefix string, shard, of int) string {
 	return fmt.Sprintf("%s.data-%05d-of-%05d", prefix, shard, of)
 }
 
-// IndexFile is the name of the index.
+// IndexFile returns the name of the index.
 func IndexFile(prefix string) string { return prefix + ".index" }

@@ -38,7 +38,7 @@ func parseSliceKey(b []byte) (string, Slice, error) {
 	return name, slice, nil
 }
 
-// orderedNumber is a length and that many bytes.
+// orderedNumber parses a length and that many bytes.
 func orderedNumber(b []byte) (uint64, []byte, bool) {
 	if len(b) == 0 || b[0] > 8 || len(b) <= int(b[0]) {
 		return 0, nil, false

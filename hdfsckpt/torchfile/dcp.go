@@ -37,7 +37,7 @@ type Chunk struct {
 	Transformed    bool    // compressed or the like by an extension
 }
 
-// Bytes is the size of a tensor's elements.
+// Bytes returns the size of a tensor's elements.
 func (i *Item) Bytes() int64 {
 	if !i.Tensor {
 		return 0
@@ -46,7 +46,7 @@ func (i *Item) Bytes() int64 {
 	return n * int64(i.Kind.Size())
 }
 
-// Sizes is the length that each file must have at least.
+// Sizes returns the length that each file must have at least.
 func (m *Metadata) Sizes() map[string]int64 {
 	sizes := map[string]int64{}
 	for _, item := range m.Items {
@@ -109,7 +109,7 @@ func ParseMetadata(b []byte) (*Metadata, error) {
 	return m, nil
 }
 
-// fields are those of an object of a class; nil if v is none.
+// fields returns those of an object of a class; nil if v is none.
 func fields(v any, class string) *dict {
 	o, _ := v.(*object)
 	if o == nil {

@@ -29,7 +29,7 @@ type Tensor struct {
 	view  view
 }
 
-// Bytes is the size of its elements, without repetitions that its storage does
+// Bytes returns the size of its elements, without repetitions that its storage does
 // not have; 0 if the size of an element is not known.
 func (t *Tensor) Bytes() int64 {
 	n, _ := tensor.Elements(t.Shape)
@@ -53,7 +53,7 @@ type Record struct {
 // Checked reports whether the record has a checksum.
 func (r *Record) Checked() bool { return r.file.CRC32 != 0 || r.Size == 0 }
 
-// Offset is the place of the record's bytes in the file.
+// Offset returns the place of the record's bytes in the file.
 func (r *Record) Offset() (int64, error) { return r.file.DataOffset() }
 
 // Open reads the record; at its end length and checksum are compared.
@@ -228,10 +228,10 @@ func (f *File) check() error {
 	return nil
 }
 
-// Archive is the archive that the file is.
+// Archive returns the archive that the file is.
 func (f *File) Archive() *Archive { return f.archive }
 
-// Record is the name of the record with the tensor's bytes. Several tensors may
+// Record returns the name of the record with the tensor's bytes. Several tensors may
 // share one.
 func (t *Tensor) Record() string { return "data/" + t.view.storage.key }
 

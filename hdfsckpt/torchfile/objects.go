@@ -138,7 +138,7 @@ func keyText(k any) string {
 	return "?"
 }
 
-// wrapped is the tensor inside of a parameter, or of a tensor of a class of its
+// wrapped returns the tensor inside of a parameter, or of a tensor of a class of its
 // own (torch._utils._rebuild_parameter, torch._tensor._rebuild_from_type_v2).
 func wrapped(o *object) (any, bool) {
 	args, _ := o.args.(tuple)

@@ -389,7 +389,7 @@ func (u *unpickler) add(op byte, t tuple) error {
 	return nil
 }
 
-// get is a dictionary's value of a text; nil if there is none. Of several the
+// get returns a dictionary's value of a text; nil if there is none. Of several the
 // last counts.
 func (d *dict) get(key string) any {
 	for i := len(d.keys) - 1; i >= 0; i-- {

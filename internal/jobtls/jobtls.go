@@ -29,7 +29,7 @@ import (
 	"time"
 )
 
-// Party is one of those who speak to each other about a job.
+// Party is a participant in the communication of a job.
 type Party string
 
 // The parties. A master serves; agents and clients call it.
@@ -39,7 +39,7 @@ const (
 	Client Party = "client"
 )
 
-// Keys is what one party holds, PEM. It is secret.
+// Keys are the certificate and key of one party, in PEM. They are secret.
 type Keys struct {
 	CA   []byte `json:"ca"`
 	Cert []byte `json:"cert"`
@@ -48,7 +48,7 @@ type Keys struct {
 	Pass []byte `json:"pass,omitempty"`
 }
 
-// Admit makes of the agents' keys those of the agent in one container. k is the
+// Admit returns the keys of the agent in one container, made of those of all agents. k are the
 // master's.
 func (k Keys) Admit(agent Keys, container string) (Keys, error) {
 	pass, err := k.pass(container)
@@ -56,7 +56,7 @@ func (k Keys) Admit(agent Keys, container string) (Keys, error) {
 	return agent, err
 }
 
-// Admits reports whether a pass is that of a container. k is the master's.
+// Admits reports whether a pass is that of a container. k are the master's keys.
 func (k Keys) Admits(container string, pass []byte) bool {
 	want, err := k.pass(container)
 	return err == nil && subtle.ConstantTimeCompare(want, pass) == 1
@@ -73,7 +73,7 @@ func (k Keys) pass(container string) ([]byte, error) {
 // Set holds the keys of all the parties of a job.
 type Set struct{ Master, Agent, Client Keys }
 
-// validity is longer than any job; a job's keys are of no use after its end.
+// validity exceeds the duration of any job; a job's keys are useless after its end.
 const validity = 10 * 365 * 24 * time.Hour
 
 // New makes the keys of a job. job is its name for humans only.
@@ -142,7 +142,7 @@ func issue(ca *x509.Certificate, caKey *ecdsa.PrivateKey, p Party, serial int64)
 	}, nil
 }
 
-// Marshal gives the form in which keys travel in credentials and files.
+// Marshal encodes keys for credentials and files.
 func (k Keys) Marshal() []byte {
 	b, err := json.Marshal(k)
 	if err != nil {
@@ -175,7 +175,7 @@ func (k Keys) load() (tls.Certificate, *x509.CertPool, error) {
 	return cert, pool, nil
 }
 
-// Server is the configuration of the master.
+// Server returns the configuration of the master.
 func (k Keys) Server() (*tls.Config, error) {
 	cert, pool, err := k.load()
 	if err != nil {
@@ -186,12 +186,12 @@ func (k Keys) Server() (*tls.Config, error) {
 		Certificates: []tls.Certificate{cert},
 		ClientCAs:    pool,
 		ClientAuth:   tls.RequireAndVerifyClientCert,
-		// A caller connects once, and would keep a ticket for nothing.
+		// A client connects once, and would not use a session ticket.
 		SessionTicketsDisabled: true,
 	}, nil
 }
 
-// Dialer is the configuration of those who call the master, at whatever
+// Dialer returns the configuration of a client of the master, independent of the
 // address it has.
 func (k Keys) Dialer() (*tls.Config, error) {
 	cert, pool, err := k.load()

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// file is a file of a process.
+// file returns a file of a process.
 func file(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
 // Processes returns the numbers of all processes.

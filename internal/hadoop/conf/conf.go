@@ -37,7 +37,7 @@ func New(properties map[string]string) *Conf {
 // Set overrides a property, also a final one.
 func (c *Conf) Set(key, text string) { c.values[key] = value{text: text, from: "program"} }
 
-// Warnings are what the user should know about the files and what is no error.
+// Warnings returns what the user should know about the files and what is no error.
 func (c *Conf) Warnings() []string { return c.warnings }
 
 // Lookup returns a property, substituted, and whether it is set or has a default.
@@ -68,7 +68,7 @@ func (c *Conf) Get(key string) string {
 	return v
 }
 
-// Keys are the names of all properties that are set, sorted.
+// Keys returns the names of all properties that are set, sorted.
 func (c *Conf) Keys() []string {
 	keys := make([]string, 0, len(c.values))
 	for k := range c.values {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// DefaultFS is the URI of the default file system, without a trailing slash.
+// DefaultFS returns the URI of the default file system, without a trailing slash.
 func (c *Conf) DefaultFS() string { return strings.TrimSuffix(c.Get("fs.defaultFS"), "/") }
 
 // defaultNameNodePort is what Hadoop 3 uses in hdfs://host/ (HdfsClientConfigKeys).
@@ -43,7 +43,7 @@ func (c *Conf) Logical(uri string) (name string, ok bool) {
 	return host, len(c.List("dfs.ha.namenodes."+host)) > 0 || c.Get("dfs.client.failover.proxy.provider."+host) != ""
 }
 
-// TokenService is the service of a delegation token for a server at an address,
+// TokenService returns the service of a delegation token for a server at an address,
 // IP:PORT, or HOST:PORT where hadoop.security.token.service.use_ip is false
 // (SecurityUtil.buildTokenService). A host whose address is not known keeps its
 // name.
@@ -205,7 +205,7 @@ func withPort(address, port string) string {
 	return net.JoinHostPort(strings.Trim(address, "[]"), port)
 }
 
-// Ports are the TCP ports that the configuration names, in values of the form
+// Ports returns the TCP ports that the configuration names, in values of the form
 // HOST:PORT or lists of them, with or without a scheme: those of daemons, running
 // or not. What cannot be resolved is left out.
 func (c *Conf) Ports() map[int]bool {

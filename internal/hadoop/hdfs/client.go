@@ -109,7 +109,7 @@ func (c *Client) Close() error {
 	return c.nn.Close()
 }
 
-// Replication is how many replicas new files have.
+// Replication returns how many replicas new files have.
 func (c *Client) Replication() int { return c.replication }
 
 func (c *Client) call(ctx context.Context, method string, req, resp pb.Message) error {

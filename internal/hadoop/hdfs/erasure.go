@@ -65,10 +65,10 @@ func policyOf(p *wire.ErasureCodingPolicyProto) (*policy, error) {
 	return &known, nil
 }
 
-// units is how many blocks a full group has.
+// units returns how many blocks a full group has.
 func (p *policy) units() int { return p.data + p.parity }
 
-// length is how many bytes a unit has of the first size bytes of a group
+// length returns how many bytes a unit has of the first size bytes of a group
 // (StripedBlockUtil.getInternalBlockLength): a parity unit as many as the first
 // data unit.
 func (p *policy) length(size int64, unit int) int64 {

@@ -44,7 +44,7 @@ func loginTo(uri string, c *conf.Conf, tokens bool) (rpc.Login, error) {
 	return s, nil
 }
 
-// tokenServices are the names under which a token for the file system may be
+// tokenServices returns the names under which a token for the file system may be
 // kept (SecurityUtil.buildTokenService, HAUtilClient.buildTokenServiceForLogicalUri):
 // ha-hdfs:NAME of a name service, else IP:PORT, or HOST:PORT where
 // hadoop.security.token.service.use_ip is false.

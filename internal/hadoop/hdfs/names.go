@@ -306,7 +306,7 @@ func (c *Client) Quota(ctx context.Context, dir string) (Quota, error) {
 	}, nil
 }
 
-// inodePath is a path that does not depend on the file's name (FSDirectory.DOT_INODES_STRING).
+// inodePath returns a path that does not depend on the file's name (FSDirectory.DOT_INODES_STRING).
 func inodePath(inode uint64) string {
 	return path.Join("/.reserved/.inodes", fmt.Sprint(inode))
 }

@@ -91,7 +91,7 @@ func (c *Client) Open(ctx context.Context, name string) (*Reader, error) {
 
 func (r *Reader) shared() *Shared { return r.src.c.shared }
 
-// Size is the file's length when it was opened.
+// Size returns the file's length when it was opened.
 func (r *Reader) Size() int64 { return r.src.size }
 
 // Close closes connections; reads that are under way fail.

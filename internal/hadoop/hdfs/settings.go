@@ -11,7 +11,7 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// writeOptions are what hdfs-site.xml says about new files.
+// writeOptions returns what hdfs-site.xml says about new files.
 func writeOptions(c *conf.Conf, log notice.Log) (write.Options, error) {
 	var o write.Options
 	replication, err := c.Int("dfs.replication", 3)

@@ -282,7 +282,7 @@ func (f *fileStream) connect(ctx context.Context, failed failures) error {
 	return errNoReplica
 }
 
-// readTimeout is how long a DataNode may be silent, among those that have the block.
+// readTimeout returns how long a DataNode may be silent, among those that have the block.
 func (f *fileStream) readTimeout(node *wire.DatanodeIDProto, nodes []*wire.DatanodeIDProto, failed failures) time.Duration {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()

@@ -137,7 +137,7 @@ func (g *groupStream) readUnit(i int, at, end int64, b []byte) (int, error) {
 	return n, err
 }
 
-// located is a unit as a block of its own, on the next DataNode that has not failed
+// located returns a unit as a block of its own, on the next DataNode that has not failed
 // (StripedBlockUtil.constructInternalBlock).
 func (g *groupStream) located(i int) *wire.LocatedBlockProto {
 	at := g.units[i].locs[g.units[i].failed]
@@ -169,7 +169,7 @@ func (g *groupStream) usable(i int, anyNode bool) bool {
 	return anyNode || !g.s.suspect(g.group.Locs[u.locs[u.failed]].GetId())
 }
 
-// readTimeout is how long a unit's DataNode may be silent: short while its bytes can be
+// readTimeout returns how long a unit's DataNode may be silent: short while its bytes can be
 // decoded from others.
 func (g *groupStream) readTimeout(i int) time.Duration {
 	spare := -g.policy.data

@@ -9,7 +9,7 @@ import (
 	"holdfast/internal/hadoop/wire/common"
 )
 
-// TokenService is the service of a delegation token for the file system that a
+// TokenService returns the service of a delegation token for the file system that a
 // URI is on: ha-hdfs:NAME of a name service, else as conf.TokenService.
 func TokenService(uri string, c *conf.Conf) (string, error) {
 	if name, ok := c.Logical(uri); ok {

@@ -18,7 +18,7 @@ import (
 // EnvCache names the ticket cache.
 const EnvCache = "KRB5CCNAME"
 
-// cacheName is the ticket cache's name: KRB5CCNAME, else default_ccache_name of
+// cacheName returns the ticket cache's name: KRB5CCNAME, else default_ccache_name of
 // krb5.conf, else FILE:/tmp/krb5cc_UID.
 func (s *settings) cacheName() string {
 	if name := os.Getenv(EnvCache); name != "" {
@@ -38,7 +38,7 @@ func (s *settings) cacheName() string {
 		"%{username}", login, "%{TEMP}", os.TempDir(), "%{null}", "").Replace(name)
 }
 
-// cacheFile finds the file of a ticket cache (MIT's ccache types but KCM).
+// cacheFile returns the file of a ticket cache (MIT's ccache types but KCM).
 func cacheFile(name string) (string, error) {
 	kind, path, ok := strings.Cut(name, ":")
 	if !ok || strings.Contains(kind, "/") {
@@ -64,7 +64,8 @@ func cacheFile(name string) (string, error) {
 	return "", denied("ticket caches of the type %s, as %s is, cannot be read: run `export %s=%s; kinit`, or use --principal and --keytab", kind, name, EnvCache, file)
 }
 
-// readCache reads a ticket cache as a file has it. fs.ErrNotExist: there is none.
+// readCache reads a ticket cache in the form of a file. It returns fs.ErrNotExist if there is
+// none.
 func (s *settings) readCache(name string) ([]byte, error) {
 	if cache, ok := strings.CutPrefix(name, "KCM:"); ok {
 		socket := s.defaults["kcm_socket"]
@@ -133,7 +134,7 @@ func ticketOf(c *credentials.CCache, server string) *credentials.Credential {
 	return nil
 }
 
-// parseCache takes a cache apart; gokrb5 panics over damaged ones.
+// parseCache parses a cache; gokrb5 panics on damaged ones.
 func parseCache(b []byte) (c *credentials.CCache, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -152,9 +153,9 @@ func parseCache(b []byte) (c *credentials.CCache, err error) {
 
 var errDamaged = errors.New("it is damaged")
 
-// soundCache checks that what a cache says it holds is in it, because gokrb5
-// allocates as many addresses as it says, up to 64 GB, and returns it without its
-// header (the KDC's clock), whose end gokrb5 does not find in every case. The
+// soundCache checks that a cache has what its lengths say, because gokrb5 allocates as many
+// addresses as they say, up to 64 GB. It returns the cache without its header (the KDC's
+// clock), whose end gokrb5 does not find in every case. The
 // form is that of MIT's ccache_file_format, versions 3 and 4; those before are
 // of MIT krb5 1.0 and older.
 func soundCache(b []byte) ([]byte, error) {
@@ -189,7 +190,7 @@ func soundCache(b []byte) ([]byte, error) {
 	return out, nil
 }
 
-// cacheReader goes through a cache; short is set where it ends too early.
+// cacheReader reads a cache; short is set if it ends too early.
 type cacheReader struct {
 	b     []byte
 	short bool

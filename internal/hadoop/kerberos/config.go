@@ -20,8 +20,8 @@ const EnvConfig = "KRB5_CONFIG"
 
 const defaultConfig = "/etc/krb5.conf"
 
-// settings are a krb5.conf, read as MIT's library does: the first value of a
-// name counts (profile library), and the parts of a realm add up.
+// settings is a krb5.conf, read as MIT's library does: the first value of a name is used (profile
+// library), and the parts of a realm are merged.
 type settings struct {
 	defaults map[string]string   // [libdefaults]
 	realms   map[string][]string // [realms]: lines
@@ -30,7 +30,7 @@ type settings struct {
 	depth    int
 }
 
-// configFiles are the files to read.
+// configFiles returns the files to read.
 func configFiles() []string {
 	if list := os.Getenv(EnvConfig); list != "" {
 		return filepath.SplitList(list)
@@ -119,7 +119,7 @@ func first(m map[string]string, name, value string) {
 	}
 }
 
-// included are the names of files that includedir takes: letters, digits,
+// included matches the names of files that includedir reads: letters, digits,
 // dashes and underscores only, or ending in .conf (krb5.conf(5)).
 var included = regexp.MustCompile(`^([A-Za-z0-9_-]+|[^.].*\.conf)$`)
 
@@ -140,14 +140,14 @@ func (s *settings) readDir(dir string) error {
 }
 
 // strong are the encryption types of a default configuration. GSSAPI wrapping
-// here knows AES only; RC4 can still be what a keytab has for the login itself.
+// here supports AES only; a keytab may still have RC4 for the login itself.
 var strong = []string{"aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha1-96", "aes256-cts-hmac-sha384-192", "aes128-cts-hmac-sha256-128"}
 
 // families are the short names of krb5.conf(5) for several types.
 var families = map[string][]string{"default": append(slices.Clone(strong), "arcfour-hmac"), "aes": strong, "rc4": {"arcfour-hmac"}}
 
 // encryption reads a list of encryption types, with families, +type and -type.
-// What is unknown here is passed over.
+// Unknown ones are ignored.
 func encryption(list string) []int32 {
 	var ids []int32
 	for _, word := range strings.FieldsFunc(strings.ToLower(list), func(r rune) bool { return r == ' ' || r == ',' || r == '\t' }) {
@@ -176,13 +176,13 @@ var usable = []int32{
 	etypeID.AES256_CTS_HMAC_SHA384_192, etypeID.AES128_CTS_HMAC_SHA256_128, etypeID.RC4_HMAC,
 }
 
-// passedDefaults are the relations of [libdefaults] that gokrb5 reads; it stops
-// at some of the others.
+// passedDefaults are the relations of [libdefaults] that gokrb5 reads; it fails on some of the
+// others.
 var passedDefaults = []string{"default_realm", "dns_lookup_kdc", "clockskew", "ticket_lifetime", "renew_lifetime", "forwardable", "proxiable", "noaddresses", "udp_preference_limit"}
 
-// gokrb5 makes its configuration. Only [libdefaults] goes through its parser,
-// for its durations and switches: names of realms and hosts are any text, and
-// its parser reads braces, brackets and comments anywhere in a line.
+// gokrb5 makes gokrb5's configuration. Only [libdefaults] goes through its parser, for durations
+// and switches: names of realms and hosts may be any text, and the parser interprets braces,
+// brackets and comments anywhere in a line.
 func (s *settings) gokrb5() (*config.Config, error) {
 	first(s.defaults, "dns_lookup_kdc", "true") // MIT's default, not gokrb5's
 	var b strings.Builder
@@ -231,7 +231,7 @@ func realm(name string, lines []string) config.Realm {
 		if strings.ToLower(key) != "kdc" || strings.Contains(value, "://") {
 			continue
 		}
-		// A value that ends with a star is the last that counts.
+		// Values after one that ends with a star are ignored.
 		value, last := strings.CutSuffix(value, "*")
 		if value = strings.TrimSpace(value); value != "" {
 			if !strings.Contains(value, ":") {

@@ -28,8 +28,8 @@ func Unreachable(err error) bool {
 	return errors.As(err, &f) && f.unreachable
 }
 
-// IsDenied reports whether Kerberos does not let this process in: it has no
-// ticket or key, or one that is not good.
+// IsDenied reports whether Kerberos refuses this process: it has no ticket or key, or no valid
+// one.
 func IsDenied(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && !f.unreachable
@@ -54,7 +54,7 @@ const skewed = "clock skew: the clocks of this machine and of the KDC differ by 
 
 var krbError = regexp.MustCompile(`KRB Error: \((\d+)\) (\S+)`)
 
-// explain makes words of gokrb5's errors, which are texts only.
+// explain adds a cause and a remedy to gokrb5's errors, which are only texts.
 func explain(what, realm string, err error) error {
 	text := err.Error()
 	if m := krbError.FindStringSubmatch(text); m != nil {
@@ -80,7 +80,7 @@ func explain(what, realm string, err error) error {
 	return denied("%s: %s", what, text)
 }
 
-// networkCause is the system's part of a text such as "... dial tcp 1.2.3.4:88: connect: connection refused)".
+// networkCause returns the system's part of a text such as "... dial tcp 1.2.3.4:88: connect: connection refused)".
 func networkCause(text string) string {
 	if cause := relayedCause(text); cause != nil {
 		return cause.Error()

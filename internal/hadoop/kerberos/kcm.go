@@ -42,8 +42,8 @@ const (
 // kcm is a connection to such a daemon.
 type kcm struct{ conn net.Conn }
 
-// readKCM reads a cache that a daemon keeps, and gives it in the form of a file.
-// Without a name it is the default one of this process's user.
+// readKCM reads a cache from a daemon, and returns it in the form of a file. Without a name it
+// reads the default cache of this process's user.
 func readKCM(socket, name string) ([]byte, error) {
 	conn, err := net.DialTimeout("unix", socket, kcmPatience)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {

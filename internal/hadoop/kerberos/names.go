@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Name is a principal's name on the cluster, as hadoop.security.auth_to_local
+// Name returns a principal's name on the cluster, as hadoop.security.auth_to_local
 // says (org.apache.hadoop.security.authentication.util.KerberosName): rules, of
 // which the first that fits counts. Empty rules mean DEFAULT, which takes those
 // of krb5.conf's default realm; without one, every realm is that.

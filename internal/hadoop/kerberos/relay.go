@@ -18,8 +18,8 @@ import (
 
 // gokrb5 makes a buffer as long as a KDC's answer claims to be, up to 4 GiB, before
 // anything of it has come (client/network.go, sendTCP), and the second such buffer is
-// cleared, so that it is resident. So gokrb5 speaks to relays on the loopback, one for
-// each KDC and process, which take in no answer longer than answerLimit.
+// cleared, so that it is resident. So gokrb5 connects to relays on the loopback interface, one
+// for each KDC and process, which accept no answer longer than answerLimit.
 const (
 	answerLimit   = 1 << 20 // a ticket with a thousand groups takes 64 KiB (MS-PAC)
 	exchangeLimit = 4 * time.Second
@@ -40,7 +40,7 @@ var relays struct {
 	of map[string]*relay // by KDC and udpLimit
 }
 
-// relayTo is the address of the relay to a KDC. It runs until the process ends.
+// relayTo returns the address of the relay to a KDC. It runs until the process ends.
 func relayTo(kdc string, udpLimit int) (string, error) {
 	relays.Lock()
 	defer relays.Unlock()
@@ -65,7 +65,7 @@ func relayTo(kdc string, udpLimit int) (string, error) {
 	return r.address, nil
 }
 
-// serve answers one request; without an answer it hangs up.
+// serve answers one request; if the KDC does not answer, it closes the connection.
 func (r *relay) serve(c net.Conn) {
 	defer c.Close()
 	end := time.Now().Add(exchangeLimit)
@@ -94,7 +94,7 @@ func (r *relay) exchange(request []byte, end time.Time) (answer []byte, err erro
 	return r.ask("tcp", request, end)
 }
 
-// ask asks the KDC once: RFC 4120, section 7.2.
+// ask sends a request to the KDC: RFC 4120, section 7.2.
 func (r *relay) ask(network string, request []byte, end time.Time) ([]byte, error) {
 	c, err := (&net.Dialer{Deadline: end}).Dial(network, r.kdc)
 	if err != nil {
@@ -116,9 +116,9 @@ func (r *relay) ask(network string, request []byte, end time.Time) ([]byte, erro
 	return readFrame(c)
 }
 
-// bounded has gokrb5 speak to relays instead of to the KDCs that are configured, and
-// to those of the user's realm if DNS has them. Those of another realm that DNS alone
-// has are spoken to directly.
+// bounded makes gokrb5 use relays in place of the configured KDCs, and of those of the user's
+// realm that are found by DNS. KDCs of another realm that are found by DNS are contacted
+// directly.
 func bounded(cfg *config.Config, realm string) error {
 	known := func(r config.Realm) bool { return r.Realm == realm && len(r.KDC) > 0 }
 	if !slices.ContainsFunc(cfg.Realms, known) {
@@ -157,7 +157,7 @@ func readFrame(c io.Reader) ([]byte, error) {
 	return message, err
 }
 
-// relayedCause is why a relay that gokrb5's error names had no answer; nil: it names none.
+// relayedCause returns why a relay that gokrb5's error names had no answer; nil: it names none.
 func relayedCause(text string) error {
 	relays.Lock()
 	defer relays.Unlock()

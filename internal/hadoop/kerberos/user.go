@@ -16,7 +16,7 @@ import (
 	"holdfast/internal/hadoop/sasl"
 )
 
-// User is a principal whom this process can act as.
+// User is a principal as which this process can act.
 type User struct {
 	mu        sync.Mutex // gokrb5 changes its lists of KDCs and domains unguarded
 	client    *client.Client
@@ -77,7 +77,7 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 		}
 		return nil, denied("the keytab %s has no key of %s; it has keys of %s: name one of them with --principal, or another keytab", path, principal, strings.Join(others, ", "))
 	}
-	// Asking for a key that the keytab lacks would fail.
+	// Requests with a type of key that the keytab lacks would fail.
 	cfg.LibDefaults.DefaultTktEnctypeIDs = slices.DeleteFunc(cfg.LibDefaults.DefaultTktEnctypeIDs, func(id int32) bool { return !slices.Contains(types, id) })
 	if len(cfg.LibDefaults.DefaultTktEnctypeIDs) == 0 {
 		return nil, denied("the keytab %s has only keys of %s of encryption types %v, which are not permitted here: have one made with AES keys", path, principal, types)
@@ -98,7 +98,7 @@ func FromKeys(principal string, content []byte, path string) (*User, error) {
 	return u, nil
 }
 
-// parseKeytab reads a keytab; gokrb5 panics over damaged ones.
+// parseKeytab parses a keytab; gokrb5 panics on damaged ones.
 func parseKeytab(b []byte, path string) (k *keytab.Keytab, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -110,7 +110,7 @@ func parseKeytab(b []byte, path string) (k *keytab.Keytab, err error) {
 	}
 	k = keytab.New()
 	if err := k.Unmarshal(b); err != nil {
-		// Its own words hold bytes of the keys.
+		// gokrb5's error may contain bytes of the keys.
 		return nil, denied("the keytab %s is damaged: create a new one", path)
 	}
 	return k, nil
@@ -135,24 +135,24 @@ func knowsRealm(cfg *config.Config, realm string, files []string) error {
 		realm, strings.Join(files, ", "), reason, strings.Join(known, ", "))
 }
 
-// Principal is name@REALM.
+// Principal returns name@REALM.
 func (u *User) Principal() string { return u.principal }
 
 // Expired reports whether a ticket cache's ticket has ended, which only kinit can
 // renew. A keytab's tickets are replaced in time.
 func (u *User) Expired() bool { return !u.end.IsZero() && time.Now().After(u.end) }
 
-// Source is where the user's keys are from, in words.
+// Source returns where the user's keys are from, in words.
 func (u *User) Source() string { return u.source }
 
-// Ticket gets a ticket for a service, host@REALM of its principal service/host@REALM.
-// Without a realm it is found by the host (domain_realm).
+// Ticket obtains a ticket for a service, host@REALM of its principal service/host@REALM.
+// Without a realm, the host determines it (domain_realm).
 func (u *User) Ticket(service string) (sasl.Ticket, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	name, realm, _ := cutPrincipal(service)
 	if _, host, ok := strings.Cut(name, "/"); ok && realm != "" {
-		// This is how gokrb5 is told the realm of a service.
+		// This sets the realm of a service in gokrb5.
 		u.client.Config.DomainRealm[host] = realm
 	}
 	if u.Expired() {
@@ -168,7 +168,7 @@ func (u *User) Ticket(service string) (sasl.Ticket, error) {
 	return sasl.Ticket{Ticket: t, Key: key, Realm: u.client.Credentials.Domain(), Name: u.client.Credentials.CName()}, nil
 }
 
-// Close forgets the tickets.
+// Close discards the tickets.
 func (u *User) Close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

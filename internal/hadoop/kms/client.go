@@ -36,18 +36,17 @@ type Client struct {
 // Limits of a request.
 const (
 	connectLimit = 5 * time.Second
-	// outageLimit is for how long servers are asked again of which none can be
-	// reached, or none is able to answer.
+	// outageLimit is how long servers are tried again of which none can be reached, or
+	// none is able to answer.
 	outageLimit = 15 * time.Second
 	answerSize  = 1 << 20
 )
 
-// New makes a client of the servers that a provider's URI names. It connects by
-// need.
+// New makes a client of the servers in a provider's URI. It connects when it is first used.
 func New(uri string, c *conf.Conf) (*Client, error) { return open(uri, c, true) }
 
-// NewKerberos is New for those who want a delegation token, which is given to none
-// who comes with one.
+// NewKerberos is New without delegation tokens: a new token is given only to clients that have
+// authenticated by Kerberos.
 func NewKerberos(uri string, c *conf.Conf) (*Client, error) { return open(uri, c, false) }
 
 func open(uri string, c *conf.Conf, tokens bool) (*Client, error) {
@@ -83,13 +82,13 @@ func open(uri string, c *conf.Conf, tokens bool) (*Client, error) {
 	return k, nil
 }
 
-// URI is the provider's, and the service of its tokens.
+// URI returns the provider's URI, which is also the service of its tokens.
 func (k *Client) URI() string { return k.uri }
 
 // Close closes idle connections.
 func (k *Client) Close() { k.http.CloseIdleConnections() }
 
-// EncryptedKey is a file's key as the NameNode keeps it.
+// EncryptedKey is a file's key as the NameNode stores it.
 type EncryptedKey struct {
 	Name    string // of the key that protects it
 	Version string // of that key
@@ -97,7 +96,7 @@ type EncryptedKey struct {
 	Key     []byte // encrypted
 }
 
-// Decrypt gets a file's key in clear.
+// Decrypt returns a file's key in clear.
 func (k *Client) Decrypt(ctx context.Context, e EncryptedKey) ([]byte, error) {
 	body, err := json.Marshal(map[string]string{
 		"name": e.Name, "iv": base64.StdEncoding.EncodeToString(e.IV), "material": base64.StdEncoding.EncodeToString(e.Key),
@@ -124,14 +123,13 @@ func (k *Client) Decrypt(ctx context.Context, e EncryptedKey) ([]byte, error) {
 	return key, nil
 }
 
-// decode takes both alphabets of base64, with and without padding: releases
-// differ.
+// decode accepts both alphabets of base64, with and without padding, since releases differ.
 func decode(s string) ([]byte, error) {
 	s = strings.NewReplacer("-", "+", "_", "/", "\r", "", "\n", "").Replace(strings.TrimRight(s, "=\r\n"))
 	return base64.RawStdEncoding.DecodeString(s)
 }
 
-// Check reports whether the servers answer and let this process in.
+// Check returns an error if the servers do not answer or refuse this process.
 func (k *Client) Check(ctx context.Context) error {
 	var names []string
 	err := k.call(ctx, request{method: http.MethodGet, path: "keys/names", tokens: true}, &names)
@@ -144,8 +142,8 @@ func (k *Client) Check(ctx context.Context) error {
 	return nil
 }
 
-// DelegationToken gets a token that lets its bearer act as this process's user,
-// who comes with Kerberos.
+// DelegationToken obtains a token that lets its bearer act as this process's user, who must
+// have authenticated by Kerberos.
 func (k *Client) DelegationToken(ctx context.Context, renewer string) (token.Token, error) {
 	var answer struct {
 		Token struct {
@@ -165,7 +163,7 @@ func (k *Client) DelegationToken(ctx context.Context, renewer string) (token.Tok
 }
 
 // RenewToken renews a token whose renewer this process's user is, and returns until
-// when it is good now.
+// when it expires now.
 func (k *Client) RenewToken(ctx context.Context, t token.Token) (time.Time, error) {
 	var answer struct {
 		Long int64 `json:"long"`
@@ -174,7 +172,7 @@ func (k *Client) RenewToken(ctx context.Context, t token.Token) (time.Time, erro
 	return time.UnixMilli(answer.Long), err
 }
 
-// request is one, whichever server it goes to.
+// request is a request, without the server.
 type request struct {
 	method, path string
 	query        url.Values
@@ -182,9 +180,9 @@ type request struct {
 	tokens       bool // a delegation token will do
 }
 
-// call asks one server after the other, beginning with the one that answered last,
-// until one answers or refuses this user. Where none can be reached, or all are
-// out of order, it goes round again for a while.
+// call tries one server after the other, beginning with the one that answered last, until one
+// answers or refuses this user. If none can be reached, or all fail, it tries them again until
+// outageLimit.
 func (k *Client) call(ctx context.Context, r request, answer any) error {
 	begun := time.Now()
 	failed := make([]error, len(k.servers)) // why, the last time
@@ -222,7 +220,7 @@ func (k *Client) call(ctx context.Context, r request, answer any) error {
 	}
 }
 
-// refused is an answer that is none.
+// refused is an answer that is an error.
 type refused struct {
 	status int
 	err    error
@@ -231,7 +229,7 @@ type refused struct {
 func (e *refused) Error() string { return e.err.Error() }
 func (e *refused) Unwrap() error { return e.err }
 
-// final reports whether other servers would say the same: they share keys and ACLs,
+// final reports whether the other servers would give the same answer: they share keys and ACLs,
 // but not always the secrets of tokens.
 func (e *refused) final() bool {
 	return rpc.IsDenied(e.err) && !rpc.IsInvalidToken(e.err) || e.status == http.StatusNotFound || e.status == http.StatusBadRequest

@@ -22,7 +22,7 @@ type identity struct {
 	addresses []string // of its servers
 }
 
-// localError is an error on this side, which would be the same towards every server.
+// localError is an error on the client's side, which is the same for every server.
 type localError struct{ err error }
 
 func (e *localError) Error() string { return e.err.Error() }
@@ -33,8 +33,7 @@ const (
 	negotiate   = "Negotiate"
 )
 
-// sign says in a request who one is. The token is looked up anew each time, as it
-// may have been replaced.
+// sign authenticates a request. It looks up the token each time, as it may have been replaced.
 func (i identity) sign(r *http.Request, query url.Values, tokens bool) error {
 	if !i.conf.Secure() {
 		query.Set("user.name", rpc.CurrentUser())
@@ -58,7 +57,7 @@ func (i identity) sign(r *http.Request, query url.Values, tokens bool) error {
 	return err
 }
 
-// token finds one for the provider. Hadoop's older releases named it by the
+// token returns the token for the provider. Hadoop's older releases named it by the
 // address of a server.
 func (i identity) token() (token.Token, error) {
 	credentials, err := token.FromEnvironment()
@@ -76,7 +75,7 @@ func (i identity) token() (token.Token, error) {
 	return token.Token{}, fmt.Errorf("this process has no KMS delegation token for %s (kind %s): submit the job with a login, after its directory has become part of an encryption zone", i.provider, token.KindKMS)
 }
 
-// explain makes an error of an answer (HttpExceptionUtils,
+// explain converts an answer to an error (HttpExceptionUtils,
 // KMSExceptionsProvider), or of a login page.
 func (i identity) explain(resp *http.Response, body []byte) error {
 	var answer struct {

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// defaultPort is what the servers listen at where the URI has no port
+// defaultPort is the servers' port if the URI has none
 // (KMSConfiguration.HTTP_PORT_DEFAULT).
 const defaultPort = "9600"
 
-// parse gives the addresses of a provider's servers, http://HOST:PORT/kms/v1/.
+// parse returns the addresses of a provider's servers, http://HOST:PORT/kms/v1/.
 func parse(provider string) ([]string, error) {
 	fail := func(why string) ([]string, error) {
 		return nil, fmt.Errorf("the key provider %q %s: it should be like kms://http@HOST1;HOST2:9600/kms (hadoop.security.key.provider.path in the NameNode's core-site.xml): %w", provider, why, syscall.ENOTSUP)

@@ -15,8 +15,7 @@ import (
 	"holdfast/internal/hadoop/conf"
 )
 
-// trust is whose certificates of servers are believed: the system's, and those of
-// the truststore that ssl-client.xml names (hadoop.ssl.client.conf, SSLFactory). The
+// trust is the set of trusted authorities: the system's, and those of the truststore that ssl-client.xml names (hadoop.ssl.client.conf, SSLFactory). The
 // file is that of this machine, in its HADOOP_CONF_DIR, as the truststore is.
 type trust struct {
 	config *tls.Config // nil: the system's alone
@@ -79,7 +78,7 @@ func addTrusted(pool *x509.CertPool, b, password []byte) error {
 	return nil
 }
 
-// explain adds to the refusal of a server's certificate what could be done.
+// explain adds a remedy to the refusal of a server's certificate.
 func (t trust) explain(err error) error {
 	var unknown x509.UnknownAuthorityError
 	switch {

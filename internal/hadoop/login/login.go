@@ -57,7 +57,7 @@ func User() (*kerberos.User, error) {
 	return u, nil
 }
 
-// Name is the user's name on the cluster.
+// Name returns the user's name on the cluster.
 func Name(c *conf.Conf) (string, error) {
 	rules := c.Get("hadoop.security.auth_to_local")
 	credentials, err := token.FromEnvironment()
@@ -90,7 +90,7 @@ type Service struct {
 // NameNode and ResourceManager are the principals of these services.
 func NameNode(c *conf.Conf) rpc.Principal { return principal(c, "dfs.namenode.kerberos.principal") }
 
-// ResourceManager is its principal.
+// ResourceManager returns the principal of the ResourceManager.
 func ResourceManager(c *conf.Conf) rpc.Principal {
 	return principal(c, "yarn.resourcemanager.principal")
 }

@@ -149,7 +149,7 @@ func (k *conn) fail(err error) {
 	k.cancel()
 }
 
-// failure is the error of a call whose connection has ended: the server's refusal or a failed
+// failure returns the error of a call whose connection has ended: the server's refusal or a failed
 // login as it is, for anything else that the server is unreachable.
 func (k *conn) failure(err error, sent bool) error {
 	var remote *RemoteError

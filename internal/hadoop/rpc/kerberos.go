@@ -87,7 +87,7 @@ func (p Principal) check(ctx context.Context, address, name, host string) (strin
 		address, claimed, p.Key, p.Name, strings.Join(hosts, " or "))
 }
 
-// At is the principal of the server at an address: _HOST replaced by its host's
+// At returns the principal of the server at an address: _HOST replaced by its host's
 // name.
 func (p Principal) At(ctx context.Context, address string) string {
 	if names := hostNames(ctx, address); len(names) > 0 {
@@ -96,7 +96,7 @@ func (p Principal) At(ctx context.Context, address string) string {
 	return p.Name
 }
 
-// hostNames are the names of the host of an address: as it was given, and those
+// hostNames returns the names of the host of an address: as it was given, and those
 // that its IP addresses have, as Java's getCanonicalHostName.
 func hostNames(ctx context.Context, address string) []string {
 	host, _, err := net.SplitHostPort(address)

@@ -263,7 +263,7 @@ func errTooLong(n int64) error {
 	return fmt.Errorf("a packet of %d bytes is announced: more than %d, or this is not Hadoop RPC", n, maxPacket)
 }
 
-// QOP is the protection that was negotiated: "" for SIMPLE and for auth.
+// QOP returns the protection that was negotiated: "" for SIMPLE and for auth.
 func (s *stream) QOP() string {
 	if s.session == nil {
 		return ""

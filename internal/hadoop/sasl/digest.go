@@ -20,7 +20,7 @@ const (
 	AuthConf = "auth-conf"
 )
 
-// maxBuffer is the largest message that we say we take; Java's default.
+// maxBuffer is the largest message that the client declares to accept; Java's default.
 const maxBuffer = 65536
 
 // Options of a Digest.
@@ -31,10 +31,10 @@ type Options struct {
 	// "" and "default", its data transfer "hdfs" and "0".
 	Protocol string
 	Server   string
-	// QOP are the acceptable qualities of protection, the best liked first. None
-	// takes the first that the server offers.
+	// QOP are the acceptable qualities of protection, in order of preference. Without
+	// any, the first that the server offers is taken.
 	QOP []string
-	// Property is the one that they are from, for messages.
+	// Property is the name of the property that they are from, for messages.
 	Property string
 	// Ciphers likewise; nil means Java's order, the strongest first.
 	Ciphers []string
@@ -124,8 +124,8 @@ func (d *Digest) respond(c challenge, cnonce string) []byte {
 	return []byte(b.String())
 }
 
-// Finish checks that the server too knows the password, and returns the
-// session; nil where the protection is "auth".
+// Finish checks that the server knows the password, too, and returns the session; nil if the
+// protection is "auth".
 func (d *Digest) Finish(b []byte) (*Session, error) {
 	if !d.stepped {
 		return nil, errors.New("DIGEST-MD5: the server ended the login before its challenge")
@@ -148,11 +148,11 @@ func (d *Digest) Finish(b []byte) (*Session, error) {
 	return nil, errors.New("DIGEST-MD5: the server sent no proof (rspauth)")
 }
 
-// QOP is what was negotiated, after Step.
+// QOP returns what was negotiated, after Step.
 func (d *Digest) QOP() string { return d.qop }
 
-// choose takes the first of want that is offered; without want the first
-// offered that is known.
+// choose returns the first of want that is offered; without want the first known one that is
+// offered.
 func choose(want, offered, known []string) string {
 	if len(want) == 0 {
 		want = offered

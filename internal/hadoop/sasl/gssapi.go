@@ -17,7 +17,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 )
 
-// Ticket is a Kerberos ticket for a service, and whose it is.
+// Ticket is a Kerberos ticket for a service, with the client's name.
 type Ticket struct {
 	Ticket messages.Ticket
 	Key    types.EncryptionKey // the session key
@@ -38,8 +38,8 @@ type GSSAPI struct {
 	done bool
 }
 
-// NewGSSAPI begins an exchange. qop are the acceptable qualities of protection,
-// the best liked first; none takes the strongest that the server offers.
+// NewGSSAPI begins an exchange. qop are the acceptable qualities of protection, in order of
+// preference; without any, the strongest that the server offers is taken.
 func NewGSSAPI(t Ticket, qop []string) *GSSAPI {
 	if len(qop) == 0 {
 		qop = []string{AuthConf, AuthInt, Auth}
@@ -66,7 +66,7 @@ var (
 	tokenError = []byte{3, 0}
 )
 
-// request is the initial token: an AP-REQ with the checksum of RFC 4121 section
+// request returns the initial token: an AP-REQ with the checksum of RFC 4121 section
 // 4.1.1, which has the context's flags.
 func (g *GSSAPI) request([]byte) ([]byte, error) {
 	auth, err := types.NewAuthenticator(g.ticket.Realm, g.ticket.Name)
@@ -78,8 +78,8 @@ func (g *GSSAPI) request([]byte) ([]byte, error) {
 	sum = binary.LittleEndian.AppendUint32(sum, gssapi.ContextFlagMutual|gssapi.ContextFlagReplay|
 		gssapi.ContextFlagSequence|gssapi.ContextFlagConf|gssapi.ContextFlagInteg)
 	auth.Cksum = types.Checksum{CksumType: chksumtype.GSSAPI, Checksum: sum}
-	// A key of our own, so that the session key protects no messages. Its length
-	// is the session key's: gokrb5's GetKeyByteSize is wrong for one type.
+	// A subkey, so that the session key protects no messages. It has the session key's
+	// length: gokrb5's GetKeyByteSize is wrong for one type.
 	if err := auth.GenerateSeqNumberAndSubKey(g.ticket.Key.KeyType, len(g.ticket.Key.KeyValue)); err != nil {
 		return nil, err
 	}
@@ -177,8 +177,8 @@ func (g *GSSAPI) layers(b []byte) ([]byte, error) {
 	return g.c.wrap(answer, false)
 }
 
-// Finish returns what protects the messages from now on; nil where the
-// protection is "auth". What the server sends with its success must be nothing.
+// Finish returns the session that protects the following messages; nil if the protection is
+// "auth". The server's message of success must be empty.
 func (g *GSSAPI) Finish(b []byte) (*GSSSession, error) {
 	switch {
 	case !g.done:
@@ -191,10 +191,10 @@ func (g *GSSAPI) Finish(b []byte) (*GSSSession, error) {
 	return &GSSSession{c: g.c, qop: g.qop}, nil
 }
 
-// QOP is what was negotiated, after the last Step.
+// QOP returns what was negotiated, after the last Step.
 func (g *GSSAPI) QOP() string { return g.qop }
 
-// unframe takes a token out of its frame (RFC 2743, section 3.1): an
+// unframe removes the frame of a token (RFC 2743, section 3.1): an
 // application tag 0 with the mechanism's OID, a kind of two bytes, and the rest.
 func unframe(b []byte) (kind, body []byte, err error) {
 	var frame asn1.RawValue

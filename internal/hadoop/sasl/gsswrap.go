@@ -28,8 +28,7 @@ func (s *GSSSession) Wrap(message []byte) ([]byte, error) {
 	return s.c.wrap(message, s.qop == AuthConf)
 }
 
-// Unwrap checks and uncovers a message. After an error the session is of no use
-// any more.
+// Unwrap checks and decrypts a message. After an error the session cannot be used any more.
 func (s *GSSSession) Unwrap(b []byte) ([]byte, error) {
 	if s.bad != nil {
 		return nil, s.bad
@@ -132,7 +131,7 @@ func (c *gssContext) unwrap(b []byte, sealed bool) ([]byte, error) {
 	return message, nil
 }
 
-// uncover checks a token's body. plainHeader is its header with EC and RRC 0.
+// uncover checks and decrypts a token's body. plainHeader is its header with EC and RRC 0.
 func (c *gssContext) uncover(body, plainHeader []byte, ec int, sealed bool) ([]byte, error) {
 	if sealed {
 		plain, err := decrypt(c.key, body, keyusage.GSSAPI_ACCEPTOR_SEAL)

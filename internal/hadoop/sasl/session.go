@@ -12,8 +12,8 @@ import (
 	"hash"
 )
 
-// ciphers that are taken, the strongest first as Java chooses. Those that Java
-// offers besides, des, rc4-56 and rc4-40, have keys that can be searched.
+// ciphers are the accepted ciphers, the strongest first, as in Java. Java's others, des, rc4-56
+// and rc4-40, have keys that can be found by brute force.
 var ciphers = []string{"3des", "rc4"}
 
 const (
@@ -109,7 +109,7 @@ func (d *direction) appendMAC(b, message []byte) []byte {
 // QOP is auth-int or auth-conf.
 func (s *Session) QOP() string { return s.qop }
 
-// Cipher is the cipher of auth-conf.
+// Cipher returns the cipher of auth-conf.
 func (s *Session) Cipher() string { return s.cipher }
 
 // Wrap protects a message.
@@ -117,7 +117,7 @@ func (s *Session) Wrap(message []byte) ([]byte, error) {
 	return s.AppendWrap(make([]byte, 0, len(message)+Overhead), message), nil
 }
 
-// Overhead is more than what Wrap adds to a message. (Sum appends a whole check code
+// Overhead is an upper bound of what Wrap adds to a message. (Sum appends a whole check code
 // before it is cut.)
 const Overhead = 8 + md5.Size + trailerLength
 
@@ -143,8 +143,8 @@ func (s *Session) AppendWrap(b, message []byte) []byte {
 
 var errForged = errors.New("DIGEST-MD5: a message's check code is wrong: it was changed on its way, or messages were lost")
 
-// Unwrap checks and uncovers a message in its place: what it returns is part of
-// b. After an error the session is of no use any more.
+// Unwrap checks and decrypts a message in place: its result is a part of b. After an error the
+// session cannot be used any more.
 func (s *Session) Unwrap(b []byte) ([]byte, error) {
 	if s.negative != nil {
 		return nil, s.negative

@@ -133,7 +133,7 @@ func (c *Credentials) RemoveMasters() {
 	}
 }
 
-// ForPrograms is what may be given to the user's own programs: the tokens of file
+// ForPrograms returns what may be given to the user's own programs: the tokens of file
 // systems and the like, without the masters' tokens and without secrets.
 func (c *Credentials) ForPrograms() *Credentials {
 	n := c.Clone()

@@ -24,12 +24,12 @@ type Client struct {
 	user  string // empty with security
 }
 
-// Options tell who a Client is and how patient.
+// Options are the settings of a Client.
 type Options struct {
-	// User is whom calls are made as without security; empty: the current user.
+	// User is the user as whom calls are made without security; empty: the current user.
 	User string
 	// Credentials may hold an RM delegation token; nil: those of this process.
-	// Without such a token, Kerberos counts (package login).
+	// Without such a token, Kerberos is used (package login).
 	Credentials *token.Credentials
 	// Retry is for calls that no RM answers.
 	Retry rpc.Retry
@@ -49,8 +49,8 @@ func NewClient(cf *conf.Conf, o Options) (*Client, error) {
 			return nil, err
 		}
 	}
-	// A submission is known by its id, so that sending it twice does no harm;
-	// the other calls change nothing or may be repeated.
+	// A submission is identified by its id, so that it may be sent twice; the other
+	// calls change nothing or may be repeated.
 	o.Retry.Resend = true
 	cl := rpc.New(rpc.Options{
 		Protocol: "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB", Addresses: rms.Client,
@@ -65,7 +65,7 @@ func NewClient(cf *conf.Conf, o Options) (*Client, error) {
 	return c, nil
 }
 
-// secureLogin is by an RM delegation token, whichever RM is active, or by Kerberos.
+// secureLogin authenticates by an RM delegation token, whichever RM is active, or by Kerberos.
 func secureLogin(c *conf.Conf, own *token.Credentials) (rpc.Login, error) {
 	qop, err := c.RPCProtection()
 	if err != nil {
@@ -87,8 +87,8 @@ func secureLogin(c *conf.Conf, own *token.Credentials) (rpc.Login, error) {
 	return s, s.Check()
 }
 
-// DelegationToken gets a token that lets its bearer act as this client's user
-// towards the ResourceManager. Its service is left to the caller.
+// DelegationToken obtains a token that lets its bearer act as this client's user towards the
+// ResourceManager. The caller sets its service.
 func (c *Client) DelegationToken(ctx context.Context, renewer string) (token.Token, error) {
 	r := &common.GetDelegationTokenResponseProto{}
 	if err := c.rpc.Call(ctx, "getDelegationToken", &common.GetDelegationTokenRequestProto{Renewer: &renewer}, r); err != nil {
@@ -100,8 +100,7 @@ func (c *Client) DelegationToken(ctx context.Context, renewer string) (token.Tok
 // Close ends the connections.
 func (c *Client) Close() error { return c.close() }
 
-// NewApplication gets an id for an application, and the largest container that
-// the scheduler would give.
+// NewApplication obtains an id for an application, and the maximum size of a container.
 func (c *Client) NewApplication(ctx context.Context) (ApplicationID, Resource, error) {
 	var r wire.GetNewApplicationResponseProto
 	if err := c.rpc.Call(ctx, "getNewApplication", &wire.GetNewApplicationRequestProto{}, &r); err != nil {
@@ -140,7 +139,7 @@ func (c *Client) Kill(ctx context.Context, id ApplicationID, why string) error {
 	}
 }
 
-// Filter says which applications List returns; what is empty does not matter.
+// Filter selects the applications that List returns; empty fields select all.
 type Filter struct {
 	Types  []string
 	Users  []string
@@ -206,7 +205,7 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 		}
 		return Queue{}, fmt.Errorf("look up the queue %q: %w", name, err)
 	}
-	// ClientRMService answers nothing where the scheduler does not know the queue.
+	// ClientRMService returns an empty answer if the scheduler does not know the queue.
 	if r.QueueInfo == nil || r.QueueInfo.GetQueueName() == "" {
 		return Queue{}, &unknownQueue{name: name}
 	}

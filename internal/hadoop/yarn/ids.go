@@ -36,12 +36,12 @@ type NodeID struct {
 
 const containerBits = 40
 
-// String gives YARN's usual form.
+// String returns YARN's usual form.
 func (a ApplicationID) String() string {
 	return fmt.Sprintf("application_%d_%04d", a.Cluster, a.Number)
 }
 
-// String gives YARN's usual form.
+// String returns YARN's usual form.
 func (c ContainerID) String() string {
 	a := c.Attempt.Application
 	epoch, number := c.Number>>containerBits, c.Number&(1<<containerBits-1)
@@ -51,7 +51,7 @@ func (c ContainerID) String() string {
 	return fmt.Sprintf("container_%d_%04d_%02d_%06d", a.Cluster, a.Number, c.Attempt.Number, number)
 }
 
-// String gives HOST:PORT.
+// String returns HOST:PORT.
 func (n NodeID) String() string { return net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port))) }
 
 // ParseApplicationID reads application_T_N.

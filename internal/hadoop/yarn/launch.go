@@ -15,7 +15,7 @@ import (
 	wire "holdfast/internal/hadoop/wire/yarn"
 )
 
-// LocalResource is a file that NodeManagers bring into a container's directory.
+// LocalResource is a file that NodeManagers localize in a container's directory.
 type LocalResource struct {
 	Name       string // in the container's working directory; for an archive that of a directory
 	URI        string // hdfs://host:port/path, hdfs://nameservice/path
@@ -36,7 +36,7 @@ const (
 	Public      Visibility = "PUBLIC"
 )
 
-// EnvResources hands the agents' LocalResources to the AM, as JSON.
+// EnvResources is the variable that passes the agents' LocalResources to the AM, as JSON.
 const EnvResources = "HOLDFAST_RESOURCES"
 
 // EncodeResources writes the value of EnvResources.
@@ -62,7 +62,7 @@ func DecodeResources(s string) ([]LocalResource, error) {
 	return list, nil
 }
 
-// Check reports whether a NodeManager could make sense of the resource.
+// Check returns an error if the resource is not complete.
 func (r LocalResource) Check() error {
 	u, err := url.Parse(r.URI)
 	switch {
@@ -76,7 +76,7 @@ func (r LocalResource) Check() error {
 	return nil
 }
 
-// Launch says what a container runs.
+// Launch describes what a container runs.
 type Launch struct {
 	Resources   []LocalResource
 	Environment map[string]string // values arrive as they are
@@ -144,7 +144,7 @@ func (r LocalResource) proto() *wire.LocalResourceProto {
 	return p
 }
 
-// quote makes a value arrive as it is, though the NodeManager first replaces
+// quote quotes a value so that it arrives unchanged, although the NodeManager first replaces
 // {{, }}, <CPS> and <LOG_DIR> in it (ContainerLaunch.expandEnvironment) and then
 // writes it between double quotes into a bash script
 // (ContainerLaunch.UnixShellScriptBuilder.env). An empty string in the middle,

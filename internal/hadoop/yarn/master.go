@@ -16,7 +16,7 @@ import (
 	wire "holdfast/internal/hadoop/wire/yarn"
 )
 
-// Master talks to the scheduler as an application's master.
+// Master is an application master's client of the scheduler.
 type Master struct {
 	rpc       rpc.Caller
 	reconnect func()
@@ -56,8 +56,8 @@ func NewMaster(c *conf.Conf, creds *token.Credentials, retry rpc.Retry) (*Master
 	return m, nil
 }
 
-// login is with the token of the time, and the protection that hadoop.rpc.protection
-// demands.
+// login authenticates by the current token, with the protection that hadoop.rpc.protection
+// requires.
 func (m *Master) login() rpc.Login {
 	return rpc.TokenLoginFunc(func() (token.Token, error) {
 		m.mu.Lock()
@@ -76,8 +76,8 @@ type Registration struct {
 	TrackingURL string
 }
 
-// Registered is what the RM answers. Where Lost, it answered an earlier call, and
-// that answer was lost: nothing else is known.
+// Registered is the RM's answer. Lost: it answered an earlier call, and that answer was lost, so
+// that nothing else is known.
 type Registered struct {
 	Lost     bool
 	Maximum  Resource // of one container
@@ -93,10 +93,9 @@ type NMToken struct {
 	Token token.Token
 }
 
-// Register makes the AM known. It may be called again after the RM was restarted.
-// The RM refuses the repetition of a call that it has taken in, as it does when the
-// answer was lost; the AM is registered all the same, and its next heartbeat has the
-// response id 0 (ApplicationMasterService.registerApplicationMaster).
+// Register registers the AM. It may be called again after the RM was restarted. If the answer
+// to an earlier call was lost, the RM refuses the repeated call; the AM is registered
+// nevertheless, and its next heartbeat has the response id 0 (ApplicationMasterService.registerApplicationMaster).
 func (m *Master) Register(ctx context.Context, g Registration) (Registered, error) {
 	var r wire.RegisterApplicationMasterResponseProto
 	err := m.rpc.Call(ctx, "registerApplicationMaster", &wire.RegisterApplicationMasterRequestProto{
@@ -136,7 +135,7 @@ type Request struct {
 // Anywhere is the place that stands for the whole cluster (ResourceRequest.ANY).
 const Anywhere = "*"
 
-// Heartbeat is what an allocate call says.
+// Heartbeat is the content of an allocate call.
 type Heartbeat struct {
 	Requests []Request
 	Release  []ContainerID
@@ -145,7 +144,7 @@ type Heartbeat struct {
 	Progress float32
 }
 
-// Container is one that was allocated.
+// Container is an allocated container.
 type Container struct {
 	ID       ContainerID
 	Node     NodeID
@@ -165,15 +164,14 @@ type Completed struct {
 }
 
 // Preemption names the containers that the scheduler is going to take back
-// (PreemptionMessageProto). The CapacityScheduler only ever names Negotiable ones:
-// it looks again in each round, and takes none where others were given back. The
-// FairScheduler only names Strict ones.
+// (PreemptionMessageProto). The CapacityScheduler names only Negotiable ones: it decides again in
+// each round, and takes none if others were released. The FairScheduler names only Strict ones.
 type Preemption struct {
 	Strict     []ContainerID // these
 	Negotiable []ContainerID // these, or others with as much memory
 }
 
-// Answer is the scheduler's.
+// Answer is the scheduler's answer to a Heartbeat.
 type Answer struct {
 	Allocated []Container
 	Completed []Completed

@@ -30,8 +30,8 @@ func NewNodes(c *conf.Conf, retry rpc.Retry) (*Nodes, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Starting a container twice is refused for the second time, so nothing
-	// goes wrong, and stopping is the same twice.
+	// Starting a container a second time is refused, and stopping is idempotent, so calls
+	// may be repeated.
 	retry.Resend = true
 	return &Nodes{tokens: map[NodeID]token.Token{}, clients: map[NodeID]*rpc.Client{}, retry: retry, qop: qop}, nil
 }
@@ -84,12 +84,12 @@ func (n *Nodes) Stop(ctx context.Context, node NodeID, ids []ContainerID) (map[C
 	return failures("stop", node, r.GetFailedRequests()), nil
 }
 
-// Status is a NodeManager's word on a container.
+// Status is a container's state according to its NodeManager.
 type Status struct {
 	Completed
 	Running bool
 	// Localizing: its process has not been started, for its files are being brought or
-	// unpacked (ContainerSubState.SCHEDULED). NodeManagers before Hadoop 3.1 do not tell.
+	// unpacked (ContainerSubState.SCHEDULED). NodeManagers before Hadoop 3.1 do not report it.
 	Localizing bool
 }
 
@@ -140,7 +140,7 @@ func (n *Nodes) client(node NodeID) *rpc.Client {
 	return c
 }
 
-// login is with the node's token of the time.
+// login authenticates by the node's current token.
 func (n *Nodes) login(node NodeID) rpc.Login {
 	return rpc.TokenLoginFunc(func() (token.Token, error) {
 		n.mu.Lock()
@@ -162,8 +162,8 @@ func failures(what string, node NodeID, list []*wire.ContainerExceptionMapProto)
 	return m
 }
 
-// serialized makes an error of an exception that a response carries; the cause
-// often says more than what it caused.
+// serialized converts an exception in a response to an error; its cause is often more
+// specific.
 func serialized(e *wire.SerializedExceptionProto) error {
 	var parts []string
 	for ; e != nil; e = e.GetCause() {

@@ -13,7 +13,7 @@ import (
 	"holdfast/internal/hadoop/token"
 )
 
-// PageKeys are what an AM serves its page with by TLS.
+// PageKeys are the keys with which an AM serves its page by TLS.
 type PageKeys struct {
 	Certificate tls.Certificate
 	// Proxy (DER) is the certificate that the ResourceManager's proxy shows: of
@@ -31,7 +31,7 @@ const (
 	secretTruststorePassword = "yarn.application.am.truststore.password"
 )
 
-// ReadPageKeys finds them among an AM's credentials; nil: YARN gave none. The
+// ReadPageKeys returns the keys in an AM's credentials; nil if there are none. The
 // certificate has no time in which it is valid: the proxy looks at who signed it
 // only (ProxyCA.createTrustManager).
 func ReadPageKeys(c *token.Credentials) (*PageKeys, error) {
@@ -108,8 +108,8 @@ func whole(store, password []byte) bool {
 	return bytes.Equal(h.Sum(nil), store[at:])
 }
 
-// Server is the configuration of the page's server. It asks for a certificate
-// and leaves it to the handler what to make of one that is missing or another's.
+// Server returns the configuration of the page's server. It requests a
+// certificate; the handler must check it.
 func (k *PageKeys) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS12,

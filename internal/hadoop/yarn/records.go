@@ -29,7 +29,7 @@ func (s State) String() string { return wire.YarnApplicationStateProto(s).String
 // Done reports whether the state is final.
 func (s State) Done() bool { return s == StateFinished || s == StateFailed || s == StateKilled }
 
-// Final is how an application says that it ended (FinalApplicationStatusProto).
+// Final is the result that an application reports (FinalApplicationStatusProto).
 type Final int32
 
 // Final states.
@@ -45,7 +45,7 @@ func (f Final) String() string {
 	return strings.TrimPrefix(wire.FinalApplicationStatusProto(f).String(), "APP_")
 }
 
-// Report is what the RM knows of an application.
+// Report is the RM's report of an application.
 type Report struct {
 	ID          ApplicationID
 	Attempt     int32
@@ -78,7 +78,7 @@ func report(p *wire.ApplicationReportProto) Report {
 	return r
 }
 
-// known makes nothing of YARN's placeholder.
+// known returns an empty string for YARN's placeholder.
 func known(s string) string {
 	if s == "N/A" {
 		return ""
@@ -118,7 +118,7 @@ func (n Node) Unhealthy() bool { return n.State == "UNHEALTHY" }
 // Running reports whether the node takes containers.
 func (n Node) Running() bool { return n.State == "RUNNING" }
 
-// Free is what is not in use.
+// Free returns what is not in use.
 func (n Node) Free() Resource { return n.Capability.Minus(n.Used) }
 
 func nodes(list []*wire.NodeReportProto) []Node {
@@ -169,7 +169,7 @@ func queue(p *wire.QueueInfoProto) Queue {
 	return q
 }
 
-// Leaves are the names of the queues that take applications.
+// Leaves returns the names of the queues that take applications.
 func (q Queue) Leaves() []string {
 	if len(q.Children) == 0 {
 		return []string{q.Name}

@@ -14,19 +14,19 @@ import (
 // (ResourceInformation.GPU_URI).
 const gpuResource = "yarn.io/gpu"
 
-// Resource is what a container asks for or a node has.
+// Resource is an amount of resources, requested or available.
 type Resource struct {
 	MemoryMB int64
 	VCores   int32
 	GPUs     int32
 }
 
-// Fits reports whether r is not more than what there is of anything.
+// Fits reports whether r does not exceed what is available of any resource.
 func (r Resource) Fits(there Resource) bool {
 	return r.MemoryMB <= there.MemoryMB && r.VCores <= there.VCores && r.GPUs <= there.GPUs
 }
 
-// Minus is what is left of r without s.
+// Minus returns r minus s.
 func (r Resource) Minus(s Resource) Resource {
 	return Resource{MemoryMB: r.MemoryMB - s.MemoryMB, VCores: r.VCores - s.VCores, GPUs: r.GPUs - s.GPUs}
 }

@@ -25,7 +25,7 @@ type Submission struct {
 	Queue       string // empty: default
 	Master      Resource
 	MaxAttempts int // of the AM; 0: 1. The RM has a limit of its own
-	// AttemptsWithin makes older failures not count towards MaxAttempts; 0: all count.
+	// AttemptsWithin: older failures do not count towards MaxAttempts; 0: all count.
 	AttemptsWithin time.Duration
 	// KeepContainers leaves containers running when the AM ends before its
 	// application.
@@ -39,7 +39,7 @@ type Submission struct {
 	Agents []LocalResource
 }
 
-// MasterCommand runs the AM that came as the resource yarn-submit.
+// MasterCommand runs the AM from the resource yarn-submit.
 const MasterCommand = "exec ./yarn-submit am 1><LOG_DIR>/am.log 2><LOG_DIR>/stderr"
 
 // Demand is what a job's role will ask for.
@@ -49,8 +49,8 @@ type Demand struct {
 	Resource Resource
 }
 
-// CheckDemands says which role could never get a container, since it asks for
-// more than the scheduler gives at most.
+// CheckDemands returns an error if a role can never get a container, since it requests more than
+// the scheduler's maximum.
 func CheckDemands(maximum Resource, demands []Demand) error {
 	for _, d := range demands {
 		if d.Resource.Fits(maximum) {
@@ -73,7 +73,7 @@ func CheckDemands(maximum Resource, demands []Demand) error {
 	return nil
 }
 
-// CheckQueue says whether a queue takes applications.
+// CheckQueue returns an error if a queue does not accept applications.
 func (c *Client) CheckQueue(ctx context.Context, name string) error {
 	if name == "" {
 		name = "default"
@@ -120,8 +120,8 @@ func (c *Client) Submit(ctx context.Context, s Submission) error {
 		}
 	}
 	if c.user != "" {
-		// Without security, HDFS takes a process for the user whom this names,
-		// and containers run as whoever runs the NodeManager.
+		// Without security, a process acts on HDFS as the user that this names, and
+		// containers run as the NodeManager's user.
 		s.Launch.Environment = withDefault(s.Launch.Environment, "HADOOP_USER_NAME", c.user)
 	}
 	req := &wire.SubmitApplicationRequestProto{ApplicationSubmissionContext: s.proto()}
@@ -192,7 +192,7 @@ func withDefault(env map[string]string, name, value string) map[string]string {
 	return env
 }
 
-// words is the first line of a diagnostics text, or a remark that there is none.
+// words returns the first line of a diagnostics text, or a remark that there is none.
 func words(diagnostics string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(diagnostics), "\n")
 	if line == "" {

@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// PlacingTime is what a ResourceManager takes to place an application master for
-// which there is room: nodes send heartbeats every second
+// PlacingTime is the time in which a ResourceManager places an application master if there is
+// room: nodes send heartbeats every second
 // (yarn.resourcemanager.nodemanagers.heartbeat-interval-ms).
 const PlacingTime = 2 * time.Second
 
 const placing = "the ResourceManager has accepted the job and is placing its application master"
 
-// Waiting says in words what an application waits for whose AM does not run
-// yet; empty if it does not wait. The CapacityScheduler shows it by what it writes
-// into the diagnostics (AMContainerDiagnostics in its FiCaSchedulerApp and
+// Waiting describes what an application waits for whose AM does not run yet; empty if it does not
+// wait. The CapacityScheduler writes that into the diagnostics (AMContainerDiagnostics in its FiCaSchedulerApp and
 // RMAppAttemptImpl). age is how long ago the application was submitted: the
 // scheduler writes that it waits for room as soon as it has the application, and
 // offers it nodes at their next heartbeats, so before PlacingTime that means nothing.

@@ -78,7 +78,7 @@ func (k *keys) drop(key *wire.DataEncryptionKeyProto) {
 	}
 }
 
-// keyLogin are the user name and password of a handshake with a key
+// keyLogin returns the user name and password of a handshake with a key
 // (SaslDataTransferClient.getUserNameFromEncryptionKey). The key's number is a
 // signed one in Java.
 func keyLogin(key *wire.DataEncryptionKeyProto) (user, password string) {

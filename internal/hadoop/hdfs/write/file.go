@@ -242,10 +242,10 @@ func (f *File) failure() error {
 // not reuse (INodeId.java).
 func (f *File) ID() uint64 { return f.id }
 
-// Length is the number of bytes written since the file was opened.
+// Length returns the number of bytes written since the file was opened.
 func (f *File) Length() int64 { return f.length }
 
-// Blocks is the number of blocks that were begun since the file was opened.
+// Blocks returns the number of blocks that were begun since the file was opened.
 func (f *File) Blocks() int { return f.blocks }
 
 // Flush waits until every DataNode has all that was written, and reports the length to the
@@ -305,7 +305,7 @@ func (f *File) flush(ctx context.Context, sync, tell bool) error {
 	return nil
 }
 
-// at is the number of bytes written to the current block.
+// at returns the number of bytes written to the current block.
 func (f *File) at() int64 {
 	if f.current != nil {
 		return f.current.end()

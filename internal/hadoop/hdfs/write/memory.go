@@ -29,7 +29,7 @@ func (m *Memory) Relieve() {
 // Add counts n bytes more, or less if it is negative.
 func (m *Memory) Add(n int) { m.held.Add(int64(n)) }
 
-// Held is the number of bytes that are held now.
+// Held returns the number of bytes that are held now.
 func (m *Memory) Held() int64 { return m.held.Load() }
 
 // Short says that it is enough.

@@ -84,7 +84,7 @@ func newBuffer(n int) *buffer {
 
 func (b *buffer) free() { buffers[slices.Index(rooms[:], b.room)].Put(b) }
 
-// dataAt is where the data begins.
+// dataAt returns where the data begins.
 func (b *buffer) dataAt() int { return len(b.b) - b.room }
 
 // newPacket makes a packet with room for about n bytes at first. The caller must free it.
@@ -123,7 +123,7 @@ func (p *packet) add(b []byte) int {
 	return n
 }
 
-// limit is where the packet must end at the latest: at a multiple of sums.Bytes. One
+// limit returns where the packet must end at the latest: at a multiple of sums.Bytes. One
 // that begins within a chunk carries the rest of that chunk and no more
 // (BlockReceiver.receivePacket).
 func (p *packet) limit() int64 {
@@ -136,7 +136,7 @@ func (p *packet) limit() int64 {
 
 func (p *packet) end() int64 { return p.offset + int64(p.n) }
 
-// bytes is the packet as it goes over the wire; made once.
+// bytes returns the packet as it goes over the wire; made once.
 func (p *packet) bytes() []byte {
 	if p.sealed != nil {
 		return p.sealed

@@ -45,7 +45,7 @@ func (f *File) demanded() bool {
 	return r >= 3 && (len(f.s.nodes) <= r/2 || f.flushed.Load() && len(f.s.nodes) < r)
 }
 
-// wanted is the file's replication.
+// wanted returns the file's replication.
 func (f *File) wanted() int {
 	if f.s.replication == 0 {
 		return f.c.o.Replication

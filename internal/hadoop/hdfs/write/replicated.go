@@ -17,7 +17,7 @@ func striped(status *wire.HdfsFileStatusProto) bool {
 	return status.GetEcPolicy().GetId() != 0 // replication (ErasureCodeConstants.REPLICATION_POLICY_ID)
 }
 
-// refuseStriped gives an opened file up if it is erasure-coded: its NameNode would
+// refuseStriped gives up an opened file if it is erasure-coded: its NameNode would
 // hand out block groups. What was in it stays.
 func (f *File) refuseStriped(status *wire.HdfsFileStatusProto) error {
 	if !striped(status) {

@@ -14,7 +14,7 @@ import (
 // Files in encryption zones are encrypted as they are taken (File.Take): packets,
 // checksums and what is sent again are of encrypted bytes.
 
-// cryptoVersions are the versions that this side supports.
+// cryptoVersions returns the versions that this side supports.
 func (c *Client) cryptoVersions() []wire.CryptoProtocolVersionProto {
 	if c.o.Cipher == nil {
 		return nil
