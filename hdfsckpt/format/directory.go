@@ -19,7 +19,7 @@ type directory struct{}
 var _ Format = directory{}
 
 func (directory) Traits() Traits {
-	return Traits{Kind: Directory, FoundBy: []Kind{Torch}, Unnamed: true}
+	return Traits{Kind: Directory, FoundBy: []Kind{Torch, Safetensors}, Unnamed: true}
 }
 
 // Owner returns the directory named after a step that a file lies in: whatever its format,
@@ -74,6 +74,7 @@ func (directory) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 // checkpoints.
 func belongTogether(d *Dir) []store.Info {
 	var known, parts, others []store.Info
+	inStepDir := stepDir.MatchString(path.Base(d.Name))
 	for _, e := range d.Entries {
 		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
 			continue
@@ -82,6 +83,8 @@ func belongTogether(d *Dir) []store.Info {
 		bare := strings.TrimSuffix(e.Name, ext)
 		_, torch := torchSuffixes[ext]
 		switch {
+		case !inStepDir && indexOfTensors(e.Name) != "":
+			continue // its index says what belongs together
 		case tfFile.MatchString(e.Name):
 			return nil // TensorFlow's are known by their prefix
 		case !torch && ext != safetensorsSuffix:
@@ -96,7 +99,7 @@ func belongTogether(d *Dir) []store.Info {
 	switch {
 	case d.Name == ".":
 		return nil
-	case stepDir.MatchString(path.Base(d.Name)):
+	case inStepDir:
 		if len(known) == 0 || len(known)+len(others) == 1 && !besideModel.MatchString(known[0].Name) {
 			return nil
 		}

@@ -3,7 +3,6 @@ package format
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"holdfast/hdfsckpt/safetensors"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -27,7 +27,7 @@ var _ SaveRecorder = huggingFace{}
 
 func (huggingFace) Traits() Traits {
 	return Traits{
-		Kind: HuggingFace, FoundBy: []Kind{Torch},
+		Kind: HuggingFace, FoundBy: []Kind{Torch, Safetensors},
 		Last:         []string{trainerState, "rng_state_*.pth"}, // other ranks may come after the first
 		CompleteWhen: "the directory checkpoint-N has trainer_state.json and its files of weights, with their lengths",
 		MayGrow:      true,
@@ -180,7 +180,7 @@ func checkWeights(ctx context.Context, s store.Store, c *Checkpoint, sizes map[s
 			return 0, "", err
 		}
 	}
-	for name, size := range sizes {
+	for name := range sizes {
 		if path.Dir(name) != "." {
 			weights++ // of DeepSpeed or FSDP, which have directories of their own
 			continue
@@ -189,7 +189,7 @@ func checkWeights(ctx context.Context, s store.Store, c *Checkpoint, sizes map[s
 			continue
 		}
 		weights++
-		why, err := cutOff(ctx, s, path.Join(c.Name, name), size)
+		why, err := cutOff(ctx, s, path.Join(c.Name, name))
 		if err != nil {
 			return 0, "", err
 		}
@@ -235,8 +235,7 @@ func endsAsJSON(ctx context.Context, s store.Store, name string) (bool, error) {
 	return bytes.HasSuffix(bytes.TrimSpace(tail[:n]), []byte("}")), nil
 }
 
-// longestIndex bounds what is read of an index of shards, and of a header of
-// tensors.
+// longestIndex bounds what is read of an index of shards.
 const longestIndex = 64 << 20
 
 // shardsOf adds the shards that an index names (its weight_map) to need.
@@ -259,55 +258,18 @@ func shardsOf(ctx context.Context, s store.Store, name string, need map[string]i
 
 // cutOff says what shows that a file of weights is not all there; "" if nothing
 // does.
-func cutOff(ctx context.Context, s store.Store, name string, size int64) (string, error) {
+func cutOff(ctx context.Context, s store.Store, name string) (string, error) {
 	if path.Ext(name) != safetensorsSuffix {
 		return cutTorch(ctx, s, name)
 	}
-	// safetensors: 8 bytes, little endian, with the length of the JSON that
-	// follows; each tensor's data_offsets begin behind that.
-	begin, err := readAt(ctx, s, name, 0, 8)
-	if err != nil {
-		return "", err
-	}
-	if len(begin) < 8 {
-		return fmt.Sprintf("it has %d bytes", len(begin)), nil
-	}
-	length := binary.LittleEndian.Uint64(begin)
-	if length > uint64(max(0, size-8)) {
-		return fmt.Sprintf("it has %d bytes, and its header alone %d", size, length), nil
-	}
-	if length > longestIndex {
+	_, err := headerOf(ctx, s, name)
+	switch {
+	case isContent(err) && (safetensors.IsCut(err) || safetensors.IsForeign(err)):
+		return err.Error(), nil
+	case isContent(err):
 		return "", nil
 	}
-	text, err := readAt(ctx, s, name, 8, int64(length))
-	if err != nil {
-		return "", err
-	}
-	var tensors map[string]struct {
-		Offsets []int64 `json:"data_offsets"`
-	}
-	_ = json.Unmarshal(dropMetadata(text), &tensors)
-	var end int64
-	for _, t := range tensors {
-		if len(t.Offsets) == 2 {
-			end = max(end, t.Offsets[1])
-		}
-	}
-	if need := 8 + int64(length) + end; end >= 0 && size < need {
-		return fmt.Sprintf("it has %d bytes, %d are needed", size, need), nil
-	}
-	return "", nil
-}
-
-// dropMetadata leaves out the header's __metadata__, which is of another form.
-func dropMetadata(text []byte) []byte {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(text, &all) != nil {
-		return nil
-	}
-	delete(all, "__metadata__")
-	rest, _ := json.Marshal(all) // it was JSON
-	return rest
+	return "", err
 }
 
 func cutTorch(ctx context.Context, s store.Store, name string) (string, error) {

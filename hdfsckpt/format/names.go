@@ -25,8 +25,9 @@ var (
 	// files with the same values the later one gets a version.
 	keyedStep  = regexp.MustCompile(`(?:^|[-_.])(?:global_)?step=(\d+)(?:$|-)`)
 	keyedEpoch = regexp.MustCompile(`(?:^|[-_.])epoch=(\d+)(?:$|-)`)
-	keyedValue = regexp.MustCompile(`=[-+.\de]*\.\d+$`)
 	version    = regexp.MustCompile(`-v\d+$`)
+	// fraction is at the end of names that have a loss in them: model.05-0.45.
+	fraction = regexp.MustCompile(`\d\.\d+$`)
 )
 
 // StepAfterDash returns the step in a name: the number after its last dash.
@@ -40,14 +41,14 @@ func StepAfterDash(name string) int64 {
 
 // StepAtEnd returns the step in a name that a program made up: the number that it ends
 // in, as in step_40, or the one that is called so, as in epoch=3-step=400-val_loss=0.25.
-// Where no step is, an epoch counts; another value that is a fraction does not.
+// Where no step is, an epoch counts; a fraction does not.
 func StepAtEnd(name string) int64 {
 	name = version.ReplaceAllString(name, "")
 	m := keyedStep.FindStringSubmatch(name)
 	if m == nil {
 		m = keyedEpoch.FindStringSubmatch(name)
 	}
-	if m == nil && !keyedValue.MatchString(name) {
+	if m == nil && !fraction.MatchString(name) {
 		m = endsIn.FindStringSubmatch(name)
 	}
 	if m != nil {
@@ -56,6 +57,15 @@ func StepAtEnd(name string) int64 {
 		}
 	}
 	return NoStep
+}
+
+// fileStep is the step of a file: the directory's, if that is named after one, or the
+// number at the end of its own name, before the suffix.
+func fileStep(name, suffix string) int64 {
+	if dir := path.Base(path.Dir(name)); stepDir.MatchString(dir) {
+		return StepAtEnd(dir)
+	}
+	return StepAtEnd(strings.TrimSuffix(path.Base(name), suffix))
 }
 
 // shape is a name but for its numbers.

@@ -45,10 +45,6 @@ func suffixOf(base string) string {
 	return path.Ext(base)
 }
 
-// safetensorsSuffix is that of files of tensors with a header that says how long they
-// are.
-const safetensorsSuffix = ".safetensors"
-
 // isTorchName reports whether a file is named as files of torch.save are that can be
 // checkpoints by themselves.
 func isTorchName(base string) bool {
@@ -75,7 +71,7 @@ func (torch) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 
 func checkTorch(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
 	sure := torchSuffixes[suffixOf(f.Name)]
-	c := &Checkpoint{Name: f.Name, Kind: Torch, Step: torchStep(f.Name), Files: []File{f}, Shards: 1, State: Torn}
+	c := &Checkpoint{Name: f.Name, Kind: Torch, Step: fileStep(f.Name, suffixOf(f.Name)), Files: []File{f}, Shards: 1, State: Torn}
 	a, err := openTorch(ctx, s, f.Name)
 	switch {
 	case errors.Is(err, fs.ErrPermission): // somebody else's file keeps nobody from the others
@@ -128,15 +124,6 @@ func openTorch(ctx context.Context, s store.Store, name string) (torchHead, erro
 		err = nil
 	}
 	return h, err
-}
-
-// torchStep is the step of a file: the directory's, if that is named after one, or the
-// number at the end of its own name.
-func torchStep(name string) int64 {
-	if dir := path.Base(path.Dir(name)); stepDir.MatchString(dir) {
-		return StepAtEnd(dir)
-	}
-	return StepAtEnd(strings.TrimSuffix(path.Base(name), suffixOf(name)))
 }
 
 func (torch) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {

@@ -1,0 +1,242 @@
+package format
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"holdfast/hdfsckpt/safetensors"
+	"holdfast/hdfsckpt/store"
+)
+
+// Safetensors is a file of tensors whose header says how long it is; or such an index of
+// several (NAME.safetensors.index.json) with the files that it names, in the directory of
+// both.
+const Safetensors Kind = "safetensors"
+
+type safeTensors struct{}
+
+var _ Contents = safeTensors{}
+
+func (safeTensors) Traits() Traits {
+	return Traits{
+		Kind:         Safetensors,
+		Last:         []string{"*" + safetensorsSuffix, "*" + safetensorsIndex},
+		CompleteWhen: "the file has the length that its header says; with an index, all files that it names have",
+		MayGrow:      true, AloneInStepDir: true,
+	}
+}
+
+const (
+	// safetensorsSuffix is that of files of tensors with a header that says how long they
+	// are.
+	safetensorsSuffix = ".safetensors"
+	safetensorsIndex  = safetensorsSuffix + ".index.json"
+)
+
+// safetensorsShard is the name of a file of which an index names several.
+var safetensorsShard = regexp.MustCompile(`^(.+)-\d{5,}-of-\d{5,}\.safetensors$`)
+
+// indexOfTensors returns the index to which a file belongs by its name, or which it is;
+// empty if it stands for itself.
+func indexOfTensors(base string) string {
+	if strings.HasSuffix(base, safetensorsIndex) {
+		return base
+	}
+	if m := safetensorsShard.FindStringSubmatch(base); m != nil {
+		return m[1] + safetensorsIndex
+	}
+	return ""
+}
+
+func (safeTensors) Owner(file string) (Owner, bool) {
+	dir, base := path.Split(file)
+	index := indexOfTensors(base)
+	if _, inStepDir := stepDirOf(file); inStepDir || hidden(file) || strings.HasPrefix(base, hiddenPrefix) || isPartsDir(path.Base(dir)) ||
+		index == "" && path.Ext(base) != safetensorsSuffix {
+		return Owner{}, false
+	}
+	name := file
+	if index != "" {
+		name = path.Join(dir, index)
+	}
+	return Owner{Checkpoint: name, InPlace: true, Series: SeriesOf(name)}, true
+}
+
+func (safeTensors) Claim(_ context.Context, d *Dir) ([]Claim, error) {
+	var claims []Claim
+	sharded := map[string][]store.Info{} // by the name of the index
+	for _, e := range d.Entries {
+		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
+			continue
+		}
+		switch index := indexOfTensors(e.Name); {
+		case index != "":
+			sharded[index] = append(sharded[index], e)
+		case path.Ext(e.Name) == safetensorsSuffix:
+			claims = append(claims, Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*Checkpoint, error) {
+				return checkSafetensors(ctx, d.Store, FileOf(d.Name, e))
+			}})
+		}
+	}
+	for _, index := range slices.Sorted(maps.Keys(sharded)) {
+		claim := Claim{Check: func(ctx context.Context) (*Checkpoint, error) {
+			return checkSharded(ctx, d, index, sharded[index])
+		}}
+		for _, e := range sharded[index] {
+			claim.Take = append(claim.Take, e.Name)
+		}
+		claims = append(claims, claim)
+	}
+	return claims, nil
+}
+
+// safetensorsStep is the step in a file's name, or of the directory that it is alone in.
+func safetensorsStep(name string) int64 {
+	return fileStep(strings.TrimSuffix(name, ".index.json"), safetensorsSuffix)
+}
+
+func checkSafetensors(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
+	c := &Checkpoint{Name: f.Name, Kind: Safetensors, Step: safetensorsStep(f.Name), Files: []File{f}, Shards: 1, State: Complete}
+	_, err := headerOf(ctx, s, f.Name)
+	switch {
+	case errors.Is(err, fs.ErrPermission): // somebody else's file keeps nobody from the others
+		c.State, c.Why = Unchecked, err.Error()
+	case isContent(err):
+		c.State, c.Why = Unchecked, err.Error()
+		if safetensors.IsCut(err) {
+			c.State, c.Certain = Torn, f.Size > 0 || c.Step != NoStep
+		}
+	case err != nil:
+		return nil, err
+	}
+	return c, nil
+}
+
+// checkSharded judges an index with the files that are there of those it names.
+func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Info) (*Checkpoint, error) {
+	c := &Checkpoint{Name: path.Join(d.Name, index), Kind: Safetensors, State: Unchecked,
+		Why: "it has no file " + index + ", which names all of its files"}
+	c.Step = safetensorsStep(c.Name)
+	sizes := map[string]int64{}
+	for _, e := range entries {
+		c.Files = append(c.Files, FileOf(d.Name, e))
+		sizes[e.Name] = e.Size
+	}
+	c.Shards = len(entries)
+	if _, ok := sizes[index]; !ok {
+		return c, nil
+	}
+	c.Shards--
+	c.Marker = c.Name
+	need := map[string]int64{}
+	switch err := shardsOf(ctx, d.Store, c.Name, need); {
+	case isContent(err) || errors.Is(err, fs.ErrPermission):
+		c.Why = err.Error()
+		return c, nil
+	case err != nil:
+		return nil, err
+	}
+	for name := range need {
+		if _, own := sizes[name]; !own && indexOfTensors(name) != index {
+			c.Why = fmt.Sprintf("%s names %s, which is not called like one of its files", index, name)
+			return c, nil
+		}
+	}
+	if c.Why = lacking(need, sizes); c.Why != "" {
+		if c.Step != NoStep { // what has none may be a model that is being put there
+			c.State = Torn
+		}
+		return c, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(need)) {
+		_, err := headerOf(ctx, d.Store, path.Join(d.Name, name))
+		if err == nil {
+			continue
+		}
+		if !isContent(err) && !errors.Is(err, fs.ErrPermission) {
+			return nil, err
+		}
+		c.Why = name + ": " + err.Error()
+		if safetensors.IsCut(err) {
+			c.State = Torn
+		}
+		return c, nil
+	}
+	c.State = Complete
+	return c, nil
+}
+
+// headerOf reads the header of a file; contentError if the file was read and is not whole.
+func headerOf(ctx context.Context, s store.Store, name string) ([]safetensors.Tensor, error) {
+	r, err := s.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return readHeader(ctx, r)
+}
+
+func readHeader(ctx context.Context, r store.Reader) (all []safetensors.Tensor, err error) {
+	w := &watchedReader{r: r}
+	size, err := safetensors.HeaderSize(w, r.Size())
+	if err == nil {
+		cancelled := budgeted(ctx, size, func() error {
+			all, err = safetensors.Open(w, r.Size())
+			return nil
+		})
+		if cancelled != nil {
+			return nil, cancelled
+		}
+	}
+	switch {
+	case err == nil:
+		return all, nil
+	case w.failed() != nil:
+		return nil, w.failed()
+	}
+	return nil, contentError{err}
+}
+
+func (safeTensors) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
+	var all []*Tensor
+	for _, f := range c.Files {
+		if path.Ext(f.Name) != safetensorsSuffix {
+			continue // the index
+		}
+		r, err := o.Open(f.Name)
+		if err != nil {
+			return nil, err
+		}
+		tensors, err := readHeader(o.ctx, r)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		for _, x := range tensors {
+			t := &Tensor{Name: x.Name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Size, File: f.Name, Pieces: 1}
+			if x.Kind.Size() > 0 {
+				t.read = func() ([]byte, error) {
+					b := make([]byte, x.Size)
+					n, err := r.ReadAt(b, x.Offset)
+					if n == len(b) {
+						err = nil
+					}
+					return b, err
+				}
+			}
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// Parts are none: the files have no checksums.
+func (safeTensors) Parts(context.Context, store.Store, *Checkpoint) ([]Part, []Problem, error) {
+	return nil, nil, nil
+}
