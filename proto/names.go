@@ -7,24 +7,25 @@ import (
 	"strings"
 )
 
-// Names that more than one room uses: what stands in a job's directory, what
-// travels in a container's environment and credentials.
+// Names that several packages use: of files in a job's directory, of environment variables and
+// of secrets in a container's credentials.
 const (
-	// SpecFile and StatusFile stand in the job's directory, as protobuf JSON.
+	// SpecFile and StatusFile are files in the job's directory, in protobuf JSON.
 	SpecFile   = "spec.json"
 	StatusFile = "status.json"
 	// AddressFile says where the AM is: an Address as JSON.
 	AddressFile = "am.json"
-	// JournalDir holds ATTEMPT.json, what an AM wrote down for the next one.
+	// JournalDir holds ATTEMPT.json, the journal of an AM attempt for its successor.
 	JournalDir = "journal"
 	// LogsDir holds TASK/ATTEMPT.log.
 	LogsDir = "logs"
 	// KeysFile holds the client's certificate and key (JSON of jobtls.Keys), mode 0600.
 	KeysFile = "keys.json"
-	// KeytabFile is the user's keytab in the AM's container, and nowhere else on
-	// the nodes. EnvPrincipal names the principal in it, and EnvKeytab is where it
-	// was brought from: the file that is named like the job, in the directory of
-	// its YARN in KeytabsDir, below HomeDir. It is there, mode 0600, for as long as the job may need another AM.
+	// KeytabFile is the user's keytab in the AM's container, and nowhere else on the
+	// nodes. EnvPrincipal names the principal in it, and EnvKeytab the file from which it
+	// was localized: named like the job, in the directory of its YARN in KeytabsDir, below
+	// HomeDir. That file exists, with mode 0600, for as long as the job may need another
+	// AM.
 	KeytabFile   = "keytab"
 	KeytabsDir   = "keytabs"
 	EnvPrincipal = "HOLDFAST_PRINCIPAL"

@@ -80,7 +80,8 @@ func (s *Stage) Close(box *sandbox.Box) {
 	}
 }
 
-// Furnish makes the directories and fetches the files. It keeps what exists. memoryMB is what the container may use; 0: there is no limit.
+// Furnish makes the directories and fetches the files. It keeps what exists. memoryMB is
+// what the container may use; 0: there is no limit.
 func (s *Stage) Furnish(ctx context.Context, files []*proto.FileSpec, memoryMB int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,14 +36,14 @@ func ReadOpened(r Reader, name string) ([]byte, error) {
 	return b[:n], nil
 }
 
-// Latest is what a file says that is looked at often, and seldom another. The zero
-// value is ready; it is for one goroutine.
+// Latest caches the content of a file that is read often and changes rarely. The zero value is
+// ready; it is for one goroutine.
 type Latest struct {
 	Info Info // of the file before it was read
 	Text []byte
 }
 
-// Read reads the file again if it is not what it was.
+// Read reads the file if it has changed since the last call.
 func (l *Latest) Read(ctx context.Context, s Store, name string) error {
 	now, err := s.Stat(ctx, name)
 	if err != nil || now == l.Info {
@@ -57,7 +57,7 @@ func (l *Latest) Read(ctx context.Context, s Store, name string) error {
 	return nil
 }
 
-// WriteFile writes a file in one step: readers see the old content or the new.
+// WriteFile writes a file atomically: readers see the old content or the new.
 func WriteFile(ctx context.Context, s Store, name string, content []byte, perm fs.FileMode) error {
 	w, err := s.Create(ctx, name, perm)
 	if err != nil {
@@ -70,7 +70,7 @@ func WriteFile(ctx context.Context, s Store, name string, content []byte, perm f
 	return w.Close()
 }
 
-// MkdirAll makes a directory and those above it, as far as they are missing.
+// MkdirAll makes a directory and its missing parents.
 func MkdirAll(ctx context.Context, s Store, dir string, perm fs.FileMode) error {
 	if dir == "." {
 		return nil
@@ -94,7 +94,7 @@ func MkdirAll(ctx context.Context, s Store, dir string, perm fs.FileMode) error 
 	return err
 }
 
-// readError passes io.EOF on as it is: callers compare it.
+// readError returns io.EOF unwrapped, since callers compare it.
 func readError(wrap func(op, name string, err error) error, name string, err error) error {
 	if err == nil || err == io.EOF {
 		return err

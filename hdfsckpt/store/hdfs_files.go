@@ -12,12 +12,12 @@ import (
 	"holdfast/internal/hadoop/hdfs/write"
 )
 
-// flushLimit bounds a flush of a file that others read: pipelines may have to
-// be rebuilt in it.
+// flushLimit bounds a flush of a file that others read, in which pipelines may have to be
+// rebuilt.
 const flushLimit = 3 * time.Minute
 
-// renameLimit is how long the NameNode is waited for in the last step of a new file,
-// which must not be given up lightly: all bytes are there.
+// renameLimit is how long the last step of writing a file waits for the NameNode. It is long,
+// since all data has been written by then.
 const renameLimit = 2 * time.Minute
 
 type hdfsWriter struct {
@@ -53,7 +53,7 @@ func (s *hdfsStore) Create(ctx context.Context, name string, perm fs.FileMode) (
 	return &hdfsWriter{store: s, file: f, temporary: temporary, name: name}, nil
 }
 
-// renamed puts the name that the caller knows in the place of a temporary one.
+// renamed replaces a temporary name in an error by the name that the caller knows.
 func renamed(err error, op, path string) error {
 	if e := new(fs.PathError); errors.As(err, &e) {
 		err = e.Err
@@ -117,8 +117,8 @@ func (s *hdfsStore) Append(ctx context.Context, name string, perm fs.FileMode) (
 	}
 	f, err := s.c.Append(ctx, s.at(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		// A file that was made is closed and opened anew: what a later failure
-		// gives up is then its end only.
+		// A file that was created is closed and opened again, so that a later failure
+		// loses only its end.
 		if f, err = s.c.Create(ctx, s.at(name), perm); err == nil {
 			err = f.Close()
 		}
@@ -132,9 +132,9 @@ func (s *hdfsStore) Append(ctx context.Context, name string, perm fs.FileMode) (
 	return &hdfsAppender{store: s, file: f, name: name}, nil
 }
 
-// Write waits for the DataNodes where it is the first, or begins a block: that is
-// where the NameNode may refuse, by a quota or its limit of blocks a file, and
-// programs that append, as shells do, heed errors of write and none of close.
+// Write waits for the DataNodes if it is the first one or begins a block: there the NameNode may
+// refuse, because of a quota or its limit of blocks per file, and programs that append, such as
+// shells, check errors of write but not of close.
 func (a *hdfsAppender) Write(b []byte) (int, error) {
 	blocks := a.file.Blocks()
 	n, err := a.file.Write(b)

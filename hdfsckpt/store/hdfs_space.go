@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// spaceFor is how long an answer about space is kept: quotas cost the NameNode
-// a walk through the tree.
+// spaceFor is how long an answer about space is cached: for quotas the NameNode walks through the
+// tree.
 const spaceFor = 30 * time.Second
 
-// quotaLimit bounds the question for one directory's quota.
+// quotaLimit bounds the call for one directory's quota.
 const quotaLimit = 5 * time.Second
 
-// Space takes the tightest of what the DataNodes have and of the quotas of the
-// root and of the directories above it, up to the second level: those are a
+// Space returns the minimum of the DataNodes' space and of the quotas of the root and
+// of the directories above it, up to the second level: those are a
 // user's or project's, the ones above are everybody's. All is divided by the
 // replication, as it is bytes of files that a user can write.
 func (s *hdfsStore) Space(ctx context.Context) (Space, error) {

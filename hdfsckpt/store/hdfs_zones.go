@@ -10,7 +10,7 @@ import (
 	"holdfast/internal/hadoop/hdfs/zone"
 )
 
-// mover is a store within which not every file can be moved everywhere.
+// mover is a store in which some files cannot be moved to some directories.
 type mover interface {
 	movable(ctx context.Context, from, to string) error
 }
@@ -18,8 +18,8 @@ type mover interface {
 var _ mover = (*hdfsStore)(nil)
 
 // Movable returns why no file of the directory from can be renamed to a name: HDFS
-// does not move files across the edge of an encryption zone. Whoever asks before a
-// file is written does not find out when it is complete.
+// does not move files across the boundary of an encryption zone. It is called before a file is
+// written, so that this is not noticed only once the file is complete.
 func Movable(ctx context.Context, s Store, from, to string) error {
 	if m, ok := s.(mover); ok {
 		return m.movable(ctx, from, to)

@@ -131,8 +131,8 @@ func (l *Local) Mkdir(ctx context.Context, name string, perm fs.FileMode) error 
 	return l.wrap("mkdir", name, err)
 }
 
-// asAsked gives a new directory its permissions, whatever the umask. What it has
-// from the one above, so that files in it get that one's group, stays.
+// asAsked gives a new directory its permissions, regardless of the umask. It keeps the set-group-ID
+// bit that the directory has inherited.
 func (l *Local) asAsked(name string, perm fs.FileMode) error {
 	st, err := l.root.Stat(name)
 	if err != nil || st.Mode().Perm() == perm.Perm() {
@@ -169,8 +169,8 @@ func (l *Local) RenameNew(ctx context.Context, from, to string) error {
 	return l.wrap("rename "+from+" to", to, err)
 }
 
-// rename is rename(2): os.Root's own puts no directory in the place of an empty
-// one. It outlives the machine, where the file system lets a directory be synced.
+// rename is rename(2): that of os.Root does not replace an empty directory. The rename is durable
+// if the file system can sync directories.
 func (l *Local) rename(from, to string, flags uint) error {
 	fromDir, err := l.root.Open(path.Dir(from))
 	if err != nil {
@@ -195,8 +195,7 @@ func (l *Local) rename(from, to string, flags uint) error {
 	return err
 }
 
-// sync makes a directory's names outlive the machine. There are file systems
-// that cannot.
+// sync makes a directory's names durable, unless the file system cannot do that.
 func (l *Local) sync(dir *os.File) {
 	if l.onSync != nil {
 		l.onSync(dir.Name())

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// localWriter writes a temporary file beside the one that it becomes, or, if
-// that is what it was opened for, the file itself.
+// localWriter writes a temporary file in the directory of the one that it becomes, or, for Stage,
+// the file itself.
 type localWriter struct {
 	store     *Local
 	file      *os.File
@@ -76,7 +76,7 @@ func (w *localWriter) Close() error {
 	return nil
 }
 
-// sync makes the content outlive the machine.
+// sync makes the content durable.
 func (w *localWriter) sync() (fs.FileInfo, error) {
 	if w.store.onSync != nil {
 		w.store.onSync(w.name)
@@ -125,7 +125,7 @@ func (a *localAppender) Write(b []byte) (int, error) {
 	return n, a.store.wrap("append to", a.name, err)
 }
 
-// Flush makes what is written, which is visible, outlive the machine.
+// Flush makes what was written, which is visible already, durable.
 func (a *localAppender) Flush() error {
 	if a.store.onSync != nil {
 		a.store.onSync(a.name)

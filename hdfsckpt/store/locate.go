@@ -6,7 +6,7 @@ import (
 	"holdfast/internal/hadoop/hdfs"
 )
 
-// Block is a part of a file that lies on some hosts.
+// Block is a part of a file, with the hosts that have it.
 type Block struct {
 	Offset int64    `json:"offset"`
 	Bytes  int64    `json:"bytes"`

@@ -2,9 +2,9 @@ package store
 
 import "sync"
 
-// Memo returns what users of an open store remember of its files, for as long as it
-// is open; each uses a key of a type of its own, as with context.WithValue. It is
-// nil for a store that keeps none.
+// Memo returns a cache for users of an open store, which exists as long as the store is open. Each
+// user uses keys of a type of its own, as with context.WithValue. It is nil for a store without
+// a cache.
 func Memo(s Store) *sync.Map {
 	if m, ok := s.(interface{ memory() *sync.Map }); ok {
 		return m.memory()

@@ -15,8 +15,8 @@ import (
 // retained, and other records. Mounts do not show it.
 const OwnDir = ".holdfast"
 
-// A temporary file stands in the directory of the file that it becomes and is
-// called .NAME.RANDOM.hf-tmp.
+// A temporary file is in the directory of the file that it becomes and is called
+// .NAME.RANDOM.hf-tmp.
 const (
 	temporarySuffix = ".hf-tmp"
 	randomLength    = 12
@@ -43,7 +43,7 @@ func TemporaryFor(name string) string {
 	return dir + "." + base + "." + hex.EncodeToString(random) + temporarySuffix
 }
 
-// CheckName refuses names that could leave the root, or that no store takes.
+// CheckName returns an error for a name that could leave the root, or that a store may not support.
 func CheckName(op, name string) error {
 	if name == "." {
 		return nil
@@ -59,7 +59,7 @@ func CheckName(op, name string) error {
 	return nil
 }
 
-// CheckChange refuses what would replace or remove the root itself.
+// CheckChange returns an error for a change that would replace or remove the root itself.
 func CheckChange(op, name string) error {
 	if name == "." {
 		return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("this is the root of the store: %w", syscall.EBUSY)}

@@ -38,8 +38,8 @@ func (o *Opener) Open(ctx context.Context, uri string) (Store, error) {
 	return o.open(ctx, uri, true)
 }
 
-// OpenExisting is Open for those who only look: a directory that is missing is
-// an error (ENOENT).
+// OpenExisting is Open without creating the directory: if it is missing, that is an error
+// (ENOENT).
 func (o *Opener) OpenExisting(ctx context.Context, uri string) (Store, error) {
 	return o.open(ctx, uri, false)
 }

@@ -19,26 +19,25 @@ import (
 type Store interface {
 	// URI is where the store is, as a user writes it.
 	URI() string
-	// Stat fails with ENOENT where there is nothing.
+	// Stat returns ENOENT if there is nothing of that name.
 	Stat(ctx context.Context, name string) (Info, error)
 	// List returns a directory's entries sorted by name, without temporary
 	// files (IsTemporary). ENOENT, ENOTDIR.
 	List(ctx context.Context, dir string) ([]Info, error)
 	// Mkdir makes one directory. ENOENT if the parent is missing, EEXIST.
 	Mkdir(ctx context.Context, name string, perm fs.FileMode) error
-	// Rename moves a file or directory in one atomic step. A file replaces a
+	// Rename renames a file or directory atomically. A file replaces a
 	// file; a directory replaces an empty directory (ENOTEMPTY otherwise).
 	Rename(ctx context.Context, from, to string) error
-	// RenameNew is Rename that fails with EEXIST where something has the name
-	// already.
+	// RenameNew is Rename that replaces nothing: EEXIST if the name is taken.
 	RenameNew(ctx context.Context, from, to string) error
 	// Remove deletes a file or an empty directory. ENOENT, ENOTEMPTY.
 	Remove(ctx context.Context, name string) error
-	// Create opens a new file for writing; nothing stands under name until
-	// Close, which replaces what was there. ENOENT if the parent is missing.
+	// Create opens a new file for writing. It becomes visible under name at Close, and
+	// then replaces a former file. ENOENT if the parent is missing.
 	Create(ctx context.Context, name string, perm fs.FileMode) (Writer, error)
-	// Stage opens a new file for writing that has its name from now on. Close
-	// completes it there, for the caller to rename. ENOENT, EEXIST.
+	// Stage opens a new file for writing that has its name at once. Close completes it
+	// there, and the caller renames it. ENOENT, EEXIST.
 	Stage(ctx context.Context, name string, perm fs.FileMode) (Writer, error)
 	// Append opens a file that is visible while it is written; it is created
 	// if missing.
@@ -57,8 +56,8 @@ type Store interface {
 }
 
 // Accesser is a Store that knows better than a file's mode who may do what with
-// it: HDFS, where ACL entries let further users in. mask is of read (4), write (2) and
-// execute (1); EACCES says no.
+// it, such as HDFS, where ACL entries permit further users. mask is a set of read (4), write (2)
+// and execute (1); EACCES if that is not permitted.
 type Accesser interface {
 	Access(ctx context.Context, name string, mask uint32) error
 }
@@ -70,8 +69,8 @@ type Info struct {
 	Mode    fs.FileMode
 	ModTime time.Time
 	Inode   uint64 // 0 if the store has no such thing
-	// Birth says, of a directory, what files get from it that are made in it: those
-	// of two directories with the same get the same.
+	// Birth identifies what new files in a directory inherit: in two directories with the
+	// same Birth they inherit the same.
 	Birth string
 }
 
@@ -81,34 +80,34 @@ func (i Info) IsDir() bool { return i.Mode.IsDir() }
 // Writer writes a new file. It is used by one goroutine at a time.
 type Writer interface {
 	io.Writer
-	// Close makes the file durable and visible under its name, in one atomic
-	// step, or fails and leaves what was there.
+	// Close makes the file durable and visible under its name, atomically, or fails and
+	// leaves the former file.
 	Close() error
 	// Abort drops what was written. After Close it does nothing.
 	Abort() error
-	// ID says which file it is.
+	// ID identifies the file.
 	ID() FileID
 }
 
-// FileID is a file's identity, which it keeps when it is renamed. The zero value
-// is that of no file.
+// FileID is a file's identity, which does not change when it is renamed. The zero value is no
+// file's.
 type FileID struct {
 	Inode uint64
-	// Modified is the time of modification in ns, where a store gives a number to
-	// another file once one is removed (a local one; after Close); else 0.
+	// Modified is the time of modification in ns in a store that may reuse the number of a
+	// removed file (a local one; after Close); else 0.
 	Modified int64
 }
 
-// Taker is a Writer that may wait for others. Take is its Write without waiting,
-// and keeps nothing of b; Wait must follow.
+// Taker is a Writer whose Write may wait. Take is Write without waiting; it does not keep a
+// reference to b. Wait must follow.
 type Taker interface {
 	Writer
 	Take(b []byte) error
 	Wait() error
 }
 
-// Appender adds to a file that others may read meanwhile. It is used by one
-// goroutine at a time.
+// Appender appends to a file that may be read at the same time. It is used by one goroutine at a
+// time.
 type Appender interface {
 	io.Writer
 	// Flush makes all that was written visible to readers.
@@ -124,7 +123,7 @@ type Reader interface {
 	Close() error
 }
 
-// Space is the room in a store, in bytes and files.
+// Space is the capacity of a store, in bytes and files.
 type Space struct {
 	Total, Free           int64
 	FilesTotal, FilesFree int64 // 0: no limit known

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// fullLister is a store that can also list what List hides.
+// fullLister is a store that can also list temporary files.
 type fullLister interface {
 	listAll(ctx context.Context, dir string) ([]Info, error)
 }
@@ -23,7 +23,7 @@ func ListAll(ctx context.Context, s Store, dir string) ([]Info, error) {
 	return l.listAll(ctx, dir)
 }
 
-// ListTemporary lists what List hides.
+// ListTemporary lists only the temporary files of a directory.
 func ListTemporary(ctx context.Context, s Store, dir string) ([]Info, error) {
 	all, err := ListAll(ctx, s, dir)
 	return slices.DeleteFunc(all, func(i Info) bool { return !IsTemporary(i.Name) }), err

@@ -16,17 +16,17 @@
 //
 // # Reading
 //
-// A file is opened by its path. From then on a Reader knows it by its first block and
-// the pool that this is in: only locations that begin with it count, whether they are
-// found by the inode's number (/.reserved/.inodes/N, independent of the file's present name)
-// or by the path. So a Reader is not misled by a rename, by a replacement, or by a Router,
-// which may pass the number on to a namespace where another file has it. Bytes come from DataNodes by
-// READ_BLOCK (DataTransferProtocol.java, version 28): packets as package write
-// has them, each checked by its checksums. When a DataNode fails, is silent or
-// sends a wrong byte, the next one is asked, and the NameNode is told of wrong
-// bytes (reportBadBlocks); when all have failed, the NameNode is asked again. A
-// file whose writer is gone, and whose DataNodes have all been restarted since, has
-// its lease ended by its first reader.
+// A file is opened by its path. From then on a Reader knows it by its first block and the
+// pool that this is in: only locations that begin with it count, whether they are found by
+// the inode's number (/.reserved/.inodes/N, independent of the file's present name) or by
+// the path. So a Reader is not misled by a rename, by a replacement, or by a Router, which
+// may pass the number on to a namespace where another file has it. Bytes come from
+// DataNodes by READ_BLOCK (DataTransferProtocol.java, version 28): packets as package write
+// has them, each checked by its checksums. When a DataNode fails, is silent or sends a
+// wrong byte, the next one is asked, and the NameNode is told of wrong bytes
+// (reportBadBlocks); when all have failed, the NameNode is asked again. A file whose writer
+// is gone, and whose DataNodes have all been restarted since, has its lease ended by its
+// first reader.
 //
 // A file is read in pieces of 256 KiB, kept while there is room; readers of one
 // piece wait for the same fetch. Where pieces are read one after the other, a

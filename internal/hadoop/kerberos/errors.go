@@ -80,7 +80,8 @@ func explain(what, realm string, err error) error {
 	return denied("%s: %s", what, text)
 }
 
-// networkCause returns the system's part of a text such as "... dial tcp 1.2.3.4:88: connect: connection refused)".
+// networkCause returns the system's part of a text such as "... dial tcp 1.2.3.4:88:
+// connect: connection refused)".
 func networkCause(text string) string {
 	if cause := relayedCause(text); cause != nil {
 		return cause.Error()

@@ -15,8 +15,9 @@ import (
 	"holdfast/internal/hadoop/conf"
 )
 
-// trust is the set of trusted authorities: the system's, and those of the truststore that ssl-client.xml names (hadoop.ssl.client.conf, SSLFactory). The
-// file is that of this machine, in its HADOOP_CONF_DIR, as the truststore is.
+// trust is the set of trusted authorities: the system's, and those of the truststore that
+// ssl-client.xml names (hadoop.ssl.client.conf, SSLFactory). The file is that of this
+// machine, in its HADOOP_CONF_DIR, as the truststore is.
 type trust struct {
 	config *tls.Config // nil: the system's alone
 	err    error       // why there is no more

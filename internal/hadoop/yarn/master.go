@@ -93,9 +93,10 @@ type NMToken struct {
 	Token token.Token
 }
 
-// Register registers the AM. It may be called again after the RM was restarted. If the answer
-// to an earlier call was lost, the RM refuses the repeated call; the AM is registered
-// nevertheless, and its next heartbeat has the response id 0 (ApplicationMasterService.registerApplicationMaster).
+// Register registers the AM. It may be called again after the RM was restarted. If the
+// answer to an earlier call was lost, the RM refuses the repeated call; the AM is
+// registered nevertheless, and its next heartbeat has the response id 0
+// (ApplicationMasterService.registerApplicationMaster).
 func (m *Master) Register(ctx context.Context, g Registration) (Registered, error) {
 	var r wire.RegisterApplicationMasterResponseProto
 	err := m.rpc.Call(ctx, "registerApplicationMaster", &wire.RegisterApplicationMasterRequestProto{

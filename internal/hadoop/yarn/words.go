@@ -14,11 +14,12 @@ const PlacingTime = 2 * time.Second
 
 const placing = "the ResourceManager has accepted the job and is placing its application master"
 
-// Waiting describes what an application waits for whose AM does not run yet; empty if it does not
-// wait. The CapacityScheduler writes that into the diagnostics (AMContainerDiagnostics in its FiCaSchedulerApp and
-// RMAppAttemptImpl). age is how long ago the application was submitted: the
-// scheduler writes that it waits for room as soon as it has the application, and
-// offers it nodes at their next heartbeats, so before PlacingTime that means nothing.
+// Waiting describes what an application waits for whose AM does not run yet; empty if it
+// does not wait. The CapacityScheduler writes that into the diagnostics
+// (AMContainerDiagnostics in its FiCaSchedulerApp and RMAppAttemptImpl). age is how long
+// ago the application was submitted: the scheduler writes that it waits for room as soon as
+// it has the application, and offers it nodes at their next heartbeats, so before
+// PlacingTime that means nothing.
 func Waiting(r Report, age time.Duration) string {
 	if r.State.Done() || r.State == StateRunning {
 		return ""

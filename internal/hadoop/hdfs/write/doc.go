@@ -41,15 +41,15 @@
 //
 // # Recovery
 //
-// A packet is kept until all DataNodes of the pipeline have acked it. When one
-// of them fails, the pipeline is built anew without it: the NameNode gives the
-// block a new generation stamp (updateBlockForPipeline), the others are set up
-// with it (stage PIPELINE_SETUP_STREAMING_RECOVERY), the NameNode is told
-// (updatePipeline), and what was not acked is sent again. Where too few are left,
-// another DataNode is brought in first, by copying the block to it
-// (getAdditionalDatanode, TRANSFER_BLOCK), as Options.Replace says. When none is left and nothing of the block was acked yet, the
-// block is abandoned and another begun; otherwise the write fails. It also fails
-// when nothing is acked for five minutes (Options.Stall), whatever is tried.
+// A packet is kept until all DataNodes of the pipeline have acked it. When one of them
+// fails, the pipeline is built anew without it: the NameNode gives the block a new
+// generation stamp (updateBlockForPipeline), the others are set up with it (stage
+// PIPELINE_SETUP_STREAMING_RECOVERY), the NameNode is told (updatePipeline), and what was
+// not acked is sent again. Where too few are left, another DataNode is brought in first, by
+// copying the block to it (getAdditionalDatanode, TRANSFER_BLOCK), as Options.Replace says.
+// When none is left and nothing of the block was acked yet, the block is abandoned and
+// another begun; otherwise the write fails. It also fails when nothing is acked for five
+// minutes (Options.Stall), whatever is tried.
 //
 // A DataNode that is slow rather than lost is done without for the next blocks, or left
 // at once when acks say that it is slow (slow.go).
