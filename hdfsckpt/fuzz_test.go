@@ -33,6 +33,9 @@ func FuzzDirectory(f *testing.F) {
 			"checkpoint":                                       marker,
 			"model.pt":                                         marker,
 			"dcp/.metadata":                                    marker,
+			"70/_CHECKPOINT_METADATA":                          marker,
+			"model.safetensors.index.json":                     rule,
+			"alone.safetensors":                                manifest,
 		} {
 			name = filepath.Join(dir, name)
 			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {

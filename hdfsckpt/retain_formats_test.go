@@ -2,13 +2,11 @@ package hdfsckpt_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -76,10 +74,25 @@ var series = map[string]struct {
 	"distributed":            {name: "step-#", put: func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) }},
 	"distributed, elsewhere": {name: "at/ckpt_of_#_steps", put: func(t *testing.T, s store.Store, name string) { putDistributed(t, s, name, nil) }},
 	"torch.save":             {name: "model-#.pt", put: func(t *testing.T, s store.Store, name string) { put(t, s, name, torchFixture(t, "alone.pt")) }},
+	"Orbax's":                {name: "#", vague: true, put: func(t *testing.T, s store.Store, name string) { putOrbax(t, s, name, nil) }},
 	"step-N": {name: "step-#", put: func(t *testing.T, s store.Store, name string) {
 		put(t, s, name+"/a", []byte("x"))
 		put(t, s, name+"/COMMITTED", []byte(`{"shards":1}`))
 	}},
+}
+
+// removeDirs removes a directory in which no files are any more.
+func removeDirs(t *testing.T, s store.Store, dir string) {
+	t.Helper()
+	entries, err := s.List(t.Context(), dir)
+	if store.Vanished(err) {
+		return
+	}
+	must(t, err)
+	for _, e := range entries {
+		removeDirs(t, s, path.Join(dir, e.Name))
+	}
+	must(t, s.Remove(t.Context(), dir))
 }
 
 // TestRetainedOfEachFormat: of a program that keeps the newest only, the one before can
@@ -120,13 +133,7 @@ func TestRetainedOfEachFormat(t *testing.T) {
 						}
 						unlink(t, s, f)
 					}
-					for dir := path.Dir(names[0]); dir != path.Dir(before); dir = path.Dir(dir) {
-						for _, below := range []string{"deeper", ""} {
-							if err := s.Remove(ctx, path.Join(dir, below)); err != nil && !errors.Is(err, syscall.ENOENT) {
-								t.Error(err)
-							}
-						}
-					}
+					removeDirs(t, s, before)
 					retained := listRetained(t, s)
 					former := ""
 					if len(retained) == 1 {

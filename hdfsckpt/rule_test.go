@@ -27,7 +27,7 @@ func TestRules(t *testing.T) {
 		rule format.Rule
 		want string
 	}{
-		{format.Rule{}, "model_50.pt torch 1 complete\nstep-60 plain 0 complete\n"},
+		{format.Rule{}, "model_50.pt torch 1 complete\nstep-60 plain 0 complete\n" + strings.Replace(halfDone, "plain", "orbax", 1)},
 		{format.Rule{Format: format.Plain}, "step-60 plain 0 complete\n"},
 		{format.Rule{Format: format.Torch}, "model_50.pt torch 1 complete\n"},
 		{format.Rule{Format: format.Plain, Marker: "_SUCCESS"}, halfDone +

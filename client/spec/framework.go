@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 
 	"holdfast/proto"
 	"holdfast/runtime"
@@ -31,7 +32,9 @@ func (d *Draft) impliedFramework(spec *proto.JobSpec) (name, why string) {
 		return name, why
 	}
 	for _, command := range commands(spec) {
-		script, _ := scriptOf(command)
+		// Another program may start Python: horovodrun -np 2 python train.py.
+		at := slices.IndexFunc(command, func(word string) bool { return python.MatchString(path.Base(word)) })
+		script, _ := scriptOf(command[max(at, 0):])
 		if path.Ext(script) != ".py" {
 			continue
 		}

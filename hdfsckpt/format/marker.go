@@ -129,11 +129,11 @@ func reviewByRule(r Rule, found []Checkpoint) {
 // isUnfinished knows names that programs give to what they rename at the end: NAME.tmp,
 // and Orbax's NAME.orbax-checkpoint-tmp-N.
 func isUnfinished(name string) bool {
-	return strings.HasSuffix(name, ".tmp") || strings.Contains(name, ".orbax-checkpoint-tmp")
+	return strings.HasSuffix(name, ".tmp") || strings.Contains(name, orbaxTmp)
 }
 
 // finishedName is the name that it is to get.
 func finishedName(name string) string {
-	name, _, _ = strings.Cut(name, ".orbax-checkpoint-tmp")
+	name, _, _ = strings.Cut(name, orbaxTmp)
 	return strings.TrimSuffix(name, ".tmp")
 }

@@ -1,0 +1,36 @@
+package format
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"holdfast/test/bound"
+)
+
+// FuzzKeras looks at files that Keras and the library of HDF5 did not write.
+func FuzzKeras(f *testing.F) {
+	files, err := filepath.Glob("../testdata/keras/*")
+	if err != nil || len(files) != 5 {
+		f.Fatalf("recorded are %v, %v", files, err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer bound.Memory(t, len(b), 1000)()
+		r, size := bytes.NewReader(b), int64(len(b))
+		if checkHDF5(r, size) == nil && len(b) < 64 {
+			t.Errorf("%d bytes are taken for a whole file of HDF5", len(b))
+		}
+		_ = checkKerasArchive(r, size)
+		if _, err := isKerasHDF5(r, size); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package format
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"holdfast/hdfsckpt/store"
+)
+
+// Orbax is a directory that Orbax wrote, with all that is in it. It is written under the
+// name NAME.orbax-checkpoint-tmp and renamed at the end; where that is not one step, it
+// is marked by a file commit_success.txt (orbax/checkpoint/_src/path/atomicity.py).
+const Orbax Kind = "orbax"
+
+type orbax struct{}
+
+var _ Format = orbax{}
+
+const (
+	// orbaxMetadata is there from the beginning of a save; its end is entered before the
+	// directory is renamed.
+	orbaxMetadata = "_CHECKPOINT_METADATA"
+	orbaxCommit   = "commit_success.txt"
+	// orbaxTmp follows the name of a directory whose save has not ended.
+	orbaxTmp = ".orbax-checkpoint-tmp"
+)
+
+func (orbax) Traits() Traits {
+	return Traits{
+		Kind: Orbax, Last: []string{orbaxMetadata, orbaxCommit},
+		CompleteWhen: "the directory has its name, and " + orbaxMetadata + " says when it was committed",
+	}
+}
+
+// Owner returns none: of the files below a directory none shows that it is Orbax's. One
+// that is named after a step is known by that (directory.Owner).
+func (orbax) Owner(string) (Owner, bool) { return Owner{}, false }
+
+func (orbax) Claim(_ context.Context, d *Dir) ([]Claim, error) {
+	name, _, unfinished := strings.Cut(path.Base(d.Name), orbaxTmp)
+	if !unfinished && !slices.ContainsFunc(d.Entries, func(e store.Info) bool { return e.Name == orbaxMetadata && e.Mode.IsRegular() }) || d.Name == "." {
+		return nil, nil
+	}
+	return []Claim{{Whole: true, Check: func(ctx context.Context) (*Checkpoint, error) {
+		c := &Checkpoint{Name: d.Name, Kind: Orbax, Step: NoStep, State: Unchecked}
+		if stepDir.MatchString(name) {
+			c.Step = StepAtEnd(name)
+		}
+		err := c.addBelow(ctx, d.Store, d.Name, d.Entries, 0)
+		switch {
+		case err != nil || len(c.Files) == 0:
+			return nil, err
+		case unfinished:
+			c.State, c.Why, c.Certain = Torn, "its name is that of a save that has not ended", c.Step != NoStep
+		default:
+			err = checkOrbax(ctx, d.Store, c)
+		}
+		return c, err
+	}}}, nil
+}
+
+// checkOrbax judges a directory that has its final name.
+func checkOrbax(ctx context.Context, s store.Store, c *Checkpoint) error {
+	c.Marker = path.Join(c.Name, orbaxMetadata)
+	if c.unlisted != "" {
+		c.Why = tooDeep(c.unlisted)
+		return nil
+	}
+	text, err := store.ReadFile(ctx, s, c.Marker)
+	if errors.Is(err, syscall.EFBIG) || errors.Is(err, fs.ErrPermission) {
+		c.Why = err.Error()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var metadata struct {
+		Items     json.RawMessage `json:"item_handlers"`
+		Committed int64           `json:"commit_timestamp_nsecs"`
+	}
+	if err := json.Unmarshal(text, &metadata); err != nil {
+		c.Why = orbaxMetadata + " is not readable: " + err.Error()
+		return nil
+	}
+	committed := metadata.Committed > 0 || c.has(orbaxCommit)
+	switch missing := c.missingItem(metadata.Items); {
+	case missing != "":
+		c.Why = "there is nothing of its item " + missing
+	case !committed:
+		c.Why = orbaxMetadata + " does not say that it was committed"
+	default:
+		c.State, c.Why = Complete, ""
+	}
+	return nil
+}
+
+// has reports whether a file is in the checkpoint's directory.
+func (c *Checkpoint) has(name string) bool {
+	return slices.ContainsFunc(c.Files, func(f File) bool { return f.Name == path.Join(c.Name, name) })
+}
+
+// missingItem is one of the items that the metadata names of which no file is there;
+// empty if there is none. A checkpoint of one object names no items.
+func (c *Checkpoint) missingItem(items json.RawMessage) string {
+	var names map[string]json.RawMessage
+	if json.Unmarshal(items, &names) != nil {
+		return ""
+	}
+	for _, f := range c.Files {
+		item, _, _ := strings.Cut(strings.TrimPrefix(f.Name, c.Name+"/"), "/")
+		delete(names, item)
+	}
+	for name := range names {
+		return name
+	}
+	return ""
+}

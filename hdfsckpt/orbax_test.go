@@ -1,0 +1,90 @@
+package hdfsckpt_test
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/store"
+)
+
+// putOrbax puts a checkpoint that Orbax wrote (testdata/orbax_save.py) into a directory,
+// but for the files that change returns nil for.
+func putOrbax(t *testing.T, s store.Store, dir string, change func(name string, content []byte) []byte) {
+	t.Helper()
+	const from = "testdata/orbax-10"
+	must(t, filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		name = strings.TrimPrefix(name, from+"/")
+		if change != nil {
+			content = change(name, content)
+		}
+		if content != nil {
+			put(t, s, path.Join(dir, name), content)
+		}
+		return err
+	}))
+}
+
+// TestOrbaxCheckpoints: a directory is complete when its save says so; what has not got
+// its name is moved aside.
+func TestOrbaxCheckpoints(t *testing.T) {
+	ctx, s := context.Background(), openLocal(t, t.TempDir())
+	defer s.Close()
+	uncommitted := func(name string, b []byte) []byte {
+		if name == "commit_success.txt" {
+			return nil
+		}
+		return bytes.Replace(b, []byte(`"commit_timestamp_nsecs": 1`), []byte(`"commit_timestamp_nsecs": null, "x": 1`), 1)
+	}
+	putOrbax(t, s, "10", nil)
+	putOrbax(t, s, "step-20", nil)
+	putOrbax(t, s, "best", nil)
+	putOrbax(t, s, "30", uncommitted)
+	putOrbax(t, s, "40", func(name string, b []byte) []byte {
+		if strings.HasPrefix(name, "default/") {
+			return nil
+		}
+		return b
+	})
+	putOrbax(t, s, "50", func(name string, b []byte) []byte {
+		if name == "_CHECKPOINT_METADATA" {
+			return b[:20]
+		}
+		return b
+	})
+	putOrbax(t, s, "60.orbax-checkpoint-tmp", uncommitted)
+	putOrbax(t, s, "70.orbax-checkpoint-tmp-1732490000", uncommitted)
+	putOrbax(t, s, "mine.orbax-checkpoint-tmp", uncommitted)
+	want := `best orbax 11 complete
+mine.orbax-checkpoint-tmp orbax 10 torn (its name is that of a save that has not ended)
+10 orbax 11 complete
+step-20 orbax 11 complete
+30 orbax 10 unchecked (_CHECKPOINT_METADATA does not say that it was committed)
+40 orbax 2 unchecked (there is nothing of its item default)
+50 orbax 11 unchecked (_CHECKPOINT_METADATA is not readable: unexpected end of JSON input)
+60.orbax-checkpoint-tmp orbax 10 torn (its name is that of a save that has not ended)
+70.orbax-checkpoint-tmp-1732490000 orbax 10 torn (its name is that of a save that has not ended)
+`
+	if got := describe(list(t, s)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	report, err := hdfsckpt.Repair(ctx, s, 0)
+	if err != nil || len(report.Aside) != 2 || report.Aside[0].Step != 60 || report.Aside[1].Step != 70 {
+		t.Errorf("moved aside: %s, %v", report, err)
+	}
+	seal(t, s, "10")
+	if got := list(t, s); got[2].Name != "10" || got[2].State != format.Sealed {
+		t.Errorf("%s", describe(got))
+	}
+}
