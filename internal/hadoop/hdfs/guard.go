@@ -6,9 +6,8 @@ import (
 	"holdfast/internal/hadoop/rpc"
 )
 
-// Guarded returns a context for changes that somebody may lose the right to make
-// (rpc.Guarded).
+// Guarded returns a context for changes whose permission may end (rpc.Guarded).
 func Guarded(ctx context.Context, may func() error) context.Context { return rpc.Guarded(ctx, may) }
 
-// Permitted asks what Guarded was given.
+// Permitted returns the result of the function that Guarded was given.
 func Permitted(ctx context.Context) error { return rpc.Permitted(ctx) }
