@@ -174,7 +174,7 @@ func TestAUsersTaskIsPrivateAndHasNoPrivileges(t *testing.T) {
 func TestNothingOutlivesAKilledAgent(t *testing.T) {
 	needRoot(t)
 	for name, way := range ways {
-		for _, victim := range []string{"agent", "keeper"} {
+		for _, victim := range []string{"agent", "init process"} {
 			t.Run(name+", "+victim, func(t *testing.T) {
 				m := newMaster(t)
 				agent := m.startAgentProcess("c1", way.uid, way.change)
@@ -186,10 +186,10 @@ func TestNothingOutlivesAKilledAgent(t *testing.T) {
 				var below []int
 				eventually(t, "the task's processes", func() bool {
 					below = proctree.Descendants(agent.Process.Pid)
-					return len(below) >= 6 // keeper, shell, orphan, two of the background, foreground
+					return len(below) >= 6 // init process, shell, orphan, two of the background, foreground
 				})
 				victimPid := agent.Process.Pid
-				if victim == "keeper" {
+				if victim == "init process" {
 					victimPid = below[0]
 				}
 				if err := syscall.Kill(victimPid, syscall.SIGKILL); err != nil {

@@ -38,7 +38,7 @@ type Restrictions struct {
 	Steer     error // connections steered by seccomp
 }
 
-// Box is the agent's side of a running keeper.
+// Box is the agent's side of a sandbox.
 type Box struct {
 	cmd          *exec.Cmd
 	conn         *net.UnixConn
@@ -48,7 +48,7 @@ type Box struct {
 
 	asking  sync.Mutex // one request at a time
 	answers chan reply
-	done    chan struct{} // the keeper has ended
+	done    chan struct{} // the init process has ended
 	err     error         // why, once done
 	closing atomic.Bool   // Close was called
 
@@ -74,14 +74,14 @@ type Process struct {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Status returns how it ended; ok is false if that is not known because the keeper ended
+// Status returns how it ended; ok is false if that is not known because the init process ended
 // first.
 func (p *Process) Status() (status syscall.WaitStatus, ok bool) {
 	<-p.done
 	return p.status, !p.lost
 }
 
-// Start starts a keeper, in namespaces of its own if that is allowed here.
+// Start starts an init process, in namespaces of its own if that is allowed here.
 func Start(ctx context.Context, o Options) (*Box, error) {
 	if o.Exe == "" {
 		o.Exe = "/proc/self/exe"
@@ -109,7 +109,7 @@ func Start(ctx context.Context, o Options) (*Box, error) {
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("starting the sandbox's keeper, %s: %w", o.Exe, err)
+			return nil, fmt.Errorf("starting the sandbox's init process, %s: %w", o.Exe, err)
 		}
 		if b.restrictions.Namespace != nil {
 			refused = b.restrictions.Namespace
@@ -124,11 +124,11 @@ func Start(ctx context.Context, o Options) (*Box, error) {
 		}
 		return b, nil
 	}
-	return nil, errors.New("starting the sandbox's keeper: no way is left") // the last way has no flags
+	return nil, errors.New("starting the sandbox's init process: all ways failed") // the last way has no flags
 }
 
-// attributes returns the ways to start a keeper, best first. Root needs no user namespace,
-// in which it could not use files of other users.
+// attributes returns the ways to start an init process, best first. Root needs no user
+// namespace, in which it could not use files of other users.
 func attributes(o Options) []*syscall.SysProcAttr {
 	plain := &syscall.SysProcAttr{Setsid: true}
 	if o.NoNamespace {
@@ -152,7 +152,7 @@ func start(ctx context.Context, o Options, attr *syscall.SysProcAttr) (*Box, err
 	if err != nil {
 		return nil, fmt.Errorf("making a socket pair: %w", err)
 	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "keeper"), os.NewFile(uintptr(pair[1]), "agent")
+	ours, theirs := os.NewFile(uintptr(pair[0]), "init"), os.NewFile(uintptr(pair[1]), "agent")
 	c, err := net.FileConn(ours)
 	ours.Close()
 	if err != nil {
@@ -163,7 +163,7 @@ func start(ctx context.Context, o Options, attr *syscall.SysProcAttr) (*Box, err
 		conn: c.(*net.UnixConn), answers: make(chan reply, 1), done: make(chan struct{}),
 		processes: map[int]*Process{}, standing: map[int]bool{}, early: map[int]syscall.WaitStatus{},
 	}
-	args := []string{KeeperName, argShared, argSteered}
+	args := []string{InitName, argShared, argSteered}
 	if attr.Cloneflags != 0 {
 		args[1] = argPrivate
 	}
@@ -187,7 +187,7 @@ func start(ctx context.Context, o Options, attr *syscall.SysProcAttr) (*Box, err
 		b.conn.Close()
 		_ = b.cmd.Process.Kill()
 		state := b.cmd.Wait()
-		return nil, fmt.Errorf("the keeper did not come up: %w", errors.Join(err, state, ctx.Err()))
+		return nil, fmt.Errorf("the sandbox's init process did not start: %w", errors.Join(err, state, ctx.Err()))
 	}
 	_ = b.conn.SetReadDeadline(time.Time{})
 	if len(files) > 0 {
@@ -209,7 +209,7 @@ func said(text string) error {
 	return errors.New(text)
 }
 
-// read receives the keeper's messages until it ends.
+// read receives the init process's messages until it ends.
 func (b *Box) read() {
 	var reason error
 	for {
@@ -226,7 +226,7 @@ func (b *Box) read() {
 	}
 	_ = b.cmd.Process.Kill() // it closed the socket, or spoke nonsense
 	err := b.cmd.Wait()
-	b.err = fmt.Errorf("the sandbox's keeper ended: %w", errors.Join(err, reason))
+	b.err = fmt.Errorf("the sandbox's init process ended: %w", errors.Join(err, reason))
 	close(b.done)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -256,7 +256,7 @@ func (b *Box) ask(m message, fds ...int) (reply, error) {
 	b.asking.Lock()
 	defer b.asking.Unlock()
 	if err := send(b.conn, m, fds...); err != nil {
-		return reply{}, fmt.Errorf("speaking to the sandbox's keeper: %w", err)
+		return reply{}, fmt.Errorf("communicating with the sandbox's init process: %w", err)
 	}
 	select {
 	case r := <-b.answers:
@@ -273,13 +273,13 @@ func (b *Box) Restrictions() Restrictions { return b.restrictions }
 // close it.
 func (b *Box) Listener() *os.File { return b.listener }
 
-// Pid returns the keeper's process id.
+// Pid returns the init process's process id.
 func (b *Box) Pid() int { return b.cmd.Process.Pid }
 
-// Done is closed when the keeper has ended; that must not happen before Close.
+// Done is closed when the init process has ended; that must not happen before Close.
 func (b *Box) Done() <-chan struct{} { return b.done }
 
-// Err says why the keeper ended, once Done is closed.
+// Err says why the init process ended, once Done is closed.
 func (b *Box) Err() error { return b.err }
 
 // Mount mounts a FUSE file system in the box. options are those of mount(2)
@@ -294,7 +294,7 @@ func (b *Box) Mount(target, options string, serve func(fd int) error) error {
 		return err
 	}
 	if len(r.files) != 1 {
-		return errors.New("the sandbox's keeper sent no descriptor of its FUSE mount")
+		return errors.New("the sandbox's init process sent no descriptor of its FUSE mount")
 	}
 	fd, err := unix.FcntlInt(r.files[0].Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	r.files[0].Close()
@@ -345,7 +345,7 @@ func (b *Box) Exec(c Command) (*Process, error) {
 	return b.enter(r.m.Pid, c.Standing), nil
 }
 
-// Adopt returns an orphan, which the keeper has inherited, as a Process like Exec's. The
+// Adopt returns an orphan, which the init process has inherited, as a Process like Exec's. The
 // orphan must not end before Adopt returns.
 func (b *Box) Adopt(pid int) (*Process, error) {
 	if _, err := b.ask(message{Op: opAdopt, Pid: pid}); err != nil {
@@ -388,10 +388,10 @@ func (b *Box) enter(pid int, standing bool) *Process {
 	return p
 }
 
-// KillAttempt ends every process in the box but the keeper and standing ones.
+// KillAttempt ends every process in the box but the init process and standing ones.
 func (b *Box) KillAttempt(ctx context.Context) error { return b.kill(ctx, b.spared()...) }
 
-// KillAll ends every process in the box but the keeper.
+// KillAll ends every process in the box but the init process.
 func (b *Box) KillAll(ctx context.Context) error { return b.kill(ctx) }
 
 func (b *Box) kill(ctx context.Context, spared ...int) error {
@@ -400,7 +400,7 @@ func (b *Box) kill(ctx context.Context, spared ...int) error {
 		if b.closing.Load() {
 			return nil // Close had it end everything
 		}
-		// The keeper was killed, and this process has inherited what was below
+		// The init process was killed, and this process has inherited what was below
 		// it. A process that has a box has no other children of its own.
 		return proctree.KillDescendants(ctx, os.Getpid())
 	default:
@@ -408,7 +408,7 @@ func (b *Box) kill(ctx context.Context, spared ...int) error {
 	}
 }
 
-// Processes returns the processes in the box, without the keeper and standing ones.
+// Processes returns the processes in the box, without the init process and standing ones.
 func (b *Box) Processes() []int { return proctree.Descendants(b.Pid(), b.spared()...) }
 
 func (b *Box) spared() []int {
@@ -417,8 +417,8 @@ func (b *Box) spared() []int {
 	return slices.Collect(maps.Keys(b.standing))
 }
 
-// Close ends the keeper and all that runs in the box, and with them the
-// namespace and its mounts. It waits for the keeper's end.
+// Close ends the init process and all that runs in the box, and with them the
+// namespace and its mounts. It waits for the init process's end.
 func (b *Box) Close() {
 	b.closing.Store(true)
 	_ = b.conn.CloseWrite()

@@ -10,7 +10,7 @@ import (
 	"holdfast/test/bound"
 )
 
-// FuzzReceive reads what the keeper of a namespace says, beside which the task's
+// FuzzReceive reads what the init process of a namespace says, beside which the task's
 // processes run.
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x02{}"))

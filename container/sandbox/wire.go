@@ -15,17 +15,17 @@ import (
 
 // The verbs of message.Op. See the package comment.
 const (
-	opUp     = "up"     // keeper: what it may do; with the steering descriptor
+	opUp     = "up"     // init process: what it may do; with the steering descriptor
 	opFuse   = "fuse"   // agent: mount FUSE on Target; answered with the descriptor
 	opStat   = "stat"   // agent: look at Target
 	opBind   = "bind"   // agent: bind Source over Target
 	opExec   = "exec"   // agent: run Argv; with its output descriptor, and maybe one more
 	opAdopt  = "adopt"  // agent: tell of the end of the orphan Pid
-	opAnswer = "answer" // keeper: to fuse, stat, bind, exec, adopt
-	opExit   = "exit"   // keeper: the process Pid ended with Status
+	opAnswer = "answer" // init process: to fuse, stat, bind, exec, adopt
+	opExit   = "exit"   // init process: the process Pid ended with Status
 )
 
-// message is one message between agent and keeper, either way.
+// message is one message between agent and init process, either way.
 type message struct {
 	Op      string   `json:"op"`
 	Argv    []string `json:"argv,omitempty"`

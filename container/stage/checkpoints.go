@@ -265,7 +265,7 @@ func (p *place) close(ctx context.Context, log *logrus.Entry) {
 	}
 }
 
-// mountOptions returns what mount(2) wants; the keeper knows the descriptor. Root's
+// mountOptions returns what mount(2) wants; the init process knows the descriptor. Root's
 // task may change its user.
 func mountOptions() string {
 	o := strings.TrimPrefix(mount.MountOptions(0, uint32(os.Geteuid()), uint32(os.Getegid())), "fd=0,")

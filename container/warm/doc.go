@@ -3,15 +3,15 @@
 //
 // # The warm interpreter
 //
-// A warm interpreter is the exact command of an attempt, with the attempt's environment
-// and in its sandbox, which stops in the task's start-up file (package runtime,
+// A warm interpreter is the exact command of an attempt, with the attempt's environment and
+// in its sandbox, which stops in the task's start-up file (package runtime,
 // python/_holdfast/start.py) before Python reads the script. There it imports one module,
 // named by proto.EnvWarm, and waits. For an attempt it forks twice, so that its grandchild
-// becomes a child of the sandbox's keeper, as an ordinary attempt is. The grandchild gets
-// the attempt's output, directory, environment and the arguments after the script, leads a
-// session and returns from the start-up file, so that Python runs the script. What a script
-// could see of the import (sys.modules and such) is hidden until it imports the module
-// itself: python/_holdfast/hidden.py.
+// becomes a child of the sandbox's init process, as an ordinary attempt is. The grandchild
+// gets the attempt's output, directory, environment and the arguments after the script,
+// leads a session and returns from the start-up file, so that Python runs the script. What
+// a script could see of the import (sys.modules and such) is hidden until it imports the
+// module itself: python/_holdfast/hidden.py.
 //
 // If an attempt is to start while the import is still under way, the interpreter does not
 // fork, but becomes the attempt itself once the import has finished. The attempt waits only

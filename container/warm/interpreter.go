@@ -18,8 +18,8 @@ import (
 	"holdfast/container/sandbox"
 )
 
-// envSocket is the variable by which the start-up file recognizes a warm interpreter; its value
-// is the descriptor to listen on.
+// envSocket is the variable by which the start-up file recognizes a warm interpreter; its
+// value is the descriptor to listen on.
 const envSocket = "HOLDFAST_WARM_SOCKET"
 
 const (

@@ -18,10 +18,9 @@ const (
 	left = 512 << 20
 )
 
-// shortage returns an error if there is not enough memory for an interpreter of size bytes; with
-// there set, the interpreter already exists.
-// Pages that processes share are counted for each, as NodeManagers do
-// (yarn.nodemanager.pmem-check-enabled).
+// shortage returns an error if there is not enough memory for an interpreter of size bytes;
+// with there set, the interpreter already exists. Pages that processes share are counted
+// for each, as NodeManagers do (yarn.nodemanager.pmem-check-enabled).
 func shortage(box *sandbox.Box, limit, size int64, there bool) error {
 	if limit > 0 {
 		used := proctree.RSS(append(box.Processes(), os.Getpid(), box.Pid())...)

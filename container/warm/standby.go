@@ -143,8 +143,8 @@ func (s *Standby) Exec(c sandbox.Command) (p *sandbox.Process, warm bool, err er
 	return p, false, err
 }
 
-// take returns the interpreter if it is suitable for a command, and whether it is ready. It ends
-// one that is not suitable.
+// take returns the interpreter if it is suitable for a command, and whether it is ready. It
+// ends one that is not suitable.
 func (s *Standby) take(c sandbox.Command) (i *interpreter, ready bool) {
 	s.mu.Lock()
 	i, ready = s.process, s.ready
@@ -185,9 +185,9 @@ func (s *Standby) tend(f func(context.Context)) {
 	s.tending.Go(func() { f(ctx) })
 }
 
-// attend maintains the interpreter from the start of an attempt to the next one. It makes one if
-// there is none: like from, from which the attempt was forked, or else with the import profile
-// of the attempt.
+// attend maintains the interpreter from the start of an attempt to the next one. It makes
+// one if there is none: like from, from which the attempt was forked, or else with the
+// import profile of the attempt.
 func (s *Standby) attend(c sandbox.Command, p *sandbox.Process, from *interpreter) {
 	name := module(c)
 	s.mu.Lock()
@@ -320,8 +320,8 @@ func (s *Standby) tell(k Known) {
 	s.news++
 }
 
-// Known returns what is known of how the script imports the module, and its version, which is 0
-// as long as nothing is known.
+// Known returns what is known of how the script imports the module, and its version, which
+// is 0 as long as nothing is known.
 func (s *Standby) Known() (k Known, news int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -334,8 +334,8 @@ func (s *Standby) kept() *interpreter {
 	return s.process
 }
 
-// Refuse ends the interpreter and prevents others, since the script or its module does not work
-// when it is forked.
+// Refuse ends the interpreter and prevents others, since the script or its module does not
+// work when it is forked.
 func (s *Standby) Refuse(why string) {
 	s.tell(Known{Refused: why})
 	s.giveUp(why)
@@ -361,8 +361,8 @@ func (s *Standby) drop(says string) {
 	}
 }
 
-// State describes the interpreter, for the user, and returns its resident memory in bytes, 0 if
-// there is none.
+// State describes the interpreter, for the user, and returns its resident memory in bytes,
+// 0 if there is none.
 func (s *Standby) State() (says string, rss int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,8 +40,8 @@ func TestZonesSecure(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	uris := []string{c.HDFS() + "/zone/out", c.HDFS() + "/user/alice"}
-	keeper := &delegation.Refresher{Conf: cf, Principal: "alice", Keytab: keytab, Source: "the test", URIs: uris, Log: logrus.NewEntry(log)}
-	if err := keeper.Login(); err != nil {
+	refresher := &delegation.Refresher{Conf: cf, Principal: "alice", Keytab: keytab, Source: "the test", URIs: uris, Log: logrus.NewEntry(log)}
+	if err := refresher.Login(); err != nil {
 		t.Fatal(err)
 	}
 	zone(t, c, "/zone", "key1", testcluster.Alice)
@@ -64,7 +64,7 @@ func TestZonesSecure(t *testing.T) {
 	var all *token.Credentials
 	t.Run("tokens", func(t *testing.T) {
 		var until time.Time
-		if all, until, err = keeper.Get(t.Context()); err != nil {
+		if all, until, err = refresher.Get(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		k, ok := all.Find(token.KindKMS, c.KeyProvider())

@@ -127,7 +127,7 @@ func TestTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		sets := make(chan *token.Credentials, 100)
-		keeper := &delegation.Refresher{
+		refresher := &delegation.Refresher{
 			Conf: c, Principal: "alice", Keytab: keytab, Source: "the test", URIs: uris, Log: notice.None,
 			Use: func(c *token.Credentials) {
 				if err := token.Replace(c.Marshal()); err != nil {
@@ -138,7 +138,7 @@ func TestTokens(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		wg.Go(func() { keeper.Run(ctx) })
+		wg.Go(func() { refresher.Run(ctx) })
 		defer wg.Wait()
 		defer cancel()
 		<-sets

@@ -215,8 +215,8 @@ def _join(request, fds, agent, kernel):
         if not os.read(fds[1], 1):
             os._exit(0)
         os.close(fds[1])
-        # Now that the middle one has gone: it dies with the keeper, as if the
-        # keeper had started it.
+        # Now that the middle one has gone: it dies with the init process, as if
+        # that had started it.
         kernel.die_with_parent()
     os.dup2(fds[0], 1)
     os.dup2(fds[0], 2)

@@ -22,10 +22,10 @@ import (
 	"holdfast/container/steer"
 )
 
-// KeeperName is argument 0 of a keeper's process.
-const KeeperName = "holdfast-sandbox"
+// InitName is argument 0 of the init process.
+const InitName = "holdfast-sandbox"
 
-// Arguments of a keeper: whether it was cloned into namespaces of its own, and
+// Arguments of the init process: whether it was cloned into namespaces of its own, and
 // whether it is to install steering.
 const (
 	argPrivate   = "private"
@@ -35,19 +35,19 @@ const (
 )
 
 func init() {
-	if len(os.Args) == 3 && os.Args[0] == KeeperName {
+	if len(os.Args) == 3 && os.Args[0] == InitName {
 		runtime.LockOSThread() // the thread that forks and carries the filter
 		if err := keep(os.Args[1] == argPrivate, os.Args[2] == argSteered); err != nil {
-			fmt.Fprintln(os.Stderr, "the sandbox's keeper:", err)
+			fmt.Fprintln(os.Stderr, "the sandbox's init process:", err)
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
 }
 
-// keeper is the keeper's side. Its main goroutine serves requests; a second one receives
-// them and notices the agent's end, and a third one reaps processes.
-type keeper struct {
+// initProcess is the init process's side. Its main goroutine serves requests; a second one
+// receives them and notices the agent's end, and a third one reaps processes.
+type initProcess struct {
 	conn    *net.UnixConn
 	writing sync.Mutex
 
@@ -60,7 +60,7 @@ type keeper struct {
 	pids    map[int]bool // attempts' processes; others are orphans of theirs
 }
 
-// fuseMount is a mount that the agent serves. The keeper holds its descriptor, too.
+// fuseMount is a mount that the agent serves. The init process holds its descriptor, too.
 type fuseMount struct {
 	target string
 	fuse   *os.File
@@ -81,7 +81,7 @@ func keep(private, steered bool) error {
 		return fmt.Errorf("started without its agent's socket on descriptor 3: %w", err)
 	}
 	file.Close()
-	k := &keeper{conn: c.(*net.UnixConn), pids: map[int]bool{}}
+	k := &initProcess{conn: c.(*net.UnixConn), pids: map[int]bool{}}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
@@ -137,7 +137,7 @@ func keep(private, steered bool) error {
 
 // listen receives requests until the agent has ended. The goroutine that serves them may be
 // waiting for a mount that is not served any more.
-func (k *keeper) listen(requests chan<- request) {
+func (k *initProcess) listen(requests chan<- request) {
 	defer close(requests)
 	for {
 		m, files, err := receive(k.conn)
@@ -162,7 +162,7 @@ func (k *keeper) listen(requests chan<- request) {
 	}
 }
 
-func (k *keeper) send(m message, fds ...int) error {
+func (k *initProcess) send(m message, fds ...int) error {
 	k.writing.Lock()
 	defer k.writing.Unlock()
 	return send(k.conn, m, fds...)
@@ -174,7 +174,7 @@ func isolate() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("making / private in a new mount namespace: %w", err)
 	}
-	// The task must not inherit the keeper's ambient capabilities. The thread keeps its
+	// The task must not inherit the init process's ambient capabilities. The thread keeps its
 	// permitted ones until it execs, which it never does.
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return fmt.Errorf("dropping ambient capabilities: %w", err)
@@ -214,7 +214,7 @@ func tryFuse(private bool) error {
 	return nil
 }
 
-func (k *keeper) serve(m message, files []*os.File) (answer message, fds []int) {
+func (k *initProcess) serve(m message, files []*os.File) (answer message, fds []int) {
 	switch m.Op {
 	case opFuse:
 		f, err := openFuse()
@@ -252,7 +252,7 @@ func (k *keeper) serve(m message, files []*os.File) (answer message, fds []int) 
 }
 
 // exec forks and execs an attempt's process.
-func (k *keeper) exec(m message, files []*os.File) (int, error) {
+func (k *initProcess) exec(m message, files []*os.File) (int, error) {
 	if len(files) == 0 || len(m.Argv) == 0 {
 		return 0, fmt.Errorf("a command and a descriptor for its output are needed: %w", syscall.EINVAL)
 	}
@@ -301,12 +301,12 @@ func (k *keeper) exec(m message, files []*os.File) (int, error) {
 }
 
 // adopt reports the end of an orphan, too, from now on.
-func (k *keeper) adopt(pid int) error {
+func (k *initProcess) adopt(pid int) error {
 	k.forking.Lock()
 	defer k.forking.Unlock()
 	// Not waited for yet, or it would not be a child.
 	if parent, ok := proctree.Parent(pid); !ok || parent != os.Getpid() {
-		return fmt.Errorf("adopting process %d: it is no child of the sandbox's keeper: %w", pid, syscall.ECHILD)
+		return fmt.Errorf("adopting process %d: it is no child of the sandbox's init process: %w", pid, syscall.ECHILD)
 	}
 	k.pids[pid] = true
 	return nil
@@ -362,7 +362,7 @@ func findCommand(name, dir string, env []string) (string, error) {
 
 // reap waits for all children: processes of attempts, and orphans, which a subreaper
 // inherits.
-func (k *keeper) reap(children <-chan os.Signal) {
+func (k *initProcess) reap(children <-chan os.Signal) {
 	for range children {
 		for {
 			var status syscall.WaitStatus
