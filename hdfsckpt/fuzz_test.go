@@ -35,6 +35,8 @@ func FuzzDirectory(f *testing.F) {
 			"dcp/.metadata":                                    marker,
 			"70/_CHECKPOINT_METADATA":                          marker,
 			"model.safetensors.index.json":                     rule,
+			"latest":                                           rule,
+			"global_step7/mp_rank_00_model_states.pt":          marker,
 			"alone.safetensors":                                manifest,
 		} {
 			name = filepath.Join(dir, name)

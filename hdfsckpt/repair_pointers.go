@@ -181,12 +181,12 @@ func (p *pointing) atRetained(ctx context.Context, dir string, before format.Poi
 	return p.WritePointer(ctx, p.s, dir, before, []format.Checkpoint{to}, &to)
 }
 
-// restorable reports whether what a pointer names can be restored.
+// restorable reports whether what a pointer names can be restored, or cannot be checked.
 func (p *pointing) restorable(ctx context.Context, dir string, at format.Pointed, list []format.Checkpoint) (bool, string, error) {
 	base := path.Base(at.Target)
 	for _, c := range list {
 		if path.Base(c.Name) == base {
-			return c.Whole(), fmt.Sprintf("it named %s, which is %s: %s", base, c.State, c.Why), nil
+			return c.Whole() || c.State == format.Unchecked, fmt.Sprintf("it named %s, which is %s: %s", base, c.State, c.Why), nil
 		}
 	}
 	// A checkpoint of an older form (TensorFlow's V1) is one file, which cannot be judged.

@@ -1,0 +1,144 @@
+package hdfsckpt_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/retain"
+	"holdfast/hdfsckpt/store"
+)
+
+// putDeepSpeed puts the files that two ranks with ZeRO write, by the names that DeepSpeed
+// gives them, but for those left out.
+func putDeepSpeed(t *testing.T, s store.Store, dir string, without ...string) {
+	t.Helper()
+	for _, name := range []string{"mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt", "zero_pp_rank_1_mp_rank_00_optim_states.pt"} {
+		if !slices.Contains(without, name) {
+			put(t, s, dir+"/"+name, torchFixture(t, "alone.pt"))
+		}
+	}
+}
+
+func readLatest(t *testing.T, s store.Store, dir string) string {
+	t.Helper()
+	text, err := store.ReadFile(t.Context(), s, dir+"/latest")
+	must(t, err)
+	return string(text)
+}
+
+func TestDeepSpeedCheckpoints(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	whole := torchFixture(t, "alone.pt")
+	putDeepSpeed(t, s, "run/global_step10")
+	putDeepSpeed(t, s, "run/global_step20", "zero_pp_rank_0_mp_rank_00_optim_states.pt")
+	putDeepSpeed(t, s, "run/global_step30", "mp_rank_00_model_states.pt")
+	putDeepSpeed(t, s, "run/global_step40", "zero_pp_rank_1_mp_rank_00_optim_states.pt") // of fewer ranks, or broken off
+	putDeepSpeed(t, s, "run/global_step50")
+	put(t, s, "run/global_step50/zero_pp_rank_1_mp_rank_00_optim_states.pt", whole[:len(whole)-9])
+	putDeepSpeed(t, s, "run/global_step60")
+	put(t, s, "run/global_step60/mp_rank_00_model_states.pt", torchFixture(t, "legacy.pt"))
+	putDeepSpeed(t, s, "run/global_step70")
+	putDeepSpeed(t, s, "run/global_step80")
+	put(t, s, "run/latest", []byte("global_step70"))
+	put(t, s, "run/zero_to_fp32.py", nil)
+	putDeepSpeed(t, s, "lost/global_step11")
+	putDeepSpeed(t, s, "own/global_step12")
+	put(t, s, "own/latest", []byte("the newest results"))
+	put(t, s, "mine/global_step13/model.pt", whole) // not DeepSpeed's
+	put(t, s, "mine/global_step13/optimizer.pt", whole)
+	putDeepSpeed(t, s, "checkpoint-14/global_step14") // of Trainer, or the program's own
+	put(t, s, "checkpoint-14/latest", []byte("global_step14"))
+	const unnamed = "unchecked (the file latest beside it names neither it nor a later one that is there: its save may not have ended)"
+	const unknown = "unchecked (nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE)"
+	want := `run/global_step10 deepspeed 3 complete
+lost/global_step11 deepspeed 3 ` + unnamed + `
+own/global_step12 deepspeed 3 ` + unnamed + `
+mine/global_step13 directory 2 ` + unknown + `
+checkpoint-14/global_step14 directory 3 ` + unknown + `
+run/global_step20 deepspeed 2 torn (zero_pp_rank_0_mp_rank_00_optim_states.pt is missing)
+run/global_step30 deepspeed 2 torn (mp_rank_00_model_states.pt is missing)
+run/global_step40 deepspeed 2 unchecked (it has no zero_pp_rank_1_mp_rank_00_optim_states.pt, which global_step70 has: its save may not have ended)
+run/global_step50 deepspeed 3 torn (zero_pp_rank_1_mp_rank_00_optim_states.pt: not a whole file of torch.save: its directory, at the end: zip: not a valid zip file)
+run/global_step60 deepspeed 3 unchecked (nothing shows whether mp_rank_00_model_states.pt is whole)
+run/global_step70 deepspeed 3 complete current
+run/global_step80 deepspeed 3 ` + unnamed + `
+`
+	if got := describe(list(t, s)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	// Nothing is moved, and no file of the program's is taken for the pointer.
+	if report, err := hdfsckpt.Repair(t.Context(), s, 0); err != nil || report.String() != "" {
+		t.Errorf("a start says %s, %v", report, err)
+	}
+	must(t, s.Chtimes(t.Context(), "run/global_step70/mp_rank_00_model_states.pt", old.Add(time.Minute), old.Add(time.Minute)))
+	for _, c := range list(t, s) {
+		if c.Name == "run/global_step70" && c.State != format.Unchecked {
+			t.Errorf("written to after latest, it is %s", c.State)
+		}
+	}
+}
+
+// TestDeepSpeedPointer: latest is pointed at what can be restored, and where it cannot be
+// told, it stays.
+func TestDeepSpeedPointer(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		ctx := context.Background()
+		putDeepSpeed(t, s, "run/global_step10")
+		putDeepSpeed(t, s, "run/global_step20")
+		put(t, s, "run/latest", []byte("global_step20"))
+		if report, err := hdfsckpt.Repair(ctx, s, 0); err != nil || report.String() != "" {
+			t.Fatalf("nothing is amiss: %s, %v", report, err)
+		}
+		plan, err := hdfsckpt.PlanRollback(list(t, s), "", 10)
+		must(t, err)
+		must(t, plan.Execute(ctx, s))
+		if got := readLatest(t, s, "run"); got != "global_step10" || len(plan.Newer) != 1 {
+			t.Errorf("rolled back, latest says %q, newer are %+v", got, plan.Newer)
+		}
+		put(t, s, "run/latest", []byte("global_step20"))
+		remove(t, s, "run/global_step20/zero_pp_rank_0_mp_rank_00_optim_states.pt")
+		report, err := hdfsckpt.Repair(ctx, s, 0)
+		if got := readLatest(t, s, "run"); err != nil || got != "global_step20" && got != "global_step10" {
+			t.Errorf("after a loss latest says %q: %s, %v", got, report, err)
+		}
+		for _, c := range list(t, s) {
+			if c.Current && !c.Whole() {
+				t.Errorf("latest names %s, which is %s", c.Name, c.State)
+			}
+		}
+		// What cannot be checked is not taken away from under the program.
+		put(t, s, "run/global_step20/mp_rank_00_model_states.pt", torchFixture(t, "legacy.pt"))
+		put(t, s, "run/latest", []byte("global_step20"))
+		if _, err := hdfsckpt.Repair(ctx, s, 0); err != nil || readLatest(t, s, "run") != "global_step20" {
+			t.Errorf("latest says %q, %v", readLatest(t, s, "run"), err)
+		}
+	})
+}
+
+// TestDeepSpeedIsRemoved: what the program removes is gone, and the others stay as they were.
+func TestDeepSpeedIsRemoved(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	putDeepSpeed(t, s, "run/global_step10")
+	putDeepSpeed(t, s, "run/global_step20")
+	put(t, s, "run/latest", []byte("global_step20"))
+	seal(t, s, "run/global_step10", "run/global_step20")
+	for _, f := range filesBelow(t, s, "run/global_step10") {
+		unlink(t, s, f)
+	}
+	if retain.Concerns("run/latest") {
+		t.Error("latest is taken for a part of a checkpoint")
+	}
+	if got := states(list(t, s)); got != "run/global_step20 sealed current" || len(listRetained(t, s)) > 0 {
+		t.Errorf("left are %s, retained %v", got, listRetained(t, s))
+	}
+	must(t, hdfsckpt.PlanPrune(list(t, s), 1, 0).Execute(t.Context(), s))
+	if got := states(list(t, s)); got != "run/global_step20 sealed current" {
+		t.Errorf("after a prune: %s", got)
+	}
+}

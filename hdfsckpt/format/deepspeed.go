@@ -1,0 +1,214 @@
+package format
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/hdfsckpt/store"
+)
+
+// DeepSpeed is a directory global_stepN of DeepSpeed, beside a file `latest` that names
+// the last one whose save has ended (DeepSpeedEngine.save_checkpoint). Each rank writes
+// its own files; how many there are stands in none of their names.
+const DeepSpeed Kind = "deepspeed"
+
+type deepSpeed struct{}
+
+var _ Pointer = deepSpeed{}
+
+// latest is the pointer.
+const latest = "latest"
+
+func (deepSpeed) Traits() Traits {
+	return Traits{
+		Kind: DeepSpeed, FoundBy: []Kind{Torch}, Last: []string{latest}, MayGrow: true,
+		CompleteWhen: "the files of model and optimizer in global_stepN are whole, and `latest` names it or a later one",
+	}
+}
+
+var (
+	deepSpeedDir = regexp.MustCompile(`^global_step\d+$`)
+	// deepSpeedFile is what a rank writes: mp_rank_00_model_states.pt,
+	// zero_pp_rank_1_mp_rank_00_optim_states.pt, layer_01-model_00-model_states.pt.
+	deepSpeedFile = regexp.MustCompile(`_(model|optim)_states\.pt$|-model_states\.pt$`)
+	// deepSpeedRank is the number of a rank in the name of its file; what is around it is
+	// the same for all ranks.
+	deepSpeedRank = regexp.MustCompile(`^(|.*_)zero_pp_rank_(\d+)(_mp_rank_\d+_(?:model|optim)_states\.pt)$`)
+)
+
+// Owner returns none: a directory that is named after a step is known by that
+// (directory.Owner). What a program removes of it is not retained, as the files alone,
+// without the pointer and the directory that this names, do not show that they are all.
+func (deepSpeed) Owner(string) (Owner, bool) { return Owner{}, false }
+
+// Claim takes the directories global_stepN which hold files by the names that ranks give
+// them.
+func (f deepSpeed) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
+	if _, inStepDir := stepDirOf(path.Join(d.Name, latest)); inStepDir || d.Depth >= maxDepth {
+		return nil, nil // a part of what that directory is
+	}
+	saves := map[string][]store.Info{}
+	for _, e := range d.Entries {
+		if !e.IsDir() || !deepSpeedDir.MatchString(e.Name) {
+			continue
+		}
+		contents, err := d.List(path.Join(d.Name, e.Name))
+		if err != nil && !store.Vanished(err) {
+			return nil, err
+		}
+		if slices.ContainsFunc(contents, isDeepSpeedFile) {
+			saves[e.Name] = contents
+		}
+	}
+	if len(saves) == 0 {
+		return nil, nil
+	}
+	var at Pointed
+	err := d.Do(func() (err error) {
+		at, err = f.ReadPointer(ctx, d.Store, d.Name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var claims []Claim
+	for _, base := range slices.Sorted(maps.Keys(saves)) {
+		claims = append(claims, Claim{Take: []string{base}, Check: func(ctx context.Context) (*Checkpoint, error) {
+			name := path.Join(d.Name, base)
+			c := &Checkpoint{Name: name, Kind: DeepSpeed, Step: StepAtEnd(base), State: Unchecked, Current: at.Named() && at.Target == base}
+			if err := c.addBelow(ctx, d.Store, name, saves[base], 0); err != nil {
+				return nil, err
+			}
+			return c, checkDeepSpeed(ctx, d.Store, c, at, saves[at.Target])
+		}})
+	}
+	return claims, nil
+}
+
+func isDeepSpeedFile(e store.Info) bool { return !e.IsDir() && deepSpeedFile.MatchString(e.Name) }
+
+// checkDeepSpeed judges a directory beside a pointer. current are the files of the
+// directory that the pointer names: as how many ranks there are stands nowhere, one is
+// complete only if it has those of as many.
+func checkDeepSpeed(ctx context.Context, s store.Store, c *Checkpoint, at Pointed, current []store.Info) error {
+	if c.unlisted != "" {
+		c.Why = tooDeep(c.unlisted)
+		return nil
+	}
+	have := map[string]bool{}
+	last := time.Time{}
+	for _, f := range c.Files {
+		base := strings.TrimPrefix(f.Name, c.Name+"/")
+		have[base] = true
+		if f.ModTime.After(last) {
+			last = f.ModTime
+		}
+		if !deepSpeedFile.MatchString(base) {
+			continue
+		}
+		h, err := openTorch(ctx, s, f.Name)
+		switch {
+		case err != nil:
+			return err
+		case h.empty:
+			c.State, c.Why = Torn, base+" is empty"
+			return nil
+		case h.damage != nil:
+			c.State, c.Why = Torn, base+": "+h.damage.Error()
+			return nil
+		case !h.archive:
+			c.Why = "nothing shows whether " + base + " is whole"
+			return nil
+		}
+	}
+	if missing := missingOfDeepSpeed(have); missing != "" {
+		c.State, c.Why = Torn, missing+" is missing"
+		return nil
+	}
+	switch other := notOfDeepSpeed(have, current); {
+	case len(current) == 0 || StepAtEnd(at.Target) < c.Step:
+		c.Why = "the file " + latest + " beside it names neither it nor a later one that is there: its save may not have ended"
+	case last.After(at.Written):
+		c.Why = "it was written to after the file " + latest + " beside it: its save may not have ended"
+	case other != "":
+		c.Why = fmt.Sprintf("it has no %s, which %s has: its save may not have ended", other, at.Target)
+	default:
+		c.State = Complete
+	}
+	return nil
+}
+
+// notOfDeepSpeed is a file of ranks that others have, and that is not there; empty if
+// there is none.
+func notOfDeepSpeed(have map[string]bool, others []store.Info) string {
+	for _, e := range others {
+		if isDeepSpeedFile(e) && !have[e.Name] {
+			return e.Name
+		}
+	}
+	return ""
+}
+
+// missingOfDeepSpeed is a file that is not there while that of a later rank is, or all
+// of a kind; empty if none is known to be missing.
+func missingOfDeepSpeed(have map[string]bool) string {
+	most := map[[2]string]int{} // the last rank, by what is around it in the names
+	model := false
+	for name := range have {
+		model = model || strings.HasSuffix(name, "model_states.pt")
+		if m := deepSpeedRank.FindStringSubmatch(name); m != nil {
+			if n, err := strconv.Atoi(m[2]); err == nil {
+				k := [2]string{m[1], m[3]}
+				most[k] = max(most[k], n)
+			}
+		}
+	}
+	if !model {
+		return "mp_rank_00_model_states.pt"
+	}
+	for k, last := range most {
+		for rank := range min(last, 1<<16) {
+			if name := fmt.Sprintf("%szero_pp_rank_%d%s", k[0], rank, k[1]); !have[name] {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+func (deepSpeed) PointerFile() string { return latest }
+
+func (deepSpeed) ReadPointer(ctx context.Context, s store.Store, dir string) (Pointed, error) {
+	p, err := readPointer(ctx, s, path.Join(dir, latest))
+	if err != nil || !p.Named() {
+		return p, err
+	}
+	if name := strings.TrimSpace(string(p.Text)); deepSpeedDir.MatchString(name) {
+		p.Target = name
+	} else {
+		p.Err = fmt.Errorf("the file %s names no global_stepN", latest)
+	}
+	return p, nil
+}
+
+// WritePointer names a directory as DeepSpeed does, without an end of line.
+func (f deepSpeed) WritePointer(ctx context.Context, s store.Store, dir string, before Pointed, _ []Checkpoint, to *Checkpoint) error {
+	return store.WriteFile(ctx, s, path.Join(dir, latest), f.CopiedPointer(before, to), 0o644)
+}
+
+func (deepSpeed) CopiedPointer(_ Pointed, to *Checkpoint) []byte { return []byte(path.Base(to.Name)) }
+
+func (deepSpeed) RememberPointer(ctx context.Context, s store.Store, dir string) error {
+	return rememberPointer(ctx, s, path.Join(dir, latest))
+}
+
+func (deepSpeed) KnownPointers(ctx context.Context, s store.Store) (map[string]bool, error) {
+	return knownPointers(ctx, s, latest)
+}
