@@ -16,7 +16,7 @@
 //     kernel sends FLUSH for it as well, so FLUSH looks at the caller in /proc
 //     (caller.go). A process that exits by itself with an error, with a file
 //     still open that is not one of its standard streams, publishes nothing
-//     either: nobody closed that file.
+//     either: no process closed that file.
 //   - FLUSH also comes from a child that inherited a descriptor, and for each
 //     duplicate. It counts only if that process opened or wrote the file, and
 //     if none that did still has it open (flush.go). Where that is not known,
@@ -33,19 +33,18 @@
 //     replaced through another mount gets a new inode, so that pages of two
 //     versions never mix.
 //
-// Where this differs from POSIX is listed, and held by tests, in
-// docs/filesystem.md.
+// The differences from POSIX are listed in docs/filesystem.md and covered by tests.
 //
 // # Who may change the store
 //
-// A mount changes the store as long as its lease lasts and nobody has fenced it off
-// (writers.Fence). The lease is looked at when an operation enters the gate, and
-// again right before each change is sent, since the process may be stopped in
-// between; Fence ends what was sent and has not arrived by resetting its connection.
+// A mount changes the store as long as its lease lasts and it has not been fenced off
+// (writers.Fence). The lease is checked when an operation enters the gate, and again right
+// before each change is sent, since the process may be suspended in between; Fence cancels
+// what was sent and has not arrived by resetting its connection.
 // Files are written in the mount's area of the store, and files that are removed are
-// moved there first, so that a mount that was fenced off can neither put a file under a
-// name nor remove one, whenever its requests arrive. A rename of a visible file is
-// held back by the lease alone.
+// moved there first, so that a mount that was fenced off can neither publish a file nor
+// remove one, whenever its requests arrive. Renames of visible files are prevented by the
+// lease alone.
 //
 // # Waiting
 //
@@ -57,17 +56,16 @@
 //
 // # Memory
 //
-// At most 300 MB are held for a mount, however many files are read and written,
-// and however large: 48 MiB for the files that are open on HDFS, 64 MiB for the
-// kernel's requests in hand, and as much again that Go's collector lets lie. What
-// is not written sequentially takes local disk, in Options.SpoolDir.
+// A mount uses at most 300 MB of memory, independently of the number and size of files: 48
+// MiB for the files that are open on HDFS, 64 MiB for the kernel's requests in progress,
+// and as much again for what Go's collector has not freed yet. Files that are not written
+// sequentially take local disk space, in Options.SpoolDir.
 //
 // # Structure
 //
-// What the kernel asks comes in by requests.go. A node is an inode known to the
-// kernel; nodes form a tree by name (node.go). A handle is an open file of a
-// process (handle.go). A work is the content of a node while somebody writes it
-// (work.go, spool.go, publish.go). All reach the store through the gate
+// Requests of the kernel arrive in requests.go. A node is an inode known to the kernel;
+// nodes form a tree by name (node.go). A handle is an open file of a process (handle.go).
+// A work is the content of a node while it is written (work.go, spool.go, publish.go). All reach the store through the gate
 // (gate.go), which Fence closes.
 //
 // # Locks

@@ -11,8 +11,8 @@ import (
 // for is answered (fs/fuse/dev.c, request_wait_answer). So each request that may
 // have to wait for the store is carried out in a goroutine of its own, with
 // copies of what belongs to go-fuse, and is answered without a result when its
-// process is killed or the mount ends. What was asked of the store goes on
-// meanwhile, and may still be done.
+// process is killed or the mount ends. The operation in the store
+// continues, and may still take effect.
 
 // await carries something out and gives up on it when the process that waits is
 // killed, or the mount ends. Other signals do not end it: a program does not

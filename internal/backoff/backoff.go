@@ -19,16 +19,16 @@ type Backoff struct{ next, most time.Duration }
 // are about as long as most.
 func New(first, most time.Duration) *Backoff { return &Backoff{first, most} }
 
-// Wait waits for the next time, and reports whether ctx goes on. The time is between a
-// half and one and a half of what is due, so that many who failed together do not try
-// again together.
+// Wait waits for the next time, and reports whether ctx has not ended. The time is random,
+// between a half and one and a half of what is due, so that clients that failed together do not
+// retry together.
 func (b *Backoff) Wait(ctx context.Context) bool {
 	wait := b.next/2 + rand.N(b.next)
 	b.next = min(2*b.next, b.most)
 	return Sleep(ctx, wait)
 }
 
-// Sleep waits for d, and reports whether ctx goes on.
+// Sleep waits for d, and reports whether ctx has not ended.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

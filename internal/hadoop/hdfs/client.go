@@ -133,3 +133,20 @@ func (c caller) Call(ctx context.Context, method string, req, resp pb.Message) e
 
 // connectLimit bounds the connection to a DataNode, handshake included.
 const connectLimit = 10 * time.Second
+
+// KeyProvider returns the URI of the key servers of the file system's encryption zones;
+// "" where there are none.
+func (c *Client) KeyProvider(ctx context.Context) (string, error) { return c.zones.Provider(ctx) }
+
+// Zone returns the encryption zone that a path is in, or would be in if it were made;
+// nil if none.
+func (c *Client) Zone(ctx context.Context, name string) (*zone.Zone, error) {
+	z, err := c.zones.Of(ctx, name)
+	return z, Wrap("find the encryption zone of", name, err)
+}
+
+// Guarded returns a context for changes whose permission may end (rpc.Guarded).
+func Guarded(ctx context.Context, may func() error) context.Context { return rpc.Guarded(ctx, may) }
+
+// Permitted returns the result of the function that Guarded was given.
+func Permitted(ctx context.Context) error { return rpc.Permitted(ctx) }

@@ -50,31 +50,31 @@ func (s *Shared) relieve(now time.Time) {
 	}
 }
 
-// cache orders the pieces that the Readers of all clients keep, so that what
-// nobody has used for longest goes first when memory is short: files that are open
-// and idle take nothing from those that are read or written.
+// cache orders the pieces that the Readers of all clients hold, so that the least recently
+// used ones are dropped when memory is short: open files that are idle take no memory from
+// those that are read or written.
 type cache struct {
 	mu sync.Mutex
-	// The least recently used first: pieces that were read, and those that were
-	// only fetched ahead, for which somebody may come yet.
+	// The least recently used first: pieces that were read, and those that were only
+	// fetched ahead and may still be read.
 	read, ahead list.List
 }
 
-// place is where a piece stands in the cache.
+// place is the position of a piece in the cache.
 type place struct {
 	list    *list.List // nil: nowhere
 	element *list.Element
 	since   time.Time
 }
 
-// How long a piece is left alone after its last use, that a Reader may come back
-// to the rest of it, or to what was fetched for it.
+// How long a piece is kept at least after its last use, so that the rest of it can be read, or
+// what was fetched ahead.
 const (
 	readAlone  = 250 * time.Millisecond
 	aheadAlone = 2 * time.Second
 )
 
-// touch makes a piece the last one to go.
+// touch makes a piece the most recently used one.
 func (c *cache) touch(p *piece) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,8 +118,8 @@ func (c *cache) next(now time.Time) *piece {
 	return nil
 }
 
-// evict drops a piece, unless it was dropped already, or somebody uses it, who will
-// put it back into the cache.
+// evict drops a piece, unless it was dropped already or is in use: then it returns to the cache
+// when it is released.
 func (r *Reader) evict(p *piece) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,21 +5,21 @@ import "time"
 // Where a reader waits for a DataNode that is slow, because of its disk or of
 // the network to it, the other replicas' DataNodes are used as well: lanes fetch
 // stripes of the file at the same time, each over a connection of its own. A lane
-// that has nothing to do takes over half of what another one has before it, so that
-// the reader goes at the speed of all together; and a DataNode that is much slower
-// than the others is left.
+// that has nothing to do takes over half of the remaining work of another one, so that
+// the reader gets the speed of all together. A DataNode that is much slower than the
+// others is abandoned.
 const (
 	stripeSize = 16          // pieces
 	maxLanes   = 4           // connections
 	trialSize  = 64          // pieces over one connection, before more are used
 	trialTime  = time.Second // or as long as it took
-	fastEnough = 300 << 20   // bytes a second; then connections cost more than they bring
+	fastEnough = 300 << 20   // bytes a second; above that, more connections do not pay off
 	judgedBy   = 4           // pieces of a lane, before it is compared with others
 	muchSlower = 4           // times
-	tolerable  = 25 << 20    // bytes a second; a DataNode that is faster is not left
+	tolerable  = 25 << 20    // bytes a second; a DataNode that is faster is not abandoned
 )
 
-// trial is what one connection was seen to do.
+// trial is a measurement of one connection.
 type trial struct {
 	pieces, waited int // fetched ahead; how many of them somebody waited for
 	took           time.Duration
@@ -102,9 +102,8 @@ func (r *Reader) nextPiece(l *lane) *piece {
 	return nil
 }
 
-// runLane fetches pieces as long as there are any, the first of which is p. What a
-// connection fails at is tried on others by the stream; if all fail, the lane ends,
-// and who reads on tries again.
+// runLane fetches pieces as long as there are any, beginning with p. After a failure, the
+// stream tries other DataNodes; if all fail, the lane ends, and the next read tries again.
 func (r *Reader) runLane(k int, p *piece) {
 	s := &fileStream{s: r.src, lane: k}
 	defer func() { s.close() }()

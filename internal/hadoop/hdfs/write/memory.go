@@ -2,24 +2,22 @@ package write
 
 import "sync/atomic"
 
-// Memory counts the bytes that open files hold together, and says when they are
-// enough. Then each file that is written goes on only when DataNodes have acked
-// what it has under way, and sends its packets before they are full: every file
-// always gets on, and those that are open but idle hold no more than they were
-// given.
+// Memory counts the bytes that open files hold together, against a limit. Above the limit,
+// each writer waits until DataNodes have acked what it has in flight, and sends packets before
+// they are full. So every file makes progress, and an open file that is idle holds no more than
+// was written to it.
 type Memory struct {
 	limit   int64
 	held    atomic.Int64
 	relieve func()
 }
 
-// NewMemory makes one with a limit in bytes. relieve, if it is not nil, frees memory
-// that is held for nobody in particular, as far as it is short; it may be called from
-// many goroutines.
+// NewMemory returns a Memory with a limit in bytes. relieve, if it is not nil, frees cached data
+// until the limit is met; it may be called from many goroutines.
 func NewMemory(limit int64, relieve func()) *Memory { return &Memory{limit: limit, relieve: relieve} }
 
-// Relieve has memory freed that is held for nobody in particular, if it is short. The
-// caller may hold no lock that freeing needs.
+// Relieve frees cached data if the limit is exceeded. The caller may hold no lock that this
+// needs.
 func (m *Memory) Relieve() {
 	if m.relieve != nil && m.Short() {
 		m.relieve()
@@ -32,5 +30,5 @@ func (m *Memory) Add(n int) { m.held.Add(int64(n)) }
 // Held returns the number of bytes that are held now.
 func (m *Memory) Held() int64 { return m.held.Load() }
 
-// Short says that it is enough.
+// Short reports whether the limit is exceeded.
 func (m *Memory) Short() bool { return m.held.Load() > m.limit }

@@ -16,7 +16,7 @@ type Replace struct {
 	Policy Policy
 	// Strict fails a write that should get another DataNode and cannot. Hadoop's
 	// own client does that unless best-effort is set; here it has to be asked for,
-	// as a write goes on with what is left otherwise.
+	// since otherwise a write continues with the remaining DataNodes.
 	Strict bool
 }
 
