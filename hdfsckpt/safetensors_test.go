@@ -58,7 +58,7 @@ at-91.safetensors.index.json safetensors 0 unchecked (at-91.safetensors.index.js
 at-92.safetensors.index.json safetensors 0 unchecked (at-92.safetensors.index.json names ../x-00001-of-00002.safetensors, which is not called like one of its files)
 checkpoint-95 directory 2 unchecked (nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE)
 `
-	if got := describe(list(t, s)); strings.ReplaceAll(got, "names ../x-00002", "names ../x-00001") != want {
+	if got := describe(list(t, s)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	must(t, format.SetRule(ctx, s, format.Rule{Format: format.Safetensors}))

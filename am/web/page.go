@@ -4,6 +4,7 @@
 package web
 
 import (
+	"bytes"
 	_ "embed"
 	"html/template"
 	"net/http"
@@ -67,10 +68,15 @@ func Handler(s Source) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		status, _ := s.Snapshot()
+		var text bytes.Buffer
+		if err := page.Execute(&text, status); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-		_ = page.Execute(w, status) // the reader went away
+		_, _ = w.Write(text.Bytes()) // the reader went away
 	})
 	mux.HandleFunc("GET /status.json", func(w http.ResponseWriter, _ *http.Request) {
 		status, _ := s.Snapshot()

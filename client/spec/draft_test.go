@@ -190,7 +190,7 @@ func TestBadInput(t *testing.T) {
 		{"env name", append(ok, "--env", "1A=2", "true"), []string{`"1A"`}},
 		{"checkpoint form", append(ok, "--checkpoint", "./logs", "true"), []string{"--checkpoint ./logs", "PATH=URI"}},
 		{"checkpoint half", append(ok, "--checkpoint", "./logs=", "true"), []string{"./logs", "PATH=URI"}},
-		{"checkpoint format", append(ok, "--checkpoint", "x=hdfs:///x,format=keras", "true"), []string{"keras", "tensorflow", "dcp"}},
+		{"checkpoint format", append(ok, "--checkpoint", "x=hdfs:///x,format=pickle", "true"), []string{"pickle", "tensorflow", "dcp"}},
 		{"checkpoint quiet", append(ok, "--checkpoint", "x=hdfs:///x,format=plain,quiet=soon", "true"), []string{"soon", "30s"}},
 		{"checkpoint scheme", append(ok, "--checkpoint", "./logs=s3://b/x", "true"), []string{"s3://b/x", "hdfs"}},
 		{"checkpoint place", append(ok, "--checkpoint", ".=hdfs:///x", "true"), []string{"working directory"}},

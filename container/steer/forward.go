@@ -13,6 +13,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/backoff"
 )
 
 // Forwarder replaces a Supervisor where the kernel does not allow one (before Linux 5.6): it
@@ -32,6 +34,9 @@ type Forwarder struct {
 	log  *logrus.Entry
 	wg   sync.WaitGroup
 
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+
 	mu        sync.Mutex
 	closed    bool
 	listeners map[netip.AddrPort]*forwarding
@@ -43,13 +48,23 @@ type forwarding struct {
 	route Route // guarded by Forwarder.mu
 }
 
-const forwardDial = 10 * time.Second
+const (
+	forwardDial = 10 * time.Second
+	// forwardHeld is how long a connection waits for a peer that refuses it. Its caller was
+	// told that it is connected, before the peer could be asked: some try again when a
+	// connection is refused, as by a peer that does not listen yet, and give up when one
+	// is reset (PyTorch's TCPStore).
+	forwardHeld = 30 * time.Second
+	// forwardAgain is the pause after the first refusal; it doubles up to forwardAgainMax.
+	forwardAgain, forwardAgainMax = 10 * time.Millisecond, 250 * time.Millisecond
+)
 
 // NewForwarder makes a forwarder for a task whose virtual address is own, on a
 // host that its peers reach as host.
 func NewForwarder(own netip.Addr, host string, log *logrus.Entry) *Forwarder {
+	ctx, stop := context.WithCancel(context.Background())
 	return &Forwarder{
-		own: own, host: host, log: log,
+		own: own, host: host, log: log, ctx: ctx, stop: stop,
 		listeners: map[netip.AddrPort]*forwarding{}, conns: map[*net.TCPConn]netip.Addr{},
 	}
 }
@@ -117,18 +132,22 @@ func (f *Forwarder) accept(w *forwarding) {
 			time.Sleep(100 * time.Millisecond) // out of descriptors, most likely
 			continue
 		}
-		f.mu.Lock()
-		r := w.route
-		f.mu.Unlock()
-		if !f.track(c, r.Virtual.Addr()) {
+		virtual := f.routeOf(w).Virtual.Addr()
+		if !f.track(c, virtual) {
 			c.Close()
 			return
 		}
 		f.wg.Go(func() {
 			defer f.untrack(c)
-			f.forward(c, r)
+			f.forward(c, virtual, w)
 		})
 	}
+}
+
+func (f *Forwarder) routeOf(w *forwarding) Route {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return w.route
 }
 
 // track registers a connection for Cut and Close; false after Close.
@@ -149,14 +168,13 @@ func (f *Forwarder) untrack(c *net.TCPConn) {
 	c.Close()
 }
 
-func (f *Forwarder) forward(c *net.TCPConn, r Route) {
-	to, err := net.DialTimeout("tcp", net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port))), forwardDial)
+func (f *Forwarder) forward(c *net.TCPConn, virtual netip.Addr, w *forwarding) {
+	t, err := f.dial(c, w)
 	if err != nil {
 		_ = c.SetLinger(0) // a reset is the closest to a refusal that is possible
 		return
 	}
-	t := to.(*net.TCPConn)
-	if !f.track(t, r.Virtual.Addr()) {
+	if !f.track(t, virtual) {
 		t.Close()
 		return
 	}
@@ -174,6 +192,35 @@ func (f *Forwarder) forward(c *net.TCPConn, r Route) {
 	both.Go(func() { pass(t, c) })
 	pass(c, t)
 	both.Wait()
+}
+
+// dial connects to where the route leads. While the peer refuses, it tries again, for
+// forwardHeld at most, and for as long as the caller's connection c is open.
+func (f *Forwarder) dial(c *net.TCPConn, w *forwarding) (*net.TCPConn, error) {
+	dialer := net.Dialer{Timeout: forwardDial}
+	end := time.Now().Add(forwardHeld)
+	for wait := backoff.New(forwardAgain, forwardAgainMax); ; {
+		r := f.routeOf(w)
+		to, err := dialer.DialContext(f.ctx, "tcp", net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port))))
+		if err == nil {
+			return to.(*net.TCPConn), nil
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(end) || !wait.Wait(f.ctx) || hungUp(c) {
+			return nil, err
+		}
+	}
+}
+
+// hungUp reports whether a connection was closed by its caller, who may have sent all and
+// wait for an answer: such a one is not told from one that has given up.
+func hungUp(c *net.TCPConn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	var events int16
+	err = raw.Control(func(fd uintptr) { events = poll(int(fd), unix.POLLRDHUP, 0) })
+	return err != nil || events != 0
 }
 
 // Cut ends the connections to peers that are lost.
@@ -195,6 +242,7 @@ func (f *Forwarder) Cut(_ Routes, lost []netip.Addr, _ []int) int {
 
 // Close ends all listeners and connections.
 func (f *Forwarder) Close() {
+	f.stop()
 	f.mu.Lock()
 	f.closed = true
 	for _, l := range f.listeners {

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -81,6 +83,67 @@ func TestForwarder(t *testing.T) {
 	f.Replace(nil)
 	other.Replace(nil)
 	refused()
+}
+
+// TestForwarderWaitsForAPeer: a connection to a peer that does not listen yet is passed on
+// once it does. Its caller was told already that it is connected, and may not try again.
+func TestForwarderWaitsForAPeer(t *testing.T) {
+	f := forwarder(t)
+	at, there := netip.AddrPortFrom(peer, freePort(t)), freePort(t)
+	f.Replace([]steer.Route{{Virtual: at, Host: "127.0.0.1", Port: there}})
+	dial := func() net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", at.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	read := func(c net.Conn, wait time.Duration) (string, error) {
+		b := make([]byte, 100)
+		c.SetReadDeadline(time.Now().Add(wait))
+		n, err := c.Read(b)
+		return string(b[:n]), err
+	}
+	early, other := dial(), dial()
+	if _, err := read(early, 300*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("while nobody listens: %v", err)
+	}
+	f.Cut(steer.Routes{}, []netip.Addr{netip.MustParseAddr("127.77.9.9")}, nil) // of another
+	l, err := net.Listen("tcp4", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), there).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait)
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			fmt.Fprint(c, "at last")
+		}
+	})
+	for _, c := range []net.Conn{early, other} {
+		if text, err := read(c, patience); text != "at last" {
+			t.Errorf("heard %q, %v", text, err)
+		}
+	}
+	l.Close()
+	wg.Wait()
+
+	late := dial()
+	if _, err := read(late, 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("while nobody listens again: %v", err)
+	}
+	f.Cut(steer.Routes{}, []netip.Addr{peer}, nil)
+	if _, err := read(late, patience); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a connection that waited for a lost peer: %v", err)
+	}
 }
 
 func TestForwarderPassesWhatIsSent(t *testing.T) {

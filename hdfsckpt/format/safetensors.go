@@ -143,7 +143,7 @@ func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Inf
 	case err != nil:
 		return nil, err
 	}
-	for name := range need {
+	for _, name := range slices.Sorted(maps.Keys(need)) {
 		if _, own := sizes[name]; !own && indexOfTensors(name) != index {
 			c.Why = fmt.Sprintf("%s names %s, which is not called like one of its files", index, name)
 			return c, nil

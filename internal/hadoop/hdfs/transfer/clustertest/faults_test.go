@@ -53,7 +53,7 @@ func TestDataNodeKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "after the loss of a DataNode", got, want)
-	if !c.modes.heard("goes on with 2 DataNodes") {
+	if !c.modes.heard("continues with 2 DataNodes") {
 		t.Error("the lost DataNode was not replaced")
 	}
 	c.modes.only(t, "privacy ("+aes+")")
