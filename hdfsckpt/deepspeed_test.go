@@ -83,8 +83,8 @@ run/global_step80 deepspeed 3 ` + unnamed + `
 	}
 }
 
-// TestDeepSpeedPointer: latest is pointed at what can be restored, and where it cannot be
-// told, it stays.
+// TestDeepSpeedPointer: a rollback points latest at an older checkpoint. Otherwise it is the
+// program's own, whatever it names.
 func TestDeepSpeedPointer(t *testing.T) {
 	onBoth(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
@@ -103,19 +103,8 @@ func TestDeepSpeedPointer(t *testing.T) {
 		put(t, s, "run/latest", []byte("global_step20"))
 		remove(t, s, "run/global_step20/zero_pp_rank_0_mp_rank_00_optim_states.pt")
 		report, err := hdfsckpt.Repair(ctx, s, 0)
-		if got := readLatest(t, s, "run"); err != nil || got != "global_step20" && got != "global_step10" {
-			t.Errorf("after a loss latest says %q: %s, %v", got, report, err)
-		}
-		for _, c := range list(t, s) {
-			if c.Current && !c.Whole() {
-				t.Errorf("latest names %s, which is %s", c.Name, c.State)
-			}
-		}
-		// What cannot be checked is not taken away from under the program.
-		put(t, s, "run/global_step20/mp_rank_00_model_states.pt", torchFixture(t, "legacy.pt"))
-		put(t, s, "run/latest", []byte("global_step20"))
-		if _, err := hdfsckpt.Repair(ctx, s, 0); err != nil || readLatest(t, s, "run") != "global_step20" {
-			t.Errorf("latest says %q, %v", readLatest(t, s, "run"), err)
+		if got := readLatest(t, s, "run"); err != nil || got != "global_step20" || report.String() != "" {
+			t.Errorf("nobody asked, and latest says %q: %s, %v", got, report, err)
 		}
 	})
 }

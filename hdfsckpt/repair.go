@@ -99,6 +99,9 @@ func repair(ctx context.Context, s store.Store, age time.Duration, starts bool) 
 		}
 	}
 	for _, p := range format.Pointers() {
+		if !p.Traits().RepairsPointer {
+			continue
+		}
 		pointed, err := (&pointing{s, p}).all(ctx)
 		report.Pointed = append(report.Pointed, pointed...)
 		if err != nil {

@@ -54,6 +54,10 @@ type Traits struct {
 	Steady bool
 	// Spare is the suffix of files that no restore needs; empty if there are none.
 	Spare string
+	// RepairsPointer: where its pointer does not name what can be restored, it is changed
+	// before tasks start. It is set for TensorFlow's alone: the pointers of others are
+	// changed only when a person asks for it (Rollback).
+	RepairsPointer bool
 	// AloneInStepDir: a directory that is named after a step may hold one of a series.
 	AloneInStepDir bool
 }

@@ -33,10 +33,11 @@ func (tensorFlow) Traits() Traits {
 	return Traits{
 		Kind: TensorFlow,
 		// Saver, Checkpoint and CheckpointManager, with parameter servers too.
-		Last:         []string{"*" + indexSuffix, tfbundle.StateFile},
-		CompleteWhen: "PREFIX.index can be read, and every shard that it names is there with its length",
-		Steady:       true,
-		Spare:        ".meta", // a graph
+		Last:           []string{"*" + indexSuffix, tfbundle.StateFile},
+		CompleteWhen:   "PREFIX.index can be read, and every shard that it names is there with its length",
+		Steady:         true,
+		RepairsPointer: true,
+		Spare:          ".meta", // a graph
 	}
 }
 
