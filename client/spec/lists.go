@@ -19,7 +19,6 @@ import (
 // command is a list of words, or a text for the shell. It has no flag.
 func command(p *[]string) kind {
 	return kind{
-		set: func(text string) error { *p = []string{"/bin/sh", "-c", text}; return nil },
 		decode: func(n *yaml.Node) error {
 			if n.Kind == yaml.ScalarNode {
 				*p = []string{"/bin/sh", "-c", n.Value}

@@ -45,7 +45,7 @@ func (distributed) Owner(file string) (Owner, bool) {
 	if outer, ok := stepDirOf(file); ok {
 		dir = outer
 	}
-	return Owner{Checkpoint: dir, InPlace: true, Series: SeriesOf(dir)}, true
+	return savedInPlace(dir), true
 }
 
 func (distributed) Claim(_ context.Context, d *Dir) ([]Claim, error) {

@@ -173,8 +173,8 @@ func missingOfDeepSpeed(have map[string]bool) string {
 	if !model {
 		return "mp_rank_00_model_states.pt"
 	}
-	for k, last := range most {
-		for rank := range min(last, 1<<16) {
+	for _, k := range slices.SortedFunc(maps.Keys(most), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		for rank := range min(most[k], 1<<16) {
 			if name := fmt.Sprintf("%szero_pp_rank_%d%s", k[0], rank, k[1]); !have[name] {
 				return name
 			}

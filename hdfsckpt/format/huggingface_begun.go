@@ -118,11 +118,7 @@ func writeBegun(ctx context.Context, s store.Store, r begunSave) error {
 }
 
 func hasTrainerState(ctx context.Context, s store.Store, dir string) (bool, error) {
-	_, err := s.Stat(ctx, path.Join(dir, trainerState))
-	if store.Vanished(err) {
-		return false, nil
-	}
-	return err == nil, err
+	return store.Exists(ctx, s, path.Join(dir, trainerState))
 }
 
 var (

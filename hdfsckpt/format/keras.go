@@ -42,21 +42,17 @@ func kerasSuffix(base string) string {
 	return ""
 }
 
+func isKerasName(base string) bool { return kerasSuffix(base) != "" }
+
 func (keras) Owner(file string) (Owner, bool) {
-	if _, inStepDir := stepDirOf(file); inStepDir || hidden(file) || kerasSuffix(path.Base(file)) == "" || isPartsDir(path.Base(path.Dir(file))) {
+	if !standsAlone(file) || !isKerasName(path.Base(file)) {
 		return Owner{}, false
 	}
-	return Owner{Checkpoint: file, InPlace: true, Series: SeriesOf(file)}, true
+	return savedInPlace(file), true
 }
 
 func (keras) Claim(_ context.Context, d *Dir) ([]Claim, error) {
-	var claims []Claim
-	for _, e := range d.Entries {
-		if e.Mode.IsRegular() && kerasSuffix(e.Name) != "" {
-			claims = append(claims, Claim{Check: func(ctx context.Context) (*Checkpoint, error) { return checkKeras(ctx, d.Store, FileOf(d.Name, e)) }})
-		}
-	}
-	return claims, nil
+	return claimFiles(d, isKerasName, checkKeras), nil
 }
 
 func checkKeras(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {

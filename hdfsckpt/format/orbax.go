@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -116,8 +117,8 @@ func (c *Checkpoint) missingItem(items json.RawMessage) string {
 		item, _, _ := strings.Cut(strings.TrimPrefix(f.Name, c.Name+"/"), "/")
 		delete(names, item)
 	}
-	for name := range names {
-		return name
+	if missing := slices.Sorted(maps.Keys(names)); len(missing) > 0 {
+		return missing[0]
 	}
 	return ""
 }

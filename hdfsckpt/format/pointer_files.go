@@ -50,8 +50,7 @@ func readPointer(ctx context.Context, s store.Store, file string) (Pointed, erro
 // rememberPointer records that a file is a format's pointer.
 func rememberPointer(ctx context.Context, s store.Store, file string) error {
 	name := path.Join(saversDir, store.EntryName(file)+".json")
-	_, err := s.Stat(ctx, name)
-	if !store.Vanished(err) {
+	if there, err := store.Exists(ctx, s, name); err != nil || there {
 		return err
 	}
 	return store.WriteRecord(ctx, s, name, saver{File: file})

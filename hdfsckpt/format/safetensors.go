@@ -58,15 +58,14 @@ func indexOfTensors(base string) string {
 func (safeTensors) Owner(file string) (Owner, bool) {
 	dir, base := path.Split(file)
 	index := indexOfTensors(base)
-	if _, inStepDir := stepDirOf(file); inStepDir || hidden(file) || strings.HasPrefix(base, hiddenPrefix) || isPartsDir(path.Base(dir)) ||
-		index == "" && path.Ext(base) != safetensorsSuffix {
+	if !standsAlone(file) || strings.HasPrefix(base, hiddenPrefix) || index == "" && path.Ext(base) != safetensorsSuffix {
 		return Owner{}, false
 	}
 	name := file
 	if index != "" {
 		name = path.Join(dir, index)
 	}
-	return Owner{Checkpoint: name, InPlace: true, Series: SeriesOf(name)}, true
+	return savedInPlace(name), true
 }
 
 func (safeTensors) Claim(_ context.Context, d *Dir) ([]Claim, error) {

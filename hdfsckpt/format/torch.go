@@ -53,20 +53,14 @@ func isTorchName(base string) bool {
 }
 
 func (torch) Owner(file string) (Owner, bool) {
-	if _, inStepDir := stepDirOf(file); inStepDir || hidden(file) || !isTorchName(path.Base(file)) || isPartsDir(path.Base(path.Dir(file))) {
+	if !standsAlone(file) || !isTorchName(path.Base(file)) {
 		return Owner{}, false
 	}
-	return Owner{Checkpoint: file, InPlace: true, Series: SeriesOf(file)}, true
+	return savedInPlace(file), true
 }
 
 func (torch) Claim(_ context.Context, d *Dir) ([]Claim, error) {
-	var claims []Claim
-	for _, e := range d.Entries {
-		if e.Mode.IsRegular() && isTorchName(e.Name) {
-			claims = append(claims, Claim{Check: func(ctx context.Context) (*Checkpoint, error) { return checkTorch(ctx, d.Store, FileOf(d.Name, e)) }})
-		}
-	}
-	return claims, nil
+	return claimFiles(d, isTorchName, checkTorch), nil
 }
 
 func checkTorch(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {

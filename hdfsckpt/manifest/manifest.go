@@ -56,14 +56,7 @@ func Path(checkpoint string) string {
 // Write writes a checkpoint's manifest, in one step.
 func Write(ctx context.Context, s store.Store, m *Manifest) error {
 	m.Version = version
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err == nil {
-		err = store.MkdirAll(ctx, s, dir, 0o755)
-	}
-	if err == nil {
-		err = store.WriteFile(ctx, s, Path(m.Checkpoint), append(text, '\n'), 0o644)
-	}
-	return err
+	return store.WriteRecord(ctx, s, Path(m.Checkpoint), m)
 }
 
 // Remove removes a checkpoint's manifest. It is no error if there is none.

@@ -139,11 +139,7 @@ func (b *backup) manifest() string { return path.Join(b.entry, manifestFile) }
 
 // has reports whether a file is retained.
 func (b *backup) has(ctx context.Context, file string) (bool, error) {
-	_, err := b.s.Stat(ctx, b.at(file))
-	if store.Vanished(err) {
-		return false, nil
-	}
-	return err == nil, err
+	return store.Exists(ctx, b.s, b.at(file))
 }
 
 // lacks reports whether a visible file is a part of the checkpoint that is not retained
@@ -207,11 +203,15 @@ func (b *backup) takeAfterMarker(ctx context.Context, file string) error {
 
 // take moves a file into the entry.
 func (b *backup) take(ctx context.Context, file string) error {
-	to := b.at(file)
-	err := b.s.Rename(ctx, file, to)
-	if store.Vanished(err) { // the directory may be missing
+	return b.rename(ctx, file, b.at(file))
+}
+
+// rename moves a file, and makes the directory that it is moved to if that is missing.
+func (b *backup) rename(ctx context.Context, from, to string) error {
+	err := b.s.Rename(ctx, from, to)
+	if store.Vanished(err) {
 		if err = store.MkdirAll(ctx, b.s, path.Dir(to), 0o755); err == nil {
-			err = b.s.Rename(ctx, file, to)
+			err = b.s.Rename(ctx, from, to)
 		}
 	}
 	return err

@@ -182,12 +182,5 @@ func (b *backup) restore(ctx context.Context) error {
 }
 
 func (b *backup) putBack(ctx context.Context, file string) error {
-	from, to := path.Join(b.entry, filesDir, file), b.name(file)
-	err := b.s.Rename(ctx, from, to)
-	if store.Vanished(err) {
-		if err = store.MkdirAll(ctx, b.s, path.Dir(to), 0o755); err == nil {
-			err = b.s.Rename(ctx, from, to)
-		}
-	}
-	return err
+	return b.rename(ctx, path.Join(b.entry, filesDir, file), b.name(file))
 }

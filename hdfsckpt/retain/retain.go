@@ -103,7 +103,7 @@ func NotReplaced(ctx context.Context, s store.Store, file string) error {
 	if err != nil || b.How != replaced {
 		return err
 	}
-	if _, err := s.Stat(ctx, file); !store.Vanished(err) {
+	if there, err := store.Exists(ctx, s, file); err != nil || there {
 		return err
 	}
 	if has, err := b.has(ctx, file); err != nil || !has {

@@ -54,7 +54,7 @@ func IsEntryFor(entry, name string) bool {
 
 // WriteRecord writes a record as JSON, in one step, and makes its directory.
 func WriteRecord(ctx context.Context, s Store, name string, record any) error {
-	text, err := json.Marshal(record)
+	text, err := json.MarshalIndent(record, "", "  ")
 	if err == nil {
 		err = MkdirAll(ctx, s, path.Dir(name), 0o755)
 	}
@@ -62,6 +62,15 @@ func WriteRecord(ctx context.Context, s Store, name string, record any) error {
 		err = WriteFile(ctx, s, name, append(text, '\n'), 0o644)
 	}
 	return err
+}
+
+// Exists reports whether something has a name in the store.
+func Exists(ctx context.Context, s Store, name string) (bool, error) {
+	_, err := s.Stat(ctx, name)
+	if Vanished(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Vanished reports whether an error says that a file was removed, perhaps while it
