@@ -121,7 +121,7 @@ func (j *Job) findBusy() {
 		j.anyExpiring = j.anyExpiring || len(t.expiring) > 0
 		return !t.listed
 	})
-	slices.SortFunc(j.busy, func(a, b *task) int { return a.place - b.place })
+	slices.SortFunc(j.busy, func(a, b *task) int { return a.ordinal - b.ordinal })
 }
 
 // busyIn is what decides, beside the tasks' own states, which tasks are busy.

@@ -84,7 +84,7 @@ func New(tasks []Task, restarts, spares int, limits Limits) *Job {
 		closing:     map[string]closing{},
 	}
 	for i, t := range tasks {
-		own := &task{name: t.Name, role: t.Role, index: t.Index, place: i, port: t.Port,
+		own := &task{name: t.Name, role: t.Role, index: t.Index, ordinal: i, port: t.Port,
 			run: attempt{number: -1}, memoryMB: t.Role.MemoryMb, dirty: true}
 		j.tasks = append(j.tasks, own)
 		j.named[own.name] = own

@@ -38,11 +38,11 @@ func (t Task) Failures() int { return t.failures }
 
 // task is a task's state. doc.go lists which fields belong to which states.
 type task struct {
-	name  string
-	role  *proto.RoleSpec
-	index int // in its role
-	place int // in Job.tasks
-	port  int // by which peers know it
+	name    string
+	role    *proto.RoleSpec
+	index   int // in its role
+	ordinal int // in Job.tasks
+	port    int // by which peers know it
 
 	state    state
 	request  string   // outstanding Ask
@@ -143,7 +143,7 @@ type progress struct {
 // view is the task as others see it.
 func (t *task) view() Task {
 	return Task{
-		Name: t.name, Role: t.role, Index: t.index, Ordinal: t.place, State: t.state.shown(), Attempt: t.run.number,
+		Name: t.name, Role: t.role, Index: t.index, Ordinal: t.ordinal, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port,
 		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Tail: t.loss.tail,
 		failures: len(t.history.failures),

@@ -75,9 +75,9 @@ func settle(listener int, n *notification, old, sock int) error {
 	if err != nil {
 		return fmt.Errorf("making an IPv6 socket like the task's: %w", err)
 	}
-	place := uint32(n.args[0])
-	a := addfd{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SETFD, source: uint32(sock), fd: place}
-	if closesOnExec(int(n.pid), int(place)) {
+	number := uint32(n.args[0])
+	a := addfd{id: n.id, flags: unix.SECCOMP_ADDFD_FLAG_SETFD, source: uint32(sock), fd: number}
+	if closesOnExec(int(n.pid), int(number)) {
 		a.descriptor = unix.O_CLOEXEC
 	}
 	err = ioctl(listener, ioctlAddFD, unsafe.Pointer(&a))

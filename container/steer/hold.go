@@ -31,7 +31,7 @@ const (
 // while if no process listens there: a lost peer often returns within moments, and the caller
 // would retry only later.
 func (s *Supervisor) hold(fd int, n *notification, to netip.AddrPort) error {
-	var found place
+	var found destination
 	end := time.Now().Add(held)
 	for wait := backoff.New(again, againMax); ; {
 		err := s.try(fd, n, to, &found)
@@ -45,8 +45,8 @@ func (s *Supervisor) hold(fd int, n *notification, to netip.AddrPort) error {
 	}
 }
 
-// place is where a route was found to lead.
-type place struct {
+// destination is where a route was found to lead.
+type destination struct {
 	route  Route
 	target netip.AddrPort
 }

@@ -165,7 +165,7 @@ func (s *Supervisor) handle(fd int, n *notification) error {
 
 // try connects the caller's socket once to the current address of a virtual one. known is the
 // result of the previous lookup, so that a name is not resolved again.
-func (s *Supervisor) try(fd int, n *notification, to netip.AddrPort, known *place) error {
+func (s *Supervisor) try(fd int, n *notification, to netip.AddrPort, known *destination) error {
 	route, number, _, ok := s.table.lookup(to)
 	if !ok {
 		return unix.ECONNREFUSED
@@ -176,7 +176,7 @@ func (s *Supervisor) try(fd int, n *notification, to netip.AddrPort, known *plac
 			s.log.WithError(err).WithField("peer", to.String()).Warn("the host of a peer has no address")
 			return unix.EHOSTUNREACH
 		}
-		*known = place{route, target}
+		*known = destination{route, target}
 	}
 	target := known.target
 	sock, v6, err := socket(fd, n, !target.Addr().Unmap().Is4())

@@ -157,7 +157,7 @@ func (s *show) hear(line string) {
 	}
 }
 
-// tell prints what is new in the job's own story.
+// tell prints what is new in the job's event log.
 func (s *show) tell(st *proto.JobStatus) {
 	if st.StartedUnixMs != 0 {
 		s.begun = time.UnixMilli(st.StartedUnixMs)
@@ -229,13 +229,13 @@ func (s *show) sumUp(ctx context.Context, final *proto.JobStatus) error {
 		}
 	}
 	if lost == nil || back == nil || s.continued < 0 {
-		return errors.New("the job succeeded, but its story lacks the loss, the return or the step from which it went on")
+		return errors.New("the job succeeded, but its event log lacks the loss, the return or the step from which it went on")
 	}
 	since := func(at time.Time) float64 { return at.Sub(s.begun).Seconds() }
 	fmt.Printf("%s lost             %7.1f s  %.2f s after the kill; training was past step %d\n", victim, since(time.UnixMilli(lost.AtUnixMs)), time.UnixMilli(lost.AtUnixMs).Sub(s.killed).Seconds(), s.before)
 	fmt.Printf("%s running again    %7.1f s  %.2f s after its loss\n", victim, since(time.UnixMilli(back.AtUnixMs)), time.Duration(back.SinceLossMs*int64(time.Millisecond)).Seconds())
 	fmt.Printf("training went on      %7.1f s  from step %d, %.1f s after the kill (importing TensorFlow is most of it)\n", since(s.wentOn), s.continued, s.wentOn.Sub(s.killed).Seconds())
-	ended := final.Events[len(final.Events)-1].AtUnixMs // the job's story ends with it
+	ended := final.Events[len(final.Events)-1].AtUnixMs // the job's event log ends with it
 	fmt.Printf("the job ended         %7.1f s  at step %d: succeeded\n", since(time.UnixMilli(ended)), s.steps)
 	return nil
 }

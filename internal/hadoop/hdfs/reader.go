@@ -40,16 +40,16 @@ type Reader struct {
 // piece is a part of the file that was fetched, or is being fetched. Reader.mu
 // guards used, read, users and late.
 type piece struct {
-	index int64
-	ready chan struct{} // closed once data or err is set
-	data  []byte
-	err   error
-	used  int64 // clock of the last use
-	read  bool  // not only fetched ahead
-	users int   // who copy from data, or wait for it
-	late  bool  // somebody waited for it
-	owner *Reader
-	place place // in the cache, once it is fetched
+	index    int64
+	ready    chan struct{} // closed once data or err is set
+	data     []byte
+	err      error
+	used     int64 // clock of the last use
+	read     bool  // not only fetched ahead
+	users    int   // who copy from data, or wait for it
+	late     bool  // somebody waited for it
+	owner    *Reader
+	position cachePosition // in the cache, once it is fetched
 }
 
 // buffers are for whole pieces.

@@ -60,8 +60,8 @@ type cache struct {
 	read, ahead list.List
 }
 
-// place is the position of a piece in the cache.
-type place struct {
+// cachePosition is the position of a piece in the cache.
+type cachePosition struct {
 	list    *list.List // nil: nowhere
 	element *list.Element
 	since   time.Time
@@ -79,11 +79,11 @@ func (c *cache) touch(p *piece) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.take(p)
-	p.place.list = &c.ahead
+	p.position.list = &c.ahead
 	if p.read {
-		p.place.list = &c.read
+		p.position.list = &c.read
 	}
-	p.place.element, p.place.since = p.place.list.PushBack(p), time.Now()
+	p.position.element, p.position.since = p.position.list.PushBack(p), time.Now()
 }
 
 // forget takes a piece out.
@@ -94,9 +94,9 @@ func (c *cache) forget(p *piece) {
 }
 
 func (c *cache) take(p *piece) {
-	if p.place.list != nil {
-		p.place.list.Remove(p.place.element)
-		p.place = place{}
+	if p.position.list != nil {
+		p.position.list.Remove(p.position.element)
+		p.position = cachePosition{}
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *cache) next(now time.Time) *piece {
 		alone time.Duration
 	}{{&c.read, readAlone}, {&c.ahead, aheadAlone}} {
 		if e := l.list.Front(); e != nil {
-			if p := e.Value.(*piece); now.Sub(p.place.since) >= l.alone {
+			if p := e.Value.(*piece); now.Sub(p.position.since) >= l.alone {
 				c.take(p)
 				return p
 			}
