@@ -30,6 +30,9 @@ var allSlices = []slice{
 		{"test/e2e", []string{"TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
 		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
 	}},
+	{name: "rules-storage", tests: []tests{
+		{"test/mutation", []string{"TestLongEachStorageRuleHasATestThatFailsWithoutIt"}},
+	}},
 	{name: "hadoop-3.3", hadoop: "3.3.6", tests: []tests{
 		{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow"}},
 		{"am/yarn", []string{".*"}},
