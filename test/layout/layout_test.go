@@ -81,6 +81,7 @@ var rooms = map[string][]string{
 	"test/torture":             {"..."},
 	"test/zones":               {"..."},
 	"test/forbid":              {},
+	"test/sources":             {},
 	"test/bound":               {},
 	"test/asuser":              {"proto"},
 	"test/faults/...":          {"test/asuser", "test/testcluster/...", "test/pyenv", "hdfsckpt/store", "internal/hadoop/conf", "proto", "test/faults"},
