@@ -177,8 +177,8 @@ var recoveryRules = []rule{
 	{
 		promise: "the last exception of a traceback is found in what a task wrote",
 		file:    "runtime/explain.go",
-		old:     `v.Error = plain(line)`,
-		new:     `_ = plain(line)`,
+		old:     `v.Error = tasklog.Plain(line)`,
+		new:     `_ = tasklog.Plain(line)`,
 		pkg:     "runtime", test: "TestQuotes",
 	},
 	{
