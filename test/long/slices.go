@@ -33,6 +33,9 @@ var allSlices = []slice{
 	{name: "rules-storage", tests: []tests{
 		{"test/mutation", []string{"TestLongEachStorageRuleHasATestThatFailsWithoutIt"}},
 	}},
+	{name: "rules-bytes", tests: []tests{
+		{"test/mutation", []string{"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt"}},
+	}},
 	{name: "hadoop-3.3", hadoop: "3.3.6", tests: []tests{
 		{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow"}},
 		{"am/yarn", []string{".*"}},
