@@ -324,6 +324,24 @@ var storageRules = []rule{
 		pkg:     "hdfsckpt", test: "TestRestoredWhileOthersRun",
 	},
 	{
+		promise: "what a save by fewer ranks leaves of the one that it saves over is no part of the new one",
+		file:    "hdfsckpt/format/dcp.go",
+		old: `			c.leaveOut(need)
+`,
+		new: ``,
+		pkg: "hdfsckpt", test: "TestSavedOverByFewerRanks/local",
+	},
+	{
+		promise: "what a save by fewer ranks leaves of the one that it saves over is retained with the rest of that",
+		file:    "hdfsckpt/mount/retain.go",
+		old: `	if err := retain.Replaced(ctx, f.store, name); err != nil {
+		f.fail("retaining", name, err)
+	}
+`,
+		new: ``,
+		pkg: "hdfsckpt/mount", test: "TestSavedOverByFewerRanks",
+	},
+	{
 		promise: "what was removed can be gone back to",
 		file:    "hdfsckpt/rollback.go",
 		old: `		if err := retain.Restore(ctx, s, p.To); err != nil {
@@ -354,6 +372,28 @@ var storageRules = []rule{
 	}
 `,
 		pkg: "hdfsckpt", test: "TestNamesOfManyBytes/local",
+	},
+
+	// Logs and directories.
+	{
+		promise: "what fsync(2) has said yes to is there, though the file was new and its writer is killed",
+		file:    "hdfsckpt/mount/handle.go",
+		old: `	w.grows = w.grows || in.Flags&(syscall.O_APPEND|syscall.O_TRUNC) == syscall.O_APPEND
+`,
+		new: ``,
+		pkg: "hdfsckpt/mount", test: "TestNewLogOutlivesItsWriter",
+	},
+	{
+		promise: "a file is of the group of the directory that it is written to",
+		file:    "hdfsckpt/mount/area.go",
+		old: `	s := a.stages[birth]
+`,
+		new: `	s := a.stages[birth]
+	if s == nil {
+		s = &stage{dir: area}
+	}
+`,
+		pkg: "hdfsckpt/mount", test: "TestFilesAreOfTheirDirectory",
 	},
 
 	// Jobs.
