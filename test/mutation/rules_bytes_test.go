@@ -120,7 +120,7 @@ var byteRules = []rule{
 	},
 	{
 		promise: "a task that was given up and stood still meanwhile renames nothing when it goes on",
-		file:    "hdfsckpt/mount/gate.go",
+		file:    "hdfsckpt/mount/gate/gate.go",
 		old:     `store.Guarded(context.Background(), g.open)`,
 		new:     `context.Background()`,
 		pkg:     "hdfsckpt/mount", test: "TestZombieChangesNothing/rename_over",

@@ -26,7 +26,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "a directory called checkpoint holds nothing up",
-		file:    "hdfsckpt/format/pointer_files.go",
+		file:    "hdfsckpt/format/pointer.go",
 		old:     `err == nil && !info.Mode.IsRegular() || errors.Is`,
 		new:     `errors.Is`,
 		pkg:     "hdfsckpt", test: "TestUsersFileCheckpoint/a_directory/local",
