@@ -36,6 +36,12 @@ var allSlices = []slice{
 	{name: "rules-recovery", tests: []tests{
 		{"test/mutation", []string{"TestLongEachRecoveryRuleHasATestThatFailsWithoutIt"}},
 	}},
+	{name: "rules-bytes", tests: []tests{
+		{"test/mutation", []string{"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt"}},
+	}},
+	{name: "rules-hdfs", tests: []tests{
+		{"test/mutation", []string{"TestLongEachRuleOfHDFSHasATestThatFailsWithoutIt"}},
+	}},
 	{name: "hadoop-3.3", hadoop: "3.3.6", tests: []tests{
 		{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow"}},
 		{"am/yarn", []string{".*"}},

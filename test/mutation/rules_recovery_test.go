@@ -339,6 +339,21 @@ var recoveryRules = []rule{
 		pkg: "am/yarn", test: "TestDriverAsksForTheRestOfWhatIsRefused",
 	},
 	{
+		promise: "tasks outlive an application master that takes long to start",
+		file:    "container/master/lease.go",
+		old:     `case said.Ended || int32(said.Attempt) < l.master:`,
+		new:     `case said.Ended || int32(said.Attempt) != l.master:`,
+		pkg:     "container", test: "TestAMasterThatStartsSlowly/announced_at_once",
+	},
+	{
+		promise: "tasks outlive one that announces itself late in their lease, too",
+		file:    "container/master/lease.go",
+		old: `			l.from = max(l.from, l.look)
+`,
+		new: ``,
+		pkg: "container", test: "TestAMasterThatStartsSlowly/announced_late_in_the_lease",
+	},
+	{
 		promise: "a start that is repeated goes on from what parameter servers hold, as the first was to",
 		file:    "am/core/containers.go",
 		old:     `, ConsistentServerState: t.run.fromServices})`,
