@@ -17,7 +17,7 @@ import (
 type reconciliation struct {
 	known  Journal // from other sources: may be out of date, and empty
 	first  Recovered
-	until  time.Time    // if leases have surely expired by then (confirmedExpiry)
+	until  time.Time    // unless a gap in the updates of the liveness file comes before (confirmedExpiry)
 	events []timedEvent // in order, to be taken in afterwards
 
 	missing map[string]bool            // containers of first that have not reported
