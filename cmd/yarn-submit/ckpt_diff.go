@@ -27,10 +27,10 @@ func newCkptDiffCommand() *cobra.Command {
 type changed struct {
 	Name   string   `json:"name"`
 	Change string   `json:"change"` // added, removed, reshaped, changed
-	From   string   `json:"from,omitempty"`
-	To     string   `json:"to,omitempty"`
-	Norm   *float64 `json:"norm,omitempty"`        // of the difference
-	Former *float64 `json:"former_norm,omitempty"` // of the first
+	From   string   `json:"from"`
+	To     string   `json:"to"`
+	Norm   *float64 `json:"norm"`        // of the difference
+	Former *float64 `json:"former_norm"` // of the first
 }
 
 func runCkptDiff(cmd *cobra.Command, o *output, ref, first, second string) error {
@@ -58,7 +58,7 @@ func runCkptDiff(cmd *cobra.Command, o *output, ref, first, second string) error
 			result = append(result, describeChange(c))
 		}
 		if o.json() {
-			return writeJSON(cmd.OutOrStdout(), result)
+			return writeJSON(cmd.OutOrStdout(), map[string]any{"changes": result})
 		}
 		if len(result) == 0 {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "all tensors are the same")

@@ -61,7 +61,7 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 	if err != nil || !o.json() {
 		return err
 	}
-	return writeJSON(cmd.OutOrStdout(), all)
+	return writeJSON(cmd.OutOrStdout(), checkpoints.Listing{Checkpoints: all})
 }
 
 // listing is what ls shows of a directory.

@@ -76,7 +76,7 @@ type shownTensor struct {
 	DType  tensor.Kind `json:"dtype"`
 	Shape  []int64     `json:"shape"`
 	Bytes  int64       `json:"bytes"`
-	File   string      `json:"file,omitempty"` // none for one that lies in several
+	File   string      `json:"file"` // none for one that lies in several
 	Pieces int         `json:"pieces"`         // 1, or in how many it was cut
 }
 

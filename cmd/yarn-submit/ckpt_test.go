@@ -83,10 +83,10 @@ func TestPyTorchIsShown(t *testing.T) {
 			t.Errorf("cat: element %d is %d", i, v)
 		}
 	}
-	var changes []changed
+	var changes struct{ Changes []changed }
 	callJSON(t, p, &changes, "ckpt", "diff", "./ck", "40", "300")
 	kinds := map[string]int{}
-	for _, c := range changes {
+	for _, c := range changes.Changes {
 		kinds[c.Change]++
 	}
 	if kinds["added"] != 4 || kinds["removed"] == 0 || kinds["changed"] != 0 {

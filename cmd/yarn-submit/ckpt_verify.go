@@ -44,7 +44,7 @@ type verified struct {
 
 type problem struct {
 	File   string `json:"file"`
-	Tensor string `json:"tensor,omitempty"`
+	Tensor string `json:"tensor"`
 	Offset *int64 `json:"offset"` // where the tensor or record begins; null for the file as a whole
 	Text   string `json:"text"`
 }

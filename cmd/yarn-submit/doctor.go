@@ -53,7 +53,7 @@ func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
 		list, failed = append(list, found...), err
 	}
 	if o.json() {
-		err = writeJSON(cmd.OutOrStdout(), list)
+		err = writeJSON(cmd.OutOrStdout(), map[string]any{"findings": list})
 	} else {
 		err = doctor.Write(cmd.OutOrStdout(), list)
 	}

@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string) int {
 		err = mistaken
 	}
 	if err != nil && !client.IsReported(err) {
-		fmt.Fprintln(root.ErrOrStderr(), "yarn-submit:", err)
+		writeError(root.ErrOrStderr(), err, wantsJSON(args))
 	}
 	return client.ExitCode(err)
 }

@@ -44,5 +44,5 @@ func runStatus(cmd *cobra.Command, o *statusOptions, ref string) error {
 	if o.json() {
 		return writeProto(cmd.OutOrStdout(), s)
 	}
-	return jobs.WriteStatus(cmd.OutOrStdout(), s)
+	return jobs.WriteStatus(cmd.OutOrStdout(), s, columns())
 }
