@@ -39,6 +39,15 @@ func JSON(m proto.Message) ([]byte, error) {
 	return json.Marshal(append(object{{VersionMember, JSONVersion}}, v...))
 }
 
+// JSONPart returns a message as JSON does, without the version: for a part of an answer.
+func JSONPart(m proto.Message) ([]byte, error) {
+	v, ok := jsonOf(m.ProtoReflect())
+	if !ok {
+		return nil, fmt.Errorf("%s has no JSON", m.ProtoReflect().Descriptor().Name())
+	}
+	return json.Marshal(v)
+}
+
 // object is a JSON object that keeps the order of its members.
 type object []member
 

@@ -16,9 +16,12 @@ func newCkptDiffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff URI|JOB STEP STEP",
 		Short: "compare two checkpoints: tensors added, removed, reshaped, changed",
-		Args:  between(3, 3, "URI|JOB STEP STEP"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return runCkptDiff(cmd, o, args[0], args[1], args[2]) },
+		Example: `  yarn-submit ckpt diff mnist 300 400
+  yarn-submit ckpt diff ./ck 300 400 --output json`,
+		Args: between(3, 3, "URI|JOB STEP STEP"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runCkptDiff(cmd, o, args[0], args[1], args[2]) },
 	}
+	cmd.ValidArgsFunction = completeCheckpoints(2)
 	o.add(cmd)
 	return cmd
 }

@@ -25,6 +25,8 @@ func newDoctorCommand() *cobra.Command {
 		Long: `Doctor looks at this machine and at the cluster's services. With --cluster or
 --node it also runs one small container (256 MB, a few seconds) on each node and
 says what jobs can do there.`,
+		Example: `  yarn-submit doctor
+  yarn-submit doctor --cluster --queue research`,
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, o) },
 	}
