@@ -117,19 +117,26 @@ func TestTheWorkingDirectoryKeepsCheckpoints(t *testing.T) {
 // TestTheWorkingDirectoryKeepsNoCheckpointsWithoutFuse: where the working directory cannot be
 // a mount, the task is refused, and told what to do.
 func TestTheWorkingDirectoryKeepsNoCheckpointsWithoutFuse(t *testing.T) {
-	m := newMaster(t)
-	m.startAgent("c1", func(c *container.Config) { c.NoNamespace = true })
-	c := m.agent()
-	dir := filepath.Join(t.TempDir(), "store")
-	c.send(assignment(func(a *proto.Assign) { a.Checkpoints = []*proto.CheckpointSpec{{Path: "./", Uri: dir}} }))
-	tr := c.trouble()
-	for _, want := range []string{"working directory", "FUSE", "sysctl", "--checkpoint ./DIRECTORY=" + dir} {
-		if !tr.NodeSpecific || tr.Permanent || !strings.Contains(tr.Detail, want) {
-			t.Errorf("trouble: %v, without %q", tr, want)
+	for _, local := range []bool{false, true} {
+		m := newMaster(t)
+		m.startAgent("c1", func(c *container.Config) { c.NoNamespace = true })
+		c := m.agent()
+		dir := filepath.Join(t.TempDir(), "store")
+		c.send(assignment(func(a *proto.Assign) {
+			a.Spec.Local, a.Checkpoints = local, []*proto.CheckpointSpec{{Path: "./", Uri: dir}}
+		}))
+		tr := c.trouble()
+		if tr.Permanent != local { // another node may allow it, and this machine is the only one
+			t.Errorf("trouble: %v", tr)
 		}
-	}
-	if _, err := os.Stat(dir); err == nil {
-		t.Errorf("%s was made", dir)
+		for _, want := range []string{"working directory", "FUSE", "sysctl", "--checkpoint ./DIRECTORY=" + dir} {
+			if !strings.Contains(tr.Detail, want) {
+				t.Errorf("trouble: %v, without %q", tr, want)
+			}
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s was made", dir)
+		}
 	}
 }
 

@@ -48,6 +48,7 @@ type CheckpointOptions struct {
 	Writer   string                            // this agent's name in the stores
 	Lease    func() error                      // an error once it may change nothing any longer
 	OnCommit func(path string, c mount.Commit) // path is CheckpointSpec.path
+	Alone    bool                              // no other node can be tried
 	Log      *logrus.Entry
 }
 
@@ -82,7 +83,7 @@ func (c *Checkpoints) Place(ctx context.Context, s *Stage, box *sandbox.Box, spe
 		if unmounted == nil {
 			err = p.mount(ctx, s, box, o)
 		} else {
-			err = p.link(unmounted)
+			err = p.link(unmounted, o.Alone)
 		}
 		if err != nil {
 			return unmounted, err
@@ -191,10 +192,14 @@ func same(d *os.File, path string) bool {
 }
 
 // link makes the path a link to the store's local directory.
-func (p *place) link(missing error) error {
+func (p *place) link(missing error, alone bool) error {
 	if p.whole {
 		host, _ := os.Hostname()
-		return failure.Node(fmt.Errorf("the working directory itself can keep checkpoints (--checkpoint %s=%s) only where it can be mounted by FUSE, and node %s does not allow it: %w. Or have the program save into a directory of its own, and name that: --checkpoint ./DIRECTORY=%s", p.spec.Path, p.spec.Uri, host, missing, p.spec.Uri))
+		report := failure.Node
+		if alone {
+			report = failure.Permanent
+		}
+		return report(fmt.Errorf("the working directory itself can keep checkpoints (--checkpoint %s=%s) only where it can be mounted by FUSE, and node %s does not allow it: %w. Or have the program save into a directory of its own, and name that: --checkpoint ./DIRECTORY=%s", p.spec.Path, p.spec.Uri, host, missing, p.spec.Uri))
 	}
 	if strings.Contains(p.spec.Uri, "://") && !strings.HasPrefix(p.spec.Uri, "file://") {
 		host, _ := os.Hostname()
