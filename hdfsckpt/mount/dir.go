@@ -105,7 +105,7 @@ func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Statu
 	if d.input.at(name) != nil {
 		return fuse.Status(syscall.EEXIST)
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("mkdir", p, err)
 	}
@@ -142,7 +142,7 @@ func (f *FS) mknod(in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Statu
 	if d.input.at(name) != nil {
 		return fuse.Status(syscall.EEXIST)
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("mknod", p, err)
 	}
@@ -174,7 +174,7 @@ func (f *FS) rmdir(in *fuse.InHeader, name string) fuse.Status {
 	if d.input.at(name) != nil {
 		return f.refuseInput("rmdir", p)
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("rmdir", p, err)
 	}
@@ -222,7 +222,7 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 	if d.input.at(name) != nil {
 		return f.refuseInput("unlink", p)
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("unlink", p, err)
 	}
@@ -292,7 +292,7 @@ func (f *FS) removeFromArea(n *node) {
 	name, ok := f.contentLocked(n)
 	n.removed = nil
 	f.mu.Unlock()
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil || !ok {
 		return // it is removed with other leftovers
 	}

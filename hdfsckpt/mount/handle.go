@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 
+	"holdfast/hdfsckpt/mount/caller"
 	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -65,7 +66,7 @@ func (h *handle) usedBy(pid uint32, wrote bool) {
 	if known {
 		return
 	}
-	group := groupOf(pid)
+	group := caller.GroupOf(pid)
 	h.mu.Lock()
 	u := h.users[group]
 	if u == nil {
@@ -82,7 +83,7 @@ func (h *handle) usedBy(pid uint32, wrote bool) {
 	}
 	h.mu.Unlock()
 	// Not at open: a shell opens the file before it makes it the output.
-	if look && standardStream(group, h.n.id, h.work.base) {
+	if look && caller.IsOutput(group, h.n.id, h.work.base) {
 		h.mu.Lock()
 		u.stream = true
 		h.mu.Unlock()
@@ -101,7 +102,7 @@ func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.St
 	if d.input.at(name) != nil {
 		return fuse.Status(syscall.EEXIST)
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("create", p, err)
 	}
@@ -224,7 +225,7 @@ func openFlags(flags uint32) uint32 {
 }
 
 func (f *FS) openForWriting(h *handle, flags uint32) error {
-	_, leave, err := f.gate.enter()
+	_, leave, err := f.gate.Enter()
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (f *FS) rename(in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	if d2.input.at(newName) != nil {
 		return f.refuseInput("rename to", p2)
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("rename", p1, err)
 	}
