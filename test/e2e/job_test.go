@@ -197,6 +197,7 @@ type checkpoint struct {
 	Shards   int    `json:"shards"`
 	Complete bool   `json:"complete"`
 	State    string `json:"state"`
+	Retained bool   `json:"retained"`
 }
 
 func (j *job) checkpoints() []checkpoint {
