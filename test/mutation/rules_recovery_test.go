@@ -676,8 +676,8 @@ var recoveryRules = []rule{
 	{
 		promise: "of jobs of one name, the one that runs is meant",
 		file:    "client/jobs/find.go",
-		old:     `case e.Name == ref && e.over:`,
-		new:     `case false:`,
+		old:     `return e.State.Done() })`,
+		new:     `return e != named[0] })`,
 		pkg:     "client/jobs", test: "TestWhichJobIsMeant",
 	},
 	{
@@ -726,16 +726,16 @@ var recoveryRules = []rule{
 	},
 	{
 		promise: "the logs of a task that wrote nothing are no error",
-		file:    "client/jobs/logs.go",
+		file:    "client/jobs/logs/logs.go",
 		old:     `return fmt.Sprintf("%s written nothing: %s", what, state), nil`,
 		new:     `return "", client.Usagef("%s written nothing: %s", what, state)`,
 		pkg:     "cmd/yarn-submit", test: "TestJobThatFails",
 	},
 	{
 		promise: "the logs of an attempt that there is not say which there are",
-		file:    "client/jobs/logs.go",
-		old:     `	if o.Attempt > int(last) {`,
-		new:     `	if false {`,
+		file:    "client/jobs/logs/logs.go",
+		old:     `	case o.Attempt > int(last):`,
+		new:     `	case false:`,
 		pkg:     "cmd/yarn-submit", test: "TestJobThatSucceeds",
 	},
 	{
