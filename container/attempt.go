@@ -19,6 +19,7 @@ import (
 	"holdfast/container/warm"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/tasklog"
 )
 
 // attempt is one run of the task's command.
@@ -80,7 +81,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	out, w, err := output.New(
 		filepath.Join(cfg.LogDir, fmt.Sprintf("%s.%d.log", t.assign.Task, s.Attempt)),
 		path.Join(proto.LogsDir, t.assign.Task, fmt.Sprintf("%d.log", s.Attempt)),
-		runtime.NewStepFinder(t.assign.Progress), log)
+		tasklog.NewStepFinder(t.assign.Progress), log)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +189,7 @@ func (a *attempt) wait() *proto.Exited {
 	}
 	e.Step = a.out.LastStep()
 	if a.stacks.Load() {
-		e.Stack = runtime.Stack(heard)
+		e.Stack = tasklog.Stack(heard)
 	}
 	a.explain(e, heard)
 	if a.forked && at.Sub(a.started) < suspect && !e.Stopped && !e.PeerLost && (e.Code > 0 || e.Signal != 0 && syscall.Signal(e.Signal) != syscall.SIGKILL) {
