@@ -10,6 +10,14 @@ import (
 var tensorflowPrograms = []Program{
 	servers("monitored-session", "monitored-session/monitored_session.py", pyenv.TensorFlow, "--tf1"),
 	servers("supervisor", "supervisor/supervisor.py", pyenv.TensorFlow, "--tf1"),
+	servers("supervisor-sharded", "supervisor-sharded/supervisor_sharded.py", pyenv.TensorFlow, "--tf1"),
+	{
+		Name: "parameter-server-strategy", Packages: []string{"tensorflow-cpu", "keras"}, Python: pyenv.TensorFlow,
+		Files:   []string{"parameter-server-strategy/parameter_server_strategy.py"},
+		Flags:   append([]string{"--framework", "tensorflow", "--chief", "1", "--chief-memory", "900m"}, serving...),
+		Command: []string{"python", "parameter_server_strategy.py", "--steps", "1200"},
+		Path:    "./train_logs", Format: "tensorflow", Step: step, Victim: "ps-1",
+	},
 }
 
 // serving are two parameter servers and two workers.
