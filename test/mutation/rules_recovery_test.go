@@ -37,8 +37,8 @@ var recoveryRules = []rule{
 	{
 		promise: "HOLDFAST_DEVICE_FILTERS=0 leaves sessions as they are",
 		file:    "runtime/python/_holdfast/tensorflow.py",
-		old:     `if server is None or os.environ.get("HOLDFAST_DEVICE_FILTERS") != "1":`,
-		new:     `if server is None:`,
+		old:     `    if os.environ.get("HOLDFAST_DEVICE_FILTERS") == "1":`,
+		new:     `    if os.environ.__setitem__("HOLDFAST_DEVICE_FILTERS", "1") is None:`,
 		pkg:     "runtime", test: "TestPython",
 	},
 	{
