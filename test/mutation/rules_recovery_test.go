@@ -266,7 +266,7 @@ var recoveryRules = []rule{
 		promise: "tasks without a container have their address in the others' lists",
 		file:    "am/master.go",
 		old:     `, Port: runtime.PeerPort(cfg.ID, i)})`,
-		new:     `})`,
+		new:     `, Port: 0 * i})`,
 		pkg:     "am", test: "TestAJobThatStartsWithFewerKnowsAllAddresses",
 	},
 	{
