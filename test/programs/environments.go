@@ -6,6 +6,6 @@ import "holdfast/test/pyenv"
 // CUDA are not used for it: nothing here has a GPU.
 var (
 	torchNew = pyenv.Environment{Requirements: []string{
-		"torch==2.15.0", "numpy==2.4.6",
+		"torch==2.15.0", "lightning==2.6.6", "numpy==2.4.6",
 	}}
 )

@@ -24,6 +24,8 @@ func ranks(name, script, format, victim string, packages []string, command ...st
 
 var torchPrograms = []Program{
 	ddp("pytorch-ddp-1.13", pyenv.Torch, "python", "-m", "torch.distributed.run", "--tee", "1", "--redirects", "1"),
+	ranks("lightning", "lightning/train_lightning.py", "torch", "worker-0", []string{"lightning", "torch"},
+		append([]string{"python", "train_lightning.py", "--nodes", "{world_size}"}, inSteps...)...),
 	ranks("pytorch-fsdp", "pytorch-fsdp/train_fsdp.py", "dcp", "worker-1", []string{"torch"},
 		append([]string{"bin/torchrun", "train_fsdp.py"}, inSteps...)...),
 }
