@@ -187,7 +187,7 @@ func (s *Store) LastRecovery() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := len(s.status.Events) - 1; i >= 0; i-- {
-		if e := s.status.Events[i]; e.Kind == core.KindBack {
+		if e := s.status.Events[i]; e.Kind == core.KindRecovered {
 			return fmt.Sprintf("%s came back (%s)", e.Task, e.Text)
 		}
 	}

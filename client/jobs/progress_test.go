@@ -23,7 +23,7 @@ func TestProgressPlain(t *testing.T) {
 		p.Show(s)
 		p.Show(s)
 	}
-	s.Events = s.Events[3:] // the master drops the middle of a long story
+	s.Events = s.Events[3:] // the master drops the middle of a long event log
 	s.Events = append(s.Events, &proto.JobEvent{AtUnixMs: 1010, Text: "the \x1b[31mend\nof it"})
 	p.Show(s)
 	s.State = proto.JobState_JOB_STATE_SUCCEEDED

@@ -294,7 +294,7 @@ func (j *job) processes(suffix string) []int {
 // returns are the moments at which a task was back after a loss.
 func returns(s *proto.JobStatus, name string) (all []*proto.JobEvent) {
 	for _, m := range s.Events {
-		if m.Task == name && m.Kind == "back" {
+		if m.Task == name && m.Kind == "recovered" {
 			all = append(all, m)
 		}
 	}
@@ -325,7 +325,7 @@ func (j *job) tidy() {
 			return
 		}
 		if time.Now().After(end) {
-			j.t.Errorf("the job %s left this behind%s:\n%s\n%s", j.id, killed, left, story(j.status()))
+			j.t.Errorf("the job %s left this behind%s:\n%s\n%s", j.id, killed, left, eventLog(j.status()))
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
