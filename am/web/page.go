@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/proto"
 )
@@ -50,8 +49,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	},
 }).Parse(pageText))
 
-// earlier reports whether why a task was lost, and what it wrote last, is of an
-// attempt before the present one, and of which.
+// earlier reports whether a task's reason and last lines concern an attempt before the
+// present one, and which.
 func earlier(s *proto.JobStatus, k *proto.TaskStatus) struct {
 	Is bool
 	Of int32
@@ -80,7 +79,7 @@ func Handler(s Source) http.Handler {
 	})
 	mux.HandleFunc("GET /status.json", func(w http.ResponseWriter, _ *http.Request) {
 		status, _ := s.Snapshot()
-		text, err := protojson.Marshal(status)
+		text, err := proto.JSON(status)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

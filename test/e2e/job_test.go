@@ -111,7 +111,7 @@ func (j *job) status() *proto.JobStatus {
 	defer cancel()
 	stdout, stderr, code := call(ctx, j.env, "", "status", j.id, "--output", "json")
 	s := &proto.JobStatus{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(stdout), s); err != nil {
+	if err := proto.FromJSON([]byte(stdout), s); err != nil {
 		j.t.Fatalf("status of %s ended with %d: %v\n%s\n%s", j.id, code, err, stdout, stderr)
 	}
 	return s
@@ -205,11 +205,11 @@ func (j *job) checkpoints() []checkpoint {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
 	stdout, stderr, code := call(ctx, j.env, "", "ckpt", "ls", j.store, "--output", "json")
-	var list []checkpoint
+	var list struct{ Checkpoints []checkpoint }
 	if err := json.Unmarshal([]byte(stdout), &list); err != nil {
 		j.t.Fatalf("ckpt ls %s ended with %d: %v\n%s\n%s", j.store, code, err, stdout, stderr)
 	}
-	return list
+	return list.Checkpoints
 }
 
 // newestComplete gives the newest complete checkpoint's step; -1 if there is none.

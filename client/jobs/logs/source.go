@@ -1,0 +1,229 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"holdfast/client/jobs"
+	"holdfast/hdfsckpt/store"
+	"holdfast/proto"
+)
+
+// source is one log, and how far it was read.
+type source struct {
+	task    string
+	attempt int
+	path    string // in the job's store
+	offset  int64
+	rest    string // an unfinished line
+	begun   bool
+}
+
+// find lists the logs that o selects, in order.
+func find(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*source, error) {
+	if (o.Of == Master || o.Agents) && !j.Local() {
+		return nil, nil // YARN has them
+	}
+	if o.Of == Master {
+		return existing(ctx, j, []*source{{task: Master, path: path.Join(j.Dir(), jobs.MasterLog)}})
+	}
+	if o.Agents {
+		tasks, err := Tasks(s, o.Of)
+		if err != nil {
+			return nil, err
+		}
+		var list []*source
+		for _, t := range tasks {
+			list = append(list, &source{task: t.Task, attempt: int(t.Attempt), path: path.Join(j.Dir(), "containers", t.Container, "agent.log")})
+		}
+		return existing(ctx, j, list)
+	}
+	root := path.Join(j.Dir(), proto.LogsDir)
+	directories, err := j.Store().List(ctx, root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the logs of %s: %w", j.ID, err)
+	}
+	var tasks []string
+	for _, e := range directories {
+		tasks = append(tasks, e.Name)
+	}
+	if o.Of != "" {
+		tasks = match(o.Of, tasks)
+	}
+	sort.Slice(tasks, func(a, b int) bool { return taskLess(tasks[a], tasks[b]) })
+	var found []*source
+	for _, t := range tasks {
+		of, err := findTask(ctx, j, root, t, o)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, of...)
+	}
+	return found, nil
+}
+
+// findTask lists the logs of a task that o selects.
+func findTask(ctx context.Context, j *jobs.Job, root, task string, o Options) ([]*source, error) {
+	list, err := j.Store().List(ctx, path.Join(root, task))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the logs of %s: %w", task, err)
+	}
+	var of []*source
+	for _, e := range list {
+		number, isLog := strings.CutSuffix(e.Name, ".log")
+		n, err := strconv.Atoi(number)
+		if isLog && err == nil && (o.Attempt < 0 || o.Attempt == n) {
+			of = append(of, &source{task: task, attempt: n, path: path.Join(root, task, e.Name)})
+		}
+	}
+	sort.Slice(of, func(a, b int) bool { return of[a].attempt < of[b].attempt })
+	if o.Previous {
+		of = of[max(0, len(of)-2):max(0, len(of)-1)]
+	}
+	return of, nil
+}
+
+// existing returns those of a list that exist.
+func existing(ctx context.Context, j *jobs.Job, list []*source) ([]*source, error) {
+	return slices.DeleteFunc(list, func(s *source) bool {
+		_, err := j.Store().Stat(ctx, s.path)
+		return errors.Is(err, fs.ErrNotExist)
+	}), nil
+}
+
+// taskLess orders worker-2 before worker-10.
+func taskLess(a, b string) bool {
+	i, k := strings.LastIndexByte(a, '-'), strings.LastIndexByte(b, '-')
+	if i > 0 && k > 0 && a[:i] == b[:k] {
+		n, err1 := strconv.Atoi(a[i+1:])
+		m, err2 := strconv.Atoi(b[k+1:])
+		if err1 == nil && err2 == nil {
+			return n < m
+		}
+	}
+	return a < b
+}
+
+// chunk is how much is read at once.
+const chunk = 256 << 10
+
+// copy emits the new lines of a log; an unfinished line only if last. The first call
+// begins where Options.Tail says.
+func (s *source) copy(ctx context.Context, from store.Store, o Options, last bool, emit func(Line) error) (err, emitErr error) {
+	r, err := from.Open(ctx, s.path)
+	if err != nil {
+		return err, nil
+	}
+	defer r.Close()
+	selected := func(text string) error {
+		if o.Matches != nil && !o.Matches(text) {
+			return nil
+		}
+		return emit(Line{s.task, s.attempt, text})
+	}
+	size := r.Size()
+	if !s.begun {
+		s.begun = true
+		if o.Tail >= 0 && o.Matches != nil {
+			held := &lastLines{most: o.Tail}
+			if err, emitErr := s.lines(r, size, last, func(text string) error {
+				if o.Matches(text) {
+					held.add(text)
+				}
+				return nil
+			}); err != nil || emitErr != nil {
+				return err, emitErr
+			}
+			for _, text := range held.list {
+				if err := emit(Line{s.task, s.attempt, text}); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		}
+		if o.Tail >= 0 {
+			if s.offset, err = tailOffset(r, size, o.Tail); err != nil {
+				return err, nil
+			}
+		}
+	}
+	return s.lines(r, size, last, selected)
+}
+
+// lines calls emit with the lines from the offset to size.
+func (s *source) lines(r io.ReaderAt, size int64, last bool, emit func(string) error) (err, emitErr error) {
+	buffer := make([]byte, chunk)
+	for s.offset < size {
+		n, err := r.ReadAt(buffer[:min(int64(len(buffer)), size-s.offset)], s.offset)
+		if err != nil && err != io.EOF {
+			return err, nil
+		}
+		if n == 0 {
+			break
+		}
+		s.offset += int64(n)
+		lines := strings.Split(s.rest+string(buffer[:n]), "\n")
+		s.rest = lines[len(lines)-1]
+		for _, l := range lines[:len(lines)-1] {
+			if err := emit(strings.TrimSuffix(l, "\r")); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if last && s.rest != "" {
+		text := s.rest
+		s.rest = ""
+		return nil, emit(text)
+	}
+	return nil, nil
+}
+
+// lastLines holds the last lines of those that are added.
+type lastLines struct {
+	most int
+	list []string
+}
+
+func (l *lastLines) add(text string) {
+	if l.list = append(l.list, text); len(l.list) > l.most {
+		l.list = slices.Delete(l.list, 0, 1)
+	}
+}
+
+// tailOffset returns where the last n lines of a log of this size begin.
+func tailOffset(r io.ReaderAt, size int64, n int) (int64, error) {
+	if n == 0 {
+		return size, nil
+	}
+	buffer := make([]byte, chunk)
+	found := 0
+	for end := size; end > 0; {
+		at := max(0, end-chunk)
+		b := buffer[:end-at]
+		if _, err := r.ReadAt(b, at); err != nil && err != io.EOF {
+			return 0, err
+		}
+		for i := bytes.LastIndexByte(b, '\n'); i >= 0; i = bytes.LastIndexByte(b[:i], '\n') {
+			if at+int64(i) == size-1 {
+				continue // it ends the last line
+			}
+			if found++; found == n {
+				return at + int64(i) + 1, nil
+			}
+		}
+		end = at
+	}
+	return 0, nil
+}
