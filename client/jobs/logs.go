@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,17 +30,25 @@ type LogOptions struct {
 type LogLine struct {
 	Task    string `json:"task"`
 	Attempt int    `json:"attempt"`
+	// Process is which of the attempt's processes wrote it, where there are several.
+	Process int    `json:"process,omitempty"`
 	Text    string `json:"text"`
+}
+
+func (o *output) line(text string) LogLine {
+	return LogLine{Task: o.task, Attempt: o.attempt, Process: o.process, Text: text}
 }
 
 // logPace is the interval at which a followed job is polled: agents flush output every
 // second or two.
 const logPace = 500 * time.Millisecond
 
-// output is the log of one attempt, and how far it was read.
+// output is the log of one process of an attempt, and how far it was read.
 type output struct {
 	task    string
 	attempt int
+	process int
+	name    string // of its file
 	offset  int64
 	rest    string // an unfinished line
 }
@@ -74,7 +83,7 @@ func (j *Job) Logs(ctx context.Context, o LogOptions, emit func(LogLine) error) 
 		}
 		var unread []error
 		for _, out := range list {
-			key := fmt.Sprintf("%s/%d", out.task, out.attempt)
+			key := out.task + "/" + out.name
 			if known[key] == nil {
 				known[key] = out
 			}
@@ -182,16 +191,34 @@ func (j *Job) outputs(ctx context.Context, o LogOptions) ([]*output, error) {
 		}
 		var of []*output
 		for _, e := range list {
-			number, isLog := strings.CutSuffix(e.Name, ".log")
-			n, err := strconv.Atoi(number)
-			if isLog && err == nil && (o.Attempt < 0 || o.Attempt == n) {
-				of = append(of, &output{task: t, attempt: n})
+			if out := parseLogName(e.Name); out != nil && (o.Attempt < 0 || o.Attempt == out.attempt) {
+				out.task = t
+				of = append(of, out)
 			}
 		}
-		sort.Slice(of, func(a, b int) bool { return of[a].attempt < of[b].attempt })
+		slices.SortFunc(of, func(a, b *output) int {
+			return cmp.Or(cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.process, b.process))
+		})
 		found = append(found, of...)
 	}
 	return found, nil
+}
+
+// parseLogName returns the output whose file has a name: ATTEMPT.log is that of the first
+// process of an attempt, and ATTEMPT.PROCESS.log of another one. It is nil for other files.
+func parseLogName(name string) *output {
+	number, isLog := strings.CutSuffix(name, ".log")
+	attempt, process, several := strings.Cut(number, ".")
+	o := &output{name: name}
+	var err1, err2 error
+	o.attempt, err1 = strconv.Atoi(attempt)
+	if several {
+		o.process, err2 = strconv.Atoi(process)
+	}
+	if !isLog || err1 != nil || err2 != nil {
+		return nil
+	}
+	return o
 }
 
 // taskLess orders worker-2 before worker-10.
@@ -209,7 +236,7 @@ func taskLess(a, b string) bool {
 
 // copyLog emits the new lines of a log; an unfinished line only if last.
 func (j *Job) copyLog(ctx context.Context, o *output, last bool, emit func(LogLine) error) (err, emitErr error) {
-	name := path.Join(j.dir, proto.LogsDir, o.task, fmt.Sprintf("%d.log", o.attempt))
+	name := path.Join(j.dir, proto.LogsDir, o.task, o.name)
 	r, err := j.home.Open(ctx, name)
 	if err != nil {
 		return err, nil
@@ -228,7 +255,7 @@ func (j *Job) copyLog(ctx context.Context, o *output, last bool, emit func(LogLi
 		lines := strings.Split(o.rest+string(buffer[:n]), "\n")
 		o.rest = lines[len(lines)-1]
 		for _, l := range lines[:len(lines)-1] {
-			if err := emit(LogLine{o.task, o.attempt, strings.TrimSuffix(l, "\r")}); err != nil {
+			if err := emit(o.line(strings.TrimSuffix(l, "\r"))); err != nil {
 				return nil, err
 			}
 		}
@@ -236,7 +263,7 @@ func (j *Job) copyLog(ctx context.Context, o *output, last bool, emit func(LogLi
 	if last && o.rest != "" {
 		text := o.rest
 		o.rest = ""
-		return nil, emit(LogLine{o.task, o.attempt, text})
+		return nil, emit(o.line(text))
 	}
 	return nil, nil
 }

@@ -68,14 +68,14 @@ func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
 				return err
 			}
 			fmt.Fprintln(out, terminal.EscapeJSON(string(line)))
-		case o.Task == l.Task && o.Attempt >= 0:
+		case o.Follow && (o.Task != l.Task || l.Process > 0):
+			fmt.Fprintf(heading, "[%s%s] ", l.Task, processMark(l))
 			fmt.Fprintln(out, l.Text)
-		case o.Follow && o.Task != l.Task:
-			fmt.Fprintf(heading, "[%s] ", l.Task)
+		case o.Task == l.Task && o.Attempt >= 0 && l.Process == 0:
 			fmt.Fprintln(out, l.Text)
 		default:
-			if l.Task != before.Task || l.Attempt != before.Attempt {
-				fmt.Fprintf(heading, "==> %s, attempt %d <==\n", l.Task, l.Attempt)
+			if l.Task != before.Task || l.Attempt != before.Attempt || l.Process != before.Process {
+				fmt.Fprintf(heading, "==> %s%s, attempt %d <==\n", l.Task, processMark(l), l.Attempt)
 			}
 			fmt.Fprintln(out, l.Text)
 		}
@@ -89,4 +89,13 @@ func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", silence)
 	}
 	return err
+}
+
+// processMark names the process that wrote a line, unless it is the first of its attempt:
+// worker-0.1.
+func processMark(l jobs.LogLine) string {
+	if l.Process == 0 {
+		return ""
+	}
+	return fmt.Sprintf(".%d", l.Process)
 }
