@@ -156,6 +156,7 @@ var roleOptions = []option[proto.RoleSpec]{
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Vcores, 1, maxCount) },
 	}, {
 		name: "gpus", group: groupRoles, help: "GPUs of a task",
+		doc:  "GPUs of a task, which no other task of its node uses: [frameworks.md](frameworks.md#gpus)",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Gpus, 0, maxCount) },
 	}, {
 		name: "processes", group: groupRoles, help: "processes of a task (pytorch: default one a GPU)",
