@@ -13,7 +13,7 @@ import (
 	"holdfast/container/sandbox"
 	"holdfast/container/warm"
 	"holdfast/proto"
-	"holdfast/runtime"
+	"holdfast/runtime/tasklog"
 )
 
 // attempt is one run of the task's command, as one process or several.
@@ -213,7 +213,7 @@ func (a *attempt) wait() *proto.Exited {
 		lines[i] = p.out.Lines()
 		exits[i] = p.exit(a, lines[i])
 		if a.stacks.Load() {
-			stack = append(stack, runtime.Stack(lines[i])...)
+			stack = append(stack, tasklog.Stack(lines[i])...)
 		}
 	}
 	n := decisive(exits)

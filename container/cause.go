@@ -10,6 +10,7 @@ import (
 	"holdfast/internal/proc"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/tasklog"
 )
 
 // stackTime is how long processes may take to print their stacks before they are stopped.
@@ -49,7 +50,7 @@ func (p *process) explain(e *proto.Exited, framework string, heard []string) {
 	case e.Code > 0 || aborted:
 		e.PeerLost, e.Advice, e.Error = v.PeerLost, v.Advice, v.Error
 		if aborted && e.Error == "" {
-			e.Error = runtime.LastLine(heard)
+			e.Error = tasklog.LastLine(heard)
 		}
 	case e.Stopped && !v.PeerLost: // it may have failed before that
 		e.Error = v.Error

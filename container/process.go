@@ -14,6 +14,7 @@ import (
 	"holdfast/container/sandbox"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/tasklog"
 )
 
 // process is one of the processes of an attempt.
@@ -67,7 +68,7 @@ func (t *task) newProcess(cfg Config, a *attempt, s *proto.Start, local int) (*p
 	name := logName(s.Attempt, local)
 	p.out, command.Output, err = output.New(
 		filepath.Join(cfg.LogDir, t.assign.Task+"."+name), path.Join(proto.LogsDir, t.assign.Task, name),
-		runtime.NewStepFinder(t.assign.Progress), a.log)
+		tasklog.NewStepFinder(t.assign.Progress), a.log)
 	return p, command, err
 }
 

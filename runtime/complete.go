@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"holdfast/proto"
+	"holdfast/runtime/tasklog"
 )
 
 // roleName: a role's tasks are names of hosts and stand in environment
@@ -53,7 +54,10 @@ func Complete(spec *proto.JobSpec) error {
 	if !required {
 		return fmt.Errorf("the job would never end: %s run until others are done, and there are no others; add workers, for example --worker 1", roleList(spec))
 	}
-	if err := completeProgress(spec); err != nil {
+	if spec.Progress == "" {
+		spec.Progress = tasklog.DefaultSteps
+	}
+	if err := tasklog.CheckSteps(spec.Progress); err != nil {
 		return err
 	}
 	for _, f := range frameworks {

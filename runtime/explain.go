@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"holdfast/runtime/tasklog"
 )
 
 // Verdict is what the last lines of a failed task's output tell.
@@ -24,12 +26,12 @@ func Explain(tail []string) Verdict {
 	if len(text) > maxExplained {
 		text = text[len(text)-maxExplained:]
 	}
-	text = launcherPrefix.ReplaceAllString(text, "")
+	text = tasklog.WithoutLauncher(text)
 	last := knownFailures().lastException(text)
 	v := knownFailures().judge(text, last)
 	if !signalled.MatchString(last) {
 		line, _, _ := strings.Cut(last, "\n")
-		v.Error = plain(line)
+		v.Error = tasklog.Plain(line)
 	}
 	return v
 }
@@ -59,12 +61,6 @@ var exceptionHead = regexp.MustCompile(`(?m)^(?:[A-Za-z_]\w*\.)*[A-Za-z_]*(?:Err
 
 // traceback begins another exception's traceback.
 var traceback = regexp.MustCompile(`(?m)^Traceback \(most recent call last\):`)
-
-// launcherPrefix is what torchrun --tee puts before the lines of its processes, the role
-// and the local rank (start_processes in
-// torch/distributed/elastic/multiprocessing/__init__.py), and what PyTorch since 2.2 puts
-// before those of tracebacks (_distributed_excepthook in torch/distributed/__init__.py).
-var launcherPrefix = regexp.MustCompile(`(?m)^(?:\[[A-Za-z_]+[0-9]+\]: ?)+`)
 
 // lastException gives the last exception from its name on, to the end of the
 // text or the beginning of the next traceback: messages have many lines. That of a

@@ -111,18 +111,4 @@ func TestQuotes(t *testing.T) {
 			t.Errorf("%q is quoted as %q, want %q", tail, v.Error, want)
 		}
 	}
-	dump := []string{
-		"step 1", "\x1b]0;title\x07terminate called", "", "Fatal Python error: Aborted", "",
-		"Thread 0x00007f0000000001 (most recent call first):", `  File "t.py", line 1 in beside`,
-		"", "Current thread 0x00007f0000000002 (most recent call first):", `  File "t.py", line 9 in wait`, `  File "t.py", line 12 in <module>`, "bye",
-	}
-	if line := runtime.LastLine(dump); line != "terminate called" {
-		t.Errorf("the last line is %q", line)
-	}
-	if stack := runtime.Stack(dump); len(stack) != 3 || stack[1] != `  File "t.py", line 9 in wait` {
-		t.Errorf("the stack is %q", stack)
-	}
-	if stack := runtime.Stack(dump[:3]); stack != nil {
-		t.Errorf("the stack is %q", stack)
-	}
 }

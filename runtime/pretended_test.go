@@ -2,10 +2,8 @@ package runtime
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"holdfast/proto"
+	"holdfast/test/sources"
 )
 
 // pretended is a framework as a new one would be written: this value in a file of its
@@ -87,16 +86,11 @@ func TestFrameworksAreDecidedHereOnly(t *testing.T) {
 		b, ok := e.(*ast.BasicLit)
 		return ok && b.Kind == token.STRING && b.Value != `""`
 	}
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
+	sources.Each(t, func(f *sources.File) {
+		if f.IsTest() || path.Dir(f.Path) == "runtime" {
+			return
 		}
-		files := token.NewFileSet()
-		f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
+		ast.Inspect(f.Syntax, func(n ast.Node) bool {
 			bad := false
 			switch n := n.(type) {
 			case *ast.BinaryExpr:
@@ -105,13 +99,9 @@ func TestFrameworksAreDecidedHereOnly(t *testing.T) {
 				bad = n.Tag != nil && named(n.Tag)
 			}
 			if bad {
-				t.Errorf("%s decides by the name of a framework: make it a field of runtime.Framework", files.Position(n.Pos()))
+				t.Errorf("%s decides by the name of a framework: make it a field of runtime.Framework", f.Position(n))
 			}
 			return true
 		})
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt/store"
-	"holdfast/runtime"
+	"holdfast/runtime/tasklog"
 )
 
 const (
@@ -38,7 +38,7 @@ type Output struct {
 	name  string        // of the copy, relative to the job's directory
 	read  chan struct{} // all has been read
 
-	steps   *runtime.StepFinder
+	steps   *tasklog.StepFinder
 	mu      sync.Mutex
 	step    int64 // the last one in the output; 0: none
 	lines   []string
@@ -51,7 +51,7 @@ type Output struct {
 
 // New creates the local file and returns the end of a pipe for the task to write to. The
 // caller closes it once the task has it.
-func New(file, name string, steps *runtime.StepFinder, log *logrus.Entry) (*Output, *os.File, error) {
+func New(file, name string, steps *tasklog.StepFinder, log *logrus.Entry) (*Output, *os.File, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the file for the task's output: %w", err)

@@ -7,19 +7,14 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"holdfast/proto"
-	"holdfast/runtime"
+	"holdfast/runtime/tasklog"
 )
 
 // TestStepsOfABar: a bar is written over for as long as an epoch takes, in pieces of any
 // size, and no line ends meanwhile.
 func TestStepsOfABar(t *testing.T) {
-	spec := &proto.JobSpec{Command: []string{"x"}, Roles: []*proto.RoleSpec{{Name: "worker", Count: 1}}}
-	if err := runtime.Complete(spec); err != nil {
-		t.Fatal(err)
-	}
 	for _, size := range []int{1, 7, 100, 1 << 20} {
-		o, w, err := New(filepath.Join(t.TempDir(), "log"), "log", runtime.NewStepFinder(spec.Progress), logrus.NewEntry(logrus.New()))
+		o, w, err := New(filepath.Join(t.TempDir(), "log"), "log", tasklog.NewStepFinder(tasklog.DefaultSteps), logrus.NewEntry(logrus.New()))
 		if err != nil {
 			t.Fatal(err)
 		}

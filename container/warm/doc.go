@@ -19,23 +19,21 @@
 //
 // # Which attempts
 //
-// Only a command that is known to reach the start-up file in this way gets a warm
-// interpreter: an attempt that was started normally has written there, as its own process,
-// under which environment and sys.path its script imports the module (ImportProfile). It
-// is used in
-//   - the task's own container: some time later an interpreter is prepared for the next
-//     attempt, slowly, so as not to take processors from the task;
+// A warm interpreter needs an import profile: the environment and sys.path under which the
+// script imports the module (ImportProfile). The first attempt of a job is always started
+// normally; its start-up file writes the profile. The profile is used in
+//   - the task's own container, where an interpreter is prepared for the next attempt some
+//     time later, slowly, so as not to take processors from the task;
 //   - other containers of the job, which receive it through the application master (Known,
 //     Prewarm): a spare one, and one for a task that has lost its own, so that even their
 //     first attempt is forked.
 //
 // The attempt's command up to the script, and all of its environment on which an import
-// may depend, must be the interpreter's. If they are not, or anything else fails, the
-// attempt is started normally. Nothing is known of a script that no attempt of the job has
-// run: the first start of a job is always a normal one.
+// may depend, must equal the interpreter's. If they differ, or anything else fails, the
+// attempt is started normally.
 //
-// The interpreter refuses if the import leaves what a fork would not inherit or would
-// share (threads, processes, descriptors, devices such as a GPU in use), or if it runs
+// The interpreter refuses to serve if the import has started threads or processes, holds
+// descriptors or devices such as a GPU, which a fork would lose or share, or if it has run
 // files of the task's own. If an attempt that was forked fails soon after its start, no
 // other is forked (Standby.Refuse).
 //
@@ -47,6 +45,6 @@
 //
 // # Goroutines
 //
-// Standby.Exec and Prewarm start one, which ends by the next Exec or by Close. One more
-// ends with each attempt.
+// Standby.Exec and Prewarm each start one, which ends at the next Exec or Close. Exec also
+// starts one that ends with its attempt.
 package warm

@@ -26,8 +26,8 @@ const (
 	forkLimit   = 5 * time.Second // for an answer, on a machine that is busy
 	importLimit = 10 * time.Minute
 
-	// While it imports, it runs for slice and is stopped for pause, in turn. Its children
-	// would inherit a lower priority instead, which only root may raise again.
+	// A slow import runs for slice and is stopped for pause, in turn. A lower priority
+	// would not do: forked attempts would inherit it, and only root may raise it again.
 	slice = 100 * time.Millisecond
 	pause = 200 * time.Millisecond
 )
@@ -40,18 +40,18 @@ type interpreter struct {
 	box     *sandbox.Box
 	command sandbox.Command // of the attempt that it was made for
 	common  int             // the number of its words that are the same in every attempt; 0: not known yet
-	how     ImportProfile   // of its import
+	profile ImportProfile   // with which it imports
 	process *sandbox.Process
 	conn    *net.UnixConn
 	printed io.ReadCloser // its output until an attempt is forked
 	once    sync.Once
 	soon    chan struct{} // closed once an attempt waits for it
-	// imported is closed once it has, after it was asked to become an attempt.
+	// imported is closed when the import of a process that becomes an attempt has ended.
 	imported chan struct{}
 }
 
 // start starts the process; it has imported nothing yet.
-func start(box *sandbox.Box, command sandbox.Command, how ImportProfile) (*interpreter, error) {
+func start(box *sandbox.Box, command sandbox.Command, profile ImportProfile) (*interpreter, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("making a socket pair: %w", err)
@@ -70,7 +70,7 @@ func start(box *sandbox.Box, command sandbox.Command, how ImportProfile) (*inter
 		return nil, err
 	}
 	defer w.Close()
-	i := &interpreter{box: box, command: command, how: how, conn: c.(*net.UnixConn), printed: r, soon: make(chan struct{}), imported: make(chan struct{})}
+	i := &interpreter{box: box, command: command, profile: profile, conn: c.(*net.UnixConn), printed: r, soon: make(chan struct{}), imported: make(chan struct{})}
 	own := command
 	own.Env = append(append([]string{}, command.Env...), envSocket+"=3")
 	own.Output, own.Socket, own.Standing = w, theirs, true
@@ -82,15 +82,15 @@ func start(box *sandbox.Box, command sandbox.Command, how ImportProfile) (*inter
 	return i, nil
 }
 
-// prepare waits until the process has imported the module and is ready to fork. It slows the
-// import down as long as no attempt waits for it. The error wraps errRefused if no process of
-// the script can become ready.
+// prepare waits until the process has imported the module and is ready to fork. Until hurry
+// is called, the import runs slowly. The error wraps errRefused if no process of the script
+// can become ready.
 func (i *interpreter) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, importLimit)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { i.conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if err := send(i.conn, i.how); err != nil {
+	if err := send(i.conn, i.profile); err != nil {
 		return i.failure(ctx, err)
 	}
 	answered := make(chan struct{})
@@ -112,7 +112,7 @@ func (i *interpreter) prepare(ctx context.Context) error {
 	return nil
 }
 
-// hurry ends the slowing down. It may be called again.
+// hurry has the import run at full speed. It may be called again.
 func (i *interpreter) hurry() { i.once.Do(func() { close(i.soon) }) }
 
 func (i *interpreter) throttle(until <-chan struct{}) {
@@ -183,8 +183,9 @@ func (i *interpreter) fork(c sandbox.Command) (*sandbox.Process, error) {
 	return p, nil
 }
 
-// become makes the process itself the attempt, as soon as its import has finished; if that
-// fails, the process starts again normally. The interpreter cannot be used any more.
+// become makes the process itself the attempt, as soon as its import has finished; if the
+// import fails, the process runs the script from the beginning. The interpreter cannot be
+// used any more.
 func (i *interpreter) become(c sandbox.Command) (*sandbox.Process, error) {
 	if err := i.ask(c, true, int(c.Output.Fd())); err != nil {
 		return nil, fmt.Errorf("asking it to become an attempt: %w", err)

@@ -15,9 +15,9 @@ import (
 // runs.
 var importVariables = []string{proto.EnvWarm, "HOLDFAST_TF1", "HOLDFAST_RECOVERY_WAIT_SECS"}
 
-// difference describes how an attempt differs from those that an interpreter can start; empty
-// if the import does not depend on it. The words after the script may differ; as long as the
-// process has not reported where they begin, it compares the words itself.
+// difference names what of an attempt's command the interpreter cannot start; empty if it can
+// start it. The words after the script may differ. As long as the process has not reported
+// where these begin, only the first word is compared, and the process compares the others.
 func difference(i *interpreter, c sandbox.Command) string {
 	words := max(i.common, 1)
 	switch {
@@ -51,7 +51,8 @@ func importEnvironment(env []string) map[string]string {
 	return m
 }
 
-// module returns the module that a command is to have imported; empty if none.
+// module returns the module that is to be imported before a command's script runs; empty if
+// there is none.
 func module(c sandbox.Command) string {
 	name := ""
 	for _, kv := range c.Env {

@@ -12,28 +12,28 @@ import (
 const (
 	// reserve is the expected memory of an interpreter.
 	reserve = 256 << 20
-	// spare is the part of a container's limit that stays free.
-	spare = 20 // a twentieth
-	// left is what stays free on a machine where a container has no limit.
-	left = 512 << 20
+	// freeShare: one part in so many of a container's limit stays free.
+	freeShare = 20
+	// freeBytes stay free on the machine where the container has no limit.
+	freeBytes = 512 << 20
 )
 
-// shortage returns an error if there is not enough memory for an interpreter of size bytes;
-// with there set, the interpreter already exists. Pages that processes share are counted
+// shortage returns an error if there is not enough memory for an interpreter of size bytes.
+// exists is set for one that runs already, and false for one that is to be started. Pages that processes share are counted
 // for each, as NodeManagers do (yarn.nodemanager.pmem-check-enabled).
-func shortage(box *sandbox.Box, limit, size int64, there bool) error {
+func shortage(box *sandbox.Box, limit, size int64, exists bool) error {
 	if limit > 0 {
 		used := proctree.RSS(append(box.Processes(), os.Getpid(), box.Pid())...)
-		if used+size > limit-limit/spare {
+		if used+size > limit-limit/freeShare {
 			return fmt.Errorf("of the container's %d MB the task uses %d, and it takes %d", limit>>20, used>>20, size>>20)
 		}
 		return nil
 	}
 	free := available()
-	if free > 0 && there {
+	if free > 0 && exists {
 		free += size
 	}
-	if free > 0 && free < left+size {
+	if free > 0 && free < freeBytes+size {
 		return fmt.Errorf("this machine has %d MB of memory left, and it takes %d", free>>20, size>>20)
 	}
 	return nil

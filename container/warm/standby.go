@@ -21,14 +21,14 @@ const settled = 10 * time.Second
 type Options struct {
 	Box   *sandbox.Box
 	Notes string        // where the start-up file leaves its notes
-	After time.Duration // from the script's import to ours; 0: a while
+	After time.Duration // from the script's import to that of the next interpreter; 0: settled
 	Log   *logrus.Entry
 }
 
-// Known is what an agent can share with others about its task's script.
+// Known is what an agent knows about its task's script, for other agents.
 type Known struct {
 	ImportProfile
-	Refused string // why no interpreter is to be kept; empty: one may
+	Refused string // why the script can have no warm interpreter; empty: it can
 }
 
 // Standby starts a task's attempts, and keeps a warm interpreter for the next.
@@ -46,10 +46,10 @@ type Standby struct {
 	process   *interpreter
 	ready     bool
 	refused   string // why there is to be none
-	prewarmed bool   // Prewarm has come to its end
-	says      string
+	prewarmed bool   // Prewarm has been completed
+	status    string // for the user
 	known     Known
-	news      int // counts changes of known
+	version   int // of known
 }
 
 // New returns a Standby without an interpreter.
@@ -70,9 +70,9 @@ func (s *Standby) Limit(bytes int64) {
 }
 
 // Prewarm makes an interpreter before the first attempt, for a command like that attempt's,
-// with an import profile of another container: at full speed if soon, else slowly. An
-// interpreter for a different command is ended. It must not be called concurrently.
-func (s *Standby) Prewarm(c sandbox.Command, how ImportProfile, soon bool) {
+// with the import profile that another container has found: at full speed if soon, else
+// slowly. An interpreter for a different command is ended. It must not be called concurrently.
+func (s *Standby) Prewarm(c sandbox.Command, profile ImportProfile, soon bool) {
 	name := module(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *Standby) Prewarm(c sandbox.Command, how ImportProfile, soon bool) {
 		return
 	}
 	if i := s.process; i != nil {
-		if difference(i, c) == "" && reflect.DeepEqual(i.how, how) {
+		if difference(i, c) == "" && reflect.DeepEqual(i.profile, profile) {
 			if soon {
 				i.hurry()
 			}
@@ -93,7 +93,7 @@ func (s *Standby) Prewarm(c sandbox.Command, how ImportProfile, soon bool) {
 		s.tending.Go(i.end)
 	}
 	s.tend(func(ctx context.Context) {
-		made := s.make(ctx, name, c, how, soon)
+		made := s.make(ctx, name, c, profile, soon)
 		s.mu.Lock()
 		s.prewarmed = s.prewarmed || ctx.Err() == nil
 		s.mu.Unlock()
@@ -121,24 +121,24 @@ func (s *Standby) Exec(c sandbox.Command) (p *sandbox.Process, warm bool, err er
 	s.tending.Wait()
 	if i, ready := s.take(c); i != nil {
 		begun := time.Now()
-		way, says := i.fork, "came from a warm interpreter, which is ready again"
+		begin, status := i.fork, "came from a warm interpreter, which is ready again"
 		if !ready {
-			way, says = i.become, "came from an interpreter that had begun to import before"
+			begin, status = i.become, "came from an interpreter that had begun to import before"
 		}
-		if p, err = way(c); err == nil {
+		if p, err = begin(c); err == nil {
 			s.o.Log.WithFields(logrus.Fields{"took": time.Since(begun), "ready": ready}).Info("started from the warm interpreter")
 			if !ready {
-				s.let(i)
+				s.release(i)
 			}
-			s.say(says)
-			s.attend(c, p, i)
+			s.setStatus(status)
+			s.maintain(c, p, i)
 			return p, true, nil
 		}
 		s.o.Log.WithError(err).Warn("the warm interpreter failed; the attempt starts the ordinary way")
 		s.drop("")
 	}
 	if p, err = s.o.Box.Exec(c); err == nil {
-		s.attend(c, p, nil)
+		s.maintain(c, p, nil)
 	}
 	return p, false, err
 }
@@ -169,8 +169,8 @@ func (s *Standby) take(c sandbox.Command) (i *interpreter, ready bool) {
 	return i, ready
 }
 
-// let leaves an interpreter running, as an attempt.
-func (s *Standby) let(i *interpreter) {
+// release forgets an interpreter that has become an attempt, and leaves it running.
+func (s *Standby) release(i *interpreter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process == i {
@@ -185,10 +185,10 @@ func (s *Standby) tend(f func(context.Context)) {
 	s.tending.Go(func() { f(ctx) })
 }
 
-// attend maintains the interpreter from the start of an attempt to the next one. It makes
-// one if there is none: like from, from which the attempt was forked, or else with the
-// import profile of the attempt.
-func (s *Standby) attend(c sandbox.Command, p *sandbox.Process, from *interpreter) {
+// maintain has a warm interpreter ready from some time after the start of an attempt until
+// the next Exec. It makes one if there is none: with the profile of from, from which the
+// attempt was forked, or else with that of the attempt.
+func (s *Standby) maintain(c sandbox.Command, p *sandbox.Process, from *interpreter) {
 	name := module(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,9 +196,9 @@ func (s *Standby) attend(c sandbox.Command, p *sandbox.Process, from *interprete
 		return
 	}
 	s.tend(func(ctx context.Context) {
-		if s.kept() == nil {
-			how, ok := s.study(ctx, c, p, from)
-			if !ok || !s.make(ctx, name, c, how, false) {
+		if s.current() == nil {
+			profile, ok := s.study(ctx, c, p, from)
+			if !ok || !s.make(ctx, name, c, profile, false) {
 				return
 			}
 		}
@@ -206,10 +206,12 @@ func (s *Standby) attend(c sandbox.Command, p *sandbox.Process, from *interprete
 	})
 }
 
-const look = 2 * time.Second
+// checkEvery is how often memory is looked at.
+const checkEvery = 2 * time.Second
 
-// make makes the interpreter; false if there can be none. It leaves it as it is when ctx ends.
-func (s *Standby) make(ctx context.Context, name string, c sandbox.Command, how ImportProfile, soon bool) bool {
+// make makes the interpreter, and reports whether it is ready. When ctx ends, it returns and
+// leaves the interpreter as it is.
+func (s *Standby) make(ctx context.Context, name string, c sandbox.Command, profile ImportProfile, soon bool) bool {
 	s.mu.Lock()
 	limit := s.limit
 	s.mu.Unlock()
@@ -217,7 +219,7 @@ func (s *Standby) make(ctx context.Context, name string, c sandbox.Command, how 
 		s.giveUp(err.Error())
 		return false
 	}
-	err := s.prepare(ctx, name, c, how, soon)
+	err := s.prepare(ctx, name, c, profile, soon)
 	switch {
 	case err == nil:
 		return true
@@ -234,14 +236,14 @@ func (s *Standby) make(ctx context.Context, name string, c sandbox.Command, how 
 
 // errDropped: the interpreter was ended during its import, since it was not suitable for an
 // attempt that was started.
-var errDropped = errors.New("it is not wanted any longer")
+var errDropped = errors.New("it is not needed any longer")
 
 // errNoRoom: there is not enough memory for an interpreter.
 var errNoRoom = errors.New("memory is short")
 
-func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, how ImportProfile, soon bool) error {
+func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, profile ImportProfile, soon bool) error {
 	begun := time.Now()
-	i, err := start(s.o.Box, c, how)
+	i, err := start(s.o.Box, c, profile)
 	if err != nil {
 		return err
 	}
@@ -254,14 +256,14 @@ func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, h
 		i.end()
 		return ctx.Err()
 	}
-	s.process, s.says = i, "its warm interpreter imports "+name
+	s.process, s.status = i, "its warm interpreter imports "+name
 	limit := s.limit
 	s.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() { // the import itself may take too much
 		defer close(done)
-		for backoff.Sleep(ctx, look/4) {
+		for backoff.Sleep(ctx, checkEvery/4) {
 			if err := shortage(s.o.Box, limit, i.rss(), true); err != nil {
 				cancel(fmt.Errorf("%w: %w", errNoRoom, err))
 			}
@@ -276,7 +278,7 @@ func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, h
 	s.mu.Lock()
 	dropped := s.process != i
 	if err == nil && !dropped {
-		s.ready, s.says = true, "a warm interpreter is ready"
+		s.ready, s.status = true, "a warm interpreter is ready"
 	}
 	s.mu.Unlock()
 	if dropped {
@@ -291,8 +293,8 @@ func (s *Standby) prepare(ctx context.Context, name string, c sandbox.Command, h
 
 // watch ends the interpreter when memory gets short.
 func (s *Standby) watch(ctx context.Context) {
-	for backoff.Sleep(ctx, look) {
-		i := s.kept()
+	for backoff.Sleep(ctx, checkEvery) {
+		i := s.current()
 		if i == nil {
 			return
 		}
@@ -306,29 +308,29 @@ func (s *Standby) watch(ctx context.Context) {
 	}
 }
 
-func (s *Standby) say(what string) {
+func (s *Standby) setStatus(status string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.says = what
+	s.status = status
 }
 
-// tell records what is shared with others.
-func (s *Standby) tell(k Known) {
+// setKnown records what other agents are to know.
+func (s *Standby) setKnown(k Known) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = k
-	s.news++
+	s.version++
 }
 
-// Known returns what is known of how the script imports the module, and its version, which
-// is 0 as long as nothing is known.
-func (s *Standby) Known() (k Known, news int) {
+// Known returns what is known of how the script imports the module, and the version of that,
+// which is 0 as long as nothing is known.
+func (s *Standby) Known() (k Known, version int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known, s.news
+	return s.known, s.version
 }
 
-func (s *Standby) kept() *interpreter {
+func (s *Standby) current() *interpreter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process
@@ -337,7 +339,7 @@ func (s *Standby) kept() *interpreter {
 // Refuse ends the interpreter and prevents others, since the script or its module does not
 // work when it is forked.
 func (s *Standby) Refuse(why string) {
-	s.tell(Known{Refused: why})
+	s.setKnown(Known{Refused: why})
 	s.giveUp(why)
 }
 
@@ -351,10 +353,10 @@ func (s *Standby) giveUp(why string) {
 }
 
 // drop ends the interpreter, if there is one.
-func (s *Standby) drop(says string) {
+func (s *Standby) drop(status string) {
 	s.mu.Lock()
 	i := s.process
-	s.process, s.ready, s.says = nil, false, says
+	s.process, s.ready, s.status = nil, false, status
 	s.mu.Unlock()
 	if i != nil {
 		i.end()
@@ -363,13 +365,13 @@ func (s *Standby) drop(says string) {
 
 // State describes the interpreter, for the user, and returns its resident memory in bytes,
 // 0 if there is none.
-func (s *Standby) State() (says string, rss int64) {
+func (s *Standby) State() (status string, rss int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process != nil {
 		rss = s.process.rss()
 	}
-	return s.says, rss
+	return s.status, rss
 }
 
 // Close ends the interpreter, and waits for the goroutines that Exec has started, except those

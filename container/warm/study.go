@@ -14,8 +14,8 @@ import (
 	"holdfast/internal/proc"
 )
 
-// study waits until p has settled, and returns with which profile it has imported the module;
-// false if it has not.
+// study waits until the attempt p has settled, and returns the profile with which it has
+// imported the module; false if it has not imported it.
 func (s *Standby) study(ctx context.Context, c sandbox.Command, p *sandbox.Process, from *interpreter) (ImportProfile, bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -28,9 +28,9 @@ func (s *Standby) study(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 		case <-from.imported:
 		case <-ctx.Done():
 		}
-		return from.how, backoff.Sleep(ctx, s.o.After)
+		return from.profile, backoff.Sleep(ctx, s.o.After)
 	}
-	n, err := s.learn(ctx, c, p)
+	n, err := s.readNote(ctx, c, p)
 	switch {
 	case ctx.Err() != nil:
 		return ImportProfile{}, false
@@ -41,7 +41,7 @@ func (s *Standby) study(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 		s.Refuse(n.Refused)
 		return ImportProfile{}, false
 	}
-	s.tell(Known{ImportProfile: n.ImportProfile})
+	s.setKnown(Known{ImportProfile: n.ImportProfile})
 	return n.ImportProfile, backoff.Sleep(ctx, s.o.After)
 }
 
@@ -51,13 +51,13 @@ type note struct {
 	Refused string `json:"refused"`
 }
 
-// learn waits for the note of the process that c started.
-func (s *Standby) learn(ctx context.Context, c sandbox.Command, p *sandbox.Process) (note, error) {
+// readNote waits for the note of the process that c started.
+func (s *Standby) readNote(ctx context.Context, c sandbox.Command, p *sandbox.Process) (note, error) {
 	file := filepath.Join(s.o.Notes, fmt.Sprintf("imported-%d.json", p.Pid))
 	for {
 		b, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) {
-			if !backoff.Sleep(ctx, look/4) {
+			if !backoff.Sleep(ctx, checkEvery/4) {
 				return note{}, ctx.Err()
 			}
 			continue
@@ -65,7 +65,7 @@ func (s *Standby) learn(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 		if err != nil {
 			return note{}, err
 		}
-		_ = os.Remove(file) // it may hold what the script keeps secret
+		_ = os.Remove(file) // it may hold secrets of the script
 		// A shell that does something and then becomes Python must not do it twice.
 		argv, _ := proc.CommandLine(p.Pid)
 		if len(argv) == 0 { // the process has just ended, perhaps before it wrote the file
@@ -73,7 +73,7 @@ func (s *Standby) learn(ctx context.Context, c sandbox.Command, p *sandbox.Proce
 			return note{}, ctx.Err()
 		}
 		if !slices.Equal(argv, c.Argv) {
-			return note{Refused: "the task's command does more than to run Python"}, nil
+			return note{Refused: "the task's command does more than run Python"}, nil
 		}
 		var n note
 		err = json.Unmarshal(b, &n)

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Messages to the interpreter are a length (four bytes, big-endian, which carry
-// descriptors as SCM_RIGHTS) and a JSON object; from it likewise, without
-// descriptors.
+// A message is its length (four bytes, big-endian) and a JSON object. With the length of a
+// message to the interpreter go descriptors (SCM_RIGHTS).
 
 // ImportProfile is the environment and sys.path under which a script imports the
 // module. It is the first message.
@@ -21,8 +20,9 @@ type ImportProfile struct {
 	Path    []string           `json:"path"`    // sys.path
 }
 
-// forking asks for an attempt, with the descriptors of its output and its gate; or, with Stay
-// and without a gate, asks the interpreter to become the attempt.
+// forking asks for an attempt. Its descriptors are the attempt's output and its gate, a pipe
+// that holds the attempt until a byte comes. With Stay there is no gate, and the interpreter
+// itself becomes the attempt.
 type forking struct {
 	Argv    []string    `json:"argv"`
 	Environ [][2]string `json:"environ"`
@@ -30,11 +30,11 @@ type forking struct {
 	Stay    bool        `json:"stay"`
 }
 
-// answer answers the first message and those that ask for a fork.
+// answer is the answer to an ImportProfile or a forking.
 type answer struct {
 	Ready   bool   `json:"ready"`
 	Common  int    `json:"common"`  // with Ready: the number of words of the command that are the same in every attempt
-	Refused string `json:"refused"` // why it cannot be warm
+	Refused string `json:"refused"` // why the interpreter cannot be used
 	Pid     int    `json:"pid"`
 }
 

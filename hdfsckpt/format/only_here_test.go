@@ -2,15 +2,12 @@ package format_test
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"path/filepath"
+	"path"
 	"slices"
-	"strings"
 	"testing"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/test/sources"
 )
 
 // TestFormatsAreDecidedHereOnly: no other package names a format, in a comparison, as
@@ -20,38 +17,25 @@ func TestFormatsAreDecidedHereOnly(t *testing.T) {
 	for _, f := range format.All {
 		kinds = append(kinds, `"`+string(f.Traits().Kind)+`"`)
 	}
-	here, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
 	names := constants(t)
 	if len(names) != len(kinds) {
 		t.Fatalf("the formats %v have the constants %v", kinds, names)
 	}
-	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
+	sources.Each(t, func(f *sources.File) {
+		if f.IsTest() || path.Dir(f.Path) == here {
+			return
 		}
-		if abs, err := filepath.Abs(path); err != nil || filepath.Dir(abs) == here {
-			return err
-		}
-		files := token.NewFileSet()
-		f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
+		ast.Inspect(f.Syntax, func(n ast.Node) bool {
 			if decides(n, names, kinds) {
-				t.Errorf("%s decides by the name of a format: ask the format (hdfsckpt/format)", files.Position(n.Pos()))
+				t.Errorf("%s decides by the name of a format: ask the format (hdfsckpt/format)", f.Position(n))
 			}
 			return true
 		})
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
+
+// here is this package's directory in the module.
+const here = "hdfsckpt/format"
 
 // decides reports whether a node names a format by its constant, or compares a kind or a
 // format with its text.
@@ -77,16 +61,11 @@ func decides(n ast.Node, names, kinds []string) bool {
 // constants are the names of this package's constants of type Kind.
 func constants(t *testing.T) (names []string) {
 	t.Helper()
-	sources, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, source := range sources {
-		f, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
+	sources.Each(t, func(f *sources.File) {
+		if path.Dir(f.Path) != here {
+			return
 		}
-		ast.Inspect(f, func(n ast.Node) bool {
+		ast.Inspect(f.Syntax, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok {
 				if kind, ok := v.Type.(*ast.Ident); ok && kind.Name == "Kind" && len(v.Values) == 1 {
 					names = append(names, v.Names[0].Name)
@@ -94,6 +73,6 @@ func constants(t *testing.T) (names []string) {
 			}
 			return true
 		})
-	}
+	})
 	return names
 }

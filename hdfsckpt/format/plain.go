@@ -6,14 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"holdfast/hdfsckpt/store"
 )
 
 // Plain is files of the program's own: a directory step-N, complete when it has a file
-// COMMITTED, which is written last; or what the store's Rule says (marker.go).
+// COMMITTED, which is written last; or what the store's Rule says.
 const Plain Kind = "plain"
 
 // Committed is the file that makes a plain checkpoint complete where the store's rule
@@ -133,4 +135,131 @@ func (plain) Review(r Rule, found []Checkpoint) {
 			c.State, c.Why = Unchecked, "it has no file "+Committed+", nor has a directory beside it; the spec can say which file is written last: format=plain,marker=FILE"
 		}
 	}
+}
+
+// Plain checkpoints by a store's own rule.
+//
+// With a marker they may lie at any depth: a directory is one if it has the marker, or
+// if it is named as checkpoints are: its name ends in a number, or says that the save
+// has not ended. Otherwise, and where directories in it are named so, those are looked
+// at. With a time of quiet each directory and each file in the root is one.
+
+func claimByRule(d *Dir) []Claim {
+	if d.Depth > 0 && !d.onlyHolds() {
+		return []Claim{{Whole: true, Check: func(ctx context.Context) (*Checkpoint, error) { return checkDirByRule(ctx, d) }}}
+	}
+	if d.Rule.Quiet <= 0 {
+		return nil
+	}
+	var claims []Claim
+	for _, e := range d.Entries {
+		if e.IsDir() || strings.HasPrefix(e.Name, hiddenPrefix) {
+			continue
+		}
+		claims = append(claims, Claim{Check: func(context.Context) (*Checkpoint, error) {
+			step := StepAtEnd(strings.TrimSuffix(e.Name, path.Ext(e.Name)))
+			return judgeByRule(d.Rule, Checkpoint{Name: path.Join(d.Name, e.Name), Kind: Plain, Step: step, Files: []File{FileOf(d.Name, e)}, Shards: 1}), nil
+		}})
+	}
+	return claims
+}
+
+// onlyHolds reports whether a directory is no checkpoint by its marker, but may hold some.
+func (d *Dir) onlyHolds() bool {
+	if d.Rule.Marker == "" || d.Depth > maxDepth ||
+		slices.ContainsFunc(d.Entries, func(e store.Info) bool { return !e.IsDir() && d.Rule.isMarker(e.Name) }) {
+		return false
+	}
+	return !namedAsCheckpoint(path.Base(d.Name)) ||
+		slices.ContainsFunc(d.Entries, func(e store.Info) bool { return e.IsDir() && namedAsCheckpoint(e.Name) })
+}
+
+func checkDirByRule(ctx context.Context, d *Dir) (*Checkpoint, error) {
+	c := Checkpoint{Name: d.Name, Kind: Plain, Step: StepAtEnd(path.Base(d.Name))}
+	if err := c.addBelow(ctx, d.Store, d.Name, d.Entries, 0); err != nil {
+		return nil, err
+	}
+	if len(c.Files) == 0 {
+		if d.Rule.Marker == "" {
+			return nil, nil
+		}
+		i, err := d.Store.Stat(ctx, d.Name)
+		if err != nil {
+			return nil, err
+		}
+		c.Time = i.ModTime
+	}
+	return judgeByRule(d.Rule, c), nil
+}
+
+// namedAsCheckpoint reports whether a directory is named as checkpoints are.
+func namedAsCheckpoint(base string) bool {
+	return !strings.HasPrefix(base, hiddenPrefix) && (StepAtEnd(base) != NoStep || isUnfinished(base))
+}
+
+// judgeByRule decides by the store's rule.
+func judgeByRule(r Rule, c Checkpoint) *Checkpoint {
+	c.State = Torn
+	var last time.Time
+	for _, f := range c.Files {
+		if f.ModTime.After(last) {
+			last = f.ModTime
+		}
+		if r.isMarker(path.Base(f.Name)) {
+			c.Marker = f.Name
+		}
+	}
+	quiet := time.Since(last)
+	switch {
+	case isUnfinished(c.Name):
+		c.Why, c.Certain = "its name is that of a save that has not ended", true
+	case c.unlisted != "":
+		c.State, c.Why = Unchecked, tooDeep(c.unlisted)
+	case r.Marker != "" && c.Marker == "":
+		c.Why, c.Certain = fmt.Sprintf("it has no file %s: the save did not get that far", r.Marker), true
+	case r.Marker == "" && quiet < r.quiet():
+		c.State = InProgress
+		c.Why = fmt.Sprintf("it was written to %v ago, and counts as complete after %v", max(0, quiet).Round(time.Second), r.quiet())
+	default:
+		c.State = Complete
+	}
+	return &c
+}
+
+// reviewByRule has directories without the rule's marker count as torn only where
+// their name is that of a checkpoint: it says so, or is like that of a complete one
+// beside them. Others that end in a number (run_2, with logs) are not known.
+func reviewByRule(r Rule, found []Checkpoint) {
+	if r.Marker == "" {
+		return
+	}
+	whole := map[string]bool{}
+	for _, c := range found {
+		if c.Marker != "" {
+			whole[shape(c.Name)] = true
+		}
+	}
+	for i := range found {
+		c := &found[i]
+		base := path.Base(c.Name)
+		if c.Marker != "" || namedStepDir.MatchString(base) || whole[shape(c.Name)] || isUnfinished(base) && namedAsCheckpoint(finishedName(base)) {
+			continue
+		}
+		c.Certain = false
+		if c.State == Torn {
+			c.State, c.Why = Unchecked, "it has no file "+r.Marker+", and does not look like one of the checkpoints that have"
+		}
+	}
+}
+
+// isUnfinished knows names that programs give to what they rename at the end: NAME.tmp,
+// and Orbax's NAME.orbax-checkpoint-tmp-N.
+func isUnfinished(name string) bool {
+	return strings.HasSuffix(name, ".tmp") || strings.Contains(name, orbaxTmp)
+}
+
+// finishedName is the name that it is to get.
+func finishedName(name string) string {
+	name, _, _ = strings.Cut(name, orbaxTmp)
+	return strings.TrimSuffix(name, ".tmp")
 }

@@ -202,9 +202,9 @@ func (f *FS) chmod(n *node, mode fs.FileMode) error {
 		if w.at != inPlace || !ok {
 			return nil
 		}
-		return f.store.Chmod(f.gate.ctx, name, mode)
+		return f.store.Chmod(f.gate.Context(), name, mode)
 	}, func(name string) error {
-		return f.store.Chmod(f.gate.ctx, name, mode)
+		return f.store.Chmod(f.gate.Context(), name, mode)
 	}, func() { n.info.Mode = n.info.Mode.Type() | mode })
 }
 
@@ -214,7 +214,7 @@ func (f *FS) chtimes(n *node, atime, mtime time.Time) error {
 		w.mtime.Store(mtime.UnixNano())
 		return nil
 	}, func(name string) error {
-		return f.store.Chtimes(f.gate.ctx, name, atime, mtime)
+		return f.store.Chtimes(f.gate.Context(), name, atime, mtime)
 	}, func() { n.info.ModTime = mtime })
 }
 
@@ -222,7 +222,7 @@ func (f *FS) chtimes(n *node, atime, mtime time.Time) error {
 // store, and to the node. For a file that was replaced while open, and has no name in the
 // store, only the node changes.
 func (f *FS) change(n *node, writing func(*work) error, stored func(string) error, remember func()) error {
-	_, leave, err := f.gate.enter()
+	_, leave, err := f.gate.Enter()
 	if err != nil {
 		return err
 	}

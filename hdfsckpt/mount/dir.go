@@ -96,7 +96,7 @@ func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Statu
 	if store.IsTemporary(name) {
 		return fuse.EPERM
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("mkdir", p, err)
 	}
@@ -127,7 +127,7 @@ func (f *FS) mknod(in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Statu
 	if store.IsTemporary(name) {
 		return fuse.EPERM
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("mknod", p, err)
 	}
@@ -153,7 +153,7 @@ func (f *FS) rmdir(in *fuse.InHeader, name string) fuse.Status {
 	if st != fuse.OK {
 		return st
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("rmdir", p, err)
 	}
@@ -198,7 +198,7 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 	if st != fuse.OK {
 		return st
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("unlink", p, err)
 	}
@@ -268,7 +268,7 @@ func (f *FS) removeFromArea(n *node) {
 	name, ok := f.contentLocked(n)
 	n.removed = nil
 	f.mu.Unlock()
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil || !ok {
 		return // it is removed with other leftovers
 	}

@@ -14,7 +14,7 @@
 //     it.
 //   - A process that is killed in the middle of a file publishes nothing. The
 //     kernel sends FLUSH for it as well, so FLUSH looks at the caller in /proc
-//     (caller.go). A process that exits by itself with an error, with a file
+//     (package caller). A process that exits by itself with an error, with a file
 //     still open that is not one of its standard streams, publishes nothing
 //     either: no process closed that file.
 //   - FLUSH also comes from a child that inherited a descriptor, and for each
@@ -65,8 +65,9 @@
 //
 // Requests of the kernel arrive in requests.go. A node is an inode known to the kernel;
 // nodes form a tree by name (node.go). A handle is an open file of a process (handle.go).
-// A work is the content of a node while it is written (work.go, spool.go, publish.go). All reach the store through the gate
-// (gate.go), which Fence closes.
+// A work is the content of a node while it is written (work.go, spool.go, publish.go;
+// append.go for what is written in place). All changes of the store pass the gate (package
+// gate), which Fence closes.
 //
 // # Locks
 //

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"holdfast/hdfsckpt/mount/gate"
 )
 
 // errnoOf returns the errno for an error of the store.
@@ -55,10 +57,9 @@ func (f *FS) fail(op, name string, err error) fuse.Status {
 		return fuse.OK
 	}
 	e := f.log.WithField("store", f.store.URI())
-	var fenced *fencedError
 	var told *loggedError
 	switch {
-	case ordinary(errno), errors.As(err, &fenced), errors.As(err, &told):
+	case ordinary(errno), gate.IsClosed(err), errors.As(err, &told):
 		e.Debugf("%s %s: %v", op, name, err)
 	case f.quiet.first(op + " " + name + " " + errno.Error()):
 		e.Warnf("%s %s failed: %v", op, name, err)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"holdfast/hdfsckpt/mount/caller"
 )
 
 // flush is sent for every close(2), of every descriptor and every process, and
@@ -19,8 +21,8 @@ func (f *FS) flush(in *fuse.FlushIn) (do func() fuse.Status) {
 	if h == nil || h.work == nil {
 		return nothing
 	}
-	c := callerOf(in.Pid)
-	u, dirty := h.flushedBy(c.group)
+	c := caller.Of(in.Pid)
+	u, dirty := h.flushedBy(c.Group)
 	if u == nil {
 		return nothing // a child closes what it inherited
 	}
@@ -31,14 +33,14 @@ func (f *FS) flush(in *fuse.FlushIn) (do func() fuse.Status) {
 	}
 	held := f.held(h, c)
 	switch {
-	case c.killed && held && !u.wrote:
+	case c.Killed && held && !u.wrote:
 		return nothing
-	case c.killed:
+	case c.Killed:
 		return w.abort("its writer was killed")
 	case held:
 		return tell // a duplicate
-	case c.exiting && c.status != 0 && !u.stream:
-		return w.abort(fmt.Sprintf("its writer exited with %d without closing it", c.status))
+	case c.Exiting && c.Status != 0 && !u.stream:
+		return w.abort(fmt.Sprintf("its writer exited with %d without closing it", c.Status))
 	}
 	h.mu.Lock()
 	h.dirty = false
@@ -85,7 +87,7 @@ func (h *handle) flushedBy(group int) (*user, bool) {
 // duplicate, as a shell that makes a file its output, or another process that
 // opened it or wrote. With several handles of the file, their users cannot be
 // distinguished, and none counts.
-func (f *FS) held(h *handle, c caller) bool {
+func (f *FS) held(h *handle, c caller.Caller) bool {
 	f.mu.Lock()
 	only, name := h.n.writers == 1, h.n.name
 	f.mu.Unlock()
@@ -95,13 +97,13 @@ func (f *FS) held(h *handle, c caller) bool {
 	h.mu.Lock()
 	groups := make([]int, 0, len(h.users))
 	for g := range h.users {
-		if g != c.group || !c.exiting {
+		if g != c.Group || !c.Exiting {
 			groups = append(groups, g)
 		}
 	}
 	h.mu.Unlock()
 	for _, g := range groups {
-		if holdsOpen(g, h.n.id, name) {
+		if caller.HasOpen(g, h.n.id, name) {
 			return true
 		}
 	}

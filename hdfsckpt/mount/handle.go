@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"holdfast/hdfsckpt/mount/caller"
 	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -63,7 +64,7 @@ func (h *handle) usedBy(pid uint32, wrote bool) {
 	if known {
 		return
 	}
-	group := groupOf(pid)
+	group := caller.GroupOf(pid)
 	h.mu.Lock()
 	u := h.users[group]
 	if u == nil {
@@ -80,7 +81,7 @@ func (h *handle) usedBy(pid uint32, wrote bool) {
 	}
 	h.mu.Unlock()
 	// Not at open: a shell opens the file before it makes it the output.
-	if look && standardStream(group, h.n.id, h.work.base) {
+	if look && caller.IsOutput(group, h.n.id, h.work.base) {
 		h.mu.Lock()
 		u.stream = true
 		h.mu.Unlock()
@@ -96,7 +97,7 @@ func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.St
 	if store.IsTemporary(name) {
 		return fuse.EPERM
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("create", p, err)
 	}
@@ -213,7 +214,7 @@ func openFlags(flags uint32) uint32 {
 }
 
 func (f *FS) openForWriting(h *handle, flags uint32) error {
-	_, leave, err := f.gate.enter()
+	_, leave, err := f.gate.Enter()
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/hdfsckpt/mount/gate"
 	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -69,7 +70,7 @@ type FS struct {
 	store store.Store
 	o     Options
 	log   *logrus.Entry
-	gate  gate
+	gate  *gate.Gate
 	area  area
 	pool  sync.Pool // *[]byte of maxIO
 
@@ -121,6 +122,7 @@ func New(store store.Store, o Options) (*FS, error) {
 		store:         store,
 		o:             o,
 		log:           o.Log,
+		gate:          gate.New(o.Lease),
 		served:        make(chan struct{}),
 		nodes:         make(map[uint64]*node),
 		handles:       make(map[uint64]*handle),
@@ -128,8 +130,6 @@ func New(store store.Store, o Options) (*FS, error) {
 	}
 	f.pool.New = func() any { b := make([]byte, maxIO); return &b }
 	f.readCtx, f.stopReads = context.WithCancel(context.Background())
-	f.gate.init()
-	f.gate.lease = o.Lease
 	f.root = &node{id: fuse.FUSE_ROOT_ID, dir: true, lookups: 1, children: make(map[string]*node)}
 	f.lastNode = fuse.FUSE_ROOT_ID
 	f.nodes[f.root.id] = f.root
@@ -224,14 +224,14 @@ func (f *FS) Done() <-chan struct{} { return f.served }
 // Quiesce does. Only what a process has already written to an event file may still reach it
 // when the file is closed.
 func (f *FS) Fence(reason error) {
-	if f.gate.close(reason) {
+	if f.gate.Close(reason) {
 		f.log.WithField("store", f.store.URI()).Warnf("nothing is committed any more through this mount: %v", reason)
 	}
 }
 
 // Quiesce waits until no operation that changes the store is under way. After
 // Fence and Quiesce nothing that was written through this mount can become visible.
-func (f *FS) Quiesce(ctx context.Context) error { return f.gate.wait(ctx) }
+func (f *FS) Quiesce(ctx context.Context) error { return f.gate.Wait(ctx) }
 
 // Close unmounts, if Serve mounted, waits for the end of service until ctx
 // ends, and drops what was not published. It never waits longer than ctx: a mount that is
@@ -253,7 +253,7 @@ func (f *FS) shut(ctx context.Context) error {
 			err = errors.Join(err, serr)
 		}
 	}
-	f.gate.close(errors.New("unmounted"))
+	f.gate.Close(errors.New("unmounted"))
 	f.stopReads()
 	dropped := make(chan struct{})
 	go func() { // may wait for a store that does not answer
@@ -278,7 +278,7 @@ func (f *FS) awaitEnd(ctx context.Context) error {
 		return fmt.Errorf("the mount of %s is still in use: end the processes that use it: %w", f.store.URI(), ctx.Err())
 	}
 	// It is disconnected: only requests that wait for the store are left.
-	f.gate.close(errors.New("unmounted"))
+	f.gate.Close(errors.New("unmounted"))
 	f.stopReads()
 	const grace = time.Second
 	select {

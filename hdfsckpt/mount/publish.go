@@ -44,7 +44,7 @@ func (w *work) publish() error {
 	if w.dropAborted(); !w.dirty {
 		return w.err
 	}
-	ctx, leave, err := w.f.gate.enter()
+	ctx, leave, err := w.f.gate.Enter()
 	if err != nil {
 		return w.fail("closing", err)
 	}
@@ -196,7 +196,7 @@ func (w *work) closeAppend() error {
 	if w.app == nil {
 		return nil
 	}
-	ctx, leave, err := w.f.gate.enter()
+	ctx, leave, err := w.f.gate.Enter()
 	if err != nil {
 		return w.fail("closing", err)
 	}

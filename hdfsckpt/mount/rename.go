@@ -62,7 +62,7 @@ func (f *FS) rename(in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	if store.IsTemporary(newName) {
 		return fuse.EPERM
 	}
-	ctx, leave, err := f.gate.enter()
+	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("rename", p1, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"holdfast/hdfsckpt/mount/caller"
 )
 
 // The kernel lets a process that was killed end only when the request it waits
@@ -51,7 +53,7 @@ func await[T any](f *FS, cancel <-chan struct{}, pid uint32, do func() (T, fuse.
 			cancel = nil
 		case <-again.C:
 		}
-		if callerOf(pid).killed {
+		if caller.Of(pid).Killed {
 			return giveUp(syscall.EINTR)
 		}
 		again.Reset(look)

@@ -46,7 +46,7 @@ func (w *work) toSpool() error {
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := w.f.gate.enter()
+	ctx, leave, err := w.f.gate.Enter()
 	if err != nil {
 		spool.Close()
 		return err
@@ -91,7 +91,7 @@ func (w *work) readBack(to *os.File) error {
 		return fmt.Errorf("the directory was removed: %w", syscall.ENOENT)
 	}
 	_, err := w.f.copyOut(name, to)
-	if rerr := w.f.store.Remove(w.f.gate.ctx, name); rerr != nil && !errors.Is(rerr, syscall.ENOENT) {
+	if rerr := w.f.store.Remove(w.f.gate.Context(), name); rerr != nil && !errors.Is(rerr, syscall.ENOENT) {
 		w.f.fail("removing the temporary file", name, rerr)
 	}
 	return err
@@ -111,7 +111,7 @@ func (w *work) download(to *os.File) error {
 }
 
 func (f *FS) copyOut(name string, to *os.File) (int64, error) {
-	r, err := f.store.Open(f.gate.ctx, name)
+	r, err := f.store.Open(f.gate.Context(), name)
 	if err != nil {
 		return 0, err
 	}

@@ -3,8 +3,9 @@ package mount
 import (
 	"hash/crc32"
 	"io/fs"
+	"maps"
 	"os"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -67,8 +68,6 @@ type temporary struct {
 	dir  *node
 	base string
 }
-
-func eventFile(name string) bool { return strings.Contains(name, "tfevents") }
 
 // takeWork finds or makes the work of a node for one more handle.
 func (f *FS) takeWork(n *node, exists bool, perm fs.FileMode) *work {
@@ -166,7 +165,7 @@ func (w *work) restart() error {
 	if w.err != nil {
 		return w.err
 	}
-	ctx, leave, err := w.f.gate.enter()
+	ctx, leave, err := w.f.gate.Enter()
 	if err != nil {
 		return err
 	}
@@ -281,7 +280,7 @@ func (w *work) take(data []byte, off int64, atEnd bool) (wait func() error) {
 		w.mu.Unlock()
 		return nil
 	}
-	_, leave, err := w.f.gate.enter()
+	_, leave, err := w.f.gate.Enter()
 	if err != nil {
 		w.mu.Unlock()
 		return nil
@@ -304,7 +303,7 @@ func (w *work) take(data []byte, off int64, atEnd bool) (wait func() error) {
 }
 
 func (w *work) writeTo(write func([]byte) (int, error), data []byte) error {
-	_, leave, err := w.f.gate.enter()
+	_, leave, err := w.f.gate.Enter()
 	if err != nil {
 		return w.fail("writing", err)
 	}
@@ -313,30 +312,6 @@ func (w *work) writeTo(write func([]byte) (int, error), data []byte) error {
 		return w.fail("writing", err)
 	}
 	w.touched(w.size.Load() + int64(len(data)))
-	return nil
-}
-
-// openAppend opens the visible file for appending.
-func (w *work) openAppend() error {
-	ctx, leave, err := w.f.gate.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	name, ok := w.f.path(w.n)
-	if !ok {
-		return syscall.ESTALE
-	}
-	info, err := w.f.store.Stat(ctx, name)
-	if err != nil {
-		return err
-	}
-	app, err := w.f.store.Append(ctx, name, info.Mode.Perm())
-	if err != nil {
-		return err
-	}
-	w.app, w.at, w.replaces = app, inPlace, true
-	w.touched(info.Size)
 	return nil
 }
 
@@ -369,79 +344,16 @@ func (w *work) truncate(size int64) error {
 	return nil
 }
 
-// flushAppend makes what was appended visible to readers.
-func (w *work) flushAppend() error {
-	if w.app == nil || !w.unseen {
-		return nil
-	}
-	_, leave, err := w.f.gate.enter()
-	if err != nil {
-		return w.fail("flushing", err)
-	}
-	defer leave()
-	if err := w.app.Flush(); err != nil {
-		return w.fail("flushing", err)
-	}
-	w.unseen = false
-	w.f.mu.Lock()
-	w.n.version++ // readers open it anew, longer
-	w.f.mu.Unlock()
-	return nil
-}
-
-// sync implements fsync(2). It flushes a visible file. For one that is hidden until close
-// it does nothing, since close reports errors.
-func (w *work) sync() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err != nil {
-		return w.err
-	}
-	return w.flushAppend()
-}
-
-// flushLoop periodically makes what was appended to event files visible to readers, for all
-// files concurrently, so that one that hangs does not delay the others.
-func (f *FS) flushLoop() {
-	tick := time.NewTicker(f.o.FlushEvery / 2)
-	defer tick.Stop()
-	for {
-		select {
-		case <-f.served:
-			return
-		case <-tick.C:
-		}
-		f.mu.Lock()
-		works := make([]*work, 0, len(f.works))
-		for w := range f.works {
-			works = append(works, w)
-		}
-		f.mu.Unlock()
-		for _, w := range works {
-			if !w.mu.TryLock() { // busy: it is being written or flushed
-				continue
-			}
-			if w.app == nil || !w.unseen || w.err != nil {
-				w.mu.Unlock()
-				continue
-			}
-			go func() {
-				defer w.mu.Unlock()
-				w.flushAppend() // the next write, fsync or close returns the error
-			}()
-		}
-	}
+// worksNow returns the works that there are.
+func (f *FS) worksNow() []*work {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Keys(f.works))
 }
 
 // dropWorks drops all that is not published, at the end.
 func (f *FS) dropWorks() {
-	f.mu.Lock()
-	works := make([]*work, 0, len(f.works))
-	for w := range f.works {
-		works = append(works, w)
-	}
-	f.mu.Unlock()
-	for _, w := range works {
+	for _, w := range f.worksNow() {
 		w.mu.Lock()
 		if w.err == nil {
 			w.err = &loggedError{syscall.EIO}

@@ -46,7 +46,7 @@ func (i *Item) Bytes() int64 {
 	return n * int64(i.Kind.Size())
 }
 
-// Sizes returns the length that each file must have at least.
+// Sizes returns the least length of each file, by name.
 func (m *Metadata) Sizes() map[string]int64 {
 	sizes := map[string]int64{}
 	for _, item := range m.Items {
@@ -109,7 +109,7 @@ func ParseMetadata(b []byte) (*Metadata, error) {
 	return m, nil
 }
 
-// fields returns those of an object of a class; nil if v is none.
+// fields returns the fields of an object; nil if v is not an object of that class.
 func fields(v any, class string) *dict {
 	o, _ := v.(*object)
 	if o == nil {
@@ -161,7 +161,7 @@ func (i *Item) describe(t *dict, where map[string]Chunk) error {
 	return nil
 }
 
-// chunkKey identifies a chunk by its item's name and its place in it.
+// chunkKey identifies a chunk by its item's name and its offsets in the item.
 func chunkKey(name string, start []int64) string {
 	if start == nil {
 		return name
@@ -210,7 +210,7 @@ func chunks(stored *dict) (map[string]Chunk, error) {
 	return all, nil
 }
 
-// Read puts a tensor together. open gives a file of the checkpoint.
+// Read assembles a tensor of its chunks. open opens a file of the checkpoint.
 func (i *Item) Read(open func(file string) (io.ReaderAt, error)) ([]byte, error) {
 	width := int64(i.Kind.Size())
 	if !i.Tensor || width == 0 {

@@ -29,8 +29,8 @@ type Tensor struct {
 	view  view
 }
 
-// Bytes returns the size of its elements, without repetitions that its storage does
-// not have; 0 if the size of an element is not known.
+// Bytes returns the size of the tensor's elements, those that a stride of 0 repeats counted
+// once; 0 if the size of an element is not known.
 func (t *Tensor) Bytes() int64 {
 	n, _ := tensor.Elements(t.Shape)
 	return n * int64(t.Kind.Size())
@@ -56,7 +56,7 @@ func (r *Record) Checked() bool { return r.file.CRC32 != 0 || r.Size == 0 }
 // Offset returns the place of the record's bytes in the file.
 func (r *Record) Offset() (int64, error) { return r.file.DataOffset() }
 
-// Open reads the record; at its end length and checksum are compared.
+// Open returns a reader of the record, which compares length and checksum at the end.
 func (r *Record) Open() (io.Reader, error) {
 	raw, err := r.file.OpenRaw() // File.Open takes a checksum of 0 for one
 	if err != nil {
@@ -88,8 +88,8 @@ func (c *checked) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Check compares the CRC-32 (IEEE) of the record's bytes with the one that the
-// archive has, if it has one.
+// Check compares the CRC-32 (IEEE) of the record's bytes with that in the archive. A record
+// without a checksum passes.
 func (r *Record) Check(sum uint32) error {
 	if r.Checked() && sum != r.file.CRC32 {
 		return fmt.Errorf("%w: the checksum of its record %s is %08x, the archive says %08x", errFile, r.Name, sum, r.file.CRC32)
@@ -109,14 +109,14 @@ var (
 	legacyMagic = []byte("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19")
 )
 
-// MagicSize is how many bytes of a file IsZip and IsLegacy want to see.
+// MagicSize is how many bytes of a file IsZip and IsLegacy need.
 const MagicSize = 16
 
-// IsZip reports whether a file that begins so may be one of torch.save's.
+// IsZip reports whether a file that begins with head may be one of torch.save's.
 func IsZip(head []byte) bool { return bytes.HasPrefix(head, zipMagic) }
 
-// IsLegacy reports whether a file that begins so is of the form that torch.save
-// wrote before PyTorch 1.6. Nothing in it shows whether it is whole.
+// IsLegacy reports whether a file that begins with head has the format that torch.save wrote
+// before PyTorch 1.6. Whether such a file is complete cannot be seen.
 func IsLegacy(head []byte) bool { return bytes.HasPrefix(head, legacyMagic) }
 
 // OpenArchive reads the directory of the archive, which stands at its end.
@@ -176,8 +176,8 @@ func (a *Archive) read(name string, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// Open finds the tensors in a file. It reads the archive's directory and the
-// pickle, and none of the tensors' bytes.
+// Open finds the tensors in a file of size bytes. It reads the archive's directory and the
+// pickle, but not the tensors' bytes.
 func Open(r io.ReaderAt, size int64) (*File, error) {
 	a, err := OpenArchive(r, size)
 	if err != nil {
@@ -204,7 +204,7 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	return x, x.check()
 }
 
-// check compares the tensors with the records that their bytes are in.
+// check compares the extent of each tensor with the length of its record.
 func (f *File) check() error {
 	sizes := map[string]int64{}
 	for _, r := range f.archive.Records {
@@ -235,8 +235,8 @@ func (f *File) Archive() *Archive { return f.archive }
 // share one.
 func (t *Tensor) Record() string { return "data/" + t.view.storage.key }
 
-// Read returns a tensor's elements row by row, little endian. The checksum of
-// the record has been compared. Tensors that share a record share the bytes.
+// Read returns a tensor's elements row by row, little endian, after it has compared the
+// record's checksum. Tensors that share a record may share the returned bytes.
 func (f *File) Read(t *Tensor) ([]byte, error) {
 	width := t.Kind.Size()
 	if width == 0 {

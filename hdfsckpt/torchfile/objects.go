@@ -26,9 +26,9 @@ const (
 	maxNesting = 500  // of containers
 	maxName    = 4096 // bytes
 
-	// A pickle can name a value often. What is found in one may cost so much, and
-	// so much for each of its bytes; a container or tensor costs visit, and the
-	// bytes of its name. Real ones cost less than five for each byte.
+	// A pickle can refer to a value any number of times, so that the search has a budget:
+	// maxCost, and maxCostInEach for each byte of the pickle. A container or tensor costs
+	// visit and the length of its name. Real pickles cost less than five for each byte.
 	maxCost       = 1 << 20
 	maxCostInEach = 50
 	visit         = 64
@@ -36,13 +36,13 @@ const (
 	maxDimensions = 64 // PyTorch's own limit
 )
 
-// finder goes through an object and collects the tensors in it.
+// finder collects the tensors in an object.
 type finder struct {
 	left  int // of what the rest may cost
 	found []Tensor
 }
 
-// newFinder is for what a pickle of so many bytes makes.
+// newFinder returns a finder for the object of a pickle of that many bytes.
 func newFinder(pickle int) *finder { return &finder{left: maxCost + maxCostInEach*pickle} }
 
 // find looks at a value that has a name: the keys that lead to it, with dots.
@@ -116,8 +116,8 @@ func (f *finder) dict(below func(string) string, d *dict, depth int) error {
 	return nil
 }
 
-// mayHold reports whether a value is a tensor or can have some in it. Others are
-// not given a name, which may be much longer than they.
+// mayHold reports whether a value is a tensor or may contain one. Other values get no name,
+// which may be much longer than the value.
 func mayHold(v any) bool {
 	switch v.(type) {
 	case tuple, *list, *dict, *object:
@@ -138,8 +138,7 @@ func keyText(k any) string {
 	return "?"
 }
 
-// wrapped returns the tensor inside of a parameter, or of a tensor of a class of its
-// own (torch._utils._rebuild_parameter, torch._tensor._rebuild_from_type_v2).
+// wrapped returns the tensor in a parameter, or in a tensor of a subclass (torch._utils._rebuild_parameter, torch._tensor._rebuild_from_type_v2).
 func wrapped(o *object) (any, bool) {
 	args, _ := o.args.(tuple)
 	switch o.of {
@@ -155,7 +154,7 @@ func wrapped(o *object) (any, bool) {
 	return nil, false
 }
 
-// viewOf reads the calls that make a tensor; false for all others.
+// viewOf interprets a call that makes a tensor; false if it makes something else.
 func viewOf(o *object, depth int) (view, bool, error) {
 	if inner, ok := wrapped(o); ok && depth < maxNesting {
 		if x, isObject := inner.(*object); isObject {
@@ -199,7 +198,7 @@ func viewOf(o *object, depth int) (view, bool, error) {
 	return w, true, nil
 }
 
-// storageOf reads the persistent id of a storage.
+// storageOf parses the persistent id of a storage.
 func storageOf(v any) (storage, error) {
 	if o, ok := v.(*object); ok { // torch.storage.TypedStorage and the like around it
 		if args, ok := o.args.(tuple); ok && len(args) > 0 {
@@ -227,7 +226,7 @@ func storageOf(v any) (storage, error) {
 	return s, nil
 }
 
-// storageKinds is by the classes of torch/storage.py.
+// storageKinds has the element type of each storage class in torch/storage.py.
 var storageKinds = map[string]tensor.Kind{
 	"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
 	"LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
@@ -235,7 +234,7 @@ var storageKinds = map[string]tensor.Kind{
 	"QUInt8Storage": "quint8", "QInt8Storage": "qint8", "QInt32Storage": "qint32", "QUInt4x2Storage": "quint4x2", "QUInt2x4Storage": "quint2x4",
 }
 
-// kindOf reads torch.float32 and its like.
+// kindOf parses a dtype such as torch.float32.
 func kindOf(v any) tensor.Kind {
 	if g, ok := v.(global); ok {
 		return tensor.Kind(g.name)
@@ -243,7 +242,7 @@ func kindOf(v any) tensor.Kind {
 	return "unknown"
 }
 
-// ints reads a tuple of whole numbers, or a torch.Size of them.
+// ints returns the integers of a tuple or a torch.Size.
 func ints(v any) ([]int64, bool) {
 	if o, ok := v.(*object); ok && o.of == (global{"torch", "Size"}) {
 		args, _ := o.args.(tuple)

@@ -8,16 +8,15 @@ import (
 	"math"
 )
 
-// The values that a pickle makes are nil, bool, int64, float64, string, []byte
-// and these.
+// Unpickled values are nil, bool, int64, float64, string, []byte, and the following.
 type (
 	tuple  []any
 	list   struct{ items []any } // sets too
 	dict   struct{ keys, values []any }
 	global struct{ module, name string } // a class or a function, by its name only
-	// persistent stands for something that is kept outside of the pickle.
+	// persistent is a reference to something outside the pickle.
 	persistent struct{ id any }
-	// object is the result of a call that was not made.
+	// object stands for the result of a call, which is not executed.
 	object struct {
 		of    any // what was called: a global, in sound pickles
 		args  any
@@ -25,15 +24,15 @@ type (
 		items list // appended to it
 		pairs dict // set in it
 	}
-	// bigInt is an integer that an int64 does not hold, little endian.
+	// bigInt is an integer that does not fit into an int64, little endian.
 	bigInt []byte
 )
 
 type mark struct{}
 
-// unpickler carries a pickle's program out. What it allocates is bounded by the
-// length of the program: an operation pushes one value at most, and strings
-// share the program's bytes.
+// unpickler executes a pickle's program, except for calls. The memory that it allocates is
+// bounded by the program's length: an operation pushes at most one value, and strings share
+// the program's bytes.
 type unpickler struct {
 	b     []byte
 	at    int
@@ -43,8 +42,7 @@ type unpickler struct {
 
 var errPickle = errors.New("the pickle is not readable")
 
-// unpickle reads one pickle of the protocols 2 to 5, and returns how many bytes
-// it has.
+// unpickle reads one pickle of protocol 2 to 5, and returns its value and length.
 func unpickle(b []byte) (any, int, error) {
 	u := &unpickler{b: b, memo: map[uint64]any{}}
 	for {
@@ -71,7 +69,7 @@ func (u *unpickler) take(n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// number reads n bytes, at most 8, little endian.
+// number reads an integer of n bytes, at most 8, little endian.
 func (u *unpickler) number(n uint64) (uint64, error) {
 	b, err := u.take(n)
 	if err != nil {
@@ -82,7 +80,7 @@ func (u *unpickler) number(n uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(whole[:]), nil
 }
 
-// counted reads a length of n bytes, and so many bytes.
+// counted reads a length of n bytes, and then as many bytes as it says.
 func (u *unpickler) counted(n uint64) ([]byte, error) {
 	length, err := u.number(n)
 	if err != nil {
@@ -137,7 +135,7 @@ func (u *unpickler) popN(n int) (tuple, error) {
 	return t, nil
 }
 
-// sinceMark takes everything above the last mark, and the mark.
+// sinceMark pops the values above the last mark, and the mark.
 func (u *unpickler) sinceMark() (tuple, error) {
 	for i := len(u.stack) - 1; i >= 0; i-- {
 		if _, ok := u.stack[i].(mark); ok {
@@ -149,7 +147,7 @@ func (u *unpickler) sinceMark() (tuple, error) {
 	return nil, fmt.Errorf("%w: there is no mark", errPickle)
 }
 
-// step carries out one operation: pickletools.opcodes.
+// step executes one operation (opcodes in pickletools).
 func (u *unpickler) step(op byte) error {
 	switch op {
 	case 0x80: // PROTO
@@ -276,7 +274,7 @@ func (u *unpickler) remember(op byte) error {
 	return err
 }
 
-// call records what a pickle wants to be called.
+// call records a call that the pickle makes.
 func (u *unpickler) call(op byte) error {
 	switch op {
 	case 'c': // GLOBAL
@@ -359,7 +357,7 @@ func (u *unpickler) collect(op byte) error {
 	return u.add(op, t)
 }
 
-// add puts values into the collection, or the object, on the stack.
+// add adds values to the collection or object on the top of the stack.
 func (u *unpickler) add(op byte, t tuple) error {
 	v, err := u.top()
 	if err != nil {
@@ -389,8 +387,7 @@ func (u *unpickler) add(op byte, t tuple) error {
 	return nil
 }
 
-// get returns a dictionary's value of a text; nil if there is none. Of several the
-// last counts.
+// get returns the value of a key; nil if there is none. Of several entries the last counts.
 func (d *dict) get(key string) any {
 	for i := len(d.keys) - 1; i >= 0; i-- {
 		if k, ok := d.keys[i].(string); ok && k == key {

@@ -2,9 +2,6 @@ package main
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,9 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-const module = "../.."
+	"holdfast/test/sources"
+)
 
 // hidden are the test files that the default build leaves out: they need what no
 // package registry has, or make what other tests read. docs/structure.md says how they
@@ -25,43 +22,17 @@ var hidden = map[string]string{
 	"internal/hadoop/hdfs/transfer/record_test.go": "writes testdata anew",
 }
 
-// testFiles calls with each parsed test file of the module.
-func testFiles(t *testing.T, call func(path string, f *ast.File)) {
-	t.Helper()
-	err := filepath.WalkDir(module, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata") {
-			return filepath.SkipDir
-		}
-		if !strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(module, path)
-		if err != nil {
-			return err
-		}
-		call(name, f)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // declared are the tests of all packages.
 func declared(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	testFiles(t, func(path string, f *ast.File) {
-		for _, d := range f.Decls {
+	sources.Each(t, func(f *sources.File) {
+		if !f.IsTest() {
+			return
+		}
+		for _, d := range f.Syntax.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") && fn.Name.Name != "TestMain" {
-				all[filepath.Dir(path)] = append(all[filepath.Dir(path)], fn.Name.Name)
+				all[filepath.Dir(f.Path)] = append(all[filepath.Dir(f.Path)], fn.Name.Name)
 			}
 		}
 	})
@@ -99,27 +70,30 @@ func TestEachLongTestIsInOneSlice(t *testing.T) {
 
 // TestNothingElseIsLeftOut: `make test` leaves out long tests and nothing else.
 func TestNothingElseIsLeftOut(t *testing.T) {
-	makefile, err := os.ReadFile(module + "/Makefile")
+	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(makefile), "-skip "); n != 1 || !strings.Contains(string(makefile), "-skip '^TestLong'") {
 		t.Errorf("the Makefile leaves tests out in %d places, want one, with -skip '^TestLong'", n)
 	}
-	testFiles(t, func(path string, f *ast.File) {
-		for _, group := range f.Comments {
+	sources.Each(t, func(f *sources.File) {
+		if !f.IsTest() {
+			return
+		}
+		for _, group := range f.Syntax.Comments {
 			for _, c := range group.List {
-				if strings.HasPrefix(c.Text, "//go:build") && hidden[path] == "" {
-					t.Errorf("%s is built on some condition only (%s): say here why", path, c.Text)
+				if strings.HasPrefix(c.Text, "//go:build") && hidden[f.Path] == "" {
+					t.Errorf("%s is built on some condition only (%s): say here why", f.Path, c.Text)
 				}
 			}
 		}
-		ast.Inspect(f, func(n ast.Node) bool {
+		ast.Inspect(f.Syntax, func(n ast.Node) bool {
 			if sel, ok := n.(*ast.SelectorExpr); ok {
 				switch sel.Sel.Name {
 				case "Skip", "Skipf", "SkipNow", "Short":
 					if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "t" || x.Name == "testing" || x.Name == "b") {
-						t.Errorf("%s calls %s.%s: install what is missing, or fail saying how", path, x.Name, sel.Sel.Name)
+						t.Errorf("%s calls %s.%s: install what is missing, or fail saying how", f.Path, x.Name, sel.Sel.Name)
 					}
 				}
 			}

@@ -2,30 +2,31 @@ package hdfs
 
 import "time"
 
-// Where a reader waits for a DataNode that is slow, because of its disk or of
-// the network to it, the other replicas' DataNodes are used as well: lanes fetch
-// stripes of the file at the same time, each over a connection of its own. A lane
-// that has nothing to do takes over half of the remaining work of another one, so that
-// the reader gets the speed of all together. A DataNode that is much slower than the
-// others is abandoned.
+// When a reader has to wait for a slow DataNode, it reads from the DataNodes of the other
+// replicas as well: up to maxLanes lanes, each with a connection of its own, fetch stripes
+// of the file at the same time. A lane that has nothing to do takes over half of what
+// another one has left, so the reader gets the speed of all lanes together. A DataNode that
+// is much slower than the others is abandoned.
 const (
 	stripeSize = 16          // pieces
 	maxLanes   = 4           // connections
-	trialSize  = 64          // pieces over one connection, before more are used
-	trialTime  = time.Second // or as long as it took
-	fastEnough = 300 << 20   // bytes a second; above that, more connections do not pay off
-	judgedBy   = 4           // pieces of a lane, before it is compared with others
-	muchSlower = 4           // times
-	tolerable  = 25 << 20    // bytes a second; a DataNode that is faster is not abandoned
+	trialSize  = 64          // pieces fetched over one connection before it is judged
+	trialTime  = time.Second // the same as a time, if that comes first
+	fastEnough = 300 << 20   // bytes per second; above, more connections do not pay off
+	judgedBy   = 4           // pieces of a lane before it is compared with the others
+	muchSlower = 4           // a DataNode that takes so many times as long is abandoned
+	tolerable  = 25 << 20    // bytes per second; a DataNode that is faster is never abandoned
 )
 
 // trial is a measurement of one connection.
 type trial struct {
-	pieces, waited int // fetched ahead; how many of them somebody waited for
-	took           time.Duration
+	pieces int // fetched ahead
+	waited int // of these, the pieces that a read waited for
+	took   time.Duration
 }
 
-// observe takes the fetching of a piece ahead into account. r.mu is held.
+// observe records the fetching of a piece ahead, and begins to use lanes if one connection
+// is too slow. r.mu is held.
 func (r *Reader) observe(p *piece, took time.Duration) {
 	if len(r.lanes) > 1 {
 		return
@@ -49,7 +50,7 @@ func (r *Reader) observe(p *piece, took time.Duration) {
 // lane fetches stripes over one connection. Reader.mu guards it.
 type lane struct {
 	running   bool
-	next, end int64 // the pieces that are left of what it took on
+	next, end int64 // the pieces that it still has to fetch
 	trial     trial // with its present DataNode
 }
 
@@ -58,7 +59,7 @@ type lane struct {
 func (r *Reader) fetchStripes(i int64) {
 	n := int64(len(r.lanes))
 	if i < r.frontier-(n+1)*stripeSize || i >= r.frontier {
-		r.frontier = i + 1 // reading goes on at another place
+		r.frontier = i + 1 // the reader has moved to another place
 	}
 	r.horizon = min((i/stripeSize+n)*stripeSize, r.count())
 	for k := range r.lanes {
@@ -71,8 +72,8 @@ func (r *Reader) fetchStripes(i int64) {
 	}
 }
 
-// nextPiece finds the next piece for a lane, nil if there is none: of its stripe, of the
-// next one, or of the second half of what another lane has left. r.mu is held.
+// nextPiece returns the next piece for a lane: of its stripe, of the next stripe, or of the
+// second half of what another lane has left. It is nil if there is none. r.mu is held.
 func (r *Reader) nextPiece(l *lane) *piece {
 	for !r.closed {
 		for l.next < l.end {
@@ -102,8 +103,8 @@ func (r *Reader) nextPiece(l *lane) *piece {
 	return nil
 }
 
-// runLane fetches pieces as long as there are any, beginning with p. After a failure, the
-// stream tries other DataNodes; if all fail, the lane ends, and the next read tries again.
+// runLane fetches p and the pieces after it, until there are none. When a DataNode fails, the
+// stream tries another; if all fail, the lane ends, and the next read starts it again.
 func (r *Reader) runLane(k int, p *piece) {
 	s := &fileStream{s: r.src, lane: k}
 	defer func() { s.close() }()
@@ -144,7 +145,7 @@ func (r *Reader) runLane(k int, p *piece) {
 	}
 }
 
-// tooSlow reports whether a lane's DataNode is not worth waiting for. r.mu is held.
+// tooSlow reports whether a lane's DataNode is to be abandoned. r.mu is held.
 func (r *Reader) tooSlow(l *lane) bool {
 	if l.trial.pieces < judgedBy || l.trial.took < time.Duration(l.trial.pieces)*pieceSize*time.Second/tolerable {
 		return false

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/transfer"
+	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -288,4 +290,15 @@ func (f *File) exclude(n node, why error) {
 	if errors.Is(why, errSilent) {
 		f.c.o.Silent.Add(n.info)
 	}
+}
+
+// notReplicatedYet: the block before has not enough replicas yet.
+func notReplicatedYet(err error) bool {
+	return rpc.IsRemote(err, "org.apache.hadoop.hdfs.server.namenode.NotReplicatedYetException")
+}
+
+// notEnoughNodes: no DataNode is there for the block. The NameNode throws a
+// plain IOException (BlockManager.chooseTarget4NewBlock), so its text has to do.
+func notEnoughNodes(err error) bool {
+	return rpc.RemoteClass(err) != "" && strings.Contains(err.Error(), "could only be written to")
 }

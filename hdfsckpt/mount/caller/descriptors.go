@@ -1,7 +1,8 @@
-package mount
+package caller
 
 import (
 	"strings"
+	"syscall"
 
 	"holdfast/internal/proc"
 )
@@ -11,9 +12,9 @@ import (
 // more (kernel/exit.c, exit_files), and a descriptor is out of the table before its
 // FLUSH is sent (fs/open.c, close).
 
-// holdsOpen reports whether a process has a descriptor through which it can write
-// to a file of ours.
-func holdsOpen(group int, inode uint64, name string) bool {
+// HasOpen reports whether a process has a descriptor through which it can write
+// to a file of this file system.
+func HasOpen(group int, inode uint64, name string) bool {
 	if group == 0 {
 		return false
 	}
@@ -26,9 +27,9 @@ func holdsOpen(group int, inode uint64, name string) bool {
 	return false
 }
 
-// standardStream reports whether a process has the file as its output, as in
+// IsOutput reports whether a process has the file as its output, as in
 // "command > file": then the end of the command is what closes it.
-func standardStream(group int, inode uint64, name string) bool {
+func IsOutput(group int, inode uint64, name string) bool {
 	return isFile(group, 1, inode, name) || isFile(group, 2, inode, name)
 }
 
@@ -45,7 +46,7 @@ func isFile(group, fd int, inode uint64, name string) bool {
 // Kernels before 5.15 do not tell the inode; then the name must do.
 func writesTo(descriptor proc.Fields, inode uint64) bool {
 	flags, ok := descriptor.Number("flags", 8)
-	if !ok || !writable(uint32(flags)) {
+	if !ok || flags&syscall.O_ACCMODE == syscall.O_RDONLY {
 		return false
 	}
 	n, ok := descriptor.Number("ino", 10)

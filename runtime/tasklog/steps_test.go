@@ -1,4 +1,4 @@
-package runtime_test
+package tasklog_test
 
 import (
 	"os"
@@ -7,15 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/proto"
-	"holdfast/runtime"
+	"holdfast/runtime/tasklog"
 )
 
 func TestSteps(t *testing.T) {
-	spec := &proto.JobSpec{Command: []string{"x"}, Roles: []*proto.RoleSpec{{Name: "worker", Count: 1}}}
-	if err := runtime.Complete(spec); err != nil {
-		t.Fatal(err)
-	}
 	for line, want := range map[string]int64{
 		"step 20 loss 0.017485":           20,
 		"Step: 7":                         7,
@@ -36,7 +31,7 @@ func TestSteps(t *testing.T) {
 		"epoch 3, step\t#14, accuracy 0.5":                                    14,
 		"epoch 3, step #14":                                                   14,
 	} {
-		got, ok := runtime.NewStepFinder(spec.Progress).In(line)
+		got, ok := tasklog.NewStepFinder(tasklog.DefaultSteps).In(line)
 		if !ok {
 			got = -1
 		}
@@ -44,34 +39,26 @@ func TestSteps(t *testing.T) {
 			t.Errorf("in %q: step %d, want %d", line, got, want)
 		}
 	}
-	spec.Progress = `it(?:eration)? (\d+)/\d+`
-	if err := runtime.Complete(spec); err != nil {
+	own := `it(?:eration)? (\d+)/\d+`
+	if err := tasklog.CheckSteps(own); err != nil {
 		t.Fatal(err)
 	}
-	if n, ok := runtime.NewStepFinder(spec.Progress).In("iteration 12/500"); n != 12 || !ok {
+	if n, ok := tasklog.NewStepFinder(own).In("iteration 12/500"); n != 12 || !ok {
 		t.Errorf("step %d, %v", n, ok)
 	}
 	for pattern, want := range map[string]string{"(": "no regular expression", "step": "0 groups", `(a)(\d)`: "2 groups"} {
-		spec.Progress = pattern
-		if err := runtime.Complete(spec); err == nil || !strings.Contains(err.Error(), want) {
+		if err := tasklog.CheckSteps(pattern); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", pattern, err)
 		}
 	}
 }
 
 // usual makes a finder of the usual steps.
-func usual(t *testing.T) *runtime.StepFinder {
-	t.Helper()
-	spec := &proto.JobSpec{Command: []string{"x"}, Roles: []*proto.RoleSpec{{Name: "worker", Count: 1}}}
-	if err := runtime.Complete(spec); err != nil {
-		t.Fatal(err)
-	}
-	return runtime.NewStepFinder(spec.Progress)
-}
+func usual() *tasklog.StepFinder { return tasklog.NewStepFinder(tasklog.DefaultSteps) }
 
 // steps reads an output as an agent does, which sees lines and, with unfinished, what
 // they were while they were written over. It returns the steps that it tells.
-func steps(t *testing.T, f *runtime.StepFinder, output string, unfinished bool) []int64 {
+func steps(t *testing.T, f *tasklog.StepFinder, output string, unfinished bool) []int64 {
 	t.Helper()
 	var all []int64
 	take := func(n int64, ok bool) {
@@ -115,7 +102,7 @@ func TestStepsOfPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := usual(t)
+		f := usual()
 		got := steps(t, f, string(b), true)
 		if len(got) < c.least || got[0] != c.first || got[len(got)-1] != c.last {
 			t.Errorf("%s: steps %v, want %d or more from %d to %d", c.file, got, c.least, c.first, c.last)
@@ -123,7 +110,7 @@ func TestStepsOfPrograms(t *testing.T) {
 		if f.OtherBars() == 0 {
 			t.Errorf("%s: nothing was seen of what is no training", c.file)
 		}
-		if got := steps(t, usual(t), string(b), false); len(got) == 0 || got[len(got)-1] != c.last {
+		if got := steps(t, usual(), string(b), false); len(got) == 0 || got[len(got)-1] != c.last {
 			t.Errorf("%s: steps %v in its lines alone, want up to %d", c.file, got, c.last)
 		}
 	}
@@ -148,7 +135,7 @@ func TestStepsOfBars(t *testing.T) {
 		{"lines that name steps count for more", "Epoch 0:  50%|#   | 4/8 [00:01<00:01,  5.0it/s]\nstep 4\nstep 5\nEpoch 0:  50%|#   | 8/8 [00:01<00:01,  5.0it/s]\nstep 6", []int64{4, 5, 6}},
 		{"too many", "Epoch: [999999999999][999999999999/999999999999]", nil},
 	} {
-		if got := steps(t, usual(t), c.output, true); !slices.Equal(got, c.want) {
+		if got := steps(t, usual(), c.output, true); !slices.Equal(got, c.want) {
 			t.Errorf("%s: steps %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -156,7 +143,7 @@ func TestStepsOfBars(t *testing.T) {
 
 // TestOtherBars: one that stands still does not move, whatever its clock says.
 func TestOtherBars(t *testing.T) {
-	f := usual(t)
+	f := usual()
 	for i, line := range []string{
 		"Validation DataLoader 0:  50%|#   | 1/2 [00:01<00:01,  5.0it/s]",
 		"Validation DataLoader 0:  50%|#   | 1/2 [00:09<00:01,  5.0it/s]",
@@ -168,11 +155,7 @@ func TestOtherBars(t *testing.T) {
 			t.Errorf("after %q: %d, want %d", line, f.OtherBars(), want)
 		}
 	}
-	spec := &proto.JobSpec{Progress: `iteration (\d+)`, Command: []string{"x"}, Roles: []*proto.RoleSpec{{Name: "worker", Count: 1}}}
-	if err := runtime.Complete(spec); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := runtime.NewStepFinder(spec.Progress).In("Epoch: [2][1/5]"); ok {
+	if _, ok := tasklog.NewStepFinder(`iteration (\d+)`).In("Epoch: [2][1/5]"); ok {
 		t.Error("the user says what a step looks like, and this is none")
 	}
 }
@@ -181,7 +164,7 @@ func FuzzSteps(f *testing.F) {
 	f.Add("Epoch 1/3\n\r\x1b[1m 1/20\x1b[0m \x1b[32m━\x1b[0m 25s 1s/step - loss: 12.9")
 	f.Add("Epoch 2:  12%|#  | 5/40 [00:01<00:01,  5.0it/s]\nstep 7")
 	f.Fuzz(func(t *testing.T, output string) {
-		finder := usual(t)
+		finder := usual()
 		for line := range strings.Lines(output) {
 			for _, find := range []func(string) (int64, bool){finder.InBar, finder.In} {
 				if n, ok := find(line); ok && (n < 0 || n > 2_000_000_000_000) {

@@ -1,33 +1,32 @@
-package runtime
+// Package tasklog reads what attempts print: the steps that a program has made, by lines
+// that name them (steps.go) or by progress bars (bars.go), and what it says last, in plain
+// text (lines.go).
+package tasklog
 
 import (
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
-
-	"holdfast/proto"
 )
 
-// defaultProgress finds what most programs print: "step 12", "step: 12",
+// DefaultSteps is the pattern for what most programs print: "step 12", "step: 12",
 // "loss = 0.3, step = 12", "global_step=12".
-const defaultProgress = `(?i)(?:^|[^a-z])step(?:\s*[:=#]\s*|\s+)(\d+)`
+const DefaultSteps = `(?i)(?:^|[^a-z])step(?:\s*[:=#]\s*|\s+)(\d+)`
 
 // mostSteps bounds what is taken for a step. TensorFlow also tells of the random
 // numbers of 56 bits that it gives to each running of a graph: "Step
 // 55077700733709485 cancelled" (worker.cc).
 const mostSteps = 1_000_000_000_000
 
-func completeProgress(spec *proto.JobSpec) error {
-	if spec.Progress == "" {
-		spec.Progress = defaultProgress
-	}
-	re, err := regexp.Compile(spec.Progress)
+// CheckSteps returns what is wrong with a pattern for steps. Its only group is the number.
+func CheckSteps(pattern string) error {
+	re, err := regexp.Compile(pattern)
 	if err != nil {
-		return fmt.Errorf("the pattern for the step, %q, is no regular expression: %w", spec.Progress, err)
+		return fmt.Errorf("the pattern for the step, %q, is no regular expression: %w", pattern, err)
 	}
 	if re.NumSubexp() != 1 {
-		return fmt.Errorf(`the pattern for the step, %q, has %d groups; it needs one, in which the number stands, as in "iteration (\d+)"`, spec.Progress, re.NumSubexp())
+		return fmt.Errorf(`the pattern for the step, %q, has %d groups; it needs one, in which the number stands, as in "iteration (\d+)"`, pattern, re.NumSubexp())
 	}
 	return nil
 }
@@ -53,7 +52,7 @@ func NewStepFinder(pattern string) *StepFinder {
 		return nil
 	}
 	f := &StepFinder{re: re, ofBars: -1, said: -1}
-	if pattern == defaultProgress {
+	if pattern == DefaultSteps {
 		f.bars = newBars()
 	}
 	return f
@@ -147,7 +146,7 @@ func clean(text string) string {
 		text = escapes.ReplaceAllString(text, "")
 	}
 	if strings.HasPrefix(text, "[") {
-		text = launcherPrefix.ReplaceAllString(text, "")
+		text = WithoutLauncher(text)
 	}
 	return text
 }

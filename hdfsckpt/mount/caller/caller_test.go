@@ -1,4 +1,4 @@
-package mount
+package caller
 
 import (
 	"os"
@@ -17,14 +17,14 @@ func TestNewCaller(t *testing.T) {
 	tests := []struct {
 		name string
 		stat string
-		want caller
+		want Caller
 	}{
-		{"running", of("4194304", "0"), caller{group: 120}},
-		{"killed", of("4195332", "9"), caller{group: 120, exiting: true, killed: true}},
-		{"core dumped", of("4195332", "139"), caller{group: 120, exiting: true, killed: true}},
-		{"exits with 0", of("4194308", "0"), caller{group: 120, exiting: true}},
-		{"exits with 3", of("4194308", "768"), caller{group: 120, exiting: true, status: 3}},
-		{"stopped", of("4194304", "19"), caller{group: 120}},
+		{"running", of("4194304", "0"), Caller{Group: 120}},
+		{"killed", of("4195332", "9"), Caller{Group: 120, Exiting: true, Killed: true}},
+		{"core dumped", of("4195332", "139"), Caller{Group: 120, Exiting: true, Killed: true}},
+		{"exits with 0", of("4194308", "0"), Caller{Group: 120, Exiting: true}},
+		{"exits with 3", of("4194308", "768"), Caller{Group: 120, Exiting: true, Status: 3}},
+		{"stopped", of("4194304", "19"), Caller{Group: 120}},
 	}
 	for _, tt := range tests {
 		stat, err := proc.ParseStat([]byte(tt.stat))
@@ -34,11 +34,11 @@ func TestNewCaller(t *testing.T) {
 	}
 }
 
-func TestCallerOf(t *testing.T) {
-	if c := callerOf(uint32(os.Getpid())); c.group != os.Getpid() || c.exiting || c.killed {
+func TestOf(t *testing.T) {
+	if c := Of(uint32(os.Getpid())); c.Group != os.Getpid() || c.Exiting || c.Killed {
 		t.Errorf("we are %+v", c)
 	}
-	if c := callerOf(0); c != (caller{}) {
+	if c := Of(0); c != (Caller{}) {
 		t.Errorf("a thread that we cannot see is %+v", c)
 	}
 	cmd := exec.Command("sleep", "600")
@@ -46,7 +46,7 @@ func TestCallerOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cmd.Process.Kill()
-	if c := callerOf(uint32(cmd.Process.Pid)); c.group != cmd.Process.Pid || c.killed {
+	if c := Of(uint32(cmd.Process.Pid)); c.Group != cmd.Process.Pid || c.Killed {
 		t.Errorf("a running process is %+v", c)
 	}
 }

@@ -1,4 +1,4 @@
-package runtime
+package tasklog
 
 import (
 	"regexp"
@@ -17,7 +17,7 @@ func LastLine(tail []string) string {
 		}
 	}
 	for _, line := range slices.Backward(tail) {
-		if text := plain(line); text != "" {
+		if text := Plain(line); text != "" {
 			return text
 		}
 	}
@@ -43,12 +43,12 @@ func Stack(tail []string) []string {
 	if at < 0 {
 		return nil
 	}
-	stack := []string{plain(tail[at])}
+	stack := []string{Plain(tail[at])}
 	for _, line := range tail[at+1:] {
 		if !strings.HasPrefix(line, "  File ") || len(stack) > stackMost {
 			break
 		}
-		stack = append(stack, "  "+plain(line))
+		stack = append(stack, "  "+Plain(line))
 	}
 	return stack
 }
@@ -62,11 +62,21 @@ var (
 	controls = regexp.MustCompile(`[\x00-\x1f\x7f-\x{9f}]+`)
 )
 
-// plain makes text of what a task wrote that can stand in a line.
-func plain(line string) string {
+// Plain makes text of a line that a task wrote which can stand in a line of ours: without
+// control characters, and of at most 300 bytes.
+func Plain(line string) string {
 	line = strings.TrimSpace(controls.ReplaceAllString(escapes.ReplaceAllString(line, ""), ""))
 	if len(line) > quotedMost {
 		line = strings.ToValidUTF8(line[:quotedMost], "") + "..."
 	}
 	return line
 }
+
+// launcherPrefix is what torchrun --tee puts before the lines of its processes, the role
+// and the local rank (start_processes in
+// torch/distributed/elastic/multiprocessing/__init__.py), and what PyTorch since 2.2 puts
+// before those of tracebacks (_distributed_excepthook in torch/distributed/__init__.py).
+var launcherPrefix = regexp.MustCompile(`(?m)^(?:\[[A-Za-z_]+[0-9]+\]: ?)+`)
+
+// WithoutLauncher returns a text without what launchers put before its lines.
+func WithoutLauncher(text string) string { return launcherPrefix.ReplaceAllString(text, "") }

@@ -1,4 +1,6 @@
-package mount
+// Package gate admits the operations of a mount that change its store, for as long as the
+// mount may: while its lease lasts, and until it is closed.
+package gate
 
 import (
 	"context"
@@ -11,9 +13,9 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// gate admits the operations that change the store. Closing it refuses new ones and cancels
-// those under way.
-type gate struct {
+// Gate admits operations. Closing it refuses new ones and cancels those under way. Its
+// methods may be called by many goroutines.
+type Gate struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -25,13 +27,21 @@ type gate struct {
 	idle   chan struct{} // closed when busy falls to 0 and somebody waits
 }
 
-func (g *gate) init() {
+// New returns an open gate. lease returns why the lease is over, nil while it lasts; a nil
+// lease is one without end.
+func New(lease func() error) *Gate {
+	g := &Gate{lease: lease}
 	g.ctx, g.cancel = context.WithCancel(store.Guarded(context.Background(), g.open))
+	return g
 }
 
+// Context returns the context of all operations that change the store: it ends when the
+// gate is closed, and each change under it checks the lease again.
+func (g *Gate) Context() context.Context { return g.ctx }
+
 // open returns nil if the gate is open, and else a fencedError. It is called again right
-// before a change is sent to the store: the process may have been suspended since enter.
-func (g *gate) open() error {
+// before a change is sent to the store: the process may have been suspended since Enter.
+func (g *Gate) open() error {
 	if g.lease != nil {
 		if err := g.lease(); err != nil {
 			return &fencedError{err}
@@ -45,9 +55,9 @@ func (g *gate) open() error {
 	return nil
 }
 
-// enter fails with EIO once the gate is closed or the lease is over; otherwise
-// leave must be called.
-func (g *gate) enter() (ctx context.Context, leave func(), err error) {
+// Enter admits an operation, which calls leave at its end. It fails with EIO once the gate
+// is closed or the lease is over.
+func (g *Gate) Enter() (ctx context.Context, leave func(), err error) {
 	if g.lease != nil {
 		if err := g.lease(); err != nil {
 			g.expired(err)
@@ -62,20 +72,20 @@ func (g *gate) enter() (ctx context.Context, leave func(), err error) {
 	return g.ctx, g.leave, nil
 }
 
-// fenceWait is how long operations after the lease's end wait for Fence.
+// fenceWait is how long operations after the lease's end wait for Close.
 const fenceWait = time.Second
 
-// expired closes the gate at the lease's end, unless Fence does so first: its caller kills
+// expired closes the gate at the lease's end, unless Close does so first: its caller kills
 // the processes before, so that they see no error.
-func (g *gate) expired(reason error) {
+func (g *Gate) expired(reason error) {
 	select {
 	case <-g.ctx.Done():
 	case <-time.After(fenceWait):
-		g.close(reason)
+		g.Close(reason)
 	}
 }
 
-func (g *gate) leave() {
+func (g *Gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.busy--; g.busy == 0 && g.idle != nil {
@@ -84,8 +94,8 @@ func (g *gate) leave() {
 	}
 }
 
-// close reports whether this call closed it.
-func (g *gate) close(reason error) bool {
+// Close closes the gate and gives the reason, and reports whether this call did.
+func (g *Gate) Close(reason error) bool {
 	if reason == nil {
 		reason = errors.New("fenced")
 	}
@@ -99,7 +109,8 @@ func (g *gate) close(reason error) bool {
 	return first
 }
 
-func (g *gate) wait(ctx context.Context) error {
+// Wait waits until no operation is under way.
+func (g *Gate) Wait(ctx context.Context) error {
 	g.mu.Lock()
 	if g.busy == 0 {
 		g.mu.Unlock()
@@ -116,6 +127,12 @@ func (g *gate) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%d operations of the store are still under way: %w", n, ctx.Err())
 	}
+}
+
+// IsClosed reports whether an error is that of an operation that was not admitted.
+func IsClosed(err error) bool {
+	var closed *fencedError
+	return errors.As(err, &closed)
 }
 
 // fencedError is returned by operations once the gate is closed.

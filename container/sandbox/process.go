@@ -1,0 +1,142 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"syscall"
+
+	"holdfast/container/proctree"
+)
+
+// Process is one attempt's process.
+type Process struct {
+	Pid    int
+	done   chan struct{}
+	status syscall.WaitStatus
+	lost   bool
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Status returns how it ended; ok is false if that is not known because the init process ended
+// first.
+func (p *Process) Status() (status syscall.WaitStatus, ok bool) {
+	<-p.done
+	return p.status, !p.lost
+}
+
+// Command is what Exec runs. Its standard input is empty.
+type Command struct {
+	Argv   []string
+	Env    []string
+	Dir    string
+	Output *os.File // of standard output and error
+	// Standing is of a process that is no attempt and outlives them; it gets
+	// Socket, if that is not nil, as its descriptor 3.
+	Standing bool
+	Socket   *os.File
+}
+
+// Exec starts a process in the box, the leader of a session of its own. Errors
+// wrap the errno of exec.
+func (b *Box) Exec(c Command) (*Process, error) {
+	fds := []int{int(c.Output.Fd())}
+	if c.Socket != nil {
+		fds = append(fds, int(c.Socket.Fd()))
+	}
+	r, err := b.ask(message{Op: opExec, Argv: c.Argv, Env: c.Env, Dir: c.Dir}, fds...)
+	if err != nil {
+		return nil, err
+	}
+	return b.enter(r.m.Pid, c.Standing), nil
+}
+
+// Adopt returns an orphan, which the init process has inherited, as a Process like Exec's. The
+// orphan must not end before Adopt returns.
+func (b *Box) Adopt(pid int) (*Process, error) {
+	if _, err := b.ask(message{Op: opAdopt, Pid: pid}); err != nil {
+		return nil, err
+	}
+	return b.enter(pid, false), nil
+}
+
+// Enlist makes a standing process that still runs one of the attempt's.
+func (b *Box) Enlist(p *Process) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.standing[p.Pid] {
+		return fmt.Errorf("process %d has ended", p.Pid)
+	}
+	delete(b.standing, p.Pid)
+	return nil
+}
+
+func (b *Box) exited(pid int, status syscall.WaitStatus) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.processes[pid]
+	if p == nil {
+		b.early[pid] = status
+		return
+	}
+	delete(b.processes, pid)
+	delete(b.standing, pid)
+	p.status = status
+	close(p.done)
+}
+
+func (b *Box) enter(pid int, standing bool) *Process {
+	p := &Process{Pid: pid, done: make(chan struct{})}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if status, ok := b.early[p.Pid]; ok {
+		delete(b.early, p.Pid)
+		p.status = status
+		close(p.done)
+		return p
+	}
+	select {
+	case <-b.done:
+		p.lost = true
+		close(p.done)
+	default:
+		b.processes[p.Pid] = p
+		if standing {
+			b.standing[p.Pid] = true
+		}
+	}
+	return p
+}
+
+// KillAttempt ends every process in the box but the init process and standing ones.
+func (b *Box) KillAttempt(ctx context.Context) error { return b.kill(ctx, b.spared()...) }
+
+// KillAll ends every process in the box but the init process.
+func (b *Box) KillAll(ctx context.Context) error { return b.kill(ctx) }
+
+func (b *Box) kill(ctx context.Context, spared ...int) error {
+	select {
+	case <-b.done:
+		if b.closing.Load() {
+			return nil // Close had it end everything
+		}
+		// The init process was killed, and this process has inherited what was below
+		// it. A process that has a box has no other children of its own.
+		return proctree.KillDescendants(ctx, os.Getpid())
+	default:
+		return proctree.KillDescendants(ctx, b.Pid(), spared...)
+	}
+}
+
+// Processes returns the processes in the box, without the init process and standing ones.
+func (b *Box) Processes() []int { return proctree.Descendants(b.Pid(), b.spared()...) }
+
+func (b *Box) spared() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.standing))
+}

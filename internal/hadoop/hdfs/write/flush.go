@@ -1,0 +1,96 @@
+package write
+
+import (
+	"context"
+	"fmt"
+
+	pb "google.golang.org/protobuf/proto"
+
+	wire "holdfast/internal/hadoop/wire/hdfs"
+)
+
+// Flush waits until every DataNode has all that was written, and reports the length to the
+// NameNode: new readers see it (hflush).
+func (f *File) Flush(ctx context.Context) error { return f.flush(ctx, false, true) }
+
+// Drain is Flush without the report to the NameNode: readers may see less.
+func (f *File) Drain(ctx context.Context) error { return f.flush(ctx, false, false) }
+
+// Sync is Flush with the DataNodes' disks (hsync): for the block that is being
+// written, as in Hadoop's own client. Blocks before it were closed, and are on
+// disk when the DataNodes' kernels have written them.
+func (f *File) Sync(ctx context.Context) error { return f.flush(ctx, true, true) }
+
+func (f *File) flush(ctx context.Context, sync, tell bool) error {
+	if f.ended {
+		return fmt.Errorf("flushing %s: it is closed", f.path)
+	}
+	f.flushed.Store(true)
+	if p := f.current; p != nil && p.n > p.repeated {
+		p.sync = sync
+		tail := min(p.n, int(p.end()%int64(f.c.o.Checksum.Bytes)))
+		last := append([]byte(nil), p.data()[p.n-tail:]...)
+		end := p.end()
+		f.current = nil
+		if err := f.enqueue(p); err != nil {
+			return err
+		}
+		// The next packet starts at the chunk's beginning again.
+		f.filled = end - int64(tail)
+		if tail > 0 {
+			f.current = f.newPacket(f.filled, len(last))
+			f.current.repeated = f.current.add(last)
+		}
+	} else if at := f.at(); sync && at > 0 {
+		// All was sent before, but maybe not to the disks. A packet without new
+		// bytes would not do it (BlockReceiver.receivePacket); an empty one does.
+		p := f.newPacket(at, 0)
+		p.sync = true
+		if err := f.enqueue(p); err != nil {
+			return err
+		}
+	}
+	if err := f.drain(ctx, f.seq); err != nil || !tell {
+		return err
+	}
+	length := f.at()
+	if length == 0 {
+		return nil // at a block's edge all is complete
+	}
+	err := f.c.nn.Call(ctx, "fsync", &wire.FsyncRequestProto{
+		Src: &f.path, Client: &f.c.name, LastBlockLength: pb.Int64(length), FileId: &f.id,
+	}, &wire.FsyncResponseProto{})
+	if err != nil {
+		return fmt.Errorf("telling the NameNode the length of %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// at returns the number of bytes written to the current block.
+func (f *File) at() int64 {
+	if f.current != nil {
+		return f.current.end()
+	}
+	return f.filled
+}
+
+// drain waits until the packets below seq are acked.
+func (f *File) drain(ctx context.Context, seq int64) error {
+	defer context.AfterFunc(ctx, func() {
+		f.mu.Lock()
+		f.cond.Broadcast()
+		f.mu.Unlock()
+	})()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.ackedTo < seq || f.ending {
+		if err := f.failure(); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("flushing %s: %w", f.path, err)
+		}
+		f.cond.Wait()
+	}
+	return nil
+}
