@@ -2,7 +2,6 @@ package hdfsckpt_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -17,34 +16,20 @@ import (
 )
 
 var (
-	cluster *testcluster.Cluster
-	roots   atomic.Int64
+	shared = testcluster.Shared{Options: testcluster.Options{HDFSOnly: true}}
+	roots  atomic.Int64
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" {
-		os.Exit(m.Run()) // fuzzing needs no cluster, and each worker of it is a process that comes here
-	}
-	os.Exit(testcluster.Run(m, testcluster.Options{HDFSOnly: true}, func(c *testcluster.Cluster) { cluster = c }))
-}
-
-func clusterConf(t *testing.T) *conf.Conf {
-	t.Helper()
-	c, err := conf.Load(cluster.ConfDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 // openHDFS opens an empty store on HDFS.
 func openHDFS(t *testing.T) store.Store {
 	t.Helper()
-	s, err := store.Open(context.Background(), fmt.Sprintf("%s/stores/%d", cluster.HDFS(), roots.Add(1)), clusterConf(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := shared.Get(t)
+	hadoop, err := conf.Load(cluster.ConfDir())
+	must(t, err)
+	s, err := store.Open(context.Background(), fmt.Sprintf("%s/stores/%d", cluster.HDFS(), roots.Add(1)), hadoop)
+	must(t, err)
 	return s
 }
 

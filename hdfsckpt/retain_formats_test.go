@@ -2,6 +2,7 @@ package hdfsckpt_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path"
@@ -54,6 +55,7 @@ func publish(t *testing.T, s store.Store, name string, content []byte) {
 		must(t, retain.Replacing(context.Background(), s, name))
 	}
 	put(t, s, name, content)
+	must(t, retain.Replaced(context.Background(), s, name))
 }
 
 // series are forms of checkpoints of which a program keeps the newest only: how
@@ -250,6 +252,52 @@ func TestSavedOverWithOtherShards(t *testing.T) {
 		must(t, hdfsckpt.PlanPrune(list(t, s), 1, 0).Execute(ctx, s))
 		if got := filesBelow(t, s, "."); slices.ContainsFunc(got, func(f string) bool { return strings.HasPrefix(f, "model.ckpt-10") }) {
 			t.Errorf("left are %v", got)
+		}
+	})
+}
+
+// metadataNaming is a .metadata of torch.distributed.checkpoint of a save by so many
+// ranks, each of which has put nothing but a number into its file.
+func metadataNaming(ranks int) []byte {
+	text := func(s string) string { return "X" + string(binary.LittleEndian.AppendUint32(nil, uint32(len(s)))) + s }
+	object := func(class string, state ...string) string {
+		return "ctorch.distributed.checkpoint.metadata\n" + class + "\n)\x81}(" + strings.Join(state, "") + "ub"
+	}
+	described, stored := "", ""
+	for i := range ranks {
+		item := text(fmt.Sprint("item-", i))
+		described += item + object("BytesStorageMetadata")
+		stored += object("MetadataIndex", text("fqn"), item, text("offset"), "N") +
+			object("_StorageInfo", text("relative_path"), text(fmt.Sprintf("__%d_0.distcp", i)), text("offset"), "K\x00", text("length"), "K\x01")
+	}
+	return []byte("\x80\x02" + object("Metadata", text("state_dict_metadata"), "}("+described+"u", text("storage_data"), "}("+stored+"u") + ".")
+}
+
+// TestSavedOverByFewerRanks: a program that is started again with fewer ranks saves over
+// its checkpoint. What the new one does not need of the old is no part of it, and the old
+// one can be read.
+func TestSavedOverByFewerRanks(t *testing.T) {
+	onBoth(t, func(t *testing.T, s store.Store) {
+		for _, ranks := range []int{3, 2} {
+			for i := range ranks {
+				publish(t, s, fmt.Sprintf("dcp/__%d_0.distcp", i), []byte(fmt.Sprint(ranks)))
+			}
+			publish(t, s, "dcp/.metadata", metadataNaming(ranks))
+			if got := list(t, s); len(got) != 1 || !got[0].Whole() || got[0].Shards != ranks || len(got[0].Files) != ranks+1 {
+				t.Errorf("saved by %d ranks is %+v", ranks, got)
+			}
+		}
+		kept := listRetained(t, s)
+		if len(kept) != 1 || kept[0].Shards != 3 || len(kept[0].Files) != 4 {
+			t.Fatalf("retained are %+v", kept)
+		}
+		for _, f := range kept[0].Files {
+			if b, err := store.ReadFile(t.Context(), s, f.Name); err != nil || path.Ext(f.Name) == ".distcp" && string(b) != "3" {
+				t.Errorf("%s holds %q, %v", f.Name, b, err)
+			}
+		}
+		if report, err := hdfsckpt.Repair(t.Context(), s, 0); err != nil || report.String() != "" {
+			t.Errorf("nothing is amiss: %s, %v", report, err)
 		}
 	})
 }

@@ -217,6 +217,11 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "runs/host/events.out.tfevents.1", []byte("x"))
 			put(t, s, "version_0/hparams.yaml", []byte("x"))
 		}, moved: "checkpoint-20 run_1/checkpoint-20"},
+		"by a marker of one's own": {rule: format.Rule{Format: format.Plain, Marker: "_SUCCESS"}, build: func(t *testing.T, s store.Store) {
+			put(t, s, "ckpt-10/weights", []byte("x"))
+			put(t, s, "ckpt-10/_SUCCESS", nil)
+			put(t, s, "ckpt-20/weights", []byte("x"))
+		}, moved: "ckpt-20"},
 		"a program's own checkpoint-N": {build: func(t *testing.T, s store.Store) {
 			put(t, s, "checkpoint-10/model.pt", torchFixture(t, "alone.pt"))
 			put(t, s, "checkpoint-10/optimizer.pt", torchFixture(t, "alone.pt"))
@@ -433,6 +438,24 @@ func TestFilesThatBelongTogether(t *testing.T) {
 	}
 	if _, err := hdfsckpt.PlanRollback(found, "", 20); err == nil || !strings.Contains(err.Error(), "checkpoint-20") {
 		t.Errorf("a rollback: %v", err)
+	}
+}
+
+// TestPruneLeavesWhatCannotBeChecked: of what nothing shows to be whole, prune removes
+// nothing, however many newer ones are whole.
+func TestPruneLeavesWhatCannotBeChecked(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	putTrainer(t, s, "checkpoint-10", "model.safetensors") // its weights may have any name
+	putTrainer(t, s, "checkpoint-20")
+	putTrainer(t, s, "checkpoint-30")
+	found := list(t, s)
+	if got := states(found); got != "checkpoint-10 unchecked; checkpoint-20 complete; checkpoint-30 complete" {
+		t.Fatal(got)
+	}
+	plan := hdfsckpt.PlanPrune(found, 1, 0)
+	if got := states(plan.Remove); got != "checkpoint-20 complete" {
+		t.Errorf("a prune would remove %s", got)
 	}
 }
 

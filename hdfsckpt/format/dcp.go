@@ -83,11 +83,27 @@ func checkDistributed(ctx context.Context, d *Dir) (*Checkpoint, error) {
 	case err != nil:
 		c.Why = err.Error()
 	default:
-		if c.Why = lacking(m.Sizes(), sizes); c.Why == "" {
+		need := m.Sizes()
+		if c.Why = lacking(need, sizes); c.Why == "" {
 			c.State = Complete
+			c.leaveOut(need)
 		}
 	}
 	return c, nil
+}
+
+// leaveOut leaves out data files that the metadata does not name: a save by fewer ranks
+// does not replace all files of the one that it saves over.
+func (c *Checkpoint) leaveOut(named map[string]int64) {
+	c.Files = slices.DeleteFunc(c.Files, func(f File) bool {
+		base := path.Base(f.Name)
+		if _, ok := named[base]; ok || path.Ext(base) != dcpSuffix {
+			return false
+		}
+		c.Extra = append(c.Extra, f)
+		c.Shards--
+		return true
+	})
 }
 
 // distributedStep is the step in a directory's name, as far as that is sure: other numbers

@@ -93,6 +93,7 @@ type FS struct {
 	rootAt     time.Time // when the store was asked what files in the root get
 	lastNode   uint64
 	lastHandle uint64
+	replacing  map[string]bool // checkpoints of several files of which some were replaced
 }
 
 // New makes a file system of a store; ServeFD or Serve start it.

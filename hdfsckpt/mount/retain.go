@@ -5,6 +5,7 @@ import (
 	"errors"
 	"syscall"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/retain"
 )
 
@@ -14,6 +15,9 @@ func (f *FS) replace(ctx context.Context, from, to string) error {
 	if retain.Concerns(to) {
 		// The usual case: nothing is there.
 		if err := f.store.RenameNew(ctx, from, to); !errors.Is(err, syscall.EEXIST) {
+			if err == nil {
+				f.replaced(ctx, to)
+			}
 			return err
 		}
 		f.retaining.Lock()
@@ -21,12 +25,45 @@ func (f *FS) replace(ctx context.Context, from, to string) error {
 		if err := retain.Replacing(ctx, f.store, to); err != nil {
 			return err
 		}
+		f.noteReplacing(to)
 	}
 	err := f.store.Rename(ctx, from, to)
 	if err != nil && retain.Concerns(to) {
 		err = errors.Join(err, retain.NotReplaced(ctx, f.store, to))
 	}
 	return err
+}
+
+// noteReplacing notes that a file of a checkpoint is being replaced.
+func (f *FS) noteReplacing(name string) {
+	owner, _ := format.OwnerOf(name)
+	if owner.Checkpoint == name { // all of it
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.replacing == nil {
+		f.replacing = map[string]bool{}
+	}
+	f.replacing[owner.Checkpoint] = true
+}
+
+// replaced is called after a file has got a name that was free. It asks the store only
+// about checkpoints of which this mount has replaced files. An error is logged: the file
+// has its name already.
+func (f *FS) replaced(ctx context.Context, name string) {
+	owner, _ := format.OwnerOf(name)
+	f.mu.Lock()
+	replacing := f.replacing[owner.Checkpoint]
+	f.mu.Unlock()
+	if !replacing {
+		return
+	}
+	f.retaining.Lock()
+	defer f.retaining.Unlock()
+	if err := retain.Replaced(ctx, f.store, name); err != nil {
+		f.fail("retaining", name, err)
+	}
 }
 
 // retain reports whether a file that is to be removed was retained instead.

@@ -112,6 +112,44 @@ func NotReplaced(ctx context.Context, s store.Store, file string) error {
 	return b.restore(ctx)
 }
 
+// Replaced is called after a file has got a name that was free, of a checkpoint for which
+// Replacing was called before. Once the new checkpoint is complete, what is left of the
+// old one, because the new one has fewer files, is retained with the rest of it.
+func Replaced(ctx context.Context, s store.Store, file string) error {
+	if err := completed(ctx, s, file); err != nil {
+		return fmt.Errorf("retaining what is left of the checkpoint that %s completed anew: %w", file, err)
+	}
+	return nil
+}
+
+func completed(ctx context.Context, s store.Store, file string) error {
+	owner, ok := format.OwnerOf(file)
+	if !ok {
+		return nil
+	}
+	b, err := open(ctx, s, owner)
+	if err != nil || b.How != replaced || b.Marker == "" || file != b.name(b.Marker) {
+		return err
+	}
+	if has, err := b.has(ctx, file); err != nil || !has {
+		return err
+	}
+	c, err := b.look(ctx, visible)
+	if err != nil || c == nil || !c.Whole() {
+		return err
+	}
+	for _, f := range c.Extra {
+		lacks, err := b.lacks(ctx, f.Name)
+		if err == nil && lacks {
+			err = b.take(ctx, f.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Removing is called before a file is removed. It reports whether the file is retained,
 // and so has left its name already.
 func Removing(ctx context.Context, s store.Store, file string) (retained bool, err error) {

@@ -157,7 +157,7 @@ func (s *hdfsStore) RenameNew(ctx context.Context, from, to string) error {
 			return err
 		}
 	}
-	return s.c.RenameNew(ctx, s.at(from), s.at(to))
+	return s.c.RenameNew(hdfs.WithLimit(ctx, renameLimit), s.at(from), s.at(to))
 }
 
 func (s *hdfsStore) Remove(ctx context.Context, name string) error {

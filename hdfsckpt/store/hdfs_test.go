@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -24,21 +23,15 @@ import (
 )
 
 var (
-	cluster *testcluster.Cluster
-	roots   atomic.Int64
+	shared = testcluster.Shared{Options: testcluster.Options{HDFSOnly: true}}
+	roots  atomic.Int64
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" {
-		os.Exit(m.Run()) // fuzzing needs no cluster, and each worker of it is a process that comes here
-	}
-	os.Exit(testcluster.Run(m, testcluster.Options{HDFSOnly: true}, func(c *testcluster.Cluster) { cluster = c }))
-}
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 func clusterConf(t *testing.T) *conf.Conf {
 	t.Helper()
-	c, err := conf.Load(cluster.ConfDir())
+	c, err := conf.Load(shared.Get(t).ConfDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +41,7 @@ func clusterConf(t *testing.T) *conf.Conf {
 // openHDFS opens an empty store on HDFS.
 func openHDFS(t *testing.T) store.Store {
 	t.Helper()
-	s, err := store.Open(context.Background(), fmt.Sprintf("%s/stores/%d", cluster.HDFS(), roots.Add(1)), clusterConf(t))
+	s, err := store.Open(context.Background(), fmt.Sprintf("%s/stores/%d", shared.Get(t).HDFS(), roots.Add(1)), clusterConf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +54,7 @@ func TestHDFS(t *testing.T) { storetest.Run(t, openHDFS) }
 func replica(t *testing.T, node int, content []byte) string {
 	t.Helper()
 	found := ""
-	err := filepath.WalkDir(filepath.Join(cluster.Dir(), fmt.Sprintf("dn%d", node), "data"), func(p string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(shared.Get(t).Dir(), fmt.Sprintf("dn%d", node), "data"), func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasPrefix(d.Name(), "blk_") || strings.HasSuffix(d.Name(), ".meta") {
 			return err
 		}
@@ -159,10 +152,10 @@ func TestLostDataNode(t *testing.T) {
 	for i := range steps {
 		switch i {
 		case 5:
-			must(t, cluster.Daemon("dn0").Kill())
+			must(t, shared.Get(t).Daemon("dn0").Kill())
 		case 12:
-			must(t, cluster.Daemon("dn0").Restart(ctx))
-			must(t, cluster.Daemon("dn1").Kill())
+			must(t, shared.Get(t).Daemon("dn0").Restart(ctx))
+			must(t, shared.Get(t).Daemon("dn1").Kill())
 		}
 		b := make([]byte, part)
 		if n, err := r.ReadAt(b, int64(i*part)); n != part || err != nil && err != io.EOF || !bytes.Equal(b, content[i*part:i*part+part]) {
@@ -173,7 +166,7 @@ func TestLostDataNode(t *testing.T) {
 		}
 	}
 	must(t, w.Close())
-	must(t, cluster.Daemon("dn1").Restart(ctx))
+	must(t, shared.Get(t).Daemon("dn1").Restart(ctx))
 	if got, err := store.ReadFile(ctx, s, "b"); err != nil || !bytes.Equal(got, content) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
@@ -195,7 +188,7 @@ func TestAbandonedFile(t *testing.T) {
 		func(d *testcluster.Daemon) error { return d.Restart(ctx) },
 	} {
 		for node := range 3 {
-			must(t, change(cluster.Daemon(fmt.Sprintf("dn%d", node))))
+			must(t, change(shared.Get(t).Daemon(fmt.Sprintf("dn%d", node))))
 		}
 	}
 	s, err := store.Open(ctx, lost.URI(), clusterConf(t))
@@ -213,13 +206,13 @@ func TestAbandonedFile(t *testing.T) {
 func TestStalledNameNode(t *testing.T) {
 	ctx, s := context.Background(), openHDFS(t)
 	defer s.Close()
-	nn := cluster.Daemon("nn")
+	nn := shared.Get(t).Daemon("nn")
 	must(t, nn.Pause())
 	start := time.Now()
 	_, err := s.Stat(ctx, ".")
 	took := time.Since(start)
 	must(t, nn.Resume())
-	address := strings.TrimPrefix(cluster.HDFS(), "hdfs://")
+	address := strings.TrimPrefix(shared.Get(t).HDFS(), "hdfs://")
 	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), address) || took > 2*time.Minute {
 		t.Errorf("after %s: %v", took, err)
 	}
@@ -233,10 +226,10 @@ func TestRestartedNameNode(t *testing.T) {
 	ctx, s := context.Background(), openHDFS(t)
 	defer s.Close()
 	must(t, store.WriteFile(ctx, s, "a", []byte("x"), 0o644))
-	must(t, cluster.Daemon("nn").Kill())
+	must(t, shared.Get(t).Daemon("nn").Kill())
 	done := make(chan error, 1)
 	go func() { done <- store.WriteFile(ctx, s, "b", []byte("y"), 0o644) }()
-	must(t, cluster.Daemon("nn").Restart(ctx))
+	must(t, shared.Get(t).Daemon("nn").Restart(ctx))
 	must(t, <-done)
 	if b, err := store.ReadFile(ctx, s, "b"); err != nil || string(b) != "y" {
 		t.Errorf("%q, %v", b, err)
@@ -246,10 +239,10 @@ func TestRestartedNameNode(t *testing.T) {
 func TestQuota(t *testing.T) {
 	ctx, s := context.Background(), openHDFS(t)
 	defer s.Close()
-	dir := strings.TrimPrefix(s.URI(), cluster.HDFS())
+	dir := strings.TrimPrefix(s.URI(), shared.Get(t).HDFS())
 	// A block's room is taken in full while it is written: 8 blocks.
 	const block = 128 << 20
-	if _, err := cluster.Hadoop(ctx, "org.apache.hadoop.hdfs.tools.DFSAdmin", "-setSpaceQuota", fmt.Sprint(2*block+1<<20), dir); err != nil {
+	if _, err := shared.Get(t).Hadoop(ctx, "org.apache.hadoop.hdfs.tools.DFSAdmin", "-setSpaceQuota", fmt.Sprint(2*block+1<<20), dir); err != nil {
 		t.Fatal(err)
 	}
 	space, err := s.Space(ctx)
@@ -274,7 +267,7 @@ func TestUnreachable(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:9") {
 		t.Errorf("%v", err)
 	}
-	if _, err := store.OpenExisting(ctx, cluster.HDFS()+"/no/such", clusterConf(t)); !errors.Is(err, syscall.ENOENT) {
+	if _, err := store.OpenExisting(ctx, shared.Get(t).HDFS()+"/no/such", clusterConf(t)); !errors.Is(err, syscall.ENOENT) {
 		t.Errorf("%v", err)
 	}
 }
@@ -295,7 +288,7 @@ func TestAppendToWhatCannotGoOn(t *testing.T) {
 	if err := os.WriteFile(local, []byte("theirs, "), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := cluster.Hadoop(t.Context(), "fs", "-D", "dfs.bytes-per-checksum=1024", "-put", local, s.URI()+"/foreign"); err != nil {
+	if out, err := shared.Get(t).Hadoop(t.Context(), "fs", "-D", "dfs.bytes-per-checksum=1024", "-put", local, s.URI()+"/foreign"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for range 2 { // the second goes on with our own block

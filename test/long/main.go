@@ -107,7 +107,7 @@ func (s slice) run(ctx context.Context, budget time.Duration) error {
 	defer cancel()
 	var failed []error
 	for _, t := range s.tests {
-		cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout", budget.String(),
+		cmd := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-timeout", budget.String(),
 			"-run", "^("+strings.Join(t.names, "|")+")$", "./"+t.in)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if s.hadoop != "" {

@@ -30,6 +30,15 @@ var allSlices = []slice{
 		{"test/e2e", []string{"TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
 		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
 	}},
+	{name: "rules-storage", tests: []tests{
+		{"test/mutation", []string{"TestLongEachStorageRuleHasATestThatFailsWithoutIt"}},
+	}},
+	{name: "rules-bytes", tests: []tests{
+		{"test/mutation", []string{"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt"}},
+	}},
+	{name: "rules-hdfs", tests: []tests{
+		{"test/mutation", []string{"TestLongEachRuleOfHDFSHasATestThatFailsWithoutIt"}},
+	}},
 	{name: "hadoop-3.3", hadoop: "3.3.6", tests: []tests{
 		{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow"}},
 		{"am/yarn", []string{".*"}},

@@ -1,15 +1,16 @@
-// Package mutation breaks the policy of am/core in one place at a time and
-// looks whether its simulator finds out: a check that never fails proves
-// nothing. The broken source is an overlay of the compiler's; no file changes.
+// Package mutation breaks the code in one place at a time and looks whether a test
+// finds out: a check that never fails proves nothing. The broken source is an overlay
+// of the compiler's; no file changes.
+//
+// A mutation breaks the policy of am/core, and its simulator must find it. A rule is
+// what users are promised: each names the code that keeps it and the test that must
+// fail without that code.
 package mutation
 
 import (
-	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 )
 
@@ -135,13 +136,16 @@ var mutations = []mutation{
 }
 
 func TestLongTheSimulatorFindsMutations(t *testing.T) {
-	core, err := filepath.Abs("../../am/core")
-	if err != nil {
-		t.Fatal(err)
-	}
+	core := inModule(t, "am/core")
 	for _, m := range mutations {
 		t.Run(m.name, func(t *testing.T) {
-			out, err := simulate(t, core, m)
+			overlay, err := overlayFor(t, filepath.Join(core, m.file), m.old, m.new)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// With as many seeds as ever.
+			text, err := exec.Command("go", "test", "-overlay", overlay, "-run", "^TestSimulation$", core).CombinedOutput()
+			out := string(text)
 			if err == nil {
 				t.Fatal("the simulator has not found it")
 			}
@@ -152,31 +156,4 @@ func TestLongTheSimulatorFindsMutations(t *testing.T) {
 			t.Log(found)
 		})
 	}
-}
-
-// simulate runs the simulator with one mutation, with as many seeds as ever.
-func simulate(t *testing.T, core string, m mutation) (string, error) {
-	file := filepath.Join(core, m.file)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(text), m.old); n != 1 {
-		t.Fatalf("%s has what is to be replaced %d times, and not once: the mutation is out of date", m.file, n)
-	}
-	dir := t.TempDir()
-	mutant := filepath.Join(dir, m.file)
-	if err := os.WriteFile(mutant, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: mutant}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(list, overlay, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("go", "test", "-overlay", list, "-run", "^TestSimulation$", core).CombinedOutput()
-	return string(out), err
 }

@@ -23,12 +23,12 @@ func TestTheNameNodeIsRestarted(t *testing.T) {
 	want := content(1, size)
 	// A NameNode may take longer to come back than a person wants to wait.
 	nameNode := rpc.New(rpc.Options{
-		Protocol: "org.apache.hadoop.hdfs.protocol.ClientProtocol", Addresses: []string{strings.TrimPrefix(cluster.HDFS(), "hdfs://")},
+		Protocol: "org.apache.hadoop.hdfs.protocol.ClientProtocol", Addresses: []string{strings.TrimPrefix(shared.Get(t).HDFS(), "hdfs://")},
 		Retry: rpc.Retry{Resend: true, Limit: 4 * time.Minute},
 	})
 	defer nameNode.Close()
 	f := create(t, write.New(patient{nameNode}, write.Options{Replication: 2, BlockSize: block}), "/restarted")
-	nn := cluster.Daemon("nn")
+	nn := shared.Get(t).Daemon("nn")
 	back := make(chan error, 1)
 	killed := false
 	defer func() {
@@ -81,7 +81,7 @@ func TestAllDataNodesAreLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range dataNodes {
-		if err := cluster.Daemon(fmt.Sprintf("dn%d", i)).Kill(); err != nil {
+		if err := shared.Get(t).Daemon(fmt.Sprintf("dn%d", i)).Kill(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestAllDataNodesAreLost(t *testing.T) {
 	}
 	_ = f.Abort() // also deletes it, which Close has done
 	for i := range dataNodes {
-		if err := cluster.Daemon(fmt.Sprintf("dn%d", i)).Restart(context.Background()); err != nil {
+		if err := shared.Get(t).Daemon(fmt.Sprintf("dn%d", i)).Restart(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestADataNodeHangs(t *testing.T) {
 		}
 		return direct(ctx, n, token)
 	}})
-	dn := cluster.Daemon("dn1")
+	dn := shared.Get(t).Daemon("dn1")
 	defer func() {
 		if err := dn.Resume(); err != nil {
 			t.Error(err)

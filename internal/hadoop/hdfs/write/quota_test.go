@@ -21,7 +21,7 @@ func TestTheFirstFailureIsTold(t *testing.T) {
 	const block = 1 << 20
 	dir := "/quota"
 	for _, args := range [][]string{{"fs", "-mkdir", dir}, {"dfsadmin", "-setSpaceQuota", fmt.Sprint(block), dir}} {
-		if out, err := cluster.Hadoop(t.Context(), args...); err != nil {
+		if out, err := shared.Get(t).Hadoop(t.Context(), args...); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // blocksOf is how many blocks a file has, as Hadoop counts.
 func blocksOf(t *testing.T, path string) int {
 	t.Helper()
-	out, err := cluster.Hadoop(t.Context(), "org.apache.hadoop.hdfs.tools.DFSck", path)
+	out, err := shared.Get(t).Hadoop(t.Context(), "org.apache.hadoop.hdfs.tools.DFSck", path)
 	if err != nil {
 		t.Fatalf("fsck %s: %v\n%s", path, err, out)
 	}
@@ -80,7 +80,7 @@ func TestAppendWithoutADataNode(t *testing.T) {
 			}
 			lose := func() {
 				for i := range 2 { // of 4, and 3 have the block: one of the two at least
-					victim := cluster.Daemon(fmt.Sprintf("dn%d", i))
+					victim := shared.Get(t).Daemon(fmt.Sprintf("dn%d", i))
 					if err := victim.Kill(); err != nil {
 						t.Fatal(err)
 					}

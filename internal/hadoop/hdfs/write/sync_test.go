@@ -54,7 +54,7 @@ func fsyncs(t *testing.T) int {
 	t.Helper()
 	total := 0
 	for i := range dataNodes {
-		c, err := conf.Load(filepath.Join(cluster.Dir(), fmt.Sprintf("dn%d", i), "conf"))
+		c, err := conf.Load(filepath.Join(shared.Get(t).Dir(), fmt.Sprintf("dn%d", i), "conf"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,22 +26,9 @@ import (
 
 const dataNodes = 4
 
-var cluster *testcluster.Cluster
+var shared = testcluster.Shared{Options: testcluster.Options{HDFSOnly: true, DataNodes: dataNodes}}
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer cancel()
-		var err error
-		cluster, err = testcluster.Start(ctx, testcluster.Options{HDFSOnly: true, DataNodes: dataNodes})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer cluster.Stop()
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 // client writes with a replication and a block size.
 func client(t *testing.T, replication int, blockSize int64) *write.Client {
@@ -51,11 +38,11 @@ func client(t *testing.T, replication int, blockSize int64) *write.Client {
 
 func clientWith(t *testing.T, o write.Options) *write.Client {
 	t.Helper()
-	c, err := conf.Load(cluster.ConfDir())
+	c, err := conf.Load(shared.Get(t).ConfDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	nn, err := c.NameNodes(cluster.HDFS())
+	nn, err := c.NameNodes(shared.Get(t).HDFS())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +66,7 @@ func content(seed uint64, n int) []byte {
 func stored(t *testing.T, path string) []byte {
 	t.Helper()
 	local := filepath.Join(t.TempDir(), "copy")
-	if out, err := cluster.Hadoop(t.Context(), "fs", "-get", path, local); err != nil {
+	if out, err := shared.Get(t).Hadoop(t.Context(), "fs", "-get", path, local); err != nil {
 		t.Fatalf("hadoop fs -get %s: %v\n%s", path, err, out)
 	}
 	b, err := os.ReadFile(local)
@@ -194,7 +181,7 @@ func TestAbortLeavesNothing(t *testing.T) {
 	if _, err := f.Write([]byte("x")); err == nil {
 		t.Error("an aborted file takes more")
 	}
-	if out, err := cluster.Hadoop(t.Context(), "fs", "-ls", "/aborted"); err == nil {
+	if out, err := shared.Get(t).Hadoop(t.Context(), "fs", "-ls", "/aborted"); err == nil {
 		t.Errorf("it is still there: %s", out)
 	}
 }
@@ -280,7 +267,7 @@ func TestOneDataNodeAfterTheOther(t *testing.T) {
 	}
 	writeSome()
 	for i := range dataNodes {
-		victim := cluster.Daemon(fmt.Sprintf("dn%d", i))
+		victim := shared.Get(t).Daemon(fmt.Sprintf("dn%d", i))
 		if err := victim.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +297,7 @@ func loseDataNode(t *testing.T, rounds ...int) {
 			t.Run(fmt.Sprintf("replication %d round %d", replication, round), func(t *testing.T) {
 				path, want := fmt.Sprintf("/lost-%d-%d", replication, round), content(uint64(round), size)
 				f := create(t, c, path)
-				victim := cluster.Daemon(fmt.Sprintf("dn%d", round%dataNodes))
+				victim := shared.Get(t).Daemon(fmt.Sprintf("dn%d", round%dataNodes))
 				at := (1 + round*7) * piece
 				for done := 0; done < size; done += piece {
 					if done == at {
@@ -362,7 +349,7 @@ func TestChecksumsAsConfigured(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, path, want)
-		out, err := cluster.Hadoop(t.Context(), "fs", "-checksum", path)
+		out, err := shared.Get(t).Hadoop(t.Context(), "fs", "-checksum", path)
 		if err != nil || !strings.Contains(out, "MD5-of-"+name) {
 			t.Errorf("%s: %s, %v", name, out, err)
 		}
@@ -383,7 +370,7 @@ func TestReplacingAsConfigured(t *testing.T) {
 		if err := f.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		victim := cluster.Daemon("dn1")
+		victim := shared.Get(t).Daemon("dn1")
 		if err := victim.Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,394 @@
+package mutation
+
+import "testing"
+
+func TestLongEachRuleOfBytesHasATestThatFailsWithoutIt(t *testing.T) {
+	eachFailsWithout(t, byteRules)
+}
+
+// byteRules: what is read is what was written. Their tests need no cluster.
+var byteRules = []rule{
+	// Encryption zones.
+	{
+		promise: "a file in an encryption zone is read as it was written",
+		file:    "internal/hadoop/hdfs/reader.go",
+		old: `			r.src.cipher.XOR(data, p.index*pieceSize)
+`,
+		new: ``,
+		pkg: "internal/hadoop/hdfs", test: "TestEncrypted",
+	},
+	{
+		promise: "a file in an encryption zone is written encrypted",
+		file:    "internal/hadoop/hdfs/write/file.go",
+		old: `		f.cipher.XOR(p.data()[p.n-n:], f.begin+f.length)
+`,
+		new: ``,
+		pkg: "internal/hadoop/hdfs/write", test: "TestEncrypted",
+	},
+	{
+		promise: "what is added to a file in an encryption zone goes on with its key where the file ends",
+		file:    "internal/hadoop/hdfs/write/file.go",
+		old:     `f.begin+f.length`,
+		new:     `f.length`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestEncrypted",
+	},
+	{
+		promise: "a file that is encrypted in a way not known here is refused, not read as it is",
+		file:    "internal/hadoop/hdfs/zone/zone.go",
+		old:     `if s := info.GetSuite(); s != wire.CipherSuiteProto_AES_CTR_NOPADDING {`,
+		new:     `if s := info.GetSuite(); false {`,
+		pkg:     "internal/hadoop/hdfs/zone", test: "TestNoCipher",
+	},
+
+	// Erasure coding.
+	{
+		promise: "lost cells of an erasure-coded file are decoded as Hadoop encodes them",
+		file:    "internal/hadoop/hdfs/erasure.go",
+		old:     `matrix := reedsolomon.WithCauchyMatrix()`,
+		new:     `matrix := reedsolomon.WithPAR1Matrix()`,
+		pkg:     "internal/hadoop/hdfs", test: "TestParityIsHadoops",
+	},
+	{
+		promise: "an erasure-coded file is read with as many DataNodes lost as its policy makes up for",
+		file:    "internal/hadoop/hdfs/striped.go",
+		old: `		if err := g.lose(unit, err); err != nil || k > 0 {
+			return k, err
+		}
+`,
+		new: `		return k, err
+`,
+		pkg: "internal/hadoop/hdfs", test: "TestLostUnits",
+	},
+	{
+		promise: "a file whose erasure coding is not known here is refused, not read as it is",
+		file:    "internal/hadoop/hdfs/erasure.go",
+		old:     `case known.codec != codecRS && known.codec != codecXOR:`,
+		new:     `case false:`,
+		pkg:     "internal/hadoop/hdfs", test: "TestPolicies",
+	},
+
+	// Checksums of sealed checkpoints.
+	{
+		promise: "a checkpoint is sealed with the checksums of the bytes that are there, in whatever order they were heard of",
+		file:    "hdfsckpt/seal.go",
+		old: `	sum, ok := k[store.FileID{Inode: f.Inode}]
+	if !ok {
+		sum, ok = k[store.FileID{Inode: f.Inode, Modified: f.ModTime.UnixNano()}]
+	}
+	return sum.CRC32C, ok && sum.Size == f.Size
+`,
+		new: `	for _, sum := range k {
+		if sum.Size == f.Size {
+			return sum.CRC32C, true
+		}
+	}
+	return 0, false
+`,
+		pkg: "am/checkpoint", test: "TestSumsAreOfFiles",
+	},
+	{
+		promise: "a checksum is not taken for that of another file which has got the same number",
+		file:    "am/checkpoint/sums.go",
+		old:     `store.FileID{Inode: f.Inode, Modified: f.ModifiedUnixNs}`,
+		new:     `store.FileID{Inode: f.Inode}`,
+		pkg:     "am/checkpoint", test: "TestSumsAreOfFiles",
+	},
+	{
+		promise: "a file that was added to does not keep its former checksum",
+		file:    "hdfsckpt/seal.go",
+		old:     `ok && sum.Size == f.Size`,
+		new:     `ok`,
+		pkg:     "am/checkpoint", test: "TestKnownSumsAreUsed",
+	},
+
+	// Tasks that were given up.
+	{
+		promise: "a request of a task that was given up is not sent any more: its right is asked for right before",
+		file:    "internal/hadoop/rpc/conn.go",
+		old: `		refused = a.may()
+`,
+		new: ``,
+		pkg: "internal/hadoop/rpc", test: "TestGuardIsAskedBeforeSending",
+	},
+	{
+		promise: "a request of a task that was given up does not arrive later: its connection is reset",
+		file:    "internal/hadoop/rpc/conn.go",
+		old: `		reset(raw)
+`,
+		new: ``,
+		pkg: "internal/hadoop/rpc", test: "TestGuardedCallIsTakenBack",
+	},
+	{
+		promise: "a task that was given up and stood still meanwhile renames nothing when it goes on",
+		file:    "hdfsckpt/mount/gate/gate.go",
+		old:     `store.Guarded(context.Background(), g.open)`,
+		new:     `context.Background()`,
+		pkg:     "hdfsckpt/mount", test: "TestZombieChangesNothing/rename_over",
+	},
+	{
+		promise: "a task that was given up and stood still meanwhile removes nothing when it goes on",
+		file:    "hdfsckpt/mount/dir.go",
+		old: `		err = f.moveToArea(ctx, d, name, p, c[0])
+`,
+		new: `		err = f.store.Remove(context.Background(), p)
+`,
+		pkg: "hdfsckpt/mount", test: "TestZombieChangesNothing/unlink_what_is_no_checkpoint's",
+	},
+	{
+		promise: "a writer that was fenced off can complete nothing that it has begun, and begin nothing",
+		file:    "hdfsckpt/writers/writers.go",
+		old: `		err := store.WriteFile(ctx, s, dir, nil, 0o644)
+`,
+		new: `		err := error(nil)
+`,
+		pkg: "hdfsckpt", test: "TestFence/local",
+	},
+
+	// Memory, and DataNodes that are slow.
+	{
+		promise: "files that are open and idle give their memory to those that are read and written",
+		file:    "internal/hadoop/hdfs/shared.go",
+		old: `		p.owner.evict(p)
+`,
+		new: ``,
+		pkg: "internal/hadoop/hdfs", test: "TestIdleReadersGiveWay",
+	},
+	{
+		promise: "the least recently used goes first when memory is short",
+		file:    "internal/hadoop/hdfs/shared.go",
+		old:     `p.position.list.PushBack(p), time.Now()`,
+		new:     `p.position.list.PushFront(p), time.Now()`,
+		pkg:     "internal/hadoop/hdfs", test: "TestIdleReadersGiveWay",
+	},
+	{
+		promise: "reading is not held up by one slow DataNode of several",
+		file:    "internal/hadoop/hdfs/stripes.go",
+		old: `		l.next, l.end = most.next+(most.end-most.next)/2, most.end
+		most.end = l.next
+`,
+		new: `		return nil
+`,
+		pkg: "internal/hadoop/hdfs", test: "TestOneSlowDataNode",
+	},
+	{
+		promise: "a DataNode that is much slower than others is not read from any longer",
+		file:    "internal/hadoop/hdfs/stripes.go",
+		old:     `mine > muchSlower*o.trial.took/time.Duration(o.trial.pieces)`,
+		new:     `false`,
+		pkg:     "internal/hadoop/hdfs", test: "TestTooSlow",
+	},
+	{
+		promise: "which DataNode makes writing slow is found out",
+		file:    "internal/hadoop/hdfs/write/slow.go",
+		old:     `if o.best < poorSpeed || slowFactor*o.best < best {`,
+		new:     `if false {`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestSlowDataNodesAreFoundOut",
+	},
+	{
+		promise: "a DataNode that says itself that it is slow is understood",
+		file:    "internal/hadoop/hdfs/write/slow.go",
+		old:     `return flag>>7&3 == 2`,
+		new:     `return flag == 1<<31`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestSlowFlag",
+	},
+	{
+		promise: "a shard that has been uploaded waits for a NameNode that is away before it is given up",
+		file:    "hdfsckpt/store/hdfs.go",
+		old:     `s.c.RenameNew(hdfs.WithLimit(ctx, renameLimit), `,
+		new:     `s.c.RenameNew(ctx, `,
+		pkg:     "hdfsckpt/store", test: "TestTheLastStepWaitsForTheNameNode/a_free_name",
+	},
+	{
+		promise: "so does one that takes the place of another",
+		file:    "hdfsckpt/store/hdfs.go",
+		old:     `s.c.Rename(hdfs.WithLimit(ctx, renameLimit), `,
+		new:     `s.c.Rename(ctx, `,
+		pkg:     "hdfsckpt/store", test: "TestTheLastStepWaitsForTheNameNode/a_name_that_may_be_taken",
+	},
+
+	// Local directories.
+	{
+		promise: "in a local directory, a file is on the disk before it gets its name",
+		file:    "hdfsckpt/store/local_files.go",
+		old: `	st, err := w.sync()
+`,
+		new: `	st, err := w.file.Stat()
+`,
+		pkg: "hdfsckpt/store", test: "TestLocalPublishIsDurable",
+	},
+	{
+		promise: "in a local directory, a name outlives a crash of the machine",
+		file:    "hdfsckpt/store/local.go",
+		old: `		l.sync(toDir)
+`,
+		new: ``,
+		pkg: "hdfsckpt/store", test: "TestLocalPublishIsDurable",
+	},
+
+	// What sealing and looking cost.
+	{
+		promise: "sealing opens a store once, not for each checkpoint",
+		file:    "am/checkpoint/sealer.go",
+		old: `		o[uri] = s
+`,
+		new: ``,
+		pkg: "am/checkpoint", test: "TestOneStoreForAllSeals",
+	},
+	{
+		promise: "a manifest is read once, however many checkpoints are sealed after it",
+		file:    "hdfsckpt/manifest/cache.go",
+		old: `	c.of[i] = m
+`,
+		new: ``,
+		pkg: "hdfsckpt", test: "TestManifestsAreReadOnce",
+	},
+	{
+		promise: "a file that is too large for what it is called is said to be, and not read in part",
+		file:    "hdfsckpt/store/files.go",
+		old: `	if r.Size() > ReadLimit {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has %d bytes, and files that say something of others are read up to %d: %w", r.Size(), ReadLimit, syscall.EFBIG)}
+	}
+	b := make([]byte, r.Size())
+`,
+		new: `	if r.Size() < 0 {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w", syscall.EFBIG)}
+	}
+	b := make([]byte, min(r.Size(), ReadLimit))
+`,
+		pkg: "hdfsckpt", test: "TestReadFileIsBounded",
+	},
+	{
+		promise: "all that is looked into at once takes no more memory than one budget",
+		file:    "hdfsckpt/format/read.go",
+		old:     `n := min(max(size, 1), lookBudget/lookCost) * lookCost`,
+		new:     `n := min(max(size, 1), 1)`,
+		pkg:     "hdfsckpt/format", test: "TestLooksHaveOneBudget",
+	},
+	{
+		promise: "a small pickle cannot claim much memory",
+		file:    "hdfsckpt/torchfile/objects.go",
+		old:     `f.left < 0 || depth > maxNesting`,
+		new:     `depth > maxNesting`,
+		pkg:     "hdfsckpt/torchfile", test: "TestAPickleCannotClaimMemory",
+	},
+	{
+		promise: "a small .metadata cannot claim much memory",
+		file:    "hdfsckpt/torchfile/dcp.go",
+		old:     `if len(name) > maxName { // which each chunk would have a copy of`,
+		new:     `if len(name) > 1<<30 {`,
+		pkg:     "hdfsckpt/torchfile", test: "TestMetadataCannotClaimMemory",
+	},
+	{
+		promise: "a small index of TensorFlow's cannot claim much memory by names that share their beginnings",
+		file:    "hdfsckpt/tfbundle/index.go",
+		old:     `names > maxNames+maxNamesInEach*size {`,
+		new:     `names > 1<<40 {`,
+		pkg:     "hdfsckpt/tfbundle", test: "TestAnIndexCannotClaimMemory",
+	},
+	{
+		promise: "a small index of TensorFlow's cannot claim much memory by a block that it names often",
+		file:    "hdfsckpt/tfbundle/table.go",
+		old:     `if h.offset < end {`,
+		new:     `if false {`,
+		pkg:     "hdfsckpt/tfbundle", test: "TestAnIndexCannotClaimMemory",
+	},
+	{
+		promise: "an application master keeps within its container's memory",
+		file:    "client/submit/submit.go",
+		old:     `r.MemoryMB*9/10`,
+		new:     `r.MemoryMB*2`,
+		pkg:     "client/submit", test: "TestMasterKeepsWithinItsContainer",
+	},
+
+	// Protection of what is sent.
+	{
+		promise: "an error that arrives without the protection that was agreed on is not believed",
+		file:    "internal/hadoop/rpc/stream.go",
+		old: `		if int32(h.GetCallId()) != callSASL {
+`,
+		new: `		if false {
+`,
+		pkg: "internal/hadoop/rpc", test: "TestUnprotectedErrorIsRefused",
+	},
+	{
+		promise: "ciphers whose keys can be searched are refused",
+		file:    "internal/hadoop/sasl/session.go",
+		old:     `var ciphers = []string{"3des", "rc4"}`,
+		new:     `var ciphers = []string{"3des", "rc4", "des", "rc4-56", "rc4-40"}`,
+		pkg:     "internal/hadoop/sasl", test: "TestNegotiation",
+	},
+	{
+		promise: "a KDC cannot claim memory by the length of its answer",
+		file:    "internal/hadoop/kerberos/relay.go",
+		old: `	if n > answerLimit {
+		return nil, fmt.Errorf("it claims an answer of %d bytes, which no KDC gives", n)
+	}
+`,
+		new: `	n = min(n, 64<<20)
+`,
+		pkg: "internal/hadoop/kerberos", test: "TestAnswersOfKDCsAreBounded",
+	},
+
+	// hdfs-site.xml.
+	{
+		promise: "dfs.replication is heeded",
+		file:    "internal/hadoop/hdfs/settings.go",
+		old:     `o.Replication, o.Timeout = int(replication), `,
+		new:     `o.Replication, o.Timeout = int(min(replication, 3)), `,
+		pkg:     "internal/hadoop/hdfs", test: "TestWriteOptions",
+	},
+	{
+		promise: "dfs.blocksize is heeded",
+		file:    "internal/hadoop/hdfs/settings.go",
+		old:     `c.Int("dfs.blocksize", 128<<20)`,
+		new:     `c.Int("dfs.blocksize.none", 128<<20)`,
+		pkg:     "internal/hadoop/hdfs", test: "TestWriteOptions",
+	},
+	{
+		promise: "dfs.checksum.type is heeded",
+		file:    "internal/hadoop/hdfs/settings.go",
+		old: `		sums.Type = wire.ChecksumTypeProto_CHECKSUM_CRC32
+`,
+		new: ``,
+		pkg: "internal/hadoop/hdfs", test: "TestWriteOptions",
+	},
+	{
+		promise: "dfs.bytes-per-checksum is heeded",
+		file:    "internal/hadoop/hdfs/settings.go",
+		old: `	sums.Bytes = int(bytes)
+`,
+		new: `	sums.Bytes = write.MinChunk
+`,
+		pkg: "internal/hadoop/hdfs", test: "TestWriteOptions",
+	},
+	{
+		promise: "dfs.client.block.write.replace-datanode-on-failure.policy is heeded",
+		file:    "internal/hadoop/hdfs/settings.go",
+		old: `		r.Policy = write.ReplaceAlways
+`,
+		new: ``,
+		pkg: "internal/hadoop/hdfs", test: "TestWriteOptions",
+	},
+	{
+		promise: "dfs.client.block.write.replace-datanode-on-failure.enable is heeded",
+		file:    "internal/hadoop/hdfs/settings.go",
+		old:     `if !c.Bool(prefix+"enable", true) {`,
+		new:     `if false {`,
+		pkg:     "internal/hadoop/hdfs", test: "TestWriteOptions",
+	},
+	{
+		promise: "dfs.client.block.write.replace-datanode-on-failure.best-effort is heeded",
+		file:    "internal/hadoop/hdfs/settings.go",
+		old: `	r.Strict = !c.Bool(prefix+"best-effort", true)
+`,
+		new: ``,
+		pkg: "internal/hadoop/hdfs", test: "TestWriteOptions",
+	},
+	{
+		promise: "dfs.client.failover.resolve-needed is heeded",
+		file:    "internal/hadoop/conf/services.go",
+		old:     `if c.Bool("dfs.client.failover.resolve-needed."+name, false) {`,
+		new:     `if false {`,
+		pkg:     "internal/hadoop/conf", test: "TestResolvedNameNodes",
+	},
+}

@@ -1,0 +1,176 @@
+package mutation
+
+import (
+	"testing"
+	"time"
+)
+
+func TestLongEachRuleOfHDFSHasATestThatFailsWithoutIt(t *testing.T) {
+	eachFailsWithout(t, hdfsRules)
+}
+
+// hdfsRules are rules that only real daemons show: their tests start a cluster.
+var hdfsRules = []rule{
+	// Encryption zones, with a real KMS.
+	{
+		promise: "a file that Hadoop has written into an encryption zone is never read as ciphertext",
+		file:    "internal/hadoop/hdfs/source.go",
+		old: `	s.encryption = located.GetFileEncryptionInfo()
+`,
+		new: ``,
+		pkg: "test/zones", test: "TestZones/reading", limit: 5 * time.Minute,
+	},
+	{
+		promise: "Hadoop reads what is written into an encryption zone",
+		file:    "internal/hadoop/hdfs/write/zone.go",
+		old: `	if info == nil {
+		return f, nil
+	}
+`,
+		new: `	if info == nil || true {
+		return f, nil
+	}
+`,
+		pkg: "test/zones", test: "TestZones/writing", limit: 5 * time.Minute,
+	},
+
+	// Erasure coding.
+	{
+		promise: "saving into an erasure-coded directory works, and the files are replicated",
+		file:    "internal/hadoop/hdfs/write/client.go",
+		old:     `uint32(flagCreate | flagReplicate)`,
+		new:     `uint32(flagCreate)`,
+		pkg:     "internal/hadoop/hdfs/erasuretest", test: "TestWriteReplicated", limit: 5 * time.Minute,
+	},
+	{
+		promise: "a file that Hadoop has erasure-coded is read",
+		file:    "internal/hadoop/hdfs/source.go",
+		old:     `s.policy, err = policyOf(located.GetEcPolicy())`,
+		new:     `_, err = policyOf(located.GetEcPolicy())`,
+		pkg:     "internal/hadoop/hdfs/erasuretest", test: "TestReadErasureCoded/healthy", limit: 5 * time.Minute,
+	},
+
+	// Routers and observers.
+	{
+		promise: "behind a Router, a file is never read as another one that has its number in another namespace",
+		file:    "internal/hadoop/hdfs/find.go",
+		old: `	return a[0].GetB().GetPoolId() == b[0].GetB().GetPoolId() && a[0].GetB().GetBlockId() == b[0].GetB().GetBlockId()
+`,
+		new: `	return true
+`,
+		pkg: "internal/hadoop/hdfs/topologytest", test: "TestTwoNamespaces/DataNodes_asked_for_again", limit: 5 * time.Minute,
+	},
+	{
+		promise: "behind a Router, files are found by their path",
+		file:    "internal/hadoop/hdfs/find.go",
+		old:     `located, err := s.c.blocks(ctx, s.path)`,
+		new:     `located, err := s.c.blocks(ctx, inodePath(s.inode))`,
+		pkg:     "internal/hadoop/hdfs/topologytest", test: "TestTwoNamespaces", limit: 5 * time.Minute,
+	},
+	{
+		promise: "an observer NameNode that is asked first is not taken for a broken one",
+		file:    "internal/hadoop/rpc/errors.go",
+		old:     `IsRemote(err, classStandby) || IsRemote(err, classObserverRetry) ||`,
+		new:     `IsRemote(err, classStandby) ||`,
+		pkg:     "internal/hadoop/hdfs/topologytest", test: "TestObserver", limit: 5 * time.Minute,
+	},
+
+	// Appending.
+	{
+		promise: "a log that is opened for each line goes on in its last block",
+		file:    "internal/hadoop/hdfs/names.go",
+		old: `	open := c.files.Append
+`,
+		new: `	open := c.files.AppendBlock
+`,
+		pkg: "hdfsckpt/mount", test: "TestHDFS/a_log_is_opened_for_each_line", limit: 5 * time.Minute,
+	},
+	{
+		promise: "a shell is told when HDFS takes no more lines",
+		file:    "hdfsckpt/store/hdfs_files.go",
+		old:     `if err == nil && (!a.taken || a.file.Blocks() > blocks) {`,
+		new:     `if err == nil && (!a.taken && false || a.file.Blocks() > blocks+1000) {`,
+		pkg:     "hdfsckpt/mount", test: "TestHDFS/a_log_is_opened_for_each_line", limit: 5 * time.Minute,
+	},
+	{
+		promise: "files have the group, the access control list and the storage policy of their directory on HDFS",
+		file:    "hdfsckpt/mount/area.go",
+		old: `	s := a.stages[birth]
+`,
+		new: `	s := a.stages[birth]
+	if s == nil {
+		s = &stage{dir: area}
+	}
+`,
+		pkg: "hdfsckpt/mount", test: "TestHDFS/files_are_of_their_directory", limit: 5 * time.Minute,
+	},
+
+	// Tasks that were given up.
+	{
+		promise: "what a task that was given up has sent and HDFS has not taken yet changes nothing when it arrives",
+		file:    "internal/hadoop/rpc/conn.go",
+		old: `		reset(raw)
+`,
+		new: ``,
+		pkg: "test/torture", test: "TestHDFS/zombie_cut_off", limit: 10 * time.Minute,
+	},
+	{
+		promise: "a file is removed through the directory of who removes it, so that a task that was fenced off removes nothing",
+		file:    "hdfsckpt/mount/dir.go",
+		old: `		err = f.moveToArea(ctx, d, name, p, c[0])
+`,
+		new: `		err = f.store.Remove(ctx, p)
+`,
+		pkg: "test/torture", test: "TestZombie", limit: 10 * time.Minute,
+	},
+
+	// Calls of a save.
+	{
+		promise: "a file of a save is renamed once",
+		file:    "hdfsckpt/mount/publish.go",
+		old:     `w.f.store.Stage(ctx, name, perm)`,
+		new:     `w.f.store.Create(ctx, name, perm)`,
+		pkg:     "hdfsckpt/mount", test: "TestHDFS/calls_of_a_save", limit: 5 * time.Minute,
+	},
+	{
+		promise: "a new file of a save takes five calls to the NameNode",
+		file:    "hdfsckpt/mount/retain.go",
+		old:     `if err := f.store.RenameNew(ctx, from, to); !errors.Is`,
+		new:     `if err := error(syscall.EEXIST); !errors.Is`,
+		pkg:     "hdfsckpt/mount", test: "TestHDFS/calls_of_a_save", limit: 5 * time.Minute,
+	},
+
+	// DataNodes, and what is configured.
+	{
+		promise: "writing is not held up by a slow DataNode for more than a block",
+		file:    "internal/hadoop/hdfs/write/stream.go",
+		old:     `slow := f.c.speeds.slow(time.Now())`,
+		new:     `slow := f.c.speeds.slow(time.Now())[:0]`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestASlowDataNodeIsLeft", limit: 5 * time.Minute,
+	},
+	{
+		promise: "DataNodes have the kind of checksums that is configured",
+		file:    "internal/hadoop/hdfs/write/client.go",
+		old: `	if o.Checksum.Bytes == 0 {
+		o.Checksum = standard
+	}
+`,
+		new: `	o.Checksum = standard
+`,
+		pkg: "internal/hadoop/hdfs/write", test: "TestChecksumsAsConfigured", limit: 5 * time.Minute,
+	},
+	{
+		promise: "a write fails where a lost DataNode has to be replaced and cannot be, if that is configured",
+		file:    "internal/hadoop/hdfs/write/replace.go",
+		old:     `return f.c.o.Replace.Strict && f.demanded()`,
+		new:     `return false && f.demanded()`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestReplacingAsConfigured", limit: 5 * time.Minute,
+	},
+	{
+		promise: "who is let in by an entry of an access control list only is let in",
+		file:    "hdfsckpt/mount/attr.go",
+		old:     `if a, ok := f.store.(store.Accesser); ok && in.Mask&7 != 0 {`,
+		new:     `if a, ok := f.store.(store.Accesser); ok && in.Mask&7 != 0 && in.Uid == 1<<31 {`,
+		pkg:     "hdfsckpt/mount", test: "TestHDFS/ACL", limit: 5 * time.Minute,
+	},
+}
