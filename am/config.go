@@ -40,7 +40,7 @@ func (c Config) Recovery() recovery.Config {
 }
 
 func (c Config) checkpoint() checkpoint.Config {
-	return checkpoint.Config{Job: c.ID, Checkpoints: c.Spec.Checkpoints, OpenStore: c.OpenStore, Log: c.Log}
+	return checkpoint.Config{Job: c.ID, Checkpoints: c.Spec.Checkpoints, Files: c.Spec.Files, OpenStore: c.OpenStore, Log: c.Log}
 }
 
 // ReadSpec reads the spec from a job's directory.

@@ -101,7 +101,7 @@ func TestALostContainerIsReplacedAtTheSameAddress(t *testing.T) {
 	if !slices.Equal(again.routes[1:], worker.routes[1:]) || again.routes[1].Host == "" {
 		t.Errorf("what came back is told that tasks are at %v, and a worker knows of %v", again.routes, worker.routes)
 	}
-	j.awaitEvents("ps-0", core.KindStarted, core.KindLost, core.KindBack)
+	j.awaitEvents("ps-0", core.KindStarted, core.KindLost, core.KindRecovered)
 	j.stop()
 	j.end(proto.JobState_JOB_STATE_KILLED)
 }

@@ -41,7 +41,7 @@ func TestAContainerIsWantedBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w0.send(&proto.FromAgent{Message: &proto.FromAgent_Committed{Committed: &proto.Committed{Path: "./train_logs", Files: []*proto.CommittedFile{{Name: "state-7.npz", Size: 2, Crc32C: 33, HasCrc32C: true}}}}})
-	j.awaitEvents("worker-1", core.KindStarted, core.KindLost, core.KindBack)
+	j.awaitEvents("worker-1", core.KindStarted, core.KindLost, core.KindRecovered)
 	if again, s := j.started("worker-1"); again.container == w1.container || s.Attempt != 1 {
 		t.Errorf("attempt %d in %s", s.Attempt, again.container)
 	}

@@ -79,7 +79,7 @@ func TestANewMasterTakesOver(t *testing.T) {
 			kinds = append(kinds, m.Kind)
 		}
 	}
-	if want := []string{core.KindStarted, core.KindLost, core.KindBack}; !slices.Equal(kinds, want) {
+	if want := []string{core.KindStarted, core.KindLost, core.KindRecovered}; !slices.Equal(kinds, want) {
 		t.Errorf("the events of ps-0 are %v, want %v: those of both masters", kinds, want)
 	}
 }

@@ -63,6 +63,21 @@ func Unreachablef(format string, args ...any) error {
 	return WithExitCode(ExitUnreachable, fmt.Errorf(format, args...))
 }
 
+// Kind returns a word for what an exit code stands for, for programs.
+func Kind(err error) string {
+	switch ExitCode(err) {
+	case ExitUsage:
+		return "usage"
+	case ExitUnreachable:
+		return "unreachable"
+	case ExitDenied:
+		return "denied"
+	case ExitInterrupted, ExitTerminated:
+		return "interrupted"
+	}
+	return "failed"
+}
+
 // ExitCode returns the exit code of a command that returned err.
 func ExitCode(err error) int {
 	var c *codedError

@@ -60,7 +60,7 @@ func TestAttemptsRunInPlace(t *testing.T) {
 	}
 	c.send(&proto.Release{Why: "done"})
 	if err := r.end(); err != nil {
-		t.Fatalf("after Bye: %v", err)
+		t.Fatalf("after Release: %v", err)
 	}
 	for i := range 3 {
 		for _, file := range []string{

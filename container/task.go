@@ -128,7 +128,7 @@ func (t *task) note(format string, args ...any) {
 func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Box, commits *master.Commits) error {
 	specs := t.assign.Checkpoints
 	unmounted, err := t.checkpoints.Place(ctx, t.Stage, box, specs, stage.CheckpointOptions{
-		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.Err, OnCommit: commits.Add, Log: t.log,
+		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.Err, OnCommit: commits.Add, Alone: t.assign.Spec.GetLocal(), Log: t.log,
 	})
 	if err != nil {
 		return err

@@ -2843,8 +2843,10 @@ type JobStatus struct {
 	AmRssBytes     int64                  `protobuf:"varint,19,opt,name=am_rss_bytes,json=amRssBytes,proto3" json:"am_rss_bytes,omitempty"`
 	AmHost         string                 `protobuf:"bytes,20,opt,name=am_host,json=amHost,proto3" json:"am_host,omitempty"`
 	Stages         []*Stage               `protobuf:"bytes,21,rep,name=stages,proto3" json:"stages,omitempty"` // of the start of this AM
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// When the checkpoint of complete_step was found complete; 0 if none was by this AM.
+	CompleteStepAtUnixMs int64 `protobuf:"varint,22,opt,name=complete_step_at_unix_ms,json=completeStepAtUnixMs,proto3" json:"complete_step_at_unix_ms,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
@@ -3024,6 +3026,167 @@ func (x *JobStatus) GetStages() []*Stage {
 	return nil
 }
 
+func (x *JobStatus) GetCompleteStepAtUnixMs() int64 {
+	if x != nil {
+		return x.CompleteStepAtUnixMs
+	}
+	return 0
+}
+
+// JobList is the answer to `list`, newest first.
+type JobList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          []*JobSummary          `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobList) Reset() {
+	*x = JobList{}
+	mi := &file_holdfast_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobList) ProtoMessage() {}
+
+func (x *JobList) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobList.ProtoReflect.Descriptor instead.
+func (*JobList) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *JobList) GetJobs() []*JobSummary {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+// JobSummary is a job in a list.
+type JobSummary struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	Where         string                 `protobuf:"bytes,4,opt,name=where,proto3" json:"where,omitempty"` // local, or the queue on the cluster
+	State         JobState               `protobuf:"varint,5,opt,name=state,proto3,enum=holdfast.JobState" json:"state,omitempty"`
+	Why           string                 `protobuf:"bytes,6,opt,name=why,proto3" json:"why,omitempty"`    // reason of the state
+	Step          int64                  `protobuf:"varint,7,opt,name=step,proto3" json:"step,omitempty"` // highest step reported by a task; 0 if none is known
+	StartedUnixMs int64                  `protobuf:"varint,8,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
+	EndedUnixMs   int64                  `protobuf:"varint,9,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"` // 0 while the job runs
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobSummary) Reset() {
+	*x = JobSummary{}
+	mi := &file_holdfast_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobSummary) ProtoMessage() {}
+
+func (x *JobSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
+func (*JobSummary) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *JobSummary) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *JobSummary) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *JobSummary) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *JobSummary) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
+func (x *JobSummary) GetState() JobState {
+	if x != nil {
+		return x.State
+	}
+	return JobState_JOB_STATE_UNSPECIFIED
+}
+
+func (x *JobSummary) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *JobSummary) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *JobSummary) GetStartedUnixMs() int64 {
+	if x != nil {
+		return x.StartedUnixMs
+	}
+	return 0
+}
+
+func (x *JobSummary) GetEndedUnixMs() int64 {
+	if x != nil {
+		return x.EndedUnixMs
+	}
+	return 0
+}
+
 // SpareStatus is a container whose agent waits for a task.
 type SpareStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3039,7 +3202,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3051,7 +3214,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3064,7 +3227,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -3131,13 +3294,17 @@ type TaskStatus struct {
 	Step          int64                  `protobuf:"varint,18,opt,name=step,proto3" json:"step,omitempty"`    // last reported; 0 if none
 	Tail          []string               `protobuf:"bytes,19,rep,name=tail,proto3" json:"tail,omitempty"`     // last lines of output of the last failed attempt
 	Stages        []*Stage               `protobuf:"bytes,20,rep,name=stages,proto3" json:"stages,omitempty"` // of its last start or recovery
+	// How the last attempt ended, if it did not end well: -1 if a signal ended it;
+	// absent while nothing has failed or the container was lost.
+	ExitCode      *int32 `protobuf:"varint,21,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
+	ExitSignal    int32  `protobuf:"varint,22,opt,name=exit_signal,json=exitSignal,proto3" json:"exit_signal,omitempty"` // 0 if it exited
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +3316,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +3329,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -3305,6 +3472,20 @@ func (x *TaskStatus) GetStages() []*Stage {
 	return nil
 }
 
+func (x *TaskStatus) GetExitCode() int32 {
+	if x != nil && x.ExitCode != nil {
+		return *x.ExitCode
+	}
+	return 0
+}
+
+func (x *TaskStatus) GetExitSignal() int32 {
+	if x != nil {
+		return x.ExitSignal
+	}
+	return 0
+}
+
 // Stage is a point in time between a job's submission, or a loss, and the start
 // of a task's process.
 type Stage struct {
@@ -3317,7 +3498,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3329,7 +3510,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3342,7 +3523,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Stage) GetName() string {
@@ -3385,7 +3566,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3397,7 +3578,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3410,7 +3591,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -3537,16 +3718,16 @@ type JobEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AtUnixMs      int64                  `protobuf:"varint,1,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
 	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"` // empty if the event concerns the job
-	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // started, lost, back, ended, waiting, stalled, checkpoint or note
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // started, lost, recovered, ended, waiting, stalled, checkpoint or note
 	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
-	SinceLossMs   int64                  `protobuf:"varint,5,opt,name=since_loss_ms,json=sinceLossMs,proto3" json:"since_loss_ms,omitempty"` // kinds lost and back: time since the loss
+	SinceLossMs   int64                  `protobuf:"varint,5,opt,name=since_loss_ms,json=sinceLossMs,proto3" json:"since_loss_ms,omitempty"` // kinds lost and recovered: time since the loss
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3558,7 +3739,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3571,7 +3752,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -3846,7 +4027,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vKillRequest\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"2\n" +
 	"\fKillResponse\x12\"\n" +
-	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xe8\x05\n" +
+	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xa0\x06\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -3872,7 +4053,21 @@ const file_holdfast_proto_rawDesc = "" +
 	"\fam_rss_bytes\x18\x13 \x01(\x03R\n" +
 	"amRssBytes\x12\x17\n" +
 	"\aam_host\x18\x14 \x01(\tR\x06amHost\x12'\n" +
-	"\x06stages\x18\x15 \x03(\v2\x0f.holdfast.StageR\x06stages\"\xcb\x01\n" +
+	"\x06stages\x18\x15 \x03(\v2\x0f.holdfast.StageR\x06stages\x126\n" +
+	"\x18complete_step_at_unix_ms\x18\x16 \x01(\x03R\x14completeStepAtUnixMs\"3\n" +
+	"\aJobList\x12(\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x14.holdfast.JobSummaryR\x04jobs\"\xf6\x01\n" +
+	"\n" +
+	"JobSummary\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\x12\x14\n" +
+	"\x05where\x18\x04 \x01(\tR\x05where\x12(\n" +
+	"\x05state\x18\x05 \x01(\x0e2\x12.holdfast.JobStateR\x05state\x12\x10\n" +
+	"\x03why\x18\x06 \x01(\tR\x03why\x12\x12\n" +
+	"\x04step\x18\a \x01(\x03R\x04step\x12&\n" +
+	"\x0fstarted_unix_ms\x18\b \x01(\x03R\rstartedUnixMs\x12\"\n" +
+	"\rended_unix_ms\x18\t \x01(\x03R\vendedUnixMs\"\xcb\x01\n" +
 	"\vSpareStatus\x12\x1c\n" +
 	"\tcontainer\x18\x01 \x01(\tR\tcontainer\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x1b\n" +
@@ -3880,7 +4075,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\xb2\x04\n" +
+	"warmStatus\"\x83\x05\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -3904,7 +4099,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"warmStatus\x12\x12\n" +
 	"\x04step\x18\x12 \x01(\x03R\x04step\x12\x12\n" +
 	"\x04tail\x18\x13 \x03(\tR\x04tail\x12'\n" +
-	"\x06stages\x18\x14 \x03(\v2\x0f.holdfast.StageR\x06stages\"9\n" +
+	"\x06stages\x18\x14 \x03(\v2\x0f.holdfast.StageR\x06stages\x12 \n" +
+	"\texit_code\x18\x15 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x1f\n" +
+	"\vexit_signal\x18\x16 \x01(\x05R\n" +
+	"exitSignalB\f\n" +
+	"\n" +
+	"_exit_code\"9\n" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\n" +
@@ -3987,7 +4187,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),          // 0: holdfast.LossRule
 	(CompletionRule)(0),    // 1: holdfast.CompletionRule
@@ -4022,19 +4222,21 @@ var file_holdfast_proto_goTypes = []any{
 	(*KillRequest)(nil),    // 30: holdfast.KillRequest
 	(*KillResponse)(nil),   // 31: holdfast.KillResponse
 	(*JobStatus)(nil),      // 32: holdfast.JobStatus
-	(*SpareStatus)(nil),    // 33: holdfast.SpareStatus
-	(*TaskStatus)(nil),     // 34: holdfast.TaskStatus
-	(*Stage)(nil),          // 35: holdfast.Stage
-	(*Incident)(nil),       // 36: holdfast.Incident
-	(*JobEvent)(nil),       // 37: holdfast.JobEvent
-	nil,                    // 38: holdfast.JobSpec.EnvEntry
-	nil,                    // 39: holdfast.ImportProfile.SetEnvEntry
-	nil,                    // 40: holdfast.Start.EnvEntry
-	nil,                    // 41: holdfast.PrewarmPlan.EnvEntry
+	(*JobList)(nil),        // 33: holdfast.JobList
+	(*JobSummary)(nil),     // 34: holdfast.JobSummary
+	(*SpareStatus)(nil),    // 35: holdfast.SpareStatus
+	(*TaskStatus)(nil),     // 36: holdfast.TaskStatus
+	(*Stage)(nil),          // 37: holdfast.Stage
+	(*Incident)(nil),       // 38: holdfast.Incident
+	(*JobEvent)(nil),       // 39: holdfast.JobEvent
+	nil,                    // 40: holdfast.JobSpec.EnvEntry
+	nil,                    // 41: holdfast.ImportProfile.SetEnvEntry
+	nil,                    // 42: holdfast.Start.EnvEntry
+	nil,                    // 43: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	38, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	40, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -4050,7 +4252,7 @@ var file_holdfast_proto_depIdxs = []int32{
 	17, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
 	12, // 15: holdfast.Hello.exited:type_name -> holdfast.Exited
 	16, // 16: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	39, // 17: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	41, // 17: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
 	20, // 18: holdfast.ToAgent.assign:type_name -> holdfast.Assign
 	21, // 19: holdfast.ToAgent.start:type_name -> holdfast.Start
 	22, // 20: holdfast.ToAgent.stop:type_name -> holdfast.Stop
@@ -4064,32 +4266,34 @@ var file_holdfast_proto_depIdxs = []int32{
 	28, // 28: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
 	4,  // 29: holdfast.Assign.spec:type_name -> holdfast.JobSpec
 	23, // 30: holdfast.Assign.routes:type_name -> holdfast.Routes
-	40, // 31: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	42, // 31: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
 	20, // 32: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	41, // 33: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	43, // 33: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
 	18, // 34: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
 	2,  // 35: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	34, // 36: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	33, // 37: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	37, // 38: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	36, // 39: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	36, // 36: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	35, // 37: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	39, // 38: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	38, // 39: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
 	6,  // 40: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	35, // 41: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	3,  // 42: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	35, // 43: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	8,  // 44: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	29, // 45: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	29, // 46: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	30, // 47: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	19, // 48: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	32, // 49: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	32, // 50: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	31, // 51: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	48, // [48:52] is the sub-list for method output_type
-	44, // [44:48] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	37, // 41: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	34, // 42: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 43: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 44: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	37, // 45: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	8,  // 46: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	29, // 47: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	29, // 48: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	30, // 49: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	19, // 50: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	32, // 51: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	32, // 52: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	31, // 53: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	50, // [50:54] is the sub-list for method output_type
+	46, // [46:50] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -4119,13 +4323,14 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Tokens)(nil),
 		(*ToAgent_Prewarm)(nil),
 	}
+	file_holdfast_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   38,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -11,7 +11,9 @@ import (
 // of secrets in a container's credentials.
 const (
 	// SpecFile and StatusFile are files in the job's directory, in protobuf JSON.
-	SpecFile   = "spec.json"
+	SpecFile = "spec.json"
+	// DraftFile is the job as its user described it, in YAML, to be run again.
+	DraftFile  = "job.yaml"
 	StatusFile = "status.json"
 	// AddressFile says where the AM is: an Address as JSON.
 	AddressFile = "am.json"

@@ -31,7 +31,7 @@ func NewPrewarmer(m *Messages, profiles map[string]*proto.ImportProfile) *Prewar
 // SetProfile takes the import profile that an agent reports of its task, and reports
 // whether it is worth a journal entry. A role in which one task's script cannot be
 // prewarmed is not prewarmed any longer.
-func (p *Prewarmer) SetProfile(job *core.Job, container string, profile *proto.ImportProfile) (news bool) {
+func (p *Prewarmer) SetProfile(job *core.Job, container string, profile *proto.ImportProfile) (changed bool) {
 	t, hosted := job.Hosted(container)
 	if !hosted {
 		return false
@@ -39,9 +39,9 @@ func (p *Prewarmer) SetProfile(job *core.Job, container string, profile *proto.I
 	old := p.profiles[t.Role.Name]
 	if old == nil || old.Unsupported == "" {
 		p.profiles[t.Role.Name] = profile
-		news = old == nil || profile.Unsupported != ""
+		changed = old == nil || profile.Unsupported != ""
 	}
-	return news
+	return changed
 }
 
 // Profiles returns the import profiles by role, for reading only until the next call of

@@ -26,6 +26,7 @@ import (
 type Config struct {
 	Job         string // its ID
 	Checkpoints []*proto.CheckpointSpec
+	Files       []*proto.FileSpec // in the tasks' working directories
 	// OpenStore opens a checkpoint directory.
 	OpenStore func(ctx context.Context, uri string) (store.Store, error)
 	Log       *logrus.Entry
@@ -48,6 +49,7 @@ type Preparer struct {
 
 	mu    sync.Mutex
 	ended bool                 // the job has: no heartbeat is created any longer
+	told  []string             // directories of which tellHidden has said all
 	alive map[string]time.Time // when other jobs were last seen alive, by directory and job
 }
 
@@ -142,5 +144,9 @@ func (p *Preparer) prepareOnce(ctx context.Context, c *proto.CheckpointSpec, all
 	if len(others) > 0 {
 		done = append(done, "another job writes here too, and what it may not have completed is left alone: "+strings.Join(others, ", "))
 	}
-	return done, err
+	if err != nil {
+		return done, err
+	}
+	hidden, err := p.tellHidden(ctx, store, c)
+	return append(done, hidden...), err
 }

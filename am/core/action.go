@@ -76,7 +76,7 @@ type Record struct {
 	Task   string
 	Kind   string
 	Text   string
-	TookMS int64 // since the loss: until it was noticed (KindLost), or the task was back (KindBack)
+	TookMS int64 // since the loss: until it was noticed (KindLost), or the task was back (KindRecovered)
 }
 
 // Finish ends the job.
@@ -112,11 +112,11 @@ func (Finish) action()       {}
 
 // Kinds of Record.
 const (
-	KindStarted = "started"
-	KindLost    = "lost"
-	KindBack    = "back"
-	KindEnded   = "ended"
-	KindWaiting = "waiting"
-	KindNote    = "note"
-	KindStalled = "stalled"
+	KindStarted   = "started"
+	KindLost      = "lost"
+	KindRecovered = "recovered"
+	KindEnded     = "ended"
+	KindWaiting   = "waiting"
+	KindNote      = "note"
+	KindStalled   = "stalled"
 )

@@ -107,7 +107,7 @@ func TestTranscriptsOfOptionalRoles(t *testing.T) {
 	}
 }
 
-// TestAllRestartWithoutAnOptionalTask: also when tasks gather again.
+// TestAllRestartWithoutAnOptionalTask: also when tasks start together again.
 func TestAllRestartWithoutAnOptionalTask(t *testing.T) {
 	roles := append(ranks(2), &proto.RoleSpec{Name: "tensorboard", Count: 1, MemoryMb: 1024, Vcores: 1,
 		Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL})

@@ -17,7 +17,7 @@ func (s *sim) check() {
 	}
 	for _, b := range s.boxes {
 		switch {
-		case b.ended || known[b.id] || b.excused && !b.connected: // who is connected can be sent home
+		case b.ended || known[b.id] || b.excused && !b.connected: // a connected agent can be released
 			b.astray = time.Time{}
 		case b.astray.IsZero():
 			b.astray = s.now

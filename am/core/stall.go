@@ -69,7 +69,7 @@ func (j *Job) watchSteps() {
 	}
 	if !p.warned && silent >= p.limit(j.limits.StallWarning) {
 		p.warned = true
-		j.record(nil, KindStalled, "no task has made a step for %s, %d times the longest pause of late at least; the longest silent is %s, since step %d",
+		j.record(nil, KindStalled, "no task has made a step for %s, %d times the longest recent pause at least; the longest silent is %s, since step %d",
 			silent.Round(time.Second), stallFactor, t.name, t.progress.step)
 	}
 	if !j.past(j.stallDue()) {

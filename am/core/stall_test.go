@@ -205,7 +205,7 @@ func TestStallsThatAreOnlyTold(t *testing.T) {
 	}
 }
 
-// TestHowLongAStallIs: ten times what a pause was of late, and a first step.
+// TestHowLongAStallIs: ten times the longest recent pause, or the first step.
 func TestHowLongAStallIs(t *testing.T) {
 	p := trains(t, psAndWorkers(0, 1), 3)
 	p.steps(1, 5*time.Minute, "worker-0") // it compiles

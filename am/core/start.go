@@ -188,7 +188,7 @@ func (j *Job) taskStarted(e TaskStarted) {
 		j.record(t, KindStarted, "%s", text)
 		return
 	}
-	j.emit(Record{Task: t.name, Kind: KindBack, TookMS: j.now.Sub(lost).Milliseconds(), Text: text})
+	j.emit(Record{Task: t.name, Kind: KindRecovered, TookMS: j.now.Sub(lost).Milliseconds(), Text: text})
 }
 
 // Services hold what the other tasks work on, as parameter servers hold the model. That

@@ -27,7 +27,8 @@ type Task struct {
 	AgentPID  int
 	Why       string // of its last loss
 	Cause     Cause
-	Tail      []string // last lines of output of an attempt that failed
+	Tail      []string   // last lines of output of an attempt that failed
+	Exit      TaskExited // how that attempt ended; zero: its container was lost
 
 	failures int
 }
@@ -145,7 +146,7 @@ func (t *task) view() Task {
 	return Task{
 		Name: t.name, Role: t.role, Index: t.index, Ordinal: t.ordinal, State: t.state.shown(), Attempt: t.run.number,
 		Container: t.loc.container, Node: t.loc.node, Host: t.loc.host, Port: t.port, RealPort: t.loc.port,
-		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Tail: t.loss.tail,
+		PID: t.run.pid, AgentPID: t.loc.agentPID, Why: t.loss.why, Cause: t.loss.cause, Tail: t.loss.tail, Exit: t.loss.exit,
 		failures: len(t.history.failures),
 	}
 }

@@ -14,14 +14,14 @@ const maxIncidents = 500
 // tasks that have recovered.
 func recordIncidents(s *proto.JobStatus, job *core.Job, events []*proto.JobEvent) {
 	for _, e := range events {
-		if e.Kind != core.KindLost && e.Kind != core.KindBack {
+		if e.Kind != core.KindLost && e.Kind != core.KindRecovered {
 			continue
 		}
 		t, ok := job.Task(e.Task)
 		if !ok {
 			continue
 		}
-		if e.Kind == core.KindBack {
+		if e.Kind == core.KindRecovered {
 			completeIncidents(s, t, e)
 			continue
 		}

@@ -179,7 +179,8 @@ func (s *Store) TakeSteps() core.StepsReported {
 
 // SetCompleteStep sets the step of the newest complete checkpoint.
 func (s *Store) SetCompleteStep(step int64) {
-	s.Update(func(status *proto.JobStatus) { status.CompleteStep = step })
+	at := time.Now().UnixMilli()
+	s.Update(func(status *proto.JobStatus) { status.CompleteStep, status.CompleteStepAtUnixMs = step, at })
 }
 
 // LastRecovery describes the latest recovery of a task; "" if there was none.
@@ -187,7 +188,7 @@ func (s *Store) LastRecovery() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := len(s.status.Events) - 1; i >= 0; i-- {
-		if e := s.status.Events[i]; e.Kind == core.KindBack {
+		if e := s.status.Events[i]; e.Kind == core.KindRecovered {
 			return fmt.Sprintf("%s came back (%s)", e.Task, e.Text)
 		}
 	}
@@ -199,6 +200,11 @@ func updateTask(s *proto.TaskStatus, t core.Task) {
 	s.Task, s.Role, s.Index, s.State = t.Name, t.Role.Name, int32(t.Index), t.State
 	s.Attempt, s.Failures, s.Container, s.Node = int32(t.Attempt), int32(t.Failures()), t.Container, t.Node
 	s.Pid, s.Why, s.Tail, s.AgentPid, s.Port = int32(t.PID), t.Why, t.Tail, int32(t.AgentPID), int32(t.Port)
+	s.ExitCode, s.ExitSignal = nil, int32(t.Exit.Signal)
+	if t.Exit.Code != 0 || t.Exit.Signal != 0 {
+		code := int32(t.Exit.Code)
+		s.ExitCode = &code
+	}
 	s.RealAddress = ""
 	if t.RealPort != 0 {
 		s.RealAddress = t.Host + ":" + strconv.Itoa(t.RealPort)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/proto"
 )
@@ -80,7 +79,7 @@ func Handler(s Source) http.Handler {
 	})
 	mux.HandleFunc("GET /status.json", func(w http.ResponseWriter, _ *http.Request) {
 		status, _ := s.Snapshot()
-		text, err := protojson.Marshal(status)
+		text, err := proto.JSON(status)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

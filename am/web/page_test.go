@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/am/web"
 	"holdfast/proto"
@@ -54,7 +53,7 @@ func TestPage(t *testing.T) {
 	}
 	code, text = get("/status.json")
 	got := &proto.JobStatus{}
-	if err := protojson.Unmarshal([]byte(text), got); code != 200 || err != nil || got.Id != status.Id {
+	if err := proto.FromJSON([]byte(text), got); code != 200 || err != nil || got.Id != status.Id {
 		t.Errorf("status.json: %d %v %s", code, err, text)
 	}
 	if code, _ := get("/other"); code != 404 {

@@ -126,7 +126,7 @@ func TestTableAvoidsNodes(t *testing.T) {
 	// not meant to last.
 	tb.resend()
 	if c = tb.changes(false); !slices.Equal(c.avoid, []string{"n1"}) {
-		t.Errorf("after a doubt, avoid %v", c.avoid)
+		t.Errorf("after resend, avoid %v", c.avoid)
 	}
 	if c = tb.changes(true); !slices.Equal(c.allow, []string{"n1"}) || counts(c)["1 n1"] != 1 {
 		t.Errorf("after waiting in vain: %+v", c)

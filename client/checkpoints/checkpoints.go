@@ -30,7 +30,12 @@ type Directory struct {
 	Path  string // as the job's script spells it; empty if it was named by URI
 }
 
-// Checkpoint is a checkpoint in the JSON output of ckpt ls.
+// Listing is the JSON output of ckpt ls.
+type Listing struct {
+	Checkpoints []Checkpoint `json:"checkpoints"` // the oldest first
+}
+
+// Checkpoint is a checkpoint in JSON output.
 type Checkpoint struct {
 	Directory string    `json:"directory"`
 	Name      string    `json:"name"`
@@ -41,19 +46,19 @@ type Checkpoint struct {
 	Shards    int       `json:"shards"`
 	State     string    `json:"state"`
 	Complete  bool      `json:"complete"`
-	Why       string    `json:"why,omitempty"`
+	Why       string    `json:"why"`
 	Current   bool      `json:"current"` // the file "checkpoint" names it
 	Newest    bool      `json:"newest"`  // of the complete ones
 	// Retained: the program has removed or replaced it.
-	Retained bool `json:"retained,omitempty"`
+	Retained bool `json:"retained"`
 	// Aside is where a torn one lies that was moved aside before tasks started.
-	Aside string `json:"aside,omitempty"`
+	Aside string `json:"aside"`
 
 	// Of a sealed one: when it was, and what wrote it.
-	Sealed     *time.Time `json:"sealed,omitempty"`
-	Job        string     `json:"job,omitempty"`
-	Generation *int64     `json:"generation,omitempty"`
-	After      string     `json:"after,omitempty"` // the recovery before it
+	Sealed     *time.Time `json:"sealed"`
+	Job        string     `json:"job"`
+	Generation *int64     `json:"generation"`
+	After      string     `json:"after"` // the recovery before it
 }
 
 // Describe returns a list of checkpoints for JSON output.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,19 +15,21 @@ import (
 	"holdfast/client/cluster"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/yarn"
+	"holdfast/proto"
 )
 
-// Find returns the job with an id or a name: see resolve.
+// Find returns the job that ref means: see resolve. An empty ref means the newest job of
+// this user.
 func Find(ctx context.Context, ref string) (*Job, error) {
-	switch {
-	case strings.HasPrefix(ref, LocalPrefix) && fs.ValidPath(ref) && path.Base(ref) == ref:
+	if strings.HasPrefix(ref, LocalPrefix) && fs.ValidPath(ref) && path.Base(ref) == ref {
 		if j, err := findLocal(ctx, ref); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return j, err
 		}
-	case strings.HasPrefix(ref, "application_"):
-		return findYARN(ctx, ref)
 	}
-	list, err := List(ctx, ListOptions{})
+	if id, err := yarn.ParseApplicationID(ref); err == nil && id.String() == ref {
+		return findYARN(ctx, id)
+	}
+	list, _, err := List(ctx, ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -35,47 +38,77 @@ func Find(ctx context.Context, ref string) (*Job, error) {
 		return nil, err
 	}
 	if e.Where == "local" {
-		return findLocal(ctx, e.ID)
+		return findLocal(ctx, e.Id)
 	}
-	return findYARN(ctx, e.ID)
+	id, err := yarn.ParseApplicationID(e.Id)
+	if err != nil {
+		return nil, err
+	}
+	return findYARN(ctx, id)
 }
 
 // resolve returns the job of a list, newest first, that ref means: the one with that
-// id; otherwise, of those with that name, the one that is running, or the newest if
-// none is. It is an error if several are running.
-func resolve(ref string, list []Entry) (Entry, error) {
-	var running, ended []Entry
+// id; otherwise those with that name; otherwise those whose ids or names begin with it, if
+// that is one job or all have one name. Of several, the one that is running is meant, or
+// the newest if none is. It is an error if several are running.
+func resolve(ref string, list []*proto.JobSummary) (*proto.JobSummary, error) {
+	if ref == "" {
+		if len(list) == 0 {
+			return nil, client.Usagef("there is no job %s", whereLooked())
+		}
+		return list[0], nil
+	}
+	var named, begin []*proto.JobSummary
 	var known []string
 	for _, e := range list {
 		switch {
-		case e.ID == ref:
+		case e.Id == ref:
 			return e, nil
-		case e.Name == ref && e.over:
-			ended = append(ended, e)
 		case e.Name == ref:
-			running = append(running, e)
+			named = append(named, e)
+		case strings.HasPrefix(e.Id, ref), strings.HasPrefix(e.Name, ref):
+			begin = append(begin, e)
 		}
-		known = append(known, e.ID, e.Name)
+		known = append(known, e.Id, e.Name)
 	}
+	if len(named) == 0 && len(begin) > 0 {
+		for _, e := range begin {
+			if e.Name != begin[0].Name {
+				return nil, client.Usagef("%d jobs begin with %q: write more of the id or the name\n%s", len(begin), ref, describeJobs(begin))
+			}
+		}
+		named, ref = begin, begin[0].Name
+	}
+	running := slices.DeleteFunc(slices.Clone(named), func(e *proto.JobSummary) bool { return e.State.Done() })
 	switch {
 	case len(running) == 1:
 		return running[0], nil
 	case len(running) > 1:
-		lines := make([]string, len(running))
-		for i, e := range running {
-			lines[i] = fmt.Sprintf("  %s  %s since %s, %s", e.ID, e.State, e.Started.Format(time.DateTime), e.Where)
-		}
-		return Entry{}, client.Usagef("%d jobs called %q have not ended: name one by its id\n%s", len(running), ref, strings.Join(lines, "\n"))
-	case len(ended) > 0:
-		return ended[0], nil
+		return nil, client.Usagef("%d jobs called %q have not ended: name one by its id\n%s", len(running), ref, describeJobs(running))
+	case len(named) > 0:
+		return named[0], nil
 	}
-	where := "on this machine"
+	return nil, client.Usagef("there is no job %q %s: see yarn-submit list%s", ref, whereLooked(), client.DidYouMean(ref, known))
+}
+
+// describeJobs lists at most ten jobs, a line each.
+func describeJobs(list []*proto.JobSummary) string {
+	var lines []string
+	for _, e := range list[:min(len(list), 10)] {
+		lines = append(lines, fmt.Sprintf("  %s  %s  %s since %s, %s", e.Id, e.Name, proto.StateWord(e.State), time.UnixMilli(e.StartedUnixMs).Format(time.DateTime), e.Where))
+	}
+	if n := len(list) - len(lines); n > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", n))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// whereLooked says which jobs List has seen.
+func whereLooked() string {
 	if os.Getenv(conf.EnvDir) != "" {
-		where += " or on the cluster"
-	} else {
-		where += fmt.Sprintf(" (for jobs on a cluster, set %s)", conf.EnvDir)
+		return "on this machine or on the cluster"
 	}
-	return Entry{}, client.Usagef("there is no job %q %s: see yarn-submit list%s", ref, where, client.DidYouMean(ref, known))
+	return fmt.Sprintf("on this machine (for jobs on a cluster, set %s)", conf.EnvDir)
 }
 
 func findLocal(ctx context.Context, id string) (*Job, error) {
@@ -91,11 +124,7 @@ func findLocal(ctx context.Context, id string) (*Job, error) {
 	return j, nil
 }
 
-func findYARN(ctx context.Context, ref string) (*Job, error) {
-	id, err := yarn.ParseApplicationID(ref)
-	if err != nil {
-		return nil, client.Usagef("%w", err)
-	}
+func findYARN(ctx context.Context, id yarn.ApplicationID) (*Job, error) {
 	c, err := cluster.Connect()
 	if err != nil {
 		return nil, err

@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"holdfast/client"
+	"holdfast/proto"
 )
 
 // TestWhichJobIsMeant: a name means the job that runs, whichever is newer.
 func TestWhichJobIsMeant(t *testing.T) {
 	now := time.Now()
-	job := func(id, name, state string, age time.Duration) Entry {
-		return Entry{ID: id, Name: name, State: state, Where: "q", Started: now.Add(-age), over: state != "running" && state != "waiting"}
+	job := func(id, name, state string, age time.Duration) *proto.JobSummary {
+		of := proto.JobState_value["JOB_STATE_"+strings.ToUpper(state)]
+		return &proto.JobSummary{Id: id, Name: name, State: proto.JobState(of), Where: "q", StartedUnixMs: now.Add(-age).UnixMilli()}
 	}
-	list := []Entry{ // the newest first
+	list := []*proto.JobSummary{ // the newest first
 		job("application_1_0007", "twice", "waiting", time.Minute),
 		job("application_1_0006", "twice", "running", 2*time.Minute),
 		job("application_1_0005", "dup", "succeeded", 3*time.Minute),
@@ -25,23 +27,25 @@ func TestWhichJobIsMeant(t *testing.T) {
 	}
 	for ref, want := range map[string]string{
 		"dup": "application_1_0004", "over": "application_1_0003", "application_1_0005": "application_1_0005",
-		"application_1_0002": "application_1_0002",
+		"application_1_0002": "application_1_0002", "du": "application_1_0004", "ov": "application_1_0003", "": "application_1_0007",
 	} {
-		if e, err := resolve(ref, list); err != nil || e.ID != want {
-			t.Errorf("%s is taken for %s (%v), want %s", ref, e.ID, err, want)
+		if e, err := resolve(ref, list); err != nil || e.Id != want {
+			t.Errorf("%s is taken for %s (%v), want %s", ref, e.GetId(), err, want)
 		}
 	}
 	for _, c := range []struct {
 		ref  string
 		want []string
 	}{
-		{"twice", []string{"2 jobs", "\n  application_1_0007  waiting", "\n  application_1_0006  running"}},
+		{"twice", []string{"2 jobs", "\n  application_1_0007  twice  waiting", "\n  application_1_0006  twice  running"}},
 		{"ovre", []string{`no job "ovre"`, "did you mean over?"}},
+		{"tw", []string{"2 jobs called"}},
+		{"application_1", []string{"7 jobs begin with", "application_1_0003  over  killed"}},
 		{"else", []string{`no job "else"`, "yarn-submit list"}},
 	} {
 		e, err := resolve(c.ref, list)
 		if client.ExitCode(err) != client.ExitUsage {
-			t.Errorf("%s is taken for %s: %v", c.ref, e.ID, err)
+			t.Errorf("%s is taken for %s: %v", c.ref, e.GetId(), err)
 			continue
 		}
 		for _, w := range c.want {

@@ -21,6 +21,9 @@ type FollowOptions struct {
 	In io.Reader
 	// Interrupts delivers SIGINT and SIGTERM.
 	Interrupts <-chan os.Signal
+	// Lines delivers what tasks write, to be shown; it is closed once that is all. nil:
+	// nothing is shown.
+	Lines <-chan string
 	// LeaveOnInterrupt makes an interrupt stop following only: the job is left alone,
 	// and the user is not asked.
 	LeaveOnInterrupt bool
@@ -92,7 +95,20 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 	tick := time.NewTicker(time.Second) // the live line's clock
 	defer tick.Stop()
 	for {
+		lines := f.o.Lines
+		if f.asking {
+			lines = nil // they would hide the question
+		}
 		select {
+		case line, open := <-lines:
+			if !open {
+				f.o.Lines = nil
+				break
+			}
+			f.progress.Line("%s", line)
+			if latest != nil {
+				f.progress.Show(latest)
+			}
 		case s := <-states:
 			latest = s
 			if !f.asking {
@@ -105,6 +121,7 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 		case w := <-end:
 			running--
 			f.progress.Clear()
+			f.drain()
 			if w.err != nil {
 				if ctx.Err() != nil {
 					return latest, client.ErrInterrupted
@@ -146,6 +163,26 @@ func (f *follower) run(ctx context.Context) (*proto.JobStatus, error) {
 				fmt.Fprintf(f.o.Out, "%.20q is none of k, l and g.\n%s", a, question)
 				f.listen()
 			}
+		}
+	}
+}
+
+// drainLimit bounds how long the last lines of a job that has ended are waited for.
+const drainLimit = 10 * time.Second
+
+// drain shows the last lines of a job that has ended.
+func (f *follower) drain() {
+	limit := time.NewTimer(drainLimit)
+	defer limit.Stop()
+	for f.o.Lines != nil {
+		select {
+		case line, open := <-f.o.Lines:
+			if !open {
+				return
+			}
+			f.progress.Line("%s", line)
+		case <-limit.C:
+			return
 		}
 	}
 }

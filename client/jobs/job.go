@@ -69,6 +69,12 @@ func (j *Job) Local() bool { return j.cluster == nil }
 // URI returns the URI of the job's directory.
 func (j *Job) URI() string { return j.home.URI() + "/" + j.dir }
 
+// Store returns the store that the job's directory is in. It belongs to the job.
+func (j *Job) Store() store.Store { return j.home }
+
+// Dir returns the job's directory, below Store.
+func (j *Job) Dir() string { return j.dir }
+
 // denied reports whether the job is another user's, whose directory this user cannot
 // read.
 func (j *Job) denied() bool { _, is := j.home.(*deniedStore); return is }
@@ -96,6 +102,20 @@ func (j *Job) Spec(ctx context.Context) (*proto.JobSpec, error) {
 		return nil, fmt.Errorf("read the spec of %s in %s: %w", j.ID, j.URI(), err)
 	}
 	return spec, nil
+}
+
+// Draft reads the job as its user described it, in YAML: see SaveDraft.
+func (j *Job) Draft(ctx context.Context) ([]byte, error) {
+	text, err := j.read(ctx, proto.DraftFile)
+	if err != nil {
+		return nil, fmt.Errorf("read how %s was described, in %s: %w", j.ID, j.URI(), err)
+	}
+	return text, nil
+}
+
+// SaveDraft writes the job as its user described it to its directory.
+func (j *Job) SaveDraft(ctx context.Context, text []byte) error {
+	return store.WriteFile(ctx, j.home, path.Join(j.dir, proto.DraftFile), text, 0o600)
 }
 
 // master is a connection to the application master.

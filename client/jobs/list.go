@@ -6,60 +6,99 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"holdfast/client"
 	"holdfast/client/cluster"
+	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
 )
 
-// Entry is a job in a list.
-type Entry struct {
-	ID      string    `json:"id"`
-	Name    string    `json:"name"`
-	User    string    `json:"user"`
-	State   string    `json:"state"`
-	Where   string    `json:"where"` // local, or the queue's name
-	Started time.Time `json:"started"`
-	Ended   time.Time `json:"ended,omitzero"`
-	Why     string    `json:"why,omitempty"`
-
-	over bool // it has ended, however
-}
-
-// ListOptions configure List.
+// ListOptions select jobs. The zero value selects all jobs of this user.
 type ListOptions struct {
-	Everybody bool // also those of other users
+	Everybody bool     // also the cluster's jobs of other users
+	States    []string // words of states; empty: any
+	Name      string   // pattern of names, as for path.Match; empty: any
+	Limit     int      // the newest so many; 0: all
+	Steps     bool     // read the steps of jobs on the cluster, from their directories
 }
 
 // List returns the local jobs and, if HADOOP_CONF_DIR is set, those that the
-// ResourceManager knows, newest first.
-func List(ctx context.Context, o ListOptions) ([]Entry, error) {
-	list, err := listLocal(ctx)
-	if err != nil {
-		return nil, err
+// ResourceManager knows, newest first. omitted is how many more Limit has left out.
+func List(ctx context.Context, o ListOptions) (list []*proto.JobSummary, omitted int, err error) {
+	if err := o.check(); err != nil {
+		return nil, 0, err
 	}
+	if list, err = listLocal(ctx); err != nil {
+		return nil, 0, err
+	}
+	var c *cluster.Cluster
 	if os.Getenv(conf.EnvDir) != "" {
-		c, err := cluster.Connect()
-		if err != nil {
-			return nil, err
+		if c, err = cluster.Connect(); err != nil {
+			return nil, 0, err
 		}
 		defer c.Close()
 		more, err := listYARN(ctx, c, o.Everybody)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		list = append(list, more...)
 	}
-	sort.SliceStable(list, func(a, b int) bool { return list[a].Started.After(list[b].Started) })
-	return list, nil
+	list = slices.DeleteFunc(list, func(e *proto.JobSummary) bool { return !o.selects(e) })
+	sort.SliceStable(list, func(a, b int) bool { return list[a].StartedUnixMs > list[b].StartedUnixMs })
+	if o.Limit > 0 && len(list) > o.Limit {
+		omitted = len(list) - o.Limit
+		list = list[:o.Limit]
+	}
+	if c != nil && o.Steps {
+		readSteps(ctx, c, list)
+	}
+	return list, omitted, nil
 }
 
-func listYARN(ctx context.Context, c *cluster.Cluster, everybody bool) ([]Entry, error) {
+// StateWords are the states of jobs, for the option States.
+func StateWords() []string {
+	var words []string
+	for n := range proto.JobState(len(proto.JobState_name)) {
+		if n != proto.JobState_JOB_STATE_UNSPECIFIED {
+			words = append(words, proto.StateWord(n))
+		}
+	}
+	return words
+}
+
+func (o ListOptions) check() error {
+	words := StateWords()
+	for _, s := range o.States {
+		if !slices.Contains(words, s) {
+			return client.Usagef("no job is ever %q: the states are %s%s", s, strings.Join(words, ", "), client.DidYouMean(s, words))
+		}
+	}
+	if _, err := path.Match(o.Name, ""); err != nil {
+		return client.Usagef("%q is no pattern of names: write it as a shell's, as in 'train-*'", o.Name)
+	}
+	return nil
+}
+
+func (o ListOptions) selects(e *proto.JobSummary) bool {
+	if len(o.States) > 0 && !slices.Contains(o.States, proto.StateWord(e.State)) {
+		return false
+	}
+	matches, _ := path.Match(o.Name, e.Name) // check has tried the pattern
+	return o.Name == "" || matches
+}
+
+func listYARN(ctx context.Context, c *cluster.Cluster, everybody bool) ([]*proto.JobSummary, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*cluster.Timeout)
 	defer cancel()
 	filter := yarn.Filter{Types: []string{yarn.ApplicationType}}
@@ -70,19 +109,57 @@ func listYARN(ctx context.Context, c *cluster.Cluster, everybody bool) ([]Entry,
 	if err != nil {
 		return nil, cluster.YARNError(err)
 	}
-	var list []Entry
+	var list []*proto.JobSummary
 	for _, r := range reports {
 		s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}
 		reconcileYARN(s, &r, r.ID.String(), time.Since(r.Started))
-		list = append(list, Entry{
-			ID: s.Id, Name: r.Name, User: r.User, State: proto.StateWord(s.State), Where: r.Queue,
-			Started: r.Started, Ended: r.Finished, Why: s.Why, over: s.State.Done(),
-		})
+		e := &proto.JobSummary{
+			Id: s.Id, Name: r.Name, User: r.User, State: s.State, Where: r.Queue, Why: s.Why, StartedUnixMs: r.Started.UnixMilli(),
+		}
+		if !r.Finished.IsZero() {
+			e.EndedUnixMs = r.Finished.UnixMilli()
+		}
+		list = append(list, e)
 	}
 	return list, nil
 }
 
-func listLocal(ctx context.Context) ([]Entry, error) {
+// Limits on reading the steps of a list's jobs: they only decorate it.
+const (
+	stepsTimeout  = 3 * time.Second
+	stepsAtOnce   = 8
+	statusMaximum = 64 << 20 // bytes
+)
+
+// readSteps sets the steps of this user's jobs on the cluster, as far as they can be read
+// from the jobs' directories within stepsTimeout.
+func readSteps(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary) {
+	ctx, cancel := context.WithTimeout(ctx, stepsTimeout)
+	defer cancel()
+	home, err := c.OpenExisting(ctx, c.Home(c.User))
+	if err != nil {
+		return
+	}
+	defer home.Close()
+	var g errgroup.Group
+	g.SetLimit(stepsAtOnce)
+	for _, e := range list {
+		if e.User != c.User || strings.HasPrefix(e.Id, LocalPrefix) {
+			continue
+		}
+		g.Go(func() error {
+			text, err := store.ReadFile(ctx, home, path.Join(Directory(e.Id), proto.StatusFile))
+			s := &proto.JobStatus{}
+			if err == nil && len(text) < statusMaximum && (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, s) == nil {
+				e.Step = s.Step
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // none returns an error
+}
+
+func listLocal(ctx context.Context) ([]*proto.JobSummary, error) {
 	dir, err := LocalHome()
 	if err != nil {
 		return nil, err
@@ -99,7 +176,7 @@ func listLocal(ctx context.Context) ([]Entry, error) {
 		return nil, err
 	}
 	defer home.Close()
-	var list []Entry
+	var list []*proto.JobSummary
 	for _, n := range names {
 		if !strings.HasPrefix(n.Name(), LocalPrefix) {
 			continue
@@ -109,12 +186,12 @@ func listLocal(ctx context.Context) ([]Entry, error) {
 		if err != nil {
 			continue // being made, or being removed
 		}
-		e := Entry{ID: j.ID, Name: s.Name, User: s.User, State: proto.StateWord(s.State), Where: "local", Why: s.Why, Started: time.UnixMilli(s.StartedUnixMs), over: s.State.Done()}
-		if info, err := n.Info(); err == nil && s.StartedUnixMs == 0 {
-			e.Started = info.ModTime()
+		e := &proto.JobSummary{
+			Id: j.ID, Name: s.Name, User: s.User, State: s.State, Where: "local", Why: s.Why, Step: s.Step,
+			StartedUnixMs: s.StartedUnixMs, EndedUnixMs: s.EndedUnixMs,
 		}
-		if s.EndedUnixMs != 0 {
-			e.Ended = time.UnixMilli(s.EndedUnixMs)
+		if info, err := n.Info(); err == nil && s.StartedUnixMs == 0 {
+			e.StartedUnixMs = info.ModTime().UnixMilli()
 		}
 		list = append(list, e)
 	}

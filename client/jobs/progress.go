@@ -10,9 +10,9 @@ import (
 	"holdfast/proto"
 )
 
-// Progress shows a job that is followed: the events as they come and, in a terminal,
-// one line with the current state below them, which is overwritten. It is not safe for
-// concurrent use.
+// Progress shows a job that is followed: the events as they come and, in a terminal, a
+// block of lines with the current state below them, which is overwritten. It is not safe
+// for concurrent use.
 type Progress struct {
 	out   io.Writer
 	width int // of the terminal; 0: no terminal
@@ -21,7 +21,7 @@ type Progress struct {
 	shown   *proto.JobEvent // the last that was written
 	said    string          // the last state that was written without a terminal
 	page    string
-	live    bool // a live line stands at the cursor
+	live    int // lines of the block that stands above the cursor, and in its line
 	started time.Time
 }
 
@@ -37,11 +37,11 @@ func (p *Progress) Line(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// Clear erases the live line.
+// Clear erases the block.
 func (p *Progress) Clear() {
-	if p.live {
-		fmt.Fprint(terminal.Raw(p.out), "\r\x1b[K")
-		p.live = false
+	if p.live > 0 {
+		fmt.Fprint(terminal.Raw(p.out), "\r\x1b[K"+strings.Repeat("\x1b[1A\x1b[K", p.live-1))
+		p.live = 0
 	}
 }
 
@@ -58,8 +58,9 @@ func (p *Progress) Show(s *proto.JobStatus) {
 	if p.width > 0 {
 		p.Clear()
 		if !s.State.Done() {
-			fmt.Fprint(p.out, cutTo(p.summary(s), p.width-1))
-			p.live = true
+			block := p.block(s)
+			fmt.Fprint(p.out, strings.Join(block, "\n"))
+			p.live = len(block)
 		}
 		return
 	}
@@ -96,32 +97,90 @@ func (p *Progress) newEvents(all []*proto.JobEvent) []*proto.JobEvent {
 	return all
 }
 
-// summary returns the live line.
-func (p *Progress) summary(s *proto.JobStatus) string {
+// blockLines is how many lines a block has at most: it must fit the lowest terminal.
+const blockLines = 8
+
+// block returns the lines of the block: the state, with step, rate and the newest complete
+// checkpoint; the roles; and why.
+func (p *Progress) block(s *proto.JobStatus) []string {
 	start := p.started
 	if s.StartedUnixMs != 0 {
 		start = time.UnixMilli(s.StartedUnixMs)
 	}
-	parts := []string{proto.StateWord(s.State) + " " + p.now().Sub(start).Round(time.Second).String()}
-	var roles []string
-	running, all := map[string]int{}, map[string]int{}
-	for _, t := range s.Tasks {
-		if all[t.Role] == 0 {
-			roles = append(roles, t.Role)
+	end := p.now()
+	if s.EndedUnixMs != 0 {
+		end = time.UnixMilli(s.EndedUnixMs)
+	}
+	parts := []string{proto.StateWord(s.State) + " " + end.Sub(start).Round(time.Second).String()}
+	if s.Step > 0 {
+		step := fmt.Sprintf("step %d", s.Step)
+		if s.StepsPerSecond > 0 {
+			step += fmt.Sprintf(", %.3g/s", s.StepsPerSecond)
 		}
-		all[t.Role]++
+		parts = append(parts, step)
+	}
+	if s.CompleteStep > 0 {
+		text := fmt.Sprintf("checkpoint %d", s.CompleteStep)
+		if a := age(s.CompleteStepAtUnixMs, p.now()); a != "" {
+			text += ", " + a + " ago"
+		}
+		parts = append(parts, text)
+	}
+	lines := []string{strings.Join(parts, " | ")}
+	lines = append(lines, roleLines(s, p.width-1)...)
+	if s.Why != "" {
+		lines = append(lines, terminal.Clean(strings.ReplaceAll(s.Why, "\n", "; ")))
+	}
+	lines = lines[:min(len(lines), blockLines)]
+	for i := range lines {
+		lines[i] = cutTo(lines[i], p.width-1)
+	}
+	return lines
+}
+
+// roleLines says of each role how many of its tasks run or have succeeded, and how many are
+// in other states, in lines of at most width characters where a role fits one.
+func roleLines(s *proto.JobStatus, width int) []string {
+	type role struct {
+		good, all int
+		other     map[proto.TaskState]int
+	}
+	var names []string
+	roles := map[string]*role{}
+	for _, t := range s.Tasks {
+		r := roles[t.Role]
+		if r == nil {
+			r = &role{other: map[proto.TaskState]int{}}
+			roles[t.Role], names = r, append(names, t.Role)
+		}
+		r.all++
 		switch t.State {
 		case proto.TaskState_TASK_STATE_RUNNING, proto.TaskState_TASK_STATE_SUCCEEDED:
-			running[t.Role]++
+			r.good++
+		default:
+			r.other[t.State]++
 		}
 	}
-	for _, r := range roles {
-		parts = append(parts, fmt.Sprintf("%s %d/%d", r, running[r], all[r]))
+	var lines []string
+	for _, name := range names {
+		r := roles[name]
+		text := fmt.Sprintf("%s %d/%d", name, r.good, r.all)
+		var others []string
+		for state := range proto.TaskState(len(proto.TaskState_name)) {
+			if n := r.other[state]; n > 0 {
+				others = append(others, fmt.Sprintf("%d %s", n, proto.StateWord(state)))
+			}
+		}
+		if len(others) > 0 {
+			text += " (" + strings.Join(others, ", ") + ")"
+		}
+		if last := len(lines) - 1; last >= 0 && len(lines[last])+3+len(text) <= width {
+			lines[last] += " | " + text
+		} else {
+			lines = append(lines, text)
+		}
 	}
-	if s.Why != "" {
-		parts = append(parts, terminal.Clean(strings.ReplaceAll(s.Why, "\n", "; ")))
-	}
-	return strings.Join(parts, " | ")
+	return lines
 }
 
 func cutTo(s string, width int) string {

@@ -23,7 +23,7 @@ func TestProgressPlain(t *testing.T) {
 		p.Show(s)
 		p.Show(s)
 	}
-	s.Events = s.Events[3:] // the master drops the middle of a long story
+	s.Events = s.Events[3:] // the master drops the middle of a long event log
 	s.Events = append(s.Events, &proto.JobEvent{AtUnixMs: 1010, Text: "the \x1b[31mend\nof it"})
 	p.Show(s)
 	s.State = proto.JobState_JOB_STATE_SUCCEEDED
@@ -45,12 +45,19 @@ func TestProgressLive(t *testing.T) {
 	p.now = func() time.Time { return time.UnixMilli(61000) }
 	p.Show(&proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, StartedUnixMs: 1000, Tasks: []*proto.TaskStatus{
 		{Role: "ps", State: proto.TaskState_TASK_STATE_RUNNING}, {Role: "ps", State: proto.TaskState_TASK_STATE_WAITING},
-	}, Why: "a reason that is much too long for the line of a terminal"})
-	if got := out.String(); !strings.HasPrefix(got, "running 1m0s | ps 1/2 | a reason") || len(got) != 39 {
-		t.Errorf("the live line is %q", got)
+	}, Why: "a reason that is much too long for the line of a terminal", Step: 40, StepsPerSecond: 2, CompleteStep: 30, CompleteStepAtUnixMs: 59000})
+	want := "running 1m0s | step 40, 2/s | checkp...\nps 1/2 (1 waiting)\na reason that is much too long for t..."
+	if got := out.String(); got != want {
+		t.Errorf("the block is %q, want %q", got, want)
 	}
 	p.Line("a line")
-	if got := out.String(); !strings.HasSuffix(got, "\r\x1b[Ka line\n") {
-		t.Errorf("a line of its own does not replace the live one: %q", got)
+	if got := out.String(); !strings.HasSuffix(got, "\r\x1b[K\x1b[1A\x1b[K\x1b[1A\x1b[Ka line\n") {
+		t.Errorf("a line of its own does not replace the block: %q", got)
+	}
+	p.width = 100
+	out.Reset()
+	p.Show(&proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, StartedUnixMs: 1000, CompleteStep: 30, CompleteStepAtUnixMs: 59000})
+	if got := out.String(); got != "running 1m0s | checkpoint 30, 2s ago" {
+		t.Errorf("the age of a checkpoint is told as %q", got)
 	}
 }

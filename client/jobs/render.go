@@ -5,7 +5,6 @@ import (
 	"io"
 	"regexp"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -18,8 +17,9 @@ import (
 // eventsShown is how many events status shows.
 const eventsShown = 20
 
-// WriteStatus writes a job's state for people.
-func WriteStatus(w io.Writer, s *proto.JobStatus) error {
+// WriteStatus writes a job's state for people. width is that of the terminal; 0: none,
+// and nothing is cut.
+func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s  %s  %s", s.Id, terminal.Clean(s.Name), proto.StateWord(s.State))
 	if s.StartedUnixMs != 0 {
@@ -54,20 +54,25 @@ func WriteStatus(w io.Writer, s *proto.JobStatus) error {
 		if len(shown) < len(s.Tasks) {
 			fmt.Fprintf(b, "%s\n(%d of %d tasks are shown, first those that do not run: --output json has all)\n", s.TaskCounts(), len(shown), len(s.Tasks))
 		}
-		t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
-		fmt.Fprintln(t, "TASK\tSTATE\tATTEMPT\tFAILURES\tNODE\tMEMORY\tPID\tNOTE")
+		t := terminal.NewTable("TASK", "STATE", "ATTEMPT", "STEP", "NODE", "MEMORY", "NOTE")
+		t.Flexible = []string{"NODE", "NOTE"}
 		for _, k := range shown {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", k.Task, proto.StateWord(k.State), attempt(k.Attempt),
-				k.Failures, dash(k.Node), memory(k.RssBytes), pid(k.Pid), terminal.Clean(strings.ReplaceAll(note(s, k), "\n", " ")))
+			t.Add(k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), dash(k.Node), memory(k.RssBytes), note(s, k))
 		}
-		t.Flush()
+		if err := t.Write(b, width); err != nil {
+			return err
+		}
 	}
 	if failing(s) != nil {
 		fmt.Fprintln(b)
 		writeFailing(b, s)
 	}
-	writeSpares(b, s.Spares)
-	writeIncidents(b, s.Incidents)
+	if err := writeSpares(b, s.Spares, width); err != nil {
+		return err
+	}
+	if err := writeIncidents(b, s.Incidents, width); err != nil {
+		return err
+	}
 	if n := len(s.Events); n > 0 {
 		fmt.Fprintln(b)
 		first := max(0, n-eventsShown)
@@ -128,34 +133,34 @@ func warmNote(says string, rss int64) string {
 }
 
 // writeSpares writes a table of the spare containers.
-func writeSpares(b *strings.Builder, list []*proto.SpareStatus) {
+func writeSpares(b *strings.Builder, list []*proto.SpareStatus, width int) error {
 	if len(list) == 0 {
-		return
+		return nil
 	}
 	fmt.Fprintln(b)
-	t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "SPARE\tNODE\tMEMORY\tPID\tNOTE")
+	t := terminal.NewTable("SPARE", "NODE", "MEMORY", "PID", "NOTE")
+	t.Flexible = []string{"SPARE", "NODE", "NOTE"}
 	for _, k := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", k.Container, dash(k.Node), memory(k.AgentRssBytes), pid(k.AgentPid), terminal.Clean(warmNote(k.WarmStatus, k.WarmRssBytes)))
+		t.Add(k.Container, dash(k.Node), memory(k.AgentRssBytes), pid(k.AgentPid), warmNote(k.WarmStatus, k.WarmRssBytes))
 	}
-	t.Flush()
+	return t.Write(b, width)
 }
 
 // incidentsShown is how many losses status shows.
 const incidentsShown = 10
 
 // writeIncidents writes a table of the last losses.
-func writeIncidents(b *strings.Builder, list []*proto.Incident) {
+func writeIncidents(b *strings.Builder, list []*proto.Incident, width int) error {
 	if len(list) == 0 {
-		return
+		return nil
 	}
 	fmt.Fprintln(b)
 	if n := len(list) - incidentsShown; n > 0 {
 		fmt.Fprintf(b, "(%d earlier losses: --output json has all)\n", n)
 		list = list[n:]
 	}
-	t := tabwriter.NewWriter(b, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "LOST AT\tTASK\tCAUSE\tBACK AFTER\tSTEPS AFTER\tHOW\tSTEPS LOST")
+	t := terminal.NewTable("LOST AT", "TASK", "CAUSE", "BACK AFTER", "STEPS LOST", "STEPS AFTER", "HOW")
+	t.Flexible = []string{"CAUSE", "HOW"}
 	for _, i := range list {
 		back, steps, lost := "-", "-", "-"
 		if i.RecoveredUnixMs != 0 {
@@ -165,9 +170,9 @@ func writeIncidents(b *strings.Builder, list []*proto.Incident) {
 			lost = fmt.Sprint(i.LostSteps)
 			steps = fmt.Sprintf("%.1f s", float64(i.ProgressAfterMs)/1000)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", time.UnixMilli(i.AtUnixMs).Format("15:04:05"), i.Task, i.Cause, back, steps, dash(i.Recovery), lost)
+		t.Add(time.UnixMilli(i.AtUnixMs).Format("15:04:05"), i.Task, i.Cause, back, lost, steps, dash(i.Recovery))
 	}
-	t.Flush()
+	return t.Write(b, width)
 }
 
 // eventLine formats an event.
@@ -249,19 +254,60 @@ func failing(s *proto.JobStatus) *proto.TaskStatus {
 	return found
 }
 
+// ListStyle is how WriteList writes a list.
+type ListStyle struct {
+	Width int  // of the terminal; 0: none
+	Users bool // whose jobs they are
+	Wide  bool // all columns, nothing cut
+}
+
 // WriteList writes a list of jobs for people.
-func WriteList(w io.Writer, list []Entry) error {
-	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "JOB\tNAME\tUSER\tWHERE\tSTATE\tSTARTED\tTOOK")
-	for _, e := range list {
-		end := e.Ended
-		if end.IsZero() {
-			end = time.Now()
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, terminal.Clean(e.Name), e.User, e.Where, e.State,
-			e.Started.Format("2006-01-02 15:04:05"), end.Sub(e.Started).Round(time.Second))
+func WriteList(w io.Writer, list []*proto.JobSummary, o ListStyle) error {
+	titles := []string{"JOB", "NAME", "STATE", "STEP", "STARTED", "TOOK"}
+	if o.Users || o.Wide {
+		titles = append(titles, "USER")
 	}
-	return t.Flush()
+	if o.Wide {
+		titles = append(titles, "WHERE")
+		o.Width = 0
+	}
+	t := terminal.NewTable(titles...)
+	t.Flexible = []string{"NAME", "USER"}
+	for _, e := range list {
+		started, end := time.UnixMilli(e.StartedUnixMs), time.Now()
+		if e.EndedUnixMs != 0 {
+			end = time.UnixMilli(e.EndedUnixMs)
+		}
+		row := []string{e.Id, e.Name, proto.StateWord(e.State), number(e.Step), started.Format("01-02 15:04"), duration(end.Sub(started))}
+		if o.Wide {
+			row[4] = started.Format(time.DateTime)
+		}
+		t.Add(append(row, e.User, e.Where)[:len(titles)]...)
+	}
+	return t.Write(w, o.Width)
+}
+
+// number returns a count as text; "-" for 0.
+func number(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+// duration returns a time as text of at most six characters: 850ms, 12s, 3m20s, 2h05m, 4d03h.
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
 func elapsed(s *proto.JobStatus) string {

@@ -17,7 +17,7 @@ func TestStatusOfManyTasks(t *testing.T) {
 	}
 	s.Tasks[4321].State = proto.TaskState_TASK_STATE_PREPARING
 	var b strings.Builder
-	if err := WriteStatus(&b, s); err != nil {
+	if err := WriteStatus(&b, s, 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"worker: 1 preparing, 4999 running", "200 of 5000 tasks", "worker-4321"} {

@@ -193,7 +193,18 @@ func isShipped(spec *proto.JobSpec, name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(spec.Checkpoints, func(c *proto.CheckpointSpec) bool { return isWithin(name, c.Path) })
+	return slices.ContainsFunc(spec.Checkpoints, func(c *proto.CheckpointSpec) bool {
+		switch {
+		case !isWithin(name, c.Path):
+			return false
+		case !isWhole(c):
+			return true
+		case spec.Local:
+			_, err := os.Stat(path.Join(c.Uri, name))
+			return err == nil
+		}
+		return shipFlag(name) == "" // a file that is here is hardly meant to be the one on HDFS
+	})
 }
 
 // shipFlag returns the flag that ships a file of the working directory under the path

@@ -75,6 +75,32 @@ func TestScriptsThatTasksDoNotGet(t *testing.T) {
 			t.Errorf("%q: %v", c.program, err)
 		}
 	}
+	// The whole working directory may have on HDFS what is not here; a local one can be looked at.
+	stored := t.TempDir()
+	if err := os.WriteFile(filepath.Join(stored, "stored.py"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		script, uri string
+		want        string
+	}{
+		{"none.py", "hdfs:///ck", ""},
+		{"here.py", "hdfs:///ck", "add --files here.py"},
+		{"../none.py", "hdfs:///ck", "no script ../none.py"},
+		{"/nodes/own.py", "hdfs:///ck", ""},
+		{"stored.py", stored, ""},
+		{"here.py", stored, "add --files here.py"},
+		{"none.py", stored, "no script none.py"},
+		{"here.py", dir, ""},
+	} {
+		err := CheckCommands(&proto.JobSpec{
+			Local: !strings.HasPrefix(c.uri, "hdfs:"), Command: []string{"python", c.script}, Roles: []*proto.RoleSpec{{Name: "worker", Count: 1}},
+			Checkpoints: []*proto.CheckpointSpec{{Path: ".", Uri: c.uri}},
+		})
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with all at %s: %v, want %q", c.script, c.uri, err, c.want)
+		}
+	}
 	// A role's own command is looked at, and the job's only where it is run.
 	spec := &proto.JobSpec{Command: []string{"python", "here.py"}, Roles: []*proto.RoleSpec{{Name: "a", Count: 1, Command: []string{"true"}}, {Name: "b"}}}
 	if err := CheckCommands(spec); err != nil {

@@ -154,7 +154,10 @@ func completeCheckpoints(spec *proto.JobSpec) []error {
 		}
 		c.Uri = uri
 		for _, other := range spec.Checkpoints[:i] {
-			if isWithin(c.Path, other.Path) || isWithin(other.Path, c.Path) {
+			switch {
+			case isWithin(c.Path, other.Path) && isWhole(other) || isWithin(other.Path, c.Path) && isWhole(c):
+				wrong = append(wrong, client.Usagef("of the checkpoint directories %s and %s one is the whole working directory, in which the other one lies: name only ., or only directories in it", other.Path, c.Path))
+			case isWithin(c.Path, other.Path) || isWithin(other.Path, c.Path):
 				wrong = append(wrong, client.Usagef("the checkpoint directories %s and %s lie in each other: name the outer one only", other.Path, c.Path))
 			}
 			if isWithin(uri, other.Uri) || isWithin(other.Uri, uri) {
@@ -171,8 +174,8 @@ func checkURI(c *proto.CheckpointSpec, local bool) (string, error) {
 	switch {
 	case c.Path == "" || c.Uri == "":
 		return "", client.Usagef("the checkpoint directory %s=%s lacks a half: write PATH=URI, PATH as the script spells it, as in ./train_logs=hdfs:///user/%s/train_logs", c.Path, c.Uri, rpc.CurrentUser())
-	case p == "." || p == "/" || p == ".." || strings.HasPrefix(p, "../"):
-		return "", client.Usagef("%s cannot be a checkpoint directory: name one below the working directory, as in ./train_logs, or an absolute one", c.Path)
+	case p == "/" || p == ".." || strings.HasPrefix(p, "../"):
+		return "", client.Usagef("%s cannot be a checkpoint directory: name the working directory (.), one below it, as in ./train_logs, or an absolute one", c.Path)
 	}
 	u, err := url.Parse(c.Uri)
 	if err != nil {
@@ -205,9 +208,15 @@ func checkURI(c *proto.CheckpointSpec, local bool) (string, error) {
 	return "", client.Usagef("the checkpoints of %s go to %s: of the schemes hdfs and file are known", c.Path, c.Uri)
 }
 
+// isWhole reports whether a checkpoint directory is the tasks' working directory itself.
+func isWhole(c *proto.CheckpointSpec) bool { return path.Clean(c.Path) == "." }
+
 // isWithin reports whether directory a is b or inside b.
 func isWithin(a, b string) bool {
 	a, b = path.Clean(a), path.Clean(b)
+	if b == "." {
+		return filepath.IsLocal(a)
+	}
 	return a == b || strings.HasPrefix(a, b+"/")
 }
 

@@ -229,6 +229,11 @@ func (f *Flags) Draft(command []string) (*Draft, error) {
 			return nil, err
 		}
 	}
+	return f.Override(d, command)
+}
+
+// Override applies the flags and the command, if there is one, to a draft, and returns it.
+func (f *Flags) Override(d *Draft, command []string) (*Draft, error) {
 	// Flags are applied in the order of their names, so that the ranks of tasks do not
 	// depend on the order of flags. Values of a repeated flag stay in the order given.
 	slices.SortStableFunc(f.given, func(a, b assignment) int { return strings.Compare(a.flag, b.flag) })

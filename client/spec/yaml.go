@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,6 +140,17 @@ func eachItem(n *yaml.Node, what string, f func(string) error) error {
 	return nil
 }
 
+// textNode returns a node of a text. The library's own form of texts of several lines cannot
+// be read again if some lines begin with spaces or tabs.
+func textNode(s string) *yaml.Node {
+	var n yaml.Node
+	n.SetString(s)
+	if strings.Contains(s, "\n") {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return &n
+}
+
 // mapping is a YAML mapping that keeps the order of its keys.
 type mapping struct{ content []*yaml.Node }
 
@@ -149,11 +161,26 @@ func (m *mapping) node() *yaml.Node {
 func (m *mapping) put(key string, value any) {
 	var name, node yaml.Node
 	name.SetString(key)
-	if err := node.Encode(value); err != nil {
-		panic(fmt.Sprintf("%s: %v", key, err)) // texts, numbers, and lists and mappings of them can be
-	}
-	if words, ok := value.([]string); ok && !strings.Contains(strings.Join(words, ""), "\n") {
-		node.Style = yaml.FlowStyle
+	switch value := value.(type) {
+	case string:
+		node = *textNode(value)
+	case []string:
+		node = yaml.Node{Kind: yaml.SequenceNode}
+		if !strings.Contains(strings.Join(value, ""), "\n") {
+			node.Style = yaml.FlowStyle
+		}
+		for _, s := range value {
+			node.Content = append(node.Content, textNode(s))
+		}
+	case map[string]string:
+		node = yaml.Node{Kind: yaml.MappingNode}
+		for _, k := range slices.Sorted(maps.Keys(value)) {
+			node.Content = append(node.Content, textNode(k), textNode(value[k]))
+		}
+	default:
+		if err := node.Encode(value); err != nil {
+			panic(fmt.Sprintf("%s: %v", key, err)) // numbers, and lists and mappings of them can be
+		}
 	}
 	m.content = append(m.content, &name, &node)
 }

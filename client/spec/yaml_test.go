@@ -25,10 +25,10 @@ framework: tensorflow
 roles:
   reader: {count: 2, command: [python, "a b.py", "x: y\n# z", "{index}"]}
   evaluator: {count: 1, finish: 1m}
-  worker: {count: 3, min: 2, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [other]}
+  worker: {count: 3, min: 2, memory: 1.5g, memory-max: 3g, vcores: 2, gpus: 1, command: [sh, -c, "\nfor s in 1; do\n\td=$s\n\techo '{a: '$s'}' > $d || exit 1\n\trm x\ndone"]}
   ps: 1
 command: [sh, -c, "echo '{task}'; exit 0"]
-env: {A: "3", B: "", C: "true", D: "x=y"}
+env: {A: "3", B: "", C: "true", D: "x=y", E: "one\n  two: 2\n\tthree"}
 checkpoints: {./logs: "file:///ck", /state: {uri: "hdfs:///user/me/state", format: plain, marker: _SUCCESS}, /more: {uri: "hdfs:///user/me/more", format: plain, quiet: 90s, share: true}}
 files: [train.py, "data#in/put"]
 archives: ["venv.tar.gz#venv"]

@@ -32,10 +32,13 @@ func newCkptCatCommand() *cobra.Command {
 finite numbers, and how the others are spread; of complex numbers, their
 absolute values. With --values it prints all of them, one a line, as they lie in
 memory: row by row. Tensors of strings are always printed so.`,
+		Example: `  yarn-submit ckpt cat mnist 400 dense/kernel
+  yarn-submit ckpt cat ./ck 400 dense/bias --values --output json`,
 		Args: between(3, 3, "URI|JOB STEP TENSOR"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptCat(cmd, o, args[0], args[1], args[2]) },
 	}
 	cmd.Flags().BoolVar(&o.values, "values", false, "print all values")
+	cmd.ValidArgsFunction = completeCheckpoints(1)
 	o.add(cmd)
 	return cmd
 }

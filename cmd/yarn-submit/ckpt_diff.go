@@ -16,9 +16,12 @@ func newCkptDiffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff URI|JOB STEP STEP",
 		Short: "compare two checkpoints: tensors added, removed, reshaped, changed",
-		Args:  between(3, 3, "URI|JOB STEP STEP"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return runCkptDiff(cmd, o, args[0], args[1], args[2]) },
+		Example: `  yarn-submit ckpt diff mnist 300 400
+  yarn-submit ckpt diff ./ck 300 400 --output json`,
+		Args: between(3, 3, "URI|JOB STEP STEP"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runCkptDiff(cmd, o, args[0], args[1], args[2]) },
 	}
+	cmd.ValidArgsFunction = completeCheckpoints(2)
 	o.add(cmd)
 	return cmd
 }
@@ -27,10 +30,10 @@ func newCkptDiffCommand() *cobra.Command {
 type changed struct {
 	Name   string   `json:"name"`
 	Change string   `json:"change"` // added, removed, reshaped, changed
-	From   string   `json:"from,omitempty"`
-	To     string   `json:"to,omitempty"`
-	Norm   *float64 `json:"norm,omitempty"`        // of the difference
-	Former *float64 `json:"former_norm,omitempty"` // of the first
+	From   string   `json:"from"`
+	To     string   `json:"to"`
+	Norm   *float64 `json:"norm"`        // of the difference
+	Former *float64 `json:"former_norm"` // of the first
 }
 
 func runCkptDiff(cmd *cobra.Command, o *output, ref, first, second string) error {
@@ -58,7 +61,7 @@ func runCkptDiff(cmd *cobra.Command, o *output, ref, first, second string) error
 			result = append(result, describeChange(c))
 		}
 		if o.json() {
-			return writeJSON(cmd.OutOrStdout(), result)
+			return writeJSON(cmd.OutOrStdout(), map[string]any{"changes": result})
 		}
 		if len(result) == 0 {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "all tensors are the same")

@@ -25,9 +25,12 @@ func newCkptGetCommand() *cobra.Command {
 it is missing. For TensorFlow a file "checkpoint" there names it, so that the
 directory can be restored from as it is. What an interrupted get has copied is
 not copied again. Where other files are in the way, nothing is written.`,
+		Example: `  yarn-submit ckpt get mnist 400 ./model
+  yarn-submit ckpt get hdfs:///user/me/mnist 400 /tmp/model`,
 		Args: between(3, 3, "URI|JOB STEP DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptGet(cmd, o, args[0], args[1], args[2]) },
 	}
+	cmd.ValidArgsFunction = completeCheckpoints(1)
 	o.add(cmd)
 	return cmd
 }

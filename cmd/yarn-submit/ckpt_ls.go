@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"holdfast/client/checkpoints"
+	"holdfast/client/terminal"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/retain"
@@ -18,7 +18,7 @@ import (
 
 type ckptLsOptions struct {
 	output
-	all bool
+	all, wide bool
 }
 
 func newCkptLsCommand() *cobra.Command {
@@ -26,10 +26,14 @@ func newCkptLsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls URI|JOB",
 		Short: "list checkpoints: step, age, size, shards, whether complete",
-		Args:  between(1, 1, "URI|JOB"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return runCkptLs(cmd, o, args[0]) },
+		Example: `  yarn-submit ckpt ls mnist
+  yarn-submit ckpt ls hdfs:///user/me/mnist --wide`,
+		Args: between(1, 1, "URI|JOB"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runCkptLs(cmd, o, args[0]) },
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "list what was moved aside before tasks started as well")
+	cmd.Flags().BoolVar(&o.wide, "wide", false, "say which job wrote a checkpoint, too, and cut nothing")
+	cmd.ValidArgsFunction = completeCheckpoints(0)
 	o.add(cmd)
 	return cmd
 }
@@ -56,19 +60,19 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 			}
 			return nil
 		}
-		return writeCheckpoints(cmd, d, listing{list, retained, aside, o.all})
+		return writeCheckpoints(cmd, d, listing{list, retained, aside, o.all, o.wide})
 	})
 	if err != nil || !o.json() {
 		return err
 	}
-	return writeJSON(cmd.OutOrStdout(), all)
+	return writeJSON(cmd.OutOrStdout(), checkpoints.Listing{Checkpoints: all})
 }
 
 // listing is what ls shows of a directory.
 type listing struct {
 	list, retained []format.Checkpoint
 	aside          []hdfsckpt.Aside
-	all            bool
+	all, wide      bool
 }
 
 func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) error {
@@ -98,11 +102,15 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 		return err
 	}
 	fmt.Fprintln(w, title)
-	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "STEP\tAGE\tSIZE\tSHARDS\tSTATE\tNAME\tWRITTEN BY\tNOTE")
+	titles, width := []string{"STEP", "AGE", "SIZE", "SHARDS", "STATE", "NAME", "NOTE"}, columns()
+	if l.wide {
+		titles, width = append(titles, "WRITTEN BY"), 0
+	}
+	t := terminal.NewTable(titles...)
+	t.Flexible = []string{"NAME", "NOTE"}
 	row := func(c *format.Checkpoint, name, note string) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", step(c), humanize.RelTime(c.Time, time.Now(), "", "from now"),
-			humanize.IBytes(uint64(c.Size)), c.Shards, c.State, name, writer(c), note)
+		t.Add([]string{step(c), strings.TrimSpace(humanize.RelTime(c.Time, time.Now(), "", "from now")),
+			humanize.IBytes(uint64(c.Size)), strconv.Itoa(c.Shards), string(c.State), name, note, writer(c)}[:len(titles)]...)
 	}
 	for i := range list {
 		c := &list[i]
@@ -132,7 +140,7 @@ func writeCheckpoints(cmd *cobra.Command, d checkpoints.Directory, l listing) er
 			row(&c, a.Name, "moved aside, to "+a.Where+": "+a.Why)
 		}
 	}
-	return t.Flush()
+	return t.Write(w, width)
 }
 
 // writer says which job wrote a sealed checkpoint, and after which recovery.

@@ -30,12 +30,15 @@ step is a multiple of M. What is in progress, what the program goes on from and
 the newest sealed checkpoint stay in any case. It shows what it will do and
 asks. Without a terminal to ask on it changes nothing and ends with 2; --yes
 agrees.`,
+		Example: `  yarn-submit ckpt prune mnist --keep 5
+  yarn-submit ckpt prune mnist --keep 3 --every 1000 --yes`,
 		Args: between(1, 1, "URI|JOB --keep N"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptPrune(cmd, o, args[0]) },
 	}
 	cmd.Flags().IntVar(&o.keep, "keep", 0, "keep the newest `N` checkpoints, at least 1")
 	cmd.Flags().Int64Var(&o.every, "every", 0, "keep those, too, whose step is a multiple of `M`")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	cmd.ValidArgsFunction = completeCheckpoints(0)
 	o.add(cmd)
 	return cmd
 }

@@ -29,11 +29,14 @@ which TensorFlow restores at the next start. Newer checkpoints stay where they
 are. Of those that the program has removed or saved over, the last one is
 retained and can be gone back to. Do it while no job writes there.
 Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
+		Example: `  yarn-submit ckpt rollback mnist 400
+  yarn-submit ckpt rollback hdfs:///user/me/mnist 400 --yes`,
 		Args: between(2, 2, "URI|JOB STEP"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCkptRollback(cmd, o, args[0], args[1]) },
 	}
 	cmd.Flags().StringVar(&o.dir, "dir", "", "the `DIR` below URI, where several have a checkpoint of STEP")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	cmd.ValidArgsFunction = completeCheckpoints(1)
 	o.add(cmd)
 	return cmd
 }

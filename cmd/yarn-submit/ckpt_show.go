@@ -36,12 +36,15 @@ func newCkptShowCommand() *cobra.Command {
 		Long: `Show looks into one checkpoint, the newest complete one if no STEP is given: its
 files and the hosts that have them, and its tensors. Tensors of PyTorch are
 named by the keys that lead to them: model.layer.weight.`,
+		Example: `  yarn-submit ckpt show mnist
+  yarn-submit ckpt show hdfs:///user/me/mnist 400 --filter 'dense*'`,
 		Args: between(1, 2, "URI|JOB [STEP]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runCkptShow(cmd, o, args[0], strings.Join(args[1:], ""))
 		},
 	}
 	cmd.Flags().StringVar(&o.filter, "filter", "", "only tensors whose names are like `GLOB` (* any text, ? one character), or have it in them")
+	cmd.ValidArgsFunction = completeCheckpoints(1)
 	o.add(cmd)
 	return cmd
 }
@@ -76,8 +79,8 @@ type shownTensor struct {
 	DType  tensor.Kind `json:"dtype"`
 	Shape  []int64     `json:"shape"`
 	Bytes  int64       `json:"bytes"`
-	File   string      `json:"file,omitempty"` // none for one that lies in several
-	Pieces int         `json:"pieces"`         // 1, or in how many it was cut
+	File   string      `json:"file"`   // none for one that lies in several
+	Pieces int         `json:"pieces"` // 1, or in how many it was cut
 }
 
 func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) error {

@@ -38,6 +38,14 @@ func callJSON(t *testing.T, p place, into any, args ...string) {
 	}
 }
 
+// listJSON returns what ckpt ls lists.
+func listJSON(t *testing.T, p place, args ...string) []checkpoints.Checkpoint {
+	t.Helper()
+	var list checkpoints.Listing
+	callJSON(t, p, &list, append([]string{"ckpt", "ls"}, args...)...)
+	return list.Checkpoints
+}
+
 // TestPyTorchIsShown looks at what PyTorch wrote, in both of its forms.
 func TestPyTorchIsShown(t *testing.T) {
 	p := newPlace(t)
@@ -47,8 +55,7 @@ func TestPyTorchIsShown(t *testing.T) {
 		"torchfile/testdata/dcp-300/.metadata": "step-300/.metadata", "torchfile/testdata/dcp-300/__0_0.distcp": "step-300/__0_0.distcp",
 		"torchfile/testdata/dcp-300/__1_0.distcp": "step-300/__1_0.distcp",
 	})
-	var list []checkpoints.Checkpoint
-	callJSON(t, p, &list, "ckpt", "ls", "./ck")
+	list := listJSON(t, p, "./ck")
 	got := ""
 	for _, c := range list {
 		got += c.Kind + " " + c.State + ";"
@@ -83,10 +90,10 @@ func TestPyTorchIsShown(t *testing.T) {
 			t.Errorf("cat: element %d is %d", i, v)
 		}
 	}
-	var changes []changed
+	var changes struct{ Changes []changed }
 	callJSON(t, p, &changes, "ckpt", "diff", "./ck", "40", "300")
 	kinds := map[string]int{}
-	for _, c := range changes {
+	for _, c := range changes.Changes {
 		kinds[c.Change]++
 	}
 	if kinds["added"] != 4 || kinds["removed"] == 0 || kinds["changed"] != 0 {
@@ -220,8 +227,7 @@ func TestRetainedIsListed(t *testing.T) {
 		}
 	}
 
-	var list []checkpoints.Checkpoint
-	callJSON(t, p, &list, "ckpt", "ls", "./ck")
+	list := listJSON(t, p, "./ck")
 	if len(list) != 2 || !list[0].Newest || list[0].Retained || list[1].Name != "sharded.ckpt-1200" || !list[1].Retained || !list[1].Complete || list[1].Newest {
 		t.Errorf("ls: %+v", list)
 	}
@@ -230,7 +236,7 @@ func TestRetainedIsListed(t *testing.T) {
 	if _, errs, code := p.call("ckpt", "rollback", "./ck", "1200", "--yes"); code != 0 {
 		t.Errorf("rollback ended with %d: %s", code, errs)
 	}
-	callJSON(t, p, &list, "ckpt", "ls", "./ck")
+	list = listJSON(t, p, "./ck")
 	if len(list) != 2 || list[0].Name != "sharded.ckpt-1200" || list[0].Retained || !list[0].Current {
 		t.Errorf("ls after the rollback: %+v", list)
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"holdfast/client"
-	"holdfast/client/checkpoints"
 	"holdfast/client/submit"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/writers"
@@ -114,8 +113,7 @@ func TestTornAndLost(t *testing.T) {
 				}
 				name := fmt.Sprintf("checkpoint-%d", x.step)
 				contains(t, out, "moved "+name+" aside", ".holdfast/aside/")
-				var list []checkpoints.Checkpoint
-				callJSON(t, p, &list, "ckpt", "ls", "./ck", "--all")
+				list := listJSON(t, p, "./ck", "--all")
 				if len(list) != 4 || !list[2].Newest || list[3].Name != name || list[3].Aside == "" || list[3].State != string(format.Torn) {
 					t.Errorf("ls: %+v", list)
 				} else if _, err := os.Stat(filepath.Join(p.dir, "ck", list[3].Aside, "pytorch_model.bin")); err != nil {
@@ -214,8 +212,7 @@ done`)
 	if code != 0 {
 		t.Fatalf("run ended with %d: %s%s", code, out, errs)
 	}
-	var list []checkpoints.Checkpoint
-	callJSON(t, p, &list, "ckpt", "ls", "./ck")
+	list := listJSON(t, p, "./ck")
 	var names []string
 	for _, c := range list {
 		name := c.Name

@@ -26,11 +26,14 @@ func newCkptVerifyCommand() *cobra.Command {
 given, and compares it with the checksums in its manifest, if it is sealed, and
 with those that TensorFlow keeps of each tensor and PyTorch of each record. The
 exit code is 1 if anything is wrong.`,
+		Example: `  yarn-submit ckpt verify mnist
+  yarn-submit ckpt verify hdfs:///user/me/mnist 400 --output json`,
 		Args: between(1, 2, "URI|JOB [STEP]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runCkptVerify(cmd, o, args[0], strings.Join(args[1:], ""))
 		},
 	}
+	cmd.ValidArgsFunction = completeCheckpoints(1)
 	o.add(cmd)
 	return cmd
 }
@@ -44,7 +47,7 @@ type verified struct {
 
 type problem struct {
 	File   string `json:"file"`
-	Tensor string `json:"tensor,omitempty"`
+	Tensor string `json:"tensor"`
 	Offset *int64 `json:"offset"` // where the tensor or record begins; null for the file as a whole
 	Text   string `json:"text"`
 }

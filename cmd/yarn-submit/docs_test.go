@@ -79,6 +79,9 @@ func TestHelpFitsATerminal(t *testing.T) {
 		if err := cmd.Help(); err != nil {
 			t.Error(err)
 		}
+		if cmd.Runnable() && !cmd.HasAvailableSubCommands() && strings.Count(cmd.Example, "yarn-submit ") < 2 {
+			t.Errorf("%s --help has no two examples", cmd.CommandPath())
+		}
 		for _, line := range strings.Split(b.String(), "\n") {
 			if len(line) > usageWidth {
 				t.Errorf("%s --help has a line of %d columns: %s", cmd.CommandPath(), len(line), line)

@@ -25,6 +25,8 @@ func newDoctorCommand() *cobra.Command {
 		Long: `Doctor looks at this machine and at the cluster's services. With --cluster or
 --node it also runs one small container (256 MB, a few seconds) on each node and
 says what jobs can do there.`,
+		Example: `  yarn-submit doctor
+  yarn-submit doctor --cluster --queue research`,
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, o) },
 	}
@@ -53,7 +55,7 @@ func runDoctor(cmd *cobra.Command, o *doctorOptions) error {
 		list, failed = append(list, found...), err
 	}
 	if o.json() {
-		err = writeJSON(cmd.OutOrStdout(), list)
+		err = writeJSON(cmd.OutOrStdout(), map[string]any{"findings": list})
 	} else {
 		err = doctor.Write(cmd.OutOrStdout(), list)
 	}

@@ -132,18 +132,18 @@ func TestAnOrdinaryUser(t *testing.T) {
 		out, err := peek.CombinedOutput()
 		return err != nil && strings.Contains(string(out), "ermission denied")
 	}
-	keepers := 0
+	holders := 0
 	for _, process := range processesOf(job) {
 		pid, program, _ := strings.Cut(strings.TrimSpace(process), " ")
 		if !strings.Contains(program, " am --local ") && !strings.HasSuffix(program, " agent") {
 			continue
 		}
-		if keepers++; !shut(pid) {
+		if holders++; !shut(pid) {
 			t.Errorf("another process of its user reads the memory of %s", process)
 		}
 	}
-	if keepers != 2 {
-		t.Errorf("%d processes have keys, want the application master and an agent: %v", keepers, processesOf(job))
+	if holders != 2 {
+		t.Errorf("%d processes have keys, want the application master and an agent: %v", holders, processesOf(job))
 	}
 	follows := p.command("status", job, "--follow")
 	if err := follows.Start(); err != nil {

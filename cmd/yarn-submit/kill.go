@@ -22,9 +22,12 @@ answer, and returns once it has ended. Of a job that had ended already it says
 how, with exit code 0.
 
 ` + whichJob,
+		Example: `  yarn-submit kill mnist
+  yarn-submit kill local-20260301-101500-ab3d`,
 		Args: between(1, 1, "JOB"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runKill(cmd, o, args[0]) },
 	}
+	cmd.ValidArgsFunction = completeJob
 	o.add(cmd)
 	return cmd
 }

@@ -1,27 +1,42 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"holdfast/client/jobs"
+	"holdfast/proto"
 )
 
 type listOptions struct {
 	output
 	jobs.ListOptions
+	wide bool
 }
+
+// listLimit is how many jobs list shows if it is not told.
+const listLimit = 20
 
 func newListCommand() *cobra.Command {
 	o := &listOptions{}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list jobs, the newest first",
-		Long: `List lists the jobs on this machine and, where HADOOP_CONF_DIR is set, yours on
-the cluster.`,
+		Long: `List lists your jobs: those on this machine and, where HADOOP_CONF_DIR is set,
+those on the cluster.`,
+		Example: `  yarn-submit list --state running,waiting
+  yarn-submit list --all --name 'mnist-*' --limit 100`,
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runList(cmd, o) },
 	}
-	cmd.Flags().BoolVar(&o.Everybody, "all-users", false, "also the cluster's jobs of other users")
+	f := cmd.Flags()
+	f.BoolVarP(&o.Everybody, "all", "a", false, "also the cluster's jobs of other users")
+	f.StringSliceVar(&o.States, "state", nil, "only jobs in one of these `STATES`, separated by commas")
+	f.StringVar(&o.Name, "name", "", "only jobs whose names match a shell `PATTERN`")
+	f.IntVar(&o.Limit, "limit", listLimit, "the newest `N` only; 0: all")
+	f.BoolVar(&o.wide, "wide", false, "show queue and user too, and cut nothing")
+	completeWith(cmd, "state", jobs.StateWords()...)
 	o.add(cmd)
 	return cmd
 }
@@ -30,15 +45,18 @@ func runList(cmd *cobra.Command, o *listOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	list, err := jobs.List(cmd.Context(), o.ListOptions)
+	o.Steps = true
+	list, omitted, err := jobs.List(cmd.Context(), o.ListOptions)
 	if err != nil {
 		return err
 	}
 	if o.json() {
-		if list == nil {
-			list = []jobs.Entry{}
-		}
-		return writeJSON(cmd.OutOrStdout(), list)
+		err = writeProto(cmd.OutOrStdout(), &proto.JobList{Jobs: list})
+	} else {
+		err = jobs.WriteList(cmd.OutOrStdout(), list, jobs.ListStyle{Width: columns(), Users: o.Everybody, Wide: o.wide})
 	}
-	return jobs.WriteList(cmd.OutOrStdout(), list)
+	if err == nil && omitted > 0 {
+		note(cmd, fmt.Sprintf("%d older jobs are not shown; --limit 0 shows all", omitted))
+	}
+	return err
 }

@@ -2,39 +2,57 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
 	"holdfast/client/jobs"
+	"holdfast/client/jobs/logs"
 	"holdfast/client/terminal"
 )
 
 type logsOptions struct {
 	output
-	jobs.LogOptions
+	logs.Options
+	grep string
 }
 
 func newLogsCommand() *cobra.Command {
 	o := &logsOptions{}
 	cmd := &cobra.Command{
-		Use:   "logs JOB [TASK|ROLE]",
+		Use:   "logs [JOB] [TASK|ROLE|am]",
 		Short: "print what a job's tasks wrote",
 		Long: `Logs prints the output of a job's tasks, running or ended: of all of them, of
-TASK (worker-0), or of all tasks of ROLE (worker). That they have written
-nothing is told on standard error, with exit code 0.
+TASK (worker-0), or of all tasks of ROLE (worker). "am" is the application
+master, and --agent asks for what the tasks' agents wrote. That they have
+written nothing is told on standard error, with exit code 0.
+
+In a terminal, a progress bar is shown as it was last, and nothing that would
+move the cursor or clear the screen is passed on; elsewhere all is as it was
+written.
 
 ` + whichJob,
-		Args: between(1, 2, "JOB [TASK|ROLE]"),
+		Example: `  yarn-submit logs mnist worker --follow --tail 20
+  yarn-submit logs mnist worker-1 --previous --grep 'Error|Traceback'`,
+		Args: between(0, 2, "[JOB] [TASK|ROLE|am]"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runLogs(cmd, o, args) },
 	}
-	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the job ends")
-	cmd.Flags().IntVar(&o.Attempt, "attempt", -1, "only attempt `N`, counted from 0 (default all)")
+	f := cmd.Flags()
+	f.BoolVarP(&o.Follow, "follow", "f", false, "go on until the job ends")
+	f.IntVar(&o.Attempt, "attempt", logs.All, "only attempt `N`, counted from 0 (default all)")
+	f.BoolVarP(&o.Previous, "previous", "p", false, "only the attempt before the last one, of each task")
+	f.IntVarP(&o.Tail, "tail", "n", logs.All, "only the last `N` lines of each log (default all)")
+	f.StringVar(&o.grep, "grep", "", "only lines that match a regular `EXPRESSION` (RE2)")
+	f.BoolVar(&o.Agents, "agent", false, "what the tasks' agents wrote")
+	cmd.ValidArgsFunction = completeJobThenTask(true)
 	o.add(cmd)
 	return cmd
 }
@@ -43,57 +61,108 @@ func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.Attempt < -1 {
+	switch {
+	case o.Attempt < logs.All:
 		return client.Usagef("--attempt %d: attempts are counted from 0", o.Attempt)
+	case o.Tail < logs.All:
+		return client.Usagef("--tail %d: write a number of lines", o.Tail)
+	case o.Previous && o.Attempt >= 0:
+		return client.Usagef("--previous and --attempt each name an attempt: leave one of them out")
+	}
+	if o.grep != "" {
+		e, err := regexp.Compile(o.grep)
+		if err != nil {
+			return client.Usagef("--grep: %w", err)
+		}
+		o.Matches = e.MatchString
+	}
+	ref := ""
+	if len(args) > 0 {
+		ref = args[0]
 	}
 	if len(args) > 1 {
-		o.Task = args[1]
+		o.Of = args[1]
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	j, err := jobs.Find(ctx, args[0])
+	j, err := jobs.Find(ctx, ref)
 	if err != nil {
 		return err
 	}
 	defer j.Close()
+	return printLogs(ctx, cmd, j, o.Options, o.json())
+}
+
+// printLogs writes the selected lines to standard output.
+func printLogs(ctx context.Context, cmd *cobra.Command, j *jobs.Job, o logs.Options, asJSON bool) error {
 	out := bufio.NewWriter(terminal.Raw(cmd.OutOrStdout())) // a task's output is its own
 	defer out.Flush()
-	heading := terminal.Printable(out)
-	var before jobs.LogLine
-	silence, err := j.Logs(ctx, o.LogOptions, func(l jobs.LogLine) error {
-		switch {
-		case o.json():
-			line, err := json.Marshal(l)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(out, terminal.EscapeJSON(string(line)))
-		case o.Follow && (o.Task != l.Task || l.Process > 0):
-			fmt.Fprintf(heading, "[%s%s] ", l.Task, processMark(l))
-			fmt.Fprintln(out, l.Text)
-		case o.Task == l.Task && o.Attempt >= 0 && l.Process == 0:
-			fmt.Fprintln(out, l.Text)
-		default:
-			if l.Task != before.Task || l.Attempt != before.Attempt || l.Process != before.Process {
-				fmt.Fprintf(heading, "==> %s%s, attempt %d <==\n", l.Task, processMark(l), l.Attempt)
-			}
-			fmt.Fprintln(out, l.Text)
+	p := &linePrinter{out: out, heading: terminal.Printable(out), terminal: columns() > 0, colours: coloured(), o: o, json: asJSON, number: map[string]int{}}
+	silence, err := logs.Read(ctx, j, o, func(l logs.Line) error {
+		if err := p.print(l); err != nil {
+			return err
 		}
-		before = l
 		if o.Follow {
 			return out.Flush()
 		}
 		return nil
 	})
 	if silence != "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "yarn-submit: note:", silence)
+		note(cmd, silence)
 	}
 	return err
 }
 
-// processMark names the process that wrote a line, unless it is the first of its attempt:
-// worker-0.1.
-func processMark(l jobs.LogLine) string {
+// coloured reports whether standard output shows colours, and its user wants them
+// (no-color.org).
+func coloured() bool {
+	return columns() > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// linePrinter writes lines of logs for people or for programs.
+type linePrinter struct {
+	out, heading io.Writer
+	terminal     bool
+	colours      bool
+	json         bool
+	o            logs.Options
+	before       logs.Line
+	number       map[string]int // of tasks, in the order in which they came
+}
+
+func (p *linePrinter) print(l logs.Line) error {
+	if p.json {
+		line, err := json.Marshal(l)
+		if err == nil {
+			_, err = fmt.Fprintln(p.out, terminal.EscapeJSON(string(line)))
+		}
+		return err
+	}
+	switch {
+	case p.o.Follow && (p.o.Of != l.Task || l.Process > 0):
+		if _, known := p.number[l.Task]; !known {
+			p.number[l.Task] = len(p.number)
+		}
+		prefix := terminal.Clean("[" + l.Task + processMark(l) + "]")
+		if p.colours {
+			prefix = terminal.Coloured(prefix, p.number[l.Task])
+		}
+		fmt.Fprint(p.out, prefix+" ")
+	case p.o.Of == l.Task && (p.o.Attempt >= 0 || p.o.Previous) && l.Process == p.before.Process:
+	case l.Task != p.before.Task || l.Attempt != p.before.Attempt || l.Process != p.before.Process:
+		fmt.Fprintf(p.heading, "==> %s%s, attempt %d <==\n", l.Task, processMark(l), l.Attempt)
+	}
+	p.before = l
+	if p.terminal {
+		l.Text = terminal.Shown(l.Text, p.colours)
+	}
+	_, err := fmt.Fprintln(p.out, l.Text)
+	return err
+}
+
+// processMark is what follows the task's name where it was not its first process that wrote a
+// line: worker-0.1.
+func processMark(l logs.Line) string {
 	if l.Process == 0 {
 		return ""
 	}

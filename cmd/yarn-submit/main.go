@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string) int {
 		err = mistaken
 	}
 	if err != nil && !client.IsReported(err) {
-		fmt.Fprintln(root.ErrOrStderr(), "yarn-submit:", err)
+		writeError(root.ErrOrStderr(), err, wantsJSON(args))
 	}
 	return client.ExitCode(err)
 }
@@ -77,12 +77,21 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	wrapUsage(root)
-	root.AddCommand(
-		newRunCommand(args), newStatusCommand(), newLogsCommand(), newKillCommand(), newListCommand(),
-		newCheckpointCommand(), newDoctorCommand(), newDoctorMasterCommand(), newDoctorNodeCommand(), newVersionCommand(),
-		newManCommand(), newAMCommand(), newAgentCommand(),
-	)
+	addGroup(root, "Jobs:", newRunCommand(args), newRerunCommand(args), newWaitCommand(), newKillCommand(), newRmCommand(), newGcCommand())
+	addGroup(root, "What a job does:", newListCommand(), newStatusCommand(), newTopCommand(), newLogsCommand(), newDescribeCommand())
+	addGroup(root, "Checkpoints:", newCheckpointCommand())
+	addGroup(root, "This machine and the cluster:", newDoctorCommand(), newVersionCommand())
+	root.AddCommand(newDoctorMasterCommand(), newDoctorNodeCommand(), newManCommand(), newAMCommand(), newAgentCommand())
 	return root
+}
+
+// addGroup adds commands that --help shows together.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, c := range commands {
+		c.GroupID = title
+		root.AddCommand(c)
+	}
 }
 
 // makeNamespaces are the commands that make user namespaces, which a process whose
@@ -91,9 +100,10 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 var makeNamespaces = []string{"agent", "doctor", "doctor-node"}
 
 // whichJob is what commands say of JOB: package jobs, Find.
-const whichJob = `JOB is a job's id, or its name: of several jobs of one name, the one that has
-not ended is meant, and of ended ones the newest. Where several of the name have
-not ended, they are listed, and nothing is done (exit code 2).`
+const whichJob = `JOB is a job's id or name, or how one of them begins: of several jobs of one
+name, the one that has not ended is meant, and of ended ones the newest. Where
+several of the name have not ended, they are listed, and nothing is done (exit
+code 2). Where JOB may be left out, your newest job is meant.`
 
 // between demands a number of arguments, whose names are in usage.
 func between(least, most int, usage string) cobra.PositionalArgs {

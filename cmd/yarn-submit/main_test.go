@@ -91,7 +91,7 @@ func (p place) status(job string) *proto.JobStatus {
 	p.t.Helper()
 	out, errs, code := p.call("status", job, "--output", "json")
 	s := &proto.JobStatus{}
-	if err := protojson.Unmarshal([]byte(out), s); err != nil {
+	if err := proto.FromJSON([]byte(out), s); err != nil {
 		p.t.Fatalf("status ended with %d: %v\n%s%s", code, err, out, errs)
 	}
 	return s
@@ -203,8 +203,8 @@ cat data/in.txt; echo "$WHO of {worker_hosts}"; echo "$WHO" > logs/{task}`)
 	contains(t, text, id, "succeeded", "ps-0", "worker-1", filepath.Join(p.dir, "ck"))
 
 	listed, _, _ := p.call("list", "--output", "json")
-	var list []jobs.Entry
-	if err := json.Unmarshal([]byte(listed), &list); err != nil || len(list) != 1 || list[0].ID != id || list[0].State != "succeeded" || list[0].Where != "local" {
+	var list proto.JobList
+	if err := proto.FromJSON([]byte(listed), &list); err != nil || len(list.Jobs) != 1 || list.Jobs[0].Id != id || list.Jobs[0].State != proto.JobState_JOB_STATE_SUCCEEDED || list.Jobs[0].Where != "local" {
 		t.Errorf("the list is %s (%v)", listed, err)
 	}
 	killed, _, code := p.call("kill", id)
@@ -432,7 +432,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"run", "--worker", "1", "--", "true"}, "HADOOP_CONF_DIR", client.ExitUsage},
 		{[]string{"run", "--worker", "1", "--output", "xml", "--", "true"}, "--output xml", client.ExitUsage},
 		{[]string{"run", "--local", "--worker", "1", "--checkpoint", "x=/proc/none", "--", "true"}, "/proc/none", client.ExitFailed},
-		{[]string{"status"}, "status JOB", client.ExitUsage},
+		{[]string{"status"}, "there is no job on this machine", client.ExitUsage},
+		{[]string{"status", "a", "b"}, "status [JOB]", client.ExitUsage},
 		{[]string{"status", "nobody"}, `no job "nobody"`, client.ExitUsage},
 		{[]string{"status", "application_x"}, "application_x", client.ExitUsage},
 		{[]string{"status", "local-../../etc"}, "local-../../etc", client.ExitUsage},
@@ -460,7 +461,7 @@ func TestDryRun(t *testing.T) {
 	write(t, filepath.Join(p.dir, "printed.yaml"), out)
 	out, errs2, code := p.call("run", "-f", "printed.yaml", "--dry-run", "--output", "json")
 	spec := &proto.JobSpec{}
-	if err := protojson.Unmarshal([]byte(out), spec); code != 0 || err != nil || len(spec.Roles) != 2 || spec.Framework != "tensorflow" || len(spec.Files) != 1 {
+	if err := proto.FromJSON([]byte(out), spec); code != 0 || err != nil || len(spec.Roles) != 2 || spec.Framework != "tensorflow" || len(spec.Files) != 1 {
 		t.Errorf("what was printed, read again, ended with %d (%v):\n%s%s", code, err, out, errs2)
 	}
 	contains(t, errs, "other.py", "--files other.py") // the tasks would not find it
@@ -480,8 +481,10 @@ mkdir logs/step-15; echo {} > logs/step-15/ps-0.json`)
 	}
 	for _, ref := range []string{"saver", "./ck", filepath.Join(p.dir, "ck"), "file://" + filepath.Join(p.dir, "ck")} {
 		out, errs, code := p.call("ckpt", "ls", ref, "--output", "json")
-		var list []checkpoints.Checkpoint
-		if err := json.Unmarshal([]byte(out), &list); err != nil || code != 0 || len(list) != 3 {
+		var listed checkpoints.Listing
+		err := json.Unmarshal([]byte(out), &listed)
+		list := listed.Checkpoints
+		if err != nil || code != 0 || len(list) != 3 {
 			t.Fatalf("ls %s ended with %d (%v):\n%s%s", ref, code, err, out, errs)
 		}
 		if c := list[1]; *c.Step != 10 || c.State != "sealed" || !c.Complete || c.Name != "step-10" || c.Shards != 2 {
@@ -513,11 +516,28 @@ mkdir logs/step-15; echo {} > logs/step-15/ps-0.json`)
 	}
 }
 
+// Errors are JSON, too, where JSON is asked for.
+func TestErrorsAsJSON(t *testing.T) {
+	p := newPlace(t)
+	for _, args := range [][]string{{"status", "none", "-o", "json"}, {"logs", "--output=json", "none"}, {"list", "--output", "json", "--stat", "x"}} {
+		out, errs, code := p.call(args...)
+		var answer struct {
+			Version int `json:"json_version"`
+			Error   failure
+		}
+		if err := json.Unmarshal([]byte(errs), &answer); err != nil || code != client.ExitUsage || out != "" {
+			t.Errorf("%v ended with %d (%v): %s%s", args, code, err, out, errs)
+		} else if e := answer.Error; answer.Version != proto.JSONVersion || e.Code != code || e.Kind != "usage" || e.Message == "" {
+			t.Errorf("%v: %+v", args, answer)
+		}
+	}
+}
+
 func TestDoctorAndVersion(t *testing.T) {
 	p := newPlace(t)
 	out, _, code := p.call("doctor", "--output", "json")
-	var list []check.Finding
-	if err := json.Unmarshal([]byte(out), &list); code != 0 || err != nil || len(list) < 4 {
+	var list struct{ Findings []check.Finding }
+	if err := json.Unmarshal([]byte(out), &list); code != 0 || err != nil || len(list.Findings) < 4 {
 		t.Errorf("doctor ended with %d (%v):\n%s", code, err, out)
 	}
 	if out, _, code := p.call("version"); code != 0 || !strings.HasPrefix(out, "yarn-submit ") {
@@ -683,12 +703,12 @@ func TestCheckpointsAreKeptInOrder(t *testing.T) {
 		t.Errorf("prune with nothing to remove, and so to ask, ended with %d: %s%s", code, out, errs)
 	}
 	listed, _, _ := p.call("ckpt", "ls", "./ck", "--output", "json")
-	var list []checkpoints.Checkpoint
+	var list checkpoints.Listing
 	if err := json.Unmarshal([]byte(listed), &list); err != nil {
 		t.Fatal(err)
 	}
 	var steps []int64
-	for _, c := range list {
+	for _, c := range list.Checkpoints {
 		steps = append(steps, *c.Step)
 	}
 	if want := []int64{1400, 1500}; !slices.Equal(steps, want) { // the current one, and the newest

@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -10,12 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"google.golang.org/protobuf/encoding/protojson"
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/client"
 	"holdfast/client/jobs"
+	"holdfast/client/jobs/logs"
 	"holdfast/client/terminal"
+	"holdfast/proto"
 )
 
 // output is the flag --output.
@@ -23,9 +27,13 @@ type output struct{ format string }
 
 func (o *output) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.format, "output", "o", "text", "`FORMAT` of the output: text or json")
-	formats := cobra.FixedCompletions([]cobra.Completion{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)
-	if err := cmd.RegisterFlagCompletionFunc("output", formats); err != nil {
-		panic(err) // the flag was declared above
+	completeWith(cmd, "output", "text", "json")
+}
+
+// completeWith has the shell complete a flag, which is declared, with words.
+func completeWith(cmd *cobra.Command, flag string, words ...cobra.Completion) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
 	}
 }
 
@@ -38,28 +46,74 @@ func (o *output) check() error {
 	return nil
 }
 
-// writeJSON writes plain values. Control characters that JSON may hold as they are,
-// which a terminal obeys all the same, are written by their numbers.
+// writeJSON writes a value that is a JSON object, with the version of docs/json.md as its
+// first member.
 func writeJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return err
 	}
+	members := bytes.TrimPrefix(bytes.TrimSpace(b.Bytes()), []byte("{"))
+	if len(members) > 1 {
+		members = append([]byte(","), members...)
+	}
+	return writeObject(w, append(fmt.Appendf(nil, `{%q:%d`, proto.VersionMember, proto.JSONVersion), members...))
+}
+
+// writeProto writes a message.
+func writeProto(w io.Writer, m pb.Message) error {
+	text, err := proto.JSON(m)
+	if err != nil {
+		return err
+	}
+	return writeObject(w, text)
+}
+
+// writeObject writes JSON, indented. Control characters that JSON may hold as they are,
+// which a terminal obeys all the same, are written by their numbers.
+func writeObject(w io.Writer, text []byte) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
 	_, err := io.WriteString(terminal.Raw(w), terminal.EscapeJSON(b.String()))
 	return err
 }
 
-// writeProto writes messages of the contract. protojson varies its spaces on
-// purpose; they are made regular, so that output can be compared.
-func writeProto(w io.Writer, m pb.Message) error {
-	text, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(m)
-	if err != nil {
-		return err
+// wantsJSON reports whether arguments ask for JSON, also where they cannot be parsed.
+func wantsJSON(args []string) bool {
+	for i, a := range args {
+		switch {
+		case a == "--":
+			return false
+		case a == "--output=json", a == "-o=json", a == "-ojson",
+			(a == "--output" || a == "-o") && i+1 < len(args) && args[i+1] == "json":
+			return true
+		}
 	}
-	return writeJSON(w, json.RawMessage(text))
+	return false
+}
+
+// failure is an error as JSON.
+type failure struct {
+	Code    int    `json:"code"` // the exit code
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+// writeError writes an error for people, or for programs in one line of JSON.
+func writeError(w io.Writer, err error, asJSON bool) {
+	if !asJSON {
+		fmt.Fprintln(w, "yarn-submit:", err)
+		return
+	}
+	text, _ := json.Marshal(map[string]any{ // texts and numbers can be
+		proto.VersionMember: proto.JSONVersion, "error": failure{client.ExitCode(err), client.Kind(err), err.Error()},
+	})
+	fmt.Fprintln(w, terminal.EscapeJSON(string(text)))
 }
 
 // width is the number of columns of the terminal on standard output, if a
@@ -75,15 +129,60 @@ func width() int {
 	return w
 }
 
+// columns is the number of columns of the terminal on standard output; 0 if it is none.
+func columns() int {
+	if !term.IsTerminal(int(os.Stdout.Fd())) {
+		return 0
+	}
+	w, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil || w <= 0 {
+		return 80
+	}
+	return w
+}
+
+// followStyle is how follow shows a job.
+type followStyle struct {
+	onlooker bool // an interrupt does nothing to the job
+	logs     bool // what tasks write is shown
+}
+
+// readLines sends what a job's tasks write, until the job or ctx ends, and closes lines.
+func readLines(ctx context.Context, j *jobs.Job, lines chan<- string) error {
+	defer close(lines)
+	_, err := logs.Read(ctx, j, logs.Options{Attempt: logs.All, Tail: logs.All, Follow: true}, func(l logs.Line) error {
+		select {
+		case lines <- terminal.Clean("["+l.Task+"] ") + terminal.Shown(l.Text, false):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	return err
+}
+
 // follow follows a job. With JSON the progress goes to standard error and the
-// final state to standard output. An onlooker's interrupt does nothing to the job.
-func follow(cmd *cobra.Command, j *jobs.Job, o output, onlooker bool) error {
+// final state to standard output.
+func follow(cmd *cobra.Command, j *jobs.Job, o output, style followStyle) error {
 	interrupts := make(chan os.Signal, 4)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(interrupts)
-	options := jobs.FollowOptions{Out: cmd.OutOrStdout(), Width: width(), In: os.Stdin, Interrupts: interrupts, LeaveOnInterrupt: onlooker}
+	options := jobs.FollowOptions{Out: cmd.OutOrStdout(), Width: width(), In: os.Stdin, Interrupts: interrupts, LeaveOnInterrupt: style.onlooker}
 	if o.json() {
 		options.Out, options.Width = cmd.ErrOrStderr(), 0
+	}
+	if style.logs {
+		reading, stop := context.WithCancel(cmd.Context())
+		lines := make(chan string)
+		failed := make(chan error, 1)
+		go func() { failed <- readLines(reading, j, lines) }()
+		defer func() {
+			stop()
+			if err := <-failed; err != nil && !errors.Is(err, context.Canceled) {
+				note(cmd, fmt.Sprintf("not all output could be shown: %v", err))
+			}
+		}()
+		options.Lines = lines
 	}
 	s, err := jobs.Follow(cmd.Context(), j, options)
 	if o.json() && s != nil {

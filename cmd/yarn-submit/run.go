@@ -21,8 +21,8 @@ import (
 
 type runOptions struct {
 	output
-	flags          *spec.Flags
-	detach, dryRun bool
+	flags                *spec.Flags
+	detach, dryRun, logs bool
 }
 
 func newRunCommand(args []string) *cobra.Command {
@@ -39,7 +39,8 @@ separated by commas) are replaced for each task. In a flag, ROLE is ps, worker,
 chief, evaluator, tensorboard, or a role that --role or the YAML file names.
 
 Ctrl-C in a terminal asks whether to kill the job or to leave it running; a
-second one kills it. Elsewhere SIGINT and SIGTERM kill it.`,
+second one kills it. Elsewhere SIGINT and SIGTERM kill it. What the tasks write
+is shown with --logs, and at any time by yarn-submit logs.`,
 		Example: `  yarn-submit run --local --ps 2 --worker 2 --files train.py \
       --checkpoint ./train_logs=/tmp/logs -- \
       python train.py --job_name={role} --task_index={index} \
@@ -49,11 +50,17 @@ second one kills it. Elsewhere SIGINT and SIGTERM kill it.`,
 	}
 	cmd.Flags().SetInterspersed(false)
 	o.flags = spec.AddFlags(cmd, spec.RolesIn(args))
-	cmd.Flags().BoolVar(&o.detach, "detach", false, "do not follow the job once it is submitted")
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "check the job and print it as YAML; start nothing")
-	o.add(cmd)
+	o.addHow(cmd)
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return runUsage(cmd, o.flags) })
 	return cmd
+}
+
+// addHow declares the flags that say how a job is started and followed.
+func (o *runOptions) addHow(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&o.detach, "detach", "d", false, "do not follow the job once it is submitted")
+	cmd.Flags().BoolVar(&o.logs, "logs", false, "show what the tasks write, too")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "check the job and print it as YAML; start nothing")
+	o.add(cmd)
 }
 
 // runUsage writes the flags of run under headings.
@@ -80,6 +87,11 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 	if err != nil {
 		return err
 	}
+	return runDraft(cmd, o, draft)
+}
+
+// runDraft checks the job that a draft describes, and starts and follows it.
+func runDraft(cmd *cobra.Command, o *runOptions, draft *spec.Draft) error {
 	job, err := draft.Spec()
 	if err != nil {
 		return err
@@ -107,11 +119,20 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 		return err
 	}
 	defer j.Close()
+	if err := saveDraft(ctx, j, draft, job); err != nil {
+		note(cmd, fmt.Sprintf("the job was started, but rerun will not know it: %v", err))
+	}
 	stop()
 	if o.detach {
 		if o.json() {
-			return writeJSON(cmd.OutOrStdout(), map[string]string{"id": j.ID, "directory": j.URI()})
+			return writeJSON(cmd.OutOrStdout(), map[string]string{"id": j.ID, "name": job.Name, "directory": j.URI()})
 		}
+		fmt.Fprintf(cmd.ErrOrStderr(), `yarn-submit: started; next:
+  yarn-submit status %[1]s
+  yarn-submit logs %[1]s --follow
+  yarn-submit wait %[1]s
+  yarn-submit kill %[1]s
+`, j.ID)
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), j.ID)
 		return err
 	}
@@ -120,7 +141,7 @@ func runRun(cmd *cobra.Command, o *runOptions, command []string) error {
 		out = cmd.ErrOrStderr()
 	}
 	fmt.Fprintf(out, "started %s (%s)\n", j.ID, job.Name)
-	return follow(cmd, j, o.output, false)
+	return follow(cmd, j, o.output, followStyle{logs: o.logs})
 }
 
 // note writes what a person should know of, and which is no error.

@@ -16,8 +16,10 @@ func newVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
-		Args:  between(0, 0, ""),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runVersion(cmd, o) },
+		Example: `  yarn-submit version
+  yarn-submit version --output json`,
+		Args: between(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runVersion(cmd, o) },
 	}
 	o.add(cmd)
 	return cmd

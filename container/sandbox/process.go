@@ -2,11 +2,14 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"holdfast/container/proctree"
 )
@@ -139,4 +142,21 @@ func (b *Box) spared() []int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.standing))
+}
+
+// DisableCoreFiles has the kernel write no core files of what runs in the box from now on,
+// unless it raises its limit (RLIMIT_CORE) again.
+func (b *Box) DisableCoreFiles() error {
+	for _, pid := range append(proctree.Descendants(b.Pid()), b.Pid()) {
+		var limit unix.Rlimit
+		err := unix.Prlimit(pid, unix.RLIMIT_CORE, nil, &limit)
+		if err == nil {
+			limit.Cur = 0
+			err = unix.Prlimit(pid, unix.RLIMIT_CORE, &limit, nil)
+		}
+		if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended
+			return fmt.Errorf("limiting the core files of process %d: %w", pid, err)
+		}
+	}
+	return nil
 }

@@ -20,10 +20,13 @@ import (
 	"holdfast/container/failure"
 )
 
-// unpack unpacks a local archive into a directory: tar, also compressed by
+// unpack unpacks a local archive into a directory, unless that exists: tar, also compressed by
 // gzip or bzip2, or zip, recognized by its content. Nothing is written outside of
 // the directory, whatever names the archive has.
 func unpack(ctx context.Context, archive, dir string) error {
+	if _, err := os.Lstat(dir); err == nil {
+		return nil // it has got its name, so it is whole
+	}
 	f, err := os.Open(archive)
 	if err != nil {
 		return failure.Store(fmt.Errorf("opening the job's archive: %w", err))

@@ -27,6 +27,7 @@ import (
 type place struct {
 	spec  *proto.CheckpointSpec
 	path  string // absolute
+	whole bool   // it is the task's working directory
 	lock  *os.File
 	store store.Store
 	fs    *mount.FS // nil: linked
@@ -47,6 +48,7 @@ type CheckpointOptions struct {
 	Writer   string                            // this agent's name in the stores
 	Lease    func() error                      // an error once it may change nothing any longer
 	OnCommit func(path string, c mount.Commit) // path is CheckpointSpec.path
+	Alone    bool                              // no other node can be tried
 	Log      *logrus.Entry
 }
 
@@ -73,14 +75,15 @@ func (c *Checkpoints) Place(ctx context.Context, s *Stage, box *sandbox.Box, spe
 			}
 			p.path = filepath.Join(s.work, p.path)
 		}
-		if p.path == "/" || p.path == s.work {
+		if p.path == "/" {
 			return unmounted, failure.Permanent(fmt.Errorf("the checkpoint path %s is not a directory of its own", spec.Path))
 		}
+		p.whole = p.path == s.work
 		c.places = append(c.places, p)
 		if unmounted == nil {
-			err = p.mount(ctx, s.options, box, o)
+			err = p.mount(ctx, s, box, o)
 		} else {
-			err = p.link(unmounted)
+			err = p.link(unmounted, o.Alone)
 		}
 		if err != nil {
 			return unmounted, err
@@ -108,22 +111,29 @@ func (c *Checkpoints) Heartbeat(ctx context.Context) {
 }
 
 // mount mounts the store on the path, in the box.
-func (p *place) mount(ctx context.Context, stage Options, box *sandbox.Box, o CheckpointOptions) error {
+func (p *place) mount(ctx context.Context, s *Stage, box *sandbox.Box, o CheckpointOptions) error {
+	inputs := ""
+	if p.whole {
+		inputs = s.work
+		if err := s.isolateInputs(box); err != nil {
+			return err
+		}
+	}
 	var err error
-	if p.store, err = stage.Stores.Open(ctx, p.spec.Uri); err != nil {
+	if p.store, err = s.options.Stores.Open(ctx, p.spec.Uri); err != nil {
 		return failure.Store(fmt.Errorf("opening the checkpoint directory %s for %s: %w", p.spec.Uri, p.spec.Path, err))
 	}
 	if err := p.takeDirectory(); err != nil {
 		return err
 	}
 	p.writer = o.Writer
-	spool := filepath.Join(stage.TmpDir, "spool")
+	spool := filepath.Join(s.options.TmpDir, "spool")
 	if err := os.MkdirAll(spool, 0o700); err != nil {
 		return failure.Node(fmt.Errorf("making the spool directory for %s: %w", p.spec.Path, err))
 	}
 	p.fs, err = mount.New(p.store, mount.Options{
 		UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), SpoolDir: spool,
-		Writer: p.writer, Lease: o.Lease,
+		Writer: p.writer, Lease: o.Lease, Inputs: inputs,
 		Log:      o.Log.WithField("checkpoint", p.spec.Path),
 		OnCommit: func(c mount.Commit) { o.OnCommit(p.spec.Path, c) },
 	})
@@ -182,7 +192,15 @@ func same(d *os.File, path string) bool {
 }
 
 // link makes the path a link to the store's local directory.
-func (p *place) link(missing error) error {
+func (p *place) link(missing error, alone bool) error {
+	if p.whole {
+		host, _ := os.Hostname()
+		report := failure.Node
+		if alone {
+			report = failure.Permanent
+		}
+		return report(fmt.Errorf("the working directory itself can keep checkpoints (--checkpoint %s=%s) only where it can be mounted by FUSE, and node %s does not allow it: %w. Or have the program save into a directory of its own, and name that: --checkpoint ./DIRECTORY=%s", p.spec.Path, p.spec.Uri, host, missing, p.spec.Uri))
+	}
 	if strings.Contains(p.spec.Uri, "://") && !strings.HasPrefix(p.spec.Uri, "file://") {
 		host, _ := os.Hostname()
 		return failure.Node(fmt.Errorf("checkpoints at %s need a FUSE mount on %s, and node %s does not allow it: %w", p.spec.Uri, p.spec.Path, host, missing))

@@ -74,7 +74,11 @@ func (f *fetcher) fetch(ctx context.Context, file *proto.FileSpec) error {
 		if remote {
 			return failure.Node(fmt.Errorf("the archive %s was not unpacked in this container by its NodeManager: %s is missing", file.Uri, unpacked))
 		}
-		return unpack(ctx, local, to)
+		unpacked = filepath.Join(f.options.WorkDir, "archives", filepath.FromSlash(file.Name))
+		if err := unpack(ctx, local, unpacked); err != nil {
+			return err
+		}
+		return link(unpacked, to)
 	}
 	if !remote && file.Size > copyUpTo {
 		return link(local, to)

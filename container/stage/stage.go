@@ -157,12 +157,12 @@ func (s *Stage) Prewarm(p *peers.Peers, r *proto.PrewarmPlan, soon bool) error {
 // ImportProfile returns the import profile of the task's script for the AM, nil if there is
 // none yet, and its version.
 func (s *Stage) ImportProfile() (*proto.ImportProfile, int) {
-	k, news := s.Standby.Known()
-	if news == 0 {
+	k, version := s.Standby.Known()
+	if version == 0 {
 		return nil, 0
 	}
 	if k.Refused != "" {
-		return &proto.ImportProfile{Unsupported: k.Refused}, news
+		return &proto.ImportProfile{Unsupported: k.Refused}, version
 	}
 	i := &proto.ImportProfile{SysPath: k.Path, SetEnv: map[string]string{}, Directories: s.directories()}
 	for name, v := range k.Environ {
@@ -174,9 +174,9 @@ func (s *Stage) ImportProfile() (*proto.ImportProfile, int) {
 	}
 	slices.Sort(i.UnsetEnv)
 	if !valid(i) {
-		return nil, news
+		return nil, version
 	}
-	return i, news
+	return i, version
 }
 
 // valid reports whether a message can carry it: its strings must be UTF-8.

@@ -25,7 +25,7 @@ const (
 
 // Finding is what was found out about one thing.
 type Finding struct {
-	Node    string `json:"node,omitempty"` // empty: this machine, or the cluster as a whole
+	Node    string `json:"node"` // empty: this machine, or the cluster as a whole
 	Subject string `json:"subject"`
 	Level   Level  `json:"level"`
 	Text    string `json:"text"`

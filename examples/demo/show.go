@@ -224,7 +224,7 @@ func (s *show) sumUp(ctx context.Context, final *proto.JobStatus) error {
 		case m.Task != victim:
 		case m.Kind == "lost" && lost == nil:
 			lost = m
-		case m.Kind == "back" && back == nil:
+		case m.Kind == "recovered" && back == nil:
 			back = m
 		}
 	}

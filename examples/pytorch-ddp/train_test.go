@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/client/checkpoints"
 	"holdfast/proto"
@@ -78,7 +77,7 @@ func start(t *testing.T, name string, workers int, command ...string) *job {
 func (j *job) status() *proto.JobStatus {
 	j.t.Helper()
 	s := &proto.JobStatus{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(submit(j.t, j.program, "status", j.name, "--output", "json")), s); err != nil {
+	if err := proto.FromJSON([]byte(submit(j.t, j.program, "status", j.name, "--output", "json")), s); err != nil {
 		j.t.Fatal(err)
 	}
 	return s
@@ -172,10 +171,11 @@ func TestTorchrun(t *testing.T) {
 // it was written.
 func sealed(t *testing.T, program, id string) {
 	t.Helper()
-	var list []checkpoints.Checkpoint
-	if err := json.Unmarshal([]byte(submit(t, program, "ckpt", "ls", "ddp", "--output", "json")), &list); err != nil || len(list) < 10 {
-		t.Fatalf("there are %d checkpoints, %v", len(list), err)
+	var listed checkpoints.Listing
+	if err := json.Unmarshal([]byte(submit(t, program, "ckpt", "ls", "ddp", "--output", "json")), &listed); err != nil || len(listed.Checkpoints) < 10 {
+		t.Fatalf("there are %d checkpoints, %v", len(listed.Checkpoints), err)
 	}
+	list := listed.Checkpoints
 	for _, c := range list {
 		if c.Kind != "torch" || c.State != "sealed" || c.Job != id {
 			t.Errorf("a checkpoint is %+v", c)

@@ -19,12 +19,19 @@ func (f *FS) lookup(in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Sta
 	if store.IsTemporary(name) {
 		return fuse.ENOENT
 	}
+	given := d.input.at(name)
+	if given.isFile() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.entryLocked(f.inputFileLocked(d, name, given), out)
+		return fuse.OK
+	}
 	for {
 		if f.lookupHidden(d, name, out) {
 			return fuse.OK
 		}
 		before := f.changes(d)
-		info, err := f.store.Stat(f.readCtx, p)
+		info, err := given.merge(f.store.Stat(f.readCtx, p))
 		f.mu.Lock()
 		if d.changes != before {
 			// This mount changed the directory in the meantime: the store's answer
@@ -75,7 +82,7 @@ func (f *FS) getAttr(in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 func (f *FS) attributes(n *node, out *fuse.AttrOut) fuse.Status {
 	f.mu.Lock()
 	name, named := f.pathLocked(n)
-	if n.hidden() || !named {
+	if n.hidden() || !named || n.input.isFile() {
 		defer f.mu.Unlock()
 		return f.attrOfOpenLocked(n, named, out)
 	}
@@ -86,6 +93,9 @@ func (f *FS) attributes(n *node, out *fuse.AttrOut) fuse.Status {
 	}
 	f.mu.Unlock()
 	info, err := f.store.Stat(f.readCtx, name)
+	if f.isInput(n) {
+		info, err = n.input.merge(info, err)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -125,6 +135,9 @@ func (f *FS) setAttr(in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	n := f.node(in.NodeId)
 	if n == nil {
 		return fuse.Status(syscall.ESTALE)
+	}
+	if f.isInput(n) {
+		return f.refuseInput("change of attributes of", f.nameOf(n))
 	}
 	if uid, ok := in.GetUID(); ok && uid != f.o.UID {
 		return fuse.EPERM
@@ -266,10 +279,14 @@ func (f *FS) access(in *fuse.AccessIn) fuse.Status {
 		return st
 	}
 	mode := out.Mode
-	if a, ok := f.store.(store.Accesser); ok && in.Mask&7 != 0 {
+	if f.isInput(n) && !n.dir {
+		if in.Mask&2 != 0 {
+			return fuse.EROFS
+		}
+	} else if a, ok := f.store.(store.Accesser); ok && in.Mask&7 != 0 {
 		f.mu.Lock()
 		name, named := f.pathLocked(n)
-		stored := named && !n.hidden()
+		stored := named && !n.hidden() && !f.isInput(n)
 		f.mu.Unlock()
 		if stored {
 			if in.Mask&1 != 0 && !n.dir && mode&0o111 == 0 {

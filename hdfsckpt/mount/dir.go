@@ -53,14 +53,20 @@ func (f *FS) list(d *node) ([]fuse.DirEntry, error) {
 		return entries, nil // removed while open: nothing is in it
 	}
 	infos, err := f.store.List(f.readCtx, name)
+	if f.isInput(d) && (errnoOf(err) == syscall.ENOENT || errnoOf(err) == syscall.ENOTDIR) {
+		err = nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	listed := make(map[string]bool)
+	if d.input != nil {
+		entries = f.inputEntriesLocked(entries, d)
+	}
 	for _, i := range infos {
-		if d == f.root && i.Name == store.OwnDir {
+		if d == f.root && i.Name == store.OwnDir || d.input.at(i.Name) != nil {
 			continue
 		}
 		e := fuse.DirEntry{Name: i.Name, Mode: syscall.S_IFREG}
@@ -96,11 +102,17 @@ func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Statu
 	if store.IsTemporary(name) {
 		return fuse.EPERM
 	}
+	if d.input.at(name) != nil {
+		return fuse.Status(syscall.EEXIST)
+	}
 	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("mkdir", p, err)
 	}
 	defer leave()
+	if err := f.storeDirectory(ctx, d); err != nil {
+		return f.fail("mkdir", p, err)
+	}
 	perm := fs.FileMode(in.Mode).Perm()
 	if err := format.BeginSave(ctx, f.store, p); err != nil { // the directory is made all the same
 		f.fail("record that a save begins in", p, err)
@@ -127,11 +139,17 @@ func (f *FS) mknod(in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Statu
 	if store.IsTemporary(name) {
 		return fuse.EPERM
 	}
+	if d.input.at(name) != nil {
+		return fuse.Status(syscall.EEXIST)
+	}
 	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("mknod", p, err)
 	}
 	defer leave()
+	if err := f.storeDirectory(ctx, d); err != nil {
+		return f.fail("mknod", p, err)
+	}
 	err = f.makeEmpty(ctx, d, p, fs.FileMode(in.Mode).Perm())
 	var info store.Info
 	if err == nil {
@@ -152,6 +170,9 @@ func (f *FS) rmdir(in *fuse.InHeader, name string) fuse.Status {
 	d, p, st := f.dirEntry(in.NodeId, name)
 	if st != fuse.OK {
 		return st
+	}
+	if d.input.at(name) != nil {
+		return f.refuseInput("rmdir", p)
 	}
 	ctx, leave, err := f.gate.Enter()
 	if err != nil {
@@ -197,6 +218,9 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 	d, p, st := f.dirEntry(in.NodeId, name)
 	if st != fuse.OK {
 		return st
+	}
+	if d.input.at(name) != nil {
+		return f.refuseInput("unlink", p)
 	}
 	ctx, leave, err := f.gate.Enter()
 	if err != nil {

@@ -29,6 +29,9 @@
 //     O_APPEND, and not to be emptied, are written in place, and flushed to
 //     readers every FlushEvery. A writer that is killed loses what it had written
 //     since the last fsync at most, and never the file.
+//   - Inputs (Options.Inputs) are seen in front of the store, from a local directory, and
+//     cannot be changed. A directory of inputs comes into being in the store when
+//     something is written in it.
 //   - Nothing is cached: every lookup asks the store, and a name whose file was
 //     replaced through another mount gets a new inode, so that pages of two
 //     versions never mix.

@@ -3,6 +3,7 @@ package mount
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"sync"
 	"syscall"
@@ -19,8 +20,9 @@ type handle struct {
 	id    uint64
 	n     *node
 	read  bool
-	atEnd bool  // O_APPEND
-	work  *work // nil: not open for writing
+	atEnd bool     // O_APPEND
+	work  *work    // nil: not open for writing
+	input *os.File // of an input file; nil otherwise
 
 	mu            sync.Mutex
 	reader        *sharedReader
@@ -97,11 +99,17 @@ func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.St
 	if store.IsTemporary(name) {
 		return fuse.EPERM
 	}
+	if d.input.at(name) != nil {
+		return fuse.Status(syscall.EEXIST)
+	}
 	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("create", p, err)
 	}
 	defer leave()
+	if err := f.storeDirectory(ctx, d); err != nil {
+		return f.fail("create", p, err)
+	}
 	// The kernel has just looked up the name and found nothing; another mount may have
 	// created it since.
 	exists := false
@@ -189,6 +197,9 @@ func (f *FS) open(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 
 func (f *FS) openNode(n *node, flags, pid uint32, out *fuse.OpenOut) fuse.Status {
 	h := &handle{n: n, read: readable(flags), atEnd: flags&syscall.O_APPEND != 0}
+	if n.input.isFile() {
+		return f.openInput(h, flags, out)
+	}
 	if writable(flags) || flags&syscall.O_TRUNC != 0 {
 		if err := f.openForWriting(h, flags); err != nil {
 			return f.fail("open", f.nameOf(n), err)
@@ -337,6 +348,9 @@ func (f *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	h.mu.Unlock()
 	if r != nil {
 		r.release()
+	}
+	if h.input != nil {
+		h.input.Close()
 	}
 	n := h.n
 	f.mu.Lock()

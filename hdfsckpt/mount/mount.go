@@ -46,6 +46,10 @@ type Options struct {
 	// many goroutines and delays the close or rename it is called from: it must
 	// not use the mount.
 	OnCommit func(Commit)
+	// Inputs is a local directory that must not change while it is mounted. Its files and
+	// symbolic links are seen in the mount, read-only, and hide what the store has under
+	// their names; its directories are merged with the store's. Empty: there are none.
+	Inputs string
 	// FlushEvery bounds how long what is written to an event file stays
 	// unseen; 2 s if zero.
 	FlushEvery time.Duration
@@ -132,6 +136,12 @@ func New(store store.Store, o Options) (*FS, error) {
 	f.pool.New = func() any { b := make([]byte, maxIO); return &b }
 	f.readCtx, f.stopReads = context.WithCancel(context.Background())
 	f.root = &node{id: fuse.FUSE_ROOT_ID, dir: true, lookups: 1, children: make(map[string]*node)}
+	if o.Inputs != "" {
+		var err error
+		if f.root.input, err = inputsOf(o.Inputs); err != nil {
+			return nil, err
+		}
+	}
 	f.lastNode = fuse.FUSE_ROOT_ID
 	f.nodes[f.root.id] = f.root
 	return f, nil

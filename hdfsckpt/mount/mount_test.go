@@ -61,12 +61,17 @@ func mountStore(t *testing.T, s store.Store) *mounted {
 
 func mountStoreWith(t *testing.T, s store.Store, spool string) *mounted {
 	t.Helper()
+	return mountInputs(t, s, spool, "")
+}
+
+func mountInputs(t *testing.T, s store.Store, spool, inputs string) *mounted {
+	t.Helper()
 	m := &mounted{t: t, dir: t.TempDir()}
 	log := logrus.New()
 	log.SetOutput(m)
 	fs, err := mount.New(s, mount.Options{
 		UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), SpoolDir: spool,
-		Log: logrus.NewEntry(log), FlushEvery: 200 * time.Millisecond,
+		Inputs: inputs, Log: logrus.NewEntry(log), FlushEvery: 200 * time.Millisecond,
 		OnCommit: func(c mount.Commit) {
 			m.mu.Lock()
 			defer m.mu.Unlock()

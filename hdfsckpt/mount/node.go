@@ -18,6 +18,9 @@ type node struct {
 	parent   *node // nil: the root, or a node whose name is gone
 	name     string
 	children map[string]*node // known to the kernel, of a directory
+	// input is the input file or link that the node is, or what is merged into the
+	// directory. It is set when the node is made, and may be read without FS.mu.
+	input *input
 	// changes counts this mount's changes of a directory, so that an older answer of
 	// the store is noticed.
 	changes uint64
@@ -130,6 +133,7 @@ func (f *FS) newNodeLocked(d *node, name string, dir bool) *node {
 	c := &node{id: f.lastNode, dir: dir, parent: d, name: name}
 	if dir {
 		c.children = make(map[string]*node)
+		c.input = d.input.at(name)
 	}
 	f.nodes[c.id] = c
 	d.children[name] = c
@@ -195,7 +199,10 @@ func (f *FS) Forget(id, count uint64) {
 // only avoids a request at each read(2) of an open file, which on HDFS is a call of the
 // NameNode. It does not hold for event files, which grow while they are open.
 func (n *node) attrLifetime() time.Duration {
-	if n.dir || eventFile(n.name) {
+	switch {
+	case n.input.isFile():
+		return time.Hour
+	case n.dir || eventFile(n.name):
 		return 0
 	}
 	return time.Second
@@ -233,6 +240,9 @@ func (f *FS) attrLocked(n *node, a *fuse.Attr) {
 		a.Nlink = 0
 	}
 	a.Mode = syscall.S_IFREG | permBits(mode)
+	if mode&fs.ModeSymlink != 0 {
+		a.Mode = syscall.S_IFLNK | permBits(mode)
+	}
 	a.Size = uint64(size)
 	a.Blocks = (uint64(size) + 511) / 512
 }

@@ -88,6 +88,13 @@ func (r *pooled) Size() int                          { return len(r.data) }
 func (r *pooled) Done()                              { r.f.pool.Put(r.p) }
 
 func (f *FS) readAt(h *handle, buf []byte, off int64) (int, error) {
+	if h.input != nil {
+		n, err := h.input.ReadAt(buf, off)
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return n, err
+	}
 	f.mu.Lock()
 	w := h.n.work
 	if w == nil || !w.local.Load() {

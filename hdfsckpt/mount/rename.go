@@ -62,11 +62,20 @@ func (f *FS) rename(in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	if store.IsTemporary(newName) {
 		return fuse.EPERM
 	}
+	if d1.input.at(oldName) != nil {
+		return f.refuseInput("rename", p1)
+	}
+	if d2.input.at(newName) != nil {
+		return f.refuseInput("rename to", p2)
+	}
 	ctx, leave, err := f.gate.Enter()
 	if err != nil {
 		return f.fail("rename", p1, err)
 	}
 	defer leave()
+	if err := f.storeDirectory(ctx, d2); err != nil {
+		return f.fail("rename to", p2, err)
+	}
 	f.mu.Lock()
 	moving := d1.children[oldName]
 	f.mu.Unlock()

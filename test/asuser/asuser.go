@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
-
 	"holdfast/proto"
 )
 
@@ -75,7 +73,7 @@ func (c Caller) Status(ctx context.Context, job string) (*proto.JobStatus, error
 		return nil, err
 	}
 	s := &proto.JobStatus{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(out, s); err != nil {
+	if err := proto.FromJSON(out, s); err != nil {
 		return nil, fmt.Errorf("reading the job's status: %w", err)
 	}
 	return s, nil

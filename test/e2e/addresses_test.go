@@ -25,7 +25,7 @@ func pids(s *proto.JobStatus, role string) map[string]int32 {
 	return m
 }
 
-// noted reports whether a job's story says something.
+// noted reports whether a line of a job's event log has a text.
 func noted(s *proto.JobStatus, text string) bool {
 	return slices.ContainsFunc(s.Events, func(m *proto.JobEvent) bool { return strings.Contains(m.Text, text) })
 }

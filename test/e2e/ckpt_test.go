@@ -50,10 +50,10 @@ func TestCheckpointsOfAllForms(t *testing.T) {
 				t.Fatalf("ckpt %v: %v\n%s", args, err, stdout)
 			}
 		}
-		var list []checkpoints.Checkpoint
+		var list checkpoints.Listing
 		call(&list, "ls", j.id)
 		got := ""
-		for _, c := range list {
+		for _, c := range list.Checkpoints {
 			got += c.Name + " " + c.Kind + " " + strings.ReplaceAll(c.State, "in progress", "torn") + ";"
 			if c.State == "sealed" && c.Job != j.id {
 				t.Errorf("%s was written by %q", c.Name, c.Job)
@@ -102,7 +102,7 @@ func TestCheckpointsOfAllForms(t *testing.T) {
 		var pruned struct{ Done bool }
 		call(&pruned, "prune", logs, "--keep", "1", "--yes") // the only ones of their kinds stay
 		call(&list, "ls", logs)
-		if len(list) != 2 {
+		if len(list.Checkpoints) != 2 {
 			t.Errorf("after the prune there are %+v", list)
 		}
 	})

@@ -111,7 +111,7 @@ func (j *job) status() *proto.JobStatus {
 	defer cancel()
 	stdout, stderr, code := call(ctx, j.env, "", "status", j.id, "--output", "json")
 	s := &proto.JobStatus{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(stdout), s); err != nil {
+	if err := proto.FromJSON([]byte(stdout), s); err != nil {
 		j.t.Fatalf("status of %s ended with %d: %v\n%s\n%s", j.id, code, err, stdout, stderr)
 	}
 	return s
@@ -197,6 +197,7 @@ type checkpoint struct {
 	Shards   int    `json:"shards"`
 	Complete bool   `json:"complete"`
 	State    string `json:"state"`
+	Retained bool   `json:"retained"`
 }
 
 func (j *job) checkpoints() []checkpoint {
@@ -204,11 +205,11 @@ func (j *job) checkpoints() []checkpoint {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
 	stdout, stderr, code := call(ctx, j.env, "", "ckpt", "ls", j.store, "--output", "json")
-	var list []checkpoint
+	var list struct{ Checkpoints []checkpoint }
 	if err := json.Unmarshal([]byte(stdout), &list); err != nil {
 		j.t.Fatalf("ckpt ls %s ended with %d: %v\n%s\n%s", j.store, code, err, stdout, stderr)
 	}
-	return list
+	return list.Checkpoints
 }
 
 // newestComplete gives the newest complete checkpoint's step; -1 if there is none.
@@ -294,7 +295,7 @@ func (j *job) processes(suffix string) []int {
 // returns are the moments at which a task was back after a loss.
 func returns(s *proto.JobStatus, name string) (all []*proto.JobEvent) {
 	for _, m := range s.Events {
-		if m.Task == name && m.Kind == "back" {
+		if m.Task == name && m.Kind == "recovered" {
 			all = append(all, m)
 		}
 	}
@@ -325,7 +326,7 @@ func (j *job) tidy() {
 			return
 		}
 		if time.Now().After(end) {
-			j.t.Errorf("the job %s left this behind%s:\n%s\n%s", j.id, killed, left, story(j.status()))
+			j.t.Errorf("the job %s left this behind%s:\n%s\n%s", j.id, killed, left, eventLog(j.status()))
 			return
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -41,7 +41,7 @@ func TestTheMasterIsLost(t *testing.T) {
 			}
 			s := j.until(long, "the next master to have all agents", func(s *proto.JobStatus) bool {
 				for _, t := range s.Tasks {
-					if t.AgentPid == 0 || !strings.Contains(story(s), "attempt 2 has taken over") {
+					if t.AgentPid == 0 || !strings.Contains(eventLog(s), "attempt 2 has taken over") {
 						return false
 					}
 				}
@@ -53,7 +53,7 @@ func TestTheMasterIsLost(t *testing.T) {
 			}
 			for _, b := range before.Tasks {
 				if now := task(s, b.Task); now.Pid != b.Pid || now.Attempt != b.Attempt || now.Container != b.Container {
-					t.Errorf("%s ran as process %d (attempt %d), and now as %d (attempt %d)\n%s", b.Task, b.Pid, b.Attempt, now.Pid, now.Attempt, story(s))
+					t.Errorf("%s ran as process %d (attempt %d), and now as %d (attempt %d)\n%s", b.Task, b.Pid, b.Attempt, now.Pid, now.Attempt, eventLog(s))
 				}
 			}
 			step := j.untilCheckpoint(long, 1)
@@ -67,8 +67,8 @@ func TestTheMasterIsLost(t *testing.T) {
 	}
 }
 
-// story is a job's story in one text.
-func story(s *proto.JobStatus) string {
+// eventLog returns the texts of a job's event log.
+func eventLog(s *proto.JobStatus) string {
 	var all strings.Builder
 	for _, m := range s.Events {
 		all.WriteString(m.Text + "\n")
@@ -113,11 +113,11 @@ func TestTheMasterAndItsJournalAreLost(t *testing.T) {
 		}
 	}
 	s := j.until(long, "all to run with the next master", func(s *proto.JobStatus) bool {
-		return strings.Contains(story(s), "attempt 2 has taken over") && running(s)
+		return strings.Contains(eventLog(s), "attempt 2 has taken over") && running(s)
 	})
 	for _, want := range []string{"journal/1.json", "waits for what the agents in"} {
-		if !strings.Contains(story(s), want) {
-			t.Errorf("the job does not say %q:\n%s", want, story(s))
+		if !strings.Contains(eventLog(s), want) {
+			t.Errorf("the job does not say %q:\n%s", want, eventLog(s))
 		}
 	}
 	for _, b := range before.Tasks {

@@ -62,13 +62,13 @@ func TestLongNodesFallSickAndLeave(t *testing.T) {
 	before = after
 	after = elsewhere(before, node, "node taken out of service", "")
 	for _, want := range []string{node + " is taken out of service", "the application master there is followed by another", "attempt 2 has taken over"} {
-		if !strings.Contains(story(after), want) {
-			t.Errorf("the job does not say %q:\n%s", want, story(after))
+		if !strings.Contains(eventLog(after), want) {
+			t.Errorf("the job does not say %q:\n%s", want, eventLog(after))
 		}
 	}
 	j.goesOn()
 	d := c.Daemon(nm)
-	j.until(long, nm+" to be sent home", func(*proto.JobStatus) bool { return !d.Running() })
+	j.until(long, nm+" to be shut down", func(*proto.JobStatus) bool { return !d.Running() })
 	must(t, c.Exclude())
 	_, err = c.Hadoop(ctx, "rmadmin", "-refreshNodes")
 	must(t, err)
@@ -79,7 +79,7 @@ func TestLongNodesFallSickAndLeave(t *testing.T) {
 	}
 	must(t, syscall.Kill(masters[0], syscall.SIGKILL))
 	j.until(long, "a third application master", func(s *proto.JobStatus) bool {
-		return running(s) && strings.Contains(story(s), "attempt 3 has taken over")
+		return running(s) && strings.Contains(eventLog(s), "attempt 3 has taken over")
 	})
 	j.undisturbed(after)
 	if _, errs, code := j.w.call(ctx, "", "kill", j.id); code != 0 {

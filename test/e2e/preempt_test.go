@@ -65,16 +65,16 @@ func preemption(t *testing.T, c *testcluster.Cluster, within string, workers ...
 	j.untilCheckpoint(long, 1)
 	defer func() {
 		if t.Failed() {
-			t.Logf("the job that was to make room:\n%s", story(j.status()))
+			t.Logf("the job that was to make room:\n%s", eventLog(j.status()))
 		}
 	}()
 	begin := time.Now()
 	other := w.start(t, "", "--queue", testcluster.OtherQueue, "--worker", "4", "--worker-memory", "512m", "--", "sleep", "1000")
 	other.until(long, "the other job to run", running)
 	t.Logf("the other job ran after %s", time.Since(begin).Round(10*time.Millisecond))
-	s := j.until(long, "the job to wait for room", func(s *proto.JobStatus) bool { return strings.Contains(s.Why+story(s), "waiting for") })
+	s := j.until(long, "the job to wait for room", func(s *proto.JobStatus) bool { return strings.Contains(s.Why+eventLog(s), "waiting for") })
 	if len(s.Incidents) == 0 {
-		t.Fatalf("no incident is recorded:\n%s", story(s))
+		t.Fatalf("no incident is recorded:\n%s", eventLog(s))
 	}
 	var taken []string
 	for _, i := range s.Incidents {
@@ -82,8 +82,8 @@ func preemption(t *testing.T, c *testcluster.Cluster, within string, workers ...
 		if i.Cause != "container preempted" || !strings.Contains(i.Evidence, "stopped in order") {
 			t.Errorf("%s was not stopped in order: %v", i.Task, i)
 		}
-		if want := "the scheduler takes its container on " + i.Node + " back within " + within; !strings.Contains(story(s), want) {
-			t.Errorf("the job does not say that %s:\n%s", want, story(s))
+		if want := "the scheduler takes its container on " + i.Node + " back within " + within; !strings.Contains(eventLog(s), want) {
+			t.Errorf("the job does not say that %s:\n%s", want, eventLog(s))
 		}
 	}
 	if n := preempted(t, c, j.id); n != 0 {

@@ -122,7 +122,7 @@ func (j *job) undisturbed(before *proto.JobStatus, but ...string) {
 		}
 	}
 	if other {
-		j.t.Logf("what happened:\n%s", story(s))
+		j.t.Logf("what happened:\n%s", eventLog(s))
 	}
 }
 
@@ -185,7 +185,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	must(t, rm1.Kill())
 	j.killContainer("ps-1")
 	j.until(long, "a word of the ResourceManager", func(s *proto.JobStatus) bool {
-		return strings.Contains(story(s), "the ResourceManager has not answered")
+		return strings.Contains(eventLog(s), "the ResourceManager has not answered")
 	})
 	j.undisturbed(before, "ps-1")
 	must(t, rm1.Restart(ctx))
@@ -261,11 +261,11 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	must(t, c.Exclude())
 	_, err = c.Hadoop(ctx, "rmadmin", "-refreshNodes")
 	must(t, err)
-	if d := c.Daemon(nodeManager(t, leaving)); !d.Running() { // it was sent home already
+	if d := c.Daemon(nodeManager(t, leaving)); !d.Running() { // the RM has shut it down already
 		must(t, d.Restart(ctx))
 	}
 	j.until(long, "a word of the node's return", func(s *proto.JobStatus) bool {
-		return strings.Contains(story(s), leaving+" is in service again")
+		return strings.Contains(eventLog(s), leaving+" is in service again")
 	})
 	lap("the node was taken into service again")
 
@@ -289,9 +289,9 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 
 	// New keys of all kinds are in use. Then another ResourceManager wants to see the
 	// master's token, and a NodeManager that of a new container.
-	for _, keeper := range []string{"AMRMTokenSecretManager", "NMTokenSecretManagerInRM", "RMContainerTokenSecretManager"} {
-		activated := regexp.MustCompile(keeper + `.*Activating next master key`)
-		j.until(2*long, "a new key of "+keeper+" to be in use", func(*proto.JobStatus) bool {
+	for _, manager := range []string{"AMRMTokenSecretManager", "NMTokenSecretManagerInRM", "RMContainerTokenSecretManager"} {
+		activated := regexp.MustCompile(manager + `.*Activating next master key`)
+		j.until(2*long, "a new key of "+manager+" to be in use", func(*proto.JobStatus) bool {
 			return activated.MatchString(rm2.Log())
 		})
 	}
@@ -303,8 +303,8 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	after = j.whole("ps-1 to be back", before, "ps-1")
 	j.undisturbed(before, "ps-1")
 	j.goesOn()
-	if n := len(j.masters()); n != 1 || strings.Contains(story(after), "has taken over") {
-		t.Errorf("%d application masters; the events:\n%s", n, story(after))
+	if n := len(j.masters()); n != 1 || strings.Contains(eventLog(after), "has taken over") {
+		t.Errorf("%d application masters; the events:\n%s", n, eventLog(after))
 	}
 	if _, errs, code := w.call(ctx, "", "kill", j.id); code != 0 {
 		t.Errorf("kill ended with %d: %s", code, errs)

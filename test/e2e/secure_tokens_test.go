@@ -117,7 +117,7 @@ func TestLongOutlivingTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		with.until(long, "the next master", func(s *proto.JobStatus) bool {
-			return strings.Contains(story(s), "attempt 2 has taken over") && running(s)
+			return strings.Contains(eventLog(s), "attempt 2 has taken over") && running(s)
 		})
 		s := with.status()
 		for _, b := range before.Tasks {

@@ -111,12 +111,12 @@ func (p program) train(t *testing.T, w where, python, store string, kills ...fun
 	s := j.end(tfLimit, proto.JobState_JOB_STATE_SUCCEEDED)
 	for _, k := range s.Tasks {
 		if p.stays && k.Role == "worker" && k.Attempt != 0 {
-			t.Errorf("%s ended as attempt %d; its first process should have lived on:\n%s", k.Task, k.Attempt, story(s))
+			t.Errorf("%s ended as attempt %d; its first process should have lived on:\n%s", k.Task, k.Attempt, eventLog(s))
 		}
 	}
 	text := j.logs("worker-0")
 	if again := lastNumber(t, text, `begins at step (\d+)`); again < before {
-		t.Errorf("it went on from step %d, and the checkpoint of step %d was complete:\n%s\n%s", again, before, story(j.status()), tail(text, 60))
+		t.Errorf("it went on from step %d, and the checkpoint of step %d was complete:\n%s\n%s", again, before, eventLog(j.status()), tail(text, 60))
 	}
 	if !strings.Contains(text, fmt.Sprintf("final step %d", p.steps)) {
 		t.Errorf("worker-0 did not reach step %d:\n%s", p.steps, tail(text, 60))
@@ -154,7 +154,7 @@ func TestParameterServerStrategy(t *testing.T) {
 	j.killContainer("worker-0")
 	s := j.end(tfLimit, proto.JobState_JOB_STATE_SUCCEEDED)
 	if c := task(s, "chief-0"); c.Attempt != 1 || c.Failures != 0 {
-		t.Errorf("the chief ended as attempt %d, charged with %d failures:\n%s", c.Attempt, c.Failures, story(s))
+		t.Errorf("the chief ended as attempt %d, charged with %d failures:\n%s", c.Attempt, c.Failures, eventLog(s))
 	}
 	if step := j.newestComplete(); step != steps {
 		t.Errorf("the newest checkpoint is of step %d", step)

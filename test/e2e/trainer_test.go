@@ -99,14 +99,20 @@ func (w where) trainThroughLoss(t *testing.T, store string, kills ...func(*job, 
 // the test is done with them.
 const finished = "finished"
 
-// finish has a job end that was to train untilFinish, and looks at what it leaves.
-func (j *job) finish(limit time.Duration) {
+// letFinish has a job end that was to train untilFinish.
+func (j *job) letFinish() {
 	j.t.Helper()
 	if c := j.w.cluster; c == nil {
 		must(j.t, os.WriteFile(filepath.Join(j.store, finished), nil, 0o644))
 	} else if _, err := c.Hadoop(j.t.Context(), "fs", "-touchz", j.store+"/"+finished); err != nil {
 		j.t.Fatal(err)
 	}
+}
+
+// finish is letFinish, and looks at what the job leaves.
+func (j *job) finish(limit time.Duration) {
+	j.t.Helper()
+	j.letFinish()
 	j.end(limit, proto.JobState_JOB_STATE_SUCCEEDED)
 	last := lastNumber(j.t, j.logs("worker-0"), `final step (\d+)`)
 	if newest := j.newestComplete(); newest != last {

@@ -152,18 +152,21 @@ func (j *job) judgeEnd(ctx context.Context, s *proto.JobStatus) (faults []string
 	if out, err := j.user().Call(ctx, "logs", j.id, chief); err != nil || !strings.Contains(string(out), fmt.Sprintf("final step %d", j.steps)) {
 		wrong("the chief did not say that it reached step %d (%v)", j.steps, err)
 	}
-	var list []struct {
-		Step     int64
-		Complete bool
-		State    string
+	var listed struct {
+		Checkpoints []struct {
+			Step     int64
+			Complete bool
+			State    string
+		}
 	}
 	out, err := j.user().Call(ctx, "ckpt", "ls", j.store, "--output", "json")
 	if err == nil {
-		err = json.Unmarshal(out, &list)
+		err = json.Unmarshal(out, &listed)
 	}
 	if err != nil {
 		wrong("its checkpoints cannot be listed: %v", err)
 	}
+	list := listed.Checkpoints
 	oldest, newest := int64(math.MaxInt64), int64(-1)
 	for _, c := range list {
 		if c.Complete {

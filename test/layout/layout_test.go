@@ -19,6 +19,7 @@ var rooms = map[string][]string{
 	"client/checkpoints":       {"client", "client/cluster", "client/jobs", "hdfsckpt", "hdfsckpt/format", "hdfsckpt/store", "internal/hadoop/..."},
 	"client/cluster":           {"client", "hdfsckpt/store", "internal/hadoop/...", "proto"},
 	"client/jobs":              {"client", "client/cluster", "client/terminal", "hdfsckpt/store", "internal/hadoop/...", "internal/jobtls", "proto", "runtime"},
+	"client/jobs/logs":         {"client", "client/jobs", "hdfsckpt/store", "proto"},
 	"client/localfile":         {},
 	"client/spec":              {"client", "client/localfile", "internal/hadoop/acl", "internal/hadoop/rpc", "proto", "runtime"},
 	"client/submit":            {"client", "client/cluster", "client/jobs", "client/localfile", "hdfsckpt/store", "hdfsckpt/writers", "internal/hadoop/...", "internal/jobtls", "proto", "runtime"},

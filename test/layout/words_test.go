@@ -22,7 +22,12 @@ var retired = []struct{ pattern, term string }{
 	{`shut(s|ting)? ?out\b`, "fence"},
 	{`bring ?back`, "restore, or restart"},
 	{`\blonely\b|\bsurely\b`, "what is really meant"},
-	{`\b(hub|board|the story|stories)\b`, "agent server, status store, event log"},
+	{`\b(hub|board|story|stories)\b`, "agent server, status store, event log"},
+	{`kindback|\bsent home\b|\battend\b`, "recovered, released, serve"},
+	{`\bkeepers?\b`, "store preparer, watchdog"},
+	{`\bactors?\b|\bdeeds?\b|\bslots?\b`, "executor, entry, backup entry"},
+	{`\bgathering\b|\bcrowd|\bdress|\bhappenings?\b`, "gang start, or what is really meant"},
+	{`\bat rest\b|\bdoubts?\b|\bcircumstances\b|\bunbroken\b`, "idle, or what is really meant"},
 	{`\btells whether\b`, "report whether"},
 	{`\bmend(s|ed|ing)?\b`, "repair, fix"},
 }

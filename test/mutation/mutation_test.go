@@ -45,7 +45,7 @@ var mutations = []mutation{
 	j.emit(Release{s.container})
 `, `	j.releaseAgent(s.container, s.agentPID)
 `},
-	{"an agent that is not needed any longer is not sent home", "spare.go",
+	{"an agent that is not needed any longer is not released", "spare.go",
 		`	if agentPID != 0 {`, `	if false {`},
 	{"what another master did not get from the cluster stays where it is", "journal.go",
 		`	j.becomeOrphan(t, j.now.Add(j.limits.Orphan), "YARN did not hand its container over to this application master")

@@ -85,7 +85,7 @@ func (a *agent) live(ctx context.Context, address string, config *tls.Config) er
 	}
 	defer conn.Close()
 	for {
-		over, err := a.attend(ctx, conn)
+		over, err := a.serve(ctx, conn)
 		if over || ctx.Err() != nil {
 			return nil
 		}
@@ -93,8 +93,8 @@ func (a *agent) live(ctx context.Context, address string, config *tls.Config) er
 	}
 }
 
-// attend serves one stream; over: the master has sent the agent home.
-func (a *agent) attend(ctx context.Context, conn *grpc.ClientConn) (over bool, err error) {
+// serve serves one stream; over: the master has released the agent.
+func (a *agent) serve(ctx context.Context, conn *grpc.ClientConn) (over bool, err error) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	stream, err := proto.NewAgentServiceClient(conn).Connect(ctx, grpc.WaitForReady(true))

@@ -206,7 +206,7 @@ func tellRunning(ctx context.Context, b *status.Store, cluster *model) {
 			fmt.Println("running", n)
 		}
 		waits := changed
-		if n == len(s.Tasks) { // a look costs the master something, so that none is taken at rest
+		if n == len(s.Tasks) { // a look costs the master something, so that none is taken while the job is idle
 			waits, last = cluster.again, -1
 		}
 		select {

@@ -25,8 +25,8 @@ type report struct {
 func (r report) print(w io.Writer) {
 	fmt.Fprintf(w, "one application master, %d tasks; load %s before, %s after\n", r.tasks, r.before, load())
 	fmt.Fprintf(w, "%-44s %10s %10s\n", "", "measured", "aim")
-	fmt.Fprintf(w, "%-44s %9.1f%% %10s\n", "CPU at rest, of one core", 100*r.rest, "25%")
-	fmt.Fprintf(w, "%-44s %7.0f MB\n", "resident memory at rest", float64(r.memory)/1e6)
+	fmt.Fprintf(w, "%-44s %9.1f%% %10s\n", "idle CPU, of one core", 100*r.rest, "25%")
+	fmt.Fprintf(w, "%-44s %7.0f MB\n", "resident memory, idle", float64(r.memory)/1e6)
 	// Of which 46 to 49 kB are gRPC's and TLS's for the connection alone (-bare).
 	fmt.Fprintf(w, "%-44s %7.1f kB %10s\n", "for each task", float64(r.memory)/1e3/float64(r.tasks), "64 kB")
 	fmt.Fprintf(w, "%-44s %9.2fs %10s\n", fmt.Sprintf("%d tasks lost, until all are asked for again", r.lost), r.asked.Seconds(), "1s")
@@ -39,8 +39,8 @@ func (r report) print(w io.Writer) {
 
 func (r report) printBare(w io.Writer) {
 	fmt.Fprintf(w, "a gRPC server with %d connections and nothing else; load %s before, %s after\n", r.tasks, r.before, load())
-	fmt.Fprintf(w, "%-44s %9.1f%%\n%-44s %7.0f MB\n%-44s %7.0f MB\n", "CPU at rest, of one core", 100*r.rest,
-		"resident memory at rest", float64(r.memory)/1e6, "highest resident memory", float64(r.peak)/1e6)
+	fmt.Fprintf(w, "%-44s %9.1f%%\n%-44s %7.0f MB\n%-44s %7.0f MB\n", "idle CPU, of one core", 100*r.rest,
+		"resident memory, idle", float64(r.memory)/1e6, "highest resident memory", float64(r.peak)/1e6)
 }
 
 // load is the machine's, of the last minute.

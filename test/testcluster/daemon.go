@@ -57,7 +57,7 @@ func (d *Daemon) start() error {
 	}
 	cmd.Dir = d.dir
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: d.cluster.keeper.pid()}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: d.cluster.watchdog.pid()}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", d.name, err)
 	}
@@ -93,7 +93,7 @@ func (d *Daemon) jvm() (*exec.Cmd, error) {
 
 // javaOptions are those of all JVMs of the cluster.
 func (c *Cluster) javaOptions() []string {
-	options := []string{keeperMark + c.dir} // by which the keeper knows the daemons
+	options := []string{watchdogMark + c.dir} // by which the watchdog knows the daemons
 	if c.kdc != nil {
 		options = append(options, "-Djava.security.krb5.conf="+c.kdc.Config()) // the JDK does not heed KRB5_CONFIG
 	}

@@ -10,7 +10,7 @@ import (
 const nameService = "holdfast"
 
 // standbyProperties make a name service of two NameNodes, which share their
-// edits by a directory. There is no ZooKeeper: Activate decides which one serves.
+// edits by a directory. There is no ZooWatchdog: Activate decides which one serves.
 func (c *Cluster) standbyProperties() properties {
 	at := func(place int) string { return c.ports.addr(loopback, place) }
 	return properties{

@@ -85,7 +85,7 @@ func look(dir string, pid int) *process {
 	p.parent, _ = strconv.Atoi(fields[1])
 	cmdline, _ := os.ReadFile(proc + "/cmdline")
 	environ, _ := os.ReadFile(proc + "/environ")
-	if slices.Contains(strings.Split(string(cmdline), "\x00"), keeperMark+dir) || environment(environ, markEnv) == dir {
+	if slices.Contains(strings.Split(string(cmdline), "\x00"), watchdogMark+dir) || environment(environ, markEnv) == dir {
 		p.daemon = true
 		return p
 	}

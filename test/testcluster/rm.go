@@ -13,7 +13,7 @@ import (
 )
 
 // The ResourceManager is the daemon rm. Where there are two, they are rm1 and
-// rm2, of which one is active; failover is manual, so no ZooKeeper is needed.
+// rm2, of which one is active; failover is manual, so no ZooWatchdog is needed.
 
 // rmIDs are the ids of a pair of ResourceManagers, and its daemons' names.
 var rmIDs = []string{"rm1", "rm2"}

@@ -16,11 +16,11 @@
 //	kdc/            of a secure cluster: krb5.conf, keytabs, ticket caches (kdc.go)
 //	yarn/NAME/      the local and log directories of a NodeManager's containers
 //
-// A keeper (keeper.go), the same executable started once more, waits for this
+// A watchdog (watchdog.go), the same executable started once more, waits for this
 // process to stop the cluster or to die in whatever way. It then ends the
 // daemons and the containers, also those that outlived their NodeManager, and
 // removes the directory. So nothing is left after a test that fails, panics or
-// is killed. All daemons are in the keeper's process group.
+// is killed. All daemons are in the watchdog's process group.
 //
 // Goroutines: one for each running daemon, that waits for its process; it ends
 // with the process, and Stop waits for all of them.
@@ -59,7 +59,7 @@ type Cluster struct {
 	dist    dist.Dist
 	kmsJars string
 	ports   *portBlock
-	keeper  *keeper
+	watchdog  *watchdog
 	user    string
 	kdc     *KDC      // nil without security
 	browser browser   // of the web servers of NameNode and ResourceManager
@@ -107,7 +107,7 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if c.dir, err = os.MkdirTemp("", "holdfast-cluster-"); err != nil {
 		return nil, errors.Join(fmt.Errorf("making the cluster's directory: %w", err), c.ports.Close())
 	}
-	if c.keeper, err = startKeeper(c.dir, c.ports); err != nil {
+	if c.watchdog, err = startWatchdog(c.dir, c.ports); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(c.dir), c.ports.Close())
 	}
 	defer func() {
@@ -158,7 +158,7 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 // Stop ends all daemons and containers and removes the cluster's directory.
 // Later calls do nothing.
 func (c *Cluster) Stop() error {
-	err := c.keeper.stop()
+	err := c.watchdog.stop()
 	for _, d := range c.daemons {
 		d.wait()
 	}

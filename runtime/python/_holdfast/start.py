@@ -5,8 +5,8 @@ there is one.
 HOLDFAST_STACKS=0  SIGQUIT is left as it is; otherwise it has the program write
     where its threads stand.
 HOLDFAST_WARM=tensorflow  The agent may keep a warm interpreter that has
-    imported this module. Here is noted under what circumstances the script
-    imports it, and the warm interpreter stops here: see warm.py.
+    imported this module. The environment and sys.path with which the script
+    imports it are written down, and a warm interpreter waits here: see warm.py.
 """
 
 import os

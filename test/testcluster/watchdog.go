@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// keeperEnv makes this executable a keeper; its value is the directory.
-	keeperEnv = "HOLDFAST_TESTCLUSTER_KEEPER"
+	// watchdogEnv makes this executable a watchdog; its value is the directory.
+	watchdogEnv = "HOLDFAST_TESTCLUSTER_WATCHDOG"
 	// keepEnv, not empty, keeps the directory, to look at its logs.
 	keepEnv = "HOLDFAST_TESTCLUSTER_KEEP"
-	// keeperMark, followed by the directory, is on each JVM's command line.
+	// watchdogMark, followed by the directory, is on each JVM's command line.
 	// Containers inherit NodeManagers' environments, so it does not stand there.
-	keeperMark = "-Dholdfast.cluster="
+	watchdogMark = "-Dholdfast.cluster="
 	// markEnv does the same for a daemon that is not a JVM.
 	markEnv = "HOLDFAST_TESTCLUSTER"
 )
 
-// An executable that has this package in it can be its own keeper, whatever
+// An executable that has this package in it can be its own watchdog, whatever
 // its main function is: that is how test binaries can have one.
 func init() {
-	if dir := os.Getenv(keeperEnv); dir != "" {
+	if dir := os.Getenv(watchdogEnv); dir != "" {
 		os.Exit(keep(dir))
 	}
 }
 
-// keep is the keeper's life: it waits for the end of its standard input, which
+// keep is the watchdog's life: it waits for the end of its standard input, which
 // only the cluster's process holds open, and clears up. What it could not
 // clear up it prints.
 func keep(dir string) int {
@@ -109,8 +109,8 @@ func mountsBelow(dir string) ([]string, error) {
 	return found, nil
 }
 
-// keeper is the cluster's end of it.
-type keeper struct {
+// watchdog is the cluster's end of it.
+type watchdog struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	output strings.Builder
@@ -118,32 +118,32 @@ type keeper struct {
 	err    error
 }
 
-func startKeeper(dir string, ports *portBlock) (*keeper, error) {
+func startWatchdog(dir string, ports *portBlock) (*watchdog, error) {
 	hold, err := ports.hold.File()
 	if err != nil {
-		return nil, fmt.Errorf("starting the cluster's keeper: %w", err)
+		return nil, fmt.Errorf("starting the cluster's watchdog: %w", err)
 	}
 	defer hold.Close()
-	k := &keeper{cmd: exec.Command("/proc/self/exe")}
-	k.cmd.Args = []string{filepath.Base(os.Args[0]), "testcluster-keeper"}
-	k.cmd.Env = append(os.Environ(), keeperEnv+"="+dir)
+	k := &watchdog{cmd: exec.Command("/proc/self/exe")}
+	k.cmd.Args = []string{filepath.Base(os.Args[0]), "testcluster-watchdog"}
+	k.cmd.Env = append(os.Environ(), watchdogEnv+"="+dir)
 	k.cmd.Dir = "/"
 	k.cmd.Stdout = &k.output
 	k.cmd.ExtraFiles = []*os.File{hold} // the ports stay claimed until it is done
-	// Ctrl-C in a terminal goes to the foreground group; the keeper outlives it.
+	// Ctrl-C in a terminal goes to the foreground group; the watchdog outlives it.
 	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if k.stdin, err = k.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("starting the cluster's keeper: %w", err)
+		return nil, fmt.Errorf("starting the cluster's watchdog: %w", err)
 	}
 	if err := k.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting the cluster's keeper: %w", err)
+		return nil, fmt.Errorf("starting the cluster's watchdog: %w", err)
 	}
 	return k, nil
 }
 
-func (k *keeper) pid() int { return k.cmd.Process.Pid }
+func (k *watchdog) pid() int { return k.cmd.Process.Pid }
 
-func (k *keeper) stop() error {
+func (k *watchdog) stop() error {
 	k.once.Do(func() {
 		k.stdin.Close()
 		if err := k.cmd.Wait(); err != nil {

@@ -1,0 +1,181 @@
+// Package logs reads what a job's tasks and its application master wrote, from the job's
+// directory: while the job runs, and after its end.
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/client"
+	"holdfast/client/jobs"
+	"holdfast/internal/backoff"
+	"holdfast/proto"
+)
+
+// Options select output.
+type Options struct {
+	// Of is a task; a role, of which all tasks are meant; or Master. Empty: all tasks.
+	Of       string
+	Attempt  int  // All: of all attempts
+	Previous bool // of each task, the attempt before its last one only
+	Agents   bool // what the agents of the tasks wrote, and not the tasks
+	Follow   bool // go on until the job has ended
+	Tail     int  // only the last so many lines of each log; All: all
+	// Matches, if it is not nil, selects lines.
+	Matches func(line string) bool
+}
+
+// All stands for no limit in Options.
+const All = -1
+
+// Master names the application master in Options.Of.
+const Master = "am"
+
+// Line is a line of output.
+type Line struct {
+	Task    string `json:"task"`
+	Attempt int    `json:"attempt"`
+	// Process is which of the attempt's processes wrote it, where there are several.
+	Process int    `json:"process,omitempty"`
+	Text    string `json:"text"`
+}
+
+// pace is the interval at which a followed job is polled: agents flush output every
+// second or two.
+const pace = 500 * time.Millisecond
+
+// Read calls emit with the selected lines, in the order of tasks and attempts; with
+// Follow, also with new ones until the job ends. A log that cannot be read does not
+// prevent the others from being read: the error is returned at the end. If there is no
+// output, silence says whose, and why.
+func Read(ctx context.Context, j *jobs.Job, o Options, emit func(Line) error) (silence string, err error) {
+	known := map[string]*source{}
+	for {
+		// The state is read first, so that everything written before the end is read
+		// after it.
+		over := true
+		var s *proto.JobStatus
+		if o.Follow || o.Agents {
+			if s, err = j.Status(ctx); err != nil {
+				return "", err
+			}
+			over = !o.Follow || s.State.Done()
+		}
+		list, err := find(ctx, j, s, o)
+		if err != nil {
+			return "", err
+		}
+		if len(list) == 0 && over {
+			if s, err = j.Status(ctx); err != nil {
+				return "", err
+			}
+			return explainSilence(s, o)
+		}
+		var unread []error
+		for _, found := range list {
+			if known[found.path] == nil {
+				known[found.path] = found
+			}
+			err, emitErr := known[found.path].copy(ctx, j.Store(), o, over, emit)
+			if emitErr != nil {
+				return "", emitErr
+			}
+			if err != nil {
+				unread = append(unread, fmt.Errorf("read the log of attempt %d of %s: %w", found.attempt, found.task, err))
+			}
+		}
+		if over || ctx.Err() != nil {
+			return "", errors.Join(unread...)
+		}
+		if !backoff.Sleep(ctx, pace) {
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// explainSilence explains why there is no output: the tasks have written none, or there is
+// no such task or attempt, which is a usage error.
+func explainSilence(s *proto.JobStatus, o Options) (silence string, err error) {
+	if o.Of == Master {
+		return fmt.Sprintf("the application master of %s keeps its log with YARN: yarn logs -applicationId %s -am ALL; the job is %s", s.Id, s.Id, proto.StateWord(s.State)), nil
+	}
+	if len(s.Tasks) == 0 {
+		return fmt.Sprintf("the tasks of %s have written nothing: the job is %s", s.Id, proto.StateWord(s.State)), nil
+	}
+	asked, err := Tasks(s, o.Of)
+	if err != nil {
+		return "", err
+	}
+	last, what := int32(-1), "the tasks of "+s.Id+" have"
+	state := "the job is " + proto.StateWord(s.State)
+	for _, t := range asked {
+		last = max(last, t.Attempt)
+		if len(asked) == 1 {
+			what, state = t.Task+" of "+s.Id+" has", "it is "+proto.StateWord(t.State)
+		}
+	}
+	switch {
+	case o.Agents:
+		return fmt.Sprintf("agents on the cluster keep their logs with YARN: yarn logs -applicationId ...; %s", state), nil
+	case o.Previous && last < 1:
+		return "", client.Usagef("%s no attempt before the present one", what)
+	case o.Attempt > int(last):
+		switch last {
+		case -1:
+			return fmt.Sprintf("%s not begun an attempt yet: %s", what, state), nil
+		case 0:
+			return "", client.Usagef("%s no attempt %d: there is only attempt 0", what, o.Attempt)
+		case 1:
+			return "", client.Usagef("%s no attempt %d: there are only 0 and 1", what, o.Attempt)
+		}
+		return "", client.Usagef("%s no attempt %d: there are only 0 to %d", what, o.Attempt, last)
+	}
+	return fmt.Sprintf("%s written nothing: %s", what, state), nil
+}
+
+// Tasks returns the tasks of a job that a user means: one by its name, or those of a role;
+// all if of is empty. It is a usage error if there is none.
+func Tasks(s *proto.JobStatus, of string) ([]*proto.TaskStatus, error) {
+	if of == "" {
+		return s.Tasks, nil
+	}
+	var names, known []string
+	for _, t := range s.Tasks {
+		names = append(names, t.Task)
+		if !slices.Contains(known, t.Role) {
+			known = append(known, t.Role)
+		}
+	}
+	asked := match(of, names)
+	if len(asked) == 0 {
+		some := strings.Join(names[:min(len(names), 10)], ", ")
+		if len(names) > 10 {
+			some += fmt.Sprintf(" and %d more", len(names)-10)
+		}
+		return nil, client.Usagef("%s has no task and no role %q: its tasks are %s%s", s.Id, of, some, client.DidYouMean(of, append(known, names...)))
+	}
+	var list []*proto.TaskStatus
+	for _, t := range s.Tasks {
+		if slices.Contains(asked, t.Task) {
+			list = append(list, t)
+		}
+	}
+	return list, nil
+}
+
+// match returns the task called ref, or else all tasks of the role ref.
+func match(ref string, tasks []string) []string {
+	if slices.Contains(tasks, ref) {
+		return []string{ref}
+	}
+	return slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
+		number, of := strings.CutPrefix(task, ref+"-")
+		_, err := strconv.Atoi(number)
+		return !of || err != nil
+	})
+}

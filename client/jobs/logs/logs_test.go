@@ -1,0 +1,63 @@
+package logs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestTaskOrder(t *testing.T) {
+	if !taskLess("worker-2", "worker-10") || taskLess("worker-10", "worker-2") || !taskLess("ps-1", "worker-0") {
+		t.Error("tasks are in a wrong order")
+	}
+}
+
+// The last lines of a log are found wherever the pieces in which it is read end.
+func TestTail(t *testing.T) {
+	long := strings.Repeat("x", chunk-3)
+	for _, text := range []string{"", "a", "a\n", "a\nb", "a\nb\n", "\n\n", "a\n" + long + "\nb\nc\n", long + long + "\n" + long, long + "\nab\n" + long + "\n"} {
+		whole := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		for n := range 4 {
+			at, err := tailOffset(strings.NewReader(text), int64(len(text)), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.Join(whole[max(0, len(whole)-n):], "\n")
+			if got := strings.TrimSuffix(text[at:], "\n"); got != want && n > 0 || n == 0 && text[at:] != "" {
+				t.Errorf("the last %d lines of %d bytes are %d bytes, want %d", n, len(text), len(got), len(want))
+			}
+		}
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	l := lastLines{most: 2}
+	for i := range 5 {
+		l.add(fmt.Sprint(i))
+	}
+	if got := strings.Join(l.list, " "); got != "3 4" {
+		t.Errorf("kept are %s", got)
+	}
+}
+
+// An attempt of several processes has several logs.
+func TestLogsOfAttempts(t *testing.T) {
+	for name, want := range map[string]string{"0.log": "0 0 true", "12.log": "12 0 true", "1.3.log": "1 3 true", "agent.log": "0 0 false", "1.x.log": "1 0 false", "1": "1 0 false"} {
+		if attempt, process, ok := parseName(name); fmt.Sprint(attempt, process, ok) != want {
+			t.Errorf("%s is of attempt %d, process %d, %v; want %s", name, attempt, process, ok, want)
+		}
+	}
+	list := func(attempts ...int) (of []*source) {
+		for _, a := range attempts {
+			of = append(of, &source{attempt: a})
+		}
+		return of
+	}
+	for _, c := range []struct{ all, want []*source }{
+		{nil, nil}, {list(0), nil}, {list(0, 0), nil}, {list(0, 1), list(0)}, {list(0, 0, 1, 1, 2, 2), list(1, 1)}, {list(0, 0, 2), list(0, 0)},
+	} {
+		if got := previous(c.all); len(got) != len(c.want) || len(got) > 0 && got[0].attempt != c.want[0].attempt {
+			t.Errorf("of %d logs, %d are of the previous attempt, want %d", len(c.all), len(got), len(c.want))
+		}
+	}
+}

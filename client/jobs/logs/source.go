@@ -1,0 +1,261 @@
+package logs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"holdfast/client/jobs"
+	"holdfast/hdfsckpt/store"
+	"holdfast/proto"
+)
+
+// source is one log, and how far it was read.
+type source struct {
+	task    string
+	attempt int
+	process int
+	path    string // in the job's store
+	offset  int64
+	rest    string // an unfinished line
+	begun   bool
+}
+
+// find lists the logs that o selects, in order.
+func find(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*source, error) {
+	if (o.Of == Master || o.Agents) && !j.Local() {
+		return nil, nil // YARN has them
+	}
+	if o.Of == Master {
+		return existing(ctx, j, []*source{{task: Master, path: path.Join(j.Dir(), jobs.MasterLog)}})
+	}
+	if o.Agents {
+		tasks, err := Tasks(s, o.Of)
+		if err != nil {
+			return nil, err
+		}
+		var list []*source
+		for _, t := range tasks {
+			list = append(list, &source{task: t.Task, attempt: int(t.Attempt), path: path.Join(j.Dir(), "containers", t.Container, "agent.log")})
+		}
+		return existing(ctx, j, list)
+	}
+	root := path.Join(j.Dir(), proto.LogsDir)
+	directories, err := j.Store().List(ctx, root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the logs of %s: %w", j.ID, err)
+	}
+	var tasks []string
+	for _, e := range directories {
+		tasks = append(tasks, e.Name)
+	}
+	if o.Of != "" {
+		tasks = match(o.Of, tasks)
+	}
+	sort.Slice(tasks, func(a, b int) bool { return taskLess(tasks[a], tasks[b]) })
+	var found []*source
+	for _, t := range tasks {
+		of, err := findTask(ctx, j, root, t, o)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, of...)
+	}
+	return found, nil
+}
+
+// findTask lists the logs of a task that o selects.
+func findTask(ctx context.Context, j *jobs.Job, root, task string, o Options) ([]*source, error) {
+	list, err := j.Store().List(ctx, path.Join(root, task))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the logs of %s: %w", task, err)
+	}
+	var of []*source
+	for _, e := range list {
+		attempt, process, ok := parseName(e.Name)
+		if ok && (o.Attempt < 0 || o.Attempt == attempt) {
+			of = append(of, &source{task: task, attempt: attempt, process: process, path: path.Join(root, task, e.Name)})
+		}
+	}
+	slices.SortFunc(of, func(a, b *source) int {
+		return cmp.Or(cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.process, b.process))
+	})
+	if o.Previous {
+		of = previous(of)
+	}
+	return of, nil
+}
+
+// parseName returns whose output a file is, by its name: ATTEMPT.log is that of the first
+// process of an attempt, and ATTEMPT.PROCESS.log that of another one.
+func parseName(name string) (attempt, process int, ok bool) {
+	number, isLog := strings.CutSuffix(name, ".log")
+	first, second, several := strings.Cut(number, ".")
+	attempt, err := strconv.Atoi(first)
+	if several && err == nil {
+		process, err = strconv.Atoi(second)
+	}
+	return attempt, process, isLog && err == nil
+}
+
+// previous returns the logs of the attempt before the last one of a sorted list.
+func previous(of []*source) []*source {
+	before := func(end int) int { // where the attempt begins that ends there
+		begin := end
+		for begin > 0 && of[begin-1].attempt == of[end-1].attempt {
+			begin--
+		}
+		return begin
+	}
+	end := before(len(of))
+	return of[before(end):end]
+}
+
+// existing returns those of a list that exist.
+func existing(ctx context.Context, j *jobs.Job, list []*source) ([]*source, error) {
+	return slices.DeleteFunc(list, func(s *source) bool {
+		_, err := j.Store().Stat(ctx, s.path)
+		return errors.Is(err, fs.ErrNotExist)
+	}), nil
+}
+
+// taskLess orders worker-2 before worker-10.
+func taskLess(a, b string) bool {
+	i, k := strings.LastIndexByte(a, '-'), strings.LastIndexByte(b, '-')
+	if i > 0 && k > 0 && a[:i] == b[:k] {
+		n, err1 := strconv.Atoi(a[i+1:])
+		m, err2 := strconv.Atoi(b[k+1:])
+		if err1 == nil && err2 == nil {
+			return n < m
+		}
+	}
+	return a < b
+}
+
+// chunk is how much is read at once.
+const chunk = 256 << 10
+
+// copy emits the new lines of a log; an unfinished line only if last. The first call
+// begins where Options.Tail says.
+func (s *source) copy(ctx context.Context, from store.Store, o Options, last bool, emit func(Line) error) (err, emitErr error) {
+	r, err := from.Open(ctx, s.path)
+	if err != nil {
+		return err, nil
+	}
+	defer r.Close()
+	selected := func(text string) error {
+		if o.Matches != nil && !o.Matches(text) {
+			return nil
+		}
+		return emit(s.line(text))
+	}
+	size := r.Size()
+	if !s.begun {
+		s.begun = true
+		if o.Tail >= 0 && o.Matches != nil {
+			held := &lastLines{most: o.Tail}
+			if err, emitErr := s.lines(r, size, last, func(text string) error {
+				if o.Matches(text) {
+					held.add(text)
+				}
+				return nil
+			}); err != nil || emitErr != nil {
+				return err, emitErr
+			}
+			for _, text := range held.list {
+				if err := emit(s.line(text)); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		}
+		if o.Tail >= 0 {
+			if s.offset, err = tailOffset(r, size, o.Tail); err != nil {
+				return err, nil
+			}
+		}
+	}
+	return s.lines(r, size, last, selected)
+}
+
+func (s *source) line(text string) Line {
+	return Line{Task: s.task, Attempt: s.attempt, Process: s.process, Text: text}
+}
+
+// lines calls emit with the lines from the offset to size.
+func (s *source) lines(r io.ReaderAt, size int64, last bool, emit func(string) error) (err, emitErr error) {
+	buffer := make([]byte, chunk)
+	for s.offset < size {
+		n, err := r.ReadAt(buffer[:min(int64(len(buffer)), size-s.offset)], s.offset)
+		if err != nil && err != io.EOF {
+			return err, nil
+		}
+		if n == 0 {
+			break
+		}
+		s.offset += int64(n)
+		lines := strings.Split(s.rest+string(buffer[:n]), "\n")
+		s.rest = lines[len(lines)-1]
+		for _, l := range lines[:len(lines)-1] {
+			if err := emit(strings.TrimSuffix(l, "\r")); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if last && s.rest != "" {
+		text := s.rest
+		s.rest = ""
+		return nil, emit(text)
+	}
+	return nil, nil
+}
+
+// lastLines holds the last lines of those that are added.
+type lastLines struct {
+	most int
+	list []string
+}
+
+func (l *lastLines) add(text string) {
+	if l.list = append(l.list, text); len(l.list) > l.most {
+		l.list = slices.Delete(l.list, 0, 1)
+	}
+}
+
+// tailOffset returns where the last n lines of a log of this size begin.
+func tailOffset(r io.ReaderAt, size int64, n int) (int64, error) {
+	if n == 0 {
+		return size, nil
+	}
+	buffer := make([]byte, chunk)
+	found := 0
+	for end := size; end > 0; {
+		at := max(0, end-chunk)
+		b := buffer[:end-at]
+		if _, err := r.ReadAt(b, at); err != nil && err != io.EOF {
+			return 0, err
+		}
+		for i := bytes.LastIndexByte(b, '\n'); i >= 0; i = bytes.LastIndexByte(b[:i], '\n') {
+			if at+int64(i) == size-1 {
+				continue // it ends the last line
+			}
+			if found++; found == n {
+				return at + int64(i) + 1, nil
+			}
+		}
+		end = at
+	}
+	return 0, nil
+}

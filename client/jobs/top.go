@@ -1,0 +1,237 @@
+package jobs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/client/terminal"
+	"holdfast/proto"
+)
+
+// TopOptions configure Top.
+type TopOptions struct {
+	Out  io.Writer // the terminal
+	Size func() (width, height int)
+	Keys <-chan string // keys that are pressed: a letter, or up, down, enter or escape
+	// Log returns the last lines of what a task wrote.
+	Log func(ctx context.Context, task string, lines int) ([]string, error)
+}
+
+// Control sequences of terminals.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l" // the alternate screen, without a cursor
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	toTop       = "\x1b[H"
+	restOfLine  = "\x1b[K"
+	restBelow   = "\x1b[J"
+)
+
+// topPace is the interval at which the screen is drawn if nothing happens.
+const topPace = time.Second
+
+// Top shows a job on the whole terminal until its user leaves or ctx ends. The job goes on.
+func Top(ctx context.Context, j *Job, o TopOptions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	states := make(chan *proto.JobStatus)
+	end := make(chan watchResult, 1)
+	go func() {
+		s, err := j.Watch(ctx, func(s *proto.JobStatus) {
+			select {
+			case states <- s:
+			case <-ctx.Done():
+			}
+		})
+		end <- watchResult{s, err}
+	}()
+	ended := false
+	defer func() {
+		cancel()
+		if !ended {
+			<-end
+		}
+	}()
+	out := terminal.Raw(o.Out)
+	fmt.Fprint(out, enterScreen)
+	defer fmt.Fprint(out, leaveScreen)
+	v := &topView{order: "name", status: &proto.JobStatus{Id: j.ID}}
+	tick := time.NewTicker(topPace)
+	defer tick.Stop()
+	for {
+		width, height := o.Size()
+		v.draw(out, width, height, time.Now())
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case s := <-states:
+			v.status = s
+		case w := <-end:
+			ended = true
+			if w.err != nil {
+				return w.err
+			}
+			v.status, end = w.status, nil
+		case key, open := <-o.Keys:
+			if !open || !v.press(key) {
+				return nil
+			}
+		case <-tick.C:
+		}
+		if v.showing == "log" {
+			lines, err := o.Log(ctx, v.selected, height)
+			if err != nil {
+				lines = []string{err.Error()}
+			}
+			v.log = lines
+		}
+	}
+}
+
+// topView is what Top shows. It does no I/O but what draw writes.
+type topView struct {
+	status   *proto.JobStatus
+	order    string // column by which tasks are sorted
+	reverse  bool
+	selected string // task
+	showing  string // of the selected task: log or incidents; empty: the list of tasks
+	log      []string
+}
+
+// topOrders are the columns by which tasks can be sorted, by key.
+var topOrders = map[string]string{"n": "name", "s": "state", "m": "memory", "t": "step"}
+
+// press takes in a key, and reports whether the user stays.
+func (v *topView) press(key string) bool {
+	tasks := v.sorted()
+	at := slices.IndexFunc(tasks, func(t *proto.TaskStatus) bool { return t.Task == v.selected })
+	move := func(to int) {
+		if len(tasks) > 0 {
+			v.selected = tasks[min(max(to, 0), len(tasks)-1)].Task
+		}
+	}
+	if order, ok := topOrders[key]; ok && v.showing == "" {
+		v.reverse = v.order == order && !v.reverse
+		v.order = order
+		return true
+	}
+	switch key {
+	case "interrupt":
+		return false
+	case "q", "escape":
+		if v.showing == "" {
+			return key != "q"
+		}
+		v.showing, v.log = "", nil
+	case "up", "k":
+		move(at - 1)
+	case "down", "j":
+		move(at + 1)
+	case "l", "enter", "i":
+		if at < 0 {
+			move(0)
+		}
+		if v.selected != "" {
+			v.showing = map[string]string{"i": "incidents"}[key]
+			v.showing = cmp.Or(v.showing, "log")
+		}
+	}
+	return true
+}
+
+// sorted returns the tasks as they are shown.
+func (v *topView) sorted() []*proto.TaskStatus {
+	list := slices.Clone(v.status.Tasks)
+	slices.SortStableFunc(list, func(a, b *proto.TaskStatus) int {
+		switch v.order {
+		case "state":
+			return cmp.Compare(a.State, b.State)
+		case "memory":
+			return cmp.Compare(b.RssBytes, a.RssBytes)
+		case "step":
+			return cmp.Compare(a.Step, b.Step)
+		}
+		return 0 // as the job has them
+	})
+	if v.reverse {
+		slices.Reverse(list)
+	}
+	return list
+}
+
+// draw writes the screen.
+func (v *topView) draw(w io.Writer, width, height int, now time.Time) {
+	var b bytes.Buffer
+	b.WriteString(toTop)
+	for i, line := range v.screen(width, height, now) {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		b.WriteString(terminal.Cut(terminal.Clean(line), width) + restOfLine)
+	}
+	b.WriteString(restBelow)
+	_, _ = w.Write(b.Bytes()) // the terminal has gone; its keys tell
+}
+
+// screen returns at most height lines.
+func (v *topView) screen(width, height int, now time.Time) []string {
+	p := &Progress{width: width + 1, now: func() time.Time { return now }, started: now}
+	s := v.status
+	lines := append([]string{s.Id + "  " + s.Name}, p.block(s)...)
+	lines = append(lines, "")
+	help := "q quit  j/k move  l log  i losses  sort by: name(n) state(s) memory(m) step(t)"
+	room := max(height-len(lines)-1, 0)
+	switch v.showing {
+	case "log":
+		lines = append(lines, fmt.Sprintf("What %s wrote last:", v.selected))
+		shown := v.log[max(0, len(v.log)-max(room-1, 0)):]
+		for _, l := range shown {
+			lines = append(lines, terminal.Shown(l, false))
+		}
+		help = "q back"
+	case "incidents":
+		lines = append(lines, v.incidents(width, room)...)
+		help = "q back"
+	default:
+		lines = append(lines, v.tasks(width, room)...)
+	}
+	for len(lines) < height-1 {
+		lines = append(lines, "")
+	}
+	return append(lines[:max(min(len(lines), height-1), 0)], help)
+}
+
+// tasks returns the table of tasks, scrolled to the selected one.
+func (v *topView) tasks(width, room int) []string {
+	list := v.sorted()
+	at := max(0, slices.IndexFunc(list, func(t *proto.TaskStatus) bool { return t.Task == v.selected }))
+	rows := max(room-1, 1)
+	first := min(max(0, at-rows+1), max(0, len(list)-rows))
+	t := terminal.NewTable(" ", "TASK", "STATE", "ATTEMPT", "STEP", "MEMORY", "NODE", "NOTE")
+	t.Flexible = []string{"NODE", "NOTE"}
+	for _, k := range list[first:min(len(list), first+rows)] {
+		mark := " "
+		if k.Task == v.selected {
+			mark = ">"
+		}
+		t.Add(mark, k.Task, proto.StateWord(k.State), attempt(k.Attempt), number(k.Step), memory(k.RssBytes), dash(k.Node), note(v.status, k))
+	}
+	var b strings.Builder
+	_ = t.Write(&b, width) // a Builder takes all
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+// incidents returns the losses of the selected task, the last ones.
+func (v *topView) incidents(width, room int) []string {
+	of := IncidentsOf(v.status, v.selected)
+	if len(of) == 0 {
+		return []string{v.selected + " was never lost."}
+	}
+	var b strings.Builder
+	_ = writeIncidents(&b, of[max(0, len(of)-max(room-2, 1)):], width) // a Builder takes all
+	return append([]string{"Losses of " + v.selected + ":"}, strings.Split(strings.Trim(b.String(), "\n"), "\n")...)
+}

@@ -1,0 +1,62 @@
+package jobs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/proto"
+)
+
+// The screen of top has the terminal's size at most, sorts, and scrolls to what is chosen.
+func TestTopScreen(t *testing.T) {
+	s := &proto.JobStatus{Id: "application_1795571056298_0001", Name: "mnist", State: proto.JobState_JOB_STATE_RUNNING, StartedUnixMs: 1000, Step: 7}
+	for i := range 40 {
+		s.Tasks = append(s.Tasks, &proto.TaskStatus{
+			Task: fmt.Sprintf("worker-%d", i), Role: "worker", State: proto.TaskState_TASK_STATE_RUNNING, RssBytes: int64(i) << 20, Node: "node-with-a-long-name.example.org",
+			Why: "a note that is longer than the line", Attempt: 1,
+		})
+	}
+	s.Incidents = []*proto.Incident{{Task: "worker-3", Cause: "its node was lost", AtUnixMs: 2000, RecoveredUnixMs: 3000, RecoveredAfterMs: 1000}}
+	v := &topView{status: s, order: "name"}
+	show := func(want ...string) {
+		t.Helper()
+		screen := v.screen(80, 24, time.UnixMilli(61000))
+		var out strings.Builder
+		v.draw(&out, 80, 24, time.UnixMilli(61000))
+		text := strings.Join(screen, "\n")
+		if len(screen) != 24 || strings.Count(out.String(), "\n") != 23 {
+			t.Errorf("the screen has %d lines:\n%s", len(screen), text)
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%q is missing in:\n%s", w, text)
+			}
+		}
+	}
+	show("mnist", "running 1m0s | step 7", "worker 40/40", "   worker-0 ")
+	v.press("m")
+	show("   worker-39 ")
+	v.press("m")
+	v.press("n")
+	for range 31 {
+		v.press("down")
+	}
+	show(">  worker-30 ")
+	v.selected = "worker-3"
+	v.press("i")
+	show("Losses of worker-3", "its node was lost", "1.0 s", "q back")
+	if !v.press("q") || v.showing != "" {
+		t.Error("q does not go back")
+	}
+	v.press("l")
+	for i := range 50 {
+		v.log = append(v.log, fmt.Sprintf("step %d\rstep %d", i, 1000+i))
+	}
+	show("What worker-3 wrote last", "step 1049")
+	v.press("escape")
+	if v.press("q") {
+		t.Error("q does not leave")
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/client/checkpoints"
+	"holdfast/client/jobs"
+	"holdfast/client/jobs/logs"
+	"holdfast/hdfsckpt/format"
+	"holdfast/proto"
+)
+
+// Bounds of what a shell that completes a word waits for, and shows.
+const (
+	completionTimeout = 3 * time.Second
+	completionJobs    = 50
+)
+
+type completer = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective)
+
+// completeJob completes JOB.
+func completeJob(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return jobsToComplete(cmd), cobra.ShellCompDirectiveNoFileComp
+}
+
+// jobsToComplete returns the names and ids of jobs. What cannot be asked is not completed.
+func jobsToComplete(cmd *cobra.Command) []cobra.Completion {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	list, _, err := jobs.List(ctx, jobs.ListOptions{Limit: completionJobs})
+	if err != nil {
+		return nil
+	}
+	var words []cobra.Completion
+	seen := map[string]bool{}
+	for _, e := range list {
+		state := proto.StateWord(e.State)
+		if !seen[e.Name] && e.Name != "" && !strings.ContainsAny(e.Name, "\t\n ") {
+			seen[e.Name] = true
+			words = append(words, cobra.CompletionWithDesc(e.Name, state+", "+e.Id))
+		}
+		words = append(words, cobra.CompletionWithDesc(e.Id, state+", "+e.Name))
+	}
+	return words
+}
+
+// completeJobThenTask completes JOB and then a task of it, or with more a role or the
+// application master.
+func completeJobThenTask(more bool) completer {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) != 1 {
+			return completeJob(cmd, args, word)
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		j, err := jobs.Find(ctx, args[0])
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer j.Close()
+		s, err := j.Status(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var words []cobra.Completion
+		for _, t := range s.Tasks {
+			if more && !slices.Contains(words, t.Role) {
+				words = append(words, t.Role)
+			}
+		}
+		for _, t := range s.Tasks {
+			words = append(words, cobra.CompletionWithDesc(t.Task, proto.StateWord(t.State)))
+		}
+		if more {
+			words = append(words, cobra.CompletionWithDesc(logs.Master, "the application master"))
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeCheckpoints completes URI|JOB and then so many steps.
+func completeCheckpoints(steps int) completer {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		switch {
+		case len(args) == 0:
+			if strings.HasPrefix(word, "/") || strings.HasPrefix(word, ".") {
+				return nil, cobra.ShellCompDirectiveFilterDirs
+			}
+			return jobsToComplete(cmd), cobra.ShellCompDirectiveNoFileComp
+		case len(args) > steps:
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		var words []cobra.Completion
+		// What cannot be listed is not completed.
+		_ = listed(cmd, args[0], func(_ checkpoints.Directory, list []format.Checkpoint) error {
+			for _, c := range slices.Backward(list) {
+				if c.Step != format.NoStep {
+					words = append(words, cobra.CompletionWithDesc(strconv.FormatInt(c.Step, 10), string(c.State)))
+				}
+			}
+			return nil
+		})
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
