@@ -43,6 +43,9 @@ var allSlices = []slice{
 		{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow"}},
 		{"am/yarn", []string{".*"}},
 	}},
+	{name: "programs", tests: []tests{
+		{"test/programs", []string{"TestLongTensorFlowPrograms", "TestLongTorchPrograms"}},
+	}},
 	{name: "hdfs", tests: []tests{
 		{"hdfsckpt/mount", []string{"TestLongStalledNameNode"}},
 		{"internal/hadoop/hdfs/write", []string{"TestLongADataNodeIsLost"}},
