@@ -33,6 +33,9 @@ var allSlices = []slice{
 	{name: "rules-storage", tests: []tests{
 		{"test/mutation", []string{"TestLongEachStorageRuleHasATestThatFailsWithoutIt"}},
 	}},
+	{name: "rules-recovery", tests: []tests{
+		{"test/mutation", []string{"TestLongEachRecoveryRuleHasATestThatFailsWithoutIt"}},
+	}},
 	{name: "rules-bytes", tests: []tests{
 		{"test/mutation", []string{"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt"}},
 	}},
