@@ -409,7 +409,7 @@ var recoveryRules = []rule{
 		promise: "a task that has to leave is not stopped between the files of its save",
 		file:    "am/checkpoint/sealer.go",
 		old:     `	if before, ok := s.pending[uri]; !ok || before.files != files || writing {`,
-		new:     `	if before, ok := s.pending[uri]; ok && false {`,
+		new:     `	if before, ok := s.pending[uri]; ok && writing && false {`,
 		pkg:     "am/checkpoint", test: "TestASaveHasEnded",
 	},
 	{
