@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"holdfast/am/web"
 	"holdfast/proto"
 )
