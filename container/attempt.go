@@ -31,6 +31,7 @@ type attempt struct {
 	box       *sandbox.Box
 	standby   *warm.Standby
 	forked    bool // it came from a warm interpreter
+	command   sandbox.Command
 	out       *output.Output
 	oomBefore int
 	log       *logrus.Entry
@@ -92,6 +93,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	}
 	t.port.Release()
 	t.tensorBoard.Release()
+	a.command = command
 	command.Output = w
 	a.process, a.forked, err = t.Standby.Exec(command)
 	if err != nil {
