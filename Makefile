@@ -103,6 +103,11 @@ faults: build ## lose all that a job stands on under TensorFlow, alone and in pa
 	@.ci/need java mvn python3
 	@$(GO) run ./test/faults/cmd -pairs 10
 
+.PHONY: programs
+programs: build ## run programs of many frameworks, and lose something of each (ONLY=NAME,...: some of them; long)
+	@.ci/need java mvn python3 torch
+	@$(GO) run ./test/programs/cmd $(if $(ONLY),-only $(ONLY))
+
 .PHONY: verify
 verify: ## formatting, vet, staticcheck, buf lint
 	@.ci/need go

@@ -175,18 +175,19 @@ func TestTheLeasesEndIsNoError(t *testing.T) {
 // away, it outlives its lease, until there may be one.
 func TestNoMasterAtAll(t *testing.T) {
 	const lease = 2 * time.Second
-	for name, end := range map[string]func(m *master) (then func()){
-		"a master lives that cannot be reached": func(m *master) func() {
-			return func() {
-				now := time.Now()
-				if err := os.Chtimes(filepath.Join(m.jobDir, proto.AddressFile), now, now); err != nil {
-					t.Error(err)
-				}
+	lives := func(m *master) func() {
+		return func() {
+			now := time.Now()
+			if err := os.Chtimes(filepath.Join(m.jobDir, proto.AddressFile), now, now); err != nil {
+				t.Error(err)
 			}
-		},
-		"another master cannot be reached": func(m *master) func() {
+		}
+	}
+	for name, end := range map[string]func(m *master) (then func()){
+		"a master lives that cannot be reached": lives,
+		"another master lives that cannot be reached": func(m *master) func() {
 			m.tell(proto.Address{Address: "127.0.0.1:1", Attempt: 2})
-			return func() {}
+			return lives(m)
 		},
 		"the job has ended": func(m *master) func() {
 			m.tell(proto.Address{Address: m.address, Attempt: 1, Ended: true})
@@ -236,6 +237,34 @@ func TestAMasterThatComesLate(t *testing.T) {
 	}
 	if h := m.successor().agent().hello; int(h.TaskPid) != pid {
 		t.Errorf("it comes back with %v", h)
+	}
+}
+
+// TestAMasterThatStartsSlowly: one that has announced itself may take longer than a lease
+// to read what its predecessor left and to register with the cluster. It gives no task
+// away before that, so the tasks outlive it.
+func TestAMasterThatStartsSlowly(t *testing.T) {
+	const lease = 2 * time.Second
+	for name, after := range map[string]time.Duration{"announced at once": 0, "announced late in the lease": lease * 2 / 3} {
+		t.Run(name, func(t *testing.T) {
+			m := newMaster(t)
+			m.tell(proto.Address{Address: m.address, Attempt: 1})
+			_, _, pid := m.runs(leased(lease))
+			m.server.Stop()
+			announced := false
+			for alone := time.Now(); time.Since(alone) < 4*lease; time.Sleep(10 * time.Millisecond) { // it has to pass
+				if !announced && time.Since(alone) >= after {
+					announced = true
+					m.tell(proto.Address{Address: "127.0.0.1:1", Attempt: 2})
+				}
+				if !alive(pid) {
+					t.Fatalf("the task has ended %v after its master", time.Since(alone))
+				}
+			}
+			if h := m.successor().agent().hello; int(h.TaskPid) != pid {
+				t.Errorf("it comes back with %v", h)
+			}
+		})
 	}
 }
 

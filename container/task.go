@@ -133,14 +133,15 @@ func (t *task) nameHosts(cfg Config, box *sandbox.Box) error {
 	return err
 }
 
-// route applies new addresses of tasks, and cuts connections to lost ones. The task is
+// route applies new addresses of tasks, and cuts connections to former ones. The task is
 // prepared.
 func (t *task) route(r *proto.Routes, box *sandbox.Box) {
-	if err := t.peers.Take(r); err != nil {
+	cut, err := t.peers.Take(r)
+	if err != nil {
 		t.log.WithError(err).Error("the new addresses of the task's peers cannot be applied")
 		return
 	}
-	t.direct(t.peers.Addresses(r.Disconnect), box)
+	t.direct(cut, box)
 }
 
 // direct directs connections to the current addresses of tasks, and cuts those to some.
@@ -158,7 +159,7 @@ func (t *task) direct(cut []netip.Addr, box *sandbox.Box) {
 // begin applies to the prepared task the routes that arrived meanwhile.
 func (t *task) begin(box *sandbox.Box) {
 	for _, r := range t.late {
-		if err := t.peers.Take(r); err != nil {
+		if _, err := t.peers.Take(r); err != nil { // no attempt has a connection yet
 			t.log.WithError(err).Error("the new addresses of the task's peers cannot be applied")
 		}
 	}

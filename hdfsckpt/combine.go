@@ -1,8 +1,8 @@
 package hdfsckpt
 
-// combine is the CRC32C of some bytes and n more, of the sums of both. A sum is
-// a remainder of polynomials over GF(2), of which n bytes more multiply the first
-// by x^(8n).
+// combine returns the CRC32C of two byte sequences together, by the sums of both; n is the
+// length of the second. A sum is the remainder of a polynomial over GF(2), and n bytes that
+// follow multiply that polynomial by x^(8n).
 func combine(first, second uint32, n int64) uint32 {
 	const one, byteMore = 1 << 31, 1 << (31 - 8)
 	power := uint32(one)

@@ -94,6 +94,22 @@ func stateFile(current string, all ...string) []byte {
 	return tfbundle.CheckpointState{Current: current, All: all}.Bytes()
 }
 
+// TestReplacedWhileItIsSealed: what has taken the name of a file since it was listed is
+// not sealed for it, though it has as many bytes.
+func TestReplacedWhileItIsSealed(t *testing.T) {
+	s := openLocal(t, t.TempDir())
+	defer s.Close()
+	put(t, s, "model-10.pt", torchFixture(t, "alone.pt"))
+	listed := list(t, s)[0]
+	put(t, s, "model-10.pt", torchFixture(t, "alone.pt"))
+	if _, err := hdfsckpt.Seal(t.Context(), s, listed, manifest.Meta{}, nil); !errors.Is(err, syscall.ESTALE) {
+		t.Errorf("sealing what was replaced: %v", err)
+	}
+	if got := states(list(t, s)); got != "model-10.pt complete" {
+		t.Error(got)
+	}
+}
+
 func TestRepair(t *testing.T) {
 	ctx := context.Background()
 	for _, x := range []struct {

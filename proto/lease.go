@@ -11,7 +11,10 @@ import "time"
 // for longer than the lease of the lost agent. A gap is more than TouchLimit from the
 // beginning of an update to the end of the next. An agent that has seen the file untouched
 // for Untouched knows that no AM has fulfilled that until then, and renews its lease. A
-// successor replaces the file before it begins to wait.
+// successor replaces the file before it begins to wait, from when its predecessor gives no
+// task away any longer. So an agent that sees the successor's file counts its lease from
+// when it saw that of the predecessor last, and renews it on while the file is untouched:
+// the successor may take long to start.
 //
 // All times that are fractions or multiples of a lease are in this file.
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// EarlierReason reports whether a task's reason concerns an attempt before the present
-// one, and of which.
+// EarlierReason reports whether a task's reason concerns an attempt before the present one,
+// and returns that attempt.
 func EarlierReason(s *JobStatus, k *TaskStatus) (attempt int32, is bool) {
 	of := ReasonOf(s, k)
 	return of, of >= 0 && of < k.Attempt

@@ -78,12 +78,12 @@ func (s *Server) Send(container string, m *proto.ToAgent) {
 	}
 }
 
-// batch is for how many agents SendToAll queues a message before it yields.
+// batch is the number of agents for which SendToAll queues a message before it yields.
 const batch = 64
 
-// SendToAll queues the same message for several agents, as Send does. It yields the
-// processor from time to time, since each queued message may start a goroutine, behind
-// all of which the rest of the process would wait.
+// SendToAll queues the same message for several agents, as Send does. Each queued message
+// may start a goroutine, so it yields the processor from time to time: otherwise the rest
+// of the process would wait behind all of them.
 func (s *Server) SendToAll(containers []string, m *proto.ToAgent) {
 	shared := &shared{message: m}
 	for some := range slices.Chunk(containers, batch) {

@@ -37,7 +37,7 @@ type single struct{ *proto.ToAgent }
 
 func (m single) encode(proto.AgentService_ConnectServer) (any, error) { return m.ToAgent, nil }
 
-// shared is encoded once for all streams, of which there may be thousands.
+// shared is a message that is encoded once for all streams; there may be thousands.
 type shared struct {
 	message *proto.ToAgent
 	once    sync.Once

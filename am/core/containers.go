@@ -203,7 +203,7 @@ func (j *Job) compareAttempts(t *task, e AgentConnected) {
 	case e.Exited != nil && t.together() && t.state == stopping && e.Generation < j.generation-1:
 		// It ended in a generation before the one that is being stopped, whose failure
 		// an application master before this one has attributed.
-		t.dirty = true
+		j.markDirty(t)
 		j.becomeReady(t)
 	case e.Exited != nil:
 		x := *e.Exited

@@ -10,7 +10,8 @@ import (
 func (j *Job) Deadline() (time.Time, bool) {
 	switch {
 	case j.phase == reconciling:
-		return j.reconciliation.until, true
+		until := j.confirmedExpiry(j.reconciliation.until)
+		return until, !until.IsZero()
 	case j.Finished():
 		return time.Time{}, false
 	}

@@ -44,7 +44,7 @@ func (j *Job) exited(e TaskExited) {
 // endedStopping takes in the end of an attempt that was told to end because all
 // restart together, or because its task leaves the container.
 func (j *Job) endedStopping(t *task, e TaskExited) {
-	t.dirty = true // it may have been saving
+	j.markDirty(t) // it may have been saving
 	if t.leavesNow() {
 		j.depart(t, t.run.stop.cause)
 		return

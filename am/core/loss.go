@@ -23,7 +23,7 @@ func (j *Job) lost(t *task, c Cause) {
 		}
 	}
 	t.loss.cause = c
-	t.dirty = true
+	j.markDirty(t)
 	if c != CauseOwnFault && c != CausePeerLost && t.run.number >= 0 {
 		j.earlyOf(t).Over = true // it may have been about to go well
 	}
@@ -61,7 +61,7 @@ func (j *Job) restart(cause *task, why string, grace time.Duration, in func(*tas
 
 // restartSucceeded has a task that succeeded start again with the others.
 func (j *Job) restartSucceeded(t *task) {
-	t.dirty = true
+	j.markDirty(t)
 	if t.loc.container != "" {
 		j.becomeReady(t)
 		return

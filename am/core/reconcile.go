@@ -17,7 +17,7 @@ import (
 type reconciliation struct {
 	known  Journal // from other sources: may be out of date, and empty
 	first  Recovered
-	until  time.Time
+	until  time.Time    // unless a gap in the updates of the liveness file comes before (confirmedExpiry)
 	events []timedEvent // in order, to be taken in afterwards
 
 	missing map[string]bool            // containers of first that have not reported
@@ -45,7 +45,9 @@ func (j *Job) takeReport(e Event) {
 		for c := range e.Containers {
 			r.missing[c] = true
 		}
-		j.record(nil, KindNote, "where the tasks are is not known any longer: application master attempt %d waits for what the agents in %d containers report, %s at most", e.Attempt, len(e.Containers), j.limits.LeaseExpiry)
+		j.record(nil, KindNote, "where the tasks are is not known any longer: application master attempt %d waits for what the agents in %d containers report, for %s or a little more", e.Attempt, len(e.Containers), j.limits.LeaseExpiry)
+	case LivenessConfirmed:
+		j.liveness = livenessWindow{e.Since, e.Until}
 	case AgentConnected:
 		delete(r.missing, e.Container)
 		r.reports[e.Container] = &e
@@ -66,7 +68,7 @@ func (j *Job) takeReport(e Event) {
 	if _, first := e.(Recovered); !first {
 		r.events = append(r.events, timedEvent{j.now, e})
 	}
-	if over || !r.until.After(j.now) || len(r.missing) == 0 && j.allReported() {
+	if over || j.past(j.confirmedExpiry(r.until)) || len(r.missing) == 0 && j.allReported() {
 		j.endReconciling()
 		j.decideFromReports(r)
 	}

@@ -241,11 +241,13 @@ func (s *sim) disconnect(b *simBox, back time.Duration) {
 }
 
 // alone has an agent keep its lease without a connection: it begins anew where the
-// file that masters touch shows that there is none (package proto, lease.go), unless
-// the agent is cut off from that, too.
+// file that masters touch shows that there is none, or none that has begun to wait
+// (package proto, lease.go), unless the agent is cut off from that, too.
 func (s *sim) alone(b *simBox) {
 	cut, line, end := s.r.IntN(2) == 0, b.line, s.now.Add(limits.Lease)
 	seen, since := -1, time.Time{}
+	named, last := b.master, time.Time{}
+	left := s.down // for want of a master, and not of a network
 	var look func()
 	look = func() {
 		if !b.agent || b.line != line || b.connected {
@@ -253,12 +255,19 @@ func (s *sim) alone(b *simBox) {
 		}
 		switch {
 		case cut:
-		case s.announced != b.master:
-			seen = -1
+		case s.announced != named:
+			if !last.IsZero() && s.now.Before(end) {
+				end = last.Add(limits.Lease)
+			}
+			seen, since = s.touches, s.now
 		case s.touches != seen:
 			seen, since = s.touches, s.now
 		case s.now.Sub(since) >= proto.Untouched(limits.Lease) && s.now.Before(end):
 			end = s.now.Add(limits.Lease)
+		}
+		named, last = s.announced, s.now
+		if left && !cut && s.down && !s.now.Before(end) {
+			s.fail("the lease of %s has run out, and no application master serves", b.id)
 		}
 		if !s.now.Before(end) { // it stops its task and ends; nobody may hear of it
 			s.log("the lease of %s has run out", b.id)

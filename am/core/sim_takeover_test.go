@@ -36,12 +36,20 @@ func (s *sim) restartAM() {
 	if s.r.IntN(3) == 0 { // its node is gone, which the cluster has to miss first
 		away = s.upTo(time.Minute)
 	}
+	starts := time.Duration(0) // once it has announced itself
+	if s.r.IntN(3) == 0 {
+		starts = s.upTo(30 * time.Second)
+	}
 	s.after(away, func() {
+		if s.epoch == epoch {
+			s.announced = epoch
+		}
+	})
+	s.after(away+starts, func() {
 		if s.epoch != epoch {
 			return
 		}
 		s.down = false
-		s.announced = epoch
 		s.job = s.newJob()
 		if journal := s.r.IntN(4); journal == 0 {
 			s.log("the journal is lost")

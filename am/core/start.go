@@ -145,10 +145,14 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// storePrepared lets the tasks start that were lost before the store was prepared.
+// markDirty notes that a task's attempt has ended, and may have left a broken save.
+func (j *Job) markDirty(t *task) { t.dirty, t.dirtied = true, j.now }
+
+// storePrepared lets the tasks start whose attempts had ended before the store was
+// prepared.
 func (j *Job) storePrepared(e StorePrepared) {
 	for _, t := range j.tasks {
-		if !t.history.lastLoss.After(j.storeRequested) {
+		if !t.dirtied.After(j.storeRequested) {
 			t.dirty = false
 		}
 	}

@@ -59,3 +59,29 @@ func TestTranscriptsOfStarts(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoIsStoppedWhileTheStoreIsPreparedWaitsForItAgain: what it was saving may have come
+// to a place that was looked at before.
+func TestWhoIsStoppedWhileTheStoreIsPreparedWaitsForItAgain(t *testing.T) {
+	roles := append(ranks(2), &proto.RoleSpec{Name: "evaluator", Count: 1, MemoryMb: 1024, Vcores: 1,
+		Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL})
+	p := play(t, roles, 3)
+	p.step(core.Begin{})
+	p.mute["StorePrepared"] = true
+	p.exit("evaluator-0", core.TaskExited{Signal: 9})
+	p.wait(time.Second)
+	p.exit("worker-0", core.TaskExited{Code: 1}) // and worker-1 is stopped, maybe in the middle of a save
+	p.wait(time.Second)
+	p.step(core.StorePrepared{})
+	for _, name := range []string{"worker-0", "worker-1"} {
+		if w := p.named(name); w.Attempt != 0 {
+			t.Errorf("%s was started again before the store was prepared after its end\n%s", name, p.log.String())
+		}
+	}
+	p.step(core.StorePrepared{})
+	for _, name := range []string{"worker-0", "worker-1"} {
+		if w := p.named(name); w.Attempt != 1 {
+			t.Errorf("%s is at attempt %d\n%s", name, w.Attempt, p.log.String())
+		}
+	}
+}

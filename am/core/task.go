@@ -58,7 +58,8 @@ type task struct {
 	// the latest; nothing is started before their leases have expired.
 	expiring  map[string]time.Time
 	notBefore time.Time // it does not start before: the delay after a failure
-	dirty     bool      // the store was not prepared since it was lost, or ever
+	dirty     bool      // the store was not prepared since its last attempt ended, or ever
+	dirtied   time.Time // when that attempt ended; zero: none has for this application master
 	listed    bool      // in Job.busy
 }
 

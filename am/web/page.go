@@ -49,8 +49,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	},
 }).Parse(pageText))
 
-// earlier reports whether why a task was lost, and what it wrote last, is of an
-// attempt before the present one, and of which.
+// earlier reports whether a task's reason and last lines concern an attempt before the
+// present one, and which.
 func earlier(s *proto.JobStatus, k *proto.TaskStatus) struct {
 	Is bool
 	Of int32

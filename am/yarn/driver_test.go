@@ -489,3 +489,29 @@ func TestDriverTellsWhatContainersWaitFor(t *testing.T) {
 	d.afterLocalizing(localizing{a.container.Node, []hadoop.ContainerID{a.container.ID, released.container.ID, container(9, 1).ID}})
 	expect(t, d.emitted(), "Localizing {Container:"+a.name+" What:is fetching and unpacking venv.zip (4 GB)}")
 }
+
+// TestDriverTellsWhatIsFoundAgain: a restarted RM knows of a container once its node has
+// registered, which may be after this master has.
+func TestDriverTellsWhatIsFoundAgain(t *testing.T) {
+	d := quietDriver(t)
+	there := container(2, 1)
+	for range 2 {
+		d.afterAllocate(allocated{answer: &hadoop.Answer{Previous: []hadoop.Container{there}}})
+	}
+	expect(t, d.emitted(), "ContainerFound {Container:"+there.ID.String()+" Node:n1}")
+	if h := d.heartbeat(time.Now()); len(h.Release) != 0 || d.s.byID[there.ID] == nil {
+		t.Errorf("released: %v", h.Release)
+	}
+}
+
+// TestLimitsOutliveALostAnswer: nothing else is known where the answer to a registration
+// was lost, and the job goes on by what it knew.
+func TestLimitsOutliveALostAnswer(t *testing.T) {
+	d := quietDriver(t)
+	before := d.reg.Maximum
+	d.afterRegister(reregistered{reg: hadoop.Registered{Lost: true}})
+	if d.reg.Maximum != before {
+		t.Errorf("the largest container was %v, and is %v", before, d.reg.Maximum)
+	}
+	expect(t, d.emitted())
+}

@@ -125,7 +125,7 @@ func (d *Driver) afterAllocate(r allocated) time.Duration {
 		h := s.byID[c.ID]
 		if h == nil {
 			if c.ID.Attempt.Number < d.attempt { // while there was no master
-				d.events.Put(core.ContainerEnded{Container: c.ID.String(), Cause: cause(c, false), Exit: c.Exit, Diagnostics: c.Diagnostics})
+				d.events.Put(core.ContainerEnded{Container: c.ID.String(), Cause: cause(c, false), Exit: c.Exit, Diagnostics: reason(c.Diagnostics)})
 			}
 			continue
 		}
@@ -145,7 +145,7 @@ func (d *Driver) end(h *held, c hadoop.Completed) {
 	if h.endReported {
 		return
 	}
-	e := core.ContainerEnded{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics}
+	e := core.ContainerEnded{Container: h.name, Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: reason(c.Diagnostics)}
 	// YARN reports a lost node in both cases.
 	if report, sick := d.s.unhealthy[h.container.Node.Host]; sick && e.Cause == core.CauseNodeLost {
 		e.Diagnostics = "its node is unhealthy: " + strings.TrimSpace(report)

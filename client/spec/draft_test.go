@@ -101,6 +101,11 @@ func TestFlagsOfLosses(t *testing.T) {
 	if r := role(t, s, "worker"); r.Min != 3 || r.MemoryMaxMb != 3072 || s.Spares != 2 || s.StartLimitMs != 600000 || s.StopGraceMs == nil || *s.StopGraceMs != 0 {
 		t.Errorf("the job is %s", protojson.Format(s))
 	}
+	for want, args := range map[int64][]string{600000: nil, 60000: {"--restart-stalled", "1m"}, 0: {"--restart-stalled", "0"}} {
+		if s, err = parse(t, append(args, "--worker", "1", "true")...); err != nil || s.RestartStalledMs != want {
+			t.Errorf("%v: a stall is acted on after %d ms, want %d (%v)", args, s.GetRestartStalledMs(), want, err)
+		}
+	}
 }
 
 func TestFileAndFlags(t *testing.T) {

@@ -59,6 +59,11 @@ func resourceOfMaster(spec *proto.JobSpec) yarn.Resource {
 // harder before that.
 func memoryLimit(r yarn.Resource) string { return fmt.Sprintf("%dMiB", r.MemoryMB*9/10) }
 
+// environmentOfMaster returns what a job's application master finds in its environment.
+func environmentOfMaster(job, directory string, r yarn.Resource) map[string]string {
+	return map[string]string{proto.EnvJob: job, proto.EnvJobDirectory: directory, "GOMEMLIMIT": memoryLimit(r)}
+}
+
 // How many times YARN restarts an application master within which interval. YARN itself
 // allows fewer by default (yarn.resourcemanager.am.max-attempts).
 const (
@@ -133,7 +138,7 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 		return nil, err
 	}
 	resource := resourceOfMaster(spec)
-	environment := map[string]string{proto.EnvJob: job.ID, proto.EnvJobDirectory: job.URI(), "GOMEMLIMIT": memoryLimit(resource)}
+	environment := environmentOfMaster(job.ID, job.URI(), resource)
 	master := []yarn.LocalResource{binary}
 	if c.Keytab != "" {
 		master = append(master, keytab)

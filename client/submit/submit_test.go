@@ -13,7 +13,7 @@ func TestMasterKeepsWithinItsContainer(t *testing.T) {
 		want  string
 	}{{1, "230MiB"}, {13000, "1130MiB"}} {
 		spec := &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", Count: c.tasks}}}
-		if got := memoryLimit(resourceOfMaster(spec)); got != c.want {
+		if got := environmentOfMaster("job", "dir", resourceOfMaster(spec))["GOMEMLIMIT"]; got != c.want {
 			t.Errorf("with %d tasks the limit is %s, want %s", c.tasks, got, c.want)
 		}
 	}

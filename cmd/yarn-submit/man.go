@@ -68,7 +68,7 @@ func prepareForManual(root *cobra.Command) error {
 	return nil
 }
 
-// shownValue is a value of which the manual shows the placeholder.
+// shownValue is a flag's value whose placeholder the manual shows.
 type shownValue struct {
 	pflag.Value
 	placeholder string

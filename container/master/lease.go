@@ -29,6 +29,8 @@ type Lease struct {
 	answer time.Duration // when the heartbeat was sent that it answered, since boot
 	file   store.Info    // AddressFile, as it was seen last
 	seen   time.Duration // when it was first seen like that, since boot; 0: not yet
+	named  int           // the attempt that it named when it was seen last; 0: none yet
+	look   time.Duration // when that look began, since boot
 }
 
 // aloneLimit is how long a task may run with no AM at all: longer than YARN waits
@@ -103,14 +105,19 @@ func (l *Lease) unanswered() bool {
 func (l *Lease) looked(begin, end time.Duration, file store.Info, said proto.Address) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	alone := begin-l.answer < aloneLimit && l.remains() > 0
 	switch {
-	case said.Ended || int32(said.Attempt) != l.master:
+	case said.Ended || int32(said.Attempt) < l.master:
 		l.seen = 0
 	case l.seen == 0 || file != l.file:
+		if alone && l.named != 0 && said.Attempt > l.named { // the successor has come since the last look
+			l.from = max(l.from, l.look)
+		}
 		l.file, l.seen = file, end
-	case begin-l.seen >= proto.Untouched(l.span) && begin-l.answer < aloneLimit && l.remains() > 0:
+	case begin-l.seen >= proto.Untouched(l.span) && alone:
 		l.from = max(l.from, begin)
 	}
+	l.named, l.look = said.Attempt, begin
 }
 
 // Connected records that a stream was opened.

@@ -25,6 +25,7 @@ type Peers struct {
 	index     map[string]int // of tasks, by name
 	virtual   []netip.Addr
 	addresses []proto.TaskAddress
+	last      []proto.TaskAddress // where each task was known to run last
 	own       int
 }
 
@@ -46,11 +47,33 @@ func New(a *proto.Assign) (*Peers, error) {
 			return nil, failure.Permanent(err)
 		}
 	}
+	p.last = slices.Clone(p.addresses)
 	return p, nil
 }
 
-// Take applies new addresses of tasks.
-func (p *Peers) Take(r *proto.Routes) error { return r.Apply(p.addresses) }
+// Take applies new addresses of tasks. It returns the virtual addresses of the tasks to
+// which connections are to be cut: those that r names, and those that run elsewhere than
+// they did, since an agent that had lost its stream may not have been told to cut these.
+// A task of which r knows no address may still run where it did.
+func (p *Peers) Take(r *proto.Routes) (cut []netip.Addr, err error) {
+	if err := r.Apply(p.addresses); err != nil {
+		return nil, err
+	}
+	named := map[int]bool{}
+	for _, t := range r.Disconnect {
+		named[int(t)] = true
+	}
+	for i, at := range p.addresses {
+		moved := at.Host != "" && p.last[i].Host != "" && at != p.last[i]
+		if moved || named[i] {
+			cut = append(cut, p.virtual[i])
+		}
+		if at.Host != "" {
+			p.last[i] = at
+		}
+	}
+	return cut, nil
+}
 
 // Virtual returns the virtual addresses of the tasks, in the order of runtime.Tasks.
 func (p *Peers) Virtual() []netip.Addr { return p.virtual }
@@ -96,17 +119,6 @@ func (p *Peers) Command(words []string, variables map[string]string, port int, a
 // TensorBoard.
 func (p *Peers) WantsTensorBoardPort() bool {
 	return runtime.WantsTensorBoardPort(p.spec, p.tasks[p.own])
-}
-
-// Addresses returns the virtual addresses of tasks, given by their index in the job.
-func (p *Peers) Addresses(tasks []uint32) []netip.Addr {
-	var list []netip.Addr
-	for _, t := range tasks {
-		if int(t) < len(p.virtual) {
-			list = append(list, p.virtual[t])
-		}
-	}
-	return list
 }
 
 // Called returns the names of tasks, given by their virtual addresses.

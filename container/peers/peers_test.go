@@ -23,8 +23,8 @@ func TestCommandsAreMadeOfWhereThePeersAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := proto.NewRoutes([]int{0}, []proto.TaskAddress{{Port: 20000, Host: "n3", RealPort: 20009}}, []int{0})
-	if err := p.Take(back); err != nil {
-		t.Fatal(err)
+	if cut, err := p.Take(back); err != nil || !slices.Equal(p.Called(cut), []string{"ps-0"}) {
+		t.Fatalf("connections to %v are cut, %v", p.Called(cut), err)
 	}
 	argv, env, err := p.Command([]string{"train", "--ps={ps_hosts}", "--me={task}:{port}"}, map[string]string{"INDEX": "{index}"}, 20007, runtime.Attempt{Number: 3})
 	if err != nil {
@@ -46,8 +46,5 @@ func TestCommandsAreMadeOfWhereThePeersAre(t *testing.T) {
 		{Virtual: at("127.77.0.1:20000"), Host: "n3", Port: 20009}, {Virtual: at("127.77.0.2:20001"), Host: "n2", Port: 20001},
 	}; !slices.Equal(p.Table(), want) {
 		t.Errorf("routes %v, want %v", p.Table(), want)
-	}
-	if cut := p.Addresses(back.Disconnect); !slices.Equal(p.Called(cut), []string{"ps-0"}) {
-		t.Errorf("cut %v", p.Called(cut))
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// Directory is a directory of several files of which some are of a known format, but
-// nothing shows whether all of them are there: a program's own checkpoint-500 with
-// model.pt and optimizer.pt. It is listed as one, and nothing removes it by itself.
+// Directory is a directory of several files, some of a known format, without anything that
+// shows whether all of them are there: a program's own checkpoint-500 with model.pt and
+// optimizer.pt. It is listed as one checkpoint, and is never removed automatically.
 const Directory Kind = "directory"
 
 type directory struct{}
@@ -67,11 +67,10 @@ func (directory) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 	return []Claim{claim}, nil
 }
 
-// belongTogether returns the files of a directory that are parts of one checkpoint
-// together, none of which is one by itself; nil if there are none such. In a directory
-// that is named after a step these are all, unless there is a single one that may be a
-// model; elsewhere those without a step of their own, beside files that are no
-// checkpoints.
+// belongTogether returns the files of a directory that are one checkpoint together, and none
+// by itself; nil if there are none such. In a directory named after a step these are all
+// files, unless the only one may be a model. Elsewhere they are the files without a step in
+// their names, beside files that are no checkpoints.
 func belongTogether(d *Dir) []store.Info {
 	var known, parts, others []store.Info
 	inStepDir := stepDir.MatchString(path.Base(d.Name))

@@ -1,6 +1,10 @@
-// Package format says what makes a set of files a checkpoint: one Format for each
-// form, in a file of its own. Whoever lists, seals, verifies, retains, moves aside or
+// Package format defines what makes a set of files a checkpoint: one Format for each form of
+// checkpoints, in a file of its own. Code that lists, seals, verifies, retains, moves aside or
 // removes checkpoints asks the format, and decides nothing by its name.
+//
+// What all formats share is in format.go (the contract and the list of formats),
+// checkpoint.go, contents.go, pointer.go and rule.go; walk.go searches a store for
+// checkpoints, and names.go, read.go and singlefile.go help formats do their part.
 //
 // # Words
 //

@@ -166,8 +166,8 @@ func checkTrainer(ctx context.Context, s store.Store, c *Checkpoint) error {
 	return nil
 }
 
-// checkWeights counts the files of weights, of which sizes has the lengths by their names
-// in the directory. why says what is wrong with them; empty if nothing is.
+// checkWeights counts the files of weights. sizes has the lengths of the directory's files
+// by name. why says what is wrong with them; empty if nothing is.
 func checkWeights(ctx context.Context, s store.Store, c *Checkpoint, sizes map[string]int64) (weights int, why string, err error) {
 	need := map[string]int64{}
 	for name := range sizes {
@@ -262,7 +262,7 @@ func cutOff(ctx context.Context, s store.Store, name string) (string, error) {
 	if path.Ext(name) != safetensorsSuffix {
 		return cutTorch(ctx, s, name)
 	}
-	_, err := headerOf(ctx, s, name)
+	err := checkHeader(ctx, s, name)
 	switch {
 	case isContent(err) && (safetensors.IsCut(err) || safetensors.IsForeign(err)):
 		return err.Error(), nil

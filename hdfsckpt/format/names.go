@@ -133,5 +133,5 @@ func lacking(need, have map[string]int64) string {
 	return strings.Join(wrong, ", ")
 }
 
-// tooDeep is why a checkpoint is unchecked of which not all was listed.
+// tooDeep says why a checkpoint that was not listed completely is unchecked.
 func tooDeep(dir string) string { return fmt.Sprintf("%s lies too deep to be looked at", dir) }

@@ -106,8 +106,8 @@ func (c *Checkpoint) has(name string) bool {
 	return slices.ContainsFunc(c.Files, func(f File) bool { return f.Name == path.Join(c.Name, name) })
 }
 
-// missingItem is one of the items that the metadata names of which no file is there;
-// empty if there is none. A checkpoint of one object names no items.
+// missingItem returns an item that the metadata names and that has no file; empty if there
+// is none such. A checkpoint of one object names no items.
 func (c *Checkpoint) missingItem(items json.RawMessage) string {
 	var names map[string]json.RawMessage
 	if json.Unmarshal(items, &names) != nil {

@@ -102,8 +102,8 @@ func checkPlain(ctx context.Context, d *Dir) (*Checkpoint, error) {
 	return c, nil
 }
 
-// markedShards is how many shards the marker says there are; 0 if it says nothing:
-// whatever else is in it, it is there.
+// markedShards returns the number of shards that the marker gives; 0 if it gives none, since
+// a marker with any content counts.
 func markedShards(text []byte) int {
 	var marker struct {
 		Shards int `json:"shards"`
@@ -226,9 +226,9 @@ func judgeByRule(r Rule, c Checkpoint) *Checkpoint {
 	return &c
 }
 
-// reviewByRule has directories without the rule's marker count as torn only where
-// their name is that of a checkpoint: it says so, or is like that of a complete one
-// beside them. Others that end in a number (run_2, with logs) are not known.
+// reviewByRule lets directories without the rule's marker count as torn only if they are
+// named as checkpoints are: by a word such as step, or as a complete one beside them. Whether
+// others that end in a number (run_2, with logs) are checkpoints is not known.
 func reviewByRule(r Rule, found []Checkpoint) {
 	if r.Marker == "" {
 		return

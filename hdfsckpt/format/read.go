@@ -14,8 +14,8 @@ import (
 // What is read of checkpoints to look at them is bounded, however many are looked at,
 // and whatever their files say.
 const (
-	// lookBudget is for all indexes and the like that this process looks at at once, in
-	// bytes; each takes about lookCost times its size.
+	// lookBudget bounds the memory, in bytes, for all indexes and similar files that this
+	// process reads at the same time; each takes about lookCost times its size.
 	lookBudget = 64 << 20
 	lookCost   = 8
 )

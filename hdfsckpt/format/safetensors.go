@@ -40,7 +40,7 @@ const (
 	safetensorsIndex  = safetensorsSuffix + ".index.json"
 )
 
-// safetensorsShard is the name of a file of which an index names several.
+// safetensorsShard matches the name of a shard, one of the files that an index names.
 var safetensorsShard = regexp.MustCompile(`^(.+)-\d{5,}-of-\d{5,}\.safetensors$`)
 
 // indexOfTensors returns the index to which a file belongs by its name, or which it is;
@@ -103,7 +103,7 @@ func safetensorsStep(name string) int64 {
 
 func checkSafetensors(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
 	c := &Checkpoint{Name: f.Name, Kind: Safetensors, Step: safetensorsStep(f.Name), Files: []File{f}, Shards: 1, State: Complete}
-	_, err := headerOf(ctx, s, f.Name)
+	err := checkHeader(ctx, s, f.Name)
 	switch {
 	case errors.Is(err, fs.ErrPermission): // somebody else's file keeps nobody from the others
 		c.State, c.Why = Unchecked, err.Error()
@@ -155,7 +155,7 @@ func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Inf
 		return c, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(need)) {
-		_, err := headerOf(ctx, d.Store, path.Join(d.Name, name))
+		err := checkHeader(ctx, d.Store, path.Join(d.Name, name))
 		if err == nil {
 			continue
 		}
@@ -172,14 +172,15 @@ func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Inf
 	return c, nil
 }
 
-// headerOf reads the header of a file; contentError if the file was read and is not whole.
-func headerOf(ctx context.Context, s store.Store, name string) ([]safetensors.Tensor, error) {
+// checkHeader reads the header of a file; contentError if the file was read and is not whole.
+func checkHeader(ctx context.Context, s store.Store, name string) error {
 	r, err := s.Open(ctx, name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer r.Close()
-	return readHeader(ctx, r)
+	_, err = readHeader(ctx, r)
+	return err
 }
 
 func readHeader(ctx context.Context, r store.Reader) (all []safetensors.Tensor, err error) {

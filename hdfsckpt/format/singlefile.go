@@ -7,7 +7,7 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// What formats have in common of which a checkpoint is one file.
+// What formats whose checkpoints are single files have in common.
 
 // standsAlone reports whether a file may be a checkpoint by itself, by where it lies: not
 // in a directory that is one with all that is in it, nor among what is still written.

@@ -62,7 +62,7 @@ func (tensorFlow) Owner(file string) (Owner, bool) {
 	}, true
 }
 
-// bundle is what is there of one TensorFlow checkpoint.
+// bundle is the files that exist of one TensorFlow checkpoint.
 type bundle struct {
 	prefix string
 	index  *store.Info
@@ -70,7 +70,7 @@ type bundle struct {
 	files  []File
 }
 
-// bundles are those among the entries of a directory, by prefix.
+// bundles returns the bundles among the entries of a directory, by prefix.
 func bundles(d *Dir) map[string]*bundle {
 	found := map[string]*bundle{}
 	for _, e := range d.Entries {

@@ -31,8 +31,8 @@ func (torch) Traits() Traits {
 	}
 }
 
-// torchSuffixes are what programs call files of torch.save. Those that stand for other
-// things too (false) count only if the file begins as one of torch.save's.
+// torchSuffixes are the suffixes of files of torch.save. Where it is false, other files have
+// the suffix too, and a file counts only if it begins as those of torch.save do.
 var torchSuffixes = map[string]bool{".pt": true, ".pth": true, ".pth.tar": true, ".bin": false, ".ckpt": false}
 
 // suffixOf returns the suffix of a name: of checkpoint.pth.tar, which programs call files
@@ -155,9 +155,9 @@ func (torch) Parts(ctx context.Context, s store.Store, c *Checkpoint) ([]Part, [
 	return archiveParts(ctx, s, c.Name, 0, -1, "")
 }
 
-// archiveParts finds the records of an archive that stands at offset in a file; length
-// -1 is all of the file. tensor is what it has in it; empty to take the names that it
-// has itself.
+// archiveParts finds the records of an archive at offset in a file; length -1 is all of the
+// file. The parts are of the tensor with that name; if it is empty, the archive names the
+// tensors itself.
 func archiveParts(ctx context.Context, s store.Store, name string, offset, length int64, tensor string) (parts []Part, problems []Problem, err error) {
 	r, err := s.Open(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {

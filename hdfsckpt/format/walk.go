@@ -27,8 +27,8 @@ type Search struct {
 	Rule Rule
 	// Root is the directory where the search begins; empty for the store's root.
 	Root string
-	// Chosen leaves out formats with a pointer: what remains are those of which
-	// programs choose a checkpoint by what is there.
+	// Chosen leaves out formats with a pointer, so that formats remain whose programs
+	// choose a checkpoint by what is there.
 	Chosen bool
 }
 

@@ -60,8 +60,8 @@ var kinds = map[string]tensor.Kind{
 	"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "C64": "complex64",
 }
 
-// HeaderSize returns the length of a file's header, in bytes, of which it reads no more
-// than the beginning. An error that is neither IsCut nor IsForeign is the reader's.
+// HeaderSize returns the length of a file's header in bytes, and reads only the beginning of
+// the file. An error that is neither IsCut nor IsForeign is the reader's.
 func HeaderSize(r io.ReaderAt, size int64) (int64, error) {
 	if size == 0 {
 		return 0, cutError{errors.New("it is empty")}

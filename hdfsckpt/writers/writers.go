@@ -1,6 +1,6 @@
-// Package writers knows who writes to a store: each mount and each master is a writer,
-// which is fenced off when it was given up but may live, and whose heartbeat shows that
-// its job lives.
+// Package writers keeps track of who writes to a store. Each mount and each master is a
+// writer. One that was given up, but may still be alive, is fenced off. A writer's heartbeat
+// shows other jobs that its job is alive.
 package writers
 
 import (
@@ -19,14 +19,13 @@ import (
 	"holdfast/hdfsckpt/store"
 )
 
-// What a writer has not completed lies in a directory of its own, from where a rename
-// publishes it. Without that directory nothing can be begun, and nothing that was begun
-// can be completed: so a writer that was given up, but may be alive, is fenced off by one
-// atomic step, whatever it is about to do. What it removes is moved there first, so that
-// it cannot remove anything either.
+// A writer's unfinished files are in a directory of its own, from which a rename publishes
+// them. Without that directory it can neither begin nor complete a file, so moving the
+// directory away fences the writer off in one atomic step, whatever it is about to do. Files
+// that it removes are moved there first, so after that it can remove nothing either.
 //
 //	.holdfast/writing/WRITER/  of a writer, until it is fenced off; directories in it
-//	                           are for files of other groups and the like
+//	                           hold files that inherit another group or ACL
 //	.holdfast/fenced/WRITER/   of one that was, until it is removed
 const (
 	writingDir = store.OwnDir + "/writing"

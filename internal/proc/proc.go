@@ -168,10 +168,9 @@ func (f Fields) HasSignal(name string, signal syscall.Signal) bool {
 	return ok && set&(1<<(signal-1)) != 0
 }
 
-// IO returns the bytes that a process has read and written, with those of its children
-// that have ended and of which it has taken note: from files and from whatever else it
-// reads and writes, but for what it sends and receives by socket calls alone. It is an
-// error for those who may not trace the process.
+// IO returns the bytes that a process has read and written, including those of children that
+// it has waited for. It counts read(2), write(2) and their variants on any descriptor, but
+// not send(2) and recv(2). It fails without the permission to trace the process.
 func IO(pid int) (int64, error) {
 	b, err := os.ReadFile(file(pid, "io"))
 	if err != nil {

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// What programs print while they train tells where they are in an epoch, and what that
-// is in steps from the beginning follows from the number of the epoch. A bar whose epoch
-// is not known is none of these: it may be that of a validation, or of data that are
-// read.
+// Progress bars show the position within an epoch; the step follows from that and the
+// epoch's number. A bar whose epoch is not known is ignored: it may show a validation, or
+// the reading of data.
 //
 //	Epoch: [3][5/40]                 examples/imagenet of PyTorch; epochs from 0
 //	Epoch [3/10], Step [5/40]        epochs from 1
@@ -52,12 +51,12 @@ const (
 
 // bars follows the bars that an attempt prints.
 type bars struct {
-	epochs  epochs
-	header  int64 // the epoch of the last header, from 0, until its bar is full; -1: none
-	zero    bool  // epochs of titles with a total begin with 0
-	total   int64 // of the bar of all steps; 0: it is not known
-	untold  []bar // without a title, in the order in which they came
-	another string
+	epochs   epochs
+	header   int64 // the epoch of the last header, from 0, until its bar is full; -1: none
+	zero     bool  // epochs of titles with a total begin with 0
+	total    int64 // of the bar of all steps; 0: it is not known
+	untitled []bar // in the order in which they came
+	another  string
 }
 
 type bar struct{ n, total int64 }
@@ -120,17 +119,17 @@ func (b *bars) readTqdm(text string) (barKind, int64) {
 	return b.other(text), 0
 }
 
-// note keeps bars of which it may turn out that one is of all steps.
+// note keeps a bar without a title, which may turn out to be that of all steps.
 func (b *bars) note(new bar) {
 	const most = 10
-	for i := range b.untold {
-		if b.untold[i].total == new.total {
-			b.untold[i].n = new.n
+	for i := range b.untitled {
+		if b.untitled[i].total == new.total {
+			b.untitled[i].n = new.n
 			return
 		}
 	}
-	if len(b.untold) < most {
-		b.untold = append(b.untold, new)
+	if len(b.untitled) < most {
+		b.untitled = append(b.untitled, new)
 	}
 }
 
@@ -145,7 +144,7 @@ func (b *bars) readTrainer(text string) {
 	if !strings.HasPrefix(text, "{") || !trainerLog.MatchString(text) {
 		return
 	}
-	for _, u := range b.untold {
+	for _, u := range b.untitled {
 		if u.n < u.total {
 			b.total = u.total
 			return
@@ -184,7 +183,7 @@ func (b *bars) inEpoch(epoch, n, total int64, text string) (barKind, int64) {
 	return b.other(text), 0
 }
 
-// other notes a bar that tells no step; one that stands still is none.
+// other records a bar that shows no step, if it has moved.
 func (b *bars) other(text string) barKind {
 	if text == b.another {
 		return noBar
@@ -193,15 +192,15 @@ func (b *bars) other(text string) barKind {
 	return anotherBar
 }
 
-// epochs makes steps of places in epochs.
+// epochs converts positions in epochs to steps.
 type epochs struct {
 	known        bool
 	epoch, total int64 // of the present one
-	before       int64 // steps before it
+	before       int64 // steps before that epoch
 }
 
-// step is how many steps have been made at the n-th of total in an epoch, from 0; false
-// where the place is in no epoch of a training, as those of a validation beside it are.
+// step returns the number of steps made at position n of total in an epoch, counted from 0;
+// false if that is no position of the training, as in a validation beside it.
 func (e *epochs) step(epoch, n, total int64) (int64, bool) {
 	switch {
 	case epoch < 0 || n < 0 || total <= 0 || n > total || epoch > mostSteps/total:
@@ -217,7 +216,7 @@ func (e *epochs) step(epoch, n, total int64) (int64, bool) {
 	return e.before + n, true
 }
 
-// number reads digits; -1 for what is none, or too large.
+// number parses digits; -1 if they are no number, or one that is too large.
 func number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n > mostSteps {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// LastLine is the last line of a task's output that says something, in plain text: what
-// a program that aborts says of it. Where Python's faulthandler wrote after that where
-// the program stood, that is left out.
+// LastLine returns the last line of a task's output that is not empty, in plain text: what
+// an aborting program gives as the reason. The stacks that Python's faulthandler prints
+// after that are left out.
 func LastLine(tail []string) string {
 	for i, line := range tail {
 		if strings.HasPrefix(line, "Fatal Python error: ") || stackHead.MatchString(line) {
@@ -31,8 +31,8 @@ var stackHead = regexp.MustCompile(`^(?:Current thread|Thread) 0x[0-9a-f]+.*\(mo
 // stackMost bounds the lines of a stack.
 const stackMost = 30
 
-// Stack is what a program wrote of where it stands: its main thread, innermost first;
-// nil if it wrote nothing.
+// Stack returns the stack of the main thread that a program has printed, innermost frame
+// first; nil if it has printed none.
 func Stack(tail []string) []string {
 	at := -1
 	for i, line := range tail {
@@ -75,14 +75,14 @@ func Stacks(lines []string) []string {
 // quotedMost bounds the bytes of a line that is quoted.
 const quotedMost = 300
 
-// escapes are what terminals take for commands (ECMA-48), and controls what is left.
+// escapes are terminal escape sequences (ECMA-48); controls are other control characters.
 var (
 	escapes  = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]`)
 	controls = regexp.MustCompile(`[\x00-\x1f\x7f-\x{9f}]+`)
 )
 
-// Plain makes text of a line that a task wrote which can stand in a line of ours: without
-// control characters, and of at most 300 bytes.
+// Plain returns a task's line without control characters, and of at most 300 bytes, to be
+// quoted in a line of Holdfast's.
 func Plain(line string) string {
 	line = strings.TrimSpace(controls.ReplaceAllString(escapes.ReplaceAllString(line, ""), ""))
 	if len(line) > quotedMost {

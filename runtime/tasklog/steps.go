@@ -38,10 +38,10 @@ type StepFinder struct {
 	// bars are followed unless the user says what a step looks like.
 	bars *bars
 
-	ofBars    int64 // the last step that a bar told; -1: none has
+	ofBars    int64 // the last step that a bar showed; -1: none has
 	said      int64 // the last step in a line that names it
 	sayings   int   // how often that has changed
-	otherBars int64 // how often one moved that tells no step
+	otherBars int64 // how often bars that show no step have moved
 }
 
 // NewStepFinder makes one from JobSpec.progress; nil, which finds nothing, for
@@ -58,14 +58,14 @@ func NewStepFinder(pattern string) *StepFinder {
 	return f
 }
 
-// mostOver bounds how many texts are looked at that were written over each other.
+// mostOver bounds the number of overwritten texts of a line that are looked at.
 const mostOver = 16
 
-// In is the last step in a line; false if there is none. What was written over the
-// beginning of the line, after a carriage return, counts as well.
+// In returns the last step in a line; false if there is none. Texts that overwrite each
+// other, separated by carriage returns, all count.
 //
-// Steps that lines name count for more than those of bars, once there are two of them:
-// one alone may be where the attempt began. Those of bars never go back.
+// Once lines have named two steps, bars are ignored; a single one may be where the attempt
+// began. Steps from bars never decrease.
 func (f *StepFinder) In(line string) (step int64, found bool) {
 	if f == nil {
 		return 0, false
@@ -82,8 +82,8 @@ func (f *StepFinder) In(line string) (step int64, found bool) {
 	return step, found
 }
 
-// InBar is the step that a bar tells which may be written over, in a line that is not
-// finished; false if it tells none.
+// InBar returns the step that a bar shows in an unfinished line, which may be overwritten
+// later; false if there is none.
 func (f *StepFinder) InBar(text string) (int64, bool) {
 	if f == nil || f.bars == nil {
 		return 0, false
@@ -91,8 +91,8 @@ func (f *StepFinder) InBar(text string) (int64, bool) {
 	return f.text(clean(text), false)
 }
 
-// OtherBars counts how often a bar has moved that tells no step, as that of a
-// validation, while which no steps are made.
+// OtherBars returns how often bars that show no step have moved, as that of a validation,
+// during which no steps are made.
 func (f *StepFinder) OtherBars() int64 {
 	if f == nil {
 		return 0
@@ -100,7 +100,7 @@ func (f *StepFinder) OtherBars() int64 {
 	return f.otherBars
 }
 
-// text looks at one text; finished says that it will not grow any more.
+// text looks at one text; finished: it will not grow any more.
 func (f *StepFinder) text(text string, finished bool) (int64, bool) {
 	switch kind, n := f.bars.read(text); {
 	case kind == trainingBar && f.sayings < 2 && n > f.ofBars:
@@ -123,7 +123,7 @@ func (f *StepFinder) text(text string, finished bool) (int64, bool) {
 	return n, f.ofBars < 0 || f.sayings >= 2
 }
 
-// named is the last step that a text names. Of 12%, 12.5 and the like, no part is one.
+// named returns the last step that a text names. No part of 12% or 12.5 is a step.
 func (f *StepFinder) named(text string) (step int64, found bool) {
 	for _, at := range f.re.FindAllStringSubmatchIndex(text, -1) {
 		if at[2] < 0 || f.bars != nil && notWhole.MatchString(text[at[3]:]) {
@@ -136,11 +136,10 @@ func (f *StepFinder) named(text string) (step int64, found bool) {
 	return step, found
 }
 
-// notWhole begins what follows the digits of a number that is no count.
+// notWhole matches what follows the digits of a number that is no count.
 var notWhole = regexp.MustCompile(`^(?:%|\.\d)`)
 
-// clean takes away what is no text: commands to terminals, and what torchrun puts
-// before a line.
+// clean removes terminal escape sequences, and what torchrun puts before a line.
 func clean(text string) string {
 	if strings.Contains(text, "\x1b") {
 		text = escapes.ReplaceAllString(text, "")

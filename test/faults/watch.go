@@ -1,47 +1,25 @@
 package faults
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
+
+	"holdfast/test/joblogs"
 )
 
-// watch follows what the tasks of a job print into the local files of their
-// agents, which an agent writes at once. Its methods may be called from any
-// goroutine; stop ends its one goroutine.
+// watch follows what the tasks of a job print. Its methods may be called from any
+// goroutine.
 type watch struct {
-	pattern string // of the files, TASK.ATTEMPT.log
-	files   map[string]*follow
-	end     chan struct{}
-	ended   sync.WaitGroup
+	logs *joblogs.Follower
 
 	mu     sync.Mutex
-	lines  []line
+	lines  []joblogs.Line
 	steps  map[string][]mark // by worker, in order of time
 	begins map[string][]mark // where its sessions began
-}
-
-// follow is a file that is read as it grows, also after it was unlinked.
-type follow struct {
-	name string
-	task string
-	file *os.File
-	rest []byte // of a line that is not finished
-}
-
-type line struct {
-	at   time.Time
-	task string
-	file string // one for each process
-	text string
 }
 
 // mark is a step that was made or begun at.
@@ -58,65 +36,26 @@ var (
 	beginLine = regexp.MustCompile(`^worker \d+ begins at step (\d+)`)
 )
 
+// startWatch follows the files that match a pattern, until stop.
 func startWatch(pattern string) *watch {
-	w := &watch{pattern: pattern, files: map[string]*follow{}, end: make(chan struct{}), steps: map[string][]mark{}, begins: map[string][]mark{}}
-	w.ended.Go(func() {
-		for {
-			w.look()
-			select {
-			case <-w.end:
-				return
-			case <-time.After(lookEvery):
-			}
-		}
-	})
+	w := &watch{steps: map[string][]mark{}, begins: map[string][]mark{}}
+	w.logs = joblogs.Follow(pattern, w.take)
 	return w
 }
 
-func (w *watch) stop() {
-	close(w.end)
-	w.ended.Wait()
-	for _, f := range w.files {
-		f.file.Close()
-	}
-}
+func (w *watch) stop() { w.logs.Stop() }
 
-func (w *watch) look() {
-	names, _ := filepath.Glob(w.pattern) // the pattern is well-formed
-	for _, name := range names {
-		task, _, _ := strings.Cut(filepath.Base(name), ".")
-		if w.files[name] != nil || !strings.Contains(task, "-") {
-			continue
-		}
-		if f, err := os.Open(name); err == nil { // else it is gone already
-			w.files[name] = &follow{name: name, task: task, file: f}
-		}
-	}
-	for _, f := range w.files {
-		text, err := io.ReadAll(f.file)
-		if len(text) == 0 || err != nil {
-			continue
-		}
-		all := bytes.Split(append(f.rest, text...), []byte("\n"))
-		f.rest = bytes.Clone(all[len(all)-1])
-		now := time.Now()
-		w.mu.Lock()
-		for _, l := range all[:len(all)-1] {
-			w.take(line{now, f.task, f.name, string(l)})
-		}
-		w.mu.Unlock()
-	}
-}
-
-func (w *watch) take(l line) {
-	if m := stepLine.FindStringSubmatch(l.text); m != nil {
+func (w *watch) take(l joblogs.Line) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := stepLine.FindStringSubmatch(l.Text); m != nil {
 		step, _ := strconv.ParseInt(m[1], 10, 64)
-		w.steps[l.task] = append(w.steps[l.task], mark{l.at, step, l.file})
+		w.steps[l.Task] = append(w.steps[l.Task], mark{l.At, step, l.File})
 		return
 	}
-	if m := beginLine.FindStringSubmatch(l.text); m != nil {
+	if m := beginLine.FindStringSubmatch(l.Text); m != nil {
 		step, _ := strconv.ParseInt(m[1], 10, 64)
-		w.begins[l.task] = append(w.begins[l.task], mark{l.at, step, l.file})
+		w.begins[l.Task] = append(w.begins[l.Task], mark{l.At, step, l.File})
 	}
 	w.lines = append(w.lines, l)
 }
@@ -290,8 +229,8 @@ func (w *watch) said(since time.Time) []string {
 	defer w.mu.Unlock()
 	var all []string
 	for _, l := range w.lines {
-		if l.at.After(since) {
-			all = append(all, fmt.Sprintf("%7.2f %-9s %s", l.at.Sub(since).Seconds(), l.task, l.text))
+		if l.At.After(since) {
+			all = append(all, fmt.Sprintf("%7.2f %-9s %s", l.At.Sub(since).Seconds(), l.Task, l.Text))
 		}
 	}
 	return all
@@ -301,5 +240,5 @@ func (w *watch) said(since time.Time) []string {
 func (w *watch) heard(text *regexp.Regexp, since time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.lines, func(l line) bool { return l.at.After(since) && text.MatchString(l.text) })
+	return slices.ContainsFunc(w.lines, func(l joblogs.Line) bool { return l.At.After(since) && text.MatchString(l.Text) })
 }

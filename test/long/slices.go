@@ -33,6 +33,9 @@ var allSlices = []slice{
 	{name: "rules-storage", tests: []tests{
 		{"test/mutation", []string{"TestLongEachStorageRuleHasATestThatFailsWithoutIt"}},
 	}},
+	{name: "rules-recovery", tests: []tests{
+		{"test/mutation", []string{"TestLongEachRecoveryRuleHasATestThatFailsWithoutIt"}},
+	}},
 	{name: "rules-bytes", tests: []tests{
 		{"test/mutation", []string{"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt"}},
 	}},
@@ -42,6 +45,9 @@ var allSlices = []slice{
 	{name: "hadoop-3.3", hadoop: "3.3.6", tests: []tests{
 		{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow"}},
 		{"am/yarn", []string{".*"}},
+	}},
+	{name: "programs", tests: []tests{
+		{"test/programs", []string{"TestLongTensorFlowPrograms", "TestLongTorchPrograms"}},
 	}},
 	{name: "hdfs", tests: []tests{
 		{"hdfsckpt/mount", []string{"TestLongStalledNameNode"}},

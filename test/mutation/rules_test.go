@@ -36,9 +36,10 @@ const usualLimit = 2 * time.Minute
 
 // ruleSets are the rules of the parts of the product. Each has a long test of its own.
 var ruleSets = map[string][]rule{
-	"storage": storageRules,
-	"bytes":   byteRules,
-	"HDFS":    hdfsRules,
+	"storage":  storageRules,
+	"bytes":    byteRules,
+	"HDFS":     hdfsRules,
+	"recovery": recoveryRules,
 }
 
 // TestRulesAreUpToDate: the code that each rule names is there once, and so is its

@@ -17,10 +17,10 @@ import (
 	"holdfast/test/testcluster/cached"
 )
 
-var tensorflow = []string{"tensorflow-cpu==2.21.0", "numpy==2.4.6"}
+var tensorflow = Environment{Requirements: []string{"tensorflow-cpu==2.21.0", "numpy==2.4.6"}}
 
 // TensorFlow returns a Python interpreter that has TensorFlow.
-func TensorFlow(ctx context.Context) (python string, err error) { return get(ctx, tensorflow) }
+func TensorFlow(ctx context.Context) (python string, err error) { return tensorflow.Make(ctx) }
 
 // Torch returns a Python interpreter that has PyTorch: the one that TORCH_PYTHON
 // names, or the system's.
@@ -35,37 +35,77 @@ func Torch(ctx context.Context) (python string, err error) {
 	return python, nil
 }
 
-var jax = []string{"jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6"}
+var jax = Environment{Requirements: []string{"jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6"}}
 
 // JAX returns a Python interpreter that has JAX.
-func JAX(ctx context.Context) (python string, err error) { return get(ctx, jax) }
+func JAX(ctx context.Context) (python string, err error) { return jax.Make(ctx) }
 
 // skein imports distutils, which Python 3.12 and later have from setuptools only,
 // and names no versions.
-var skein = []string{"skein==0.8.2", "setuptools==80.9.0", "grpcio==1.85.1", "protobuf==7.36.2", "cryptography==50.0.2"}
+var skein = Environment{Requirements: []string{"skein==0.8.2", "setuptools==80.9.0", "grpcio==1.85.1", "protobuf==7.36.2", "cryptography==50.0.2"}}
 
 // Skein returns a Python interpreter that has skein, which runs applications on
 // YARN: to compare with.
-func Skein(ctx context.Context) (python string, err error) { return get(ctx, skein) }
+func Skein(ctx context.Context) (python string, err error) { return skein.Make(ctx) }
 
-func get(ctx context.Context, requirements []string) (string, error) {
-	python, err := exec.LookPath("python3")
+// Environment is a virtual environment: an interpreter, and what PyPI has for it.
+type Environment struct {
+	// Python is the interpreter's version, such as 3.7; empty: that of python3 on the
+	// PATH. Others are looked for on the PATH and where pyenv has them.
+	Python       string
+	Requirements []string // as pip takes them, with their versions
+}
+
+// Make returns the environment's interpreter. It makes the environment unless there is
+// one already.
+func (e Environment) Make(ctx context.Context) (python string, err error) {
+	base, err := e.interpreter(ctx)
 	if err != nil {
-		return "", errors.New("python3 is not on the PATH: install Python 3.10 or newer with venv (on Debian: apt-get install python3-venv)")
-	}
-	python, err = filepath.EvalSymlinks(python)
-	if err != nil {
-		return "", fmt.Errorf("finding Python: %w", err)
+		return "", err
 	}
 	// The interpreter is in the digest, since an environment points to it.
-	digest := sha256.Sum256([]byte(python + "\n" + strings.Join(requirements, "\n")))
+	digest := sha256.Sum256([]byte(base + "\n" + strings.Join(e.Requirements, "\n")))
 	dir, err := cached.Dir(ctx, "venv-"+hex.EncodeToString(digest[:6]), func(ctx context.Context, dir string) error {
-		return fill(ctx, python, dir, requirements)
+		return fill(ctx, base, dir, e.Requirements)
 	})
 	if err != nil {
 		return "", err
 	}
 	return filepath.Join(dir, "bin", "python"), nil
+}
+
+// interpreter is the Python of which the environment is made.
+func (e Environment) interpreter(ctx context.Context) (string, error) {
+	if e.Python == "" {
+		python, err := exec.LookPath("python3")
+		if err != nil {
+			return "", errors.New("python3 is not on the PATH: install Python 3.10 or newer with venv (on Debian: apt-get install python3-venv)")
+		}
+		python, err = filepath.EvalSymlinks(python)
+		if err != nil {
+			return "", fmt.Errorf("finding Python: %w", err)
+		}
+		return python, nil
+	}
+	var candidates []string
+	if found, err := exec.LookPath("python" + e.Python); err == nil {
+		candidates = append(candidates, found)
+	}
+	root := os.Getenv("PYENV_ROOT")
+	if home, err := os.UserHomeDir(); root == "" && err == nil {
+		root = filepath.Join(home, ".pyenv")
+	}
+	others, err := filepath.Glob(filepath.Join(root, "versions", e.Python+".*", "bin", "python"+e.Python))
+	if err != nil {
+		return "", err
+	}
+	for _, c := range append(candidates, others...) {
+		// What pyenv puts on the PATH may be there and yet not run.
+		if found, err := run(ctx, c, "-c", "import sys, venv; print(sys.executable)"); err == nil {
+			return found, nil
+		}
+	}
+	return "", fmt.Errorf("there is no python%s with venv on the PATH, nor in %s: install it, or choose another version", e.Python, root)
 }
 
 func fill(ctx context.Context, python, dir string, requirements []string) error {

@@ -54,17 +54,17 @@ type Options struct {
 
 // Cluster is a running Hadoop.
 type Cluster struct {
-	opts    Options
-	dir     string
-	dist    dist.Dist
-	kmsJars string
-	ports   *portBlock
-	watchdog  *watchdog
-	user    string
-	kdc     *KDC      // nil without security
-	browser browser   // of the web servers of NameNode and ResourceManager
-	daemons []*Daemon // in the order in which they start
-	active  string    // the NameNode that Activate chose last
+	opts     Options
+	dir      string
+	dist     dist.Dist
+	kmsJars  string
+	ports    *portBlock
+	watchdog *watchdog
+	user     string
+	kdc      *KDC      // nil without security
+	browser  browser   // of the web servers of NameNode and ResourceManager
+	daemons  []*Daemon // in the order in which they start
+	active   string    // the NameNode that Activate chose last
 }
 
 // Start starts a cluster and returns when all its daemons have registered.

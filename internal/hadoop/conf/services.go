@@ -17,7 +17,7 @@ const defaultNameNodePort = "8020"
 
 // NameNodes returns the RPC addresses of the NameNodes behind an hdfs:// URI.
 // "" and a URI without a host mean the default file system. A logical name
-// (dfs.nameservices) has several, of which one is active.
+// (dfs.nameservices) has several, one of which is active.
 func (c *Conf) NameNodes(uri string) ([]string, error) {
 	host, port, err := c.authority(uri)
 	if err != nil {

@@ -30,10 +30,10 @@ func Renewer(ctx context.Context, c *conf.Conf) (string, error) {
 	return p.At(ctx, rms.Client[0]), nil
 }
 
-// HDFS gets a token for each of the file systems that hdfs:// URIs are on, and one
-// for the key servers of those of which a URI is in an encryption zone. A token in this
-// process's own credentials is used as it is, since services give tokens only to clients that
-// have authenticated by Kerberos.
+// HDFS gets a token for each file system of the hdfs:// URIs, and one for the file system's
+// key servers if a URI is in an encryption zone. A token in this process's own credentials is
+// used as it is, since services give tokens only to clients that have authenticated by
+// Kerberos.
 func HDFS(ctx context.Context, c *conf.Conf, renewer string, uris []string) (*token.Credentials, error) {
 	own, err := token.FromEnvironment()
 	if err != nil {

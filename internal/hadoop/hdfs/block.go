@@ -35,8 +35,8 @@ const (
 // errChecksum: a DataNode sent bytes that do not fit their checksums.
 var errChecksum = errors.New("the checksum does not fit")
 
-// errUnrecovered: a DataNode has been restarted while the block was written, and
-// reports nothing of what it has before the file's lease has been recovered.
+// errUnrecovered: a DataNode was restarted while the block was written, and serves nothing of
+// it until the file's lease has been recovered.
 var errUnrecovered = errors.New("it has been restarted, and the block's writer has not come back")
 
 // unrecovered is a part of such a DataNode's answer (BlockSender.java): the class of its

@@ -13,11 +13,11 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// Which file a path or an inode's number leads to depends on the server: a Router
-// (router-based federation) passes /.reserved/.inodes/N on to its default name
-// service, where N is another file, and a path may be mounted elsewhere by then. So a file
-// is identified by its blocks, of which each namespace has a pool of its own: locations
-// count only if they begin with the same block of the same pool.
+// The same path or inode number may lead to different files: a Router (router-based
+// federation) passes /.reserved/.inodes/N to its default name service, where N is another
+// file, and a path may meanwhile be mounted elsewhere. So a file is identified by its first
+// block and that block's pool, which no two namespaces share: locations count only if they
+// begin with that block.
 
 // foundTries bounds the attempts to find a file that is replaced all the time.
 const foundTries = 10

@@ -3,7 +3,6 @@ package hdfs
 import (
 	"bytes"
 	"io"
-	"slices"
 	"testing"
 	"time"
 )
@@ -61,7 +60,7 @@ func TestIdleReadersGiveWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	readers[0].wg.Wait()
-	others := int(limit - full/2) // as writers do
+	others := int(limit - full + full/4) // as writers do; some readers keep what they have read
 	memory.Add(others)
 	shared.relieve(time.Now())
 	if !memory.Short() {
@@ -85,7 +84,7 @@ func TestIdleReadersGiveWay(t *testing.T) {
 		}
 		stay = append(stay, n)
 	}
-	if !slices.IsSorted(stay) {
+	if stay[0] > 0 || stay[len(stay)-1] == 0 {
 		t.Errorf("of the readers in the order of their last use, %v pieces stay", stay)
 	}
 	memory.Add(-others)

@@ -203,6 +203,20 @@ func TestOneSlowDataNode(t *testing.T) {
 	}
 }
 
+// TestWorkIsTakenOver: a lane that has nothing left takes over half of what another one
+// has, so that the end of what is read does not wait for the slowest DataNode.
+func TestWorkIsTakenOver(t *testing.T) {
+	r := newReader(t, NewShared(), map[string]*dataNode{"a": {content: make([]byte, stripeSize*pieceSize)}})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lanes = []lane{{}, {next: 0, end: stripeSize}}
+	r.frontier, r.horizon = stripeSize, stripeSize
+	p := r.nextPiece(&r.lanes[0])
+	if p == nil || p.index != stripeSize/2 || r.lanes[0].end != stripeSize || r.lanes[1].end != stripeSize/2 {
+		t.Errorf("it fetches %+v next, and the lanes are %+v", p, r.lanes)
+	}
+}
+
 // TestTooSlow: a lane's DataNode is left when it is much slower than another lane's,
 // and is not fast anyway.
 func TestTooSlow(t *testing.T) {

@@ -36,8 +36,8 @@ type Client struct {
 // Limits of a request.
 const (
 	connectLimit = 5 * time.Second
-	// outageLimit is how long servers are tried again of which none can be reached, or
-	// none is able to answer.
+	// outageLimit is how long a request is repeated while no server can be reached or is
+	// able to answer.
 	outageLimit = 15 * time.Second
 	answerSize  = 1 << 20
 )

@@ -24,7 +24,7 @@ type Options struct {
 	Protocol string
 	// Version is the protocol's version; 0 means 1, which all of them have.
 	Version uint64
-	// Addresses are host:port of servers of which one is active. They are tried
+	// Addresses are the host:port of the servers, one of which is active. They are tried
 	// in order.
 	Addresses []string
 	// User is the user as whom calls are made if Login is nil.

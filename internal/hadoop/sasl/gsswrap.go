@@ -66,10 +66,11 @@ func (c *gssContext) check() error {
 	return fmt.Errorf("the service's keys have the encryption type %d, and only AES is supported: have the service's keytab made with AES keys", c.key.KeyType)
 }
 
-func header(flags byte, ec, rrc uint16, sequence uint64) []byte {
+// header is that of a token with the right rotation count 0.
+func header(flags byte, ec uint16, sequence uint64) []byte {
 	b := []byte{5, 4, flags, 0xff}
 	b = binary.BigEndian.AppendUint16(b, ec)
-	b = binary.BigEndian.AppendUint16(b, rrc)
+	b = binary.BigEndian.AppendUint16(b, 0)
 	return binary.BigEndian.AppendUint64(b, sequence)
 }
 
@@ -87,7 +88,7 @@ func (c *gssContext) wrap(message []byte, seal bool) ([]byte, error) {
 	sequence := c.out
 	c.out++
 	if seal {
-		h := header(flags|flagSealed, 0, 0, sequence)
+		h := header(flags|flagSealed, 0, sequence)
 		plain := append(append(make([]byte, 0, len(message)+wrapHeader), message...), h...)
 		_, sealed, err := e.EncryptMessage(c.key.KeyValue, plain, keyusage.GSSAPI_INITIATOR_SEAL)
 		if err != nil {
@@ -95,11 +96,11 @@ func (c *gssContext) wrap(message []byte, seal bool) ([]byte, error) {
 		}
 		return append(h, sealed...), nil
 	}
-	sum, err := e.GetChecksumHash(c.key.KeyValue, append(append(make([]byte, 0, len(message)+wrapHeader), message...), header(flags, 0, 0, sequence)...), keyusage.GSSAPI_INITIATOR_SEAL)
+	sum, err := e.GetChecksumHash(c.key.KeyValue, append(append(make([]byte, 0, len(message)+wrapHeader), message...), header(flags, 0, sequence)...), keyusage.GSSAPI_INITIATOR_SEAL)
 	if err != nil {
 		return nil, err
 	}
-	b := header(flags, uint16(len(sum)), 0, sequence)
+	b := header(flags, uint16(len(sum)), sequence)
 	return append(append(b, message...), sum...), nil
 }
 
@@ -123,7 +124,7 @@ func (c *gssContext) unwrap(b []byte, sealed bool) ([]byte, error) {
 		return nil, fmt.Errorf("it has the number %d instead of %d: messages were lost, repeated or inserted", sequence, c.in)
 	}
 	body := rotateLeft(b[wrapHeader:], rrc)
-	message, err := c.uncover(body, header(flags, 0, 0, sequence), ec, sealed)
+	message, err := c.uncover(body, header(flags, 0, sequence), ec, sealed)
 	if err != nil {
 		return nil, err
 	}

@@ -43,17 +43,17 @@ func acceptor(t testing.TB, key types.EncryptionKey, sequence uint64, message []
 	}
 	var h, body []byte
 	if sealed {
-		h = header(flagAcceptor|flagSealed, uint16(ec), 0, sequence)
+		h = header(flagAcceptor|flagSealed, uint16(ec), sequence)
 		plain := append(append(bytes.Clone(message), make([]byte, ec)...), h...)
 		if _, body, err = e.EncryptMessage(key.KeyValue, plain, keyusage.GSSAPI_ACCEPTOR_SEAL); err != nil {
 			t.Fatal(err)
 		}
 	} else {
-		sum, err := e.GetChecksumHash(key.KeyValue, append(bytes.Clone(message), header(flagAcceptor, 0, 0, sequence)...), keyusage.GSSAPI_ACCEPTOR_SEAL)
+		sum, err := e.GetChecksumHash(key.KeyValue, append(bytes.Clone(message), header(flagAcceptor, 0, sequence)...), keyusage.GSSAPI_ACCEPTOR_SEAL)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h = header(flagAcceptor, uint16(len(sum)), 0, sequence)
+		h = header(flagAcceptor, uint16(len(sum)), sequence)
 		body = append(bytes.Clone(message), sum...)
 	}
 	binary.BigEndian.PutUint16(h[6:], uint16(rrc))

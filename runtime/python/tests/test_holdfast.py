@@ -1,4 +1,5 @@
-"""Tests of the package _holdfast that need no framework: python -m unittest."""
+"""Tests of the package _holdfast that need no framework: python -m unittest. SHIM is
+where the package is, if it is not beside this directory."""
 
 import os
 import subprocess
@@ -6,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-SHIM = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SHIM = os.environ.get("SHIM") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, SHIM)
 sys.dont_write_bytecode = True
 
@@ -81,6 +82,68 @@ class TensorFlow(unittest.TestCase):
             ("a queue was closed", set()),
         ):
             self.assertEqual(tensorflow._codes_of_parts(message), codes, message)
+
+    # Stands for TensorFlow where its sessions are made: a graph's operations are devices.
+    SESSIONS = {
+        "python/training/server_lib.py": """
+from types import SimpleNamespace as N
+class Server:
+    def __init__(self, job, cluster, filters=()):
+        self.target = "grpc://" + job
+        self._server_def = N(job_name=job, task_index=0, cluster=N(job=[N(name=n) for n in cluster]),
+                             default_session_config=N(device_filters=list(filters)))
+""",
+        "python/client/session.py": """
+class config_pb2:
+    class ConfigProto:
+        def __init__(self, filters=()):
+            self.device_filters = list(filters)
+        def CopyFrom(self, other):
+            self.device_filters = list(other.device_filters)
+class BaseSession:
+    def __init__(self, target="", graph=None, config=None):
+        self.filters = config.device_filters if config else []
+""",
+        "core/framework/graph_pb2.py": """
+from types import SimpleNamespace as N
+def GraphDef():
+    return N(library=N(function=[]))
+""",
+    }
+    SESSION = """
+from types import SimpleNamespace as N
+from tensorflow.python.training.server_lib import Server
+from tensorflow.python.client.session import BaseSession, config_pb2
+def filters(job="worker", cluster=("ps", "worker"), devices=("/job:ps/task:0", "/job:worker/task:0"), final=True, own=(), server=()):
+    graph = N(finalized=final, get_operations=lambda: [N(device=d) for d in devices], _copy_functions_to_graph_def=lambda d, n: None)
+    config = config_pb2.ConfigProto(own) if own else None
+    return BaseSession(Server(job, cluster, server).target, graph, config).filters
+"""
+
+    def filters(self, call, **settings):
+        with tempfile.TemporaryDirectory() as site:
+            for name, text in self.SESSIONS.items():
+                file = os.path.join(site, "tensorflow", *name.split("/"))
+                os.makedirs(os.path.dirname(file), exist_ok=True)
+                with open(file, "w") as f:
+                    f.write(text)
+            settings = dict({"HOLDFAST_DEVICE_FILTERS": "1"}, **settings)
+            return run(self.SESSION + "print(*filters(%s))" % call, site, **settings)
+
+    def test_a_worker_waits_for_no_other(self):
+        self.assertEqual(self.filters(""), "/job:ps /job:worker/task:0")
+
+    def test_sessions_that_are_left_as_they_are(self):
+        self.assertEqual(self.filters("own=['/job:ps']"), "/job:ps")
+        for call in (
+            "server=['/job:ps']",
+            "final=False",
+            "devices=['/job:worker/task:1']",
+            "cluster=('worker',)",
+            "job='ps'",
+        ):
+            self.assertEqual(self.filters(call), "", call)
+        self.assertEqual(self.filters("", HOLDFAST_DEVICE_FILTERS="0"), "")
 
     def test_devices_elsewhere(self):
         for device, elsewhere in (

@@ -15,10 +15,10 @@ import (
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
-// closing is a block of which every DataNode has acked all data. It is ended at them
-// concurrently with the beginning of the next block. The call for the next block (addBlock)
-// reports the block's length to the NameNode, after which its pipeline cannot be rebuilt.
-// That is not necessary: the end can be sent again to any DataNode that has all data.
+// closing is a block whose data every DataNode has acked, and whose end they have not. It is
+// ended while the next block is begun. The call for the next block (addBlock) reports this
+// block's length to the NameNode; after that, this block's pipeline cannot be rebuilt. It
+// need not be: the end can be sent again to any DataNode that has all data.
 type closing struct {
 	f      *File
 	pipe   *pipeline

@@ -2,10 +2,10 @@ package write
 
 import "sync/atomic"
 
-// Memory counts the bytes that open files hold together, against a limit. Above the limit,
-// each writer waits until DataNodes have acked what it has in flight, and sends packets before
-// they are full. So every file makes progress, and an open file that is idle holds no more than
-// was written to it.
+// Memory bounds the bytes that all open files hold together. Above the limit, each writer
+// sends packets before they are full, and waits until DataNodes have acked what it has in
+// flight. So every file makes progress, and an idle open file holds at most what was written
+// to it.
 type Memory struct {
 	limit   int64
 	held    atomic.Int64

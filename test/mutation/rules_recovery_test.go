@@ -1,0 +1,751 @@
+package mutation
+
+import (
+	"testing"
+	"time"
+)
+
+func TestLongEachRecoveryRuleHasATestThatFailsWithoutIt(t *testing.T) {
+	eachFailsWithout(t, recoveryRules)
+}
+
+// recoveryRules: a job that can go on does, what ended it is named, and nothing waits for
+// ever. The simulator finds more of am/core (mutations).
+var recoveryRules = []rule{
+	// What hangs.
+	{
+		promise: "a TensorFlow 1 worker that comes back late does not wait for workers that have ended",
+		file:    "runtime/python/_holdfast/tensorflow.py",
+		old:     `return ["/job:ps", "/job:%s/task:%d" % (job, task)]`,
+		new:     `return []`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "device filters that a script sets are left as they are",
+		file:    "runtime/python/_holdfast/tensorflow.py",
+		old:     `if getattr(config, "device_filters", None) or server.default_session_config.device_filters:`,
+		new:     `if False:`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "a session whose graph needs another worker sees that worker",
+		file:    "runtime/python/_holdfast/tensorflow.py",
+		old:     `if not graph.finalized or any(self._elsewhere(d, job, task) for d in self._devices(graph)):`,
+		new:     `if not graph.finalized:`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "HOLDFAST_DEVICE_FILTERS=0 leaves sessions as they are",
+		file:    "runtime/python/_holdfast/tensorflow.py",
+		old:     `    if os.environ.get("HOLDFAST_DEVICE_FILTERS") == "1":`,
+		new:     `    if os.environ.__setitem__("HOLDFAST_DEVICE_FILTERS", "1") is None:`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "TensorFlow jobs get device filters without asking for them",
+		file:    "runtime/tensorflow.go",
+		old: `		"HOLDFAST_DEVICE_FILTERS":   "1",
+`,
+		new: ``,
+		pkg: "runtime", test: "TestTensorFlowVariables",
+	},
+	{
+		promise: "a job that makes no steps for ten minutes is restarted without asking for it",
+		file:    "client/spec/options.go",
+		old:     `name: "restart-stalled", group: groupLosses, def: "10m"`,
+		new:     `name: "restart-stalled", group: groupLosses, def: "0s"`,
+		pkg:     "client/spec", test: "TestFlagsOfLosses",
+	},
+	{
+		promise: "the application master acts on stalls after the time that the job says",
+		file:    "am/limits.go",
+		old:     `l.Stall = milliseconds(c.Spec.RestartStalledMs); l.Stall == 0 {`,
+		new:     `l.Stall != 0 || milliseconds(c.Spec.RestartStalledMs) != 0 {`,
+		pkg:     "am", test: "TestStallsAreActedOn",
+	},
+	{
+		promise: "a stall that restarts do not end ends the job",
+		file:    "am/core/stall.go",
+		old:     `if j.pace.tried > stallTries {`,
+		new:     `if false {`,
+		pkg:     "am/core", test: "TestTranscriptsOfStalls/nothing-helps",
+	},
+	{
+		promise: "a job that is ended because it stalls says where the silent task stood",
+		file:    "am/core/stall.go",
+		old:     `t.loss.why += "; it stood at " + innermost(e.Stack)`,
+		new:     `_ = innermost(e.Stack)`,
+		pkg:     "am/core", test: "TestTranscriptsOfStalls/nothing-helps",
+	},
+	{
+		promise: "the event log tells of a stall before anything is done about it",
+		file:    "am/core/stall.go",
+		old:     `		j.record(nil, KindStalled, "no task has made a step for %s, %d times`,
+		new:     `		_ = fmt.Sprintf("no task has made a step for %s, %d times`,
+		pkg:     "am/core", test: "TestTranscriptsOfStalls/it-goes-on-by-itself",
+	},
+	{
+		promise: "a task that is stopped for a stall is asked where it stands first",
+		file:    "container/attempt.go",
+		old:     `case grace > 0 && stack && askForStacks(a.box.Processes()):`,
+		new:     `case grace < 0 && stack && askForStacks(a.box.Processes()):`,
+		pkg:     "container", test: "TestStopAsksWhereAPythonProgramStands",
+	},
+	{
+		promise: "Python programs can say where they stand",
+		file:    "runtime/python/_holdfast/start.py",
+		old:     `faulthandler.register(_signal.SIGQUIT, file=2, all_threads=True)`,
+		new:     `pass`,
+		pkg:     "container", test: "TestStopAsksWhereAPythonProgramStands",
+	},
+
+	// The cause.
+	{
+		promise: "YARN's reason for killing a container is not lost by how the agent ends",
+		file:    "cmd/yarn-submit/agent.go",
+		old:     `if ctx.Err() != nil { // by a signal only`,
+		new:     `if false {`,
+		pkg:     "cmd/yarn-submit", test: "TestAgentEndsAsOneThatWasKilled",
+	},
+	{
+		promise: "a container killed for memory is known as such, whatever it exits with",
+		file:    "am/yarn/causes.go",
+		old:     `case 0, exitForceKilled, exitTerminated:`,
+		new:     `case -7777:`,
+		pkg:     "am/yarn", test: "TestCauses",
+	},
+	{
+		promise: "a task whose container YARN is killing is not started again in it",
+		file:    "container/agent.go",
+		old:     `if !killed { // else another attempt would be started in the container`,
+		new:     `if true {`,
+		pkg:     "container", test: "TestAnAgentThatIsAskedToEndTellsOfNoExit",
+	},
+	{
+		promise: "a task that ran out of memory gets a larger container",
+		file:    "am/core/loss.go",
+		old:     `t.memoryMB = max(before, min(before*3/2, t.role.MemoryMaxMb))`,
+		new:     `_ = min(0, 0)`,
+		pkg:     "am/core", test: "TestTranscripts/a-container-grows-after-it-was-too-small",
+	},
+	{
+		promise: "the rank that failed is blamed, and not the one whose end was heard first",
+		file:    "am/core/blame.go",
+		old:     `case first == nil || k > first.loss.fault.Kind || k == first.loss.fault.Kind && t.loss.fault.AtMS < first.loss.fault.AtMS:`,
+		new:     `case first == nil:`,
+		pkg:     "am/core", test: "TestTranscriptsOfBlame/the-culprit-ends-last",
+	},
+	{
+		promise: "a rank that failed before it was told to stop is not forgotten",
+		file:    "am/core/blame.go",
+		old: `	case e.Stopped:
+		j.noteFault(t, FaultLate, e.AtMS)
+`,
+		new: `	case e.Stopped:
+`,
+		pkg: "am/core", test: "TestTranscriptsOfBlame/the-culprit-dies-of-the-signal-to-stop",
+	},
+	{
+		promise: "the error file of torch.distributed.elastic names the cause",
+		file:    "container/cause.go",
+		old:     `if at, text := a.frameworkError(); text != "" {`,
+		new:     `if at, text := a.frameworkError(); false {`,
+		pkg:     "container", test: "TestTheErrorFileOfTorchElasticTellsTheCause",
+	},
+	{
+		promise: "ranks that all fail by one error are one failure of the job",
+		file:    "am/core/blame.go",
+		old: `	if !t.together() {
+		return t.history.failures
+	}
+`,
+		new: `	if true {
+		return t.history.failures
+	}
+`,
+		pkg: "am/core", test: "TestAGenerationFailsOnce",
+	},
+	{
+		promise: "a task's loss quotes the exception that ended it",
+		file:    "am/core/exit.go",
+		old: `	case e.Error != "":
+		s = e.Error
+`,
+		new: ``,
+		pkg: "am/core", test: "TestTranscriptsOfBlame/the-culprit-ends-last",
+	},
+	{
+		promise: "the last exception of a traceback is found in what a task wrote",
+		file:    "runtime/explain.go",
+		old:     `v.Error = tasklog.Plain(line)`,
+		new:     `_ = tasklog.Plain(line)`,
+		pkg:     "runtime", test: "TestQuotes",
+	},
+	{
+		promise: "what fails twice in the same way before its first step is not tried again",
+		file:    "am/core/blame.go",
+		old:     `return !e.Over && e.Times > 1`,
+		new:     `return false`,
+		pkg:     "am/core", test: "TestTheSameErrorEachTime",
+	},
+	{
+		promise: "different errors before the first step do not end a job early",
+		file:    "am/core/blame.go",
+		old:     ` || e.Times > 0 && e.Error != how {`,
+		new:     ` {`,
+		pkg:     "am/core", test: "TestTheSameErrorEachTime",
+	},
+	{
+		promise: "a port that cannot be had is not put down to another program alone",
+		file:    "runtime/explain.go",
+		old:     `, or another task of the job, as where two take themselves for the same rank. Let`,
+		new:     `. Let`,
+		pkg:     "runtime", test: "TestExplain",
+	},
+	{
+		promise: "why a container ended is told in a line, and not as YARN's log",
+		file:    "am/yarn/results.go",
+		old:     `Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: reason(c.Diagnostics)}`,
+		new:     `Cause: cause(c, h.released), Exit: c.Exit, Diagnostics: c.Diagnostics}`,
+		pkg:     "am/yarn", test: "TestReasonsOfEndsAreTold",
+	},
+	{
+		promise: "a program that aborts is quoted with the last line that it wrote",
+		file:    "container/cause.go",
+		old:     `if aborted && e.Error == "" {`,
+		new:     `if false {`,
+		pkg:     "container", test: "TestTheErrorFileOfTorchElasticTellsTheCause",
+	},
+
+	// A healthy job is not given up.
+	{
+		promise: "an agent is waited for while its node unpacks the job's archives",
+		file:    "am/core/containers.go",
+		old: `		*deadline = next
+`,
+		new: `		_ = next
+`,
+		pkg: "am/core", test: "TestAnAgentIsWaitedForWhileItsContainerGetsItsFiles",
+	},
+	{
+		promise: "a node that never gets its files is given up",
+		file:    "am/core/containers.go",
+		old:     `next.Before(l.since.Add(j.limits.Localize)) && `,
+		new:     ``,
+		pkg:     "am/core", test: "TestAnAgentThatDoesNotComeIsGivenUpOnceItHasItsFiles",
+	},
+	{
+		promise: "the time in which nodes unpack archives does not count for --start-limit",
+		file:    "am/core/start.go",
+		old:     `if j.filesSeen.After(j.gang.since) {`,
+		new:     `if false {`,
+		pkg:     "am/core", test: "TestTheLimitOfTheStartBeginsWhenFilesAreThere",
+	},
+	{
+		promise: "the event log says which archive a node unpacks",
+		file:    "am/yarn/localizing.go",
+		old:     `d.events.Put(core.Localizing{Container: id.String(), What: d.localizingWhat()})`,
+		new:     `_ = core.Localizing{Container: id.String(), What: d.localizingWhat()}`,
+		pkg:     "am/yarn", test: "TestDriverTellsWhatContainersWaitFor",
+	},
+	{
+		promise: "nodes keep unpacked archives from one job to the next, by their digest",
+		file:    "client/submit/upload.go",
+		old:     `return path.Join("archives", f.Sha256, path.Base(f.Uri))`,
+		new:     `return path.Join("archives", path.Base(f.Uri))`,
+		pkg:     "client/submit", test: "TestArchivesAreSharedByJobs",
+	},
+	{
+		promise: "nodes share unpacked archives between the jobs of a user",
+		file:    "client/submit/upload.go",
+		old:     `Visibility: yarn.Private,`,
+		new:     `Visibility: yarn.Application,`,
+		pkg:     "client/submit", test: "TestArchivesAreSharedByJobs",
+	},
+	{
+		promise: "tasks without a container have their address in the others' lists",
+		file:    "am/master.go",
+		old:     `, Port: runtime.PeerPort(cfg.ID, i)})`,
+		new:     `, Port: 0 * i})`,
+		pkg:     "am", test: "TestAJobThatStartsWithFewerKnowsAllAddresses",
+	},
+	{
+		promise: "a job starts with the least tasks that it needs, and others join",
+		file:    "am/core/start.go",
+		old:     `if j.now.Sub(j.gang.quorum) < j.limits.QuorumWait {`,
+		new:     `if true {`,
+		pkg:     "am/core", test: "TestTranscriptsOfStarts/with-fewer,-and-one-comes-late",
+	},
+	{
+		promise: "what runs on after ResourceManager and application master were lost together is not stopped",
+		file:    "am/yarn/results.go",
+		old:     `d.events.Put(core.ContainerFound{Container: c.ID.String(), Node: c.Node.Host})`,
+		new:     `d.s.releaseAtRM(s.byID[c.ID])`,
+		pkg:     "am/yarn", test: "TestDriverTellsWhatIsFoundAgain",
+	},
+	{
+		promise: "a task whose container YARN has found again stays in it",
+		file:    "am/core/containers.go",
+		old: `	j.endOrphan(t)
+	if t.loc.leave.preempted {`,
+		new: `	if t.loc.leave.preempted {`,
+		pkg: "am/core", test: "TestWhatIsFoundAgainStaysWhereItIs",
+	},
+	{
+		promise: "a container that YARN has found again and no task has is given back",
+		file:    "am/core/containers.go",
+		old: `	if t == nil {
+		j.emit(Release{e.Container})
+		return
+	}
+	t.loc.node = e.Node`,
+		new: `	if t == nil {
+		return
+	}
+	t.loc.node = e.Node`,
+		pkg: "am/core", test: "TestWhatIsFoundAndNotNeededIsGivenBack",
+	},
+	{
+		promise: "a job goes on while the ResourceManager is away, however long",
+		file:    "am/yarn/results.go",
+		old:     `	case rmUnavailable(err):`,
+		new:     `	case false:`,
+		pkg:     "am/yarn", test: "TestDriverOutlastsTheResourceManager/not_there",
+	},
+	{
+		promise: "a job goes on while the ResourceManager answers with errors",
+		file:    "am/yarn/results.go",
+		old: `	case s.served:
+		d.reportWaiting(fmt.Sprintf("the ResourceManager has answered with an error`,
+		new: `	case false:
+		d.reportWaiting(fmt.Sprintf("the ResourceManager has answered with an error`,
+		pkg: "am/yarn", test: "TestDriverOutlastsTheResourceManager",
+	},
+	{
+		promise: "a job goes on where the cluster allows less for a while than it asks for",
+		file:    "am/yarn/results.go",
+		old:     `case hadoop.IsInvalidRequest(err) && s.served:`,
+		new:     `case false && s.served:`,
+		pkg:     "am/yarn", test: "TestDriverOutlastsTheResourceManager/smaller",
+	},
+	{
+		promise: "what the cluster refuses holds up nothing else that is asked for",
+		file:    "am/yarn/results.go",
+		old: `		if hadoop.IsInvalidRequest(r.err) {
+			s.table.refused()
+		}
+`,
+		new: ``,
+		pkg: "am/yarn", test: "TestDriverAsksForTheRestOfWhatIsRefused",
+	},
+	{
+		promise: "tasks outlive an application master that takes long to start",
+		file:    "container/master/lease.go",
+		old:     `case said.Ended || int32(said.Attempt) < l.master:`,
+		new:     `case said.Ended || int32(said.Attempt) != l.master:`,
+		pkg:     "container", test: "TestAMasterThatStartsSlowly/announced_at_once",
+	},
+	{
+		promise: "tasks outlive one that announces itself late in their lease, too",
+		file:    "container/master/lease.go",
+		old: `			l.from = max(l.from, l.look)
+`,
+		new: ``,
+		pkg: "container", test: "TestAMasterThatStartsSlowly/announced_late_in_the_lease",
+	},
+	{
+		promise: "a start that is repeated goes on from what parameter servers hold, as the first was to",
+		file:    "am/core/containers.go",
+		old:     `, ConsistentServerState: t.run.fromServices})`,
+		new:     `})`,
+		pkg:     "am/core", test: "TestTranscripts/an-agent-never-heard-that-its-attempt-is-to-go-on-from-what-parameter-servers-hold",
+	},
+	{
+		promise: "--start-limit does not end a job that has trained",
+		file:    "am/core/start.go",
+		old:     ` || j.begun || `,
+		new:     ` || `,
+		pkg:     "am/core", test: "TestTranscriptsOfStarts/for-long-after-it-had-begun",
+	},
+	{
+		promise: "a job starts without a TensorBoard or evaluator that has no container",
+		file:    "am/core/start.go",
+		old:     `return !t.optional() && !t.state.done() && t.state != running`,
+		new:     `return !t.state.done() && t.state != running`,
+		pkg:     "am/core", test: "TestTranscriptsOfOptionalRoles/there-is-no-container-for-it",
+	},
+	{
+		promise: "a TensorBoard or evaluator that cannot run does not end the job",
+		file:    "am/core/ending.go",
+		old:     `	if t.optional() {`,
+		new:     `	if false {`,
+		pkg:     "am/core", test: "TestTranscriptsOfOptionalRoles/its-command-is-not-there",
+	},
+	{
+		promise: "an evaluator gets the time to evaluate and export the last checkpoint",
+		file:    "am/core/ending.go",
+		old:     `t.optional() && t.role.FinishMs > 0 && t.state == running`,
+		new:     `false`,
+		pkg:     "am/core", test: "TestTranscriptsOfOptionalRoles/it-may-finish",
+	},
+	{
+		promise: "an evaluator gets five minutes for that without asking for them",
+		file:    "runtime/tensorflow.go",
+		old:     `"evaluator": 5 * time.Minute`,
+		new:     `"evaluator": 0`,
+		pkg:     "client/spec", test: "TestHowLongAnEvaluatorMayGoOn",
+	},
+	{
+		promise: "where one rank is to be preempted, all are told together, and can save together",
+		file:    "am/core/moving.go",
+		old: `		if t.together() { // what they save, they may have to save together
+			j.restart(t, "has to leave its container", grace, (*task).together)
+		}
+`,
+		new: ``,
+		pkg: "am/core", test: "TestTranscriptsOfMoves/a-rank-is-wanted-back,-and-all-are-told",
+	},
+	{
+		promise: "a task that has to leave is not stopped between the files of its save",
+		file:    "am/checkpoint/sealer.go",
+		old:     `	if before, ok := s.pending[uri]; !ok || before.files != files || writing {`,
+		new:     `	if before, ok := s.pending[uri]; false {`,
+		pkg:     "am/checkpoint", test: "TestASaveHasEnded",
+	},
+	{
+		promise: "a container killed for virtual memory is told as that, with the remedy",
+		file:    "am/core/loss.go",
+		old:     `	if c == CauseVirtualLimit {`,
+		new:     `	if false {`,
+		pkg:     "am/core", test: "TestTranscripts/a-node-limits-virtual-memory",
+	},
+	{
+		promise: "a limit of virtual memory is not taken for one of memory",
+		file:    "am/yarn/causes.go",
+		old: `			if strings.EqualFold(limit[1]+limit[2], "virtual") {
+				return core.CauseVirtualLimit
+			}
+`,
+		new: ``,
+		pkg: "am/yarn", test: "TestCauses",
+	},
+	{
+		promise: "a registration whose answer was lost is one",
+		file:    "internal/hadoop/yarn/master.go",
+		old:     `if err != nil && !IsAlreadyRegistered(err) {`,
+		new:     `if err != nil {`,
+		pkg:     "internal/hadoop/yarn", test: "TestRegistrationWhoseAnswerWasLost",
+	},
+	{
+		promise: "a restarted ResourceManager accepts the heartbeats of a master that has registered again",
+		file:    "internal/hadoop/yarn/master.go",
+		old:     `	m.response = 0`,
+		new:     `	_ = 0`,
+		pkg:     "internal/hadoop/yarn", test: "TestRegistrationWhoseAnswerWasLost",
+	},
+	{
+		promise: "the cluster's limits are remembered where the answer to a registration was lost",
+		file:    "am/yarn/driver.go",
+		old:     `	if reg.Lost {`,
+		new:     `	if false {`,
+		pkg:     "am/yarn", test: "TestLimitsOutliveALostAnswer",
+	},
+	{
+		promise: "connections to a lost peer are cut also by an agent that was not told in time",
+		file:    "container/peers/peers.go",
+		old:     `if moved || named[i] {`,
+		new:     `if _ = moved; named[i] {`,
+		pkg:     "container", test: "TestConnectionsToAFormerAddressAreCut",
+		limit: 4 * time.Minute,
+	},
+	{
+		promise: "connections to peers that a new master does not know yet are left alone",
+		file:    "container/peers/peers.go",
+		old:     `at.Host != "" && p.last[i].Host != "" && at != p.last[i]`,
+		new:     `p.last[i].Host != "" && at != p.last[i]`,
+		pkg:     "container", test: "TestConnectionsToAFormerAddressAreCut",
+		limit: 4 * time.Minute,
+	},
+	{
+		promise: "spares are handed from one application master to the next",
+		file:    "am/core/journal.go",
+		old:     `		Spares: j.spareRecords(), `,
+		new:     `		`,
+		pkg:     "am/core", test: "TestSparesAreTakenOver",
+	},
+	{
+		promise: "no task starts before what it may have left half saved was looked at",
+		file:    "am/core/start.go",
+		old:     `if !t.dirtied.After(j.storeRequested) {`,
+		new:     `if !t.history.lastLoss.After(j.storeRequested) {`,
+		pkg:     "am/core", test: "TestWhoIsStoppedWhileTheStoreIsPreparedWaitsForItAgain",
+	},
+	{
+		promise: "a task stays where it is when the scheduler does not want its container back any longer",
+		file:    "am/core/moving.go",
+		old: `			j.becomeStaying(t)
+			j.record(t, KindNote, "the scheduler does not want`,
+		new: `			j.record(t, KindNote, "the scheduler does not want`,
+		pkg: "am/core", test: "TestTranscriptsOfMoves/the-scheduler-takes-back-that-it-wants-containers",
+	},
+	{
+		promise: "what a ResourceManager wanted back is not given to the one after its restart",
+		file:    "am/yarn/results.go",
+		old: `	d.cancelPreemptions()
+`,
+		new: ``,
+		pkg: "am/yarn", test: "TestOnlyARestartedRMTakesPreemptionBack",
+	},
+	{
+		promise: "tasks get the time to stop that --stop-grace says",
+		file:    "am/limits.go",
+		old:     `if ms := c.Spec.StopGraceMs; ms != nil {`,
+		new:     `if ms := c.Spec.StopGraceMs; false {`,
+		pkg:     "am", test: "TestWhatATaskGetsToStop",
+	},
+	{
+		promise: "a TensorFlow that does not know the word for failing fast does not get it",
+		file:    "runtime/python/_holdfast/tensorflow.py",
+		old:     `if version is not None and version >= (2, 4):`,
+		new:     `if version is not None:`,
+		pkg:     "runtime", test: "TestTheShimKnowsWhichTensorFlowFailsFast",
+	},
+	{
+		promise: "a user's own GRPC_FAIL_FAST stands",
+		file:    "runtime/python/_holdfast/tensorflow.py",
+		old:     `if "GRPC_FAIL_FAST" not in os.environ:`,
+		new:     `if True:`,
+		pkg:     "runtime", test: "TestTheShimKnowsWhichTensorFlowFailsFast",
+	},
+	{
+		promise: "what Cython's modules put in place is not told as the script's doing",
+		file:    "runtime/python/_holdfast/start.py",
+		old:     `not name.startswith(("cython_runtime", "_cython_")) and `,
+		new:     ``,
+		pkg:     "container", test: "TestWhatAForkWouldNotBearIsFoundOut/Cython's_own_module",
+	},
+
+	// Bounds and guards.
+	{
+		promise: "any number of saved files is told of in messages that gRPC takes",
+		file:    "container/master/commits.go",
+		old:     ` || size+n > committedSize {`,
+		new:     ` {`,
+		pkg:     "container/master", test: "TestCommitsFitIntoMessages",
+	},
+	{
+		promise: "who asks for the page slowly does not keep a connection",
+		file:    "cmd/yarn-submit/page.go",
+		old:     `ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,`,
+		new:     `ReadHeaderTimeout: 10 * time.Second,`,
+		pkg:     "cmd/yarn-submit", test: "TestThePageHasLimits",
+	},
+	{
+		promise: "who says nothing to the application master does not keep a connection",
+		file:    "am/server/connections.go",
+		old:     `grpc.ConnectionTimeout(handshakeTimeout),`,
+		new:     `grpc.ConnectionTimeout(time.Hour + handshakeTimeout),`,
+		pkg:     "am/server", test: "TestAConnectionThatSendsNothingIsClosed",
+		limit: 4 * time.Minute,
+	},
+	{
+		promise: "a browser that is closed early does not shut the page for others",
+		file:    "am/web/proxyfilter.go",
+		old:     `context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)`,
+		new:     `context.WithTimeout(ctx, lookUpTimeout)`,
+		pkg:     "am/web", test: "TestALookUpOutlastsWhoAsked",
+	},
+	{
+		promise: "the page works while the name of YARN's proxy cannot be looked up",
+		file:    "am/web/proxyfilter.go",
+		old: `			found = append(found, known...)
+`,
+		new: ``,
+		pkg: "am/web", test: "TestProxiesAreKnownWhileNamesCannotBeLookedUp",
+	},
+	{
+		promise: "what tasks write and files are called does not steer a terminal",
+		file:    "cmd/yarn-submit/main.go",
+		old:     `root.SetOut(terminal.Printable(os.Stdout))`,
+		new:     `root.SetOut(os.Stdout)`,
+		pkg:     "cmd/yarn-submit", test: "TestNamesAndOutputDoNotSteerTheTerminal",
+	},
+	{
+		promise: "errors do not steer a terminal by the names in them",
+		file:    "cmd/yarn-submit/main.go",
+		old:     `root.SetErr(terminal.Printable(os.Stderr))`,
+		new:     `root.SetErr(os.Stderr)`,
+		pkg:     "cmd/yarn-submit", test: "TestNamesAndOutputDoNotSteerTheTerminal",
+	},
+	{
+		promise: "steering reads an address only for who still waits for its connect",
+		file:    "container/steer/supervisor.go",
+		old:     `	if stillThere(fd, n) != nil {`,
+		new:     `	if false {`,
+		pkg:     "container/steer", test: "TestNothingIsTakenFromAnotherThanTheCaller",
+	},
+	{
+		promise: "steering takes a socket only from who still waits for its connect",
+		file:    "container/steer/supervisor.go",
+		old:     `	if err := stillThere(listener, n); err != nil {`,
+		new:     `	if err := error(nil); err != nil {`,
+		pkg:     "container/steer", test: "TestNothingIsTakenFromAnotherThanTheCaller",
+	},
+	{
+		promise: "the keytabs of another YARN on the same HDFS are left alone",
+		file:    "client/cluster/keytab.go",
+		old:     `return path.Join(proto.KeytabsDir, name)`,
+		new:     `return path.Join(proto.KeytabsDir, name[:0])`,
+		pkg:     "client/submit", test: "TestTheKeytabsOfAnotherYARNAreLeftAlone",
+	},
+	{
+		promise: "the application master speaks to the ResourceManager with the protection that is demanded",
+		file:    "internal/hadoop/yarn/master.go",
+		old:     `	}, m.qop...)`,
+		new:     `	})`,
+		pkg:     "internal/hadoop/yarn", test: "TestLoginsOfMastersDemandTheProtection",
+	},
+	{
+		promise: "the application master speaks to NodeManagers with the protection that is demanded",
+		file:    "internal/hadoop/yarn/nodes.go",
+		old:     `	}, n.qop...)`,
+		new:     `	})`,
+		pkg:     "internal/hadoop/yarn", test: "TestLoginsOfMastersDemandTheProtection",
+	},
+	{
+		promise: "one container cannot speak for another",
+		file:    "am/server/authorize.go",
+		old:     `if caller.party == jobtls.Agent && !admitted(ctx, a.keys) {`,
+		new:     `if false && !admitted(ctx, a.keys) {`,
+		pkg:     "am/server", test: "TestAnAgentSpeaksForItsOwnContainerOnly",
+	},
+	{
+		promise: "an agent with a pass of its own cannot say that it is another",
+		file:    "am/agents/server.go",
+		old:     `hello.Container != own {`,
+		new:     `hello.Container == "" && own != "" {`,
+		pkg:     "am", test: "TestAnAgentThatClaimsToBeAnother",
+	},
+	{
+		promise: "no other process of its user reads the job's keys in an agent's memory",
+		file:    "container/agent.go",
+		old:     `		err = nodump.Protect()`,
+		new:     `		_ = nodump.Protect`,
+		pkg:     "container", test: "TestAnAgentsMemoryIsShutToItsUser",
+		limit: 4 * time.Minute,
+	},
+	{
+		promise: "no other process of its user reads the keys in the application master's and a client's memory",
+		file:    "cmd/yarn-submit/main.go",
+		old:     `return nodump.Protect() // all`,
+		new:     `return error(nil) // all`,
+		pkg:     "cmd/yarn-submit", test: "TestAnOrdinaryUser",
+	},
+	{
+		promise: "each call that changes a job, and each that is refused, is in the audit log",
+		file:    "am/server/authorize.go",
+		old:     `	if err == nil && !methods[method].changes {`,
+		new:     `	if err == nil {`,
+		pkg:     "am/server", test: "TestPartiesMayCallOnlyTheirOwn",
+	},
+
+	// What is told.
+	{
+		promise: "steps lost are counted from the last complete checkpoint",
+		file:    "am/status/incidents.go",
+		old:     `return max(0, i.Step-complete)`,
+		new:     `return max(0, i.Step-i.ResumedStep)`,
+		pkg:     "am/status", test: "TestWhatALossCosts",
+	},
+	{
+		promise: "it is told when a job makes steps again after a loss",
+		file:    "am/status/incidents.go",
+		old:     `i.ProgressAfterMs = i.ProgressUnixMs - i.AtUnixMs`,
+		new:     `i.ProgressAfterMs = i.RecoveredAfterMs`,
+		pkg:     "am/status", test: "TestWhatALossCosts",
+	},
+	{
+		promise: "nobody is told that no node has room before nodes were asked",
+		file:    "internal/hadoop/yarn/words.go",
+		old:     ` && age < PlacingTime:`,
+		new:     ` && age < 0:`,
+		pkg:     "internal/hadoop/yarn", test: "TestWaiting",
+	},
+
+	// The command line.
+	{
+		promise: "of jobs of one name, the one that runs is meant",
+		file:    "client/jobs/find.go",
+		old:     `return e.State.Done() })`,
+		new:     `return e != named[0] })`,
+		pkg:     "client/jobs", test: "TestWhichJobIsMeant",
+	},
+	{
+		promise: "where several jobs of a name run, none is killed, and they are listed",
+		file:    "client/jobs/find.go",
+		old:     `case len(running) == 1:`,
+		new:     `case len(running) >= 1:`,
+		pkg:     "cmd/yarn-submit", test: "TestJobsOfOneName",
+	},
+	{
+		promise: "kill says that a job had already ended",
+		file:    "cmd/yarn-submit/kill.go",
+		old:     `	if already {`,
+		new:     `	if false && already {`,
+		pkg:     "cmd/yarn-submit", test: "TestJobThatSucceeds",
+	},
+	{
+		promise: "a script learns that rollback and prune have changed nothing for want of a terminal",
+		file:    "cmd/yarn-submit/consent.go",
+		old: `		a.unasked = true
+`,
+		new: ``,
+		pkg: "cmd/yarn-submit", test: "TestCheckpointsAreKeptInOrder",
+	},
+	{
+		promise: "an earlier attempt's end is not told as that of the one that runs",
+		file:    "proto/reason.go",
+		old:     `return of, of >= 0 && of < k.Attempt`,
+		new:     `return of, false`,
+		pkg:     "client/jobs", test: "TestStatusTellsWhoseReasonItIs",
+	},
+	{
+		promise: "the question after Ctrl-C says that a second one kills",
+		file:    "client/jobs/follow.go",
+		old:     `k, or Ctrl-C again`,
+		new:     `k`,
+		pkg:     "cmd/yarn-submit", test: "TestCtrlCAsks",
+		limit: 4 * time.Minute,
+	},
+	{
+		promise: "--dry-run asks the cluster what a submission would",
+		file:    "cmd/yarn-submit/run.go",
+		old:     `case os.Getenv(conf.EnvDir) == "":`,
+		new:     `case os.Getenv(conf.EnvDir) != "none":`,
+		pkg:     "cmd/yarn-submit", test: "TestClusterThatIsNotThere",
+	},
+	{
+		promise: "the logs of a task that wrote nothing are no error",
+		file:    "client/jobs/logs/logs.go",
+		old:     `return fmt.Sprintf("%s written nothing: %s", what, state), nil`,
+		new:     `return "", client.Usagef("%s written nothing: %s", what, state)`,
+		pkg:     "cmd/yarn-submit", test: "TestJobThatFails",
+	},
+	{
+		promise: "the logs of an attempt that there is not say which there are",
+		file:    "client/jobs/logs/logs.go",
+		old:     `	case o.Attempt > int(last):`,
+		new:     `	case false:`,
+		pkg:     "cmd/yarn-submit", test: "TestJobThatSucceeds",
+	},
+	{
+		promise: "a script that tasks do not get is refused before anything is started",
+		file:    "cmd/yarn-submit/run.go",
+		old: `	if err := spec.CheckCommands(job); err != nil {
+		return err
+	}
+`,
+		new: ``,
+		pkg: "cmd/yarn-submit", test: "TestDryRun",
+	},
+}

@@ -1,0 +1,206 @@
+package programs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"holdfast/proto"
+)
+
+// loss is something that a job loses.
+type loss struct {
+	column int
+	// strike loses it, and returns the task that it names as lost. heal, if not nil,
+	// gives back what the next loss needs.
+	strike func(*job, *proto.JobStatus) (task string, heal func(context.Context) error, err error)
+}
+
+// losses are in the order in which jobs lose them; the last is one of YARN only.
+var losses = []loss{
+	{processKilled, killProcess},
+	{containerKilled, killContainer},
+	{nodeLost, loseNode},
+}
+
+func killProcess(j *job, s *proto.JobStatus) (string, func(context.Context) error, error) {
+	return j.p.Victim, nil, kill(int(victim(s, j.p.Victim).Pid))
+}
+
+// killContainer kills the agent, with which everything in its container ends.
+func killContainer(j *job, s *proto.JobStatus) (string, func(context.Context) error, error) {
+	return j.p.Victim, nil, kill(int(victim(s, j.p.Victim).AgentPid))
+}
+
+// loseNode kills a NodeManager, the DataNode beside it and all containers there: of a
+// node with a task, but without the application master.
+func loseNode(j *job, s *proto.JobStatus) (string, func(context.Context) error, error) {
+	for _, t := range s.Tasks {
+		if t.Node == s.AmHost {
+			continue
+		}
+		last, _ := strconv.Atoi(t.Node[strings.LastIndexByte(t.Node, '.')+1:]) // 127.0.0.2 is nm0
+		manager := j.cluster.Daemon(fmt.Sprintf("nm%d", last-2))
+		data := j.cluster.Daemon(fmt.Sprintf("dn%d", last-2))
+		containers, err := j.cluster.Containers()
+		err = errors.Join(err, data.Kill(), manager.Kill())
+		for _, c := range containers {
+			for _, pid := range c.PIDs {
+				if c.Node == manager.Name() {
+					err = errors.Join(err, kill(pid))
+				}
+			}
+		}
+		heal := func(ctx context.Context) error { return errors.Join(manager.Restart(ctx), data.Restart(ctx)) }
+		return t.Task, heal, err
+	}
+	return "", nil, errors.New("all tasks are on the application master's node")
+}
+
+// kill ends a process; that it has ended meanwhile is no error.
+func kill(pid int) error {
+	if pid == 0 {
+		return errors.New("it has no process")
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("killing process %d: %w", pid, err)
+	}
+	return nil
+}
+
+func victim(s *proto.JobStatus, name string) *proto.TaskStatus {
+	for _, t := range s.Tasks {
+		if t.Task == name {
+			return t
+		}
+	}
+	return &proto.TaskStatus{}
+}
+
+// nodeDown is how long a lost node is away.
+const nodeDown = 4 * time.Second
+
+// lose has the job lose things in order, and then run to its end. It returns how many
+// of them are done with: another job is wanted for the others.
+func (j *job) lose(ctx context.Context, left []loss, result *Result) (done int) {
+	for i, l := range left {
+		err := j.ready(ctx)
+		if err != nil && i > 0 && errors.Is(err, errEnded) && j.finish(ctx, result) == nil {
+			return i // it was too short
+		}
+		if err == nil {
+			err = j.loseOne(ctx, l, result)
+		}
+		if err != nil {
+			result.fail(l.column, err)
+			j.explain()
+			return i + 1
+		}
+	}
+	if err := j.finish(ctx, result); err != nil {
+		result.fail(toTheEnd, err)
+		j.explain()
+	}
+	return len(left)
+}
+
+// ready waits until all tasks run and a checkpoint is sealed that is newer than the one
+// at the last loss.
+func (j *job) ready(ctx context.Context) error {
+	return j.wait(ctx, startLimit, "a newer checkpoint to be sealed", func(s *proto.JobStatus) (bool, error) {
+		if !running(s) {
+			return false, nil
+		}
+		step, err := j.sealed(ctx)
+		return step > j.before, err
+	})
+}
+
+func (j *job) loseOne(ctx context.Context, l loss, result *Result) (err error) {
+	s, err := j.user().Status(ctx, j.id)
+	if err != nil {
+		return err
+	}
+	if j.before, err = j.sealed(ctx); err != nil {
+		return err
+	}
+	at := time.Now()
+	task, heal, err := l.strike(j, s)
+	if heal != nil {
+		healed := make(chan error, 1)
+		go func() {
+			time.Sleep(nodeDown)
+			healed <- heal(context.WithoutCancel(ctx))
+		}()
+		defer func() { err = errors.Join(err, <-healed) }()
+	}
+	if err != nil {
+		return err
+	}
+	var back time.Time
+	var next mark
+	err = j.wait(ctx, backLimit, "a step after "+task+" was lost", func(s *proto.JobStatus) (bool, error) {
+		for _, i := range s.Incidents {
+			if i.Task == task && i.RecoveredUnixMs > at.UnixMilli() {
+				back = time.UnixMilli(i.RecoveredUnixMs)
+			}
+		}
+		var is bool
+		next, is = j.after(back)
+		return is && !back.IsZero(), nil
+	})
+	if err != nil {
+		return err
+	}
+	result.pass(l.column, fmt.Sprintf("%.1f s", next.at.Sub(at).Seconds()))
+	j.Log("%s: %s lost after the checkpoint of step %d, step %d after %s", j.p.Name, task, j.before, next.step, next.at.Sub(at).Round(100*time.Millisecond))
+	if next.step < j.before {
+		result.fail(continues, fmt.Errorf("%s: after the checkpoint of step %d it told of step %d next", columns[l.column], j.before, next.step))
+		return nil
+	}
+	result.pass(continues, "yes")
+	return nil
+}
+
+// finish waits for the job's end and looks at what it leaves.
+func (j *job) finish(ctx context.Context, result *Result) error {
+	var end *proto.JobStatus
+	err := j.wait(ctx, endLimit, "the job's end", func(s *proto.JobStatus) (bool, error) {
+		end = s
+		return s.State == proto.JobState_JOB_STATE_SUCCEEDED, nil
+	})
+	if err != nil {
+		return err
+	}
+	result.pass(toTheEnd, "yes")
+	if end.Step > 0 {
+		result.pass(stepsKnown, "yes")
+	} else {
+		result.fail(stepsKnown, errors.New("status knows no step"))
+	}
+	all, err := j.checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	known := 0
+	for _, c := range all {
+		switch {
+		case c.Aside != "":
+		case c.Kind != j.p.Format:
+			result.fail(checkpointsKnown, fmt.Errorf("%s is taken for one of %s", c.Name, c.Kind))
+		case c.State != "sealed":
+			result.fail(checkpointsKnown, fmt.Errorf("%s is %s (%s)", c.Name, c.State, c.Why))
+		default:
+			known++
+		}
+	}
+	if known == 0 {
+		result.fail(checkpointsKnown, errors.New("no checkpoint is known"))
+	}
+	result.pass(checkpointsKnown, fmt.Sprintf("%d of %s", known, j.p.Format))
+	return nil
+}

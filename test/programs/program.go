@@ -1,0 +1,97 @@
+// Package programs runs programs of many frameworks on a real YARN and HDFS, loses
+// something of each while it trains, and prints what came of it as a table.
+//
+// A program is a row of a family (torch.go and so on). It runs as one job, which loses
+// a process, a container and a node, one after another: each once a checkpoint newer
+// than that of the last loss is sealed. Then it runs to its end. A job that a loss has
+// ended is followed by another, for the losses that are left. What the tasks print is
+// read from their agents' files (test/joblogs), so that times do not depend on what the
+// application master says of steps; that it knows of them is a column of its own.
+//
+// With Options.Local the jobs run on this machine without Hadoop, and lose no node.
+package programs
+
+import (
+	"context"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Program is a program that is run.
+type Program struct {
+	Name     string
+	Packages []string // of its Python, whose versions are told
+	// Python returns its interpreter. It makes what that needs.
+	Python func(context.Context) (string, error)
+	Files  []string // below Options.Examples
+	Flags  []string // of yarn-submit run: its roles and what they need
+	// Command is what starts it. The word python stands for its interpreter, and
+	// bin/NAME for a command that was installed beside that.
+	Command []string
+	Path    string // of its checkpoints, as it spells it
+	Format  string // of which they are
+	// Step is what a step looks like in its output; its group is the number.
+	Step *regexp.Regexp
+	// OwnNumbers says that its checkpoints are not numbered by what Step captures.
+	OwnNumbers bool
+	Victim     string // the task whose process and container are lost
+}
+
+// step is what a line of the examples looks like that tells of a step.
+var step = regexp.MustCompile(`\bstep (\d+) loss`)
+
+// Families are the programs, by the name of what they have in common.
+var Families = map[string][]Program{
+	"tensorflow": tensorflowPrograms,
+	"torch":      torchPrograms,
+}
+
+// Select returns the programs of some families or names, in order; all if there are no
+// names. unknown are the names that there are not.
+func Select(names []string) (chosen []Program, unknown []string) {
+	known := map[string]bool{}
+	for _, family := range sortedFamilies() {
+		for _, p := range Families[family] {
+			known[family], known[p.Name] = true, true
+			if len(names) == 0 || slices.Contains(names, family) || slices.Contains(names, p.Name) {
+				chosen = append(chosen, p)
+			}
+		}
+	}
+	for _, n := range names {
+		if !known[n] {
+			unknown = append(unknown, n)
+		}
+	}
+	return chosen, unknown
+}
+
+func sortedFamilies() []string {
+	var all []string
+	for name := range Families {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// arguments are those of yarn-submit run.
+func (p Program) arguments(python, examples, store string) []string {
+	args := append([]string{"--name", p.Name, "--env", "OMP_NUM_THREADS=1", "--checkpoint", p.Path + "=" + store}, p.Flags...)
+	var files []string
+	for _, f := range p.Files {
+		files = append(files, filepath.Join(examples, f))
+	}
+	args = append(args, "--files", strings.Join(files, ","), "--")
+	for _, word := range p.Command {
+		if word == "python" {
+			word = python
+		} else if name, ok := strings.CutPrefix(word, "bin/"); ok {
+			word = filepath.Join(filepath.Dir(python), name)
+		}
+		args = append(args, word)
+	}
+	return args
+}
