@@ -45,8 +45,11 @@ func newExecutor(ctx context.Context, m *Master, driver Driver) *executor {
 // that is decided.
 func (x *executor) step(e core.Event) *core.Finish {
 	now := time.Now()
-	if connected, is := e.(core.AgentConnected); is {
-		x.m.router.Forget(connected.Container)
+	switch e := e.(type) {
+	case core.AgentConnected:
+		x.m.router.Forget(e.Container)
+	case core.TaskExited:
+		x.m.status.Exited(e.Container, e.Step)
 	}
 	var finish *core.Finish
 	actions := x.m.job.Step(now, e)

@@ -34,7 +34,9 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	}
 	for i := range 2 {
 		a, _ := j.started(fmt.Sprintf("worker-%d", i))
-		a.exit(0)
+		ended := a.ended(0)
+		ended.Step = int64(40 + i)
+		a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: ended}})
 	}
 	s2 := j.end(proto.JobState_JOB_STATE_SUCCEEDED)
 	if j.outcome == nil || j.outcome.State != proto.JobState_JOB_STATE_SUCCEEDED {
@@ -50,6 +52,9 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	}
 	if saved.State != s2.State || saved.EndedUnixMs == 0 || len(saved.Tasks) != 3 {
 		t.Errorf("%s says %v", proto.StatusFile, saved)
+	}
+	if saved.Step < 40 || saved.Tasks[1].Step != 40 || saved.Tasks[2].Step != 41 {
+		t.Errorf("the last steps that the tasks made before their ends are not in %s: %v", proto.StatusFile, saved)
 	}
 }
 

@@ -317,9 +317,9 @@ func (a *agent) start(s *proto.Start) {
 		return
 	}
 	a.attempt, a.number, a.generation, a.last = at, s.Attempt, s.Generation, nil
-	log.WithField("pid", at.process.Pid).Info("started")
+	log.WithField("pid", at.pid()).Info("started")
 	a.send(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{
-		Attempt: s.Attempt, Pid: int32(at.process.Pid), AtUnixMs: at.started.UnixMilli(),
+		Attempt: s.Attempt, Pid: int32(at.pid()), AtUnixMs: at.started.UnixMilli(),
 	}}})
 	a.wg.Go(func() { a.ended <- at.wait() })
 }

@@ -4,44 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
-
-	"holdfast/container/output"
 	"holdfast/container/sandbox"
 	"holdfast/container/warm"
 	"holdfast/proto"
-	"holdfast/runtime"
 	"holdfast/runtime/tasklog"
 )
 
-// attempt is one run of the task's command.
+// attempt is one run of the task's command, as one process or several.
 type attempt struct {
 	number    int32
 	framework string
 	started   time.Time
-	process   *sandbox.Process
+	processes []*process
+	grace     time.Duration // for the others when one of them fails
 	box       *sandbox.Box
 	standby   *warm.Standby
-	forked    bool // it came from a warm interpreter
-	command   sandbox.Command
-	out       *output.Output
+	forked    bool            // its only process came from a warm interpreter
+	command   sandbox.Command // of the first process
 	oomBefore int
 	log       *logrus.Entry
-
-	errorFormat *runtime.ErrorFile // of the framework; nil if it writes no error file
-	errorFile   string
 
 	stacks   atomic.Bool // it was asked to write where it stands
 	stopOnce sync.Once
 	stopping chan struct{} // closed once it was asked to stop
+	done     chan struct{} // closed once all processes have ended
 }
 
 // tailLines is how many of its last lines an attempt's end reports.
@@ -59,52 +51,69 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	if len(s.Command) == 0 {
 		return nil, fmt.Errorf("there is no command to run: %w", syscall.ENOENT)
 	}
-	argv, given, err := t.peers.Command(s.Command, s.Env, t.port.Number, runtime.Attempt{
-		Number: int(s.Attempt), Generation: int(s.Generation), Host: cfg.Host,
-		Addresses: t.names.Addresses(), Forwarded: t.forwarder != nil, Interface: t.names.Interface(), TensorBoardPort: t.tensorBoard.Chosen(),
-	})
-	if err != nil {
-		return nil, errors.Join(err, errCannotRun)
-	}
-	if _, own := given[runtime.EnvKept]; s.ConsistentServerState && !own {
-		given[runtime.EnvKept] = "1"
-	}
-	format, errorFile := runtime.FrameworkErrorFile(given)
-	if format != nil && errorFile == "" {
-		errorFile = filepath.Join(cfg.WorkDir, fmt.Sprintf("error-%d.json", s.Attempt))
-		given[format.Variable] = errorFile
-	}
-	argv, given = t.names.Substitute(argv, given)
-	command, err := t.Command(argv, given, s.PythonPath)
-	if err != nil {
-		return nil, err
-	}
-	out, w, err := output.New(
-		filepath.Join(cfg.LogDir, fmt.Sprintf("%s.%d.log", t.assign.Task, s.Attempt)),
-		path.Join(proto.LogsDir, t.assign.Task, fmt.Sprintf("%d.log", s.Attempt)),
-		tasklog.NewStepFinder(t.assign.Progress), log)
-	if err != nil {
-		return nil, err
-	}
-	wg.Go(func() { out.CopyTo(dir.open) })
 	a := &attempt{
-		number: s.Attempt, framework: given["HOLDFAST_FRAMEWORK"], started: time.Now(),
-		box: box, standby: t.Standby, out: out, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), errorFormat: format, errorFile: errorFile,
+		number: s.Attempt, started: time.Now(), grace: t.stopGrace(),
+		box: box, standby: t.Standby, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 	t.port.Release()
-	t.tensorBoard.Release()
-	a.command = command
-	command.Output = w
-	a.process, a.forked, err = t.Standby.Exec(command)
-	if err != nil {
-		fmt.Fprintf(w, "holdfast: %v\n", err) // it belongs in the attempt's log
+	for _, p := range t.more {
+		p.Release()
 	}
-	w.Close()
-	if err != nil {
-		<-out.Done()
-		return nil, err
+	count := t.peers.Processes()
+	for local := range count {
+		p, command, err := t.newProcess(cfg, a, s, local)
+		if err != nil {
+			a.abandon()
+			return nil, err
+		}
+		if local == 0 {
+			a.command = command
+		}
+		wg.Go(func() { p.out.CopyTo(dir.open) })
+		if count == 1 {
+			p.Process, a.forked, err = t.Standby.Exec(command)
+		} else {
+			p.Process, err = box.Exec(command)
+		}
+		if err != nil {
+			fmt.Fprintf(command.Output, "holdfast: %v\n", err) // it belongs in the attempt's log
+		}
+		command.Output.Close()
+		if err != nil {
+			<-p.out.Done()
+			a.abandon()
+			return nil, err
+		}
+		a.processes = append(a.processes, p)
 	}
 	return a, nil
+}
+
+// abandon ends the processes of an attempt of which not all could be started.
+func (a *attempt) abandon() {
+	if len(a.processes) == 0 {
+		return
+	}
+	a.killLeftovers()
+	for _, p := range a.processes {
+		<-p.out.Done()
+	}
+}
+
+// killLeftovers kills what is left of the attempt.
+func (a *attempt) killLeftovers() {
+	ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
+	defer cancel()
+	if err := a.box.KillAttempt(ctx); err != nil {
+		a.log.WithError(err).Error("ending what the task left behind")
+	}
+	for _, p := range a.processes {
+		select {
+		case <-p.out.Done():
+		case <-ctx.Done():
+			p.out.GiveUp()
+		}
+	}
 }
 
 // stop sends SIGTERM to the attempt, and SIGKILL after grace. Without grace, its present
@@ -118,7 +127,7 @@ func (a *attempt) stop(grace time.Duration, stack bool) {
 			a.stacks.Store(true)
 			go func() {
 				select {
-				case <-a.process.Done():
+				case <-a.done:
 				case <-time.After(stackTime):
 					a.terminate()
 				}
@@ -127,77 +136,100 @@ func (a *attempt) stop(grace time.Duration, stack bool) {
 			a.terminate()
 		}
 	})
-	select {
-	case <-a.process.Done(): // the number may be another's by now
-	default:
-		if grace == 0 { // also where it was given time before
-			_ = syscall.Kill(-a.process.Pid, syscall.SIGKILL)
+	if grace == 0 { // also where it was given time before
+		for _, p := range a.running() { // the numbers of others may be those of strangers by now
+			_ = syscall.Kill(-p.Pid, syscall.SIGKILL)
 		}
 	}
-	go func() {
-		select {
-		case <-a.process.Done():
-		case <-time.After(grace):
-			ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
-			defer cancel()
-			if err := a.box.KillAttempt(ctx); err != nil {
-				a.log.WithError(err).Error("stopping the task")
-			}
-		}
-	}()
+	go a.killAfter(grace)
 }
 
-// terminate sends SIGTERM to the attempt; it may have ended just now.
+// killAfter kills what runs of the attempt after a time, unless all its processes have ended
+// by then.
+func (a *attempt) killAfter(grace time.Duration) {
+	select {
+	case <-a.done:
+	case <-time.After(grace):
+		ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
+		defer cancel()
+		if err := a.box.KillAttempt(ctx); err != nil {
+			a.log.WithError(err).Error("stopping the task")
+		}
+	}
+}
+
+// stopped reports whether the attempt was asked to stop.
+func (a *attempt) stopped() bool {
+	select {
+	case <-a.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// terminate sends SIGTERM to the attempt's processes; some may have ended just now.
 func (a *attempt) terminate() {
-	_ = syscall.Kill(-a.process.Pid, syscall.SIGTERM)
-	_ = syscall.Kill(-a.process.Pid, syscall.SIGCONT)
+	for _, p := range a.running() {
+		_ = syscall.Kill(-p.Pid, syscall.SIGTERM)
+		_ = syscall.Kill(-p.Pid, syscall.SIGCONT)
+	}
+}
+
+// awaitProcesses waits for the end of all processes. When one of several fails, the others
+// are asked to end, and are killed after the grace.
+func (a *attempt) awaitProcesses() {
+	ends := make(chan *process)
+	for _, p := range a.processes {
+		go func() {
+			<-p.Done()
+			p.at = time.Now()
+			ends <- p
+		}()
+	}
+	ending := false
+	for range a.processes {
+		p := <-ends
+		if status, known := p.Status(); ending || a.stopped() || known && status == 0 {
+			continue
+		}
+		ending = true
+		if others := a.running(); len(others) > 0 {
+			a.log.WithFields(logrus.Fields{"process": p.local, "pid": p.Pid}).Info("one of the task's processes has failed; the others are ended")
+			for _, o := range others {
+				o.ended = true
+			}
+			a.terminate()
+			go a.killAfter(a.grace)
+		}
+	}
+	close(a.done)
 }
 
 // wait waits for the attempt's end, kills what it left behind, and returns how it ended.
 func (a *attempt) wait() *proto.Exited {
-	status, known := a.process.Status()
-	at := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), leftoverLimit)
-	defer cancel()
-	if err := a.box.KillAttempt(ctx); err != nil {
-		a.log.WithError(err).Error("ending what the task left behind")
-	}
-	select {
-	case <-a.out.Done():
-	case <-ctx.Done():
-		a.out.GiveUp()
-		<-a.out.Done()
-	}
-	heard := a.out.Lines()
-	e := &proto.Exited{Attempt: a.number, Tail: heard[max(0, len(heard)-tailLines):], AtUnixMs: at.UnixMilli()}
-	select {
-	case <-a.stopping:
-		e.Stopped = true
-	default:
-	}
-	switch {
-	case !known:
-		e.Code, e.Signal, e.Detail = -1, int32(syscall.SIGKILL), "it was killed together with the agent's helper process"
-	case status.Signaled():
-		e.Code, e.Signal = -1, int32(status.Signal())
-		e.Detail = fmt.Sprintf("killed by %s", unix.SignalName(status.Signal()))
-		if status.Signal() == syscall.SIGKILL && oomKills() > a.oomBefore {
-			e.OutOfMemory = true
-			e.Detail = "killed by the kernel: the container's memory was used up"
+	a.awaitProcesses()
+	a.killLeftovers()
+	exits, lines := make([]*proto.Exited, len(a.processes)), make([][]string, len(a.processes))
+	var stack []string
+	for i, p := range a.processes {
+		<-p.out.Done()
+		lines[i] = p.out.Lines()
+		exits[i] = p.exit(a, lines[i])
+		if a.stacks.Load() {
+			stack = append(stack, tasklog.Stack(lines[i])...)
 		}
-	default:
-		e.Code = int32(status.ExitStatus())
-		e.Detail = fmt.Sprintf("exited with %d", e.Code)
 	}
-	e.Step = a.out.LastStep()
-	if a.stacks.Load() {
-		e.Stack = tasklog.Stack(heard)
+	n := decisive(exits)
+	e, p := exits[n], a.processes[n]
+	e.Stopped, e.Step, e.Stack = a.stopped(), a.step(), stack
+	if len(exits) > 1 && failed(e) {
+		e.Detail = fmt.Sprintf("process %d of 0 to %d: %s", n, len(exits)-1, e.Detail)
 	}
-	a.explain(e, heard)
-	if a.forked && at.Sub(a.started) < suspect && !e.Stopped && !e.PeerLost && (e.Code > 0 || e.Signal != 0 && syscall.Signal(e.Signal) != syscall.SIGKILL) {
-		a.standby.Refuse(fmt.Sprintf("attempt %d, which came from it, %s after %.1f s", a.number, e.Detail, at.Sub(a.started).Seconds()))
+	if age := p.at.Sub(a.started); a.forked && age < suspect && !e.Stopped && !e.PeerLost && (e.Code > 0 || e.Signal != 0 && syscall.Signal(e.Signal) != syscall.SIGKILL) {
+		a.standby.Refuse(fmt.Sprintf("attempt %d, which came from it, %s after %.1f s", a.number, e.Detail, age.Seconds()))
 	}
-	a.log.WithFields(logrus.Fields{"pid": a.process.Pid, "stopped": e.Stopped}).Info(e.Detail)
+	a.log.WithFields(logrus.Fields{"pid": p.Pid, "stopped": e.Stopped}).Info(e.Detail)
 	return e
 }
 

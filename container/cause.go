@@ -36,13 +36,13 @@ func catches(pid int, signal syscall.Signal) bool {
 
 const errorFileMost = 1 << 20 // bytes of it that are read
 
-// explain adds to an exit the error that caused it, from what the attempt has written.
-func (a *attempt) explain(e *proto.Exited, heard []string) {
-	if a.framework == "" || e.Code == 0 && e.Signal == 0 {
+// explain adds to an exit the error that caused it, from what the process has written.
+func (p *process) explain(e *proto.Exited, framework string, heard []string) {
+	if framework == "" || e.Code == 0 && e.Signal == 0 {
 		return
 	}
 	v := runtime.Explain(heard)
-	if at, text := a.frameworkError(); text != "" {
+	if at, text := p.frameworkError(); text != "" {
 		v = runtime.Explain(strings.Split(text, "\n"))
 		e.AtUnixMs = at
 	}
@@ -57,13 +57,13 @@ func (a *attempt) explain(e *proto.Exited, heard []string) {
 	}
 }
 
-// frameworkError returns what the framework wrote about the attempt's end, and when, in
+// frameworkError returns what the framework wrote about the process's end, and when, in
 // milliseconds since 1970; "" if it wrote nothing.
-func (a *attempt) frameworkError() (atMS int64, text string) {
-	if a.errorFormat == nil {
+func (p *process) frameworkError() (atMS int64, text string) {
+	if p.errorFormat == nil {
 		return 0, ""
 	}
-	f, err := os.Open(a.errorFile)
+	f, err := os.Open(p.errorFile)
 	if err != nil {
 		return 0, ""
 	}
@@ -72,5 +72,5 @@ func (a *attempt) frameworkError() (atMS int64, text string) {
 	if err != nil {
 		return 0, ""
 	}
-	return a.errorFormat.Read(b)
+	return p.errorFormat.Read(b)
 }

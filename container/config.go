@@ -9,6 +9,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"holdfast/container/gpu"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/jobtls"
 )
@@ -46,6 +47,9 @@ type Config struct {
 	// from others (package nodump) after the sandbox's start and before the task's.
 	OwnProcess bool
 
+	// GPUs is where GPUs are looked for; nil: on this node.
+	GPUs *gpu.Node
+
 	// NoNamespace, UserNamespace and NoSteering are sandbox.Options's.
 	NoNamespace, UserNamespace, NoSteering bool
 }
@@ -59,6 +63,9 @@ func (c *Config) complete() error {
 	}
 	if c.Host == "" {
 		c.Host = "127.0.0.1"
+	}
+	if c.GPUs == nil {
+		c.GPUs = &gpu.Here
 	}
 	if c.NewTokens == nil {
 		c.NewTokens = func([]byte) error { return nil }

@@ -55,7 +55,7 @@ func (a *agent) arrived(r arrival) {
 		h.PeerPort = cmp.Or(a.task.assign.Port, h.Port)
 	}
 	if a.attempt != nil {
-		h.TaskPid = int32(a.attempt.process.Pid)
+		h.TaskPid = int32(a.attempt.pid())
 	}
 	a.send(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: h}})
 	if a.ready && a.failure != nil {
@@ -122,7 +122,7 @@ func (a *agent) heartbeat() {
 		processes := a.box.Processes()
 		cpu, bytes := proctree.Usage(processes...)
 		b.RssBytes, b.CpuMs, b.IoBytes = proctree.RSS(processes...), cpu.Milliseconds(), bytes
-		b.Step, b.OtherProgress = a.attempt.out.LastStep(), a.attempt.out.OtherProgress()
+		b.Step, b.OtherProgress = a.attempt.step(), a.attempt.otherProgress()
 	}
 	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()
 	b.AgentRssBytes += b.WarmRssBytes

@@ -3,9 +3,10 @@
 //
 // An agent opens one stream to the AM (AgentService.Connect in proto), sends Hello and is
 // assigned a task. It prepares for the task (working directory, files, checkpoint mounts,
-// names, port), sends Prepared, and then runs attempts of the task's command as the AM
-// orders, one at a time; namespace, mounts and steering are reused. It ends when the AM
-// sends Release, when ctx ends, or when its lease expires. Its task never outlives it.
+// names, ports, GPUs), sends Prepared, and then runs attempts of the task's command as the AM
+// orders, one at a time, as one process or several; namespace, mounts and steering are
+// reused. It ends when the AM sends Release, when ctx ends, or when its lease expires. Its
+// task never outlives it.
 //
 // # Without a master
 //
@@ -26,11 +27,13 @@
 //	TmpDir                  the mounts' spool and, unless its name is too long, the task's TMPDIR
 //	JOB/logs/TASK/ATTEMPT.log  the same output in the job's directory, a second or two later
 //
+// The output of an attempt's processes after the first is in ATTEMPT.PROCESS.log.
+//
 // # Goroutines
 //
 // Run owns all state and is one loop. It starts goroutines that receive from the stream,
-// send on it, and prepare the task; for each attempt, one that reads its output, one that
-// copies the output to the job's directory and one that waits for its end; and with a
+// send on it, and prepare the task; for each process of an attempt, one that reads its output,
+// one that copies the output to the job's directory and one that waits for its end; and with a
 // lease, one that watches am.json (master.Lease.Watch). All have ended when Run returns,
 // except the receiving one, which ends with the connection. Packages sandbox and steer
 // document their own.

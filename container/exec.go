@@ -139,18 +139,27 @@ func (x *execs) stacks(ctx context.Context, id int64, at *attempt) {
 		last.Code, last.Error = -1, "none of its processes prints its stacks on SIGQUIT, as Python does that was started by yarn-submit, and Java"
 		return
 	}
-	before := len(tasklog.Stacks(at.out.Lines()))
+	before := len(at.stacksInOutput())
 	for deadline, seen := time.Now().Add(stacksLimit), before; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(stacksPace):
 		}
-		found := tasklog.Stacks(at.out.Lines())
+		found := at.stacksInOutput()
 		settled := len(found) > before && len(found) == seen
 		if seen = len(found); settled || time.Now().After(deadline) {
 			last.Output = []byte(strings.Join(found[min(before, len(found)):], "\n\n") + "\n")
 			return
 		}
 	}
+}
+
+// stacksInOutput returns the stacks that the attempt's processes have printed of late.
+func (a *attempt) stacksInOutput() []string {
+	var all []string
+	for _, p := range a.processes {
+		all = append(all, tasklog.Stacks(p.out.Lines())...)
+	}
+	return all
 }

@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"holdfast/container/gpu"
 	"holdfast/container/master"
 	"holdfast/container/peers"
 	"holdfast/container/sandbox"
 	"holdfast/container/stage"
 	"holdfast/container/steer"
 	"holdfast/proto"
+	"holdfast/runtime"
 )
 
 // task is what was prepared for the assigned task, and is shared by its attempts.
@@ -25,7 +28,8 @@ type task struct {
 	peers       *peers.Peers
 	late        []*proto.Routes // that came while it was being prepared
 	port        *peers.Port
-	tensorBoard *peers.Port // a second one, for TensorBoard; nil: it has none
+	more        []*peers.Port // besides that
+	gpus        *gpu.Claim    // nil: the task may use all that it sees
 	lease       *master.Lease
 	checkpoints stage.Checkpoints
 	steerer     steerer
@@ -69,10 +73,49 @@ func (t *task) prepare(ctx context.Context, cfg Config, box *sandbox.Box, commit
 		t.note("port %d is taken on this host, or a service's; the task listens on %d and its peers are led there", assign.Port, t.port.Number)
 	}
 	t.prepared.Port = int32(t.port.Number)
-	if t.peers.WantsTensorBoardPort() {
-		t.tensorBoard, err = peers.HoldPort(0, cfg.Conf)
+	for range assign.MorePorts {
+		p, err := peers.HoldPort(0, cfg.Conf)
+		if err != nil {
+			return err
+		}
+		t.more = append(t.more, p)
+	}
+	return t.claimGPUs(ctx, cfg)
+}
+
+// claimGPUs claims as many GPUs as the task asks for. One that asks for none sees none, in
+// a job that counts them.
+func (t *task) claimGPUs(ctx context.Context, cfg Config) (err error) {
+	asked, others := runtime.AsksForGPUs(t.assign.Spec, t.assign.Role)
+	if asked == 0 && !others {
+		return nil
+	}
+	devices := gpu.Given(cfg.GPUs.Devices(), cfg.Env)
+	if len(devices) == 0 {
+		if asked > 0 {
+			t.note("the task asks for GPUs, and its container sees no GPU of NVIDIA's")
+		}
+		return nil
+	}
+	if t.gpus, err = gpu.Take(ctx, devices, asked); err == nil {
+		t.log.WithField("gpus", t.gpus.Names()).Info("claimed GPUs")
 	}
 	return err
+}
+
+// morePorts returns the numbers of the ports besides the first.
+func (t *task) morePorts() []int {
+	var numbers []int
+	for _, p := range t.more {
+		numbers = append(numbers, p.Number)
+	}
+	return numbers
+}
+
+// stopGrace is the time between SIGTERM and SIGKILL for the processes of an attempt of which
+// another one has failed.
+func (t *task) stopGrace() time.Duration {
+	return time.Duration(t.assign.Spec.GetStopGraceMs()) * time.Millisecond
 }
 
 func (t *task) note(format string, args ...any) {
@@ -170,7 +213,10 @@ func (t *task) begin(box *sandbox.Box) {
 // close releases everything. The task's processes have ended.
 func (t *task) close(ctx context.Context, box *sandbox.Box) {
 	t.port.Release()
-	t.tensorBoard.Release()
+	for _, p := range t.more {
+		p.Release()
+	}
+	t.gpus.Release()
 	t.Stage.Close(box) // the namespace's end is the mounts' end
 	t.checkpoints.Close(ctx, t.log)
 	if t.forwarder != nil {

@@ -503,7 +503,12 @@ type RoleSpec struct {
 	// means that it is not raised.
 	MemoryMaxMb int64 `protobuf:"varint,10,opt,name=memory_max_mb,json=memoryMaxMb,proto3" json:"memory_max_mb,omitempty"`
 	// Optional roles: how long tasks may go on after the job has succeeded.
-	FinishMs      int64 `protobuf:"varint,11,opt,name=finish_ms,json=finishMs,proto3" json:"finish_ms,omitempty"`
+	FinishMs int64 `protobuf:"varint,11,opt,name=finish_ms,json=finishMs,proto3" json:"finish_ms,omitempty"`
+	// Number of processes that run the program in each task; 0 lets the framework
+	// decide.
+	Processes int32 `protobuf:"varint,12,opt,name=processes,proto3" json:"processes,omitempty"`
+	// The command is a launcher that starts these processes itself.
+	Launcher      bool `protobuf:"varint,13,opt,name=launcher,proto3" json:"launcher,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -613,6 +618,20 @@ func (x *RoleSpec) GetFinishMs() int64 {
 		return x.FinishMs
 	}
 	return 0
+}
+
+func (x *RoleSpec) GetProcesses() int32 {
+	if x != nil {
+		return x.Processes
+	}
+	return 0
+}
+
+func (x *RoleSpec) GetLauncher() bool {
+	if x != nil {
+		return x.Launcher
+	}
+	return false
 }
 
 type CheckpointSpec struct {
@@ -2215,7 +2234,8 @@ type Assign struct {
 	// Roles and framework, from which package runtime derives task names, virtual
 	// addresses and additions to commands.
 	Spec          *JobSpec `protobuf:"bytes,13,opt,name=spec,proto3" json:"spec,omitempty"`
-	Routes        *Routes  `protobuf:"bytes,14,opt,name=routes,proto3" json:"routes,omitempty"` // full, or absent
+	Routes        *Routes  `protobuf:"bytes,14,opt,name=routes,proto3" json:"routes,omitempty"`                         // full, or absent
+	MorePorts     int32    `protobuf:"varint,15,opt,name=more_ports,json=morePorts,proto3" json:"more_ports,omitempty"` // that are reserved for the task besides its own
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2346,6 +2366,13 @@ func (x *Assign) GetRoutes() *Routes {
 		return x.Routes
 	}
 	return nil
+}
+
+func (x *Assign) GetMorePorts() int32 {
+	if x != nil {
+		return x.MorePorts
+	}
+	return 0
 }
 
 // Start runs an attempt. The agent resolves the placeholders in command and env
@@ -4045,7 +4072,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
-	"\x0e_stop_grace_ms\"\xcc\x02\n" +
+	"\x0e_stop_grace_ms\"\x86\x03\n" +
 	"\bRoleSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x1b\n" +
@@ -4060,7 +4087,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x03min\x18\t \x01(\x05R\x03min\x12\"\n" +
 	"\rmemory_max_mb\x18\n" +
 	" \x01(\x03R\vmemoryMaxMb\x12\x1b\n" +
-	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\"\xa1\x01\n" +
+	"\tfinish_ms\x18\v \x01(\x03R\bfinishMs\x12\x1c\n" +
+	"\tprocesses\x18\f \x01(\x05R\tprocesses\x12\x1a\n" +
+	"\blauncher\x18\r \x01(\bR\blauncher\"\xa1\x01\n" +
 	"\x0eCheckpointSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
@@ -4191,7 +4220,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\acommand\x18\x02 \x03(\tR\acommand\x12\x16\n" +
 	"\x06stacks\x18\x03 \x01(\bR\x06stacks\x12\x16\n" +
-	"\x06cancel\x18\x04 \x01(\bR\x06cancel\"\xe5\x03\n" +
+	"\x06cancel\x18\x04 \x01(\bR\x06cancel\"\x84\x04\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -4207,7 +4236,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\tmemory_mb\x18\v \x01(\x03R\bmemoryMb\x128\n" +
 	"\fprewarm_plan\x18\f \x01(\v2\x15.holdfast.PrewarmPlanR\vprewarmPlan\x12%\n" +
 	"\x04spec\x18\r \x01(\v2\x11.holdfast.JobSpecR\x04spec\x12(\n" +
-	"\x06routes\x18\x0e \x01(\v2\x10.holdfast.RoutesR\x06routes\"\x98\x02\n" +
+	"\x06routes\x18\x0e \x01(\v2\x10.holdfast.RoutesR\x06routes\x12\x1d\n" +
+	"\n" +
+	"more_ports\x18\x0f \x01(\x05R\tmorePorts\"\x98\x02\n" +
 	"\x05Start\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x1e\n" +
 	"\n" +

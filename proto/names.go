@@ -19,7 +19,8 @@ const (
 	AddressFile = "am.json"
 	// JournalDir holds ATTEMPT.json, the journal of an AM attempt for its successor.
 	JournalDir = "journal"
-	// LogsDir holds TASK/ATTEMPT.log.
+	// LogsDir holds TASK/ATTEMPT.log, and TASK/ATTEMPT.PROCESS.log for processes after the
+	// first.
 	LogsDir = "logs"
 	// KeysFile holds the client's certificate and key (JSON of jobtls.Keys), mode 0600.
 	KeysFile = "keys.json"

@@ -20,6 +20,7 @@ var placeholder = regexp.MustCompile(`(^|[^$])\{([A-Za-z][A-Za-z0-9_-]*)\}`)
 // environment.
 type Attempt struct {
 	Task       Task
+	Local      int    // which of the task's processes, from 0
 	Number     int    // how often the task was started before
 	Generation int    // how often all tasks were started again together
 	Job        string // the job's ID
@@ -37,9 +38,12 @@ type Attempt struct {
 	// Interface is the network interface by which peers reach the node, where programs
 	// would not find it by themselves; empty elsewhere.
 	Interface string
-	// TensorBoardPort is a free port of the node, for tasks for which
-	// WantsTensorBoardPort holds; 0 for others.
-	TensorBoardPort int
+	// MorePorts are free ports of the node: the second, the third. Their number is
+	// that of MorePorts for the task.
+	MorePorts []int
+	// GPUs are those that the task may use, in the order and by the names of
+	// CUDA_VISIBLE_DEVICES; nil: all that it sees.
+	GPUs []string
 }
 
 // address returns what stands for a task in front of a port.
@@ -83,9 +87,11 @@ func Command(spec *proto.JobSpec, a Attempt) ([]string, map[string]string, error
 // frameworkEnv is what the job's framework adds to a task's environment.
 func frameworkEnv(spec *proto.JobSpec, a Attempt) (map[string]string, error) {
 	f, env := frameworkOf(spec), map[string]string{}
-	if Warm(spec) {
+	processes := Processes(spec, a.Task.Role)
+	if Warm(spec) && processes == 1 {
 		env[proto.EnvWarm] = f.Warm
 	}
+	maps.Copy(env, f.gpus(a, processes))
 	if f.Shim != nil {
 		maps.Copy(env, f.Shim(spec))
 	}
@@ -151,6 +157,12 @@ func placeholders(spec *proto.JobSpec, a Attempt) map[string]string {
 	values["index"] = strconv.Itoa(a.Task.Index)
 	values["task"] = a.Task.Name
 	values["port"] = strconv.Itoa(a.Ports[a.Task.Name])
+	for i := range mostPorts - 1 {
+		values[portPlaceholder(i)] = ""
+		if i < len(a.MorePorts) {
+			values[portPlaceholder(i)] = strconv.Itoa(a.MorePorts[i])
+		}
+	}
 	values["host"] = a.Host
 	values["attempt"] = strconv.Itoa(a.Number)
 	return values
@@ -193,6 +205,7 @@ func ownEnv(spec *proto.JobSpec, a Attempt) map[string]string {
 		"HOLDFAST_JOB":        a.Job,
 		"HOLDFAST_ATTEMPT":    strconv.Itoa(a.Number),
 		"HOLDFAST_GENERATION": strconv.Itoa(a.Generation),
+		"HOLDFAST_LOCAL_RANK": strconv.Itoa(a.Local),
 	}
 	for _, r := range spec.Roles {
 		name, list := hostsVariable(r.Name), strings.Join(hosts(spec, r.Name, a.Ports), ",")

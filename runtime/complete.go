@@ -38,6 +38,7 @@ func Complete(spec *proto.JobSpec) error {
 	}
 	required := false
 	for _, r := range spec.Roles {
+		framework.completeProcesses(spec, r)
 		r.Loss, r.Completion = framework.rules(spec, r.Name)
 		if r.Completion != proto.CompletionRule_COMPLETION_RULE_OPTIONAL {
 			r.FinishMs = 0 // it decides itself when the job ends

@@ -25,7 +25,8 @@ type Framework struct {
 	// Implied reports whether a job that names no framework is one of this
 	// framework. Commands are programs that imply the same, by the base names
 	// under which a command runs them; LaunchModules are Python modules that do where
-	// python -m runs them, and Imports where a script imports them.
+	// python -m runs them, and Imports where a script imports them. Commands and
+	// LaunchModules start the processes of a task themselves.
 	Implied       func(*proto.JobSpec) bool
 	Commands      []string
 	LaunchModules []string
@@ -48,8 +49,12 @@ type Framework struct {
 	Defaults map[string]string
 	// Env returns the environment variables by which a task finds its peers.
 	Env func(Member) map[string]string
-	// TensorBoard reports whether a task is given a second port, for TensorBoard.
+	// TensorBoard reports whether TensorBoard has the second port of a task.
 	TensorBoard func(*proto.JobSpec, Task) bool
+	// ProcessPerGPU says that scripts run as one process for each GPU of a task, unless
+	// the user chooses another number. SharedGPUs says that processes of a task see all
+	// its GPUs and choose one by LOCAL_RANK; otherwise each sees its own share only.
+	ProcessPerGPU, SharedGPUs bool
 	// Shim returns the settings of the framework's Python module in
 	// python/_holdfast.
 	Shim func(*proto.JobSpec) map[string]string
@@ -105,22 +110,26 @@ type Member struct {
 	Attempt
 	// Observer is true for a task that is no member of the cluster; it has no rank.
 	Observer bool
-	Rank     int
 	Members  []Peer // all members, by rank
-	// Local is this process's number among those of its container, and Locals
-	// how many those are.
-	Local, Locals int
-	// GPUs is how many the container has.
-	GPUs int
+	// Node is the member's position in Members, and Rank that of this process among
+	// the processes of all members.
+	Node, Rank int
+	// Locals is how many processes the task is started as: see Attempt.Local.
+	Locals int
+	// Launched is how many processes the command is to start, where it is a launcher.
+	Launched int
+	// TensorBoardPort is one of MorePorts; 0: the task has no TensorBoard.
+	TensorBoardPort int
 }
 
-// World is the number of members.
-func (m Member) World() int { return len(m.Members) }
-
-// Node is the number of the member's container among those of members, and Nodes
-// how many those are.
-func (m Member) Node() int  { return m.Rank / m.Locals }
-func (m Member) Nodes() int { return m.World() / m.Locals }
+// World is the number of processes of all members.
+func (m Member) World() int {
+	n := 0
+	for _, p := range m.Members {
+		n += p.Processes
+	}
+	return n
+}
 
 // cluster returns the addresses of the members, NAME:PORT, by their roles.
 func (m Member) cluster() map[string][]string {
@@ -145,10 +154,11 @@ func (m Member) clusterJSON() string {
 func (m Member) placeholders() map[string]string {
 	values := map[string]string{
 		"rank": "", "node_rank": "", "world_size": strconv.Itoa(m.World()),
+		"local_rank": strconv.Itoa(m.Local), "local_world_size": strconv.Itoa(m.Locals),
 		"master_addr": "", "master_port": "", "cluster_json": m.clusterJSON(),
 	}
 	if !m.Observer {
-		values["rank"], values["node_rank"] = strconv.Itoa(m.Rank), strconv.Itoa(m.Node())
+		values["rank"], values["node_rank"] = strconv.Itoa(m.Rank), strconv.Itoa(m.Node)
 	}
 	if len(m.Members) > 0 {
 		values["master_addr"] = m.address(m.Members[0].Host)
@@ -162,6 +172,8 @@ type Peer struct {
 	Task
 	Host string
 	Port int
+	// Processes is how many it is started as.
+	Processes int
 }
 
 // FrameworkNames are the values of JobSpec.framework.
@@ -236,33 +248,33 @@ func FrameworkErrorFile(env map[string]string) (file *ErrorFile, name string) {
 
 // member makes an attempt's view of the job. A port that is not known is 0.
 func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
-	m := Member{Attempt: a, Observer: f.observes(a.Task.Role), Locals: 1}
+	m := Member{Attempt: a, Observer: f.observes(a.Task.Role), Locals: Processes(spec, a.Task.Role), Launched: 1}
 	if r := findRole(spec, a.Task.Role); r != nil {
-		m.GPUs = int(r.Gpus)
+		m.Launched = max(1, int(r.Processes))
 	}
+	if len(a.MorePorts) > 0 && f.TensorBoard != nil && f.TensorBoard(spec, a.Task) {
+		m.TensorBoardPort = a.MorePorts[0]
+	}
+	rank := 0
 	for _, t := range Tasks(spec) {
 		if f.observes(t.Role) {
 			continue
 		}
 		if t == a.Task {
-			m.Rank = len(m.Members)
+			m.Node, m.Rank = len(m.Members), rank+a.Local
 		}
-		m.Members = append(m.Members, Peer{Task: t, Host: t.Name, Port: a.Ports[t.Name]})
+		p := Peer{Task: t, Host: t.Name, Port: a.Ports[t.Name], Processes: Processes(spec, t.Role)}
+		m.Members = append(m.Members, p)
+		rank += p.Processes
 	}
 	return m
 }
 
-// WantsTensorBoardPort reports whether a task of a complete spec is given a second
-// port, for TensorBoard.
-func WantsTensorBoardPort(spec *proto.JobSpec, task Task) bool {
-	f := frameworkOf(spec)
-	return f.TensorBoard != nil && f.TensorBoard(spec, task)
-}
-
-// taskVariables are those that Env of any framework sets.
+// taskVariables are those that Env of any framework sets, and those that limit a process
+// to GPUs.
 var taskVariables = sync.OnceValue(func() map[string]bool {
-	all := map[string]bool{}
-	m := Member{Locals: 1, Members: []Peer{{}}, Attempt: Attempt{Interface: "lo", TensorBoardPort: 1}}
+	all := map[string]bool{visibleGPUs: true, orderOfGPUs: true}
+	m := Member{Locals: 1, Members: []Peer{{}}, TensorBoardPort: 1, Attempt: Attempt{Interface: "lo"}}
 	for _, f := range frameworks {
 		if f.Env == nil {
 			continue

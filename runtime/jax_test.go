@@ -15,7 +15,8 @@ import (
 	"holdfast/test/pyenv"
 )
 
-// TestJAXInitializesByItself: a script of JAX needs no arguments to find its job.
+// TestJAXInitializesByItself: a script of JAX needs no arguments to find its job, also where
+// a task is several processes.
 func TestJAXInitializesByItself(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
@@ -34,7 +35,8 @@ jax.distributed.shutdown()
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := spec("jax", "worker", 2)
+	job := spec("jax", "boss", 1, "worker", 1)
+	job.Roles[1].Processes = 2
 	if err := runtime.Complete(job); err != nil {
 		t.Fatal(err)
 	}
@@ -44,14 +46,14 @@ jax.distributed.shutdown()
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	listener.Close()
-	run := func(task int, settings ...string) (string, error) {
-		a := runtime.Attempt{Task: runtime.Tasks(job)[task], Ports: map[string]int{"worker-0": port, "worker-1": 1}}
+	run := func(process int, settings ...string) (string, error) {
+		a := runtime.Attempt{Task: runtime.Tasks(job)[min(process, 1)], Local: max(0, process-1), Ports: map[string]int{"boss-0": port, "worker-0": 1}}
 		_, env, err := runtime.Command(job, a)
 		if err != nil {
 			return "", err
 		}
 		// Nothing makes a name of the task here.
-		env["JAX_COORDINATOR_ADDRESS"] = strings.Replace(env["JAX_COORDINATOR_ADDRESS"], "worker-0", "127.0.0.1", 1)
+		env["JAX_COORDINATOR_ADDRESS"] = strings.Replace(env["JAX_COORDINATOR_ADDRESS"], "boss-0", "127.0.0.1", 1)
 		cmd := exec.CommandContext(ctx, python, script)
 		cmd.Env = append(os.Environ(), "PYTHONPATH="+shim, "JAX_PLATFORMS=cpu")
 		for k, v := range env {
@@ -62,21 +64,21 @@ jax.distributed.shutdown()
 		return string(out), err
 	}
 	type result struct {
-		task int
-		out  string
-		err  error
+		process int
+		out     string
+		err     error
 	}
 	results := make(chan result)
-	for task := range 2 {
+	for process := range 3 {
 		go func() {
-			out, err := run(task)
-			results <- result{task, out, err}
+			out, err := run(process)
+			results <- result{process, out, err}
 		}()
 	}
-	for range 2 {
+	for range 3 {
 		r := <-results
-		if want := fmt.Sprintf("process %d of 2 with 2 devices", r.task); r.err != nil || !strings.Contains(r.out, want) {
-			t.Errorf("worker-%d: %v\n%s", r.task, r.err, r.out)
+		if want := fmt.Sprintf("process %d of 3 with 3 devices", r.process); r.err != nil || !strings.Contains(r.out, want) {
+			t.Errorf("process %d: %v\n%s", r.process, r.err, r.out)
 		}
 	}
 	if out, err := run(1, "HOLDFAST_JAX_CLUSTER=0"); err == nil || !strings.Contains(out, "Number of processes must be defined") {

@@ -20,7 +20,8 @@ var pytorch = Framework{
 	Rules:         allTogether,
 	Defaults:      python,
 	Env:           torchEnv,
-	ErrorFile:     &ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},
+	ProcessPerGPU: true, SharedGPUs: true,
+	ErrorFile: &ErrorFile{Variable: "TORCHELASTIC_ERROR_FILE", Read: readTorchError},
 	Failures: Failures{
 		Lost:      []string{"ncclRemoteError", "DistNetworkError", "DistStoreError"},
 		Any:       []string{"DistBackendError", "DistError"},
@@ -64,15 +65,18 @@ func torchEnv(m Member) map[string]string {
 		"RANK":             strconv.Itoa(m.Rank),
 		"LOCAL_WORLD_SIZE": strconv.Itoa(m.Locals),
 		"LOCAL_RANK":       strconv.Itoa(m.Local),
-		"NODE_RANK":        strconv.Itoa(m.Node()),
-		"GROUP_RANK":       strconv.Itoa(m.Node()),
-		"GROUP_WORLD_SIZE": strconv.Itoa(m.Nodes()),
+		"NODE_RANK":        strconv.Itoa(m.Node),
+		"GROUP_RANK":       strconv.Itoa(m.Node),
+		"GROUP_WORLD_SIZE": strconv.Itoa(len(m.Members)),
 		"ROLE_NAME":        "default", // torchrun --role
 		"ROLE_RANK":        strconv.Itoa(m.Rank),
 		"ROLE_WORLD_SIZE":  strconv.Itoa(m.World()),
 
 		"TORCHELASTIC_RUN_ID":        m.Job,
 		"TORCHELASTIC_RESTART_COUNT": strconv.Itoa(m.Generation),
+	}
+	if m.Locals > 1 { // or each would have threads for all cores
+		env["OMP_NUM_THREADS"] = "1"
 	}
 	if m.Interface != "" { // gloo's, TensorPipe's and NCCL's
 		for _, name := range []string{"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} {
@@ -85,7 +89,7 @@ func torchEnv(m Member) map[string]string {
 
 // torchrunEnv returns the options of torchrun that its command does not give: it
 // reads PET_ and the name of the option (torch/distributed/argparse_util.py,
-// torch/distributed/run.py). Every container is a node, with a process for each GPU.
+// torch/distributed/run.py). Every container is a node.
 //
 // is_host decides who serves the store of the rendezvous c10d. Otherwise torchrun
 // compares the host in --rdzv-endpoint with gethostname, which no task's name equals
@@ -96,14 +100,14 @@ func torchrunEnv(m Member) map[string]string {
 		local = m.Host
 	}
 	return map[string]string{
-		"PET_NNODES":         strconv.Itoa(m.Nodes()),
-		"PET_NODE_RANK":      strconv.Itoa(m.Node()),
-		"PET_NPROC_PER_NODE": strconv.Itoa(max(1, m.GPUs)),
+		"PET_NNODES":         strconv.Itoa(len(m.Members)),
+		"PET_NODE_RANK":      strconv.Itoa(m.Node),
+		"PET_NPROC_PER_NODE": strconv.Itoa(m.Launched),
 		"PET_MASTER_ADDR":    m.Members[0].Host,
 		"PET_MASTER_PORT":    strconv.Itoa(m.Members[0].Port),
 		"PET_LOCAL_ADDR":     local,
 		"PET_RDZV_ID":        m.Job,
-		"PET_RDZV_CONF":      "is_host=" + strconv.FormatBool(m.Node() == 0),
+		"PET_RDZV_CONF":      "is_host=" + strconv.FormatBool(m.Node == 0),
 	}
 }
 

@@ -283,7 +283,7 @@ func TestOwnVariables(t *testing.T) {
 	_, env := command(t, s, "data-reader-1")
 	want := map[string]string{
 		"HOLDFAST_FRAMEWORK": "none", "HOLDFAST_TASK": "data-reader-1", "HOLDFAST_ROLE": "data-reader", "HOLDFAST_INDEX": "1",
-		"HOLDFAST_HOST": "n7.example", "HOLDFAST_JOB": "job-7", "HOLDFAST_ATTEMPT": "2", "HOLDFAST_GENERATION": "1",
+		"HOLDFAST_HOST": "n7.example", "HOLDFAST_JOB": "job-7", "HOLDFAST_ATTEMPT": "2", "HOLDFAST_GENERATION": "1", "HOLDFAST_LOCAL_RANK": "0",
 		"HOLDFAST_PORT": "20002", "HOLDFAST_PS_HOSTS": "ps-0:20000", "HOLDFAST_DATA_READER_HOSTS": "data-reader-0:20001,data-reader-1:20002",
 		"COLOUR": "red",
 	}
@@ -352,15 +352,21 @@ func TestOtherLaunchersVariables(t *testing.T) {
 		{spec("pytorch", "worker", 1), ""},
 	} {
 		for _, task := range runtime.Tasks(c.spec) {
-			if got := runtime.WantsTensorBoardPort(c.spec, task); got != (task.Name == c.task) {
-				t.Errorf("%s of %v gets a port for TensorBoard: %v", task.Name, c.spec.Roles, got)
+			want := 0
+			if task.Name == c.task {
+				want = 1
+			}
+			if got := runtime.MorePorts(c.spec, task); got != want {
+				t.Errorf("%s of %v gets %d more ports, want %d", task.Name, c.spec.Roles, got, want)
 			}
 		}
 	}
-	a := attempt(s, runtime.Tasks(s)[1])
-	a.TensorBoardPort = 6006
-	if _, env, err := runtime.Command(s, a); err != nil || env["TB_PORT"] != "6006" {
-		t.Errorf("TB_PORT is %q, %v", env["TB_PORT"], err)
+	for i, want := range []string{"6006", ""} {
+		a := attempt(s, runtime.Tasks(s)[1+i])
+		a.MorePorts = []int{6006}
+		if _, env, err := runtime.Command(s, a); err != nil || env["TB_PORT"] != want {
+			t.Errorf("TB_PORT of %s is %q, want %q; %v", a.Task.Name, env["TB_PORT"], want, err)
+		}
 	}
 }
 
@@ -397,7 +403,10 @@ func TestRanks(t *testing.T) {
 // address only.
 func TestTorchrun(t *testing.T) {
 	s := spec("pytorch", "worker", 2)
-	s.Roles[0].Gpus = 4
+	s.Command, s.Roles[0].Gpus = []string{"torchrun", "train.py"}, 4
+	if err := runtime.Complete(s); err != nil {
+		t.Fatal(err)
+	}
 	a := attempt(s, runtime.Tasks(s)[1])
 	if _, env, err := runtime.Command(s, a); err != nil || env["GLOO_SOCKET_IFNAME"] != "" {
 		t.Errorf("%v, %v", env, err)

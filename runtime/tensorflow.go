@@ -93,11 +93,16 @@ func tensorflowRules(spec *proto.JobSpec, role string) (proto.LossRule, proto.Co
 }
 
 // checkTensorFlow: TF_CONFIG knows one chief and one evaluator (tf.distribute,
-// "Setting up TF_CONFIG").
+// "Setting up TF_CONFIG"), and its tasks are servers, each with an address.
 func checkTensorFlow(spec *proto.JobSpec) error {
 	for _, single := range []string{"chief", "evaluator"} {
 		if r := findRole(spec, single); r != nil && r.Count > 1 {
 			return fmt.Errorf("TensorFlow knows one %s only, and the job has %d; the others are workers: use --%s 1 --worker N", single, r.Count, single)
+		}
+	}
+	for _, r := range spec.Roles {
+		if _, observer := observers[r.Name]; !observer && r.Processes > 1 {
+			return fmt.Errorf("TensorFlow knows each process by an address of its own, and the %d processes of a %s would share one; use more tasks instead, as in --%s %d", r.Processes, r.Name, r.Name, r.Count*r.Processes)
 		}
 	}
 	return nil

@@ -19,11 +19,16 @@ type Messages struct {
 
 // NewMessages returns the messages of a job with a complete spec (runtime.Complete).
 func NewMessages(job string, spec *proto.JobSpec) *Messages {
+	grace := core.DefaultStop.Milliseconds()
+	if spec.StopGraceMs != nil {
+		grace = *spec.StopGraceMs
+	}
 	m := &Messages{job: job, spec: spec, tasks: map[string]runtime.Task{}, brief: &proto.JobSpec{
 		Framework: spec.Framework, Tf1: spec.Tf1, KeepInterpreterWaits: spec.KeepInterpreterWaits, Cold: spec.Cold,
+		StopGraceMs: &grace,
 	}}
 	for _, r := range spec.Roles {
-		m.brief.Roles = append(m.brief.Roles, &proto.RoleSpec{Name: r.Name, Count: r.Count, Gpus: r.Gpus})
+		m.brief.Roles = append(m.brief.Roles, &proto.RoleSpec{Name: r.Name, Count: r.Count, Gpus: r.Gpus, Processes: r.Processes, Launcher: r.Launcher})
 	}
 	for _, t := range runtime.Tasks(spec) {
 		m.tasks[t.Name] = t
@@ -40,7 +45,7 @@ func (m *Messages) Assign(a core.Assign, lease, heartbeat time.Duration, plan *p
 		Job: m.job, Task: a.Task, Role: t.Role, Index: int32(t.Index), Port: int32(a.Port),
 		Checkpoints: m.spec.Checkpoints, Files: m.spec.Files,
 		LeaseMs: lease.Milliseconds(), HeartbeatIntervalMs: heartbeat.Milliseconds(), Progress: m.spec.Progress, MemoryMb: m.containerMB(t.Role),
-		PrewarmPlan: plan, Spec: m.brief,
+		PrewarmPlan: plan, Spec: m.brief, MorePorts: int32(runtime.MorePorts(m.spec, t)),
 	}
 }
 

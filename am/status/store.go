@@ -153,14 +153,29 @@ func (s *Store) Heartbeat(container string, h *proto.Heartbeat) (stepsDue bool) 
 		t.RssBytes, t.AgentRssBytes = h.RssBytes, h.AgentRssBytes
 		t.WarmRssBytes, t.WarmStatus = h.WarmRssBytes, h.WarmStatus
 		s.progress.use(t.Task, time.Duration(h.CpuMs)*time.Millisecond, h.IoBytes)
-		if s.progress.report(now, t.Task, h.Step) {
-			t.Step = h.Step
-			recordStep(s.status, h.Step, now)
-			s.status.StepsPerSecond = s.progress.rate
-		}
+		s.reportStep(now, t, h.Step)
 		s.progress.reportOther(t.Task, h.OtherProgress)
 	}
 	return s.progress.due(now)
+}
+
+// Exited takes in the last step that an attempt made before it ended: heartbeats may not
+// have told of it. It is called while the container still hosts the task.
+func (s *Store) Exited(container string, step int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.hosted[container]; t != nil {
+		s.reportStep(time.Now(), t, step)
+	}
+}
+
+// reportStep takes in a step that a task reports. s.mu is held.
+func (s *Store) reportStep(now time.Time, t *proto.TaskStatus, step int64) {
+	if s.progress.report(now, t.Task, step) {
+		t.Step = step
+		recordStep(s.status, step, now)
+		s.status.StepsPerSecond = s.progress.rate
+	}
 }
 
 // Saving records that a task has written part of a checkpoint, for TakeSteps.

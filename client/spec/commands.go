@@ -69,6 +69,7 @@ func checkPlaceholders(spec *proto.JobSpec) []error {
 var launcherNames = map[string]string{
 	"nnodes": "world_size", "num_nodes": "world_size", "num_processes": "world_size", "num_workers": "world_size",
 	"machine_rank": "node_rank", "global_rank": "rank", "process_id": "rank",
+	"local_process_id": "local_rank", "nproc_per_node": "local_world_size", "local_size": "local_world_size",
 	"main_process_ip": "master_addr", "main_process_port": "master_port", "hostname": "host", "task_index": "index",
 }
 

@@ -156,7 +156,12 @@ var roleOptions = []option[proto.RoleSpec]{
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Vcores, 1, maxCount) },
 	}, {
 		name: "gpus", group: groupRoles, help: "GPUs of a task",
+		doc:  "GPUs of a task, which no other task of its node uses: [frameworks.md](frameworks.md#gpus)",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Gpus, 0, maxCount) },
+	}, {
+		name: "processes", group: groupRoles, help: "processes of a task (pytorch: default one a GPU)",
+		doc:  "how many processes run the program in each task: [frameworks.md](frameworks.md#several-processes-a-task). Default: with `pytorch` one for each GPU, else 1",
+		kind: func(r *proto.RoleSpec) kind { return number(&r.Processes, 0, maxCount) },
 	}, {
 		name: "finish", group: groupRoles, help: "how long evaluators may outlast the job (default 5m)",
 		doc: "for a role that decides nothing, as `evaluator` and `tensorboard`: how long its tasks may go on once the job has succeeded, to look at the last checkpoint and export it. Default: 5m for `evaluator`, else 0",

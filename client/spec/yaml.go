@@ -57,6 +57,7 @@ func (d *Draft) YAML(spec *proto.JobSpec) ([]byte, error) {
 	whole.Job = pb.Clone(spec).(*proto.JobSpec)
 	whole.Job.Progress = d.Job.Progress // the usual pattern is long
 	for _, r := range whole.Job.Roles {
+		r.Processes = d.Role(r.Name).Processes // what it is by default depends on the command
 		if d.Role(r.Name).FinishMs == unset {
 			r.FinishMs = unset // the framework's usual time
 		}

@@ -139,18 +139,18 @@ func (p *linePrinter) print(l logs.Line) error {
 		return err
 	}
 	switch {
-	case p.o.Of == l.Task && (p.o.Attempt >= 0 || p.o.Previous):
-	case p.o.Follow && p.o.Of != l.Task:
+	case p.o.Follow && (p.o.Of != l.Task || l.Process > 0):
 		if _, known := p.number[l.Task]; !known {
 			p.number[l.Task] = len(p.number)
 		}
-		prefix := terminal.Clean("[" + l.Task + "]")
+		prefix := terminal.Clean("[" + l.Task + processMark(l) + "]")
 		if p.colours {
 			prefix = terminal.Coloured(prefix, p.number[l.Task])
 		}
 		fmt.Fprint(p.out, prefix+" ")
-	case l.Task != p.before.Task || l.Attempt != p.before.Attempt:
-		fmt.Fprintf(p.heading, "==> %s, attempt %d <==\n", l.Task, l.Attempt)
+	case p.o.Of == l.Task && (p.o.Attempt >= 0 || p.o.Previous) && l.Process == p.before.Process:
+	case l.Task != p.before.Task || l.Attempt != p.before.Attempt || l.Process != p.before.Process:
+		fmt.Fprintf(p.heading, "==> %s%s, attempt %d <==\n", l.Task, processMark(l), l.Attempt)
 	}
 	p.before = l
 	if p.terminal {
@@ -158,4 +158,13 @@ func (p *linePrinter) print(l logs.Line) error {
 	}
 	_, err := fmt.Fprintln(p.out, l.Text)
 	return err
+}
+
+// processMark is what follows the task's name where it was not its first process that wrote a
+// line: worker-0.1.
+func processMark(l logs.Line) string {
+	if l.Process == 0 {
+		return ""
+	}
+	return fmt.Sprintf(".%d", l.Process)
 }

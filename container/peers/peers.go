@@ -115,11 +115,8 @@ func (p *Peers) Command(words []string, variables map[string]string, port int, a
 	return argv, env, nil
 }
 
-// WantsTensorBoardPort reports whether the agent's task is given a port for
-// TensorBoard.
-func (p *Peers) WantsTensorBoardPort() bool {
-	return runtime.WantsTensorBoardPort(p.spec, p.tasks[p.own])
-}
+// Processes returns how many processes the agent's task is started as.
+func (p *Peers) Processes() int { return runtime.Processes(p.spec, p.tasks[p.own].Role) }
 
 // Called returns the names of tasks, given by their virtual addresses.
 func (p *Peers) Called(addresses []netip.Addr) []string {

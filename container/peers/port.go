@@ -108,14 +108,6 @@ func bindSocket(number int, reuse bool) (*Port, error) {
 	return &Port{Number: number, fd: fd}, nil
 }
 
-// Chosen returns the number of the port; 0 for a nil one.
-func (p *Port) Chosen() int {
-	if p == nil {
-		return 0
-	}
-	return p.Number
-}
-
 // Release frees the port, right before the task binds it.
 func (p *Port) Release() {
 	if p != nil && p.fd >= 0 {

@@ -1,7 +1,12 @@
 package e2e
 
 import (
+	"bytes"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"holdfast/am/core"
@@ -47,4 +52,68 @@ func TestRanksOnHostsOfTheirOwn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSeveralRanksATask: two tasks of two processes each are four ranks. When one of them
+// is killed, all are started again, and go on from the newest checkpoint.
+func TestSeveralRanksATask(t *testing.T) {
+	training.enter(t)
+	python, err := pyenv.Torch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := filepath.Abs("../../examples/pytorch-ddp/train.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	places(t, func(t *testing.T, w where, store string) {
+		j := w.start(t, "", "--framework", "pytorch", "--worker", "2", "--worker-processes", "2", "--worker-memory", "2g",
+			"--checkpoint", "./train_logs="+store, "--files", script, "--", python, "train.py", "--steps", "200")
+		j.store = store
+		before := j.untilCheckpoint(long, 40)
+		j.killRank("worker-1", 1)
+		s := j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+		if s.Generation != 1 || task(s, "worker-0").Attempt != 1 || task(s, "worker-0").Failures != 0 || task(s, "worker-1").Failures != 1 {
+			t.Errorf("not all began once more, at the expense of worker-1 alone: %v", s.Tasks)
+		}
+		if len(s.Incidents) != 1 || s.Incidents[0].Task != "worker-1" || !strings.Contains(s.Incidents[0].Evidence, "process 1 of 0 to 1: killed by SIGKILL") {
+			t.Errorf("what happened: %v", s.Incidents)
+		}
+		if n := j.newestComplete(); n != 200 {
+			t.Errorf("the newest checkpoint is of step %d", n)
+		}
+		for i := range 2 {
+			text := j.logs(fmt.Sprintf("worker-%d", i))
+			for local := range 2 {
+				name := fmt.Sprintf("worker-%d", i)
+				if local > 0 {
+					name += fmt.Sprintf(".%d", local)
+				}
+				_, again, _ := strings.Cut(text, "==> "+name+", attempt 1 <==\n")
+				var rank, world, step int64
+				if at := strings.Index(again, "rank "); at >= 0 {
+					_, _ = fmt.Sscanf(again[at:], "rank %d of %d begins at step %d", &rank, &world, &step)
+				}
+				if int(rank) != 2*i+local || world != 4 || step < before {
+					t.Errorf("the second attempt of %s, after step %d was saved, is rank %d of %d from step %d:\n%s", name, before, rank, world, step, text)
+				}
+			}
+		}
+	})
+}
+
+// killRank ends one of a task's processes.
+func (j *job) killRank(task string, local int) {
+	j.t.Helper()
+	for _, pid := range j.processes("train.py\x00--steps\x00200\x00") {
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err != nil || !bytes.Contains(environ, []byte("\x00HOLDFAST_TASK="+task+"\x00")) || !bytes.Contains(environ, fmt.Appendf(nil, "\x00LOCAL_RANK=%d\x00", local)) {
+			continue
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			j.t.Fatal(err)
+		}
+		return
+	}
+	j.t.Fatalf("no process %d of %s runs", local, task)
 }

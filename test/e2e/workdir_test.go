@@ -32,6 +32,7 @@ func TestTheWorkingDirectoryIsTheCheckpointDirectory(t *testing.T) {
 			resumed := func() int { return strings.Count(j.logs("worker-0"), "resumed from step") }
 			j.until(long, "all to run", running)
 			j.untilCheckpoint(long, 0)
+			j.said(long, "worker-0", `step \d+`)
 			before, last := resumed(), lastNumber(t, j.logs("worker-0"), `step (\d+)`)
 			kill(j, "worker-1")
 			t.Logf("worker-1 lost after step %d: running again after %s", last, j.back(long, "worker-1"))

@@ -36,6 +36,7 @@ var rooms = map[string][]string{
 	"am/web":                   {"proto"},
 	"container":                {"container/...", "hdfsckpt/store", "runtime", "runtime/tasklog", "proto", "internal/jobtls", "internal/nodump", "internal/hadoop/conf"},
 	"container/failure":        {"proto"},
+	"container/gpu":            {"container/failure"},
 	"container/master":         {"hdfsckpt/mount", "hdfsckpt/store", "hdfsckpt/writers", "internal/jobtls", "proto"},
 	"container/output":         {"hdfsckpt/store", "runtime/tasklog"},
 	"container/peers":          {"container/failure", "container/sandbox", "container/steer", "internal/hadoop/conf", "proto", "runtime"},

@@ -40,6 +40,8 @@ const Master = "am"
 type Line struct {
 	Task    string `json:"task"`
 	Attempt int    `json:"attempt"`
+	// Process is which of the attempt's processes wrote it, where there are several.
+	Process int    `json:"process,omitempty"`
 	Text    string `json:"text"`
 }
 

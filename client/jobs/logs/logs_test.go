@@ -39,3 +39,25 @@ func TestLastLines(t *testing.T) {
 		t.Errorf("kept are %s", got)
 	}
 }
+
+// An attempt of several processes has several logs.
+func TestLogsOfAttempts(t *testing.T) {
+	for name, want := range map[string]string{"0.log": "0 0 true", "12.log": "12 0 true", "1.3.log": "1 3 true", "agent.log": "0 0 false", "1.x.log": "1 0 false", "1": "1 0 false"} {
+		if attempt, process, ok := parseName(name); fmt.Sprint(attempt, process, ok) != want {
+			t.Errorf("%s is of attempt %d, process %d, %v; want %s", name, attempt, process, ok, want)
+		}
+	}
+	list := func(attempts ...int) (of []*source) {
+		for _, a := range attempts {
+			of = append(of, &source{attempt: a})
+		}
+		return of
+	}
+	for _, c := range []struct{ all, want []*source }{
+		{nil, nil}, {list(0), nil}, {list(0, 0), nil}, {list(0, 1), list(0)}, {list(0, 0, 1, 1, 2, 2), list(1, 1)}, {list(0, 0, 2), list(0, 0)},
+	} {
+		if got := previous(c.all); len(got) != len(c.want) || len(got) > 0 && got[0].attempt != c.want[0].attempt {
+			t.Errorf("of %d logs, %d are of the previous attempt, want %d", len(c.all), len(got), len(c.want))
+		}
+	}
+}

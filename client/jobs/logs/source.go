@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 type source struct {
 	task    string
 	attempt int
+	process int
 	path    string // in the job's store
 	offset  int64
 	rest    string // an unfinished line
@@ -82,17 +84,43 @@ func findTask(ctx context.Context, j *jobs.Job, root, task string, o Options) ([
 	}
 	var of []*source
 	for _, e := range list {
-		number, isLog := strings.CutSuffix(e.Name, ".log")
-		n, err := strconv.Atoi(number)
-		if isLog && err == nil && (o.Attempt < 0 || o.Attempt == n) {
-			of = append(of, &source{task: task, attempt: n, path: path.Join(root, task, e.Name)})
+		attempt, process, ok := parseName(e.Name)
+		if ok && (o.Attempt < 0 || o.Attempt == attempt) {
+			of = append(of, &source{task: task, attempt: attempt, process: process, path: path.Join(root, task, e.Name)})
 		}
 	}
-	sort.Slice(of, func(a, b int) bool { return of[a].attempt < of[b].attempt })
+	slices.SortFunc(of, func(a, b *source) int {
+		return cmp.Or(cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.process, b.process))
+	})
 	if o.Previous {
-		of = of[max(0, len(of)-2):max(0, len(of)-1)]
+		of = previous(of)
 	}
 	return of, nil
+}
+
+// parseName returns whose output a file is, by its name: ATTEMPT.log is that of the first
+// process of an attempt, and ATTEMPT.PROCESS.log that of another one.
+func parseName(name string) (attempt, process int, ok bool) {
+	number, isLog := strings.CutSuffix(name, ".log")
+	first, second, several := strings.Cut(number, ".")
+	attempt, err := strconv.Atoi(first)
+	if several && err == nil {
+		process, err = strconv.Atoi(second)
+	}
+	return attempt, process, isLog && err == nil
+}
+
+// previous returns the logs of the attempt before the last one of a sorted list.
+func previous(of []*source) []*source {
+	before := func(end int) int { // where the attempt begins that ends there
+		begin := end
+		for begin > 0 && of[begin-1].attempt == of[end-1].attempt {
+			begin--
+		}
+		return begin
+	}
+	end := before(len(of))
+	return of[before(end):end]
 }
 
 // existing returns those of a list that exist.
@@ -131,7 +159,7 @@ func (s *source) copy(ctx context.Context, from store.Store, o Options, last boo
 		if o.Matches != nil && !o.Matches(text) {
 			return nil
 		}
-		return emit(Line{s.task, s.attempt, text})
+		return emit(s.line(text))
 	}
 	size := r.Size()
 	if !s.begun {
@@ -147,7 +175,7 @@ func (s *source) copy(ctx context.Context, from store.Store, o Options, last boo
 				return err, emitErr
 			}
 			for _, text := range held.list {
-				if err := emit(Line{s.task, s.attempt, text}); err != nil {
+				if err := emit(s.line(text)); err != nil {
 					return nil, err
 				}
 			}
@@ -160,6 +188,10 @@ func (s *source) copy(ctx context.Context, from store.Store, o Options, last boo
 		}
 	}
 	return s.lines(r, size, last, selected)
+}
+
+func (s *source) line(text string) Line {
+	return Line{Task: s.task, Attempt: s.attempt, Process: s.process, Text: text}
 }
 
 // lines calls emit with the lines from the offset to size.

@@ -1,0 +1,158 @@
+package container
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"holdfast/container/output"
+	"holdfast/container/sandbox"
+	"holdfast/proto"
+	"holdfast/runtime"
+	"holdfast/runtime/tasklog"
+)
+
+// process is one of the processes of an attempt.
+type process struct {
+	*sandbox.Process
+	local int // which of the attempt's it is
+	out   *output.Output
+
+	errorFormat *runtime.ErrorFile // of the framework; nil if it writes no error file
+	errorFile   string
+
+	at    time.Time // of its end, once Done
+	ended bool      // it was asked to end because another one had failed
+}
+
+// logName is the name of the log of one of an attempt's processes: 0.log, 0.1.log.
+func logName(attempt int32, local int) string {
+	if local == 0 {
+		return fmt.Sprintf("%d.log", attempt)
+	}
+	return fmt.Sprintf("%d.%d.log", attempt, local)
+}
+
+// newProcess makes what one of the processes of an attempt needs before it can start: its
+// command, which it returns, and its output.
+func (t *task) newProcess(cfg Config, a *attempt, s *proto.Start, local int) (*process, sandbox.Command, error) {
+	none := sandbox.Command{}
+	argv, given, err := t.peers.Command(s.Command, s.Env, t.port.Number, runtime.Attempt{
+		Local: local, Number: int(s.Attempt), Generation: int(s.Generation), Host: cfg.Host,
+		Addresses: t.names.Addresses(), Forwarded: t.forwarder != nil, Interface: t.names.Interface(),
+		MorePorts: t.morePorts(), GPUs: t.gpus.Names(),
+	})
+	if err != nil {
+		return nil, none, fmt.Errorf("%w: %w", errCannotRun, err)
+	}
+	if _, own := given[runtime.EnvKept]; s.ConsistentServerState && !own {
+		given[runtime.EnvKept] = "1"
+	}
+	p := &process{local: local}
+	p.errorFormat, p.errorFile = runtime.FrameworkErrorFile(given)
+	if p.errorFormat != nil && p.errorFile == "" {
+		p.errorFile = filepath.Join(cfg.WorkDir, fmt.Sprintf("error-%d-%d.json", s.Attempt, local))
+		given[p.errorFormat.Variable] = p.errorFile
+	}
+	a.framework = given["HOLDFAST_FRAMEWORK"]
+	argv, given = t.names.Substitute(argv, given)
+	command, err := t.Command(argv, given, s.PythonPath)
+	if err != nil {
+		return nil, none, err
+	}
+	name := logName(s.Attempt, local)
+	p.out, command.Output, err = output.New(
+		filepath.Join(cfg.LogDir, t.assign.Task+"."+name), path.Join(proto.LogsDir, t.assign.Task, name),
+		tasklog.NewStepFinder(t.assign.Progress), a.log)
+	return p, command, err
+}
+
+// exit returns how the process ended. lines are the last of its output.
+func (p *process) exit(a *attempt, lines []string) *proto.Exited {
+	e := &proto.Exited{Attempt: a.number, Tail: lines[max(0, len(lines)-tailLines):], AtUnixMs: p.at.UnixMilli(), Stopped: a.stopped() || p.ended}
+	status, known := p.Status()
+	switch {
+	case !known:
+		e.Code, e.Signal, e.Detail = -1, int32(syscall.SIGKILL), "it was killed together with the agent's helper process"
+	case status.Signaled():
+		e.Code, e.Signal = -1, int32(status.Signal())
+		e.Detail = fmt.Sprintf("killed by %s", unix.SignalName(status.Signal()))
+		if status.Signal() == syscall.SIGKILL && oomKills() > a.oomBefore {
+			e.OutOfMemory = true
+			e.Detail = "killed by the kernel: the container's memory was used up"
+		}
+	default:
+		e.Code = int32(status.ExitStatus())
+		e.Detail = fmt.Sprintf("exited with %d", e.Code)
+	}
+	p.explain(e, a.framework, lines)
+	return e
+}
+
+// failed reports whether an exit is no success.
+func failed(e *proto.Exited) bool { return e.Code != 0 || e.Signal != 0 }
+
+// decisive returns the index of the exit that the end of an attempt is reported as: the
+// first failure, or the first exit if all have succeeded. Processes that lost a peer, or
+// were asked to end, come after one that failed by itself: that may end later than those
+// which its failure takes down.
+func decisive(exits []*proto.Exited) int {
+	class := func(e *proto.Exited) int {
+		switch {
+		case !failed(e):
+			return 3
+		case e.PeerLost:
+			return 1
+		case e.Stopped && e.Error == "":
+			return 2
+		}
+		return 0
+	}
+	first := 0
+	for i, e := range exits {
+		if c, best := class(e), class(exits[first]); c < best || c == best && e.AtUnixMs < exits[first].AtUnixMs {
+			first = i
+		}
+	}
+	return first
+}
+
+// step returns the last step that the first process has printed, or the first of the others
+// that prints any; 0 if none does.
+func (a *attempt) step() int64 {
+	for _, p := range a.processes {
+		if n := p.out.LastStep(); n != 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// otherProgress changes while the output of a process shows progress that is no step.
+func (a *attempt) otherProgress() int64 {
+	var sum int64
+	for _, p := range a.processes {
+		sum += p.out.OtherProgress()
+	}
+	return sum
+}
+
+// pid returns the ID of the first process.
+func (a *attempt) pid() int { return a.processes[0].Pid }
+
+// running returns the processes that have not ended.
+func (a *attempt) running() []*process {
+	return slices.DeleteFunc(slices.Clone(a.processes), func(p *process) bool {
+		select {
+		case <-p.Done():
+			return true
+		default:
+			return false
+		}
+	})
+}

@@ -1,0 +1,247 @@
+package container_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/container"
+	"holdfast/container/gpu"
+	"holdfast/proto"
+)
+
+// several assigns a task of PyTorch that runs as so many processes.
+func several(processes int32) *proto.Assign {
+	grace := time.Minute.Milliseconds()
+	return assignment(func(a *proto.Assign) {
+		a.Task, a.Role, a.Index, a.Progress = "worker-1", "worker", 1, `step (\d+)`
+		a.Spec = &proto.JobSpec{Framework: "pytorch", StopGraceMs: &grace, Roles: []*proto.RoleSpec{{Name: "worker", Count: 2, Processes: processes}}}
+		a.Routes = &proto.Routes{Full: true, PeerPorts: []uint32{20100, 20101}, Hosts: []uint32{1, 1}, RealPorts: []uint32{0, 0}, HostNames: []string{"127.0.0.1"}}
+	})
+}
+
+// TestSeveralProcesses: each has a rank and a log of its own, the task has succeeded when all
+// have, and its step is that of the first.
+func TestSeveralProcesses(t *testing.T) {
+	m := newMaster(t)
+	r := m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(several(3))
+	c.prepared()
+	hold := filepath.Join(t.TempDir(), "hold")
+	c.send(&proto.Start{Attempt: 2, Command: shell(fmt.Sprintf(
+		`echo "I am $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE on $NODE_RANK, {rank}"; echo "step $((7 + LOCAL_RANK))"; test $LOCAL_RANK = 1 && exit; while ! test -e %s; do sleep 0.05; done`, hold))})
+	c.started()
+	eventually(t, "the step of the first process", func() bool {
+		b := <-c.beats
+		return b.Step == 7 && b.RssBytes > 0
+	})
+	if err := os.WriteFile(hold, nil, 0o644); err != nil { // the others run on after one has succeeded
+		t.Fatal(err)
+	}
+	if e := c.exited(); e.Code != 0 || e.Signal != 0 || e.Attempt != 2 || e.Stopped || e.Step != 7 {
+		t.Fatalf("exited: %v", e)
+	}
+	c.send(&proto.Release{Why: "done"})
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	for local, name := range []string{"2.log", "2.1.log", "2.2.log"} {
+		want := fmt.Sprintf("I am %d of 6, %d of 3 on 1, %d\nstep %d\n", 3+local, local, 3+local, 7+local)
+		for _, file := range []string{filepath.Join(r.config.LogDir, "worker-1."+name), filepath.Join(m.jobDir, "logs", "worker-1", name)} {
+			if b, err := os.ReadFile(file); err != nil || string(b) != want {
+				t.Errorf("%s: %q, %v, want %q", file, b, err, want)
+			}
+		}
+	}
+}
+
+// TestOneProcessFails: it ends the others, and is what the task's end is reported as.
+func TestOneProcessFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		code   int32
+		signal syscall.Signal
+		detail string
+		tail   string // first line
+		error  string
+	}{
+		"by an exit code": {
+			script: `echo process $LOCAL_RANK; test $LOCAL_RANK = 1 && exit 3; exec sleep 1000`,
+			code:   3, detail: "process 1 of 0 to 2: exited with 3", tail: "process 1",
+		},
+		"by a signal": {
+			script: `echo process $LOCAL_RANK; test $LOCAL_RANK = 2 && kill -9 $$; exec sleep 1000`,
+			code:   -1, signal: syscall.SIGKILL, detail: "process 2 of 0 to 2: killed by SIGKILL", tail: "process 2",
+		},
+		"after another has succeeded": {
+			script: `echo process $LOCAL_RANK; case $LOCAL_RANK in 0) exit 0;; 1) sleep 0.3; exit 4;; esac; exec sleep 1000`,
+			code:   4, detail: "process 1 of 0 to 2: exited with 4", tail: "process 1",
+		},
+		// What a lost peer takes down ends sooner than the peer, which has an error of its own.
+		"and takes its peers down": {
+			script: `case $LOCAL_RANK in 0) trap 'exit 1' TERM; echo "ValueError: no such layer"; while :; do sleep 0.05; done;; 1) sleep 0.3; echo "RuntimeError: Connection closed by peer"; exit 1;; esac; exec sleep 1000`,
+			code:   1, detail: "process 0 of 0 to 2: exited with 1", tail: "ValueError: no such layer", error: "ValueError: no such layer",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMaster(t)
+			m.startAgent("c1", nil)
+			a := m.agent()
+			a.send(several(3))
+			a.prepared()
+			a.send(&proto.Start{Command: shell(c.script)})
+			a.started()
+			e := a.exited()
+			if e.Code != c.code || syscall.Signal(e.Signal) != c.signal || e.Detail != c.detail || e.Stopped || e.PeerLost || e.Error != c.error || e.Tail[0] != c.tail {
+				t.Errorf("exited: %v", e)
+			}
+			// Nothing of it is left, or this attempt could not run in its place.
+			a.send(&proto.Start{Attempt: 1, Command: shell(`exit $LOCAL_RANK`)})
+			a.started()
+			if e := a.exited(); e.Attempt != 1 || e.Code == 0 {
+				t.Errorf("the next attempt: %v", e)
+			}
+		})
+	}
+}
+
+// TestAProcessThatDoesNotEnd is killed after the grace.
+func TestAProcessThatDoesNotEnd(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	assign := several(2)
+	*assign.Spec.StopGraceMs = 300
+	c.send(assign)
+	c.prepared()
+	c.send(&proto.Start{Command: shell(`test $LOCAL_RANK = 1 && sleep 0.2 && exit 5; trap '' TERM; while :; do sleep 0.1; done`)})
+	c.started()
+	if e := c.exited(); e.Code != 5 || e.Detail != "process 1 of 0 to 1: exited with 5" {
+		t.Errorf("exited: %v", e)
+	}
+}
+
+// TestStopEndsAllProcesses, each once and in its own way.
+func TestStopEndsAllProcesses(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(several(2))
+	c.prepared()
+	dir := t.TempDir()
+	c.send(&proto.Start{Command: shell(fmt.Sprintf(`cd %s; trap 'echo TERM >>$LOCAL_RANK; test $LOCAL_RANK = 0 && exit 9; sleep 0.3; exit 0' TERM; touch $LOCAL_RANK; while :; do sleep 0.05; done`, dir))})
+	c.started()
+	eventually(t, "both processes to be ready", func() bool {
+		files, err := os.ReadDir(dir)
+		return err == nil && len(files) == 2
+	})
+	c.send(&proto.Stop{GraceMs: time.Minute.Milliseconds()})
+	if e := c.exited(); !e.Stopped || e.Code != 9 {
+		t.Errorf("exited: %v", e)
+	}
+	for _, process := range []string{"0", "1"} {
+		if b, err := os.ReadFile(filepath.Join(dir, process)); err != nil || string(b) != "TERM\n" {
+			t.Errorf("process %s got %q, %v", process, b, err)
+		}
+	}
+	// Without grace, neither notices.
+	c.send(&proto.Start{Attempt: 1, Command: shell(`trap 'echo caught' TERM; echo ready; while :; do sleep 0.05; done`)})
+	c.started()
+	c.send(&proto.Stop{})
+	if e := c.exited(); !e.Stopped || syscall.Signal(e.Signal) != syscall.SIGKILL {
+		t.Errorf("exited: %v", e)
+	}
+}
+
+// TestACommandOfSeveralIsMissing: none of the processes is left running.
+func TestACommandOfSeveralIsMissing(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(several(2))
+	c.prepared()
+	// The second process's command is another file.
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "run-2"), []byte("#!/bin/sh\nexec sleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.send(&proto.Start{Command: []string{filepath.Join(dir, "run-{rank}")}})
+	if e := c.exited(); !e.CommandMissing || e.Code != 127 || !strings.Contains(e.Detail, "run-3") {
+		t.Errorf("exited: %v", e)
+	}
+	c.send(&proto.Start{Attempt: 1, Command: shell("true")})
+	if e := c.exited(); e.Attempt != 1 || e.Code != 0 {
+		t.Errorf("the next attempt: %v", e)
+	}
+}
+
+// TestMorePortsThanOne: each is another port, and free for the task to listen on.
+func TestMorePortsThanOne(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(func(a *proto.Assign) { a.MorePorts = 2 }))
+	p := c.prepared()
+	c.send(&proto.Start{Command: []string{"python3", "-c", `
+import socket
+ports = [{port}, {port2}, {port3}]
+sockets = [socket.create_server(("", p)) for p in ports]
+print(*ports)
+`}})
+	e := c.exited()
+	ports := strings.Fields(strings.Join(e.Tail, " "))
+	if e.Code != 0 || len(ports) != 3 || ports[0] != fmt.Sprint(p.Port) || len(slices.Compact(slices.Sorted(slices.Values(ports)))) != 3 {
+		t.Errorf("exited: %v; the ports are %q", e, ports)
+	}
+}
+
+// TestTasksOfANodeHaveGPUsOfTheirOwn, and one that asks for none sees none.
+func TestTasksOfANodeHaveGPUsOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	node := gpu.Node{Proc: filepath.Join(dir, "proc"), Dev: filepath.Join(dir, "dev"), Open: func(string) error { return nil }}
+	for i := range 4 {
+		at := filepath.Join(node.Proc, fmt.Sprintf("%04x:%02x:00.0", os.Getpid()&0xffff, i))
+		for file, text := range map[string]string{
+			filepath.Join(at, "information"):                    fmt.Sprintf("Device Minor: \t %d\n", i),
+			filepath.Join(node.Dev, fmt.Sprintf("nvidia%d", i)): "",
+		} {
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, c := range []struct {
+		task    string
+		environ []string
+		want    string
+	}{
+		{"worker-0", nil, "0,1"},
+		{"worker-1", nil, "2,3"},
+		{"ps-0", nil, "-1"},
+	} {
+		role, _, _ := strings.Cut(c.task, "-")
+		m := newMaster(t)
+		m.startAgent(fmt.Sprintf("c%d", i), func(cfg *container.Config) { cfg.GPUs = &node })
+		a := m.agent()
+		a.send(assignment(func(a *proto.Assign) {
+			a.Task, a.Role = c.task, role
+			a.Spec.Roles[1].Count, a.Spec.Roles[1].Gpus = 2, 2
+		}))
+		a.prepared()
+		for attempt := range int32(2) {
+			a.send(&proto.Start{Attempt: attempt, Command: shell(`echo $CUDA_VISIBLE_DEVICES`)})
+			if e := a.exited(); !slices.Equal(e.Tail, []string{c.want}) {
+				t.Errorf("%s sees the GPUs %q, want %q", c.task, e.Tail, c.want)
+			}
+		}
+	}
+}
