@@ -85,8 +85,8 @@ func newStacksCommand() *cobra.Command {
 		Use:   "stacks JOB [TASK|ROLE]",
 		Short: "show where the Python of a task stands",
 		Long: `Stacks has the processes of tasks that run print what each of their threads is
-doing, and shows it: for tasks that hang. It works with Python programs and Java.
-What they print goes to the task's output, too.
+doing, and shows it: for tasks that hang. It works with Python programs and
+Java. What they print goes to the task's output, too.
 
 ` + whichJob,
 		Example: `  yarn-submit stacks mnist
