@@ -111,11 +111,11 @@ func (j *job) checkpoints(ctx context.Context) ([]checkpoints.Checkpoint, error)
 	if err != nil {
 		return nil, err
 	}
-	var all []checkpoints.Checkpoint
+	var all checkpoints.Listing
 	if err := json.Unmarshal(out, &all); err != nil {
 		return nil, fmt.Errorf("reading the checkpoints of %s: %w", j.store, err)
 	}
-	return all, nil
+	return all.Checkpoints, nil
 }
 
 // sealed is the step of the newest sealed checkpoint; -1 if there is none.

@@ -189,7 +189,7 @@ func (j *job) finish(ctx context.Context, result *Result) error {
 	known := 0
 	for _, c := range all {
 		switch {
-		case c.Aside != "":
+		case c.Aside != "" || c.Retained && c.Complete: // one may be saved over before it is sealed
 		case c.Kind != j.p.Format:
 			result.fail(checkpointsKnown, fmt.Errorf("%s is taken for one of %s", c.Name, c.Kind))
 		case c.State != "sealed":

@@ -1,17 +1,38 @@
 package programs
 
-import "holdfast/test/pyenv"
+import (
+	"context"
+
+	"holdfast/test/pyenv"
+)
 
 // twoRanks are the roles of a program whose two tasks are on nodes of their own.
 var twoRanks = []string{"--worker", "2", "--worker-memory", "1800m"}
 
 // inSteps are the arguments of the examples: enough steps for three losses.
-var inSteps = []string{"--steps", "400", "--save_steps", "20", "--step_secs", "0.1"}
+var inSteps = []string{"--steps", "300", "--save_steps", "20", "--step_secs", "0.1"}
+
+func torchNewest(ctx context.Context) (string, error) { return torchNew.Make(ctx) }
+
+// ranks is a program of two ranks that saves to ./train_logs and says "step 12".
+func ranks(name, script, format, victim string, packages []string, command ...string) Program {
+	return Program{
+		Name: name, Packages: packages, Python: torchNewest, Files: []string{script}, Flags: twoRanks,
+		Command: command, Path: "./train_logs", Format: format, Step: step, Victim: victim,
+	}
+}
 
 var torchPrograms = []Program{
-	{
-		Name: "pytorch-ddp-1.13", Packages: []string{"torch"}, Python: pyenv.Torch, Files: []string{"pytorch-ddp/train.py"}, Flags: twoRanks,
-		Command: append([]string{"python", "-m", "torch.distributed.run", "--tee", "1", "--redirects", "1", "train.py"}, inSteps...),
-		Path:    "./train_logs", Format: "torch", Step: step, Victim: "worker-0",
-	},
+	ddp("pytorch-ddp-1.13", pyenv.Torch, "python", "-m", "torch.distributed.run", "--tee", "1", "--redirects", "1"),
+	ranks("lightning", "lightning/train_lightning.py", "torch", "worker-0", []string{"lightning", "torch"},
+		append([]string{"python", "train_lightning.py", "--nodes", "{world_size}"}, inSteps...)...),
+	ranks("pytorch-fsdp", "pytorch-fsdp/train_fsdp.py", "dcp", "worker-1", []string{"torch"},
+		append([]string{"bin/torchrun", "train_fsdp.py"}, inSteps...)...),
+}
+
+// ddp is all-reduce under torchrun, with some PyTorch.
+func ddp(name string, python func(context.Context) (string, error), torchrun ...string) Program {
+	p := ranks(name, "pytorch-ddp/train.py", "torch", "worker-0", []string{"torch"}, append(append(torchrun, "train.py"), inSteps...)...)
+	p.Python = python
+	return p
 }

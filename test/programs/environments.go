@@ -1,0 +1,11 @@
+package programs
+
+import "holdfast/test/pyenv"
+
+// What the programs run on, besides pyenv's own. Those of PyPI's wheels that bring
+// CUDA are not used for it: nothing here has a GPU.
+var (
+	torchNew = pyenv.Environment{Requirements: []string{
+		"torch==2.15.0", "lightning==2.6.6", "numpy==2.4.6",
+	}}
+)
