@@ -140,6 +140,7 @@ func (j *Job) Containers() []string {
 	}
 	if j.reconciliation != nil {
 		list = slices.AppendSeq(list, maps.Keys(j.reconciliation.first.Containers))
+		list = slices.AppendSeq(list, maps.Keys(j.reconciliation.reports))
 	}
 	return list
 }

@@ -115,25 +115,23 @@ func (i *interpreter) prepare(ctx context.Context) error {
 // hurry has the import run at full speed. It may be called again.
 func (i *interpreter) hurry() { i.once.Do(func() { close(i.soon) }) }
 
+// throttle runs the process for slice and stops it for pause, in turn, until then or until
+// hurry is called.
 func (i *interpreter) throttle(until <-chan struct{}) {
 	defer i.signal(syscall.SIGCONT)
-	for {
+	for stopped := false; ; stopped = !stopped {
+		wait, next := slice, syscall.SIGSTOP
+		if stopped {
+			wait, next = pause, syscall.SIGCONT
+		}
 		select {
 		case <-until:
 			return
 		case <-i.soon:
 			return
-		case <-time.After(slice):
+		case <-time.After(wait):
 		}
-		i.signal(syscall.SIGSTOP)
-		select {
-		case <-until:
-			return
-		case <-i.soon:
-			return
-		case <-time.After(pause):
-		}
-		i.signal(syscall.SIGCONT)
+		i.signal(next)
 	}
 }
 

@@ -95,24 +95,15 @@ func (f *FS) FsyncDir(<-chan struct{}, *fuse.FsyncIn) fuse.Status { return fuse.
 
 // mkdir makes a directory.
 func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
-	d, p, st := f.dirEntry(in.NodeId, name)
+	d, p, st := f.newEntry(in.NodeId, name)
 	if st != fuse.OK {
 		return st
 	}
-	if store.IsTemporary(name) {
-		return fuse.EPERM
-	}
-	if d.input.at(name) != nil {
-		return fuse.Status(syscall.EEXIST)
-	}
-	ctx, leave, err := f.gate.Enter()
+	ctx, leave, err := f.enterToMake(d)
 	if err != nil {
 		return f.fail("mkdir", p, err)
 	}
 	defer leave()
-	if err := f.storeDirectory(ctx, d); err != nil {
-		return f.fail("mkdir", p, err)
-	}
 	perm := fs.FileMode(in.Mode).Perm()
 	if err := format.BeginSave(ctx, f.store, p); err != nil { // the directory is made all the same
 		f.fail("record that a save begins in", p, err)
@@ -132,24 +123,15 @@ func (f *FS) mknod(in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Statu
 	if in.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return fuse.EPERM
 	}
-	d, p, st := f.dirEntry(in.NodeId, name)
+	d, p, st := f.newEntry(in.NodeId, name)
 	if st != fuse.OK {
 		return st
 	}
-	if store.IsTemporary(name) {
-		return fuse.EPERM
-	}
-	if d.input.at(name) != nil {
-		return fuse.Status(syscall.EEXIST)
-	}
-	ctx, leave, err := f.gate.Enter()
+	ctx, leave, err := f.enterToMake(d)
 	if err != nil {
 		return f.fail("mknod", p, err)
 	}
 	defer leave()
-	if err := f.storeDirectory(ctx, d); err != nil {
-		return f.fail("mknod", p, err)
-	}
 	err = f.makeEmpty(ctx, d, p, fs.FileMode(in.Mode).Perm())
 	var info store.Info
 	if err == nil {

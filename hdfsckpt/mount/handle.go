@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"holdfast/hdfsckpt/mount/caller"
-	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -92,24 +91,15 @@ func (h *handle) usedBy(pid uint32, wrote bool) {
 
 // create opens a new file.
 func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
-	d, p, st := f.dirEntry(in.NodeId, name)
+	d, p, st := f.newEntry(in.NodeId, name)
 	if st != fuse.OK {
 		return st
 	}
-	if store.IsTemporary(name) {
-		return fuse.EPERM
-	}
-	if d.input.at(name) != nil {
-		return fuse.Status(syscall.EEXIST)
-	}
-	ctx, leave, err := f.gate.Enter()
+	ctx, leave, err := f.enterToMake(d)
 	if err != nil {
 		return f.fail("create", p, err)
 	}
 	defer leave()
-	if err := f.storeDirectory(ctx, d); err != nil {
-		return f.fail("create", p, err)
-	}
 	// The kernel has just looked up the name and found nothing; another mount may have
 	// created it since.
 	exists := false

@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"context"
 	"io/fs"
 	"path"
 	"syscall"
@@ -99,6 +100,34 @@ func (f *FS) dirEntry(id uint64, name string) (*node, string, fuse.Status) {
 		return nil, "", fuse.ENOENT
 	}
 	return d, path.Join(p, name), fuse.OK
+}
+
+// newEntry is dirEntry for a name that is about to be made, which may not be that of a
+// temporary file or an input.
+func (f *FS) newEntry(id uint64, name string) (*node, string, fuse.Status) {
+	d, p, st := f.dirEntry(id, name)
+	switch {
+	case st != fuse.OK:
+		return nil, "", st
+	case store.IsTemporary(name):
+		return nil, "", fuse.EPERM
+	case d.input.at(name) != nil:
+		return nil, "", fuse.Status(syscall.EEXIST)
+	}
+	return d, p, fuse.OK
+}
+
+// enterToMake enters the gate, to make something in d, which then is in the store.
+func (f *FS) enterToMake(d *node) (ctx context.Context, leave func(), err error) {
+	ctx, leave, err = f.gate.Enter()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.storeDirectory(ctx, d); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return ctx, leave, nil
 }
 
 // same reports whether two answers of the store are about the same file.

@@ -148,8 +148,8 @@ var recoveryRules = []rule{
 	{
 		promise: "the error file of torch.distributed.elastic names the cause",
 		file:    "container/cause.go",
-		old:     `if at, text := a.frameworkError(); text != "" {`,
-		new:     `if at, text := a.frameworkError(); false {`,
+		old:     `if at, text := p.frameworkError(); text != "" {`,
+		new:     `if at, text := p.frameworkError(); false {`,
 		pkg:     "container", test: "TestTheErrorFileOfTorchElasticTellsTheCause",
 	},
 	{
