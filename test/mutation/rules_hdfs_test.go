@@ -44,9 +44,9 @@ var hdfsRules = []rule{
 	},
 	{
 		promise: "a file that Hadoop has erasure-coded is read",
-		file:    "internal/hadoop/hdfs/source.go",
-		old:     `s.policy, err = policyOf(located.GetEcPolicy())`,
-		new:     `_, err = policyOf(located.GetEcPolicy())`,
+		file:    "internal/hadoop/hdfs/erasure.go",
+		old:     `case known.codec != codecRS && known.codec != codecXOR:`,
+		new:     `case known.data > 0:`,
 		pkg:     "internal/hadoop/hdfs/erasuretest", test: "TestReadErasureCoded/healthy", limit: 5 * time.Minute,
 	},
 
@@ -70,9 +70,12 @@ var hdfsRules = []rule{
 	{
 		promise: "an observer NameNode that is asked first is not taken for a broken one",
 		file:    "internal/hadoop/rpc/errors.go",
-		old:     `IsRemote(err, classStandby) || IsRemote(err, classObserverRetry) ||`,
-		new:     `IsRemote(err, classStandby) ||`,
-		pkg:     "internal/hadoop/hdfs/topologytest", test: "TestObserver", limit: 5 * time.Minute,
+		old: `	return IsRemote(err, classStandby) || IsRemote(err, classObserverRetry) ||
+		remoteMessageStarts(err, classStandby)
+`,
+		new: `	return false
+`,
+		pkg: "internal/hadoop/hdfs/topologytest", test: "TestObserver", limit: 5 * time.Minute,
 	},
 
 	// Appending.
