@@ -177,4 +177,18 @@ var hdfsRules = []rule{
 		new:     `if a, ok := f.store.(store.Accesser); ok && in.Mask&7 != 0 && in.Uid == 1<<31 {`,
 		pkg:     "hdfsckpt/mount", test: "TestHDFS/ACL", limit: 5 * time.Minute,
 	},
+	{
+		promise: "key servers that demand Kerberos are asked with a ticket",
+		file:    "internal/hadoop/kms/identity.go",
+		old:     `err = u.Negotiate(r, "HTTP/"+strings.ToLower(r.URL.Hostname()))`,
+		new:     `_ = u`,
+		pkg:     "internal/hadoop/kms", test: "TestKerberos",
+	},
+	{
+		promise: "containers, which have no ticket, ask key servers with their job's delegation token",
+		file:    "internal/hadoop/kms/identity.go",
+		old:     `r.Header.Set(tokenHeader, t.URLString())`,
+		new:     `_ = t`,
+		pkg:     "internal/hadoop/kms", test: "TestKerberos",
+	},
 }
