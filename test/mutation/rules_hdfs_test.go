@@ -110,15 +110,6 @@ var hdfsRules = []rule{
 
 	// Tasks that were given up.
 	{
-		promise: "what a task that was given up has sent and HDFS has not taken yet changes nothing when it arrives",
-		file:    "internal/hadoop/rpc/conn.go",
-		old: `		reset(raw)
-`,
-		new: `		_ = raw
-`,
-		pkg: "test/torture", test: "TestHDFS/zombie_cut_off", limit: 10 * time.Minute,
-	},
-	{
 		promise: "a file is removed through the directory of who removes it, so that a task that was fenced off removes nothing",
 		file:    "hdfsckpt/mount/dir.go",
 		old: `		err = f.moveToArea(ctx, d, name, p, c[0])
