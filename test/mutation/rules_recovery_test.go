@@ -272,8 +272,8 @@ var recoveryRules = []rule{
 	{
 		promise: "a job starts with the least tasks that it needs, and others join",
 		file:    "am/core/start.go",
-		old:     `if j.now.Sub(j.gang.quorum) < j.limits.QuorumWait {`,
-		new:     `if true {`,
+		old:     `least(r) >= r.Count || !j.quorum() {`,
+		new:     `r.Count > 0 {`,
 		pkg:     "am/core", test: "TestTranscriptsOfStarts/with-fewer,-and-one-comes-late",
 	},
 	{
@@ -409,7 +409,7 @@ var recoveryRules = []rule{
 		promise: "a task that has to leave is not stopped between the files of its save",
 		file:    "am/checkpoint/sealer.go",
 		old:     `	if before, ok := s.pending[uri]; !ok || before.files != files || writing {`,
-		new:     `	if before, ok := s.pending[uri]; false {`,
+		new:     `	if before, ok := s.pending[uri]; ok && false {`,
 		pkg:     "am/checkpoint", test: "TestASaveHasEnded",
 	},
 	{
@@ -455,7 +455,7 @@ var recoveryRules = []rule{
 		file:    "container/peers/peers.go",
 		old:     `if moved || named[i] {`,
 		new:     `if _ = moved; named[i] {`,
-		pkg:     "container", test: "TestConnectionsToAFormerAddressAreCut",
+		pkg:     "container", test: "TestConnectionsToAFormerAddressAreCut/steered",
 		limit: 4 * time.Minute,
 	},
 	{
@@ -463,7 +463,7 @@ var recoveryRules = []rule{
 		file:    "container/peers/peers.go",
 		old:     `at.Host != "" && p.last[i].Host != "" && at != p.last[i]`,
 		new:     `p.last[i].Host != "" && at != p.last[i]`,
-		pkg:     "container", test: "TestConnectionsToAFormerAddressAreCut",
+		pkg:     "container", test: "TestConnectionsToAFormerAddressAreCut/steered",
 		limit: 4 * time.Minute,
 	},
 	{
@@ -638,7 +638,7 @@ var recoveryRules = []rule{
 		promise: "no other process of its user reads the keys in the application master's and a client's memory",
 		file:    "cmd/yarn-submit/main.go",
 		old:     `return nodump.Protect() // all`,
-		new:     `return error(nil) // all`,
+		new:     `_ = nodump.Protect; return nil // all`,
 		pkg:     "cmd/yarn-submit", test: "TestAnOrdinaryUser",
 	},
 	{

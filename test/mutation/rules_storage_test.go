@@ -438,4 +438,11 @@ var storageRules = []rule{
 `,
 		pkg: "hdfsckpt", test: "TestOtherJobs/local",
 	},
+	{
+		promise: "a job that is told to share its checkpoint directory may use one that another job writes to",
+		file:    "client/submit/exclusive.go",
+		old:     `len(living) > 0 && !c.Share {`,
+		new:     `len(living) > 0 {`,
+		pkg:     "test/e2e", test: "TestTwoJobsOnOneDirectory/local",
+	},
 }
