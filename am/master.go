@@ -92,7 +92,7 @@ func New(cfg Config) (*Master, error) {
 		m.liveness = recovery.NewLivenessFile(cfg.Dir, lease, cfg.Log)
 	}
 	var err error
-	if m.grpc, err = server.New(cfg.Keys, cfg.Log, m.agents, m.status); err != nil {
+	if m.grpc, err = server.New(cfg.Keys, cfg.Log, m.agents, jobService{m.status, m.agents}); err != nil {
 		return nil, err
 	}
 	m.status.PassStage(status.StageListening)

@@ -58,6 +58,7 @@ type agent struct {
 	last       *proto.Exited       // how the last attempt ended; nil while one runs
 	ended      chan *proto.Exited
 	commits    *master.Commits
+	execs      *execs
 	wg         sync.WaitGroup // attempts' goroutines, copies of output, reach
 }
 
@@ -75,7 +76,7 @@ func Run(ctx context.Context, cfg Config) error {
 	a := &agent{
 		cfg: cfg, log: cfg.Log, home: home, dir: &jobStore{uri: cfg.JobDirectory, stores: stores}, stores: stores,
 		address: cfg.Master, arrivals: make(chan arrival, 1), number: -1,
-		ended: make(chan *proto.Exited), commits: master.NewCommits(),
+		ended: make(chan *proto.Exited), commits: master.NewCommits(), execs: newExecs(),
 	}
 	defer a.dir.close()
 	working, cancel := context.WithCancel(ctx)
@@ -204,6 +205,8 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				if a.attempt != nil {
 					a.attempt.stop(time.Duration(m.Stop.GraceMs)*time.Millisecond, m.Stop.DumpStacks)
 				}
+			case *proto.ToAgent_Exec:
+				a.exec(working, m.Exec)
 			case *proto.ToAgent_Routes:
 				a.route(m.Routes)
 			case *proto.ToAgent_Tokens:
@@ -231,6 +234,8 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			a.look()        // that may be why
 			a.sendCommits() // before Exited: what it saved is known when its end is judged
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+		case o := <-a.execs.output:
+			a.send(&proto.FromAgent{Message: &proto.FromAgent_ExecOutput{ExecOutput: o}})
 		case <-a.commits.Ready:
 			a.sendCommits()
 		case now := <-heartbeat.C:

@@ -25,7 +25,8 @@ type attempt struct {
 	grace     time.Duration // for the others when one of them fails
 	box       *sandbox.Box
 	standby   *warm.Standby
-	forked    bool // its only process came from a warm interpreter
+	forked    bool            // its only process came from a warm interpreter
+	command   sandbox.Command // of the first process
 	oomBefore int
 	log       *logrus.Entry
 
@@ -64,6 +65,9 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 		if err != nil {
 			a.abandon()
 			return nil, err
+		}
+		if local == 0 {
+			a.command = command
 		}
 		wg.Go(func() { p.out.CopyTo(dir.open) })
 		if count == 1 {

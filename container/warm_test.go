@@ -389,7 +389,7 @@ func TestAShellIsNotWarmed(t *testing.T) {
 	p.write("hold", "")
 	p.command = append(shell(`echo once >>did; exec "$@"`), append([]string{"sh"}, p.command...)...)
 	p.start("train.py")
-	p.until("does more than to run Python")
+	p.until("does more than run Python")
 	if b, err := os.ReadFile(filepath.Join(p.work(), "did")); err != nil || string(b) != "once\n" {
 		t.Errorf("%q, %v", b, err)
 	}

@@ -817,6 +817,7 @@ type FromAgent struct {
 	//	*FromAgent_Committed
 	//	*FromAgent_ImportProfile
 	//	*FromAgent_Prewarmed
+	//	*FromAgent_ExecOutput
 	Message       isFromAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -940,6 +941,15 @@ func (x *FromAgent) GetPrewarmed() *Prewarmed {
 	return nil
 }
 
+func (x *FromAgent) GetExecOutput() *ExecOutput {
+	if x != nil {
+		if x, ok := x.Message.(*FromAgent_ExecOutput); ok {
+			return x.ExecOutput
+		}
+	}
+	return nil
+}
+
 type isFromAgent_Message interface {
 	isFromAgent_Message()
 }
@@ -980,6 +990,10 @@ type FromAgent_Prewarmed struct {
 	Prewarmed *Prewarmed `protobuf:"bytes,9,opt,name=prewarmed,proto3,oneof"`
 }
 
+type FromAgent_ExecOutput struct {
+	ExecOutput *ExecOutput `protobuf:"bytes,10,opt,name=exec_output,json=execOutput,proto3,oneof"`
+}
+
 func (*FromAgent_Hello) isFromAgent_Message() {}
 
 func (*FromAgent_Prepared) isFromAgent_Message() {}
@@ -997,6 +1011,8 @@ func (*FromAgent_Committed) isFromAgent_Message() {}
 func (*FromAgent_ImportProfile) isFromAgent_Message() {}
 
 func (*FromAgent_Prewarmed) isFromAgent_Message() {}
+
+func (*FromAgent_ExecOutput) isFromAgent_Message() {}
 
 // Hello identifies the agent. An agent that reconnects also reports the task
 // that it hosts, and in exited the end of an attempt that ended meanwhile.
@@ -1769,6 +1785,83 @@ func (*Prewarmed) Descriptor() ([]byte, []int) {
 	return file_holdfast_proto_rawDescGZIP(), []int{13}
 }
 
+// ExecOutput is a part of the answer to Exec.
+type ExecOutput struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Output        []byte                 `protobuf:"bytes,2,opt,name=output,proto3" json:"output,omitempty"`
+	Done          bool                   `protobuf:"varint,3,opt,name=done,proto3" json:"done,omitempty"`  // nothing more follows
+	Code          int32                  `protobuf:"varint,4,opt,name=code,proto3" json:"code,omitempty"`  // exit code, if done; -1 if a signal ended it
+	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"` // why nothing was run; empty if it was
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecOutput) Reset() {
+	*x = ExecOutput{}
+	mi := &file_holdfast_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecOutput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecOutput) ProtoMessage() {}
+
+func (x *ExecOutput) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
+func (*ExecOutput) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ExecOutput) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *ExecOutput) GetOutput() []byte {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+func (x *ExecOutput) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *ExecOutput) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *ExecOutput) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // ImportProfile describes how the task's script imports the module of its warm
 // interpreter, so that other containers can import it before they run a task.
 // The agent repeats it on every new stream.
@@ -1788,7 +1881,7 @@ type ImportProfile struct {
 
 func (x *ImportProfile) Reset() {
 	*x = ImportProfile{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +1893,7 @@ func (x *ImportProfile) String() string {
 func (*ImportProfile) ProtoMessage() {}
 
 func (x *ImportProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +1906,7 @@ func (x *ImportProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportProfile.ProtoReflect.Descriptor instead.
 func (*ImportProfile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ImportProfile) GetSysPath() []string {
@@ -1863,6 +1956,7 @@ type ToAgent struct {
 	//	*ToAgent_HeartbeatReply
 	//	*ToAgent_Tokens
 	//	*ToAgent_Prewarm
+	//	*ToAgent_Exec
 	Message       isToAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1870,7 +1964,7 @@ type ToAgent struct {
 
 func (x *ToAgent) Reset() {
 	*x = ToAgent{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1882,7 +1976,7 @@ func (x *ToAgent) String() string {
 func (*ToAgent) ProtoMessage() {}
 
 func (x *ToAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1895,7 +1989,7 @@ func (x *ToAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToAgent.ProtoReflect.Descriptor instead.
 func (*ToAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ToAgent) GetMessage() isToAgent_Message {
@@ -1977,6 +2071,15 @@ func (x *ToAgent) GetPrewarm() *Prewarm {
 	return nil
 }
 
+func (x *ToAgent) GetExec() *Exec {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_Exec); ok {
+			return x.Exec
+		}
+	}
+	return nil
+}
+
 type isToAgent_Message interface {
 	isToAgent_Message()
 }
@@ -2013,6 +2116,10 @@ type ToAgent_Prewarm struct {
 	Prewarm *Prewarm `protobuf:"bytes,8,opt,name=prewarm,proto3,oneof"`
 }
 
+type ToAgent_Exec struct {
+	Exec *Exec `protobuf:"bytes,9,opt,name=exec,proto3,oneof"`
+}
+
 func (*ToAgent_Assign) isToAgent_Message() {}
 
 func (*ToAgent_Start) isToAgent_Message() {}
@@ -2028,6 +2135,79 @@ func (*ToAgent_HeartbeatReply) isToAgent_Message() {}
 func (*ToAgent_Tokens) isToAgent_Message() {}
 
 func (*ToAgent_Prewarm) isToAgent_Message() {}
+
+func (*ToAgent_Exec) isToAgent_Message() {}
+
+// Exec runs a command beside the attempt that runs, as that attempt's processes see the
+// machine, or has these processes print their stacks. The agent answers with ExecOutput,
+// the last one with done set. No more than one runs at a time for an id.
+type Exec struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Command       []string               `protobuf:"bytes,2,rep,name=command,proto3" json:"command,omitempty"`
+	Stacks        bool                   `protobuf:"varint,3,opt,name=stacks,proto3" json:"stacks,omitempty"` // excludes command
+	Cancel        bool                   `protobuf:"varint,4,opt,name=cancel,proto3" json:"cancel,omitempty"` // ends the command of the id; excludes the others
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Exec) Reset() {
+	*x = Exec{}
+	mi := &file_holdfast_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Exec) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Exec) ProtoMessage() {}
+
+func (x *Exec) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Exec.ProtoReflect.Descriptor instead.
+func (*Exec) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Exec) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Exec) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *Exec) GetStacks() bool {
+	if x != nil {
+		return x.Stacks
+	}
+	return false
+}
+
+func (x *Exec) GetCancel() bool {
+	if x != nil {
+		return x.Cancel
+	}
+	return false
+}
 
 // Assign gives the agent a task. The agent prepares it and answers with Prepared
 // or AgentFailure.
@@ -2062,7 +2242,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +2254,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +2267,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Assign) GetJob() string {
@@ -2214,7 +2394,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2406,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2419,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -2296,7 +2476,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2308,7 +2488,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2321,7 +2501,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2357,7 +2537,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2549,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2562,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Routes) GetFull() bool {
@@ -2444,7 +2624,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2636,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2649,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Release) GetWhy() string {
@@ -2490,7 +2670,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2502,7 +2682,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2515,7 +2695,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HeartbeatReply) GetSequence() int64 {
@@ -2543,7 +2723,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +2735,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +2748,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -2590,7 +2770,7 @@ type Prewarm struct {
 
 func (x *Prewarm) Reset() {
 	*x = Prewarm{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2782,7 @@ func (x *Prewarm) String() string {
 func (*Prewarm) ProtoMessage() {}
 
 func (x *Prewarm) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2795,7 @@ func (x *Prewarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarm.ProtoReflect.Descriptor instead.
 func (*Prewarm) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Prewarm) GetAssign() *Assign {
@@ -2645,7 +2825,7 @@ type PrewarmPlan struct {
 
 func (x *PrewarmPlan) Reset() {
 	*x = PrewarmPlan{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2657,7 +2837,7 @@ func (x *PrewarmPlan) String() string {
 func (*PrewarmPlan) ProtoMessage() {}
 
 func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2670,7 +2850,7 @@ func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrewarmPlan.ProtoReflect.Descriptor instead.
 func (*PrewarmPlan) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PrewarmPlan) GetCommand() []string {
@@ -2694,6 +2874,74 @@ func (x *PrewarmPlan) GetImportProfile() *ImportProfile {
 	return nil
 }
 
+type ExecRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Task          string                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	Command       []string               `protobuf:"bytes,2,rep,name=command,proto3" json:"command,omitempty"`
+	Stacks        bool                   `protobuf:"varint,3,opt,name=stacks,proto3" json:"stacks,omitempty"` // excludes command
+	User          string                 `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`      // who asks, for the event log; not verified
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecRequest) Reset() {
+	*x = ExecRequest{}
+	mi := &file_holdfast_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecRequest) ProtoMessage() {}
+
+func (x *ExecRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
+func (*ExecRequest) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ExecRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *ExecRequest) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetStacks() bool {
+	if x != nil {
+		return x.Stacks
+	}
+	return false
+}
+
+func (x *ExecRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2702,7 +2950,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2714,7 +2962,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2727,7 +2975,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 type KillRequest struct {
@@ -2739,7 +2987,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2751,7 +2999,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2764,7 +3012,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -2783,7 +3031,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2795,7 +3043,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2808,7 +3056,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -2851,7 +3099,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2863,7 +3111,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2876,7 +3124,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *JobStatus) GetId() string {
@@ -3043,7 +3291,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3055,7 +3303,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3068,7 +3316,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -3096,7 +3344,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3108,7 +3356,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3121,7 +3369,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *JobSummary) GetId() string {
@@ -3202,7 +3450,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3214,7 +3462,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3227,7 +3475,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -3304,7 +3552,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3316,7 +3564,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3329,7 +3577,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -3498,7 +3746,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3510,7 +3758,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3523,7 +3771,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Stage) GetName() string {
@@ -3566,7 +3814,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3578,7 +3826,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3591,7 +3839,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -3727,7 +3975,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3739,7 +3987,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3752,7 +4000,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -3855,7 +4103,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06sha256\x18\x04 \x01(\tR\x06sha256\x12\x12\n" +
 	"\x04mode\x18\x05 \x01(\rR\x04mode\x12\x18\n" +
-	"\aarchive\x18\x06 \x01(\bR\aarchive\"\xec\x03\n" +
+	"\aarchive\x18\x06 \x01(\bR\aarchive\"\xa5\x04\n" +
 	"\tFromAgent\x12'\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0f.holdfast.HelloH\x00R\x05hello\x120\n" +
 	"\bprepared\x18\x02 \x01(\v2\x12.holdfast.PreparedH\x00R\bprepared\x12-\n" +
@@ -3865,7 +4113,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\ragent_failure\x18\x06 \x01(\v2\x16.holdfast.AgentFailureH\x00R\fagentFailure\x123\n" +
 	"\tcommitted\x18\a \x01(\v2\x13.holdfast.CommittedH\x00R\tcommitted\x12@\n" +
 	"\x0eimport_profile\x18\b \x01(\v2\x17.holdfast.ImportProfileH\x00R\rimportProfile\x123\n" +
-	"\tprewarmed\x18\t \x01(\v2\x13.holdfast.PrewarmedH\x00R\tprewarmedB\t\n" +
+	"\tprewarmed\x18\t \x01(\v2\x13.holdfast.PrewarmedH\x00R\tprewarmed\x127\n" +
+	"\vexec_output\x18\n" +
+	" \x01(\v2\x14.holdfast.ExecOutputH\x00R\n" +
+	"execOutputB\t\n" +
 	"\amessage\"\xb7\x02\n" +
 	"\x05Hello\x12\x1c\n" +
 	"\tcontainer\x18\x01 \x01(\tR\tcontainer\x12\x12\n" +
@@ -3937,7 +4188,14 @@ const file_holdfast_proto_rawDesc = "" +
 	"has_crc32c\x18\x05 \x01(\bR\thasCrc32c\x12\x14\n" +
 	"\x05inode\x18\x06 \x01(\x04R\x05inode\x12(\n" +
 	"\x10modified_unix_ns\x18\a \x01(\x03R\x0emodifiedUnixNs\"\v\n" +
-	"\tPrewarmed\"\x84\x02\n" +
+	"\tPrewarmed\"r\n" +
+	"\n" +
+	"ExecOutput\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
+	"\x06output\x18\x02 \x01(\fR\x06output\x12\x12\n" +
+	"\x04done\x18\x03 \x01(\bR\x04done\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\x05R\x04code\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\x84\x02\n" +
 	"\rImportProfile\x12\x19\n" +
 	"\bsys_path\x18\x01 \x03(\tR\asysPath\x12<\n" +
 	"\aset_env\x18\x02 \x03(\v2#.holdfast.ImportProfile.SetEnvEntryR\x06setEnv\x12\x1b\n" +
@@ -3946,7 +4204,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vunsupported\x18\x05 \x01(\tR\vunsupported\x1a9\n" +
 	"\vSetEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8a\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb0\x03\n" +
 	"\aToAgent\x12*\n" +
 	"\x06assign\x18\x01 \x01(\v2\x10.holdfast.AssignH\x00R\x06assign\x12'\n" +
 	"\x05start\x18\x02 \x01(\v2\x0f.holdfast.StartH\x00R\x05start\x12$\n" +
@@ -3955,8 +4213,14 @@ const file_holdfast_proto_rawDesc = "" +
 	"\arelease\x18\x05 \x01(\v2\x11.holdfast.ReleaseH\x00R\arelease\x12C\n" +
 	"\x0fheartbeat_reply\x18\x06 \x01(\v2\x18.holdfast.HeartbeatReplyH\x00R\x0eheartbeatReply\x12*\n" +
 	"\x06tokens\x18\a \x01(\v2\x10.holdfast.TokensH\x00R\x06tokens\x12-\n" +
-	"\aprewarm\x18\b \x01(\v2\x11.holdfast.PrewarmH\x00R\aprewarmB\t\n" +
-	"\amessage\"\x84\x04\n" +
+	"\aprewarm\x18\b \x01(\v2\x11.holdfast.PrewarmH\x00R\aprewarm\x12$\n" +
+	"\x04exec\x18\t \x01(\v2\x0e.holdfast.ExecH\x00R\x04execB\t\n" +
+	"\amessage\"`\n" +
+	"\x04Exec\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
+	"\acommand\x18\x02 \x03(\tR\acommand\x12\x16\n" +
+	"\x06stacks\x18\x03 \x01(\bR\x06stacks\x12\x16\n" +
+	"\x06cancel\x18\x04 \x01(\bR\x06cancel\"\x84\x04\n" +
 	"\x06Assign\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
@@ -4022,7 +4286,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0eimport_profile\x18\x03 \x01(\v2\x17.holdfast.ImportProfileR\rimportProfile\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x0f\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"g\n" +
+	"\vExecRequest\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\tR\x04task\x12\x18\n" +
+	"\acommand\x18\x02 \x03(\tR\acommand\x12\x16\n" +
+	"\x06stacks\x18\x03 \x01(\bR\x06stacks\x12\x12\n" +
+	"\x04user\x18\x04 \x01(\tR\x04user\"\x0f\n" +
 	"\rStatusRequest\"\x1f\n" +
 	"\vKillRequest\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"2\n" +
@@ -4167,12 +4436,13 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x11TASK_STATE_FAILED\x10\a\x12\x16\n" +
 	"\x12TASK_STATE_STOPPED\x10\b2E\n" +
 	"\fAgentService\x125\n" +
-	"\aConnect\x12\x13.holdfast.FromAgent\x1a\x11.holdfast.ToAgent(\x010\x012\xb4\x01\n" +
+	"\aConnect\x12\x13.holdfast.FromAgent\x1a\x11.holdfast.ToAgent(\x010\x012\xeb\x01\n" +
 	"\n" +
 	"JobService\x126\n" +
 	"\x06Status\x12\x17.holdfast.StatusRequest\x1a\x13.holdfast.JobStatus\x127\n" +
 	"\x05Watch\x12\x17.holdfast.StatusRequest\x1a\x13.holdfast.JobStatus0\x01\x125\n" +
-	"\x04Kill\x12\x15.holdfast.KillRequest\x1a\x16.holdfast.KillResponseB\x10Z\x0eholdfast/protob\x06proto3"
+	"\x04Kill\x12\x15.holdfast.KillRequest\x1a\x16.holdfast.KillResponse\x125\n" +
+	"\x04Exec\x12\x15.holdfast.ExecRequest\x1a\x14.holdfast.ExecOutput0\x01B\x10Z\x0eholdfast/protob\x06proto3"
 
 var (
 	file_holdfast_proto_rawDescOnce sync.Once
@@ -4187,7 +4457,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),          // 0: holdfast.LossRule
 	(CompletionRule)(0),    // 1: holdfast.CompletionRule
@@ -4207,36 +4477,39 @@ var file_holdfast_proto_goTypes = []any{
 	(*Committed)(nil),      // 15: holdfast.Committed
 	(*CommittedFile)(nil),  // 16: holdfast.CommittedFile
 	(*Prewarmed)(nil),      // 17: holdfast.Prewarmed
-	(*ImportProfile)(nil),  // 18: holdfast.ImportProfile
-	(*ToAgent)(nil),        // 19: holdfast.ToAgent
-	(*Assign)(nil),         // 20: holdfast.Assign
-	(*Start)(nil),          // 21: holdfast.Start
-	(*Stop)(nil),           // 22: holdfast.Stop
-	(*Routes)(nil),         // 23: holdfast.Routes
-	(*Release)(nil),        // 24: holdfast.Release
-	(*HeartbeatReply)(nil), // 25: holdfast.HeartbeatReply
-	(*Tokens)(nil),         // 26: holdfast.Tokens
-	(*Prewarm)(nil),        // 27: holdfast.Prewarm
-	(*PrewarmPlan)(nil),    // 28: holdfast.PrewarmPlan
-	(*StatusRequest)(nil),  // 29: holdfast.StatusRequest
-	(*KillRequest)(nil),    // 30: holdfast.KillRequest
-	(*KillResponse)(nil),   // 31: holdfast.KillResponse
-	(*JobStatus)(nil),      // 32: holdfast.JobStatus
-	(*JobList)(nil),        // 33: holdfast.JobList
-	(*JobSummary)(nil),     // 34: holdfast.JobSummary
-	(*SpareStatus)(nil),    // 35: holdfast.SpareStatus
-	(*TaskStatus)(nil),     // 36: holdfast.TaskStatus
-	(*Stage)(nil),          // 37: holdfast.Stage
-	(*Incident)(nil),       // 38: holdfast.Incident
-	(*JobEvent)(nil),       // 39: holdfast.JobEvent
-	nil,                    // 40: holdfast.JobSpec.EnvEntry
-	nil,                    // 41: holdfast.ImportProfile.SetEnvEntry
-	nil,                    // 42: holdfast.Start.EnvEntry
-	nil,                    // 43: holdfast.PrewarmPlan.EnvEntry
+	(*ExecOutput)(nil),     // 18: holdfast.ExecOutput
+	(*ImportProfile)(nil),  // 19: holdfast.ImportProfile
+	(*ToAgent)(nil),        // 20: holdfast.ToAgent
+	(*Exec)(nil),           // 21: holdfast.Exec
+	(*Assign)(nil),         // 22: holdfast.Assign
+	(*Start)(nil),          // 23: holdfast.Start
+	(*Stop)(nil),           // 24: holdfast.Stop
+	(*Routes)(nil),         // 25: holdfast.Routes
+	(*Release)(nil),        // 26: holdfast.Release
+	(*HeartbeatReply)(nil), // 27: holdfast.HeartbeatReply
+	(*Tokens)(nil),         // 28: holdfast.Tokens
+	(*Prewarm)(nil),        // 29: holdfast.Prewarm
+	(*PrewarmPlan)(nil),    // 30: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),    // 31: holdfast.ExecRequest
+	(*StatusRequest)(nil),  // 32: holdfast.StatusRequest
+	(*KillRequest)(nil),    // 33: holdfast.KillRequest
+	(*KillResponse)(nil),   // 34: holdfast.KillResponse
+	(*JobStatus)(nil),      // 35: holdfast.JobStatus
+	(*JobList)(nil),        // 36: holdfast.JobList
+	(*JobSummary)(nil),     // 37: holdfast.JobSummary
+	(*SpareStatus)(nil),    // 38: holdfast.SpareStatus
+	(*TaskStatus)(nil),     // 39: holdfast.TaskStatus
+	(*Stage)(nil),          // 40: holdfast.Stage
+	(*Incident)(nil),       // 41: holdfast.Incident
+	(*JobEvent)(nil),       // 42: holdfast.JobEvent
+	nil,                    // 43: holdfast.JobSpec.EnvEntry
+	nil,                    // 44: holdfast.ImportProfile.SetEnvEntry
+	nil,                    // 45: holdfast.Start.EnvEntry
+	nil,                    // 46: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	40, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	43, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -4248,52 +4521,56 @@ var file_holdfast_proto_depIdxs = []int32{
 	13, // 10: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
 	14, // 11: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
 	15, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	18, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
+	19, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
 	17, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
-	12, // 15: holdfast.Hello.exited:type_name -> holdfast.Exited
-	16, // 16: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	41, // 17: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
-	20, // 18: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	21, // 19: holdfast.ToAgent.start:type_name -> holdfast.Start
-	22, // 20: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	23, // 21: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	24, // 22: holdfast.ToAgent.release:type_name -> holdfast.Release
-	25, // 23: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
-	26, // 24: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	27, // 25: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
-	6,  // 26: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 27: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	28, // 28: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
-	4,  // 29: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	23, // 30: holdfast.Assign.routes:type_name -> holdfast.Routes
-	42, // 31: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	20, // 32: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	43, // 33: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
-	18, // 34: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	2,  // 35: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	36, // 36: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	35, // 37: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	39, // 38: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	38, // 39: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	6,  // 40: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	37, // 41: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	34, // 42: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 43: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 44: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	37, // 45: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	8,  // 46: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	29, // 47: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	29, // 48: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	30, // 49: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	19, // 50: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	32, // 51: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	32, // 52: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	31, // 53: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	50, // [50:54] is the sub-list for method output_type
-	46, // [46:50] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	18, // 15: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
+	12, // 16: holdfast.Hello.exited:type_name -> holdfast.Exited
+	16, // 17: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	44, // 18: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	22, // 19: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	23, // 20: holdfast.ToAgent.start:type_name -> holdfast.Start
+	24, // 21: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	25, // 22: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	26, // 23: holdfast.ToAgent.release:type_name -> holdfast.Release
+	27, // 24: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
+	28, // 25: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	29, // 26: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
+	21, // 27: holdfast.ToAgent.exec:type_name -> holdfast.Exec
+	6,  // 28: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	7,  // 29: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	30, // 30: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
+	4,  // 31: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	25, // 32: holdfast.Assign.routes:type_name -> holdfast.Routes
+	45, // 33: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	22, // 34: holdfast.Prewarm.assign:type_name -> holdfast.Assign
+	46, // 35: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	19, // 36: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
+	2,  // 37: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	39, // 38: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	38, // 39: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	42, // 40: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	41, // 41: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	6,  // 42: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	40, // 43: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	37, // 44: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 45: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 46: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	40, // 47: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	8,  // 48: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	32, // 49: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	32, // 50: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	33, // 51: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	31, // 52: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	20, // 53: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	35, // 54: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	35, // 55: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	34, // 56: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	18, // 57: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	53, // [53:58] is the sub-list for method output_type
+	48, // [48:53] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -4312,8 +4589,9 @@ func file_holdfast_proto_init() {
 		(*FromAgent_Committed)(nil),
 		(*FromAgent_ImportProfile)(nil),
 		(*FromAgent_Prewarmed)(nil),
+		(*FromAgent_ExecOutput)(nil),
 	}
-	file_holdfast_proto_msgTypes[15].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[16].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
 		(*ToAgent_Start)(nil),
 		(*ToAgent_Stop)(nil),
@@ -4322,15 +4600,16 @@ func file_holdfast_proto_init() {
 		(*ToAgent_HeartbeatReply)(nil),
 		(*ToAgent_Tokens)(nil),
 		(*ToAgent_Prewarm)(nil),
+		(*ToAgent_Exec)(nil),
 	}
-	file_holdfast_proto_msgTypes[32].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   40,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

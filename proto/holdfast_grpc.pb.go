@@ -139,6 +139,7 @@ const (
 	JobService_Status_FullMethodName = "/holdfast.JobService/Status"
 	JobService_Watch_FullMethodName  = "/holdfast.JobService/Watch"
 	JobService_Kill_FullMethodName   = "/holdfast.JobService/Kill"
+	JobService_Exec_FullMethodName   = "/holdfast.JobService/Exec"
 )
 
 // JobServiceClient is the client API for JobService service.
@@ -150,6 +151,10 @@ type JobServiceClient interface {
 	// ten per second. It ends after the final status.
 	Watch(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[JobStatus], error)
 	Kill(ctx context.Context, in *KillRequest, opts ...grpc.CallOption) (*KillResponse, error)
+	// Exec runs a command in a task's container, or has the task's processes print their
+	// stacks, and sends what that prints. It ends after the message with done set; that the
+	// client ends the call ends the command.
+	Exec(ctx context.Context, in *ExecRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExecOutput], error)
 }
 
 type jobServiceClient struct {
@@ -199,6 +204,25 @@ func (c *jobServiceClient) Kill(ctx context.Context, in *KillRequest, opts ...gr
 	return out, nil
 }
 
+func (c *jobServiceClient) Exec(ctx context.Context, in *ExecRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExecOutput], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &JobService_ServiceDesc.Streams[1], JobService_Exec_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExecRequest, ExecOutput]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type JobService_ExecClient = grpc.ServerStreamingClient[ExecOutput]
+
 // JobServiceServer is the server API for JobService service.
 // All implementations must embed UnimplementedJobServiceServer
 // for forward compatibility.
@@ -208,6 +232,10 @@ type JobServiceServer interface {
 	// ten per second. It ends after the final status.
 	Watch(*StatusRequest, grpc.ServerStreamingServer[JobStatus]) error
 	Kill(context.Context, *KillRequest) (*KillResponse, error)
+	// Exec runs a command in a task's container, or has the task's processes print their
+	// stacks, and sends what that prints. It ends after the message with done set; that the
+	// client ends the call ends the command.
+	Exec(*ExecRequest, grpc.ServerStreamingServer[ExecOutput]) error
 	mustEmbedUnimplementedJobServiceServer()
 }
 
@@ -226,6 +254,9 @@ func (UnimplementedJobServiceServer) Watch(*StatusRequest, grpc.ServerStreamingS
 }
 func (UnimplementedJobServiceServer) Kill(context.Context, *KillRequest) (*KillResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Kill not implemented")
+}
+func (UnimplementedJobServiceServer) Exec(*ExecRequest, grpc.ServerStreamingServer[ExecOutput]) error {
+	return status.Error(codes.Unimplemented, "method Exec not implemented")
 }
 func (UnimplementedJobServiceServer) mustEmbedUnimplementedJobServiceServer() {}
 func (UnimplementedJobServiceServer) testEmbeddedByValue()                    {}
@@ -295,6 +326,17 @@ func _JobService_Kill_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_Exec_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExecRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(JobServiceServer).Exec(m, &grpc.GenericServerStream[ExecRequest, ExecOutput]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type JobService_ExecServer = grpc.ServerStreamingServer[ExecOutput]
+
 // JobService_ServiceDesc is the grpc.ServiceDesc for JobService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -315,6 +357,11 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Watch",
 			Handler:       _JobService_Watch_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Exec",
+			Handler:       _JobService_Exec_Handler,
 			ServerStreams: true,
 		},
 	},

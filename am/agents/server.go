@@ -55,6 +55,8 @@ type Server struct {
 
 	mu      sync.Mutex
 	streams map[string]*stream // by container
+	execs   map[int64]*exec    // by id
+	lastID  int64              // of execs
 	tokens  *proto.ToAgent     // the latest, for agents that connect later; nil: none
 }
 
@@ -62,7 +64,7 @@ var _ proto.AgentServiceServer = (*Server)(nil)
 
 // NewServer returns a server without agents.
 func NewServer(cfg Config) *Server {
-	return &Server{cfg: cfg, streams: map[string]*stream{}}
+	return &Server{cfg: cfg, streams: map[string]*stream{}, execs: map[int64]*exec{}}
 }
 
 // Send queues a message for the agent in a container. It is lost if the agent is not
@@ -137,6 +139,7 @@ func (s *Server) Connect(rpc proto.AgentService_ConnectServer) error {
 		s.mu.Lock()
 		delete(s.streams, hello.Container)
 		s.mu.Unlock()
+		s.abandonExecs(hello.Container)
 		s.pass(Received{Container: hello.Container, Orderly: orderly, LastHeard: heard})
 		close(st.done)
 	}()
@@ -194,6 +197,8 @@ func (s *Server) receiveAll(st *stream, container string, silence *time.Timer) e
 			st.enqueue(single{&proto.ToAgent{Message: &proto.ToAgent_HeartbeatReply{
 				HeartbeatReply: &proto.HeartbeatReply{Sequence: h.Sequence, AmAttempt: int32(s.cfg.Attempt)},
 			}}})
+		} else if o := m.GetExecOutput(); o != nil {
+			s.deliver(container, o)
 		} else if !st.receive(func() bool { return s.pass(Received{Container: container, Message: m}) }) {
 			return status.Error(codes.Unavailable, "the job has ended")
 		}

@@ -34,6 +34,7 @@ var methods = map[string]struct {
 	proto.JobService_Status_FullMethodName:    {jobtls.Client, false},
 	proto.JobService_Watch_FullMethodName:     {jobtls.Client, false},
 	proto.JobService_Kill_FullMethodName:      {jobtls.Client, true},
+	proto.JobService_Exec_FullMethodName:      {jobtls.Client, true},
 }
 
 // check returns nil if the call is allowed, and otherwise the error to refuse it with.

@@ -136,6 +136,19 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 	if _, err := proto.NewJobServiceClient(r.dial(r.keys.Client)).Status(t.Context(), &proto.StatusRequest{}); err != nil {
 		t.Errorf("a client asks for the status: %v", err)
 	}
+	exec := func(k jobtls.Keys) error {
+		stream, err := proto.NewJobServiceClient(r.dial(k)).Exec(t.Context(), &proto.ExecRequest{Task: "worker-0"})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
+	if err := exec(r.keys.Agent); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("an agent asks to run a command: %v", err)
+	}
+	if err := exec(r.keys.Client); status.Code(err) != codes.Unimplemented {
+		t.Errorf("a client asks to run a command: %v", err)
+	}
 	var audit []string
 	for _, e := range r.logged.AllEntries() {
 		if who, _ := e.Data["who"].(string); strings.Contains(who, " at 127.0.0.1:") {
@@ -143,7 +156,7 @@ func TestPartiesMayCallOnlyTheirOwn(t *testing.T) {
 		}
 	}
 	// The call of the stranger was never made: TLS has refused the connection.
-	if want := []string{"Kill agent false enough\nof it", "Connect client false <nil>", "Kill client true enough\nof it"}; !slices.Equal(audit, want) {
+	if want := []string{"Kill agent false enough\nof it", "Connect client false <nil>", "Kill client true enough\nof it", "Exec agent false <nil>", "Exec client true <nil>"}; !slices.Equal(audit, want) {
 		t.Errorf("audited are %q, want %q", audit, want)
 	}
 }

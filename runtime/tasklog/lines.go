@@ -53,6 +53,25 @@ func Stack(tail []string) []string {
 	return stack
 }
 
+// Stacks returns all stacks of threads in what a program wrote, each a text of several
+// lines, innermost first.
+func Stacks(lines []string) []string {
+	var all []string
+	in := false
+	for _, line := range lines {
+		switch {
+		case stackHead.MatchString(line):
+			in = true
+			all = append(all, Plain(line))
+		case in && strings.HasPrefix(line, "  "):
+			all[len(all)-1] += "\n  " + Plain(line)
+		default:
+			in = false
+		}
+	}
+	return all
+}
+
 // quotedMost bounds the bytes of a line that is quoted.
 const quotedMost = 300
 

@@ -181,12 +181,12 @@ func pageThrough(t *testing.T, c *testcluster.Cluster, job string, active int) {
 // examined sorts doctor's findings by node and subject.
 func examined(t *testing.T, text string) map[string]map[string]check.Finding {
 	t.Helper()
-	var list []check.Finding
+	var list struct{ Findings []check.Finding }
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
 	found := map[string]map[string]check.Finding{}
-	for _, f := range list {
+	for _, f := range list.Findings {
 		if f.Node != "" && found[f.Node] == nil {
 			found[f.Node] = map[string]check.Finding{}
 		}

@@ -2,6 +2,7 @@ package programs
 
 import (
 	"context"
+	"regexp"
 
 	"holdfast/test/pyenv"
 )
@@ -11,6 +12,9 @@ var twoRanks = []string{"--worker", "2", "--worker-memory", "1800m"}
 
 // inSteps are the arguments of the examples: enough steps for three losses.
 var inSteps = []string{"--steps", "300", "--save_steps", "20", "--step_secs", "0.1"}
+
+// bar is what Hugging Face's Trainer shows, but for its beginning at 0.
+var bar = regexp.MustCompile(`\b([1-9]\d*)/300 \[`)
 
 func torchNewest(ctx context.Context) (string, error) { return torchNew.Make(ctx) }
 
@@ -24,10 +28,18 @@ func ranks(name, script, format, victim string, packages []string, command ...st
 
 var torchPrograms = []Program{
 	ddp("pytorch-ddp-1.13", pyenv.Torch, "python", "-m", "torch.distributed.run", "--tee", "1", "--redirects", "1"),
+	trainer(ranks("huggingface-trainer", "huggingface-trainer/train_trainer.py", "huggingface", "worker-1", []string{"transformers", "torch"},
+		append([]string{"bin/torchrun", "train_trainer.py"}, inSteps...)...)),
 	ranks("lightning", "lightning/train_lightning.py", "torch", "worker-0", []string{"lightning", "torch"},
 		append([]string{"python", "train_lightning.py", "--nodes", "{world_size}"}, inSteps...)...),
 	ranks("pytorch-fsdp", "pytorch-fsdp/train_fsdp.py", "dcp", "worker-1", []string{"torch"},
 		append([]string{"bin/torchrun", "train_fsdp.py"}, inSteps...)...),
+}
+
+// trainer has a program's steps read from the bar of Hugging Face's Trainer.
+func trainer(p Program) Program {
+	p.Step = bar
+	return p
 }
 
 // ddp is all-reduce under torchrun, with some PyTorch.

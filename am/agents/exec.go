@@ -1,0 +1,84 @@
+package agents
+
+import (
+	"context"
+	"errors"
+
+	"holdfast/internal/mailbox"
+	"holdfast/proto"
+)
+
+// exec is a command that an agent runs for a client.
+type exec struct {
+	container string
+	output    *mailbox.Mailbox[*proto.ExecOutput]
+}
+
+// Exec has the agent in a container run a command, or print stacks, as request says, and
+// calls send with what the agent answers, until that is all, ctx ends or send fails. Then
+// the command is ended. It may be called concurrently.
+func (s *Server) Exec(ctx context.Context, container string, request *proto.Exec, send func(*proto.ExecOutput) error) error {
+	e := &exec{container: container, output: mailbox.New[*proto.ExecOutput]()}
+	s.mu.Lock()
+	st := s.streams[container]
+	if st == nil {
+		s.mu.Unlock()
+		return errors.New("its agent is not connected")
+	}
+	s.lastID++
+	id := s.lastID
+	s.execs[id] = e
+	request.Id = id
+	st.enqueue(single{&proto.ToAgent{Message: &proto.ToAgent_Exec{Exec: request}}})
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.execs, id)
+		s.mu.Unlock()
+	}()
+	ended := make(chan struct{})
+	defer close(ended)
+	output := e.output.Chan(ended)
+	for {
+		select {
+		case o := <-output:
+			if err := send(o); err != nil {
+				s.cancelExec(container, id)
+				return err
+			}
+			if o.Done {
+				return nil
+			}
+		case <-ctx.Done():
+			s.cancelExec(container, id)
+			return context.Cause(ctx)
+		case <-s.cfg.Done:
+			return errors.New("the job has ended")
+		}
+	}
+}
+
+func (s *Server) cancelExec(container string, id int64) {
+	s.Send(container, &proto.ToAgent{Message: &proto.ToAgent_Exec{Exec: &proto.Exec{Id: id, Cancel: true}}})
+}
+
+// deliver passes an agent's answer on to the call of Exec that waits for it.
+func (s *Server) deliver(container string, o *proto.ExecOutput) {
+	s.mu.Lock()
+	e := s.execs[o.Id]
+	s.mu.Unlock()
+	if e != nil && e.container == container {
+		e.output.Put(o)
+	}
+}
+
+// abandonExecs ends the calls of Exec that wait for an agent whose stream has ended.
+func (s *Server) abandonExecs(container string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.execs {
+		if e.container == container {
+			e.output.Put(&proto.ExecOutput{Done: true, Code: -1, Error: "the connection to the task's agent broke"})
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc/status"
+
+	"holdfast/client"
+	"holdfast/internal/hadoop/rpc"
+	"holdfast/proto"
+)
+
+// ErrNotRun means that the command of Exec was not run, or that how it ended is not known.
+var ErrNotRun = errors.New("nothing was run")
+
+// Exec runs a command in the container of a task that runs, or with stacks set has the
+// task's processes print where they stand, and writes to w what that prints. It returns
+// the command's exit code, -1 if a signal ended it. Only those who may call the application
+// master can: the job's user. The command ends with ctx.
+func (j *Job) Exec(ctx context.Context, task string, command []string, stacks bool, w io.Writer) (code int, err error) {
+	m, err := j.dial(ctx)
+	if errors.Is(err, errNoMaster) {
+		return 0, client.Usagef("%s has no application master that could be asked: %w", j.ID, err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer m.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := m.Exec(ctx, &proto.ExecRequest{Task: task, Command: command, Stacks: stacks, User: whoAsks(j)})
+	if err != nil {
+		return 0, j.execError(ctx, task, err)
+	}
+	for {
+		o, err := stream.Recv()
+		if err != nil {
+			return 0, j.execError(ctx, task, err)
+		}
+		if _, err := w.Write(o.Output); err != nil {
+			return 0, err
+		}
+		switch {
+		case o.Error != "":
+			return 0, fmt.Errorf("%w in the container of %s: %s", ErrNotRun, task, o.Error)
+		case o.Done:
+			return int(o.Code), nil
+		}
+	}
+}
+
+// execError says what is wrong with a call of Exec.
+func (j *Job) execError(ctx context.Context, task string, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w in the container of %s of %s: %s", ErrNotRun, task, j.ID, status.Convert(err).Message())
+}
+
+// whoAsks returns the name of this process's user.
+func whoAsks(j *Job) string {
+	if !j.Local() {
+		return j.cluster.User
+	}
+	return rpc.CurrentUser()
+}
