@@ -354,6 +354,13 @@ var recoveryRules = []rule{
 		pkg: "container", test: "TestAMasterThatStartsSlowly/announced_late_in_the_lease",
 	},
 	{
+		promise: "without a journal, no task is given up whose agent may have seen no application master",
+		file:    "am/core/reconcile.go",
+		old:     `j.past(j.confirmedExpiry(r.until))`,
+		new:     `!r.until.After(j.now)`,
+		pkg:     "am/core", test: "TestReportsAreWaitedForUntilLeasesHaveExpired",
+	},
+	{
 		promise: "a start that is repeated goes on from what parameter servers hold, as the first was to",
 		file:    "am/core/containers.go",
 		old:     `, ConsistentServerState: t.run.fromServices})`,
@@ -409,7 +416,7 @@ var recoveryRules = []rule{
 		promise: "a task that has to leave is not stopped between the files of its save",
 		file:    "am/checkpoint/sealer.go",
 		old:     `	if before, ok := s.pending[uri]; !ok || before.files != files || writing {`,
-		new:     `	if before, ok := s.pending[uri]; ok && false {`,
+		new:     `	if before, ok := s.pending[uri]; ok && writing && false {`,
 		pkg:     "am/checkpoint", test: "TestASaveHasEnded",
 	},
 	{
