@@ -407,8 +407,8 @@ var storageRules = []rule{
 	{
 		promise: "the directory of a job that lives is not removed, however long it runs",
 		file:    "client/submit/cleanup.go",
-		old:     ` || !isUnchanged(ctx, home, jobs.Directory(e.Name), keep) {`,
-		new:     ` {`,
+		old:     ` && isUnchanged(ctx, home, jobs.Directory(e.Name), keep) && `,
+		new:     ` && `,
 		pkg:     "cmd/yarn-submit", test: "TestOldJobsGo",
 	},
 	{
