@@ -3085,7 +3085,7 @@ type JobStatus struct {
 	Incidents      []*Incident            `protobuf:"bytes,13,rep,name=incidents,proto3" json:"incidents,omitempty"`
 	Checkpoints    []*CheckpointSpec      `protobuf:"bytes,14,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	Generation     int32                  `protobuf:"varint,15,opt,name=generation,proto3" json:"generation,omitempty"`
-	Step           int64                  `protobuf:"varint,16,opt,name=step,proto3" json:"step,omitempty"` // highest step reported by a task; 0 if none
+	Step           int64                  `protobuf:"varint,16,opt,name=step,proto3" json:"step,omitempty"` // step that a task reported last; 0 if none
 	StepsPerSecond float64                `protobuf:"fixed64,17,opt,name=steps_per_second,json=stepsPerSecond,proto3" json:"steps_per_second,omitempty"`
 	CompleteStep   int64                  `protobuf:"varint,18,opt,name=complete_step,json=completeStep,proto3" json:"complete_step,omitempty"` // of the newest complete checkpoint; 0 if none is known
 	AmRssBytes     int64                  `protobuf:"varint,19,opt,name=am_rss_bytes,json=amRssBytes,proto3" json:"am_rss_bytes,omitempty"`
@@ -3335,7 +3335,7 @@ type JobSummary struct {
 	Where         string                 `protobuf:"bytes,4,opt,name=where,proto3" json:"where,omitempty"` // local, or the queue on the cluster
 	State         JobState               `protobuf:"varint,5,opt,name=state,proto3,enum=holdfast.JobState" json:"state,omitempty"`
 	Why           string                 `protobuf:"bytes,6,opt,name=why,proto3" json:"why,omitempty"`    // reason of the state
-	Step          int64                  `protobuf:"varint,7,opt,name=step,proto3" json:"step,omitempty"` // highest step reported by a task; 0 if none is known
+	Step          int64                  `protobuf:"varint,7,opt,name=step,proto3" json:"step,omitempty"` // step that a task reported last; 0 if none is known
 	StartedUnixMs int64                  `protobuf:"varint,8,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
 	EndedUnixMs   int64                  `protobuf:"varint,9,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"` // 0 while the job runs
 	unknownFields protoimpl.UnknownFields
