@@ -50,6 +50,64 @@ var recoveryRules = []rule{
 		pkg: "runtime", test: "TestTensorFlowVariables",
 	},
 	{
+		promise: "a worker whose work is done stays while another one's session needs it",
+		file:    "am/core/linger.go",
+		old:     `case t.state == finishing, t.state == running && !j.peersNeeded:`,
+		new:     `case t.state == finishing, t.state == running:`,
+		pkg:     "am/core", test: "TestProcessesLingerForOthers",
+	},
+	{
+		promise: "a worker whose work is done ends at once where no session needs it",
+		file:    "am/core/linger.go",
+		old:     `case t.state == finishing, t.state == running && !j.peersNeeded:`,
+		new:     `case t.state == finishing:`,
+		pkg:     "am/core", test: "TestNobodyLingersForNothing",
+	},
+	{
+		promise: "another application master knows that workers are needed after their work",
+		file:    "am/core/journal.go",
+		old: `	j.peersNeeded = r.PeersNeeded
+`,
+		new: ``,
+		pkg: "am/core", test: "TestLingeringIsToldAgain",
+	},
+	{
+		promise: "who stays after its work is not restarted because no steps are made",
+		file:    "am/core/stall.go",
+		old:     `case t.notRunning() || t.optional() || t.state == lingering:`,
+		new:     `case t.notRunning() || t.optional():`,
+		pkg:     "am/core", test: "TestAStallIsNotTheFaultOfWhoLingers",
+	},
+	{
+		promise: "who stays after its work moves off a node that is taken out of service",
+		file:    "am/core/moving.go",
+		old:     `case leaves && t.state.untold():`,
+		new:     `case leaves && t.state == running:`,
+		pkg:     "am/core", test: "TestWhoLingersMoves",
+	},
+	{
+		promise: "a process that stays after its work is told of on each stream",
+		file:    "container/connection.go",
+		old: `	a.sendLingers()
+`,
+		new: ``,
+		pkg: "container", test: "TestAProcessLingersUntilItIsLetEnd",
+	},
+	{
+		promise: "a program that fails does not stay",
+		file:    "runtime/python/_holdfast/tensorflow.py",
+		old:     `if self._failed() or os.getpid() != self._process:`,
+		new:     `if os.getpid() != self._process:`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
+		promise: "the stacks of a process are those that it printed since they were asked for",
+		file:    "container/exec.go",
+		old:     `tasklog.Stacks(p.out.Since(printed[i]))`,
+		new:     `tasklog.Stacks(p.out.Lines())`,
+		pkg:     "container", test: "TestStacksAreThoseOfNow",
+	},
+	{
 		promise: "a job that makes no steps for ten minutes is restarted without asking for it",
 		file:    "client/spec/options.go",
 		old:     `name: "restart-stalled", group: groupLosses, def: "10m"`,
@@ -377,8 +435,8 @@ var recoveryRules = []rule{
 	{
 		promise: "a job starts without a TensorBoard or evaluator that has no container",
 		file:    "am/core/start.go",
-		old:     `return !t.optional() && !t.state.done() && t.state != running`,
-		new:     `return !t.state.done() && t.state != running`,
+		old:     `return !t.optional() && !t.state.done() && !t.state.untold()`,
+		new:     `return !t.state.done() && !t.state.untold()`,
 		pkg:     "am/core", test: "TestTranscriptsOfOptionalRoles/there-is-no-container-for-it",
 	},
 	{
