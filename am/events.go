@@ -26,6 +26,10 @@ func (m *Master) fromAgent(r agents.Received) core.Event {
 		return core.TaskStarted{Container: r.Container, Attempt: int(e.Started.Attempt), PID: int(e.Started.Pid)}
 	case *proto.FromAgent_Exited:
 		return exited(r.Container, e.Exited)
+	case *proto.FromAgent_NeedsPeers:
+		return core.PeersNeeded{Container: r.Container}
+	case *proto.FromAgent_Lingers:
+		return core.TaskLingers{Container: r.Container, Attempt: int(e.Lingers.Attempt)}
 	case *proto.FromAgent_Committed:
 		m.status.Saving()
 		m.sealer.Committed(e.Committed, m.job.Generation())

@@ -104,6 +104,8 @@ func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 		send(action.Container, m.messages.Stop(action.Grace, false))
 	case core.Stop:
 		send(action.Container, m.messages.Stop(m.job.Limits().Stop, action.Stack))
+	case core.EndLingering:
+		send(action.Container, &proto.ToAgent{Message: &proto.ToAgent_EndLingering{EndLingering: &proto.EndLingering{}}})
 	case core.ReleaseAgent:
 		send(action.Container, m.messages.Release(action.Why))
 	case core.Route:

@@ -57,6 +57,7 @@ type agent struct {
 	generation int32               // of it
 	last       *proto.Exited       // how the last attempt ended; nil while one runs
 	ended      chan *proto.Exited
+	lingers    chan struct{} // a process of the running attempt has said something about that
 	commits    *master.Commits
 	execs      *execs
 	wg         sync.WaitGroup // attempts' goroutines, copies of output, reach
@@ -76,7 +77,7 @@ func Run(ctx context.Context, cfg Config) error {
 	a := &agent{
 		cfg: cfg, log: cfg.Log, home: home, dir: &jobStore{uri: cfg.JobDirectory, stores: stores}, stores: stores,
 		address: cfg.Master, arrivals: make(chan arrival, 1), number: -1,
-		ended: make(chan *proto.Exited), commits: master.NewCommits(), execs: newExecs(),
+		ended: make(chan *proto.Exited), lingers: make(chan struct{}, 1), commits: master.NewCommits(), execs: newExecs(),
 	}
 	defer a.dir.close()
 	working, cancel := context.WithCancel(ctx)
@@ -205,6 +206,10 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 				if a.attempt != nil {
 					a.attempt.stop(time.Duration(m.Stop.GraceMs)*time.Millisecond, m.Stop.DumpStacks)
 				}
+			case *proto.ToAgent_EndLingering:
+				if a.attempt != nil && a.attempt.linger != nil {
+					a.attempt.linger.end()
+				}
 			case *proto.ToAgent_Exec:
 				a.exec(working, m.Exec)
 			case *proto.ToAgent_Routes:
@@ -234,6 +239,8 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			a.look()        // that may be why
 			a.sendCommits() // before Exited: what it saved is known when its end is judged
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
+		case <-a.lingers:
+			a.sendLingers()
 		case o := <-a.execs.output:
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_ExecOutput{ExecOutput: o}})
 		case <-a.commits.Ready:
@@ -321,7 +328,12 @@ func (a *agent) start(s *proto.Start) {
 	a.send(&proto.FromAgent{Message: &proto.FromAgent_Started{Started: &proto.Started{
 		Attempt: s.Attempt, Pid: int32(at.pid()), AtUnixMs: at.started.UnixMilli(),
 	}}})
-	a.wg.Go(func() { a.ended <- at.wait() })
+	a.watchLingering(at)
+	a.wg.Go(func() {
+		e := at.wait()
+		at.linger.close()
+		a.ended <- e
+	})
 }
 
 // end stops the task and releases all it held. Without grace, another container may be

@@ -28,6 +28,7 @@ type attempt struct {
 	forked    bool            // its only process came from a warm interpreter
 	command   sandbox.Command // of the first process
 	oomBefore int
+	linger    *linger // nil: its processes do not linger
 	log       *logrus.Entry
 
 	stacks   atomic.Bool // it was asked to write where it stands
@@ -91,6 +92,7 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 
 // abandon ends the processes of an attempt of which not all could be started.
 func (a *attempt) abandon() {
+	a.linger.close()
 	if len(a.processes) == 0 {
 		return
 	}

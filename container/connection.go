@@ -63,6 +63,7 @@ func (a *agent) arrived(r arrival) {
 	}
 	a.commits.Requeue()
 	a.sendCommits()
+	a.sendLingers()
 	a.told, a.prewarmed = 0, false
 	a.heartbeat()
 }

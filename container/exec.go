@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,10 +17,11 @@ import (
 // Bounds of what clients run in a container.
 const (
 	execsAtOnce = 4
-	execPiece   = 16 << 10        // bytes of output in a message
-	execRest    = time.Second     // to read what a command has printed at its end
-	stacksLimit = 3 * time.Second // for processes to print where they stand
+	execPiece   = 16 << 10         // bytes of output in a message
+	execRest    = time.Second      // to read what a command has printed at its end
+	stacksLimit = 10 * time.Second // for processes to print where they stand
 	stacksPace  = 100 * time.Millisecond
+	stacksQuiet = 4 // paces without a new one, after which they have printed all
 )
 
 // execs are the commands that clients run beside the task. Their goroutines end with the
@@ -131,35 +133,39 @@ func (x *execs) run(ctx context.Context, r *proto.Exec, at *attempt) {
 }
 
 // stacks has the attempt's processes print where they stand, which goes to the attempt's
-// output, and answers with what has come there.
+// output, and answers with what has come there since.
 func (x *execs) stacks(ctx context.Context, id int64, at *attempt) {
 	last := &proto.ExecOutput{Id: id, Done: true}
 	defer func() { x.answer(ctx, last) }()
+	printed := make([]int64, len(at.processes)) // before they are asked: they may answer at once
+	for i, p := range at.processes {
+		printed[i] = p.out.Count()
+	}
 	if !askForStacks(at.box.Processes()) {
 		last.Code, last.Error = -1, "none of its processes prints its stacks on SIGQUIT, as Python does that was started by yarn-submit, and Java"
 		return
 	}
-	before := len(at.stacksInOutput())
-	for deadline, seen := time.Now().Add(stacksLimit), before; ; {
+	var stacks []string
+	for quiet, deadline := 0, time.Now().Add(stacksLimit); (len(stacks) == 0 || quiet < stacksQuiet) && time.Now().Before(deadline); quiet++ {
 		select {
 		case <-ctx.Done():
 			return
+		case <-at.done:
+			last.Code, last.Error = -1, "the attempt has ended"
+			return
 		case <-time.After(stacksPace):
 		}
-		found := at.stacksInOutput()
-		settled := len(found) > before && len(found) == seen
-		if seen = len(found); settled || time.Now().After(deadline) {
-			last.Output = []byte(strings.Join(found[min(before, len(found)):], "\n\n") + "\n")
-			return
+		var now []string
+		for i, p := range at.processes {
+			now = append(now, tasklog.Stacks(p.out.Since(printed[i]))...)
+		}
+		if !slices.Equal(now, stacks) {
+			stacks, quiet = now, 0
 		}
 	}
-}
-
-// stacksInOutput returns the stacks that the attempt's processes have printed of late.
-func (a *attempt) stacksInOutput() []string {
-	var all []string
-	for _, p := range a.processes {
-		all = append(all, tasklog.Stacks(p.out.Lines())...)
+	if len(stacks) == 0 {
+		last.Code, last.Error = -1, fmt.Sprintf("its processes were asked for their stacks, and have printed none within %s", stacksLimit)
+		return
 	}
-	return all
+	last.Output = []byte(strings.Join(stacks, "\n\n") + "\n")
 }

@@ -197,6 +197,10 @@ func (c *connected) send(message any) {
 		m.Message = &proto.ToAgent_Prewarm{Prewarm: v}
 	case *proto.Release:
 		m.Message = &proto.ToAgent_Release{Release: v}
+	case *proto.EndLingering:
+		m.Message = &proto.ToAgent_EndLingering{EndLingering: v}
+	case *proto.Exec:
+		m.Message = &proto.ToAgent_Exec{Exec: v}
 	default:
 		c.t.Fatalf("cannot send a %T", message)
 	}

@@ -59,6 +59,9 @@ func (t *task) newProcess(cfg Config, a *attempt, s *proto.Start, local int) (*p
 		p.errorFile = filepath.Join(cfg.WorkDir, fmt.Sprintf("error-%d-%d.json", s.Attempt, local))
 		given[p.errorFormat.Variable] = p.errorFile
 	}
+	if err := a.lingerEnv(given, filepath.Join(cfg.WorkDir, fmt.Sprintf("lingers-%d", s.Attempt))); err != nil {
+		return nil, none, err
+	}
 	a.framework = given["HOLDFAST_FRAMEWORK"]
 	argv, given = t.names.Substitute(argv, given)
 	command, err := t.Command(argv, given, s.PythonPath)

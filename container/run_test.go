@@ -143,6 +143,48 @@ func TestStopAsksWhereAPythonProgramStands(t *testing.T) {
 	}
 }
 
+// The stacks that a client gets are those that were printed because it asked, however many
+// the output has already, and also where they come at once.
+func TestStacksAreThoseOfNow(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(nil))
+	c.prepared()
+	script := `
+import signal, sys
+def show(frames):
+    print("Current thread 0x00007f0000000000 (most recent call first):", *frames, sep="\n", flush=True)
+asked = 0
+def on_quit(*_):
+    global asked
+    asked += 1
+    show(['  File "x.py", line %d in answer' % asked])
+for i in range(300):
+    show(['  File "x.py", line 1 in before'])
+signal.signal(signal.SIGQUIT, on_quit)
+print("here", flush=True)
+while True: signal.pause()
+`
+	c.send(&proto.Start{Command: []string{"python3", "-c", script}})
+	c.started()
+	file := filepath.Join(m.jobDir, "logs", "ps-1", "0.log")
+	eventually(t, "the program's line in "+file, func() bool {
+		b, _ := os.ReadFile(file)
+		return strings.HasSuffix(string(b), "here\n")
+	})
+	for n := 1; n <= 20; n++ {
+		c.send(&proto.Exec{Id: int64(n), Stacks: true})
+		o := hear(c, (*proto.FromAgent).GetExecOutput)
+		want := fmt.Sprintf("Current thread 0x00007f0000000000 (most recent call first):\n  File \"x.py\", line %d in answer\n", n)
+		if string(o.Output) != want || !o.Done || o.Code != 0 {
+			t.Fatalf("the answer to request %d: %v; want %q", n, o, want)
+		}
+	}
+	c.send(&proto.Stop{GraceMs: 60000})
+	c.exited()
+}
+
 // What ended an attempt is what torch.distributed.elastic wrote of it, not what came last.
 func TestTheErrorFileOfTorchElasticTellsTheCause(t *testing.T) {
 	m := newMaster(t)

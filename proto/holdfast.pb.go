@@ -818,6 +818,8 @@ type FromAgent struct {
 	//	*FromAgent_ImportProfile
 	//	*FromAgent_Prewarmed
 	//	*FromAgent_ExecOutput
+	//	*FromAgent_NeedsPeers
+	//	*FromAgent_Lingers
 	Message       isFromAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -950,6 +952,24 @@ func (x *FromAgent) GetExecOutput() *ExecOutput {
 	return nil
 }
 
+func (x *FromAgent) GetNeedsPeers() *NeedsPeers {
+	if x != nil {
+		if x, ok := x.Message.(*FromAgent_NeedsPeers); ok {
+			return x.NeedsPeers
+		}
+	}
+	return nil
+}
+
+func (x *FromAgent) GetLingers() *Lingers {
+	if x != nil {
+		if x, ok := x.Message.(*FromAgent_Lingers); ok {
+			return x.Lingers
+		}
+	}
+	return nil
+}
+
 type isFromAgent_Message interface {
 	isFromAgent_Message()
 }
@@ -994,6 +1014,14 @@ type FromAgent_ExecOutput struct {
 	ExecOutput *ExecOutput `protobuf:"bytes,10,opt,name=exec_output,json=execOutput,proto3,oneof"`
 }
 
+type FromAgent_NeedsPeers struct {
+	NeedsPeers *NeedsPeers `protobuf:"bytes,11,opt,name=needs_peers,json=needsPeers,proto3,oneof"`
+}
+
+type FromAgent_Lingers struct {
+	Lingers *Lingers `protobuf:"bytes,12,opt,name=lingers,proto3,oneof"`
+}
+
 func (*FromAgent_Hello) isFromAgent_Message() {}
 
 func (*FromAgent_Prepared) isFromAgent_Message() {}
@@ -1013,6 +1041,10 @@ func (*FromAgent_ImportProfile) isFromAgent_Message() {}
 func (*FromAgent_Prewarmed) isFromAgent_Message() {}
 
 func (*FromAgent_ExecOutput) isFromAgent_Message() {}
+
+func (*FromAgent_NeedsPeers) isFromAgent_Message() {}
+
+func (*FromAgent_Lingers) isFromAgent_Message() {}
 
 // Hello identifies the agent. An agent that reconnects also reports the task
 // that it hosts, and in exited the end of an attempt that ended meanwhile.
@@ -1420,6 +1452,90 @@ func (x *Exited) GetStep() int64 {
 	return 0
 }
 
+// NeedsPeers reports that the running attempt needs the processes of other tasks, also of
+// those whose work is done. The agent repeats it on every new stream.
+type NeedsPeers struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NeedsPeers) Reset() {
+	*x = NeedsPeers{}
+	mi := &file_holdfast_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NeedsPeers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NeedsPeers) ProtoMessage() {}
+
+func (x *NeedsPeers) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NeedsPeers.ProtoReflect.Descriptor instead.
+func (*NeedsPeers) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{9}
+}
+
+// Lingers reports that the running attempt has done its work, and that its process stays
+// until EndLingering, as other tasks may need it. The agent repeats it on every new stream.
+type Lingers struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempt       int32                  `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lingers) Reset() {
+	*x = Lingers{}
+	mi := &file_holdfast_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lingers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lingers) ProtoMessage() {}
+
+func (x *Lingers) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lingers.ProtoReflect.Descriptor instead.
+func (*Lingers) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Lingers) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
 type Heartbeat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sequence      int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`                 // increases by one; echoed in HeartbeatReply
@@ -1439,7 +1555,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_holdfast_proto_msgTypes[9]
+	mi := &file_holdfast_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1567,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[9]
+	mi := &file_holdfast_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1580,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{9}
+	return file_holdfast_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Heartbeat) GetSequence() int64 {
@@ -1545,7 +1661,7 @@ type AgentFailure struct {
 
 func (x *AgentFailure) Reset() {
 	*x = AgentFailure{}
-	mi := &file_holdfast_proto_msgTypes[10]
+	mi := &file_holdfast_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1673,7 @@ func (x *AgentFailure) String() string {
 func (*AgentFailure) ProtoMessage() {}
 
 func (x *AgentFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[10]
+	mi := &file_holdfast_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1686,7 @@ func (x *AgentFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentFailure.ProtoReflect.Descriptor instead.
 func (*AgentFailure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{10}
+	return file_holdfast_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AgentFailure) GetDetail() string {
@@ -1613,7 +1729,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_holdfast_proto_msgTypes[11]
+	mi := &file_holdfast_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1625,7 +1741,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[11]
+	mi := &file_holdfast_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1638,7 +1754,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{11}
+	return file_holdfast_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Committed) GetPath() string {
@@ -1670,7 +1786,7 @@ type CommittedFile struct {
 
 func (x *CommittedFile) Reset() {
 	*x = CommittedFile{}
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +1798,7 @@ func (x *CommittedFile) String() string {
 func (*CommittedFile) ProtoMessage() {}
 
 func (x *CommittedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +1811,7 @@ func (x *CommittedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedFile.ProtoReflect.Descriptor instead.
 func (*CommittedFile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CommittedFile) GetName() string {
@@ -1757,7 +1873,7 @@ type Prewarmed struct {
 
 func (x *Prewarmed) Reset() {
 	*x = Prewarmed{}
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +1885,7 @@ func (x *Prewarmed) String() string {
 func (*Prewarmed) ProtoMessage() {}
 
 func (x *Prewarmed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +1898,7 @@ func (x *Prewarmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarmed.ProtoReflect.Descriptor instead.
 func (*Prewarmed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 // ExecOutput is a part of the answer to Exec.
@@ -1799,7 +1915,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1927,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +1940,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExecOutput) GetId() int64 {
@@ -1881,7 +1997,7 @@ type ImportProfile struct {
 
 func (x *ImportProfile) Reset() {
 	*x = ImportProfile{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2009,7 @@ func (x *ImportProfile) String() string {
 func (*ImportProfile) ProtoMessage() {}
 
 func (x *ImportProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2022,7 @@ func (x *ImportProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportProfile.ProtoReflect.Descriptor instead.
 func (*ImportProfile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ImportProfile) GetSysPath() []string {
@@ -1957,6 +2073,7 @@ type ToAgent struct {
 	//	*ToAgent_Tokens
 	//	*ToAgent_Prewarm
 	//	*ToAgent_Exec
+	//	*ToAgent_EndLingering
 	Message       isToAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1964,7 +2081,7 @@ type ToAgent struct {
 
 func (x *ToAgent) Reset() {
 	*x = ToAgent{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1976,7 +2093,7 @@ func (x *ToAgent) String() string {
 func (*ToAgent) ProtoMessage() {}
 
 func (x *ToAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1989,7 +2106,7 @@ func (x *ToAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToAgent.ProtoReflect.Descriptor instead.
 func (*ToAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ToAgent) GetMessage() isToAgent_Message {
@@ -2080,6 +2197,15 @@ func (x *ToAgent) GetExec() *Exec {
 	return nil
 }
 
+func (x *ToAgent) GetEndLingering() *EndLingering {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_EndLingering); ok {
+			return x.EndLingering
+		}
+	}
+	return nil
+}
+
 type isToAgent_Message interface {
 	isToAgent_Message()
 }
@@ -2120,6 +2246,10 @@ type ToAgent_Exec struct {
 	Exec *Exec `protobuf:"bytes,9,opt,name=exec,proto3,oneof"`
 }
 
+type ToAgent_EndLingering struct {
+	EndLingering *EndLingering `protobuf:"bytes,10,opt,name=end_lingering,json=endLingering,proto3,oneof"`
+}
+
 func (*ToAgent_Assign) isToAgent_Message() {}
 
 func (*ToAgent_Start) isToAgent_Message() {}
@@ -2138,6 +2268,8 @@ func (*ToAgent_Prewarm) isToAgent_Message() {}
 
 func (*ToAgent_Exec) isToAgent_Message() {}
 
+func (*ToAgent_EndLingering) isToAgent_Message() {}
+
 // Exec runs a command beside the attempt that runs, as that attempt's processes see the
 // machine, or has these processes print their stacks. The agent answers with ExecOutput,
 // the last one with done set. No more than one runs at a time for an id.
@@ -2153,7 +2285,7 @@ type Exec struct {
 
 func (x *Exec) Reset() {
 	*x = Exec{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2297,7 @@ func (x *Exec) String() string {
 func (*Exec) ProtoMessage() {}
 
 func (x *Exec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2310,7 @@ func (x *Exec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exec.ProtoReflect.Descriptor instead.
 func (*Exec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Exec) GetId() int64 {
@@ -2242,7 +2374,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2254,7 +2386,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2267,7 +2399,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Assign) GetJob() string {
@@ -2394,7 +2526,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2406,7 +2538,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2419,7 +2551,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -2476,7 +2608,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2488,7 +2620,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2501,7 +2633,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2516,6 +2648,44 @@ func (x *Stop) GetDumpStacks() bool {
 		return x.DumpStacks
 	}
 	return false
+}
+
+// EndLingering lets the processes of the running attempt end that linger. The agent
+// answers with Exited.
+type EndLingering struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndLingering) Reset() {
+	*x = EndLingering{}
+	mi := &file_holdfast_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndLingering) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndLingering) ProtoMessage() {}
+
+func (x *EndLingering) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndLingering.ProtoReflect.Descriptor instead.
+func (*EndLingering) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 // Routes carries the addresses of tasks: of all before an agent's first Start,
@@ -2537,7 +2707,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +2719,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +2732,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Routes) GetFull() bool {
@@ -2624,7 +2794,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2806,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2819,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Release) GetWhy() string {
@@ -2670,7 +2840,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2682,7 +2852,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2695,7 +2865,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HeartbeatReply) GetSequence() int64 {
@@ -2723,7 +2893,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2735,7 +2905,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2748,7 +2918,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -2770,7 +2940,7 @@ type Prewarm struct {
 
 func (x *Prewarm) Reset() {
 	*x = Prewarm{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2782,7 +2952,7 @@ func (x *Prewarm) String() string {
 func (*Prewarm) ProtoMessage() {}
 
 func (x *Prewarm) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2795,7 +2965,7 @@ func (x *Prewarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarm.ProtoReflect.Descriptor instead.
 func (*Prewarm) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Prewarm) GetAssign() *Assign {
@@ -2825,7 +2995,7 @@ type PrewarmPlan struct {
 
 func (x *PrewarmPlan) Reset() {
 	*x = PrewarmPlan{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +3007,7 @@ func (x *PrewarmPlan) String() string {
 func (*PrewarmPlan) ProtoMessage() {}
 
 func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +3020,7 @@ func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrewarmPlan.ProtoReflect.Descriptor instead.
 func (*PrewarmPlan) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PrewarmPlan) GetCommand() []string {
@@ -2886,7 +3056,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2898,7 +3068,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2911,7 +3081,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ExecRequest) GetTask() string {
@@ -2950,7 +3120,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2962,7 +3132,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2975,7 +3145,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 type KillRequest struct {
@@ -2987,7 +3157,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2999,7 +3169,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3012,7 +3182,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -3031,7 +3201,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3043,7 +3213,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3056,7 +3226,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -3085,7 +3255,7 @@ type JobStatus struct {
 	Incidents      []*Incident            `protobuf:"bytes,13,rep,name=incidents,proto3" json:"incidents,omitempty"`
 	Checkpoints    []*CheckpointSpec      `protobuf:"bytes,14,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	Generation     int32                  `protobuf:"varint,15,opt,name=generation,proto3" json:"generation,omitempty"`
-	Step           int64                  `protobuf:"varint,16,opt,name=step,proto3" json:"step,omitempty"` // highest step reported by a task; 0 if none
+	Step           int64                  `protobuf:"varint,16,opt,name=step,proto3" json:"step,omitempty"` // step that a task reported last; 0 if none
 	StepsPerSecond float64                `protobuf:"fixed64,17,opt,name=steps_per_second,json=stepsPerSecond,proto3" json:"steps_per_second,omitempty"`
 	CompleteStep   int64                  `protobuf:"varint,18,opt,name=complete_step,json=completeStep,proto3" json:"complete_step,omitempty"` // of the newest complete checkpoint; 0 if none is known
 	AmRssBytes     int64                  `protobuf:"varint,19,opt,name=am_rss_bytes,json=amRssBytes,proto3" json:"am_rss_bytes,omitempty"`
@@ -3099,7 +3269,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3111,7 +3281,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3124,7 +3294,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *JobStatus) GetId() string {
@@ -3291,7 +3461,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3303,7 +3473,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3316,7 +3486,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -3335,7 +3505,7 @@ type JobSummary struct {
 	Where         string                 `protobuf:"bytes,4,opt,name=where,proto3" json:"where,omitempty"` // local, or the queue on the cluster
 	State         JobState               `protobuf:"varint,5,opt,name=state,proto3,enum=holdfast.JobState" json:"state,omitempty"`
 	Why           string                 `protobuf:"bytes,6,opt,name=why,proto3" json:"why,omitempty"`    // reason of the state
-	Step          int64                  `protobuf:"varint,7,opt,name=step,proto3" json:"step,omitempty"` // highest step reported by a task; 0 if none is known
+	Step          int64                  `protobuf:"varint,7,opt,name=step,proto3" json:"step,omitempty"` // step that a task reported last; 0 if none is known
 	StartedUnixMs int64                  `protobuf:"varint,8,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
 	EndedUnixMs   int64                  `protobuf:"varint,9,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"` // 0 while the job runs
 	unknownFields protoimpl.UnknownFields
@@ -3344,7 +3514,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3356,7 +3526,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3369,7 +3539,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JobSummary) GetId() string {
@@ -3450,7 +3620,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3462,7 +3632,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3475,7 +3645,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -3552,7 +3722,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3564,7 +3734,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3577,7 +3747,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -3746,7 +3916,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3758,7 +3928,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3771,7 +3941,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Stage) GetName() string {
@@ -3814,7 +3984,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3826,7 +3996,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3839,7 +4009,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -3975,7 +4145,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3987,7 +4157,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4000,7 +4170,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -4103,7 +4273,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06sha256\x18\x04 \x01(\tR\x06sha256\x12\x12\n" +
 	"\x04mode\x18\x05 \x01(\rR\x04mode\x12\x18\n" +
-	"\aarchive\x18\x06 \x01(\bR\aarchive\"\xa5\x04\n" +
+	"\aarchive\x18\x06 \x01(\bR\aarchive\"\x8d\x05\n" +
 	"\tFromAgent\x12'\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0f.holdfast.HelloH\x00R\x05hello\x120\n" +
 	"\bprepared\x18\x02 \x01(\v2\x12.holdfast.PreparedH\x00R\bprepared\x12-\n" +
@@ -4116,7 +4286,10 @@ const file_holdfast_proto_rawDesc = "" +
 	"\tprewarmed\x18\t \x01(\v2\x13.holdfast.PrewarmedH\x00R\tprewarmed\x127\n" +
 	"\vexec_output\x18\n" +
 	" \x01(\v2\x14.holdfast.ExecOutputH\x00R\n" +
-	"execOutputB\t\n" +
+	"execOutput\x127\n" +
+	"\vneeds_peers\x18\v \x01(\v2\x14.holdfast.NeedsPeersH\x00R\n" +
+	"needsPeers\x12-\n" +
+	"\alingers\x18\f \x01(\v2\x11.holdfast.LingersH\x00R\alingersB\t\n" +
 	"\amessage\"\xb7\x02\n" +
 	"\x05Hello\x12\x1c\n" +
 	"\tcontainer\x18\x01 \x01(\tR\tcontainer\x12\x12\n" +
@@ -4159,7 +4332,11 @@ const file_holdfast_proto_rawDesc = "" +
 	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\x12\x14\n" +
 	"\x05error\x18\f \x01(\tR\x05error\x12\x14\n" +
 	"\x05stack\x18\r \x03(\tR\x05stack\x12\x12\n" +
-	"\x04step\x18\x0e \x01(\x03R\x04step\"\xa0\x02\n" +
+	"\x04step\x18\x0e \x01(\x03R\x04step\"\f\n" +
+	"\n" +
+	"NeedsPeers\"#\n" +
+	"\aLingers\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xa0\x02\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x1b\n" +
 	"\trss_bytes\x18\x02 \x01(\x03R\brssBytes\x12&\n" +
@@ -4204,7 +4381,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vunsupported\x18\x05 \x01(\tR\vunsupported\x1a9\n" +
 	"\vSetEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb0\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xef\x03\n" +
 	"\aToAgent\x12*\n" +
 	"\x06assign\x18\x01 \x01(\v2\x10.holdfast.AssignH\x00R\x06assign\x12'\n" +
 	"\x05start\x18\x02 \x01(\v2\x0f.holdfast.StartH\x00R\x05start\x12$\n" +
@@ -4214,7 +4391,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fheartbeat_reply\x18\x06 \x01(\v2\x18.holdfast.HeartbeatReplyH\x00R\x0eheartbeatReply\x12*\n" +
 	"\x06tokens\x18\a \x01(\v2\x10.holdfast.TokensH\x00R\x06tokens\x12-\n" +
 	"\aprewarm\x18\b \x01(\v2\x11.holdfast.PrewarmH\x00R\aprewarm\x12$\n" +
-	"\x04exec\x18\t \x01(\v2\x0e.holdfast.ExecH\x00R\x04execB\t\n" +
+	"\x04exec\x18\t \x01(\v2\x0e.holdfast.ExecH\x00R\x04exec\x12=\n" +
+	"\rend_lingering\x18\n" +
+	" \x01(\v2\x16.holdfast.EndLingeringH\x00R\fendLingeringB\t\n" +
 	"\amessage\"`\n" +
 	"\x04Exec\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
@@ -4255,7 +4434,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04Stop\x12\x19\n" +
 	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\x12\x1f\n" +
 	"\vdump_stacks\x18\x02 \x01(\bR\n" +
-	"dumpStacks\"\xc5\x01\n" +
+	"dumpStacks\"\x0e\n" +
+	"\fEndLingering\"\xc5\x01\n" +
 	"\x06Routes\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12\x14\n" +
 	"\x05tasks\x18\x02 \x03(\rR\x05tasks\x12\x1d\n" +
@@ -4457,7 +4637,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),          // 0: holdfast.LossRule
 	(CompletionRule)(0),    // 1: holdfast.CompletionRule
@@ -4472,44 +4652,47 @@ var file_holdfast_proto_goTypes = []any{
 	(*Prepared)(nil),       // 10: holdfast.Prepared
 	(*Started)(nil),        // 11: holdfast.Started
 	(*Exited)(nil),         // 12: holdfast.Exited
-	(*Heartbeat)(nil),      // 13: holdfast.Heartbeat
-	(*AgentFailure)(nil),   // 14: holdfast.AgentFailure
-	(*Committed)(nil),      // 15: holdfast.Committed
-	(*CommittedFile)(nil),  // 16: holdfast.CommittedFile
-	(*Prewarmed)(nil),      // 17: holdfast.Prewarmed
-	(*ExecOutput)(nil),     // 18: holdfast.ExecOutput
-	(*ImportProfile)(nil),  // 19: holdfast.ImportProfile
-	(*ToAgent)(nil),        // 20: holdfast.ToAgent
-	(*Exec)(nil),           // 21: holdfast.Exec
-	(*Assign)(nil),         // 22: holdfast.Assign
-	(*Start)(nil),          // 23: holdfast.Start
-	(*Stop)(nil),           // 24: holdfast.Stop
-	(*Routes)(nil),         // 25: holdfast.Routes
-	(*Release)(nil),        // 26: holdfast.Release
-	(*HeartbeatReply)(nil), // 27: holdfast.HeartbeatReply
-	(*Tokens)(nil),         // 28: holdfast.Tokens
-	(*Prewarm)(nil),        // 29: holdfast.Prewarm
-	(*PrewarmPlan)(nil),    // 30: holdfast.PrewarmPlan
-	(*ExecRequest)(nil),    // 31: holdfast.ExecRequest
-	(*StatusRequest)(nil),  // 32: holdfast.StatusRequest
-	(*KillRequest)(nil),    // 33: holdfast.KillRequest
-	(*KillResponse)(nil),   // 34: holdfast.KillResponse
-	(*JobStatus)(nil),      // 35: holdfast.JobStatus
-	(*JobList)(nil),        // 36: holdfast.JobList
-	(*JobSummary)(nil),     // 37: holdfast.JobSummary
-	(*SpareStatus)(nil),    // 38: holdfast.SpareStatus
-	(*TaskStatus)(nil),     // 39: holdfast.TaskStatus
-	(*Stage)(nil),          // 40: holdfast.Stage
-	(*Incident)(nil),       // 41: holdfast.Incident
-	(*JobEvent)(nil),       // 42: holdfast.JobEvent
-	nil,                    // 43: holdfast.JobSpec.EnvEntry
-	nil,                    // 44: holdfast.ImportProfile.SetEnvEntry
-	nil,                    // 45: holdfast.Start.EnvEntry
-	nil,                    // 46: holdfast.PrewarmPlan.EnvEntry
+	(*NeedsPeers)(nil),     // 13: holdfast.NeedsPeers
+	(*Lingers)(nil),        // 14: holdfast.Lingers
+	(*Heartbeat)(nil),      // 15: holdfast.Heartbeat
+	(*AgentFailure)(nil),   // 16: holdfast.AgentFailure
+	(*Committed)(nil),      // 17: holdfast.Committed
+	(*CommittedFile)(nil),  // 18: holdfast.CommittedFile
+	(*Prewarmed)(nil),      // 19: holdfast.Prewarmed
+	(*ExecOutput)(nil),     // 20: holdfast.ExecOutput
+	(*ImportProfile)(nil),  // 21: holdfast.ImportProfile
+	(*ToAgent)(nil),        // 22: holdfast.ToAgent
+	(*Exec)(nil),           // 23: holdfast.Exec
+	(*Assign)(nil),         // 24: holdfast.Assign
+	(*Start)(nil),          // 25: holdfast.Start
+	(*Stop)(nil),           // 26: holdfast.Stop
+	(*EndLingering)(nil),   // 27: holdfast.EndLingering
+	(*Routes)(nil),         // 28: holdfast.Routes
+	(*Release)(nil),        // 29: holdfast.Release
+	(*HeartbeatReply)(nil), // 30: holdfast.HeartbeatReply
+	(*Tokens)(nil),         // 31: holdfast.Tokens
+	(*Prewarm)(nil),        // 32: holdfast.Prewarm
+	(*PrewarmPlan)(nil),    // 33: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),    // 34: holdfast.ExecRequest
+	(*StatusRequest)(nil),  // 35: holdfast.StatusRequest
+	(*KillRequest)(nil),    // 36: holdfast.KillRequest
+	(*KillResponse)(nil),   // 37: holdfast.KillResponse
+	(*JobStatus)(nil),      // 38: holdfast.JobStatus
+	(*JobList)(nil),        // 39: holdfast.JobList
+	(*JobSummary)(nil),     // 40: holdfast.JobSummary
+	(*SpareStatus)(nil),    // 41: holdfast.SpareStatus
+	(*TaskStatus)(nil),     // 42: holdfast.TaskStatus
+	(*Stage)(nil),          // 43: holdfast.Stage
+	(*Incident)(nil),       // 44: holdfast.Incident
+	(*JobEvent)(nil),       // 45: holdfast.JobEvent
+	nil,                    // 46: holdfast.JobSpec.EnvEntry
+	nil,                    // 47: holdfast.ImportProfile.SetEnvEntry
+	nil,                    // 48: holdfast.Start.EnvEntry
+	nil,                    // 49: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	43, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	46, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -4518,59 +4701,62 @@ var file_holdfast_proto_depIdxs = []int32{
 	10, // 7: holdfast.FromAgent.prepared:type_name -> holdfast.Prepared
 	11, // 8: holdfast.FromAgent.started:type_name -> holdfast.Started
 	12, // 9: holdfast.FromAgent.exited:type_name -> holdfast.Exited
-	13, // 10: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
-	14, // 11: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
-	15, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	19, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
-	17, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
-	18, // 15: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
-	12, // 16: holdfast.Hello.exited:type_name -> holdfast.Exited
-	16, // 17: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	44, // 18: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
-	22, // 19: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	23, // 20: holdfast.ToAgent.start:type_name -> holdfast.Start
-	24, // 21: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	25, // 22: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	26, // 23: holdfast.ToAgent.release:type_name -> holdfast.Release
-	27, // 24: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
-	28, // 25: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	29, // 26: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
-	21, // 27: holdfast.ToAgent.exec:type_name -> holdfast.Exec
-	6,  // 28: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 29: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	30, // 30: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
-	4,  // 31: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	25, // 32: holdfast.Assign.routes:type_name -> holdfast.Routes
-	45, // 33: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	22, // 34: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	46, // 35: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
-	19, // 36: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	2,  // 37: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	39, // 38: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	38, // 39: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	42, // 40: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	41, // 41: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	6,  // 42: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	40, // 43: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	37, // 44: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 45: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 46: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	40, // 47: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	8,  // 48: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	32, // 49: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	32, // 50: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	33, // 51: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	31, // 52: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	20, // 53: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	35, // 54: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	35, // 55: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	34, // 56: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	18, // 57: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	53, // [53:58] is the sub-list for method output_type
-	48, // [48:53] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	15, // 10: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
+	16, // 11: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
+	17, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
+	21, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
+	19, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
+	20, // 15: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
+	13, // 16: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
+	14, // 17: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
+	12, // 18: holdfast.Hello.exited:type_name -> holdfast.Exited
+	18, // 19: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	47, // 20: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	24, // 21: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	25, // 22: holdfast.ToAgent.start:type_name -> holdfast.Start
+	26, // 23: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	28, // 24: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	29, // 25: holdfast.ToAgent.release:type_name -> holdfast.Release
+	30, // 26: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
+	31, // 27: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	32, // 28: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
+	23, // 29: holdfast.ToAgent.exec:type_name -> holdfast.Exec
+	27, // 30: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
+	6,  // 31: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	7,  // 32: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	33, // 33: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
+	4,  // 34: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	28, // 35: holdfast.Assign.routes:type_name -> holdfast.Routes
+	48, // 36: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	24, // 37: holdfast.Prewarm.assign:type_name -> holdfast.Assign
+	49, // 38: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	21, // 39: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
+	2,  // 40: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	42, // 41: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	41, // 42: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	45, // 43: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	44, // 44: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	6,  // 45: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	43, // 46: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	40, // 47: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 48: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 49: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	43, // 50: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	8,  // 51: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	35, // 52: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	35, // 53: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	36, // 54: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	34, // 55: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	22, // 56: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	38, // 57: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	38, // 58: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	37, // 59: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	20, // 60: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	56, // [56:61] is the sub-list for method output_type
+	51, // [51:56] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -4590,8 +4776,10 @@ func file_holdfast_proto_init() {
 		(*FromAgent_ImportProfile)(nil),
 		(*FromAgent_Prewarmed)(nil),
 		(*FromAgent_ExecOutput)(nil),
+		(*FromAgent_NeedsPeers)(nil),
+		(*FromAgent_Lingers)(nil),
 	}
-	file_holdfast_proto_msgTypes[16].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[18].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
 		(*ToAgent_Start)(nil),
 		(*ToAgent_Stop)(nil),
@@ -4601,15 +4789,16 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Tokens)(nil),
 		(*ToAgent_Prewarm)(nil),
 		(*ToAgent_Exec)(nil),
+		(*ToAgent_EndLingering)(nil),
 	}
-	file_holdfast_proto_msgTypes[35].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[38].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   43,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -32,20 +32,19 @@ const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 // names fields as the .proto file does, writes states as words, times in RFC 3339, all
 // numbers as numbers, and every field whether it is set or not.
 func JSON(m proto.Message) ([]byte, error) {
-	v, ok := jsonOf(m.ProtoReflect())
-	if !ok {
-		return nil, fmt.Errorf("%s has no JSON", m.ProtoReflect().Descriptor().Name())
-	}
-	return json.Marshal(append(object{{VersionMember, JSONVersion}}, v...))
+	return marshal(m, member{VersionMember, JSONVersion})
 }
 
 // JSONPart returns a message as JSON does, without the version: for a part of an answer.
-func JSONPart(m proto.Message) ([]byte, error) {
+func JSONPart(m proto.Message) ([]byte, error) { return marshal(m) }
+
+// marshal returns a message as JSON, after some members of its object.
+func marshal(m proto.Message, first ...member) ([]byte, error) {
 	v, ok := jsonOf(m.ProtoReflect())
 	if !ok {
 		return nil, fmt.Errorf("%s has no JSON", m.ProtoReflect().Descriptor().Name())
 	}
-	return json.Marshal(v)
+	return json.Marshal(append(object(first), v...))
 }
 
 // object is a JSON object that keeps the order of its members.

@@ -304,7 +304,7 @@ func TestTensorFlowVariables(t *testing.T) {
 		if !json.Valid([]byte(env["TF_CONFIG"])) || env["TF_CONFIG"] != c.config {
 			t.Errorf("%s: TF_CONFIG is\n%s, want\n%s", c.task, env["TF_CONFIG"], c.config)
 		}
-		for k, v := range map[string]string{"HOLDFAST_FAIL_FAST": "1", "HOLDFAST_COORDINATOR_EXIT": "1", "HOLDFAST_TF1": "1", "HOLDFAST_RECOVERY_WAIT_SECS": "1", "HOLDFAST_NAME_LOST_PEERS": "1", "HOLDFAST_DEVICE_FILTERS": "1", "PYTHONUNBUFFERED": "1", "HOLDFAST_WARM": "tensorflow"} {
+		for k, v := range map[string]string{"HOLDFAST_FAIL_FAST": "1", "HOLDFAST_COORDINATOR_EXIT": "1", "HOLDFAST_TF1": "1", "HOLDFAST_RECOVERY_WAIT_SECS": "1", "HOLDFAST_NAME_LOST_PEERS": "1", "HOLDFAST_DEVICE_FILTERS": "1", runtime.EnvLinger: "1", "PYTHONUNBUFFERED": "1", "HOLDFAST_WARM": "tensorflow"} {
 			if env[k] != v {
 				t.Errorf("%s: %s is %q, want %q", c.task, k, env[k], v)
 			}
@@ -425,7 +425,7 @@ func TestTorchrun(t *testing.T) {
 // TestVariablesOfTasks: a warm interpreter serves any task and attempt.
 func TestVariablesOfTasks(t *testing.T) {
 	for name, want := range map[string]bool{
-		"TF_CONFIG": true, "CLUSTER_SPEC": true, "TB_PORT": true, "RANK": true, "PET_RDZV_CONF": true, "TORCHELASTIC_RESTART_COUNT": true, "JAX_PROCESS_ID": true,
+		"TF_CONFIG": true, "CLUSTER_SPEC": true, "TB_PORT": true, "RANK": true, "PET_RDZV_CONF": true, "TORCHELASTIC_RESTART_COUNT": true, "TORCHELASTIC_ERROR_FILE": true, "JAX_PROCESS_ID": true,
 		"PATH": false, "OMP_NUM_THREADS": false, "PYTHONUNBUFFERED": false,
 	} {
 		if runtime.SaysWhichTask(name) != want {

@@ -25,6 +25,9 @@ import (
 //	HOLDFAST_DEVICE_FILTERS      1: a worker's session sees the parameter servers
 //	                             and the worker itself only, where the script sets
 //	                             no device filters and its graph needs no others
+//	HOLDFAST_LINGER              1: a worker stays at its end for as long as others
+//	                             are at work whose sessions need all workers; the
+//	                             agent puts the name of a FIFO in its place
 //	HOLDFAST_COORDINATOR_EXIT    1: a program with a ClusterCoordinator that ends
 //	                             does not wait for a worker that is lost
 //	HOLDFAST_FAIL_FAST           1: calls to a server that is not there fail at
@@ -46,6 +49,16 @@ var shim embed.FS
 // EnvKept is of an attempt that comes back to services that have kept what they
 // hold. The job's own environment may say 0, so that it goes back to the checkpoint.
 const EnvKept = "HOLDFAST_MODEL_KEPT"
+
+// EnvLinger has a process stay after its work while other tasks may need it. The value 1
+// asks for that. The agent replaces it by the absolute name of a FIFO. A process that needs
+// those of other tasks writes the line LingerPeers there. One that stays writes its process
+// ID, as a line, and ends when something is written to the FIFO that has the same name with
+// a dot and the process ID.
+const (
+	EnvLinger   = "HOLDFAST_LINGER"
+	LingerPeers = "peers"
+)
 
 // WriteShim puts the shim into dir, which must exist; dir then belongs in front
 // of a task's PYTHONPATH. It may be called again.

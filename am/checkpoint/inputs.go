@@ -16,16 +16,16 @@ import (
 	"holdfast/proto"
 )
 
-// tellHidden says, once for each directory, which of its files the tasks do not see because
+// describeHidden returns, once for each directory, which of its files the tasks do not see because
 // their working directory, in whose place it stands, is given files of the same names.
-func (p *Preparer) tellHidden(ctx context.Context, s store.Store, c *proto.CheckpointSpec) ([]string, error) {
+func (p *Preparer) describeHidden(ctx context.Context, s store.Store, c *proto.CheckpointSpec) ([]string, error) {
 	if path.Clean(c.Path) != "." || len(p.cfg.Files) == 0 {
 		return nil, nil
 	}
 	p.mu.Lock()
-	told := slices.Contains(p.told, c.Uri)
+	described := slices.Contains(p.described, c.Uri)
 	p.mu.Unlock()
-	if told {
+	if described {
 		return nil, nil
 	}
 	names, err := hiddenBy(ctx, s, p.cfg.Files)
@@ -33,7 +33,7 @@ func (p *Preparer) tellHidden(ctx context.Context, s store.Store, c *proto.Check
 		return nil, fmt.Errorf("comparing it with the job's files: %w", err)
 	}
 	p.mu.Lock()
-	p.told = append(p.told, c.Uri)
+	p.described = append(p.described, c.Uri)
 	p.mu.Unlock()
 	if len(names) == 0 {
 		return nil, nil

@@ -47,10 +47,10 @@ const (
 type Preparer struct {
 	cfg Config
 
-	mu    sync.Mutex
-	ended bool                 // the job has: no heartbeat is created any longer
-	told  []string             // directories of which tellHidden has said all
-	alive map[string]time.Time // when other jobs were last seen alive, by directory and job
+	mu        sync.Mutex
+	ended     bool                 // the job has: no heartbeat is created any longer
+	described []string             // directories for which describeHidden has answered
+	alive     map[string]time.Time // when other jobs were last seen alive, by directory and job
 }
 
 // NewPreparer returns a preparer.
@@ -147,6 +147,6 @@ func (p *Preparer) prepareOnce(ctx context.Context, c *proto.CheckpointSpec, all
 	if err != nil {
 		return done, err
 	}
-	hidden, err := p.tellHidden(ctx, store, c)
+	hidden, err := p.describeHidden(ctx, store, c)
 	return append(done, hidden...), err
 }

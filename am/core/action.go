@@ -53,6 +53,9 @@ type Stop struct {
 	Stack     bool
 }
 
+// EndLingering lets the lingering process of an attempt end; TaskExited follows.
+type EndLingering struct{ Container string }
+
 // Vacate ends the attempt of a task that moves, as Stop does, and gives it Grace to save
 // its state.
 type Vacate struct {
@@ -104,6 +107,7 @@ func (Assign) action()       {}
 func (Start) action()        {}
 func (Stop) action()         {}
 func (Vacate) action()       {}
+func (EndLingering) action() {}
 func (ReleaseAgent) action() {}
 func (Route) action()        {}
 func (PrepareStore) action() {}

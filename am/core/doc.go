@@ -17,6 +17,8 @@
 //	                                       └───────┼───┘          │
 //	                                               └──────────────┘
 //
+//	running ◄─► lingering     its work is done, and its process stays for others, until
+//	                          it is let end; it may end otherwise as if it ran
 //	waiting ─► preparing      a spare is given to it
 //	any ─► waiting            its container is lost or left
 //	succeeded ─► ready        all start again together
@@ -32,6 +34,7 @@
 //	ready       can start; waits for its gang start, a delay or the store
 //	restarting  the same, after its attempt ended in this container
 //	running     has an attempt; the process is known once pid is set
+//	lingering   has an attempt that has done its work, and whose process others may need
 //	stopping    has an attempt that was told to end; stop says what follows
 //	finishing   has an attempt that may go on for a while although the job ends
 //	succeeded   ended with exit code 0; may still hold its container
@@ -47,11 +50,11 @@
 //	                         is unreachable, and may be back until loc.deadline
 //	loc.orphan               any with a container: YARN has lost it, its agent has not
 //	loc.leave                any with a container that the task is to leave
-//	run.pid                  running, stopping, finishing
+//	run.pid                  running, lingering, stopping, finishing
 //	run.stop                 stopping
 //	run.finishBy             finishing
 //	loss.blamesPeer,
-//	loss.suspectsServices    not in running, stopping and finishing
+//	loss.suspectsServices    not in running, lingering, stopping and finishing
 //	loss.since               from a loss until the process of the next attempt is known
 //
 // Being unreachable, an orphan or about to leave is a fact about a task's container,

@@ -12,15 +12,18 @@ func (j *Job) checkCompletion() {
 	if j.phase != jobRunning {
 		return
 	}
-	succeededOf := map[*proto.RoleSpec]int32{}
+	succeededOf, linger := map[*proto.RoleSpec]int32{}, false
 	for _, t := range j.tasks {
 		if t.role.Completion != proto.CompletionRule_COMPLETION_RULE_REQUIRED {
 			continue
 		}
 		n := int32(0)
-		if t.state == succeeded {
+		switch {
+		case t.state == succeeded:
 			n = 1
-		} else if t.run.number >= 0 {
+		case t.state == lingering:
+			n, linger = 1, true
+		case t.run.number >= 0:
 			return
 		}
 		succeededOf[t.role] += n
@@ -30,7 +33,10 @@ func (j *Job) checkCompletion() {
 			return
 		}
 	}
-	if len(succeededOf) > 0 {
+	switch {
+	case linger:
+		j.endLingering()
+	case len(succeededOf) > 0:
 		j.end(proto.JobState_JOB_STATE_SUCCEEDED, "")
 		j.proceedEnding()
 	}
@@ -182,7 +188,7 @@ func (j *Job) end(outcome proto.JobState, why string) {
 			limit := time.Duration(t.role.FinishMs) * time.Millisecond
 			j.becomeFinishing(t, j.now.Add(limit))
 			j.record(t, KindNote, "the others are done; it may go on for %s (--%s-finish)", limit, t.role.Name)
-		case t.state == running, t.state == stopping && t.run.stop.reason == StopStalled:
+		case t.state.untold(), t.state == stopping && t.run.stop.reason == StopStalled:
 			j.halt(t, StopJobEnds, CauseUnknown, 0)
 		case t.state.active() || t.state.done(): // as before
 		default:

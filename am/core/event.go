@@ -97,6 +97,18 @@ type TaskExited struct {
 	Stack          []string // where it was when it was told to end, if Stop asked for that
 }
 
+// PeersNeeded reports that the attempt in a container needs the processes of other tasks,
+// also of those whose work is done.
+type PeersNeeded struct{ Container string }
+
+// TaskLingers reports that an attempt has done its work, and that its process stays until
+// EndLingering because other tasks may need it. It comes again when the agent is connected
+// again.
+type TaskLingers struct {
+	Container string
+	Attempt   int
+}
+
 // PreemptionWarned reports that the scheduler wants containers back and takes them itself
 // after Within. Unless Strict, it accepts others with as much memory instead.
 type PreemptionWarned struct {
@@ -190,6 +202,8 @@ func (AgentFailed) event()         {}
 func (AgentDisconnected) event()   {}
 func (TaskStarted) event()         {}
 func (TaskExited) event()          {}
+func (PeersNeeded) event()         {}
+func (TaskLingers) event()         {}
 func (StorePrepared) event()       {}
 func (Tick) event()                {}
 func (Kill) event()                {}

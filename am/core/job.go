@@ -38,6 +38,8 @@ type Job struct {
 	requests     int
 	needsJournal bool // what the last Step did is to be written
 
+	peersNeeded bool // a task has said that it needs the processes of others
+
 	// consistentSaves counts checkpoints since what the services hold may not be
 	// consistent (start.go).
 	consistentSaves int
@@ -260,6 +262,10 @@ func (j *Job) handle(e Event) {
 		j.taskStarted(e)
 	case TaskExited:
 		j.exited(e)
+	case PeersNeeded:
+		j.peersNeeded = true
+	case TaskLingers:
+		j.lingers(e)
 	case ContainerEnded:
 		j.containerEnded(e)
 	case LaunchFailed:

@@ -23,6 +23,8 @@ type Journal struct {
 	// Saves counts the checkpoints sealed since the services' state may have become
 	// inconsistent.
 	Saves int `json:"saves,omitempty"`
+	// PeersNeeded: a task has said that it needs the processes of others.
+	PeersNeeded bool `json:"peers_needed,omitempty"`
 	// DirectoryRemoved is when a container's directory was removed last.
 	DirectoryRemoved int64 `json:"directory_removed,omitempty"`
 	// Outcome is the job's final state, once it is decided, and Why its reason.
@@ -118,7 +120,7 @@ func (j *Job) Journal() Journal {
 		known.Tasks = slices.Clone(known.Tasks)
 		return known
 	}
-	r := Journal{Generation: j.generation, Requests: j.requests, GangStart: j.phase == assembling, Saves: j.consistentSaves, DirectoryRemoved: millis(j.dirRemoved), Pace: j.pace.record(), Early: j.early,
+	r := Journal{Generation: j.generation, Requests: j.requests, GangStart: j.phase == assembling, Saves: j.consistentSaves, PeersNeeded: j.peersNeeded, DirectoryRemoved: millis(j.dirRemoved), Pace: j.pace.record(), Early: j.early,
 		Spares: j.spareRecords(), SpareLosses: toMillis(j.spareLosses), NoSparesBefore: millis(j.noSparesUntil)}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
@@ -167,6 +169,7 @@ func (j *Job) Resume(r Journal) {
 		return
 	}
 	j.generation, j.requests, j.consistentSaves = r.Generation, r.Requests, r.Saves
+	j.peersNeeded = r.PeersNeeded
 	j.outcome, j.why, j.dirRemoved = r.Outcome, r.Why, fromMilli(r.DirectoryRemoved)
 	j.pace.resume(r.Pace)
 	j.early = r.Early

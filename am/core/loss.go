@@ -48,7 +48,7 @@ func (j *Job) restart(cause *task, why string, grace time.Duration, in func(*tas
 			continue
 		}
 		switch t.state {
-		case running:
+		case running, lingering:
 			t.loss.why = CauseRestartedAll.String()
 			j.halt(t, StopTogether, CauseUnknown, grace)
 		case succeeded:

@@ -10,13 +10,16 @@ import (
 	"holdfast/proto"
 )
 
+// optionalRole is a role of one task that the job does not need, and that may go on for a
+// time after the others.
+func optionalRole(name string, finish time.Duration) *proto.RoleSpec {
+	return &proto.RoleSpec{Name: name, Count: 1, MemoryMb: 1024, Vcores: 1, FinishMs: finish.Milliseconds(),
+		Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL}
+}
+
 // TestTranscriptsOfOptionalRoles: who decides nothing neither blocks the start nor ends
 // the job, and may finish what it does.
 func TestTranscriptsOfOptionalRoles(t *testing.T) {
-	beside := func(name string, finish time.Duration) *proto.RoleSpec {
-		return &proto.RoleSpec{Name: name, Count: 1, MemoryMb: 1024, Vcores: 1, FinishMs: finish.Milliseconds(),
-			Loss: proto.LossRule_LOSS_RULE_ALONE, Completion: proto.CompletionRule_COMPLETION_RULE_OPTIONAL}
-	}
 	running, succeeded := proto.JobState_JOB_STATE_RUNNING, proto.JobState_JOB_STATE_SUCCEEDED
 	failed := proto.TaskState_TASK_STATE_FAILED
 	for _, s := range []struct {
@@ -87,7 +90,7 @@ func TestTranscriptsOfOptionalRoles(t *testing.T) {
 		}, succeeded, proto.TaskState_TASK_STATE_STOPPED},
 	} {
 		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
-			p := play(t, append(psAndWorkers(1, 1), beside("evaluator", s.finish)), 3)
+			p := play(t, append(psAndWorkers(1, 1), optionalRole("evaluator", s.finish)), 3)
 			p.t = t
 			if s.before != nil {
 				s.before(p)

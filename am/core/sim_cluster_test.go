@@ -71,6 +71,8 @@ func (s *sim) act(a core.Action) {
 			}
 		}
 		s.stop(a.Container, 5*time.Second)
+	case core.EndLingering:
+		s.endLingering(a.Container)
 	case core.ReleaseAgent:
 		s.toAgent(a.Container, func(b *simBox) {
 			s.after(s.upTo(2*time.Second), func() {
@@ -114,6 +116,30 @@ func (s *sim) stop(container string, grace time.Duration) {
 				s.exit(p, e)
 			})
 		}
+	})
+}
+
+// endLingering lets a process end that lingers. Now and again it fails at that.
+func (s *sim) endLingering(container string) {
+	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
+		if _, works := s.work[task]; works && s.job.Journal().PeersNeeded && !s.alive[task].lingers {
+			s.fail("%s is let end, and %s is at work", container, task)
+		}
+	}
+	s.toAgent(container, func(b *simBox) {
+		p := b.process
+		if p == nil || !p.lingers || p.letEnd {
+			return
+		}
+		p.letEnd = true
+		s.after(s.upTo(time.Second), func() {
+			e := core.TaskExited{}
+			if s.chance(5) && s.alive[p.task] == p {
+				e.Code = 1
+				s.faults[p.task]++
+			}
+			s.exit(p, e)
+		})
 	})
 }
 
@@ -205,6 +231,9 @@ func (s *sim) connect(b *simBox) {
 	s.fromAgent(b, e)
 	if p := b.process; p != nil {
 		p.reports = 0
+		if p.lingers {
+			s.fromAgent(b, core.TaskLingers{Container: b.id, Attempt: p.attempt})
+		}
 		if p.steps > 0 { // its heartbeats say so
 			s.fromAgent(b, core.StepsReported{Steps: []core.Step{{Task: b.task, Step: p.steps}}})
 		}
@@ -345,6 +374,9 @@ func (s *sim) run(b *simBox, a core.Start) {
 	s.alive[a.Task] = p
 	s.model.began(p, a.ConsistentServerState)
 	s.fromAgent(b, core.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
+	if s.linger && s.seed%8 == 1 {
+		s.fromAgent(b, core.PeersNeeded{Container: b.id})
+	}
 	if left, ok := s.work[a.Task]; ok {
 		var done func()
 		done = func() {
@@ -352,6 +384,9 @@ func (s *sim) run(b *simBox, a core.Start) {
 			case p.failing || s.alive[p.task] != p:
 			case s.stuck():
 				s.after(time.Second, done)
+			case s.linger:
+				p.lingers = true
+				s.fromAgent(b, core.TaskLingers{Container: b.id, Attempt: p.attempt})
 			default:
 				s.exit(p, core.TaskExited{})
 			}

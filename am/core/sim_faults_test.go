@@ -89,7 +89,7 @@ func (s *sim) fault() {
 // a peer has gone.
 func (s *sim) cascade(b *simBox) {
 	p := b.process
-	if p == nil || p.failing || !b.connected || !s.together(p.task) {
+	if p == nil || p.failing || p.lingers || !b.connected || !s.together(p.task) {
 		return
 	}
 	s.log("%s fails, and the others hear of it", p.task)

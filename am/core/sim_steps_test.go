@@ -12,7 +12,7 @@ import (
 // hang has the job make no steps any longer, if it is known by now how it makes them:
 // until a process is replaced, or all are, or for ever.
 func (s *sim) hang(p *simProcess) {
-	if !s.saved.Paced() || s.stuck() {
+	if !s.saved.Paced() || s.stuck() || p.lingers {
 		return
 	}
 	s.doomed = s.r.IntN(6) == 0
@@ -20,7 +20,7 @@ func (s *sim) hang(p *simProcess) {
 	all := s.r.IntN(2) == 0
 	s.log("%s hangs; all: %v, for ever: %v", p.task, all, s.doomed)
 	for _, o := range s.alive {
-		o.hangs = all || o == p
+		o.hangs = (all || o == p) && !o.lingers
 		o.polls = o.hangs && polls
 	}
 }
@@ -51,7 +51,7 @@ func (s *sim) stuck() bool {
 // export has the job make no steps while a process works on something else, for less than
 // the time that busy tasks get.
 func (s *sim) export(p *simProcess) {
-	if !s.saved.Paced() || s.stuck() || !makesSteps(p.task) {
+	if !s.saved.Paced() || s.stuck() || !makesSteps(p.task) || p.lingers {
 		return
 	}
 	s.exports, s.exported = p, s.now.Add(s.upTo(100*time.Second))
@@ -73,7 +73,7 @@ func (s *sim) reportUsage() {
 	var e core.StepsReported
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
 		p := s.alive[task]
-		if !s.hanging() && !s.exporting() || p.polls || s.exporting() && p == s.exports {
+		if !s.hanging() && !s.exporting() && !p.lingers || p.polls || s.exporting() && p == s.exports {
 			p.cpu += min(every, s.now.Sub(p.started))
 		}
 		if p.box.connected && p.box.master == s.epoch {
@@ -98,7 +98,7 @@ func (s *sim) makeSteps() {
 	s.steps++
 	var e core.StepsReported
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
-		if makesSteps(task) {
+		if makesSteps(task) && !s.alive[task].lingers {
 			s.alive[task].steps = s.steps
 			e.Steps = append(e.Steps, core.Step{Task: task, Step: s.steps})
 		}

@@ -46,6 +46,7 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - a task is charged only with failures that were its own, also where others, that
 //     end because of it, are heard first, and the job ends
 //     when one has used up its failures or losses, and not before;
+//   - no process that lingers for others is let end while one of them is at work;
 //   - what is restarted because no steps are made is restarted only then, and not while a
 //     task is busy, for a while;
 //   - the job ends, also where it makes no steps any longer, and succeeds unless it may not, once nothing goes wrong;
@@ -72,6 +73,7 @@ type sim struct {
 	model        simModel
 	roles        []*proto.RoleSpec
 	spares       int
+	linger       bool // workers stay after their work, until they are let end
 	job          *core.Job
 	down         bool
 	touches      int // of the file that shows that an application master lives
@@ -117,6 +119,8 @@ type simProcess struct {
 	reports    int  // of what it has used, to the present application master
 	failing    bool // it has said why it fails, and takes its time to end
 	stopped    bool // it has been told to end
+	lingers    bool // its work is done, and it stays until it is let end
+	letEnd     bool
 }
 
 // simBox is a container with its agent.
@@ -325,6 +329,7 @@ func simulate(t *testing.T, n uint64, tell bool) {
 	if s.r.IntN(4) == 0 {
 		s.restarts, s.losses = 1, 2
 	}
+	s.linger = n%4 == 1 && n%3 != 0
 	s.sweeps = n%11 == 4
 	least := 10 * time.Second // of a worker's work
 	if s.r.IntN(8) == 0 {

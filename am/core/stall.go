@@ -45,7 +45,7 @@ func (j *Job) complete() bool {
 		case t.state.done():
 			return false
 		}
-		return t.state != running || t.unreachable()
+		return !t.state.untold() || t.unreachable()
 	})
 }
 
@@ -133,7 +133,7 @@ func (j *Job) longestSilent() *task {
 	}
 	for _, t := range j.tasks {
 		switch {
-		case t.notRunning() || t.optional():
+		case t.notRunning() || t.optional() || t.state == lingering:
 		case t.progress.step == 0:
 			if never == nil && reports[t.role] {
 				never = t

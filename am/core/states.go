@@ -21,6 +21,7 @@ const (
 	ready
 	restarting
 	running
+	lingering
 	stopping
 	finishing
 	succeeded
@@ -35,6 +36,7 @@ var shownStates = [...]proto.TaskState{
 	ready:      proto.TaskState_TASK_STATE_READY,
 	restarting: proto.TaskState_TASK_STATE_RESTARTING,
 	running:    proto.TaskState_TASK_STATE_RUNNING,
+	lingering:  proto.TaskState_TASK_STATE_RUNNING,
 	stopping:   proto.TaskState_TASK_STATE_RUNNING,
 	finishing:  proto.TaskState_TASK_STATE_RUNNING,
 	succeeded:  proto.TaskState_TASK_STATE_SUCCEEDED,
@@ -46,7 +48,11 @@ var shownStates = [...]proto.TaskState{
 func (s state) shown() proto.TaskState { return shownStates[s] }
 
 // active reports whether the task has an attempt.
-func (s state) active() bool { return s == running || s == stopping || s == finishing }
+func (s state) active() bool { return s.untold() || s == stopping || s == finishing }
+
+// untold reports whether the task has an attempt that was not told to end, and that need
+// not end soon.
+func (s state) untold() bool { return s == running || s == lingering }
 
 // startable reports whether the task has all that its agent needs to start it.
 func (s state) startable() bool { return s == ready || s == restarting }
@@ -126,6 +132,19 @@ func (j *Job) becomeRunning(t *task, fromServices bool) {
 func (j *Job) becomeKnown(t *task, pid int) {
 	t.run.pid = pid
 	t.loss.since = time.Time{}
+}
+
+// becomeLingering: the attempt has done its work, and its process stays for other tasks.
+func (j *Job) becomeLingering(t *task) {
+	j.touch(t)
+	t.state = lingering
+}
+
+// becomeEnding: nobody needs the process of a lingering attempt any longer, and its end
+// is awaited like that of any other.
+func (j *Job) becomeEnding(t *task) {
+	j.touch(t)
+	t.state = running
 }
 
 // becomeStopping: the attempt is told to end, or what follows its end has changed.

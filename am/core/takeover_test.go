@@ -215,3 +215,30 @@ func TestASpareOfAnOlderJournalIsATasksSince(t *testing.T) {
 		}
 	}
 }
+
+// TestReportsAreWaitedForUntilLeasesHaveExpired: without a journal, and while nobody can
+// see that this master lives, agents that have none renew their leases.
+func TestReportsAreWaitedForUntilLeasesHaveExpired(t *testing.T) {
+	p := playWith(t, psAndWorkers(1, 1), 3, 0, core.Limits{LivenessFile: true})
+	p.step(core.Begin{})
+	p.forgets = true
+	p.known = []core.TaskRecord{{Name: "worker-0", State: proto.TaskState_TASK_STATE_RUNNING, Container: "c2"}}
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "ps-0", Port: 20000, PeerPort: 20000, TaskPID: 200})
+	given := func() bool { return p.named("worker-0").Container != "" && p.named("worker-0").Container != "c2" }
+	p.wait(20 * time.Second)
+	p.step(core.Tick{})
+	seen := p.now
+	for range 11 {
+		p.step(core.LivenessConfirmed{Since: seen, Until: p.now.Add(4 * time.Second)})
+		if given() {
+			t.Fatalf("worker-0 is given away %s after this master could be seen to live\n%s", p.now.Sub(seen), p.log.String())
+		}
+		p.wait(time.Second)
+	}
+	p.step(core.LivenessConfirmed{Since: seen, Until: p.now.Add(4 * time.Second)})
+	p.wait(2 * time.Second)
+	if !given() {
+		t.Errorf("worker-0 is waited for after all leases have expired\n%s", p.log.String())
+	}
+}

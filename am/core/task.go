@@ -91,6 +91,7 @@ type attempt struct {
 	fromServices bool      // it was told to continue from what the services hold
 	stop         stop
 	finishBy     time.Time
+	lingered     bool // it has said that it lingers
 	usage        usage
 }
 

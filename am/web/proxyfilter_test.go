@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,11 +151,13 @@ func TestKeyed(t *testing.T) {
 // A browser that does not wait for its answer does not end the look-up, of which the
 // others would get the result.
 func TestALookUpOutlastsWhoAsked(t *testing.T) {
-	asked := false
+	var asked atomic.Bool // by the look-ups of both kinds of addresses
 	before := net.DefaultResolver
 	defer func() { net.DefaultResolver = before }()
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		asked = asked || ctx.Err() == nil
+		if ctx.Err() == nil {
+			asked.Store(true)
+		}
 		return nil, errors.New("there is no name server")
 	}}
 	d := &web.ProxyFilter{Proxies: []string{"rm.example.org"}, URLs: []string{"http://rm/proxy/a"}, Allowed: func(string) bool { return true }, Log: quiet()}
@@ -163,7 +166,7 @@ func TestALookUpOutlastsWhoAsked(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(gone)
 	r.RemoteAddr = "127.0.0.1:1234"
 	d.Wrap(inside).ServeHTTP(httptest.NewRecorder(), r)
-	if !asked {
+	if !asked.Load() {
 		t.Error("nobody was asked where the proxy is")
 	}
 }

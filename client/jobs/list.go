@@ -14,11 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/client"
 	"holdfast/client/cluster"
-	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/proto"
@@ -126,9 +124,8 @@ func listYARN(ctx context.Context, c *cluster.Cluster, everybody bool) ([]*proto
 
 // Limits on reading the steps of a list's jobs: they only decorate it.
 const (
-	stepsTimeout  = 3 * time.Second
-	stepsAtOnce   = 8
-	statusMaximum = 64 << 20 // bytes
+	stepsTimeout = 3 * time.Second
+	stepsAtOnce  = 8
 )
 
 // readSteps sets the steps of this user's jobs on the cluster, as far as they can be read
@@ -148,9 +145,11 @@ func readSteps(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary
 			continue
 		}
 		g.Go(func() error {
-			text, err := store.ReadFile(ctx, home, path.Join(Directory(e.Id), proto.StatusFile))
-			s := &proto.JobStatus{}
-			if err == nil && len(text) < statusMaximum && (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, s) == nil {
+			id, err := yarn.ParseApplicationID(e.Id)
+			if err != nil {
+				return nil
+			}
+			if s, err := OnCluster(c, id, home).readStatus(ctx); err == nil {
 				e.Step = s.Step
 			}
 			return nil

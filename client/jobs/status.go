@@ -50,17 +50,12 @@ func (j *Job) storedStatus(ctx context.Context) (*proto.JobStatus, error) {
 			return nil, cluster.YARNError(err)
 		}
 	}
-	saved := &proto.JobStatus{}
-	text, err := j.read(ctx, proto.StatusFile)
+	saved, err := j.readStatus(ctx)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), report != nil && j.denied():
 		saved = nil
 	case err != nil:
-		return nil, fmt.Errorf("read the state of %s: %w", j.ID, err)
-	default:
-		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, saved); err != nil {
-			return nil, fmt.Errorf("read the state of %s in %s: %w", j.ID, j.URI(), err)
-		}
+		return nil, err
 	}
 	if saved == nil {
 		saved = &proto.JobStatus{Id: j.ID, State: proto.JobState_JOB_STATE_WAITING}
@@ -82,6 +77,19 @@ func (j *Job) storedStatus(ctx context.Context) (*proto.JobStatus, error) {
 		}
 	}
 	return saved, nil
+}
+
+// readStatus reads the state that the application master has stored.
+func (j *Job) readStatus(ctx context.Context) (*proto.JobStatus, error) {
+	text, err := j.read(ctx, proto.StatusFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of %s: %w", j.ID, err)
+	}
+	s := &proto.JobStatus{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("read the state of %s in %s: %w", j.ID, j.URI(), err)
+	}
+	return s, nil
 }
 
 // reconcileLocal corrects a stored state by whether the application master runs.

@@ -136,8 +136,10 @@ func (v *topView) press(key string) bool {
 			move(0)
 		}
 		if v.selected != "" {
-			v.showing = map[string]string{"i": "incidents"}[key]
-			v.showing = cmp.Or(v.showing, "log")
+			v.showing = "log"
+			if key == "i" {
+				v.showing = "incidents"
+			}
 		}
 	}
 	return true

@@ -3,6 +3,7 @@ package submit
 import (
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -49,23 +50,39 @@ func removeOldJobs(ctx context.Context, home store.Store, keep time.Duration, no
 	}
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
-	list, err := home.List(ctx, jobs.Root)
+	unchanged, err := unchangedJobs(ctx, home, keep)
 	if err != nil {
 		return
 	}
 	n := 0
-	for _, e := range list {
-		if !e.IsDir() || n == cleanupMax || time.Since(e.ModTime) < keep || !isUnchanged(ctx, home, jobs.Directory(e.Name), keep) {
-			continue
-		}
+	for e := range unchanged {
 		if remove(ctx, e.Name) == nil {
 			n++
+		}
+		if n == cleanupMax {
+			break
 		}
 	}
 	if n == 0 {
 		return
 	}
 	notify(fmt.Sprintf("removed the directories of %d jobs in which nothing has changed for %d days; %s=DAYS keeps them for another time, 0 for ever", n, int(keep.Hours()/24), EnvKeepJobs))
+}
+
+// unchangedJobs returns the directories of jobs, named by the jobs' IDs, in which nothing
+// has changed for keep. Each is looked into when it is asked for.
+func unchangedJobs(ctx context.Context, home store.Store, keep time.Duration) (iter.Seq[store.Info], error) {
+	list, err := home.List(ctx, jobs.Root)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(store.Info) bool) {
+		for _, e := range list {
+			if e.IsDir() && time.Since(e.ModTime) >= keep && isUnchanged(ctx, home, jobs.Directory(e.Name), keep) && !yield(e) {
+				return
+			}
+		}
+	}, nil
 }
 
 // isUnchanged reports whether nothing in a directory has changed for the given time.

@@ -79,7 +79,7 @@ func Collect(ctx context.Context, keep time.Duration, dry bool) ([]Collected, er
 }
 
 func collectIn(ctx context.Context, home store.Store, keep time.Duration, dry bool, runs func(id string) bool) ([]Collected, error) {
-	entries, err := home.List(ctx, jobs.Root)
+	unchanged, err := unchangedJobs(ctx, home, keep)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -88,11 +88,11 @@ func collectIn(ctx context.Context, home store.Store, keep time.Duration, dry bo
 	}
 	var list []Collected
 	var problems []error
-	for _, e := range entries {
-		dir := jobs.Directory(e.Name)
-		if !e.IsDir() || time.Since(e.ModTime) < keep || !isUnchanged(ctx, home, dir, keep) || runs(e.Name) {
+	for e := range unchanged {
+		if runs(e.Name) {
 			continue
 		}
+		dir := jobs.Directory(e.Name)
 		c := Collected{ID: e.Name, Where: home.URI() + "/" + dir, Changed: e.ModTime}
 		if !dry {
 			err := RemoveAll(ctx, home, dir)

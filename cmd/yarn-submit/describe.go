@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/spf13/cobra"
+	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/client"
 	"holdfast/client/jobs"
@@ -41,41 +43,55 @@ func runDescribe(cmd *cobra.Command, o *output, ref, task string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	j, err := jobs.Find(cmd.Context(), ref)
+	j, s, t, err := findTask(cmd.Context(), ref, task)
 	if err != nil {
 		return err
 	}
 	defer j.Close()
-	s, err := j.Status(cmd.Context())
-	if err != nil {
-		return err
-	}
-	t, err := oneTask(s, task)
-	if err != nil {
-		return err
-	}
 	if !o.json() {
 		return jobs.WriteTask(cmd.OutOrStdout(), s, t, columns())
 	}
-	d := described{Incidents: []json.RawMessage{}, Events: []json.RawMessage{}}
+	var d described
 	if d.Task, err = proto.JSONPart(t); err != nil {
 		return err
 	}
-	for _, i := range jobs.IncidentsOf(s, t.Task) {
-		text, err := proto.JSONPart(i)
-		if err != nil {
-			return err
-		}
-		d.Incidents = append(d.Incidents, text)
+	if d.Incidents, err = jsonParts(jobs.IncidentsOf(s, t.Task)); err != nil {
+		return err
 	}
-	for _, e := range jobs.EventsOf(s, t.Task) {
-		text, err := proto.JSONPart(e)
-		if err != nil {
-			return err
-		}
-		d.Events = append(d.Events, text)
+	if d.Events, err = jsonParts(jobs.EventsOf(s, t.Task)); err != nil {
+		return err
 	}
 	return writeJSON(cmd.OutOrStdout(), d)
+}
+
+// jsonParts returns messages as parts of an answer.
+func jsonParts[M pb.Message](list []M) ([]json.RawMessage, error) {
+	parts := make([]json.RawMessage, len(list))
+	for i, m := range list {
+		var err error
+		if parts[i], err = proto.JSONPart(m); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// findTask returns a job, its state and one of its tasks. The caller closes the job.
+func findTask(ctx context.Context, ref, task string) (*jobs.Job, *proto.JobStatus, *proto.TaskStatus, error) {
+	j, err := jobs.Find(ctx, ref)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s, err := j.Status(ctx)
+	var t *proto.TaskStatus
+	if err == nil {
+		t, err = oneTask(s, task)
+	}
+	if err != nil {
+		j.Close()
+		return nil, nil, nil, err
+	}
+	return j, s, t, nil
 }
 
 // oneTask returns the task that a user means.

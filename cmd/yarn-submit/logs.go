@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -76,16 +74,12 @@ func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
 		}
 		o.Matches = e.MatchString
 	}
-	ref := ""
-	if len(args) > 0 {
-		ref = args[0]
-	}
 	if len(args) > 1 {
 		o.Of = args[1]
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(cmd)
 	defer stop()
-	j, err := jobs.Find(ctx, ref)
+	j, err := jobs.Find(ctx, jobOf(args))
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,12 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-// failure is an error as JSON.
+// failed is an error as JSON.
+type failed struct {
+	Version int     `json:"json_version"`
+	Error   failure `json:"error"`
+}
+
 type failure struct {
 	Code    int    `json:"code"` // the exit code
 	Kind    string `json:"kind"`
@@ -110,23 +115,18 @@ func writeError(w io.Writer, err error, asJSON bool) {
 		fmt.Fprintln(w, "yarn-submit:", err)
 		return
 	}
-	text, _ := json.Marshal(map[string]any{ // texts and numbers can be
-		proto.VersionMember: proto.JSONVersion, "error": failure{client.ExitCode(err), client.Kind(err), err.Error()},
-	})
+	f := failed{proto.JSONVersion, failure{client.ExitCode(err), client.Kind(err), err.Error()}}
+	text, _ := json.Marshal(f) // texts and numbers can be
 	fmt.Fprintln(w, terminal.EscapeJSON(string(text)))
 }
 
 // width is the number of columns of the terminal on standard output, if a
 // person sits at it; 0 otherwise.
 func width() int {
-	if !term.IsTerminal(int(os.Stdout.Fd())) || !term.IsTerminal(int(os.Stdin.Fd())) || os.Getenv("TERM") == "dumb" {
+	if !term.IsTerminal(int(os.Stdin.Fd())) || os.Getenv("TERM") == "dumb" {
 		return 0
 	}
-	w, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil || w <= 0 {
-		return 80
-	}
-	return w
+	return columns()
 }
 
 // columns is the number of columns of the terminal on standard output; 0 if it is none.
@@ -134,11 +134,21 @@ func columns() int {
 	if !term.IsTerminal(int(os.Stdout.Fd())) {
 		return 0
 	}
-	w, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil || w <= 0 {
-		return 80
-	}
+	w, _ := terminalSize()
 	return w
+}
+
+// terminalSize returns the columns and lines of the terminal on standard output, or those
+// 80 and 24 if it does not report them.
+func terminalSize() (columns, lines int) {
+	columns, lines, _ = term.GetSize(int(os.Stdout.Fd()))
+	if columns <= 0 {
+		columns = 80
+	}
+	if lines <= 0 {
+		lines = 24
+	}
+	return columns, lines
 }
 
 // followStyle is how follow shows a job.

@@ -53,13 +53,7 @@ func runTop(cmd *cobra.Command, ref string) error {
 	}
 	defer func() { _ = term.Restore(in, former) }()
 	return jobs.Top(ctx, j, jobs.TopOptions{
-		Out: cmd.OutOrStdout(), Keys: keys(), Size: func() (int, int) {
-			w, h, err := term.GetSize(int(os.Stdout.Fd()))
-			if err != nil || w <= 0 || h <= 0 {
-				return 80, 24
-			}
-			return w, h
-		},
+		Out: cmd.OutOrStdout(), Keys: keys(), Size: terminalSize,
 		Log: func(ctx context.Context, task string, lines int) (list []string, err error) {
 			ctx, cancel := context.WithTimeout(ctx, topLogTimeout)
 			defer cancel()

@@ -126,8 +126,8 @@ func prefer(devices []Device, busy map[string]bool) []Device {
 // loaded yet.
 const queryLimit = 5 * time.Second
 
-// computing returns the GPUs on which programs compute, by their IDs, as far as nvidia-smi
-// is there and tells.
+// computing returns the GPUs on which programs compute, by their IDs; none where nvidia-smi
+// is not installed or fails.
 func computing(ctx context.Context) map[string]bool {
 	ctx, cancel := context.WithTimeout(ctx, queryLimit)
 	defer cancel()

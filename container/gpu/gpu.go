@@ -33,7 +33,7 @@ import (
 type Device struct {
 	Name string // in CUDA_VISIBLE_DEVICES, when CUDA_DEVICE_ORDER is PCI_BUS_ID
 	ID   string // the same for every container of the node
-	UUID string // empty where the driver does not tell
+	UUID string // empty where the driver does not report it
 }
 
 // Node is where devices are looked for.
@@ -89,7 +89,7 @@ func (n Node) Devices() []Device {
 
 func byID(a, b Device) int { return strings.Compare(a.ID, b.ID) }
 
-// drivers returns the GPUs that the driver tells of, by their minor numbers. Each has a
+// drivers returns the GPUs that the driver lists, by their minor numbers. Each has a
 // directory, named for its PCI address, with a file of lines NAME: VALUE.
 func (n Node) drivers() map[int]Device {
 	devices := map[int]Device{}
@@ -108,7 +108,7 @@ func (n Node) drivers() map[int]Device {
 					minor = n
 				}
 			case "GPU UUID":
-				if !strings.Contains(value, "?") { // it is not told before the GPU is used
+				if !strings.Contains(value, "?") { // it is not known before the GPU is used
 					d.UUID = value
 				}
 			}

@@ -42,6 +42,7 @@ type Output struct {
 	mu      sync.Mutex
 	step    int64 // the last one in the output; 0: none
 	lines   []string
+	count   int64  // of lines that were finished, ever
 	partial []byte // the line that is not finished
 	// rewritten says that the unfinished line is written over and over.
 	rewritten bool
@@ -147,6 +148,7 @@ func (o *Output) push(line []byte) {
 		o.lines = append(o.lines[:0], o.lines[1:]...)
 	}
 	o.lines = append(o.lines, text)
+	o.count++
 }
 
 // LastStep returns the last step in the output; 0 if there is none.
@@ -172,6 +174,22 @@ func (o *Output) Lines() []string {
 		t = append(t, strings.ToValidUTF8(string(o.partial), "�"))
 	}
 	return t
+}
+
+// Count returns how many lines were finished so far.
+func (o *Output) Count() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.count
+}
+
+// Since returns the lines that were finished after Count had returned count, or the last
+// of them, if they are more than are kept.
+func (o *Output) Since(count int64) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := min(o.count-count, int64(len(o.lines)))
+	return append([]string(nil), o.lines[int64(len(o.lines))-n:]...)
 }
 
 // next takes what is to be copied to the store; end: no more will follow.

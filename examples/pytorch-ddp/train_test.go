@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-
 	"holdfast/client/checkpoints"
 	"holdfast/proto"
 	"holdfast/test/pyenv"

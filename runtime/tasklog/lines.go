@@ -53,17 +53,21 @@ func Stack(tail []string) []string {
 	return stack
 }
 
-// Stacks returns all stacks of threads in what a program wrote, each a text of several
-// lines, innermost first.
+// javaStackHead begins what Java writes of a thread on SIGQUIT (print_on in
+// hotspot/share/runtime/javaThread.cpp).
+var javaStackHead = regexp.MustCompile(`^"[^"]*" #\d+ `)
+
+// Stacks returns all stacks of threads in what a program of Python's or Java's wrote, each
+// a text of several lines, innermost first.
 func Stacks(lines []string) []string {
 	var all []string
 	in := false
 	for _, line := range lines {
 		switch {
-		case stackHead.MatchString(line):
+		case stackHead.MatchString(line), javaStackHead.MatchString(line):
 			in = true
 			all = append(all, Plain(line))
-		case in && strings.HasPrefix(line, "  "):
+		case in && (strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t")):
 			all[len(all)-1] += "\n  " + Plain(line)
 		default:
 			in = false

@@ -46,7 +46,7 @@ func TestLongNodesFallSickAndLeave(t *testing.T) {
 	}
 
 	node := awayFromMaster(t, before).Node
-	sick := filepath.Join(c.Dir(), nodeManager(t, node), "sick")
+	sick := filepath.Join(c.Dir(), c.NodeManager(node).Name(), "sick")
 	must(t, os.WriteFile(sick, nil, 0o644))
 	t.Cleanup(func() { os.Remove(sick) })
 	after := elsewhere(before, node, "node lost", "smells of smoke")
@@ -55,7 +55,7 @@ func TestLongNodesFallSickAndLeave(t *testing.T) {
 
 	// YARN allows two attempts (yarn.resourcemanager.am.max-attempts).
 	node = after.AmHost
-	nm := nodeManager(t, node)
+	nm := c.NodeManager(node).Name()
 	must(t, c.Exclude(nm))
 	_, err := c.Hadoop(ctx, "rmadmin", "-refreshNodes", "-g", "15", "-server")
 	must(t, err)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -97,14 +96,6 @@ func revive(t *testing.T, c *testcluster.Cluster) {
 		t.Error(err)
 	}
 	restart(func(d *testcluster.Daemon) bool { return !d.Running() }) // which NodeManagers are not before one is active
-}
-
-// nodeManager is the daemon's name of a host.
-func nodeManager(t *testing.T, host string) string {
-	t.Helper()
-	last, err := strconv.Atoi(host[strings.LastIndexByte(host, '.')+1:])
-	must(t, err)
-	return fmt.Sprintf("nm%d", last-2)
 }
 
 // undisturbed fails the test unless the tasks run as before, but for some. Where
@@ -214,7 +205,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 
 	// A NodeManager is restarted, and its containers live on.
 	k := awayFromMaster(t, after)
-	nm := c.Daemon(nodeManager(t, k.Node))
+	nm := c.NodeManager(k.Node)
 	must(t, nm.Restart(ctx))
 	lap(nm.Name() + " was restarted")
 	j.goesOn()
@@ -228,7 +219,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	// A node is taken out of service.
 	k = awayFromMaster(t, after)
 	leaving, tasks := k.Node, on(after, k.Node)
-	must(t, c.Exclude(nodeManager(t, leaving)))
+	must(t, c.Exclude(c.NodeManager(leaving).Name()))
 	_, err := c.Hadoop(ctx, "rmadmin", "-refreshNodes", "-g", "120", "-server")
 	must(t, err)
 	before = after
@@ -251,7 +242,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 		all, err := c.Containers()
 		must(t, err)
 		for _, k := range all {
-			if k.Node == nodeManager(t, leaving) {
+			if k.Node == c.NodeManager(leaving).Name() {
 				names = append(names, k.ID)
 			}
 		}
@@ -261,7 +252,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 	must(t, c.Exclude())
 	_, err = c.Hadoop(ctx, "rmadmin", "-refreshNodes")
 	must(t, err)
-	if d := c.Daemon(nodeManager(t, leaving)); !d.Running() { // the RM has shut it down already
+	if d := c.NodeManager(leaving); !d.Running() { // the RM has shut it down already
 		must(t, d.Restart(ctx))
 	}
 	j.until(long, "a word of the node's return", func(s *proto.JobStatus) bool {
@@ -271,7 +262,7 @@ func TestTheClusterChangesUnderAJob(t *testing.T) {
 
 	// A NodeManager is lost, and its containers go on.
 	k = awayFromMaster(t, after)
-	lost, tasks := c.Daemon(nodeManager(t, k.Node)), on(after, k.Node)
+	lost, tasks := c.NodeManager(k.Node), on(after, k.Node)
 	must(t, lost.Kill())
 	before = after
 	after = j.until(long, "all tasks to run elsewhere", func(s *proto.JobStatus) bool {

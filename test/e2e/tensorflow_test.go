@@ -162,6 +162,29 @@ func TestParameterServerStrategy(t *testing.T) {
 	j.shards(3) // of two parameter servers and the chief
 }
 
+// TestALateWorkerFindsTheOthersServers: its graph has an operation on a worker whose work
+// is done, so that its session would wait for that worker for ever.
+func TestALateWorkerFindsTheOthersServers(t *testing.T) {
+	training.enter(t)
+	w := where{hadoop(t)}
+	script, err := filepath.Abs("testdata/linger/late_worker.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := w.start(t, t.TempDir(), "--framework", "tensorflow", "--tf1", "--ps", "1", "--worker", "2", "--restart-stalled", "0",
+		"--ps-memory", "900m", "--worker-memory", "900m", "--files", script, "--checkpoint", "./train_logs="+w.cluster.HDFS()+"/tests/"+t.Name(),
+		"--", tensorflow(t), filepath.Base(script), "--job_name={role}", "--task_index={index}", "--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}")
+	s := j.end(tfLimit, proto.JobState_JOB_STATE_SUCCEEDED)
+	if a, b := task(s, "worker-0").Attempt, task(s, "worker-1").Attempt; a != 1 || b != 0 {
+		t.Errorf("worker-0 ended as attempt %d, worker-1 as %d:\n%s", a, b, eventLog(s))
+	}
+	for task, says := range map[string]string{"worker-0": "worker 1 is done", "worker-1": "the end of worker 1"} {
+		if text := j.logs(task); !strings.Contains(text, says) {
+			t.Errorf("%s has not printed %q:\n%s", task, says, tail(text, 60))
+		}
+	}
+}
+
 // lastNumber gives the number in the last line that matches.
 func lastNumber(t *testing.T, text, pattern string) int64 {
 	t.Helper()

@@ -246,5 +246,9 @@ func TestTwoJobsOnOneDirectory(t *testing.T) {
 		if out, errs, code := w.call(t.Context(), "", append(second, "--", "true")...); code != 2 || !strings.Contains(errs, j.id) || !strings.Contains(errs, "share=true") {
 			t.Errorf("a second job on the directory ended with %d:\n%s%s", code, out, errs)
 		}
+		second = append([]string{"run", "--worker", "1", "--worker-memory", "256m", "--checkpoint", "./logs=" + store + ",share=true"}, second[len(args)+1:]...)
+		if out, errs, code := w.call(t.Context(), "", append(second, "--", "cat", "logs/a")...); code != 0 {
+			t.Errorf("a second job that shares the directory ended with %d:\n%s%s", code, out, errs)
+		}
 	})
 }

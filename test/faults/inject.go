@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -311,30 +310,12 @@ func (j *job) restarting(d *testcluster.Daemon) func(context.Context) error {
 	}
 }
 
-// nodeOf is the NodeManager of a host: 127.0.0.2 is nm0.
-func (j *job) nodeOf(host string) *testcluster.Daemon {
-	last, _ := strconv.Atoi(host[strings.LastIndexByte(host, '.')+1:])
-	return j.Cluster.Daemon(fmt.Sprintf("nm%d", last-2))
-}
-
 // masterOn is how many application masters are lost with a node.
 func (j *job) masterOn(s *proto.JobStatus, node *testcluster.Daemon) int {
-	if s.AmHost != "" && j.nodeOf(s.AmHost) == node {
+	if s.AmHost != "" && j.Cluster.NodeManager(s.AmHost) == node {
 		return 1
 	}
 	return 0
-}
-
-// processesOn are those of all containers on a node.
-func (j *job) processesOn(node *testcluster.Daemon) ([]int, error) {
-	all, err := j.Cluster.Containers()
-	var pids []int
-	for _, c := range all {
-		if c.Node == node.Name() {
-			pids = append(pids, c.PIDs...)
-		}
-	}
-	return pids, err
 }
 
 // onNode strikes at a node with tasks, but not with the application master unless
@@ -350,7 +331,7 @@ func onNode(do func(*job, *testcluster.Daemon) (hit, error)) func(*job, *proto.J
 		if len(others.Tasks) == 0 {
 			others = s
 		}
-		node := j.nodeOf(anyTask(j.rng, others, "").Node)
+		node := j.Cluster.NodeManager(anyTask(j.rng, others, "").Node)
 		h, err := do(j, node)
 		h.masters = j.masterOn(s, node)
 		return h, err
@@ -359,7 +340,7 @@ func onNode(do func(*job, *testcluster.Daemon) (hit, error)) func(*job, *proto.J
 
 func onMastersNode(do func(*job, *testcluster.Daemon) (hit, error)) func(*job, *proto.JobStatus) (hit, error) {
 	return func(j *job, s *proto.JobStatus) (hit, error) {
-		h, err := do(j, j.nodeOf(s.AmHost))
+		h, err := do(j, j.Cluster.NodeManager(s.AmHost))
 		h.masters = 1
 		return h, err
 	}
@@ -367,24 +348,17 @@ func onMastersNode(do func(*job, *testcluster.Daemon) (hit, error)) func(*job, *
 
 // killNode kills all that a node runs.
 func killNode(j *job, node *testcluster.Daemon) (hit, error) {
-	data := j.Cluster.Daemon(strings.Replace(node.Name(), "nm", "dn", 1))
-	h := hit{what: node.Name() + " and " + data.Name(), hold: down}
+	data := j.Cluster.DataNode(node)
 	managed, stored := j.restarting(node), j.restarting(data)
-	h.heal = func(ctx context.Context) error { return errors.Join(managed(ctx), stored(ctx)) }
-	pids, err := j.processesOn(node)
-	if err != nil {
-		return h, err
-	}
-	err = errors.Join(data.Kill(), node.Kill())
-	for _, pid := range pids {
-		err = errors.Join(err, signal(pid, syscall.SIGKILL))
-	}
-	return h, err
+	return hit{
+		what: node.Name() + " and " + data.Name(), hold: down,
+		heal: func(ctx context.Context) error { return errors.Join(managed(ctx), stored(ctx)) },
+	}, j.Cluster.KillNode(node)
 }
 
 // killManager kills a NodeManager alone: what it ran goes on.
 func killManager(j *job, node *testcluster.Daemon) (hit, error) {
-	pids, err := j.processesOn(node)
+	pids, err := j.Cluster.ProcessesOn(node)
 	return hit{what: node.Name(), gone: processes(pids...), free: true, hold: nodeGone, heal: j.restarting(node)}, errors.Join(err, node.Kill())
 }
 
@@ -396,14 +370,14 @@ func restartManager(j *job, node *testcluster.Daemon) (hit, error) {
 
 // pauseManager stops a NodeManager alone.
 func pauseManager(j *job, node *testcluster.Daemon) (hit, error) {
-	pids, err := j.processesOn(node)
+	pids, err := j.Cluster.ProcessesOn(node)
 	heal := func(context.Context) error { return node.Resume() }
 	return hit{what: node.Name(), gone: processes(pids...), hold: nodeGone, heal: heal}, errors.Join(err, node.Pause())
 }
 
 // pauseNode stops a NodeManager and all that it runs: a host that hangs.
 func pauseNode(j *job, node *testcluster.Daemon) (hit, error) {
-	pids, err := j.processesOn(node)
+	pids, err := j.Cluster.ProcessesOn(node)
 	h := hit{what: node.Name(), gone: processes(pids...), hold: nodeGone}
 	if err != nil {
 		return h, err
@@ -459,7 +433,7 @@ func (j *job) cut(node *testcluster.Daemon, ports ...int) (hit, error) {
 	if cut == nil {
 		return hit{}, fmt.Errorf("%s cannot be cut off: see NewCut", node.Name())
 	}
-	pids, err := j.processesOn(node)
+	pids, err := j.Cluster.ProcessesOn(node)
 	h := hit{what: node.Name(), gone: processes(pids...), hold: nodeGone}
 	h.heal = func(context.Context) error { return cut.join() }
 	return h, errors.Join(err, cut.sever(ports...))

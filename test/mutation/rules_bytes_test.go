@@ -400,4 +400,18 @@ var byteRules = []rule{
 		new:     `if false {`,
 		pkg:     "internal/hadoop/conf", test: "TestResolvedNameNodes",
 	},
+	{
+		promise: "a DataNode that says in ack after ack that it is slow is left at once",
+		file:    "internal/hadoop/hdfs/write/pipeline.go",
+		old:     `slow[i] >= slowAcks && nodes > 2 {`,
+		new:     `false {`,
+		pkg:     "internal/hadoop/hdfs/write", test: "TestADataNodeThatSaysItIsSlowIsLeft",
+	},
+	{
+		promise: "a file cannot claim a header of safetensors that takes any amount of memory",
+		file:    "hdfsckpt/safetensors/file.go",
+		old:     ` || length > maxHeader:`,
+		new:     `:`,
+		pkg:     "hdfsckpt/safetensors", test: "TestOthers",
+	},
 }

@@ -44,9 +44,9 @@ var hdfsRules = []rule{
 	},
 	{
 		promise: "a file that Hadoop has erasure-coded is read",
-		file:    "internal/hadoop/hdfs/source.go",
-		old:     `s.policy, err = policyOf(located.GetEcPolicy())`,
-		new:     `_, err = policyOf(located.GetEcPolicy())`,
+		file:    "internal/hadoop/hdfs/erasure.go",
+		old:     `case known.codec != codecRS && known.codec != codecXOR:`,
+		new:     `case known.data > 0:`,
 		pkg:     "internal/hadoop/hdfs/erasuretest", test: "TestReadErasureCoded/healthy", limit: 5 * time.Minute,
 	},
 
@@ -70,9 +70,12 @@ var hdfsRules = []rule{
 	{
 		promise: "an observer NameNode that is asked first is not taken for a broken one",
 		file:    "internal/hadoop/rpc/errors.go",
-		old:     `IsRemote(err, classStandby) || IsRemote(err, classObserverRetry) ||`,
-		new:     `IsRemote(err, classStandby) ||`,
-		pkg:     "internal/hadoop/hdfs/topologytest", test: "TestObserver", limit: 5 * time.Minute,
+		old: `	return IsRemote(err, classStandby) || IsRemote(err, classObserverRetry) ||
+		remoteMessageStarts(err, classStandby)
+`,
+		new: `	return false
+`,
+		pkg: "internal/hadoop/hdfs/topologytest", test: "TestObserver", limit: 5 * time.Minute,
 	},
 
 	// Appending.
@@ -106,15 +109,6 @@ var hdfsRules = []rule{
 	},
 
 	// Tasks that were given up.
-	{
-		promise: "what a task that was given up has sent and HDFS has not taken yet changes nothing when it arrives",
-		file:    "internal/hadoop/rpc/conn.go",
-		old: `		reset(raw)
-`,
-		new: `		_ = raw
-`,
-		pkg: "test/torture", test: "TestHDFS/zombie_cut_off", limit: 10 * time.Minute,
-	},
 	{
 		promise: "a file is removed through the directory of who removes it, so that a task that was fenced off removes nothing",
 		file:    "hdfsckpt/mount/dir.go",
@@ -173,5 +167,19 @@ var hdfsRules = []rule{
 		old:     `if a, ok := f.store.(store.Accesser); ok && in.Mask&7 != 0 {`,
 		new:     `if a, ok := f.store.(store.Accesser); ok && in.Mask&7 != 0 && in.Uid == 1<<31 {`,
 		pkg:     "hdfsckpt/mount", test: "TestHDFS/ACL", limit: 5 * time.Minute,
+	},
+	{
+		promise: "key servers that demand Kerberos are asked with a ticket",
+		file:    "internal/hadoop/kms/identity.go",
+		old:     `err = u.Negotiate(r, "HTTP/"+strings.ToLower(r.URL.Hostname()))`,
+		new:     `_ = u`,
+		pkg:     "internal/hadoop/kms", test: "TestKerberos",
+	},
+	{
+		promise: "containers, which have no ticket, ask key servers with their job's delegation token",
+		file:    "internal/hadoop/kms/identity.go",
+		old:     `r.Header.Set(tokenHeader, t.URLString())`,
+		new:     `_ = t`,
+		pkg:     "internal/hadoop/kms", test: "TestKerberos",
 	},
 }

@@ -338,9 +338,12 @@ var storageRules = []rule{
 	{
 		promise: "what was removed can be gone back to",
 		file:    "hdfsckpt/rollback.go",
-		old:     `if err := retain.Restore(ctx, s, p.To); err != nil {`,
-		new:     `if err := ctx.Err(); retain.Restore == nil || err != nil {`,
-		pkg:     "hdfsckpt", test: "TestRollbackToWhatWasRemoved/local",
+		old: `		if err := retain.Restore(ctx, s, p.To); err != nil {
+`,
+		new: `		if err := error(nil); err != nil {
+			_ = retain.Restore
+`,
+		pkg: "hdfsckpt", test: "TestRollbackToWhatWasRemoved/local",
 	},
 	{
 		promise: "what a script removes or saves over through its checkpoint path stays readable once",
@@ -404,8 +407,8 @@ var storageRules = []rule{
 	{
 		promise: "the directory of a job that lives is not removed, however long it runs",
 		file:    "client/submit/cleanup.go",
-		old:     ` || !isUnchanged(ctx, home, jobs.Directory(e.Name), keep) {`,
-		new:     ` {`,
+		old:     ` && isUnchanged(ctx, home, jobs.Directory(e.Name), keep) && `,
+		new:     ` && `,
 		pkg:     "cmd/yarn-submit", test: "TestOldJobsGo",
 	},
 	{
@@ -434,5 +437,12 @@ var storageRules = []rule{
 		new: `			err = errors.Join(err, nil)
 `,
 		pkg: "hdfsckpt", test: "TestOtherJobs/local",
+	},
+	{
+		promise: "a job that is told to share its checkpoint directory may use one that another job writes to",
+		file:    "client/submit/exclusive.go",
+		old:     `len(living) > 0 && !c.Share {`,
+		new:     `len(living) > 0 {`,
+		pkg:     "test/e2e", test: "TestTwoJobsOnOneDirectory/local",
 	},
 }

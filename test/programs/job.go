@@ -151,7 +151,7 @@ func (j *job) wait(ctx context.Context, limit time.Duration, what string, ok fun
 				return fmt.Errorf("waiting for %s: the job has ended as %s: %s%w", what, s.State, s.Why, errEnded)
 			}
 			if err == nil {
-				err = errors.New(told(s))
+				err = errors.New(summary(s))
 			}
 		}
 		if ctx.Err() == nil {
@@ -168,8 +168,8 @@ func (j *job) wait(ctx context.Context, limit time.Duration, what string, ok fun
 // errEnded marks what was waited for in vain because the job has ended.
 var errEnded = errors.New("")
 
-// told is a job's state in one line.
-func told(s *proto.JobStatus) string {
+// summary returns a job's state in one line.
+func summary(s *proto.JobStatus) string {
 	var all []string
 	for _, t := range s.Tasks {
 		all = append(all, fmt.Sprintf("%s %s (attempt %d, step %d)", t.Task, strings.TrimPrefix(t.State.String(), "TASK_STATE_"), t.Attempt, t.Step))

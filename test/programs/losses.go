@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -15,9 +13,9 @@ import (
 // loss is something that a job loses.
 type loss struct {
 	column int
-	// strike loses it, and returns the task that it names as lost. heal, if not nil,
-	// gives back what the next loss needs.
-	strike func(*job, *proto.JobStatus) (task string, heal func(context.Context) error, err error)
+	// inject causes it, and returns the task that is lost. restore, if not nil, gives back
+	// what the next loss needs.
+	inject func(*job, *proto.JobStatus) (task string, restore func(context.Context) error, err error)
 }
 
 // losses are in the order in which jobs lose them; the last is one of YARN only.
@@ -43,20 +41,10 @@ func loseNode(j *job, s *proto.JobStatus) (string, func(context.Context) error, 
 		if t.Node == s.AmHost {
 			continue
 		}
-		last, _ := strconv.Atoi(t.Node[strings.LastIndexByte(t.Node, '.')+1:]) // 127.0.0.2 is nm0
-		manager := j.cluster.Daemon(fmt.Sprintf("nm%d", last-2))
-		data := j.cluster.Daemon(fmt.Sprintf("dn%d", last-2))
-		containers, err := j.cluster.Containers()
-		err = errors.Join(err, data.Kill(), manager.Kill())
-		for _, c := range containers {
-			for _, pid := range c.PIDs {
-				if c.Node == manager.Name() {
-					err = errors.Join(err, kill(pid))
-				}
-			}
-		}
-		heal := func(ctx context.Context) error { return errors.Join(manager.Restart(ctx), data.Restart(ctx)) }
-		return t.Task, heal, err
+		manager := j.cluster.NodeManager(t.Node)
+		data := j.cluster.DataNode(manager)
+		restore := func(ctx context.Context) error { return errors.Join(manager.Restart(ctx), data.Restart(ctx)) }
+		return t.Task, restore, j.cluster.KillNode(manager)
 	}
 	return "", nil, errors.New("all tasks are on the application master's node")
 }
@@ -129,14 +117,14 @@ func (j *job) loseOne(ctx context.Context, l loss, result *Result) (err error) {
 		return err
 	}
 	at := time.Now()
-	task, heal, err := l.strike(j, s)
-	if heal != nil {
-		healed := make(chan error, 1)
+	task, restore, err := l.inject(j, s)
+	if restore != nil {
+		restored := make(chan error, 1)
 		go func() {
 			time.Sleep(nodeDown)
-			healed <- heal(context.WithoutCancel(ctx))
+			restored <- restore(context.WithoutCancel(ctx))
 		}()
-		defer func() { err = errors.Join(err, <-healed) }()
+		defer func() { err = errors.Join(err, <-restored) }()
 	}
 	if err != nil {
 		return err

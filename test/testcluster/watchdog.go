@@ -2,7 +2,6 @@ package testcluster
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -70,8 +69,8 @@ func clear(dir string) error {
 			return fmt.Errorf("processes %v of the cluster in %s do not end", found, dir)
 		}
 		for _, pid := range found {
-			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("ending process %d of the cluster in %s: %w", pid, dir, err)
+			if err := kill(pid); err != nil {
+				return fmt.Errorf("ending the cluster in %s: %w", dir, err)
 			}
 		}
 		time.Sleep(20 * time.Millisecond)

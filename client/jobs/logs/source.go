@@ -36,7 +36,7 @@ func find(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*s
 		return nil, nil // YARN has them
 	}
 	if o.Of == Master {
-		return existing(ctx, j, []*source{{task: Master, path: path.Join(j.Dir(), jobs.MasterLog)}})
+		return existing(ctx, j, []*source{{task: Master, path: path.Join(j.Dir(), jobs.MasterLog)}}), nil
 	}
 	if o.Agents {
 		tasks, err := Tasks(s, o.Of)
@@ -47,7 +47,7 @@ func find(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*s
 		for _, t := range tasks {
 			list = append(list, &source{task: t.Task, attempt: int(t.Attempt), path: path.Join(j.Dir(), "containers", t.Container, "agent.log")})
 		}
-		return existing(ctx, j, list)
+		return existing(ctx, j, list), nil
 	}
 	root := path.Join(j.Dir(), proto.LogsDir)
 	directories, err := j.Store().List(ctx, root)
@@ -124,11 +124,11 @@ func previous(of []*source) []*source {
 }
 
 // existing returns those of a list that exist.
-func existing(ctx context.Context, j *jobs.Job, list []*source) ([]*source, error) {
+func existing(ctx context.Context, j *jobs.Job, list []*source) []*source {
 	return slices.DeleteFunc(list, func(s *source) bool {
 		_, err := j.Store().Stat(ctx, s.path)
 		return errors.Is(err, fs.ErrNotExist)
-	}), nil
+	})
 }
 
 // taskLess orders worker-2 before worker-10.

@@ -7,6 +7,8 @@ HOLDFAST_NAME_LOST_PEERS=1  A step that failed since a peer was lost fails with
 HOLDFAST_DEVICE_FILTERS=1  A worker's session needs the parameter servers and the
     worker itself, and does not wait for other workers that have ended, or have not
     begun.
+HOLDFAST_LINGER=FILE  A worker says in this file, a FIFO, that a session of its needs the
+    other workers, and stays at its end, which it says there, too, until it is let end.
 HOLDFAST_MODEL_KEPT=1  A session goes on from what the parameter servers hold, if
     they hold all of the model, and does not put the last checkpoint in its place.
     Once a parameter server has lost its part, this process restores as ever.
@@ -39,7 +41,11 @@ def hooks():
             sys.stderr.write("HOLDFAST_RECOVERY_WAIT_SECS is %r, which is no number of seconds; it is ignored\n" % wait)
         else:
             yield manager, _shorten_waits(seconds)
-    if os.environ.get("HOLDFAST_DEVICE_FILTERS") == "1":
+    if os.environ.get("HOLDFAST_LINGER", "0") != "0":
+        linger = _Linger()
+        yield "tensorflow.python.training.server_lib", linger.note_servers
+        yield "tensorflow.python.client.session", linger.note_sessions
+    if os.environ.get("HOLDFAST_DEVICE_FILTERS") == "1":  # what it sets, those above see
         filters = _DeviceFilters()
         yield "tensorflow.python.training.server_lib", filters.note_servers
         yield "tensorflow.python.client.session", filters.filter_sessions
@@ -275,6 +281,112 @@ class _DeviceFilters:
         if not jobs:
             return bool(tasks)
         return jobs[-1] != "ps" and (jobs[-1] != job or tasks[-1:] != [str(task)])
+
+
+class _Linger:
+    """Has a worker's process stay at its end for the sessions of others.
+
+    A session without device filters is created on every task of the cluster, and
+    waits for those that are not there (see _DeviceFilters). So a process says when it
+    makes such a session, and stays at its end until the agent lets it end, which is at
+    once where no process of the job has said so. Its exit code is not known before.
+    One that fails does not stay.
+    """
+
+    def __init__(self):
+        self._servers = {}  # of a worker, by their targets: they must not be destroyed before
+        self._process = None
+        self._told = False  # that a session needs the other workers
+        self._status = None  # given to sys.exit
+
+    def note_servers(self, module):
+        server = getattr(module, "Server", None)
+        if server is None:
+            return
+        original = server.__init__
+
+        def __init__(own, *args, **kwargs):
+            original(own, *args, **kwargs)
+            self._note_server(own)
+
+        _replace(server, "__init__", __init__)
+
+    def _note_server(self, server):
+        try:
+            definition = server._server_def
+            others = sum(len(j.tasks) for j in definition.cluster.job if j.name != "ps") - 1
+            if definition.job_name == "ps" or others < 1:
+                return
+        except (AttributeError, TypeError):
+            return  # of another version of TensorFlow
+        if self._process is None:
+            import atexit
+
+            self._process = os.getpid()
+            self._note_exit()
+            atexit.register(self._stay)
+        self._servers[server.target] = server
+
+    def _note_exit(self):
+        original = sys.exit
+
+        def exit(*args):
+            self._status = args[0] if args else None
+            original(*args)
+
+        exit.__doc__ = original.__doc__
+        sys.exit = exit
+
+    def note_sessions(self, module):
+        session = getattr(module, "BaseSession", None)
+        if session is None:
+            return
+        original = session.__init__
+
+        def __init__(own, target="", graph=None, config=None):
+            server = self._servers.get(target)
+            if server is not None and not self._told and not getattr(config, "device_filters", None):
+                if not server._server_def.default_session_config.device_filters:
+                    self._told = self._tell(b"peers\n")
+            original(own, target, graph, config)
+
+        _replace(session, "__init__", __init__)
+
+    def _failed(self):
+        """Reports whether the program ends by an exception, or has given sys.exit
+        something that is no success. Other ways to fail show in the exit code."""
+        return bool(self._status) or any(getattr(sys, n, None) is not None for n in ("last_exc", "last_type"))
+
+    @staticmethod
+    def _tell(line):
+        """Reports whether the agent will read the line."""
+        try:
+            fifo = os.open(os.environ.get("HOLDFAST_LINGER", "0"), os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                return os.write(fifo, line) == len(line)
+            finally:
+                os.close(fifo)
+        except OSError:
+            return False
+
+    def _stay(self):
+        if self._failed() or os.getpid() != self._process:
+            return
+        import select
+
+        own = "%s.%d" % (os.environ.get("HOLDFAST_LINGER", "0"), self._process)
+        try:
+            os.mkfifo(own, 0o600)
+            end = os.open(own, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            return  # nobody could let it end
+        for stream in sys.stdout, sys.stderr:
+            try:
+                stream.flush()
+            except (AttributeError, OSError, ValueError):
+                pass  # closed, or none
+        if self._tell(b"%d\n" % self._process):
+            select.select([end], [], [])
 
 
 # What distributions of TensorFlow are called.

@@ -88,9 +88,9 @@ class TensorFlow(unittest.TestCase):
         "python/training/server_lib.py": """
 from types import SimpleNamespace as N
 class Server:
-    def __init__(self, job, cluster, filters=()):
+    def __init__(self, job, cluster, filters=(), tasks=2):
         self.target = "grpc://" + job
-        self._server_def = N(job_name=job, task_index=0, cluster=N(job=[N(name=n) for n in cluster]),
+        self._server_def = N(job_name=job, task_index=0, cluster=N(job=[N(name=n, tasks=range(tasks)) for n in cluster]),
                              default_session_config=N(device_filters=list(filters)))
 """,
         "python/client/session.py": """
@@ -114,19 +114,22 @@ def GraphDef():
 from types import SimpleNamespace as N
 from tensorflow.python.training.server_lib import Server
 from tensorflow.python.client.session import BaseSession, config_pb2
-def filters(job="worker", cluster=("ps", "worker"), devices=("/job:ps/task:0", "/job:worker/task:0"), final=True, own=(), server=()):
+def filters(job="worker", cluster=("ps", "worker"), devices=("/job:ps/task:0", "/job:worker/task:0"), final=True, own=(), server=(), tasks=2):
     graph = N(finalized=final, get_operations=lambda: [N(device=d) for d in devices], _copy_functions_to_graph_def=lambda d, n: None)
     config = config_pb2.ConfigProto(own) if own else None
-    return BaseSession(Server(job, cluster, server).target, graph, config).filters
+    return BaseSession(Server(job, cluster, server, tasks).target, graph, config).filters
 """
+
+    def fake(self, site):
+        for name, text in self.SESSIONS.items():
+            file = os.path.join(site, "tensorflow", *name.split("/"))
+            os.makedirs(os.path.dirname(file), exist_ok=True)
+            with open(file, "w") as f:
+                f.write(text)
 
     def filters(self, call, **settings):
         with tempfile.TemporaryDirectory() as site:
-            for name, text in self.SESSIONS.items():
-                file = os.path.join(site, "tensorflow", *name.split("/"))
-                os.makedirs(os.path.dirname(file), exist_ok=True)
-                with open(file, "w") as f:
-                    f.write(text)
+            self.fake(site)
             settings = dict({"HOLDFAST_DEVICE_FILTERS": "1"}, **settings)
             return run(self.SESSION + "print(*filters(%s))" % call, site, **settings)
 
@@ -144,6 +147,54 @@ def filters(job="worker", cluster=("ps", "worker"), devices=("/job:ps/task:0", "
         ):
             self.assertEqual(self.filters(call), "", call)
         self.assertEqual(self.filters("", HOLDFAST_DEVICE_FILTERS="0"), "")
+
+    # Opens the FIFO as the agent does, makes a session, and ends; a child then shows what
+    # was written, and lets it end.
+    LINGER = """
+import os, signal, sys
+signal.alarm(30)
+fifo = os.environ["HOLDFAST_LINGER"]
+opened, parent = os.open(fifo, os.O_RDWR), os.getpid()
+if os.fork() == 0:
+    lines = os.fdopen(opened)
+    for line in lines:
+        print(line.strip().replace(str(parent), "stays"), flush=True)
+        if line[0].isdigit():
+            with open(fifo + "." + line.strip(), "w") as f:
+                f.write("\\n")
+        if line[0].isdigit() or line == "over\\n":
+            os._exit(0)
+"""
+
+    def linger(self, script, **settings):
+        """What a program says to the agent, and its exit code."""
+        with tempfile.TemporaryDirectory() as site:
+            self.fake(site)
+            fifo = os.path.join(site, "fifo")
+            os.mkfifo(fifo)
+            environ = {k: v for k, v in os.environ.items() if not k.startswith(("HOLDFAST_", "GRPC_"))}
+            environ.update({"HOLDFAST_LINGER": fifo, "HOLDFAST_DEVICE_FILTERS": "1"}, PYTHONPATH=os.pathsep.join((SHIM, site)), PYTHONDONTWRITEBYTECODE="1")
+            environ.update(settings)
+            # What comes last in the interpreter is said last.
+            last = "import atexit\natexit.register(lambda: os.write(opened, b'over\\n'))\n"
+            p = subprocess.Popen([sys.executable, "-c", self.LINGER + last + self.SESSION + script], env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True)
+            out, _ = p.communicate()
+            return " ".join(out.split()), p.returncode
+
+    def test_a_worker_stays_for_others(self):
+        self.assertEqual(self.linger("filters()"), ("stays", 0))
+        self.assertEqual(self.linger("filters(devices=['/job:worker/task:1'])"), ("peers stays", 0))
+        self.assertEqual(self.linger("filters(own=['/job:worker/task:1'])"), ("stays", 0))
+        self.assertEqual(self.linger("filters(final=False); filters(final=False); sys.exit()"), ("peers stays", 0))
+        # That it failed shows in the exit code.
+        self.assertEqual(self.linger("filters(); raise SystemExit(3)"), ("stays", 3))
+
+    def test_who_does_not_stay(self):
+        self.assertEqual(self.linger("filters(); raise ValueError()"), ("over", 1))
+        self.assertEqual(self.linger("filters(); sys.exit(3)"), ("over", 3))
+        self.assertEqual(self.linger("filters(job='ps')"), ("over", 0))
+        self.assertEqual(self.linger("filters(tasks=1)"), ("over", 0))
+        self.assertEqual(self.linger("pass"), ("over", 0))
 
     def test_devices_elsewhere(self):
         for device, elsewhere in (

@@ -427,7 +427,7 @@ func (n narrow) Write(b []byte) (int, error) {
 // TestASlowDataNodeIsLeft: the blocks after the first one, whose DataNode takes 4 MB a
 // second, go to others.
 func TestASlowDataNodeIsLeft(t *testing.T) {
-	const block, blocks = 8 << 20, 12
+	const block, blocks = 8 << 20, 32 // of so many a DataNode gets more than one, unless it is left
 	s := &slowTo{dialed: map[string]int{}}
 	want := content(7, block*blocks)
 	f := create(t, clientWith(t, write.Options{Replication: 1, BlockSize: block, Dial: s.dial}), "/one-is-slow")

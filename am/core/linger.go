@@ -1,0 +1,34 @@
+package core
+
+// A process that has done its work may be needed further: a TensorFlow session without
+// device filters is made on every task of the cluster, and waits for those that are not
+// there. In a job that has such sessions, processes linger after their work until no task
+// is at work any longer. Only then do they end, and show by their exit codes whether they
+// have succeeded.
+
+// lingers takes in that an attempt has done its work, and that its process stays. At the
+// job's end nobody needs it.
+func (j *Job) lingers(e TaskLingers) {
+	t := j.hosted[e.Container]
+	switch {
+	case t == nil || e.Attempt != t.run.number:
+	case t.state == finishing, t.state == running && !j.peersNeeded:
+		j.emit(EndLingering{t.loc.container})
+	case t.state == running:
+		if !t.run.lingered {
+			t.run.lingered = true
+			j.record(t, KindNote, "attempt %d has done its work; its process stays, as other tasks may need it", t.run.number)
+		}
+		j.becomeLingering(t)
+	}
+}
+
+// endLingering lets all lingering attempts end.
+func (j *Job) endLingering() {
+	for _, t := range j.tasks {
+		if t.state == lingering {
+			j.becomeEnding(t)
+			j.emit(EndLingering{t.loc.container})
+		}
+	}
+}

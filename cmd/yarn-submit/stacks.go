@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/client/jobs"
+	"holdfast/client/jobs/logs"
+	"holdfast/proto"
+)
+
+type stacksOptions struct{ output }
+
+func newStacksCommand() *cobra.Command {
+	o := &stacksOptions{}
+	cmd := &cobra.Command{
+		Use:   "stacks JOB [TASK|ROLE]",
+		Short: "show where the Python of a task stands",
+		Long: `Stacks has the processes of tasks that run print what each of their threads is
+doing, and shows it: for tasks that hang. It works with Python programs and
+Java. What they print goes to the task's output, too.
+
+` + whichJob,
+		Example: `  yarn-submit stacks mnist
+  yarn-submit stacks mnist worker-1`,
+		Args:              between(1, 2, "JOB [TASK|ROLE]"),
+		ValidArgsFunction: completeJobThenTask(true),
+		RunE:              func(cmd *cobra.Command, args []string) error { return runStacks(cmd, o, args) },
+	}
+	o.add(cmd)
+	return cmd
+}
+
+// taskStacks is the JSON of the stacks of a task.
+type taskStacks struct {
+	Task   string `json:"task"`
+	Stacks string `json:"stacks"`
+	Error  string `json:"error"` // why there are none
+}
+
+func runStacks(cmd *cobra.Command, o *stacksOptions, args []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	j, err := jobs.Find(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	s, err := j.Status(ctx)
+	if err != nil {
+		return err
+	}
+	of := ""
+	if len(args) > 1 {
+		of = args[1]
+	}
+	list, err := logs.Tasks(s, of)
+	if err != nil {
+		return err
+	}
+	all := []taskStacks{}
+	for _, t := range list {
+		if t.State != proto.TaskState_TASK_STATE_RUNNING && of == "" {
+			continue
+		}
+		var b bytes.Buffer
+		_, err := j.Exec(ctx, t.Task, nil, true, &b)
+		if err != nil && (!errors.Is(err, jobs.ErrNotRun) || len(list) == 1) {
+			return err
+		}
+		found := taskStacks{Task: t.Task, Stacks: b.String()}
+		if err != nil {
+			found.Error = err.Error()
+		}
+		all = append(all, found)
+		if !o.json() {
+			fmt.Fprintf(cmd.OutOrStdout(), "==> %s <==\n%s%s\n", t.Task, found.Stacks, found.Error)
+		}
+	}
+	if o.json() {
+		return writeJSON(cmd.OutOrStdout(), map[string]any{"tasks": all})
+	}
+	if len(all) == 0 {
+		note(cmd, "no task runs")
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package container_test
+
+import (
+	"testing"
+
+	"holdfast/proto"
+)
+
+// TestAProcessLingersUntilItIsLetEnd: the master hears of it on each stream, and the exit
+// code is what the process ends with then.
+func TestAProcessLingersUntilItIsLetEnd(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(func(a *proto.Assign) { a.LeaseMs = patience.Milliseconds() }))
+	c.prepared()
+	m.leadTo(m.address)
+	const stays = `f="$HOLDFAST_LINGER"; mkfifo "$f.$$"; exec 3<>"$f.$$"; echo nonsense >"$f"; echo peers >"$f"; echo $$ >"$f"; read -r line <&3; exit 3`
+	c.send(&proto.Start{Attempt: 4, Command: shell(stays), Env: map[string]string{"HOLDFAST_LINGER": "1"}})
+	c.started()
+	for range 2 {
+		hear(c, (*proto.FromAgent).GetNeedsPeers)
+		if l := hear(c, (*proto.FromAgent).GetLingers); l.Attempt != 4 {
+			t.Fatalf("attempt %d lingers", l.Attempt)
+		}
+		close(c.drop)
+		c = m.agent()
+	}
+	hear(c, (*proto.FromAgent).GetLingers)
+	c.send(&proto.EndLingering{})
+	if e := c.exited(); e.Code != 3 || e.Stopped {
+		t.Fatalf("exited: %v", e)
+	}
+	c.send(&proto.Start{Attempt: 5, Command: shell(`exit ${HOLDFAST_LINGER:-1}`), Env: map[string]string{"HOLDFAST_LINGER": "0"}})
+	c.started()
+	if e := c.exited(); e.Code != 0 {
+		t.Fatalf("what was switched off is %v", e)
+	}
+}
+
+// TestWhoLingersLaterIsLetEndAtOnce: the command may go on after the process that lingered.
+func TestWhoLingersLaterIsLetEndAtOnce(t *testing.T) {
+	m := newMaster(t)
+	m.startAgent("c1", nil)
+	c := m.agent()
+	c.send(assignment(nil))
+	c.prepared()
+	const stays = `f="$HOLDFAST_LINGER"; stay() { mkfifo "$f.$1"; exec 3<>"$f.$1"; echo "$1" >"$f"; read -r line <&3; }; stay 1; stay 2`
+	c.send(&proto.Start{Command: shell(stays), Env: map[string]string{"HOLDFAST_LINGER": "1"}})
+	c.started()
+	hear(c, (*proto.FromAgent).GetLingers)
+	c.send(&proto.EndLingering{})
+	if e := c.exited(); e.Code != 0 {
+		t.Fatalf("exited: %v", e)
+	}
+}
