@@ -11,18 +11,18 @@ import (
 )
 
 var functions = template.FuncMap{
-	"state":  proto.StateWord,
-	"clock":  func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05") },
-	"stamp":  func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) },
-	"since":  span,
-	"bytes":  size,
-	"number": func(n int64) string { return humanize.Comma(n) },
-	"rate":   rate,
-	"seconds": func(ms int64) string {
-		return duration(time.Duration(ms) * time.Millisecond)
-	},
-	"lines": func(l []string) string { return strings.Join(l, "\n") },
+	"state":   proto.StateWord,
+	"clock":   moment,
+	"stamp":   func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) },
+	"since":   span,
+	"bytes":   size,
+	"number":  func(n int64) string { return humanize.Comma(n) },
+	"rate":    rate,
+	"seconds": func(n int64) string { return duration(ms(n)) },
+	"lines":   func(l []string) string { return strings.Join(l, "\n") },
 }
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // span returns the time between two moments in milliseconds since 1970; 0 for the end
 // means now.

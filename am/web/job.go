@@ -24,9 +24,11 @@ const (
 // jobView is what the page of the job shows.
 type jobView struct {
 	Counts    []roleCount
-	Open      int // incidents that have not been recovered from
-	Age       string
-	AgeIsFrom string // what the age is that of
+	Open      int    // incidents that have not been recovered from
+	Age       string // of the newest complete checkpoint
+	Timeline  *timeline
+	Incidents []incidentView // the newest first
+	Older     int            // incidents
 	Rows      []taskRow
 	Tasks     int // before the filter
 	Matching  int // after it
@@ -52,12 +54,11 @@ type stateCount struct {
 // taskRow is a row of the table of tasks.
 type taskRow struct {
 	*proto.TaskStatus
-	State  string
-	Limit  int64 // bytes that its container may have; 0: not known
-	Full   int   // memory used, in percent of Limit
-	Note   string
-	Tail   []string
-	Failed bool // the note and the tail are those of what does not run now
+	State string
+	Limit int64 // bytes that its container may have; 0: not known
+	Full  int   // memory used, in percent of Limit
+	Note  string
+	Tail  []string
 }
 
 // job shows the job on one page.
@@ -79,6 +80,8 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 			}
 		}
 	}
+	v.Timeline = newTimeline(status, v.Query.Span, time.Now())
+	v.Incidents, v.Older = newestIncidents(status)
 	v.Rows, v.Matching = s.taskRows(status, v.Query)
 	v.Columns = v.Query.columns()
 	shown := status.Events[max(0, len(status.Events)-eventsShown):]

@@ -48,7 +48,11 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page (%d) does not say %q:\n%s", code, want, text)
 		}
 	}
-	if !strings.Contains(text, ">attempt 0: killed by SIGKILL") || strings.Contains(text, "what attempt 0 wrote") {
+	incidents, tasks, _ := strings.Cut(text, `id="tasks"`)
+	if !strings.Contains(incidents, "what attempt 0 wrote") {
+		t.Errorf("the incident has not the last lines of the attempt that was lost:\n%s", text)
+	}
+	if !strings.Contains(tasks, ">attempt 0: killed by SIGKILL") || strings.Contains(tasks, "what attempt 0 wrote") {
 		t.Errorf("an earlier attempt's end is shown as that of the one that runs:\n%s", text)
 	}
 	if strings.Contains(text, "<b>mnist") {

@@ -17,6 +17,7 @@ type taskQuery struct {
 	Role  string
 	Sort  string // key of an order; "": problems first
 	Down  bool   // in descending order
+	Span  string // of the timeline
 }
 
 // orders are the columns by which tasks can be ordered.
@@ -38,7 +39,7 @@ func compareTasks(a, b *proto.TaskStatus) int {
 }
 
 func parseTaskQuery(p url.Values) taskQuery {
-	q := taskQuery{Text: p.Get("q"), State: p.Get("state"), Role: p.Get("role")}
+	q := taskQuery{Text: p.Get("q"), State: p.Get("state"), Role: p.Get("role"), Span: p.Get("span")}
 	q.Sort, q.Down = strings.CutPrefix(p.Get("sort"), "-")
 	return q
 }
@@ -94,14 +95,25 @@ func (q taskQuery) columns() []column {
 				c.Order = "descending"
 			}
 		}
-		p := url.Values{}
-		for key, value := range map[string]string{"q": next.Text, "state": next.State, "role": next.Role, "sort": next.SortKey()} {
-			if value != "" {
-				p.Set(key, value)
-			}
-		}
-		c.Address = "?" + p.Encode() + "#tasks"
+		c.Address = next.address() + "#tasks"
 		list = append(list, c)
 	}
 	return list
+}
+
+// address returns the page's address with the query.
+func (q taskQuery) address() string {
+	p := url.Values{}
+	for key, value := range map[string]string{"q": q.Text, "state": q.State, "role": q.Role, "sort": q.SortKey(), "span": q.Span} {
+		if value != "" {
+			p.Set(key, value)
+		}
+	}
+	return "?" + p.Encode()
+}
+
+// SpanAddress returns the page's address with another span of the timeline.
+func (q taskQuery) SpanAddress(span string) string {
+	q.Span = span
+	return q.address() + "#timeline"
 }

@@ -7,6 +7,15 @@ var allSlices = []slice{
 	{name: "tensorflow", tests: []tests{
 		{"test/e2e", []string{"TestLongTensorFlow", "TestLongPrivateDirectories", "TestLongPrivateDirectoriesForgetTheCheckpoint"}},
 	}},
+	{name: "programs-torch", tests: []tests{
+		{"test/programs", []string{"TestLongTorchPrograms"}},
+	}},
+	{name: "programs-tensorflow", tests: []tests{
+		{"test/programs", []string{"TestLongTensorFlowPrograms", "TestLongJAXPrograms"}},
+	}},
+	{name: "programs-versions", tests: []tests{
+		{"test/programs", []string{"TestLongTensorFlowVersions"}},
+	}},
 	{name: "faults-tasks", tests: []tests{
 		{"test/faults", []string{"TestLongTasksAreLost", "TestLongMastersAreLost"}},
 	}},
@@ -20,16 +29,19 @@ var allSlices = []slice{
 	{name: "faults-pairs", tests: []tests{
 		{"test/faults", []string{"TestLongPairsAreLost"}},
 	}},
+	{name: "yarn", tests: []tests{
+		{"test/e2e", []string{"TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
+		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
+		{"test/scale", []string{"TestLongManyTasks"}},
+	}},
+	{name: "rules-bytes", tests: []tests{
+		{"test/mutation", []string{"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt"}},
+	}},
 	{name: "security", tests: []tests{
 		{"test/e2e", []string{"TestLongOutlivingTokens", "TestLongProtections"}},
 	}},
 	{name: "security-tensorflow", tests: []tests{
 		{"test/e2e", []string{"TestLongTensorFlowAtProtections"}},
-	}},
-	{name: "yarn", tests: []tests{
-		{"test/e2e", []string{"TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
-		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
-		{"test/scale", []string{"TestLongManyTasks"}},
 	}},
 	{name: "rules-storage", tests: []tests{
 		{"test/mutation", []string{"TestLongEachStorageRuleHasATestThatFailsWithoutIt"}},
@@ -37,18 +49,12 @@ var allSlices = []slice{
 	{name: "rules-recovery", tests: []tests{
 		{"test/mutation", []string{"TestLongEachRecoveryRuleHasATestThatFailsWithoutIt"}},
 	}},
-	{name: "rules-bytes", tests: []tests{
-		{"test/mutation", []string{"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt"}},
-	}},
 	{name: "rules-hdfs", tests: []tests{
 		{"test/mutation", []string{"TestLongEachRuleOfHDFSHasATestThatFailsWithoutIt"}},
 	}},
 	{name: "hadoop-3.3", hadoop: "3.3.6", tests: []tests{
 		{"test/e2e", []string{"TestTrainerLosesAParameterServer", "TestTheMasterIsLost", "TestTheClusterChangesUnderAJob", "TestSecure", "TestTensorFlow"}},
 		{"am/yarn", []string{".*"}},
-	}},
-	{name: "programs", tests: []tests{
-		{"test/programs", []string{"TestLongTensorFlowPrograms", "TestLongTorchPrograms"}},
 	}},
 	{name: "hdfs", tests: []tests{
 		{"hdfsckpt/mount", []string{"TestLongStalledNameNode"}},

@@ -8,4 +8,13 @@ var (
 	torchNew = pyenv.Environment{Requirements: []string{
 		"torch==2.15.0", "lightning==2.6.6", "transformers==5.24.0", "accelerate==1.15.0", "deepspeed==0.19.8", "numpy==2.4.6",
 	}}
+
+	tfKeras = pyenv.Environment{Requirements: []string{"tensorflow-cpu==2.21.0", "tf-keras==2.21.0", "numpy==2.4.6"}}
+	tf215   = pyenv.Environment{Python: "3.11", Requirements: []string{"tensorflow-cpu==2.15.1"}}
+	tf211   = pyenv.Environment{Python: "3.10", Requirements: []string{"tensorflow-cpu==2.11.1"}}
+	tf23    = pyenv.Environment{Python: "3.8", Requirements: []string{"tensorflow-cpu==2.3.4", "protobuf==3.20.3"}}
+	tf115   = pyenv.Environment{Python: "3.7", Requirements: []string{"tensorflow-cpu==1.15.0", "protobuf==3.20.3"}}
+
+	jaxNewest = pyenv.Environment{Requirements: []string{"jax==0.10.2", "jaxlib==0.10.2", "orbax-checkpoint==0.12.8", "numpy==2.4.6"}}
+	jaxOlder  = pyenv.Environment{Requirements: []string{"jax==0.8.1", "jaxlib==0.8.1", "orbax-checkpoint==0.11.30", "numpy==2.3.5"}}
 )

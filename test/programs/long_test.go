@@ -11,7 +11,9 @@ import (
 // Each of these tests runs the programs of a family on YARN and loses something of each.
 
 func TestLongTensorFlowPrograms(t *testing.T) { runAll(t, "tensorflow") }
+func TestLongTensorFlowVersions(t *testing.T) { runAll(t, "tensorflow-versions") }
 func TestLongTorchPrograms(t *testing.T)      { runAll(t, "torch") }
+func TestLongJAXPrograms(t *testing.T)        { runAll(t, "jax") }
 
 func runAll(t *testing.T, family string) {
 	chosen, unknown := programs.Select([]string{family})

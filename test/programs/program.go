@@ -44,8 +44,10 @@ var step = regexp.MustCompile(`\bstep (\d+) loss`)
 
 // Families are the programs, by the name of what they have in common.
 var Families = map[string][]Program{
-	"tensorflow": tensorflowPrograms,
-	"torch":      torchPrograms,
+	"jax":                 jaxPrograms,
+	"tensorflow-versions": tensorflowVersions,
+	"tensorflow":          tensorflowPrograms,
+	"torch":               torchPrograms,
 }
 
 // Select returns the programs of some families or names, in order; all if there are no

@@ -7,6 +7,8 @@ import (
 	"holdfast/test/pyenv"
 )
 
+// tensorflowPrograms are the examples, each with the newest TensorFlow, and the one with
+// MonitoredTrainingSession also with older ones.
 var tensorflowPrograms = []Program{
 	servers("monitored-session", "monitored-session/monitored_session.py", pyenv.TensorFlow, "--tf1"),
 	servers("supervisor", "supervisor/supervisor.py", pyenv.TensorFlow, "--tf1"),
@@ -18,6 +20,20 @@ var tensorflowPrograms = []Program{
 		Command: []string{"python", "parameter_server_strategy.py", "--steps", "1200"},
 		Path:    "./train_logs", Format: "tensorflow", Step: step, Victim: "ps-1",
 	},
+	{
+		Name: "keras-multiworker", Packages: []string{"tensorflow-cpu", "tf-keras"}, Python: tfKeras.Make,
+		Files:   []string{"keras-multiworker/train_keras.py"},
+		Flags:   append([]string{"--framework", "tensorflow"}, twoRanks...),
+		Command: append([]string{"python", "train_keras.py"}, inSteps...),
+		Path:    "./train_logs", Format: "tensorflow", Step: step, OwnNumbers: true, Victim: "worker-1",
+	},
+}
+
+var tensorflowVersions = []Program{
+	servers("monitored-session-2.15", "monitored-session/monitored_session.py", tf215.Make, "--tf1"),
+	servers("monitored-session-2.11", "monitored-session/monitored_session.py", tf211.Make, "--tf1"),
+	servers("monitored-session-2.3", "monitored-session/monitored_session.py", tf23.Make, "--tf1"),
+	servers("monitored-session-1.15", "monitored-session/monitored_session.py", tf115.Make),
 }
 
 // serving are two parameter servers and two workers.

@@ -27,6 +27,11 @@ func ranks(name, script, format, victim string, packages []string, command ...st
 }
 
 var torchPrograms = []Program{
+	ddp("pytorch-ddp", torchNewest, "bin/torchrun"),
+	ranks("accelerate", "accelerate/train_accelerate.py", "torch", "worker-1", []string{"accelerate", "torch"},
+		append([]string{"bin/accelerate", "launch", "--cpu", "train_accelerate.py"}, inSteps...)...),
+	ranks("deepspeed", "deepspeed/train_deepspeed.py", "deepspeed", "worker-1", []string{"deepspeed", "torch"},
+		append([]string{"python", "train_deepspeed.py"}, inSteps...)...),
 	ddp("pytorch-ddp-1.13", pyenv.Torch, "python", "-m", "torch.distributed.run", "--tee", "1", "--redirects", "1"),
 	trainer(ranks("huggingface-trainer", "huggingface-trainer/train_trainer.py", "huggingface", "worker-1", []string{"transformers", "torch"},
 		append([]string{"bin/torchrun", "train_trainer.py"}, inSteps...)...)),

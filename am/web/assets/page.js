@@ -78,6 +78,17 @@
   if (body.dataset.updates === "poll") poll();
   document.addEventListener("visibilitychange", () => { if (!document.hidden && body.dataset.updates) update(); });
 
+  // A link to something that is closed opens it.
+  const reveal = () => {
+    const at = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (at instanceof HTMLDetailsElement) {
+      at.open = true;
+      at.scrollIntoView();
+    }
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
+
   // Filters apply as they are typed.
   let typing = 0;
   const filter = document.querySelector("form.filter");

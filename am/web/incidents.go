@@ -1,0 +1,59 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+
+	"holdfast/proto"
+)
+
+// incidentsShown bounds the incidents of the page.
+const incidentsShown = 50
+
+// incidentView is an incident, and what the page says of it besides.
+type incidentView struct {
+	*proto.Incident
+	ID   string   // of the element that has its details
+	Tail []string // last lines of the lost attempt, as far as they are known
+	Open bool     // the task is not back yet
+}
+
+// incidentID returns the id of the element that has an incident's details.
+func incidentID(i *proto.Incident) string { return fmt.Sprintf("incident-%s-%d", i.Task, i.Attempt) }
+
+// newestIncidents returns the newest incidents of a job, the newest first, and how many
+// older ones there are.
+func newestIncidents(status *proto.JobStatus) (list []incidentView, omitted int) {
+	tasks := map[string]*proto.TaskStatus{}
+	for _, t := range status.Tasks {
+		tasks[t.Task] = t
+	}
+	for _, i := range slices.Backward(status.Incidents) {
+		if len(list) == incidentsShown {
+			break
+		}
+		v := incidentView{Incident: i, ID: incidentID(i), Open: i.RecoveredUnixMs == 0 && !status.State.Done()}
+		// A task has the last lines of its last attempt that failed.
+		if t := tasks[i.Task]; t != nil && proto.ReasonOf(status, t) == i.Attempt {
+			v.Tail = t.Tail
+		}
+		list = append(list, v)
+	}
+	return list, len(status.Incidents) - len(list)
+}
+
+// Cost says what the incident cost the job, in short.
+func (i incidentView) Cost() string {
+	if i.ResumedStep == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("no step for %s", duration(ms(i.ProgressAfterMs)))
+	switch i.LostSteps {
+	case 0:
+	case 1:
+		text += ", 1 step repeated"
+	default:
+		text += fmt.Sprintf(", %d steps repeated", i.LostSteps)
+	}
+	return text
+}
