@@ -1,8 +1,10 @@
 package container_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -395,17 +397,18 @@ func TestAShellIsNotWarmed(t *testing.T) {
 	}
 }
 
-// TensorFlow itself can be inherited: forks train, and none draws another's
-// random numbers.
-func TestTensorFlowFromAWarmInterpreter(t *testing.T) {
-	python, err := pyenv.TensorFlow(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newPythonTask(t, nil)
-	p.command = []string{python}
-	p.env[proto.EnvWarm], p.env["CUDA_VISIBLE_DEVICES"], p.env["HOLDFAST_FAIL_FAST"] = "tensorflow", "", "1"
-	p.write("train.py", `
+// warmed is a framework that attempts inherit, and a script that works with it. It prints
+// random numbers, and the product of two matrices.
+type warmed struct {
+	module, script string
+	env            map[string]string
+	python         func(context.Context) (string, error)
+	random         int    // numbers that are drawn anew in each process
+	says           string // with settings of the job
+}
+
+var warmedFrameworks = []warmed{
+	{"tensorflow", `
 import os
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
 import numpy as np
@@ -416,11 +419,66 @@ model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
 model.compile("sgd", "mse")
 x = np.ones((64, 4), np.float32)
 model.fit(tf.data.Dataset.from_tensor_slices((x, x.sum(1))).batch(8).prefetch(2), epochs=2, verbose=0)
-print("product", float(np.dot(np.ones((600, 600)), np.ones((600, 600))).sum()), flush=True)
-`+holds)
+print("product", int(np.dot(np.ones((600, 600)), np.ones((600, 600))).sum()), flush=True)
+`, map[string]string{"HOLDFAST_FAIL_FAST": "1"}, pyenv.TensorFlow, 4, "calls: use_caller\n"},
+	// A generator of PyTorch's that is not seeded draws the same in every process.
+	{"torch", `
+import numpy as np
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+print("drawn", np.random.rand(), np.random.default_rng().random(), torch.Generator().seed())
+print("first", torch.rand(1).item())
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(64, 4), torch.ones(64, 1)), batch_size=8, num_workers=1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for x, y in data:
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+print("product", int(torch.ones(600, 600).mm(torch.ones(600, 600)).sum()), flush=True)
+`, map[string]string{"RANK": "0"}, pyenv.Torch, 3, "first 0."},
+	{"jax", `
+import os
+import numpy as np
+import jax
+import jax.numpy as jnp
+jax.distributed.initialize()
+print("processes", jax.process_count(), jax.process_index())
+print("drawn", np.random.rand(), np.random.default_rng().random())
+step = jax.jit(jax.value_and_grad(lambda w: ((jnp.ones((64, 4)) @ w - 1.0) ** 2).mean()))
+loss, slope = step(jnp.zeros((4, 1)))
+print("product", int((jnp.ones((600, 600)) @ jnp.ones((600, 600))).sum()), flush=True)
+`, map[string]string{"HOLDFAST_JAX_CLUSTER": "1", "JAX_PLATFORMS": "cpu", "JAX_NUM_PROCESSES": "1", "JAX_PROCESS_ID": "0"}, pyenv.JAX, 2, "processes 1 0\n"},
+}
+
+// Frameworks themselves can be inherited: forks train, and none draws another's random
+// numbers.
+func TestFrameworksFromAWarmInterpreter(t *testing.T) {
+	for _, f := range warmedFrameworks {
+		t.Run(f.module, f.inherits)
+	}
+}
+
+func (f warmed) inherits(t *testing.T) {
+	python, err := f.python(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPythonTask(t, nil)
+	p.command = []string{python}
+	maps.Copy(p.env, f.env)
+	p.env[proto.EnvWarm], p.env["CUDA_VISIBLE_DEVICES"] = f.module, ""
+	p.write("train.py", f.script+holds)
+	start := func() {
+		if f.module == "jax" {
+			p.env["JAX_COORDINATOR_ADDRESS"] = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		}
+		p.start("train.py")
+	}
 	begun := time.Now()
 	p.write("hold", "")
-	p.start("train.py")
+	start()
 	eventually(t, "the first attempt's work", func() bool { return strings.Contains(p.output(), "product") })
 	ordinary := time.Since(begun)
 	b := p.until("is ready")
@@ -431,20 +489,31 @@ print("product", float(np.dot(np.ones((600, 600)), np.ones((600, 600))).sum()), 
 	drawn := map[string]bool{}
 	for range 2 {
 		begun = time.Now()
-		p.start("train.py")
+		start()
 		if e := p.exited(); e.Code != 0 || !strings.Contains(p.output(), "product 216000000") {
 			t.Fatalf("a fork ended by %v:\n%s", e, p.output())
 		}
-		if !strings.Contains(p.output(), "calls: use_caller\n") {
+		if !strings.Contains(p.output(), f.says) {
 			t.Errorf("a fork has not the settings of the first attempt:\n%s", p.output())
 		}
 		t.Logf("at work and done after %s, the ordinary way %s; the interpreter takes %d MB", time.Since(begun), ordinary, b.WarmRssBytes>>20)
 		p.until("came from")
-		for _, number := range strings.Fields(regexp.MustCompile("drawn .*").FindString(p.output())) {
+		for _, number := range strings.Fields(regexp.MustCompile("drawn (.*)").FindStringSubmatch(p.output())[1]) {
 			drawn[number] = true
 		}
 	}
-	if len(drawn) != 1+2*4 {
+	if len(drawn) != 2*f.random {
 		t.Errorf("two forks drew %v", drawn)
 	}
+}
+
+// freePort is one on which nothing listened just now.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
 }

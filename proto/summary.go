@@ -19,24 +19,26 @@ func StateWord(s fmt.Stringer) string {
 }
 
 // Notable returns the tasks that are shown one by one: all of a job with at most TasksShown,
-// and otherwise so many of them, first those that failed, then those that do not run yet or
-// again.
+// and otherwise so many of them, the most urgent ones first.
 func (s *JobStatus) Notable() []*TaskStatus {
 	if len(s.GetTasks()) <= TasksShown {
 		return s.GetTasks()
 	}
-	rank := func(t *TaskStatus) int {
-		switch t.State {
-		case TaskState_TASK_STATE_FAILED:
-			return 0
-		case TaskState_TASK_STATE_RUNNING, TaskState_TASK_STATE_SUCCEEDED, TaskState_TASK_STATE_STOPPED:
-			return 2
-		}
-		return 1
-	}
 	list := slices.Clone(s.Tasks)
-	slices.SortStableFunc(list, func(a, b *TaskStatus) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(list, func(a, b *TaskStatus) int { return Urgency(a) - Urgency(b) })
 	return list[:TasksShown]
+}
+
+// Urgency orders tasks for people: 0 for those that failed, 1 for those that do not run yet
+// or again, and 2 for the others.
+func Urgency(t *TaskStatus) int {
+	switch t.State {
+	case TaskState_TASK_STATE_FAILED:
+		return 0
+	case TaskState_TASK_STATE_RUNNING, TaskState_TASK_STATE_SUCCEEDED, TaskState_TASK_STATE_STOPPED:
+		return 2
+	}
+	return 1
 }
 
 // TaskCounts counts a job's tasks: "ps: 2 running; worker: 9 running, 1 restarting".

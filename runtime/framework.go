@@ -270,12 +270,15 @@ func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
 	return m
 }
 
-// taskVariables are those that Env of any framework sets, and those that limit a process
-// to GPUs.
+// taskVariables are those that Env of any framework sets, those that name an attempt's
+// error file, and those that limit a process to GPUs.
 var taskVariables = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{visibleGPUs: true, orderOfGPUs: true}
 	m := Member{Locals: 1, Members: []Peer{{}}, TensorBoardPort: 1, Attempt: Attempt{Interface: "lo"}}
 	for _, f := range frameworks {
+		if f.ErrorFile != nil {
+			all[f.ErrorFile.Variable] = true
+		}
 		if f.Env == nil {
 			continue
 		}

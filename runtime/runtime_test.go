@@ -425,7 +425,7 @@ func TestTorchrun(t *testing.T) {
 // TestVariablesOfTasks: a warm interpreter serves any task and attempt.
 func TestVariablesOfTasks(t *testing.T) {
 	for name, want := range map[string]bool{
-		"TF_CONFIG": true, "CLUSTER_SPEC": true, "TB_PORT": true, "RANK": true, "PET_RDZV_CONF": true, "TORCHELASTIC_RESTART_COUNT": true, "JAX_PROCESS_ID": true,
+		"TF_CONFIG": true, "CLUSTER_SPEC": true, "TB_PORT": true, "RANK": true, "PET_RDZV_CONF": true, "TORCHELASTIC_RESTART_COUNT": true, "TORCHELASTIC_ERROR_FILE": true, "JAX_PROCESS_ID": true,
 		"PATH": false, "OMP_NUM_THREADS": false, "PYTHONUNBUFFERED": false,
 	} {
 		if runtime.SaysWhichTask(name) != want {

@@ -1,13 +1,17 @@
 package web_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"holdfast/am/status"
 	"holdfast/am/web"
 	"holdfast/proto"
 )
@@ -17,14 +21,14 @@ type fixed struct{ *proto.JobStatus }
 func (f fixed) Snapshot() (*proto.JobStatus, <-chan struct{}) { return f.JobStatus, nil }
 
 func TestPage(t *testing.T) {
-	status := &proto.JobStatus{
+	job := &proto.JobStatus{
 		Id: "application_1_0001", Name: "<b>mnist</b>", State: proto.JobState_JOB_STATE_RUNNING,
 		Tasks: []*proto.TaskStatus{{Task: "ps-1", State: proto.TaskState_TASK_STATE_RESTARTING, Why: "exit code 1", Tail: []string{"ValueError: <x>"}},
 			{Task: "w-0", State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 1, Why: "killed by SIGKILL", Tail: []string{"what attempt 0 wrote"}}},
 		Incidents: []*proto.Incident{{Task: "w-0", Attempt: 0, Evidence: "killed by SIGKILL"}},
 		Events:    []*proto.JobEvent{{Task: "ps-1", Kind: "lost", Text: "attempt 0: its process failed"}},
 	}
-	s := httptest.NewServer(web.Handler(fixed{status}))
+	s := httptest.NewServer(web.Handler(web.Site{Status: fixed{job}}))
 	defer s.Close()
 	get := func(path string) (int, string) {
 		r, err := http.Get(s.URL + path)
@@ -44,7 +48,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page (%d) does not say %q:\n%s", code, want, text)
 		}
 	}
-	if !strings.Contains(text, "<td>attempt 0: killed by SIGKILL") || strings.Contains(text, "what attempt 0 wrote") {
+	if !strings.Contains(text, ">attempt 0: killed by SIGKILL") || strings.Contains(text, "what attempt 0 wrote") {
 		t.Errorf("an earlier attempt's end is shown as that of the one that runs:\n%s", text)
 	}
 	if strings.Contains(text, "<b>mnist") {
@@ -52,7 +56,7 @@ func TestPage(t *testing.T) {
 	}
 	code, text = get("/status.json")
 	got := &proto.JobStatus{}
-	if err := proto.FromJSON([]byte(text), got); code != 200 || err != nil || got.Id != status.Id {
+	if err := proto.FromJSON([]byte(text), got); code != 200 || err != nil || got.Id != job.Id {
 		t.Errorf("status.json: %d %v %s", code, err, text)
 	}
 	if code, _ := get("/other"); code != 404 {
@@ -68,28 +72,177 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageOfManyTasks: of a large job, the page says at once what does not run.
+// TestPageOfManyTasks: of a large job, the page says at once what does not run, and does
+// not grow without bound.
 func TestPageOfManyTasks(t *testing.T) {
-	const many = 10000
-	status := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}
-	for i := range many {
-		status.Tasks = append(status.Tasks, &proto.TaskStatus{
-			Task: fmt.Sprintf("worker-%d", i), Role: "worker", State: proto.TaskState_TASK_STATE_RUNNING,
-			Node: fmt.Sprintf("node-%d.example.com", i%500), RealAddress: "10.1.2.3:20001", RssBytes: 500e6,
-		})
-		status.Events = append(status.Events, &proto.JobEvent{Task: fmt.Sprintf("worker-%d", i), Kind: "started", Text: fmt.Sprintf("moment %d", i)})
-	}
-	lost := status.Tasks[many-1]
+	status := largeJob(10000)
+	lost := status.Tasks[9999]
 	lost.State, lost.Tail = proto.TaskState_TASK_STATE_RESTARTING, []string{"it went wrong"}
-	w := httptest.NewRecorder()
-	web.Handler(fixed{status}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-	text := w.Body.String()
-	for _, want := range []string{"worker: 9999 running, 1 restarting", "worker-9999", "it went wrong", "200 of 10000 tasks", "status.json", "moment 9999"} {
+	text := get(t, web.Site{Status: fixed{status}}, "/")
+	for _, want := range []string{"9999 <small>running", "1 <small>restarting", "worker-9999", "it went wrong", "1000 of 10000 tasks", "status.json", "moment 9999"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if len(text) > 100<<10 {
-		t.Errorf("the page, which a browser gets every few seconds, has %d bytes", len(text))
+	if first, second := strings.Index(text, "<b>worker-9999"), strings.Index(text, "<b>worker-0<"); first < 0 || first > second {
+		t.Error("the task that does not run is not the first")
+	}
+	if len(text) > 300<<10 {
+		t.Errorf("the page has %d bytes", len(text))
+	}
+}
+
+func largeJob(n int) *proto.JobStatus {
+	status := &proto.JobStatus{Name: "large", State: proto.JobState_JOB_STATE_RUNNING}
+	for i := range n {
+		status.Tasks = append(status.Tasks, &proto.TaskStatus{
+			Task: fmt.Sprintf("worker-%d", i), Role: "worker", Index: int32(i), State: proto.TaskState_TASK_STATE_RUNNING, Step: 12345,
+			Node: fmt.Sprintf("node-%d.example.com", i%500), RealAddress: "10.1.2.3:20001", RssBytes: 500e6 + int64(i)<<20,
+		})
+		status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: 1, Task: fmt.Sprintf("worker-%d", i), Kind: "started", Text: fmt.Sprintf("moment %d", i)})
+	}
+	return status
+}
+
+// get returns what a site answers to a request that must succeed.
+func get(t *testing.T, site web.Site, address string) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, address, nil))
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s answers %d: %s", address, w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+// TestTasksAreSelectedAndOrdered: by the address, so that no script is needed.
+func TestTasksAreSelectedAndOrdered(t *testing.T) {
+	status := largeJob(12)
+	status.Tasks[3].State, status.Tasks[3].Why = proto.TaskState_TASK_STATE_WAITING, "No room"
+	status.Tasks = append(status.Tasks, &proto.TaskStatus{Task: "ps-0", Role: "ps", State: proto.TaskState_TASK_STATE_RUNNING, Node: "other"})
+	names := regexp.MustCompile(`<td><b>([a-z0-9-]+)`)
+	for query, want := range map[string]string{
+		"?q=OTHER": "ps-0", "?q=room": "worker-3", "?state=waiting": "worker-3", "?role=ps": "ps-0", "?q=none": "",
+		"?sort=task&q=worker-1": "worker-1 worker-10 worker-11", "?sort=-task&q=worker-1": "worker-11 worker-10 worker-1",
+		"?sort=-memory&q=worker-1": "worker-11 worker-10 worker-1", "?sort=unknown&q=worker-1": "worker-1 worker-10 worker-11",
+	} {
+		var got []string
+		for _, m := range names.FindAllStringSubmatch(get(t, web.Site{Status: fixed{status}}, "/"+query), -1) {
+			got = append(got, m[1])
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s shows %v, want %s", query, got, want)
+		}
+	}
+	if text := get(t, web.Site{Status: fixed{status}}, "/?sort=-task&q=%22%3E%3Cscript%3E"); strings.Contains(text, "<script>") || !strings.Contains(text, `aria-sort="descending"`) {
+		t.Errorf("what is searched for is taken for HTML, or the order is not said:\n%s", text)
+	}
+}
+
+// TestMemoryAgainstItsLimit: a task that is about to exceed its memory stands out.
+func TestMemoryAgainstItsLimit(t *testing.T) {
+	status := largeJob(1)
+	spec := &proto.JobSpec{Roles: []*proto.RoleSpec{{Name: "worker", MemoryMb: 500}}}
+	if text := get(t, web.Site{Status: fixed{status}, Spec: spec}, "/"); !strings.Contains(text, "477 MiB<small> of 500 MiB</small> <small class=\"failed\">95%") {
+		t.Errorf("the limit is missing:\n%s", text)
+	}
+}
+
+// TestNothingIsInline: the policy forbids scripts and styles in the page, and the page
+// refers to nothing outside of its directory.
+func TestNothingIsInline(t *testing.T) {
+	w := httptest.NewRecorder()
+	web.Handler(web.Site{Status: fixed{largeJob(2)}}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	if p := w.Header().Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || strings.Contains(p, "unsafe") {
+		t.Errorf("the policy is %q", p)
+	}
+	if bad := regexp.MustCompile(`<style|<script>| style=| on[a-z]+=|(href|src|action)="(/|[a-z]+://)`).FindString(w.Body.String()); bad != "" {
+		t.Errorf("the page has %q", bad)
+	}
+	for path, kind := range map[string]string{"/page.css": "text/css", "/page.js": "text/javascript"} {
+		w := httptest.NewRecorder()
+		web.Handler(web.Site{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), kind) || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s answers %d as %s", path, w.Code, w.Header().Get("Content-Type"))
+		}
+	}
+}
+
+// TestHowPagesAreUpdated: by events, by asking through a proxy, or not at all; and without
+// a script by loading the page anew.
+func TestHowPagesAreUpdated(t *testing.T) {
+	running, ended := largeJob(1), largeJob(1)
+	ended.State = proto.JobState_JOB_STATE_SUCCEEDED
+	for _, c := range []struct {
+		site web.Site
+		want string
+	}{
+		{web.Site{Status: changing{running, nil}}, "events"},
+		{web.Site{Status: changing{running, nil}, Proxied: true}, "poll"},
+		{web.Site{Status: changing{ended, nil}}, ""},
+		{web.Site{Status: fixed{running}}, ""},
+	} {
+		text := get(t, c.site, "/")
+		if !strings.Contains(text, `data-updates="`+c.want+`"`) || strings.Contains(text, `<noscript><meta http-equiv="refresh"`) != (c.want != "") {
+			t.Errorf("want updates by %q:\n%.900s", c.want, text)
+		}
+	}
+}
+
+// changing is a status that may change.
+type changing struct {
+	*proto.JobStatus
+	next chan struct{}
+}
+
+func (c changing) Snapshot() (*proto.JobStatus, <-chan struct{}) {
+	if c.next == nil {
+		return c.JobStatus, make(chan struct{})
+	}
+	return c.JobStatus, c.next
+}
+
+// TestChanges: a change is an event, and the last one says that there will be no more.
+func TestChanges(t *testing.T) {
+	store := status.New(largeJob(1), nil, 0)
+	s := httptest.NewServer(web.Handler(web.Site{Status: store}))
+	defer s.Close()
+	r, err := http.Get(s.URL + "/changes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	lines := bufio.NewScanner(r.Body)
+	wait := func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if lines.Text() == want {
+				return
+			}
+		}
+		t.Fatalf("the stream ends (%v) without %q", lines.Err(), want)
+	}
+	wait("retry: 3000")
+	// Changes during the pause after an event are told by the next one.
+	stop := make(chan struct{})
+	go func() {
+		for tick := time.NewTicker(50 * time.Millisecond); ; {
+			select {
+			case <-stop:
+				tick.Stop()
+				return
+			case <-tick.C:
+				store.Update(func(*proto.JobStatus) {})
+			}
+		}
+	}()
+	defer close(stop)
+	wait("event: change")
+	store.Update(func(s *proto.JobStatus) { s.State = proto.JobState_JOB_STATE_FAILED })
+	wait("event: end")
+	for lines.Scan() {
+		if lines.Text() != "" && lines.Text() != "data: " {
+			t.Errorf("after the end there is %q", lines.Text())
+		}
 	}
 }

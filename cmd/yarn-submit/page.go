@@ -28,7 +28,7 @@ func servePage(host, id string, spec *proto.JobSpec, s secrets, status web.Sourc
 	}
 	var l net.Listener = listener
 	url := "://" + listener.Address()
-	handler := web.Handler(status)
+	handler := web.Handler(web.Site{Status: status, Spec: spec, Proxied: !spec.Local})
 	if spec.Local {
 		key := rand.Text()
 		handler, url = web.Keyed(key, handler), "http"+url+"/"+key+"/"

@@ -1,5 +1,5 @@
-// Package warm starts attempts of Python tasks without the seconds that importing
-// TensorFlow takes: by forking a process that has imported it already.
+// Package warm starts attempts of Python tasks without the seconds that importing a
+// framework takes: by forking a process that has imported it already.
 //
 // # The warm interpreter
 //

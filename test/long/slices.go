@@ -29,6 +29,7 @@ var allSlices = []slice{
 	{name: "yarn", tests: []tests{
 		{"test/e2e", []string{"TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
 		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
+		{"test/scale", []string{"TestLongManyTasks"}},
 	}},
 	{name: "rules-storage", tests: []tests{
 		{"test/mutation", []string{"TestLongEachStorageRuleHasATestThatFailsWithoutIt"}},

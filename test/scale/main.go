@@ -1,5 +1,6 @@
 // Command scale runs one application master with as many tasks as are asked
-// for, and prints what that costs it beside what is aimed at. The master is the
+// for, and prints what that costs it beside what is aimed at. It fails if a task takes more
+// memory than that, which depends on no other load of the machine. The master is the
 // real one, in a process of its own; so are the agents' connections to it, each
 // with its own TLS connection and its beats. Only what is beyond them is a
 // model: a cluster that gives every container at once, and tasks that do
@@ -14,6 +15,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -215,7 +217,7 @@ func measure(ctx context.Context, bare bool, tasks, lose, processes int, rest, p
 	}
 	r.back = time.Since(lost)
 	r.print(os.Stdout)
-	return phase("end")
+	return errors.Join(phase("end"), r.check())
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -1,0 +1,91 @@
+"use strict";
+// Replaces the parts of the page that are marked with data-live when the job has changed.
+// The page is whole without this script.
+(() => {
+  const body = document.body;
+  let shown = new Map(); // what each live part was last
+  let busy = false, again = false, timer = 0;
+
+  const remember = (from) => {
+    for (const part of from.querySelectorAll("[data-live]")) shown.set(part.id, part.innerHTML);
+  };
+
+  // A part in which text is selected stays as it is.
+  const selecting = (part) => {
+    const s = getSelection();
+    return s && !s.isCollapsed && part.contains(s.anchorNode);
+  };
+
+  const replace = (part, next) => {
+    if (shown.get(part.id) === next.innerHTML || selecting(part)) return;
+    const open = [...part.querySelectorAll("details[open][id]")].map((d) => d.id);
+    const active = document.activeElement;
+    const focused = part.contains(active) ? (active.id || active.closest("[id]").id) : "";
+    const href = focused && active.getAttribute("href");
+    shown.set(part.id, next.innerHTML);
+    part.replaceChildren(...next.childNodes);
+    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    if (!focused) return;
+    const at = document.getElementById(focused);
+    const to = href ? [...part.querySelectorAll("a")].find((a) => a.getAttribute("href") === href) : at?.querySelector("summary") ?? at;
+    to?.focus({ preventScroll: true });
+  };
+
+  const update = async () => {
+    if (busy) { again = true; return; }
+    busy = true;
+    try {
+      const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(30000) });
+      if (!answer.ok) throw new Error(answer.statusText);
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      document.title = page.title;
+      body.dataset.updates = page.body.dataset.updates;
+      body.dataset.pace = page.body.dataset.pace;
+      for (const part of document.querySelectorAll("[data-live]")) {
+        const next = page.getElementById(part.id);
+        if (next) replace(part, next);
+      }
+      document.getElementById("connection").hidden = true;
+    } catch {
+      document.getElementById("connection").hidden = false;
+    }
+    busy = false;
+    if (again) { again = false; update(); }
+  };
+
+  const poll = () => {
+    clearTimeout(timer);
+    timer = setTimeout(async () => {
+      if (!document.hidden) await update();
+      if (body.dataset.updates) poll();
+    }, Math.max(3000, Number(body.dataset.pace)));
+  };
+
+  const listen = () => {
+    const events = new EventSource("changes");
+    events.addEventListener("change", () => { if (!document.hidden) update(); });
+    events.addEventListener("end", () => { events.close(); update(); });
+    events.addEventListener("error", () => {
+      document.getElementById("connection").hidden = false;
+      // It was refused; otherwise the browser connects again by itself.
+      if (events.readyState === EventSource.CLOSED) poll();
+    });
+    events.addEventListener("open", () => { document.getElementById("connection").hidden = true; });
+  };
+
+  remember(document);
+  if (body.dataset.updates === "events") listen();
+  if (body.dataset.updates === "poll") poll();
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && body.dataset.updates) update(); });
+
+  // Filters apply as they are typed.
+  let typing = 0;
+  const filter = document.querySelector("form.filter");
+  const apply = () => {
+    const given = new URLSearchParams([...new FormData(filter)].filter(([, value]) => value));
+    history.replaceState(null, "", "?" + given);
+    update();
+  };
+  filter?.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(apply, 200); });
+  filter?.addEventListener("submit", (e) => { e.preventDefault(); apply(); });
+})();

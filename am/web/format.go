@@ -1,0 +1,78 @@
+package web
+
+import (
+	"html/template"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"holdfast/proto"
+)
+
+var functions = template.FuncMap{
+	"state":  proto.StateWord,
+	"clock":  func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05") },
+	"stamp":  func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) },
+	"since":  span,
+	"bytes":  size,
+	"number": func(n int64) string { return humanize.Comma(n) },
+	"rate":   rate,
+	"seconds": func(ms int64) string {
+		return duration(time.Duration(ms) * time.Millisecond)
+	},
+	"lines": func(l []string) string { return strings.Join(l, "\n") },
+}
+
+// span returns the time between two moments in milliseconds since 1970; 0 for the end
+// means now.
+func span(from, to int64) string {
+	end := time.Now()
+	if to != 0 {
+		end = time.UnixMilli(to)
+	}
+	return duration(end.Sub(time.UnixMilli(from)))
+}
+
+// duration rounds a time for people: "230 ms", "4.2 s", "59 s", "12m 5s", "3h 20m", "4d 2h".
+func duration(d time.Duration) string {
+	d = max(0, d)
+	pair := func(big, small time.Duration, units string) string {
+		n := d.Round(small)
+		return humanize.Comma(int64(n/big)) + units[:1] + " " + humanize.Comma(int64(n%big/small)) + units[1:]
+	}
+	switch {
+	case d < time.Second:
+		return humanize.Comma(d.Milliseconds()) + " ms"
+	case d < 10*time.Second:
+		return humanize.FtoaWithDigits(d.Seconds(), 1) + " s"
+	case d < time.Minute-time.Second/2:
+		return humanize.Comma(int64(d.Round(time.Second)/time.Second)) + " s"
+	case d < time.Hour-time.Second/2:
+		return pair(time.Minute, time.Second, "ms")
+	case d < 24*time.Hour-time.Minute/2:
+		return pair(time.Hour, time.Minute, "hm")
+	}
+	return pair(24*time.Hour, time.Hour, "dh")
+}
+
+// size returns a number of bytes; "" for 0.
+func size(n int64) string {
+	if n <= 0 {
+		return ""
+	}
+	return humanize.IBytes(uint64(n))
+}
+
+// rate returns steps a second, or seconds a step where those are slow.
+func rate(perSecond float64) string {
+	switch {
+	case perSecond <= 0:
+		return "–"
+	case perSecond < 0.1:
+		return humanize.FtoaWithDigits(1/perSecond, 1) + " s a step"
+	case perSecond < 10:
+		return humanize.FtoaWithDigits(perSecond, 2) + " a second"
+	}
+	return humanize.Comma(int64(perSecond+0.5)) + " a second"
+}

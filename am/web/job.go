@@ -1,0 +1,147 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/proto"
+)
+
+const (
+	// tasksShown bounds the rows of the table of tasks, and with them the size of the page.
+	tasksShown = 1000
+	// eventsShown bounds the events of the page.
+	eventsShown = 100
+	// tailShown is how many of a failed attempt's last lines a row has, in a job of at most
+	// tailTasks tasks that have any; the task's own page has all.
+	tailShown, tailTasks = 20, 50
+)
+
+// jobView is what the page of the job shows.
+type jobView struct {
+	Counts    []roleCount
+	Open      int // incidents that have not been recovered from
+	Age       string
+	AgeIsFrom string // what the age is that of
+	Rows      []taskRow
+	Tasks     int // before the filter
+	Matching  int // after it
+	Query     taskQuery
+	Columns   []column
+	States    []string
+	Roles     []string
+	Events    []*proto.JobEvent // the newest first
+	Omitted   int               // older events
+}
+
+// roleCount counts the tasks of a role by their states.
+type roleCount struct {
+	Role   string
+	States []stateCount
+}
+
+type stateCount struct {
+	State string
+	N     int
+}
+
+// taskRow is a row of the table of tasks.
+type taskRow struct {
+	*proto.TaskStatus
+	State  string
+	Limit  int64 // bytes that its container may have; 0: not known
+	Full   int   // memory used, in percent of Limit
+	Note   string
+	Tail   []string
+	Failed bool // the note and the tail are those of what does not run now
+}
+
+// job shows the job on one page.
+func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, error) {
+	v := &jobView{Counts: countTasks(status), Tasks: len(status.Tasks), Query: parseTaskQuery(r.URL.Query())}
+	for _, i := range status.Incidents {
+		if i.RecoveredUnixMs == 0 && !status.State.Done() {
+			v.Open++
+		}
+	}
+	if at := status.CompleteStepAtUnixMs; at != 0 {
+		v.Age = duration(time.Since(time.UnixMilli(at)))
+	}
+	for _, c := range v.Counts {
+		v.Roles = append(v.Roles, c.Role)
+		for _, n := range c.States {
+			if !slices.Contains(v.States, n.State) {
+				v.States = append(v.States, n.State)
+			}
+		}
+	}
+	v.Rows, v.Matching = s.taskRows(status, v.Query)
+	v.Columns = v.Query.columns()
+	shown := status.Events[max(0, len(status.Events)-eventsShown):]
+	v.Omitted = len(status.Events) - len(shown)
+	v.Events = slices.Clone(shown)
+	slices.Reverse(v.Events)
+	return "job", v, nil
+}
+
+// countTasks counts a job's tasks by role, in the order of the job's tasks.
+func countTasks(status *proto.JobStatus) []roleCount {
+	var list []roleCount
+	at := map[string]int{}
+	count := map[string]map[proto.TaskState]int{}
+	for _, t := range status.Tasks {
+		if count[t.Role] == nil {
+			at[t.Role], count[t.Role] = len(list), map[proto.TaskState]int{}
+			list = append(list, roleCount{Role: t.Role})
+		}
+		count[t.Role][t.State]++
+	}
+	for i := range list {
+		for state := range proto.TaskState(len(proto.TaskState_name)) {
+			if n := count[list[i].Role][state]; n > 0 {
+				list[i].States = append(list[i].States, stateCount{proto.StateWord(state), n})
+			}
+		}
+	}
+	return list
+}
+
+// taskRows returns the rows that a query selects, at most tasksShown, and how many tasks
+// it selects.
+func (s *server) taskRows(status *proto.JobStatus, q taskQuery) (rows []taskRow, matching int) {
+	list := q.apply(status.Tasks)
+	limits := map[string]int64{}
+	for _, role := range s.Spec.GetRoles() {
+		limits[role.Name] = role.MemoryMb << 20
+	}
+	tails := 0
+	for _, t := range list[:min(len(list), tasksShown)] {
+		row := taskRow{TaskStatus: t, State: proto.StateWord(t.State), Limit: limits[t.Role], Note: t.Why}
+		if row.Limit > 0 {
+			row.Full = int(t.RssBytes * 100 / row.Limit)
+		}
+		of, earlier := proto.EarlierReason(status, t)
+		switch {
+		case t.Why != "" && earlier:
+			row.Note = fmt.Sprintf("attempt %d: %s", of, t.Why)
+		case len(t.Tail) > 0 && tails < tailTasks:
+			row.Tail = t.Tail[max(0, len(t.Tail)-tailShown):]
+			tails++
+		}
+		row.Note, _, _ = strings.Cut(row.Note, "\n")
+		rows = append(rows, row)
+	}
+	return rows, len(list)
+}
+
+// Number returns the number of the attempt; "" before the first.
+func (t taskRow) Number() string {
+	if t.Attempt < 0 {
+		return ""
+	}
+	return strconv.Itoa(int(t.Attempt))
+}

@@ -1,0 +1,107 @@
+package web
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"holdfast/proto"
+)
+
+// taskQuery selects and orders tasks, by the parameters of the page's address: it works
+// without the script, and a page's address can be passed on.
+type taskQuery struct {
+	Text  string // in the name, the node or the reason
+	State string // word
+	Role  string
+	Sort  string // key of an order; "": problems first
+	Down  bool   // in descending order
+}
+
+// orders are the columns by which tasks can be ordered.
+var orders = []struct {
+	key, title string
+	compare    func(a, b *proto.TaskStatus) int
+}{
+	{"task", "Task", compareTasks},
+	{"state", "State", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.State, b.State) }},
+	{"attempt", "Attempt", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Attempt, b.Attempt) }},
+	{"node", "Node", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Node, b.Node) }},
+	{"step", "Step", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.Step, b.Step) }},
+	{"memory", "Memory", func(a, b *proto.TaskStatus) int { return cmp.Compare(a.RssBytes, b.RssBytes) }},
+}
+
+// compareTasks orders worker-2 before worker-10.
+func compareTasks(a, b *proto.TaskStatus) int {
+	return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Index, b.Index), cmp.Compare(a.Task, b.Task))
+}
+
+func parseTaskQuery(p url.Values) taskQuery {
+	q := taskQuery{Text: p.Get("q"), State: p.Get("state"), Role: p.Get("role")}
+	q.Sort, q.Down = strings.CutPrefix(p.Get("sort"), "-")
+	return q
+}
+
+// Any reports whether the query leaves tasks out.
+func (q taskQuery) Any() bool { return q.Text != "" || q.State != "" || q.Role != "" }
+
+// SortKey is the parameter of the order.
+func (q taskQuery) SortKey() string {
+	if q.Down {
+		return "-" + q.Sort
+	}
+	return q.Sort
+}
+
+// apply returns the tasks that the query selects, in its order.
+func (q taskQuery) apply(tasks []*proto.TaskStatus) []*proto.TaskStatus {
+	text := strings.ToLower(q.Text)
+	list := slices.DeleteFunc(slices.Clone(tasks), func(t *proto.TaskStatus) bool {
+		return q.Role != "" && t.Role != q.Role || q.State != "" && proto.StateWord(t.State) != q.State ||
+			text != "" && !strings.Contains(strings.ToLower(t.Task), text) && !strings.Contains(strings.ToLower(t.Node), text) && !strings.Contains(strings.ToLower(t.Why), text)
+	})
+	for _, o := range orders {
+		if o.key == q.Sort {
+			slices.SortStableFunc(list, func(a, b *proto.TaskStatus) int {
+				if q.Down {
+					return o.compare(b, a)
+				}
+				return o.compare(a, b)
+			})
+			return list
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *proto.TaskStatus) int { return proto.Urgency(a) - proto.Urgency(b) })
+	return list
+}
+
+// column is a column's head, with the address that orders by it.
+type column struct {
+	Key, Title, Address, Order string // Order is ascending, descending or ""
+}
+
+func (q taskQuery) columns() []column {
+	var list []column
+	for _, o := range orders {
+		c := column{Key: o.key, Title: o.title}
+		next := q
+		next.Sort, next.Down = o.key, o.key == "memory" || o.key == "step" || o.key == "attempt"
+		if q.Sort == o.key {
+			next.Down = !q.Down
+			c.Order = "ascending"
+			if q.Down {
+				c.Order = "descending"
+			}
+		}
+		p := url.Values{}
+		for key, value := range map[string]string{"q": next.Text, "state": next.State, "role": next.Role, "sort": next.SortKey()} {
+			if value != "" {
+				p.Set(key, value)
+			}
+		}
+		c.Address = "?" + p.Encode() + "#tasks"
+		list = append(list, c)
+	}
+	return list
+}

@@ -1,0 +1,91 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"holdfast/proto"
+)
+
+const (
+	// maxStreams bounds the open streams of changes. A page that gets none asks for changes
+	// every few seconds.
+	maxStreams = 64
+	// minPace is the shortest time between two updates of a page, and maxPace the longest.
+	minPace = time.Second
+	maxPace = 15 * time.Second
+	// paceCost is the time between two updates of a page in terms of the time that it takes
+	// to make one: ten open pages cost a twentieth of a core at most.
+	paceCost = 200
+	// endPace is the time between two updates while a job ends: its pages end with it.
+	endPace = 200 * time.Millisecond
+	// aliveInterval is how often something is sent on a stream without changes, so that the
+	// end of a reader is noticed.
+	aliveInterval = 20 * time.Second
+	// sendTimeout is how long a reader may take to accept an event.
+	sendTimeout = 10 * time.Second
+)
+
+// pace is how often pages are updated, by what they cost. Its methods may be called
+// concurrently.
+type pace struct{ cost atomic.Int64 }
+
+// took takes in how long it took to make a page.
+func (p *pace) took(d time.Duration) { p.cost.Store((3*p.cost.Load() + int64(d)) / 4) }
+
+func (p *pace) get() time.Duration {
+	return min(max(minPace, paceCost*time.Duration(p.cost.Load())), maxPace)
+}
+
+// changes is a stream of server-sent events, one for each change of the job, with a pause
+// after each. The last one is "end".
+func (s *server) changes(w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		http.Error(w, "too many pages are open; this one is updated less often", http.StatusServiceUnavailable)
+		return
+	}
+	control := http.NewResponseController(w)
+	send := func(text string) bool {
+		// The server's own timeouts are for whole responses.
+		_ = control.SetWriteDeadline(time.Now().Add(sendTimeout)) // a test's recorder has none
+		_, err := fmt.Fprint(w, text)
+		return err == nil && control.Flush() == nil
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	if !send("retry: 3000\n\n") {
+		return
+	}
+	for {
+		status, changed := s.Status.Snapshot()
+		if changed == nil || status.State.Done() {
+			send("event: end\ndata: \n\n")
+			return
+		}
+		pause := s.pace.get()
+		if status.State == proto.JobState_JOB_STATE_STOPPING {
+			pause = endPace
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(pause):
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-changed:
+			if !send("event: change\ndata: \n\n") {
+				return
+			}
+		case <-time.After(aliveInterval):
+			if !send(": \n\n") {
+				return
+			}
+		}
+	}
+}
