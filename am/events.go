@@ -25,6 +25,7 @@ func (m *Master) fromAgent(r agents.Received) core.Event {
 	case *proto.FromAgent_Started:
 		return core.TaskStarted{Container: r.Container, Attempt: int(e.Started.Attempt), PID: int(e.Started.Pid)}
 	case *proto.FromAgent_Exited:
+		m.status.Exited(r.Container, e.Exited.Step, e.Exited.Scalars)
 		return exited(r.Container, e.Exited)
 	case *proto.FromAgent_NeedsPeers:
 		return core.PeersNeeded{Container: r.Container}

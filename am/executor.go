@@ -49,8 +49,6 @@ func (x *executor) step(e core.Event) *core.Finish {
 	switch e := e.(type) {
 	case core.AgentConnected:
 		x.m.router.Forget(e.Container)
-	case core.TaskExited:
-		x.m.status.Exited(e.Container, e.Step)
 	}
 	var finish *core.Finish
 	actions := x.m.job.Step(now, e)

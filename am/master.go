@@ -22,6 +22,7 @@ import (
 	"holdfast/am/recovery"
 	"holdfast/am/server"
 	"holdfast/am/status"
+	"holdfast/am/status/samples"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -42,6 +43,7 @@ type Master struct {
 	// What may be called from any goroutine.
 	agents   *agents.Server
 	status   *status.Store
+	samples  *samples.Samples
 	sealer   *checkpoint.Sealer
 	journal  *recovery.JournalWriter // nil: no other master can take over
 	liveness *recovery.LivenessFile  // the same
@@ -79,7 +81,9 @@ func New(cfg Config) (*Master, error) {
 	} else {
 		m.prewarmer = agents.NewPrewarmer(messages, nil)
 	}
-	m.status = status.New(initialStatus(cfg), m.Kill, m.job.Limits().Stop)
+	begun := initialStatus(cfg)
+	m.samples = newSamples(cfg, time.UnixMilli(begun.StartedUnixMs))
+	m.status = status.New(begun, m.samples, m.Kill, m.job.Limits().Stop)
 	m.status.Apply(m.job, nil, nil)
 	m.sealer = checkpoint.NewSealer(cfg.checkpoint(), m.status)
 	if cfg.Predecessor != nil {
@@ -129,9 +133,23 @@ func initialStatus(cfg Config) *proto.JobStatus {
 	if p.Status != nil {
 		s.StartedUnixMs, s.Events = p.Status.StartedUnixMs, p.Status.Events
 		s.Incidents, s.Step, s.CompleteStep = p.Status.Incidents, p.Status.Step, p.Status.CompleteStep
+		s.Scalars = p.Status.Scalars
 	}
 	for _, n := range p.Notes {
 		s.Events = append(s.Events, &proto.JobEvent{AtUnixMs: now, Kind: core.KindNote, Text: n})
+	}
+	return s
+}
+
+// newSamples returns the job's samples, with what its predecessor saved.
+func newSamples(cfg Config, start time.Time) *samples.Samples {
+	var tasks []samples.Task
+	for _, t := range runtime.Tasks(cfg.Spec) {
+		tasks = append(tasks, samples.Task{Name: t.Name, Role: t.Role})
+	}
+	s := samples.New(cfg.ID, start, tasks)
+	if p := cfg.Predecessor; p != nil {
+		s.Restore(p.Samples)
 	}
 	return s
 }

@@ -47,6 +47,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 		background.Go(func() { m.liveness.Run(working) })
 	}
 	saver.Go(func() { m.status.SaveLoop(saving, m.cfg.Dir, m.cfg.Log) })
+	saver.Go(func() { m.samples.SaveLoop(saving, m.cfg.Dir, m.cfg.Log) })
 	sealer.Go(func() { m.sealer.Run(working, m.done) })
 	if m.cfg.Predecessor == nil { // else its tasks run, and are not about to start
 		m.preparation.startEarly(working)
@@ -73,6 +74,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	m.status.Finish(m.job)
 	final, _ := m.status.Snapshot()
 	status.Save(ending, m.cfg.Dir, final, m.cfg.Log)
+	m.samples.Save(ending, m.cfg.Dir, m.cfg.Log)
 	if m.liveness != nil {
 		if err := recovery.AnnounceEnd(ending, m.cfg.Dir, m.cfg.Attempt, m.cfg.Listener.Address()); err != nil {
 			m.cfg.Log.WithError(err).Warn("agents that cannot be reached are not told that the job has ended")

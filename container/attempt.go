@@ -224,7 +224,7 @@ func (a *attempt) wait() *proto.Exited {
 	}
 	n := decisive(exits)
 	e, p := exits[n], a.processes[n]
-	e.Stopped, e.Step, e.Stack = a.stopped(), a.step(), stack
+	e.Stopped, e.Step, e.Scalars, e.Stack = a.stopped(), a.step(), a.takeScalars(), stack
 	if len(exits) > 1 && failed(e) {
 		e.Detail = fmt.Sprintf("process %d of 0 to %d: %s", n, len(exits)-1, e.Detail)
 	}

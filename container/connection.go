@@ -124,6 +124,7 @@ func (a *agent) heartbeat() {
 		cpu, bytes := proctree.Usage(processes...)
 		b.RssBytes, b.CpuMs, b.IoBytes = proctree.RSS(processes...), cpu.Milliseconds(), bytes
 		b.Step, b.OtherProgress = a.attempt.step(), a.attempt.otherProgress()
+		b.Scalars = a.attempt.takeScalars()
 	}
 	b.WarmStatus, b.WarmRssBytes = a.stage.Standby.State()
 	b.AgentRssBytes += b.WarmRssBytes

@@ -2,6 +2,7 @@ package container
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"path/filepath"
 	"slices"
@@ -134,6 +135,31 @@ func (a *attempt) step() int64 {
 		}
 	}
 	return 0
+}
+
+// takeScalars returns the scalars that the processes have printed since its last call.
+func (a *attempt) takeScalars() []*proto.Scalar {
+	var all []tasklog.Scalar
+	for _, p := range a.processes {
+		for _, found := range p.out.TakeScalars() {
+			i := slices.IndexFunc(all, func(s tasklog.Scalar) bool { return s.Name == found.Name })
+			switch {
+			case i >= 0:
+				all[i] = all[i].Merge(found)
+			case len(all) < tasklog.MaxScalars:
+				all = append(all, found)
+			}
+		}
+	}
+	var list []*proto.Scalar
+	for _, s := range all {
+		reported := &proto.Scalar{Name: s.Name, Value: s.Last, Min: s.Min, Mean: s.Mean(), Max: s.Max}
+		if s.Count == 0 {
+			reported.Min, reported.Max = math.NaN(), math.NaN()
+		}
+		list = append(list, reported)
+	}
+	return list
 }
 
 // otherProgress changes while the output of a process shows progress that is no step.

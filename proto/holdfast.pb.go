@@ -1320,6 +1320,7 @@ type Exited struct {
 	Error          string                 `protobuf:"bytes,12,opt,name=error,proto3" json:"error,omitempty"`                                         // fatal error in the output: "ValueError: no such file"
 	Stack          []string               `protobuf:"bytes,13,rep,name=stack,proto3" json:"stack,omitempty"`                                         // stack traces, if requested by Stop.dump_stacks
 	Step           int64                  `protobuf:"varint,14,opt,name=step,proto3" json:"step,omitempty"`                                          // last step in the output; 0 if none
+	Scalars        []*Scalar              `protobuf:"bytes,15,rep,name=scalars,proto3" json:"scalars,omitempty"`                                     // in the output since the last heartbeat
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1452,6 +1453,13 @@ func (x *Exited) GetStep() int64 {
 	return 0
 }
 
+func (x *Exited) GetScalars() []*Scalar {
+	if x != nil {
+		return x.Scalars
+	}
+	return nil
+}
+
 // NeedsPeers reports that the running attempt needs the processes of other tasks, also of
 // those whose work is done. The agent repeats it on every new stream.
 type NeedsPeers struct {
@@ -1547,8 +1555,9 @@ type Heartbeat struct {
 	// Changes while the output shows progress that is no step, as of an evaluation.
 	OtherProgress int64 `protobuf:"varint,7,opt,name=other_progress,json=otherProgress,proto3" json:"other_progress,omitempty"`
 	// What the processes of the attempt that are there now have used since they began.
-	CpuMs         int64 `protobuf:"varint,8,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
-	IoBytes       int64 `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"` // read and written, as counted in /proc/PID/io
+	CpuMs         int64     `protobuf:"varint,8,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
+	IoBytes       int64     `protobuf:"varint,9,opt,name=io_bytes,json=ioBytes,proto3" json:"io_bytes,omitempty"` // read and written, as counted in /proc/PID/io
+	Scalars       []*Scalar `protobuf:"bytes,10,rep,name=scalars,proto3" json:"scalars,omitempty"`                // in the attempt's output since the last heartbeat
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1646,6 +1655,92 @@ func (x *Heartbeat) GetIoBytes() int64 {
 	return 0
 }
 
+func (x *Heartbeat) GetScalars() []*Scalar {
+	if x != nil {
+		return x.Scalars
+	}
+	return nil
+}
+
+// Scalar sums up the values of a scalar, as of the loss, that an attempt's output shows
+// within a time.
+type Scalar struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`     // in lower case
+	Value float64                `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"` // the last one; it may be infinite, or not a number
+	// Of the finite values; not a number if there are none.
+	Min           float64 `protobuf:"fixed64,3,opt,name=min,proto3" json:"min,omitempty"`
+	Mean          float64 `protobuf:"fixed64,4,opt,name=mean,proto3" json:"mean,omitempty"`
+	Max           float64 `protobuf:"fixed64,5,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Scalar) Reset() {
+	*x = Scalar{}
+	mi := &file_holdfast_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Scalar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Scalar) ProtoMessage() {}
+
+func (x *Scalar) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Scalar.ProtoReflect.Descriptor instead.
+func (*Scalar) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Scalar) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Scalar) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *Scalar) GetMin() float64 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+func (x *Scalar) GetMean() float64 {
+	if x != nil {
+		return x.Mean
+	}
+	return 0
+}
+
+func (x *Scalar) GetMax() float64 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
 // AgentFailure reports that the agent cannot host its task: preparing it failed,
 // or the container can no longer hold data. The agent then waits for Release. It
 // repeats the message on every new stream.
@@ -1661,7 +1756,7 @@ type AgentFailure struct {
 
 func (x *AgentFailure) Reset() {
 	*x = AgentFailure{}
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1768,7 @@ func (x *AgentFailure) String() string {
 func (*AgentFailure) ProtoMessage() {}
 
 func (x *AgentFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[12]
+	mi := &file_holdfast_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1781,7 @@ func (x *AgentFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentFailure.ProtoReflect.Descriptor instead.
 func (*AgentFailure) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{12}
+	return file_holdfast_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AgentFailure) GetDetail() string {
@@ -1729,7 +1824,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1741,7 +1836,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[13]
+	mi := &file_holdfast_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1754,7 +1849,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{13}
+	return file_holdfast_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Committed) GetPath() string {
@@ -1786,7 +1881,7 @@ type CommittedFile struct {
 
 func (x *CommittedFile) Reset() {
 	*x = CommittedFile{}
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1893,7 @@ func (x *CommittedFile) String() string {
 func (*CommittedFile) ProtoMessage() {}
 
 func (x *CommittedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[14]
+	mi := &file_holdfast_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1906,7 @@ func (x *CommittedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedFile.ProtoReflect.Descriptor instead.
 func (*CommittedFile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{14}
+	return file_holdfast_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CommittedFile) GetName() string {
@@ -1873,7 +1968,7 @@ type Prewarmed struct {
 
 func (x *Prewarmed) Reset() {
 	*x = Prewarmed{}
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1885,7 +1980,7 @@ func (x *Prewarmed) String() string {
 func (*Prewarmed) ProtoMessage() {}
 
 func (x *Prewarmed) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[15]
+	mi := &file_holdfast_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1898,7 +1993,7 @@ func (x *Prewarmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarmed.ProtoReflect.Descriptor instead.
 func (*Prewarmed) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{15}
+	return file_holdfast_proto_rawDescGZIP(), []int{16}
 }
 
 // ExecOutput is a part of the answer to Exec.
@@ -1915,7 +2010,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2022,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[16]
+	mi := &file_holdfast_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2035,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{16}
+	return file_holdfast_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExecOutput) GetId() int64 {
@@ -1997,7 +2092,7 @@ type ImportProfile struct {
 
 func (x *ImportProfile) Reset() {
 	*x = ImportProfile{}
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2104,7 @@ func (x *ImportProfile) String() string {
 func (*ImportProfile) ProtoMessage() {}
 
 func (x *ImportProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[17]
+	mi := &file_holdfast_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2117,7 @@ func (x *ImportProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportProfile.ProtoReflect.Descriptor instead.
 func (*ImportProfile) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{17}
+	return file_holdfast_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ImportProfile) GetSysPath() []string {
@@ -2081,7 +2176,7 @@ type ToAgent struct {
 
 func (x *ToAgent) Reset() {
 	*x = ToAgent{}
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2093,7 +2188,7 @@ func (x *ToAgent) String() string {
 func (*ToAgent) ProtoMessage() {}
 
 func (x *ToAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[18]
+	mi := &file_holdfast_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2106,7 +2201,7 @@ func (x *ToAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToAgent.ProtoReflect.Descriptor instead.
 func (*ToAgent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{18}
+	return file_holdfast_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ToAgent) GetMessage() isToAgent_Message {
@@ -2285,7 +2380,7 @@ type Exec struct {
 
 func (x *Exec) Reset() {
 	*x = Exec{}
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +2392,7 @@ func (x *Exec) String() string {
 func (*Exec) ProtoMessage() {}
 
 func (x *Exec) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[19]
+	mi := &file_holdfast_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +2405,7 @@ func (x *Exec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exec.ProtoReflect.Descriptor instead.
 func (*Exec) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{19}
+	return file_holdfast_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Exec) GetId() int64 {
@@ -2374,7 +2469,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2481,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[20]
+	mi := &file_holdfast_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2399,7 +2494,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{20}
+	return file_holdfast_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Assign) GetJob() string {
@@ -2526,7 +2621,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2538,7 +2633,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[21]
+	mi := &file_holdfast_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2551,7 +2646,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{21}
+	return file_holdfast_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Start) GetAttempt() int32 {
@@ -2608,7 +2703,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2620,7 +2715,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[22]
+	mi := &file_holdfast_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2633,7 +2728,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{22}
+	return file_holdfast_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2660,7 +2755,7 @@ type EndLingering struct {
 
 func (x *EndLingering) Reset() {
 	*x = EndLingering{}
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2672,7 +2767,7 @@ func (x *EndLingering) String() string {
 func (*EndLingering) ProtoMessage() {}
 
 func (x *EndLingering) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[23]
+	mi := &file_holdfast_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2685,7 +2780,7 @@ func (x *EndLingering) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndLingering.ProtoReflect.Descriptor instead.
 func (*EndLingering) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{23}
+	return file_holdfast_proto_rawDescGZIP(), []int{24}
 }
 
 // Routes carries the addresses of tasks: of all before an agent's first Start,
@@ -2707,7 +2802,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2719,7 +2814,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[24]
+	mi := &file_holdfast_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2732,7 +2827,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{24}
+	return file_holdfast_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Routes) GetFull() bool {
@@ -2794,7 +2889,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2806,7 +2901,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[25]
+	mi := &file_holdfast_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2819,7 +2914,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{25}
+	return file_holdfast_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Release) GetWhy() string {
@@ -2840,7 +2935,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2852,7 +2947,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[26]
+	mi := &file_holdfast_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2865,7 +2960,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{26}
+	return file_holdfast_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HeartbeatReply) GetSequence() int64 {
@@ -2893,7 +2988,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2905,7 +3000,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[27]
+	mi := &file_holdfast_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2918,7 +3013,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{27}
+	return file_holdfast_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Tokens) GetCredentials() []byte {
@@ -2940,7 +3035,7 @@ type Prewarm struct {
 
 func (x *Prewarm) Reset() {
 	*x = Prewarm{}
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2952,7 +3047,7 @@ func (x *Prewarm) String() string {
 func (*Prewarm) ProtoMessage() {}
 
 func (x *Prewarm) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[28]
+	mi := &file_holdfast_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2965,7 +3060,7 @@ func (x *Prewarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prewarm.ProtoReflect.Descriptor instead.
 func (*Prewarm) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{28}
+	return file_holdfast_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Prewarm) GetAssign() *Assign {
@@ -2995,7 +3090,7 @@ type PrewarmPlan struct {
 
 func (x *PrewarmPlan) Reset() {
 	*x = PrewarmPlan{}
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3007,7 +3102,7 @@ func (x *PrewarmPlan) String() string {
 func (*PrewarmPlan) ProtoMessage() {}
 
 func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[29]
+	mi := &file_holdfast_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3020,7 +3115,7 @@ func (x *PrewarmPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrewarmPlan.ProtoReflect.Descriptor instead.
 func (*PrewarmPlan) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{29}
+	return file_holdfast_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PrewarmPlan) GetCommand() []string {
@@ -3056,7 +3151,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3068,7 +3163,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[30]
+	mi := &file_holdfast_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3081,7 +3176,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{30}
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExecRequest) GetTask() string {
@@ -3122,7 +3217,7 @@ type RestartTaskRequest struct {
 
 func (x *RestartTaskRequest) Reset() {
 	*x = RestartTaskRequest{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3134,7 +3229,7 @@ func (x *RestartTaskRequest) String() string {
 func (*RestartTaskRequest) ProtoMessage() {}
 
 func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3147,7 +3242,7 @@ func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskRequest.ProtoReflect.Descriptor instead.
 func (*RestartTaskRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RestartTaskRequest) GetTask() string {
@@ -3172,7 +3267,7 @@ type RestartTaskResponse struct {
 
 func (x *RestartTaskResponse) Reset() {
 	*x = RestartTaskResponse{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3184,7 +3279,7 @@ func (x *RestartTaskResponse) String() string {
 func (*RestartTaskResponse) ProtoMessage() {}
 
 func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3197,7 +3292,7 @@ func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartTaskResponse.ProtoReflect.Descriptor instead.
 func (*RestartTaskResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 type StatusRequest struct {
@@ -3208,7 +3303,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3220,7 +3315,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3233,7 +3328,245 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
+}
+
+// SamplesRequest selects samples of a job.
+type SamplesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names of series; empty: all.
+	Names []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	// Tasks whose own series are wanted; "*" means all of them. The series of the job and
+	// of its roles are always selected.
+	Tasks []string `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// The most points that a series may have; 0 means no limit. Neighbors are merged.
+	Points        int32 `protobuf:"varint,3,opt,name=points,proto3" json:"points,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SamplesRequest) Reset() {
+	*x = SamplesRequest{}
+	mi := &file_holdfast_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SamplesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SamplesRequest) ProtoMessage() {}
+
+func (x *SamplesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SamplesRequest.ProtoReflect.Descriptor instead.
+func (*SamplesRequest) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *SamplesRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *SamplesRequest) GetTasks() []string {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *SamplesRequest) GetPoints() int32 {
+	if x != nil {
+		return x.Points
+	}
+	return 0
+}
+
+// JobSamples are measurements of a job over time, in a number of bytes that does not
+// depend on how long it runs. They are also stored as samples.pb in the job's directory.
+type JobSamples struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`         // of the job
+	Series        []*Series              `protobuf:"bytes,2,rep,name=series,proto3" json:"series,omitempty"` // over the whole life of the job
+	Recent        []*Series              `protobuf:"bytes,3,rep,name=recent,proto3" json:"recent,omitempty"` // over its last half hour or so, in finer resolution
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobSamples) Reset() {
+	*x = JobSamples{}
+	mi := &file_holdfast_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobSamples) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobSamples) ProtoMessage() {}
+
+func (x *JobSamples) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobSamples.ProtoReflect.Descriptor instead.
+func (*JobSamples) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *JobSamples) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *JobSamples) GetSeries() []*Series {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
+func (x *JobSamples) GetRecent() []*Series {
+	if x != nil {
+		return x.Recent
+	}
+	return nil
+}
+
+// Series is one measurement over time. Point i is about the time of interval_ms that
+// begins at start + i * interval_ms; what is not a number means that nothing was measured
+// then.
+type Series struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                     // step, steps_per_second, cpu_cores, rss_bytes, or the name of a scalar
+	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`                                     // whose tasks are measured together, or whose task; empty if all
+	Task          string                 `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`                                     // empty if the series is of several
+	Scalar        bool                   `protobuf:"varint,4,opt,name=scalar,proto3" json:"scalar,omitempty"`                                // the program reported it
+	StartUnixMs   int64                  `protobuf:"varint,5,opt,name=start_unix_ms,json=startUnixMs,proto3" json:"start_unix_ms,omitempty"` // beginning of the first point
+	IntervalMs    int64                  `protobuf:"varint,6,opt,name=interval_ms,json=intervalMs,proto3" json:"interval_ms,omitempty"`
+	Min           []float32              `protobuf:"fixed32,7,rep,packed,name=min,proto3" json:"min,omitempty"`
+	Mean          []float32              `protobuf:"fixed32,8,rep,packed,name=mean,proto3" json:"mean,omitempty"`
+	Max           []float32              `protobuf:"fixed32,9,rep,packed,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Series) Reset() {
+	*x = Series{}
+	mi := &file_holdfast_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Series) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Series) ProtoMessage() {}
+
+func (x *Series) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Series.ProtoReflect.Descriptor instead.
+func (*Series) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Series) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Series) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Series) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Series) GetScalar() bool {
+	if x != nil {
+		return x.Scalar
+	}
+	return false
+}
+
+func (x *Series) GetStartUnixMs() int64 {
+	if x != nil {
+		return x.StartUnixMs
+	}
+	return 0
+}
+
+func (x *Series) GetIntervalMs() int64 {
+	if x != nil {
+		return x.IntervalMs
+	}
+	return 0
+}
+
+func (x *Series) GetMin() []float32 {
+	if x != nil {
+		return x.Min
+	}
+	return nil
+}
+
+func (x *Series) GetMean() []float32 {
+	if x != nil {
+		return x.Mean
+	}
+	return nil
+}
+
+func (x *Series) GetMax() []float32 {
+	if x != nil {
+		return x.Max
+	}
+	return nil
 }
 
 type KillRequest struct {
@@ -3245,7 +3578,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3257,7 +3590,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3270,7 +3603,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -3289,7 +3622,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3301,7 +3634,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3314,7 +3647,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -3351,13 +3684,15 @@ type JobStatus struct {
 	Stages         []*Stage               `protobuf:"bytes,21,rep,name=stages,proto3" json:"stages,omitempty"` // of the start of this AM
 	// When the checkpoint of complete_step was found complete; 0 if none was by this AM.
 	CompleteStepAtUnixMs int64 `protobuf:"varint,22,opt,name=complete_step_at_unix_ms,json=completeStepAtUnixMs,proto3" json:"complete_step_at_unix_ms,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// The value of each scalar that a task reported last, by name; at most 16.
+	Scalars       []*ScalarValue `protobuf:"bytes,23,rep,name=scalars,proto3" json:"scalars,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3369,7 +3704,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3382,7 +3717,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *JobStatus) GetId() string {
@@ -3539,6 +3874,90 @@ func (x *JobStatus) GetCompleteStepAtUnixMs() int64 {
 	return 0
 }
 
+func (x *JobStatus) GetScalars() []*ScalarValue {
+	if x != nil {
+		return x.Scalars
+	}
+	return nil
+}
+
+// ScalarValue is the last value of a scalar that tasks report.
+type ScalarValue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         float64                `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"` // it may be infinite, or not a number
+	Task          string                 `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`     // that reported it
+	Step          int64                  `protobuf:"varint,4,opt,name=step,proto3" json:"step,omitempty"`    // of that task; 0 if unknown
+	AtUnixMs      int64                  `protobuf:"varint,5,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScalarValue) Reset() {
+	*x = ScalarValue{}
+	mi := &file_holdfast_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScalarValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScalarValue) ProtoMessage() {}
+
+func (x *ScalarValue) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScalarValue.ProtoReflect.Descriptor instead.
+func (*ScalarValue) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ScalarValue) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ScalarValue) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *ScalarValue) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *ScalarValue) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *ScalarValue) GetAtUnixMs() int64 {
+	if x != nil {
+		return x.AtUnixMs
+	}
+	return 0
+}
+
 // JobList is the answer to `list`, newest first.
 type JobList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3549,7 +3968,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3561,7 +3980,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3574,7 +3993,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -3602,7 +4021,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3614,7 +4033,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3627,7 +4046,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JobSummary) GetId() string {
@@ -3708,7 +4127,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3720,7 +4139,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3733,7 +4152,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -3802,15 +4221,16 @@ type TaskStatus struct {
 	Stages        []*Stage               `protobuf:"bytes,20,rep,name=stages,proto3" json:"stages,omitempty"` // of its last start or recovery
 	// How the last attempt ended, if it did not end well: -1 if a signal ended it;
 	// absent while nothing has failed or the container was lost.
-	ExitCode      *int32 `protobuf:"varint,21,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
-	ExitSignal    int32  `protobuf:"varint,22,opt,name=exit_signal,json=exitSignal,proto3" json:"exit_signal,omitempty"` // 0 if it exited
+	ExitCode      *int32  `protobuf:"varint,21,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
+	ExitSignal    int32   `protobuf:"varint,22,opt,name=exit_signal,json=exitSignal,proto3" json:"exit_signal,omitempty"` // 0 if it exited
+	CpuCores      float64 `protobuf:"fixed64,23,opt,name=cpu_cores,json=cpuCores,proto3" json:"cpu_cores,omitempty"`      // CPU seconds per second of its processes; 0 if not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +4242,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +4255,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -3992,6 +4412,13 @@ func (x *TaskStatus) GetExitSignal() int32 {
 	return 0
 }
 
+func (x *TaskStatus) GetCpuCores() float64 {
+	if x != nil {
+		return x.CpuCores
+	}
+	return 0
+}
+
 // Stage is a point in time between a job's submission, or a loss, and the start
 // of a task's process.
 type Stage struct {
@@ -4004,7 +4431,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4016,7 +4443,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4029,7 +4456,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Stage) GetName() string {
@@ -4072,7 +4499,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4511,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[42]
+	mi := &file_holdfast_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4524,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{42}
+	return file_holdfast_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -4233,7 +4660,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4245,7 +4672,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[43]
+	mi := &file_holdfast_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4258,7 +4685,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{43}
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -4403,7 +4830,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x12\x1c\n" +
 	"\n" +
-	"at_unix_ms\x18\x03 \x01(\x03R\batUnixMs\"\xf4\x02\n" +
+	"at_unix_ms\x18\x03 \x01(\x03R\batUnixMs\"\xa0\x03\n" +
 	"\x06Exited\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\x05R\x04code\x12\x16\n" +
@@ -4420,11 +4847,12 @@ const file_holdfast_proto_rawDesc = "" +
 	"at_unix_ms\x18\v \x01(\x03R\batUnixMs\x12\x14\n" +
 	"\x05error\x18\f \x01(\tR\x05error\x12\x14\n" +
 	"\x05stack\x18\r \x03(\tR\x05stack\x12\x12\n" +
-	"\x04step\x18\x0e \x01(\x03R\x04step\"\f\n" +
+	"\x04step\x18\x0e \x01(\x03R\x04step\x12*\n" +
+	"\ascalars\x18\x0f \x03(\v2\x10.holdfast.ScalarR\ascalars\"\f\n" +
 	"\n" +
 	"NeedsPeers\"#\n" +
 	"\aLingers\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xa0\x02\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\"\xcc\x02\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x1b\n" +
 	"\trss_bytes\x18\x02 \x01(\x03R\brssBytes\x12&\n" +
@@ -4435,7 +4863,15 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04step\x18\x06 \x01(\x03R\x04step\x12%\n" +
 	"\x0eother_progress\x18\a \x01(\x03R\rotherProgress\x12\x15\n" +
 	"\x06cpu_ms\x18\b \x01(\x03R\x05cpuMs\x12\x19\n" +
-	"\bio_bytes\x18\t \x01(\x03R\aioBytes\"\x96\x01\n" +
+	"\bio_bytes\x18\t \x01(\x03R\aioBytes\x12*\n" +
+	"\ascalars\x18\n" +
+	" \x03(\v2\x10.holdfast.ScalarR\ascalars\"j\n" +
+	"\x06Scalar\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x10\n" +
+	"\x03min\x18\x03 \x01(\x01R\x03min\x12\x12\n" +
+	"\x04mean\x18\x04 \x01(\x01R\x04mean\x12\x10\n" +
+	"\x03max\x18\x05 \x01(\x01R\x03max\"\x96\x01\n" +
 	"\fAgentFailure\x12\x16\n" +
 	"\x06detail\x18\x01 \x01(\tR\x06detail\x12#\n" +
 	"\rnode_specific\x18\x02 \x01(\bR\fnodeSpecific\x12\x1c\n" +
@@ -4564,11 +5000,31 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\"\x15\n" +
 	"\x13RestartTaskResponse\"\x0f\n" +
-	"\rStatusRequest\"\x1f\n" +
+	"\rStatusRequest\"T\n" +
+	"\x0eSamplesRequest\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\x12\x14\n" +
+	"\x05tasks\x18\x02 \x03(\tR\x05tasks\x12\x16\n" +
+	"\x06points\x18\x03 \x01(\x05R\x06points\"p\n" +
+	"\n" +
+	"JobSamples\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
+	"\x06series\x18\x02 \x03(\v2\x10.holdfast.SeriesR\x06series\x12(\n" +
+	"\x06recent\x18\x03 \x03(\v2\x10.holdfast.SeriesR\x06recent\"\xd9\x01\n" +
+	"\x06Series\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\x12\x12\n" +
+	"\x04task\x18\x03 \x01(\tR\x04task\x12\x16\n" +
+	"\x06scalar\x18\x04 \x01(\bR\x06scalar\x12\"\n" +
+	"\rstart_unix_ms\x18\x05 \x01(\x03R\vstartUnixMs\x12\x1f\n" +
+	"\vinterval_ms\x18\x06 \x01(\x03R\n" +
+	"intervalMs\x12\x10\n" +
+	"\x03min\x18\a \x03(\x02R\x03min\x12\x12\n" +
+	"\x04mean\x18\b \x03(\x02R\x04mean\x12\x10\n" +
+	"\x03max\x18\t \x03(\x02R\x03max\"\x1f\n" +
 	"\vKillRequest\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"2\n" +
 	"\fKillResponse\x12\"\n" +
-	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xa0\x06\n" +
+	"\rstop_grace_ms\x18\x01 \x01(\x03R\vstopGraceMs\"\xd1\x06\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -4595,7 +5051,15 @@ const file_holdfast_proto_rawDesc = "" +
 	"amRssBytes\x12\x17\n" +
 	"\aam_host\x18\x14 \x01(\tR\x06amHost\x12'\n" +
 	"\x06stages\x18\x15 \x03(\v2\x0f.holdfast.StageR\x06stages\x126\n" +
-	"\x18complete_step_at_unix_ms\x18\x16 \x01(\x03R\x14completeStepAtUnixMs\"3\n" +
+	"\x18complete_step_at_unix_ms\x18\x16 \x01(\x03R\x14completeStepAtUnixMs\x12/\n" +
+	"\ascalars\x18\x17 \x03(\v2\x15.holdfast.ScalarValueR\ascalars\"}\n" +
+	"\vScalarValue\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x12\n" +
+	"\x04task\x18\x03 \x01(\tR\x04task\x12\x12\n" +
+	"\x04step\x18\x04 \x01(\x03R\x04step\x12\x1c\n" +
+	"\n" +
+	"at_unix_ms\x18\x05 \x01(\x03R\batUnixMs\"3\n" +
 	"\aJobList\x12(\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x14.holdfast.JobSummaryR\x04jobs\"\xf6\x01\n" +
 	"\n" +
@@ -4616,7 +5080,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x0fagent_rss_bytes\x18\x04 \x01(\x03R\ragentRssBytes\x12$\n" +
 	"\x0ewarm_rss_bytes\x18\x05 \x01(\x03R\fwarmRssBytes\x12\x1f\n" +
 	"\vwarm_status\x18\x06 \x01(\tR\n" +
-	"warmStatus\"\x83\x05\n" +
+	"warmStatus\"\xa0\x05\n" +
 	"\n" +
 	"TaskStatus\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
@@ -4643,7 +5107,8 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x06stages\x18\x14 \x03(\v2\x0f.holdfast.StageR\x06stages\x12 \n" +
 	"\texit_code\x18\x15 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x1f\n" +
 	"\vexit_signal\x18\x16 \x01(\x05R\n" +
-	"exitSignalB\f\n" +
+	"exitSignal\x12\x1b\n" +
+	"\tcpu_cores\x18\x17 \x01(\x01R\bcpuCoresB\f\n" +
 	"\n" +
 	"_exit_code\"9\n" +
 	"\x05Stage\x12\x12\n" +
@@ -4708,12 +5173,13 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x11TASK_STATE_FAILED\x10\a\x12\x16\n" +
 	"\x12TASK_STATE_STOPPED\x10\b2E\n" +
 	"\fAgentService\x125\n" +
-	"\aConnect\x12\x13.holdfast.FromAgent\x1a\x11.holdfast.ToAgent(\x010\x012\xb7\x02\n" +
+	"\aConnect\x12\x13.holdfast.FromAgent\x1a\x11.holdfast.ToAgent(\x010\x012\xf2\x02\n" +
 	"\n" +
 	"JobService\x126\n" +
 	"\x06Status\x12\x17.holdfast.StatusRequest\x1a\x13.holdfast.JobStatus\x127\n" +
 	"\x05Watch\x12\x17.holdfast.StatusRequest\x1a\x13.holdfast.JobStatus0\x01\x125\n" +
-	"\x04Kill\x12\x15.holdfast.KillRequest\x1a\x16.holdfast.KillResponse\x12J\n" +
+	"\x04Kill\x12\x15.holdfast.KillRequest\x1a\x16.holdfast.KillResponse\x129\n" +
+	"\aSamples\x12\x18.holdfast.SamplesRequest\x1a\x14.holdfast.JobSamples\x12J\n" +
 	"\vRestartTask\x12\x1c.holdfast.RestartTaskRequest\x1a\x1d.holdfast.RestartTaskResponse\x125\n" +
 	"\x04Exec\x12\x15.holdfast.ExecRequest\x1a\x14.holdfast.ExecOutput0\x01B\x10Z\x0eholdfast/protob\x06proto3"
 
@@ -4730,7 +5196,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -4748,46 +5214,51 @@ var file_holdfast_proto_goTypes = []any{
 	(*NeedsPeers)(nil),          // 13: holdfast.NeedsPeers
 	(*Lingers)(nil),             // 14: holdfast.Lingers
 	(*Heartbeat)(nil),           // 15: holdfast.Heartbeat
-	(*AgentFailure)(nil),        // 16: holdfast.AgentFailure
-	(*Committed)(nil),           // 17: holdfast.Committed
-	(*CommittedFile)(nil),       // 18: holdfast.CommittedFile
-	(*Prewarmed)(nil),           // 19: holdfast.Prewarmed
-	(*ExecOutput)(nil),          // 20: holdfast.ExecOutput
-	(*ImportProfile)(nil),       // 21: holdfast.ImportProfile
-	(*ToAgent)(nil),             // 22: holdfast.ToAgent
-	(*Exec)(nil),                // 23: holdfast.Exec
-	(*Assign)(nil),              // 24: holdfast.Assign
-	(*Start)(nil),               // 25: holdfast.Start
-	(*Stop)(nil),                // 26: holdfast.Stop
-	(*EndLingering)(nil),        // 27: holdfast.EndLingering
-	(*Routes)(nil),              // 28: holdfast.Routes
-	(*Release)(nil),             // 29: holdfast.Release
-	(*HeartbeatReply)(nil),      // 30: holdfast.HeartbeatReply
-	(*Tokens)(nil),              // 31: holdfast.Tokens
-	(*Prewarm)(nil),             // 32: holdfast.Prewarm
-	(*PrewarmPlan)(nil),         // 33: holdfast.PrewarmPlan
-	(*ExecRequest)(nil),         // 34: holdfast.ExecRequest
-	(*RestartTaskRequest)(nil),  // 35: holdfast.RestartTaskRequest
-	(*RestartTaskResponse)(nil), // 36: holdfast.RestartTaskResponse
-	(*StatusRequest)(nil),       // 37: holdfast.StatusRequest
-	(*KillRequest)(nil),         // 38: holdfast.KillRequest
-	(*KillResponse)(nil),        // 39: holdfast.KillResponse
-	(*JobStatus)(nil),           // 40: holdfast.JobStatus
-	(*JobList)(nil),             // 41: holdfast.JobList
-	(*JobSummary)(nil),          // 42: holdfast.JobSummary
-	(*SpareStatus)(nil),         // 43: holdfast.SpareStatus
-	(*TaskStatus)(nil),          // 44: holdfast.TaskStatus
-	(*Stage)(nil),               // 45: holdfast.Stage
-	(*Incident)(nil),            // 46: holdfast.Incident
-	(*JobEvent)(nil),            // 47: holdfast.JobEvent
-	nil,                         // 48: holdfast.JobSpec.EnvEntry
-	nil,                         // 49: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 50: holdfast.Start.EnvEntry
-	nil,                         // 51: holdfast.PrewarmPlan.EnvEntry
+	(*Scalar)(nil),              // 16: holdfast.Scalar
+	(*AgentFailure)(nil),        // 17: holdfast.AgentFailure
+	(*Committed)(nil),           // 18: holdfast.Committed
+	(*CommittedFile)(nil),       // 19: holdfast.CommittedFile
+	(*Prewarmed)(nil),           // 20: holdfast.Prewarmed
+	(*ExecOutput)(nil),          // 21: holdfast.ExecOutput
+	(*ImportProfile)(nil),       // 22: holdfast.ImportProfile
+	(*ToAgent)(nil),             // 23: holdfast.ToAgent
+	(*Exec)(nil),                // 24: holdfast.Exec
+	(*Assign)(nil),              // 25: holdfast.Assign
+	(*Start)(nil),               // 26: holdfast.Start
+	(*Stop)(nil),                // 27: holdfast.Stop
+	(*EndLingering)(nil),        // 28: holdfast.EndLingering
+	(*Routes)(nil),              // 29: holdfast.Routes
+	(*Release)(nil),             // 30: holdfast.Release
+	(*HeartbeatReply)(nil),      // 31: holdfast.HeartbeatReply
+	(*Tokens)(nil),              // 32: holdfast.Tokens
+	(*Prewarm)(nil),             // 33: holdfast.Prewarm
+	(*PrewarmPlan)(nil),         // 34: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),         // 35: holdfast.ExecRequest
+	(*RestartTaskRequest)(nil),  // 36: holdfast.RestartTaskRequest
+	(*RestartTaskResponse)(nil), // 37: holdfast.RestartTaskResponse
+	(*StatusRequest)(nil),       // 38: holdfast.StatusRequest
+	(*SamplesRequest)(nil),      // 39: holdfast.SamplesRequest
+	(*JobSamples)(nil),          // 40: holdfast.JobSamples
+	(*Series)(nil),              // 41: holdfast.Series
+	(*KillRequest)(nil),         // 42: holdfast.KillRequest
+	(*KillResponse)(nil),        // 43: holdfast.KillResponse
+	(*JobStatus)(nil),           // 44: holdfast.JobStatus
+	(*ScalarValue)(nil),         // 45: holdfast.ScalarValue
+	(*JobList)(nil),             // 46: holdfast.JobList
+	(*JobSummary)(nil),          // 47: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 48: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 49: holdfast.TaskStatus
+	(*Stage)(nil),               // 50: holdfast.Stage
+	(*Incident)(nil),            // 51: holdfast.Incident
+	(*JobEvent)(nil),            // 52: holdfast.JobEvent
+	nil,                         // 53: holdfast.JobSpec.EnvEntry
+	nil,                         // 54: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 55: holdfast.Start.EnvEntry
+	nil,                         // 56: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	48, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	53, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -4797,63 +5268,70 @@ var file_holdfast_proto_depIdxs = []int32{
 	11, // 8: holdfast.FromAgent.started:type_name -> holdfast.Started
 	12, // 9: holdfast.FromAgent.exited:type_name -> holdfast.Exited
 	15, // 10: holdfast.FromAgent.heartbeat:type_name -> holdfast.Heartbeat
-	16, // 11: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
-	17, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
-	21, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
-	19, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
-	20, // 15: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
+	17, // 11: holdfast.FromAgent.agent_failure:type_name -> holdfast.AgentFailure
+	18, // 12: holdfast.FromAgent.committed:type_name -> holdfast.Committed
+	22, // 13: holdfast.FromAgent.import_profile:type_name -> holdfast.ImportProfile
+	20, // 14: holdfast.FromAgent.prewarmed:type_name -> holdfast.Prewarmed
+	21, // 15: holdfast.FromAgent.exec_output:type_name -> holdfast.ExecOutput
 	13, // 16: holdfast.FromAgent.needs_peers:type_name -> holdfast.NeedsPeers
 	14, // 17: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
 	12, // 18: holdfast.Hello.exited:type_name -> holdfast.Exited
-	18, // 19: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	49, // 20: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
-	24, // 21: holdfast.ToAgent.assign:type_name -> holdfast.Assign
-	25, // 22: holdfast.ToAgent.start:type_name -> holdfast.Start
-	26, // 23: holdfast.ToAgent.stop:type_name -> holdfast.Stop
-	28, // 24: holdfast.ToAgent.routes:type_name -> holdfast.Routes
-	29, // 25: holdfast.ToAgent.release:type_name -> holdfast.Release
-	30, // 26: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
-	31, // 27: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
-	32, // 28: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
-	23, // 29: holdfast.ToAgent.exec:type_name -> holdfast.Exec
-	27, // 30: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
-	6,  // 31: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
-	7,  // 32: holdfast.Assign.files:type_name -> holdfast.FileSpec
-	33, // 33: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
-	4,  // 34: holdfast.Assign.spec:type_name -> holdfast.JobSpec
-	28, // 35: holdfast.Assign.routes:type_name -> holdfast.Routes
-	50, // 36: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
-	24, // 37: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	51, // 38: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
-	21, // 39: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
-	2,  // 40: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	44, // 41: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	43, // 42: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	47, // 43: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	46, // 44: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
-	6,  // 45: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	45, // 46: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	42, // 47: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
-	2,  // 48: holdfast.JobSummary.state:type_name -> holdfast.JobState
-	3,  // 49: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	45, // 50: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	8,  // 51: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	37, // 52: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	37, // 53: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	38, // 54: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	35, // 55: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	34, // 56: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	22, // 57: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	40, // 58: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	40, // 59: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	39, // 60: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	36, // 61: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	20, // 62: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	57, // [57:63] is the sub-list for method output_type
-	51, // [51:57] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	16, // 19: holdfast.Exited.scalars:type_name -> holdfast.Scalar
+	16, // 20: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
+	19, // 21: holdfast.Committed.files:type_name -> holdfast.CommittedFile
+	54, // 22: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	25, // 23: holdfast.ToAgent.assign:type_name -> holdfast.Assign
+	26, // 24: holdfast.ToAgent.start:type_name -> holdfast.Start
+	27, // 25: holdfast.ToAgent.stop:type_name -> holdfast.Stop
+	29, // 26: holdfast.ToAgent.routes:type_name -> holdfast.Routes
+	30, // 27: holdfast.ToAgent.release:type_name -> holdfast.Release
+	31, // 28: holdfast.ToAgent.heartbeat_reply:type_name -> holdfast.HeartbeatReply
+	32, // 29: holdfast.ToAgent.tokens:type_name -> holdfast.Tokens
+	33, // 30: holdfast.ToAgent.prewarm:type_name -> holdfast.Prewarm
+	24, // 31: holdfast.ToAgent.exec:type_name -> holdfast.Exec
+	28, // 32: holdfast.ToAgent.end_lingering:type_name -> holdfast.EndLingering
+	6,  // 33: holdfast.Assign.checkpoints:type_name -> holdfast.CheckpointSpec
+	7,  // 34: holdfast.Assign.files:type_name -> holdfast.FileSpec
+	34, // 35: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
+	4,  // 36: holdfast.Assign.spec:type_name -> holdfast.JobSpec
+	29, // 37: holdfast.Assign.routes:type_name -> holdfast.Routes
+	55, // 38: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	25, // 39: holdfast.Prewarm.assign:type_name -> holdfast.Assign
+	56, // 40: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	22, // 41: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
+	41, // 42: holdfast.JobSamples.series:type_name -> holdfast.Series
+	41, // 43: holdfast.JobSamples.recent:type_name -> holdfast.Series
+	2,  // 44: holdfast.JobStatus.state:type_name -> holdfast.JobState
+	49, // 45: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	48, // 46: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	52, // 47: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	51, // 48: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	6,  // 49: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
+	50, // 50: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	45, // 51: holdfast.JobStatus.scalars:type_name -> holdfast.ScalarValue
+	47, // 52: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	2,  // 53: holdfast.JobSummary.state:type_name -> holdfast.JobState
+	3,  // 54: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
+	50, // 55: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	8,  // 56: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	38, // 57: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	38, // 58: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	42, // 59: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	39, // 60: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	36, // 61: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	35, // 62: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	23, // 63: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	44, // 64: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	44, // 65: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	43, // 66: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	40, // 67: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	37, // 68: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	21, // 69: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	63, // [63:70] is the sub-list for method output_type
+	56, // [56:63] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -4876,7 +5354,7 @@ func file_holdfast_proto_init() {
 		(*FromAgent_NeedsPeers)(nil),
 		(*FromAgent_Lingers)(nil),
 	}
-	file_holdfast_proto_msgTypes[18].OneofWrappers = []any{
+	file_holdfast_proto_msgTypes[19].OneofWrappers = []any{
 		(*ToAgent_Assign)(nil),
 		(*ToAgent_Start)(nil),
 		(*ToAgent_Stop)(nil),
@@ -4888,14 +5366,14 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
 	}
-	file_holdfast_proto_msgTypes[40].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[45].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   48,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -139,6 +139,7 @@ const (
 	JobService_Status_FullMethodName      = "/holdfast.JobService/Status"
 	JobService_Watch_FullMethodName       = "/holdfast.JobService/Watch"
 	JobService_Kill_FullMethodName        = "/holdfast.JobService/Kill"
+	JobService_Samples_FullMethodName     = "/holdfast.JobService/Samples"
 	JobService_RestartTask_FullMethodName = "/holdfast.JobService/RestartTask"
 	JobService_Exec_FullMethodName        = "/holdfast.JobService/Exec"
 )
@@ -152,6 +153,8 @@ type JobServiceClient interface {
 	// ten per second. It ends after the final status.
 	Watch(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[JobStatus], error)
 	Kill(ctx context.Context, in *KillRequest, opts ...grpc.CallOption) (*KillResponse, error)
+	// Samples returns what was measured of the job over time, as far as the request asks for it.
+	Samples(ctx context.Context, in *SamplesRequest, opts ...grpc.CallOption) (*JobSamples, error)
 	// RestartTask ends a task's present attempt, so that the task is restarted. Who asks for
 	// it again while the attempt is being stopped is answered the same.
 	RestartTask(ctx context.Context, in *RestartTaskRequest, opts ...grpc.CallOption) (*RestartTaskResponse, error)
@@ -208,6 +211,16 @@ func (c *jobServiceClient) Kill(ctx context.Context, in *KillRequest, opts ...gr
 	return out, nil
 }
 
+func (c *jobServiceClient) Samples(ctx context.Context, in *SamplesRequest, opts ...grpc.CallOption) (*JobSamples, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(JobSamples)
+	err := c.cc.Invoke(ctx, JobService_Samples_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobServiceClient) RestartTask(ctx context.Context, in *RestartTaskRequest, opts ...grpc.CallOption) (*RestartTaskResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RestartTaskResponse)
@@ -246,6 +259,8 @@ type JobServiceServer interface {
 	// ten per second. It ends after the final status.
 	Watch(*StatusRequest, grpc.ServerStreamingServer[JobStatus]) error
 	Kill(context.Context, *KillRequest) (*KillResponse, error)
+	// Samples returns what was measured of the job over time, as far as the request asks for it.
+	Samples(context.Context, *SamplesRequest) (*JobSamples, error)
 	// RestartTask ends a task's present attempt, so that the task is restarted. Who asks for
 	// it again while the attempt is being stopped is answered the same.
 	RestartTask(context.Context, *RestartTaskRequest) (*RestartTaskResponse, error)
@@ -271,6 +286,9 @@ func (UnimplementedJobServiceServer) Watch(*StatusRequest, grpc.ServerStreamingS
 }
 func (UnimplementedJobServiceServer) Kill(context.Context, *KillRequest) (*KillResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Kill not implemented")
+}
+func (UnimplementedJobServiceServer) Samples(context.Context, *SamplesRequest) (*JobSamples, error) {
+	return nil, status.Error(codes.Unimplemented, "method Samples not implemented")
 }
 func (UnimplementedJobServiceServer) RestartTask(context.Context, *RestartTaskRequest) (*RestartTaskResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RestartTask not implemented")
@@ -346,6 +364,24 @@ func _JobService_Kill_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_Samples_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SamplesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).Samples(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_Samples_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).Samples(ctx, req.(*SamplesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _JobService_RestartTask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RestartTaskRequest)
 	if err := dec(in); err != nil {
@@ -389,6 +425,10 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Kill",
 			Handler:    _JobService_Kill_Handler,
+		},
+		{
+			MethodName: "Samples",
+			Handler:    _JobService_Samples_Handler,
 		},
 		{
 			MethodName: "RestartTask",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -138,6 +139,10 @@ func jsonOfValue(f protoreflect.FieldDescriptor, v protoreflect.Value) (any, boo
 		return word(f.Enum(), v.Enum()), true
 	case protoreflect.BytesKind, protoreflect.GroupKind: // no message for programs has any
 		return nil, false
+	case protoreflect.DoubleKind, protoreflect.FloatKind:
+		if n := v.Float(); math.IsNaN(n) || math.IsInf(n, 0) { // JSON has no such numbers
+			return nil, true
+		}
 	case protoreflect.Int64Kind:
 		if isTime(f) {
 			if v.Int() == 0 {
@@ -183,8 +188,8 @@ func readObject(o map[string]any, m protoreflect.Message) error {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
-		value := o[JSONName(f)]
-		if value == nil {
+		value, given := o[JSONName(f)]
+		if !given || value == nil && !isFloat(f) {
 			continue
 		}
 		if err := readField(value, m, f); err != nil {
@@ -234,6 +239,10 @@ func readField(value any, m protoreflect.Message, f protoreflect.FieldDescriptor
 // readValue reads a single value. element returns a new one of messages.
 func readValue(value any, f protoreflect.FieldDescriptor, element func() protoreflect.Value) (none protoreflect.Value, err error) {
 	switch v := value.(type) {
+	case nil:
+		if isFloat(f) {
+			return floatOf(f, math.NaN()), nil
+		}
 	case bool:
 		if f.Kind() == protoreflect.BoolKind {
 			return protoreflect.ValueOfBool(v), nil
@@ -270,10 +279,22 @@ func readText(v string, f protoreflect.FieldDescriptor) (none protoreflect.Value
 	return none, fmt.Errorf("%q is a text", v)
 }
 
+// isFloat reports whether the values of a field may be not a number, which is null in JSON.
+func isFloat(f protoreflect.FieldDescriptor) bool {
+	return f.Kind() == protoreflect.DoubleKind || f.Kind() == protoreflect.FloatKind
+}
+
+func floatOf(f protoreflect.FieldDescriptor, n float64) protoreflect.Value {
+	if f.Kind() == protoreflect.FloatKind {
+		return protoreflect.ValueOfFloat32(float32(n))
+	}
+	return protoreflect.ValueOfFloat64(n)
+}
+
 func readNumber(v json.Number, f protoreflect.FieldDescriptor) (none protoreflect.Value, err error) {
-	if f.Kind() == protoreflect.DoubleKind {
+	if isFloat(f) {
 		n, err := v.Float64()
-		return protoreflect.ValueOfFloat64(n), err
+		return floatOf(f, n), err
 	}
 	n, err := v.Int64()
 	if err != nil {

@@ -3,6 +3,7 @@ package proto_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -55,6 +56,8 @@ func sample(f protoreflect.FieldDescriptor) protoreflect.Value {
 		return protoreflect.ValueOfEnum(2)
 	case protoreflect.DoubleKind:
 		return protoreflect.ValueOfFloat64(1.5)
+	case protoreflect.FloatKind:
+		return protoreflect.ValueOfFloat32(0.1)
 	case protoreflect.Int64Kind:
 		return protoreflect.ValueOfInt64(1795571056298)
 	case protoreflect.Uint32Kind:
@@ -65,7 +68,7 @@ func sample(f protoreflect.FieldDescriptor) protoreflect.Value {
 
 // What is read again is what was written, and a message without anything has all fields.
 func TestJSONIsReadAgain(t *testing.T) {
-	for _, m := range []pb.Message{&proto.JobStatus{}, &proto.JobList{}, &proto.JobSpec{}} {
+	for _, m := range []pb.Message{&proto.JobStatus{}, &proto.JobList{}, &proto.JobSpec{}, &proto.JobSamples{}} {
 		for _, m := range []pb.Message{m, filled(pb.Clone(m))} {
 			text, err := proto.JSON(m)
 			if err != nil {
@@ -85,6 +88,25 @@ func TestJSONIsReadAgain(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s is missing in %s", want, text)
 		}
+	}
+}
+
+// What is not a finite number is null, and read as not a number.
+func TestJSONOfWhatIsNotANumber(t *testing.T) {
+	text, err := proto.JSON(&proto.Series{Name: "loss", Mean: []float32{0.1, float32(math.NaN()), float32(math.Inf(1))}})
+	if err != nil || !strings.Contains(string(text), `"mean":[0.1,null,null]`) {
+		t.Errorf("%s %v", text, err)
+	}
+	got := &proto.Series{}
+	if err := proto.FromJSON(text, got); err != nil || len(got.Mean) != 3 || got.Mean[0] != 0.1 || got.Mean[1] == got.Mean[1] {
+		t.Errorf("%s is read as %v, %v", text, got, err)
+	}
+	if text, err = proto.JSON(&proto.ScalarValue{Value: math.NaN()}); err != nil || !strings.Contains(string(text), `"value":null`) {
+		t.Errorf("%s %v", text, err)
+	}
+	last := &proto.ScalarValue{}
+	if err := proto.FromJSON(text, last); err != nil || last.Value == last.Value {
+		t.Errorf("%s is read as %v, %v", text, last, err)
 	}
 }
 
@@ -130,7 +152,8 @@ func TestDocsHaveTheJSON(t *testing.T) {
 	for name, m := range map[string]pb.Message{
 		"job": &proto.JobStatus{}, "task": &proto.TaskStatus{}, "spare": &proto.SpareStatus{}, "stage": &proto.Stage{},
 		"incident": &proto.Incident{}, "event": &proto.JobEvent{}, "directory": &proto.CheckpointSpec{},
-		"list": &proto.JobList{}, "summary": &proto.JobSummary{},
+		"list": &proto.JobList{}, "summary": &proto.JobSummary{}, "scalar": &proto.ScalarValue{},
+		"samples": &proto.JobSamples{}, "series": &proto.Series{},
 	} {
 		text, err := proto.JSON(filled(m))
 		if err != nil {

@@ -15,6 +15,8 @@ const (
 	// DraftFile is the job as its user described it, in YAML, to be run again.
 	DraftFile  = "job.yaml"
 	StatusFile = "status.json"
+	// SamplesFile is the job's JobSamples, in protobuf's binary form.
+	SamplesFile = "samples.pb"
 	// AddressFile says where the AM is: an Address as JSON.
 	AddressFile = "am.json"
 	// JournalDir holds ATTEMPT.json, the journal of an AM attempt for its successor.

@@ -32,8 +32,9 @@ type Config struct {
 type Predecessor struct {
 	Journal        core.Journal // Partial if the predecessor's own cannot be used
 	ImportProfiles map[string]*proto.ImportProfile
-	Status         *proto.JobStatus // as it was saved last; nil if it was not
-	Notes          []string         // what could not be read, for the event log
+	Status         *proto.JobStatus  // as it was saved last; nil if it was not
+	Samples        *proto.JobSamples // as they were saved last; nil if they were not
+	Notes          []string          // what could not be read, for the event log
 }
 
 // FindPredecessor reads what master attempts before cfg.Attempt have left in the job's
@@ -49,6 +50,7 @@ func FindPredecessor(ctx context.Context, cfg Config) (*Predecessor, error) {
 	if err := p.readStatus(ctx, cfg.Dir); err != nil {
 		p.Notes = append(p.Notes, fmt.Sprintf("the job's event log until now is lost: %v", err))
 	}
+	p.readSamples(ctx, cfg.Dir)
 	if !p.Journal.Partial {
 		return p, nil
 	}
@@ -118,6 +120,20 @@ func (p *Predecessor) readStatus(ctx context.Context, dir store.Store) error {
 	}
 	p.Status = s
 	return nil
+}
+
+// readSamples reads the saved samples. Without them, the curves of the job begin anew.
+func (p *Predecessor) readSamples(ctx context.Context, dir store.Store) {
+	text, err := store.ReadFile(ctx, dir, proto.SamplesFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		p.Samples, err = proto.UnmarshalSamples(text)
+	}
+	if err != nil {
+		p.Notes = append(p.Notes, fmt.Sprintf("what was measured until now is lost: %v", err))
+	}
 }
 
 // complement adds to a partial journal what the saved status says.

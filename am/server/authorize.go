@@ -34,6 +34,7 @@ var methods = map[string]struct {
 	proto.AgentService_Connect_FullMethodName:   {jobtls.Agent, false},
 	proto.JobService_Status_FullMethodName:      {jobtls.Client, false},
 	proto.JobService_Watch_FullMethodName:       {jobtls.Client, false},
+	proto.JobService_Samples_FullMethodName:     {jobtls.Client, false},
 	proto.JobService_Kill_FullMethodName:        {jobtls.Client, true},
 	proto.JobService_RestartTask_FullMethodName: {jobtls.Client, true},
 	proto.JobService_Exec_FullMethodName:        {jobtls.Client, true},

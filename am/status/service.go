@@ -43,6 +43,11 @@ func (s *Store) Watch(_ *proto.StatusRequest, stream proto.JobService_WatchServe
 	}
 }
 
+// Samples implements proto.JobServiceServer.
+func (s *Store) Samples(_ context.Context, r *proto.SamplesRequest) (*proto.JobSamples, error) {
+	return s.samples.Select(r), nil
+}
+
 // Kill implements proto.JobServiceServer.
 func (s *Store) Kill(_ context.Context, r *proto.KillRequest) (*proto.KillResponse, error) {
 	why := r.Why

@@ -12,13 +12,16 @@ package status
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/am/core"
+	"holdfast/am/status/samples"
 	"holdfast/internal/proc"
 	"holdfast/proto"
 )
@@ -37,16 +40,17 @@ type Store struct {
 	mu       sync.Mutex
 	status   *proto.JobStatus
 	progress *progress
+	samples  *samples.Samples             // guarded by itself
 	changed  chan struct{}                // closed at the next change; nil: nobody waits for it
 	news     chan struct{}                // the same, for changes other than by heartbeats
 	hosted   map[string]*proto.TaskStatus // by container
 	complete bool                         // every task that is to run does
 }
 
-// New returns a store that begins with status, which it owns from then on. kill is
-// called when a client asks to kill the job, and must not block.
-func New(status *proto.JobStatus, kill func(why string), stopGrace time.Duration) *Store {
-	return &Store{status: status, progress: newProgress(), kill: kill, stopGrace: stopGrace}
+// New returns a store that begins with status and samples, which it owns from then on. kill
+// is called when a client asks to kill the job, and must not block.
+func New(status *proto.JobStatus, samples *samples.Samples, kill func(why string), stopGrace time.Duration) *Store {
+	return &Store{status: status, progress: newProgress(), samples: samples, kill: kill, stopGrace: stopGrace}
 }
 
 // Update calls f to edit the status, under the store's lock, and notifies watchers.
@@ -152,20 +156,26 @@ func (s *Store) Heartbeat(container string, h *proto.Heartbeat) (stepsDue bool) 
 	if t := s.hosted[container]; t != nil {
 		t.RssBytes, t.AgentRssBytes = h.RssBytes, h.AgentRssBytes
 		t.WarmRssBytes, t.WarmStatus = h.WarmRssBytes, h.WarmStatus
-		s.progress.use(t.Task, time.Duration(h.CpuMs)*time.Millisecond, h.IoBytes)
+		cpu := time.Duration(h.CpuMs) * time.Millisecond
+		s.progress.use(t.Task, cpu, h.IoBytes)
+		t.CpuCores = s.samples.AddUsage(now, t.Task, cpu, h.RssBytes)
 		s.reportStep(now, t, h.Step)
+		s.reportScalars(now, t, h.Scalars)
 		s.progress.reportOther(t.Task, h.OtherProgress)
 	}
 	return s.progress.due(now)
 }
 
-// Exited takes in the last step that an attempt made before it ended: heartbeats may not
-// have told of it. It is called while the container still hosts the task.
-func (s *Store) Exited(container string, step int64) {
+// Exited takes in the last step that an attempt made before it ended, and its last scalars:
+// heartbeats may not have told of them. It is called while the container still hosts the
+// task.
+func (s *Store) Exited(container string, step int64, scalars []*proto.Scalar) {
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.hosted[container]; t != nil {
-		s.reportStep(time.Now(), t, step)
+		s.reportStep(now, t, step)
+		s.reportScalars(now, t, scalars)
 	}
 }
 
@@ -175,6 +185,26 @@ func (s *Store) reportStep(now time.Time, t *proto.TaskStatus, step int64) {
 		t.Step = step
 		recordStep(s.status, step, now)
 		s.status.StepsPerSecond = s.progress.rate
+		s.samples.AddStep(now, step, s.progress.rate)
+	}
+}
+
+// maxScalars is the number of names of scalars of which the status has the last value.
+const maxScalars = 16
+
+// reportScalars takes in the scalars that a task reports. s.mu is held.
+func (s *Store) reportScalars(now time.Time, t *proto.TaskStatus, list []*proto.Scalar) {
+	s.samples.AddScalars(now, t.Task, list)
+	for _, v := range list {
+		i, known := slices.BinarySearchFunc(s.status.Scalars, v.Name, func(k *proto.ScalarValue, name string) int { return strings.Compare(k.Name, name) })
+		switch {
+		case !known && len(s.status.Scalars) == maxScalars:
+			continue
+		case !known:
+			s.status.Scalars = slices.Insert(s.status.Scalars, i, &proto.ScalarValue{Name: v.Name})
+		}
+		k := s.status.Scalars[i]
+		k.Value, k.Task, k.Step, k.AtUnixMs = v.Value, t.Task, t.Step, now.UnixMilli()
 	}
 }
 

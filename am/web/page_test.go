@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/am/status"
+	"holdfast/am/status/samples"
 	"holdfast/am/web"
 	"holdfast/proto"
 )
@@ -208,7 +209,7 @@ func (c changing) Snapshot() (*proto.JobStatus, <-chan struct{}) {
 
 // TestChanges: a change is an event, and the last one says that there will be no more.
 func TestChanges(t *testing.T) {
-	store := status.New(largeJob(1), nil, 0)
+	store := status.New(largeJob(1), samples.New("", time.Now(), nil), nil, 0)
 	s := httptest.NewServer(web.Handler(web.Site{Status: store}))
 	defer s.Close()
 	r, err := http.Get(s.URL + "/changes")

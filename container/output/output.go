@@ -40,6 +40,7 @@ type Output struct {
 
 	steps   *tasklog.StepFinder
 	mu      sync.Mutex
+	scalars tasklog.Scalars
 	step    int64 // the last one in the output; 0: none
 	lines   []string
 	count   int64  // of lines that were finished, ever
@@ -116,6 +117,7 @@ func (o *Output) take(b []byte) {
 				if n, ok := o.steps.InBar(string(o.partial)); ok {
 					o.step = n
 				}
+				o.scalars.InText(strings.ToValidUTF8(string(o.partial), "�"))
 			}
 			return
 		}
@@ -140,9 +142,11 @@ func (o *Output) push(line []byte) {
 	if bytes.IndexByte(line, '\r') >= 0 { // what was written last is at the end
 		told = line[max(0, len(line)-stepWidth):]
 	}
-	if n, ok := o.steps.In(strings.ToValidUTF8(string(told), "�")); ok {
+	read := strings.ToValidUTF8(string(told), "�")
+	if n, ok := o.steps.In(read); ok {
 		o.step = n
 	}
+	o.scalars.In(read)
 	text := strings.ToValidUTF8(strings.TrimRight(string(clip(line)), "\r"), "�")
 	if len(o.lines) == heardLines {
 		o.lines = append(o.lines[:0], o.lines[1:]...)
@@ -156,6 +160,13 @@ func (o *Output) LastStep() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.step
+}
+
+// TakeScalars returns the scalars that the output has named since its last call.
+func (o *Output) TakeScalars() []tasklog.Scalar {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.scalars.Take()
 }
 
 // OtherProgress changes while the output shows progress that is no step.

@@ -1,0 +1,82 @@
+package proto
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// AllTasks in SamplesRequest.Tasks selects the series of all tasks.
+const AllTasks = "*"
+
+// Selects reports whether the request asks for a series with this name, of this task ("" if
+// it is of several).
+func (r *SamplesRequest) Selects(name, task string) bool {
+	if len(r.GetNames()) > 0 && !slices.Contains(r.GetNames(), name) {
+		return false
+	}
+	return task == "" || slices.Contains(r.GetTasks(), task) || slices.Contains(r.GetTasks(), AllTasks)
+}
+
+// Reduce merges neighboring points until there are at most so many, and returns the series.
+// 0 means no limit.
+func (s *Series) Reduce(points int) *Series {
+	n := len(s.Mean)
+	if points <= 0 || n <= points {
+		return s
+	}
+	by := (n + points - 1) / points
+	s.IntervalMs *= int64(by)
+	none := float32(math.NaN())
+	for i := 0; i*by < n; i++ {
+		low, sum, count, high := none, float32(0), 0, none
+		for j := i * by; j < min(n, (i+1)*by); j++ {
+			if s.Mean[j] != s.Mean[j] {
+				continue
+			}
+			if count == 0 {
+				low, high = s.Min[j], s.Max[j]
+			}
+			low, high = min(low, s.Min[j]), max(high, s.Max[j])
+			sum += s.Mean[j]
+			count++
+		}
+		s.Min[i], s.Mean[i], s.Max[i] = low, sum/float32(count), high // not a number without any
+	}
+	n = (n + by - 1) / by
+	s.Min, s.Mean, s.Max = s.Min[:n], s.Mean[:n], s.Max[:n]
+	return s
+}
+
+// SelectSamples returns what a request asks for of all samples, which it changes.
+func SelectSamples(all *JobSamples, r *SamplesRequest) *JobSamples {
+	selected := &JobSamples{Id: all.GetId()}
+	pick := func(list []*Series) (picked []*Series) {
+		for _, s := range list {
+			if r.Selects(s.Name, s.Task) {
+				picked = append(picked, s.Reduce(int(r.GetPoints())))
+			}
+		}
+		return picked
+	}
+	selected.Series, selected.Recent = pick(all.GetSeries()), pick(all.GetRecent())
+	return selected
+}
+
+// UnmarshalSamples reads the text of SamplesFile.
+func UnmarshalSamples(text []byte) (*JobSamples, error) {
+	s := &JobSamples{}
+	if err := proto.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", SamplesFile, err)
+	}
+	for _, list := range [][]*Series{s.Series, s.Recent} {
+		for _, x := range list {
+			if len(x.Min) != len(x.Mean) || len(x.Max) != len(x.Mean) || x.IntervalMs <= 0 {
+				return nil, fmt.Errorf("%s: the series %s of %s makes no sense", SamplesFile, x.Name, x.Task)
+			}
+		}
+	}
+	return s, nil
+}
