@@ -89,7 +89,7 @@ func TestPageOfManyTasks(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if first, second := strings.Index(text, "<b>worker-9999"), strings.Index(text, "<b>worker-0<"); first < 0 || first > second {
+	if first, second := strings.Index(text, "task=worker-9999"), strings.Index(text, "task=worker-0\""); first < 0 || first > second {
 		t.Error("the task that does not run is not the first")
 	}
 	if len(text) > 300<<10 {
@@ -125,7 +125,7 @@ func TestTasksAreSelectedAndOrdered(t *testing.T) {
 	status := largeJob(12)
 	status.Tasks[3].State, status.Tasks[3].Why = proto.TaskState_TASK_STATE_WAITING, "No room"
 	status.Tasks = append(status.Tasks, &proto.TaskStatus{Task: "ps-0", Role: "ps", State: proto.TaskState_TASK_STATE_RUNNING, Node: "other"})
-	names := regexp.MustCompile(`<td><b>([a-z0-9-]+)`)
+	names := regexp.MustCompile(`<td><a href="task\?task=([a-z0-9-]+)"`)
 	for query, want := range map[string]string{
 		"?q=OTHER": "ps-0", "?q=room": "worker-3", "?state=waiting": "worker-3", "?role=ps": "ps-0", "?q=none": "",
 		"?sort=task&q=worker-1": "worker-1 worker-10 worker-11", "?sort=-task&q=worker-1": "worker-11 worker-10 worker-1",

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"time"
 
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -31,6 +32,9 @@ type Source interface {
 type Site struct {
 	Status Source
 	Spec   *proto.JobSpec
+	// Files has the job's directory, at Dir.
+	Files store.Store
+	Dir   string
 	// Proxied means that requests come through a proxy that holds responses back until
 	// they are complete, as YARN's does, and spends a thread on each: pages ask for changes
 	// every few seconds in place of waiting for them.
@@ -52,6 +56,9 @@ func Handler(site Site) http.Handler {
 	s := &server{Site: site, streams: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", s.page(s.job))
+	mux.Handle("GET /task", s.page(s.task))
+	mux.Handle("GET /configuration", s.page(s.configuration))
+	mux.HandleFunc("GET /log", s.log)
 	mux.HandleFunc("GET /changes", s.changes)
 	mux.HandleFunc("GET /status.json", s.statusJSON)
 	for name, kind := range map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"} {
@@ -100,7 +107,7 @@ type frame struct {
 type view func(r *http.Request, status *proto.JobStatus) (name string, content any, err error)
 
 // errNotFound is returned by views for what the job does not have.
-var errNotFound = errors.New("there is no such page of this job")
+var errNotFound = errors.New("the job has no such thing")
 
 var templates = template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html"))
 

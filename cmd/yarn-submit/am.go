@@ -14,6 +14,7 @@ import (
 	"holdfast/am/local"
 	"holdfast/am/recovery"
 	"holdfast/am/server"
+	"holdfast/am/web"
 	"holdfast/am/yarn"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
@@ -143,7 +144,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	page, url, err := servePage(host, id, spec, s, m.Status())
+	page, url, err := servePage(host, id, s, web.Site{Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Proxied: !isLocal})
 	if err != nil {
 		return err
 	}

@@ -19,21 +19,21 @@ import (
 	"holdfast/proto"
 )
 
-// servePage serves the tracking page on a port of its own, and returns its server and URL. On
+// servePage serves the pages of a job on a port of its own, and returns its server and URL. On
 // a cluster it answers YARN's web proxy; on this machine, whoever knows the URL.
-func servePage(host, id string, spec *proto.JobSpec, s secrets, status web.Source) (*http.Server, string, error) {
+func servePage(host, id string, s secrets, site web.Site) (*http.Server, string, error) {
 	listener, err := server.Listen(host)
 	if err != nil {
 		return nil, "", fmt.Errorf("serving the tracking page: %w", err)
 	}
 	var l net.Listener = listener
 	url := "://" + listener.Address()
-	handler := web.Handler(web.Site{Status: status, Spec: spec, Proxied: !spec.Local})
-	if spec.Local {
+	handler := web.Handler(site)
+	if site.Spec.Local {
 		key := rand.Text()
 		handler, url = web.Keyed(key, handler), "http"+url+"/"+key+"/"
 	} else {
-		filter, keys, err := pageFilter(id, spec, s)
+		filter, keys, err := pageFilter(id, site.Spec, s)
 		if err != nil {
 			l.Close()
 			return nil, "", err

@@ -34,7 +34,7 @@ var rooms = map[string][]string{
 	"am/status/samples":        {"hdfsckpt/store", "proto"},
 	"am/yarn":                  {"am", "am/core", "proto", "internal/hadoop/..."},
 	"am/local":                 {"am", "am/core", "proto", "internal/hadoop/token"},
-	"am/web":                   {"proto"},
+	"am/web":                   {"client/terminal", "hdfsckpt/store", "proto"},
 	"container":                {"container/...", "hdfsckpt/store", "runtime", "runtime/tasklog", "proto", "internal/jobtls", "internal/nodump", "internal/hadoop/conf"},
 	"container/failure":        {"proto"},
 	"container/gpu":            {"container/failure"},

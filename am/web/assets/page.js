@@ -22,12 +22,16 @@
     const active = document.activeElement;
     const focused = part.contains(active) ? (active.id || active.closest("[id]").id) : "";
     const href = focused && active.getAttribute("href");
+    const log = part.querySelector("pre.log");
+    const at = log && (log.scrollHeight - log.scrollTop - log.clientHeight < 20 ? Infinity : log.scrollTop);
     shown.set(part.id, next.innerHTML);
     part.replaceChildren(...next.childNodes);
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    // What is read at its end goes on there.
+    if (log) part.querySelector("pre.log")?.scrollTo(0, at === Infinity ? 1e9 : at);
     if (!focused) return;
-    const at = document.getElementById(focused);
-    const to = href ? [...part.querySelectorAll("a")].find((a) => a.getAttribute("href") === href) : at?.querySelector("summary") ?? at;
+    const target = document.getElementById(focused);
+    const to = href ? [...part.querySelectorAll("a")].find((a) => a.getAttribute("href") === href) : target?.querySelector("summary") ?? target;
     to?.focus({ preventScroll: true });
   };
 
@@ -73,6 +77,7 @@
     events.addEventListener("open", () => { document.getElementById("connection").hidden = true; });
   };
 
+  document.querySelector("pre.log")?.scrollTo(0, 1e9);
   remember(document);
   if (body.dataset.updates === "events") listen();
   if (body.dataset.updates === "poll") poll();
@@ -89,9 +94,9 @@
   addEventListener("hashchange", reveal);
   reveal();
 
-  // Filters apply as they are typed.
+  // The filter of tasks applies as it is typed.
   let typing = 0;
-  const filter = document.querySelector("form.filter");
+  const filter = document.getElementById("filter");
   const apply = () => {
     const given = new URLSearchParams([...new FormData(filter)].filter(([, value]) => value));
     history.replaceState(null, "", "?" + given);

@@ -40,13 +40,8 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
-// An attempt of several processes has several logs.
-func TestLogsOfAttempts(t *testing.T) {
-	for name, want := range map[string]string{"0.log": "0 0 true", "12.log": "12 0 true", "1.3.log": "1 3 true", "agent.log": "0 0 false", "1.x.log": "1 0 false", "1": "1 0 false"} {
-		if attempt, process, ok := parseName(name); fmt.Sprint(attempt, process, ok) != want {
-			t.Errorf("%s is of attempt %d, process %d, %v; want %s", name, attempt, process, ok, want)
-		}
-	}
+// The previous attempt is the one before the last, of which there may be several logs.
+func TestPrevious(t *testing.T) {
 	list := func(attempts ...int) (of []*source) {
 		for _, a := range attempts {
 			of = append(of, &source{attempt: a})

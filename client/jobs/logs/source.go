@@ -84,7 +84,7 @@ func findTask(ctx context.Context, j *jobs.Job, root, task string, o Options) ([
 	}
 	var of []*source
 	for _, e := range list {
-		attempt, process, ok := parseName(e.Name)
+		attempt, process, ok := proto.ParseLogName(e.Name)
 		if ok && (o.Attempt < 0 || o.Attempt == attempt) {
 			of = append(of, &source{task: task, attempt: attempt, process: process, path: path.Join(root, task, e.Name)})
 		}
@@ -96,18 +96,6 @@ func findTask(ctx context.Context, j *jobs.Job, root, task string, o Options) ([
 		of = previous(of)
 	}
 	return of, nil
-}
-
-// parseName returns whose output a file is, by its name: ATTEMPT.log is that of the first
-// process of an attempt, and ATTEMPT.PROCESS.log that of another one.
-func parseName(name string) (attempt, process int, ok bool) {
-	number, isLog := strings.CutSuffix(name, ".log")
-	first, second, several := strings.Cut(number, ".")
-	attempt, err := strconv.Atoi(first)
-	if several && err == nil {
-		process, err = strconv.Atoi(second)
-	}
-	return attempt, process, isLog && err == nil
 }
 
 // previous returns the logs of the attempt before the last one of a sorted list.

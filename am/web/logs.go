@@ -1,0 +1,217 @@
+package web
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/client/terminal"
+	"holdfast/hdfsckpt/store"
+	"holdfast/proto"
+)
+
+const (
+	// logShown is how many bytes of the end of a log are shown.
+	logShown = 64 << 10
+	// logSearched is how many bytes of the end of a log are searched, and logFound how many
+	// lines of what is found are shown.
+	logSearched = 32 << 20
+	logFound    = 500
+	// lineSearched is how many bytes of a line are searched and shown.
+	lineSearched = 8 << 10
+	// logTimeout bounds the time that the store may take.
+	logTimeout = 20 * time.Second
+)
+
+// logFile is the output of one process of an attempt.
+type logFile struct {
+	Task             string
+	Attempt, Process int
+	Size             int64
+}
+
+// Path returns where the log is, below the job's directory.
+func (l logFile) Path() string {
+	name := fmt.Sprintf("%d.log", l.Attempt)
+	if l.Process > 0 {
+		name = fmt.Sprintf("%d.%d.log", l.Attempt, l.Process)
+	}
+	return path.Join(proto.LogsDir, l.Task, name)
+}
+
+// Parameters returns the parameters by which addresses name the log, encoded.
+func (l logFile) Parameters() template.URL {
+	p := url.Values{"task": {l.Task}, "attempt": {strconv.Itoa(l.Attempt)}}
+	if l.Process > 0 {
+		p.Set("process", strconv.Itoa(l.Process))
+	}
+	return template.URL(p.Encode())
+}
+
+// Title names the log among those of its task.
+func (l logFile) Title() string {
+	if l.Process > 0 {
+		return fmt.Sprintf("attempt %d, process %d", l.Attempt, l.Process)
+	}
+	return fmt.Sprintf("attempt %d", l.Attempt)
+}
+
+// logView is a part of a log.
+type logView struct {
+	logFile
+	Text   string
+	Cut    bool // there is more before it
+	Search string
+	Found  int // lines, of which the last ones are in Text
+}
+
+// logsOf lists the logs of a task in the order of its attempts.
+func (s *server) logsOf(ctx context.Context, task string) ([]logFile, error) {
+	if s.Files == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	list, err := s.Files.List(ctx, path.Join(s.Dir, proto.LogsDir, task))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the logs of %s: %w", task, err)
+	}
+	var logs []logFile
+	for _, e := range list {
+		if attempt, process, ok := proto.ParseLogName(e.Name); ok {
+			logs = append(logs, logFile{task, attempt, process, e.Size})
+		}
+	}
+	slices.SortFunc(logs, func(a, b logFile) int {
+		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Process, b.Process))
+	})
+	return logs, nil
+}
+
+// openLog opens a log. The caller closes the reader.
+func (s *server) openLog(ctx context.Context, l logFile) (store.Reader, error) {
+	r, err := s.Files.Open(ctx, path.Join(s.Dir, l.Path()))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s of %s has written nothing: %w", l.Title(), l.Task, err)
+	}
+	return r, err
+}
+
+// readLog reads the end of a log, or the last of its lines that have a text in them.
+func (s *server) readLog(ctx context.Context, l logFile, search string) (*logView, error) {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	r, err := s.openLog(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	v := &logView{logFile: l, Search: search}
+	v.Size = r.Size()
+	var lines []string
+	if search == "" {
+		lines, v.Cut, err = lastLines(r, v.Size)
+	} else {
+		lines, v.Found, err = searchLines(r, v.Size, search)
+		v.Cut = v.Size > logSearched
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s of %s: %w", l.Title(), l.Task, err)
+	}
+	for i, line := range lines {
+		lines[i] = strings.ToValidUTF8(terminal.Shown(line, false), "\uFFFD")
+	}
+	v.Text = strings.Join(lines, "\n")
+	return v, nil
+}
+
+// lastLines returns the lines in the last logShown bytes of a log, and whether there is
+// more before them.
+func lastLines(r io.ReaderAt, size int64) (lines []string, cut bool, err error) {
+	from := max(0, size-logShown)
+	text := make([]byte, size-from)
+	n, err := r.ReadAt(text, from)
+	if err != nil && err != io.EOF {
+		return nil, false, err
+	}
+	lines = strings.Split(strings.TrimSuffix(string(text[:n]), "\n"), "\n")
+	if from > 0 && len(lines) > 1 {
+		lines = lines[1:] // its beginning is missing
+	}
+	return lines, from > 0, nil
+}
+
+// searchLines returns the last logFound lines that have a text in them, in any case, of the
+// last logSearched bytes of a log, and how many such lines there are. It holds no more than
+// those lines in memory, each up to lineSearched bytes.
+func searchLines(r io.ReaderAt, size int64, text string) (lines []string, found int, err error) {
+	from := max(0, size-logSearched)
+	scan := bufio.NewReaderSize(io.NewSectionReader(r, from, size-from), lineSearched)
+	wanted := strings.ToLower(text)
+	for continued := false; ; {
+		line, isPrefix, err := scan.ReadLine()
+		switch {
+		case err == io.EOF:
+			return lines, found, nil
+		case err != nil:
+			return nil, 0, err
+		case !continued && strings.Contains(strings.ToLower(string(line)), wanted):
+			found++
+			if lines = append(lines, string(line)); len(lines) > logFound {
+				lines = slices.Delete(lines, 0, 1)
+			}
+		}
+		continued = isPrefix
+	}
+}
+
+// log answers with a whole log, as it was written.
+func (s *server) log(w http.ResponseWriter, r *http.Request) {
+	p := r.URL.Query()
+	status, _ := s.Status.Snapshot()
+	t := taskOf(status, p.Get("task"))
+	attempt, err := strconv.Atoi(p.Get("attempt"))
+	if t == nil || err != nil || attempt < 0 || s.Files == nil {
+		http.Error(w, errNotFound.Error(), http.StatusNotFound)
+		return
+	}
+	process, _ := strconv.Atoi(p.Get("process")) // else 0
+	text, err := s.openLog(r.Context(), logFile{Task: t.Task, Attempt: attempt, Process: process})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer text.Close()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.Copy(&patientWriter{w, http.NewResponseController(w)}, io.NewSectionReader(text, 0, text.Size())) // the reader went away
+}
+
+// patientWriter allows each part of a long response its own time.
+type patientWriter struct {
+	w       io.Writer
+	control *http.ResponseController
+}
+
+func (p *patientWriter) Write(b []byte) (int, error) {
+	_ = p.control.SetWriteDeadline(time.Now().Add(sendTimeout)) // a test's recorder has none
+	return p.w.Write(b)
+}
