@@ -14,6 +14,9 @@ import (
 	"holdfast/runtime"
 )
 
+// scalarsShown is how many of the scalars that a program reports are told in a line.
+const scalarsShown = 4
+
 // eventsShown is how many events status shows.
 const eventsShown = 20
 
@@ -42,6 +45,9 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 		fmt.Fprintf(b, "  step %d", s.Step)
 		if s.StepsPerSecond > 0 && !s.State.Done() {
 			fmt.Fprintf(b, ", %.3g a second", s.StepsPerSecond)
+		}
+		for _, v := range s.Scalars[:min(len(s.Scalars), scalarsShown)] {
+			fmt.Fprintf(b, ", %s %.4g", v.Name, v.Value)
 		}
 		if s.CompleteStep > 0 {
 			fmt.Fprintf(b, "; the newest complete checkpoint is of step %d", s.CompleteStep)

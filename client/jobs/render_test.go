@@ -30,6 +30,15 @@ func TestStatusOfManyTasks(t *testing.T) {
 	}
 }
 
+// TestStatusTellsTheLoss: with the step, as the program has reported it last.
+func TestStatusTellsTheLoss(t *testing.T) {
+	s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, Step: 40, StepsPerSecond: 2, Scalars: []*proto.ScalarValue{{Name: "loss", Value: 0.123456}}}
+	var b strings.Builder
+	if err := WriteStatus(&b, s, 0); err != nil || !strings.Contains(b.String(), "step 40, 2 a second, loss 0.1235\n") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
 // TestStatusTellsWhoseReasonItIs: why an earlier attempt was lost does not look
 // like the present one's state, and a program's error is told.
 func TestStatusTellsWhoseReasonItIs(t *testing.T) {
