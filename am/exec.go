@@ -2,6 +2,7 @@ package am
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -15,10 +16,12 @@ import (
 	"holdfast/proto"
 )
 
-// jobService is what clients call: the status store, and commands in containers.
+// jobService is what clients call: the status store, commands in containers,
+// and restarts of tasks.
 type jobService struct {
 	*status.Store
-	agents *agents.Server
+	agents  *agents.Server
+	restart func(ctx context.Context, task, user string) (refusal string, err error)
 }
 
 var _ proto.JobServiceServer = jobService{}

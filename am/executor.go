@@ -30,7 +30,8 @@ type executor struct {
 	// assigned and starting are the containers for which there are such messages.
 	assigned map[string]*proto.Assign
 	starting map[string]bool
-	dirty    bool // there is something to flush
+	answer   chan<- string // to the last RestartRequested
+	dirty    bool          // there is something to flush
 	flushDue *time.Timer
 }
 
@@ -118,6 +119,8 @@ func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 			AtUnixMs: now.UnixMilli(), Task: action.Task, Kind: action.Kind, Text: action.Text, SinceLossMs: action.TookMS,
 		})
 		m.cfg.Log.WithField("task", action.Task).Infof("%s: %s", action.Kind, action.Text)
+	case core.RestartAnswered:
+		x.answer <- action.Refusal
 	case core.Finish:
 		return &action
 	}

@@ -48,8 +48,9 @@ type Master struct {
 
 	received chan agents.Received
 	ends     chan core.Event // what ends the job from outside
-	stepsDue chan struct{}   // capacity 1: core is to be told of steps
-	done     chan struct{}   // closed when the event loop has ended
+	restarts chan restartRequest
+	stepsDue chan struct{} // capacity 1: core is to be told of steps
+	done     chan struct{} // closed when the event loop has ended
 }
 
 // New returns a master that Run starts. Agents and clients can connect from then on.
@@ -64,6 +65,7 @@ func New(cfg Config) (*Master, error) {
 		preparation: newPreparation(checkpoint.NewPreparer(cfg.checkpoint())),
 		received:    make(chan agents.Received, 64),
 		ends:        make(chan core.Event, 1),
+		restarts:    make(chan restartRequest),
 		stepsDue:    make(chan struct{}, 1),
 		done:        make(chan struct{}),
 	}
@@ -92,7 +94,7 @@ func New(cfg Config) (*Master, error) {
 		m.liveness = recovery.NewLivenessFile(cfg.Dir, lease, cfg.Log)
 	}
 	var err error
-	if m.grpc, err = server.New(cfg.Keys, cfg.Log, m.agents, jobService{m.status, m.agents}); err != nil {
+	if m.grpc, err = server.New(cfg.Keys, cfg.Log, m.agents, jobService{m.status, m.agents, m.requestRestart}); err != nil {
 		return nil, err
 	}
 	m.status.PassStage(status.StageListening)

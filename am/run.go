@@ -167,6 +167,8 @@ func (m *Master) loop(ctx, working context.Context, driver Driver) *core.Finish 
 		case w := <-windows:
 			next = core.LivenessConfirmed{Since: w.Since, Until: w.Until}
 		case next = <-m.ends:
+		case r := <-m.restarts:
+			next, x.answer = r.event, r.answer
 		case <-ended:
 			ended = nil
 			if state, _ := m.job.State(); state == proto.JobState_JOB_STATE_STOPPING {

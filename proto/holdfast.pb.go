@@ -3112,6 +3112,94 @@ func (x *ExecRequest) GetUser() string {
 	return ""
 }
 
+type RestartTaskRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Task          string                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	User          string                 `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"` // who asks, for the event log; not verified
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartTaskRequest) Reset() {
+	*x = RestartTaskRequest{}
+	mi := &file_holdfast_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartTaskRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartTaskRequest) ProtoMessage() {}
+
+func (x *RestartTaskRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartTaskRequest.ProtoReflect.Descriptor instead.
+func (*RestartTaskRequest) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *RestartTaskRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *RestartTaskRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+type RestartTaskResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartTaskResponse) Reset() {
+	*x = RestartTaskResponse{}
+	mi := &file_holdfast_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartTaskResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartTaskResponse) ProtoMessage() {}
+
+func (x *RestartTaskResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartTaskResponse.ProtoReflect.Descriptor instead.
+func (*RestartTaskResponse) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{32}
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3120,7 +3208,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3132,7 +3220,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[31]
+	mi := &file_holdfast_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3145,7 +3233,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{31}
+	return file_holdfast_proto_rawDescGZIP(), []int{33}
 }
 
 type KillRequest struct {
@@ -3157,7 +3245,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3169,7 +3257,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[32]
+	mi := &file_holdfast_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3182,7 +3270,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{32}
+	return file_holdfast_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *KillRequest) GetWhy() string {
@@ -3201,7 +3289,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3213,7 +3301,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[33]
+	mi := &file_holdfast_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3226,7 +3314,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{33}
+	return file_holdfast_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *KillResponse) GetStopGraceMs() int64 {
@@ -3269,7 +3357,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3281,7 +3369,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[34]
+	mi := &file_holdfast_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3294,7 +3382,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{34}
+	return file_holdfast_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JobStatus) GetId() string {
@@ -3461,7 +3549,7 @@ type JobList struct {
 
 func (x *JobList) Reset() {
 	*x = JobList{}
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3473,7 +3561,7 @@ func (x *JobList) String() string {
 func (*JobList) ProtoMessage() {}
 
 func (x *JobList) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[35]
+	mi := &file_holdfast_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3486,7 +3574,7 @@ func (x *JobList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobList.ProtoReflect.Descriptor instead.
 func (*JobList) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{35}
+	return file_holdfast_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JobList) GetJobs() []*JobSummary {
@@ -3514,7 +3602,7 @@ type JobSummary struct {
 
 func (x *JobSummary) Reset() {
 	*x = JobSummary{}
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3526,7 +3614,7 @@ func (x *JobSummary) String() string {
 func (*JobSummary) ProtoMessage() {}
 
 func (x *JobSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[36]
+	mi := &file_holdfast_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3539,7 +3627,7 @@ func (x *JobSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSummary.ProtoReflect.Descriptor instead.
 func (*JobSummary) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{36}
+	return file_holdfast_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobSummary) GetId() string {
@@ -3620,7 +3708,7 @@ type SpareStatus struct {
 
 func (x *SpareStatus) Reset() {
 	*x = SpareStatus{}
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3632,7 +3720,7 @@ func (x *SpareStatus) String() string {
 func (*SpareStatus) ProtoMessage() {}
 
 func (x *SpareStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[37]
+	mi := &file_holdfast_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3645,7 +3733,7 @@ func (x *SpareStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpareStatus.ProtoReflect.Descriptor instead.
 func (*SpareStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{37}
+	return file_holdfast_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SpareStatus) GetContainer() string {
@@ -3722,7 +3810,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3734,7 +3822,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[38]
+	mi := &file_holdfast_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3747,7 +3835,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{38}
+	return file_holdfast_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TaskStatus) GetTask() string {
@@ -3916,7 +4004,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3928,7 +4016,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[39]
+	mi := &file_holdfast_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3941,7 +4029,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{39}
+	return file_holdfast_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Stage) GetName() string {
@@ -3984,7 +4072,7 @@ type Incident struct {
 
 func (x *Incident) Reset() {
 	*x = Incident{}
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3996,7 +4084,7 @@ func (x *Incident) String() string {
 func (*Incident) ProtoMessage() {}
 
 func (x *Incident) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[40]
+	mi := &file_holdfast_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4009,7 +4097,7 @@ func (x *Incident) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incident.ProtoReflect.Descriptor instead.
 func (*Incident) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{40}
+	return file_holdfast_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Incident) GetAtUnixMs() int64 {
@@ -4145,7 +4233,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4157,7 +4245,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[41]
+	mi := &file_holdfast_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4170,7 +4258,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{41}
+	return file_holdfast_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -4471,7 +4559,11 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x18\n" +
 	"\acommand\x18\x02 \x03(\tR\acommand\x12\x16\n" +
 	"\x06stacks\x18\x03 \x01(\bR\x06stacks\x12\x12\n" +
-	"\x04user\x18\x04 \x01(\tR\x04user\"\x0f\n" +
+	"\x04user\x18\x04 \x01(\tR\x04user\"<\n" +
+	"\x12RestartTaskRequest\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\tR\x04task\x12\x12\n" +
+	"\x04user\x18\x02 \x01(\tR\x04user\"\x15\n" +
+	"\x13RestartTaskResponse\"\x0f\n" +
 	"\rStatusRequest\"\x1f\n" +
 	"\vKillRequest\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\"2\n" +
@@ -4616,12 +4708,13 @@ const file_holdfast_proto_rawDesc = "" +
 	"\x11TASK_STATE_FAILED\x10\a\x12\x16\n" +
 	"\x12TASK_STATE_STOPPED\x10\b2E\n" +
 	"\fAgentService\x125\n" +
-	"\aConnect\x12\x13.holdfast.FromAgent\x1a\x11.holdfast.ToAgent(\x010\x012\xeb\x01\n" +
+	"\aConnect\x12\x13.holdfast.FromAgent\x1a\x11.holdfast.ToAgent(\x010\x012\xb7\x02\n" +
 	"\n" +
 	"JobService\x126\n" +
 	"\x06Status\x12\x17.holdfast.StatusRequest\x1a\x13.holdfast.JobStatus\x127\n" +
 	"\x05Watch\x12\x17.holdfast.StatusRequest\x1a\x13.holdfast.JobStatus0\x01\x125\n" +
-	"\x04Kill\x12\x15.holdfast.KillRequest\x1a\x16.holdfast.KillResponse\x125\n" +
+	"\x04Kill\x12\x15.holdfast.KillRequest\x1a\x16.holdfast.KillResponse\x12J\n" +
+	"\vRestartTask\x12\x1c.holdfast.RestartTaskRequest\x1a\x1d.holdfast.RestartTaskResponse\x125\n" +
 	"\x04Exec\x12\x15.holdfast.ExecRequest\x1a\x14.holdfast.ExecOutput0\x01B\x10Z\x0eholdfast/protob\x06proto3"
 
 var (
@@ -4637,62 +4730,64 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_holdfast_proto_goTypes = []any{
-	(LossRule)(0),          // 0: holdfast.LossRule
-	(CompletionRule)(0),    // 1: holdfast.CompletionRule
-	(JobState)(0),          // 2: holdfast.JobState
-	(TaskState)(0),         // 3: holdfast.TaskState
-	(*JobSpec)(nil),        // 4: holdfast.JobSpec
-	(*RoleSpec)(nil),       // 5: holdfast.RoleSpec
-	(*CheckpointSpec)(nil), // 6: holdfast.CheckpointSpec
-	(*FileSpec)(nil),       // 7: holdfast.FileSpec
-	(*FromAgent)(nil),      // 8: holdfast.FromAgent
-	(*Hello)(nil),          // 9: holdfast.Hello
-	(*Prepared)(nil),       // 10: holdfast.Prepared
-	(*Started)(nil),        // 11: holdfast.Started
-	(*Exited)(nil),         // 12: holdfast.Exited
-	(*NeedsPeers)(nil),     // 13: holdfast.NeedsPeers
-	(*Lingers)(nil),        // 14: holdfast.Lingers
-	(*Heartbeat)(nil),      // 15: holdfast.Heartbeat
-	(*AgentFailure)(nil),   // 16: holdfast.AgentFailure
-	(*Committed)(nil),      // 17: holdfast.Committed
-	(*CommittedFile)(nil),  // 18: holdfast.CommittedFile
-	(*Prewarmed)(nil),      // 19: holdfast.Prewarmed
-	(*ExecOutput)(nil),     // 20: holdfast.ExecOutput
-	(*ImportProfile)(nil),  // 21: holdfast.ImportProfile
-	(*ToAgent)(nil),        // 22: holdfast.ToAgent
-	(*Exec)(nil),           // 23: holdfast.Exec
-	(*Assign)(nil),         // 24: holdfast.Assign
-	(*Start)(nil),          // 25: holdfast.Start
-	(*Stop)(nil),           // 26: holdfast.Stop
-	(*EndLingering)(nil),   // 27: holdfast.EndLingering
-	(*Routes)(nil),         // 28: holdfast.Routes
-	(*Release)(nil),        // 29: holdfast.Release
-	(*HeartbeatReply)(nil), // 30: holdfast.HeartbeatReply
-	(*Tokens)(nil),         // 31: holdfast.Tokens
-	(*Prewarm)(nil),        // 32: holdfast.Prewarm
-	(*PrewarmPlan)(nil),    // 33: holdfast.PrewarmPlan
-	(*ExecRequest)(nil),    // 34: holdfast.ExecRequest
-	(*StatusRequest)(nil),  // 35: holdfast.StatusRequest
-	(*KillRequest)(nil),    // 36: holdfast.KillRequest
-	(*KillResponse)(nil),   // 37: holdfast.KillResponse
-	(*JobStatus)(nil),      // 38: holdfast.JobStatus
-	(*JobList)(nil),        // 39: holdfast.JobList
-	(*JobSummary)(nil),     // 40: holdfast.JobSummary
-	(*SpareStatus)(nil),    // 41: holdfast.SpareStatus
-	(*TaskStatus)(nil),     // 42: holdfast.TaskStatus
-	(*Stage)(nil),          // 43: holdfast.Stage
-	(*Incident)(nil),       // 44: holdfast.Incident
-	(*JobEvent)(nil),       // 45: holdfast.JobEvent
-	nil,                    // 46: holdfast.JobSpec.EnvEntry
-	nil,                    // 47: holdfast.ImportProfile.SetEnvEntry
-	nil,                    // 48: holdfast.Start.EnvEntry
-	nil,                    // 49: holdfast.PrewarmPlan.EnvEntry
+	(LossRule)(0),               // 0: holdfast.LossRule
+	(CompletionRule)(0),         // 1: holdfast.CompletionRule
+	(JobState)(0),               // 2: holdfast.JobState
+	(TaskState)(0),              // 3: holdfast.TaskState
+	(*JobSpec)(nil),             // 4: holdfast.JobSpec
+	(*RoleSpec)(nil),            // 5: holdfast.RoleSpec
+	(*CheckpointSpec)(nil),      // 6: holdfast.CheckpointSpec
+	(*FileSpec)(nil),            // 7: holdfast.FileSpec
+	(*FromAgent)(nil),           // 8: holdfast.FromAgent
+	(*Hello)(nil),               // 9: holdfast.Hello
+	(*Prepared)(nil),            // 10: holdfast.Prepared
+	(*Started)(nil),             // 11: holdfast.Started
+	(*Exited)(nil),              // 12: holdfast.Exited
+	(*NeedsPeers)(nil),          // 13: holdfast.NeedsPeers
+	(*Lingers)(nil),             // 14: holdfast.Lingers
+	(*Heartbeat)(nil),           // 15: holdfast.Heartbeat
+	(*AgentFailure)(nil),        // 16: holdfast.AgentFailure
+	(*Committed)(nil),           // 17: holdfast.Committed
+	(*CommittedFile)(nil),       // 18: holdfast.CommittedFile
+	(*Prewarmed)(nil),           // 19: holdfast.Prewarmed
+	(*ExecOutput)(nil),          // 20: holdfast.ExecOutput
+	(*ImportProfile)(nil),       // 21: holdfast.ImportProfile
+	(*ToAgent)(nil),             // 22: holdfast.ToAgent
+	(*Exec)(nil),                // 23: holdfast.Exec
+	(*Assign)(nil),              // 24: holdfast.Assign
+	(*Start)(nil),               // 25: holdfast.Start
+	(*Stop)(nil),                // 26: holdfast.Stop
+	(*EndLingering)(nil),        // 27: holdfast.EndLingering
+	(*Routes)(nil),              // 28: holdfast.Routes
+	(*Release)(nil),             // 29: holdfast.Release
+	(*HeartbeatReply)(nil),      // 30: holdfast.HeartbeatReply
+	(*Tokens)(nil),              // 31: holdfast.Tokens
+	(*Prewarm)(nil),             // 32: holdfast.Prewarm
+	(*PrewarmPlan)(nil),         // 33: holdfast.PrewarmPlan
+	(*ExecRequest)(nil),         // 34: holdfast.ExecRequest
+	(*RestartTaskRequest)(nil),  // 35: holdfast.RestartTaskRequest
+	(*RestartTaskResponse)(nil), // 36: holdfast.RestartTaskResponse
+	(*StatusRequest)(nil),       // 37: holdfast.StatusRequest
+	(*KillRequest)(nil),         // 38: holdfast.KillRequest
+	(*KillResponse)(nil),        // 39: holdfast.KillResponse
+	(*JobStatus)(nil),           // 40: holdfast.JobStatus
+	(*JobList)(nil),             // 41: holdfast.JobList
+	(*JobSummary)(nil),          // 42: holdfast.JobSummary
+	(*SpareStatus)(nil),         // 43: holdfast.SpareStatus
+	(*TaskStatus)(nil),          // 44: holdfast.TaskStatus
+	(*Stage)(nil),               // 45: holdfast.Stage
+	(*Incident)(nil),            // 46: holdfast.Incident
+	(*JobEvent)(nil),            // 47: holdfast.JobEvent
+	nil,                         // 48: holdfast.JobSpec.EnvEntry
+	nil,                         // 49: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 50: holdfast.Start.EnvEntry
+	nil,                         // 51: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	46, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	48, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -4711,7 +4806,7 @@ var file_holdfast_proto_depIdxs = []int32{
 	14, // 17: holdfast.FromAgent.lingers:type_name -> holdfast.Lingers
 	12, // 18: holdfast.Hello.exited:type_name -> holdfast.Exited
 	18, // 19: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	47, // 20: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	49, // 20: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
 	24, // 21: holdfast.ToAgent.assign:type_name -> holdfast.Assign
 	25, // 22: holdfast.ToAgent.start:type_name -> holdfast.Start
 	26, // 23: holdfast.ToAgent.stop:type_name -> holdfast.Stop
@@ -4727,33 +4822,35 @@ var file_holdfast_proto_depIdxs = []int32{
 	33, // 33: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
 	4,  // 34: holdfast.Assign.spec:type_name -> holdfast.JobSpec
 	28, // 35: holdfast.Assign.routes:type_name -> holdfast.Routes
-	48, // 36: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	50, // 36: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
 	24, // 37: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	49, // 38: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	51, // 38: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
 	21, // 39: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
 	2,  // 40: holdfast.JobStatus.state:type_name -> holdfast.JobState
-	42, // 41: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
-	41, // 42: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	45, // 43: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
-	44, // 44: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
+	44, // 41: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
+	43, // 42: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
+	47, // 43: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	46, // 44: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
 	6,  // 45: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
-	43, // 46: holdfast.JobStatus.stages:type_name -> holdfast.Stage
-	40, // 47: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
+	45, // 46: holdfast.JobStatus.stages:type_name -> holdfast.Stage
+	42, // 47: holdfast.JobList.jobs:type_name -> holdfast.JobSummary
 	2,  // 48: holdfast.JobSummary.state:type_name -> holdfast.JobState
 	3,  // 49: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
-	43, // 50: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
+	45, // 50: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
 	8,  // 51: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	35, // 52: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	35, // 53: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	36, // 54: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	34, // 55: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	22, // 56: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	38, // 57: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	38, // 58: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	37, // 59: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	20, // 60: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	56, // [56:61] is the sub-list for method output_type
-	51, // [51:56] is the sub-list for method input_type
+	37, // 52: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	37, // 53: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	38, // 54: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	35, // 55: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	34, // 56: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	22, // 57: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	40, // 58: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	40, // 59: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	39, // 60: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	36, // 61: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	20, // 62: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	57, // [57:63] is the sub-list for method output_type
+	51, // [51:57] is the sub-list for method input_type
 	51, // [51:51] is the sub-list for extension type_name
 	51, // [51:51] is the sub-list for extension extendee
 	0,  // [0:51] is the sub-list for field type_name
@@ -4791,14 +4888,14 @@ func file_holdfast_proto_init() {
 		(*ToAgent_Exec)(nil),
 		(*ToAgent_EndLingering)(nil),
 	}
-	file_holdfast_proto_msgTypes[38].OneofWrappers = []any{}
+	file_holdfast_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   46,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

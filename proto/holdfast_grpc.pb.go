@@ -136,10 +136,11 @@ var AgentService_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	JobService_Status_FullMethodName = "/holdfast.JobService/Status"
-	JobService_Watch_FullMethodName  = "/holdfast.JobService/Watch"
-	JobService_Kill_FullMethodName   = "/holdfast.JobService/Kill"
-	JobService_Exec_FullMethodName   = "/holdfast.JobService/Exec"
+	JobService_Status_FullMethodName      = "/holdfast.JobService/Status"
+	JobService_Watch_FullMethodName       = "/holdfast.JobService/Watch"
+	JobService_Kill_FullMethodName        = "/holdfast.JobService/Kill"
+	JobService_RestartTask_FullMethodName = "/holdfast.JobService/RestartTask"
+	JobService_Exec_FullMethodName        = "/holdfast.JobService/Exec"
 )
 
 // JobServiceClient is the client API for JobService service.
@@ -151,6 +152,9 @@ type JobServiceClient interface {
 	// ten per second. It ends after the final status.
 	Watch(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[JobStatus], error)
 	Kill(ctx context.Context, in *KillRequest, opts ...grpc.CallOption) (*KillResponse, error)
+	// RestartTask ends a task's present attempt, so that the task is restarted. Who asks for
+	// it again while the attempt is being stopped is answered the same.
+	RestartTask(ctx context.Context, in *RestartTaskRequest, opts ...grpc.CallOption) (*RestartTaskResponse, error)
 	// Exec runs a command in a task's container, or has the task's processes print their
 	// stacks, and sends what that prints. It ends after the message with done set; that the
 	// client ends the call ends the command.
@@ -204,6 +208,16 @@ func (c *jobServiceClient) Kill(ctx context.Context, in *KillRequest, opts ...gr
 	return out, nil
 }
 
+func (c *jobServiceClient) RestartTask(ctx context.Context, in *RestartTaskRequest, opts ...grpc.CallOption) (*RestartTaskResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RestartTaskResponse)
+	err := c.cc.Invoke(ctx, JobService_RestartTask_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobServiceClient) Exec(ctx context.Context, in *ExecRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExecOutput], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &JobService_ServiceDesc.Streams[1], JobService_Exec_FullMethodName, cOpts...)
@@ -232,6 +246,9 @@ type JobServiceServer interface {
 	// ten per second. It ends after the final status.
 	Watch(*StatusRequest, grpc.ServerStreamingServer[JobStatus]) error
 	Kill(context.Context, *KillRequest) (*KillResponse, error)
+	// RestartTask ends a task's present attempt, so that the task is restarted. Who asks for
+	// it again while the attempt is being stopped is answered the same.
+	RestartTask(context.Context, *RestartTaskRequest) (*RestartTaskResponse, error)
 	// Exec runs a command in a task's container, or has the task's processes print their
 	// stacks, and sends what that prints. It ends after the message with done set; that the
 	// client ends the call ends the command.
@@ -254,6 +271,9 @@ func (UnimplementedJobServiceServer) Watch(*StatusRequest, grpc.ServerStreamingS
 }
 func (UnimplementedJobServiceServer) Kill(context.Context, *KillRequest) (*KillResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Kill not implemented")
+}
+func (UnimplementedJobServiceServer) RestartTask(context.Context, *RestartTaskRequest) (*RestartTaskResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RestartTask not implemented")
 }
 func (UnimplementedJobServiceServer) Exec(*ExecRequest, grpc.ServerStreamingServer[ExecOutput]) error {
 	return status.Error(codes.Unimplemented, "method Exec not implemented")
@@ -326,6 +346,24 @@ func _JobService_Kill_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_RestartTask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RestartTaskRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).RestartTask(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_RestartTask_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).RestartTask(ctx, req.(*RestartTaskRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _JobService_Exec_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(ExecRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -351,6 +389,10 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Kill",
 			Handler:    _JobService_Kill_Handler,
+		},
+		{
+			MethodName: "RestartTask",
+			Handler:    _JobService_RestartTask_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

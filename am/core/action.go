@@ -82,6 +82,9 @@ type Record struct {
 	TookMS int64 // since the loss: until it was noticed (KindLost), or the task was back (KindRecovered)
 }
 
+// RestartAnswered answers RestartRequested. With an empty Refusal, the task is restarted.
+type RestartAnswered struct{ Refusal string }
+
 // Finish ends the job.
 type Finish struct {
 	State proto.JobState
@@ -98,21 +101,22 @@ func RequiresWriteAhead(a Action) bool {
 	return false
 }
 
-func (Ask) action()          {}
-func (Withdraw) action()     {}
-func (Launch) action()       {}
-func (Release) action()      {}
-func (Check) action()        {}
-func (Assign) action()       {}
-func (Start) action()        {}
-func (Stop) action()         {}
-func (Vacate) action()       {}
-func (EndLingering) action() {}
-func (ReleaseAgent) action() {}
-func (Route) action()        {}
-func (PrepareStore) action() {}
-func (Record) action()       {}
-func (Finish) action()       {}
+func (Ask) action()             {}
+func (Withdraw) action()        {}
+func (Launch) action()          {}
+func (Release) action()         {}
+func (Check) action()           {}
+func (Assign) action()          {}
+func (Start) action()           {}
+func (Stop) action()            {}
+func (Vacate) action()          {}
+func (EndLingering) action()    {}
+func (ReleaseAgent) action()    {}
+func (Route) action()           {}
+func (PrepareStore) action()    {}
+func (Record) action()          {}
+func (RestartAnswered) action() {}
+func (Finish) action()          {}
 
 // Kinds of Record.
 const (

@@ -187,7 +187,7 @@ func (j *Job) rejoined(t *task, e AgentConnected) {
 	case s.by.After(j.now): // it is not to get less than was promised
 		j.emit(Vacate{t.loc.container, s.by.Sub(j.now)})
 	default:
-		j.emit(Stop{Container: t.loc.container, Stack: s.reason == StopStalled})
+		j.emit(Stop{Container: t.loc.container, Stack: s.reason.stacks()})
 	}
 	j.emit(Route{})
 }

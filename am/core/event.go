@@ -148,6 +148,10 @@ type Tick struct{}
 // Kill ends the job because a person wants it.
 type Kill struct{ Why string }
 
+// RestartRequested ends the present attempt of a task, so that it is restarted, because a
+// person wants it; RestartAnswered follows in the same step.
+type RestartRequested struct{ Task, User string }
+
 // Broken ends the job because the cluster does not serve it any longer.
 type Broken struct{ Why string }
 
@@ -207,6 +211,7 @@ func (TaskLingers) event()         {}
 func (StorePrepared) event()       {}
 func (Tick) event()                {}
 func (Kill) event()                {}
+func (RestartRequested) event()    {}
 func (Broken) event()              {}
 func (Waiting) event()             {}
 func (PreemptionWarned) event()    {}
@@ -234,6 +239,7 @@ const (
 	CauseRestartedAll             // another task was lost, and all start together
 	CauseNodeDecommissioned       // its node is taken out of service
 	CauseStalled                  // it made no step any longer
+	CauseRequested                // a person asked for its restart
 	CauseVirtualLimit             // it reserved more virtual memory than its node allows
 )
 
@@ -252,6 +258,7 @@ var causeText = [...]string{
 	CauseRestartedAll:       "restarted together with a lost task",
 	CauseNodeDecommissioned: "node taken out of service",
 	CauseStalled:            "no steps any longer",
+	CauseRequested:          "restart requested",
 	CauseVirtualLimit:       "over the node's limit of virtual memory",
 }
 

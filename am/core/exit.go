@@ -24,11 +24,15 @@ func (j *Job) exited(e TaskExited) {
 		j.endedStalled(t, e)
 		return
 	}
+	if endsByRequest(t, e) {
+		j.endedByRequest(t, e)
+		return
+	}
 	if e.Signal == 0 && e.Code != 0 && !e.CommandMissing && !e.OutOfMemory && j.evictedLately() {
 		e.PeerLost = true // if it is: what they saved together is incomplete
 	}
 	switch {
-	case t.state == stopping && !stalled:
+	case t.state == stopping && !stalled && t.run.stop.reason != StopRequested:
 		j.endedStopping(t, e)
 	case e.Code == 0 && e.Signal == 0 && !t.service():
 		j.becomeSucceeded(t)

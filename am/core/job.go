@@ -299,6 +299,8 @@ func (j *Job) handle(e Event) {
 	case Kill:
 		j.hurry()
 		j.end(proto.JobState_JOB_STATE_KILLED, e.Why)
+	case RestartRequested:
+		j.restartRequested(e)
 	case Broken:
 		j.hurry()
 		j.end(proto.JobState_JOB_STATE_FAILED, e.Why)

@@ -74,7 +74,7 @@ func (j *Job) restartSucceeded(t *task) {
 func (j *Job) halt(t *task, why StopReason, c Cause, grace time.Duration) {
 	if grace == 0 {
 		j.becomeStopping(t, stop{reason: why, cause: c})
-		j.emit(Stop{Container: t.loc.container, Stack: why == StopStalled})
+		j.emit(Stop{Container: t.loc.container, Stack: why.stacks()})
 		return
 	}
 	j.becomeStopping(t, stop{reason: why, cause: c, by: j.now.Add(grace)})

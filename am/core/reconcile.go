@@ -62,6 +62,9 @@ func (j *Job) takeReport(e Event) {
 			delete(r.missing, e.Container)
 			r.ended[e.Container] = true
 		}
+	case RestartRequested:
+		j.restartRequested(e)
+		return
 	case Kill, Broken:
 		over = true
 	}
@@ -182,12 +185,33 @@ func (j *Job) decideFromReports(r *reconciliation) {
 		j.record(nil, KindNote, "generation %d: all tasks start again, since the port under which they know %s is lost", j.generation, stray)
 	}
 	for _, e := range r.events {
-		if l, ok := e.event.(AgentDisconnected); ok {
-			l.Silent += j.now.Sub(e.at)
-			e.event = l
-		}
-		j.handle(e.event)
+		j.handle(later(e.event, j.now.Sub(e.at)))
 	}
+}
+
+// later is an event as it would be reported after a delay.
+func later(e Event, delay time.Duration) Event {
+	switch e := e.(type) {
+	case AgentDisconnected:
+		e.Silent += delay
+		return e
+	case NodeDecommissioning:
+		e.Within = remaining(e.Within, delay)
+		return e
+	case PreemptionWarned:
+		e.Within = remaining(e.Within, delay)
+		return e
+	}
+	return e
+}
+
+// remaining is what is left of a time after a delay: not 0, which means that the time is not
+// known.
+func remaining(within, delay time.Duration) time.Duration {
+	if within <= 0 {
+		return within
+	}
+	return max(within-delay, time.Millisecond)
 }
 
 // journalFromReports also returns the tasks that have run and that nobody has reported,

@@ -60,7 +60,7 @@ func (s *sim) act(a core.Action) {
 	case core.Vacate:
 		s.stop(a.Container, a.Grace)
 	case core.Stop:
-		if a.Stack {
+		if a.Stack && !s.requested(a.Container) {
 			stalled, _ := s.job.Hosted(a.Container)
 			s.faults[stalled.Name]++
 			if s.now.Sub(s.stuckAt) > 2*stepEvery {
@@ -71,6 +71,9 @@ func (s *sim) act(a core.Action) {
 			}
 		}
 		s.stop(a.Container, 5*time.Second)
+	case core.RestartAnswered:
+		s.answers++
+		s.refused = a.Refusal != ""
 	case core.EndLingering:
 		s.endLingering(a.Container)
 	case core.ReleaseAgent:
@@ -87,7 +90,7 @@ func (s *sim) act(a core.Action) {
 		s.tellAM(s.upTo(100*time.Millisecond), core.StorePrepared{})
 	case core.Record:
 		free := strings.Contains(a.Text, "stopped in order")
-		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted} {
+		for _, c := range []core.Cause{core.CauseRestartedAll, core.CauseNodeLost, core.CausePreempted, core.CauseRequested} {
 			free = free || strings.Contains(a.Text, c.String())
 		}
 		// Of those that start together, who ends because of another is not counted.
@@ -117,6 +120,13 @@ func (s *sim) stop(container string, grace time.Duration) {
 			})
 		}
 	})
+}
+
+// requested reports whether a person wants the process in a container restarted, if it has
+// not ended.
+func (s *sim) requested(container string) bool {
+	p := s.boxes[container].process
+	return p == nil || p.requested
 }
 
 // endLingering lets a process end that lingers. Now and again it fails at that.

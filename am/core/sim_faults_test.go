@@ -26,7 +26,9 @@ func (s *sim) fault() {
 		return
 	}
 	b := live[s.r.IntN(len(live))]
-	switch s.r.IntN(13) {
+	switch s.r.IntN(14) {
+	case 13:
+		s.request(b.task)
 	case 12:
 		if p := b.process; p != nil {
 			s.export(p)
@@ -109,6 +111,33 @@ func (s *sim) cascade(b *simBox) {
 	}
 }
 
+// request has a person ask for the restart of a task.
+func (s *sim) request(task string) {
+	if s.down {
+		return
+	}
+	s.log("a person asks for the restart of %s", task)
+	s.answers = 0
+	left, leaves := s.alive[task], false
+	if left != nil {
+		left.requested = true
+		leaves = s.leaving(left.box) // and has time for that
+	}
+	s.step(core.RestartRequested{Task: task, User: "alice"})
+	if s.answers != 1 {
+		s.fail("a request to restart %s has %d answers", task, s.answers)
+	}
+	if s.refused || leaves || left == nil || !left.box.connected {
+		return
+	}
+	epoch, line := s.epoch, left.box.line
+	s.after(2*limits.Stop, func() {
+		if s.epoch == epoch && left.box.connected && left.box.line == line && s.alive[task] == left && s.finish == nil {
+			s.fail("%s still runs a process of %s, whose restart was asked for", left.box.id, task)
+		}
+	})
+}
+
 // removeDir removes the directory of a container, by which another task may fail,
 // through no fault of its own.
 func (s *sim) removeDir(b *simBox) {
@@ -137,8 +166,11 @@ func (s *sim) removeDir(b *simBox) {
 
 // checkOrphan sees that what runs on where YARN has lost it leaves in time.
 func (s *sim) checkOrphan(b *simBox) {
-	epoch, line := s.epoch, b.line
-	s.after(limits.Orphan+2*limits.Stop, func() {
+	epoch, line, within := s.epoch, b.line, limits.Orphan+2*limits.Stop
+	if s.job.Journal().Partial { // it has to listen to all agents first
+		within += 2 * limits.LeaseExpiry
+	}
+	s.after(within, func() {
 		if s.epoch == epoch && b.connected && b.line == line && b.process != nil && s.finish == nil {
 			s.fail("%s still runs a process of %s, and YARN lost it long ago", b.id, b.process.task)
 		}

@@ -49,6 +49,7 @@ var limits = core.New(nil, 0, 0, core.Limits{}).Limits()
 //   - no process that lingers for others is let end while one of them is at work;
 //   - what is restarted because no steps are made is restarted only then, and not while a
 //     task is busy, for a while;
+//   - what a person asks to be restarted ends, which is no failure of it;
 //   - the job ends, also where it makes no steps any longer, and succeeds unless it may not, once nothing goes wrong;
 //   - nothing is left when it has ended.
 type sim struct {
@@ -96,6 +97,8 @@ type sim struct {
 	tell         bool
 	finish       *core.Finish
 	steps        int64                // made
+	answers      int                  // to the last request to restart a task
+	refused      bool                 // the last of them was a refusal
 	doomed       bool                 // no steps are made any longer, whatever is done
 	alike        int                  // processes that failed in the same way before a step
 	stepped      bool                 // an application master has been told of a step
@@ -119,6 +122,7 @@ type simProcess struct {
 	reports    int  // of what it has used, to the present application master
 	failing    bool // it has said why it fails, and takes its time to end
 	stopped    bool // it has been told to end
+	requested  bool // a person wants it restarted
 	lingers    bool // its work is done, and it stays until it is let end
 	letEnd     bool
 }

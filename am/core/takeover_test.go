@@ -242,3 +242,24 @@ func TestReportsAreWaitedForUntilLeasesHaveExpired(t *testing.T) {
 		t.Errorf("worker-0 is waited for after all leases have expired\n%s", p.log.String())
 	}
 }
+
+// TestTimesCountWhileReportsAreAwaited: what is said meanwhile to happen within a time is
+// not taken to be said later.
+func TestTimesCountWhileReportsAreAwaited(t *testing.T) {
+	p := play(t, psAndWorkers(1, 1), 3)
+	p.step(core.Begin{})
+	p.forgets = true
+	mark := p.log.Len()
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.step(core.NodeDecommissioning{Node: "n1", Within: time.Minute})
+	p.step(core.PreemptionWarned{Containers: []string{"c2"}, Strict: true, Within: 30 * time.Second})
+	p.wait(5 * time.Second)
+	for c, task := range map[string]string{"c1": "ps-0", "c2": "worker-0"} {
+		p.step(core.AgentConnected{Container: c, Host: "h", PID: 100, Task: task, Port: 20000, PeerPort: 20000, TaskPID: 200})
+	}
+	for _, want := range []string{"n1 is taken out of service within 55s", "within 25s"} {
+		if !strings.Contains(p.since(mark), want) {
+			t.Errorf("there is no %q in\n%s", want, p.since(mark))
+		}
+	}
+}

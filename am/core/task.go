@@ -107,11 +107,15 @@ type StopReason string
 
 // The reasons, with what follows once the attempt has ended.
 const (
-	StopTogether StopReason = "together" // it starts again with the others
-	StopToLeave  StopReason = "leave"    // its task leaves the container
-	StopStalled  StopReason = "stalled"  // it starts again, and the failure is charged
-	StopJobEnds  StopReason = "ends"     // the job ends
+	StopTogether  StopReason = "together"  // it starts again with the others
+	StopToLeave   StopReason = "leave"     // its task leaves the container
+	StopStalled   StopReason = "stalled"   // it starts again, and the failure is charged
+	StopRequested StopReason = "requested" // it starts again, and nothing is charged
+	StopJobEnds   StopReason = "ends"      // the job ends
 )
+
+// stacks reports whether an attempt that is ended shows first where it stands.
+func (r StopReason) stacks() bool { return r == StopStalled || r == StopRequested }
 
 // loss is how the last attempt, or the container with it, was lost.
 type loss struct {

@@ -17,7 +17,8 @@ import (
 
 // authorizer decides who may call what. It logs each call that changes the job and each
 // call that it refuses, with the keys audit (the method), who (the party named by the
-// caller's certificate, and its address), allowed, and for Kill why.
+// caller's certificate, and its address), allowed, for Kill why, and for
+// RestartTask the task.
 type authorizer struct {
 	keys jobtls.Keys
 	log  *logrus.Entry
@@ -30,11 +31,12 @@ var methods = map[string]struct {
 	party   jobtls.Party
 	changes bool
 }{
-	proto.AgentService_Connect_FullMethodName: {jobtls.Agent, false},
-	proto.JobService_Status_FullMethodName:    {jobtls.Client, false},
-	proto.JobService_Watch_FullMethodName:     {jobtls.Client, false},
-	proto.JobService_Kill_FullMethodName:      {jobtls.Client, true},
-	proto.JobService_Exec_FullMethodName:      {jobtls.Client, true},
+	proto.AgentService_Connect_FullMethodName:   {jobtls.Agent, false},
+	proto.JobService_Status_FullMethodName:      {jobtls.Client, false},
+	proto.JobService_Watch_FullMethodName:       {jobtls.Client, false},
+	proto.JobService_Kill_FullMethodName:        {jobtls.Client, true},
+	proto.JobService_RestartTask_FullMethodName: {jobtls.Client, true},
+	proto.JobService_Exec_FullMethodName:        {jobtls.Client, true},
 }
 
 // check returns nil if the call is allowed, and otherwise the error to refuse it with.
@@ -44,8 +46,11 @@ func (a authorizer) check(ctx context.Context, method string, request any) error
 		return nil
 	}
 	log := a.log.WithFields(logrus.Fields{"audit": path.Base(method), "who": who, "allowed": err == nil})
-	if k, ok := request.(*proto.KillRequest); ok {
-		log = log.WithField("why", k.Why)
+	switch r := request.(type) {
+	case *proto.KillRequest:
+		log = log.WithField("why", r.Why)
+	case *proto.RestartTaskRequest:
+		log = log.WithField("task", r.Task)
 	}
 	if err != nil {
 		log.WithError(err).Warn("a call was refused")

@@ -74,8 +74,8 @@ const (
 // ToYARN checks the spec against the cluster, uploads the binary and the inputs, and
 // submits the job, which then owns c. exe is the path of the binary. If it fails,
 // nothing of the job is left on the cluster. It reports what it waits for and what it
-// cleaned up through notify.
-func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe string, notify Notify) (_ *jobs.Job, err error) {
+// cleaned up through notify, and what it uploads through progress, which may be nil.
+func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe string, notify Notify, progress Progress) (_ *jobs.Job, err error) {
 	// Independent checks run concurrently: each takes several round trips, and a person
 	// is waiting.
 	keep, err := retention()
@@ -114,6 +114,7 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	}
 	var binary, keytab yarn.LocalResource
 	var archives []yarn.LocalResource
+	files := newTransfer(progress)
 	var credentials *token.Credentials
 	g, uploading := errgroup.WithContext(ctx)
 	g.Go(func() error { return removeStaleKeytabs(uploading, c, home) })
@@ -126,10 +127,10 @@ func ToYARN(ctx context.Context, c *cluster.Cluster, spec *proto.JobSpec, exe st
 	if c.Keytab != "" {
 		g.Go(func() (err error) { keytab, err = uploadKeytab(uploading, c, home, job.ID); return err })
 	}
-	g.Go(func() (err error) { binary, err = uploadBinary(uploading, home, exe, sum); return err })
+	g.Go(func() (err error) { binary, err = uploadBinary(uploading, home, exe, sum, files); return err })
 	g.Go(func() (err error) { credentials, err = masterCredentials(uploading, c, set, spec); return err })
 	g.Go(func() (err error) {
-		if archives, err = upload(uploading, home, dir, spec, set); err != nil {
+		if archives, err = upload(uploading, home, dir, spec, set, files); err != nil {
 			return fmt.Errorf("bring the job's files to %s: %w", job.URI(), err)
 		}
 		return nil

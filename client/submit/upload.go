@@ -37,13 +37,13 @@ func EnsureBinary(ctx context.Context, home store.Store, exe string) (yarn.Local
 	if err != nil {
 		return yarn.LocalResource{}, err
 	}
-	return uploadBinary(ctx, home, exe, sum)
+	return uploadBinary(ctx, home, exe, sum, nil)
 }
 
 // uploadBinary is EnsureBinary for a binary with a known digest. The digest is part of
 // its path, so that it is uploaded once and nodes can cache it.
-func uploadBinary(ctx context.Context, home store.Store, exe, sum string) (yarn.LocalResource, error) {
-	r, err := ensureUploaded(ctx, home, path.Join("bin", sum, binaryName), exe, 0o700)
+func uploadBinary(ctx context.Context, home store.Store, exe, sum string, t *transfer) (yarn.LocalResource, error) {
+	r, err := ensureUploaded(ctx, home, path.Join("bin", sum, binaryName), exe, 0o700, t)
 	if err != nil {
 		return r, fmt.Errorf("bring the program %s to %s: %w", exe, home.URI(), err)
 	}
@@ -53,8 +53,8 @@ func uploadBinary(ctx context.Context, home store.Store, exe, sum string) (yarn.
 
 // uploadArchive uploads an archive, which NodeManagers unpack, unless an earlier job
 // has uploaded it already.
-func uploadArchive(ctx context.Context, home store.Store, f *proto.FileSpec) (yarn.LocalResource, error) {
-	r, err := ensureUploaded(ctx, home, archiveName(f), f.Uri, fs.FileMode(f.Mode)&0o777)
+func uploadArchive(ctx context.Context, home store.Store, f *proto.FileSpec, t *transfer) (yarn.LocalResource, error) {
+	r, err := ensureUploaded(ctx, home, archiveName(f), f.Uri, fs.FileMode(f.Mode)&0o777, t)
 	if err != nil {
 		return r, fmt.Errorf("bring the archive %s to %s: %w", f.Uri, home.URI(), err)
 	}
@@ -68,14 +68,15 @@ func archiveName(f *proto.FileSpec) string { return path.Join("archives", f.Sha2
 
 // ensureUploaded uploads a local file unless it is there already. name must be
 // determined by the content.
-func ensureUploaded(ctx context.Context, home store.Store, name, file string, mode fs.FileMode) (yarn.LocalResource, error) {
+func ensureUploaded(ctx context.Context, home store.Store, name, file string, mode fs.FileMode, t *transfer) (yarn.LocalResource, error) {
 	local, err := os.Stat(file)
 	if err != nil {
 		return yarn.LocalResource{}, err
 	}
 	info, there, err := statComplete(ctx, home, name, local.Size())
 	if err == nil && !there {
-		if err = uploadShared(ctx, home, name, file, local.Size(), mode); err == nil {
+		t.expect(local.Size())
+		if err = uploadShared(ctx, home, name, file, local.Size(), mode, t); err == nil {
 			info, err = home.Stat(ctx, name)
 		}
 	}
@@ -97,12 +98,12 @@ func statComplete(ctx context.Context, home store.Store, name string, size int64
 // uploadShared uploads a file beside its destination, sets its modification time, and
 // renames it into place. If another client was faster, its file stays: NodeManagers may
 // be reading it.
-func uploadShared(ctx context.Context, home store.Store, name, file string, size int64, mode fs.FileMode) error {
+func uploadShared(ctx context.Context, home store.Store, name, file string, size int64, mode fs.FileMode, t *transfer) error {
 	if err := store.MkdirAll(ctx, home, path.Dir(name), 0o700); err != nil {
 		return err
 	}
 	beside := path.Join(path.Dir(name), rand.Text())
-	if err := uploadFile(ctx, home, beside, file, mode); err != nil {
+	if err := uploadFile(ctx, home, beside, file, mode, t); err != nil {
 		return err
 	}
 	err := home.Chtimes(ctx, beside, sharedTime, sharedTime)
@@ -128,7 +129,7 @@ func resourceOf(home store.Store, name, as string, info store.Info) yarn.LocalRe
 
 // upload fills dir, the job's directory in home, and returns the archives, which
 // NodeManagers unpack. The stored spec has the files' URIs on HDFS.
-func upload(ctx context.Context, home store.Store, dir string, spec *proto.JobSpec, set jobtls.Set) ([]yarn.LocalResource, error) {
+func upload(ctx context.Context, home store.Store, dir string, spec *proto.JobSpec, set jobtls.Set, t *transfer) ([]yarn.LocalResource, error) {
 	if err := store.MkdirAll(ctx, home, path.Dir(dir), 0o700); err != nil {
 		return nil, err
 	}
@@ -142,6 +143,7 @@ func upload(ctx context.Context, home store.Store, dir string, spec *proto.JobSp
 		if f.Archive {
 			continue
 		}
+		t.expect(f.Size)
 		names[i] = path.Join(dir, "files", f.Name)
 		if below := path.Dir(names[i]); !made[below] {
 			if err := store.MkdirAll(ctx, home, below, 0o700); err != nil {
@@ -162,10 +164,10 @@ func upload(ctx context.Context, home store.Store, dir string, spec *proto.JobSp
 		at.Uri = home.URI() + "/" + names[i]
 		g.Go(func() (err error) {
 			if f.Archive {
-				archives[i], err = uploadArchive(uploading, home, f)
+				archives[i], err = uploadArchive(uploading, home, f, t)
 				return err
 			}
-			return uploadFile(uploading, home, names[i], f.Uri, fs.FileMode(f.Mode)&0o777)
+			return uploadFile(uploading, home, names[i], f.Uri, fs.FileMode(f.Mode)&0o777, t)
 		})
 	}
 	g.Go(func() error { return writeKeys(uploading, home, dir, set) })
@@ -189,7 +191,7 @@ func writeKeys(ctx context.Context, home store.Store, dir string, set jobtls.Set
 	return store.WriteFile(ctx, home, path.Join(dir, proto.KeysFile), set.Client.Marshal(), 0o600)
 }
 
-func uploadFile(ctx context.Context, s store.Store, name, local string, mode fs.FileMode) error {
+func uploadFile(ctx context.Context, s store.Store, name, local string, mode fs.FileMode, t *transfer) error {
 	f, err := localfile.Open(ctx, local)
 	if err != nil {
 		return err
@@ -199,7 +201,7 @@ func uploadFile(ctx context.Context, s store.Store, name, local string, mode fs.
 	if err != nil {
 		return err
 	}
-	if _, err := io.CopyBuffer(onlyWriter{w}, f, make([]byte, 1<<20)); err != nil {
+	if _, err := io.CopyBuffer(t.counted(onlyWriter{w}), f, make([]byte, 1<<20)); err != nil {
 		return errors.Join(err, w.Abort())
 	}
 	return w.Close()

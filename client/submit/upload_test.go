@@ -27,14 +27,14 @@ func TestTheBinaryIsTheSame(t *testing.T) {
 	if err := os.WriteFile(exe, []byte("program"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	first, err := uploadBinary(ctx, home, exe, "sum")
+	first, err := uploadBinary(ctx, home, exe, "sum", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := home.Remove(ctx, "bin/sum/"+binaryName); err != nil { // the other one had not seen it
 		t.Fatal(err)
 	}
-	second, err := uploadBinary(ctx, home, exe, "sum")
+	second, err := uploadBinary(ctx, home, exe, "sum", nil)
 	if err != nil || first != second {
 		t.Errorf("first %+v, then %+v, %v", first, second, err)
 	}
@@ -42,7 +42,7 @@ func TestTheBinaryIsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := uploadShared(ctx, home, "bin/sum/"+binaryName, exe, before.Size, 0o700); err != nil {
+	if err := uploadShared(ctx, home, "bin/sum/"+binaryName, exe, before.Size, 0o700, nil); err != nil {
 		t.Error(err)
 	}
 	if after, err := home.Stat(ctx, "bin/sum/"+binaryName); err != nil || after != before {
@@ -75,7 +75,7 @@ func TestArchivesAreSharedByJobs(t *testing.T) {
 	}
 	var first yarn.LocalResource
 	for _, id := range []string{"one", "two"} {
-		got, err := upload(t.Context(), home, jobs.Directory(id), &proto.JobSpec{Files: []*proto.FileSpec{venv("1")}}, set)
+		got, err := upload(t.Context(), home, jobs.Directory(id), &proto.JobSpec{Files: []*proto.FileSpec{venv("1")}}, set, nil)
 		if err != nil || len(got) != 1 || got[0].Visibility != yarn.Private || !got[0].Archive || got[0].Name != "venv" {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -88,7 +88,47 @@ func TestArchivesAreSharedByJobs(t *testing.T) {
 	if err := os.WriteFile(archive, []byte("another"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := uploadArchive(t.Context(), home, venv("2")); err != nil || r.URI == first.URI {
+	if r, err := uploadArchive(t.Context(), home, venv("2"), nil); err != nil || r.URI == first.URI {
 		t.Errorf("another archive of the same name and size: %+v, %v", r, err)
+	}
+}
+
+// What is told of an upload grows to all of it, and what is there already does not count.
+func TestProgressOfUploads(t *testing.T) {
+	dir := t.TempDir()
+	big := filepath.Join(dir, "big")
+	if err := os.WriteFile(big, make([]byte, 5<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	home, err := store.NewLocal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer home.Close()
+	job := func(id string) (told int, done, total int64) {
+		set, err := jobtls.New(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := newTransfer(func(d, all int64) {
+			if d <= done || d > all {
+				t.Errorf("%d of %d bytes are told after %d", d, all, done)
+			}
+			told, done, total = told+1, d, all
+		})
+		_, err = upload(t.Context(), home, jobs.Directory(id), &proto.JobSpec{Files: []*proto.FileSpec{
+			{Name: "file", Uri: big, Size: 5 << 20, Mode: 0o600},
+			{Name: "venv", Uri: big, Size: 5 << 20, Mode: 0o600, Sha256: "sum", Archive: true},
+		}}, set, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return told, done, total
+	}
+	if told, done, total := job("application_1_0001"); told < 5 || done != 10<<20 || total != 10<<20 {
+		t.Errorf("the first job was told %d times, last %d of %d", told, done, total)
+	}
+	if _, done, total := job("application_1_0002"); done != 5<<20 || total != 5<<20 {
+		t.Errorf("the second job, whose archive was there, was told %d of %d", done, total)
 	}
 }

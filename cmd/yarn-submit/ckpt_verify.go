@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"holdfast/client"
 	"holdfast/client/checkpoints"
-	"holdfast/client/terminal"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
 )
@@ -102,30 +99,4 @@ func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
 		return nil
 	})
 	return errors.Join(err, failed)
-}
-
-// bar shows progress on standard error where a person looks on.
-func bar(cmd *cobra.Command, name string) func(done, total int64) {
-	columns := width()
-	if columns == 0 {
-		return nil
-	}
-	var mu sync.Mutex
-	var last time.Time
-	return func(done, total int64) {
-		mu.Lock()
-		defer mu.Unlock()
-		over := done >= total
-		if total == 0 || !over && time.Since(last) < 100*time.Millisecond {
-			return
-		}
-		last = time.Now()
-		room := max(10, min(40, columns-len(name)-40))
-		full := int(done * int64(room) / total)
-		fmt.Fprint(terminal.Raw(cmd.ErrOrStderr()), "\r")
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s [%s%s] %s of %s", name, strings.Repeat("#", full), strings.Repeat(".", room-full), humanize.IBytes(uint64(done)), humanize.IBytes(uint64(total)))
-		if over {
-			fmt.Fprint(terminal.Raw(cmd.ErrOrStderr()), "\r\x1b[K")
-		}
-	}
 }

@@ -170,3 +170,28 @@ func TestTop(t *testing.T) {
 		t.Errorf("top without a terminal ended with %d: %s", code, errs)
 	}
 }
+
+// A job that is called like another that runs says so: its name is not enough for kill.
+func TestRunNotesNamesakes(t *testing.T) {
+	p := newPlace(t)
+	run := []string{"run", "--local", "--detach", "--name", "twin", "--worker", "1", "--", "sleep", "1000"}
+	first, errs, code := p.call(run...)
+	if code != 0 || strings.Contains(errs, "note") {
+		t.Errorf("the first run ended with %d: %s", code, errs)
+	}
+	second, errs, code := p.call(run...)
+	first, second = strings.TrimSpace(first), strings.TrimSpace(second)
+	if code != 0 || !strings.Contains(errs, `is called "twin" like another job that has not ended (`+first+")") {
+		t.Errorf("the second run ended with %d: %s", code, errs)
+	}
+	if _, errs, code := p.call("kill", "twin"); code != client.ExitUsage || !strings.Contains(errs, first) || !strings.Contains(errs, second) {
+		t.Errorf("kill by the name ended with %d: %s", code, errs)
+	}
+	for _, id := range []string{first, second} {
+		if _, errs, code := p.call("kill", id); code != 0 {
+			t.Errorf("kill ended with %d: %s", code, errs)
+		}
+	}
+	alone(t, first)
+	alone(t, second)
+}

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,6 +16,7 @@ import (
 	"holdfast/client/jobs"
 	"holdfast/client/spec"
 	"holdfast/client/submit"
+	"holdfast/client/terminal"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/proto"
 )
@@ -123,6 +125,7 @@ func runDraft(cmd *cobra.Command, o *runOptions, draft *spec.Draft) error {
 		note(cmd, fmt.Sprintf("the job was started, but rerun will not know it: %v", err))
 	}
 	stop()
+	noteNamesakes(cmd, j, job.Name)
 	if o.detach {
 		if o.json() {
 			return writeJSON(cmd.OutOrStdout(), map[string]string{"id": j.ID, "name": job.Name, "directory": j.URI()})
@@ -142,6 +145,29 @@ func runDraft(cmd *cobra.Command, o *runOptions, draft *spec.Draft) error {
 	}
 	fmt.Fprintf(out, "started %s (%s)\n", j.ID, job.Name)
 	return follow(cmd, j, o.output, followStyle{logs: o.logs})
+}
+
+// namesakesTimeout bounds the search for jobs of the same name.
+const namesakesTimeout = 2 * time.Second
+
+// noteNamesakes says which other jobs of the same name have not ended: the name alone does
+// not tell them apart. That they cannot be listed is said by commands that need it.
+func noteNamesakes(cmd *cobra.Command, j *jobs.Job, name string) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), namesakesTimeout)
+	defer cancel()
+	list, _, err := jobs.List(ctx, jobs.ListOptions{})
+	if err != nil {
+		return
+	}
+	var others []string
+	for _, e := range list {
+		if e.Name == name && e.Id != j.ID && !e.State.Done() {
+			others = append(others, e.Id)
+		}
+	}
+	if len(others) > 0 {
+		note(cmd, fmt.Sprintf("%s is called %q like another job that has not ended (%s): name each by its id", j.ID, terminal.Clean(name), others[0]))
+	}
 }
 
 // note writes what a person should know of, and which is no error.
@@ -199,6 +225,7 @@ func start(ctx context.Context, cmd *cobra.Command, draft *spec.Draft, job *prot
 	notify := func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
+		eraseBar(cmd)
 		note(cmd, text)
 	}
 	if job.Local {
@@ -208,8 +235,9 @@ func start(ctx context.Context, cmd *cobra.Command, draft *spec.Draft, job *prot
 	if err != nil {
 		return nil, err
 	}
-	j, err := submit.ToYARN(ctx, c, job, exe, notify)
+	j, err := submit.ToYARN(ctx, c, job, exe, notify, uploads(cmd))
 	if err != nil {
+		eraseBar(cmd)
 		c.Close()
 	}
 	return j, err

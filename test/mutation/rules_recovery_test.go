@@ -104,7 +104,7 @@ var recoveryRules = []rule{
 		promise: "the stacks of a process are those that it printed since they were asked for",
 		file:    "container/exec.go",
 		old:     `tasklog.Stacks(p.out.Since(printed[i]))`,
-		new:     `tasklog.Stacks(p.out.Lines())`,
+		new:     `tasklog.Stacks(p.out.Since(0 * printed[i]))`,
 		pkg:     "container", test: "TestStacksAreThoseOfNow",
 	},
 	{

@@ -112,7 +112,13 @@ func (r *runner) run(ctx context.Context, p Program) (Result, error) {
 
 // versions are those of some packages.
 func versions(ctx context.Context, python string, packages []string) (string, error) {
-	const ask = "import importlib.metadata as m, sys; print(', '.join(p + ' ' + m.version(p) for p in sys.argv[1:]))"
+	// Python 3.7 has it as a distribution of its own.
+	const ask = `import sys
+try:
+    import importlib.metadata as m
+except ImportError:
+    import importlib_metadata as m
+print(", ".join(p + " " + m.version(p) for p in sys.argv[1:]))`
 	cmd := exec.CommandContext(ctx, python, append([]string{"-c", ask}, packages...)...)
 	out, err := cmd.Output()
 	if err != nil {
