@@ -17,9 +17,9 @@ export HOLDFAST_TEST_HADOOP := $(HADOOP)
 # What is long has names of its own: see test/long.
 NOT_LONG := -skip '^TestLong'
 
-# Packages whose tests need no Hadoop and no framework, and those that need Hadoop.
+# Packages whose tests need no Hadoop, no framework and no browser, and those that need Hadoop.
 UNIT_PACKAGES = $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... \
-	  | awk '{ tested[$$1] } /testcluster|pyenv/ { real[$$1] } END { for (p in tested) if (!(p in real)) print p }')
+	  | awk '{ tested[$$1] } /testcluster|pyenv|chromedp/ { real[$$1] } END { for (p in tested) if (!(p in real)) print p }')
 HADOOP_PACKAGES = $$($(GO) list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... \
 	  | awk '/testcluster/ { real[$$1] } END { for (p in real) print p }')
 
@@ -64,16 +64,16 @@ cluster-secure: ## the same with Kerberos
 ##@ Work on it
 .PHONY: test
 test: ## everything but what is long, against real Hadoop daemons and real TensorFlow
-	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm ip
+	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm ip chromium
 	$(RUN_TESTS) --packages "$(TEST_PACKAGES)" -- -p 3 -parallel 4 $(NOT_LONG) -timeout 30m
 
 .PHONY: test-long
 test-long: ## what is long, in slices (SLICE=name: one of them; go run ./test/long -list prints them)
-	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm ip
+	@.ci/need go java mvn python3 torch tar krb5kdc kadmin.local kinit kcm ip chromium
 	$(GO) run ./test/long $(if $(SLICE),-slice $(SLICE))
 
 .PHONY: test-short
-test-short: ## the packages whose tests need no Hadoop and no TensorFlow
+test-short: ## the packages whose tests need no Hadoop, no TensorFlow and no browser
 	@.ci/need go
 	$(GO) test -timeout 10m $(NOT_LONG) $(UNIT_PACKAGES)
 

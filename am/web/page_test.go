@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -250,5 +251,18 @@ func TestChanges(t *testing.T) {
 		if lines.Text() != "" && lines.Text() != "data: " {
 			t.Errorf("after the end there is %q", lines.Text())
 		}
+	}
+}
+
+// TestLivePartsAreThere: the script replaces parts of the page that it has, so those that
+// fill only later are in it from the beginning.
+func TestLivePartsAreThere(t *testing.T) {
+	parts := regexp.MustCompile(`id="([a-z]+)"[^>]* data-live`)
+	fresh, lossy := largeJob(1), lossyJob()
+	fresh.StartedUnixMs, fresh.Events = lossy.StartedUnixMs, nil
+	want := parts.FindAllStringSubmatch(get(t, web.Site{Status: fixed{lossy}}, "/"), -1)
+	got := parts.FindAllStringSubmatch(get(t, web.Site{Status: fixed{fresh}}, "/"), -1)
+	if len(want) < 5 || !reflect.DeepEqual(got, want) {
+		t.Errorf("a job that has begun has the parts %v, and one that had a loss %v", got, want)
 	}
 }

@@ -14,8 +14,8 @@ const (
 	// rowsShown bounds the rows of the timeline. Of a larger job, it shows the tasks that
 	// were lost, the last ones first, and one row for all others of each role.
 	rowsShown = 40
-	// ticksShown is the most ticks of the axis.
-	ticksShown = 6
+	// ticksShown is the most distances between ticks of the axis, which fit a phone.
+	ticksShown = 4
 	// minBar is the least width of a bar, in percent of the timeline.
 	minBar = 0.15
 )
@@ -107,7 +107,8 @@ func (t *timeline) addTicks() {
 	span := time.Duration(t.to-t.from) * time.Millisecond
 	step, layout := 7*24*time.Hour, "01-02"
 	for _, s := range []time.Duration{
-		time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 24 * time.Hour, 48 * time.Hour,
+		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
+		time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour,
 	} {
 		if span/s <= ticksShown {
 			step = s

@@ -88,6 +88,7 @@ var rooms = map[string][]string{
 	"test/bound":               {},
 	"test/asuser":              {"proto"},
 	"test/joblogs":             {},
+	"test/browser":             {"proto", "test/asuser"},
 	"test/faults/...":          {"test/asuser", "test/joblogs", "test/testcluster/...", "test/pyenv", "hdfsckpt/store", "internal/hadoop/conf", "proto", "test/faults"},
 	"test/programs/...":        {"client/checkpoints", "test/asuser", "test/joblogs", "test/testcluster/...", "test/pyenv", "proto", "test/programs"},
 	"test/layout":              {},

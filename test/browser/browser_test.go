@@ -1,0 +1,208 @@
+// Package browser looks at the pages of a real job with a real browser, Chromium.
+// go test ./test/browser -pictures DIR leaves pictures of them in DIR.
+package browser
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"holdfast/proto"
+	"holdfast/test/asuser"
+)
+
+var pictures = flag.String("pictures", "", "a directory for pictures of the pages")
+
+// limit is much more than any of these tests takes.
+const limit = 3 * time.Minute
+
+// counting is a task that prints steps until it is killed.
+const counting = `i=0; while :; do i=$((i+1)); echo "step $i"; sleep 0.5; done`
+
+// TestPages: in a browser, the pages of a job follow what happens to it.
+func TestPages(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	dir := t.TempDir()
+	user := asuser.Caller{Submit: filepath.Join(dir, "yarn-submit"), Home: filepath.Join(dir, "home"), Dir: dir}
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", user.Submit, "holdfast/cmd/yarn-submit").CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, out)
+	}
+	job, err := user.Run(ctx, "--local", "--name", "counting", "--worker", "2", "--env", "API_TOKEN=k1", "--", "sh", "-c", counting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = user.Call(context.Background(), "kill", job) }) // it may have ended
+	var s *proto.JobStatus
+	for s == nil || len(s.Tasks) != 2 || s.Tasks[0].Step == 0 || s.Tasks[1].Step == 0 {
+		if s, err = user.Status(ctx, job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := newBrowser(ctx, t, true)
+	b.open(s.TrackingUrl)
+	b.waitFor(`a[href="task?task=worker-1"]`, "worker-1")
+
+	// A worker is killed and is back; the page shows it without being loaded anew.
+	b.until("the page to be marked", `window.untouched = true`)
+	if err := syscall.Kill(int(s.Tasks[1].Pid), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	b.waitFor("#incident-worker-1-0 .recovered", "back after")
+	b.waitFor(`.timeline a[href="#incident-worker-1-0"] title`, "lost: ")
+	b.do(chromedp.Click(chromedp.CSS(`.timeline a[href="#incident-worker-1-0"] path`)))
+	b.waitFor("#incident-worker-1-0[open] .facts", "killed by SIGKILL")
+	b.picture("job")
+	// What is open stays open when the page is updated.
+	b.until("the step to grow", `(() => { const s = Number(document.querySelector("#figures dd").textContent.replaceAll(",", "")); window.first ??= s; return s > window.first + 2 && document.querySelector("#incident-worker-1-0").open && window.untouched })()`)
+
+	// Filtered as one types, by keyboard alone.
+	b.do(chromedp.Focus(chromedp.CSS("#filter input")), chromedp.KeyEvent("worker-0"))
+	b.until("the filter to apply", `document.querySelectorAll("#rows tbody tr").length === 1 && location.search === "?q=worker-0"`)
+
+	b.do(prefer("dark"))
+	b.until("the page to be dark", `getComputedStyle(document.body).backgroundColor === "rgb(20, 23, 26)"`)
+	b.picture("job-dark")
+	b.do(prefer("light"), chromedp.EmulateViewport(390, 844))
+	b.until("the page to fit a phone", `document.documentElement.scrollWidth <= 390`)
+	b.picture("job-phone")
+	b.do(chromedp.EmulateViewport(1280, 900))
+
+	// A log is followed.
+	b.open(s.TrackingUrl + "task?task=worker-0")
+	b.until("the log to grow", `(() => { const n = document.querySelector("pre.log")?.textContent.split("\n").length; window.first ??= n; return n > window.first + 2 })()`)
+	b.picture("task")
+	b.open(s.TrackingUrl + "task?task=worker-1&attempt=0&q=step+1")
+	b.waitFor("#output", "lines have")
+	b.open(s.TrackingUrl + "configuration")
+	b.waitFor(".facts", "API_TOKEN")
+	b.picture("configuration")
+
+	// Without the script, all is there, and forms work.
+	plain := newBrowser(ctx, t, false)
+	plain.open(s.TrackingUrl + "?q=worker-1")
+	text := plain.html()
+	for _, want := range []string{`<a href="task?task=worker-1">`, `id="incident-worker-1-0"`, "back after"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("without the script the page does not have %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, `<a href="task?task=worker-0">`) {
+		t.Error("without the script the filter does not apply")
+	}
+
+	// The last that the page says is the end.
+	b.open(s.TrackingUrl)
+	if _, err := user.Call(ctx, "kill", job); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the end to be told", `!document.getElementById("connection").hidden || document.querySelector(".state").textContent === "killed"`)
+}
+
+// browser is a tab of a browser of its own.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+// newBrowser starts a browser, which ends with the test. It fails the test when a page
+// throws an exception, or does what its own policy forbids.
+func newBrowser(ctx context.Context, t *testing.T, script bool) browser {
+	alloc, cancelAlloc := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(1280, 900))...)
+	t.Cleanup(cancelAlloc)
+	tab, cancelTab := chromedp.NewContext(alloc)
+	t.Cleanup(cancelTab)
+	b := browser{t, tab}
+	b.do() // starts it
+	if err := chromedp.Listen(tab, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("the page throws: %s", e.ExceptionDetails.Text)
+		case *log.EventEntryAdded:
+			if e.Entry.Source == log.EntrySourceSecurity || strings.Contains(e.Entry.Text, "Content Security Policy") {
+				t.Errorf("the browser says: %s", e.Entry.Text)
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.do(command(log.Enable, cdp.Empty{}), command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !script}))
+	return b
+}
+
+// command returns the action that sends a command of the DevTools protocol.
+func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, c, params)
+		return err
+	})
+}
+
+func (b browser) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// prefer sets the color scheme that the system has.
+func prefer(scheme string) chromedp.Action[chromedp.Void] {
+	return command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+}
+
+// html returns the page as it is now.
+func (b browser) html() string {
+	b.t.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("body")))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return text
+}
+
+func (b browser) open(address string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(address))
+}
+
+// waitFor waits until an element has a text.
+func (b browser) waitFor(selector, text string) {
+	b.t.Helper()
+	b.until(fmt.Sprintf("%q in %s", text, selector), fmt.Sprintf(`document.querySelector(%q)?.textContent.includes(%q) ?? false`, selector, text))
+}
+
+// until waits for a condition of the page.
+func (b browser) until(what, condition string) {
+	b.t.Helper()
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[any](condition, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(limit/3))); err != nil {
+		b.t.Fatalf("waiting for %s: %v\n%s", what, err, b.html())
+	}
+}
+
+// picture saves a picture of the page.
+func (b browser) picture(name string) {
+	b.t.Helper()
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if *pictures == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(*pictures, name+".png"), png, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
