@@ -72,8 +72,8 @@ func TestTaskAndItsLog(t *testing.T) {
 	}
 }
 
-// TestLongLog: the end of a long log is shown, from the beginning of a line.
-func TestLongLog(t *testing.T) {
+// TestLogsThatAreLong: the end of a long log is shown, from the beginning of a line.
+func TestLogsThatAreLong(t *testing.T) {
 	site := withLogs(t, strings.Repeat("0123456789\n", 100_000)+"the end\n")
 	text := get(t, site, "/task?task=ps-1")
 	if !strings.Contains(text, "tabindex=\"0\">0123456789\n") || !strings.Contains(text, "the end</pre>") || len(text) > 100<<10 {
