@@ -4651,7 +4651,7 @@ type JobEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AtUnixMs      int64                  `protobuf:"varint,1,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
 	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"` // empty if the event concerns the job
-	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // started, lost, recovered, ended, waiting, stalled, checkpoint or note
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // started, lost, recovered, ended, waiting, stalled or note
 	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	SinceLossMs   int64                  `protobuf:"varint,5,opt,name=since_loss_ms,json=sinceLossMs,proto3" json:"since_loss_ms,omitempty"` // kinds lost and recovered: time since the loss
 	unknownFields protoimpl.UnknownFields
