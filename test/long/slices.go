@@ -29,19 +29,18 @@ var allSlices = []slice{
 	{name: "faults-pairs", tests: []tests{
 		{"test/faults", []string{"TestLongPairsAreLost"}},
 	}},
-	{name: "yarn", tests: []tests{
-		{"test/e2e", []string{"TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
-		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
-		{"test/scale", []string{"TestLongManyTasks"}},
-	}},
-	{name: "rules-bytes", tests: []tests{
-		{"test/mutation", []string{"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt"}},
-	}},
 	{name: "security", tests: []tests{
 		{"test/e2e", []string{"TestLongOutlivingTokens", "TestLongProtections"}},
 	}},
 	{name: "security-tensorflow", tests: []tests{
 		{"test/e2e", []string{"TestLongTensorFlowAtProtections"}},
+	}},
+	{name: "yarn", tests: []tests{
+		{"test/e2e", []string{"TestLongFairScheduler", "TestLongNodesFallSickAndLeave"}},
+		{"test/mutation", []string{"TestLongTheSimulatorFindsMutations"}},
+	}},
+	{name: "rules-bytes", tests: []tests{
+		{"test/mutation", []string{"TestLongEachRuleOfBytesHasATestThatFailsWithoutIt"}},
 	}},
 	{name: "rules-storage", tests: []tests{
 		{"test/mutation", []string{"TestLongEachStorageRuleHasATestThatFailsWithoutIt"}},
@@ -59,5 +58,8 @@ var allSlices = []slice{
 	{name: "hdfs", tests: []tests{
 		{"hdfsckpt/mount", []string{"TestLongStalledNameNode"}},
 		{"internal/hadoop/hdfs/write", []string{"TestLongADataNodeIsLost"}},
+	}},
+	{name: "scale", tests: []tests{
+		{"test/scale", []string{"TestLongManyTasks"}},
 	}},
 }

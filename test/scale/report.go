@@ -45,7 +45,7 @@ func (r report) perTask() float64 { return float64(r.memory) / float64(r.tasks) 
 // check fails if a task takes too much memory.
 func (r report) check() error {
 	if r.perTask() > taskMost {
-		return fmt.Errorf("the master takes %.1f kB of memory for each of %d tasks, and %.0f kB are aimed at", r.perTask()/1e3, r.tasks, taskMost/1e3)
+		return fmt.Errorf("the master takes %.1f kB of memory for each of %d tasks, and %.0f kB are aimed at (where agents came again, the machine was too busy for a measurement)", r.perTask()/1e3, r.tasks, taskMost/1e3)
 	}
 	return nil
 }
