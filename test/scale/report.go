@@ -28,7 +28,7 @@ func (r report) print(w io.Writer) {
 	fmt.Fprintf(w, "%-44s %9.1f%% %10s\n", "idle CPU, of one core", 100*r.rest, "25%")
 	fmt.Fprintf(w, "%-44s %7.0f MB\n", "resident memory, idle", float64(r.memory)/1e6)
 	// Of which 46 to 49 kB are gRPC's and TLS's for the connection alone (-bare).
-	fmt.Fprintf(w, "%-44s %7.1f kB %10s\n", "for each task", r.perTask()/1e3, fmt.Sprintf("%.0f kB", taskMost/1e3))
+	fmt.Fprintf(w, "%-44s %7.1f kB %10s\n", "for each task", r.perTask()/1e3, fmt.Sprintf("%.0f kB", taskAim/1e3))
 	fmt.Fprintf(w, "%-44s %9.2fs %10s\n", fmt.Sprintf("%d tasks lost, until all are asked for again", r.lost), r.asked.Seconds(), "1s")
 	fmt.Fprintf(w, "%-44s %9.2fs\n", "until they run again", r.back.Seconds())
 	fmt.Fprintf(w, "%-44s %9.1fs\n", "first start, until all run", r.started.Seconds())
@@ -37,15 +37,19 @@ func (r report) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\n", strings.Join(r.sizes, ", "))
 }
 
-// taskMost is how much memory a task may take of the master's, in bytes.
-const taskMost = 64e3
+// taskAim is how much memory a task is to take of the master's, in bytes. What is measured
+// differs by a tenth from run to run, so more than taskMost is a growth.
+const (
+	taskAim  = 64e3
+	taskMost = 80e3
+)
 
 func (r report) perTask() float64 { return float64(r.memory) / float64(r.tasks) }
 
 // check fails if a task takes too much memory.
 func (r report) check() error {
 	if r.perTask() > taskMost {
-		return fmt.Errorf("the master takes %.1f kB of memory for each of %d tasks, and %.0f kB are aimed at (where agents came again, the machine was too busy for a measurement)", r.perTask()/1e3, r.tasks, taskMost/1e3)
+		return fmt.Errorf("the master takes %.1f kB of memory for each of %d tasks, and %.0f kB are aimed at (where agents came again, the machine was too busy for a measurement)", r.perTask()/1e3, r.tasks, taskAim/1e3)
 	}
 	return nil
 }

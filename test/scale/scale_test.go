@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLongManyTasks: one application master with ten thousand tasks takes no more memory for
-// each than is aimed at.
+// TestLongManyTasks: one application master with ten thousand tasks takes hardly more memory
+// for each than is aimed at.
 func TestLongManyTasks(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "run", ".").CombinedOutput()
 	t.Logf("%s", out)
