@@ -31,14 +31,6 @@ type process struct {
 	ended bool      // it was asked to end because another one had failed
 }
 
-// logName is the name of the log of one of an attempt's processes: 0.log, 0.1.log.
-func logName(attempt int32, local int) string {
-	if local == 0 {
-		return fmt.Sprintf("%d.log", attempt)
-	}
-	return fmt.Sprintf("%d.%d.log", attempt, local)
-}
-
 // newProcess makes what one of the processes of an attempt needs before it can start: its
 // command, which it returns, and its output.
 func (t *task) newProcess(cfg Config, a *attempt, s *proto.Start, local int) (*process, sandbox.Command, error) {
@@ -69,7 +61,7 @@ func (t *task) newProcess(cfg Config, a *attempt, s *proto.Start, local int) (*p
 	if err != nil {
 		return nil, none, err
 	}
-	name := logName(s.Attempt, local)
+	name := proto.LogName(int(s.Attempt), local)
 	p.out, command.Output, err = output.New(
 		filepath.Join(cfg.LogDir, t.assign.Task+"."+name), path.Join(proto.LogsDir, t.assign.Task, name),
 		tasklog.NewStepFinder(t.assign.Progress), a.log)

@@ -1,12 +1,21 @@
 package proto
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
 
-// ParseLogName returns whose output a file in LogsDir/TASK is, by its name: ATTEMPT.log is
-// that of the first process of an attempt, and ATTEMPT.PROCESS.log that of another one.
+// LogName returns the name in LogsDir/TASK of the output of one of an attempt's processes:
+// ATTEMPT.log is that of the first one, and ATTEMPT.PROCESS.log that of another.
+func LogName(attempt, process int) string {
+	if process == 0 {
+		return fmt.Sprintf("%d.log", attempt)
+	}
+	return fmt.Sprintf("%d.%d.log", attempt, process)
+}
+
+// ParseLogName returns whose output a file is, by the name that LogName gave it.
 func ParseLogName(name string) (attempt, process int, ok bool) {
 	number, isLog := strings.CutSuffix(name, ".log")
 	first, second, several := strings.Cut(number, ".")

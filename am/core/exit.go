@@ -19,8 +19,7 @@ func (j *Job) exited(e TaskExited) {
 		j.exitedAtEnd(t, e)
 		return
 	}
-	stalled := t.run.stop.reason == StopStalled
-	if stalled && e.Stopped {
+	if t.run.stop.reason == StopStalled && e.Stopped {
 		j.endedStalled(t, e)
 		return
 	}
@@ -32,7 +31,7 @@ func (j *Job) exited(e TaskExited) {
 		e.PeerLost = true // if it is: what they saved together is incomplete
 	}
 	switch {
-	case t.state == stopping && !stalled && t.run.stop.reason != StopRequested:
+	case t.run.stop.reason == StopTogether, t.leavesNow():
 		j.endedStopping(t, e)
 	case e.Code == 0 && e.Signal == 0 && !t.service():
 		j.becomeSucceeded(t)

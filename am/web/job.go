@@ -65,7 +65,7 @@ type taskRow struct {
 func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, error) {
 	v := &jobView{Counts: countTasks(status), Tasks: len(status.Tasks), Query: parseTaskQuery(r.URL.Query())}
 	for _, i := range status.Incidents {
-		if i.RecoveredUnixMs == 0 && !status.State.Done() {
+		if isOpen(status, i) {
 			v.Open++
 		}
 	}

@@ -44,11 +44,7 @@ type logFile struct {
 
 // Path returns where the log is, below the job's directory.
 func (l logFile) Path() string {
-	name := fmt.Sprintf("%d.log", l.Attempt)
-	if l.Process > 0 {
-		name = fmt.Sprintf("%d.%d.log", l.Attempt, l.Process)
-	}
-	return path.Join(proto.LogsDir, l.Task, name)
+	return path.Join(proto.LogsDir, l.Task, proto.LogName(l.Attempt, l.Process))
 }
 
 // Parameters returns the parameters by which addresses name the log, encoded.

@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc/status"
 
-	"holdfast/client"
 	"holdfast/internal/hadoop/rpc"
 	"holdfast/proto"
 )
@@ -21,10 +20,7 @@ var ErrNotRun = errors.New("nothing was run")
 // the command's exit code, -1 if a signal ended it. Only those who may call the application
 // master can: the job's user. The command ends with ctx.
 func (j *Job) Exec(ctx context.Context, task string, command []string, stacks bool, w io.Writer) (code int, err error) {
-	m, err := j.dial(ctx)
-	if errors.Is(err, errNoMaster) {
-		return 0, client.Usagef("%s has no application master that could be asked: %w", j.ID, err)
-	}
+	m, err := j.dialToAsk(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"holdfast/client"
 	"holdfast/client/cluster"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/yarn"
@@ -128,6 +129,15 @@ func (m *master) close() { _ = m.conn.Close() }
 
 // errNoMaster means that the application master has not published its address yet.
 var errNoMaster = errors.New("the application master has not started yet")
+
+// dialToAsk is dial for a call that only an application master can answer.
+func (j *Job) dialToAsk(ctx context.Context) (*master, error) {
+	m, err := j.dial(ctx)
+	if errors.Is(err, errNoMaster) {
+		return nil, client.Usagef("%s has no application master that could be asked: %w", j.ID, err)
+	}
+	return m, err
+}
 
 // dial creates a connection to the application master. Whether it answers is known
 // after the first call.

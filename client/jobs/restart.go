@@ -2,13 +2,11 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"holdfast/client"
 	"holdfast/client/cluster"
 	"holdfast/proto"
 )
@@ -17,10 +15,7 @@ import (
 // returns once the application master has agreed. Only those who may call that can: the
 // job's user.
 func (j *Job) RestartTask(ctx context.Context, task string) error {
-	m, err := j.dial(ctx)
-	if errors.Is(err, errNoMaster) {
-		return client.Usagef("%s has no application master that could be asked: %w", j.ID, err)
-	}
+	m, err := j.dialToAsk(ctx)
 	if err != nil {
 		return err
 	}

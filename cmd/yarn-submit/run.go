@@ -150,7 +150,7 @@ func runDraft(cmd *cobra.Command, o *runOptions, draft *spec.Draft) error {
 // namesakesTimeout bounds the search for jobs of the same name.
 const namesakesTimeout = 2 * time.Second
 
-// noteNamesakes says which other jobs of the same name have not ended: the name alone does
+// noteNamesakes says that another job of the same name has not ended: the name alone does
 // not tell them apart. That they cannot be listed is said by commands that need it.
 func noteNamesakes(cmd *cobra.Command, j *jobs.Job, name string) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), namesakesTimeout)
@@ -159,14 +159,11 @@ func noteNamesakes(cmd *cobra.Command, j *jobs.Job, name string) {
 	if err != nil {
 		return
 	}
-	var others []string
 	for _, e := range list {
 		if e.Name == name && e.Id != j.ID && !e.State.Done() {
-			others = append(others, e.Id)
+			note(cmd, fmt.Sprintf("%s is called %q like another job that has not ended (%s): name each by its id", j.ID, terminal.Clean(name), e.Id))
+			return
 		}
-	}
-	if len(others) > 0 {
-		note(cmd, fmt.Sprintf("%s is called %q like another job that has not ended (%s): name each by its id", j.ID, terminal.Clean(name), others[0]))
 	}
 }
 

@@ -1,12 +1,12 @@
 // Command scale runs one application master with as many tasks as are asked
-// for, and prints what that costs it beside what is aimed at. It fails if a task takes a
-// quarter more memory than that. On a busy machine agents lose their connections while they start, and
-// those that come again take more: it needs a quiet one. The master is the
-// real one, in a process of its own; so are the agents' connections to it, each
-// with its own TLS connection and its beats. Only what is beyond them is a
-// model: a cluster that gives every container at once, and tasks that do
-// nothing. The parent starts the processes and passes on, by lines on pipes,
-// what the cluster does:
+// for, and prints what that costs it beside what is aimed at. It fails if a
+// task takes a quarter more memory than that. On a busy machine agents lose
+// their connections while they start, and those that come again take more: it
+// needs a quiet one. The master is the real one, in a process of its own; so
+// are the agents' connections to it, each with its own TLS connection and its
+// beats. Only what is beyond them is a model: a cluster that gives every
+// container at once, and tasks that do nothing. The parent starts the processes
+// and passes on, by lines on pipes, what the cluster does:
 //
 //	master -> parent   address HOST:PORT, launch CONTAINER, running N, losing N, asked N
 //	parent -> master   phase NAME, lose N

@@ -43,11 +43,11 @@ def hooks():
             yield manager, _shorten_waits(seconds)
     if os.environ.get("HOLDFAST_LINGER", "0") != "0":
         linger = _Linger()
-        yield "tensorflow.python.training.server_lib", linger.note_servers
+        yield "tensorflow.python.training.server_lib", _after_servers(linger.note_server)
         yield "tensorflow.python.client.session", linger.note_sessions
     if os.environ.get("HOLDFAST_DEVICE_FILTERS") == "1":  # what it sets, those above see
         filters = _DeviceFilters()
-        yield "tensorflow.python.training.server_lib", filters.note_servers
+        yield "tensorflow.python.training.server_lib", _after_servers(filters.note_server)
         yield "tensorflow.python.client.session", filters.filter_sessions
     if os.environ.get("HOLDFAST_COORDINATOR_EXIT") == "1":
         yield "tensorflow.python.distribute.coordinator.cluster_coordinator", _let_coordinators_exit
@@ -63,6 +63,30 @@ def _replace(owner, name, method):
     method.__doc__ = original.__doc__
     method.__wrapped__ = original
     setattr(owner, name, method)
+
+
+def _after_servers(note):
+    """Has note called with each server that the program makes, and its definition."""
+
+    def action(module):
+        server = getattr(module, "Server", None)
+        if server is None:
+            return
+        original = server.__init__
+
+        def __init__(self, *args, **kwargs):
+            original(self, *args, **kwargs)
+            if hasattr(self, "_server_def"):
+                note(self, self._server_def)
+
+        _replace(server, "__init__", __init__)
+
+    return action
+
+
+def _has_filters(definition, config):
+    """Reports whether a session with a config, on a server, has device filters."""
+    return bool(getattr(config, "device_filters", None) or definition.default_session_config.device_filters)
 
 
 def _shorten_waits(seconds):
@@ -211,18 +235,8 @@ class _DeviceFilters:
     def __init__(self):
         self._servers = {}  # those of this process: the definition of each, by its target
 
-    def note_servers(self, module):
-        server = getattr(module, "Server", None)
-        if server is None:
-            return
-        original, servers = server.__init__, self._servers
-
-        def __init__(self, *args, **kwargs):
-            original(self, *args, **kwargs)
-            if hasattr(self, "_server_def"):
-                servers[self.target] = self._server_def
-
-        _replace(server, "__init__", __init__)
+    def note_server(self, server, definition):
+        self._servers[server.target] = definition
 
     def filter_sessions(self, module):
         session = getattr(module, "BaseSession", None)
@@ -247,7 +261,7 @@ class _DeviceFilters:
             server = self._servers.get(target)
             if server is None or os.environ.get("HOLDFAST_DEVICE_FILTERS") != "1":
                 return []
-            if getattr(config, "device_filters", None) or server.default_session_config.device_filters:
+            if _has_filters(server, config):
                 return []
             job, task = server.job_name, server.task_index
             if job == "ps" or not any(j.name == "ps" for j in server.cluster.job):
@@ -299,21 +313,8 @@ class _Linger:
         self._told = False  # that a session needs the other workers
         self._status = None  # given to sys.exit
 
-    def note_servers(self, module):
-        server = getattr(module, "Server", None)
-        if server is None:
-            return
-        original = server.__init__
-
-        def __init__(own, *args, **kwargs):
-            original(own, *args, **kwargs)
-            self._note_server(own)
-
-        _replace(server, "__init__", __init__)
-
-    def _note_server(self, server):
+    def note_server(self, server, definition):
         try:
-            definition = server._server_def
             others = sum(len(j.tasks) for j in definition.cluster.job if j.name != "ps") - 1
             if definition.job_name == "ps" or others < 1:
                 return
@@ -345,9 +346,8 @@ class _Linger:
 
         def __init__(own, target="", graph=None, config=None):
             server = self._servers.get(target)
-            if server is not None and not self._told and not getattr(config, "device_filters", None):
-                if not server._server_def.default_session_config.device_filters:
-                    self._told = self._tell(b"peers\n")
+            if server is not None and not self._told and not _has_filters(server._server_def, config):
+                self._told = self._tell(b"peers\n")
             original(own, target, graph, config)
 
         _replace(session, "__init__", __init__)
