@@ -50,7 +50,7 @@ func (m *Master) connected(container string, h *proto.Hello) core.AgentConnected
 	e := core.AgentConnected{
 		Container: container, Host: h.Host, PID: int(h.Pid),
 		Task: h.Task, Port: int(h.Port), PeerPort: int(h.PeerPort),
-		Attempt: int(h.Attempt), Generation: int(h.Generation), TaskPID: int(h.TaskPid),
+		Attempt: int(h.Attempt), Generation: int(h.Generation), TaskPID: int(h.TaskPid), NeedsPeers: h.NeedsPeers,
 	}
 	if h.Exited != nil {
 		x := exited(container, h.Exited)

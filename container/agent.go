@@ -207,7 +207,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 					a.attempt.stop(time.Duration(m.Stop.GraceMs)*time.Millisecond, m.Stop.DumpStacks)
 				}
 			case *proto.ToAgent_EndLingering:
-				if a.attempt != nil && a.attempt.linger != nil {
+				if a.attempt != nil {
 					a.attempt.linger.end()
 				}
 			case *proto.ToAgent_Exec:
@@ -240,7 +240,7 @@ func (a *agent) run(ctx, working context.Context, cancel context.CancelFunc) err
 			a.sendCommits() // before Exited: what it saved is known when its end is judged
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_Exited{Exited: e}})
 		case <-a.lingers:
-			a.sendLingers()
+			a.said()
 		case o := <-a.execs.output:
 			a.send(&proto.FromAgent{Message: &proto.FromAgent_ExecOutput{ExecOutput: o}})
 		case <-a.commits.Ready:

@@ -54,8 +54,10 @@ func (a *agent) arrived(r arrival) {
 		h.Port = a.task.prepared.Port
 		h.PeerPort = cmp.Or(a.task.assign.Port, h.Port)
 	}
+	lingers := false
 	if a.attempt != nil {
 		h.TaskPid = int32(a.attempt.pid())
+		h.NeedsPeers, lingers = a.attempt.linger.state()
 	}
 	a.send(&proto.FromAgent{Message: &proto.FromAgent_Hello{Hello: h}})
 	if a.ready && a.failure != nil {
@@ -63,7 +65,9 @@ func (a *agent) arrived(r arrival) {
 	}
 	a.commits.Requeue()
 	a.sendCommits()
-	a.sendLingers()
+	if lingers {
+		a.sendLingers()
+	}
 	a.told, a.prewarmed = 0, false
 	a.heartbeat()
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // linger is where processes of an attempt say that they have done their work, and stay
-// until they are let end (runtime.EnvLinger).
+// until they are let end (runtime.EnvLinger). A nil one is of processes that never do.
 type linger struct {
 	name string // of the FIFO
 	fifo *os.File
@@ -77,6 +77,9 @@ func (l *linger) watch(said func()) {
 
 // end lets all processes end that linger, and those that will.
 func (l *linger) end() {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
@@ -96,7 +99,7 @@ func (l *linger) end() {
 	l.stay = nil
 }
 
-// close ends watch. The attempt has ended. l may be nil.
+// close ends watch. The attempt has ended.
 func (l *linger) close() {
 	if l == nil {
 		return
@@ -120,9 +123,9 @@ func (a *agent) watchLingering(at *attempt) {
 	})
 }
 
-// sendLingers tells the AM what processes of the running attempt have said.
-func (a *agent) sendLingers() {
-	if a.attempt == nil || a.attempt.linger == nil {
+// said tells the AM what processes of the running attempt have said.
+func (a *agent) said() {
+	if a.attempt == nil {
 		return
 	}
 	peers, lingers := a.attempt.linger.state()
@@ -130,13 +133,21 @@ func (a *agent) sendLingers() {
 		a.send(&proto.FromAgent{Message: &proto.FromAgent_NeedsPeers{NeedsPeers: &proto.NeedsPeers{}}})
 	}
 	if lingers {
-		a.send(&proto.FromAgent{Message: &proto.FromAgent_Lingers{Lingers: &proto.Lingers{Attempt: a.attempt.number}}})
+		a.sendLingers()
 	}
+}
+
+// sendLingers tells the AM that a process of the running attempt lingers.
+func (a *agent) sendLingers() {
+	a.send(&proto.FromAgent{Message: &proto.FromAgent_Lingers{Lingers: &proto.Lingers{Attempt: a.attempt.number}}})
 }
 
 // state reports whether a process needs those of other tasks, and whether one lingers that
 // was not let end.
 func (l *linger) state() (peers, lingers bool) {
+	if l == nil {
+		return false, false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.peers, len(l.stay) > 0

@@ -18,13 +18,15 @@ func TestAProcessLingersUntilItIsLetEnd(t *testing.T) {
 	const stays = `f="$HOLDFAST_LINGER"; mkfifo "$f.$$"; exec 3<>"$f.$$"; echo nonsense >"$f"; echo peers >"$f"; echo $$ >"$f"; read -r line <&3; exit 3`
 	c.send(&proto.Start{Attempt: 4, Command: shell(stays), Env: map[string]string{"HOLDFAST_LINGER": "1"}})
 	c.started()
+	hear(c, (*proto.FromAgent).GetNeedsPeers)
 	for range 2 {
-		hear(c, (*proto.FromAgent).GetNeedsPeers)
 		if l := hear(c, (*proto.FromAgent).GetLingers); l.Attempt != 4 {
 			t.Fatalf("attempt %d lingers", l.Attempt)
 		}
 		close(c.drop)
-		c = m.agent()
+		if c = m.agent(); !c.hello.NeedsPeers {
+			t.Fatalf("it does not say again that it needs the others: %v", c.hello)
+		}
 	}
 	hear(c, (*proto.FromAgent).GetLingers)
 	c.send(&proto.EndLingering{})

@@ -1061,6 +1061,7 @@ type Hello struct {
 	Generation    int32                  `protobuf:"varint,9,opt,name=generation,proto3" json:"generation,omitempty"`                              // of that attempt
 	TaskPid       int32                  `protobuf:"varint,10,opt,name=task_pid,json=taskPid,proto3" json:"task_pid,omitempty"`                    // 0 if no process runs
 	Exited        *Exited                `protobuf:"bytes,11,opt,name=exited,proto3" json:"exited,omitempty"`
+	NeedsPeers    bool                   `protobuf:"varint,12,opt,name=needs_peers,json=needsPeers,proto3" json:"needs_peers,omitempty"` // the running attempt has said so: NeedsPeers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1170,6 +1171,13 @@ func (x *Hello) GetExited() *Exited {
 		return x.Exited
 	}
 	return nil
+}
+
+func (x *Hello) GetNeedsPeers() bool {
+	if x != nil {
+		return x.NeedsPeers
+	}
+	return false
 }
 
 // Prepared reports that the working directory, files, mounts and namespaces of
@@ -1461,7 +1469,7 @@ func (x *Exited) GetScalars() []*Scalar {
 }
 
 // NeedsPeers reports that the running attempt needs the processes of other tasks, also of
-// those whose work is done. The agent repeats it on every new stream.
+// those whose work is done. On later streams, Hello says so.
 type NeedsPeers struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -4805,7 +4813,7 @@ const file_holdfast_proto_rawDesc = "" +
 	"\vneeds_peers\x18\v \x01(\v2\x14.holdfast.NeedsPeersH\x00R\n" +
 	"needsPeers\x12-\n" +
 	"\alingers\x18\f \x01(\v2\x11.holdfast.LingersH\x00R\alingersB\t\n" +
-	"\amessage\"\xb7\x02\n" +
+	"\amessage\"\xd8\x02\n" +
 	"\x05Hello\x12\x1c\n" +
 	"\tcontainer\x18\x01 \x01(\tR\tcontainer\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x10\n" +
@@ -4820,7 +4828,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"generation\x12\x19\n" +
 	"\btask_pid\x18\n" +
 	" \x01(\x05R\ataskPid\x12(\n" +
-	"\x06exited\x18\v \x01(\v2\x10.holdfast.ExitedR\x06exited\"l\n" +
+	"\x06exited\x18\v \x01(\v2\x10.holdfast.ExitedR\x06exited\x12\x1f\n" +
+	"\vneeds_peers\x18\f \x01(\bR\n" +
+	"needsPeers\"l\n" +
 	"\bPrepared\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\x05R\x04port\x12\x1a\n" +
 	"\bsteering\x18\x02 \x01(\tR\bsteering\x12\x1a\n" +

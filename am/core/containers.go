@@ -132,6 +132,7 @@ func (j *Job) awaitFiles(l *localizing, deadline *time.Time, container string) (
 }
 
 func (j *Job) attached(e AgentConnected) {
+	j.peersNeeded = j.peersNeeded || e.NeedsPeers
 	if s := j.spareByContainer(e.Container); s != nil && !j.ending() {
 		j.spareAttached(s, e)
 		return

@@ -188,7 +188,7 @@ func (j *Job) end(outcome proto.JobState, why string) {
 			limit := time.Duration(t.role.FinishMs) * time.Millisecond
 			j.becomeFinishing(t, j.now.Add(limit))
 			j.record(t, KindNote, "the others are done; it may go on for %s (--%s-finish)", limit, t.role.Name)
-		case t.state.untold(), t.state == stopping && t.run.stop.reason == StopStalled:
+		case t.state.ongoing(), t.state == stopping && t.run.stop.reason == StopStalled:
 			j.halt(t, StopJobEnds, CauseUnknown, 0)
 		case t.state.active() || t.state.done(): // as before
 		default:

@@ -44,6 +44,7 @@ type AgentConnected struct {
 	Generation      int
 	TaskPID         int
 	Exited          *TaskExited
+	NeedsPeers      bool // it has reported PeersNeeded
 }
 
 // AgentPrepared reports that a task can start now, and on which port it will listen.

@@ -27,7 +27,7 @@ func (j *Job) lingers(e TaskLingers) {
 func (j *Job) endLingering() {
 	for _, t := range j.tasks {
 		if t.state == lingering {
-			j.becomeEnding(t)
+			j.becomeUnneeded(t)
 			j.emit(EndLingering{t.loc.container})
 		}
 	}

@@ -97,6 +97,25 @@ func TestLingeringIsToldAgain(t *testing.T) {
 	}
 }
 
+// TestWhoReportsLastNeedsTheOthers: without a journal, it is known from the reports that
+// processes are needed, in whatever order these come.
+func TestWhoReportsLastNeedsTheOthers(t *testing.T) {
+	p := trains(t, psAndWorkers(1, 2), 3)
+	p.lingers("worker-1")
+	p.forgets = true
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{p.hosted["ps-0"]: "n1", p.hosted["worker-0"]: "n2", p.hosted["worker-1"]: "n0"}})
+	connect := func(task string, needsPeers bool) {
+		p.step(core.AgentConnected{Container: p.hosted[task], Host: "h", PID: 100, Task: task, Port: 20000, PeerPort: 20000, TaskPID: 200, NeedsPeers: needsPeers})
+	}
+	connect("worker-1", false)
+	p.step(core.TaskLingers{Container: p.hosted["worker-1"]})
+	connect("ps-0", false)
+	connect("worker-0", true) // it is the last that is waited for
+	if p.letEnd() != 0 {
+		t.Fatalf("%d were let end, and worker-0 needs the others\n%s", p.letEnd(), &p.log)
+	}
+}
+
 // TestAStallIsNotTheFaultOfWhoLingers: it makes no steps, and nobody expects any.
 func TestAStallIsNotTheFaultOfWhoLingers(t *testing.T) {
 	p := trains(t, psAndWorkers(1, 2), 3)

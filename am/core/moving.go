@@ -205,7 +205,7 @@ func (j *Job) vacate() {
 			j.leaveContainer(t, j.leaveCause(t, leaves), order.grace)
 		case leaves && (t.notRunning() || j.past(by)):
 			j.leaveContainer(t, j.leaveCause(t, leaves), j.limits.Stop)
-		case leaves && t.state.untold():
+		case leaves && t.state.ongoing():
 			moving = append(moving, t)
 		}
 	}

@@ -76,6 +76,7 @@ func (p *player) step(e core.Event) {
 			a.Exited = nil
 			text = fmt.Sprintf("%+v, exited %+v", a, x)
 		}
+		text = strings.Replace(text, " NeedsPeers:false", "", 1) // as of nearly all agents
 		fmt.Fprintf(&p.log, "%6.1fs %T%s\n", p.now.Sub(p.start).Seconds(), e, text)
 		for _, a := range p.job.Step(p.now, e) {
 			fmt.Fprintf(&p.log, "          -> %T%+v\n", a, a)

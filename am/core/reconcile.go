@@ -77,10 +77,11 @@ func (j *Job) takeReport(e Event) {
 	}
 }
 
-// noteNumbers keeps the numbers that an agent reports, for another application master if
-// this one is lost, too.
+// noteNumbers keeps what an agent reports of its task, above all its numbers, for another
+// application master if this one is lost, too.
 func (r *reconciliation) noteNumbers(e AgentConnected) {
 	r.known.Generation = max(r.known.Generation, e.Generation)
+	r.known.PeersNeeded = r.known.PeersNeeded || e.NeedsPeers
 	if e.Attempt < 0 {
 		return
 	}

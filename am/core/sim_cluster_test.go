@@ -129,6 +129,9 @@ func (s *sim) requested(container string) bool {
 	return p == nil || p.requested
 }
 
+// needsPeers reports whether workers need each other's processes after their work.
+func (s *sim) needsPeers() bool { return s.linger && s.seed%8 == 1 }
+
 // endLingering lets a process end that lingers. Now and again it fails at that.
 func (s *sim) endLingering(container string) {
 	for _, task := range slices.Sorted(maps.Keys(s.alive)) {
@@ -233,7 +236,7 @@ func (s *sim) connect(b *simBox) {
 	b.line++
 	e := core.AgentConnected{Container: b.id, Host: b.node, PID: 1, Task: b.task, Port: b.port, PeerPort: b.peerPort, Attempt: b.attempt, Generation: b.gen}
 	if b.process != nil {
-		e.TaskPID = 2
+		e.TaskPID, e.NeedsPeers = 2, s.needsPeers()
 	} else if b.exited != nil {
 		x := *b.exited
 		e.Exited = &x
@@ -384,7 +387,7 @@ func (s *sim) run(b *simBox, a core.Start) {
 	s.alive[a.Task] = p
 	s.model.began(p, a.ConsistentServerState)
 	s.fromAgent(b, core.TaskStarted{Container: b.id, Attempt: a.Attempt, PID: 2})
-	if s.linger && s.seed%8 == 1 {
+	if s.needsPeers() {
 		s.fromAgent(b, core.PeersNeeded{Container: b.id})
 	}
 	if left, ok := s.work[a.Task]; ok {

@@ -45,7 +45,7 @@ func (j *Job) complete() bool {
 		case t.state.done():
 			return false
 		}
-		return !t.state.untold() || t.unreachable()
+		return !t.state.ongoing() || t.unreachable()
 	})
 }
 

@@ -98,7 +98,7 @@ func (j *Job) startBy() time.Time {
 // inGang reports whether the task is one of those that start together. An optional one
 // is not waited for: it starts with the others, or later.
 func (t *task) inGang() bool {
-	return !t.optional() && !t.state.done() && !t.state.untold()
+	return !t.optional() && !t.state.done() && !t.state.ongoing()
 }
 
 // holdsUpGang reports whether the task is in the gang, and not ready.

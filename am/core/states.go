@@ -48,11 +48,11 @@ var shownStates = [...]proto.TaskState{
 func (s state) shown() proto.TaskState { return shownStates[s] }
 
 // active reports whether the task has an attempt.
-func (s state) active() bool { return s.untold() || s == stopping || s == finishing }
+func (s state) active() bool { return s.ongoing() || s == stopping || s == finishing }
 
-// untold reports whether the task has an attempt that was not told to end, and that need
-// not end soon.
-func (s state) untold() bool { return s == running || s == lingering }
+// ongoing reports whether the task has an attempt that nobody has told to end, and that no
+// time limits.
+func (s state) ongoing() bool { return s == running || s == lingering }
 
 // startable reports whether the task has all that its agent needs to start it.
 func (s state) startable() bool { return s == ready || s == restarting }
@@ -140,9 +140,9 @@ func (j *Job) becomeLingering(t *task) {
 	t.state = lingering
 }
 
-// becomeEnding: nobody needs the process of a lingering attempt any longer, and its end
-// is awaited like that of any other.
-func (j *Job) becomeEnding(t *task) {
+// becomeUnneeded: no task needs the process of a lingering attempt any longer, and its end
+// is awaited like that of any other that runs.
+func (j *Job) becomeUnneeded(t *task) {
 	j.touch(t)
 	t.state = running
 }

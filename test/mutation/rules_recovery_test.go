@@ -23,8 +23,8 @@ var recoveryRules = []rule{
 	{
 		promise: "device filters that a script sets are left as they are",
 		file:    "runtime/python/_holdfast/tensorflow.py",
-		old:     `if getattr(config, "device_filters", None) or server.default_session_config.device_filters:`,
-		new:     `if False:`,
+		old:     `            if _has_filters(server, config):`,
+		new:     `            if False:`,
 		pkg:     "runtime", test: "TestPython",
 	},
 	{
@@ -72,6 +72,14 @@ var recoveryRules = []rule{
 		pkg: "am/core", test: "TestLingeringIsToldAgain",
 	},
 	{
+		promise: "without a journal, it is known from the reports that workers are needed after their work",
+		file:    "am/core/reconcile.go",
+		old: `	r.known.PeersNeeded = r.known.PeersNeeded || e.NeedsPeers
+`,
+		new: ``,
+		pkg: "am/core", test: "TestWhoReportsLastNeedsTheOthers",
+	},
+	{
 		promise: "who stays after its work is not restarted because no steps are made",
 		file:    "am/core/stall.go",
 		old:     `case t.notRunning() || t.optional() || t.state == lingering:`,
@@ -81,17 +89,16 @@ var recoveryRules = []rule{
 	{
 		promise: "who stays after its work moves off a node that is taken out of service",
 		file:    "am/core/moving.go",
-		old:     `case leaves && t.state.untold():`,
+		old:     `case leaves && t.state.ongoing():`,
 		new:     `case leaves && t.state == running:`,
 		pkg:     "am/core", test: "TestWhoLingersMoves",
 	},
 	{
 		promise: "a process that stays after its work is told of on each stream",
 		file:    "container/connection.go",
-		old: `	a.sendLingers()
-`,
-		new: ``,
-		pkg: "container", test: "TestAProcessLingersUntilItIsLetEnd",
+		old:     `	if lingers {`,
+		new:     `	if lingers && a.task == nil {`,
+		pkg:     "container", test: "TestAProcessLingersUntilItIsLetEnd",
 	},
 	{
 		promise: "a program that fails does not stay",
@@ -435,8 +442,8 @@ var recoveryRules = []rule{
 	{
 		promise: "a job starts without a TensorBoard or evaluator that has no container",
 		file:    "am/core/start.go",
-		old:     `return !t.optional() && !t.state.done() && !t.state.untold()`,
-		new:     `return !t.state.done() && !t.state.untold()`,
+		old:     `return !t.optional() && !t.state.done() && !t.state.ongoing()`,
+		new:     `return !t.state.done() && !t.state.ongoing()`,
 		pkg:     "am/core", test: "TestTranscriptsOfOptionalRoles/there-is-no-container-for-it",
 	},
 	{
