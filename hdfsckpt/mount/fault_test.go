@@ -418,7 +418,7 @@ func TestAgentIsKilledWhileCallsWait(t *testing.T) {
 	fd := b.task.open(b.dir+"/a", forNew)
 	b.task.write(fd, "half")
 	// A stopped agent answers nothing, until it is killed.
-	b.agent.signal(syscall.SIGSTOP)
+	b.agent.stop()
 	writing := call{Op: "write", Fd: fd, Size: 1 << 20}
 	b.task.send(writing)
 	eventually(t, "the write waits for the agent", func() bool { return inFuse(b.task) })

@@ -68,6 +68,16 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
+// stop stops the process, and returns when all its threads have: until then it may go on
+// to answer.
+func (p *process) stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	if err := unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		p.t.Fatalf("waiting for process %d to stop: %v", p.cmd.Process.Pid, err)
+	}
+}
+
 // exit makes the process exit by itself, leaving its files open.
 func (p *process) exit(code int) {
 	p.enc.Encode(call{Op: "exit", Flags: code})

@@ -155,6 +155,16 @@ const (
 	newLine     = "the replacement's line\n"
 )
 
+// freeze stops a process, and returns when all its threads have stopped: until then it may
+// go on to answer.
+func freeze(t *testing.T, pid int) {
+	t.Helper()
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	for !stopped(pid) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // stopped reports whether all threads of a process are.
 func stopped(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
@@ -196,7 +206,7 @@ func cutOff(t *testing.T, open func(t *testing.T) (uri string, s store.Store, en
 			ctx := t.Context()
 			uri, s, env := open(t)
 			defer s.Close()
-			var freeze, thaw func()
+			var stop, thaw func()
 			a := &agent{server: startChild(t, env...), program: startChild(t), dir: filepath.Join(memoryDir(t), "mount")}
 			if err := os.Mkdir(a.dir, 0o755); err != nil {
 				t.Fatal(err)
@@ -206,15 +216,10 @@ func cutOff(t *testing.T, open func(t *testing.T) (uri string, s store.Store, en
 			if server != "" {
 				k = newLink(t, server)
 				from = strings.Replace(uri, server, k.address, 1)
-				freeze, thaw = func() { k.set(true) }, func() { k.set(false) }
+				stop, thaw = func() { k.set(true) }, func() { k.set(false) }
 			} else {
 				pid := a.server.cmd.Process.Pid
-				freeze = func() {
-					must(t, syscall.Kill(pid, syscall.SIGSTOP))
-					for !stopped(pid) {
-						time.Sleep(time.Millisecond)
-					}
-				}
+				stop = func() { freeze(t, pid) }
 				thaw = func() { must(t, syscall.Kill(pid, syscall.SIGCONT)) }
 			}
 			a.server.do(request{Kind: "serve leased", Path: from, To: a.dir, Data: []byte("zombie")})
@@ -231,7 +236,7 @@ func cutOff(t *testing.T, open func(t *testing.T) (uri string, s store.Store, en
 
 			a.server.do(request{Kind: "lease", Size: int64(zombieLease)})
 			end := time.Now().Add(zombieLease)
-			freeze()
+			stop()
 			type answer struct {
 				err error
 				at  time.Time

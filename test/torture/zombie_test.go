@@ -179,9 +179,7 @@ func zombies(t *testing.T, open opener, length time.Duration, each int) {
 			continue
 		}
 		pid := first.server.cmd.Process.Pid
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		freeze(t, pid)
 		// What the zombie's program was about to do waits for it.
 		stuck := make(chan error, 1)
 		go func() {
