@@ -312,3 +312,49 @@ func TestAppendToWhatCannotGoOn(t *testing.T) {
 		t.Errorf("its blocks: %v, %v", places, err)
 	}
 }
+
+// TestTakenOver: whose file another writer has taken over gives nothing up but what is its
+// own, however it ends: the other one's bytes are there.
+func TestTakenOver(t *testing.T) {
+	ctx := context.Background()
+	for _, made := range []struct {
+		how  string
+		open func(s store.Store) (io.Writer, func() error)
+	}{
+		{"appended to", func(s store.Store) (io.Writer, func() error) {
+			must(t, store.WriteFile(ctx, s, "log", []byte("before\n"), 0o644))
+			a, err := s.Append(ctx, "log", 0o644)
+			must(t, err)
+			return a, a.Close
+		}},
+		{"created", func(s store.Store) (io.Writer, func() error) {
+			w, err := s.Stage(ctx, "log", 0o644)
+			must(t, err)
+			return w, w.Abort
+		}},
+	} {
+		t.Run(made.how, func(t *testing.T) {
+			first := openHDFS(t)
+			defer first.Close()
+			second, err := store.Open(ctx, first.URI(), clusterConf(t))
+			must(t, err)
+			defer second.Close()
+			old, end := made.open(first)
+			_, err = old.Write([]byte("the first one's\n"))
+			must(t, err)
+			a, err := second.Append(ctx, "log", 0o644)
+			must(t, err)
+			_, err = a.Write([]byte("the second one's\n"))
+			must(t, err)
+			if err := end(); err == nil && made.how == "appended to" {
+				t.Error("the first one was not told")
+			}
+			if err := a.Close(); err != nil {
+				t.Errorf("the second one closes: %v", err)
+			}
+			if b, err := store.ReadFile(ctx, second, "log"); err != nil || !strings.HasSuffix(string(b), "the second one's\n") {
+				t.Errorf("there is %q, %v", b, err)
+			}
+		})
+	}
+}

@@ -50,6 +50,18 @@ var hdfsRules = []rule{
 		pkg:     "internal/hadoop/hdfs/erasuretest", test: "TestReadErasureCoded/healthy", limit: 5 * time.Minute,
 	},
 
+	// Writers that are given up.
+	{
+		promise: "what another writer has taken over is not taken from it when the first one gives up",
+		file:    "internal/hadoop/hdfs/write/file.go",
+		old: `	if ours, err := f.ours(ctx); err != nil || !ours {
+		return err
+	}
+`,
+		new: ``,
+		pkg: "hdfsckpt/store", test: "TestTakenOver", limit: 5 * time.Minute,
+	},
+
 	// Routers and observers.
 	{
 		promise: "behind a Router, a file is never read as another one that has its number in another namespace",

@@ -12,6 +12,7 @@ import (
 
 	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/zone"
+	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -325,7 +326,8 @@ func (f *File) complete() error {
 }
 
 // Abort abandons the file: one that was created is deleted, one that was opened by Append
-// keeps what was flushed. After Close it does nothing.
+// keeps what was flushed, and one that another writer has taken over is left to it. After
+// Close it does nothing.
 func (f *File) Abort() error {
 	if f.ended {
 		return nil
@@ -346,19 +348,43 @@ func (f *File) Abort() error {
 		p.free()
 	}
 	f.current, f.queue, f.acks = nil, nil, nil
-	// The lease must be given up: it would be renewed as long as other files are open.
 	ctx, cancel := context.WithTimeout(context.Background(), abortLimit)
 	defer cancel()
-	var err error
-	if f.created {
-		err = f.c.nn.Call(ctx, "delete", &wire.DeleteRequestProto{Src: &f.path, Recursive: pb.Bool(false)}, &wire.DeleteResponseProto{})
-	} else {
-		err = f.c.nn.Call(ctx, "recoverLease", &wire.RecoverLeaseRequestProto{Src: &f.path, ClientName: &f.c.name}, &wire.RecoverLeaseResponseProto{})
-	}
-	if err != nil {
+	if err := f.giveUp(ctx); err != nil {
 		return fmt.Errorf("giving up %s: %w", f.path, err)
 	}
 	return nil
+}
+
+// giveUp gives the lease up, which would be renewed as long as other files are open. Both
+// calls name the file by its path and ask for no lease of ours (FSNamesystem.delete and
+// recoverLease, which takes it from whoever has it), so they are made only while the file is
+// this one: another writer may have taken it over, or another file be at its path.
+func (f *File) giveUp(ctx context.Context) error {
+	if ours, err := f.ours(ctx); err != nil || !ours {
+		return err
+	}
+	if f.created {
+		return f.c.nn.Call(ctx, "delete", &wire.DeleteRequestProto{Src: &f.path, Recursive: pb.Bool(false)}, &wire.DeleteResponseProto{})
+	}
+	return f.c.nn.Call(ctx, "recoverLease", &wire.RecoverLeaseRequestProto{Src: &f.path, ClientName: &f.c.name}, &wire.RecoverLeaseResponseProto{})
+}
+
+// ours reports whether the file is still at its path, and its lease this Client's
+// (FSNamesystem.checkLease, which fsync makes).
+func (f *File) ours(ctx context.Context) (bool, error) {
+	there := &wire.GetFileInfoResponseProto{}
+	if err := f.c.nn.Call(ctx, "getFileInfo", &wire.GetFileInfoRequestProto{Src: &f.path}, there); err != nil {
+		return false, err
+	}
+	if there.GetFs().GetFileId() != f.id {
+		return false, nil
+	}
+	err := f.c.nn.Call(ctx, "fsync", &wire.FsyncRequestProto{Src: &f.path, Client: &f.c.name, FileId: &f.id}, &wire.FsyncResponseProto{})
+	if rpc.IsRemote(err, "org.apache.hadoop.hdfs.server.namenode.LeaseExpiredException") || rpc.IsRemote(err, "java.io.FileNotFoundException") {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 const abortLimit = 10 * time.Second
