@@ -144,7 +144,9 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	page, url, err := servePage(host, id, s, web.Site{Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Proxied: !isLocal})
+	browser := browserOf(spec, stores)
+	defer browser.Close()
+	page, url, err := servePage(host, id, s, web.Site{Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Checkpoints: browser, Proxied: !isLocal})
 	if err != nil {
 		return err
 	}
