@@ -165,10 +165,14 @@ func runAM(ctx context.Context, isLocal bool) error {
 			Master: listener.Address(), AgentKeys: s.agentKeys,
 		})
 	} else {
+		history, err := historyPage(spec, id)
+		if err != nil {
+			return err
+		}
 		driver, err = yarn.New(ctx, yarn.Config{
 			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
 			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: listener.Address(),
-			Host: host, Port: listener.Port(), TrackingURL: url, Log: log,
+			Host: host, Port: listener.Port(), TrackingURL: url, HistoryURL: history, Log: log,
 			LatestAttempt: recovery.NewAddressReader(dir).LatestAttempt, AgentKeys: s.agentKeys,
 		})
 		if err != nil {

@@ -229,6 +229,12 @@ func (d *doors) find() {
 // report tells where a job's page is without the proxy, on a cluster without
 // security.
 func (d *doors) report(job string) (page string) {
+	return strings.TrimSuffix(d.application(job).OriginalURL, "/")
+}
+
+// application returns what the ResourceManager says of a job, on a cluster without security.
+func (d *doors) application(job string) yarn.Report {
+	d.t.Helper()
 	cf, err := conf.Load(d.c.ConfDir())
 	if err != nil {
 		d.t.Fatal(err)
@@ -246,7 +252,7 @@ func (d *doors) report(job string) (page string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return strings.TrimSuffix(r.OriginalURL, "/")
+	return r
 }
 
 // file reads from the job's directory, as the superuser.
