@@ -42,6 +42,8 @@ type Site struct {
 	// they are complete, as YARN's does, and spends a thread on each: pages ask for changes
 	// every few seconds in place of waiting for them.
 	Proxied bool
+	// Metrics serves metrics; nil: there are none.
+	Metrics http.Handler
 }
 
 //go:embed assets
@@ -71,6 +73,9 @@ func Handler(site Site) http.Handler {
 	if s.Checkpoints != nil {
 		mux.Handle("GET /checkpoints", s.page(s.checkpoints))
 		mux.Handle("GET /checkpoints.json", s.json(s.checkpoints))
+	}
+	if s.Metrics != nil {
+		mux.Handle("GET /metrics", s.Metrics)
 	}
 	for name, kind := range map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"} {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
