@@ -48,23 +48,6 @@ func save(t *testing.T, dir string, files ...string) {
 	}
 }
 
-// copyFiles copies files of other packages' test data, by where they are under hdfsckpt.
-func copyFiles(t *testing.T, dir string, names map[string]string) {
-	t.Helper()
-	for from, to := range names {
-		b, err := os.ReadFile(filepath.Join("../../hdfsckpt", from))
-		if err == nil {
-			err = os.MkdirAll(dir, 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, to), b, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // TestCheckpointsAreListed: with their state, and which one tasks continue from.
 func TestCheckpointsAreListed(t *testing.T) {
 	dir := t.TempDir()
