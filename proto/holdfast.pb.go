@@ -297,8 +297,11 @@ type JobSpec struct {
 	StopGraceMs *int64 `protobuf:"varint,20,opt,name=stop_grace_ms,json=stopGraceMs,proto3,oneof" json:"stop_grace_ms,omitempty"`
 	// Who may view and who may end the job, besides its user, in the format of
 	// Hadoop's access control lists: "alice,bob staff".
-	ViewAcl       string `protobuf:"bytes,21,opt,name=view_acl,json=viewAcl,proto3" json:"view_acl,omitempty"`
-	ModifyAcl     string `protobuf:"bytes,22,opt,name=modify_acl,json=modifyAcl,proto3" json:"modify_acl,omitempty"`
+	ViewAcl   string `protobuf:"bytes,21,opt,name=view_acl,json=viewAcl,proto3" json:"view_acl,omitempty"`
+	ModifyAcl string `protobuf:"bytes,22,opt,name=modify_acl,json=modifyAcl,proto3" json:"modify_acl,omitempty"`
+	// YARN only: URL below which an ended job has a page, at its id. The ResourceManager's
+	// link leads there after the end; empty means to the ResourceManager's own page.
+	HistoryUrl    string `protobuf:"bytes,23,opt,name=history_url,json=historyUrl,proto3" json:"history_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -483,6 +486,13 @@ func (x *JobSpec) GetViewAcl() string {
 func (x *JobSpec) GetModifyAcl() string {
 	if x != nil {
 		return x.ModifyAcl
+	}
+	return ""
+}
+
+func (x *JobSpec) GetHistoryUrl() string {
+	if x != nil {
+		return x.HistoryUrl
 	}
 	return ""
 }
@@ -4735,7 +4745,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\x9f\x06\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xc0\x06\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -4761,7 +4771,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\rstop_grace_ms\x18\x14 \x01(\x03H\x00R\vstopGraceMs\x88\x01\x01\x12\x19\n" +
 	"\bview_acl\x18\x15 \x01(\tR\aviewAcl\x12\x1d\n" +
 	"\n" +
-	"modify_acl\x18\x16 \x01(\tR\tmodifyAcl\x1a6\n" +
+	"modify_acl\x18\x16 \x01(\tR\tmodifyAcl\x12\x1f\n" +
+	"\vhistory_url\x18\x17 \x01(\tR\n" +
+	"historyUrl\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +

@@ -39,6 +39,8 @@ type Site struct {
 	// they are complete, as YARN's does, and spends a thread on each: pages ask for changes
 	// every few seconds in place of waiting for them.
 	Proxied bool
+	// Metrics serves metrics; nil: there are none.
+	Metrics http.Handler
 }
 
 //go:embed assets
@@ -61,6 +63,9 @@ func Handler(site Site) http.Handler {
 	mux.HandleFunc("GET /log", s.log)
 	mux.HandleFunc("GET /changes", s.changes)
 	mux.HandleFunc("GET /status.json", s.statusJSON)
+	if s.Metrics != nil {
+		mux.Handle("GET /metrics", s.Metrics)
+	}
 	for name, kind := range map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"} {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, _ *http.Request) {
 			text, err := assets.ReadFile("assets/" + name)

@@ -35,8 +35,10 @@ type Config struct {
 	Master       string // host:port of the AM's service for agents
 	Host         string // under which the AM registers
 	Port         int
-	TrackingURL  string
-	Log          *logrus.Entry
+	TrackingURL  string // of the page that this process serves
+	// HistoryURL is the page of the ended job; empty: the RM shows its own.
+	HistoryURL string
+	Log        *logrus.Entry
 
 	// AgentKeys returns proto.SecretAgent of the agent in a container.
 	AgentKeys func(container string) ([]byte, error)
@@ -303,7 +305,7 @@ func (d *Driver) Finish(ctx context.Context, o core.Finish) error {
 // tellOutcome retries while no RM answers, and registers again with one that was restarted.
 func (d *Driver) tellOutcome(ctx context.Context, final hadoop.Final, why string) error {
 	for {
-		err := d.master.Finish(ctx, final, why, d.cfg.TrackingURL)
+		err := d.master.Finish(ctx, final, why, d.cfg.HistoryURL)
 		switch {
 		case ctx.Err() != nil:
 			return err

@@ -212,6 +212,7 @@ func TestBadInput(t *testing.T) {
 		{"checkpoints nested", append(ok, "--checkpoint", "x=hdfs:///x", "--checkpoint", "x/y=hdfs:///y", "true"), []string{"x/y", "lie in each other"}},
 		{"local on HDFS", append(ok, "--local", "--checkpoint", "x=hdfs:///x", "true"), []string{"hdfs:///x", "local"}},
 		{"ACL of a local job", append(ok, "--local", "--view-acl", "amy", "true"), []string{"--view-acl is for a cluster", "--local"}},
+		{"no address of a page", append(ok, "--history-url", "history:80/jobs", "true"), []string{"--history-url is history:80/jobs", "https://HOST/PATH"}},
 		{"keytab", append(ok, "--keytab", "k", "true"), []string{"--keytab", "go together"}},
 		{"spares", append(ok, "--spares", "-1", "true"), []string{"--spares is -1"}},
 		{"an evaluator that has finished before", append(ok, "--evaluator", "1", "--evaluator-finish", "-1s", "true"), []string{"--evaluator-finish is -1s", "5m"}},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -60,6 +61,19 @@ func choice(p *string, known []string) kind {
 func accessList(p *string) kind {
 	k := text(p, "USERS[ GROUPS]")
 	k.check = func() error { _, err := acl.Parse(*p); return err }
+	return k
+}
+
+// webAddress is an absolute URL of HTTP.
+func webAddress(p *string) kind {
+	k := text(p, "URL")
+	k.check = func() error {
+		u, err := url.Parse(*p)
+		if *p != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
+			return errors.New("write http://HOST/PATH or https://HOST/PATH")
+		}
+		return nil
+	}
 	return k
 }
 

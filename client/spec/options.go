@@ -128,6 +128,10 @@ var jobOptions = []option[Draft]{
 		name: "modify-acl", group: groupCluster, clusterOnly: true, help: "who else may end the job",
 		doc:  "who else may end the job, in the same form",
 		kind: func(d *Draft) kind { return accessList(&d.Job.ModifyAcl) },
+	}, {
+		name: "history-url", group: groupCluster, clusterOnly: true, help: "where YARN's link leads after the end: URL/ID",
+		doc:  "where the ResourceManager's link to the job leads when it has ended: to the page URL/ID, as `https://host/jobs/application_1_0001`, of a server that shows ended jobs. Default: the ResourceManager's own page of the application, which has the reason",
+		kind: func(d *Draft) kind { return webAddress(&d.Job.HistoryUrl) },
 	},
 }
 

@@ -44,6 +44,7 @@ principal: me@X
 keytab: me.keytab
 view-acl: "a,b c"
 modify-acl: "*"
+history-url: https://history/jobs
 `)
 	write(t, filepath.Join(dir, "local.yaml"), `{local: true, roles: {worker: 1}, command: "true", checkpoints: {logs: ck}, restart-stalled: 10m}`)
 	printed := &proto.JobSpec{} // with all that the two have

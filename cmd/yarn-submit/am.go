@@ -12,6 +12,7 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/local"
+	"holdfast/am/metrics"
 	"holdfast/am/recovery"
 	"holdfast/am/server"
 	"holdfast/am/web"
@@ -144,7 +145,9 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	page, url, err := servePage(host, id, s, web.Site{Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Proxied: !isLocal})
+	page, url, err := servePage(host, id, s, web.Site{
+		Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Proxied: !isLocal, Metrics: metrics.Handler(id, m.Status()),
+	})
 	if err != nil {
 		return err
 	}
@@ -162,10 +165,14 @@ func runAM(ctx context.Context, isLocal bool) error {
 			Master: listener.Address(), AgentKeys: s.agentKeys,
 		})
 	} else {
+		history, err := historyPage(spec, id)
+		if err != nil {
+			return err
+		}
 		driver, err = yarn.New(ctx, yarn.Config{
 			Conf: s.conf, Credentials: s.Credentials, Spec: spec, Job: id, Attempt: attempt,
 			JobDirectory: os.Getenv(proto.EnvJobDirectory), Master: listener.Address(),
-			Host: host, Port: listener.Port(), TrackingURL: url, Log: log,
+			Host: host, Port: listener.Port(), TrackingURL: url, HistoryURL: history, Log: log,
 			LatestAttempt: recovery.NewAddressReader(dir).LatestAttempt, AgentKeys: s.agentKeys,
 		})
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -27,20 +28,20 @@ func servePage(host, id string, s secrets, site web.Site) (*http.Server, string,
 		return nil, "", fmt.Errorf("serving the tracking page: %w", err)
 	}
 	var l net.Listener = listener
-	url := "://" + listener.Address()
+	address := "://" + listener.Address()
 	handler := web.Handler(site)
 	if site.Spec.Local {
 		key := rand.Text()
-		handler, url = web.Keyed(key, handler), "http"+url+"/"+key+"/"
+		handler, address = web.Keyed(key, handler), "http"+address+"/"+key+"/"
 	} else {
 		filter, keys, err := pageFilter(id, site.Spec, s)
 		if err != nil {
 			l.Close()
 			return nil, "", err
 		}
-		handler, url = filter.Wrap(handler), "http"+url
+		handler, address = filter.Wrap(handler), "http"+address
 		if keys != nil {
-			l, url = tls.NewListener(l, keys.Server()), "https"+url[len("http"):]
+			l, address = tls.NewListener(l, keys.Server()), "https"+address[len("http"):]
 		}
 	}
 	page := newPageServer(handler)
@@ -49,7 +50,20 @@ func servePage(host, id string, s secrets, site web.Site) (*http.Server, string,
 			logrus.WithError(err).Error("the tracking page is not served any longer")
 		}
 	}()
-	return page, url, nil
+	return page, address, nil
+}
+
+// historyPage returns the URL of the page that a job has after its end (--history-url); "" if
+// it has none.
+func historyPage(spec *proto.JobSpec, id string) (string, error) {
+	if spec.HistoryUrl == "" {
+		return "", nil
+	}
+	page, err := url.JoinPath(spec.HistoryUrl, id)
+	if err != nil {
+		return "", fmt.Errorf("make the address of the page after the job's end of --history-url %s: %w", spec.HistoryUrl, err)
+	}
+	return page, nil
 }
 
 // newPageServer returns a server that bounds what a client can hold of this process: the time

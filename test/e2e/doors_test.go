@@ -118,6 +118,10 @@ func TestDoorsWithoutSecurity(t *testing.T) {
 			t.Errorf("as %q, want %s:\n%s", p.user, p.code, answer)
 		}
 	}
+	metrics := d.get(t, "", "127.0.0.1", "http://"+c.RMWeb()+"/proxy/"+public.id+"/metrics", "")
+	if want := `holdfast_tasks{app="` + public.id + `",role="worker",state="running"} 1`; !strings.HasPrefix(metrics, "200 ") || !strings.Contains(metrics, "\n"+want+"\n") {
+		t.Errorf("the metrics have no %s:\n%s", want, metrics)
+	}
 	page := d.report(public.id)
 	if answer := d.get(t, "", "127.0.0.9", page+"/", "proxy-user="+me); !strings.HasPrefix(answer, "302 http://"+c.RMWeb()+"/proxy/redirect/"+public.id+"/\n") {
 		t.Errorf("directly:\n%s", answer)
@@ -225,6 +229,12 @@ func (d *doors) find() {
 // report tells where a job's page is without the proxy, on a cluster without
 // security.
 func (d *doors) report(job string) (page string) {
+	return strings.TrimSuffix(d.application(job).OriginalURL, "/")
+}
+
+// application returns what the ResourceManager says of a job, on a cluster without security.
+func (d *doors) application(job string) yarn.Report {
+	d.t.Helper()
 	cf, err := conf.Load(d.c.ConfDir())
 	if err != nil {
 		d.t.Fatal(err)
@@ -242,7 +252,7 @@ func (d *doors) report(job string) (page string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return strings.TrimSuffix(r.OriginalURL, "/")
+	return r
 }
 
 // file reads from the job's directory, as the superuser.

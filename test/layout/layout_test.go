@@ -28,6 +28,7 @@ var rooms = map[string][]string{
 	"am/agents":                {"am/core", "am/server", "proto", "runtime"},
 	"am/checkpoint":            {"hdfsckpt", "hdfsckpt/format", "hdfsckpt/manifest", "hdfsckpt/store", "hdfsckpt/writers", "proto", "runtime"},
 	"am/core":                  {"proto"},
+	"am/metrics":               {"am/status", "proto"},
 	"am/recovery":              {"am/core", "hdfsckpt", "hdfsckpt/store", "proto"},
 	"am/server":                {"internal/jobtls", "proto"},
 	"am/status":                {"am/core", "am/status/samples", "hdfsckpt/store", "proto"},

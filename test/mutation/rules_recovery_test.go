@@ -836,4 +836,11 @@ var recoveryRules = []rule{
 		new: ``,
 		pkg: "am/yarn", test: "TestContainersLiveAndEnd",
 	},
+	{
+		promise: "the ResourceManager's link to an ended job leads to a page that answers",
+		file:    "am/yarn/driver.go",
+		old:     `final, why, d.cfg.HistoryURL)`,
+		new:     `final, why, d.cfg.TrackingURL)`,
+		pkg:     "test/e2e", test: "TestTheLinkAfterTheEnd",
+	},
 }
