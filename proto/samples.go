@@ -2,6 +2,7 @@ package proto
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -33,7 +34,7 @@ func (s *Series) Reduce(points int) *Series {
 	for i := 0; i*by < n; i++ {
 		low, sum, count, high := none, float32(0), 0, none
 		for j := i * by; j < min(n, (i+1)*by); j++ {
-			if s.Mean[j] != s.Mean[j] {
+			if !s.Has(j) {
 				continue
 			}
 			if count == 0 {
@@ -48,6 +49,32 @@ func (s *Series) Reduce(points int) *Series {
 	n = (n + by - 1) / by
 	s.Min, s.Mean, s.Max = s.Min[:n], s.Mean[:n], s.Max[:n]
 	return s
+}
+
+// Times returns the index of each point and when its interval begins, in milliseconds since
+// 1970.
+func (s *Series) Times() iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		for i := range s.GetMean() {
+			if !yield(i, s.StartUnixMs+int64(i)*s.IntervalMs) {
+				return
+			}
+		}
+	}
+}
+
+// Has reports whether something was measured in point i.
+func (s *Series) Has(i int) bool { return s.Mean[i] == s.Mean[i] }
+
+// Last returns the index of the last point in which something was measured; -1 if there is
+// none.
+func (s *Series) Last() int {
+	for i := len(s.GetMean()) - 1; i >= 0; i-- {
+		if s.Has(i) {
+			return i
+		}
+	}
+	return -1
 }
 
 // SelectSamples returns what a request asks for of all samples, which it changes.

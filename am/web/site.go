@@ -44,6 +44,8 @@ type Site struct {
 	Proxied bool
 	// Metrics serves metrics; nil: there are none.
 	Metrics http.Handler
+	// Samples has the job's measurements; nil: there are none.
+	Samples SampleSource
 }
 
 //go:embed assets
@@ -69,6 +71,11 @@ func Handler(site Site) http.Handler {
 		mux.HandleFunc("GET /status.json", s.statusJSON)
 	} else {
 		mux.Handle("GET /{$}", s.page(s.checkpoints))
+	}
+	if s.Samples != nil {
+		mux.Handle("GET /plots", s.page(s.plots))
+		mux.HandleFunc("GET /samples.json", s.samplesJSON)
+		mux.HandleFunc("GET /samples.csv", s.samplesCSV)
 	}
 	if s.Checkpoints != nil {
 		mux.Handle("GET /checkpoints", s.page(s.checkpoints))
@@ -110,8 +117,8 @@ func secured(next http.Handler) http.Handler {
 // frame is what every page has.
 type frame struct {
 	*proto.JobStatus
-	HasJob, HasCheckpoints bool
-	Page                   string // of the navigation
+	HasJob, HasCheckpoints, HasPlots bool
+	Page                             string // of the navigation
 	// Updates is how the script finds out about changes: "events", "poll", or "" where there
 	// are none.
 	Updates string
@@ -151,7 +158,7 @@ func (s *server) page(v view) http.Handler {
 			return
 		}
 		f := frame{
-			JobStatus: status, HasJob: s.Status != nil, HasCheckpoints: s.Checkpoints != nil, Page: name, JSON: "status.json",
+			JobStatus: status, HasJob: s.Status != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
 			Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, View: content,
 		}
 		if c, ok := content.(framed); ok {

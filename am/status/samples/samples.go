@@ -44,6 +44,7 @@ const (
 const (
 	Step           = "step"
 	StepsPerSecond = "steps_per_second"
+	CompleteStep   = "complete_step"
 	CPU            = "cpu_cores"
 	Memory         = "rss_bytes"
 )
@@ -59,11 +60,11 @@ type Samples struct {
 	index map[string]int // of a task
 	size  map[string]int // of a role: the number of its tasks
 
-	mu         sync.Mutex
-	step, rate history
-	usage      []usage // by task
-	scalars    map[scalar]*history
-	single     int // how many of these are of a single task
+	mu                   sync.Mutex
+	step, rate, complete history
+	usage                []usage // by task
+	scalars              map[scalar]*history
+	single               int // how many of these are of a single task
 }
 
 // scalar identifies a series, as of a scalar: the task is empty if it is that of a role.
@@ -96,7 +97,7 @@ func New(id string, start time.Time, tasks []Task) *Samples {
 		id: id, start: start.UnixMilli(), tasks: tasks, index: make(map[string]int, len(tasks)), size: map[string]int{},
 		usage: make([]usage, len(tasks)), scalars: map[scalar]*history{},
 	}
-	s.step, s.rate = newHistory(s.start), newHistory(s.start)
+	s.step, s.rate, s.complete = newHistory(s.start), newHistory(s.start), newHistory(s.start)
 	w := window{start: s.start, interval: lifeInterval, limit: taskPoints(len(tasks))}
 	for i, t := range tasks {
 		s.index[t.Name] = i
@@ -120,6 +121,13 @@ func (s *Samples) AddStep(at time.Time, step int64, rate float64) {
 	if rate > 0 {
 		s.rate.add(at.UnixMilli(), single(rate))
 	}
+}
+
+// AddCheckpoint takes in that the checkpoint of a step is complete.
+func (s *Samples) AddCheckpoint(at time.Time, step int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complete.add(at.UnixMilli(), single(float64(step)))
 }
 
 // AddUsage takes in the CPU time that the present processes of a task have taken since they
@@ -209,6 +217,7 @@ func (s *Samples) Select(r *proto.SamplesRequest) *proto.JobSamples {
 	}
 	both(scalar{name: Step}, false, &s.step)
 	both(scalar{name: StepsPerSecond}, false, &s.rate)
+	both(scalar{name: CompleteStep}, false, &s.complete)
 	for _, k := range s.sortedScalars() {
 		both(k, true, s.scalars[k])
 	}
@@ -270,6 +279,8 @@ func (s *Samples) saved(from *proto.Series) *history {
 		return &s.step
 	case !from.Scalar && from.Name == StepsPerSecond:
 		return &s.rate
+	case !from.Scalar && from.Name == CompleteStep:
+		return &s.complete
 	}
 	return nil
 }
