@@ -15,6 +15,7 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"path"
 	"time"
 
 	"holdfast/hdfsckpt/store"
@@ -35,10 +36,14 @@ type Site struct {
 	// Files has the job's directory, at Dir.
 	Files store.Store
 	Dir   string
-	// Proxied means that requests come through a proxy that holds responses back until
-	// they are complete, as YARN's does, and spends a thread on each: pages ask for changes
-	// every few seconds in place of waiting for them.
-	Proxied bool
+	// Polled means that pages ask for changes every few seconds in place of waiting for them
+	// on a connection of their own: where requests come through a proxy that holds responses
+	// back until they are complete, as YARN's does, and spends a thread on each; and where
+	// one host has the pages of many jobs, since browsers open few connections to a host.
+	Polled bool
+	// Jobs is the address of a list of jobs that has this one, relative to the job's page;
+	// "" if there is none.
+	Jobs string
 }
 
 //go:embed assets
@@ -61,25 +66,33 @@ func Handler(site Site) http.Handler {
 	mux.HandleFunc("GET /log", s.log)
 	mux.HandleFunc("GET /changes", s.changes)
 	mux.HandleFunc("GET /status.json", s.statusJSON)
-	for name, kind := range map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"} {
-		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, _ *http.Request) {
-			text, err := assets.ReadFile("assets/" + name)
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-				return
-			}
-			w.Header().Set("Content-Type", kind)
-			_, _ = w.Write(text) // the reader went away
-		})
+	for name := range Assets {
+		mux.HandleFunc("GET /"+name, Asset)
 	}
-	return secured(mux)
+	return Secured(mux)
+}
+
+// Assets are the files that pages refer to, with their types. Those of a job's page are
+// beside it.
+var Assets = map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+
+// Asset answers with the file of Assets that a path names last.
+func Asset(w http.ResponseWriter, r *http.Request) {
+	name := path.Base(r.URL.Path)
+	text, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", Assets[name])
+	_, _ = w.Write(text) // the reader went away
 }
 
 // policy is the Content-Security-Policy of every answer.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// secured sets the headers that every answer has.
-func secured(next http.Handler) http.Handler {
+// Secured sets the headers that every answer has.
+func Secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -100,8 +113,12 @@ type frame struct {
 	Updates string
 	PaceMs  int64 // between two updates
 	Now     time.Time
+	Jobs    string
 	View    any // what the page shows of its own
 }
+
+// Title is that of the browser's window.
+func (f frame) Title() string { return f.Name + " – " + proto.StateWord(f.State) }
 
 // view makes a page of its own: the name of its template, and what that shows.
 type view func(r *http.Request, status *proto.JobStatus) (name string, content any, err error)
@@ -123,7 +140,7 @@ func (s *server) page(v view) http.Handler {
 		}
 		var text bytes.Buffer
 		if err == nil {
-			f := frame{JobStatus: status, Page: name, Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, View: content}
+			f := frame{JobStatus: status, Page: name, Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, Jobs: s.Jobs, View: content}
 			err = templates.ExecuteTemplate(&text, name, f)
 		}
 		if err != nil {
@@ -140,7 +157,7 @@ func (s *server) updates(status *proto.JobStatus, changed <-chan struct{}) strin
 	switch {
 	case changed == nil || status.State.Done():
 		return ""
-	case s.Proxied:
+	case s.Polled:
 		return "poll"
 	}
 	return "events"

@@ -144,7 +144,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	page, url, err := servePage(host, id, s, web.Site{Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Proxied: !isLocal})
+	page, url, err := servePage(host, id, s, web.Site{Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Polled: !isLocal})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ var rooms = map[string][]string{
 	"client/spec":              {"client", "client/localfile", "internal/hadoop/acl", "internal/hadoop/rpc", "proto", "runtime"},
 	"client/submit":            {"client", "client/cluster", "client/jobs", "client/localfile", "hdfsckpt/store", "hdfsckpt/writers", "internal/hadoop/...", "internal/jobtls", "proto", "runtime"},
 	"client/terminal":          {},
+	"client/ui":                {"am/web", "client", "client/jobs", "internal/hadoop/conf", "proto"},
 	"am":                       {"am/agents", "am/checkpoint", "am/core", "am/recovery", "am/server", "am/status/...", "hdfsckpt/store", "runtime", "proto", "internal/jobtls"},
 	"am/agents":                {"am/core", "am/server", "proto", "runtime"},
 	"am/checkpoint":            {"hdfsckpt", "hdfsckpt/format", "hdfsckpt/manifest", "hdfsckpt/store", "hdfsckpt/writers", "proto", "runtime"},
