@@ -744,6 +744,29 @@ var recoveryRules = []rule{
 		pkg:     "internal/hadoop/yarn", test: "TestWaiting",
 	},
 
+	{
+		promise: "a server that is notified and hangs does not keep the application master from ending",
+		file:    "am/run.go",
+		old:     `m.notifier.Wait(time.Until(notified))`,
+		new:     `m.notifier.Wait(time.Until(notified.Add(time.Hour)))`,
+		pkg:     "cmd/yarn-submit", test: "TestAServerThatHangsIsNotWaitedFor",
+	},
+	{
+		promise: "a token in the URL of --notify is shown nowhere",
+		file:    "proto/url.go",
+		old:     `return shown + "/(hidden)"`,
+		new:     `return text`,
+		pkg:     "am/notify", test: "TestWhatNeverArrivesIsNotedOnce",
+	},
+	{
+		promise: "losses are counted for Prometheus when the list of incidents drops them, too",
+		file:    "am/status/incidents.go",
+		old: `		totals.lost(i)
+`,
+		new: ``,
+		pkg: "cmd/yarn-submit", test: "TestMetricsOfAJob",
+	},
+
 	// The command line.
 	{
 		promise: "of jobs of one name, the one that runs is meant",
