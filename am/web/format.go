@@ -18,6 +18,7 @@ var functions = template.FuncMap{
 	"since":    span,
 	"bytes":    size,
 	"number":   func(n int64) string { return humanize.Comma(n) },
+	"count":    func(n int) string { return humanize.Comma(int64(n)) },
 	"rate":     rate,
 	"seconds":  func(n int64) string { return duration(ms(n)) },
 	"lines":    func(l []string) string { return strings.Join(l, "\n") },

@@ -145,8 +145,10 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
+	browser := browserOf(spec, stores)
+	defer browser.Close()
 	page, url, err := servePage(host, id, s, web.Site{
-		Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Proxied: !isLocal, Metrics: metrics.Handler(id, m.Status()),
+		Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Checkpoints: browser, Proxied: !isLocal, Metrics: metrics.Handler(id, m.Status()),
 	})
 	if err != nil {
 		return err

@@ -201,6 +201,14 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestTranscriptsOfBlame/the-culprit-ends-last",
 	},
 	{
+		promise: "what excuses a rank's end excuses it also where the others take long to stop",
+		file:    "am/core/blame.go",
+		old: `		lost = lost || t.loss.fault.Evicted
+`,
+		new: ``,
+		pkg: "am/core", test: "TestWhatExcusesAnEndExcusesItLater",
+	},
+	{
 		promise: "a rank that failed before it was told to stop is not forgotten",
 		file:    "am/core/blame.go",
 		old: `	case e.Stopped:
