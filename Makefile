@@ -125,8 +125,8 @@ proto: ## generate Go from the .proto files
 	for dir in $$(dirname $$(find . -name buf.gen.yaml)); do (cd $$dir && $(GO) run $(BUF) generate) || exit 1; done
 
 .PHONY: docs
-docs: ## write the tables of docs/options.md and docs/commands.md anew
-	$(GO) test ./client/spec ./cmd/yarn-submit -run '^TestDocs' -update
+docs: ## write the tables of docs/options.md, docs/commands.md and docs/metrics.md anew
+	$(GO) test ./client/spec ./cmd/yarn-submit ./am/metrics -run '^TestDocs' -update
 
 .PHONY: release
 release: ## dist/: binaries for amd64 and arm64, what is in them, checksums; builds twice and compares

@@ -32,7 +32,7 @@ func (m *Master) fromAgent(r agents.Received) core.Event {
 	case *proto.FromAgent_Lingers:
 		return core.TaskLingers{Container: r.Container, Attempt: int(e.Lingers.Attempt)}
 	case *proto.FromAgent_Committed:
-		m.status.Saving()
+		m.status.Committed(e.Committed.Files)
 		m.sealer.Committed(e.Committed, m.job.Generation())
 	case *proto.FromAgent_Prewarmed:
 		return core.Prewarmed{Container: r.Container}

@@ -39,6 +39,35 @@ func JSON(m proto.Message) ([]byte, error) {
 // JSONPart returns a message as JSON does, without the version: for a part of an answer.
 func JSONPart(m proto.Message) ([]byte, error) { return marshal(m) }
 
+// VersionedJSON returns a value that is a JSON object as JSON in one line, with VersionMember
+// first.
+func VersionedJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	members := bytes.TrimPrefix(bytes.TrimSpace(b.Bytes()), []byte("{"))
+	if len(members) > 1 {
+		members = append([]byte(","), members...)
+	}
+	return append(fmt.Appendf(nil, `{%q:%d`, VersionMember, JSONVersion), members...), nil
+}
+
+// Failure is an error in JSON.
+type Failure struct {
+	Code    int    `json:"code"` // the exit code of a command that fails so
+	Kind    string `json:"kind"` // a word for it
+	Message string `json:"message"`
+}
+
+// JSON returns the error as JSON in one line.
+func (f Failure) JSON() []byte {
+	text, _ := VersionedJSON(map[string]Failure{"error": f}) // texts and numbers can be
+	return text
+}
+
 // marshal returns a message as JSON, after some members of its object.
 func marshal(m proto.Message, first ...member) ([]byte, error) {
 	v, ok := jsonOf(m.ProtoReflect())

@@ -29,6 +29,20 @@ func (s *JobStatus) Notable() []*TaskStatus {
 	return list[:TasksShown]
 }
 
+// IsOpen reports whether the task of an incident is not back yet, and is to come back.
+func (s *JobStatus) IsOpen(i *Incident) bool { return i.RecoveredUnixMs == 0 && !s.State.Done() }
+
+// OpenIncidents returns how many incidents are open.
+func (s *JobStatus) OpenIncidents() int {
+	n := 0
+	for _, i := range s.GetIncidents() {
+		if s.IsOpen(i) {
+			n++
+		}
+	}
+	return n
+}
+
 // Urgency orders tasks for people: 0 for those that failed, 1 for those that do not run yet
 // or again, and 2 for the others.
 func Urgency(t *TaskStatus) int {

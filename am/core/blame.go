@@ -33,6 +33,9 @@ const (
 type Fault struct {
 	Kind FaultKind `json:"kind"`
 	AtMS int64     `json:"at,omitempty"` // Unix milliseconds, by the clock of its node
+	// Evicted is that a directory had been removed lately, by which any task may fail. It
+	// is noted with the end: that the others take their time must not make it a failure.
+	Evicted bool `json:"evicted,omitempty"`
 }
 
 // noteFault notes how the end of an attempt relates to its generation's failure; the
@@ -47,7 +50,7 @@ func (j *Job) noteFault(t *task, kind FaultKind, atMS int64) {
 	if t.loss.fault.Kind == FaultNone {
 		j.openFaults++
 	}
-	t.loss.fault = Fault{kind, atMS}
+	t.loss.fault = Fault{kind, atMS, j.evictedLately() || t.loss.fault.Evicted}
 }
 
 // terminated is the exit code of a program that ends itself properly by SIGTERM.
@@ -98,6 +101,7 @@ func (j *Job) attributeFailure() {
 	var first *task
 	lost := j.evictedLately()
 	for _, t := range j.tasks {
+		lost = lost || t.loss.fault.Evicted
 		switch k := t.loss.fault.Kind; {
 		case k == FaultNone:
 		case k == FaultLost:

@@ -192,6 +192,31 @@ func TestNobodyIsBlamedForWhatIsNotKnown(t *testing.T) {
 	}
 }
 
+// TestWhatExcusesAnEndExcusesItLater: shortly after a directory was removed, a failure is
+// nobody's, also where the other ranks take so long to stop that it is attributed when
+// that was long ago.
+func TestWhatExcusesAnEndExcusesItLater(t *testing.T) {
+	for _, slow := range []time.Duration{0, 20 * time.Second} {
+		p := play(t, ranks(3), 3)
+		p.step(core.Begin{})
+		p.step(core.AgentFailed{Container: "c3", Detail: "its directory was removed", DirectoryRemoved: true})
+		p.wait(50 * time.Second) // of a minute
+		p.mute["TaskExited"] = true
+		p.exit("worker-0", core.TaskExited{Code: 1, Error: "ValueError: half a checkpoint", Step: 1})
+		p.wait(slow)
+		for _, name := range []string{"worker-1", "worker-2"} {
+			p.exit(name, core.TaskExited{Signal: 15, Stopped: true})
+		}
+		p.mute["TaskExited"] = false
+		p.wait(time.Minute)
+		for _, w := range p.job.Tasks() {
+			if w.Failures() != 0 || w.State != proto.TaskState_TASK_STATE_RUNNING {
+				t.Errorf("others stop after %s: %s is %s, after %d failures\n%s", slow, w.Name, w.State, w.Failures(), p.log.String())
+			}
+		}
+	}
+}
+
 // TestAnOldFailureIsNotChargedAgain: an application master without a journal is told of an
 // end that one before it had charged to another task.
 func TestAnOldFailureIsNotChargedAgain(t *testing.T) {

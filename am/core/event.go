@@ -263,6 +263,9 @@ var causeText = [...]string{
 	CauseVirtualLimit:       "over the node's limit of virtual memory",
 }
 
+// CauseTexts returns the texts of all causes.
+func CauseTexts() []string { return causeText[:] }
+
 func (c Cause) String() string {
 	if c < 0 || int(c) >= len(causeText) {
 		return "cause out of range"

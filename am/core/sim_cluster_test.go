@@ -339,7 +339,8 @@ func (s *sim) touch() {
 		}
 		last = s.now
 		s.touches++
-		s.step(core.LivenessConfirmed{Since: since, Until: s.now.Add(until)})
+		s.confirmed = core.LivenessConfirmed{Since: since, Until: s.now.Add(until)}
+		s.step(s.confirmed)
 		pause := every
 		if s.chance(3) {
 			pause = s.upTo(20 * time.Second)

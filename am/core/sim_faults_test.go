@@ -120,7 +120,9 @@ func (s *sim) request(task string) {
 	s.answers = 0
 	left, leaves := s.alive[task], false
 	if left != nil {
+		before := left.requested
 		left.requested = true
+		defer func() { left.requested = before || !s.refused }()
 		leaves = s.leaving(left.box) // and has time for that
 	}
 	s.step(core.RestartRequested{Task: task, User: "alice"})
@@ -157,11 +159,21 @@ func (s *sim) removeDir(b *simBox) {
 			}
 		})
 	}
-	s.after(limits.LeaseExpiry+2*limits.Stop, func() { // it may have to listen to all agents first
-		if s.epoch == epoch && b.connected && b.line == line && b.process == left && s.finish == nil {
-			s.fail("%s still runs a process of %s, and its directory is no longer there", b.id, left.task)
+	// It may have to listen to all agents first, and knows that it has heard all of them
+	// only once its own liveness was confirmed without a gap for as long.
+	within := limits.LeaseExpiry + 2*limits.Stop
+	var look func()
+	look = func() {
+		if s.epoch != epoch || !b.connected || b.line != line || b.process != left || s.finish != nil {
+			return
 		}
-	})
+		if due := s.confirmed.Since.Add(within); s.now.Before(due) || s.now.After(s.confirmed.Until) {
+			s.after(max(due.Sub(s.now), time.Second), look)
+			return
+		}
+		s.fail("%s still runs a process of %s, and its directory is no longer there", b.id, left.task)
+	}
+	s.after(within, look)
 }
 
 // checkOrphan sees that what runs on where YARN has lost it leaves in time.

@@ -77,9 +77,10 @@ type sim struct {
 	linger       bool // workers stay after their work, until they are let end
 	job          *core.Job
 	down         bool
-	touches      int // of the file that shows that an application master lives
-	announced    int // the epoch of the one whose file that is
-	epoch        int // of the application master; what was meant for an older one is lost
+	touches      int                    // of the file that shows that an application master lives
+	confirmed    core.LivenessConfirmed // the last
+	announced    int                    // the epoch of the one whose file that is
+	epoch        int                    // of the application master; what was meant for an older one is lost
 	saved        core.Journal
 	shown        core.Journal           // what others can know of it, a little late
 	stale        time.Time              // since when it is out of date; zero: it is not

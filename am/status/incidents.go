@@ -12,7 +12,7 @@ const maxIncidents = 500
 
 // recordIncidents opens an incident for each loss among events, and completes those of
 // tasks that have recovered.
-func recordIncidents(s *proto.JobStatus, job *core.Job, events []*proto.JobEvent) {
+func recordIncidents(s *proto.JobStatus, totals *Totals, job *core.Job, events []*proto.JobEvent) {
 	for _, e := range events {
 		if e.Kind != core.KindLost && e.Kind != core.KindRecovered {
 			continue
@@ -22,7 +22,7 @@ func recordIncidents(s *proto.JobStatus, job *core.Job, events []*proto.JobEvent
 			continue
 		}
 		if e.Kind == core.KindRecovered {
-			completeIncidents(s, t, e)
+			completeIncidents(s, totals, t, e)
 			continue
 		}
 		i := &proto.Incident{
@@ -33,6 +33,7 @@ func recordIncidents(s *proto.JobStatus, job *core.Job, events []*proto.JobEvent
 			i.Container, i.Node = s.Tasks[t.Ordinal].Container, s.Tasks[t.Ordinal].Node
 		}
 		s.Incidents = append(s.Incidents, i)
+		totals.lost(i)
 		if n := len(s.Incidents) - maxIncidents; n > 0 {
 			s.Incidents = s.Incidents[n:]
 		}
@@ -45,7 +46,7 @@ func rollsBack(t core.Task) bool {
 }
 
 // completeIncidents records in the open incidents of a task how it recovered.
-func completeIncidents(s *proto.JobStatus, t core.Task, back *proto.JobEvent) {
+func completeIncidents(s *proto.JobStatus, totals *Totals, t core.Task, back *proto.JobEvent) {
 	for _, i := range s.Incidents {
 		if i.Task != t.Name || i.RecoveredUnixMs != 0 {
 			continue
@@ -55,13 +56,14 @@ func completeIncidents(s *proto.JobStatus, t core.Task, back *proto.JobEvent) {
 		if i.Container != t.Container {
 			i.Recovery = "in another container, on " + t.Node
 		}
+		totals.recovered(i)
 	}
 }
 
 // recordStep takes in a step that a task has made. It completes the incidents whose tasks
 // have recovered with their cost: how long the job made no progress, and how many steps
 // it repeats.
-func recordStep(s *proto.JobStatus, step int64, at time.Time) {
+func recordStep(s *proto.JobStatus, totals *Totals, step int64, at time.Time) {
 	for _, i := range s.Incidents {
 		if i.RecoveredUnixMs == 0 || i.ResumedStep != 0 {
 			continue
@@ -70,6 +72,7 @@ func recordStep(s *proto.JobStatus, step int64, at time.Time) {
 		i.ProgressUnixMs = at.UnixMilli()
 		i.ProgressAfterMs = i.ProgressUnixMs - i.AtUnixMs
 		i.LostSteps = lostSteps(s, i)
+		totals.progressed(i)
 	}
 	s.Step = step
 }

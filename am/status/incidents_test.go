@@ -27,8 +27,8 @@ func TestWhatALossCosts(t *testing.T) {
 		i := c.incident
 		i.AtUnixMs, i.RecoveredUnixMs = at.UnixMilli()-5000, at.UnixMilli()-2000
 		s := &proto.JobStatus{Incidents: []*proto.Incident{i}, CompleteStep: c.whole}
-		recordStep(s, c.first, at)
-		recordStep(s, c.first+10, at.Add(time.Second))
+		recordStep(s, newTotals(nil), c.first, at)
+		recordStep(s, newTotals(nil), c.first+10, at.Add(time.Second))
 		if i.LostSteps != c.want || i.ResumedStep != c.first || i.ProgressAfterMs != 5000 {
 			t.Errorf("%s: %d steps lost, want %d; it went on with step %d after %d ms", name, i.LostSteps, c.want, i.ResumedStep, i.ProgressAfterMs)
 		}

@@ -40,6 +40,7 @@ type Store struct {
 	mu       sync.Mutex
 	status   *proto.JobStatus
 	progress *progress
+	totals   *Totals
 	samples  *samples.Samples             // guarded by itself
 	changed  chan struct{}                // closed at the next change; nil: nobody waits for it
 	news     chan struct{}                // the same, for changes other than by heartbeats
@@ -50,7 +51,10 @@ type Store struct {
 // New returns a store that begins with status and samples, which it owns from then on. kill
 // is called when a client asks to kill the job, and must not block.
 func New(status *proto.JobStatus, samples *samples.Samples, kill func(why string), stopGrace time.Duration) *Store {
-	return &Store{status: status, progress: newProgress(), samples: samples, kill: kill, stopGrace: stopGrace}
+	return &Store{
+		status: status, progress: newProgress(), totals: newTotals(status.Incidents), samples: samples,
+		kill: kill, stopGrace: stopGrace,
+	}
 }
 
 // Update calls f to edit the status, under the store's lock, and notifies watchers.
@@ -66,6 +70,14 @@ func (s *Store) Update(f func(*proto.JobStatus)) {
 func (s *Store) PassStage(name string) {
 	at := time.Now()
 	s.Update(func(status *proto.JobStatus) { status.Stages = append(status.Stages, NewStage(name, at)) })
+}
+
+// Note adds a note to the event log, of what core does not know.
+func (s *Store) Note(text string) {
+	at := time.Now().UnixMilli()
+	s.Update(func(status *proto.JobStatus) {
+		status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: at, Kind: core.KindNote, Text: text})
+	})
 }
 
 // notify closes a channel that subscribe has returned, if there is one.
@@ -105,7 +117,7 @@ func (s *Store) snapshot() (status *proto.JobStatus, changed, news <-chan struct
 // stages of each task.
 func (s *Store) Apply(job *core.Job, events []*proto.JobEvent, stages map[string][]*proto.Stage) {
 	s.Update(func(status *proto.JobStatus) {
-		recordIncidents(status, job, events)
+		recordIncidents(status, s.totals, job, events)
 		status.State, status.Why = job.State()
 		if status.State.Done() {
 			status.State = proto.JobState_JOB_STATE_STOPPING // until Finish
@@ -183,7 +195,7 @@ func (s *Store) Exited(container string, step int64, scalars []*proto.Scalar) {
 func (s *Store) reportStep(now time.Time, t *proto.TaskStatus, step int64) {
 	if s.progress.report(now, t.Task, step) {
 		t.Step = step
-		recordStep(s.status, step, now)
+		recordStep(s.status, s.totals, step, now)
 		s.status.StepsPerSecond = s.progress.rate
 		s.samples.AddStep(now, step, s.progress.rate)
 	}
@@ -208,11 +220,17 @@ func (s *Store) reportScalars(now time.Time, t *proto.TaskStatus, list []*proto.
 	}
 }
 
-// Saving records that a task has written part of a checkpoint, for TakeSteps.
-func (s *Store) Saving() {
+// Committed takes in the files that a task has completed in a checkpoint directory.
+// TakeSteps then says that a checkpoint is being saved.
+func (s *Store) Committed(files []*proto.CommittedFile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress.saving = true
+	for _, f := range files {
+		if f.From == "" { // else it was renamed, and counted under its previous name
+			s.totals.StoredBytes += uint64(max(0, f.Size))
+		}
+	}
 }
 
 // TakeSteps returns what was reported since its last call, for core.
@@ -226,6 +244,14 @@ func (s *Store) TakeSteps() core.StepsReported {
 func (s *Store) SetCompleteStep(step int64) {
 	at := time.Now().UnixMilli()
 	s.Update(func(status *proto.JobStatus) { status.CompleteStep, status.CompleteStepAtUnixMs = step, at })
+}
+
+// Steps returns the step that a task reported last, and that of the newest complete
+// checkpoint; 0 if none is known.
+func (s *Store) Steps() (step, complete int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status.Step, s.status.CompleteStep
 }
 
 // LastRecovery describes the latest recovery of a task; "" if there was none.

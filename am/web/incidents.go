@@ -21,11 +21,6 @@ type incidentView struct {
 // incidentID returns the id of the element that has an incident's details.
 func incidentID(i *proto.Incident) string { return fmt.Sprintf("incident-%s-%d", i.Task, i.Attempt) }
 
-// isOpen reports whether the task of an incident is not back yet, and is to come back.
-func isOpen(status *proto.JobStatus, i *proto.Incident) bool {
-	return i.RecoveredUnixMs == 0 && !status.State.Done()
-}
-
 // newestIncidents returns the newest incidents of a job, the newest first, and how many
 // older ones there are.
 func newestIncidents(status *proto.JobStatus) (list []incidentView, omitted int) {
@@ -37,7 +32,7 @@ func newestIncidents(status *proto.JobStatus) (list []incidentView, omitted int)
 		if len(list) == incidentsShown {
 			break
 		}
-		v := incidentView{Incident: i, ID: incidentID(i), Open: isOpen(status, i)}
+		v := incidentView{Incident: i, ID: incidentID(i), Open: status.IsOpen(i)}
 		// A task has the last lines of its last attempt that failed.
 		if t := tasks[i.Task]; t != nil && proto.ReasonOf(status, t) == i.Attempt {
 			v.Tail = t.Tail

@@ -64,11 +64,7 @@ type taskRow struct {
 // job shows the job on one page.
 func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, error) {
 	v := &jobView{Counts: countTasks(status), Tasks: len(status.Tasks), Query: parseTaskQuery(r.URL.Query())}
-	for _, i := range status.Incidents {
-		if isOpen(status, i) {
-			v.Open++
-		}
-	}
+	v.Open = status.OpenIncidents()
 	if at := status.CompleteStepAtUnixMs; at != 0 {
 		v.Age = duration(time.Since(time.UnixMilli(at)))
 	}

@@ -70,7 +70,7 @@ func JobsHandler(list List, states []string) http.Handler {
 		page.PaceMs = p.get().Milliseconds()
 		var text bytes.Buffer
 		if err := templates.ExecuteTemplate(&text, "jobs", page); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			Fail(w, r, http.StatusInternalServerError, err.Error())
 			return
 		}
 		p.took(time.Since(begin))
@@ -84,16 +84,15 @@ func JobsHandler(list List, states []string) http.Handler {
 			text, err = proto.JSON(&proto.JobList{Jobs: listing.Jobs})
 		}
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
+			Fail(w, r, http.StatusServiceUnavailable, err.Error())
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(text) // the reader went away
+		writeJSON(w, text)
 	})
 	for name := range Assets {
 		mux.HandleFunc("GET /"+name, Asset)
 	}
-	return Secured(mux)
+	return Secured(unknown(mux))
 }
 
 func parseJobQuery(r *http.Request) JobQuery {

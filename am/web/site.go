@@ -12,12 +12,12 @@ package web
 import (
 	"bytes"
 	"embed"
-	"errors"
 	"html/template"
 	"net/http"
 	"path"
 	"time"
 
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
@@ -29,7 +29,8 @@ type Source interface {
 	Snapshot() (*proto.JobStatus, <-chan struct{})
 }
 
-// Site is what the pages of a job are made of.
+// Site is what the pages of a job are made of, or with neither Status nor Spec those of
+// checkpoint directories alone.
 type Site struct {
 	Status Source
 	Spec   *proto.JobSpec
@@ -44,6 +45,10 @@ type Site struct {
 	// Jobs is the address of a list of jobs that has this one, relative to the job's page;
 	// "" if there is none.
 	Jobs string
+	// Checkpoints has the checkpoint directories; nil if there are none to show.
+	Checkpoints *inspect.Browser
+	// Metrics serves metrics; nil: there are none.
+	Metrics http.Handler
 }
 
 //go:embed assets
@@ -60,16 +65,27 @@ type server struct {
 func Handler(site Site) http.Handler {
 	s := &server{Site: site, streams: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", s.page(s.job))
-	mux.Handle("GET /task", s.page(s.task))
-	mux.Handle("GET /configuration", s.page(s.configuration))
-	mux.HandleFunc("GET /log", s.log)
-	mux.HandleFunc("GET /changes", s.changes)
-	mux.HandleFunc("GET /status.json", s.statusJSON)
+	if s.Status != nil {
+		mux.Handle("GET /{$}", s.page(s.job))
+		mux.Handle("GET /task", s.page(s.task))
+		mux.Handle("GET /configuration", s.page(s.configuration))
+		mux.HandleFunc("GET /log", s.log)
+		mux.HandleFunc("GET /changes", s.changes)
+		mux.HandleFunc("GET /status.json", s.statusJSON)
+	} else {
+		mux.Handle("GET /{$}", s.page(s.checkpoints))
+	}
+	if s.Checkpoints != nil {
+		mux.Handle("GET /checkpoints", s.page(s.checkpoints))
+		mux.Handle("GET /checkpoints.json", s.json(s.checkpoints))
+	}
+	if s.Metrics != nil {
+		mux.Handle("GET /metrics", s.Metrics)
+	}
 	for name := range Assets {
 		mux.HandleFunc("GET /"+name, Asset)
 	}
-	return Secured(mux)
+	return Secured(unknown(mux))
 }
 
 // Assets are the files that pages refer to, with their types. Those of a job's page are
@@ -81,7 +97,7 @@ func Asset(w http.ResponseWriter, r *http.Request) {
 	name := path.Base(r.URL.Path)
 	text, err := assets.ReadFile("assets/" + name)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		Fail(w, r, http.StatusInternalServerError, err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", Assets[name])
@@ -107,49 +123,83 @@ func Secured(next http.Handler) http.Handler {
 // frame is what every page has.
 type frame struct {
 	*proto.JobStatus
-	Page string // of the navigation
+	HasJob, HasCheckpoints bool
+	Page                   string // of the navigation
 	// Updates is how the script finds out about changes: "events", "poll", or "" where there
 	// are none.
 	Updates string
 	PaceMs  int64 // between two updates
 	Now     time.Time
 	Jobs    string
-	View    any // what the page shows of its own
+	JSON    string // the address of the same as JSON
+	View    any    // what the page shows of its own
 }
 
 // Title is that of the browser's window.
-func (f frame) Title() string { return f.Name + " – " + proto.StateWord(f.State) }
+func (f frame) Title() string {
+	if !f.HasJob {
+		return f.Name
+	}
+	return f.Name + " – " + proto.StateWord(f.State)
+}
 
 // view makes a page of its own: the name of its template, and what that shows.
 type view func(r *http.Request, status *proto.JobStatus) (name string, content any, err error)
 
-// errNotFound is returned by views for what the job does not have.
-var errNotFound = errors.New("the job has no such thing")
+// framed is a view's content that decides about its page itself.
+type framed interface{ frame(*frame) }
+
+// answer is a view's content that can be asked for as JSON, too.
+type answer interface{ json() any }
 
 var templates = template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html"))
+
+// snapshot returns the job's status; one without tasks where there is no job.
+func (s *server) snapshot() (*proto.JobStatus, <-chan struct{}) {
+	if s.Status == nil {
+		return &proto.JobStatus{Name: "Checkpoints"}, nil
+	}
+	return s.Status.Snapshot()
+}
 
 // page returns a handler that shows a view.
 func (s *server) page(v view) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
-		status, changed := s.Status.Snapshot()
+		status, changed := s.snapshot()
 		name, content, err := v(r, status)
-		if errors.Is(err, errNotFound) {
-			http.Error(w, err.Error(), http.StatusNotFound)
+		if err != nil {
+			failWith(w, r, err)
 			return
 		}
-		var text bytes.Buffer
-		if err == nil {
-			f := frame{JobStatus: status, Page: name, Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, Jobs: s.Jobs, View: content}
-			err = templates.ExecuteTemplate(&text, name, f)
+		f := frame{
+			JobStatus: status, HasJob: s.Status != nil, HasCheckpoints: s.Checkpoints != nil, Page: name, JSON: "status.json",
+			Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, Jobs: s.Jobs, View: content,
 		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+		if c, ok := content.(framed); ok {
+			c.frame(&f)
+		}
+		var text bytes.Buffer
+		if err := templates.ExecuteTemplate(&text, name, f); err != nil {
+			failWith(w, r, err)
 			return
 		}
 		s.pace.took(time.Since(begin))
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(text.Bytes()) // the reader went away
+	})
+}
+
+// json returns a handler that answers with a view as JSON.
+func (s *server) json(v view) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, _ := s.snapshot()
+		_, content, err := v(r, status)
+		if err != nil {
+			failWith(w, r, err)
+			return
+		}
+		answerJSON(w, r, content.(answer).json())
 	})
 }
 
@@ -163,13 +213,12 @@ func (s *server) updates(status *proto.JobStatus, changed <-chan struct{}) strin
 	return "events"
 }
 
-func (s *server) statusJSON(w http.ResponseWriter, _ *http.Request) {
+func (s *server) statusJSON(w http.ResponseWriter, r *http.Request) {
 	status, _ := s.Status.Snapshot()
 	text, err := proto.JSON(status)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		failWith(w, r, err)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(text) // the reader went away
+	writeJSON(w, text)
 }

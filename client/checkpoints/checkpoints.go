@@ -1,5 +1,5 @@
-// Package checkpoints opens the checkpoint directories that a user names and describes
-// their checkpoints.
+// Package checkpoints opens the checkpoint directories that a user names, and chooses among
+// the checkpoints in them.
 package checkpoints
 
 import (
@@ -7,18 +7,14 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"holdfast/client"
 	"holdfast/client/cluster"
 	"holdfast/client/jobs"
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/internal/hadoop/rpc"
@@ -28,74 +24,6 @@ import (
 type Directory struct {
 	Store store.Store
 	Path  string // as the job's script spells it; empty if it was named by URI
-}
-
-// Listing is the JSON output of ckpt ls.
-type Listing struct {
-	Checkpoints []Checkpoint `json:"checkpoints"` // the oldest first
-}
-
-// Checkpoint is a checkpoint in JSON output.
-type Checkpoint struct {
-	Directory string    `json:"directory"`
-	Name      string    `json:"name"`
-	Kind      string    `json:"kind"`
-	Step      *int64    `json:"step"` // null if its name has none
-	Time      time.Time `json:"time"`
-	Bytes     int64     `json:"bytes"`
-	Shards    int       `json:"shards"`
-	State     string    `json:"state"`
-	Complete  bool      `json:"complete"`
-	Why       string    `json:"why"`
-	Current   bool      `json:"current"` // the file "checkpoint" names it
-	Newest    bool      `json:"newest"`  // of the complete ones
-	// Retained: the program has removed or replaced it.
-	Retained bool `json:"retained"`
-	// Aside is where a torn one lies that was moved aside before tasks started.
-	Aside string `json:"aside"`
-
-	// Of a sealed one: when it was, and what wrote it.
-	Sealed     *time.Time `json:"sealed"`
-	Job        string     `json:"job"`
-	Generation *int64     `json:"generation"`
-	After      string     `json:"after"` // the recovery before it
-}
-
-// Describe returns a list of checkpoints for JSON output.
-func Describe(uri string, list []format.Checkpoint) []Checkpoint {
-	newest := format.NewestComplete(list)
-	all := make([]Checkpoint, len(list))
-	for i := range list {
-		c := &list[i]
-		name, retained := c.Original()
-		all[i] = Checkpoint{
-			Directory: uri, Name: name, Retained: retained, Kind: string(c.Kind), Time: c.Time, Bytes: c.Size, Shards: c.Shards,
-			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: c == newest && !retained,
-		}
-		if c.Step != format.NoStep {
-			all[i].Step = &c.Step
-		}
-		if m := c.Manifest; m != nil {
-			all[i].Sealed, all[i].Job, all[i].Generation, all[i].After = &m.Sealed, m.Job, &m.Generation, m.After
-		}
-	}
-	return all
-}
-
-// DescribeAside returns a list of checkpoints that were moved aside, for JSON output.
-func DescribeAside(uri string, list []hdfsckpt.Aside) []Checkpoint {
-	all := make([]Checkpoint, len(list))
-	for i := range list {
-		a := &list[i]
-		all[i] = Checkpoint{
-			Directory: uri, Name: a.Name, Kind: string(a.Kind), Time: a.Moved, Bytes: a.Size,
-			State: string(format.Torn), Why: a.Why, Aside: a.Where,
-		}
-		if a.Step != format.NoStep {
-			all[i].Step = &a.Step
-		}
-	}
-	return all
 }
 
 // Directories opens the directories that a user names: by a URI, a local path, or a
@@ -179,39 +107,11 @@ func notExistIsUsage(s store.Store, err error) (store.Store, error) {
 }
 
 // Choose returns the checkpoint with a step or name, or the newest complete one if
-// which is empty.
+// which is empty. That there is none is a usage error.
 func Choose(list []format.Checkpoint, uri, which string) (*format.Checkpoint, error) {
-	if len(list) == 0 {
-		return nil, client.Usagef("there is no checkpoint %s in %s: there is none at all", which, uri)
+	c, err := inspect.Choose(list, uri, which)
+	if inspect.IsMissing(err) {
+		err = client.Usagef("%w", err)
 	}
-	if which == "" {
-		if c := format.NewestComplete(list); c != nil {
-			return c, nil
-		}
-		return nil, client.Usagef("none of the %d checkpoints in %s is complete; name one by its step to look at it", len(list), uri)
-	}
-	step, err := strconv.ParseInt(which, 10, 64)
-	byStep := err == nil
-	var steps []string
-	var found *format.Checkpoint // of several, one that is whole
-	for i := len(list) - 1; i >= 0; i-- {
-		c := &list[i]
-		if byStep && c.Step == step || c.Name == which || path.Base(c.Name) == which {
-			if c.Whole() || c.Name == which {
-				return c, nil
-			}
-			if found == nil {
-				found = c
-			}
-		}
-		steps = append(steps, strconv.FormatInt(c.Step, 10))
-	}
-	if found != nil {
-		return found, nil
-	}
-	slices.Reverse(steps)
-	if len(steps) > 10 {
-		steps = append([]string{"..."}, steps[len(steps)-10:]...)
-	}
-	return nil, client.Usagef("there is no checkpoint %s in %s; there are %s", which, uri, strings.Join(steps, ", "))
+	return c, err
 }

@@ -49,7 +49,7 @@ func (g *Guard) Address(hostPort string) string {
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return web.Secured(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.knows(r.Host) {
-			http.Error(w, "This server is not "+r.Host+": open the address that yarn-submit ui has printed, or another of this machine.", http.StatusForbidden)
+			web.Fail(w, r, http.StatusForbidden, "This server is not "+r.Host+": open the address that yarn-submit ui has printed, or another of this machine.")
 			return
 		}
 		p := r.URL.Query()
@@ -61,7 +61,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			return
 		}
 		if c, err := r.Cookie(g.cookie); err != nil || !g.is(c.Value) {
-			http.Error(w, "Open the address that yarn-submit ui has printed: it has a token in it, which this browser does not have.", http.StatusForbidden)
+			web.Fail(w, r, http.StatusForbidden, "Open the address that yarn-submit ui has printed: it has a token in it, which this browser does not have.")
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -51,13 +51,13 @@ func showJob(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	j, err := jobs.Open(r.Context(), id)
 	if err != nil {
-		fail(w, err)
+		fail(w, r, err)
 		return
 	}
 	defer j.Close()
 	status, err := j.Status(r.Context())
 	if err != nil {
-		fail(w, err)
+		fail(w, r, err)
 		return
 	}
 	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../"}
@@ -68,7 +68,7 @@ func showJob(w http.ResponseWriter, r *http.Request) {
 }
 
 // fail answers with an error.
-func fail(w http.ResponseWriter, err error) {
+func fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
 	switch client.ExitCode(err) {
 	case client.ExitUsage:
@@ -78,7 +78,7 @@ func fail(w http.ResponseWriter, err error) {
 	case client.ExitDenied:
 		status = http.StatusForbidden
 	}
-	http.Error(w, err.Error(), status)
+	web.Fail(w, r, status, err.Error())
 }
 
 // present is a job's status at the time of a request.

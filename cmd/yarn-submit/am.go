@@ -12,6 +12,7 @@ import (
 
 	"holdfast/am"
 	"holdfast/am/local"
+	"holdfast/am/metrics"
 	"holdfast/am/recovery"
 	"holdfast/am/server"
 	"holdfast/am/web"
@@ -144,7 +145,11 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	page, url, err := servePage(host, id, s, web.Site{Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Polled: !isLocal})
+	browser := browserOf(spec, stores)
+	defer browser.Close()
+	page, url, err := servePage(host, id, s, web.Site{
+		Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Checkpoints: browser, Polled: !isLocal, Metrics: metrics.Handler(id, m.Status()),
+	})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -37,7 +38,7 @@ not copied again. Where other files are in the way, nothing is written.`,
 
 // got is the JSON of ckpt get.
 type got struct {
-	checkpoints.Checkpoint
+	inspect.Checkpoint
 	To      string `json:"to"`
 	Copied  int    `json:"copied"`  // files
 	Present int    `json:"present"` // files that were there already, as they should be
@@ -69,7 +70,7 @@ func runCkptGet(cmd *cobra.Command, o *output, ref, which, dir string) error {
 			return err
 		}
 		if o.json() {
-			return writeJSON(cmd.OutOrStdout(), got{checkpoints.Describe(d.Store.URI(), []format.Checkpoint{*c})[0], dir, done.Files, done.Present})
+			return writeJSON(cmd.OutOrStdout(), got{inspect.Describe(d.Store.URI(), []format.Checkpoint{*c}, list)[0], dir, done.Files, done.Present})
 		}
 		note := ""
 		if done.Present > 0 {

@@ -13,6 +13,7 @@ import (
 	"holdfast/client/terminal"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/retain"
 )
 
@@ -42,7 +43,7 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	all := []checkpoints.Checkpoint{}
+	all := []inspect.Checkpoint{}
 	err := listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		retained, err := retain.List(cmd.Context(), d.Store)
 		if err != nil {
@@ -53,10 +54,10 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 			return err
 		}
 		if o.json() {
-			all = append(all, checkpoints.Describe(d.Store.URI(), list)...)
-			all = append(all, checkpoints.Describe(d.Store.URI(), retained)...)
+			all = append(all, inspect.Describe(d.Store.URI(), list, list)...)
+			all = append(all, inspect.Describe(d.Store.URI(), retained, list)...)
 			if o.all {
-				all = append(all, checkpoints.DescribeAside(d.Store.URI(), aside)...)
+				all = append(all, inspect.DescribeAside(d.Store.URI(), aside)...)
 			}
 			return nil
 		}
@@ -65,7 +66,7 @@ func runCkptLs(cmd *cobra.Command, o *ckptLsOptions, ref string) error {
 	if err != nil || !o.json() {
 		return err
 	}
-	return writeJSON(cmd.OutOrStdout(), checkpoints.Listing{Checkpoints: all})
+	return writeJSON(cmd.OutOrStdout(), inspect.Listing{Checkpoints: all})
 }
 
 // listing is what ls shows of a directory.

@@ -11,6 +11,7 @@ import (
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/inspect"
 )
 
 type ckptPruneOptions struct {
@@ -45,11 +46,11 @@ agrees.`,
 
 // pruned is the JSON of ckpt prune.
 type pruned struct {
-	Directory string                   `json:"directory"`
-	Done      bool                     `json:"done"`
-	Bytes     int64                    `json:"bytes"`
-	Remove    []checkpoints.Checkpoint `json:"remove"`
-	Keep      []checkpoints.Checkpoint `json:"keep"`
+	Directory string               `json:"directory"`
+	Done      bool                 `json:"done"`
+	Bytes     int64                `json:"bytes"`
+	Remove    []inspect.Checkpoint `json:"remove"`
+	Keep      []inspect.Checkpoint `json:"keep"`
 }
 
 func runCkptPrune(cmd *cobra.Command, o *ckptPruneOptions, ref string) error {
@@ -62,9 +63,9 @@ func runCkptPrune(cmd *cobra.Command, o *ckptPruneOptions, ref string) error {
 	consent := asker{cmd: cmd, yes: o.yes}
 	err := listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
 		plan := hdfsckpt.PlanPrune(list, o.keep, o.every)
-		result := pruned{Directory: d.Store.URI(), Bytes: plan.Bytes, Remove: checkpoints.Describe(d.Store.URI(), plan.Remove), Keep: []checkpoints.Checkpoint{}}
+		result := pruned{Directory: d.Store.URI(), Bytes: plan.Bytes, Remove: inspect.Describe(d.Store.URI(), plan.Remove, list), Keep: []inspect.Checkpoint{}}
 		for _, k := range plan.Keep {
-			result.Keep = append(result.Keep, checkpoints.Describe(d.Store.URI(), []format.Checkpoint{k.Checkpoint})...)
+			result.Keep = append(result.Keep, inspect.Describe(d.Store.URI(), []format.Checkpoint{k.Checkpoint}, list)...)
 		}
 		if !o.json() {
 			writePlan(cmd, d.Store.URI(), plan)

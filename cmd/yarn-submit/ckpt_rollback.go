@@ -10,6 +10,7 @@ import (
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/retain"
 )
 
@@ -43,10 +44,10 @@ Without a terminal to ask on it changes nothing and ends with 2; --yes agrees.`,
 
 // rolledBack is the JSON of ckpt rollback.
 type rolledBack struct {
-	Directory string                   `json:"directory"`
-	Done      bool                     `json:"done"`
-	To        checkpoints.Checkpoint   `json:"to"`
-	Newer     []checkpoints.Checkpoint `json:"newer"` // stay, and are not restored from
+	Directory string               `json:"directory"`
+	Done      bool                 `json:"done"`
+	To        inspect.Checkpoint   `json:"to"`
+	Newer     []inspect.Checkpoint `json:"newer"` // stay, and are not restored from
 }
 
 func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which string) error {
@@ -68,7 +69,7 @@ func runCkptRollback(cmd *cobra.Command, o *ckptRollbackOptions, ref, which stri
 			return client.Usagef("%s: %w", d.Store.URI(), err)
 		}
 		uri := d.Store.URI()
-		result := rolledBack{Directory: uri, To: checkpoints.Describe(uri, []format.Checkpoint{plan.To})[0], Newer: checkpoints.Describe(uri, plan.Newer)}
+		result := rolledBack{Directory: uri, To: inspect.Describe(uri, []format.Checkpoint{plan.To}, list)[0], Newer: inspect.Describe(uri, plan.Newer, list)}
 		if !o.json() {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: the next start goes on from %s; %d newer checkpoints stay, and are not restored from\n", uri, result.To.Name, len(plan.Newer))
 			for i := range plan.Newer {

@@ -19,6 +19,7 @@ import (
 
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 )
@@ -51,7 +52,7 @@ named by the keys that lead to them: model.layer.weight.`,
 
 // shownCheckpoint is the JSON of ckpt show.
 type shownCheckpoint struct {
-	checkpoints.Checkpoint
+	inspect.Checkpoint
 	Files   []shownFile   `json:"files"`
 	Tensors []shownTensor `json:"tensors"`
 }
@@ -93,11 +94,7 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 			return err
 		}
 		shown := shownCheckpoint{Files: []shownFile{}, Tensors: []shownTensor{}}
-		for i := range list {
-			if &list[i] == c {
-				shown.Checkpoint = checkpoints.Describe(d.Store.URI(), list)[i]
-			}
-		}
+		shown.Checkpoint = inspect.Describe(d.Store.URI(), []format.Checkpoint{*c}, list)[0]
 		if shown.Files, err = shownFiles(cmd.Context(), d.Store, c); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"holdfast/client"
-	"holdfast/client/checkpoints"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
@@ -39,9 +39,9 @@ func callJSON(t *testing.T, p place, into any, args ...string) {
 }
 
 // listJSON returns what ckpt ls lists.
-func listJSON(t *testing.T, p place, args ...string) []checkpoints.Checkpoint {
+func listJSON(t *testing.T, p place, args ...string) []inspect.Checkpoint {
 	t.Helper()
-	var list checkpoints.Listing
+	var list inspect.Listing
 	callJSON(t, p, &list, append([]string{"ckpt", "ls"}, args...)...)
 	return list.Checkpoints
 }

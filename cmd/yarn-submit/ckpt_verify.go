@@ -12,6 +12,7 @@ import (
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/inspect"
 )
 
 func newCkptVerifyCommand() *cobra.Command {
@@ -37,7 +38,7 @@ exit code is 1 if anything is wrong.`,
 
 // verified is the JSON of ckpt verify.
 type verified struct {
-	checkpoints.Checkpoint
+	inspect.Checkpoint
 	OK       bool      `json:"ok"`
 	Problems []problem `json:"problems"`
 }
@@ -66,7 +67,7 @@ func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
 		if err != nil {
 			return err
 		}
-		result := verified{Checkpoint: checkpoints.Describe(d.Store.URI(), []format.Checkpoint{*c})[0], OK: len(problems) == 0, Problems: []problem{}}
+		result := verified{Checkpoint: inspect.Describe(d.Store.URI(), []format.Checkpoint{*c}, list)[0], OK: len(problems) == 0, Problems: []problem{}}
 		for _, p := range problems {
 			shown := problem{File: p.File, Tensor: p.Tensor, Text: p.Text}
 			if p.Offset >= 0 {

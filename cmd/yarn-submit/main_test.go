@@ -19,9 +19,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"holdfast/client"
-	"holdfast/client/checkpoints"
 	"holdfast/client/jobs"
 	"holdfast/doctor/check"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/proto"
 )
 
@@ -481,7 +481,7 @@ mkdir logs/step-15; echo {} > logs/step-15/ps-0.json`)
 	}
 	for _, ref := range []string{"saver", "./ck", filepath.Join(p.dir, "ck"), "file://" + filepath.Join(p.dir, "ck")} {
 		out, errs, code := p.call("ckpt", "ls", ref, "--output", "json")
-		var listed checkpoints.Listing
+		var listed inspect.Listing
 		err := json.Unmarshal([]byte(out), &listed)
 		list := listed.Checkpoints
 		if err != nil || code != 0 || len(list) != 3 {
@@ -523,7 +523,7 @@ func TestErrorsAsJSON(t *testing.T) {
 		out, errs, code := p.call(args...)
 		var answer struct {
 			Version int `json:"json_version"`
-			Error   failure
+			Error   proto.Failure
 		}
 		if err := json.Unmarshal([]byte(errs), &answer); err != nil || code != client.ExitUsage || out != "" {
 			t.Errorf("%v ended with %d (%v): %s%s", args, code, err, out, errs)
@@ -703,7 +703,7 @@ func TestCheckpointsAreKeptInOrder(t *testing.T) {
 		t.Errorf("prune with nothing to remove, and so to ask, ended with %d: %s%s", code, out, errs)
 	}
 	listed, _, _ := p.call("ckpt", "ls", "./ck", "--output", "json")
-	var list checkpoints.Listing
+	var list inspect.Listing
 	if err := json.Unmarshal([]byte(listed), &list); err != nil {
 		t.Fatal(err)
 	}

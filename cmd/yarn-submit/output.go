@@ -49,17 +49,11 @@ func (o *output) check() error {
 // writeJSON writes a value that is a JSON object, with the version of docs/json.md as its
 // first member.
 func writeJSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	text, err := proto.VersionedJSON(v)
+	if err != nil {
 		return err
 	}
-	members := bytes.TrimPrefix(bytes.TrimSpace(b.Bytes()), []byte("{"))
-	if len(members) > 1 {
-		members = append([]byte(","), members...)
-	}
-	return writeObject(w, append(fmt.Appendf(nil, `{%q:%d`, proto.VersionMember, proto.JSONVersion), members...))
+	return writeObject(w, text)
 }
 
 // writeProto writes a message.
@@ -97,27 +91,14 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-// failed is an error as JSON.
-type failed struct {
-	Version int     `json:"json_version"`
-	Error   failure `json:"error"`
-}
-
-type failure struct {
-	Code    int    `json:"code"` // the exit code
-	Kind    string `json:"kind"`
-	Message string `json:"message"`
-}
-
 // writeError writes an error for people, or for programs in one line of JSON.
 func writeError(w io.Writer, err error, asJSON bool) {
 	if !asJSON {
 		fmt.Fprintln(w, "yarn-submit:", err)
 		return
 	}
-	f := failed{proto.JSONVersion, failure{client.ExitCode(err), client.Kind(err), err.Error()}}
-	text, _ := json.Marshal(f) // texts and numbers can be
-	fmt.Fprintln(w, terminal.EscapeJSON(string(text)))
+	f := proto.Failure{Code: client.ExitCode(err), Kind: client.Kind(err), Message: err.Error()}
+	fmt.Fprintln(w, terminal.EscapeJSON(string(f.JSON())))
 }
 
 // width is the number of columns of the terminal on standard output, if a

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/client/checkpoints"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/proto"
 	"holdfast/test/pyenv"
 )
@@ -170,7 +170,7 @@ func TestTorchrun(t *testing.T) {
 // it was written.
 func sealed(t *testing.T, program, id string) {
 	t.Helper()
-	var listed checkpoints.Listing
+	var listed inspect.Listing
 	if err := json.Unmarshal([]byte(submit(t, program, "ckpt", "ls", "ddp", "--output", "json")), &listed); err != nil || len(listed.Checkpoints) < 10 {
 		t.Fatalf("there are %d checkpoints, %v", len(listed.Checkpoints), err)
 	}

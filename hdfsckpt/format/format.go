@@ -24,7 +24,7 @@ import (
 
 // All are the formats, in order of precedence: what one has claimed, those after it do
 // not see. It is changed by tests only.
-var All = []Format{distributed{}, orbax{}, plain{}, deepSpeed{}, directory{}, huggingFace{}, safeTensors{}, keras{}, torch{}, tensorFlow{}}
+var All = []Format{distributed{}, orbax{}, plain{}, deepSpeed{}, directory{}, huggingFace{}, safeTensors{}, keras{}, xgboost{}, lightGBM{}, torch{}, tensorFlow{}}
 
 // Format is one form of checkpoints. Its methods may be called by many goroutines. A
 // format may also be a Contents, a Pointer, a Reviewer, a Sweeper or a SaveRecorder.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"strings"
 
@@ -57,49 +56,20 @@ func (keras) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 
 func checkKeras(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
 	suffix := kerasSuffix(f.Name)
-	c := &Checkpoint{Name: f.Name, Kind: Keras, Step: fileStep(f.Name, suffix), Files: []File{f}, Shards: 1, State: Complete}
-	r, err := s.Open(ctx, f.Name)
-	if errors.Is(err, fs.ErrPermission) { // somebody else's file keeps nobody from the others
-		if suffix == ".h5" {
-			return nil, nil
+	return checkEnds(ctx, s, f, Checkpoint{Kind: Keras, Step: fileStep(f.Name, suffix)}, suffix != ".h5", func(r io.ReaderAt, size int64) error {
+		switch suffix {
+		case ".keras":
+			return checkKerasArchive(r, size)
+		case ".h5":
+			if ours, err := isKerasHDF5(r, size); err != nil {
+				return err
+			} else if !ours {
+				return foreignError{errors.New("it is HDF5 of another program")}
+			}
 		}
-		c.State, c.Why = Unchecked, err.Error()
-		return c, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	w := &watchedReader{r: r}
-	var wrong error
-	switch suffix {
-	case ".keras":
-		wrong = checkKerasArchive(w, r.Size())
-	case ".h5":
-		if ours, err := isKerasHDF5(w, r.Size()); err != nil || !ours {
-			return nil, err
-		}
-		fallthrough
-	default:
-		wrong = checkHDF5(w, r.Size())
-	}
-	if w.failed() != nil {
-		return nil, w.failed()
-	}
-	var cut cutOffError
-	switch {
-	case r.Size() == 0:
-		c.State, c.Why, c.Certain = Torn, "it is empty", c.Step != NoStep
-	case errors.As(wrong, &cut):
-		c.State, c.Why, c.Certain = Torn, wrong.Error(), true
-	case wrong != nil:
-		c.State, c.Why = Unchecked, wrong.Error()
-	}
-	return c, nil
+		return checkHDF5(r, size)
+	})
 }
-
-// cutOffError is that of a file that is not all there.
-type cutOffError struct{ error }
 
 // checkKerasArchive reads the directory of an archive, which stands at its end.
 func checkKerasArchive(r io.ReaderAt, size int64) error {

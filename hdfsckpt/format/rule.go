@@ -95,7 +95,7 @@ func (r Rule) MayComplete(file string) bool {
 		return r.isMarker(base)
 	}
 	for _, f := range All {
-		if r.Finds(f) && slices.ContainsFunc(f.Traits().Last, func(p string) bool { ok, err := path.Match(p, base); return ok && err == nil }) {
+		if r.Finds(f) && matchesAny(f.Traits().Last, base) {
 			return true
 		}
 	}

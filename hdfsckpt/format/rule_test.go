@@ -14,7 +14,7 @@ func TestMayComplete(t *testing.T) {
 		yes  string
 		no   string
 	}{
-		{format.Rule{}, "a/model.ckpt-1.index checkpoint step-4.pt b/x.pth pytorch_model.bin step-1/.metadata step-1/COMMITTED", "model.ckpt-1.data-00000-of-00001 step-1/__0_0.distcp events.out.tfevents.1 step-4.pt.tmp"},
+		{format.Rule{}, "a/model.ckpt-1.index checkpoint step-4.pt b/x.pth pytorch_model.bin step-1/.metadata step-1/COMMITTED 7.ubj xgb_model.json m_7.txt", "metrics.json log.txt model.ckpt-1.data-00000-of-00001 step-1/__0_0.distcp events.out.tfevents.1 step-4.pt.tmp"},
 		{format.Rule{Format: "tensorflow"}, "model.ckpt-1.index", "step-4.pt step-1/COMMITTED"},
 		{format.Rule{Format: "plain"}, "step-1/COMMITTED", "model.ckpt-1.index"},
 		{format.Rule{Format: "plain", Marker: "done-*"}, "7/done-3", "7/COMMITTED 7/done"},
@@ -42,7 +42,7 @@ func TestCheckpointRulesAreChecked(t *testing.T) {
 		{format.Rule{Format: "dcp"}, ""},
 		{format.Rule{Format: "plain", Marker: "_SUCCESS"}, ""},
 		{format.Rule{Format: "plain", Quiet: 0.5}, ""},
-		{format.Rule{Format: "caffe"}, "dcp, orbax, plain, deepspeed, huggingface, safetensors, keras, torch, tensorflow"},
+		{format.Rule{Format: "caffe"}, "dcp, orbax, plain, deepspeed, huggingface, safetensors, keras, xgboost, lightgbm, torch, tensorflow"},
 		{format.Rule{Marker: "_SUCCESS"}, "format=plain"},
 		{format.Rule{Format: "torch", Quiet: 5}, "format=plain"},
 		{format.Rule{Format: "plain", Marker: "a", Quiet: 5}, "choose one"},

@@ -2,7 +2,11 @@ package format
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"path"
+	"slices"
 
 	"holdfast/hdfsckpt/store"
 )
@@ -31,4 +35,68 @@ func claimFiles(d *Dir, named func(base string) bool, check func(context.Context
 		}
 	}
 	return claims
+}
+
+// matchesAny reports whether one of some patterns (path.Match) matches a file's name.
+func matchesAny(patterns []string, base string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { ok, err := path.Match(p, base); return ok && err == nil })
+}
+
+// cutOffError is that of a file that is not all there.
+type cutOffError struct{ error }
+
+// foreignError is that of a file that does not begin as the format's do.
+type foreignError struct{ error }
+
+// checkEnds completes a checkpoint that is one file by what judge says of the file: a
+// cutOffError, a foreignError or another one. Where the name shows the format only if the
+// file begins so (sure is not set), there is no checkpoint in a foreign, empty or
+// unreadable file.
+func checkEnds(ctx context.Context, s store.Store, f File, c Checkpoint, sure bool, judge func(io.ReaderAt, int64) error) (*Checkpoint, error) {
+	c.Name, c.Files, c.Shards, c.State = f.Name, []File{f}, 1, Complete
+	r, err := s.Open(ctx, f.Name)
+	switch {
+	case errors.Is(err, fs.ErrPermission): // somebody else's file keeps nobody from the others
+		if !sure {
+			return nil, nil
+		}
+		c.State, c.Why = Unchecked, err.Error()
+		return &c, nil
+	case err != nil:
+		return nil, err
+	}
+	defer r.Close()
+	w := &watchedReader{r: r}
+	wrong := judge(w, r.Size())
+	if w.failed() != nil {
+		return nil, w.failed()
+	}
+	var cut cutOffError
+	var foreign foreignError
+	switch {
+	case !sure && (r.Size() == 0 || errors.As(wrong, &foreign)):
+		return nil, nil
+	case r.Size() == 0:
+		c.State, c.Why, c.Certain = Torn, "it is empty", c.Step != NoStep
+	case errors.As(wrong, &cut):
+		c.State, c.Why, c.Certain = Torn, wrong.Error(), true
+	case wrong != nil:
+		c.State, c.Why = Unchecked, wrong.Error()
+	}
+	return &c, nil
+}
+
+// endsOf returns the first bytes of a file, a few, and at most limit of its last ones.
+func endsOf(r io.ReaderAt, size, limit int64) (begin, end []byte, err error) {
+	const few = 64
+	begin, end = make([]byte, min(size, few)), make([]byte, min(size, limit))
+	for _, part := range []struct {
+		b  []byte
+		at int64
+	}{{begin, 0}, {end, size - int64(len(end))}} {
+		if n, err := r.ReadAt(part.b, part.at); n < len(part.b) {
+			return nil, nil, err
+		}
+	}
+	return begin, end, nil
 }

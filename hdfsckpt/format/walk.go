@@ -73,6 +73,22 @@ func NewestComplete(list []Checkpoint) *Checkpoint {
 	return best
 }
 
+// RestartFrom returns the checkpoint that tasks continue from when they are started now: the
+// newest complete one, or in its place the one that the pointer beside it names, if that is
+// complete; nil if there is none.
+func RestartFrom(list []Checkpoint) *Checkpoint {
+	newest := NewestComplete(list)
+	if newest == nil || newest.Pointer() == nil {
+		return newest
+	}
+	for i := range list {
+		if c := &list[i]; c.Current && c.Whole() && c.Kind == newest.Kind && path.Dir(c.Name) == path.Dir(newest.Name) {
+			return c
+		}
+	}
+	return newest
+}
+
 // Dir is a directory in which formats find their checkpoints.
 type Dir struct {
 	Store store.Store

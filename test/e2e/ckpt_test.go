@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/client/checkpoints"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/proto"
 )
 
@@ -50,7 +50,7 @@ func TestCheckpointsOfAllForms(t *testing.T) {
 				t.Fatalf("ckpt %v: %v\n%s", args, err, stdout)
 			}
 		}
-		var list checkpoints.Listing
+		var list inspect.Listing
 		call(&list, "ls", j.id)
 		got := ""
 		for _, c := range list.Checkpoints {

@@ -118,6 +118,10 @@ func TestDoorsWithoutSecurity(t *testing.T) {
 			t.Errorf("as %q, want %s:\n%s", p.user, p.code, answer)
 		}
 	}
+	metrics := d.get(t, "", "127.0.0.1", "http://"+c.RMWeb()+"/proxy/"+public.id+"/metrics", "")
+	if want := `holdfast_tasks{app="` + public.id + `",role="worker",state="running"} 1`; !strings.HasPrefix(metrics, "200 ") || !strings.Contains(metrics, "\n"+want+"\n") {
+		t.Errorf("the metrics have no %s:\n%s", want, metrics)
+	}
 	page := d.report(public.id)
 	if answer := d.get(t, "", "127.0.0.9", page+"/", "proxy-user="+me); !strings.HasPrefix(answer, "302 http://"+c.RMWeb()+"/proxy/redirect/"+public.id+"/\n") {
 		t.Errorf("directly:\n%s", answer)

@@ -201,6 +201,14 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestTranscriptsOfBlame/the-culprit-ends-last",
 	},
 	{
+		promise: "what excuses a rank's end excuses it also where the others take long to stop",
+		file:    "am/core/blame.go",
+		old: `		lost = lost || t.loss.fault.Evicted
+`,
+		new: ``,
+		pkg: "am/core", test: "TestWhatExcusesAnEndExcusesItLater",
+	},
+	{
 		promise: "a rank that failed before it was told to stop is not forgotten",
 		file:    "am/core/blame.go",
 		old: `	case e.Stopped:
@@ -742,6 +750,29 @@ var recoveryRules = []rule{
 		old:     ` && age < PlacingTime:`,
 		new:     ` && age < 0:`,
 		pkg:     "internal/hadoop/yarn", test: "TestWaiting",
+	},
+
+	{
+		promise: "a server that is notified and hangs does not keep the application master from ending",
+		file:    "am/run.go",
+		old:     `m.notifier.Wait(time.Until(notified))`,
+		new:     `m.notifier.Wait(time.Until(notified.Add(time.Hour)))`,
+		pkg:     "cmd/yarn-submit", test: "TestAServerThatHangsIsNotWaitedFor",
+	},
+	{
+		promise: "a token in the URL of --notify is shown nowhere",
+		file:    "proto/url.go",
+		old:     `return shown + "/(hidden)"`,
+		new:     `return text`,
+		pkg:     "am/notify", test: "TestWhatNeverArrivesIsNotedOnce",
+	},
+	{
+		promise: "losses are counted for Prometheus when the list of incidents drops them, too",
+		file:    "am/status/incidents.go",
+		old: `		totals.lost(i)
+`,
+		new: ``,
+		pkg: "cmd/yarn-submit", test: "TestMetricsOfAJob",
 	},
 
 	// The command line.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"holdfast/client/checkpoints"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/proto"
 	"holdfast/test/joblogs"
 )
@@ -106,12 +106,12 @@ func (j *job) close() error {
 }
 
 // checkpoints are those of the job, as ckpt ls has them.
-func (j *job) checkpoints(ctx context.Context) ([]checkpoints.Checkpoint, error) {
+func (j *job) checkpoints(ctx context.Context) ([]inspect.Checkpoint, error) {
 	out, err := j.user().Call(ctx, "ckpt", "ls", j.store, "--output", "json")
 	if err != nil {
 		return nil, err
 	}
-	var all checkpoints.Listing
+	var all inspect.Listing
 	if err := json.Unmarshal(out, &all); err != nil {
 		return nil, fmt.Errorf("reading the checkpoints of %s: %w", j.store, err)
 	}

@@ -40,6 +40,11 @@ var jax = Environment{Requirements: []string{"jax==0.10.2", "jaxlib==0.10.2", "n
 // JAX returns a Python interpreter that has JAX.
 func JAX(ctx context.Context) (python string, err error) { return jax.Make(ctx) }
 
+var boosting = Environment{Requirements: []string{"xgboost-cpu==3.2.0", "lightgbm==4.7.0", "numpy==2.4.6", "scipy==1.17.1"}}
+
+// Boosting returns a Python interpreter that has XGBoost and LightGBM.
+func Boosting(ctx context.Context) (python string, err error) { return boosting.Make(ctx) }
+
 // skein imports distutils, which Python 3.12 and later have from setuptools only,
 // and names no versions.
 var skein = Environment{Requirements: []string{"skein==0.8.2", "setuptools==80.9.0", "grpcio==1.85.1", "protobuf==7.36.2", "cryptography==50.0.2"}}

@@ -1,0 +1,170 @@
+package metrics
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"holdfast/am/status"
+	"holdfast/internal/proc"
+	"holdfast/proto"
+)
+
+// family is the metrics of one name.
+type family struct {
+	name, help string
+	kind       prometheus.ValueType // unless it is a histogram
+	labels     []string             // besides appLabel
+	// values calls emit for each metric; for none where the value is not known. Each call
+	// has a value for each label.
+	values func(s *scrape, emit func(value float64, labels ...string))
+	// histogram is what a histogram shows; nil: it is none.
+	histogram func(s *scrape) status.Histogram
+}
+
+// scrape is what one scrape shows.
+type scrape struct {
+	*proto.JobStatus
+	status.Totals
+	now time.Time
+}
+
+// appLabel is the label that every metric has: the ID of the job. Jobs behind one proxy
+// have the same address, so that Prometheus' own labels do not tell them apart.
+const appLabel = "app"
+
+const (
+	gauge   = prometheus.GaugeValue
+	counter = prometheus.CounterValue
+)
+
+// families are all that is exported, in the order of the documentation.
+var families = []family{
+	{name: "holdfast_job_info", help: "Always 1; the labels describe the job.", kind: gauge, labels: []string{"name", "user", "framework"},
+		values: func(s *scrape, emit func(float64, ...string)) { emit(1, s.Name, s.User, s.Framework) }},
+	{name: "holdfast_job_state", help: "1 for the state that the job is in, 0 for the others.", kind: gauge, labels: []string{"state"},
+		values: func(s *scrape, emit func(float64, ...string)) {
+			for state := proto.JobState(1); int(state) < len(proto.JobState_name); state++ {
+				emit(truth(s.State == state), proto.StateWord(state))
+			}
+		}},
+	{name: "holdfast_start_time_seconds", help: "When the job started, in seconds since 1970.", kind: gauge,
+		values: known(func(s *scrape) float64 { return float64(s.StartedUnixMs) / 1000 })},
+	{name: "holdfast_tasks", help: "Tasks by role and state.", kind: gauge, labels: []string{"role", "state"}, values: tasks},
+	{name: "holdfast_task_failures", help: "Failures of the present tasks that count towards --restarts, by role.", kind: gauge, labels: []string{"role"},
+		values: byRole(func(t *proto.TaskStatus) float64 { return float64(t.Failures) })},
+	{name: "holdfast_cpu_cores", help: "CPU seconds per second of the tasks' processes, by role.", kind: gauge, labels: []string{"role"},
+		values: byRole(func(t *proto.TaskStatus) float64 { return t.CpuCores })},
+	{name: "holdfast_memory_bytes", help: "Memory of the tasks' processes, by role.", kind: gauge, labels: []string{"role"},
+		values: byRole(func(t *proto.TaskStatus) float64 { return float64(t.RssBytes) })},
+	{name: "holdfast_spares", help: "Spare containers that the job has.", kind: gauge,
+		values: always(func(s *scrape) float64 { return float64(len(s.Spares)) })},
+	{name: "holdfast_generation", help: "Restarts of all tasks together.", kind: gauge,
+		values: always(func(s *scrape) float64 { return float64(s.Generation) })},
+	{name: "holdfast_step", help: "Step that a task reported last.", kind: gauge,
+		values: known(func(s *scrape) float64 { return float64(s.Step) })},
+	{name: "holdfast_steps_per_second", help: "Rate of steps.", kind: gauge,
+		values: known(func(s *scrape) float64 { return s.StepsPerSecond })},
+	{name: "holdfast_scalar", help: "Value of a scalar that a task reported last.", kind: gauge, labels: []string{"name"},
+		values: func(s *scrape, emit func(float64, ...string)) {
+			for _, v := range s.Scalars {
+				emit(v.Value, v.Name)
+			}
+		}},
+	{name: "holdfast_checkpoint_step", help: "Step of the newest complete checkpoint.", kind: gauge,
+		values: known(func(s *scrape) float64 { return float64(s.CompleteStep) })},
+	{name: "holdfast_checkpoint_age_seconds", help: "Time since the newest complete checkpoint was found complete.", kind: gauge,
+		values: func(s *scrape, emit func(float64, ...string)) {
+			if at := s.CompleteStepAtUnixMs; at != 0 {
+				emit(max(0, s.now.Sub(time.UnixMilli(at)).Seconds()))
+			}
+		}},
+	{name: "holdfast_store_bytes_total", help: "Bytes in files that tasks have completed in checkpoint directories.", kind: counter,
+		values: always(func(s *scrape) float64 { return float64(s.StoredBytes) })},
+	{name: "holdfast_losses_total", help: "Losses of tasks by cause.", kind: counter, labels: []string{"cause"},
+		values: func(s *scrape, emit func(float64, ...string)) {
+			for cause, n := range s.Losses {
+				emit(float64(n), cause)
+			}
+		}},
+	{name: "holdfast_incidents_open", help: "Losses that have not been recovered from.", kind: gauge,
+		values: always(func(s *scrape) float64 { return float64(s.OpenIncidents()) })},
+	{name: "holdfast_recovery_seconds", help: "Time from a loss to the start of the next attempt.",
+		histogram: func(s *scrape) status.Histogram { return s.Recovery }},
+	{name: "holdfast_recovery_progress_seconds", help: "Time from a loss to the first new step of the job.",
+		histogram: func(s *scrape) status.Histogram { return s.Progress }},
+	{name: "holdfast_repeated_steps_total", help: "Steps that were made again after losses.", kind: counter,
+		values: always(func(s *scrape) float64 { return float64(s.RepeatedSteps) })},
+	{name: "process_resident_memory_bytes", help: "Memory of the application master.", kind: gauge,
+		values: known(func(*scrape) float64 {
+			n, _ := proc.RSS(os.Getpid()) // else it is not known
+			return float64(n)
+		})},
+	{name: "go_goroutines", help: "Goroutines of the application master.", kind: gauge,
+		values: always(func(*scrape) float64 { return float64(runtime.NumGoroutine()) })},
+}
+
+// always returns the values of a family with one metric.
+func always(value func(*scrape) float64) func(*scrape, func(float64, ...string)) {
+	return func(s *scrape, emit func(float64, ...string)) { emit(value(s)) }
+}
+
+// known is always for a value of which 0 means that it is not known.
+func known(value func(*scrape) float64) func(*scrape, func(float64, ...string)) {
+	return func(s *scrape, emit func(float64, ...string)) {
+		if v := value(s); v != 0 {
+			emit(v)
+		}
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// tasks counts the tasks of each role in each state.
+func tasks(s *scrape, emit func(float64, ...string)) {
+	type of struct {
+		role  string
+		state proto.TaskState
+	}
+	count := map[of]int{}
+	for _, t := range s.Tasks {
+		count[of{t.Role, t.State}]++
+	}
+	for _, r := range rolesOf(s) {
+		for state := proto.TaskState(1); int(state) < len(proto.TaskState_name); state++ {
+			emit(float64(count[of{r, state}]), r, proto.StateWord(state))
+		}
+	}
+}
+
+// byRole returns the values of a family that adds up the tasks of each role.
+func byRole(value func(*proto.TaskStatus) float64) func(*scrape, func(float64, ...string)) {
+	return func(s *scrape, emit func(float64, ...string)) {
+		sum := map[string]float64{}
+		for _, t := range s.Tasks {
+			sum[t.Role] += value(t)
+		}
+		for _, r := range rolesOf(s) {
+			emit(sum[r], r)
+		}
+	}
+}
+
+// rolesOf returns the roles of the job's tasks, in their order.
+func rolesOf(s *scrape) []string {
+	var roles []string
+	for _, t := range s.Tasks {
+		if !slices.Contains(roles, t.Role) {
+			roles = append(roles, t.Role)
+		}
+	}
+	return roles
+}

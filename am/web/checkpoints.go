@@ -1,0 +1,280 @@
+package web
+
+import (
+	"errors"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"holdfast/hdfsckpt/inspect"
+	"holdfast/proto"
+)
+
+const (
+	// checkpointsShown bounds the checkpoints on a page, and with them its size;
+	// checkpointsEach those of each directory where several are shown.
+	checkpointsShown = 100
+	checkpointsEach  = 10
+)
+
+// checkpointsView is the checkpoints of all directories, or of one.
+type checkpointsView struct {
+	Query       checkpointQuery
+	Directories []directoryView
+	Several     bool // the job has several directories
+	States      []string
+}
+
+// directoryView is a page of the checkpoints of a directory.
+type directoryView struct {
+	inspect.Directory
+	Index           int
+	Query           checkpointQuery
+	Error           string // why there is no listing
+	Found           *inspect.Found
+	Rows            []checkpointRow // the newest first
+	Matching, Total int
+	Restart         *checkpointRow // what tasks continue from; nil if nothing
+	pager
+}
+
+// checkpointRow is a row of the table of checkpoints.
+type checkpointRow struct {
+	*inspect.Checkpoint
+	Address string // of its page; empty if it has none
+	Now     time.Time
+}
+
+// checkpointQuery selects checkpoints by the parameters of the page's address.
+type checkpointQuery struct {
+	Dir         int // -1: all
+	Text, State string
+	Page        int
+}
+
+func parseCheckpointQuery(p url.Values) checkpointQuery {
+	q := checkpointQuery{Dir: -1, Text: p.Get("q"), State: p.Get("state"), Page: number(p, "page", 1)}
+	if p.Has("dir") {
+		q.Dir = number(p, "dir", -1)
+	}
+	return q
+}
+
+// number returns a parameter that is a number of at least 0; other without it.
+func number(p url.Values, name string, other int) int {
+	n, err := strconv.Atoi(p.Get(name))
+	if err != nil || n < 0 {
+		return other
+	}
+	return n
+}
+
+// Any reports whether the query leaves checkpoints out.
+func (q checkpointQuery) Any() bool { return q.Text != "" || q.State != "" }
+
+// Encoded is the query as parameters of an address.
+func (q checkpointQuery) Encoded() template.URL { return template.URL(q.parameters().Encode()) }
+
+func (q checkpointQuery) parameters() url.Values {
+	p := url.Values{}
+	if q.Dir >= 0 {
+		p.Set("dir", strconv.Itoa(q.Dir))
+	}
+	for key, value := range map[string]string{"q": q.Text, "state": q.State} {
+		if value != "" {
+			p.Set(key, value)
+		}
+	}
+	if q.Page > 1 {
+		p.Set("page", strconv.Itoa(q.Page))
+	}
+	return p
+}
+
+// matches reports whether the query selects a checkpoint: by the beginning of its step, or a
+// part of its name.
+func (q checkpointQuery) matches(c *inspect.Checkpoint) bool {
+	if q.State != "" && stateOf(c) != q.State {
+		return false
+	}
+	return q.Text == "" || c.Step != nil && strings.HasPrefix(strconv.FormatInt(*c.Step, 10), q.Text) ||
+		strings.Contains(strings.ToLower(c.Name), strings.ToLower(q.Text))
+}
+
+// stateOf returns a checkpoint's state, and for those that are not in their places where they
+// are.
+func stateOf(c *inspect.Checkpoint) string {
+	switch {
+	case c.Retained:
+		return "retained"
+	case c.Aside != "":
+		return "moved aside"
+	}
+	return c.State
+}
+
+// checkpoints shows the checkpoints of the job's directories.
+func (s *server) checkpoints(r *http.Request, _ *proto.JobStatus) (string, any, error) {
+	q := parseCheckpointQuery(r.URL.Query())
+	all := s.Checkpoints.Directories()
+	v := &checkpointsView{Query: q, Several: len(all) > 1, States: []string{"sealed", "complete", "in progress", "torn", "unchecked", "retained", "moved aside"}}
+	each := checkpointsShown
+	if q.Dir < 0 && len(all) > 1 {
+		each, q.Page = checkpointsEach, 1
+	}
+	for i, d := range all {
+		if q.Dir >= 0 && i != q.Dir {
+			continue
+		}
+		view := directoryView{Directory: d, Index: i, Query: q}
+		view.Query.Dir = i
+		var err error
+		if view.Found, err = s.Checkpoints.List(r.Context(), i); err == nil {
+			view.show(each)
+		} else if view.Error = err.Error(); errors.Is(err, fs.ErrNotExist) && s.Spec != nil {
+			view.Error = "There is none yet: the directory is made before the tasks start."
+		}
+		v.Directories = append(v.Directories, view)
+	}
+	if len(v.Directories) == 0 {
+		return "", nil, errNotFound
+	}
+	return "checkpoints", v, nil
+}
+
+// show selects what is shown of a listing.
+func (v *directoryView) show(each int) {
+	v.Total = len(v.Found.Checkpoints)
+	var matching []*inspect.Entry
+	for i := range v.Found.Checkpoints {
+		e := &v.Found.Checkpoints[i]
+		if e.Restart {
+			row := v.row(e)
+			v.Restart = &row
+		}
+		if v.Query.matches(&e.Checkpoint) {
+			matching = append(matching, e)
+		}
+	}
+	v.Matching = len(matching)
+	v.pager = page("checkpoints", v.Query.parameters(), v.Matching, v.Query.Page, each)
+	for _, e := range matching[v.First:v.End] {
+		v.Rows = append(v.Rows, v.row(e))
+	}
+}
+
+func (v *directoryView) row(e *inspect.Entry) checkpointRow {
+	row := checkpointRow{Checkpoint: &e.Checkpoint, Now: time.Now()}
+	if e.Aside == "" {
+		row.Address = checkpointAddress(v.Index, e.Location)
+	}
+	return row
+}
+
+// checkpointAddress returns the address of a checkpoint's page.
+func checkpointAddress(dir int, location string) string {
+	return "checkpoint?" + url.Values{"dir": {strconv.Itoa(dir)}, "at": {location}}.Encode()
+}
+
+func (c checkpointRow) Age() string      { return duration(c.Now.Sub(c.Time)) }
+func (c checkpointRow) SavedMs() int64   { return c.Time.UnixMilli() }
+func (c checkpointRow) StateOf() string  { return stateOf(c.Checkpoint) }
+func (c checkpointRow) Class() string    { return strings.ReplaceAll(c.StateOf(), " ", "-") }
+func (c checkpointRow) StepText() string { return stepText(c.Checkpoint) }
+
+// Title names the checkpoint: by its step, if that is known.
+func (c checkpointRow) Title() string {
+	if c.Step != nil {
+		return stepText(c.Checkpoint)
+	}
+	return c.Name
+}
+
+// WrittenBy says which job wrote it; empty if that is not known.
+func (c checkpointRow) WrittenBy() string {
+	if c.Job == "" {
+		return ""
+	}
+	text := c.Job
+	if c.Generation != nil && *c.Generation > 0 {
+		text += ", generation " + strconv.FormatInt(*c.Generation, 10)
+	}
+	return text
+}
+
+func stepText(c *inspect.Checkpoint) string {
+	if c.Step == nil {
+		return "–"
+	}
+	return humanize.Comma(*c.Step)
+}
+
+func (v *checkpointsView) frame(f *frame) {
+	f.JSON = "checkpoints.json?" + v.Query.parameters().Encode()
+}
+
+// listingJSON is a page of the checkpoints of a directory as JSON.
+type listingJSON struct {
+	Path        string               `json:"path"` // as the job's script spells it
+	URI         string               `json:"uri"`
+	Error       string               `json:"error"`  // why it could not be listed
+	Listed      *time.Time           `json:"listed"` // null if it could not be
+	Total       int                  `json:"total"`
+	Matching    int                  `json:"matching"`
+	Page        int                  `json:"page"`
+	Pages       int                  `json:"pages"`
+	Checkpoints []inspect.Checkpoint `json:"checkpoints"` // the newest first
+}
+
+func (v *checkpointsView) json() any {
+	list := []listingJSON{}
+	for _, d := range v.Directories {
+		l := listingJSON{Path: d.Path, URI: d.URI, Error: d.Error, Total: d.Total, Matching: d.Matching, Page: d.pager.Page, Pages: d.Pages, Checkpoints: []inspect.Checkpoint{}}
+		if d.Found != nil {
+			l.Listed = &d.Found.At
+		}
+		for _, row := range d.Rows {
+			l.Checkpoints = append(l.Checkpoints, *row.Checkpoint)
+		}
+		list = append(list, l)
+	}
+	return map[string]any{"directories": list}
+}
+
+// pager is a part of a list, and the addresses of the others.
+type pager struct {
+	First, End   int    // positions in the list
+	Page, Pages  int    // counted from 1
+	Newer, Older string // addresses of the pages before and after it; empty where there are none
+}
+
+// page cuts a list into pages and returns one. Page 1 is what a list begins with.
+func page(address string, parameters url.Values, length, number, each int) pager {
+	p := pager{Pages: max(1, (length+each-1)/each)}
+	p.Page = min(max(1, number), p.Pages)
+	p.First = (p.Page - 1) * each
+	p.End = min(length, p.First+each)
+	at := func(n int) string {
+		if n < 1 || n > p.Pages {
+			return ""
+		}
+		q := url.Values{}
+		for key, values := range parameters {
+			q[key] = slices.Clone(values)
+		}
+		q.Del("page")
+		if n > 1 {
+			q.Set("page", strconv.Itoa(n))
+		}
+		return address + "?" + q.Encode()
+	}
+	p.Newer, p.Older = at(p.Page-1), at(p.Page+1)
+	return p
+}

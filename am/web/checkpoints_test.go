@@ -1,0 +1,215 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/web"
+	"holdfast/hdfsckpt/inspect"
+	"holdfast/hdfsckpt/store"
+	"holdfast/proto"
+)
+
+// browse returns a site with the checkpoints of some directories.
+func browse(t *testing.T, dirs ...string) web.Site {
+	t.Helper()
+	var list []inspect.Directory
+	for i, d := range dirs {
+		list = append(list, inspect.Directory{Path: fmt.Sprintf("./out-%d", i), URI: d})
+	}
+	b := inspect.NewBrowser(list, func(ctx context.Context, uri string) (store.Store, error) { return store.OpenExisting(ctx, uri, nil) })
+	t.Cleanup(b.Close)
+	return web.Site{Status: fixed{lossyJob()}, Checkpoints: b}
+}
+
+// save writes files into a directory, an hour ago.
+func save(t *testing.T, dir string, files ...string) {
+	t.Helper()
+	for _, name := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(file, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCheckpointsAreListed: with their state, and which one tasks continue from.
+func TestCheckpointsAreListed(t *testing.T) {
+	dir := t.TempDir()
+	save(t, dir, "step-100/data", "step-100/COMMITTED", "step-200/data", "step-200/COMMITTED", "step-300/data")
+	site := browse(t, dir)
+	text := get(t, site, "/checkpoints")
+	for _, want := range []string{">100</a>", ">200</a>", ">300</a>", `class="complete"`, `class="torn"`, "no file COMMITTED", "checkpoint?at=step-200&amp;dir=0\">step 200</a>", `aria-current="page">Checkpoints`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not have %q:\n%s", want, text)
+		}
+	}
+	if a, b := strings.Index(text, ">300</a>"), strings.Index(text, ">100</a>"); a > b {
+		t.Error("the newest is not the first")
+	}
+	if n := strings.Count(text, `class="tag"`); n != 1 {
+		t.Errorf("%d checkpoints are marked", n)
+	}
+	if text := get(t, site, "/checkpoints?state=torn"); strings.Contains(text, ">100</a>") || !strings.Contains(text, ">300</a>") {
+		t.Errorf("the state does not select:\n%s", text)
+	}
+	if text := get(t, site, "/checkpoints?q=10"); strings.Contains(text, ">200</a><") || !strings.Contains(text, ">100</a>") {
+		t.Errorf("the step does not select:\n%s", text)
+	}
+	var list listing
+	getJSON(t, site, "/checkpoints.json", &list)
+	if list.Version != proto.JSONVersion || len(list.Directories) != 1 || len(list.Directories[0].Checkpoints) != 3 {
+		t.Fatalf("checkpoints.json: %+v", list)
+	}
+	for i, c := range list.Directories[0].Checkpoints {
+		if c.Restart != (i == 1) || c.Complete != (i > 0) || c.FileCount != 2 && i > 0 {
+			t.Errorf("checkpoints.json: %+v", c)
+		}
+	}
+}
+
+type listing struct {
+	Version     int `json:"json_version"`
+	Directories []struct {
+		URI, Error             string
+		Total, Matching, Pages int
+		Checkpoints            []inspect.Checkpoint
+	}
+}
+
+func getJSON(t *testing.T, site web.Site, address string, v any) {
+	t.Helper()
+	text := get(t, site, address)
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		t.Fatalf("%s: %v: %s", address, err, text)
+	}
+}
+
+// TestManyCheckpoints: they are paged through, the newest first, and no page is large.
+func TestManyCheckpoints(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	const many = 10000
+	for i := range many {
+		d := filepath.Join(dir, fmt.Sprintf("step-%d", i+1))
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(d, "COMMITTED"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save(t, other, "step-7/data", "step-7/COMMITTED")
+	site := browse(t, dir, other)
+	first := get(t, site, "/checkpoints?dir=0")
+	for _, want := range []string{"10,000 checkpoints", ">9,901</a>", "page 1 of 100", `<a href="checkpoints?dir=0&amp;page=2" rel="next">`} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the first page does not have %q", want)
+		}
+	}
+	if strings.Contains(first, ">9,900</a>") || len(first) > 100<<10 {
+		t.Errorf("the first page has %d bytes", len(first))
+	}
+	if last := get(t, site, "/checkpoints?dir=0&page=100"); !strings.Contains(last, ">1</a>") || strings.Contains(last, ">101</a>") || strings.Contains(last, `rel="next"`) {
+		t.Error("the last page does not have the oldest")
+	}
+	both := get(t, site, "/checkpoints")
+	for _, want := range []string{">10,000</a>", ">7</a>", `<a href="checkpoints?dir=0">all of them</a>`, "./out-1"} {
+		if !strings.Contains(both, want) {
+			t.Errorf("the page of both directories does not have %q", want)
+		}
+	}
+	if len(both) > 30<<10 {
+		t.Errorf("the page of both directories has %d bytes", len(both))
+	}
+	text := get(t, site, "/checkpoints.json?dir=0&page=2")
+	var list listing
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Directories) != 1 || len(list.Directories[0].Checkpoints) != 100 || list.Directories[0].Total != many {
+		t.Errorf("checkpoints.json: %v, %.300s", err, text)
+	}
+	if len(text) > 300<<10 {
+		t.Errorf("checkpoints.json has %d bytes", len(text))
+	}
+}
+
+// TestADirectoryThatCannotBeListed: the page says why, and shows the others.
+func TestADirectoryThatCannotBeListed(t *testing.T) {
+	dir := t.TempDir()
+	save(t, dir, "step-7/data", "step-7/COMMITTED")
+	site := browse(t, filepath.Join(dir, "missing"), dir)
+	text := get(t, site, "/checkpoints")
+	for _, want := range []string{"the directory does not exist", ">7</a>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not have %q:\n%s", want, text)
+		}
+	}
+	var list listing
+	if getJSON(t, site, "/checkpoints.json", &list); len(list.Directories) != 2 || list.Directories[0].Error == "" || list.Directories[1].Error != "" {
+		t.Errorf("checkpoints.json: %+v", list)
+	}
+}
+
+// TestCheckpointsWithoutAJob: a directory can be browsed alone.
+func TestCheckpointsWithoutAJob(t *testing.T) {
+	dir := t.TempDir()
+	save(t, dir, "step-7/data", "step-7/COMMITTED")
+	site := browse(t, dir)
+	site.Status = nil
+	for _, address := range []string{"/", "/checkpoints"} {
+		if text := get(t, site, address); !strings.Contains(text, ">7</a>") || strings.Contains(text, `href="configuration"`) || strings.Contains(text, "status.json") {
+			t.Errorf("%s:\n%s", address, text)
+		}
+	}
+}
+
+// TestErrorsAreJSON: where JSON is asked for.
+func TestErrorsAreJSON(t *testing.T) {
+	dir := t.TempDir()
+	site := browse(t, dir)
+	closed := web.ProxyFilter{Proxies: []string{"127.0.0.1"}, Allowed: func(string) bool { return false }}
+	for _, c := range []struct {
+		handler              http.Handler
+		method, address      string
+		status, code         int
+		kind, message, allow string
+	}{
+		{web.Handler(site), "GET", "/checkpoints.json?dir=9", 404, 2, "usage", "no such thing", ""},
+		{web.Handler(site), "GET", "/other.json", 404, 2, "usage", "/other.json", ""},
+		{web.Handler(site), "POST", "/status.json", 405, 2, "usage", "POST", "GET, HEAD"},
+		{web.Keyed("k", web.Handler(site)), "GET", "/x/status.json", 403, 4, "denied", "yarn-submit status", ""},
+		{closed.Wrap(web.Handler(site)), "GET", "/status.json", 403, 4, "denied", "may be seen by some users only", ""},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(c.method, c.address, nil)
+		r.RemoteAddr = "127.0.0.1:1"
+		c.handler.ServeHTTP(w, r)
+		var answer struct {
+			Version int `json:"json_version"`
+			Error   proto.Failure
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != c.status || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Allow") != c.allow {
+			t.Errorf("%s %s answers %d, %v, %v: %s", c.method, c.address, w.Code, w.Header(), err, w.Body)
+		} else if e := answer.Error; answer.Version != proto.JSONVersion || e.Code != c.code || e.Kind != c.kind || !strings.Contains(e.Message, c.message) {
+			t.Errorf("%s %s: %+v", c.method, c.address, answer)
+		}
+	}
+	w := httptest.NewRecorder()
+	web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/checkpoints?dir=9", nil))
+	if w.Code != http.StatusNotFound || strings.Contains(w.Body.String(), "{") {
+		t.Errorf("the page answers %d: %s", w.Code, w.Body)
+	}
+}

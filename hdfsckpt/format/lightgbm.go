@@ -1,0 +1,88 @@
+package format
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+
+	"holdfast/hdfsckpt/store"
+)
+
+// LightGBM is a file of Booster.save_model, or a snapshot of LightGBM's program: text that
+// begins with a line tree, and ends with the parameters and, if Python wrote it, with
+// what pandas called the categories.
+const LightGBM Kind = "lightgbm"
+
+type lightGBM struct{}
+
+var _ Format = lightGBM{}
+
+// lightGBMNames are those of the files; the last is what LightGBM's program calls
+// snapshots. All are names of other files, too, and count only if the file begins as
+// LightGBM's do.
+var lightGBMNames = []string{"*[0-9].txt", "*model*.txt", "*.model", "*.lgb", "*.snapshot_iter_*"}
+
+func (lightGBM) Traits() Traits {
+	return Traits{
+		Kind: LightGBM, Last: lightGBMNames,
+		CompleteWhen: "the file ends with LightGBM's parameters, which are written last",
+		MayGrow:      true, AloneInStepDir: true, Steady: true,
+	}
+}
+
+func isLightGBMName(base string) bool {
+	return matchesAny(lightGBMNames, base) && !strings.HasPrefix(base, hiddenPrefix)
+}
+
+func (lightGBM) Owner(file string) (Owner, bool) {
+	if !standsAlone(file) || !isLightGBMName(path.Base(file)) {
+		return Owner{}, false
+	}
+	return savedInPlace(file), true
+}
+
+func (lightGBM) Claim(_ context.Context, d *Dir) ([]Claim, error) {
+	return claimFiles(d, isLightGBMName, checkLightGBM), nil
+}
+
+func checkLightGBM(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
+	suffix := path.Ext(f.Name)
+	if snapshot.MatchString(suffix) {
+		suffix = ""
+	}
+	return checkEnds(ctx, s, f, Checkpoint{Kind: LightGBM, Step: fileStep(f.Name, suffix)}, false, judgeLightGBM)
+}
+
+// snapshot is what stands behind a model's name in that of a snapshot.
+var snapshot = regexp.MustCompile(`^\.snapshot_iter_\d+$`)
+
+// lightGBMTail is how much of a file's end is read: what follows the trees is some
+// kilobytes of parameters, behind a line for each feature.
+const lightGBMTail = 64 << 10
+
+var (
+	lightGBMBegin = []byte("tree\nversion=v")
+	// lightGBMEnd is the last line: LightGBM's own, or that of Python. The beginning of a
+	// long one, which is a list of lists, is not among what is read; no other line ends so.
+	lightGBMEnd = regexp.MustCompile(`\n(?:end of parameters\n\s*|pandas_categorical:[^\n]+\n)$|^[^\n]*\]\]\n$`)
+	treesEnd    = []byte("\nend of trees\n")
+)
+
+func judgeLightGBM(r io.ReaderAt, size int64) error {
+	begin, end, err := endsOf(r, size, lightGBMTail)
+	switch {
+	case err != nil:
+		return err
+	case !bytes.HasPrefix(begin, lightGBMBegin):
+		return foreignError{errors.New("it does not begin as LightGBM's models do")}
+	case lightGBMEnd.Match(end):
+		return nil
+	case bytes.Contains(end, treesEnd): // LightGBM reads it, with what is there of the parameters
+		return errors.New("it ends behind its trees, and before the end of the parameters: whether something is missing cannot be seen")
+	}
+	return cutOffError{errors.New("it ends in the middle of its trees, or of what follows them")}
+}

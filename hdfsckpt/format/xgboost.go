@@ -1,0 +1,87 @@
+package format
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+
+	"holdfast/hdfsckpt/store"
+)
+
+// XGBoost is a file of Booster.save_model: UBJSON, or JSON. Both are one object with the
+// keys learner and version, in this order, so that what a save writes last is known.
+const XGBoost Kind = "xgboost"
+
+type xgboost struct{}
+
+var _ Format = xgboost{}
+
+// xgboostNames are those of the files. All but the first are names of other files, too,
+// and count only if the file begins as XGBoost's do.
+var xgboostNames = []string{"*" + xgboostSuffix, "*[0-9].json", "*model*.json", "*.model", "*.xgb"}
+
+const xgboostSuffix = ".ubj"
+
+func (xgboost) Traits() Traits {
+	return Traits{
+		Kind: XGBoost, Last: xgboostNames,
+		CompleteWhen: "the file ends with XGBoost's version, which is written last",
+		MayGrow:      true, AloneInStepDir: true, Steady: true,
+	}
+}
+
+func isXGBoostName(base string) bool {
+	return matchesAny(xgboostNames, base) && !strings.HasPrefix(base, hiddenPrefix)
+}
+
+func (xgboost) Owner(file string) (Owner, bool) {
+	if !standsAlone(file) || !isXGBoostName(path.Base(file)) {
+		return Owner{}, false
+	}
+	return savedInPlace(file), true
+}
+
+func (xgboost) Claim(_ context.Context, d *Dir) ([]Claim, error) {
+	return claimFiles(d, isXGBoostName, checkXGBoost), nil
+}
+
+func checkXGBoost(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
+	sure := path.Ext(f.Name) == xgboostSuffix
+	return checkEnds(ctx, s, f, Checkpoint{Kind: XGBoost, Step: fileStep(f.Name, path.Ext(f.Name))}, sure, judgeXGBoost)
+}
+
+var (
+	// ubjsonBegin is the beginning of an object of UBJSON whose first key, with its length
+	// as an L (int64), is learner.
+	ubjsonBegin = []byte("{L\x00\x00\x00\x00\x00\x00\x00\x07learner{")
+	// ubjsonEnd is its end: the key version, and an array of numbers.
+	ubjsonEnd = regexp.MustCompile(`(?s)\x00\x07version\[.{0,64}\}$`)
+
+	xgboostJSONBegin = regexp.MustCompile(`^\s*\{\s*"learner"\s*:`)
+	xgboostJSONEnd   = regexp.MustCompile(`"version"\s*:\s*\[[\d\s,]*\]\s*\}\s*$`)
+)
+
+func judgeXGBoost(r io.ReaderAt, size int64) error {
+	begin, end, err := endsOf(r, size, 128)
+	switch {
+	case err != nil:
+		return err
+	case bytes.HasPrefix(begin, ubjsonBegin):
+		if !ubjsonEnd.Match(end) {
+			return cutOffError{errors.New("it does not end with XGBoost's version, which is written last")}
+		}
+	case xgboostJSONBegin.Match(begin):
+		if !xgboostJSONEnd.Match(end) {
+			return cutOffError{errors.New("it does not end with XGBoost's version, which is written last")}
+		}
+	case bytes.HasPrefix(ubjsonBegin, begin):
+		return cutOffError{errors.New("it ends before XGBoost's model begins")}
+	default:
+		return foreignError{errors.New("it does not begin as XGBoost's models do")}
+	}
+	return nil
+}

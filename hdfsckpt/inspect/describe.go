@@ -1,0 +1,139 @@
+package inspect
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/hdfsckpt"
+	"holdfast/hdfsckpt/format"
+)
+
+// Listing is the JSON of ckpt ls.
+type Listing struct {
+	Checkpoints []Checkpoint `json:"checkpoints"` // the oldest first
+}
+
+// Checkpoint is a checkpoint in JSON.
+type Checkpoint struct {
+	Directory string    `json:"directory"`
+	Name      string    `json:"name"`
+	Location  string    `json:"location"` // in the directory; of a retained one not its name
+	Kind      string    `json:"kind"`
+	Step      *int64    `json:"step"` // null if its name has none
+	Time      time.Time `json:"time"`
+	Bytes     int64     `json:"bytes"`
+	Shards    int       `json:"shards"`
+	FileCount int       `json:"file_count"`
+	State     string    `json:"state"`
+	Complete  bool      `json:"complete"`
+	Why       string    `json:"why"`
+	Current   bool      `json:"current"` // the file "checkpoint" names it
+	Newest    bool      `json:"newest"`  // of the complete ones
+	Restart   bool      `json:"restart"` // tasks that are started now continue from it
+	// Retained: the program has removed or replaced it.
+	Retained bool `json:"retained"`
+	// Aside is where a torn one lies that was moved aside before tasks started.
+	Aside string `json:"aside"`
+
+	// Of a sealed one: when it was, and what wrote it.
+	Sealed     *time.Time `json:"sealed"`
+	Job        string     `json:"job"`
+	Generation *int64     `json:"generation"`
+	After      string     `json:"after"` // the recovery before it
+}
+
+// Describe returns some of the checkpoints of a directory for JSON output. all are those in
+// their places there, by which the newest one is known.
+func Describe(uri string, some, all []format.Checkpoint) []Checkpoint {
+	newest, restart := format.NewestComplete(all), format.RestartFrom(all)
+	is := func(c, other *format.Checkpoint) bool {
+		return other != nil && c.Name == other.Name && c.Kind == other.Kind
+	}
+	described := make([]Checkpoint, len(some))
+	for i := range some {
+		c, d := &some[i], &described[i]
+		name, retained := c.Original()
+		*d = Checkpoint{
+			Directory: uri, Name: name, Location: c.Name, Retained: retained, Kind: string(c.Kind), Time: c.Time,
+			Bytes: c.Size, Shards: c.Shards, FileCount: len(c.Files),
+			State: string(c.State), Complete: c.Whole(), Why: c.Why, Current: c.Current, Newest: is(c, newest), Restart: is(c, restart),
+		}
+		if c.Step != format.NoStep {
+			d.Step = &c.Step
+		}
+		if m := c.Manifest; m != nil {
+			d.Sealed, d.Job, d.Generation, d.After = &m.Sealed, m.Job, &m.Generation, m.After
+		}
+	}
+	return described
+}
+
+// DescribeAside returns a list of checkpoints that were moved aside, for JSON output.
+func DescribeAside(uri string, list []hdfsckpt.Aside) []Checkpoint {
+	all := make([]Checkpoint, len(list))
+	for i := range list {
+		a := &list[i]
+		all[i] = Checkpoint{
+			Directory: uri, Name: a.Name, Location: a.Where, Kind: string(a.Kind), Time: a.Moved, Bytes: a.Size,
+			State: string(format.Torn), Why: a.Why, Aside: a.Where,
+		}
+		if a.Step != format.NoStep {
+			all[i].Step = &a.Step
+		}
+	}
+	return all
+}
+
+// missing is an error about something that was asked for and is not there.
+type missing struct{ text string }
+
+func (m missing) Error() string { return m.text }
+
+// IsMissing reports whether an error says that there is no checkpoint, directory or tensor as
+// was asked for.
+func IsMissing(err error) bool {
+	_, ok := err.(missing)
+	return ok
+}
+
+// Choose returns the checkpoint with a step, a name or a location, or the newest complete one
+// if which is empty. The error is IsMissing.
+func Choose(list []format.Checkpoint, uri, which string) (*format.Checkpoint, error) {
+	if len(list) == 0 {
+		return nil, missing{fmt.Sprintf("there is no checkpoint %s in %s: there is none at all", which, uri)}
+	}
+	if which == "" {
+		if c := format.NewestComplete(list); c != nil {
+			return c, nil
+		}
+		return nil, missing{fmt.Sprintf("none of the %d checkpoints in %s is complete; name one by its step to look at it", len(list), uri)}
+	}
+	step, err := strconv.ParseInt(which, 10, 64)
+	byStep := err == nil
+	var steps []string
+	var found *format.Checkpoint // of several, one that is whole
+	for i := len(list) - 1; i >= 0; i-- {
+		c := &list[i]
+		if byStep && c.Step == step || c.Name == which || path.Base(c.Name) == which {
+			if c.Whole() || c.Name == which {
+				return c, nil
+			}
+			if found == nil {
+				found = c
+			}
+		}
+		steps = append(steps, strconv.FormatInt(c.Step, 10))
+	}
+	if found != nil {
+		return found, nil
+	}
+	slices.Reverse(steps)
+	if len(steps) > 10 {
+		steps = append([]string{"..."}, steps[len(steps)-10:]...)
+	}
+	return nil, missing{fmt.Sprintf("there is no checkpoint %s in %s; there are %s", which, uri, strings.Join(steps, ", "))}
+}
