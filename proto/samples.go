@@ -12,6 +12,15 @@ import (
 // AllTasks in SamplesRequest.Tasks selects the series of all tasks.
 const AllTasks = "*"
 
+// Names of the series that are no scalars.
+const (
+	SeriesStep           = "step"
+	SeriesStepsPerSecond = "steps_per_second"
+	SeriesCompleteStep   = "complete_step"
+	SeriesCPU            = "cpu_cores"
+	SeriesMemory         = "rss_bytes"
+)
+
 // Selects reports whether the request asks for a series with this name, of this task ("" if
 // it is of several).
 func (r *SamplesRequest) Selects(name, task string) bool {

@@ -11,16 +11,17 @@ import (
 )
 
 var functions = template.FuncMap{
-	"state":   proto.StateWord,
-	"clock":   moment,
-	"stamp":   func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) },
-	"since":   span,
-	"bytes":   size,
-	"number":  func(n int64) string { return humanize.Comma(n) },
-	"count":   func(n int) string { return humanize.Comma(int64(n)) },
-	"rate":    rate,
-	"seconds": func(n int64) string { return duration(ms(n)) },
-	"lines":   func(l []string) string { return strings.Join(l, "\n") },
+	"state":    proto.StateWord,
+	"shownURL": proto.ShownURL,
+	"clock":    moment,
+	"stamp":    func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) },
+	"since":    span,
+	"bytes":    size,
+	"number":   func(n int64) string { return humanize.Comma(n) },
+	"count":    func(n int) string { return humanize.Comma(int64(n)) },
+	"rate":     rate,
+	"seconds":  func(n int64) string { return duration(ms(n)) },
+	"lines":    func(l []string) string { return strings.Join(l, "\n") },
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

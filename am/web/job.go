@@ -128,8 +128,10 @@ func (s *server) taskRows(status *proto.JobStatus, q taskQuery) (rows []taskRow,
 		}
 		of, earlier := proto.EarlierReason(status, t)
 		switch {
-		case t.Why != "" && earlier:
-			row.Note = fmt.Sprintf("attempt %d: %s", of, t.Why)
+		case earlier: // whose last lines its incident has
+			if t.Why != "" {
+				row.Note = fmt.Sprintf("attempt %d: %s", of, t.Why)
+			}
 		case len(t.Tail) > 0 && tails < tailTasks:
 			row.Tail = t.Tail[max(0, len(t.Tail)-tailShown):]
 			tails++

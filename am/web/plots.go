@@ -11,10 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
+	pb "google.golang.org/protobuf/proto"
 
-	"holdfast/am/status/samples"
-	hf "holdfast/proto"
+	"holdfast/proto"
 )
 
 const (
@@ -29,15 +28,15 @@ const (
 // SampleSource returns measurements of a job; am/status/samples.Samples is one.
 type SampleSource interface {
 	// Select returns what a request asks for, which the caller may change.
-	Select(*hf.SamplesRequest) *hf.JobSamples
+	Select(*proto.SamplesRequest) *proto.JobSamples
 }
 
 // StoredSamples are what a job has kept of its measurements.
-type StoredSamples struct{ *hf.JobSamples }
+type StoredSamples struct{ *proto.JobSamples }
 
 // Select implements SampleSource.
-func (s StoredSamples) Select(r *hf.SamplesRequest) *hf.JobSamples {
-	return hf.SelectSamples(proto.CloneOf(s.JobSamples), r)
+func (s StoredSamples) Select(r *proto.SamplesRequest) *proto.JobSamples {
+	return proto.SelectSamples(pb.CloneOf(s.JobSamples), r)
 }
 
 // plots are the charts of a job, over one part of its life.
@@ -87,7 +86,7 @@ func (q plotQuery) SpanAddress(span string) string {
 }
 
 // plots shows all charts of the job.
-func (s *server) plots(r *http.Request, status *hf.JobStatus) (string, any, error) {
+func (s *server) plots(r *http.Request, status *proto.JobStatus) (string, any, error) {
 	q := parsePlotQuery(r.URL.Query())
 	tasks := q.Tasks
 	if len(tasks) == 0 {
@@ -100,10 +99,10 @@ func (s *server) plots(r *http.Request, status *hf.JobStatus) (string, any, erro
 
 // mainPlots draws what the page of the job shows: the first scalar, or else the step, and
 // the rate.
-func (s *server) mainPlots(status *hf.JobStatus, span string) *plots {
+func (s *server) mainPlots(status *proto.JobStatus, span string) *plots {
 	return s.newPlots(status, plotQuery{Span: span}, nil, func(all []group) (list []group) {
 		for i, g := range all {
-			if i == 0 || g.list[0].Name == samples.StepsPerSecond {
+			if i == 0 || g.list[0].Name == proto.SeriesStepsPerSecond {
 				list = append(list, g)
 			}
 		}
@@ -112,14 +111,14 @@ func (s *server) mainPlots(status *hf.JobStatus, span string) *plots {
 }
 
 // newPlots draws those groups that pick returns, of the job's series and those of tasks.
-func (s *server) newPlots(status *hf.JobStatus, q plotQuery, tasks []string, pick func([]group) []group) *plots {
+func (s *server) newPlots(status *proto.JobStatus, q plotQuery, tasks []string, pick func([]group) []group) *plots {
 	v := &plots{Query: q, Of: len(status.Tasks), Tasks: tasks}
 	a := newAxis(status, q.Span, time.Now())
 	if a == nil || s.Samples == nil {
 		return v
 	}
 	v.axis = *a
-	got := s.Samples.Select(&hf.SamplesRequest{Tasks: tasks})
+	got := s.Samples.Select(&proto.SamplesRequest{Tasks: tasks})
 	for _, g := range pick(grouped(v.choose(got), len(q.Tasks) > 0)) {
 		quantity := quantityOf(g.list[0])
 		quantity.log = q.Log
@@ -139,7 +138,7 @@ func (s *server) newPlots(status *hf.JobStatus, q plotQuery, tasks []string, pic
 }
 
 // choose returns the series that are the finest of those that cover the axis.
-func (v *plots) choose(all *hf.JobSamples) []*hf.Series {
+func (v *plots) choose(all *proto.JobSamples) []*proto.Series {
 	list := slices.Clone(all.GetSeries())
 	for i, s := range list {
 		for _, r := range all.GetRecent() {
@@ -153,7 +152,7 @@ func (v *plots) choose(all *hf.JobSamples) []*hf.Series {
 
 // reduced is how many points a series is reduced to, so that within the axis it has no more
 // than chartPoints.
-func (v *plots) reduced(s *hf.Series) int {
+func (v *plots) reduced(s *proto.Series) int {
 	within := float64(v.to-v.from) / float64(s.IntervalMs)
 	if within <= chartPoints {
 		return 0
@@ -164,15 +163,15 @@ func (v *plots) reduced(s *hf.Series) int {
 // group is the series that share a chart.
 type group struct {
 	title string
-	list  []*hf.Series
+	list  []*proto.Series
 }
 
 // grouped returns what is drawn in one chart each: scalars first, those of roles, and of
 // tasks too if some were asked for.
-func grouped(list []*hf.Series, chosen bool) (groups []group) {
+func grouped(list []*proto.Series, chosen bool) (groups []group) {
 	type key struct{ name, role string }
 	at := map[key]int{}
-	add := func(k key, title string, s *hf.Series) {
+	add := func(k key, title string, s *proto.Series) {
 		i, known := at[k]
 		if !known {
 			i = len(groups)
@@ -199,7 +198,7 @@ func grouped(list []*hf.Series, chosen bool) (groups []group) {
 		}
 	}
 	for _, s := range list {
-		if !s.Scalar && s.Name != samples.CompleteStep {
+		if !s.Scalar && s.Name != proto.SeriesCompleteStep {
 			title := titles[s.Name]
 			if title == "" {
 				title = s.Name
@@ -210,20 +209,20 @@ func grouped(list []*hf.Series, chosen bool) (groups []group) {
 	return groups
 }
 
-var titles = map[string]string{samples.Step: "step", samples.StepsPerSecond: "steps a second", samples.CPU: "CPUs in use", samples.Memory: "memory"}
+var titles = map[string]string{proto.SeriesStep: "step", proto.SeriesStepsPerSecond: "steps a second", proto.SeriesCPU: "CPUs in use", proto.SeriesMemory: "memory"}
 
-func quantityOf(s *hf.Series) quantity {
+func quantityOf(s *proto.Series) quantity {
 	switch {
 	case s.Scalar:
 		return quantity{format: plain}
-	case s.Name == samples.Memory:
+	case s.Name == proto.SeriesMemory:
 		return quantity{format: bytesShown, binary: true, fromZero: true}
 	}
-	return quantity{format: plain, fromZero: s.Name != samples.Step, grows: s.Name == samples.Step}
+	return quantity{format: plain, fromZero: s.Name != proto.SeriesStep, grows: s.Name == proto.SeriesStep}
 }
 
 // nameOf is what a line is called.
-func nameOf(s *hf.Series) string {
+func nameOf(s *proto.Series) string {
 	switch {
 	case s.Task != "":
 		return s.Task
@@ -234,7 +233,7 @@ func nameOf(s *hf.Series) string {
 }
 
 // mark marks losses, what followed, and checkpoints.
-func (v *plots) mark(status *hf.JobStatus, all *hf.JobSamples) {
+func (v *plots) mark(status *proto.JobStatus, all *proto.JobSamples) {
 	for _, i := range status.Incidents {
 		back := i.RecoveredUnixMs
 		if back == 0 && status.IsOpen(i) {
@@ -252,9 +251,9 @@ func (v *plots) mark(status *hf.JobStatus, all *hf.JobSamples) {
 }
 
 // checkpoints marks when checkpoints were complete, the last ones of many.
-func (a *axis) checkpoints(all *hf.JobSamples) (list []mark) {
+func (a *axis) checkpoints(all *proto.JobSamples) (list []mark) {
 	for _, s := range all.GetSeries() {
-		if s.Name != samples.CompleteStep || s.Scalar {
+		if s.Name != proto.SeriesCompleteStep || s.Scalar {
 			continue
 		}
 		for i, at := range s.Times() {
@@ -272,10 +271,10 @@ func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
 	p := r.URL.Query()
 	points, err := strconv.Atoi(p.Get("points"))
 	if p.Get("points") != "" && (err != nil || points < 1) {
-		fail(w, r, http.StatusBadRequest, "points="+p.Get("points")+" is no number of points")
+		Fail(w, r, http.StatusBadRequest, "points="+p.Get("points")+" is no number of points")
 		return
 	}
-	text, err := hf.JSON(s.Samples.Select(&hf.SamplesRequest{Names: p["name"], Tasks: p["task"], Points: int32(points)}))
+	text, err := proto.JSON(s.Samples.Select(&proto.SamplesRequest{Names: p["name"], Tasks: p["task"], Points: int32(points)}))
 	if err != nil {
 		failWith(w, r, err)
 		return
@@ -298,7 +297,7 @@ func (s *server) samplesCSV(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := &plots{axis: *a}
-	for _, series := range v.choose(s.Samples.Select(&hf.SamplesRequest{Names: []string{p.Get("name")}, Tasks: q.Tasks})) {
+	for _, series := range v.choose(s.Samples.Select(&proto.SamplesRequest{Names: []string{p.Get("name")}, Tasks: q.Tasks})) {
 		if series.Role != p.Get("role") && series.Scalar {
 			continue
 		}

@@ -42,7 +42,7 @@ type bar struct {
 // mark is a moment.
 type mark struct {
 	X       float64 // percent
-	Class   string  // lost, recovered, stalled or note
+	Class   string  // lost, recovered, stalled, resumed or note
 	Title   string
 	Address string // of the incident; "" if there is none
 }

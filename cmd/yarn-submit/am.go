@@ -148,7 +148,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	browser := browserOf(spec, stores)
 	defer browser.Close()
 	page, url, err := servePage(host, id, s, web.Site{
-		Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Checkpoints: browser, Proxied: !isLocal, Metrics: metrics.Handler(id, m.Status()),
+		Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Checkpoints: browser, Polled: !isLocal, Metrics: metrics.Handler(id, m.Status()),
 		Samples: m.Samples(),
 	})
 	if err != nil {

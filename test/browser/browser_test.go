@@ -36,11 +36,7 @@ const counting = `i=0; while :; do i=$((i+1)); echo "step $i loss: 0.$((9000 / (
 func TestPages(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	dir := t.TempDir()
-	user := asuser.Caller{Submit: filepath.Join(dir, "yarn-submit"), Home: filepath.Join(dir, "home"), Dir: dir}
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", user.Submit, "holdfast/cmd/yarn-submit").CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
-	}
+	user := newUser(ctx, t)
 	job, err := user.Run(ctx, "--local", "--name", "counting", "--worker", "2", "--env", "API_TOKEN=k1", "--", "sh", "-c", counting)
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +120,17 @@ func TestPages(t *testing.T) {
 	b.until("the end to be told", `!document.getElementById("connection").hidden || document.querySelector(".state").textContent === "killed"`)
 }
 
+// newUser builds yarn-submit, and returns how a user without any job calls it.
+func newUser(ctx context.Context, t *testing.T) asuser.Caller {
+	t.Helper()
+	dir := t.TempDir()
+	user := asuser.Caller{Submit: filepath.Join(dir, "yarn-submit"), Home: filepath.Join(dir, "home"), Dir: dir}
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", user.Submit, "holdfast/cmd/yarn-submit").CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, out)
+	}
+	return user
+}
+
 // browser is a tab of a browser of its own.
 type browser struct {
 	t   *testing.T
@@ -199,7 +206,12 @@ func (b browser) waitFor(selector, text string) {
 // until waits for a condition of the page.
 func (b browser) until(what, condition string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[any](condition, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(limit/3))); err != nil {
+	poll := chromedp.Poll[any](condition, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(limit/3))
+	_, err := chromedp.Run(b.ctx, poll)
+	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // another page is being opened
+		_, err = chromedp.Run(b.ctx, poll)
+	}
+	if err != nil {
 		b.t.Fatalf("waiting for %s: %v\n%s", what, err, b.html())
 	}
 }

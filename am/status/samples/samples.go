@@ -40,15 +40,6 @@ const (
 	maxName        = 64 // bytes
 )
 
-// Names of the series that are no scalars.
-const (
-	Step           = "step"
-	StepsPerSecond = "steps_per_second"
-	CompleteStep   = "complete_step"
-	CPU            = "cpu_cores"
-	Memory         = "rss_bytes"
-)
-
 // Task is a task that is measured.
 type Task struct{ Name, Role string }
 
@@ -215,15 +206,15 @@ func (s *Samples) Select(r *proto.SamplesRequest) *proto.JobSamples {
 		add(&all.Series, of, isScalar, &h.life)
 		add(&all.Recent, of, isScalar, &h.recent)
 	}
-	both(scalar{name: Step}, false, &s.step)
-	both(scalar{name: StepsPerSecond}, false, &s.rate)
-	both(scalar{name: CompleteStep}, false, &s.complete)
+	both(scalar{name: proto.SeriesStep}, false, &s.step)
+	both(scalar{name: proto.SeriesStepsPerSecond}, false, &s.rate)
+	both(scalar{name: proto.SeriesCompleteStep}, false, &s.complete)
 	for _, k := range s.sortedScalars() {
 		both(k, true, s.scalars[k])
 	}
 	for i, t := range s.tasks {
-		add(&all.Series, scalar{t.Role, CPU, t.Name}, false, &s.usage[i].cpu)
-		add(&all.Series, scalar{t.Role, Memory, t.Name}, false, &s.usage[i].memory)
+		add(&all.Series, scalar{t.Role, proto.SeriesCPU, t.Name}, false, &s.usage[i].cpu)
+		add(&all.Series, scalar{t.Role, proto.SeriesMemory, t.Name}, false, &s.usage[i].memory)
 	}
 	return all
 }
@@ -256,9 +247,9 @@ func (s *Samples) Restore(saved *proto.JobSamples) {
 		}
 		i, known := s.index[from.Task]
 		switch {
-		case known && from.Name == CPU:
+		case known && from.Name == proto.SeriesCPU:
 			s.usage[i].cpu.restore(from)
-		case known && from.Name == Memory:
+		case known && from.Name == proto.SeriesMemory:
 			s.usage[i].memory.restore(from)
 		}
 	}
@@ -275,11 +266,11 @@ func (s *Samples) saved(from *proto.Series) *history {
 	switch {
 	case from.Scalar && len(from.Name) <= maxName && s.size[from.Role] > 0:
 		return s.scalar(scalar{from.Role, from.Name, from.Task})
-	case !from.Scalar && from.Name == Step:
+	case !from.Scalar && from.Name == proto.SeriesStep:
 		return &s.step
-	case !from.Scalar && from.Name == StepsPerSecond:
+	case !from.Scalar && from.Name == proto.SeriesStepsPerSecond:
 		return &s.rate
-	case !from.Scalar && from.Name == CompleteStep:
+	case !from.Scalar && from.Name == proto.SeriesCompleteStep:
 		return &s.complete
 	}
 	return nil
