@@ -60,7 +60,7 @@ func showJob(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, err)
 		return
 	}
-	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../"}
+	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../", Samples: j.Samples}
 	if spec, err := j.Spec(r.Context()); err == nil { // another user's cannot be read
 		site.Spec = spec
 	}
