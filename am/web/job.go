@@ -27,6 +27,7 @@ type jobView struct {
 	Open      int    // incidents that have not been recovered from
 	Age       string // of the newest complete checkpoint
 	Timeline  *timeline
+	Plots     *plots
 	Incidents []incidentView // the newest first
 	Older     int            // incidents
 	Rows      []taskRow
@@ -77,6 +78,8 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 		}
 	}
 	v.Timeline = newTimeline(status, v.Query.Span, time.Now())
+	v.Plots = s.mainPlots(status, v.Query.Span)
+	v.Timeline.addCheckpoints(v.Plots.Checkpoints)
 	v.Incidents, v.Older = newestIncidents(status)
 	v.Rows, v.Matching = s.taskRows(status, v.Query)
 	v.Columns = v.Query.columns()

@@ -49,6 +49,8 @@ type Site struct {
 	Checkpoints *inspect.Browser
 	// Metrics serves metrics; nil: there are none.
 	Metrics http.Handler
+	// Samples has the job's measurements; nil: there are none.
+	Samples SampleSource
 }
 
 //go:embed assets
@@ -74,6 +76,11 @@ func Handler(site Site) http.Handler {
 		mux.HandleFunc("GET /status.json", s.statusJSON)
 	} else {
 		mux.Handle("GET /{$}", s.page(s.checkpoints))
+	}
+	if s.Samples != nil {
+		mux.Handle("GET /plots", s.page(s.plots))
+		mux.HandleFunc("GET /samples.json", s.samplesJSON)
+		mux.HandleFunc("GET /samples.csv", s.samplesCSV)
 	}
 	if s.Checkpoints != nil {
 		mux.Handle("GET /checkpoints", s.page(s.checkpoints))
@@ -123,8 +130,8 @@ func Secured(next http.Handler) http.Handler {
 // frame is what every page has.
 type frame struct {
 	*proto.JobStatus
-	HasJob, HasCheckpoints bool
-	Page                   string // of the navigation
+	HasJob, HasCheckpoints, HasPlots bool
+	Page                             string // of the navigation
 	// Updates is how the script finds out about changes: "events", "poll", or "" where there
 	// are none.
 	Updates string
@@ -173,7 +180,7 @@ func (s *server) page(v view) http.Handler {
 			return
 		}
 		f := frame{
-			JobStatus: status, HasJob: s.Status != nil, HasCheckpoints: s.Checkpoints != nil, Page: name, JSON: "status.json",
+			JobStatus: status, HasJob: s.Status != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
 			Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, Jobs: s.Jobs, View: content,
 		}
 		if c, ok := content.(framed); ok {

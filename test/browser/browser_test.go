@@ -30,7 +30,7 @@ var pictures = flag.String("pictures", "", "a directory for pictures of the page
 const limit = 3 * time.Minute
 
 // counting is a task that prints steps until it is killed.
-const counting = `i=0; while :; do i=$((i+1)); echo "step $i"; sleep 0.5; done`
+const counting = `i=0; while :; do i=$((i+1)); echo "step $i loss: 0.$((9000 / (i + 9)))"; sleep 0.5; done`
 
 // TestPages: in a browser, the pages of a job follow what happens to it.
 func TestPages(t *testing.T) {
@@ -86,6 +86,18 @@ func TestPages(t *testing.T) {
 	b.open(s.TrackingUrl + "configuration")
 	b.waitFor(".facts", "API_TOKEN")
 	b.picture("configuration")
+
+	// The loss is plotted as it falls, beside the loss of the worker.
+	b.open(s.TrackingUrl + "plots")
+	b.until("the loss to fall", `(() => { const p = document.querySelector("figure path.line"); window.first ??= p?.getAttribute("d"); return document.querySelector("figcaption b").textContent === "loss" && window.first && p.getAttribute("d") !== window.first })()`)
+	b.waitFor("figure .mark.lost title", "worker-1 lost: ")
+	b.picture("plots")
+	b.do(chromedp.Click(chromedp.CSS("#filter [name=log]")))
+	b.until("the axes to be logarithmic", `location.search === "?log=1" && document.querySelector("figcaption .csv").href.includes("log=1")`)
+	b.do(prefer("dark"), chromedp.EmulateViewport(390, 844))
+	b.until("the plots to fit a phone", `document.documentElement.scrollWidth <= 390`)
+	b.picture("plots-phone")
+	b.do(prefer("light"), chromedp.EmulateViewport(1280, 900))
 
 	// Without the script, all is there, and forms work.
 	plain := newBrowser(ctx, t, false)
