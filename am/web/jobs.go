@@ -28,11 +28,19 @@ type Listing struct {
 // be found.
 type List func(ctx context.Context, q JobQuery) (Listing, error)
 
+// JobsSite is what the page with a list of jobs is made of.
+type JobsSite struct {
+	List   List
+	States []string // the words of states to choose from
+	// Checkpoints is the address of pages of checkpoint directories; "" if there are none.
+	Checkpoints string
+}
+
 // jobsPage is what the page with the list of jobs shows.
 type jobsPage struct {
+	JobsSite
 	Listing
 	Query   JobQuery
-	States  []string // to choose from
 	Error   string
 	Updates string
 	PaceMs  int64
@@ -56,15 +64,15 @@ type jobRow struct {
 }
 
 // JobsHandler serves the page with a list of jobs, and the same as JSON. It links to the
-// page of each at jobs/ID/. states are the words of states to choose from.
-func JobsHandler(list List, states []string) http.Handler {
+// page of each at jobs/ID/.
+func JobsHandler(site JobsSite) http.Handler {
 	var p pace
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
-		page := jobsPage{Query: parseJobQuery(r), States: states, Updates: "poll"}
+		page := jobsPage{JobsSite: site, Query: parseJobQuery(r), Updates: "poll"}
 		var err error
-		if page.Listing, err = list(r.Context(), page.Query); err != nil {
+		if page.Listing, err = site.List(r.Context(), page.Query); err != nil {
 			page.Error = err.Error()
 		}
 		page.PaceMs = p.get().Milliseconds()
@@ -78,7 +86,7 @@ func JobsHandler(list List, states []string) http.Handler {
 		_, _ = w.Write(text.Bytes()) // the reader went away
 	})
 	mux.HandleFunc("GET /jobs.json", func(w http.ResponseWriter, r *http.Request) {
-		listing, err := list(r.Context(), parseJobQuery(r))
+		listing, err := site.List(r.Context(), parseJobQuery(r))
 		var text []byte
 		if err == nil {
 			text, err = proto.JSON(&proto.JobList{Jobs: listing.Jobs})

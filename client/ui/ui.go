@@ -10,10 +10,14 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"sync"
 
 	"holdfast/am/web"
 	"holdfast/client"
+	"holdfast/client/checkpoints"
+	"holdfast/client/cluster"
 	"holdfast/client/jobs"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/internal/hadoop/conf"
 	"holdfast/proto"
 )
@@ -21,15 +25,80 @@ import (
 // jobsShown bounds the jobs of the list.
 const jobsShown = 200
 
-// Handler serves the list of jobs, and the pages of a job at /jobs/ID/.
-func Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/", web.JobsHandler(listJobs, jobs.StateWords()))
-	for name := range web.Assets {
-		mux.HandleFunc("GET /jobs/{id}/"+name, web.Asset)
+// Options select what is shown besides the user's jobs.
+type Options struct {
+	Checkpoints []string // URIs or local paths of checkpoint directories, or jobs that have some
+}
+
+// UI serves the pages. The caller closes it.
+type UI struct {
+	mux         *http.ServeMux
+	checkpoints *inspect.Browser // of Options; nil if there are none
+
+	mu sync.Mutex
+	// browsers have the checkpoint directories of each job that was asked for. An idle one
+	// holds no connection.
+	browsers map[string]*inspect.Browser
+}
+
+// New returns the pages. It is a usage error if a checkpoint directory does not exist.
+func New(ctx context.Context, o Options) (*UI, error) {
+	u := &UI{mux: http.NewServeMux(), browsers: map[string]*inspect.Browser{}}
+	site := web.JobsSite{List: listJobs, States: jobs.StateWords()}
+	if len(o.Checkpoints) > 0 {
+		dirs, err := directories(ctx, o.Checkpoints)
+		if err != nil {
+			return nil, err
+		}
+		site.Checkpoints = "checkpoints/"
+		u.checkpoints = inspect.NewBrowser(dirs, cluster.OpenDirectory)
+		u.mux.Handle("/checkpoints/", http.StripPrefix("/checkpoints", web.Handler(web.Site{Checkpoints: u.checkpoints, Polled: true, Jobs: "../"})))
 	}
-	mux.HandleFunc("GET /jobs/{id}/", showJob)
-	return mux
+	u.mux.Handle("/", web.JobsHandler(site))
+	for name := range web.Assets {
+		u.mux.HandleFunc("GET /jobs/{id}/"+name, web.Asset)
+	}
+	u.mux.HandleFunc("GET /jobs/{id}/", u.job)
+	return u, nil
+}
+
+// directories returns the checkpoint directories that a user names.
+func directories(ctx context.Context, refs []string) ([]inspect.Directory, error) {
+	var list []inspect.Directory
+	for _, ref := range refs {
+		opened, err := checkpoints.Directories(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range opened {
+			list = append(list, inspect.Directory{Path: d.Path, URI: d.Store.URI()})
+			_ = d.Store.Close() // it was only looked for
+		}
+	}
+	return list, nil
+}
+
+// ServeHTTP serves the list of jobs, and the pages of a job at /jobs/ID/.
+func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.mux.ServeHTTP(w, r) }
+
+// Close closes all connections. No request may be served any longer.
+func (u *UI) Close() {
+	u.checkpoints.Close()
+	for _, b := range u.browsers {
+		b.Close()
+	}
+}
+
+// browser returns the browser of a job's checkpoint directories; nil if it has none.
+func (u *UI) browser(id string, spec *proto.JobSpec) *inspect.Browser {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	b, known := u.browsers[id]
+	if !known {
+		b = web.Checkpoints(spec, cluster.OpenDirectory)
+		u.browsers[id] = b
+	}
+	return b
 }
 
 func listJobs(ctx context.Context, q web.JobQuery) (web.Listing, error) {
@@ -46,8 +115,8 @@ func listJobs(ctx context.Context, q web.JobQuery) (web.Listing, error) {
 	return l, err
 }
 
-// showJob serves the pages of a job.
-func showJob(w http.ResponseWriter, r *http.Request) {
+// job serves the pages of a job.
+func (u *UI) job(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	j, err := jobs.Open(r.Context(), id)
 	if err != nil {
@@ -62,7 +131,7 @@ func showJob(w http.ResponseWriter, r *http.Request) {
 	}
 	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../", Samples: j.Samples}
 	if spec, err := j.Spec(r.Context()); err == nil { // another user's cannot be read
-		site.Spec = spec
+		site.Spec, site.Checkpoints = spec, u.browser(id, spec)
 	}
 	http.StripPrefix("/jobs/"+id, web.Handler(site)).ServeHTTP(w, r)
 }

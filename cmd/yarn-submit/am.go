@@ -145,7 +145,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	browser := browserOf(spec, stores)
+	browser := web.Checkpoints(spec, stores.OpenExisting)
 	defer browser.Close()
 	page, url, err := servePage(host, id, s, web.Site{
 		Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Checkpoints: browser, Polled: !isLocal, Metrics: metrics.Handler(id, m.Status()),

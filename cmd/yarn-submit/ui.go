@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +17,12 @@ import (
 
 type uiOptions struct {
 	output
+	ui.Options
 	listen string
 }
+
+// uiCloseTimeout is how long requests may take to end once ui is interrupted.
+const uiCloseTimeout = 2 * time.Second
 
 func newUICommand() *cobra.Command {
 	o := &uiOptions{}
@@ -28,11 +34,13 @@ to open: your jobs and, of each, the pages that it has while it runs, from what
 is kept of it after its end. Only a browser that comes with that address is let
 in.`,
 		Example: `  yarn-submit ui
-  yarn-submit ui --listen 127.0.0.1:8000`,
+  yarn-submit ui --listen 127.0.0.1:8000
+  yarn-submit ui --checkpoint hdfs:///shared/models/bert`,
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runUI(cmd, o) },
 	}
 	cmd.Flags().StringVar(&o.listen, "listen", "127.0.0.1:0", "`HOST:PORT` to serve at; port 0: any that is free")
+	cmd.Flags().StringArrayVar(&o.Checkpoints, "checkpoint", nil, "show the checkpoints in a directory, too: `URI|JOB`; may be repeated")
 	o.add(cmd)
 	return cmd
 }
@@ -47,6 +55,11 @@ func runUI(cmd *cobra.Command, o *uiOptions) error {
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
+	pages, err := ui.New(ctx, o.Options)
+	if err != nil {
+		return err
+	}
+	defer pages.Close()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.listen)
 	if err != nil {
 		return client.Usagef("serve pages at %s: %w; give another port or address of this machine with --listen", o.listen, err)
@@ -64,12 +77,14 @@ func runUI(cmd *cobra.Command, o *uiOptions) error {
 		listener.Close()
 		return err
 	}
-	server := newPageServer(guard.Wrap(ui.Handler()))
+	server := newPageServer(guard.Wrap(pages))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	select {
 	case <-ctx.Done():
-		_ = server.Close() // pages only show
+		closing, cancel := context.WithTimeout(context.Background(), uiCloseTimeout)
+		defer cancel()
+		_ = server.Shutdown(closing) // pages only show: what is not done by then is left
 		<-served
 		return nil
 	case err := <-served:

@@ -8,6 +8,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,12 +19,14 @@ import (
 // TestUI: the pages of a job that has ended, in a browser that has come with the token.
 func TestUI(t *testing.T) {
 	p := newPlace(t)
-	id := p.detached("--name", "lossy", "--worker", "1", "--env", "API_TOKEN=k1", "--", "sh", "-c",
-		`if [ {attempt} = 0 ]; then echo "attempt one" ; exec sleep 1000; fi; echo "step 7"; echo "the end of it"`)
+	id := p.detached("--name", "lossy", "--worker", "1", "--env", "API_TOKEN=k1", "--checkpoint", "./out=ck", "--", "sh", "-c",
+		`mkdir -p out/step-5; touch out/step-5/data out/step-5/COMMITTED; if [ {attempt} = 0 ]; then echo "attempt one" ; exec sleep 1000; fi; echo "step 7"; echo "the end of it"`)
 	p.call("kill", id, "worker-0")
 	p.until(id, "the end", func(s *proto.JobStatus) bool { return s.State.Done() })
 
-	u := p.ui()
+	write(t, filepath.Join(p.dir, "elsewhere/step-9/data"), "x")
+	write(t, filepath.Join(p.dir, "elsewhere/step-9/COMMITTED"), "")
+	u := p.ui("--checkpoint", "./elsewhere")
 	for name, c := range map[string]struct {
 		path, host string
 		token      bool
@@ -51,7 +54,7 @@ func TestUI(t *testing.T) {
 		t.Errorf("with the cookie and another host: %d", code)
 	}
 	for path, want := range map[string][]string{
-		"/":                                   {"lossy", `href="jobs/` + id + `/"`, "succeeded", "local"},
+		"/":                                   {"lossy", `href="jobs/` + id + `/"`, "succeeded", "local", `href="checkpoints/"`},
 		"/?q=LOSS&state=succeeded":            {"lossy"},
 		"/jobs.json":                          {`"json_version":1`, id},
 		"/jobs/" + id:                         {"lossy", "succeeded", "incident-worker-0-0", `href="../../"`, `data-updates=""`},
@@ -60,6 +63,9 @@ func TestUI(t *testing.T) {
 		"/jobs/" + id + "/log?task=worker-0&attempt=0": {"attempt one"},
 		"/jobs/" + id + "/status.json":                 {`"state":"succeeded"`},
 		"/jobs/" + id + "/page.css":                    {":root"},
+		"/jobs/" + id + "/checkpoints":                 {filepath.Join(p.dir, "ck"), ">5</a>", "sealed"},
+		"/checkpoints":                                 {filepath.Join(p.dir, "elsewhere"), ">9</a>", "complete", `href="../"`},
+		"/checkpoints/checkpoints.json":                {`"name":"step-9"`},
 	} {
 		code, text := u.ask(t, browser, path, "")
 		if code != http.StatusOK {
@@ -120,6 +126,8 @@ func TestUIMistakes(t *testing.T) {
 		{[]string{"--listen", "nonsense"}, client.ExitUsage, []string{"--listen nonsense", "HOST:PORT", "127.0.0.1:0"}},
 		{[]string{"--listen", ":x"}, client.ExitUsage, []string{"--listen :x", "HOST:PORT"}},
 		{[]string{"--listen", u.Host}, client.ExitUsage, []string{u.Host, "address already in use", "another port"}},
+		{[]string{"--checkpoint", "./none"}, client.ExitUsage, []string{"none"}},
+		{[]string{"--checkpoint", "s3://b/x"}, client.ExitUsage, []string{"s3://b/x", "hdfs://"}},
 		{[]string{"job"}, client.ExitUsage, []string{`"job" is one too many`}},
 	} {
 		_, errs, code := p.call(append([]string{"ui"}, c.args...)...)
