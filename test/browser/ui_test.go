@@ -70,7 +70,7 @@ func TestUI(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`#incident-worker-1-0 a[href*="attempt=0"]`)))
 	b.waitFor("pre.log", "about to be lost")
 	b.do(chromedp.Click(chromedp.CSS(`nav a[href="plots"]`)))
-	b.waitFor("figure .mark.lost title", "worker-1 lost: ")
+	b.waitFor("figure .mark.lost title", " lost: ")
 	b.until("the steps to be drawn", `document.querySelector("figcaption b").textContent === "step" && document.querySelector("path.line").getAttribute("d").startsWith("M")`)
 	b.do(chromedp.Click(chromedp.CSS(`nav a[href="configuration"]`)))
 	b.waitFor(".facts", "API_TOKEN")
