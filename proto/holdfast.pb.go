@@ -3491,7 +3491,7 @@ func (x *JobSamples) GetRecent() []*Series {
 // then.
 type Series struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                     // step, steps_per_second, cpu_cores, rss_bytes, or the name of a scalar
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                     // step, steps_per_second, complete_step, cpu_cores, rss_bytes, or the name of a scalar
 	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`                                     // whose tasks are measured together, or whose task; empty if all
 	Task          string                 `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`                                     // empty if the series is of several
 	Scalar        bool                   `protobuf:"varint,4,opt,name=scalar,proto3" json:"scalar,omitempty"`                                // the program reported it

@@ -242,6 +242,7 @@ func (s *Store) TakeSteps() core.StepsReported {
 
 // SetCompleteStep sets the step of the newest complete checkpoint.
 func (s *Store) SetCompleteStep(step int64) {
+	s.samples.AddCheckpoint(time.Now(), step)
 	at := time.Now().UnixMilli()
 	s.Update(func(status *proto.JobStatus) { status.CompleteStep, status.CompleteStepAtUnixMs = step, at })
 }

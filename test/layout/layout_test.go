@@ -16,7 +16,7 @@ import (
 var rooms = map[string][]string{
 	"cmd/...":                  {"..."},
 	"client":                   {"internal/hadoop/..."},
-	"client/checkpoints":       {"client", "client/cluster", "client/jobs", "hdfsckpt/format", "hdfsckpt/inspect", "hdfsckpt/store", "internal/hadoop/..."},
+	"client/checkpoints":       {"client", "client/cluster", "client/jobs", "hdfsckpt/format", "hdfsckpt/inspect", "hdfsckpt/store"},
 	"client/cluster":           {"client", "hdfsckpt/store", "internal/hadoop/...", "proto"},
 	"client/jobs":              {"client", "client/cluster", "client/terminal", "hdfsckpt/store", "internal/hadoop/...", "internal/jobtls", "proto", "runtime"},
 	"client/jobs/logs":         {"client", "client/jobs", "hdfsckpt/store", "internal/logtimes", "proto"},
@@ -24,6 +24,7 @@ var rooms = map[string][]string{
 	"client/spec":              {"client", "client/localfile", "internal/hadoop/acl", "internal/hadoop/rpc", "proto", "runtime"},
 	"client/submit":            {"client", "client/cluster", "client/jobs", "client/localfile", "hdfsckpt/store", "hdfsckpt/writers", "internal/hadoop/...", "internal/jobtls", "proto", "runtime"},
 	"client/terminal":          {},
+	"client/ui":                {"am/web", "client", "client/checkpoints", "client/cluster", "client/jobs", "hdfsckpt/inspect", "internal/hadoop/conf", "proto"},
 	"am":                       {"am/agents", "am/checkpoint", "am/core", "am/notify", "am/recovery", "am/server", "am/status/...", "hdfsckpt/store", "runtime", "proto", "internal/jobtls"},
 	"am/agents":                {"am/core", "am/server", "proto", "runtime"},
 	"am/checkpoint":            {"hdfsckpt", "hdfsckpt/format", "hdfsckpt/manifest", "hdfsckpt/store", "hdfsckpt/writers", "proto", "runtime"},
