@@ -71,7 +71,7 @@ func TestUI(t *testing.T) {
 	b.waitFor("pre.log", "about to be lost")
 	b.do(chromedp.Click(chromedp.CSS(`nav a[href="plots"]`)))
 	b.waitFor("figure .mark.lost title", "worker-1 lost: ")
-	b.until("the steps to be drawn", `document.querySelector("figcaption b").textContent === "step" && document.querySelector("path.line").getAttribute("d").includes("L")`)
+	b.until("the steps to be drawn", `document.querySelector("figcaption b").textContent === "step" && document.querySelector("path.line").getAttribute("d").startsWith("M")`)
 	b.do(chromedp.Click(chromedp.CSS(`nav a[href="configuration"]`)))
 	b.waitFor(".facts", "API_TOKEN")
 	b.do(chromedp.Click(chromedp.CSS(`nav a[href="../../"]`)))
