@@ -170,7 +170,7 @@ func torn(ctx context.Context, s store.Store, age time.Duration) ([]format.Check
 	if err != nil {
 		return nil, err
 	}
-	list, err := format.Search{Rule: rule, Chosen: true}.List(ctx, s)
+	list, err := format.Search{Rule: rule, Chosen: true}.List(ctx, s, format.All)
 	if err != nil {
 		return nil, err
 	}

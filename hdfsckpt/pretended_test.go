@@ -106,8 +106,8 @@ func TestOneFileAddsAFormat(t *testing.T) {
 	}
 
 	rule := format.Rule{Format: "pretended"}
-	if err := rule.Check("./logs"); err != nil || rule.CompleteWhen() != "it has a file done" || !rule.MayComplete("x/done") || rule.MayComplete("x/values") {
-		t.Errorf("its rule: %v, %q", err, rule.CompleteWhen())
+	if err := format.CheckRule(rule, "./logs"); err != nil || format.CompleteWhen(rule) != "it has a file done" || !format.MayComplete(rule, "x/done") || format.MayComplete(rule, "x/values") {
+		t.Errorf("its rule: %v, %q", err, format.CompleteWhen(rule))
 	}
 	must(t, format.SetRule(ctx, s, rule))
 	if got := states(list(t, s)); got != listed {

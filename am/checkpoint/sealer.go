@@ -99,7 +99,7 @@ func (d *directory) take(c *proto.Committed) {
 	rule := runtime.CheckpointRule(d.spec)
 	for _, f := range c.Files {
 		d.sums.add(f)
-		if !rule.MayComplete(f.Name) {
+		if !format.MayComplete(rule, f.Name) {
 			continue
 		}
 		d.changed = time.Now()

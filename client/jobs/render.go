@@ -9,6 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/client/terminal"
 	"holdfast/proto"
 	"holdfast/runtime"
@@ -37,7 +38,7 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	}
 	for _, c := range s.Checkpoints {
 		fmt.Fprintf(b, "  checkpoints: %s -> %s\n", c.Path, c.Uri)
-		if when := runtime.CheckpointRule(c).CompleteWhen(); when != "" {
+		if when := format.CompleteWhen(runtime.CheckpointRule(c)); when != "" {
 			fmt.Fprintf(b, "    complete when %s\n", when)
 		}
 	}

@@ -67,25 +67,27 @@ type Tensor struct {
 	File   string // in which it is, relative to the store's root; empty for one in several
 	Pieces int    // 1, or in how many it was cut
 
-	read    func() ([]byte, error)
-	strings func() ([]string, error) // of a tensor of strings, instead of read
+	// Elements returns what Read does, and Texts what Strings does. A tensor has one of
+	// them, or none if its elements cannot be shown.
+	Elements func() ([]byte, error)
+	Texts    func() ([]string, error)
 }
 
 // Read returns a tensor's elements row by row, little endian. Checksums that the
 // checkpoint has of them have been compared.
 func (t *Tensor) Read() ([]byte, error) {
-	if t.read == nil {
+	if t.Elements == nil {
 		return nil, fmt.Errorf("%s: elements of %s are no numbers: %w", t.Name, t.Kind, syscall.EINVAL)
 	}
-	return t.read()
+	return t.Elements()
 }
 
 // Strings returns the elements of a tensor of strings.
 func (t *Tensor) Strings() ([]string, error) {
-	if t.strings == nil {
+	if t.Texts == nil {
 		return nil, fmt.Errorf("%s: elements of %s are no strings: %w", t.Name, t.Kind, syscall.EINVAL)
 	}
-	return t.strings()
+	return t.Texts()
 }
 
 // Opener opens each file of a checkpoint once. Its methods may be called by many
@@ -113,8 +115,14 @@ func (o *Opener) Open(name string) (store.Reader, error) {
 	return r, nil
 }
 
-// below opens files by their names below a directory.
-func (o *Opener) below(dir string) func(string) (io.ReaderAt, error) {
+// Context is for all reads until the tensors are closed.
+func (o *Opener) Context() context.Context { return o.ctx }
+
+// Store is where the files are.
+func (o *Opener) Store() store.Store { return o.s }
+
+// Below opens files by their names below a directory.
+func (o *Opener) Below(dir string) func(string) (io.ReaderAt, error) {
 	return func(name string) (io.ReaderAt, error) { return o.Open(path.Join(dir, name)) }
 }
 

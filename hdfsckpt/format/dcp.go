@@ -39,7 +39,7 @@ func isOfDistributed(base string) bool {
 // Owner returns the directory, or the one named after a step in which that lies.
 func (distributed) Owner(file string) (Owner, bool) {
 	dir, base := path.Dir(file), path.Base(file)
-	if !isOfDistributed(base) || dir == "." || hidden(file) || isPartsDir(path.Base(dir)) {
+	if !isOfDistributed(base) || dir == "." || hidden(file) || IsPartsDir(path.Base(dir)) {
 		return Owner{}, false
 	}
 	if outer, ok := stepDirOf(file); ok {
@@ -86,7 +86,7 @@ func checkDistributed(ctx context.Context, d *Dir) (*Checkpoint, error) {
 		need := m.Sizes()
 		if c.Why = lacking(need, sizes); c.Why == "" {
 			c.State = Complete
-			c.leaveOut(need)
+			leaveOut(c, need)
 		}
 	}
 	return c, nil
@@ -94,7 +94,7 @@ func checkDistributed(ctx context.Context, d *Dir) (*Checkpoint, error) {
 
 // leaveOut leaves out data files that the metadata does not name: a save by fewer ranks
 // does not replace all files of the one that it saves over.
-func (c *Checkpoint) leaveOut(named map[string]int64) {
+func leaveOut(c *Checkpoint, named map[string]int64) {
 	c.Files = slices.DeleteFunc(c.Files, func(f File) bool {
 		base := path.Base(f.Name)
 		if _, ok := named[base]; ok || path.Ext(base) != dcpSuffix {
@@ -109,7 +109,7 @@ func (c *Checkpoint) leaveOut(named map[string]int64) {
 // distributedStep is the step in a directory's name, as far as that is sure: other numbers
 // at the end, as in pytorch_model_fsdp_0, count models.
 func distributedStep(base string) int64 {
-	if name, lightning := strings.CutSuffix(base, ".ckpt"); lightning || stepDir.MatchString(base) {
+	if name, lightning := strings.CutSuffix(base, ".ckpt"); lightning || IsStepDir(base) {
 		return StepAtEnd(name)
 	}
 	return StepAfterDash(base)
@@ -134,7 +134,7 @@ func readMetadata(ctx context.Context, s store.Store, dir string) (*torchfile.Me
 }
 
 func (distributed) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
-	m, err := readMetadata(o.ctx, o.s, c.Name)
+	m, err := readMetadata(o.Context(), o.Store(), c.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (distributed) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 		}
 		t := &Tensor{
 			Name: x.Name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Bytes(), Pieces: len(x.Chunks),
-			read: func() ([]byte, error) { return x.Read(o.below(c.Name)) },
+			Elements: func() ([]byte, error) { return x.Read(o.Below(c.Name)) },
 		}
 		if len(x.Chunks) == 1 {
 			t.File = path.Join(c.Name, x.Chunks[0].File)

@@ -83,7 +83,7 @@ func (f deepSpeed) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
 		claims = append(claims, Claim{Take: []string{base}, Check: func(ctx context.Context) (*Checkpoint, error) {
 			name := path.Join(d.Name, base)
 			c := &Checkpoint{Name: name, Kind: DeepSpeed, Step: StepAtEnd(base), State: Unchecked, Current: at.Named() && at.Target == base}
-			if err := c.addBelow(ctx, d.Store, name, saves[base], 0); err != nil {
+			if err := c.AddEntries(ctx, d.Store, name, saves[base]); err != nil {
 				return nil, err
 			}
 			return c, checkDeepSpeed(ctx, d.Store, c, at, saves[at.Target])
@@ -98,8 +98,8 @@ func isDeepSpeedFile(e store.Info) bool { return !e.IsDir() && deepSpeedFile.Mat
 // directory that the pointer names: as how many ranks there are stands nowhere, one is
 // complete only if it has those of as many.
 func checkDeepSpeed(ctx context.Context, s store.Store, c *Checkpoint, at Pointed, current []store.Info) error {
-	if c.unlisted != "" {
-		c.Why = tooDeep(c.unlisted)
+	if c.TooDeep() != "" {
+		c.Why = c.TooDeep()
 		return nil
 	}
 	have := map[string]bool{}

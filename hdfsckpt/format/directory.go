@@ -43,13 +43,13 @@ func (directory) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 	if parts == nil {
 		return nil, nil
 	}
-	whole := stepDir.MatchString(path.Base(d.Name))
+	whole := IsStepDir(path.Base(d.Name))
 	claim := Claim{Whole: whole, Check: func(ctx context.Context) (*Checkpoint, error) {
 		c := &Checkpoint{Name: d.Name, Kind: Directory, Step: NoStep, State: Unchecked,
 			Why: "nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE"}
 		if whole { // with all that is below it
 			c.Step = StepAtEnd(path.Base(d.Name))
-			err := c.below(ctx, d.Store, d.Name, 0)
+			err := c.AddDir(ctx, d.Store, d.Name)
 			if len(c.Files) == 0 {
 				c = nil
 			}
@@ -73,7 +73,7 @@ func (directory) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 // their names, beside files that are no checkpoints.
 func belongTogether(d *Dir) []store.Info {
 	var known, parts, others []store.Info
-	inStepDir := stepDir.MatchString(path.Base(d.Name))
+	inStepDir := IsStepDir(path.Base(d.Name))
 	for _, e := range d.Entries {
 		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
 			continue

@@ -103,7 +103,7 @@ func (huggingFace) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
 		claims = append(claims, Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*Checkpoint, error) {
 			name := path.Join(d.Name, e.Name)
 			c := &Checkpoint{Name: name, Kind: HuggingFace, Step: StepAtEnd(e.Name), State: Torn, Time: e.ModTime, Inferred: first}
-			err := c.addBelow(ctx, d.Store, name, contents[i], 0)
+			err := c.AddEntries(ctx, d.Store, name, contents[i])
 			if err == nil {
 				err = checkTrainer(ctx, d.Store, c)
 			}
@@ -138,8 +138,8 @@ func checkTrainer(ctx context.Context, s store.Store, c *Checkpoint) error {
 		return nil
 	}
 	c.Marker = path.Join(c.Name, trainerState)
-	if c.unlisted != "" {
-		c.State, c.Why = Unchecked, tooDeep(c.unlisted)
+	if c.TooDeep() != "" {
+		c.State, c.Why = Unchecked, c.TooDeep()
 		return nil
 	}
 	whole, err := endsAsJSON(ctx, s, c.Marker)
@@ -248,7 +248,7 @@ func shardsOf(ctx context.Context, s store.Store, name string, need map[string]i
 		Weights map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(text, &index); err != nil {
-		return contentError{fmt.Errorf("%s: %w", path.Base(name), err)}
+		return content(fmt.Errorf("%s: %w", path.Base(name), err))
 	}
 	for _, shard := range index.Weights {
 		need[shard] = 1

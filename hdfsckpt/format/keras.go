@@ -64,7 +64,7 @@ func checkKeras(ctx context.Context, s store.Store, f File) (*Checkpoint, error)
 			if ours, err := isKerasHDF5(r, size); err != nil {
 				return err
 			} else if !ours {
-				return foreignError{errors.New("it is HDF5 of another program")}
+				return foreignErr(errors.New("it is HDF5 of another program"))
 			}
 		}
 		return checkHDF5(r, size)
@@ -79,7 +79,7 @@ func checkKerasArchive(r io.ReaderAt, size int64) error {
 	}
 	z, err := zip.NewReader(r, size)
 	if err != nil {
-		return cutOffError{fmt.Errorf("its directory, at the end: %w", err)}
+		return cutOffErr(fmt.Errorf("its directory, at the end: %w", err))
 	}
 	for _, f := range z.File {
 		if f.Name == "config.json" {
@@ -119,7 +119,7 @@ func checkHDF5(r io.ReaderAt, size int64) error {
 	case err != nil:
 		return err
 	case uint64(size) < end:
-		return cutOffError{fmt.Errorf("it has %d bytes, %d are needed", size, end)}
+		return cutOffErr(fmt.Errorf("it has %d bytes, %d are needed", size, end))
 	case uint64(size) > end:
 		return fmt.Errorf("it has %d bytes, and says that it ends at %d", size, end)
 	}

@@ -78,11 +78,11 @@ func judgeLightGBM(r io.ReaderAt, size int64) error {
 	case err != nil:
 		return err
 	case !bytes.HasPrefix(begin, lightGBMBegin):
-		return foreignError{errors.New("it does not begin as LightGBM's models do")}
+		return foreignErr(errors.New("it does not begin as LightGBM's models do"))
 	case lightGBMEnd.Match(end):
 		return nil
 	case bytes.Contains(end, treesEnd): // LightGBM reads it, with what is there of the parameters
 		return errors.New("it ends behind its trees, and before the end of the parameters: whether something is missing cannot be seen")
 	}
-	return cutOffError{errors.New("it ends in the middle of its trees, or of what follows them")}
+	return cutOffErr(errors.New("it ends in the middle of its trees, or of what follows them"))
 }

@@ -50,10 +50,10 @@ func (orbax) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 	}
 	return []Claim{{Whole: true, Check: func(ctx context.Context) (*Checkpoint, error) {
 		c := &Checkpoint{Name: d.Name, Kind: Orbax, Step: NoStep, State: Unchecked}
-		if stepDir.MatchString(name) {
+		if IsStepDir(name) {
 			c.Step = StepAtEnd(name)
 		}
-		err := c.addBelow(ctx, d.Store, d.Name, d.Entries, 0)
+		err := c.AddEntries(ctx, d.Store, d.Name, d.Entries)
 		switch {
 		case err != nil || len(c.Files) == 0:
 			return nil, err
@@ -69,8 +69,8 @@ func (orbax) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 // checkOrbax judges a directory that has its final name.
 func checkOrbax(ctx context.Context, s store.Store, c *Checkpoint) error {
 	c.Marker = path.Join(c.Name, orbaxMetadata)
-	if c.unlisted != "" {
-		c.Why = tooDeep(c.unlisted)
+	if c.TooDeep() != "" {
+		c.Why = c.TooDeep()
 		return nil
 	}
 	text, err := store.ReadFile(ctx, s, c.Marker)
@@ -89,8 +89,8 @@ func checkOrbax(ctx context.Context, s store.Store, c *Checkpoint) error {
 		c.Why = orbaxMetadata + " is not readable: " + err.Error()
 		return nil
 	}
-	committed := metadata.Committed > 0 || c.has(orbaxCommit)
-	switch missing := c.missingItem(metadata.Items); {
+	committed := metadata.Committed > 0 || holds(c, orbaxCommit)
+	switch missing := missingItem(c, metadata.Items); {
 	case missing != "":
 		c.Why = "there is nothing of its item " + missing
 	case !committed:
@@ -101,14 +101,14 @@ func checkOrbax(ctx context.Context, s store.Store, c *Checkpoint) error {
 	return nil
 }
 
-// has reports whether a file is in the checkpoint's directory.
-func (c *Checkpoint) has(name string) bool {
+// holds reports whether a file is in the checkpoint's directory.
+func holds(c *Checkpoint, name string) bool {
 	return slices.ContainsFunc(c.Files, func(f File) bool { return f.Name == path.Join(c.Name, name) })
 }
 
 // missingItem returns an item that the metadata names and that has no file; empty if there
 // is none such. A checkpoint of one object names no items.
-func (c *Checkpoint) missingItem(items json.RawMessage) string {
+func missingItem(c *Checkpoint, items json.RawMessage) string {
 	var names map[string]json.RawMessage
 	if json.Unmarshal(items, &names) != nil {
 		return ""

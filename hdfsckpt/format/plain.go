@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,28 +24,27 @@ const Plain Kind = "plain"
 // there.
 const Committed = "COMMITTED"
 
+// namedStepDir is a directory whose name says that the number in it is a step.
+var namedStepDir = regexp.MustCompile(`^((global_?)?step|checkpoint|ckpt|epoch|iter)[-_=]?\d+$`)
+
 type plain struct{}
 
 var _ Reviewer = plain{}
 
 func (plain) Traits() Traits {
-	return Traits{Kind: Plain, Last: []string{Committed}, Steady: true, CompleteWhen: "the directory step-N has a file COMMITTED"}
-}
-
-func isPlainDir(base string) bool {
-	return strings.HasPrefix(base, "step-") && StepAfterDash(base) != NoStep
+	return Traits{Kind: Plain, Last: []string{Committed}, Steady: true, OwnRule: true, CompleteWhen: "the directory step-N has a file COMMITTED"}
 }
 
 func (plain) Owner(file string) (Owner, bool) {
 	dir, ok := stepDirOf(file)
-	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok && isPlainDir(path.Base(dir))
+	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok && IsPlainDir(path.Base(dir))
 }
 
 func (plain) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 	if d.Rule.Own() {
 		return claimByRule(d), nil
 	}
-	if !isPlainDir(path.Base(d.Name)) || holdsOthers(d.Entries) {
+	if !IsPlainDir(path.Base(d.Name)) || holdsOthers(d.Entries) {
 		return nil, nil
 	}
 	return []Claim{{Whole: true, Check: func(ctx context.Context) (*Checkpoint, error) { return checkPlain(ctx, d) }}}, nil
@@ -145,7 +145,7 @@ func (plain) Review(r Rule, found []Checkpoint) {
 // at. With a time of quiet each directory and each file in the root is one.
 
 func claimByRule(d *Dir) []Claim {
-	if d.Depth > 0 && !d.onlyHolds() {
+	if d.Depth > 0 && !onlyHolds(d) {
 		return []Claim{{Whole: true, Check: func(ctx context.Context) (*Checkpoint, error) { return checkDirByRule(ctx, d) }}}
 	}
 	if d.Rule.Quiet <= 0 {
@@ -165,9 +165,9 @@ func claimByRule(d *Dir) []Claim {
 }
 
 // onlyHolds reports whether a directory is no checkpoint by its marker, but may hold some.
-func (d *Dir) onlyHolds() bool {
+func onlyHolds(d *Dir) bool {
 	if d.Rule.Marker == "" || d.Depth > maxDepth ||
-		slices.ContainsFunc(d.Entries, func(e store.Info) bool { return !e.IsDir() && d.Rule.isMarker(e.Name) }) {
+		slices.ContainsFunc(d.Entries, func(e store.Info) bool { return !e.IsDir() && d.Rule.IsMarker(e.Name) }) {
 		return false
 	}
 	return !namedAsCheckpoint(path.Base(d.Name)) ||
@@ -176,7 +176,7 @@ func (d *Dir) onlyHolds() bool {
 
 func checkDirByRule(ctx context.Context, d *Dir) (*Checkpoint, error) {
 	c := Checkpoint{Name: d.Name, Kind: Plain, Step: StepAtEnd(path.Base(d.Name))}
-	if err := c.addBelow(ctx, d.Store, d.Name, d.Entries, 0); err != nil {
+	if err := c.AddEntries(ctx, d.Store, d.Name, d.Entries); err != nil {
 		return nil, err
 	}
 	if len(c.Files) == 0 {
@@ -205,21 +205,21 @@ func judgeByRule(r Rule, c Checkpoint) *Checkpoint {
 		if f.ModTime.After(last) {
 			last = f.ModTime
 		}
-		if r.isMarker(path.Base(f.Name)) {
+		if r.IsMarker(path.Base(f.Name)) {
 			c.Marker = f.Name
 		}
 	}
-	quiet := time.Since(last)
+	quiet, wait := time.Since(last), time.Duration(r.Quiet*float64(time.Second))
 	switch {
 	case isUnfinished(c.Name):
 		c.Why, c.Certain = "its name is that of a save that has not ended", true
-	case c.unlisted != "":
-		c.State, c.Why = Unchecked, tooDeep(c.unlisted)
+	case c.TooDeep() != "":
+		c.State, c.Why = Unchecked, c.TooDeep()
 	case r.Marker != "" && c.Marker == "":
 		c.Why, c.Certain = fmt.Sprintf("it has no file %s: the save did not get that far", r.Marker), true
-	case r.Marker == "" && quiet < r.quiet():
+	case r.Marker == "" && quiet < wait:
 		c.State = InProgress
-		c.Why = fmt.Sprintf("it was written to %v ago, and counts as complete after %v", max(0, quiet).Round(time.Second), r.quiet())
+		c.Why = fmt.Sprintf("it was written to %v ago, and counts as complete after %v", max(0, quiet).Round(time.Second), wait)
 	default:
 		c.State = Complete
 	}

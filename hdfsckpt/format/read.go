@@ -3,7 +3,11 @@ package format
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -38,10 +42,14 @@ type contentError struct{ error }
 
 func (e contentError) Unwrap() error { return e.error }
 
+// isContent reports whether it is.
 func isContent(err error) bool {
 	_, ok := err.(contentError)
 	return ok
 }
+
+// content marks err as that of a file that was read and is not what it should be.
+func content(err error) error { return contentError{err} }
 
 // watchedReader keeps the first error of a reader that is not the end of the file, so
 // that a file that could not be read can be distinguished from one that is damaged.
@@ -51,6 +59,9 @@ type watchedReader struct {
 	err error
 }
 
+func watch(r store.Reader) *watchedReader { return &watchedReader{r: r} }
+
+// ReadAt reads as the reader does.
 func (w *watchedReader) ReadAt(b []byte, off int64) (int, error) {
 	n, err := w.r.ReadAt(b, off)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -63,7 +74,8 @@ func (w *watchedReader) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-func (w *watchedReader) failed() error {
+// Failed returns the error that was kept.
+func (w *watchedReader) Failed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
@@ -82,4 +94,23 @@ func readAt(ctx context.Context, s store.Store, name string, from, limit int64) 
 		err = nil
 	}
 	return b[:n], err
+}
+
+// lacking says which of the files that a checkpoint needs are missing or too short;
+// empty if none is.
+func lacking(need, have map[string]int64) string {
+	var wrong []string
+	for _, name := range slices.Sorted(maps.Keys(need)) {
+		switch size, ok := have[name]; {
+		case !ok:
+			wrong = append(wrong, name+" is missing")
+		case size < need[name]:
+			wrong = append(wrong, fmt.Sprintf("%s has %d bytes, %d are needed", name, size, need[name]))
+		}
+	}
+	const most = 3
+	if n := len(wrong) - most; n > 0 {
+		wrong = append(wrong[:most], fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(wrong, ", ")
 }

@@ -172,7 +172,7 @@ func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Inf
 	return c, nil
 }
 
-// checkHeader reads the header of a file; contentError if the file was read and is not whole.
+// checkHeader reads the header of a file; content if the file was read and is not whole.
 func checkHeader(ctx context.Context, s store.Store, name string) error {
 	r, err := s.Open(ctx, name)
 	if err != nil {
@@ -184,7 +184,7 @@ func checkHeader(ctx context.Context, s store.Store, name string) error {
 }
 
 func readHeader(ctx context.Context, r store.Reader) (all []safetensors.Tensor, err error) {
-	w := &watchedReader{r: r}
+	w := watch(r)
 	size, err := safetensors.HeaderSize(w, r.Size())
 	if err == nil {
 		cancelled := budgeted(ctx, size, func() error {
@@ -198,10 +198,10 @@ func readHeader(ctx context.Context, r store.Reader) (all []safetensors.Tensor, 
 	switch {
 	case err == nil:
 		return all, nil
-	case w.failed() != nil:
-		return nil, w.failed()
+	case w.Failed() != nil:
+		return nil, w.Failed()
 	}
-	return nil, contentError{err}
+	return nil, content(err)
 }
 
 func (safeTensors) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
@@ -214,14 +214,14 @@ func (safeTensors) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 		if err != nil {
 			return nil, err
 		}
-		tensors, err := readHeader(o.ctx, r)
+		tensors, err := readHeader(o.Context(), r)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
 		for _, x := range tensors {
 			t := &Tensor{Name: x.Name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Size, File: f.Name, Pieces: 1}
 			if x.Kind.Size() > 0 {
-				t.read = func() ([]byte, error) {
+				t.Elements = func() ([]byte, error) {
 					b := make([]byte, x.Size)
 					n, err := r.ReadAt(b, x.Offset)
 					if n == len(b) {

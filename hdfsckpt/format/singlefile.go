@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"slices"
 
 	"holdfast/hdfsckpt/store"
 )
@@ -17,13 +16,7 @@ import (
 // in a directory that is one with all that is in it, nor among what is still written.
 func standsAlone(file string) bool {
 	_, inStepDir := stepDirOf(file)
-	return !inStepDir && !hidden(file) && !isPartsDir(path.Base(path.Dir(file)))
-}
-
-// savedInPlace is the checkpoint of that name, which a program saves over by replacing the
-// file that makes it one.
-func savedInPlace(name string) Owner {
-	return Owner{Checkpoint: name, InPlace: true, Series: SeriesOf(name)}
+	return !inStepDir && !hidden(file) && !IsPartsDir(path.Base(path.Dir(file)))
 }
 
 // claimFiles claims each file of a directory that is named as the format's are.
@@ -37,19 +30,20 @@ func claimFiles(d *Dir, named func(base string) bool, check func(context.Context
 	return claims
 }
 
-// matchesAny reports whether one of some patterns (path.Match) matches a file's name.
-func matchesAny(patterns []string, base string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { ok, err := path.Match(p, base); return ok && err == nil })
-}
-
 // cutOffError is that of a file that is not all there.
 type cutOffError struct{ error }
+
+// cutOffErr marks what is wrong with a file as that it is not all there.
+func cutOffErr(err error) error { return cutOffError{err} }
 
 // foreignError is that of a file that does not begin as the format's do.
 type foreignError struct{ error }
 
+// foreignErr marks what is wrong with a file as that it is of no such form.
+func foreignErr(err error) error { return foreignError{err} }
+
 // checkEnds completes a checkpoint that is one file by what judge says of the file: a
-// cutOffError, a foreignError or another one. Where the name shows the format only if the
+// cutOffErr, a foreignErr or another one. Where the name shows the format only if the
 // file begins so (sure is not set), there is no checkpoint in a foreign, empty or
 // unreadable file.
 func checkEnds(ctx context.Context, s store.Store, f File, c Checkpoint, sure bool, judge func(io.ReaderAt, int64) error) (*Checkpoint, error) {
@@ -66,10 +60,10 @@ func checkEnds(ctx context.Context, s store.Store, f File, c Checkpoint, sure bo
 		return nil, err
 	}
 	defer r.Close()
-	w := &watchedReader{r: r}
+	w := watch(r)
 	wrong := judge(w, r.Size())
-	if w.failed() != nil {
-		return nil, w.failed()
+	if w.Failed() != nil {
+		return nil, w.Failed()
 	}
 	var cut cutOffError
 	var foreign foreignError

@@ -46,14 +46,11 @@ const indexSuffix = ".index"
 // tfFile takes the name of a file of a TensorFlow checkpoint apart.
 var tfFile = regexp.MustCompile(`^(.+)\.(index|meta|data-(\d{5})-of-(\d{5}))$`)
 
-// isPartsDir reports whether a directory is where a save collects its parts.
-func isPartsDir(base string) bool { return strings.Contains(base, "_temp") }
-
 func (tensorFlow) Owner(file string) (Owner, bool) {
 	dir, base := path.Dir(file), path.Base(file)
 	m := tfFile.FindStringSubmatch(base)
 	if m == nil || m[2] == "meta" || strings.HasPrefix(file, hiddenPrefix) || store.IsTemporary(base) ||
-		isPartsDir(path.Base(dir)) || isPlainDir(path.Base(dir)) {
+		IsPartsDir(path.Base(dir)) || IsPlainDir(path.Base(dir)) {
 		return Owner{}, false
 	}
 	return Owner{
@@ -189,14 +186,14 @@ func ReadIndex(ctx context.Context, s store.Store, prefix string) (*tfbundle.Ind
 	return readIndex(ctx, s, tfbundle.IndexFile(prefix))
 }
 
-// readIndex reads an index by its name; contentError if the file was read and is no index.
+// readIndex reads an index by its name; content if the file was read and is no index.
 func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index, error) {
 	r, err := s.Open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	w := &watchedReader{r: r}
+	w := watch(r)
 	var x *tfbundle.Index
 	cancelled := budgeted(ctx, r.Size(), func() error {
 		x, err = tfbundle.Parse(w, r.Size())
@@ -208,15 +205,15 @@ func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index
 	if err == nil {
 		return x, nil
 	}
-	if w.failed() != nil {
-		return nil, errors.Join(err, w.failed())
+	if w.Failed() != nil {
+		return nil, errors.Join(err, w.Failed())
 	}
-	return nil, contentError{err}
+	return nil, content(err)
 }
 
 // Tensors finds the tensors of a checkpoint by its index.
 func (tensorFlow) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
-	x, err := ReadIndex(o.ctx, o.s, c.Name)
+	x, err := ReadIndex(o.Context(), o.Store(), c.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -229,9 +226,9 @@ func (tensorFlow) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 			t.File = file(e.Shard)
 		}
 		if t.Kind == tensor.StringKind {
-			t.strings = func() ([]string, error) { return x.Strings(open, e) }
+			t.Texts = func() ([]string, error) { return x.Strings(open, e) }
 		} else {
-			t.read = func() ([]byte, error) { return x.Read(open, e) }
+			t.Elements = func() ([]byte, error) { return x.Read(open, e) }
 		}
 		all = append(all, t)
 	}

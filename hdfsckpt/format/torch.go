@@ -111,9 +111,9 @@ func openTorch(ctx context.Context, s store.Store, name string) (torchHead, erro
 	head = head[:n]
 	h := torchHead{empty: n == 0, legacy: torchfile.IsLegacy(head), archive: torchfile.IsZip(head)}
 	if h.archive {
-		w := &watchedReader{r: r}
+		w := watch(r)
 		_, h.damage = torchfile.OpenArchive(w, r.Size())
-		err = w.failed()
+		err = w.Failed()
 	} else {
 		err = nil
 	}
@@ -141,7 +141,7 @@ func (torch) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 		}
 		all = append(all, &Tensor{
 			Name: name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Bytes(), File: c.Name, Pieces: 1,
-			read: func() ([]byte, error) { return f.Read(x) },
+			Elements: func() ([]byte, error) { return f.Read(x) },
 		})
 	}
 	return all, nil
@@ -170,10 +170,10 @@ func archiveParts(ctx context.Context, s store.Store, name string, offset, lengt
 	if length < 0 {
 		length = r.Size()
 	}
-	w := &watchedReader{r: r}
+	w := watch(r)
 	f, err := torchfile.Open(io.NewSectionReader(w, offset, length), length)
-	if w.failed() != nil {
-		return nil, nil, w.failed()
+	if w.Failed() != nil {
+		return nil, nil, w.Failed()
 	}
 	if err != nil {
 		return nil, []Problem{{File: name, Offset: offset, Tensor: tensor, Text: err.Error()}}, nil
@@ -187,8 +187,8 @@ func archiveParts(ctx context.Context, s store.Store, name string, offset, lengt
 	for i := range records {
 		rec := &records[i]
 		at, err := rec.Offset()
-		if w.failed() != nil {
-			return nil, nil, w.failed()
+		if w.Failed() != nil {
+			return nil, nil, w.Failed()
 		}
 		if err != nil {
 			problems = append(problems, Problem{File: name, Offset: offset, Tensor: tensor, Text: fmt.Sprintf("record %s: %v", rec.Name, err)})

@@ -72,16 +72,16 @@ func judgeXGBoost(r io.ReaderAt, size int64) error {
 		return err
 	case bytes.HasPrefix(begin, ubjsonBegin):
 		if !ubjsonEnd.Match(end) {
-			return cutOffError{errors.New("it does not end with XGBoost's version, which is written last")}
+			return cutOffErr(errors.New("it does not end with XGBoost's version, which is written last"))
 		}
 	case xgboostJSONBegin.Match(begin):
 		if !xgboostJSONEnd.Match(end) {
-			return cutOffError{errors.New("it does not end with XGBoost's version, which is written last")}
+			return cutOffErr(errors.New("it does not end with XGBoost's version, which is written last"))
 		}
 	case bytes.HasPrefix(ubjsonBegin, begin):
-		return cutOffError{errors.New("it ends before XGBoost's model begins")}
+		return cutOffErr(errors.New("it ends before XGBoost's model begins"))
 	default:
-		return foreignError{errors.New("it does not begin as XGBoost's models do")}
+		return foreignErr(errors.New("it does not begin as XGBoost's models do"))
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (b *backup) look(ctx context.Context, w scope) (*format.Checkpoint, error) 
 		}
 	}
 	q := format.Search{Rule: rule, Root: path.Dir(b.Name), Chosen: ofStore}
-	found, err := q.List(ctx, &view{Store: b.s, b: b, scope: w})
+	found, err := q.List(ctx, &view{Store: b.s, b: b, scope: w}, format.All)
 	if err != nil {
 		return nil, err
 	}

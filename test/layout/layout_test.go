@@ -18,7 +18,7 @@ var rooms = map[string][]string{
 	"client":                   {"internal/hadoop/..."},
 	"client/checkpoints":       {"client", "client/cluster", "client/jobs", "hdfsckpt/format", "hdfsckpt/inspect", "hdfsckpt/store"},
 	"client/cluster":           {"client", "hdfsckpt/store", "internal/hadoop/...", "proto"},
-	"client/jobs":              {"client", "client/cluster", "client/terminal", "hdfsckpt/store", "internal/hadoop/...", "internal/jobtls", "proto", "runtime"},
+	"client/jobs":              {"client", "client/cluster", "client/terminal", "hdfsckpt/format", "hdfsckpt/store", "internal/hadoop/...", "internal/jobtls", "proto", "runtime"},
 	"client/jobs/logs":         {"client", "client/jobs", "hdfsckpt/store", "internal/logtimes", "proto"},
 	"client/localfile":         {},
 	"client/spec":              {"client", "client/localfile", "internal/hadoop/acl", "internal/hadoop/rpc", "proto", "runtime"},

@@ -77,14 +77,14 @@ var storageRules = []rule{
 	// Files that belong together.
 	{
 		promise: "a directory of Trainer's is one checkpoint",
-		file:    "hdfsckpt/format/format.go",
+		file:    "hdfsckpt/format/formats.go",
 		old:     `directory{}, huggingFace{}, safeTensors{}`,
 		new:     `safeTensors{}`,
 		pkg:     "hdfsckpt", test: "TestTrainersDirectories",
 	},
 	{
 		promise: "files of one save that are of no known format are one checkpoint, which prune does not take apart",
-		file:    "hdfsckpt/format/format.go",
+		file:    "hdfsckpt/format/formats.go",
 		old:     `deepSpeed{}, directory{}, huggingFace{}`,
 		new:     `deepSpeed{}, huggingFace{}`,
 		pkg:     "hdfsckpt", test: "TestFilesThatBelongTogether",
@@ -134,7 +134,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "ckpt get copies all files of a directory of no known format",
-		file:    "hdfsckpt/format/format.go",
+		file:    "hdfsckpt/format/formats.go",
 		old:     `deepSpeed{}, directory{}, huggingFace{}`,
 		new:     `deepSpeed{}, huggingFace{}`,
 		pkg:     "cmd/yarn-submit", test: "TestNotUnderstood",
@@ -284,7 +284,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "whatever the script saves over stays readable once: torch.save",
-		file:    "hdfsckpt/format/singlefile.go",
+		file:    "hdfsckpt/format/format.go",
 		old:     `InPlace: true, `,
 		new:     ``,
 		pkg:     "hdfsckpt", test: "TestReplacedIsRetained/local",
@@ -320,7 +320,7 @@ var storageRules = []rule{
 	{
 		promise: "what a save by fewer ranks leaves of the one that it saves over is no part of the new one",
 		file:    "hdfsckpt/format/dcp.go",
-		old: `			c.leaveOut(need)
+		old: `			leaveOut(c, need)
 `,
 		new: ``,
 		pkg: "hdfsckpt", test: "TestSavedOverByFewerRanks/local",
