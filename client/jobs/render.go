@@ -9,8 +9,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"holdfast/hdfsckpt/format"
 	"holdfast/client/terminal"
+	"holdfast/hdfsckpt/format"
 	"holdfast/proto"
 	"holdfast/runtime"
 )

@@ -39,13 +39,13 @@ func isOfDistributed(base string) bool {
 // Owner returns the directory, or the one named after a step in which that lies.
 func (distributed) Owner(file string) (Owner, bool) {
 	dir, base := path.Dir(file), path.Base(file)
-	if !isOfDistributed(base) || dir == "." || hidden(file) || IsPartsDir(path.Base(dir)) {
+	if !isOfDistributed(base) || dir == "." || IsHidden(file) || IsPartsDir(path.Base(dir)) {
 		return Owner{}, false
 	}
-	if outer, ok := stepDirOf(file); ok {
+	if outer, ok := StepDirOf(file); ok {
 		dir = outer
 	}
-	return savedInPlace(dir), true
+	return SavedInPlace(dir), true
 }
 
 func (distributed) Claim(_ context.Context, d *Dir) ([]Claim, error) {
@@ -84,7 +84,7 @@ func checkDistributed(ctx context.Context, d *Dir) (*Checkpoint, error) {
 		c.Why = err.Error()
 	default:
 		need := m.Sizes()
-		if c.Why = lacking(need, sizes); c.Why == "" {
+		if c.Why = Lacking(need, sizes); c.Why == "" {
 			c.State = Complete
 			leaveOut(c, need)
 		}
@@ -123,7 +123,7 @@ func readMetadata(ctx context.Context, s store.Store, dir string) (*torchfile.Me
 	}
 	defer r.Close()
 	var m *torchfile.Metadata
-	err = budgeted(ctx, r.Size(), func() error {
+	err = Budgeted(ctx, r.Size(), func() error {
 		b, err := store.ReadOpened(r, name)
 		if err == nil {
 			m, err = torchfile.ParseMetadata(b)

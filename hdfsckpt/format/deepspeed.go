@@ -51,7 +51,7 @@ func (deepSpeed) Owner(string) (Owner, bool) { return Owner{}, false }
 // Claim takes the directories global_stepN which hold files by the names that ranks give
 // them.
 func (f deepSpeed) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
-	if _, inStepDir := stepDirOf(path.Join(d.Name, latest)); inStepDir || d.Depth >= maxDepth {
+	if _, inStepDir := StepDirOf(path.Join(d.Name, latest)); inStepDir || d.Depth >= MaxDepth {
 		return nil, nil // a part of what that directory is
 	}
 	saves := map[string][]store.Info{}
@@ -186,7 +186,7 @@ func missingOfDeepSpeed(have map[string]bool) string {
 func (deepSpeed) PointerFile() string { return latest }
 
 func (deepSpeed) ReadPointer(ctx context.Context, s store.Store, dir string) (Pointed, error) {
-	p, err := readPointer(ctx, s, path.Join(dir, latest))
+	p, err := ReadPointerFile(ctx, s, path.Join(dir, latest))
 	if err != nil || !p.Named() {
 		return p, err
 	}
@@ -206,9 +206,9 @@ func (f deepSpeed) WritePointer(ctx context.Context, s store.Store, dir string, 
 func (deepSpeed) CopiedPointer(_ Pointed, to *Checkpoint) []byte { return []byte(path.Base(to.Name)) }
 
 func (deepSpeed) RememberPointer(ctx context.Context, s store.Store, dir string) error {
-	return rememberPointer(ctx, s, path.Join(dir, latest))
+	return RememberPointerFile(ctx, s, path.Join(dir, latest))
 }
 
 func (deepSpeed) KnownPointers(ctx context.Context, s store.Store) (map[string]bool, error) {
-	return knownPointers(ctx, s, latest)
+	return KnownPointerFiles(ctx, s, latest)
 }

@@ -25,7 +25,7 @@ func (directory) Traits() Traits {
 // Owner returns the directory named after a step that a file lies in: whatever its format,
 // it is written and removed as a whole.
 func (directory) Owner(file string) (Owner, bool) {
-	dir, ok := stepDirOf(file)
+	dir, ok := StepDirOf(file)
 	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok
 }
 
@@ -75,7 +75,7 @@ func belongTogether(d *Dir) []store.Info {
 	var known, parts, others []store.Info
 	inStepDir := IsStepDir(path.Base(d.Name))
 	for _, e := range d.Entries {
-		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
+		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, HiddenPrefix) {
 			continue
 		}
 		ext := suffixOf(e.Name)

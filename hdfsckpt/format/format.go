@@ -75,9 +75,9 @@ type Owner struct {
 	Series string
 }
 
-// savedInPlace is the checkpoint of that name, which a program saves over by replacing the
+// SavedInPlace is the checkpoint of that name, which a program saves over by replacing the
 // file that makes it one.
-func savedInPlace(name string) Owner {
+func SavedInPlace(name string) Owner {
 	return Owner{Checkpoint: name, InPlace: true, Series: SeriesOf(name)}
 }
 

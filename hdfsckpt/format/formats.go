@@ -52,7 +52,7 @@ func of(k Kind) Format {
 
 // OwnerOf returns the checkpoint that a file is a part of, by the file's name alone.
 func OwnerOf(file string) (Owner, bool) {
-	if isDiscarded(file) {
+	if IsDiscarded(file) {
 		return Owner{}, false
 	}
 	for _, f := range All {

@@ -35,7 +35,7 @@ func (huggingFace) Traits() Traits {
 }
 
 func (huggingFace) Owner(file string) (Owner, bool) {
-	dir, ok := stepDirOf(file)
+	dir, ok := StepDirOf(file)
 	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok && trainerDir.MatchString(path.Base(dir))
 }
 
@@ -78,7 +78,7 @@ func (huggingFace) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
 			dirs = append(dirs, e)
 		}
 	}
-	if len(dirs) == 0 || d.Depth >= maxDepth {
+	if len(dirs) == 0 || d.Depth >= MaxDepth {
 		return nil, nil
 	}
 	contents, series, err := trainerContents(d, dirs)
@@ -174,7 +174,7 @@ func checkWeights(ctx context.Context, s store.Store, c *Checkpoint, sizes map[s
 		if path.Dir(name) != "." || !weightsIndex.MatchString(name) {
 			continue
 		}
-		if err := shardsOf(ctx, s, path.Join(c.Name, name), need); isContent(err) {
+		if err := shardsOf(ctx, s, path.Join(c.Name, name), need); IsDamaged(err) {
 			return 0, err.Error(), nil
 		} else if err != nil {
 			return 0, "", err
@@ -197,7 +197,7 @@ func checkWeights(ctx context.Context, s store.Store, c *Checkpoint, sizes map[s
 			return weights, name + ": " + why, nil
 		}
 	}
-	return weights, lacking(need, sizes), nil
+	return weights, Lacking(need, sizes), nil
 }
 
 // missingRank is the random state of a rank that is not there while that of a
@@ -240,7 +240,7 @@ const longestIndex = 64 << 20
 
 // shardsOf adds the shards that an index names (its weight_map) to need.
 func shardsOf(ctx context.Context, s store.Store, name string, need map[string]int64) error {
-	text, err := readAt(ctx, s, name, 0, longestIndex)
+	text, err := ReadAt(ctx, s, name, 0, longestIndex)
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func shardsOf(ctx context.Context, s store.Store, name string, need map[string]i
 		Weights map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(text, &index); err != nil {
-		return content(fmt.Errorf("%s: %w", path.Base(name), err))
+		return Damaged(fmt.Errorf("%s: %w", path.Base(name), err))
 	}
 	for _, shard := range index.Weights {
 		need[shard] = 1
@@ -264,9 +264,9 @@ func cutOff(ctx context.Context, s store.Store, name string) (string, error) {
 	}
 	err := checkHeader(ctx, s, name)
 	switch {
-	case isContent(err) && (safetensors.IsCut(err) || safetensors.IsForeign(err)):
+	case IsDamaged(err) && (safetensors.IsCut(err) || safetensors.IsForeign(err)):
 		return err.Error(), nil
-	case isContent(err):
+	case IsDamaged(err):
 		return "", nil
 	}
 	return "", err

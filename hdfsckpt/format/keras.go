@@ -34,7 +34,7 @@ func (keras) Traits() Traits {
 // is none of Keras's.
 func kerasSuffix(base string) string {
 	for _, s := range []string{".keras", ".weights.h5", ".h5"} {
-		if strings.HasSuffix(base, s) && !strings.HasPrefix(base, hiddenPrefix) {
+		if strings.HasSuffix(base, s) && !strings.HasPrefix(base, HiddenPrefix) {
 			return s
 		}
 	}
@@ -44,10 +44,10 @@ func kerasSuffix(base string) string {
 func isKerasName(base string) bool { return kerasSuffix(base) != "" }
 
 func (keras) Owner(file string) (Owner, bool) {
-	if !standsAlone(file) || !isKerasName(path.Base(file)) {
+	if !StandsAlone(file) || !isKerasName(path.Base(file)) {
 		return Owner{}, false
 	}
-	return savedInPlace(file), true
+	return SavedInPlace(file), true
 }
 
 func (keras) Claim(_ context.Context, d *Dir) ([]Claim, error) {
@@ -56,7 +56,7 @@ func (keras) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 
 func checkKeras(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
 	suffix := kerasSuffix(f.Name)
-	return checkEnds(ctx, s, f, Checkpoint{Kind: Keras, Step: fileStep(f.Name, suffix)}, suffix != ".h5", func(r io.ReaderAt, size int64) error {
+	return checkEnds(ctx, s, f, Checkpoint{Kind: Keras, Step: FileStep(f.Name, suffix)}, suffix != ".h5", func(r io.ReaderAt, size int64) error {
 		switch suffix {
 		case ".keras":
 			return checkKerasArchive(r, size)
@@ -64,7 +64,7 @@ func checkKeras(ctx context.Context, s store.Store, f File) (*Checkpoint, error)
 			if ours, err := isKerasHDF5(r, size); err != nil {
 				return err
 			} else if !ours {
-				return foreignErr(errors.New("it is HDF5 of another program"))
+				return Foreign(errors.New("it is HDF5 of another program"))
 			}
 		}
 		return checkHDF5(r, size)
@@ -79,7 +79,7 @@ func checkKerasArchive(r io.ReaderAt, size int64) error {
 	}
 	z, err := zip.NewReader(r, size)
 	if err != nil {
-		return cutOffErr(fmt.Errorf("its directory, at the end: %w", err))
+		return CutOff(fmt.Errorf("its directory, at the end: %w", err))
 	}
 	for _, f := range z.File {
 		if f.Name == "config.json" {
@@ -119,7 +119,7 @@ func checkHDF5(r io.ReaderAt, size int64) error {
 	case err != nil:
 		return err
 	case uint64(size) < end:
-		return cutOffErr(fmt.Errorf("it has %d bytes, %d are needed", size, end))
+		return CutOff(fmt.Errorf("it has %d bytes, %d are needed", size, end))
 	case uint64(size) > end:
 		return fmt.Errorf("it has %d bytes, and says that it ends at %d", size, end)
 	}

@@ -35,14 +35,14 @@ func (lightGBM) Traits() Traits {
 }
 
 func isLightGBMName(base string) bool {
-	return matchesAny(lightGBMNames, base) && !strings.HasPrefix(base, hiddenPrefix)
+	return matchesAny(lightGBMNames, base) && !strings.HasPrefix(base, HiddenPrefix)
 }
 
 func (lightGBM) Owner(file string) (Owner, bool) {
-	if !standsAlone(file) || !isLightGBMName(path.Base(file)) {
+	if !StandsAlone(file) || !isLightGBMName(path.Base(file)) {
 		return Owner{}, false
 	}
-	return savedInPlace(file), true
+	return SavedInPlace(file), true
 }
 
 func (lightGBM) Claim(_ context.Context, d *Dir) ([]Claim, error) {
@@ -54,7 +54,7 @@ func checkLightGBM(ctx context.Context, s store.Store, f File) (*Checkpoint, err
 	if snapshot.MatchString(suffix) {
 		suffix = ""
 	}
-	return checkEnds(ctx, s, f, Checkpoint{Kind: LightGBM, Step: fileStep(f.Name, suffix)}, false, judgeLightGBM)
+	return checkEnds(ctx, s, f, Checkpoint{Kind: LightGBM, Step: FileStep(f.Name, suffix)}, false, judgeLightGBM)
 }
 
 // snapshot is what stands behind a model's name in that of a snapshot.
@@ -73,16 +73,16 @@ var (
 )
 
 func judgeLightGBM(r io.ReaderAt, size int64) error {
-	begin, end, err := endsOf(r, size, lightGBMTail)
+	begin, end, err := Ends(r, size, lightGBMTail)
 	switch {
 	case err != nil:
 		return err
 	case !bytes.HasPrefix(begin, lightGBMBegin):
-		return foreignErr(errors.New("it does not begin as LightGBM's models do"))
+		return Foreign(errors.New("it does not begin as LightGBM's models do"))
 	case lightGBMEnd.Match(end):
 		return nil
 	case bytes.Contains(end, treesEnd): // LightGBM reads it, with what is there of the parameters
 		return errors.New("it ends behind its trees, and before the end of the parameters: whether something is missing cannot be seen")
 	}
-	return cutOffErr(errors.New("it ends in the middle of its trees, or of what follows them"))
+	return CutOff(errors.New("it ends in the middle of its trees, or of what follows them"))
 }

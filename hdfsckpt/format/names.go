@@ -67,37 +67,37 @@ func StepAtEnd(name string) int64 {
 	return NoStep
 }
 
-// fileStep is the step of a file: the directory's, if that is named after one, or the
+// FileStep is the step of a file: the directory's, if that is named after one, or the
 // number at the end of its own name, before the suffix.
-func fileStep(name, suffix string) int64 {
+func FileStep(name, suffix string) int64 {
 	if dir := path.Base(path.Dir(name)); IsStepDir(dir) {
 		return StepAtEnd(dir)
 	}
 	return StepAtEnd(strings.TrimSuffix(path.Base(name), suffix))
 }
 
-// shape is a name but for its numbers.
-func shape(name string) string { return digits.ReplaceAllString(name, "#") }
+// Shape is a name but for its numbers.
+func Shape(name string) string { return digits.ReplaceAllString(name, "#") }
 
 // SeriesOf returns the series of a checkpoint by its name: those in its directory whose
 // names differ in their numbers alone; empty if its name has none.
 func SeriesOf(name string) string {
 	if base := path.Base(name); digits.MatchString(base) {
-		return path.Join(path.Dir(name), shape(base))
+		return path.Join(path.Dir(name), Shape(base))
 	}
 	return ""
 }
 
-// hidden reports whether a file lies in a hidden directory, such as the store's own, or
+// IsHidden reports whether a file lies in a hidden directory, such as the store's own, or
 // is being written.
-func hidden(file string) bool {
-	return strings.HasPrefix(file, hiddenPrefix) && path.Dir(file) != "." || store.IsTemporary(path.Base(file))
+func IsHidden(file string) bool {
+	return strings.HasPrefix(file, HiddenPrefix) && path.Dir(file) != "." || store.IsTemporary(path.Base(file))
 }
 
-// stepDirOf returns the directory named after a step that a file is a part of: its own
+// StepDirOf returns the directory named after a step that a file is a part of: its own
 // directory if that is called step-N, otherwise the outermost one.
-func stepDirOf(file string) (dir string, ok bool) {
-	if hidden(file) {
+func StepDirOf(file string) (dir string, ok bool) {
+	if IsHidden(file) {
 		return "", false
 	}
 	if dir := path.Dir(file); IsPlainDir(path.Base(dir)) {
@@ -118,6 +118,6 @@ func stepDirOf(file string) (dir string, ok bool) {
 // copy of what the chief saves, because all must take part in a save. It removes it at once.
 var workerTemp = regexp.MustCompile(`(^|/)workertemp_\d+(/|$)`)
 
-// isDiscarded reports whether an entry is, or lies in, a directory whose files their own
+// IsDiscarded reports whether an entry is, or lies in, a directory whose files their own
 // program discards: nobody's checkpoint.
-func isDiscarded(name string) bool { return workerTemp.MatchString(name) }
+func IsDiscarded(name string) bool { return workerTemp.MatchString(name) }

@@ -36,7 +36,7 @@ func (plain) Traits() Traits {
 }
 
 func (plain) Owner(file string) (Owner, bool) {
-	dir, ok := stepDirOf(file)
+	dir, ok := StepDirOf(file)
 	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok && IsPlainDir(path.Base(dir))
 }
 
@@ -153,7 +153,7 @@ func claimByRule(d *Dir) []Claim {
 	}
 	var claims []Claim
 	for _, e := range d.Entries {
-		if e.IsDir() || strings.HasPrefix(e.Name, hiddenPrefix) {
+		if e.IsDir() || strings.HasPrefix(e.Name, HiddenPrefix) {
 			continue
 		}
 		claims = append(claims, Claim{Check: func(context.Context) (*Checkpoint, error) {
@@ -166,7 +166,7 @@ func claimByRule(d *Dir) []Claim {
 
 // onlyHolds reports whether a directory is no checkpoint by its marker, but may hold some.
 func onlyHolds(d *Dir) bool {
-	if d.Rule.Marker == "" || d.Depth > maxDepth ||
+	if d.Rule.Marker == "" || d.Depth > MaxDepth ||
 		slices.ContainsFunc(d.Entries, func(e store.Info) bool { return !e.IsDir() && d.Rule.IsMarker(e.Name) }) {
 		return false
 	}
@@ -194,7 +194,7 @@ func checkDirByRule(ctx context.Context, d *Dir) (*Checkpoint, error) {
 
 // namedAsCheckpoint reports whether a directory is named as checkpoints are.
 func namedAsCheckpoint(base string) bool {
-	return !strings.HasPrefix(base, hiddenPrefix) && (StepAtEnd(base) != NoStep || isUnfinished(base))
+	return !strings.HasPrefix(base, HiddenPrefix) && (StepAtEnd(base) != NoStep || isUnfinished(base))
 }
 
 // judgeByRule decides by the store's rule.
@@ -236,13 +236,13 @@ func reviewByRule(r Rule, found []Checkpoint) {
 	whole := map[string]bool{}
 	for _, c := range found {
 		if c.Marker != "" {
-			whole[shape(c.Name)] = true
+			whole[Shape(c.Name)] = true
 		}
 	}
 	for i := range found {
 		c := &found[i]
 		base := path.Base(c.Name)
-		if c.Marker != "" || namedStepDir.MatchString(base) || whole[shape(c.Name)] || isUnfinished(base) && namedAsCheckpoint(finishedName(base)) {
+		if c.Marker != "" || namedStepDir.MatchString(base) || whole[Shape(c.Name)] || isUnfinished(base) && namedAsCheckpoint(finishedName(base)) {
 			continue
 		}
 		c.Certain = false

@@ -26,9 +26,9 @@ const (
 
 var looking = semaphore.NewWeighted(lookBudget)
 
-// budgeted does what takes memory for a file of size bytes when there is room for it.
+// Budgeted does what takes memory for a file of size bytes when there is room for it.
 // One that takes more than the budget is looked at alone.
-func budgeted(ctx context.Context, size int64, do func() error) error {
+func Budgeted(ctx context.Context, size int64, do func() error) error {
 	n := min(max(size, 1), lookBudget/lookCost) * lookCost
 	if err := looking.Acquire(ctx, n); err != nil {
 		return err
@@ -37,32 +37,32 @@ func budgeted(ctx context.Context, size int64, do func() error) error {
 	return do()
 }
 
-// contentError is a file that was read and is not what it should be.
-type contentError struct{ error }
+// damagedError is a file that was read and is not what it should be.
+type damagedError struct{ error }
 
-func (e contentError) Unwrap() error { return e.error }
+func (e damagedError) Unwrap() error { return e.error }
 
-// isContent reports whether it is.
-func isContent(err error) bool {
-	_, ok := err.(contentError)
+// IsDamaged reports whether it is.
+func IsDamaged(err error) bool {
+	_, ok := err.(damagedError)
 	return ok
 }
 
-// content marks err as that of a file that was read and is not what it should be.
-func content(err error) error { return contentError{err} }
+// Damaged marks err as that of a file that was read and is not what it should be.
+func Damaged(err error) error { return damagedError{err} }
 
-// watchedReader keeps the first error of a reader that is not the end of the file, so
+// Reader keeps the first error of a reader that is not the end of the file, so
 // that a file that could not be read can be distinguished from one that is damaged.
-type watchedReader struct {
+type Reader struct {
 	r   store.Reader
 	mu  sync.Mutex
 	err error
 }
 
-func watch(r store.Reader) *watchedReader { return &watchedReader{r: r} }
+func Watch(r store.Reader) *Reader { return &Reader{r: r} }
 
 // ReadAt reads as the reader does.
-func (w *watchedReader) ReadAt(b []byte, off int64) (int, error) {
+func (w *Reader) ReadAt(b []byte, off int64) (int, error) {
 	n, err := w.r.ReadAt(b, off)
 	if err != nil && !errors.Is(err, io.EOF) {
 		w.mu.Lock()
@@ -75,14 +75,14 @@ func (w *watchedReader) ReadAt(b []byte, off int64) (int, error) {
 }
 
 // Failed returns the error that was kept.
-func (w *watchedReader) Failed() error {
+func (w *Reader) Failed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-// readAt reads at most limit bytes of a file from an offset on.
-func readAt(ctx context.Context, s store.Store, name string, from, limit int64) ([]byte, error) {
+// ReadAt reads at most limit bytes of a file from an offset on.
+func ReadAt(ctx context.Context, s store.Store, name string, from, limit int64) ([]byte, error) {
 	r, err := s.Open(ctx, name)
 	if err != nil {
 		return nil, err
@@ -96,9 +96,9 @@ func readAt(ctx context.Context, s store.Store, name string, from, limit int64) 
 	return b[:n], err
 }
 
-// lacking says which of the files that a checkpoint needs are missing or too short;
+// Lacking says which of the files that a checkpoint needs are missing or too short;
 // empty if none is.
-func lacking(need, have map[string]int64) string {
+func Lacking(need, have map[string]int64) string {
 	var wrong []string
 	for _, name := range slices.Sorted(maps.Keys(need)) {
 		switch size, ok := have[name]; {

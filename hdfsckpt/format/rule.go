@@ -68,9 +68,9 @@ func (r Rule) Own() bool { return r.Marker != "" || r.Quiet > 0 }
 // depth is how many levels are searched.
 func (r Rule) depth() int {
 	if r.Own() {
-		return maxDepth + 1
+		return MaxDepth + 1
 	}
-	return maxDepth
+	return MaxDepth
 }
 
 // IsMarker reports whether a file is the rule's marker.

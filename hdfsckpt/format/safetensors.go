@@ -58,21 +58,21 @@ func indexOfTensors(base string) string {
 func (safeTensors) Owner(file string) (Owner, bool) {
 	dir, base := path.Split(file)
 	index := indexOfTensors(base)
-	if !standsAlone(file) || strings.HasPrefix(base, hiddenPrefix) || index == "" && path.Ext(base) != safetensorsSuffix {
+	if !StandsAlone(file) || strings.HasPrefix(base, HiddenPrefix) || index == "" && path.Ext(base) != safetensorsSuffix {
 		return Owner{}, false
 	}
 	name := file
 	if index != "" {
 		name = path.Join(dir, index)
 	}
-	return savedInPlace(name), true
+	return SavedInPlace(name), true
 }
 
 func (safeTensors) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 	var claims []Claim
 	sharded := map[string][]store.Info{} // by the name of the index
 	for _, e := range d.Entries {
-		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
+		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, HiddenPrefix) {
 			continue
 		}
 		switch index := indexOfTensors(e.Name); {
@@ -98,7 +98,7 @@ func (safeTensors) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 
 // safetensorsStep is the step in a file's name, or of the directory that it is alone in.
 func safetensorsStep(name string) int64 {
-	return fileStep(strings.TrimSuffix(name, ".index.json"), safetensorsSuffix)
+	return FileStep(strings.TrimSuffix(name, ".index.json"), safetensorsSuffix)
 }
 
 func checkSafetensors(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
@@ -107,7 +107,7 @@ func checkSafetensors(ctx context.Context, s store.Store, f File) (*Checkpoint, 
 	switch {
 	case errors.Is(err, fs.ErrPermission): // somebody else's file keeps nobody from the others
 		c.State, c.Why = Unchecked, err.Error()
-	case isContent(err):
+	case IsDamaged(err):
 		c.State, c.Why = Unchecked, err.Error()
 		if safetensors.IsCut(err) {
 			c.State, c.Certain = Torn, f.Size > 0 || c.Step != NoStep
@@ -136,7 +136,7 @@ func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Inf
 	c.Marker = c.Name
 	need := map[string]int64{}
 	switch err := shardsOf(ctx, d.Store, c.Name, need); {
-	case isContent(err) || errors.Is(err, fs.ErrPermission):
+	case IsDamaged(err) || errors.Is(err, fs.ErrPermission):
 		c.Why = err.Error()
 		return c, nil
 	case err != nil:
@@ -148,7 +148,7 @@ func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Inf
 			return c, nil
 		}
 	}
-	if c.Why = lacking(need, sizes); c.Why != "" {
+	if c.Why = Lacking(need, sizes); c.Why != "" {
 		if c.Step != NoStep { // what has none may be a model that is being put there
 			c.State = Torn
 		}
@@ -159,7 +159,7 @@ func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Inf
 		if err == nil {
 			continue
 		}
-		if !isContent(err) && !errors.Is(err, fs.ErrPermission) {
+		if !IsDamaged(err) && !errors.Is(err, fs.ErrPermission) {
 			return nil, err
 		}
 		c.Why = name + ": " + err.Error()
@@ -184,10 +184,10 @@ func checkHeader(ctx context.Context, s store.Store, name string) error {
 }
 
 func readHeader(ctx context.Context, r store.Reader) (all []safetensors.Tensor, err error) {
-	w := watch(r)
+	w := Watch(r)
 	size, err := safetensors.HeaderSize(w, r.Size())
 	if err == nil {
-		cancelled := budgeted(ctx, size, func() error {
+		cancelled := Budgeted(ctx, size, func() error {
 			all, err = safetensors.Open(w, r.Size())
 			return nil
 		})
@@ -201,7 +201,7 @@ func readHeader(ctx context.Context, r store.Reader) (all []safetensors.Tensor, 
 	case w.Failed() != nil:
 		return nil, w.Failed()
 	}
-	return nil, content(err)
+	return nil, Damaged(err)
 }
 
 func (safeTensors) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {

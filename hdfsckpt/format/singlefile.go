@@ -12,11 +12,11 @@ import (
 
 // What formats whose checkpoints are single files have in common.
 
-// standsAlone reports whether a file may be a checkpoint by itself, by where it lies: not
+// StandsAlone reports whether a file may be a checkpoint by itself, by where it lies: not
 // in a directory that is one with all that is in it, nor among what is still written.
-func standsAlone(file string) bool {
-	_, inStepDir := stepDirOf(file)
-	return !inStepDir && !hidden(file) && !IsPartsDir(path.Base(path.Dir(file)))
+func StandsAlone(file string) bool {
+	_, inStepDir := StepDirOf(file)
+	return !inStepDir && !IsHidden(file) && !IsPartsDir(path.Base(path.Dir(file)))
 }
 
 // claimFiles claims each file of a directory that is named as the format's are.
@@ -33,14 +33,14 @@ func claimFiles(d *Dir, named func(base string) bool, check func(context.Context
 // cutOffError is that of a file that is not all there.
 type cutOffError struct{ error }
 
-// cutOffErr marks what is wrong with a file as that it is not all there.
-func cutOffErr(err error) error { return cutOffError{err} }
+// CutOff marks what is wrong with a file as that it is not all there.
+func CutOff(err error) error { return cutOffError{err} }
 
 // foreignError is that of a file that does not begin as the format's do.
 type foreignError struct{ error }
 
-// foreignErr marks what is wrong with a file as that it is of no such form.
-func foreignErr(err error) error { return foreignError{err} }
+// Foreign marks what is wrong with a file as that it is of no such form.
+func Foreign(err error) error { return foreignError{err} }
 
 // checkEnds completes a checkpoint that is one file by what judge says of the file: a
 // cutOffErr, a foreignErr or another one. Where the name shows the format only if the
@@ -60,7 +60,7 @@ func checkEnds(ctx context.Context, s store.Store, f File, c Checkpoint, sure bo
 		return nil, err
 	}
 	defer r.Close()
-	w := watch(r)
+	w := Watch(r)
 	wrong := judge(w, r.Size())
 	if w.Failed() != nil {
 		return nil, w.Failed()
@@ -80,8 +80,8 @@ func checkEnds(ctx context.Context, s store.Store, f File, c Checkpoint, sure bo
 	return &c, nil
 }
 
-// endsOf returns the first bytes of a file, a few, and at most limit of its last ones.
-func endsOf(r io.ReaderAt, size, limit int64) (begin, end []byte, err error) {
+// Ends returns the first bytes of a file, a few, and at most limit of its last ones.
+func Ends(r io.ReaderAt, size, limit int64) (begin, end []byte, err error) {
 	const few = 64
 	begin, end = make([]byte, min(size, few)), make([]byte, min(size, limit))
 	for _, part := range []struct {

@@ -49,7 +49,7 @@ var tfFile = regexp.MustCompile(`^(.+)\.(index|meta|data-(\d{5})-of-(\d{5}))$`)
 func (tensorFlow) Owner(file string) (Owner, bool) {
 	dir, base := path.Dir(file), path.Base(file)
 	m := tfFile.FindStringSubmatch(base)
-	if m == nil || m[2] == "meta" || strings.HasPrefix(file, hiddenPrefix) || store.IsTemporary(base) ||
+	if m == nil || m[2] == "meta" || strings.HasPrefix(file, HiddenPrefix) || store.IsTemporary(base) ||
 		IsPartsDir(path.Base(dir)) || IsPlainDir(path.Base(dir)) {
 		return Owner{}, false
 	}
@@ -139,7 +139,7 @@ func (b *bundle) check(ctx context.Context, d *Dir) (*Checkpoint, error) {
 	}
 	c.Marker = path.Join(d.Name, b.index.Name)
 	x, err := readIndex(ctx, d.Store, c.Marker)
-	if isContent(err) {
+	if IsDamaged(err) {
 		c.Why = fmt.Sprintf("%s: %v", b.index.Name, err)
 		return c, nil
 	}
@@ -178,7 +178,7 @@ func (b *bundle) lacks(x *tfbundle.Index) string {
 			have[name] = f.Size
 		}
 	}
-	return lacking(need, have)
+	return Lacking(need, have)
 }
 
 // ReadIndex reads the index of a TensorFlow checkpoint.
@@ -193,9 +193,9 @@ func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index
 		return nil, err
 	}
 	defer r.Close()
-	w := watch(r)
+	w := Watch(r)
 	var x *tfbundle.Index
-	cancelled := budgeted(ctx, r.Size(), func() error {
+	cancelled := Budgeted(ctx, r.Size(), func() error {
 		x, err = tfbundle.Parse(w, r.Size())
 		return nil
 	})
@@ -208,7 +208,7 @@ func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index
 	if w.Failed() != nil {
 		return nil, errors.Join(err, w.Failed())
 	}
-	return nil, content(err)
+	return nil, Damaged(err)
 }
 
 // Tensors finds the tensors of a checkpoint by its index.
@@ -240,7 +240,7 @@ func (tensorFlow) Parts(ctx context.Context, s store.Store, c *Checkpoint) ([]Pa
 	name := tfbundle.IndexFile(c.Name)
 	x, err := readIndex(ctx, s, name)
 	switch {
-	case isContent(err):
+	case IsDamaged(err):
 		return nil, []Problem{{File: name, Offset: -1, Text: err.Error()}}, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, nil // the checkpoint's state says so
@@ -286,7 +286,7 @@ func (tensorFlow) Part(e store.Info) bool { return !e.IsDir() && tfPart.MatchStr
 func (tensorFlow) PointerFile() string { return tfbundle.StateFile }
 
 func (tensorFlow) ReadPointer(ctx context.Context, s store.Store, dir string) (Pointed, error) {
-	p, err := readPointer(ctx, s, path.Join(dir, tfbundle.StateFile))
+	p, err := ReadPointerFile(ctx, s, path.Join(dir, tfbundle.StateFile))
 	if err != nil || !p.Named() {
 		return p, err
 	}
@@ -336,9 +336,9 @@ func (tensorFlow) CopiedPointer(before Pointed, to *Checkpoint) []byte {
 }
 
 func (tensorFlow) RememberPointer(ctx context.Context, s store.Store, dir string) error {
-	return rememberPointer(ctx, s, path.Join(dir, tfbundle.StateFile))
+	return RememberPointerFile(ctx, s, path.Join(dir, tfbundle.StateFile))
 }
 
 func (tensorFlow) KnownPointers(ctx context.Context, s store.Store) (map[string]bool, error) {
-	return knownPointers(ctx, s, tfbundle.StateFile)
+	return KnownPointerFiles(ctx, s, tfbundle.StateFile)
 }

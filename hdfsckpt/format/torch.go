@@ -49,14 +49,14 @@ func suffixOf(base string) string {
 // checkpoints by themselves.
 func isTorchName(base string) bool {
 	_, ok := torchSuffixes[suffixOf(base)]
-	return ok && base != "training_args.bin" && !strings.HasPrefix(base, hiddenPrefix)
+	return ok && base != "training_args.bin" && !strings.HasPrefix(base, HiddenPrefix)
 }
 
 func (torch) Owner(file string) (Owner, bool) {
-	if !standsAlone(file) || !isTorchName(path.Base(file)) {
+	if !StandsAlone(file) || !isTorchName(path.Base(file)) {
 		return Owner{}, false
 	}
-	return savedInPlace(file), true
+	return SavedInPlace(file), true
 }
 
 func (torch) Claim(_ context.Context, d *Dir) ([]Claim, error) {
@@ -65,7 +65,7 @@ func (torch) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 
 func checkTorch(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
 	sure := torchSuffixes[suffixOf(f.Name)]
-	c := &Checkpoint{Name: f.Name, Kind: Torch, Step: fileStep(f.Name, suffixOf(f.Name)), Files: []File{f}, Shards: 1, State: Torn}
+	c := &Checkpoint{Name: f.Name, Kind: Torch, Step: FileStep(f.Name, suffixOf(f.Name)), Files: []File{f}, Shards: 1, State: Torn}
 	a, err := openTorch(ctx, s, f.Name)
 	switch {
 	case errors.Is(err, fs.ErrPermission): // somebody else's file keeps nobody from the others
@@ -111,7 +111,7 @@ func openTorch(ctx context.Context, s store.Store, name string) (torchHead, erro
 	head = head[:n]
 	h := torchHead{empty: n == 0, legacy: torchfile.IsLegacy(head), archive: torchfile.IsZip(head)}
 	if h.archive {
-		w := watch(r)
+		w := Watch(r)
 		_, h.damage = torchfile.OpenArchive(w, r.Size())
 		err = w.Failed()
 	} else {
@@ -170,7 +170,7 @@ func archiveParts(ctx context.Context, s store.Store, name string, offset, lengt
 	if length < 0 {
 		length = r.Size()
 	}
-	w := watch(r)
+	w := Watch(r)
 	f, err := torchfile.Open(io.NewSectionReader(w, offset, length), length)
 	if w.Failed() != nil {
 		return nil, nil, w.Failed()

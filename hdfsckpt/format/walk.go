@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	maxDepth     = 5  // levels of directories that are searched
+	MaxDepth     = 5  // levels of directories that are searched
 	parallelism  = 16 // calls at a time
-	hiddenPrefix = "."
+	HiddenPrefix = "."
 	// recent is how old the files of a save may be for it to count as in progress.
 	recent = 2 * time.Minute
 )
@@ -186,7 +186,7 @@ func (w *walker) directory(name string, depth int) error {
 		return nil
 	}
 	for _, e := range d.Entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name, hiddenPrefix) && !isDiscarded(e.Name) && (w.Rule.Own() || !IsPartsDir(e.Name)) {
+		if e.IsDir() && !strings.HasPrefix(e.Name, HiddenPrefix) && !IsDiscarded(e.Name) && (w.Rule.Own() || !IsPartsDir(e.Name)) {
 			w.group.Go(func() error { return w.directory(path.Join(name, e.Name), depth+1) })
 		}
 	}
@@ -268,7 +268,7 @@ func (c *Checkpoint) addBelow(ctx context.Context, s store.Store, dir string, en
 		case !e.IsDir():
 			c.Files = append(c.Files, FileOf(dir, e))
 			c.Shards++
-		case depth < maxDepth:
+		case depth < MaxDepth:
 			if err := c.below(ctx, s, path.Join(dir, e.Name), depth+1); err != nil {
 				return err
 			}

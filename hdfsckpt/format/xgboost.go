@@ -35,14 +35,14 @@ func (xgboost) Traits() Traits {
 }
 
 func isXGBoostName(base string) bool {
-	return matchesAny(xgboostNames, base) && !strings.HasPrefix(base, hiddenPrefix)
+	return matchesAny(xgboostNames, base) && !strings.HasPrefix(base, HiddenPrefix)
 }
 
 func (xgboost) Owner(file string) (Owner, bool) {
-	if !standsAlone(file) || !isXGBoostName(path.Base(file)) {
+	if !StandsAlone(file) || !isXGBoostName(path.Base(file)) {
 		return Owner{}, false
 	}
-	return savedInPlace(file), true
+	return SavedInPlace(file), true
 }
 
 func (xgboost) Claim(_ context.Context, d *Dir) ([]Claim, error) {
@@ -51,7 +51,7 @@ func (xgboost) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 
 func checkXGBoost(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
 	sure := path.Ext(f.Name) == xgboostSuffix
-	return checkEnds(ctx, s, f, Checkpoint{Kind: XGBoost, Step: fileStep(f.Name, path.Ext(f.Name))}, sure, judgeXGBoost)
+	return checkEnds(ctx, s, f, Checkpoint{Kind: XGBoost, Step: FileStep(f.Name, path.Ext(f.Name))}, sure, judgeXGBoost)
 }
 
 var (
@@ -66,22 +66,22 @@ var (
 )
 
 func judgeXGBoost(r io.ReaderAt, size int64) error {
-	begin, end, err := endsOf(r, size, 128)
+	begin, end, err := Ends(r, size, 128)
 	switch {
 	case err != nil:
 		return err
 	case bytes.HasPrefix(begin, ubjsonBegin):
 		if !ubjsonEnd.Match(end) {
-			return cutOffErr(errors.New("it does not end with XGBoost's version, which is written last"))
+			return CutOff(errors.New("it does not end with XGBoost's version, which is written last"))
 		}
 	case xgboostJSONBegin.Match(begin):
 		if !xgboostJSONEnd.Match(end) {
-			return cutOffErr(errors.New("it does not end with XGBoost's version, which is written last"))
+			return CutOff(errors.New("it does not end with XGBoost's version, which is written last"))
 		}
 	case bytes.HasPrefix(ubjsonBegin, begin):
-		return cutOffErr(errors.New("it ends before XGBoost's model begins"))
+		return CutOff(errors.New("it ends before XGBoost's model begins"))
 	default:
-		return foreignErr(errors.New("it does not begin as XGBoost's models do"))
+		return Foreign(errors.New("it does not begin as XGBoost's models do"))
 	}
 	return nil
 }
