@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/proto"
 	"holdfast/runtime/tasklog"
 )
@@ -69,7 +69,7 @@ func Complete(spec *proto.JobSpec) error {
 		}
 	}
 	for _, c := range spec.Checkpoints {
-		if err := format.CheckRule(CheckpointRule(c), c.Path); err != nil {
+		if err := formats.CheckRule(CheckpointRule(c), c.Path); err != nil {
 			return err
 		}
 	}

@@ -67,27 +67,31 @@ type Tensor struct {
 	File   string // in which it is, relative to the store's root; empty for one in several
 	Pieces int    // 1, or in how many it was cut
 
-	// Elements returns what Read does, and Texts what Strings does. A tensor has one of
-	// them, or none if its elements cannot be shown.
-	Elements func() ([]byte, error)
-	Texts    func() ([]string, error)
+	Source Source // set by the format
+}
+
+// Source is how a tensor's elements are read. It has one of the two, or none if they cannot
+// be shown.
+type Source struct {
+	Read    func() ([]byte, error)
+	Strings func() ([]string, error) // of a tensor of strings
 }
 
 // Read returns a tensor's elements row by row, little endian. Checksums that the
 // checkpoint has of them have been compared.
 func (t *Tensor) Read() ([]byte, error) {
-	if t.Elements == nil {
+	if t.Source.Read == nil {
 		return nil, fmt.Errorf("%s: elements of %s are no numbers: %w", t.Name, t.Kind, syscall.EINVAL)
 	}
-	return t.Elements()
+	return t.Source.Read()
 }
 
 // Strings returns the elements of a tensor of strings.
 func (t *Tensor) Strings() ([]string, error) {
-	if t.Texts == nil {
+	if t.Source.Strings == nil {
 		return nil, fmt.Errorf("%s: elements of %s are no strings: %w", t.Name, t.Kind, syscall.EINVAL)
 	}
-	return t.Texts()
+	return t.Source.Strings()
 }
 
 // Opener opens each file of a checkpoint once. Its methods may be called by many

@@ -1,9 +1,10 @@
-// Package format defines what makes a set of files a checkpoint: one Format for each form of
-// checkpoints, in a file of its own. Code that lists, seals, verifies, retains, moves aside or removes checkpoints asks the format,
+// Package format defines what makes a set of files a checkpoint: the contract of a Format, of
+// which there is one for each form of checkpoints (package formats, beside this one). Code
+// that lists, seals, verifies, retains, moves aside or removes checkpoints asks the format,
 // and decides nothing by its name.
 //
 // The contract is in format.go, contents.go and pointer.go. What all formats share is in
-// checkpoint.go, rule.go and names.go; walk.go searches a store for checkpoints, and formats.go has the list of formats.
+// checkpoint.go, rule.go and names.go; walk.go searches a store for checkpoints.
 //
 // # Words
 //

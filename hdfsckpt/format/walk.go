@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	MaxDepth     = 5  // levels of directories that are searched
-	parallelism  = 16 // calls at a time
-	HiddenPrefix = "."
+	MaxDepth     = 5   // levels of directories that are searched
+	parallelism  = 16  // calls at a time
+	HiddenPrefix = "." // of what is no checkpoint, nor a part of one
 	// recent is how old the files of a save may be for it to count as in progress.
 	recent = 2 * time.Minute
 )

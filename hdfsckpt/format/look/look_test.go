@@ -1,4 +1,4 @@
-package format
+package look
 
 import (
 	"context"
@@ -13,7 +13,7 @@ func TestLooksHaveOneBudget(t *testing.T) {
 	for name, x := range map[string]struct {
 		size int64
 		fit  int
-	}{"four at once": {lookBudget / lookCost / 4, 4}, "a larger one alone": {1 << 40, 1}} {
+	}{"four at once": {budget / cost / 4, 4}, "a larger one alone": {1 << 40, 1}} {
 		t.Run(name, func(t *testing.T) {
 			in, leave := make(chan struct{}, x.fit), make(chan struct{})
 			var wg sync.WaitGroup

@@ -1,4 +1,7 @@
-package format
+// Package look reads what formats need to see of a checkpoint's files to judge it: in bounded
+// memory, and with errors that show whether a file could not be read or is damaged. Its
+// functions may be called by many goroutines.
+package look
 
 import (
 	"context"
@@ -18,18 +21,18 @@ import (
 // What is read of checkpoints to look at them is bounded, however many are looked at,
 // and whatever their files say.
 const (
-	// lookBudget bounds the memory, in bytes, for all indexes and similar files that this
-	// process reads at the same time; each takes about lookCost times its size.
-	lookBudget = 64 << 20
-	lookCost   = 8
+	// budget bounds the memory, in bytes, for all indexes and similar files that this
+	// process reads at the same time; each takes about cost times its size.
+	budget = 64 << 20
+	cost   = 8
 )
 
-var looking = semaphore.NewWeighted(lookBudget)
+var looking = semaphore.NewWeighted(budget)
 
 // Budgeted does what takes memory for a file of size bytes when there is room for it.
 // One that takes more than the budget is looked at alone.
 func Budgeted(ctx context.Context, size int64, do func() error) error {
-	n := min(max(size, 1), lookBudget/lookCost) * lookCost
+	n := min(max(size, 1), budget/cost) * cost
 	if err := looking.Acquire(ctx, n); err != nil {
 		return err
 	}
@@ -37,28 +40,28 @@ func Budgeted(ctx context.Context, size int64, do func() error) error {
 	return do()
 }
 
-// damagedError is a file that was read and is not what it should be.
+// Damaged marks err as that of a file that was read and is not what it should be.
+func Damaged(err error) error { return damagedError{err} }
+
 type damagedError struct{ error }
 
 func (e damagedError) Unwrap() error { return e.error }
 
-// IsDamaged reports whether it is.
+// IsDamaged reports whether an error is marked so.
 func IsDamaged(err error) bool {
 	_, ok := err.(damagedError)
 	return ok
 }
 
-// Damaged marks err as that of a file that was read and is not what it should be.
-func Damaged(err error) error { return damagedError{err} }
-
-// Reader keeps the first error of a reader that is not the end of the file, so
-// that a file that could not be read can be distinguished from one that is damaged.
+// Reader keeps the first error of a file's reader that is not the end of the file, so that
+// a file that could not be read can be distinguished from one that is damaged.
 type Reader struct {
 	r   store.Reader
 	mu  sync.Mutex
 	err error
 }
 
+// Watch returns a Reader of an opened file. Closing that is left to the caller.
 func Watch(r store.Reader) *Reader { return &Reader{r: r} }
 
 // ReadAt reads as the reader does.

@@ -1,15 +1,17 @@
-package format
+package formats
 
 import (
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+
+	"holdfast/hdfsckpt/format"
 )
 
-// MayComplete reports, by a store's rule, whether a file that was written may be the last of a save, so
-// that it is worth while to look for complete checkpoints.
-func MayComplete(r Rule, file string) bool {
+// MayComplete reports, by a store's rule, whether a file that was written may be the last of
+// a save, so that it is worth while to look for complete checkpoints.
+func MayComplete(r format.Rule, file string) bool {
 	base := path.Base(file)
 	if r.Quiet > 0 {
 		return true
@@ -27,7 +29,7 @@ func MayComplete(r Rule, file string) bool {
 
 // CompleteWhen says, for a person, when checkpoints count as complete by a rule; empty where
 // the rule leaves it to the files.
-func CompleteWhen(r Rule) string {
+func CompleteWhen(r format.Rule) string {
 	switch {
 	case r.Marker != "":
 		return "a file " + r.Marker + " is there"
@@ -41,7 +43,7 @@ func CompleteWhen(r Rule) string {
 }
 
 // CheckRule returns what is wrong with a rule for the checkpoints of a path.
-func CheckRule(r Rule, checkpoints string) error {
+func CheckRule(r format.Rule, checkpoints string) error {
 	var names []string
 	for _, f := range All {
 		if t := f.Traits(); !t.Unnamed {

@@ -1,4 +1,6 @@
-package format
+// Package onefile has what formats whose checkpoints are single files have in common: where
+// such a file may lie, and how its two ends show whether all of it is there.
+package onefile
 
 import (
 	"context"
@@ -7,60 +9,60 @@ import (
 	"io/fs"
 	"path"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/look"
 	"holdfast/hdfsckpt/store"
 )
-
-// What formats whose checkpoints are single files have in common.
 
 // StandsAlone reports whether a file may be a checkpoint by itself, by where it lies: not
 // in a directory that is one with all that is in it, nor among what is still written.
 func StandsAlone(file string) bool {
-	_, inStepDir := StepDirOf(file)
-	return !inStepDir && !IsHidden(file) && !IsPartsDir(path.Base(path.Dir(file)))
+	_, inStepDir := format.StepDirOf(file)
+	return !inStepDir && !format.IsHidden(file) && !format.IsPartsDir(path.Base(path.Dir(file)))
 }
 
-// claimFiles claims each file of a directory that is named as the format's are.
-func claimFiles(d *Dir, named func(base string) bool, check func(context.Context, store.Store, File) (*Checkpoint, error)) []Claim {
-	var claims []Claim
+// Claim claims each file of a directory that is named as the format's are.
+func Claim(d *format.Dir, named func(base string) bool, check func(context.Context, store.Store, format.File) (*format.Checkpoint, error)) []format.Claim {
+	var claims []format.Claim
 	for _, e := range d.Entries {
 		if e.Mode.IsRegular() && named(e.Name) {
-			claims = append(claims, Claim{Check: func(ctx context.Context) (*Checkpoint, error) { return check(ctx, d.Store, FileOf(d.Name, e)) }})
+			claims = append(claims, format.Claim{Check: func(ctx context.Context) (*format.Checkpoint, error) {
+				return check(ctx, d.Store, format.FileOf(d.Name, e))
+			}})
 		}
 	}
 	return claims
 }
 
-// cutOffError is that of a file that is not all there.
-type cutOffError struct{ error }
-
 // CutOff marks what is wrong with a file as that it is not all there.
 func CutOff(err error) error { return cutOffError{err} }
 
-// foreignError is that of a file that does not begin as the format's do.
-type foreignError struct{ error }
+type cutOffError struct{ error }
 
-// Foreign marks what is wrong with a file as that it is of no such form.
+// Foreign marks what is wrong with a file as that it does not begin as the format's do.
 func Foreign(err error) error { return foreignError{err} }
 
-// checkEnds completes a checkpoint that is one file by what judge says of the file: a
-// cutOffErr, a foreignErr or another one. Where the name shows the format only if the
+type foreignError struct{ error }
+
+// Check completes a checkpoint that is one file by what judge says of the file: a
+// CutOff, a Foreign or another one. Where the name shows the format only if the
 // file begins so (sure is not set), there is no checkpoint in a foreign, empty or
 // unreadable file.
-func checkEnds(ctx context.Context, s store.Store, f File, c Checkpoint, sure bool, judge func(io.ReaderAt, int64) error) (*Checkpoint, error) {
-	c.Name, c.Files, c.Shards, c.State = f.Name, []File{f}, 1, Complete
+func Check(ctx context.Context, s store.Store, f format.File, c format.Checkpoint, sure bool, judge func(io.ReaderAt, int64) error) (*format.Checkpoint, error) {
+	c.Name, c.Files, c.Shards, c.State = f.Name, []format.File{f}, 1, format.Complete
 	r, err := s.Open(ctx, f.Name)
 	switch {
 	case errors.Is(err, fs.ErrPermission): // somebody else's file keeps nobody from the others
 		if !sure {
 			return nil, nil
 		}
-		c.State, c.Why = Unchecked, err.Error()
+		c.State, c.Why = format.Unchecked, err.Error()
 		return &c, nil
 	case err != nil:
 		return nil, err
 	}
 	defer r.Close()
-	w := Watch(r)
+	w := look.Watch(r)
 	wrong := judge(w, r.Size())
 	if w.Failed() != nil {
 		return nil, w.Failed()
@@ -71,11 +73,11 @@ func checkEnds(ctx context.Context, s store.Store, f File, c Checkpoint, sure bo
 	case !sure && (r.Size() == 0 || errors.As(wrong, &foreign)):
 		return nil, nil
 	case r.Size() == 0:
-		c.State, c.Why, c.Certain = Torn, "it is empty", c.Step != NoStep
+		c.State, c.Why, c.Certain = format.Torn, "it is empty", c.Step != format.NoStep
 	case errors.As(wrong, &cut):
-		c.State, c.Why, c.Certain = Torn, wrong.Error(), true
+		c.State, c.Why, c.Certain = format.Torn, wrong.Error(), true
 	case wrong != nil:
-		c.State, c.Why = Unchecked, wrong.Error()
+		c.State, c.Why = format.Unchecked, wrong.Error()
 	}
 	return &c, nil
 }
