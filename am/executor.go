@@ -117,6 +117,7 @@ func (x *executor) execute(now time.Time, action core.Action) *core.Finish {
 			AtUnixMs: now.UnixMilli(), Task: action.Task, Kind: action.Kind, Text: action.Text, SinceLossMs: action.TookMS,
 		})
 		m.cfg.Log.WithField("task", action.Task).Infof("%s: %s", action.Kind, action.Text)
+		m.notifyOf(action, now)
 	case core.RestartAnswered:
 		x.answer <- action.Refusal
 	case core.Finish:

@@ -19,6 +19,7 @@ import (
 	"holdfast/am/agents"
 	"holdfast/am/checkpoint"
 	"holdfast/am/core"
+	"holdfast/am/notify"
 	"holdfast/am/recovery"
 	"holdfast/am/server"
 	"holdfast/am/status"
@@ -47,6 +48,7 @@ type Master struct {
 	sealer   *checkpoint.Sealer
 	journal  *recovery.JournalWriter // nil: no other master can take over
 	liveness *recovery.LivenessFile  // the same
+	notifier *notify.Notifier        // nil: nobody is notified
 
 	received chan agents.Received
 	ends     chan core.Event // what ends the job from outside
@@ -85,6 +87,7 @@ func New(cfg Config) (*Master, error) {
 	m.samples = newSamples(cfg, time.UnixMilli(begun.StartedUnixMs))
 	m.status = status.New(begun, m.samples, m.Kill, m.job.Limits().Stop)
 	m.status.Apply(m.job, nil, nil)
+	m.notifier = newNotifier(cfg, m.status.Note)
 	m.sealer = checkpoint.NewSealer(cfg.checkpoint(), m.status)
 	if cfg.Predecessor != nil {
 		m.sealer.ScanAll()

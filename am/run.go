@@ -38,7 +38,9 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	defer stopWorking()
 	saving, stopSaving := context.WithCancel(detached)
 	defer stopSaving()
-	var background, saver, sealer sync.WaitGroup
+	notifying, stopNotifying := context.WithCancel(detached)
+	defer stopNotifying()
+	var background, saver, sealer, notifier sync.WaitGroup
 	background.Go(func() { _ = m.grpc.Serve(m.cfg.Listener) }) // ends by Stop
 	background.Go(func() { Trim(working) })
 	background.Go(func() { m.preparation.preparer.Heartbeat(working) })
@@ -49,6 +51,9 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	saver.Go(func() { m.status.SaveLoop(saving, m.cfg.Dir, m.cfg.Log) })
 	saver.Go(func() { m.samples.SaveLoop(saving, m.cfg.Dir, m.cfg.Log) })
 	sealer.Go(func() { m.sealer.Run(working, m.done) })
+	if m.notifier != nil {
+		notifier.Go(func() { m.notifier.Run(notifying) })
+	}
 	if m.cfg.Predecessor == nil { // else its tasks run, and are not about to start
 		m.preparation.startEarly(working)
 	}
@@ -59,6 +64,8 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	if finish == nil {
 		stopSaving()
 		stopWorking()
+		stopNotifying()
+		notifier.Wait()
 		m.grpc.Stop() // agents look for the next master
 		return nil, ErrLeft
 	}
@@ -73,6 +80,8 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	saver.Wait() // an older status must not replace the final one
 	m.status.Finish(m.job)
 	final, _ := m.status.Snapshot()
+	m.notifyEnd(final)
+	notified := time.Now().Add(notifyTime)
 	status.Save(ending, m.cfg.Dir, final, m.cfg.Log)
 	m.samples.Save(ending, m.cfg.Dir, m.cfg.Log)
 	if m.liveness != nil {
@@ -82,6 +91,11 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	}
 	err := driver.Finish(ending, *finish)
 	waitAtMost(lingerTime, m.grpc.GracefulStop)
+	if m.notifier != nil {
+		m.notifier.Wait(time.Until(notified))
+	}
+	stopNotifying()
+	notifier.Wait()
 	m.grpc.Stop()
 	background.Wait()
 	if err != nil {

@@ -301,7 +301,10 @@ type JobSpec struct {
 	ModifyAcl string `protobuf:"bytes,22,opt,name=modify_acl,json=modifyAcl,proto3" json:"modify_acl,omitempty"`
 	// YARN only: URL below which an ended job has a page, at its id. The ResourceManager's
 	// link leads there after the end; empty means to the ResourceManager's own page.
-	HistoryUrl    string `protobuf:"bytes,23,opt,name=history_url,json=historyUrl,proto3" json:"history_url,omitempty"`
+	HistoryUrl string `protobuf:"bytes,23,opt,name=history_url,json=historyUrl,proto3" json:"history_url,omitempty"`
+	// URL to which the AM posts a Notification when the state of the job changes; empty means
+	// none. It may hold a secret.
+	NotifyUrl     string `protobuf:"bytes,24,opt,name=notify_url,json=notifyUrl,proto3" json:"notify_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -493,6 +496,13 @@ func (x *JobSpec) GetModifyAcl() string {
 func (x *JobSpec) GetHistoryUrl() string {
 	if x != nil {
 		return x.HistoryUrl
+	}
+	return ""
+}
+
+func (x *JobSpec) GetNotifyUrl() string {
+	if x != nil {
+		return x.NotifyUrl
 	}
 	return ""
 }
@@ -3481,7 +3491,7 @@ func (x *JobSamples) GetRecent() []*Series {
 // then.
 type Series struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                     // step, steps_per_second, cpu_cores, rss_bytes, or the name of a scalar
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                     // step, steps_per_second, complete_step, cpu_cores, rss_bytes, or the name of a scalar
 	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`                                     // whose tasks are measured together, or whose task; empty if all
 	Task          string                 `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`                                     // empty if the series is of several
 	Scalar        bool                   `protobuf:"varint,4,opt,name=scalar,proto3" json:"scalar,omitempty"`                                // the program reported it
@@ -4664,12 +4674,129 @@ func (x *Incident) GetProgressAfterMs() int64 {
 	return 0
 }
 
+// Notification is what JobSpec.notify_url is sent, as JSON.
+type Notification struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // of the job
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	Event         string                 `protobuf:"bytes,4,opt,name=event,proto3" json:"event,omitempty"` // failed, stalled, recovered or ended
+	State         JobState               `protobuf:"varint,5,opt,name=state,proto3,enum=holdfast.JobState" json:"state,omitempty"`
+	Task          string                 `protobuf:"bytes,6,opt,name=task,proto3" json:"task,omitempty"` // empty if the event concerns the job
+	Text          string                 `protobuf:"bytes,7,opt,name=text,proto3" json:"text,omitempty"` // what happened, for people
+	AtUnixMs      int64                  `protobuf:"varint,8,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
+	Step          int64                  `protobuf:"varint,9,opt,name=step,proto3" json:"step,omitempty"`                                      // step that a task reported last; 0 if none
+	CompleteStep  int64                  `protobuf:"varint,10,opt,name=complete_step,json=completeStep,proto3" json:"complete_step,omitempty"` // of the newest complete checkpoint; 0 if none is known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Notification) Reset() {
+	*x = Notification{}
+	mi := &file_holdfast_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Notification) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Notification) ProtoMessage() {}
+
+func (x *Notification) ProtoReflect() protoreflect.Message {
+	mi := &file_holdfast_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Notification.ProtoReflect.Descriptor instead.
+func (*Notification) Descriptor() ([]byte, []int) {
+	return file_holdfast_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *Notification) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Notification) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Notification) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *Notification) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *Notification) GetState() JobState {
+	if x != nil {
+		return x.State
+	}
+	return JobState_JOB_STATE_UNSPECIFIED
+}
+
+func (x *Notification) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Notification) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Notification) GetAtUnixMs() int64 {
+	if x != nil {
+		return x.AtUnixMs
+	}
+	return 0
+}
+
+func (x *Notification) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Notification) GetCompleteStep() int64 {
+	if x != nil {
+		return x.CompleteStep
+	}
+	return 0
+}
+
 // JobEvent is an entry of the job's event log.
 type JobEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AtUnixMs      int64                  `protobuf:"varint,1,opt,name=at_unix_ms,json=atUnixMs,proto3" json:"at_unix_ms,omitempty"`
 	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"` // empty if the event concerns the job
-	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // started, lost, recovered, ended, waiting, stalled or note
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // started, lost, recovered, ended, waiting, stalled, resumed or note
 	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	SinceLossMs   int64                  `protobuf:"varint,5,opt,name=since_loss_ms,json=sinceLossMs,proto3" json:"since_loss_ms,omitempty"` // kinds lost and recovered: time since the loss
 	unknownFields protoimpl.UnknownFields
@@ -4678,7 +4805,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4690,7 +4817,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_holdfast_proto_msgTypes[48]
+	mi := &file_holdfast_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4703,7 +4830,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_holdfast_proto_rawDescGZIP(), []int{48}
+	return file_holdfast_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *JobEvent) GetAtUnixMs() int64 {
@@ -4745,7 +4872,7 @@ var File_holdfast_proto protoreflect.FileDescriptor
 
 const file_holdfast_proto_rawDesc = "" +
 	"\n" +
-	"\x0eholdfast.proto\x12\bholdfast\"\xc0\x06\n" +
+	"\x0eholdfast.proto\x12\bholdfast\"\xdf\x06\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -4773,7 +4900,9 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"modify_acl\x18\x16 \x01(\tR\tmodifyAcl\x12\x1f\n" +
 	"\vhistory_url\x18\x17 \x01(\tR\n" +
-	"historyUrl\x1a6\n" +
+	"historyUrl\x12\x1d\n" +
+	"\n" +
+	"notify_url\x18\x18 \x01(\tR\tnotifyUrl\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
@@ -5158,7 +5287,20 @@ const file_holdfast_proto_rawDesc = "" +
 	"\n" +
 	"lost_steps\x18\x0f \x01(\x03R\tlostSteps\x12(\n" +
 	"\x10progress_unix_ms\x18\x10 \x01(\x03R\x0eprogressUnixMs\x12*\n" +
-	"\x11progress_after_ms\x18\x11 \x01(\x03R\x0fprogressAfterMs\"\x88\x01\n" +
+	"\x11progress_after_ms\x18\x11 \x01(\x03R\x0fprogressAfterMs\"\x85\x02\n" +
+	"\fNotification\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\x12\x14\n" +
+	"\x05event\x18\x04 \x01(\tR\x05event\x12(\n" +
+	"\x05state\x18\x05 \x01(\x0e2\x12.holdfast.JobStateR\x05state\x12\x12\n" +
+	"\x04task\x18\x06 \x01(\tR\x04task\x12\x12\n" +
+	"\x04text\x18\a \x01(\tR\x04text\x12\x1c\n" +
+	"\n" +
+	"at_unix_ms\x18\b \x01(\x03R\batUnixMs\x12\x12\n" +
+	"\x04step\x18\t \x01(\x03R\x04step\x12#\n" +
+	"\rcomplete_step\x18\n" +
+	" \x01(\x03R\fcompleteStep\"\x88\x01\n" +
 	"\bJobEvent\x12\x1c\n" +
 	"\n" +
 	"at_unix_ms\x18\x01 \x01(\x03R\batUnixMs\x12\x12\n" +
@@ -5218,7 +5360,7 @@ func file_holdfast_proto_rawDescGZIP() []byte {
 }
 
 var file_holdfast_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_holdfast_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_holdfast_proto_goTypes = []any{
 	(LossRule)(0),               // 0: holdfast.LossRule
 	(CompletionRule)(0),         // 1: holdfast.CompletionRule
@@ -5272,15 +5414,16 @@ var file_holdfast_proto_goTypes = []any{
 	(*TaskStatus)(nil),          // 49: holdfast.TaskStatus
 	(*Stage)(nil),               // 50: holdfast.Stage
 	(*Incident)(nil),            // 51: holdfast.Incident
-	(*JobEvent)(nil),            // 52: holdfast.JobEvent
-	nil,                         // 53: holdfast.JobSpec.EnvEntry
-	nil,                         // 54: holdfast.ImportProfile.SetEnvEntry
-	nil,                         // 55: holdfast.Start.EnvEntry
-	nil,                         // 56: holdfast.PrewarmPlan.EnvEntry
+	(*Notification)(nil),        // 52: holdfast.Notification
+	(*JobEvent)(nil),            // 53: holdfast.JobEvent
+	nil,                         // 54: holdfast.JobSpec.EnvEntry
+	nil,                         // 55: holdfast.ImportProfile.SetEnvEntry
+	nil,                         // 56: holdfast.Start.EnvEntry
+	nil,                         // 57: holdfast.PrewarmPlan.EnvEntry
 }
 var file_holdfast_proto_depIdxs = []int32{
 	5,  // 0: holdfast.JobSpec.roles:type_name -> holdfast.RoleSpec
-	53, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
+	54, // 1: holdfast.JobSpec.env:type_name -> holdfast.JobSpec.EnvEntry
 	6,  // 2: holdfast.JobSpec.checkpoints:type_name -> holdfast.CheckpointSpec
 	7,  // 3: holdfast.JobSpec.files:type_name -> holdfast.FileSpec
 	0,  // 4: holdfast.RoleSpec.loss:type_name -> holdfast.LossRule
@@ -5301,7 +5444,7 @@ var file_holdfast_proto_depIdxs = []int32{
 	16, // 19: holdfast.Exited.scalars:type_name -> holdfast.Scalar
 	16, // 20: holdfast.Heartbeat.scalars:type_name -> holdfast.Scalar
 	19, // 21: holdfast.Committed.files:type_name -> holdfast.CommittedFile
-	54, // 22: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
+	55, // 22: holdfast.ImportProfile.set_env:type_name -> holdfast.ImportProfile.SetEnvEntry
 	25, // 23: holdfast.ToAgent.assign:type_name -> holdfast.Assign
 	26, // 24: holdfast.ToAgent.start:type_name -> holdfast.Start
 	27, // 25: holdfast.ToAgent.stop:type_name -> holdfast.Stop
@@ -5317,16 +5460,16 @@ var file_holdfast_proto_depIdxs = []int32{
 	34, // 35: holdfast.Assign.prewarm_plan:type_name -> holdfast.PrewarmPlan
 	4,  // 36: holdfast.Assign.spec:type_name -> holdfast.JobSpec
 	29, // 37: holdfast.Assign.routes:type_name -> holdfast.Routes
-	55, // 38: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
+	56, // 38: holdfast.Start.env:type_name -> holdfast.Start.EnvEntry
 	25, // 39: holdfast.Prewarm.assign:type_name -> holdfast.Assign
-	56, // 40: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
+	57, // 40: holdfast.PrewarmPlan.env:type_name -> holdfast.PrewarmPlan.EnvEntry
 	22, // 41: holdfast.PrewarmPlan.import_profile:type_name -> holdfast.ImportProfile
 	41, // 42: holdfast.JobSamples.series:type_name -> holdfast.Series
 	41, // 43: holdfast.JobSamples.recent:type_name -> holdfast.Series
 	2,  // 44: holdfast.JobStatus.state:type_name -> holdfast.JobState
 	49, // 45: holdfast.JobStatus.tasks:type_name -> holdfast.TaskStatus
 	48, // 46: holdfast.JobStatus.spares:type_name -> holdfast.SpareStatus
-	52, // 47: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
+	53, // 47: holdfast.JobStatus.events:type_name -> holdfast.JobEvent
 	51, // 48: holdfast.JobStatus.incidents:type_name -> holdfast.Incident
 	6,  // 49: holdfast.JobStatus.checkpoints:type_name -> holdfast.CheckpointSpec
 	50, // 50: holdfast.JobStatus.stages:type_name -> holdfast.Stage
@@ -5335,25 +5478,26 @@ var file_holdfast_proto_depIdxs = []int32{
 	2,  // 53: holdfast.JobSummary.state:type_name -> holdfast.JobState
 	3,  // 54: holdfast.TaskStatus.state:type_name -> holdfast.TaskState
 	50, // 55: holdfast.TaskStatus.stages:type_name -> holdfast.Stage
-	8,  // 56: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
-	38, // 57: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
-	38, // 58: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
-	42, // 59: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
-	39, // 60: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
-	36, // 61: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
-	35, // 62: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
-	23, // 63: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
-	44, // 64: holdfast.JobService.Status:output_type -> holdfast.JobStatus
-	44, // 65: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
-	43, // 66: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
-	40, // 67: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
-	37, // 68: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
-	21, // 69: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
-	63, // [63:70] is the sub-list for method output_type
-	56, // [56:63] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	2,  // 56: holdfast.Notification.state:type_name -> holdfast.JobState
+	8,  // 57: holdfast.AgentService.Connect:input_type -> holdfast.FromAgent
+	38, // 58: holdfast.JobService.Status:input_type -> holdfast.StatusRequest
+	38, // 59: holdfast.JobService.Watch:input_type -> holdfast.StatusRequest
+	42, // 60: holdfast.JobService.Kill:input_type -> holdfast.KillRequest
+	39, // 61: holdfast.JobService.Samples:input_type -> holdfast.SamplesRequest
+	36, // 62: holdfast.JobService.RestartTask:input_type -> holdfast.RestartTaskRequest
+	35, // 63: holdfast.JobService.Exec:input_type -> holdfast.ExecRequest
+	23, // 64: holdfast.AgentService.Connect:output_type -> holdfast.ToAgent
+	44, // 65: holdfast.JobService.Status:output_type -> holdfast.JobStatus
+	44, // 66: holdfast.JobService.Watch:output_type -> holdfast.JobStatus
+	43, // 67: holdfast.JobService.Kill:output_type -> holdfast.KillResponse
+	40, // 68: holdfast.JobService.Samples:output_type -> holdfast.JobSamples
+	37, // 69: holdfast.JobService.RestartTask:output_type -> holdfast.RestartTaskResponse
+	21, // 70: holdfast.JobService.Exec:output_type -> holdfast.ExecOutput
+	64, // [64:71] is the sub-list for method output_type
+	57, // [57:64] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_proto_init() }
@@ -5395,7 +5539,7 @@ func file_holdfast_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_proto_rawDesc), len(file_holdfast_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   53,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -153,7 +153,7 @@ func TestDocsHaveTheJSON(t *testing.T) {
 		"job": &proto.JobStatus{}, "task": &proto.TaskStatus{}, "spare": &proto.SpareStatus{}, "stage": &proto.Stage{},
 		"incident": &proto.Incident{}, "event": &proto.JobEvent{}, "directory": &proto.CheckpointSpec{},
 		"list": &proto.JobList{}, "summary": &proto.JobSummary{}, "scalar": &proto.ScalarValue{},
-		"samples": &proto.JobSamples{}, "series": &proto.Series{},
+		"notification": &proto.Notification{}, "samples": &proto.JobSamples{}, "series": &proto.Series{},
 	} {
 		text, err := proto.JSON(filled(m))
 		if err != nil {

@@ -2,6 +2,7 @@ package proto
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -10,6 +11,15 @@ import (
 
 // AllTasks in SamplesRequest.Tasks selects the series of all tasks.
 const AllTasks = "*"
+
+// Names of the series that are no scalars.
+const (
+	SeriesStep           = "step"
+	SeriesStepsPerSecond = "steps_per_second"
+	SeriesCompleteStep   = "complete_step"
+	SeriesCPU            = "cpu_cores"
+	SeriesMemory         = "rss_bytes"
+)
 
 // Selects reports whether the request asks for a series with this name, of this task ("" if
 // it is of several).
@@ -33,7 +43,7 @@ func (s *Series) Reduce(points int) *Series {
 	for i := 0; i*by < n; i++ {
 		low, sum, count, high := none, float32(0), 0, none
 		for j := i * by; j < min(n, (i+1)*by); j++ {
-			if s.Mean[j] != s.Mean[j] {
+			if !s.Has(j) {
 				continue
 			}
 			if count == 0 {
@@ -50,7 +60,33 @@ func (s *Series) Reduce(points int) *Series {
 	return s
 }
 
-// SelectSamples returns what a request asks for of all samples, which it changes.
+// Times returns the index of each point and when its interval begins, in milliseconds since
+// 1970.
+func (s *Series) Times() iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		for i := range s.GetMean() {
+			if !yield(i, s.StartUnixMs+int64(i)*s.IntervalMs) {
+				return
+			}
+		}
+	}
+}
+
+// Has reports whether something was measured in point i.
+func (s *Series) Has(i int) bool { return s.Mean[i] == s.Mean[i] }
+
+// Last returns the index of the last point in which something was measured; -1 if there is
+// none.
+func (s *Series) Last() int {
+	for i := len(s.GetMean()) - 1; i >= 0; i-- {
+		if s.Has(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// SelectSamples returns what a request asks for of all samples of a job, which it changes.
 func SelectSamples(all *JobSamples, r *SamplesRequest) *JobSamples {
 	selected := &JobSamples{Id: all.GetId()}
 	pick := func(list []*Series) (picked []*Series) {

@@ -127,4 +127,5 @@ const (
 	KindWaiting   = "waiting"
 	KindNote      = "note"
 	KindStalled   = "stalled"
+	KindResumed   = "resumed" // a stalled job makes steps again
 )

@@ -28,7 +28,7 @@ func (j *Job) stepped(e StepsReported) {
 	case news:
 		if p.warned {
 			p.warned = false
-			j.record(nil, KindStalled, "steps are made again")
+			j.record(nil, KindResumed, "steps are made again")
 		}
 		p.step(j.now)
 	case e.Saving:

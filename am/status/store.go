@@ -72,6 +72,14 @@ func (s *Store) PassStage(name string) {
 	s.Update(func(status *proto.JobStatus) { status.Stages = append(status.Stages, NewStage(name, at)) })
 }
 
+// Note adds a note to the event log, of what core does not know.
+func (s *Store) Note(text string) {
+	at := time.Now().UnixMilli()
+	s.Update(func(status *proto.JobStatus) {
+		status.Events = append(status.Events, &proto.JobEvent{AtUnixMs: at, Kind: core.KindNote, Text: text})
+	})
+}
+
 // notify closes a channel that subscribe has returned, if there is one.
 func notify(waiting *chan struct{}) {
 	if *waiting != nil {
@@ -234,8 +242,17 @@ func (s *Store) TakeSteps() core.StepsReported {
 
 // SetCompleteStep sets the step of the newest complete checkpoint.
 func (s *Store) SetCompleteStep(step int64) {
+	s.samples.AddCheckpoint(time.Now(), step)
 	at := time.Now().UnixMilli()
 	s.Update(func(status *proto.JobStatus) { status.CompleteStep, status.CompleteStepAtUnixMs = step, at })
+}
+
+// Steps returns the step that a task reported last, and that of the newest complete
+// checkpoint; 0 if none is known.
+func (s *Store) Steps() (step, complete int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status.Step, s.status.CompleteStep
 }
 
 // LastRecovery describes the latest recovery of a task; "" if there was none.

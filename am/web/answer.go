@@ -16,9 +16,9 @@ var errNotFound = errors.New("the job has no such thing")
 // asksJSON reports whether a request is for an address of JSON.
 func asksJSON(r *http.Request) bool { return path.Ext(r.URL.Path) == ".json" }
 
-// fail answers with an error: as text, or at addresses of JSON as the object that
+// Fail answers with an error: as text, or at addresses of JSON as the object that
 // docs/json.md describes.
-func fail(w http.ResponseWriter, r *http.Request, status int, message string) {
+func Fail(w http.ResponseWriter, r *http.Request, status int, message string) {
 	if !asksJSON(r) {
 		http.Error(w, message, status)
 		return
@@ -46,14 +46,14 @@ func failWith(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		status = http.StatusGatewayTimeout
 	}
-	fail(w, r, status, err.Error())
+	Fail(w, r, status, err.Error())
 }
 
 // answerJSON answers with a value that is a JSON object.
 func answerJSON(w http.ResponseWriter, r *http.Request, status int, v any) {
 	text, err := proto.VersionedJSON(v)
 	if err != nil {
-		fail(w, r, http.StatusInternalServerError, err.Error())
+		Fail(w, r, http.StatusInternalServerError, err.Error())
 		return
 	}
 	writeJSON(w, status, text)
@@ -75,9 +75,9 @@ func unknown(mux *http.ServeMux) http.Handler {
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			fail(w, r, http.StatusMethodNotAllowed, r.Method+" is not allowed: the pages only show")
+			Fail(w, r, http.StatusMethodNotAllowed, r.Method+" is not allowed: the pages only show")
 			return
 		}
-		fail(w, r, http.StatusNotFound, "there is nothing at "+r.URL.Path)
+		Fail(w, r, http.StatusNotFound, "there is nothing at "+r.URL.Path)
 	})
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"html/template"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"holdfast/hdfsckpt/inspect"
+	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -23,6 +25,19 @@ const (
 	checkpointsShown = 100
 	checkpointsEach  = 10
 )
+
+// Checkpoints returns a browser of a job's checkpoint directories, which are opened by open;
+// nil if it has none. The caller closes it.
+func Checkpoints(spec *proto.JobSpec, open func(ctx context.Context, uri string) (store.Store, error)) *inspect.Browser {
+	if len(spec.GetCheckpoints()) == 0 {
+		return nil
+	}
+	var dirs []inspect.Directory
+	for _, c := range spec.Checkpoints {
+		dirs = append(dirs, inspect.Directory{Path: c.Path, URI: c.Uri})
+	}
+	return inspect.NewBrowser(dirs, open)
+}
 
 // checkpointsView is the checkpoints of all directories, or of one.
 type checkpointsView struct {
@@ -121,7 +136,7 @@ func stateOf(c *inspect.Checkpoint) string {
 }
 
 // checkpoints shows the checkpoints of the job's directories.
-func (s *server) checkpoints(r *http.Request, _ *proto.JobStatus) (string, any, error) {
+func (s *server) checkpoints(r *http.Request, status *proto.JobStatus) (string, any, error) {
 	q := parseCheckpointQuery(r.URL.Query())
 	all := s.Checkpoints.Directories()
 	v := &checkpointsView{Query: q, Several: len(all) > 1, States: []string{"sealed", "complete", "in progress", "torn", "unchecked", "retained", "moved aside"}}
@@ -138,7 +153,7 @@ func (s *server) checkpoints(r *http.Request, _ *proto.JobStatus) (string, any, 
 		var err error
 		if view.Found, err = s.Checkpoints.List(r.Context(), i); err == nil {
 			view.show(each)
-		} else if view.Error = err.Error(); errors.Is(err, fs.ErrNotExist) && s.Spec != nil {
+		} else if view.Error = err.Error(); errors.Is(err, fs.ErrNotExist) && s.Spec != nil && !status.State.Done() {
 			view.Error = "There is none yet: the directory is made before the tasks start."
 		}
 		v.Directories = append(v.Directories, view)

@@ -14,6 +14,7 @@ import (
 var functions = template.FuncMap{
 	"state":         proto.StateWord,
 	"clock":         moment,
+	"shownURL":      proto.ShownURL,
 	"stamp":         func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) },
 	"value":         value,
 	"valueOf":       valueOf,

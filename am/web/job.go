@@ -27,6 +27,7 @@ type jobView struct {
 	Open      int    // incidents that have not been recovered from
 	Age       string // of the newest complete checkpoint
 	Timeline  *timeline
+	Plots     *plots
 	Incidents []incidentView // the newest first
 	Older     int            // incidents
 	Rows      []taskRow
@@ -77,6 +78,11 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 		}
 	}
 	v.Timeline = newTimeline(status, v.Query.Span, time.Now())
+	var err error
+	if v.Plots, err = s.mainPlots(r.Context(), status, v.Query.Span); err != nil {
+		return "", nil, err
+	}
+	v.Timeline.addCheckpoints(v.Plots.Checkpoints)
 	v.Incidents, v.Older = newestIncidents(status)
 	v.Rows, v.Matching = s.taskRows(status, v.Query)
 	v.Columns = v.Query.columns()
@@ -125,8 +131,10 @@ func (s *server) taskRows(status *proto.JobStatus, q taskQuery) (rows []taskRow,
 		}
 		of, earlier := proto.EarlierReason(status, t)
 		switch {
-		case t.Why != "" && earlier:
-			row.Note = fmt.Sprintf("attempt %d: %s", of, t.Why)
+		case earlier: // whose last lines its incident has
+			if t.Why != "" {
+				row.Note = fmt.Sprintf("attempt %d: %s", of, t.Why)
+			}
 		case len(t.Tail) > 0 && tails < tailTasks:
 			row.Tail = t.Tail[max(0, len(t.Tail)-tailShown):]
 			tails++

@@ -26,8 +26,9 @@ func TestPage(t *testing.T) {
 	job := &proto.JobStatus{
 		Id: "application_1_0001", Name: "<b>mnist</b>", State: proto.JobState_JOB_STATE_RUNNING,
 		Tasks: []*proto.TaskStatus{{Task: "ps-1", State: proto.TaskState_TASK_STATE_RESTARTING, Why: "exit code 1", Tail: []string{"ValueError: <x>"}},
-			{Task: "w-0", State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 1, Why: "killed by SIGKILL", Tail: []string{"what attempt 0 wrote"}}},
-		Incidents: []*proto.Incident{{Task: "w-0", Attempt: 0, Evidence: "killed by SIGKILL"}},
+			{Task: "w-0", State: proto.TaskState_TASK_STATE_RUNNING, Attempt: 1, Why: "killed by SIGKILL", Tail: []string{"what attempt 0 wrote"}},
+			{Task: "w-1", State: proto.TaskState_TASK_STATE_SUCCEEDED, Attempt: 1, Tail: []string{"what attempt 0 wrote"}}},
+		Incidents: []*proto.Incident{{Task: "w-0", Attempt: 0, Evidence: "killed by SIGKILL"}, {Task: "w-1", Attempt: 0, Evidence: "killed by SIGKILL"}},
 		Events:    []*proto.JobEvent{{Task: "ps-1", Kind: "lost", Text: "attempt 0: its process failed"}},
 		Scalars:   []*proto.ScalarValue{{Name: "<loss>", Value: 0.123456}},
 	}
@@ -185,7 +186,7 @@ func TestHowPagesAreUpdated(t *testing.T) {
 		want string
 	}{
 		{web.Site{Status: changing{running, nil}}, "events"},
-		{web.Site{Status: changing{running, nil}, Proxied: true}, "poll"},
+		{web.Site{Status: changing{running, nil}, Polled: true}, "poll"},
 		{web.Site{Status: changing{ended, nil}}, ""},
 		{web.Site{Status: fixed{running}}, ""},
 	} {

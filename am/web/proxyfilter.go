@@ -72,10 +72,10 @@ func (f *ProxyFilter) Wrap(next http.Handler) http.Handler {
 		case f.Allowed(user):
 			next.ServeHTTP(w, r)
 		case user == "":
-			fail(w, r, http.StatusForbidden, "This job may be seen by some users only, and the cluster's web pages do not ask who you are (hadoop.http.authentication.type). Use yarn-submit status.")
+			Fail(w, r, http.StatusForbidden, "This job may be seen by some users only, and the cluster's web pages do not ask who you are (hadoop.http.authentication.type). Use yarn-submit status.")
 		default:
 			f.Log.WithField("user", user).Info("the job's page was refused to a user whom its view ACL does not name")
-			fail(w, r, http.StatusForbidden, "The user "+user+" may not see this job: its user can name others with --view-acl when it is started.")
+			Fail(w, r, http.StatusForbidden, "The user "+user+" may not see this job: its user can name others with --view-acl when it is started.")
 		}
 	})
 }
@@ -177,7 +177,7 @@ func Keyed(key string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, _, found := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		if subtle.ConstantTimeCompare([]byte(given), []byte(key)) != 1 || !found {
-			fail(w, r, http.StatusForbidden, "Open this page at the address that yarn-submit status tells.")
+			Fail(w, r, http.StatusForbidden, "Open this page at the address that yarn-submit status tells.")
 			return
 		}
 		http.StripPrefix("/"+key, next).ServeHTTP(w, r)

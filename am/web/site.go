@@ -14,6 +14,7 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
+	"path"
 	"time"
 
 	"holdfast/hdfsckpt/inspect"
@@ -36,14 +37,20 @@ type Site struct {
 	// Files has the job's directory, at Dir.
 	Files store.Store
 	Dir   string
+	// Polled means that pages ask for changes every few seconds in place of waiting for them
+	// on a connection of their own: where requests come through a proxy that holds responses
+	// back until they are complete, as YARN's does, and spends a thread on each; and where
+	// one host has the pages of many jobs, since browsers open few connections to a host.
+	Polled bool
+	// Jobs is the address of a list of jobs that has this one, relative to the job's page;
+	// "" if there is none.
+	Jobs string
 	// Checkpoints has the checkpoint directories; nil if there are none to show.
 	Checkpoints *inspect.Browser
-	// Proxied means that requests come through a proxy that holds responses back until
-	// they are complete, as YARN's does, and spends a thread on each: pages ask for changes
-	// every few seconds in place of waiting for them.
-	Proxied bool
 	// Metrics serves metrics; nil: there are none.
 	Metrics http.Handler
+	// Samples has the job's measurements; nil: there are none.
+	Samples SampleSource
 }
 
 //go:embed assets
@@ -70,6 +77,11 @@ func Handler(site Site) http.Handler {
 	} else {
 		mux.Handle("GET /{$}", s.page(s.checkpoints))
 	}
+	if s.Samples != nil {
+		mux.Handle("GET /plots", s.page(s.plots))
+		mux.HandleFunc("GET /samples.json", s.samplesJSON)
+		mux.HandleFunc("GET /samples.csv", s.samplesCSV)
+	}
 	if s.Checkpoints != nil {
 		for address, v := range map[string]view{"checkpoints": s.checkpoints, "checkpoint": s.checkpoint, "tensor": s.tensor, "difference": s.difference} {
 			mux.Handle("GET /"+address, s.page(v))
@@ -79,25 +91,33 @@ func Handler(site Site) http.Handler {
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", s.Metrics)
 	}
-	for name, kind := range map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"} {
-		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
-			text, err := assets.ReadFile("assets/" + name)
-			if err != nil {
-				fail(w, r, http.StatusInternalServerError, err.Error())
-				return
-			}
-			w.Header().Set("Content-Type", kind)
-			_, _ = w.Write(text) // the reader went away
-		})
+	for name := range Assets {
+		mux.HandleFunc("GET /"+name, Asset)
 	}
-	return secured(unknown(mux))
+	return Secured(unknown(mux))
+}
+
+// Assets are the files that pages refer to, with their types. Those of a job's page are
+// beside it.
+var Assets = map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+
+// Asset answers with the file of Assets that a path names last.
+func Asset(w http.ResponseWriter, r *http.Request) {
+	name := path.Base(r.URL.Path)
+	text, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		Fail(w, r, http.StatusInternalServerError, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", Assets[name])
+	_, _ = w.Write(text) // the reader went away
 }
 
 // policy is the Content-Security-Policy of every answer.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// secured sets the headers that every answer has.
-func secured(next http.Handler) http.Handler {
+// Secured sets the headers that every answer has.
+func Secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -112,15 +132,24 @@ func secured(next http.Handler) http.Handler {
 // frame is what every page has.
 type frame struct {
 	*proto.JobStatus
-	HasJob, HasCheckpoints bool
-	Page                   string // of the navigation
+	HasJob, HasCheckpoints, HasPlots bool
+	Page                             string // of the navigation
 	// Updates is how the script finds out about changes: "events", "poll", or "" where there
 	// are none.
 	Updates string
 	PaceMs  int64 // between two updates
 	Now     time.Time
+	Jobs    string
 	JSON    string // the address of the same as JSON
 	View    any    // what the page shows of its own
+}
+
+// Title is that of the browser's window.
+func (f frame) Title() string {
+	if !f.HasJob {
+		return f.Name
+	}
+	return f.Name + " – " + proto.StateWord(f.State)
 }
 
 // view makes a page of its own: the name of its template, and what that shows.
@@ -154,8 +183,8 @@ func (s *server) page(v view) http.Handler {
 			return
 		}
 		f := frame{
-			JobStatus: status, HasJob: s.Status != nil, HasCheckpoints: s.Checkpoints != nil, Page: name, JSON: "status.json",
-			Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, View: content,
+			JobStatus: status, HasJob: s.Status != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
+			Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, Jobs: s.Jobs, View: content,
 		}
 		if c, ok := content.(framed); ok {
 			c.frame(&f)
@@ -193,7 +222,7 @@ func (s *server) updates(status *proto.JobStatus, changed <-chan struct{}) strin
 	switch {
 	case changed == nil || status.State.Done():
 		return ""
-	case s.Proxied:
+	case s.Polled:
 		return "poll"
 	}
 	return "events"

@@ -98,14 +98,15 @@ func TestConfiguration(t *testing.T) {
 		Env:         map[string]string{"HF_TOKEN": "k3", "EPOCHS": "12"},
 		Roles:       []*proto.RoleSpec{{Name: "worker", Count: 4, MemoryMb: 2048, Loss: proto.LossRule_LOSS_RULE_ALL, Command: []string{"serve", "--secret", "k4"}}},
 		Checkpoints: []*proto.CheckpointSpec{{Path: "./logs", Uri: "hdfs:///user/me/logs"}},
+		NotifyUrl:   "https://k5:k6@hooks.example.org/k7?key=k8",
 	}
 	text := get(t, web.Site{Status: fixed{lossyJob()}, Spec: spec}, "/configuration")
-	for _, want := range []string{"python3 train.py --rate 0.1 --api-key (hidden) --db_password=(hidden) &#39;a b&#39;", "<dt>EPOCHS<dd>12", "<dt>HF_TOKEN<dd>(hidden)", "2048 MB", "all tasks", "hdfs:///user/me/logs"} {
+	for _, want := range []string{"python3 train.py --rate 0.1 --api-key (hidden) --db_password=(hidden) &#39;a b&#39;", "<dt>EPOCHS<dd>12", "<dt>HF_TOKEN<dd>(hidden)", "2048 MB", "all tasks", "hdfs:///user/me/logs", "<dt>Notified<dd>https://hooks.example.org/(hidden)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
 	}
-	for _, secret := range []string{"k1", "k2", "k3", "k4"} {
+	for _, secret := range []string{"k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8"} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the secret %s is shown", secret)
 		}

@@ -14,35 +14,14 @@ const (
 	// rowsShown bounds the rows of the timeline. Of a larger job, it shows the tasks that
 	// were lost, the last ones first, and one row for all others of each role.
 	rowsShown = 40
-	// ticksShown is the most distances between ticks of the axis, which fit a phone.
-	ticksShown = 4
 	// minBar is the least width of a bar, in percent of the timeline.
 	minBar = 0.15
 )
 
-// spans are the parts of a job's life that the timeline can show; 0: all of it.
-var spans = []struct {
-	Key string
-	d   time.Duration
-}{{"", 0}, {"24h", 24 * time.Hour}, {"3h", 3 * time.Hour}, {"30m", 30 * time.Minute}, {"5m", 5 * time.Minute}}
-
 // timeline is the job's life, drawn from its event log and incidents.
 type timeline struct {
-	Span  string // key of spans
-	Spans []spanLink
-	Ticks []tick
-	Rows  []timelineRow
-
-	from, to int64
-}
-
-type spanLink struct {
-	Key, Title string
-}
-
-type tick struct {
-	X     float64 // percent
-	Label string
+	axis
+	Rows []timelineRow
 }
 
 // timelineRow is a row of the timeline: the job, a task, or the tasks of a role of which
@@ -63,71 +42,27 @@ type bar struct {
 // mark is a moment.
 type mark struct {
 	X       float64 // percent
-	Class   string  // lost, recovered, stalled or note
+	Class   string  // lost, recovered, stalled, resumed or note
 	Title   string
 	Address string // of the incident; "" if there is none
 }
 
-// newTimeline draws the last part of a job's life.
-func newTimeline(status *proto.JobStatus, span string, now time.Time) *timeline {
-	t := &timeline{from: status.StartedUnixMs, to: now.UnixMilli()}
-	if status.EndedUnixMs != 0 {
-		t.to = status.EndedUnixMs
+// addCheckpoints adds a row of when checkpoints were complete; none if there are none.
+func (t *timeline) addCheckpoints(list []mark) {
+	if t != nil && len(list) > 0 {
+		t.Rows = slices.Insert(t.Rows, 0, timelineRow{Title: "checkpoints", Marks: list})
 	}
-	if t.from == 0 {
+}
+
+// newTimeline draws the last part of a job's life; nil if it has not begun.
+func newTimeline(status *proto.JobStatus, span string, now time.Time) *timeline {
+	a := newAxis(status, span, now)
+	if a == nil {
 		return nil
 	}
-	t.to = max(t.to, t.from+time.Second.Milliseconds())
-	life := time.Duration(t.to-t.from) * time.Millisecond
-	for _, s := range spans {
-		if s.d >= life {
-			continue
-		}
-		title := "all " + duration(life)
-		if s.d != 0 {
-			title = "last " + s.Key
-		}
-		t.Spans = append(t.Spans, spanLink{s.Key, title})
-		if s.Key == span && s.d != 0 {
-			t.Span, t.from = s.Key, t.to-s.d.Milliseconds()
-		}
-	}
-	t.addTicks()
+	t := &timeline{axis: *a}
 	t.addRows(status)
 	return t
-}
-
-// x returns where a moment is, in percent of the timeline's width.
-func (t *timeline) x(ms int64) float64 {
-	x := float64(ms-t.from) * 100 / float64(t.to-t.from)
-	return float64(int64(min(max(0, x), 100)*100+.5)) / 100
-}
-
-func (t *timeline) addTicks() {
-	span := time.Duration(t.to-t.from) * time.Millisecond
-	step, layout := 7*24*time.Hour, "01-02"
-	for _, s := range []time.Duration{
-		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
-		time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour,
-	} {
-		if span/s <= ticksShown {
-			step = s
-			break
-		}
-	}
-	switch {
-	case step < time.Minute:
-		layout = "15:04:05"
-	case step < 24*time.Hour:
-		layout = "15:04"
-	}
-	at := time.UnixMilli(t.from).UTC().Truncate(step)
-	for ; at.UnixMilli() <= t.to; at = at.Add(step) {
-		// A label at the very edge would be cut off.
-		if x := t.x(at.UnixMilli()); at.UnixMilli() >= t.from && x >= 1 && x <= 95 {
-			t.Ticks = append(t.Ticks, tick{x, at.Format(layout)})
-		}
-	}
 }
 
 // addRows adds the row of the job, and those of the tasks.

@@ -21,13 +21,8 @@ import (
 // Find returns the job that ref means: see resolve. An empty ref means the newest job of
 // this user.
 func Find(ctx context.Context, ref string) (*Job, error) {
-	if strings.HasPrefix(ref, LocalPrefix) && fs.ValidPath(ref) && path.Base(ref) == ref {
-		if j, err := findLocal(ctx, ref); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return j, err
-		}
-	}
-	if id, err := yarn.ParseApplicationID(ref); err == nil && id.String() == ref {
-		return findYARN(ctx, id)
+	if j, err := Open(ctx, ref); !errors.Is(err, ErrUnknownID) {
+		return j, err
 	}
 	list, _, err := List(ctx, ListOptions{})
 	if err != nil {
@@ -37,14 +32,27 @@ func Find(ctx context.Context, ref string) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.Where == "local" {
-		return findLocal(ctx, e.Id)
+	return Open(ctx, e.Id)
+}
+
+// ErrUnknownID is returned by Open for what is no job's id, or that of a local job that is
+// not there.
+var ErrUnknownID = errors.New("there is no job with this id")
+
+// Open returns the job with an id.
+func Open(ctx context.Context, id string) (*Job, error) {
+	if strings.HasPrefix(id, LocalPrefix) && fs.ValidPath(id) && path.Base(id) == id {
+		j, err := findLocal(ctx, id)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = client.Usagef("%w: %w", ErrUnknownID, err)
+		}
+		return j, err
 	}
-	id, err := yarn.ParseApplicationID(e.Id)
-	if err != nil {
-		return nil, err
+	app, err := yarn.ParseApplicationID(id)
+	if err != nil || app.String() != id {
+		return nil, client.Usagef("%w: %q", ErrUnknownID, id)
 	}
-	return findYARN(ctx, id)
+	return findYARN(ctx, app)
 }
 
 // resolve returns the job of a list, newest first, that ref means: the one with that

@@ -27,12 +27,14 @@ type ListOptions struct {
 	Everybody bool     // also the cluster's jobs of other users
 	States    []string // words of states; empty: any
 	Name      string   // pattern of names, as for path.Match; empty: any
+	Text      string   // in the id, the name or the user's name, in any case; empty: any
 	Limit     int      // the newest so many; 0: all
-	Steps     bool     // read the steps of jobs on the cluster, from their directories
+	Steps     bool     // read the steps of jobs on the cluster, and what they wait for, from their directories
 }
 
 // List returns the local jobs and, if HADOOP_CONF_DIR is set, those that the
-// ResourceManager knows, newest first. omitted is how many more Limit has left out.
+// ResourceManager knows, newest first. omitted is how many more Limit has left out. If the
+// cluster cannot be asked, the local jobs are returned with the error.
 func List(ctx context.Context, o ListOptions) (list []*proto.JobSummary, omitted int, err error) {
 	if err := o.check(); err != nil {
 		return nil, 0, err
@@ -42,13 +44,10 @@ func List(ctx context.Context, o ListOptions) (list []*proto.JobSummary, omitted
 	}
 	var c *cluster.Cluster
 	if os.Getenv(conf.EnvDir) != "" {
-		if c, err = cluster.Connect(); err != nil {
-			return nil, 0, err
-		}
-		defer c.Close()
-		more, err := listYARN(ctx, c, o.Everybody)
-		if err != nil {
-			return nil, 0, err
+		var more []*proto.JobSummary
+		if c, err = cluster.Connect(); err == nil {
+			defer c.Close()
+			more, err = listYARN(ctx, c, o.Everybody)
 		}
 		list = append(list, more...)
 	}
@@ -58,10 +57,10 @@ func List(ctx context.Context, o ListOptions) (list []*proto.JobSummary, omitted
 		omitted = len(list) - o.Limit
 		list = list[:o.Limit]
 	}
-	if c != nil && o.Steps {
+	if c != nil && err == nil && o.Steps {
 		readSteps(ctx, c, list)
 	}
-	return list, omitted, nil
+	return list, omitted, err
 }
 
 // StateWords are the states of jobs, for the option States.
@@ -92,6 +91,9 @@ func (o ListOptions) selects(e *proto.JobSummary) bool {
 	if len(o.States) > 0 && !slices.Contains(o.States, proto.StateWord(e.State)) {
 		return false
 	}
+	if text := strings.ToLower(o.Text); !slices.ContainsFunc([]string{e.Id, e.Name, e.User}, func(of string) bool { return strings.Contains(strings.ToLower(of), text) }) {
+		return false
+	}
 	matches, _ := path.Match(o.Name, e.Name) // check has tried the pattern
 	return o.Name == "" || matches
 }
@@ -111,6 +113,9 @@ func listYARN(ctx context.Context, c *cluster.Cluster, everybody bool) ([]*proto
 	for _, r := range reports {
 		s := &proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING}
 		reconcileYARN(s, &r, r.ID.String(), time.Since(r.Started))
+		if s.State == proto.JobState_JOB_STATE_RUNNING {
+			s.Why = "" // what it waits for, its master knows
+		}
 		e := &proto.JobSummary{
 			Id: s.Id, Name: r.Name, User: r.User, State: s.State, Where: r.Queue, Why: s.Why, StartedUnixMs: r.Started.UnixMilli(),
 		}
@@ -128,8 +133,8 @@ const (
 	stepsAtOnce  = 8
 )
 
-// readSteps sets the steps of this user's jobs on the cluster, as far as they can be read
-// from the jobs' directories within stepsTimeout.
+// readSteps sets the steps of this user's jobs on the cluster, and what running ones wait for,
+// as far as that can be read from the jobs' directories within stepsTimeout.
 func readSteps(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary) {
 	ctx, cancel := context.WithTimeout(ctx, stepsTimeout)
 	defer cancel()
@@ -151,6 +156,9 @@ func readSteps(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary
 			}
 			if s, err := OnCluster(c, id, home).readStatus(ctx); err == nil {
 				e.Step = s.Step
+				if e.State == proto.JobState_JOB_STATE_RUNNING {
+					e.Why = s.Why
+				}
 			}
 			return nil
 		})

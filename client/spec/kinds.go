@@ -64,12 +64,17 @@ func accessList(p *string) kind {
 	return k
 }
 
-// webAddress is an absolute URL of HTTP.
-func webAddress(p *string) kind {
+// webAddress is an absolute URL of HTTP, without a query.
+func webAddress(p *string) kind { return httpURL(p, false) }
+
+// webhook is an absolute URL of HTTP, which may have a query.
+func webhook(p *string) kind { return httpURL(p, true) }
+
+func httpURL(p *string, query bool) kind {
 	k := text(p, "URL")
 	k.check = func() error {
 		u, err := url.Parse(*p)
-		if *p != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
+		if *p != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" && !query || u.Fragment != "") {
 			return errors.New("write http://HOST/PATH or https://HOST/PATH")
 		}
 		return nil

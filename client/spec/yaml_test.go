@@ -45,6 +45,7 @@ keytab: me.keytab
 view-acl: "a,b c"
 modify-acl: "*"
 history-url: https://history/jobs
+notify: https://hooks/in?token=x
 `)
 	write(t, filepath.Join(dir, "local.yaml"), `{local: true, roles: {worker: 1}, command: "true", checkpoints: {logs: ck}, restart-stalled: 10m}`)
 	printed := &proto.JobSpec{} // with all that the two have

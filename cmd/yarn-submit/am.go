@@ -145,10 +145,11 @@ func runAM(ctx context.Context, isLocal bool) error {
 	if err != nil {
 		return err
 	}
-	browser := browserOf(spec, stores)
+	browser := web.Checkpoints(spec, stores.OpenExisting)
 	defer browser.Close()
 	page, url, err := servePage(host, id, s, web.Site{
-		Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Checkpoints: browser, Proxied: !isLocal, Metrics: metrics.Handler(id, m.Status()),
+		Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Checkpoints: browser, Polled: !isLocal, Metrics: metrics.Handler(id, m.Status()),
+		Samples: m.Status().Samples,
 	})
 	if err != nil {
 		return err

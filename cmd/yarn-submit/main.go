@@ -78,7 +78,7 @@ HDFS cannot be reached, 4 not permitted, 130 interrupted.`,
 	root.SetFlagErrorFunc(flagError)
 	wrapUsage(root)
 	addGroup(root, "Jobs:", newRunCommand(args), newRerunCommand(args), newWaitCommand(), newKillCommand(), newRmCommand(), newGcCommand())
-	addGroup(root, "What a job does:", newListCommand(), newStatusCommand(), newTopCommand(), newLogsCommand(), newDescribeCommand(), newStacksCommand(), newExecCommand())
+	addGroup(root, "What a job does:", newListCommand(), newStatusCommand(), newTopCommand(), newUICommand(), newLogsCommand(), newDescribeCommand(), newStacksCommand(), newExecCommand())
 	addGroup(root, "Checkpoints:", newCheckpointCommand())
 	addGroup(root, "This machine and the cluster:", newDoctorCommand(), newVersionCommand())
 	root.AddCommand(newDoctorMasterCommand(), newDoctorNodeCommand(), newManCommand(), newAMCommand(), newAgentCommand())

@@ -14,8 +14,6 @@ import (
 
 	"holdfast/am/server"
 	"holdfast/am/web"
-	"holdfast/hdfsckpt/inspect"
-	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/acl"
 	"holdfast/internal/hadoop/conf"
 	hadoop "holdfast/internal/hadoop/yarn"
@@ -66,18 +64,6 @@ func historyPage(spec *proto.JobSpec, id string) (string, error) {
 		return "", fmt.Errorf("make the address of the page after the job's end of --history-url %s: %w", spec.HistoryUrl, err)
 	}
 	return page, nil
-}
-
-// browserOf returns a browser of a job's checkpoint directories; nil if it has none.
-func browserOf(spec *proto.JobSpec, stores *store.Opener) *inspect.Browser {
-	if len(spec.Checkpoints) == 0 {
-		return nil
-	}
-	var dirs []inspect.Directory
-	for _, c := range spec.Checkpoints {
-		dirs = append(dirs, inspect.Directory{Path: c.Path, URI: c.Uri})
-	}
-	return inspect.NewBrowser(dirs, stores.OpenExisting)
 }
 
 // newPageServer returns a server that bounds what a client can hold of this process: the time

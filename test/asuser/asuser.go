@@ -108,3 +108,28 @@ func (c Caller) Follow(ctx context.Context, job, task string) (<-chan string, er
 	}()
 	return lines, nil
 }
+
+// UI serves the pages of all jobs until stop is called, and returns the address to open.
+func (c Caller) UI(ctx context.Context, args ...string) (address string, stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	cmd := c.command(ctx, append([]string{"ui", "--output", "json"}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		cancel()
+		return "", nil, err
+	}
+	stop = func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+	}
+	var answer struct{ URL string }
+	if err := json.NewDecoder(out).Decode(&answer); err != nil {
+		stop()
+		return "", nil, fmt.Errorf("reading the address that yarn-submit ui prints: %w", err)
+	}
+	return answer.URL, stop, nil
+}

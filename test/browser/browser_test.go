@@ -30,17 +30,13 @@ var pictures = flag.String("pictures", "", "a directory for pictures of the page
 const limit = 3 * time.Minute
 
 // counting is a task that prints steps until it is killed.
-const counting = `i=0; while :; do i=$((i+1)); echo "step $i"; sleep 0.5; done`
+const counting = `i=0; while :; do i=$((i+1)); echo "step $i loss: 0.$((9000 / (i + 9)))"; sleep 0.5; done`
 
 // TestPages: in a browser, the pages of a job follow what happens to it.
 func TestPages(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	dir := t.TempDir()
-	user := asuser.Caller{Submit: filepath.Join(dir, "yarn-submit"), Home: filepath.Join(dir, "home"), Dir: dir}
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", user.Submit, "holdfast/cmd/yarn-submit").CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
-	}
+	user := newUser(ctx, t)
 	job, err := user.Run(ctx, "--local", "--name", "counting", "--worker", "2", "--env", "API_TOKEN=k1", "--", "sh", "-c", counting)
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +87,18 @@ func TestPages(t *testing.T) {
 	b.waitFor(".facts", "API_TOKEN")
 	b.picture("configuration")
 
+	// The loss is plotted as it falls, beside the loss of the worker.
+	b.open(s.TrackingUrl + "plots")
+	b.until("the loss to fall", `(() => { const p = document.querySelector("figure path.line"); window.first ??= p?.getAttribute("d"); return document.querySelector("figcaption b").textContent === "loss" && window.first && p.getAttribute("d") !== window.first })()`)
+	b.waitFor("figure .mark.lost title", "worker-1 lost: ")
+	b.picture("plots")
+	b.do(chromedp.Click(chromedp.CSS("#filter [name=log]")))
+	b.until("the axes to be logarithmic", `location.search === "?log=1" && document.querySelector("figcaption .csv").href.includes("log=1")`)
+	b.do(prefer("dark"), chromedp.EmulateViewport(390, 844))
+	b.until("the plots to fit a phone", `document.documentElement.scrollWidth <= 390`)
+	b.picture("plots-phone")
+	b.do(prefer("light"), chromedp.EmulateViewport(1280, 900))
+
 	// Without the script, all is there, and forms work.
 	plain := newBrowser(ctx, t, false)
 	plain.open(s.TrackingUrl + "?q=worker-1")
@@ -110,6 +118,17 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.until("the end to be told", `!document.getElementById("connection").hidden || document.querySelector(".state").textContent === "killed"`)
+}
+
+// newUser builds yarn-submit, and returns how a user without any job calls it.
+func newUser(ctx context.Context, t *testing.T) asuser.Caller {
+	t.Helper()
+	dir := t.TempDir()
+	user := asuser.Caller{Submit: filepath.Join(dir, "yarn-submit"), Home: filepath.Join(dir, "home"), Dir: dir}
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", user.Submit, "holdfast/cmd/yarn-submit").CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, out)
+	}
+	return user
 }
 
 // browser is a tab of a browser of its own.
@@ -187,7 +206,12 @@ func (b browser) waitFor(selector, text string) {
 // until waits for a condition of the page.
 func (b browser) until(what, condition string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[any](condition, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(limit/3))); err != nil {
+	poll := chromedp.Poll[any](condition, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(limit/3))
+	_, err := chromedp.Run(b.ctx, poll)
+	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // another page is being opened
+		_, err = chromedp.Run(b.ctx, poll)
+	}
+	if err != nil {
 		b.t.Fatalf("waiting for %s: %v\n%s", what, err, b.html())
 	}
 }

@@ -3,49 +3,112 @@ package e2e
 import (
 	"io"
 	"net/http"
-	"net/http/httptest"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"holdfast/proto"
+	"holdfast/test/asuser"
 )
 
 // TestTheLinkAfterTheEnd: when its application master is gone, a job's link at the
 // ResourceManager leads to a page that answers: YARN's own, which has the reason, or the one
-// that was given for ended jobs.
+// that was given for ended jobs, as that of yarn-submit ui.
 func TestTheLinkAfterTheEnd(t *testing.T) {
 	plain.enter(t)
 	c := hadoop(t)
-	history := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "the history at "+r.URL.Path) // the reader went away
-	}))
-	defer history.Close()
-	fails := []string{"--worker", "1", "--worker-memory", "256m", "--restarts", "0", "--", "sh", "-c", "echo about to fail; exit 3"}
 	w := where{c}
-	for name, flags := range map[string][]string{"YARN's page": nil, "a history": {"--history-url", history.URL + "/jobs"}} {
-		t.Run(name, func(t *testing.T) {
-			j := w.start(t, "", append(flags, fails...)...)
-			s := j.end(long, proto.JobState_JOB_STATE_FAILED)
-			d := doors{t: t, c: c}
-			for end := time.Now().Add(long); !d.application(j.id).State.Done(); time.Sleep(100 * time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatal("the ResourceManager does not note the end")
-				}
-			}
-			answer, err := http.Get("http://" + c.RMWeb() + "/proxy/" + j.id + "/")
-			must(t, err)
-			defer answer.Body.Close()
-			text, err := io.ReadAll(answer.Body)
-			must(t, err)
-			want := "the history at /jobs/" + j.id
-			if flags == nil {
-				want, _, _ = strings.Cut(s.Why, "\n")
-			}
-			if answer.StatusCode != http.StatusOK || want == "" || !strings.Contains(string(text), want) {
-				t.Errorf("the link leads to %s, which answers %s without %q:\n%s", answer.Request.URL, answer.Status, want, text)
-			}
-			t.Logf("the link leads to %s", answer.Request.URL)
-		})
+	user := asuser.Caller{Submit: submit, ConfDir: c.ConfDir(), Home: os.Getenv("HOLDFAST_HOME")}
+	address, stop, err := user.UI(t.Context())
+	must(t, err)
+	defer stop()
+	ui, err := url.Parse(address)
+	must(t, err)
+	jar, err := cookiejar.New(nil)
+	must(t, err)
+	browser := &http.Client{Jar: jar, Timeout: time.Minute}
+	get := func(address string) (at, text string) {
+		t.Helper()
+		answer, err := browser.Get(address)
+		must(t, err)
+		defer answer.Body.Close()
+		all, err := io.ReadAll(answer.Body)
+		must(t, err)
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("%s leads to %s, which answers %s:\n%s", address, answer.Request.URL, answer.Status, all)
+		}
+		return answer.Request.URL.String(), string(all)
 	}
+	get(address) // from now on the browser has the cookie
+	site := "http://" + ui.Host
+	link := func(j *job) string {
+		d := doors{t: t, c: c}
+		for end := time.Now().Add(long); !d.application(j.id).State.Done(); time.Sleep(100 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the ResourceManager does not note the end")
+			}
+		}
+		return "http://" + c.RMWeb() + "/proxy/" + j.id + "/"
+	}
+	says := func(t *testing.T, text string, want ...string) {
+		t.Helper()
+		for _, s := range want {
+			if !strings.Contains(text, s) {
+				t.Errorf("%q is missing in:\n%s", s, text)
+			}
+		}
+	}
+
+	t.Run("YARN's page", func(t *testing.T) {
+		j := w.start(t, "", "--worker", "1", "--worker-memory", "256m", "--restarts", "0", "--", "sh", "-c", "echo about to fail; exit 3")
+		s := j.end(long, proto.JobState_JOB_STATE_FAILED)
+		at, text := get(link(j))
+		why, _, _ := strings.Cut(s.Why, "\n")
+		if why == "" {
+			t.Error("the job says no reason")
+		}
+		says(t, text, why)
+		if !strings.Contains(at, c.RMWeb()[strings.LastIndexByte(c.RMWeb(), ':'):]+"/cluster/app/"+j.id) {
+			t.Errorf("the link leads to %s", at)
+		}
+	})
+	t.Run("ui", func(t *testing.T) {
+		j := w.start(t, "", "--name", "lossy", "--history-url", site+"/jobs", "--worker", "2", "--worker-memory", "256m", "--env", "API_TOKEN=k1", "--checkpoint", "./logs="+c.HDFS()+"/lossy",
+			"--", "sh", "-c", `if [ {attempt} = 0 ]; then echo "step 3"; exec sleep 600; fi; echo "step 7"; until [ -e logs/end ]; do sleep 0.2; done; echo "all done"`)
+		j.until(long, "all to run", running)
+		j.said(long, "worker-1", "(step 3)")
+		j.killContainer("worker-0")
+		j.killContainer("worker-1")
+		j.until(long, "all to be back", func(s *proto.JobStatus) bool {
+			return running(s) && s.Tasks[0].Step == 7 && s.Tasks[1].Step == 7
+		})
+		page := site + "/jobs/" + j.id + "/"
+		_, text := get(page)
+		says(t, text, "lossy", `class="state running"`, `data-updates="poll"`, `id="incident-worker-1-0"`)
+		_, text = get(site + "/?state=running")
+		says(t, text, j.id, "lossy", ">root.default<")
+		if strings.Contains(text, "is starting") {
+			t.Errorf("a job whose tasks run is said to start:\n%s", text)
+		}
+
+		_, err := c.Hadoop(t.Context(), "fs", "-touchz", "/lossy/end")
+		must(t, err)
+		j.end(long, proto.JobState_JOB_STATE_SUCCEEDED)
+		at, text := get(link(j))
+		if at != page {
+			t.Errorf("the link leads to %s, want %s", at, page)
+		}
+		says(t, text, "lossy", `class="state succeeded"`, `data-updates=""`, `id="incident-worker-1-0"`, "back after")
+		_, text = get(site + "/")
+		says(t, text, j.id, "succeeded")
+		_, text = get(page + "configuration")
+		says(t, text, "API_TOKEN", "(hidden)", c.HDFS()+"/lossy")
+		_, text = get(page + "task?task=worker-1")
+		says(t, text, "all done", "attempt 0")
+		_, text = get(page + "log?task=worker-1&attempt=0")
+		says(t, text, "step 3")
+	})
 }

@@ -752,6 +752,29 @@ var recoveryRules = []rule{
 		pkg:     "internal/hadoop/yarn", test: "TestWaiting",
 	},
 
+	{
+		promise: "a server that is notified and hangs does not keep the application master from ending",
+		file:    "am/run.go",
+		old:     `m.notifier.Wait(time.Until(notified))`,
+		new:     `m.notifier.Wait(time.Until(notified.Add(time.Hour)))`,
+		pkg:     "cmd/yarn-submit", test: "TestAServerThatHangsIsNotWaitedFor",
+	},
+	{
+		promise: "a token in the URL of --notify is shown nowhere",
+		file:    "proto/url.go",
+		old:     `return shown + "/(hidden)"`,
+		new:     `return text`,
+		pkg:     "am/notify", test: "TestWhatNeverArrivesIsNotedOnce",
+	},
+	{
+		promise: "losses are counted for Prometheus when the list of incidents drops them, too",
+		file:    "am/status/incidents.go",
+		old: `		totals.lost(i)
+`,
+		new: ``,
+		pkg: "cmd/yarn-submit", test: "TestMetricsOfAJob",
+	},
+
 	// The command line.
 	{
 		promise: "of jobs of one name, the one that runs is meant",
@@ -842,5 +865,19 @@ var recoveryRules = []rule{
 		old:     `final, why, d.cfg.HistoryURL)`,
 		new:     `final, why, d.cfg.TrackingURL)`,
 		pkg:     "test/e2e", test: "TestTheLinkAfterTheEnd",
+	},
+	{
+		promise: "the pages of yarn-submit ui are shown only to a browser that has the token",
+		file:    "client/ui/guard.go",
+		old:     `if c, err := r.Cookie(g.cookie); err != nil || !g.is(c.Value) {`,
+		new:     `if false {`,
+		pkg:     "cmd/yarn-submit", test: "TestUI",
+	},
+	{
+		promise: "no page whose name is given this machine's address reads the pages of yarn-submit ui",
+		file:    "client/ui/guard.go",
+		old:     `if !g.knows(r.Host) {`,
+		new:     `if false {`,
+		pkg:     "cmd/yarn-submit", test: "TestUI",
 	},
 }

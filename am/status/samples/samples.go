@@ -40,14 +40,6 @@ const (
 	maxName        = 64 // bytes
 )
 
-// Names of the series that are no scalars.
-const (
-	Step           = "step"
-	StepsPerSecond = "steps_per_second"
-	CPU            = "cpu_cores"
-	Memory         = "rss_bytes"
-)
-
 // Task is a task that is measured.
 type Task struct{ Name, Role string }
 
@@ -59,11 +51,11 @@ type Samples struct {
 	index map[string]int // of a task
 	size  map[string]int // of a role: the number of its tasks
 
-	mu         sync.Mutex
-	step, rate history
-	usage      []usage // by task
-	scalars    map[scalar]*history
-	single     int // how many of these are of a single task
+	mu                   sync.Mutex
+	step, rate, complete history
+	usage                []usage // by task
+	scalars              map[scalar]*history
+	single               int // how many of these are of a single task
 }
 
 // scalar identifies a series, as of a scalar: the task is empty if it is that of a role.
@@ -96,7 +88,7 @@ func New(id string, start time.Time, tasks []Task) *Samples {
 		id: id, start: start.UnixMilli(), tasks: tasks, index: make(map[string]int, len(tasks)), size: map[string]int{},
 		usage: make([]usage, len(tasks)), scalars: map[scalar]*history{},
 	}
-	s.step, s.rate = newHistory(s.start), newHistory(s.start)
+	s.step, s.rate, s.complete = newHistory(s.start), newHistory(s.start), newHistory(s.start)
 	w := window{start: s.start, interval: lifeInterval, limit: taskPoints(len(tasks))}
 	for i, t := range tasks {
 		s.index[t.Name] = i
@@ -120,6 +112,13 @@ func (s *Samples) AddStep(at time.Time, step int64, rate float64) {
 	if rate > 0 {
 		s.rate.add(at.UnixMilli(), single(rate))
 	}
+}
+
+// AddCheckpoint takes in that the checkpoint of a step is complete.
+func (s *Samples) AddCheckpoint(at time.Time, step int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complete.add(at.UnixMilli(), single(float64(step)))
 }
 
 // AddUsage takes in the CPU time that the present processes of a task have taken since they
@@ -207,14 +206,15 @@ func (s *Samples) Select(r *proto.SamplesRequest) *proto.JobSamples {
 		add(&all.Series, of, isScalar, &h.life)
 		add(&all.Recent, of, isScalar, &h.recent)
 	}
-	both(scalar{name: Step}, false, &s.step)
-	both(scalar{name: StepsPerSecond}, false, &s.rate)
+	both(scalar{name: proto.SeriesStep}, false, &s.step)
+	both(scalar{name: proto.SeriesStepsPerSecond}, false, &s.rate)
+	both(scalar{name: proto.SeriesCompleteStep}, false, &s.complete)
 	for _, k := range s.sortedScalars() {
 		both(k, true, s.scalars[k])
 	}
 	for i, t := range s.tasks {
-		add(&all.Series, scalar{t.Role, CPU, t.Name}, false, &s.usage[i].cpu)
-		add(&all.Series, scalar{t.Role, Memory, t.Name}, false, &s.usage[i].memory)
+		add(&all.Series, scalar{t.Role, proto.SeriesCPU, t.Name}, false, &s.usage[i].cpu)
+		add(&all.Series, scalar{t.Role, proto.SeriesMemory, t.Name}, false, &s.usage[i].memory)
 	}
 	return all
 }
@@ -247,9 +247,9 @@ func (s *Samples) Restore(saved *proto.JobSamples) {
 		}
 		i, known := s.index[from.Task]
 		switch {
-		case known && from.Name == CPU:
+		case known && from.Name == proto.SeriesCPU:
 			s.usage[i].cpu.restore(from)
-		case known && from.Name == Memory:
+		case known && from.Name == proto.SeriesMemory:
 			s.usage[i].memory.restore(from)
 		}
 	}
@@ -266,10 +266,12 @@ func (s *Samples) saved(from *proto.Series) *history {
 	switch {
 	case from.Scalar && len(from.Name) <= maxName && s.size[from.Role] > 0:
 		return s.scalar(scalar{from.Role, from.Name, from.Task})
-	case !from.Scalar && from.Name == Step:
+	case !from.Scalar && from.Name == proto.SeriesStep:
 		return &s.step
-	case !from.Scalar && from.Name == StepsPerSecond:
+	case !from.Scalar && from.Name == proto.SeriesStepsPerSecond:
 		return &s.rate
+	case !from.Scalar && from.Name == proto.SeriesCompleteStep:
+		return &s.complete
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func TestSpikesAreKept(t *testing.T) {
 	if n := len(loss.Mean); n < 300 || n > 720 || int64(n)*loss.IntervalMs < seconds*1000 || int64(n-1)*loss.IntervalMs > seconds*1000 {
 		t.Errorf("%d points of %d ms", n, loss.IntervalMs)
 	}
-	step := find(t, got.Recent, samples.Step, "", "")
+	step := find(t, got.Recent, proto.SeriesStep, "", "")
 	end := step.StartUnixMs + int64(len(step.Mean))*step.IntervalMs
 	if last := begin.Add(seconds * time.Second).UnixMilli(); end < last || end > last+step.IntervalMs || step.Max[len(step.Max)-1] != seconds-1 || step.IntervalMs > 5000 {
 		t.Errorf("the last steps end at %d with %v", end-last, step.Max[len(step.Max)-1])
@@ -142,17 +142,17 @@ func TestSamplesAreRestored(t *testing.T) {
 	if a, b := fmt.Sprint(all(s)), fmt.Sprint(all(next)); a != b { // not a number equals nothing
 		t.Errorf("%s became %s", a, b)
 	}
-	cpu := find(t, saved.Series, samples.CPU, "worker", "worker-1")
+	cpu := find(t, saved.Series, proto.SeriesCPU, "worker", "worker-1")
 	if cpu.Mean[100] < 0.49 || cpu.Mean[100] > 0.51 {
 		t.Errorf("half a core is %v", cpu.Mean[100])
 	}
 	next.AddStep(begin.Add(3000*time.Second), 7, 1)
-	step := find(t, all(next).Series, samples.Step, "", "")
+	step := find(t, all(next).Series, proto.SeriesStep, "", "")
 	if n := len(step.Mean); step.Max[n-1] != 7 || !math.IsNaN(float64(step.Mean[n-2])) {
 		t.Errorf("it goes on as %v", step.Max)
 	}
-	next.Restore(&proto.JobSamples{Series: []*proto.Series{{Name: samples.Step, Mean: make([]float32, 5), IntervalMs: 1}, {Name: "loss", Scalar: true, Role: "other", IntervalMs: -1}}})
-	if n := len(find(t, all(next).Series, samples.Step, "", "").Mean); n != len(step.Mean) {
+	next.Restore(&proto.JobSamples{Series: []*proto.Series{{Name: proto.SeriesStep, Mean: make([]float32, 5), IntervalMs: 1}, {Name: "loss", Scalar: true, Role: "other", IntervalMs: -1}}})
+	if n := len(find(t, all(next).Series, proto.SeriesStep, "", "").Mean); n != len(step.Mean) {
 		t.Error("what makes no sense is restored")
 	}
 	for _, text := range []string{"\xff", string(must(pb.Marshal(&proto.JobSamples{Series: []*proto.Series{{Mean: []float32{1}}}})))} {
@@ -189,7 +189,7 @@ func TestOddReports(t *testing.T) {
 	s.AddStep(begin.Add(time.Minute), 10, 0)
 	s.AddStep(begin.Add(-time.Minute), 11, 0)
 	got := all(s)
-	if step := find(t, got.Series, samples.Step, "", ""); len(step.Max) != 61 || step.Max[60] != 11 || step.Min[60] != 10 {
+	if step := find(t, got.Series, proto.SeriesStep, "", ""); len(step.Max) != 61 || step.Max[60] != 11 || step.Min[60] != 10 {
 		t.Errorf("steps %v", step.Max)
 	}
 	for _, x := range got.Series {
@@ -198,7 +198,7 @@ func TestOddReports(t *testing.T) {
 		}
 	}
 	s.AddStep(begin.Add(10*365*24*time.Hour), 12, 0)
-	if step := find(t, all(s).Recent, samples.Step, "", ""); len(step.Max) > 360 || step.Max[len(step.Max)-1] != 12 {
+	if step := find(t, all(s).Recent, proto.SeriesStep, "", ""); len(step.Max) > 360 || step.Max[len(step.Max)-1] != 12 {
 		t.Errorf("after years: %v", step.Max)
 	}
 }

@@ -1,0 +1,172 @@
+package web_test
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/am/status/samples"
+	"holdfast/am/web"
+	"holdfast/proto"
+)
+
+// measured is a job of an hour with a loss that falls from 100 to 0.1, in which worker-1
+// was lost after half an hour and was back five minutes later, and no step was made until
+// then.
+func measured(workers int) web.Site {
+	start := time.UnixMilli(1_800_000_000_000)
+	job := &proto.JobStatus{
+		Name: "measured", State: proto.JobState_JOB_STATE_SUCCEEDED, StartedUnixMs: start.UnixMilli(), EndedUnixMs: start.Add(time.Hour).UnixMilli(),
+		Incidents: []*proto.Incident{{Task: "worker-1", Cause: "preempted", AtUnixMs: start.Add(30 * time.Minute).UnixMilli(), RecoveredUnixMs: start.Add(35 * time.Minute).UnixMilli()}},
+	}
+	var tasks []samples.Task
+	for i := range workers {
+		name := fmt.Sprintf("worker-%d", i)
+		job.Tasks = append(job.Tasks, &proto.TaskStatus{Task: name, Role: "worker", Index: int32(i)})
+		tasks = append(tasks, samples.Task{Name: name, Role: "worker"})
+	}
+	s := samples.New("application_1_0001", start, tasks)
+	for at := time.Duration(0); at < time.Hour; at += 5 * time.Second {
+		now := start.Add(at)
+		for _, t := range tasks {
+			s.AddUsage(now, t.Name, at/2+time.Second, 1<<30)
+		}
+		if at >= 30*time.Minute && at < 35*time.Minute {
+			continue
+		}
+		s.AddStep(now, int64(at.Seconds()), 2)
+		loss := math.Pow(10, 2-3*at.Minutes()/60)
+		s.AddScalars(now, "worker-0", []*proto.Scalar{{Name: "loss", Min: loss / 2, Mean: loss, Max: loss * 2}})
+		if at%(10*time.Minute) == 0 {
+			s.AddCheckpoint(now, int64(at.Seconds()))
+		}
+	}
+	return web.Site{Status: fixed{job}, Samples: source(s)}
+}
+
+func source(s *samples.Samples) web.SampleSource {
+	return func(_ context.Context, r *proto.SamplesRequest) (*proto.JobSamples, error) { return s.Select(r), nil }
+}
+
+// TestPlots: scalars, steps and resources are drawn over the job's life, with its losses and
+// checkpoints.
+func TestPlots(t *testing.T) {
+	site := measured(2)
+	text := strings.ReplaceAll(get(t, site, "/plots"), "</title>", "\n")
+	for _, want := range []string{
+		"<b>loss</b>", "<b>step</b>", "<b>steps a second</b>", "<b>CPUs in use</b>", "<b>memory</b>", `href="samples.csv?name=loss&amp;role=worker"`,
+		"<small>0.5</small>", "1.0 GiB", // CPUs, and memory
+		`<rect class="down" x="50%" width="8.33%"`, `<a href="./#incident-worker-1-0"><svg x="50%"`, "worker-1 lost: preempted",
+		`<svg x="16.67%" y="116"`, "checkpoint of step 600 complete", "all 1h", "last 30m", "\nworker-1 0.5\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	loss := chartOf(t, text, "loss")
+	// Nothing was measured while the task was down: the line has two parts.
+	if n := strings.Count(pathOf(t, loss, "line"), "M"); n != 2 {
+		t.Errorf("the line of the loss has %d parts: %s", n, loss)
+	}
+	if !strings.Contains(loss, `class="band c0"`) {
+		t.Errorf("the range of the loss is not drawn: %s", loss)
+	}
+	// On a logarithmic axis it is a straight line from top to bottom.
+	loss = chartOf(t, get(t, site, "/plots?log=1"), "loss")
+	var x, y float64
+	middle := strings.Split(pathOf(t, loss, "line"), "L")
+	if _, err := fmt.Sscanf(middle[len(middle)/4], "%f %f", &x, &y); err != nil || math.Abs((x-250)/1000-(y-25)/100) > 0.12 {
+		t.Errorf("at %.0f the logarithm of the loss is at %.0f: %v", x, y, err)
+	}
+	for _, want := range []string{">0.1</text>", ">100</text>"} {
+		if !strings.Contains(loss, want) {
+			t.Errorf("the logarithmic axis has no %q: %s", want, loss)
+		}
+	}
+	// The last minutes only, in finer resolution.
+	text = get(t, site, "/plots?span=5m")
+	if strings.Contains(text, "preempted") || !strings.Contains(text, ">08:58</text>") {
+		t.Errorf("the last five minutes are drawn as:\n%s", text)
+	}
+	// Of one task, its own scalars too.
+	if text = get(t, site, "/plots?task=worker-0"); !strings.Contains(chartOf(t, text, "loss"), ">worker-0 <small>") || strings.Contains(text, ">worker-1 <small>") {
+		t.Errorf("of one task is shown:\n%s", text)
+	}
+	// The page of the job has the loss and the rate, and the checkpoints on its timeline.
+	text = get(t, site, "/")
+	if _, row, _ := strings.Cut(text, `<th scope="row">checkpoints<td>`); !strings.Contains(row, `<svg x="16.67%" overflow="visible"><path class="mark sealed"`) {
+		t.Errorf("the timeline has no checkpoints:\n%s", text)
+	}
+	if strings.Count(text, "<figure") != 2 || chartOf(t, text, "loss") == "" || chartOf(t, text, "steps a second") == "" {
+		t.Errorf("the page of the job has not the two main charts:\n%s", text)
+	}
+}
+
+// TestSamplesAsNumbers: what is plotted can be had as numbers.
+func TestSamplesAsNumbers(t *testing.T) {
+	site := measured(2)
+	rows, err := csv.NewReader(strings.NewReader(get(t, site, "/samples.csv?name=loss&role=worker"))).ReadAll()
+	if err != nil || len(rows) < 300 || strings.Join(rows[0], ",") != "time,name,role,task,min,mean,max" || strings.Join(rows[1][:4], ",") != "2027-01-15T08:00:00Z,loss,worker," {
+		t.Errorf("%v: %d rows, as %q", err, len(rows), rows[:min(len(rows), 2)])
+	}
+	var got struct {
+		Version int `json:"version"`
+		Series  []struct {
+			Name, Task string
+			Mean       []*float64
+		}
+	}
+	if err := json.Unmarshal([]byte(get(t, site, "/samples.json?name=cpu_cores&task=worker-1&points=10")), &got); err != nil || len(got.Series) != 1 || got.Series[0].Task != "worker-1" || len(got.Series[0].Mean) > 10 {
+		t.Errorf("%v: %+v", err, got)
+	}
+	w := httptest.NewRecorder()
+	web.Handler(site).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/samples.json?points=x", nil))
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"kind":"usage"`) {
+		t.Errorf("a wrong number of points: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestPlotsOfManyTasks: the page of a large job that has run for long stays small.
+func TestPlotsOfManyTasks(t *testing.T) {
+	text := get(t, measured(1000), "/plots")
+	if len(text) > 300<<10 || !strings.Contains(text, "8 of 1000 tasks") {
+		t.Errorf("the page has %d bytes", len(text))
+	}
+}
+
+// TestNothingToPlot: before anything was measured, the page says so.
+func TestNothingToPlot(t *testing.T) {
+	site := web.Site{Status: fixed{&proto.JobStatus{Name: "new"}}, Samples: source(samples.New("application_1_0001", time.Now(), nil))}
+	if text := get(t, site, "/plots"); !strings.Contains(text, "Nothing was measured yet") {
+		t.Errorf("the page says:\n%s", text)
+	}
+}
+
+// chartOf returns the chart with a title.
+func chartOf(t *testing.T, page, title string) string {
+	t.Helper()
+	_, text, ok := strings.Cut(page, "<figcaption><b>"+title+"</b>")
+	if !ok {
+		t.Fatalf("there is no chart %q in:\n%s", title, page)
+	}
+	text, _, _ = strings.Cut(text, "</figure>")
+	return text
+}
+
+// pathOf returns what the first path of a class draws.
+func pathOf(t *testing.T, chart, class string) string {
+	t.Helper()
+	_, text, ok := strings.Cut(chart, `<path class="`+class+` c0" d="`)
+	if !ok {
+		t.Fatalf("there is no path of class %q in:\n%s", class, chart)
+	}
+	text, _, _ = strings.Cut(text, `"`)
+	return text
+}
