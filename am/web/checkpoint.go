@@ -185,6 +185,17 @@ func commandsFor(e *inspect.Entry) []string {
 	return append(list, command("prune", e.Directory, "--keep", "3"))
 }
 
+// Previous is the location of the checkpoint that was saved before this one; empty if there is
+// none to compare it with.
+func (v *checkpointView) Previous() string {
+	for _, o := range v.Others { // the newest first
+		if o.Step != nil && v.Step != nil && *o.Step < *v.Step {
+			return o.Location
+		}
+	}
+	return ""
+}
+
 // SortAddress returns the page's address with another order of the tensors.
 func (v *checkpointView) SortAddress(key string) string {
 	p := url.Values{"dir": {strconv.Itoa(v.Dir)}, "at": {v.Location}}

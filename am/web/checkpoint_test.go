@@ -151,7 +151,7 @@ func TestCheckpointsAreCompared(t *testing.T) {
 	site := browse(t, dir)
 	const page = "/difference?dir=0&from=model-10.safetensors&to=model-20.safetensors"
 	text := get(t, site, page)
-	for _, want := range []string{"2 changed", "1 removed", "1 added", "1 reshaped", `<td class="n">0.5<td class="n">50 %`, `<td class="n">2<td class="n">200 %`, "float32 [1 4] → float32 [2 4]"} {
+	for _, want := range []string{"2 changed", "1 removed", "1 added", "1 reshaped", `<td class="n norm">0.5<td class="n">50 %`, `<td class="n norm">2<td class="n">200 %`, "float32 [1 4] → float32 [2 4]"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not have %q:\n%s", want, text)
 		}
