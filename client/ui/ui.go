@@ -8,9 +8,13 @@ package ui
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"sync"
+
+	"github.com/sirupsen/logrus"
 
 	"holdfast/am/web"
 	"holdfast/client"
@@ -131,7 +135,7 @@ func (u *UI) job(w http.ResponseWriter, r *http.Request) {
 	}
 	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../"}
 	if spec, err := j.Spec(r.Context()); err == nil { // another user's cannot be read
-		site.Spec, site.Checkpoints = spec, u.browser(id, spec)
+		site.Spec, site.Checkpoints, site.Samples = spec, u.browser(id, spec), measured{r.Context(), j}
 	}
 	http.StripPrefix("/jobs/"+id, web.Handler(site)).ServeHTTP(w, r)
 }
@@ -164,4 +168,24 @@ func (p present) Snapshot() (*proto.JobStatus, <-chan struct{}) {
 		return p.status, nil
 	}
 	return p.status, never
+}
+
+// measured is what was measured of a job, for one request.
+type measured struct {
+	ctx context.Context
+	job *jobs.Job
+}
+
+var _ web.SampleSource = measured{}
+
+// Select implements web.SampleSource. What cannot be read is not plotted.
+func (m measured) Select(r *proto.SamplesRequest) *proto.JobSamples {
+	s, err := m.job.Samples(m.ctx, r)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && m.ctx.Err() == nil {
+		logrus.WithError(err).Warn("the page shows no plots")
+	}
+	if err != nil {
+		return &proto.JobSamples{}
+	}
+	return s
 }

@@ -20,7 +20,8 @@ import (
 func TestUI(t *testing.T) {
 	p := newPlace(t)
 	id := p.detached("--name", "lossy", "--worker", "1", "--env", "API_TOKEN=k1", "--checkpoint", "./out=ck", "--", "sh", "-c",
-		`mkdir -p out/step-5; touch out/step-5/data out/step-5/COMMITTED; if [ {attempt} = 0 ]; then echo "attempt one" ; exec sleep 1000; fi; echo "step 7"; echo "the end of it"`)
+		`mkdir -p out/step-5; touch out/step-5/data out/step-5/COMMITTED; if [ {attempt} = 0 ]; then echo "attempt one"; echo "step 3"; exec sleep 1000; fi; echo "step 7"; echo "the end of it"`)
+	p.until(id, "a step", func(s *proto.JobStatus) bool { return s.Step == 3 })
 	p.call("kill", id, "worker-0")
 	p.until(id, "the end", func(s *proto.JobStatus) bool { return s.State.Done() })
 
@@ -63,6 +64,8 @@ func TestUI(t *testing.T) {
 		"/jobs/" + id + "/log?task=worker-0&attempt=0": {"attempt one"},
 		"/jobs/" + id + "/status.json":                 {`"state":"succeeded"`},
 		"/jobs/" + id + "/page.css":                    {":root"},
+		"/jobs/" + id + "/plots":                       {"<svg"},
+		"/jobs/" + id + "/samples.csv?name=step":       {",7"},
 		"/jobs/" + id + "/checkpoints":                 {filepath.Join(p.dir, "ck"), ">5</a>", "sealed"},
 		"/checkpoints":                                 {filepath.Join(p.dir, "elsewhere"), ">9</a>", "complete", `href="../"`},
 		"/checkpoints/checkpoints.json":                {`"name":"step-9"`},
@@ -101,6 +104,10 @@ func TestUIOfARunningJob(t *testing.T) {
 	id := p.detached("--name", "endless", "--worker", "1", "--", "sh", "-c", `i=0; while :; do i=$((i+1)); echo "step $i"; sleep 0.1; done`)
 	u := p.ui()
 	browser := u.browser(t)
+	p.until(id, "steps to be measured", func(*proto.JobStatus) bool {
+		_, text := u.ask(t, browser, "/jobs/"+id+"/samples.json?name=step", "")
+		return strings.Contains(text, `"series":[{`)
+	})
 	code, text := u.ask(t, browser, "/jobs/"+id+"/", "")
 	contains(t, text, "endless", "running", `data-updates="poll"`)
 	if code != http.StatusOK {
