@@ -121,6 +121,45 @@ func TestUIOfARunningJob(t *testing.T) {
 	}
 }
 
+// TestUIOfKeptJobs: what was copied of a job's directory elsewhere is shown like a job.
+func TestUIOfKeptJobs(t *testing.T) {
+	p := newPlace(t)
+	out, errs, code := p.call("run", "--local", "--name", "kept", "--worker", "1", "--", "sh", "-c", "echo step 4; echo the end of it")
+	if code != 0 {
+		t.Fatalf("run ended with %d:\n%s%s", code, out, errs)
+	}
+	id := strings.Fields(strings.TrimPrefix(out, "started "))[0]
+	shared := t.TempDir()
+	if err := os.CopyFS(filepath.Join(shared, id), os.DirFS(filepath.Join(p.home, "jobs", id))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"local-of-another-kind", "other"} { // nothing can be said of these
+		if err := os.Mkdir(filepath.Join(shared, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, errs, code := p.call("rm", id); code != 0 {
+		t.Fatalf("rm ended with %d: %s", code, errs)
+	}
+	u := p.ui("--history-dir", shared)
+	browser := u.browser(t)
+	for path, want := range map[string][]string{
+		"/":                                   {"kept", "jobs/" + id + "/", shared, "succeeded", ">4"},
+		"/jobs/" + id + "/":                   {"kept", "succeeded"},
+		"/jobs/" + id + "/task?task=worker-0": {"the end of it"},
+		"/jobs/" + id + "/configuration":      {"the end of it"},
+	} {
+		code, text := u.ask(t, browser, path, "")
+		contains(t, text, want...)
+		if code != http.StatusOK || strings.Contains(text, "another-kind") {
+			t.Errorf("%s answers %d: %s", path, code, text)
+		}
+	}
+	if code, text := u.ask(t, browser, "/jobs/local-of-another-kind/", ""); code != http.StatusNotFound || !strings.Contains(text, "read the state of local-of-another-kind") {
+		t.Errorf("a job without a state answers %d: %s", code, text)
+	}
+}
+
 // TestUIMistakes: what cannot be done is said, with what to do.
 func TestUIMistakes(t *testing.T) {
 	p := newPlace(t)
@@ -134,6 +173,7 @@ func TestUIMistakes(t *testing.T) {
 		{[]string{"--listen", ":x"}, client.ExitUsage, []string{"--listen :x", "HOST:PORT"}},
 		{[]string{"--listen", u.Host}, client.ExitUsage, []string{u.Host, "address already in use", "another port"}},
 		{[]string{"--checkpoint", "./none"}, client.ExitUsage, []string{"none"}},
+		{[]string{"--history-dir", "./none"}, client.ExitUsage, []string{"none"}},
 		{[]string{"--checkpoint", "s3://b/x"}, client.ExitUsage, []string{"s3://b/x", "hdfs://"}},
 		{[]string{"job"}, client.ExitUsage, []string{`"job" is one too many`}},
 	} {
