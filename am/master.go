@@ -170,9 +170,6 @@ func (m *Master) heartbeat(container string, h *proto.Heartbeat) {
 // Status returns the job's status. It may be called from any goroutine.
 func (m *Master) Status() *status.Store { return m.status }
 
-// Samples returns the job's measurements. It may be called from any goroutine.
-func (m *Master) Samples() *samples.Samples { return m.samples }
-
 // SetTrackingURL sets the URL of the job's page. It may be called from any goroutine.
 func (m *Master) SetTrackingURL(url string) {
 	m.status.Update(func(s *proto.JobStatus) { s.TrackingUrl = url })

@@ -25,3 +25,7 @@ func ParseLogName(name string) (attempt, process int, ok bool) {
 	}
 	return attempt, process, isLog && err == nil
 }
+
+// LogTimesName returns the name of the file with the times of a log (package logtimes), by
+// that of the log.
+func LogTimesName(log string) string { return strings.TrimSuffix(log, ".log") + ".times" }

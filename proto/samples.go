@@ -86,7 +86,7 @@ func (s *Series) Last() int {
 	return -1
 }
 
-// SelectSamples returns what a request asks for of all samples, which it changes.
+// SelectSamples returns what a request asks for of all samples of a job, which it changes.
 func SelectSamples(all *JobSamples, r *SamplesRequest) *JobSamples {
 	selected := &JobSamples{Id: all.GetId()}
 	pick := func(list []*Series) (picked []*Series) {

@@ -78,7 +78,10 @@ func (s *server) job(r *http.Request, status *proto.JobStatus) (string, any, err
 		}
 	}
 	v.Timeline = newTimeline(status, v.Query.Span, time.Now())
-	v.Plots = s.mainPlots(status, v.Query.Span)
+	var err error
+	if v.Plots, err = s.mainPlots(r.Context(), status, v.Query.Span); err != nil {
+		return "", nil, err
+	}
 	v.Timeline.addCheckpoints(v.Plots.Checkpoints)
 	v.Incidents, v.Older = newestIncidents(status)
 	v.Rows, v.Matching = s.taskRows(status, v.Query)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/csv"
 	"fmt"
 	"math"
@@ -10,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/proto"
 )
@@ -25,19 +24,9 @@ const (
 	checkpointsMarked = 200
 )
 
-// SampleSource returns measurements of a job; am/status/samples.Samples is one.
-type SampleSource interface {
-	// Select returns what a request asks for, which the caller may change.
-	Select(*proto.SamplesRequest) *proto.JobSamples
-}
-
-// StoredSamples are what a job has kept of its measurements.
-type StoredSamples struct{ *proto.JobSamples }
-
-// Select implements SampleSource.
-func (s StoredSamples) Select(r *proto.SamplesRequest) *proto.JobSamples {
-	return proto.SelectSamples(pb.CloneOf(s.JobSamples), r)
-}
+// SampleSource returns those measurements of a job that a request asks for; the caller may
+// change them. The method Samples of am/status.Store is one.
+type SampleSource func(context.Context, *proto.SamplesRequest) (*proto.JobSamples, error)
 
 // plots are the charts of a job, over one part of its life.
 type plots struct {
@@ -94,13 +83,14 @@ func (s *server) plots(r *http.Request, status *proto.JobStatus) (string, any, e
 			tasks = append(tasks, t.Task)
 		}
 	}
-	return "plots", s.newPlots(status, q, tasks, func(all []group) []group { return all }), nil
+	v, err := s.newPlots(r.Context(), status, q, tasks, func(all []group) []group { return all })
+	return "plots", v, err
 }
 
 // mainPlots draws what the page of the job shows: the first scalar, or else the step, and
 // the rate.
-func (s *server) mainPlots(status *proto.JobStatus, span string) *plots {
-	return s.newPlots(status, plotQuery{Span: span}, nil, func(all []group) (list []group) {
+func (s *server) mainPlots(ctx context.Context, status *proto.JobStatus, span string) (*plots, error) {
+	return s.newPlots(ctx, status, plotQuery{Span: span}, nil, func(all []group) (list []group) {
 		for i, g := range all {
 			if i == 0 || g.list[0].Name == proto.SeriesStepsPerSecond {
 				list = append(list, g)
@@ -111,14 +101,17 @@ func (s *server) mainPlots(status *proto.JobStatus, span string) *plots {
 }
 
 // newPlots draws those groups that pick returns, of the job's series and those of tasks.
-func (s *server) newPlots(status *proto.JobStatus, q plotQuery, tasks []string, pick func([]group) []group) *plots {
+func (s *server) newPlots(ctx context.Context, status *proto.JobStatus, q plotQuery, tasks []string, pick func([]group) []group) (*plots, error) {
 	v := &plots{Query: q, Of: len(status.Tasks), Tasks: tasks}
 	a := newAxis(status, q.Span, time.Now())
 	if a == nil || s.Samples == nil {
-		return v
+		return v, nil
 	}
 	v.axis = *a
-	got := s.Samples.Select(&proto.SamplesRequest{Tasks: tasks})
+	got, err := s.Samples(ctx, &proto.SamplesRequest{Tasks: tasks})
+	if err != nil {
+		return nil, err
+	}
 	for _, g := range pick(grouped(v.choose(got), len(q.Tasks) > 0)) {
 		quantity := quantityOf(g.list[0])
 		quantity.log = q.Log
@@ -134,7 +127,7 @@ func (s *server) newPlots(status *proto.JobStatus, q plotQuery, tasks []string, 
 		}
 	}
 	v.mark(status, got)
-	return v
+	return v, nil
 }
 
 // choose returns the series that are the finest of those that cover the axis.
@@ -274,7 +267,12 @@ func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
 		Fail(w, r, http.StatusBadRequest, "points="+p.Get("points")+" is no number of points")
 		return
 	}
-	text, err := proto.JSON(s.Samples.Select(&proto.SamplesRequest{Names: p["name"], Tasks: p["task"], Points: int32(points)}))
+	got, err := s.Samples(r.Context(), &proto.SamplesRequest{Names: p["name"], Tasks: p["task"], Points: int32(points)})
+	if err != nil {
+		failWith(w, r, err)
+		return
+	}
+	text, err := proto.JSON(got)
 	if err != nil {
 		failWith(w, r, err)
 		return
@@ -288,6 +286,11 @@ func (s *server) samplesCSV(w http.ResponseWriter, r *http.Request) {
 	q := parsePlotQuery(p)
 	status, _ := s.Status.Snapshot()
 	a := newAxis(status, q.Span, time.Now())
+	got, err := s.Samples(r.Context(), &proto.SamplesRequest{Names: []string{p.Get("name")}, Tasks: q.Tasks})
+	if err != nil {
+		failWith(w, r, err)
+		return
+	}
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="samples.csv"`)
 	out := csv.NewWriter(w)
@@ -297,7 +300,7 @@ func (s *server) samplesCSV(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := &plots{axis: *a}
-	for _, series := range v.choose(s.Samples.Select(&proto.SamplesRequest{Names: []string{p.Get("name")}, Tasks: q.Tasks})) {
+	for _, series := range v.choose(got) {
 		if series.Role != p.Get("role") && series.Scalar {
 			continue
 		}

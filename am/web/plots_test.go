@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -47,7 +48,11 @@ func measured(workers int) web.Site {
 			s.AddCheckpoint(now, int64(at.Seconds()))
 		}
 	}
-	return web.Site{Status: fixed{job}, Samples: s}
+	return web.Site{Status: fixed{job}, Samples: source(s)}
+}
+
+func source(s *samples.Samples) web.SampleSource {
+	return func(_ context.Context, r *proto.SamplesRequest) (*proto.JobSamples, error) { return s.Select(r), nil }
 }
 
 // TestPlots: scalars, steps and resources are drawn over the job's life, with its losses and
@@ -128,16 +133,6 @@ func TestSamplesAsNumbers(t *testing.T) {
 	}
 }
 
-// TestPlotsOfWhatIsStored: a job that has ended has its plots, as often as they are asked for.
-func TestPlotsOfWhatIsStored(t *testing.T) {
-	site := measured(2)
-	site.Samples = web.StoredSamples{JobSamples: site.Samples.Select(&proto.SamplesRequest{Tasks: []string{proto.AllTasks}})}
-	first := get(t, site, "/plots")
-	if again := get(t, site, "/plots"); again != first || !strings.Contains(first, "<b>loss</b>") {
-		t.Errorf("first:\n%s\nthen:\n%s", first, again)
-	}
-}
-
 // TestPlotsOfManyTasks: the page of a large job that has run for long stays small.
 func TestPlotsOfManyTasks(t *testing.T) {
 	text := get(t, measured(1000), "/plots")
@@ -148,7 +143,7 @@ func TestPlotsOfManyTasks(t *testing.T) {
 
 // TestNothingToPlot: before anything was measured, the page says so.
 func TestNothingToPlot(t *testing.T) {
-	site := web.Site{Status: fixed{&proto.JobStatus{Name: "new"}}, Samples: samples.New("application_1_0001", time.Now(), nil)}
+	site := web.Site{Status: fixed{&proto.JobStatus{Name: "new"}}, Samples: source(samples.New("application_1_0001", time.Now(), nil))}
 	if text := get(t, site, "/plots"); !strings.Contains(text, "Nothing was measured yet") {
 		t.Errorf("the page says:\n%s", text)
 	}

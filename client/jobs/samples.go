@@ -2,14 +2,16 @@ package jobs
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"io/fs"
 
 	"holdfast/client/cluster"
 	"holdfast/proto"
 )
 
-// Samples returns measurements of the job, from its application master or, if that does not
-// answer, as they were saved last.
+// Samples returns those measurements of the job that a request asks for: from the application
+// master while it answers, otherwise what is kept in the job's directory; none if nothing is, or if this
+// user may not see that.
 func (j *Job) Samples(ctx context.Context, r *proto.SamplesRequest) (*proto.JobSamples, error) {
 	if m, err := j.dial(ctx); err == nil {
 		defer m.close()
@@ -20,12 +22,15 @@ func (j *Job) Samples(ctx context.Context, r *proto.SamplesRequest) (*proto.JobS
 		}
 	}
 	text, err := j.read(ctx, proto.SamplesFile)
-	var all *proto.JobSamples
-	if err == nil {
-		all, err = proto.UnmarshalSamples(text)
+	if errors.Is(err, fs.ErrNotExist) || j.denied() {
+		return &proto.JobSamples{Id: j.ID}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what was measured of %s, in %s: %w", j.ID, j.URI(), err)
+		return nil, err
+	}
+	all, err := proto.UnmarshalSamples(text)
+	if err != nil {
+		return nil, err
 	}
 	return proto.SelectSamples(all, r), nil
 }

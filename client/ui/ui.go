@@ -14,8 +14,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/sirupsen/logrus"
-
 	"holdfast/am/web"
 	"holdfast/client"
 	"holdfast/client/checkpoints"
@@ -154,9 +152,9 @@ func (u *UI) job(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, err)
 		return
 	}
-	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../"}
+	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../", Samples: j.Samples}
 	if spec, err := j.Spec(r.Context()); err == nil { // another user's cannot be read
-		site.Spec, site.Checkpoints, site.Samples = spec, u.browser(id, spec), measured{r.Context(), j}
+		site.Spec, site.Checkpoints = spec, u.browser(id, spec)
 	}
 	http.StripPrefix("/jobs/"+id, web.Handler(site)).ServeHTTP(w, r)
 }
@@ -189,24 +187,4 @@ func (p present) Snapshot() (*proto.JobStatus, <-chan struct{}) {
 		return p.status, nil
 	}
 	return p.status, never
-}
-
-// measured is what was measured of a job, for one request.
-type measured struct {
-	ctx context.Context
-	job *jobs.Job
-}
-
-var _ web.SampleSource = measured{}
-
-// Select implements web.SampleSource. What cannot be read is not plotted.
-func (m measured) Select(r *proto.SamplesRequest) *proto.JobSamples {
-	s, err := m.job.Samples(m.ctx, r)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && m.ctx.Err() == nil {
-		logrus.WithError(err).Warn("the page shows no plots")
-	}
-	if err != nil {
-		return &proto.JobSamples{}
-	}
-	return s
 }

@@ -149,7 +149,7 @@ func runAM(ctx context.Context, isLocal bool) error {
 	defer browser.Close()
 	page, url, err := servePage(host, id, s, web.Site{
 		Status: m.Status(), Spec: spec, Files: dir, Dir: ".", Checkpoints: browser, Polled: !isLocal, Metrics: metrics.Handler(id, m.Status()),
-		Samples: m.Samples(),
+		Samples: m.Status().Samples,
 	})
 	if err != nil {
 		return err

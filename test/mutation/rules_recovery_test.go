@@ -774,6 +774,13 @@ var recoveryRules = []rule{
 		new: ``,
 		pkg: "cmd/yarn-submit", test: "TestMetricsOfAJob",
 	},
+	{
+		promise: "the time of a line in a log is when it was written, not when it was copied",
+		file:    "container/output/output.go",
+		old:     `part{len(o.pending.text), at}`,
+		new:     `part{len(o.pending.text), time.Now()}`,
+		pkg:     "container/output", test: "TestTimesOfTheCopy",
+	},
 
 	// The command line.
 	{
