@@ -201,6 +201,16 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestTranscriptsOfBlame/the-culprit-ends-last",
 	},
 	{
+		promise: "a failure is its owner's also if the application master that saw it was lost with it",
+		file:    "am/core/exit.go",
+		old: `		if t.together() && failedStopping(e) {
+			j.noteFault(t, FaultLate, e.AtMS)
+		}
+`,
+		new: ``,
+		pkg: "am/core", test: "TestAFailureBeforeATakeOverIsItsOwners",
+	},
+	{
 		promise: "what excuses a rank's end excuses it also where the others take long to stop",
 		file:    "am/core/blame.go",
 		old: `		lost = lost || t.loss.fault.Evicted
