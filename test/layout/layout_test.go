@@ -34,7 +34,7 @@ var rooms = map[string][]string{
 	"am/recovery":              {"am/core", "hdfsckpt", "hdfsckpt/store", "proto"},
 	"am/server":                {"internal/jobtls", "proto"},
 	"am/status":                {"am/core", "am/status/samples", "hdfsckpt/store", "proto"},
-	"am/status/samples":        {"hdfsckpt/store", "proto"},
+	"am/status/samples":        {"proto"},
 	"am/yarn":                  {"am", "am/core", "proto", "internal/hadoop/..."},
 	"am/local":                 {"am", "am/core", "proto", "internal/hadoop/token"},
 	"am/web":                   {"client/terminal", "hdfsckpt/inspect", "hdfsckpt/store", "proto"},
