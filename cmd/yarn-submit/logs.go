@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,8 @@ import (
 type logsOptions struct {
 	output
 	logs.Options
-	grep string
+	grep  string
+	since string
 }
 
 func newLogsCommand() *cobra.Command {
@@ -30,8 +32,13 @@ func newLogsCommand() *cobra.Command {
 		Short: "print what a job's tasks wrote",
 		Long: `Logs prints the output of a job's tasks, running or ended: of all of them, of
 TASK (worker-0), or of all tasks of ROLE (worker). "am" is the application
-master, and --agent asks for what the tasks' agents wrote. That they have
-written nothing is told on standard error, with exit code 0.
+master, and --agent asks for what the tasks' agents wrote, in all containers
+that the tasks had. That they have written nothing is told on standard error,
+with exit code 0.
+
+When a line was written is known to the second; in the log of a task that has
+written for days, to the minute or so. --since takes how long ago (10m, 2h), or
+when (14:05, "2026-01-31 14:05", 2026-01-31T14:05:00Z).
 
 In a terminal, a progress bar is shown as it was last, and nothing that would
 move the cursor or clear the screen is passed on; elsewhere all is as it was
@@ -39,6 +46,7 @@ written.
 
 ` + whichJob,
 		Example: `  yarn-submit logs mnist worker --follow --tail 20
+  yarn-submit logs mnist --since 10m --timestamps
   yarn-submit logs mnist worker-1 --previous --grep 'Error|Traceback'`,
 		Args: between(0, 2, "[JOB] [TASK|ROLE|am]"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runLogs(cmd, o, args) },
@@ -48,6 +56,8 @@ written.
 	f.IntVar(&o.Attempt, "attempt", logs.All, "only attempt `N`, counted from 0 (default all)")
 	f.BoolVarP(&o.Previous, "previous", "p", false, "only the attempt before the last one, of each task")
 	f.IntVarP(&o.Tail, "tail", "n", logs.All, "only the last `N` lines of each log (default all)")
+	f.StringVar(&o.since, "since", "", "only what was written since a `TIME`, or for a duration")
+	f.BoolVar(&o.Times, "timestamps", false, "when each line was written, in front of it (UTC)")
 	f.StringVar(&o.grep, "grep", "", "only lines that match a regular `EXPRESSION` (RE2)")
 	f.BoolVar(&o.Agents, "agent", false, "what the tasks' agents wrote")
 	cmd.ValidArgsFunction = completeJobThenTask(true)
@@ -77,6 +87,16 @@ func runLogs(cmd *cobra.Command, o *logsOptions, args []string) error {
 	if len(args) > 1 {
 		o.Of = args[1]
 	}
+	if o.since != "" {
+		var err error
+		if o.Since, err = logs.ParseSince(o.since, time.Now()); err != nil {
+			return err
+		}
+	}
+	if own := o.Agents || o.Of == logs.Master; own && (o.Times || o.since != "") {
+		return client.Usagef("the application master and agents write the time into each line themselves: leave out --since and --timestamps, and use --grep")
+	}
+	o.Note = func(text string) { note(cmd, text) }
 	ctx, stop := interruptible(cmd)
 	defer stop()
 	j, err := jobs.Find(ctx, jobOf(args))
@@ -147,6 +167,9 @@ func (p *linePrinter) print(l logs.Line) error {
 		fmt.Fprintf(p.heading, "==> %s%s, attempt %d <==\n", l.Task, processMark(l), l.Attempt)
 	}
 	p.before = l
+	if l.Time != "" {
+		fmt.Fprint(p.out, l.Time+" ")
+	}
 	if p.terminal {
 		l.Text = terminal.Shown(l.Text, p.colours)
 	}

@@ -1,21 +1,19 @@
 // Package output captures what an attempt of a task prints: in a local file, in the job's
-// directory, and its last lines in memory.
+// directory with the times at which it was written, and its last lines in memory.
 package output
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
-	"holdfast/hdfsckpt/store"
+	"holdfast/internal/logtimes"
 	"holdfast/runtime/tasklog"
 )
 
@@ -23,10 +21,6 @@ const (
 	heardLines = 400  // that are kept, to be explained: a TensorFlow error quotes its graph
 	tailWidth  = 1000 // bytes of a line that are kept for the tail
 	stepWidth  = 4000 // bytes of a line in which a step is looked for
-	copyEvery  = time.Second
-	copyRetry  = 5 * time.Second
-	copyMost   = 1 << 20 // bytes that wait for the store
-	finalLimit = 5 * time.Second
 )
 
 // Output captures what an attempt prints: in a local file at once, in the job's directory
@@ -47,8 +41,9 @@ type Output struct {
 	partial []byte // the line that is not finished
 	// rewritten says that the unfinished line is written over and over.
 	rewritten bool
-	pending   []byte // for the store
+	pending   copied // for the store
 	lost      int64  // bytes that were dropped since it did not keep up
+	marker    logtimes.Marker
 }
 
 // New creates the local file and returns the end of a pipe for the task to write to. The
@@ -87,7 +82,7 @@ func (o *Output) pump() {
 				failed = true
 				o.log.WithError(err).WithField("file", o.local.Name()).Warn("the task's output cannot be written to its local file; it still goes to the job's directory")
 			}
-			o.take(buf[:n])
+			o.take(time.Now(), buf[:n])
 		}
 		if err != nil {
 			if err != io.EOF {
@@ -98,14 +93,15 @@ func (o *Output) pump() {
 	}
 }
 
-func (o *Output) take(b []byte) {
+// take takes in what was read at a time.
+func (o *Output) take(at time.Time, b []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pending = append(o.pending, b...)
-	if over := len(o.pending) - copyMost; over > 0 {
-		o.lost += int64(over)
-		o.pending = append(o.pending[:0], o.pending[over:]...)
+	if o.marker.Begins(at) {
+		o.pending.parts = append(o.pending.parts, part{len(o.pending.text), at})
 	}
+	o.pending.text = append(o.pending.text, b...)
+	o.lost += o.pending.limit()
 	for {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
@@ -201,105 +197,4 @@ func (o *Output) Since(count int64) []string {
 	defer o.mu.Unlock()
 	n := min(o.count-count, int64(len(o.lines)))
 	return append([]string(nil), o.lines[int64(len(o.lines))-n:]...)
-}
-
-// next takes what is to be copied to the store; end: no more will follow.
-func (o *Output) next() (b []byte, end bool) {
-	select {
-	case <-o.read:
-		end = true
-	default:
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	b = o.pending
-	if o.lost > 0 {
-		b = append(fmt.Appendf(nil, "[... %d bytes are left out here: the store did not keep up; they are in %s on the task's host ...]\n", o.lost, o.local.Name()), b...)
-	}
-	o.pending, o.lost = nil, 0
-	return b, end
-}
-
-func (o *Output) putBack(b []byte) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.pending = append(b, o.pending...)
-	if over := len(o.pending) - copyMost; over > 0 {
-		o.lost += int64(over)
-		o.pending = append([]byte(nil), o.pending[over:]...)
-	}
-}
-
-// CopyTo copies the output to the store that open returns until all has been read, and for
-// finalLimit longer if the store fails.
-func (o *Output) CopyTo(open func(context.Context) (store.Store, error)) {
-	var to store.Appender
-	warned := false
-	attempt := func(b []byte) error {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if to == nil {
-			ckptStore, err := open(ctx)
-			if err != nil {
-				return err
-			}
-			if err := makeParents(ctx, ckptStore, o.name); err != nil {
-				return err
-			}
-			if to, err = ckptStore.Append(ctx, o.name, 0o600); err != nil {
-				return err
-			}
-		}
-		if _, err := to.Write(b); err != nil {
-			return err
-		}
-		return to.Flush()
-	}
-	var deadline time.Time
-	wait := time.NewTimer(copyEvery)
-	defer wait.Stop()
-	read := o.read
-	for {
-		select {
-		case <-wait.C:
-		case <-read:
-			read = nil
-			deadline = time.Now().Add(finalLimit)
-		}
-		b, end := o.next()
-		pause := copyEvery
-		if len(b) > 0 {
-			if err := attempt(b); err != nil {
-				if !warned {
-					warned = true
-					o.log.WithError(err).Warn("copying the task's output to the job's directory; trying again")
-				}
-				if to != nil {
-					_ = to.Close()
-					to = nil
-				}
-				o.putBack(b)
-				pause = copyRetry
-				if end && time.Now().Add(pause).After(deadline) {
-					return
-				}
-				wait.Reset(min(pause, time.Second))
-				continue
-			}
-		}
-		if end {
-			if to != nil {
-				if err := to.Close(); err != nil {
-					o.log.WithError(err).Warn("closing the copy of the task's output")
-				}
-			}
-			return
-		}
-		wait.Reset(pause)
-	}
-}
-
-// makeParents makes the directories above a name.
-func makeParents(ctx context.Context, s store.Store, name string) error {
-	return store.MkdirAll(ctx, s, path.Dir(name), 0o700)
 }

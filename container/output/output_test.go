@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -22,7 +23,7 @@ func TestStepsOfABar(t *testing.T) {
 		<-o.Done()
 		take := func(text string) {
 			for b := []byte(text); len(b) > 0; b = b[min(size, len(b)):] {
-				o.take(b[:min(size, len(b))])
+				o.take(time.Now(), b[:min(size, len(b))])
 			}
 		}
 		take("begins\nstep 1") // of 12, for all that is known

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -154,6 +155,10 @@ func TestAFailingTaskEndsTheJob(t *testing.T) {
 		}
 		if text := j.logs("worker-1"); strings.Count(text, "it went wrong") != 2 {
 			t.Errorf("the logs of both attempts of worker-1:\n%s", text)
+		}
+		stamped := regexp.MustCompile(`(?m)^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ it went wrong$`)
+		if out, errs, code := w.call(t.Context(), "", "logs", j.id, "worker-1", "--timestamps", "--since", "1h"); code != 0 || errs != "" || len(stamped.FindAllString(out, -1)) != 2 {
+			t.Errorf("the logs of worker-1 with times ended with %d:\n%s%s", code, out, errs)
 		}
 	})
 }

@@ -28,6 +28,12 @@ type Options struct {
 	Tail     int  // only the last so many lines of each log; All: all
 	// Matches, if it is not nil, selects lines.
 	Matches func(line string) bool
+	// Since selects what was written from then on, to the second or, in long logs, the
+	// minute; zero: all.
+	Since time.Time
+	Times bool // lines have the times at which they were written
+	// Note tells the user what is missing; it is called before Read returns.
+	Note func(text string)
 }
 
 // All stands for no limit in Options.
@@ -41,8 +47,11 @@ type Line struct {
 	Task    string `json:"task"`
 	Attempt int    `json:"attempt"`
 	// Process is which of the attempt's processes wrote it, where there are several.
-	Process int    `json:"process,omitempty"`
-	Text    string `json:"text"`
+	Process int `json:"process,omitempty"`
+	// Time is when it was written, in RFC 3339; empty if that was not asked for, or is not
+	// known.
+	Time string `json:"time,omitempty"`
+	Text string `json:"text"`
 }
 
 // pace is the interval at which a followed job is polled: agents flush output every
@@ -55,7 +64,12 @@ const pace = 500 * time.Millisecond
 // output, silence says whose, and why.
 func Read(ctx context.Context, j *jobs.Job, o Options, emit func(Line) error) (silence string, err error) {
 	known := map[string]*source{}
-	for {
+	silent := true
+	told := func(l Line) error {
+		silent = false
+		return emit(l)
+	}
+	for first := true; ; first = false {
 		// The state is read first, so that everything written before the end is read
 		// after it.
 		over := true
@@ -81,7 +95,7 @@ func Read(ctx context.Context, j *jobs.Job, o Options, emit func(Line) error) (s
 			if known[found.path] == nil {
 				known[found.path] = found
 			}
-			err, emitErr := known[found.path].copy(ctx, j.Store(), o, over, emit)
+			err, emitErr := known[found.path].copy(ctx, j.Store(), o, over, told)
 			if emitErr != nil {
 				return "", emitErr
 			}
@@ -89,8 +103,14 @@ func Read(ctx context.Context, j *jobs.Job, o Options, emit func(Line) error) (s
 				unread = append(unread, fmt.Errorf("read the log of attempt %d of %s: %w", found.attempt, found.task, err))
 			}
 		}
+		if first {
+			noteWithoutTimes(list, o)
+		}
 		if over || ctx.Err() != nil {
-			return "", errors.Join(unread...)
+			if silent && !o.Since.IsZero() && o.Matches == nil && len(unread) == 0 {
+				silence = "nothing was written since " + o.Since.UTC().Format(time.RFC3339)
+			}
+			return silence, errors.Join(unread...)
 		}
 		if !backoff.Sleep(ctx, pace) {
 			return "", context.Cause(ctx)
@@ -98,11 +118,33 @@ func Read(ctx context.Context, j *jobs.Job, o Options, emit func(Line) error) (s
 	}
 }
 
+// noteWithoutTimes tells of which logs it is not known when they were written.
+func noteWithoutTimes(list []*source, o Options) {
+	var without []*source
+	for _, s := range list {
+		if s.timeless {
+			without = append(without, s)
+		}
+	}
+	if len(without) == 0 {
+		return
+	}
+	whose := fmt.Sprintf("attempt %d of %s", without[0].attempt, without[0].task)
+	if more := len(without) - 1; more > 0 {
+		whose += fmt.Sprintf(" and %d other logs", more)
+	}
+	how := "without times"
+	if !o.Since.IsZero() {
+		how = "whole"
+	}
+	o.Note(fmt.Sprintf("when the lines of %s were written is not known, as another version of yarn-submit wrote them: they are shown %s", whose, how))
+}
+
 // explainSilence explains why there is no output: the tasks have written none, or there is
 // no such task or attempt, which is a usage error.
 func explainSilence(s *proto.JobStatus, o Options) (silence string, err error) {
 	if o.Of == Master {
-		return fmt.Sprintf("the application master of %s keeps its log with YARN: yarn logs -applicationId %s -am ALL; the job is %s", s.Id, s.Id, proto.StateWord(s.State)), nil
+		return fmt.Sprintf("the application master of %s has not copied its log into the job's directory%s; the job is %s", s.Id, withYARN(s.Id, " -am ALL"), proto.StateWord(s.State)), nil
 	}
 	if len(s.Tasks) == 0 {
 		return fmt.Sprintf("the tasks of %s have written nothing: the job is %s", s.Id, proto.StateWord(s.State)), nil
@@ -121,7 +163,7 @@ func explainSilence(s *proto.JobStatus, o Options) (silence string, err error) {
 	}
 	switch {
 	case o.Agents:
-		return fmt.Sprintf("agents on the cluster keep their logs with YARN: yarn logs -applicationId ...; %s", state), nil
+		return fmt.Sprintf("their agents have not copied their logs into the job's directory, as they do within a quarter of a minute%s; %s", withYARN(s.Id, ""), state), nil
 	case o.Previous && last < 1:
 		return "", client.Usagef("%s no attempt before the present one", what)
 	case o.Attempt > int(last):
@@ -136,6 +178,14 @@ func explainSilence(s *proto.JobStatus, o Options) (silence string, err error) {
 		return "", client.Usagef("%s no attempt %d: there are only 0 to %d", what, o.Attempt, last)
 	}
 	return fmt.Sprintf("%s written nothing: %s", what, state), nil
+}
+
+// withYARN says how YARN is asked for the logs of a job's containers; "" of a local job.
+func withYARN(id, flags string) string {
+	if strings.HasPrefix(id, jobs.LocalPrefix) {
+		return ""
+	}
+	return " (YARN may have more: yarn logs -applicationId " + id + flags + ")"
 }
 
 // Tasks returns the tasks of a job that a user means: one by its name, or those of a role;

@@ -33,9 +33,9 @@ func TestTail(t *testing.T) {
 func TestLastLines(t *testing.T) {
 	l := lastLines{most: 2}
 	for i := range 5 {
-		l.add(fmt.Sprint(i))
+		l.add(Line{Text: fmt.Sprint(i)})
 	}
-	if got := strings.Join(l.list, " "); got != "3 4" {
+	if got := fmt.Sprint(l.list[0].Text, " ", l.list[1].Text); len(l.list) != 2 || got != "3 4" {
 		t.Errorf("kept are %s", got)
 	}
 }

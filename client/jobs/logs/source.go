@@ -13,9 +13,11 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"holdfast/client/jobs"
 	"holdfast/hdfsckpt/store"
+	"holdfast/internal/logtimes"
 	"holdfast/proto"
 )
 
@@ -28,26 +30,20 @@ type source struct {
 	offset  int64
 	rest    string // an unfinished line
 	begun   bool
+
+	times    *logtimes.Index // nil: they are not known, or not asked for
+	timeless bool            // they were asked for, and are not known
 }
 
 // find lists the logs that o selects, in order.
 func find(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*source, error) {
-	if (o.Of == Master || o.Agents) && !j.Local() {
-		return nil, nil // YARN has them
-	}
-	if o.Of == Master {
+	switch {
+	case o.Of == Master && j.Local():
 		return existing(ctx, j, []*source{{task: Master, path: path.Join(j.Dir(), jobs.MasterLog)}}), nil
-	}
-	if o.Agents {
-		tasks, err := Tasks(s, o.Of)
-		if err != nil {
-			return nil, err
-		}
-		var list []*source
-		for _, t := range tasks {
-			list = append(list, &source{task: t.Task, attempt: int(t.Attempt), path: path.Join(j.Dir(), "containers", t.Container, "agent.log")})
-		}
-		return existing(ctx, j, list), nil
+	case o.Of == Master:
+		return logsIn(ctx, j, path.Join(j.Dir(), proto.MasterLogsDir), Master, o)
+	case o.Agents:
+		return ofAgents(ctx, j, s, o)
 	}
 	root := path.Join(j.Dir(), proto.LogsDir)
 	directories, err := j.Store().List(ctx, root)
@@ -64,7 +60,7 @@ func find(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*s
 	sort.Slice(tasks, func(a, b int) bool { return taskLess(tasks[a], tasks[b]) })
 	var found []*source
 	for _, t := range tasks {
-		of, err := findTask(ctx, j, root, t, o)
+		of, err := logsIn(ctx, j, path.Join(root, t), t, o)
 		if err != nil {
 			return nil, err
 		}
@@ -73,9 +69,46 @@ func find(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*s
 	return found, nil
 }
 
-// findTask lists the logs of a task that o selects.
-func findTask(ctx context.Context, j *jobs.Job, root, task string, o Options) ([]*source, error) {
-	list, err := j.Store().List(ctx, path.Join(root, task))
+// ofAgents lists the logs of the agents in the containers that tasks have and had: of a
+// container that had several attempts, the last one is named.
+func ofAgents(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*source, error) {
+	tasks, err := Tasks(s, o.Of)
+	if err != nil {
+		return nil, err
+	}
+	name := proto.AgentLogName
+	if j.Local() {
+		name = func(container string) string { return path.Join("containers", container, "agent.log") }
+	}
+	lost := map[string][]*proto.Incident{}
+	for _, i := range s.Incidents {
+		lost[i.Task] = append(lost[i.Task], i)
+	}
+	var list []*source
+	for _, t := range tasks {
+		known := map[string]*source{}
+		add := func(container string, attempt int32) {
+			if container == "" {
+				return
+			}
+			if known[container] == nil {
+				known[container] = &source{task: t.Task, path: path.Join(j.Dir(), name(container))}
+				list = append(list, known[container])
+			}
+			known[container].attempt = int(attempt)
+		}
+		for _, i := range lost[t.Task] {
+			add(i.Container, i.Attempt)
+		}
+		add(t.Container, t.Attempt)
+	}
+	return existing(ctx, j, list), nil
+}
+
+// logsIn lists the logs in a directory, which are of a task or the application master, that
+// o selects.
+func logsIn(ctx context.Context, j *jobs.Job, dir, task string, o Options) ([]*source, error) {
+	list, err := j.Store().List(ctx, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -86,7 +119,7 @@ func findTask(ctx context.Context, j *jobs.Job, root, task string, o Options) ([
 	for _, e := range list {
 		attempt, process, ok := proto.ParseLogName(e.Name)
 		if ok && (o.Attempt < 0 || o.Attempt == attempt) {
-			of = append(of, &source{task: task, attempt: attempt, process: process, path: path.Join(root, task, e.Name)})
+			of = append(of, &source{task: task, attempt: attempt, process: process, path: path.Join(dir, e.Name)})
 		}
 	}
 	slices.SortFunc(of, func(a, b *source) int {
@@ -143,47 +176,86 @@ func (s *source) copy(ctx context.Context, from store.Store, o Options, last boo
 		return err, nil
 	}
 	defer r.Close()
-	selected := func(text string) error {
-		if o.Matches != nil && !o.Matches(text) {
+	selected := func(l Line) error {
+		if o.Matches != nil && !o.Matches(l.Text) {
 			return nil
 		}
-		return emit(s.line(text))
+		return emit(l)
 	}
-	size := r.Size()
+	size := r.Size() // before the times are read, which are written before what they are of
+	if (o.Times || !o.Since.IsZero() && !s.begun) && size > s.offset {
+		if err := s.readTimes(ctx, from); err != nil {
+			return err, nil
+		}
+	}
 	if !s.begun {
 		s.begun = true
+		if s.times != nil && !o.Since.IsZero() {
+			if s.offset, err = lineAt(r, min(s.times.Since(o.Since), size), size); err != nil {
+				return err, nil
+			}
+		}
 		if o.Tail >= 0 && o.Matches != nil {
 			held := &lastLines{most: o.Tail}
-			if err, emitErr := s.lines(r, size, last, func(text string) error {
-				if o.Matches(text) {
-					held.add(text)
+			if err, emitErr := s.lines(r, size, last, o, func(l Line) error {
+				if o.Matches(l.Text) {
+					held.add(l)
 				}
 				return nil
 			}); err != nil || emitErr != nil {
 				return err, emitErr
 			}
-			for _, text := range held.list {
-				if err := emit(s.line(text)); err != nil {
+			for _, l := range held.list {
+				if err := emit(l); err != nil {
 					return nil, err
 				}
 			}
 			return nil, nil
 		}
 		if o.Tail >= 0 {
-			if s.offset, err = tailOffset(r, size, o.Tail); err != nil {
+			tail, err := tailOffset(r, size, o.Tail)
+			if err != nil {
 				return err, nil
 			}
+			s.offset = max(s.offset, tail)
 		}
 	}
-	return s.lines(r, size, last, selected)
+	return s.lines(r, size, last, o, selected)
 }
 
-func (s *source) line(text string) Line {
-	return Line{Task: s.task, Attempt: s.attempt, Process: s.process, Text: text}
+// readTimes reads when the log was written.
+func (s *source) readTimes(ctx context.Context, from store.Store) error {
+	r, err := from.Open(ctx, proto.LogTimesName(s.path))
+	if errors.Is(err, fs.ErrNotExist) {
+		s.timeless = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	text := make([]byte, min(r.Size(), logtimes.MaxSize))
+	n, err := r.ReadAt(text, 0)
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("read when it was written: %w", err)
+	}
+	s.times = logtimes.Parse(text[:n])
+	return nil
+}
+
+// line returns the line that begins at an offset.
+func (s *source) line(at int64, text string, o Options) Line {
+	l := Line{Task: s.task, Attempt: s.attempt, Process: s.process, Text: text}
+	if o.Times && s.times != nil {
+		if t, ok := s.times.At(at); ok {
+			l.Time = t.UTC().Format(time.RFC3339)
+		}
+	}
+	return l
 }
 
 // lines calls emit with the lines from the offset to size.
-func (s *source) lines(r io.ReaderAt, size int64, last bool, emit func(string) error) (err, emitErr error) {
+func (s *source) lines(r io.ReaderAt, size int64, last bool, o Options, emit func(Line) error) (err, emitErr error) {
 	buffer := make([]byte, chunk)
 	for s.offset < size {
 		n, err := r.ReadAt(buffer[:min(int64(len(buffer)), size-s.offset)], s.offset)
@@ -193,19 +265,21 @@ func (s *source) lines(r io.ReaderAt, size int64, last bool, emit func(string) e
 		if n == 0 {
 			break
 		}
+		at := s.offset - int64(len(s.rest)) // of the next line
 		s.offset += int64(n)
 		lines := strings.Split(s.rest+string(buffer[:n]), "\n")
 		s.rest = lines[len(lines)-1]
 		for _, l := range lines[:len(lines)-1] {
-			if err := emit(strings.TrimSuffix(l, "\r")); err != nil {
+			if err := emit(s.line(at, strings.TrimSuffix(l, "\r"), o)); err != nil {
 				return nil, err
 			}
+			at += int64(len(l)) + 1
 		}
 	}
 	if last && s.rest != "" {
 		text := s.rest
 		s.rest = ""
-		return nil, emit(text)
+		return nil, emit(s.line(s.offset-int64(len(text)), text, o))
 	}
 	return nil, nil
 }
@@ -213,13 +287,30 @@ func (s *source) lines(r io.ReaderAt, size int64, last bool, emit func(string) e
 // lastLines holds the last lines of those that are added.
 type lastLines struct {
 	most int
-	list []string
+	list []Line
 }
 
-func (l *lastLines) add(text string) {
-	if l.list = append(l.list, text); len(l.list) > l.most {
+func (l *lastLines) add(line Line) {
+	if l.list = append(l.list, line); len(l.list) > l.most {
 		l.list = slices.Delete(l.list, 0, 1)
 	}
+}
+
+// lineAt returns where the line begins that has an offset in it, at most chunk bytes before;
+// the offset itself at the end of a log of this size.
+func lineAt(r io.ReaderAt, offset, size int64) (int64, error) {
+	if offset == 0 || offset >= size {
+		return offset, nil
+	}
+	from := max(0, offset-chunk)
+	before := make([]byte, offset-from)
+	if _, err := r.ReadAt(before, from); err != nil && err != io.EOF {
+		return 0, err
+	}
+	if i := bytes.LastIndexByte(before, '\n'); i >= 0 || from == 0 {
+		return from + int64(i) + 1, nil
+	}
+	return offset, nil
 }
 
 // tailOffset returns where the last n lines of a log of this size begin.
