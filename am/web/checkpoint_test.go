@@ -215,6 +215,7 @@ func TestACheckpointIsVerified(t *testing.T) {
 		}
 	}
 }
+
 // copyFiles copies files of other packages' test data, by where they are under hdfsckpt.
 func copyFiles(t *testing.T, dir string, names map[string]string) {
 	t.Helper()
@@ -231,4 +232,3 @@ func copyFiles(t *testing.T, dir string, names map[string]string) {
 		}
 	}
 }
-
