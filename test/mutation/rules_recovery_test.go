@@ -222,6 +222,16 @@ var recoveryRules = []rule{
 		pkg:     "am/core", test: "TestTranscriptsOfBlame/the-culprit-ends-last",
 	},
 	{
+		promise: "a failure is its owner's also if the application master that saw it was lost with it",
+		file:    "am/core/exit.go",
+		old: `		if t.together() && failedStopping(e) {
+			j.noteFault(t, FaultLate, e.AtMS)
+		}
+`,
+		new: ``,
+		pkg: "am/core", test: "TestAFailureBeforeATakeOverIsItsOwners",
+	},
+	{
 		promise: "what excuses a rank's end excuses it also where the others take long to stop",
 		file:    "am/core/blame.go",
 		old: `		lost = lost || t.loss.fault.Evicted
@@ -801,6 +811,13 @@ var recoveryRules = []rule{
 		old:     `part{len(o.pending.text), at}`,
 		new:     `part{len(o.pending.text), time.Now()}`,
 		pkg:     "container/output", test: "TestTimesOfTheCopy",
+	},
+	{
+		promise: "the last lines of an application master's log are there after its end",
+		file:    "internal/ownlog/ownlog.go",
+		old:     `if err := c.copy(ctx, finalTime); err == nil && last != "" {`,
+		new:     `if last != "" {`,
+		pkg:     "internal/ownlog", test: "TestCopy",
 	},
 
 	// The command line.
