@@ -31,6 +31,7 @@ type Job struct {
 	home      store.Store
 	dir       string          // of the job, below home
 	submitted time.Time       // by this process; zero: by another
+	history   bool            // dir is all that is known of it: nobody is asked
 	process   <-chan struct{} // closed when the application master that this process started has ended; nil: another's
 
 	mu          sync.Mutex
@@ -142,6 +143,9 @@ func (j *Job) dialToAsk(ctx context.Context) (*master, error) {
 // dial creates a connection to the application master. Whether it answers is known
 // after the first call.
 func (j *Job) dial(ctx context.Context) (*master, error) {
+	if j.history {
+		return nil, errNoMaster
+	}
 	text, err := j.read(ctx, proto.AddressFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errNoMaster

@@ -29,12 +29,17 @@ type ListOptions struct {
 	Name      string   // pattern of names, as for path.Match; empty: any
 	Text      string   // in the id, the name or the user's name, in any case; empty: any
 	Limit     int      // the newest so many; 0: all
-	Steps     bool     // read the steps of jobs on the cluster, and what they wait for, from their directories
+	// Kept selects also this user's jobs of which the ResourceManager knows nothing any
+	// longer, by their directories.
+	Kept bool
+	// History are URIs of directories, each with directories of ended jobs, of any user.
+	History []string
+	Steps   bool // read the steps of jobs on the cluster, and what they wait for, from their directories
 }
 
 // List returns the local jobs and, if HADOOP_CONF_DIR is set, those that the
-// ResourceManager knows, newest first. omitted is how many more Limit has left out. If the
-// cluster cannot be asked, the local jobs are returned with the error.
+// ResourceManager knows, newest first. omitted is how many more Limit has left out. With
+// an error, the list has those that could be found.
 func List(ctx context.Context, o ListOptions) (list []*proto.JobSummary, omitted int, err error) {
 	if err := o.check(); err != nil {
 		return nil, 0, err
@@ -42,14 +47,18 @@ func List(ctx context.Context, o ListOptions) (list []*proto.JobSummary, omitted
 	if list, err = listLocal(ctx); err != nil {
 		return nil, 0, err
 	}
+	var problems error
 	var c *cluster.Cluster
 	if os.Getenv(conf.EnvDir) != "" {
-		var more []*proto.JobSummary
 		if c, err = cluster.Connect(); err == nil {
 			defer c.Close()
-			more, err = listYARN(ctx, c, o.Everybody)
+			list, err = addYARN(ctx, c, list, o)
 		}
-		list = append(list, more...)
+		problems = errors.Join(problems, err)
+	}
+	for _, uri := range o.History {
+		list, err = addHistory(ctx, uri, list, o.Limit)
+		problems = errors.Join(problems, err)
 	}
 	list = slices.DeleteFunc(list, func(e *proto.JobSummary) bool { return !o.selects(e) })
 	sort.SliceStable(list, func(a, b int) bool { return list[a].StartedUnixMs > list[b].StartedUnixMs })
@@ -57,10 +66,52 @@ func List(ctx context.Context, o ListOptions) (list []*proto.JobSummary, omitted
 		omitted = len(list) - o.Limit
 		list = list[:o.Limit]
 	}
-	if c != nil && err == nil && o.Steps {
+	if c != nil && problems == nil && o.Steps {
 		readSteps(ctx, c, list)
 	}
-	return list, omitted, err
+	return list, omitted, problems
+}
+
+// addYARN adds the jobs on a cluster to a list.
+func addYARN(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary, o ListOptions) ([]*proto.JobSummary, error) {
+	more, err := listYARN(ctx, c, o.Everybody)
+	list = append(list, more...)
+	if err != nil || !o.Kept {
+		return list, err
+	}
+	home, err := c.OpenExisting(ctx, c.Home(c.User))
+	if errors.Is(err, fs.ErrNotExist) {
+		return list, nil
+	}
+	if err != nil {
+		return list, err
+	}
+	defer home.Close()
+	more, err = listKept(ctx, home, Root, ids(list), o.Limit)
+	return append(list, more...), err
+}
+
+// addHistory adds the jobs that have directories in one that a URI names.
+func addHistory(ctx context.Context, uri string, list []*proto.JobSummary, limit int) ([]*proto.JobSummary, error) {
+	s, err := cluster.OpenDirectory(ctx, uri)
+	if err != nil {
+		return list, err
+	}
+	defer s.Close()
+	more, err := listKept(ctx, s, ".", ids(list), limit)
+	for _, e := range more {
+		e.Where = uri
+	}
+	return append(list, more...), err
+}
+
+// ids returns the ids of the jobs in a list.
+func ids(list []*proto.JobSummary) map[string]bool {
+	known := make(map[string]bool, len(list))
+	for _, e := range list {
+		known[e.Id] = true
+	}
+	return known
 }
 
 // StateWords are the states of jobs, for the option States.

@@ -33,6 +33,9 @@ func (j *Job) Status(ctx context.Context) (*proto.JobStatus, error) {
 
 // storedStatus returns the job's state without calling the application master.
 func (j *Job) storedStatus(ctx context.Context) (*proto.JobStatus, error) {
+	if j.history {
+		return j.keptStatus(ctx)
+	}
 	var report *yarn.Report
 	alive := false
 	if j.Local() {

@@ -8,6 +8,8 @@ package ui
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"sync"
@@ -28,11 +30,13 @@ const jobsShown = 200
 // Options select what is shown besides the user's jobs.
 type Options struct {
 	Checkpoints []string // URIs or local paths of checkpoint directories, or jobs that have some
+	History     []string // URIs or local paths of directories with directories of ended jobs
 }
 
 // UI serves the pages. The caller closes it.
 type UI struct {
 	mux         *http.ServeMux
+	history     []string         // of Options
 	checkpoints *inspect.Browser // of Options; nil if there are none
 
 	mu sync.Mutex
@@ -41,10 +45,17 @@ type UI struct {
 	browsers map[string]*inspect.Browser
 }
 
-// New returns the pages. It is a usage error if a checkpoint directory does not exist.
+// New returns the pages. It is a usage error if a directory of Options does not exist.
 func New(ctx context.Context, o Options) (*UI, error) {
-	u := &UI{mux: http.NewServeMux(), browsers: map[string]*inspect.Browser{}}
-	site := web.JobsSite{List: listJobs, States: jobs.StateWords()}
+	for _, uri := range o.History {
+		s, err := cluster.OpenDirectory(ctx, uri)
+		if err != nil {
+			return nil, err
+		}
+		_ = s.Close() // it was only looked for
+	}
+	u := &UI{mux: http.NewServeMux(), history: o.History, browsers: map[string]*inspect.Browser{}}
+	site := web.JobsSite{List: u.list, States: jobs.StateWords()}
 	if len(o.Checkpoints) > 0 {
 		dirs, err := directories(ctx, o.Checkpoints)
 		if err != nil {
@@ -101,8 +112,9 @@ func (u *UI) browser(id string, spec *proto.JobSpec) *inspect.Browser {
 	return b
 }
 
-func listJobs(ctx context.Context, q web.JobQuery) (web.Listing, error) {
-	o := jobs.ListOptions{Everybody: q.Everybody, Text: q.Text, Limit: jobsShown, Steps: true}
+// list lists jobs for the page.
+func (u *UI) list(ctx context.Context, q web.JobQuery) (web.Listing, error) {
+	o := jobs.ListOptions{Everybody: q.Everybody, Text: q.Text, Limit: jobsShown, Steps: true, Kept: true, History: u.history}
 	if q.State != "" {
 		o.States = []string{q.State}
 	}
@@ -115,10 +127,21 @@ func listJobs(ctx context.Context, q web.JobQuery) (web.Listing, error) {
 	return l, err
 }
 
+// open opens a job: where it is in a directory of ended jobs there, since that can be read where
+// the directory of another user's job cannot.
+func (u *UI) open(ctx context.Context, id string) (*jobs.Job, error) {
+	for _, uri := range u.history {
+		if j, err := jobs.OpenHistory(ctx, uri, id); !errors.Is(err, fs.ErrNotExist) {
+			return j, err
+		}
+	}
+	return jobs.Open(ctx, id)
+}
+
 // job serves the pages of a job.
 func (u *UI) job(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	j, err := jobs.Open(r.Context(), id)
+	j, err := u.open(r.Context(), id)
 	if err != nil {
 		fail(w, r, err)
 		return
@@ -139,12 +162,12 @@ func (u *UI) job(w http.ResponseWriter, r *http.Request) {
 // fail answers with an error.
 func fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
-	switch client.ExitCode(err) {
-	case client.ExitUsage:
+	switch code := client.ExitCode(err); {
+	case code == client.ExitUsage, errors.Is(err, fs.ErrNotExist):
 		status = http.StatusNotFound
-	case client.ExitUnreachable:
+	case code == client.ExitUnreachable:
 		status = http.StatusServiceUnavailable
-	case client.ExitDenied:
+	case code == client.ExitDenied:
 		status = http.StatusForbidden
 	}
 	web.Fail(w, r, status, err.Error())

@@ -41,6 +41,7 @@ in.`,
 	}
 	cmd.Flags().StringVar(&o.listen, "listen", "127.0.0.1:0", "`HOST:PORT` to serve at; port 0: any that is free")
 	cmd.Flags().StringArrayVar(&o.Checkpoints, "checkpoint", nil, "show the checkpoints in a directory, too: `URI|JOB`; may be repeated")
+	cmd.Flags().StringArrayVar(&o.History, "history-dir", nil, "show also the jobs whose directories are in the one at `URI`; may be repeated")
 	o.add(cmd)
 	return cmd
 }

@@ -20,7 +20,8 @@ import (
 func TestUI(t *testing.T) {
 	p := newPlace(t)
 	id := p.detached("--name", "lossy", "--worker", "1", "--env", "API_TOKEN=k1", "--checkpoint", "./out=ck", "--", "sh", "-c",
-		`mkdir -p out/step-5; touch out/step-5/data out/step-5/COMMITTED; if [ {attempt} = 0 ]; then echo "attempt one" ; exec sleep 1000; fi; echo "step 7"; echo "the end of it"`)
+		`mkdir -p out/step-5; touch out/step-5/data out/step-5/COMMITTED; if [ {attempt} = 0 ]; then echo "attempt one"; echo "step 3"; exec sleep 1000; fi; echo "step 7"; echo "the end of it"`)
+	p.until(id, "a step", func(s *proto.JobStatus) bool { return s.Step == 3 })
 	p.call("kill", id, "worker-0")
 	p.until(id, "the end", func(s *proto.JobStatus) bool { return s.State.Done() })
 
@@ -63,6 +64,8 @@ func TestUI(t *testing.T) {
 		"/jobs/" + id + "/log?task=worker-0&attempt=0": {"attempt one"},
 		"/jobs/" + id + "/status.json":                 {`"state":"succeeded"`},
 		"/jobs/" + id + "/page.css":                    {":root"},
+		"/jobs/" + id + "/plots":                       {"<svg"},
+		"/jobs/" + id + "/samples.csv?name=step":       {",7"},
 		"/jobs/" + id + "/checkpoints":                 {filepath.Join(p.dir, "ck"), ">5</a>", "sealed"},
 		"/checkpoints":                                 {filepath.Join(p.dir, "elsewhere"), ">9</a>", "complete", `href="../"`},
 		"/checkpoints/checkpoints.json":                {`"name":"step-9"`},
@@ -101,6 +104,10 @@ func TestUIOfARunningJob(t *testing.T) {
 	id := p.detached("--name", "endless", "--worker", "1", "--", "sh", "-c", `i=0; while :; do i=$((i+1)); echo "step $i"; sleep 0.1; done`)
 	u := p.ui()
 	browser := u.browser(t)
+	p.until(id, "steps to be measured", func(*proto.JobStatus) bool {
+		_, text := u.ask(t, browser, "/jobs/"+id+"/samples.json?name=step", "")
+		return strings.Contains(text, `"series":[{`)
+	})
 	code, text := u.ask(t, browser, "/jobs/"+id+"/", "")
 	contains(t, text, "endless", "running", `data-updates="poll"`)
 	if code != http.StatusOK {
@@ -111,6 +118,45 @@ func TestUIOfARunningJob(t *testing.T) {
 	contains(t, text, "killed", `data-updates=""`)
 	if code != http.StatusOK {
 		t.Errorf("after the end the page answers %d", code)
+	}
+}
+
+// TestUIOfKeptJobs: what was copied of a job's directory elsewhere is shown like a job.
+func TestUIOfKeptJobs(t *testing.T) {
+	p := newPlace(t)
+	out, errs, code := p.call("run", "--local", "--name", "kept", "--worker", "1", "--", "sh", "-c", "echo step 4; echo the end of it")
+	if code != 0 {
+		t.Fatalf("run ended with %d:\n%s%s", code, out, errs)
+	}
+	id := strings.Fields(strings.TrimPrefix(out, "started "))[0]
+	shared := t.TempDir()
+	if err := os.CopyFS(filepath.Join(shared, id), os.DirFS(filepath.Join(p.home, "jobs", id))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"local-of-another-kind", "other"} { // nothing can be said of these
+		if err := os.Mkdir(filepath.Join(shared, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, errs, code := p.call("rm", id); code != 0 {
+		t.Fatalf("rm ended with %d: %s", code, errs)
+	}
+	u := p.ui("--history-dir", shared)
+	browser := u.browser(t)
+	for path, want := range map[string][]string{
+		"/":                                   {"kept", "jobs/" + id + "/", shared, "succeeded", ">4"},
+		"/jobs/" + id + "/":                   {"kept", "succeeded"},
+		"/jobs/" + id + "/task?task=worker-0": {"the end of it"},
+		"/jobs/" + id + "/configuration":      {"the end of it"},
+	} {
+		code, text := u.ask(t, browser, path, "")
+		contains(t, text, want...)
+		if code != http.StatusOK || strings.Contains(text, "another-kind") {
+			t.Errorf("%s answers %d: %s", path, code, text)
+		}
+	}
+	if code, text := u.ask(t, browser, "/jobs/local-of-another-kind/", ""); code != http.StatusNotFound || !strings.Contains(text, "read the state of local-of-another-kind") {
+		t.Errorf("a job without a state answers %d: %s", code, text)
 	}
 }
 
@@ -127,6 +173,7 @@ func TestUIMistakes(t *testing.T) {
 		{[]string{"--listen", ":x"}, client.ExitUsage, []string{"--listen :x", "HOST:PORT"}},
 		{[]string{"--listen", u.Host}, client.ExitUsage, []string{u.Host, "address already in use", "another port"}},
 		{[]string{"--checkpoint", "./none"}, client.ExitUsage, []string{"none"}},
+		{[]string{"--history-dir", "./none"}, client.ExitUsage, []string{"none"}},
 		{[]string{"--checkpoint", "s3://b/x"}, client.ExitUsage, []string{"s3://b/x", "hdfs://"}},
 		{[]string{"job"}, client.ExitUsage, []string{`"job" is one too many`}},
 	} {

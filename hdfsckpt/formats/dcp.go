@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -136,6 +137,9 @@ func readMetadata(ctx context.Context, s store.Store, dir string) (*torchfile.Me
 }
 
 func (distributed) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+	if err := o.AdmitFile(path.Join(c.Name, torchfile.MetadataFile)); err != nil {
+		return nil, err
+	}
 	m, err := readMetadata(o.Context(), o.Store(), c.Name)
 	if err != nil {
 		return nil, err
@@ -148,7 +152,12 @@ func (distributed) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Te
 		}
 		t := &format.Tensor{
 			Name: x.Name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Bytes(), Pieces: len(x.Chunks),
-			Source: format.Source{Read: func() ([]byte, error) { return x.Read(o.Below(c.Name)) }},
+			Source: format.Source{
+				Read:  func() ([]byte, error) { return x.Read(o.Below(c.Name)) },
+				Rows:  func(limit int64) (io.Reader, error) { return x.Rows(o.Below(c.Name), limit), nil },
+				Parts: func(limit int64) (io.Reader, error) { return x.Parts(o.Below(c.Name), limit), nil },
+				Held:  2 * x.Bytes(),
+			},
 		}
 		if len(x.Chunks) == 1 {
 			t.File = path.Join(c.Name, x.Chunks[0].File)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -217,6 +218,13 @@ func (safeTensors) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Te
 		if err != nil {
 			return nil, err
 		}
+		header, err := safetensors.HeaderSize(r, r.Size())
+		if err == nil {
+			err = o.Admit(f.Name, header)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
 		tensors, err := readHeader(o.Context(), r)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
@@ -232,6 +240,8 @@ func (safeTensors) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Te
 					}
 					return b, err
 				}
+				t.Source.Rows = func(int64) (io.Reader, error) { return io.NewSectionReader(r, x.Offset, x.Size), nil }
+				t.Source.Parts = t.Source.Rows
 			}
 			all = append(all, t)
 		}

@@ -215,6 +215,9 @@ func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index
 
 // Tensors finds the tensors of a checkpoint by its index.
 func (tensorFlow) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+	if err := o.AdmitFile(tfbundle.IndexFile(c.Name)); err != nil {
+		return nil, err
+	}
 	x, err := ReadIndex(o.Context(), o.Store(), c.Name)
 	if err != nil {
 		return nil, err
@@ -231,6 +234,9 @@ func (tensorFlow) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Ten
 			t.Source.Strings = func() ([]string, error) { return x.Strings(open, e) }
 		} else {
 			t.Source.Read = func() ([]byte, error) { return x.Read(open, e) }
+			t.Source.Rows = func(int64) (io.Reader, error) { return x.Rows(open, e), nil }
+			t.Source.Parts = func(int64) (io.Reader, error) { return x.Parts(open, e), nil }
+			t.Source.Held = 2 * t.Bytes
 		}
 		all = append(all, t)
 	}

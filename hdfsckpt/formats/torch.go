@@ -131,6 +131,15 @@ func (torch) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, 
 	if err != nil {
 		return nil, err
 	}
+	a, err := torchfile.OpenArchive(r, r.Size())
+	if err != nil {
+		return nil, err
+	}
+	if pickle := a.Find(torchfile.Pickle); pickle != nil {
+		if err := o.Admit(c.Name, pickle.Size); err != nil {
+			return nil, err
+		}
+	}
 	f, err := torchfile.Open(r, r.Size())
 	if err != nil {
 		return nil, err
@@ -142,9 +151,13 @@ func (torch) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, 
 		if name == "" { // the tensor is all there is
 			name = path.Base(c.Name)
 		}
+		rows := func(int64) (io.Reader, error) { return f.Rows(x) }
 		all = append(all, &format.Tensor{
 			Name: name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Bytes(), File: c.Name, Pieces: 1,
-			Source: format.Source{Read: func() ([]byte, error) { return f.Read(x) }},
+			Source: format.Source{
+				Read: func() ([]byte, error) { return f.Read(x) },
+				Rows: rows, Parts: rows, Held: f.Held(x),
+			},
 		})
 	}
 	return all, nil

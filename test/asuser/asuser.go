@@ -20,10 +20,11 @@ import (
 // Caller is where and with what yarn-submit is called. Its methods may be called
 // from many goroutines.
 type Caller struct {
-	Submit  string // the binary
-	ConfDir string // HADOOP_CONF_DIR; empty: this process's
-	Home    string // HOLDFAST_HOME
-	Dir     string // the working directory; empty: this process's
+	Submit  string   // the binary
+	ConfDir string   // HADOOP_CONF_DIR; empty: this process's
+	Home    string   // HOLDFAST_HOME
+	Dir     string   // the working directory; empty: this process's
+	Env     []string // more environment
 }
 
 func (c Caller) command(ctx context.Context, args ...string) *exec.Cmd {
@@ -33,6 +34,7 @@ func (c Caller) command(ctx context.Context, args ...string) *exec.Cmd {
 	if c.ConfDir != "" {
 		cmd.Env = append(cmd.Env, "HADOOP_CONF_DIR="+c.ConfDir)
 	}
+	cmd.Env = append(cmd.Env, c.Env...)
 	// A Ctrl-C in the terminal is for the caller, which ends its job itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd

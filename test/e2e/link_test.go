@@ -77,7 +77,8 @@ func TestTheLinkAfterTheEnd(t *testing.T) {
 	})
 	t.Run("ui", func(t *testing.T) {
 		j := w.start(t, "", "--name", "lossy", "--history-url", site+"/jobs", "--worker", "2", "--worker-memory", "256m", "--env", "API_TOKEN=k1", "--checkpoint", "./logs="+c.HDFS()+"/lossy",
-			"--", "sh", "-c", `if [ {attempt} = 0 ]; then echo "step 3"; exec sleep 600; fi; echo "step 7"; until [ -e logs/end ]; do sleep 0.2; done; echo "all done"`)
+			"--", "sh", "-c", `if [ {attempt} = 0 ]; then echo "step 3"; exec sleep 600; fi; echo "step 7"; until [ -e logs/end ]; do sleep 0.2; done
+if [ {index} = 1 ]; then mkdir logs/step-7; echo x > logs/step-7/data; echo > logs/step-7/COMMITTED; fi; echo "all done"`)
 		j.until(long, "all to run", running)
 		j.said(long, "worker-1", "(step 3)")
 		j.killContainer("worker-0")
@@ -110,5 +111,52 @@ func TestTheLinkAfterTheEnd(t *testing.T) {
 		says(t, text, "all done", "attempt 0")
 		_, text = get(page + "log?task=worker-1&attempt=0")
 		says(t, text, "step 3")
+		_, text = get(page + "checkpoints")
+		says(t, text, c.HDFS()+"/lossy", ">7</a>", "sealed", j.id)
+		_, text = get(page + "samples.csv?name=step")
+		says(t, text, ",7")
+
+		// One that the ResourceManager does not know, as after it has forgotten its jobs.
+		forgotten := "application_1234567890123_0042"
+		jobs := "/user/" + j.status().User + "/.holdfast/jobs/"
+		_, err = c.Hadoop(t.Context(), "fs", "-cp", jobs+j.id, jobs+forgotten)
+		must(t, err)
+		_, text = get(site + "/?q=" + forgotten)
+		says(t, text, forgotten, "lossy", "succeeded")
+		_, text = get(site + "/jobs/" + forgotten + "/task?task=worker-1")
+		says(t, text, "all done")
+
+		// Another user sees of a shared directory what HDFS lets them read.
+		_, err = c.Hadoop(t.Context(), "fs", "-mkdir", "-p", "/history")
+		must(t, err)
+		closed := "application_1234567890123_0043"
+		for _, id := range []string{forgotten, closed} {
+			_, err = c.Hadoop(t.Context(), "fs", "-cp", jobs+j.id, "/history/"+id)
+			must(t, err)
+		}
+		_, err = c.Hadoop(t.Context(), "fs", "-chmod", "-R", "go+rX", "/history/"+forgotten)
+		must(t, err)
+		_, err = c.Hadoop(t.Context(), "fs", "-chmod", "700", "/history/"+closed)
+		must(t, err)
+		mallory := user
+		mallory.Env = []string{"HADOOP_USER_NAME=mallory"}
+		address, stop, err := mallory.UI(t.Context(), "--history-dir", c.HDFS()+"/history")
+		must(t, err)
+		defer stop()
+		theirs, err := url.Parse(address)
+		must(t, err)
+		_, text = get(address)
+		says(t, text, forgotten, "lossy", c.HDFS()+"/history")
+		if strings.Contains(text, closed) {
+			t.Errorf("a job whose directory is closed is listed:\n%s", text)
+		}
+		_, text = get("http://" + theirs.Host + "/jobs/" + forgotten + "/task?task=worker-1")
+		says(t, text, "all done")
+		answer, err := browser.Get("http://" + theirs.Host + "/jobs/" + closed + "/")
+		must(t, err)
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusForbidden {
+			t.Errorf("a job whose directory is closed answers %s", answer.Status)
+		}
 	})
 }
