@@ -291,7 +291,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "a model of XGBoost whose end is missing is torn",
-		file:    "hdfsckpt/format/xgboost.go",
+		file:    "hdfsckpt/formats/xgboost.go",
 		old:     `if !ubjsonEnd.Match(end) {`,
 		new:     `if false {`,
 		pkg:     "hdfsckpt", test: "TestXGBoostCheckpoints",
