@@ -152,9 +152,11 @@ func (u *UI) job(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, err)
 		return
 	}
-	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../", Samples: j.Samples}
-	if spec, err := j.Spec(r.Context()); err == nil { // another user's cannot be read
-		site.Spec, site.Checkpoints = spec, u.browser(id, spec)
+	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../"}
+	if spec, err := j.Spec(r.Context()); err == nil {
+		site.Spec, site.Checkpoints, site.Samples = spec, u.browser(id, spec), j.Samples
+	} else if errors.Is(err, fs.ErrPermission) && !status.State.Done() && status.TrackingUrl != "" {
+		status.Why += "; to those whom --view-acl names, it shows them at " + status.TrackingUrl
 	}
 	http.StripPrefix("/jobs/"+id, web.Handler(site)).ServeHTTP(w, r)
 }

@@ -160,6 +160,29 @@ func TestUIOfKeptJobs(t *testing.T) {
 	}
 }
 
+// TestUIWithoutItsCluster: what cannot be asked is said, and the local jobs are shown.
+func TestUIWithoutItsCluster(t *testing.T) {
+	t.Parallel() // it tries for some seconds
+	p := newPlace(t)
+	if out, errs, code := p.call("run", "--local", "--name", "here", "--worker", "1", "--", "true"); code != 0 {
+		t.Fatalf("run ended with %d:\n%s%s", code, out, errs)
+	}
+	u := p.uiWith("HADOOP_CONF_DIR=" + noCluster(t))
+	browser := u.browser(t)
+	code, text := u.ask(t, browser, "/", "")
+	contains(t, text, "here", "127.0.0.1:1", "HADOOP_CONF_DIR")
+	if code != http.StatusOK {
+		t.Errorf("the list answers %d", code)
+	}
+	for _, path := range []string{"/jobs.json", "/jobs/application_1_0001/"} {
+		code, text := u.ask(t, browser, path, "")
+		contains(t, text, "127.0.0.1:1", "HADOOP_CONF_DIR")
+		if code != http.StatusServiceUnavailable {
+			t.Errorf("%s answers %d", path, code)
+		}
+	}
+}
+
 // TestUIMistakes: what cannot be done is said, with what to do.
 func TestUIMistakes(t *testing.T) {
 	p := newPlace(t)
@@ -194,7 +217,16 @@ type uiProcess struct {
 
 func (p place) ui(args ...string) uiProcess {
 	p.t.Helper()
+	return p.uiWith("", args...)
+}
+
+// uiWith is ui with a variable of the environment.
+func (p place) uiWith(variable string, args ...string) uiProcess {
+	p.t.Helper()
 	cmd := p.command(append([]string{"ui", "--output", "json"}, args...)...)
+	if variable != "" {
+		cmd.Env = append(cmd.Env, variable)
+	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
