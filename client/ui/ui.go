@@ -36,7 +36,8 @@ type Options struct {
 // UI serves the pages. The caller closes it.
 type UI struct {
 	mux         *http.ServeMux
-	history     []string         // of Options
+	history     []string // of Options
+	memory      jobs.Memory
 	checkpoints *inspect.Browser // of Options; nil if there are none
 
 	mu sync.Mutex
@@ -114,7 +115,7 @@ func (u *UI) browser(id string, spec *proto.JobSpec) *inspect.Browser {
 
 // list lists jobs for the page.
 func (u *UI) list(ctx context.Context, q web.JobQuery) (web.Listing, error) {
-	o := jobs.ListOptions{Everybody: q.Everybody, Text: q.Text, Limit: jobsShown, Steps: true, Kept: true, History: u.history}
+	o := jobs.ListOptions{Everybody: q.Everybody, Text: q.Text, Limit: jobsShown, Steps: true, Kept: true, History: u.history, Memory: &u.memory}
 	if q.State != "" {
 		o.States = []string{q.State}
 	}

@@ -155,6 +155,18 @@ func TestUIOfKeptJobs(t *testing.T) {
 			t.Errorf("%s answers %d: %s", path, code, text)
 		}
 	}
+	// What changes is read anew.
+	file := filepath.Join(shared, id, proto.StatusFile)
+	status, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file+".new", strings.ReplaceAll(string(status), `"kept"`, `"renamed"`))
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+	_, text := u.ask(t, browser, "/", "")
+	contains(t, text, "renamed")
 	if code, text := u.ask(t, browser, "/jobs/local-of-another-kind/", ""); code != http.StatusNotFound || !strings.Contains(text, "read the state of local-of-another-kind") {
 		t.Errorf("a job without a state answers %d: %s", code, text)
 	}
