@@ -217,6 +217,23 @@ func TestWhatExcusesAnEndExcusesItLater(t *testing.T) {
 	}
 }
 
+// TestAFailureBeforeATakeOverIsItsOwners: the application master that stopped a rank, which
+// had failed by itself, was lost before it wrote that down. To the next one its end looks
+// as if it had only been stopped, and another rank blames a peer.
+func TestAFailureBeforeATakeOverIsItsOwners(t *testing.T) {
+	p := play(t, ranks(2), 3)
+	p.step(core.Begin{})
+	p.takeOver(core.Recovered{Attempt: 2, Containers: map[string]string{"c1": "n1", "c2": "n2"}})
+	p.step(core.AgentConnected{Container: "c2", Host: "h", PID: 100, Task: "worker-1", Port: 20000, PeerPort: 20000,
+		Exited: &core.TaskExited{Signal: 15, Stopped: true, Error: "ValueError: bad batch", Step: 4}})
+	p.step(core.AgentConnected{Container: "c1", Host: "h", PID: 100, Task: "worker-0", Port: 20000, PeerPort: 20000,
+		Exited: &core.TaskExited{Code: 1, PeerLost: true, Step: 4}})
+	p.wait(time.Minute)
+	if w0, w1 := p.named("worker-0").Failures(), p.named("worker-1").Failures(); w0 != 0 || w1 != 1 {
+		t.Errorf("worker-0 is charged with %d failures, and worker-1 with %d\n%s", w0, w1, p.log.String())
+	}
+}
+
 // TestAnOldFailureIsNotChargedAgain: an application master without a journal is told of an
 // end that one before it had charged to another task.
 func TestAnOldFailureIsNotChargedAgain(t *testing.T) {

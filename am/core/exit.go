@@ -64,6 +64,9 @@ func (j *Job) endedByItself(t *task, e TaskExited) {
 	t.loss.tail, t.loss.why, t.loss.exit = e.Tail, describeExit(e), e
 	switch {
 	case e.Stopped: // by an application master that was lost before it wrote down why
+		if t.together() && failedStopping(e) {
+			j.noteFault(t, FaultLate, e.AtMS)
+		}
 		j.lost(t, CauseRestartedAll)
 		j.becomeRestarting(t)
 		return

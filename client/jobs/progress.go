@@ -100,8 +100,11 @@ func (p *Progress) newEvents(all []*proto.JobEvent) []*proto.JobEvent {
 // blockLines is how many lines a block has at most: it must fit the lowest terminal.
 const blockLines = 8
 
-// block returns the lines of the block: the state, with step, rate and the newest complete
-// checkpoint; the roles; and why.
+// scalarsInBlock is how many of the scalars that a program reports a block tells.
+const scalarsInBlock = 2
+
+// block returns the lines of the block: the state, with step, rate, what the program reports
+// (the loss) and the newest complete checkpoint; the roles; and why.
 func (p *Progress) block(s *proto.JobStatus) []string {
 	start := p.started
 	if s.StartedUnixMs != 0 {
@@ -118,6 +121,9 @@ func (p *Progress) block(s *proto.JobStatus) []string {
 			step += fmt.Sprintf(", %.3g/s", s.StepsPerSecond)
 		}
 		parts = append(parts, step)
+	}
+	for _, v := range s.Scalars[:min(len(s.Scalars), scalarsInBlock)] {
+		parts = append(parts, fmt.Sprintf("%s %.4g", v.Name, v.Value))
 	}
 	if s.CompleteStep > 0 {
 		text := fmt.Sprintf("checkpoint %d", s.CompleteStep)

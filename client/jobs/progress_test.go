@@ -56,8 +56,9 @@ func TestProgressLive(t *testing.T) {
 	}
 	p.width = 100
 	out.Reset()
-	p.Show(&proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, StartedUnixMs: 1000, CompleteStep: 30, CompleteStepAtUnixMs: 59000})
-	if got := out.String(); got != "running 1m0s | checkpoint 30, 2s ago" {
-		t.Errorf("the age of a checkpoint is told as %q", got)
+	p.Show(&proto.JobStatus{State: proto.JobState_JOB_STATE_RUNNING, StartedUnixMs: 1000, Step: 40, CompleteStep: 30, CompleteStepAtUnixMs: 59000,
+		Scalars: []*proto.ScalarValue{{Name: "accuracy", Value: 0.9}, {Name: "loss", Value: 0.123456}, {Name: "lr", Value: 1e-4}}})
+	if got := out.String(); got != "running 1m0s | step 40 | accuracy 0.9 | loss 0.1235 | checkpoint 30, 2s ago" {
+		t.Errorf("scalars and the age of a checkpoint are told as %q", got)
 	}
 }

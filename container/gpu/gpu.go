@@ -62,15 +62,12 @@ var deviceFile = regexp.MustCompile(`^nvidia([0-9]+)$`)
 // Devices returns the GPUs of NVIDIA's that this container may open, in the order of their
 // PCI addresses, by which CUDA numbers them. It is empty where there are none.
 func (n Node) Devices() []Device {
-	files, _ := os.ReadDir(n.Dev)
 	var minors []int
-	for _, f := range files {
-		if m := deviceFile.FindStringSubmatch(f.Name()); m != nil && n.Open(filepath.Join(n.Dev, f.Name())) == nil {
-			minor, _ := strconv.Atoi(m[1])
+	for _, minor := range n.minors() {
+		if n.Open(filepath.Join(n.Dev, fmt.Sprintf("nvidia%d", minor))) == nil {
 			minors = append(minors, minor)
 		}
 	}
-	slices.Sort(minors)
 	known := n.drivers()
 	devices := make([]Device, 0, len(minors))
 	for _, minor := range minors {
@@ -85,6 +82,25 @@ func (n Node) Devices() []Device {
 		devices[i].Name = strconv.Itoa(i)
 	}
 	return devices
+}
+
+// Installed returns the number of GPUs of NVIDIA's that the node has, as far as can be seen
+// from here, whether or not they may be opened.
+func (n Node) Installed() int { return max(len(n.minors()), len(n.drivers())) }
+
+// minors returns the minor numbers of the GPUs that have a device file here, in ascending
+// order.
+func (n Node) minors() []int {
+	files, _ := os.ReadDir(n.Dev)
+	var minors []int
+	for _, f := range files {
+		if m := deviceFile.FindStringSubmatch(f.Name()); m != nil {
+			minor, _ := strconv.Atoi(m[1])
+			minors = append(minors, minor)
+		}
+	}
+	slices.Sort(minors)
+	return minors
 }
 
 func byID(a, b Device) int { return strings.Compare(a.ID, b.ID) }

@@ -3,9 +3,11 @@ package check
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"holdfast/container/gpu"
 	"holdfast/internal/proc"
 )
 
@@ -23,6 +25,31 @@ func TestSkew(t *testing.T) {
 	} {
 		if got := skew(at(c.from), at(c.to), at(c.shown)); got != c.want {
 			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// TestGPUs: what a container can open that asked for no GPU reports whether YARN isolates them.
+func TestGPUs(t *testing.T) {
+	for _, c := range []struct {
+		files []string
+		open  error
+		level Level
+		text  string
+	}{
+		{nil, nil, Good, "none of NVIDIA's"},
+		{[]string{"nvidiactl", "nvidia-uvm"}, nil, Good, "none of NVIDIA's"},
+		{[]string{"nvidiactl", "nvidia0", "nvidia1"}, os.ErrPermission, Good, "2, and this container, which asked for none, can open none"},
+		{[]string{"nvidiactl", "nvidia0", "nvidia1"}, nil, Note, "can open 2: YARN does not isolate them"},
+	} {
+		n := gpu.Node{Proc: t.TempDir(), Dev: t.TempDir(), Open: func(string) error { return c.open }}
+		for _, f := range c.files {
+			if err := os.WriteFile(filepath.Join(n.Dev, f), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if f := GPUs(n); f.Level != c.level || !strings.Contains(f.Text, c.text) {
+			t.Errorf("%q, opening: %v: %+v", c.files, c.open, f)
 		}
 	}
 }

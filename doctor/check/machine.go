@@ -17,6 +17,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
 
+	"holdfast/container/gpu"
 	"holdfast/internal/proc"
 	frameworks "holdfast/runtime"
 )
@@ -168,6 +169,19 @@ func Memory(allotted int64) Finding {
 		return good(subject, "cgroups v%d set no limit", version)
 	}
 	return good(subject, "limited to %s by cgroups v%d", humanize.IBytes(limit), version)
+}
+
+// GPUs says whether YARN keeps GPUs from containers that did not ask for them, as this one.
+func GPUs(n gpu.Node) Finding {
+	const subject = "GPUs"
+	installed, open := n.Installed(), len(n.Devices())
+	switch {
+	case installed == 0:
+		return good(subject, "none of NVIDIA's is seen here")
+	case open == 0:
+		return good(subject, "%d, and this container, which asked for none, can open none: YARN isolates them", installed)
+	}
+	return note(subject, "%d, and this container, which asked for none, can open %d: YARN does not isolate them. Tasks of jobs here are told which to use (CUDA_VISIBLE_DEVICES), and no two that ask for GPUs share one, but nothing keeps other programs of the node off them. Have YARN isolate them (yarn.nodemanager.resource-plugins, with device cgroups or Docker)", installed, open)
 }
 
 // cgroupLimit returns the smallest limit on the way to the root; 0: none.

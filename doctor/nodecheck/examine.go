@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"holdfast/container/gpu"
 	"holdfast/doctor/check"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/hadoop/conf"
@@ -35,7 +36,7 @@ func Examine(ctx context.Context, exe string, c *conf.Conf, stderr io.Writer) er
 		}
 	}
 	found = append(found, check.Sandbox(ctx, exe)...)
-	found = append(found, check.SELinux(), check.Filtered(), check.Rlimits(), check.Memory(Container.MemoryMB), check.Python(ctx))
+	found = append(found, check.SELinux(), check.Filtered(), check.Rlimits(), check.Memory(Container.MemoryMB), check.GPUs(gpu.Here), check.Python(ctx))
 	if proxies, err := c.WebProxies(); err == nil && !proxies.Alone {
 		found = append(found, check.Clock(ctx, proxies.URLs))
 	}
