@@ -44,7 +44,6 @@ type Master struct {
 	// What may be called from any goroutine.
 	agents   *agents.Server
 	status   *status.Store
-	samples  *samples.Samples
 	sealer   *checkpoint.Sealer
 	journal  *recovery.JournalWriter // nil: no other master can take over
 	liveness *recovery.LivenessFile  // the same
@@ -84,8 +83,7 @@ func New(cfg Config) (*Master, error) {
 		m.prewarmer = agents.NewPrewarmer(messages, nil)
 	}
 	begun := initialStatus(cfg)
-	m.samples = newSamples(cfg, time.UnixMilli(begun.StartedUnixMs))
-	m.status = status.New(begun, m.samples, m.Kill, m.job.Limits().Stop)
+	m.status = status.New(begun, newSamples(cfg, time.UnixMilli(begun.StartedUnixMs)), m.Kill, m.job.Limits().Stop)
 	m.status.Apply(m.job, nil, nil)
 	m.notifier = newNotifier(cfg, m.status.Note)
 	m.sealer = checkpoint.NewSealer(cfg.checkpoint(), m.status)

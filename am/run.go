@@ -49,7 +49,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 		background.Go(func() { m.liveness.Run(working) })
 	}
 	saver.Go(func() { m.status.SaveLoop(saving, m.cfg.Dir, m.cfg.Log) })
-	saver.Go(func() { m.samples.SaveLoop(saving, m.cfg.Dir, m.cfg.Log) })
+	saver.Go(func() { m.status.SaveSamplesLoop(saving, m.cfg.Dir, m.cfg.Log) })
 	sealer.Go(func() { m.sealer.Run(working, m.done) })
 	if m.notifier != nil {
 		notifier.Go(func() { m.notifier.Run(notifying) })
@@ -82,8 +82,7 @@ func (m *Master) Run(ctx context.Context, driver Driver) (*proto.JobStatus, erro
 	final, _ := m.status.Snapshot()
 	m.notifyEnd(final)
 	notified := time.Now().Add(notifyTime)
-	status.Save(ending, m.cfg.Dir, final, m.cfg.Log)
-	m.samples.Save(ending, m.cfg.Dir, m.cfg.Log)
+	m.status.Save(ending, m.cfg.Dir, m.cfg.Log)
 	if m.liveness != nil {
 		if err := recovery.AnnounceEnd(ending, m.cfg.Dir, m.cfg.Attempt, m.cfg.Listener.Address()); err != nil {
 			m.cfg.Log.WithError(err).Warn("agents that cannot be reached are not told that the job has ended")

@@ -80,6 +80,9 @@ func Run(ctx context.Context, cfg Config) error {
 		ended: make(chan *proto.Exited), lingers: make(chan struct{}, 1), commits: master.NewCommits(), execs: newExecs(),
 	}
 	defer a.dir.close()
+	if cfg.OwnLog != "" {
+		defer a.copyLog().Stop("")
+	}
 	working, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a.reach(working) // beside the box's start: both take a while

@@ -26,8 +26,11 @@ type Config struct {
 	Conf         *conf.Conf // Hadoop's configuration; nil without Hadoop
 	WorkDir      string     // the container's directory
 	LogDir       string
-	TmpDir       string
-	Log          *logrus.Entry
+	// OwnLog is the name, in the job's directory, of a copy of what this process writes to
+	// its standard error; empty: there is none.
+	OwnLog string
+	TmpDir string
+	Log    *logrus.Entry
 	// NewTokens replaces this process's tokens by those of a credentials file; nil:
 	// there are none.
 	NewTokens func(credentials []byte) error

@@ -30,6 +30,15 @@ func (j *jobStore) open(ctx context.Context) (store.Store, error) {
 	return j.store, nil
 }
 
+// append appends to a file of the directory.
+func (j *jobStore) append(ctx context.Context, name string, text []byte) error {
+	s, err := j.open(ctx)
+	if err != nil {
+		return err
+	}
+	return store.AppendFile(ctx, s, name, text, 0o600)
+}
+
 func (j *jobStore) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

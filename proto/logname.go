@@ -2,6 +2,7 @@ package proto
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 )
@@ -25,6 +26,14 @@ func ParseLogName(name string) (attempt, process int, ok bool) {
 	}
 	return attempt, process, isLog && err == nil
 }
+
+// MasterLogName returns the name in the job's directory of the copy of what attempt N of the
+// application master on a cluster logs. That is in MasterLogsDir.
+func MasterLogName(attempt int) string { return path.Join(MasterLogsDir, LogName(attempt, 0)) }
+
+// AgentLogName returns the name in the job's directory of the copy of what the agent in a
+// container of a cluster logs.
+func AgentLogName(container string) string { return path.Join("agents", container+".log") }
 
 // LogTimesName returns the name of the file with the times of a log (package logtimes), by
 // that of the log.

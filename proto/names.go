@@ -24,6 +24,8 @@ const (
 	// LogsDir holds TASK/ATTEMPT.log, and TASK/ATTEMPT.PROCESS.log for processes after the
 	// first.
 	LogsDir = "logs"
+	// MasterLogsDir is the directory of MasterLogName.
+	MasterLogsDir = "master"
 	// KeysFile holds the client's certificate and key (JSON of jobtls.Keys), mode 0600.
 	KeysFile = "keys.json"
 	// KeytabFile is the user's keytab in the AM's container, and nowhere else on the

@@ -7,14 +7,15 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"google.golang.org/protobuf/encoding/protojson"
+	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/backoff"
 	"holdfast/proto"
 )
 
-// Limits on the work of writing status.json. The pause after a write is a multiple of
-// the time that it took to marshal the status, within bounds.
+// Limits on the work of writing status.json and the samples. The pause after a write is a
+// multiple of the time that it took to marshal what was written, within bounds.
 const (
 	saveInterval = time.Second // the shortest pause
 	saveCost     = 30          // pause per marshalling time
@@ -24,14 +25,21 @@ const (
 	// The same where only heartbeats have changed the status.
 	heartbeatSaveCost        = 1000
 	maxHeartbeatSaveInterval = 30 * time.Second
+	// Samples.
+	samplesInterval    = time.Minute
+	samplesCost        = 1000
+	maxSamplesInterval = 10 * time.Minute
 )
+
+// allSamples selects all samples.
+var allSamples = &proto.SamplesRequest{Tasks: []string{proto.AllTasks}}
 
 // SaveLoop writes status.json after each change until ctx ends, less often where only
 // heartbeats change it.
 func (s *Store) SaveLoop(ctx context.Context, dir store.Store, log *logrus.Entry) {
 	for {
 		status, changed, news := s.snapshot()
-		took := Save(ctx, dir, status, log)
+		took := saveStatus(ctx, dir, status, log)
 		pause := max(saveInterval, min(saveCost*took, maxSaveInterval))
 		if !backoff.Sleep(ctx, pause) {
 			return
@@ -50,17 +58,42 @@ func (s *Store) SaveLoop(ctx context.Context, dir store.Store, log *logrus.Entry
 	}
 }
 
-// Save writes status.json, and returns how long it took to marshal. A failure is only
-// logged, since the job does not depend on the file.
-func Save(ctx context.Context, dir store.Store, status *proto.JobStatus, log *logrus.Entry) (marshalling time.Duration) {
+// SaveSamplesLoop writes the samples from time to time, until ctx ends.
+func (s *Store) SaveSamplesLoop(ctx context.Context, dir store.Store, log *logrus.Entry) {
+	pause := samplesInterval
+	for backoff.Sleep(ctx, pause) {
+		pause = min(max(samplesInterval, samplesCost*s.saveSamples(ctx, dir, log)), maxSamplesInterval)
+	}
+}
+
+// Save writes the present status and the samples.
+func (s *Store) Save(ctx context.Context, dir store.Store, log *logrus.Entry) {
+	status, _ := s.Snapshot()
+	saveStatus(ctx, dir, status, log)
+	s.saveSamples(ctx, dir, log)
+}
+
+func saveStatus(ctx context.Context, dir store.Store, status *proto.JobStatus, log *logrus.Entry) time.Duration {
+	return save(ctx, dir, proto.StatusFile, func() ([]byte, error) {
+		return protojson.MarshalOptions{Multiline: true}.Marshal(status)
+	}, log)
+}
+
+func (s *Store) saveSamples(ctx context.Context, dir store.Store, log *logrus.Entry) time.Duration {
+	return save(ctx, dir, proto.SamplesFile, func() ([]byte, error) { return pb.Marshal(s.samples.Select(allSamples)) }, log)
+}
+
+// save writes a file of the job's directory, and returns how long it took to marshal. A
+// failure is only logged, since the job does not depend on the file.
+func save(ctx context.Context, dir store.Store, name string, marshal func() ([]byte, error), log *logrus.Entry) (marshalling time.Duration) {
 	begin := time.Now()
-	text, err := protojson.MarshalOptions{Multiline: true}.Marshal(status)
+	text, err := marshal()
 	marshalling = time.Since(begin)
 	if err == nil {
-		err = store.WriteFile(ctx, dir, proto.StatusFile, text, 0o600)
+		err = store.WriteFile(ctx, dir, name, text, 0o600)
 	}
 	if err != nil && ctx.Err() == nil {
-		log.WithError(err).Warnf("cannot write %s; the job goes on, `status` after its end will be out of date", path.Join(dir.URI(), proto.StatusFile))
+		log.WithError(err).Warnf("cannot write %s; the job goes on, and what it says will be out of date after the job's end", path.Join(dir.URI(), name))
 	}
 	return marshalling
 }

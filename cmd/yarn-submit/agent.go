@@ -62,6 +62,10 @@ func runAgent(ctx context.Context) error {
 	if err := fresh(); err != nil {
 		return err
 	}
+	ownLog := ""
+	if os.Getenv("NM_HOST") != "" { // set by every NodeManager; a local job has the log in its directory
+		ownLog = proto.AgentLogName(name)
+	}
 	err = container.Run(ctx, container.Config{
 		Master: os.Getenv(proto.EnvMaster), Container: name, Host: os.Getenv(proto.EnvHost),
 		JobDirectory: os.Getenv(proto.EnvJobDirectory),
@@ -73,7 +77,7 @@ func runAgent(ctx context.Context) error {
 			return fresh()
 		},
 		OwnProcess: true,
-		WorkDir:    dir, LogDir: dir, TmpDir: filepath.Join(dir, "tmp"),
+		WorkDir:    dir, LogDir: dir, OwnLog: ownLog, TmpDir: filepath.Join(dir, "tmp"),
 		Log: logrus.WithFields(logrus.Fields{"app": os.Getenv(proto.EnvJob), "container": name}),
 	})
 	if ctx.Err() != nil { // by a signal only

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ import (
 	"holdfast/internal/hadoop/token"
 	hadoop "holdfast/internal/hadoop/yarn"
 	"holdfast/internal/jobtls"
+	"holdfast/internal/ownlog"
 	"holdfast/proto"
 )
 
@@ -86,7 +88,17 @@ func (s secrets) agentKeys(container string) ([]byte, error) {
 	return own.Marshal(), err
 }
 
-func runAM(ctx context.Context, isLocal bool) error {
+// copyMasterLog copies this process's log into the job's directory.
+func copyMasterLog(dir store.Store, attempt int) *ownlog.Copy {
+	return ownlog.Start(ownlog.Options{
+		Append: func(ctx context.Context, text []byte) error {
+			return store.AppendFile(ctx, dir, proto.MasterLogName(attempt), text, 0o600)
+		},
+		First: time.Second, Every: 5 * time.Second,
+	})
+}
+
+func runAM(ctx context.Context, isLocal bool) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	id := os.Getenv(proto.EnvJob)
@@ -119,6 +131,16 @@ func runAM(ctx context.Context, isLocal bool) error {
 		return ended(fmt.Errorf("opening the job's directory: %w", err))
 	}
 	defer dir.Close()
+	if !isLocal {
+		own := copyMasterLog(dir, attempt)
+		defer func() {
+			last := ""
+			if err != nil {
+				last = err.Error() + "\n"
+			}
+			own.Stop(last)
+		}()
+	}
 	announced := make(chan error, 1) // agents may be looking for it already
 	go func() {
 		announced <- recovery.Announce(ctx, dir, attempt, listener.Address())

@@ -32,8 +32,9 @@ func newLogsCommand() *cobra.Command {
 		Short: "print what a job's tasks wrote",
 		Long: `Logs prints the output of a job's tasks, running or ended: of all of them, of
 TASK (worker-0), or of all tasks of ROLE (worker). "am" is the application
-master, and --agent asks for what the tasks' agents wrote. That they have
-written nothing is told on standard error, with exit code 0.
+master, and --agent asks for what the tasks' agents wrote, in all containers
+that the tasks had. That they have written nothing is told on standard error,
+with exit code 0.
 
 When a line was written is known to the second; in the log of a task that has
 written for days, to the minute or so. --since takes how long ago (10m, 2h), or

@@ -70,6 +70,24 @@ func WriteFile(ctx context.Context, s Store, name string, content []byte, perm f
 	return w.Close()
 }
 
+// AppendFile appends to a file, which is created if it is missing, with its directory.
+func AppendFile(ctx context.Context, s Store, name string, content []byte, perm fs.FileMode) error {
+	w, err := s.Append(ctx, name, perm)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = MkdirAll(ctx, s, path.Dir(name), 0o700); err == nil {
+			w, err = s.Append(ctx, name, perm)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = w.Write(content); err != nil {
+		_ = w.Close()
+		return err
+	}
+	return w.Close()
+}
+
 // MkdirAll makes a directory and its missing parents.
 func MkdirAll(ctx context.Context, s Store, dir string, perm fs.FileMode) error {
 	if dir == "." {

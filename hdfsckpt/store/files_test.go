@@ -52,3 +52,19 @@ func TestTheLatestIsReadOnce(t *testing.T) {
 		t.Error("what is no longer there was read")
 	}
 }
+
+func TestAppendFile(t *testing.T) {
+	s, err := store.NewLocal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, text := range []string{"one ", "two"} {
+		if err := store.AppendFile(t.Context(), s, "a/b/log", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := store.ReadFile(t.Context(), s, "a/b/log"); err != nil || string(text) != "one two" {
+		t.Errorf("the file is %q (%v)", text, err)
+	}
+}

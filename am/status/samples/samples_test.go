@@ -10,7 +10,6 @@ import (
 	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/am/status/samples"
-	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
 )
 
@@ -115,11 +114,6 @@ func TestSamplesAreBounded(t *testing.T) {
 
 // TestSamplesAreRestored: a successor goes on where the file ends.
 func TestSamplesAreRestored(t *testing.T) {
-	dir, err := store.NewLocal(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
 	tasks := []samples.Task{{"worker-0", "worker"}, {"worker-1", "worker"}}
 	s := samples.New("j", begin, tasks)
 	for i := range 2000 {
@@ -128,12 +122,7 @@ func TestSamplesAreRestored(t *testing.T) {
 		s.AddUsage(at, "worker-1", time.Duration(i)*time.Second/2, 1e6)
 		s.AddScalars(at, "worker-1", []*proto.Scalar{{Name: "loss", Min: 1, Mean: 2, Max: 3}})
 	}
-	s.Save(t.Context(), dir, nil)
-	text, err := store.ReadFile(t.Context(), dir, proto.SamplesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	saved, err := proto.UnmarshalSamples(text)
+	saved, err := proto.UnmarshalSamples(must(pb.Marshal(all(s))))
 	if err != nil {
 		t.Fatal(err)
 	}

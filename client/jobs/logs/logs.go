@@ -144,7 +144,7 @@ func noteWithoutTimes(list []*source, o Options) {
 // no such task or attempt, which is a usage error.
 func explainSilence(s *proto.JobStatus, o Options) (silence string, err error) {
 	if o.Of == Master {
-		return fmt.Sprintf("the application master of %s keeps its log with YARN: yarn logs -applicationId %s -am ALL; the job is %s", s.Id, s.Id, proto.StateWord(s.State)), nil
+		return fmt.Sprintf("the application master of %s has not copied its log into the job's directory%s; the job is %s", s.Id, withYARN(s.Id, " -am ALL"), proto.StateWord(s.State)), nil
 	}
 	if len(s.Tasks) == 0 {
 		return fmt.Sprintf("the tasks of %s have written nothing: the job is %s", s.Id, proto.StateWord(s.State)), nil
@@ -163,7 +163,7 @@ func explainSilence(s *proto.JobStatus, o Options) (silence string, err error) {
 	}
 	switch {
 	case o.Agents:
-		return fmt.Sprintf("agents on the cluster keep their logs with YARN: yarn logs -applicationId ...; %s", state), nil
+		return fmt.Sprintf("their agents have not copied their logs into the job's directory, as they do within a quarter of a minute%s; %s", withYARN(s.Id, ""), state), nil
 	case o.Previous && last < 1:
 		return "", client.Usagef("%s no attempt before the present one", what)
 	case o.Attempt > int(last):
@@ -178,6 +178,14 @@ func explainSilence(s *proto.JobStatus, o Options) (silence string, err error) {
 		return "", client.Usagef("%s no attempt %d: there are only 0 to %d", what, o.Attempt, last)
 	}
 	return fmt.Sprintf("%s written nothing: %s", what, state), nil
+}
+
+// withYARN says how YARN is asked for the logs of a job's containers; "" of a local job.
+func withYARN(id, flags string) string {
+	if strings.HasPrefix(id, jobs.LocalPrefix) {
+		return ""
+	}
+	return " (YARN may have more: yarn logs -applicationId " + id + flags + ")"
 }
 
 // Tasks returns the tasks of a job that a user means: one by its name, or those of a role;

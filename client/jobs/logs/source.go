@@ -37,22 +37,13 @@ type source struct {
 
 // find lists the logs that o selects, in order.
 func find(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*source, error) {
-	if (o.Of == Master || o.Agents) && !j.Local() {
-		return nil, nil // YARN has them
-	}
-	if o.Of == Master {
+	switch {
+	case o.Of == Master && j.Local():
 		return existing(ctx, j, []*source{{task: Master, path: path.Join(j.Dir(), jobs.MasterLog)}}), nil
-	}
-	if o.Agents {
-		tasks, err := Tasks(s, o.Of)
-		if err != nil {
-			return nil, err
-		}
-		var list []*source
-		for _, t := range tasks {
-			list = append(list, &source{task: t.Task, attempt: int(t.Attempt), path: path.Join(j.Dir(), "containers", t.Container, "agent.log")})
-		}
-		return existing(ctx, j, list), nil
+	case o.Of == Master:
+		return logsIn(ctx, j, path.Join(j.Dir(), proto.MasterLogsDir), Master, o)
+	case o.Agents:
+		return ofAgents(ctx, j, s, o)
 	}
 	root := path.Join(j.Dir(), proto.LogsDir)
 	directories, err := j.Store().List(ctx, root)
@@ -69,7 +60,7 @@ func find(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*s
 	sort.Slice(tasks, func(a, b int) bool { return taskLess(tasks[a], tasks[b]) })
 	var found []*source
 	for _, t := range tasks {
-		of, err := findTask(ctx, j, root, t, o)
+		of, err := logsIn(ctx, j, path.Join(root, t), t, o)
 		if err != nil {
 			return nil, err
 		}
@@ -78,9 +69,46 @@ func find(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*s
 	return found, nil
 }
 
-// findTask lists the logs of a task that o selects.
-func findTask(ctx context.Context, j *jobs.Job, root, task string, o Options) ([]*source, error) {
-	list, err := j.Store().List(ctx, path.Join(root, task))
+// ofAgents lists the logs of the agents in the containers that tasks have and had: of a
+// container that had several attempts, the last one is named.
+func ofAgents(ctx context.Context, j *jobs.Job, s *proto.JobStatus, o Options) ([]*source, error) {
+	tasks, err := Tasks(s, o.Of)
+	if err != nil {
+		return nil, err
+	}
+	name := proto.AgentLogName
+	if j.Local() {
+		name = func(container string) string { return path.Join("containers", container, "agent.log") }
+	}
+	lost := map[string][]*proto.Incident{}
+	for _, i := range s.Incidents {
+		lost[i.Task] = append(lost[i.Task], i)
+	}
+	var list []*source
+	for _, t := range tasks {
+		known := map[string]*source{}
+		add := func(container string, attempt int32) {
+			if container == "" {
+				return
+			}
+			if known[container] == nil {
+				known[container] = &source{task: t.Task, path: path.Join(j.Dir(), name(container))}
+				list = append(list, known[container])
+			}
+			known[container].attempt = int(attempt)
+		}
+		for _, i := range lost[t.Task] {
+			add(i.Container, i.Attempt)
+		}
+		add(t.Container, t.Attempt)
+	}
+	return existing(ctx, j, list), nil
+}
+
+// logsIn lists the logs in a directory, which are of a task or the application master, that
+// o selects.
+func logsIn(ctx context.Context, j *jobs.Job, dir, task string, o Options) ([]*source, error) {
+	list, err := j.Store().List(ctx, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -91,7 +119,7 @@ func findTask(ctx context.Context, j *jobs.Job, root, task string, o Options) ([
 	for _, e := range list {
 		attempt, process, ok := proto.ParseLogName(e.Name)
 		if ok && (o.Attempt < 0 || o.Attempt == attempt) {
-			of = append(of, &source{task: task, attempt: attempt, process: process, path: path.Join(root, task, e.Name)})
+			of = append(of, &source{task: task, attempt: attempt, process: process, path: path.Join(dir, e.Name)})
 		}
 	}
 	slices.SortFunc(of, func(a, b *source) int {
