@@ -2,9 +2,12 @@ package hdfsckpt
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
+	"syscall"
 
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/tensor"
@@ -20,11 +23,26 @@ type Change struct {
 	Different  bool    // other values
 	Norm       float64 // of the difference; 0 if the elements are no numbers
 	FormerNorm float64 // of the first
+	// NotCompared is why the values were not compared; empty for others.
+	NotCompared string
+}
+
+// DiffOptions bound and watch a comparison.
+type DiffOptions struct {
+	// Limit is how many bytes of memory the elements of a tensor may take. Tensors that have
+	// to be put together in memory, and are larger, are not compared.
+	Limit int64
+	// Progress is told, now and again, how many bytes more were read. An error ends the
+	// comparison. May be nil.
+	Progress func(n int64) error
 }
 
 // Diff compares two checkpoints, in the order of the tensors' names. Tensors
 // that are the same are left out.
-func Diff(a, b *format.Tensors) ([]Change, error) {
+func Diff(a, b *format.Tensors, o DiffOptions) ([]Change, error) {
+	if o.Progress == nil {
+		o.Progress = func(int64) error { return nil }
+	}
 	var changes []Change
 	for _, x := range a.All() {
 		y := b.Find(x.Name)
@@ -32,11 +50,14 @@ func Diff(a, b *format.Tensors) ([]Change, error) {
 			changes = append(changes, Change{Name: x.Name, Removed: true, From: x})
 			continue
 		}
-		c, err := compare(x, y)
+		c, err := compare(x, y, o)
+		if errors.Is(err, syscall.EFBIG) || err != nil && x.Kind.Size() == 0 {
+			c.NotCompared, err = err.Error(), nil
+		}
 		if err != nil {
 			return nil, fmt.Errorf("comparing the tensor %s: %w", x.Name, err)
 		}
-		if c.Reshaped || c.Different {
+		if c.Reshaped || c.Different || c.NotCompared != "" {
 			changes = append(changes, c)
 		}
 	}
@@ -48,7 +69,7 @@ func Diff(a, b *format.Tensors) ([]Change, error) {
 	return changes, nil
 }
 
-func compare(from, to *format.Tensor) (Change, error) {
+func compare(from, to *format.Tensor, o DiffOptions) (Change, error) {
 	c := Change{Name: from.Name, From: from, To: to}
 	if from.Kind != to.Kind || !slices.Equal(from.Shape, to.Shape) {
 		c.Reshaped = true
@@ -63,36 +84,72 @@ func compare(from, to *format.Tensor) (Change, error) {
 		c.Different = !slices.Equal(x, y)
 		return c, err
 	}
-	x, err := from.Read()
+	x, err := from.Rows(o.Limit)
 	if err != nil {
 		return c, err
 	}
-	y, err := to.Read()
+	y, err := to.Rows(o.Limit)
 	if err != nil {
 		return c, err
 	}
-	if bytes.Equal(x, y) {
-		return c, nil
+	d := distance{}
+	d.part, d.number = from.Kind, from.Kind.Number()
+	if half, ok := map[tensor.Kind]tensor.Kind{"complex32": "float16", "complex64": "float32", "complex128": "float64"}[from.Kind]; ok {
+		d.part, d.number = half, half.Number() // the norm is that of the parts
 	}
-	c.Different = true
-	c.Norm, c.FormerNorm = distance(from.Kind, x, y)
+	if err := d.read(x, y, o.Progress); err != nil {
+		return c, err
+	}
+	if d.different {
+		c.Different, c.Norm, c.FormerNorm = true, math.Sqrt(d.squares), math.Sqrt(d.former)
+	}
 	return c, nil
 }
 
-// distance is the norm of y - x, and that of x; 0 where there is none.
-func distance(k tensor.Kind, x, y []byte) (float64, float64) {
-	part, number := k, k.Number()
-	if half, ok := map[tensor.Kind]tensor.Kind{"complex32": "float16", "complex64": "float32", "complex128": "float64"}[k]; ok {
-		part, number = half, half.Number() // the norm is that of the parts
+// distance is how far two tensors are from each other.
+type distance struct {
+	part            tensor.Kind
+	number          func([]byte) float64 // nil where elements are no numbers
+	different       bool
+	squares, former float64 // of the difference, and of the first
+}
+
+// compareSize is how many bytes of each tensor are compared at a time; a whole number of
+// elements of any kind.
+const compareSize = 256 << 10
+
+// read reads both tensors to their ends.
+func (d *distance) read(x, y io.Reader, progress func(n int64) error) error {
+	a, b := make([]byte, compareSize), make([]byte, compareSize)
+	for {
+		n, err := io.ReadFull(x, a)
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return err
+		}
+		m, err := io.ReadFull(y, b)
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return err
+		}
+		d.add(a[:n], b[:m])
+		if err := progress(int64(n + m)); err != nil {
+			return err
+		}
+		if n < len(a) && m < len(b) {
+			return nil
+		}
 	}
-	if number == nil || len(x) != len(y) {
-		return 0, 0
+}
+
+func (d *distance) add(x, y []byte) {
+	if !bytes.Equal(x, y) {
+		d.different = true
 	}
-	var squares, former float64
-	for at := 0; at+part.Size() <= len(x); at += part.Size() {
-		u, v := number(x[at:]), number(y[at:])
-		squares += (v - u) * (v - u)
-		former += u * u
+	if d.number == nil || len(x) != len(y) {
+		return
 	}
-	return math.Sqrt(squares), math.Sqrt(former)
+	for at := 0; at+d.part.Size() <= len(x); at += d.part.Size() {
+		u, v := d.number(x[at:]), d.number(y[at:])
+		d.squares += (v - u) * (v - u)
+		d.former += u * u
+	}
 }

@@ -50,17 +50,18 @@ func failWith(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // answerJSON answers with a value that is a JSON object.
-func answerJSON(w http.ResponseWriter, r *http.Request, v any) {
+func answerJSON(w http.ResponseWriter, r *http.Request, status int, v any) {
 	text, err := proto.VersionedJSON(v)
 	if err != nil {
 		Fail(w, r, http.StatusInternalServerError, err.Error())
 		return
 	}
-	writeJSON(w, text)
+	writeJSON(w, status, text)
 }
 
-func writeJSON(w http.ResponseWriter, text []byte) {
+func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
 	_, _ = w.Write(text) // the reader went away
 }
 

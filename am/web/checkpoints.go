@@ -179,7 +179,7 @@ func (v *directoryView) show(each int) {
 		}
 	}
 	v.Matching = len(matching)
-	v.pager = page("checkpoints", v.Query.parameters(), v.Matching, v.Query.Page, each)
+	v.pager = page("checkpoints", v.Query.parameters(), "page", v.Matching, v.Query.Page, each)
 	for _, e := range matching[v.First:v.End] {
 		v.Rows = append(v.Rows, v.row(e))
 	}
@@ -248,7 +248,7 @@ type listingJSON struct {
 	Checkpoints []inspect.Checkpoint `json:"checkpoints"` // the newest first
 }
 
-func (v *checkpointsView) json() any {
+func (v *checkpointsView) json() (int, any) {
 	list := []listingJSON{}
 	for _, d := range v.Directories {
 		l := listingJSON{Path: d.Path, URI: d.URI, Error: d.Error, Total: d.Total, Matching: d.Matching, Page: d.pager.Page, Pages: d.Pages, Checkpoints: []inspect.Checkpoint{}}
@@ -260,7 +260,7 @@ func (v *checkpointsView) json() any {
 		}
 		list = append(list, l)
 	}
-	return map[string]any{"directories": list}
+	return http.StatusOK, map[string]any{"directories": list}
 }
 
 // pager is a part of a list, and the addresses of the others.
@@ -270,8 +270,9 @@ type pager struct {
 	Newer, Older string // addresses of the pages before and after it; empty where there are none
 }
 
-// page cuts a list into pages and returns one. Page 1 is what a list begins with.
-func page(address string, parameters url.Values, length, number, each int) pager {
+// page cuts a list into pages and returns one. Page 1 is what the list begins with. The
+// parameter with that key has the number of the page in addresses.
+func page(address string, parameters url.Values, key string, length, number, each int) pager {
 	p := pager{Pages: max(1, (length+each-1)/each)}
 	p.Page = min(max(1, number), p.Pages)
 	p.First = (p.Page - 1) * each
@@ -281,12 +282,13 @@ func page(address string, parameters url.Values, length, number, each int) pager
 			return ""
 		}
 		q := url.Values{}
-		for key, values := range parameters {
-			q[key] = slices.Clone(values)
+		for other, values := range parameters {
+			q[other] = slices.Clone(values)
 		}
-		q.Del("page")
+		q.Del("verify") // asks for more than to be shown another page
+		q.Del(key)
 		if n > 1 {
-			q.Set("page", strconv.Itoa(n))
+			q.Set(key, strconv.Itoa(n))
 		}
 		return address + "?" + q.Encode()
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"html/template"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,17 +12,31 @@ import (
 )
 
 var functions = template.FuncMap{
-	"state":    proto.StateWord,
-	"shownURL": proto.ShownURL,
-	"clock":    moment,
-	"stamp":    func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) },
-	"since":    span,
-	"bytes":    size,
-	"number":   func(n int64) string { return humanize.Comma(n) },
-	"count":    func(n int) string { return humanize.Comma(int64(n)) },
-	"rate":     rate,
-	"seconds":  func(n int64) string { return duration(ms(n)) },
-	"lines":    func(l []string) string { return strings.Join(l, "\n") },
+	"state":         proto.StateWord,
+	"clock":         moment,
+	"shownURL":      proto.ShownURL,
+	"stamp":         func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) },
+	"value":         value,
+	"valueOf":       valueOf,
+	"since":         span,
+	"bytes":         size,
+	"inCheckpoints": func(page string) bool { return page == "checkpoint" || page == "tensor" || page == "difference" },
+	"number":        func(n int64) string { return humanize.Comma(n) },
+	"count":         func(n int) string { return humanize.Comma(int64(n)) },
+	"rate":          rate,
+	"seconds":       func(n int64) string { return duration(ms(n)) },
+	"lines":         func(l []string) string { return strings.Join(l, "\n") },
+}
+
+// value returns a number of a tensor.
+func value(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+
+// valueOf is value for one that may be too large for a number.
+func valueOf(v *float64) string {
+	if v == nil {
+		return "infinite"
+	}
+	return value(*v)
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -95,7 +95,7 @@ func JobsHandler(site JobsSite) http.Handler {
 			Fail(w, r, http.StatusServiceUnavailable, err.Error())
 			return
 		}
-		writeJSON(w, text)
+		writeJSON(w, http.StatusOK, text)
 	})
 	for name := range Assets {
 		mux.HandleFunc("GET /"+name, Asset)

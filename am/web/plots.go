@@ -277,7 +277,7 @@ func (s *server) samplesJSON(w http.ResponseWriter, r *http.Request) {
 		failWith(w, r, err)
 		return
 	}
-	writeJSON(w, text)
+	writeJSON(w, http.StatusOK, text)
 }
 
 // samplesCSV answers with the values of one chart as text: a row for each point of a series.

@@ -83,8 +83,10 @@ func Handler(site Site) http.Handler {
 		mux.HandleFunc("GET /samples.csv", s.samplesCSV)
 	}
 	if s.Checkpoints != nil {
-		mux.Handle("GET /checkpoints", s.page(s.checkpoints))
-		mux.Handle("GET /checkpoints.json", s.json(s.checkpoints))
+		for address, v := range map[string]view{"checkpoints": s.checkpoints, "checkpoint": s.checkpoint, "tensor": s.tensor, "difference": s.difference} {
+			mux.Handle("GET /"+address, s.page(v))
+			mux.Handle("GET /"+address+".json", s.json(v))
+		}
 	}
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", s.Metrics)
@@ -130,8 +132,8 @@ func Secured(next http.Handler) http.Handler {
 // frame is what every page has.
 type frame struct {
 	*proto.JobStatus
-	HasJob, HasCheckpoints, HasPlots bool
-	Page                             string // of the navigation
+	HasJob, HasSpec, HasCheckpoints, HasPlots bool
+	Page                                      string // of the navigation
 	// Updates is how the script finds out about changes: "events", "poll", or "" where there
 	// are none.
 	Updates string
@@ -156,8 +158,9 @@ type view func(r *http.Request, status *proto.JobStatus) (name string, content a
 // framed is a view's content that decides about its page itself.
 type framed interface{ frame(*frame) }
 
-// answer is a view's content that can be asked for as JSON, too.
-type answer interface{ json() any }
+// answer is a view's content that can be asked for as JSON, too: with the HTTP status, or an
+// error.
+type answer interface{ json() (status int, v any) }
 
 var templates = template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html"))
 
@@ -180,7 +183,7 @@ func (s *server) page(v view) http.Handler {
 			return
 		}
 		f := frame{
-			JobStatus: status, HasJob: s.Status != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
+			JobStatus: status, HasJob: s.Status != nil, HasSpec: s.Spec != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
 			Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, Jobs: s.Jobs, View: content,
 		}
 		if c, ok := content.(framed); ok {
@@ -206,7 +209,12 @@ func (s *server) json(v view) http.Handler {
 			failWith(w, r, err)
 			return
 		}
-		answerJSON(w, r, content.(answer).json())
+		code, value := content.(answer).json()
+		if err, failed := value.(error); failed {
+			failWith(w, r, err)
+			return
+		}
+		answerJSON(w, r, code, value)
 	})
 }
 
@@ -227,5 +235,5 @@ func (s *server) statusJSON(w http.ResponseWriter, r *http.Request) {
 		failWith(w, r, err)
 		return
 	}
-	writeJSON(w, text)
+	writeJSON(w, http.StatusOK, text)
 }

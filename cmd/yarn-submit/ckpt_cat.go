@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"holdfast/client"
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/tensor"
 )
 
@@ -45,20 +47,10 @@ memory: row by row. Tensors of strings are always printed so.`,
 
 const histogramBins = 20
 
-// catTensor is the JSON of ckpt cat. A mean or norm that is not finite is null.
+// catTensor is the JSON of ckpt cat.
 type catTensor struct {
-	Name      string      `json:"name"`
-	DType     tensor.Kind `json:"dtype"`
-	Shape     []int64     `json:"shape"`
-	Elements  int64       `json:"elements"`
-	NaN       int64       `json:"nan"`
-	Inf       int64       `json:"inf"`
-	Min       float64     `json:"min"`
-	Max       float64     `json:"max"`
-	Mean      *float64    `json:"mean"`
-	Norm      *float64    `json:"norm"`
-	Histogram []int64     `json:"histogram"` // equal steps from min to max
-	Values    *elements   `json:"values,omitempty"`
+	inspect.Values
+	All *elements `json:"values,omitempty"`
 }
 
 func runCkptCat(cmd *cobra.Command, o *ckptCatOptions, ref, which, name string) error {
@@ -79,27 +71,15 @@ func runCkptCat(cmd *cobra.Command, o *ckptCatOptions, ref, which, name string) 
 		if x == nil {
 			return client.Usagef("there is no tensor %s in %s: see yarn-submit ckpt show %s %s", name, c.Name, ref, which)
 		}
-		values, summary, err := readTensor(x, o.values)
+		shown, err := readTensor(cmd.Context(), x, o.values)
 		if err != nil {
 			return err
 		}
 		if !o.json() {
-			return writeTensor(cmd.OutOrStdout(), x, values, summary)
+			return writeTensor(cmd.OutOrStdout(), shown)
 		}
-		return writeJSON(cmd.OutOrStdout(), catTensor{
-			Name: x.Name, DType: x.Kind, Shape: append([]int64{}, x.Shape...), Elements: summary.Elements,
-			NaN: summary.NaN, Inf: summary.Inf, Min: summary.Min, Max: summary.Max,
-			Mean: finite(summary.Mean), Norm: finite(summary.Norm),
-			Histogram: summary.Histogram, Values: values,
-		})
+		return writeJSON(cmd.OutOrStdout(), shown)
 	})
-}
-
-func finite(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
 }
 
 // elements are those of a tensor, which may be very many: they are kept as bytes.
@@ -110,20 +90,20 @@ type elements struct {
 }
 
 // readTensor reads a tensor; strings have no summary, and always their values.
-func readTensor(t *format.Tensor, wanted bool) (*elements, tensor.Summary, error) {
+func readTensor(ctx context.Context, t *format.Tensor, wanted bool) (catTensor, error) {
 	if t.Kind == tensor.StringKind {
 		list, err := t.Strings()
-		return &elements{kind: t.Kind, strings: list}, tensor.Summary{Elements: int64(len(list))}, err
+		none := 0.0
+		return catTensor{inspect.Values{
+			Name: t.Name, DType: t.Kind, Shape: append([]int64{}, t.Shape...), Elements: int64(len(list)), Mean: &none, Norm: &none,
+		}, &elements{kind: t.Kind, strings: list}}, err
+	}
+	summary, err := inspect.Summarise(ctx, t, histogramBins, math.MaxInt64, nil)
+	if err != nil || !wanted {
+		return catTensor{summary, nil}, err
 	}
 	b, err := t.Read()
-	if err != nil {
-		return nil, tensor.Summary{}, err
-	}
-	summary, err := tensor.Summarise(t.Kind, b, histogramBins)
-	if err != nil || !wanted {
-		return nil, summary, err
-	}
-	return &elements{kind: t.Kind, b: b}, summary, nil
+	return catTensor{summary, &elements{kind: t.Kind, b: b}}, err
 }
 
 // each calls f with each element as text, and whether that is a number in JSON.
@@ -159,11 +139,19 @@ func (e *elements) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), err
 }
 
-func writeTensor(w io.Writer, t *format.Tensor, values *elements, s tensor.Summary) error {
+// orInf is a number as text; what is too large for one is null in JSON.
+func orInf(v *float64) string {
+	if v == nil {
+		return "infinite"
+	}
+	return strconv.FormatFloat(*v, 'g', -1, 64)
+}
+
+func writeTensor(w io.Writer, s catTensor) error {
 	out := bufio.NewWriter(w)
-	if values != nil {
-		values.each(func(text string, _ bool) {
-			if t.Kind == tensor.StringKind {
+	if s.All != nil {
+		s.All.each(func(text string, _ bool) {
+			if s.DType == tensor.StringKind {
 				text = strconv.Quote(text)
 			}
 			_, _ = out.WriteString(text) // Flush tells of errors
@@ -171,11 +159,11 @@ func writeTensor(w io.Writer, t *format.Tensor, values *elements, s tensor.Summa
 		})
 		return out.Flush()
 	}
-	fmt.Fprintf(out, "%s  %s %v, %d elements\n", t.Name, t.Kind, t.Shape, s.Elements)
+	fmt.Fprintf(out, "%s  %s %v, %d elements\n", s.Name, s.DType, s.Shape, s.Elements)
 	if s.Elements == 0 {
 		return out.Flush()
 	}
-	fmt.Fprintf(out, "min %g, mean %g, max %g, norm %g; NaN %d, infinite %d\n", s.Min, s.Mean, s.Max, s.Norm, s.NaN, s.Inf)
+	fmt.Fprintf(out, "min %g, mean %s, max %g, norm %s; NaN %d, infinite %d\n", s.Min, orInf(s.Mean), s.Max, orInf(s.Norm), s.NaN, s.Inf)
 	most := int64(1)
 	for _, n := range s.Histogram {
 		most = max(most, n)

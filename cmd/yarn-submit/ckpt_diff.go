@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"holdfast/client/checkpoints"
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/inspect"
 )
 
 func newCkptDiffCommand() *cobra.Command {
@@ -26,39 +27,21 @@ func newCkptDiffCommand() *cobra.Command {
 	return cmd
 }
 
-// changed is a tensor in the JSON of ckpt diff.
-type changed struct {
-	Name   string   `json:"name"`
-	Change string   `json:"change"` // added, removed, reshaped, changed
-	From   string   `json:"from"`
-	To     string   `json:"to"`
-	Norm   *float64 `json:"norm"`        // of the difference
-	Former *float64 `json:"former_norm"` // of the first
-}
-
 func runCkptDiff(cmd *cobra.Command, o *output, ref, first, second string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
 	return listed(cmd, ref, func(d checkpoints.Directory, list []format.Checkpoint) error {
-		var both [2]*format.Tensors
+		var both [2]*format.Checkpoint
 		for i, which := range []string{first, second} {
-			c, err := checkpoints.Choose(list, d.Store.URI(), which)
-			if err != nil {
+			var err error
+			if both[i], err = checkpoints.Choose(list, d.Store.URI(), which); err != nil {
 				return err
 			}
-			if both[i], err = format.OpenTensors(cmd.Context(), d.Store, c); err != nil {
-				return err
-			}
-			defer both[i].Close()
 		}
-		changes, err := hdfsckpt.Diff(both[0], both[1])
+		result, err := inspect.Compare(cmd.Context(), d.Store, both[0], both[1], inspect.Limits{Index: math.MaxInt64, Tensor: math.MaxInt64}, nil)
 		if err != nil {
 			return err
-		}
-		result := []changed{}
-		for _, c := range changes {
-			result = append(result, describeChange(c))
 		}
 		if o.json() {
 			return writeJSON(cmd.OutOrStdout(), map[string]any{"changes": result})
@@ -80,30 +63,11 @@ func runCkptDiff(cmd *cobra.Command, o *output, ref, first, second string) error
 			if c.Norm != nil && c.Former != nil {
 				fmt.Fprintf(t, "\tby %g, of %g", *c.Norm, *c.Former)
 			}
+			if c.Why != "" {
+				fmt.Fprintf(t, "\t%s", c.Why)
+			}
 			fmt.Fprintln(t)
 		}
 		return t.Flush()
 	})
-}
-
-func describeChange(c hdfsckpt.Change) changed {
-	kind := func(t *format.Tensor) string {
-		if t == nil {
-			return ""
-		}
-		return fmt.Sprintf("%s %v", t.Kind, t.Shape)
-	}
-	r := changed{Name: c.Name, From: kind(c.From), To: kind(c.To)}
-	switch {
-	case c.Added:
-		r.Change = "added"
-	case c.Removed:
-		r.Change = "removed"
-	case c.Reshaped:
-		r.Change = "reshaped"
-	default:
-		r.Change = "changed"
-		r.Norm, r.Former = finite(c.Norm), finite(c.FormerNorm)
-	}
-	return r
 }

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -15,13 +13,11 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"holdfast/client/checkpoints"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/inspect"
 	"holdfast/hdfsckpt/store"
-	"holdfast/hdfsckpt/tensor"
 )
 
 type ckptShowOptions struct {
@@ -50,22 +46,8 @@ named by the keys that lead to them: model.layer.weight.`,
 	return cmd
 }
 
-// shownCheckpoint is the JSON of ckpt show.
-type shownCheckpoint struct {
-	inspect.Checkpoint
-	Files   []shownFile   `json:"files"`
-	Tensors []shownTensor `json:"tensors"`
-}
-
-type shownFile struct {
-	Name   string        `json:"name"`
-	Bytes  int64         `json:"bytes"`
-	Time   time.Time     `json:"time"`
-	Blocks []store.Block `json:"blocks,omitempty"` // on HDFS
-}
-
-// hosts are those that have any of the file.
-func (f shownFile) hosts() string {
+// hosts are those that have any of a file.
+func hosts(f inspect.File) string {
 	seen := map[string]bool{}
 	for _, b := range f.Blocks {
 		for _, h := range b.Hosts {
@@ -73,15 +55,6 @@ func (f shownFile) hosts() string {
 		}
 	}
 	return strings.Join(slices.Sorted(maps.Keys(seen)), " ")
-}
-
-type shownTensor struct {
-	Name   string      `json:"name"`
-	DType  tensor.Kind `json:"dtype"`
-	Shape  []int64     `json:"shape"`
-	Bytes  int64       `json:"bytes"`
-	File   string      `json:"file"`   // none for one that lies in several
-	Pieces int         `json:"pieces"` // 1, or in how many it was cut
 }
 
 func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) error {
@@ -93,9 +66,8 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 		if err != nil {
 			return err
 		}
-		shown := shownCheckpoint{Files: []shownFile{}, Tensors: []shownTensor{}}
-		shown.Checkpoint = inspect.Describe(d.Store.URI(), []format.Checkpoint{*c}, list)[0]
-		if shown.Files, err = shownFiles(cmd.Context(), d.Store, c); err != nil {
+		shown := inspect.Details{Checkpoint: inspect.Describe(d.Store.URI(), []format.Checkpoint{*c}, list)[0], Files: inspect.Files(c), Tensors: []inspect.Tensor{}}
+		if err := inspect.Locate(cmd.Context(), d.Store, shown.Files); err != nil {
 			return err
 		}
 		if c.Contents() != nil {
@@ -110,50 +82,18 @@ func runCkptShow(cmd *cobra.Command, o *ckptShowOptions, ref, which string) erro
 	})
 }
 
-func shownFiles(ctx context.Context, s store.Store, c *format.Checkpoint) ([]shownFile, error) {
-	files := make([]shownFile, len(c.Files))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(8)
-	for i, f := range c.Files {
-		group.Go(func() error {
-			blocks, err := store.Locate(ctx, s, f.Name)
-			files[i] = shownFile{f.Name, f.Size, f.ModTime, blocks}
-			return err
-		})
-	}
-	return files, group.Wait()
-}
-
 // shownTensors lists what a checkpoint holds, largest first.
-func shownTensors(ctx context.Context, s store.Store, c *format.Checkpoint, filter string) ([]shownTensor, error) {
-	list := []shownTensor{}
+func shownTensors(ctx context.Context, s store.Store, c *format.Checkpoint, filter string) ([]inspect.Tensor, error) {
 	t, err := format.OpenTensors(ctx, s, c)
 	if err != nil {
-		return list, err
+		return []inspect.Tensor{}, err
 	}
 	defer t.Close()
-	like := matcher(filter)
-	for _, x := range t.All() {
-		if like(x.Name) {
-			list = append(list, shownTensor{x.Name, x.Kind, append([]int64{}, x.Shape...), x.Bytes, x.File, x.Pieces})
-		}
-	}
-	slices.SortStableFunc(list, func(a, b shownTensor) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	return list, nil
+	like := inspect.Like(filter)
+	return inspect.DescribeTensors(slices.DeleteFunc(slices.Clone(t.All()), func(x *format.Tensor) bool { return !like(x.Name) })), nil
 }
 
-// matcher tells which names are like a pattern. Unlike in names of files, * goes
-// over slashes and dots, which have no meaning here.
-func matcher(glob string) func(string) bool {
-	if !strings.ContainsAny(glob, "*?") {
-		return func(name string) bool { return strings.Contains(name, glob) }
-	}
-	text := regexp.QuoteMeta(glob)
-	text = strings.ReplaceAll(strings.ReplaceAll(text, `\*`, ".*"), `\?`, ".")
-	return regexp.MustCompile("(?s)^" + text + "$").MatchString
-}
-
-func writeCheckpoint(w io.Writer, c shownCheckpoint) error {
+func writeCheckpoint(w io.Writer, c inspect.Details) error {
 	fmt.Fprintf(w, "%s/%s  %s", c.Directory, c.Name, c.State)
 	if c.Why != "" {
 		fmt.Fprintf(w, ": %s", c.Why)
@@ -162,7 +102,7 @@ func writeCheckpoint(w io.Writer, c shownCheckpoint) error {
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "FILE\tSIZE\tHOSTS")
 	for _, f := range c.Files {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Name, humanize.IBytes(uint64(f.Bytes)), f.hosts())
+		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Name, humanize.IBytes(uint64(f.Bytes)), hosts(f))
 	}
 	if err := t.Flush(); err != nil || len(c.Tensors) == 0 {
 		return err

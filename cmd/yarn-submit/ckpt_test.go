@@ -66,7 +66,7 @@ func TestPyTorchIsShown(t *testing.T) {
 	text, _, _ := p.call("ckpt", "ls", "./ck")
 	contains(t, text, "step-50.pt", "no checksums", "newest complete")
 
-	var shown shownCheckpoint
+	var shown inspect.Details
 	callJSON(t, p, &shown, "ckpt", "show", "./ck", "40", "--filter", "model.?.weight")
 	names := ""
 	for _, x := range shown.Tensors {
@@ -90,7 +90,7 @@ func TestPyTorchIsShown(t *testing.T) {
 			t.Errorf("cat: element %d is %d", i, v)
 		}
 	}
-	var changes struct{ Changes []changed }
+	var changes struct{ Changes []inspect.Change }
 	callJSON(t, p, &changes, "ckpt", "diff", "./ck", "40", "300")
 	kinds := map[string]int{}
 	for _, c := range changes.Changes {
@@ -118,7 +118,7 @@ func TestTrainersIsShown(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "checkpoint-10/trainer_state.json"), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var shown shownCheckpoint
+	var shown inspect.Details
 	callJSON(t, p, &shown, "ckpt", "show", "./ck")
 	if shown.Kind != "huggingface" || !shown.Complete || len(shown.Files) != 2 || len(shown.Tensors) != 0 {
 		t.Errorf("show: %+v", shown)

@@ -10,7 +10,6 @@ import (
 
 	"holdfast/client"
 	"holdfast/client/checkpoints"
-	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/inspect"
 )
@@ -36,20 +35,6 @@ exit code is 1 if anything is wrong.`,
 	return cmd
 }
 
-// verified is the JSON of ckpt verify.
-type verified struct {
-	inspect.Checkpoint
-	OK       bool      `json:"ok"`
-	Problems []problem `json:"problems"`
-}
-
-type problem struct {
-	File   string `json:"file"`
-	Tensor string `json:"tensor"`
-	Offset *int64 `json:"offset"` // where the tensor or record begins; null for the file as a whole
-	Text   string `json:"text"`
-}
-
 // errDamaged ends verify where something is wrong, which has been told.
 var errDamaged = fmt.Errorf("the checkpoint is damaged: %w", client.ErrJobFailed)
 
@@ -63,17 +48,9 @@ func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
 		if err != nil {
 			return err
 		}
-		problems, err := hdfsckpt.Verify(cmd.Context(), d.Store, *c, bar(cmd, c.Name))
+		result, err := inspect.Verify(cmd.Context(), d.Store, c, inspect.Describe(d.Store.URI(), []format.Checkpoint{*c}, list)[0], bar(cmd, c.Name))
 		if err != nil {
 			return err
-		}
-		result := verified{Checkpoint: inspect.Describe(d.Store.URI(), []format.Checkpoint{*c}, list)[0], OK: len(problems) == 0, Problems: []problem{}}
-		for _, p := range problems {
-			shown := problem{File: p.File, Tensor: p.Tensor, Text: p.Text}
-			if p.Offset >= 0 {
-				shown.Offset = &p.Offset
-			}
-			result.Problems = append(result.Problems, shown)
 		}
 		if !result.OK {
 			failed = errDamaged
@@ -83,18 +60,11 @@ func runCkptVerify(cmd *cobra.Command, o *output, ref, which string) error {
 		}
 		w := cmd.OutOrStdout()
 		if result.OK {
-			against := "the checksums that it has in itself"
-			switch {
-			case c.Manifest != nil:
-				against = "its manifest"
-			case c.Contents() == nil:
-				against = "their lengths; it is not sealed, and has no checksums"
-			}
-			_, err = fmt.Fprintf(w, "%s/%s: all of its %s agree with %s\n", d.Store.URI(), c.Name, humanize.IBytes(uint64(c.Size)), against)
+			_, err = fmt.Fprintf(w, "%s/%s: all of its %s agree with %s\n", d.Store.URI(), c.Name, humanize.IBytes(uint64(c.Size)), inspect.VerifiedBy(c))
 			return err
 		}
 		fmt.Fprintf(w, "%s/%s is damaged:\n", d.Store.URI(), c.Name)
-		for _, p := range problems {
+		for _, p := range result.Problems {
 			fmt.Fprintf(w, "  %s\n", p)
 		}
 		return nil

@@ -1,10 +1,12 @@
 package format
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -69,6 +71,11 @@ type Tensor struct {
 
 	read    func() ([]byte, error)
 	strings func() ([]string, error) // of a tensor of strings, instead of read
+	// rows returns a reader of what read returns, and parts of the same elements in whatever
+	// order, which hold at most limit bytes in memory; nil where only read can put them
+	// together, which holds so many bytes.
+	rows, parts func(limit int64) (io.Reader, error)
+	held        int64
 }
 
 // Read returns a tensor's elements row by row, little endian. Checksums that the
@@ -78,6 +85,58 @@ func (t *Tensor) Read() ([]byte, error) {
 		return nil, fmt.Errorf("%s: elements of %s are no numbers: %w", t.Name, t.Kind, syscall.EINVAL)
 	}
 	return t.read()
+}
+
+// Rows returns a reader of what Read returns. It holds no more than limit bytes in memory:
+// EFBIG for a tensor that has to be put together in memory and is larger. Checksums have been
+// compared at its end.
+func (t *Tensor) Rows(limit int64) (io.Reader, error) { return t.reader(t.rows, limit) }
+
+// Elements is Rows without an order of the elements.
+func (t *Tensor) Elements(limit int64) (io.Reader, error) { return t.reader(t.parts, limit) }
+
+func (t *Tensor) reader(open func(limit int64) (io.Reader, error), limit int64) (io.Reader, error) {
+	if t.read != nil && open != nil {
+		r, err := open(limit)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			return t.whole(r), nil
+		}
+	}
+	if t.held > limit {
+		return nil, fmt.Errorf("%s: its elements do not lie row by row, and putting them together takes %d bytes of memory, more than the %d that are allowed here: %w", t.Name, t.held, limit, syscall.EFBIG)
+	}
+	b, err := t.Read()
+	return bytes.NewReader(b), err
+}
+
+// whole has a reader fail that ends before the last element or does not end there.
+func (t *Tensor) whole(r io.Reader) io.Reader {
+	n, ok := tensor.Elements(t.Shape)
+	if width := int64(t.Kind.Size()); ok && width > 0 {
+		return &exactReader{r, t.Name, n * width}
+	}
+	return r
+}
+
+// exactReader reads a number of bytes, and fails if there are fewer or more.
+type exactReader struct {
+	r    io.Reader
+	name string
+	left int64
+}
+
+func (x *exactReader) Read(b []byte) (int, error) {
+	n, err := x.r.Read(b)
+	switch x.left -= int64(n); {
+	case x.left < 0:
+		return n, fmt.Errorf("%s has more bytes than its shape says: %w", x.name, syscall.EIO)
+	case err == io.EOF && x.left > 0:
+		return n, fmt.Errorf("%s ends %d bytes before its last element: %w", x.name, x.left, syscall.EIO)
+	}
+	return n, err
 }
 
 // Strings returns the elements of a tensor of strings.
@@ -91,8 +150,9 @@ func (t *Tensor) Strings() ([]string, error) {
 // Opener opens each file of a checkpoint once. Its methods may be called by many
 // goroutines.
 type Opener struct {
-	ctx context.Context
-	s   store.Store
+	ctx      context.Context
+	s        store.Store
+	maxIndex int64 // bytes of what is read into memory to find tensors
 
 	mu    sync.Mutex
 	files map[string]store.Reader
@@ -111,6 +171,24 @@ func (o *Opener) Open(name string) (store.Reader, error) {
 	}
 	o.files[name] = r
 	return r, nil
+}
+
+// admit reports whether so many bytes of a file may be read into memory to find tensors.
+// EFBIG if not.
+func (o *Opener) admit(name string, size int64) error {
+	if size > o.maxIndex {
+		return fmt.Errorf("%s: finding its tensors takes %d bytes in memory, more than the %d that are allowed here: %w", name, size, o.maxIndex, syscall.EFBIG)
+	}
+	return nil
+}
+
+// admitFile is admit for all of a file.
+func (o *Opener) admitFile(name string) error {
+	r, err := o.Open(name)
+	if err != nil {
+		return err
+	}
+	return o.admit(name, r.Size())
 }
 
 // below opens files by their names below a directory.
@@ -140,11 +218,17 @@ type Tensors struct {
 // OpenTensors finds the tensors of a checkpoint, and reads none of their bytes. ctx is
 // for all reads until Close. EINVAL if the format's tensors cannot be read.
 func OpenTensors(ctx context.Context, s store.Store, c *Checkpoint) (*Tensors, error) {
+	return OpenTensorsWithin(ctx, s, c, math.MaxInt64)
+}
+
+// OpenTensorsWithin is OpenTensors that reads no index, header or the like of more than
+// maxIndex bytes: EFBIG. Reading one takes a few times its size of memory.
+func OpenTensorsWithin(ctx context.Context, s store.Store, c *Checkpoint, maxIndex int64) (*Tensors, error) {
 	contents := c.Contents()
 	if contents == nil {
 		return nil, fmt.Errorf("the checkpoint %s has the format %s, whose tensors cannot be read; what its files hold is known to its program only: %w", c.Name, c.Kind, syscall.EINVAL)
 	}
-	t := &Tensors{byName: map[string]*Tensor{}, files: &Opener{ctx: ctx, s: s, files: map[string]store.Reader{}}}
+	t := &Tensors{byName: map[string]*Tensor{}, files: &Opener{ctx: ctx, s: s, maxIndex: maxIndex, files: map[string]store.Reader{}}}
 	var err error
 	if t.all, err = contents.Tensors(t.files, c); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot find the tensors of the checkpoint %s: %w", c.Name, err), t.Close())

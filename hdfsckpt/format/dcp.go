@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -134,6 +135,9 @@ func readMetadata(ctx context.Context, s store.Store, dir string) (*torchfile.Me
 }
 
 func (distributed) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
+	if err := o.admitFile(path.Join(c.Name, torchfile.MetadataFile)); err != nil {
+		return nil, err
+	}
 	m, err := readMetadata(o.ctx, o.s, c.Name)
 	if err != nil {
 		return nil, err
@@ -146,7 +150,10 @@ func (distributed) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 		}
 		t := &Tensor{
 			Name: x.Name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Bytes(), Pieces: len(x.Chunks),
-			read: func() ([]byte, error) { return x.Read(o.below(c.Name)) },
+			read:  func() ([]byte, error) { return x.Read(o.below(c.Name)) },
+			rows:  func(limit int64) (io.Reader, error) { return x.Rows(o.below(c.Name), limit), nil },
+			parts: func(limit int64) (io.Reader, error) { return x.Parts(o.below(c.Name), limit), nil },
+			held:  2 * x.Bytes(),
 		}
 		if len(x.Chunks) == 1 {
 			t.File = path.Join(c.Name, x.Chunks[0].File)

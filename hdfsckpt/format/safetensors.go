@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -214,6 +215,13 @@ func (safeTensors) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 		if err != nil {
 			return nil, err
 		}
+		header, err := safetensors.HeaderSize(r, r.Size())
+		if err == nil {
+			err = o.admit(f.Name, header)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
 		tensors, err := readHeader(o.ctx, r)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
@@ -229,6 +237,8 @@ func (safeTensors) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 					}
 					return b, err
 				}
+				t.rows = func(int64) (io.Reader, error) { return io.NewSectionReader(r, x.Offset, x.Size), nil }
+				t.parts = t.rows
 			}
 			all = append(all, t)
 		}

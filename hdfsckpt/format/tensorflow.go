@@ -216,6 +216,9 @@ func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index
 
 // Tensors finds the tensors of a checkpoint by its index.
 func (tensorFlow) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
+	if err := o.admitFile(tfbundle.IndexFile(c.Name)); err != nil {
+		return nil, err
+	}
 	x, err := ReadIndex(o.ctx, o.s, c.Name)
 	if err != nil {
 		return nil, err
@@ -232,6 +235,9 @@ func (tensorFlow) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 			t.strings = func() ([]string, error) { return x.Strings(open, e) }
 		} else {
 			t.read = func() ([]byte, error) { return x.Read(open, e) }
+			t.rows = func(int64) (io.Reader, error) { return x.Rows(open, e), nil }
+			t.parts = func(int64) (io.Reader, error) { return x.Parts(open, e), nil }
+			t.held = 2 * t.Bytes
 		}
 		all = append(all, t)
 	}

@@ -128,6 +128,15 @@ func (torch) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	a, err := torchfile.OpenArchive(r, r.Size())
+	if err != nil {
+		return nil, err
+	}
+	if pickle := a.Find(torchfile.Pickle); pickle != nil {
+		if err := o.admit(c.Name, pickle.Size); err != nil {
+			return nil, err
+		}
+	}
 	f, err := torchfile.Open(r, r.Size())
 	if err != nil {
 		return nil, err
@@ -139,9 +148,11 @@ func (torch) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 		if name == "" { // the tensor is all there is
 			name = path.Base(c.Name)
 		}
+		rows := func(int64) (io.Reader, error) { return f.Rows(x) }
 		all = append(all, &Tensor{
 			Name: name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Bytes(), File: c.Name, Pieces: 1,
 			read: func() ([]byte, error) { return f.Read(x) },
+			rows: rows, parts: rows, held: f.Held(x),
 		})
 	}
 	return all, nil

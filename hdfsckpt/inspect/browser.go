@@ -25,17 +25,24 @@ type Directory struct {
 	URI  string
 }
 
-// Browser shows checkpoint directories to many readers at a bounded cost: a listing is made
-// once for all who ask within a short time, one at a time and within a time limit, and a store
-// is open only while it is used. Its methods may be called concurrently.
+// Browser shows checkpoint directories to many readers at a bounded cost. A listing is made
+// once for all who ask within a short time, one at a time and within a time limit. Of data, one
+// tensor is read at a time, and beside it one or two checkpoints to compare or verify; neither
+// is held in memory. A store is open only while it is used. The methods may be called
+// concurrently.
 type Browser struct {
 	dirs    []*directory
 	open    func(ctx context.Context, uri string) (store.Store, error)
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	flights singleflight.Group
-	turn    chan struct{} // has an element while a directory is listed
+	turn    chan struct{} // has an element while a directory is listed or tensors are found
 	running sync.WaitGroup
+
+	summaries, long queue // of tensors; of whole checkpoints
+
+	tensorsMu sync.Mutex
+	tensors   tensorList
 }
 
 const (

@@ -1,6 +1,9 @@
 package tensor
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Elements returns the number of elements of a shape; false if it is no shape: a
 // negative dimension, or more than an int64 can count in bytes.
@@ -49,6 +52,54 @@ func Place(whole []byte, shape []int64, part []byte, start, lengths []int64, wid
 	return nil
 }
 
+// Consecutive returns the order in which parts of a tensor of that shape, one after the other,
+// are all of it row by row; false if there is none. A part begins at its start and has its
+// lengths.
+func Consecutive(shape []int64, starts, lengths [][]int64) (order []int, ok bool) {
+	at := make([]int64, len(starts)) // elements before each part
+	order = make([]int, len(starts))
+	for i := range starts {
+		if at[i], ok = place(shape, starts[i], lengths[i]); !ok {
+			return nil, false
+		}
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(max(-1, min(1, at[a]-at[b]))) })
+	next := int64(0)
+	for _, i := range order {
+		n, _ := Elements(lengths[i])
+		if n > 0 && at[i] != next {
+			return nil, false
+		}
+		next += n
+	}
+	all, fits := Elements(shape)
+	return order, fits && next == all
+}
+
+// place returns how many elements of the whole come before a part, if the part is one run of
+// them: a single row of each dimension but one, and all of those after that.
+func place(shape, start, lengths []int64) (at int64, ok bool) {
+	if len(start) != len(shape) || len(lengths) != len(shape) {
+		return 0, false
+	}
+	if _, ok := Elements(shape); !ok {
+		return 0, false
+	}
+	single := true
+	for i, d := range shape {
+		if start[i] < 0 || lengths[i] < 0 || start[i] > d || lengths[i] > d-start[i] {
+			return 0, false
+		}
+		if !single && lengths[i] != d {
+			return 0, false
+		}
+		single = single && lengths[i] == 1
+		at = at*d + start[i]
+	}
+	return at, true
+}
+
 // Gather puts the elements of a tensor that lie in storage with strides (in
 // elements, from the element offset on) together.
 func Gather(storage []byte, offset int64, shape, strides []int64, width int) ([]byte, error) {
@@ -63,7 +114,7 @@ func Gather(storage []byte, offset int64, shape, strides []int64, width int) ([]
 	if n == 0 {
 		return nil, nil
 	}
-	if contiguous(shape, strides) {
+	if Contiguous(shape, strides) {
 		return storage[offset*int64(width) : (offset+n)*int64(width)], nil
 	}
 	if n > maxRepeated && n > int64(len(storage)) {
@@ -106,7 +157,8 @@ func Span(offset int64, shape, strides []int64) (int64, error) {
 	return last + 1, nil
 }
 
-func contiguous(shape, strides []int64) bool {
+// Contiguous reports whether elements with strides lie row by row without gaps.
+func Contiguous(shape, strides []int64) bool {
 	step := int64(1)
 	for i := len(shape) - 1; i >= 0; i-- {
 		if shape[i] != 1 && strides[i] != step {

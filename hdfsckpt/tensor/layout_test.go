@@ -93,3 +93,38 @@ func TestPlaceOutside(t *testing.T) {
 		}
 	}
 }
+
+// TestConsecutive: parts by rows follow one another, whatever order they come in; others, or
+// with gaps, do not.
+func TestConsecutive(t *testing.T) {
+	type parts [][2][]int64 // start and lengths
+	for _, x := range []struct {
+		shape []int64
+		parts parts
+		want  string
+	}{
+		{[]int64{4, 3}, parts{{{2, 0}, {2, 3}}, {{0, 0}, {2, 3}}}, "[1 0]"},
+		{[]int64{1, 4, 3}, parts{{{0, 0, 0}, {1, 1, 3}}, {{0, 1, 0}, {1, 3, 3}}}, "[0 1]"},
+		{[]int64{2, 3}, parts{{{0, 0}, {1, 2}}, {{0, 2}, {1, 1}}, {{1, 0}, {1, 3}}}, "[0 1 2]"},
+		{[]int64{4, 3}, parts{{{0, 0}, {4, 2}}, {{0, 2}, {4, 1}}}, "none"},       // by columns
+		{[]int64{4, 3}, parts{{{0, 0}, {2, 3}}}, "none"},                         // a gap at the end
+		{[]int64{4, 3}, parts{{{0, 0}, {3, 3}}, {{2, 0}, {2, 3}}}, "none"},       // they overlap
+		{[]int64{4, 3}, parts{{{0, 0}, {2, 3}}, {{2, 0}, {3, 3}}}, "none"},       // outside
+		{[]int64{4}, parts{{{0, 0}, {4, 1}}}, "none"},                            // of another rank
+		{[]int64{0, 3}, parts{{{0, 0}, {0, 3}}}, "[0]"},                          // nothing
+		{nil, parts{{nil, nil}}, "[0]"},                                          // a scalar
+		{[]int64{1 << 40, 1 << 40}, parts{{{0, 0}, {1 << 40, 1 << 40}}}, "none"}, // no shape
+	} {
+		var starts, lengths [][]int64
+		for _, p := range x.parts {
+			starts, lengths = append(starts, p[0]), append(lengths, p[1])
+		}
+		got := "none"
+		if order, ok := tensor.Consecutive(x.shape, starts, lengths); ok {
+			got = fmt.Sprint(order)
+		}
+		if got != x.want {
+			t.Errorf("%v of %v: %s, want %s", x.parts, x.shape, got, x.want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"io"
 	"math"
 )
 
@@ -27,17 +28,17 @@ func values(k Kind) (func([]byte) float64, error) {
 	return nil, fmt.Errorf("elements of %s are no numbers", k)
 }
 
-// Summarise goes over the bytes of a tensor.
-func Summarise(k Kind, b []byte, bins int) (Summary, error) {
+// Summarise reads the elements of a tensor, whose order does not matter, and again for the
+// histogram, which needs their range. open begins to read them. It takes a bounded amount of
+// memory.
+func Summarise(k Kind, open func() (io.Reader, error), bins int) (Summary, error) {
 	s := Summary{Min: math.Inf(1), Max: math.Inf(-1)}
 	number, err := values(k)
 	if err != nil {
 		return Summary{}, err
 	}
-	width := k.Size()
 	var sum, squares float64
-	for at := 0; at+width <= len(b); at += width {
-		v := number(b[at:])
+	err = each(k, number, open, func(v float64) {
 		s.Elements++
 		switch {
 		case math.IsNaN(v):
@@ -49,6 +50,9 @@ func Summarise(k Kind, b []byte, bins int) (Summary, error) {
 			sum += v
 			squares += v * v
 		}
+	})
+	if err != nil {
+		return Summary{}, err
 	}
 	finite := s.Elements - s.NaN - s.Inf
 	if finite == 0 {
@@ -57,16 +61,41 @@ func Summarise(k Kind, b []byte, bins int) (Summary, error) {
 	}
 	s.Mean, s.Norm = sum/float64(finite), math.Sqrt(squares)
 	s.Histogram = make([]int64, bins)
-	for at := 0; at+width <= len(b); at += width {
-		v := number(b[at:])
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			continue
-		}
-		bin := 0
-		if s.Max > s.Min { // halves, for the difference may be infinite
-			bin = min(bins-1, int((v/2-s.Min/2)/(s.Max/2-s.Min/2)*float64(bins)))
-		}
-		s.Histogram[bin]++
+	if s.Max == s.Min {
+		s.Histogram[0] = finite
+		return s, nil
 	}
-	return s, nil
+	err = each(k, number, open, func(v float64) {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) { // halves, for the difference may be infinite
+			s.Histogram[max(0, min(bins-1, int((v/2-s.Min/2)/(s.Max/2-s.Min/2)*float64(bins))))]++
+		}
+	})
+	return s, err
+}
+
+// blockSize is how many bytes are read at a time; a whole number of elements of any kind.
+const blockSize = 256 << 10
+
+// each calls f with each element as a number.
+func each(k Kind, number func([]byte) float64, open func() (io.Reader, error), f func(float64)) error {
+	in, err := open()
+	if err != nil {
+		return err
+	}
+	width := k.Size()
+	block := make([]byte, blockSize)
+	for {
+		n, err := io.ReadFull(in, block)
+		for at := 0; at+width <= n; at += width {
+			f(number(block[at:]))
+		}
+		switch {
+		case err == io.EOF || err == io.ErrUnexpectedEOF && n%width == 0:
+			return nil
+		case err == io.ErrUnexpectedEOF:
+			return fmt.Errorf("it ends within an element of %s", k)
+		case err != nil:
+			return err
+		}
+	}
 }

@@ -115,6 +115,11 @@ func FuzzEntries(f *testing.F) {
 			} else if b, err := x.Read(open, e); err == nil && e.DType.Size() > 0 {
 				_ = e.DType.Kind().Numbers(b, func(float64) {})
 			}
+			for _, r := range []io.Reader{x.Rows(open, e), x.Parts(open, e)} {
+				if r != nil {
+					_, _ = io.Copy(io.Discard, r)
+				}
+			}
 			end()
 		}
 		for i := range x.Entries {

@@ -79,14 +79,88 @@ func place(whole []byte, shape []int64, part []byte, s Slice, width int) error {
 	if len(s) != len(shape) {
 		return fmt.Errorf("a slice of %d dimensions of a tensor of %d", len(s), len(shape))
 	}
-	start, lengths := make([]int64, len(s)), make([]int64, len(s))
+	start, lengths := s.bounds(shape)
+	return tensor.Place(whole, shape, part, start, lengths, width)
+}
+
+// bounds returns where a slice of a tensor of that shape begins, and its lengths.
+func (s Slice) bounds(shape []int64) (start, lengths []int64) {
+	start, lengths = make([]int64, len(s)), make([]int64, len(s))
 	for i, x := range s {
 		start[i], lengths[i] = x.Start, x.Length
-		if x.Length < 0 {
+		if x.Length < 0 && i < len(shape) {
 			lengths[i] = shape[i]
 		}
 	}
-	return tensor.Place(whole, shape, part, start, lengths, width)
+	return start, lengths
+}
+
+// Rows returns a reader of what Read returns, which does not hold it in memory; nil if the
+// tensor is partitioned otherwise than by rows. It fails at the end of an entry whose checksum
+// is wrong.
+func (x *Index) Rows(open Opener, e *Entry) io.Reader {
+	if x.Header.BigEndian || e.Partitioned() && e.DType.Size() == 0 {
+		return nil // Read says why
+	}
+	if !e.Partitioned() {
+		return &entryReader{open: open, e: e}
+	}
+	parts := x.SlicesOf(e.Name)
+	var starts, lengths [][]int64
+	for _, part := range parts {
+		start, length := part.Of.bounds(e.Shape)
+		starts, lengths = append(starts, start), append(lengths, length)
+	}
+	order, ok := tensor.Consecutive(e.Shape, starts, lengths)
+	if !ok {
+		return nil
+	}
+	all := make([]io.Reader, len(order))
+	for i, n := range order {
+		all[i] = &entryReader{open: open, e: parts[n]}
+	}
+	return io.MultiReader(all...)
+}
+
+// Parts returns a reader of what Read returns, but for the order of the elements of a
+// partitioned tensor, and which does not hold them in memory.
+func (x *Index) Parts(open Opener, e *Entry) io.Reader {
+	if !e.Partitioned() || x.Header.BigEndian {
+		return x.Rows(open, e)
+	}
+	var all []io.Reader
+	for _, part := range x.SlicesOf(e.Name) {
+		all = append(all, &entryReader{open: open, e: part})
+	}
+	return io.MultiReader(all...)
+}
+
+// entryReader reads an entry's bytes, and checks them at their end.
+type entryReader struct {
+	open  Opener
+	e     *Entry
+	in    io.Reader // nil before the first read
+	check *Check
+}
+
+func (r *entryReader) Read(b []byte) (int, error) {
+	if r.in == nil {
+		file, err := r.open(r.e.Shard)
+		if err != nil {
+			return 0, err
+		}
+		r.in, r.check = io.NewSectionReader(file, r.e.Offset, r.e.Size), NewCheck(r.e)
+	}
+	n, err := r.in.Read(b)
+	if _, wrong := r.check.Write(b[:n]); wrong != nil {
+		return n, fmt.Errorf("%s: %w", r.e.label(), wrong)
+	}
+	if err == io.EOF {
+		if wrong := r.check.End(); wrong != nil {
+			err = wrong
+		}
+	}
+	return n, err
 }
 
 // Strings reads the elements of a string tensor.

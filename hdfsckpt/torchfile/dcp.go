@@ -1,12 +1,14 @@
 package torchfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"holdfast/hdfsckpt/tensor"
 )
@@ -238,6 +240,15 @@ func (i *Item) Read(open func(file string) (io.ReaderAt, error)) ([]byte, error)
 }
 
 func (c *Chunk) read(open func(string) (io.ReaderAt, error), kind tensor.Kind) ([]byte, error) {
+	f, err := c.open(open, kind)
+	if err != nil {
+		return nil, err
+	}
+	return f.Read(&f.Tensors[0])
+}
+
+// open opens a chunk: a file with one tensor.
+func (c *Chunk) open(open func(string) (io.ReaderAt, error), kind tensor.Kind) (*File, error) {
 	if c.Transformed {
 		return nil, errors.New("it was compressed or otherwise changed by an extension, which is not supported")
 	}
@@ -252,5 +263,67 @@ func (c *Chunk) read(open func(string) (io.ReaderAt, error), kind tensor.Kind) (
 	if len(f.Tensors) != 1 || f.Tensors[0].Kind != kind || !slices.Equal(f.Tensors[0].Shape, c.Shape) {
 		return nil, fmt.Errorf("%w: its content is not what %s says", errFile, MetadataFile)
 	}
-	return f.Read(&f.Tensors[0])
+	return f, nil
+}
+
+// Rows returns a reader of what Read returns; nil if the chunks do not follow one another row
+// by row. It holds no chunk in memory but one whose elements do not lie so, and fails if that
+// takes more than limit bytes.
+func (i *Item) Rows(open func(file string) (io.ReaderAt, error), limit int64) io.Reader {
+	var starts, lengths [][]int64
+	for _, c := range i.Chunks {
+		starts, lengths = append(starts, c.Start), append(lengths, c.Shape)
+	}
+	order, ok := tensor.Consecutive(i.Shape, starts, lengths)
+	if !ok {
+		return nil
+	}
+	all := make([]io.Reader, len(order))
+	for n, at := range order {
+		all[n] = &chunkReader{open: open, item: i, c: &i.Chunks[at], limit: limit}
+	}
+	return io.MultiReader(all...)
+}
+
+// Parts is Rows for any chunks, but without an order of the elements.
+func (i *Item) Parts(open func(file string) (io.ReaderAt, error), limit int64) io.Reader {
+	var all []io.Reader
+	for n := range i.Chunks {
+		all = append(all, &chunkReader{open: open, item: i, c: &i.Chunks[n], limit: limit})
+	}
+	return io.MultiReader(all...)
+}
+
+// chunkReader reads the elements of a chunk.
+type chunkReader struct {
+	open  func(file string) (io.ReaderAt, error)
+	item  *Item
+	c     *Chunk
+	limit int64
+	in    io.Reader // nil before the first read
+}
+
+func (r *chunkReader) Read(b []byte) (int, error) {
+	if r.in == nil {
+		if err := r.begin(); err != nil {
+			return 0, fmt.Errorf("%s, in %s at byte %d: %w", r.item.Name, r.c.File, r.c.Offset, err)
+		}
+	}
+	return r.in.Read(b)
+}
+
+func (r *chunkReader) begin() error {
+	f, err := r.c.open(r.open, r.item.Kind)
+	if err != nil {
+		return err
+	}
+	if r.in, err = f.Rows(&f.Tensors[0]); r.in != nil || err != nil {
+		return err
+	}
+	if held := f.Held(&f.Tensors[0]); held > r.limit {
+		return fmt.Errorf("its elements do not lie row by row, and putting them together takes %d bytes of memory, more than the %d that are allowed here: %w", held, r.limit, syscall.EFBIG)
+	}
+	b, err := f.Read(&f.Tensors[0])
+	r.in = bytes.NewReader(b)
+	return err
 }

@@ -99,6 +99,9 @@ func (r *Record) Check(sum uint32) error {
 
 var errFile = errors.New("not a whole file of torch.save")
 
+// Pickle is the record that describes the object, and the tensors in it.
+const Pickle = "data.pkl"
+
 // maxPickle bounds the pickle that is read into memory; tensors are not in it.
 const maxPickle = 1 << 30
 
@@ -183,7 +186,7 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := a.read("data.pkl", maxPickle)
+	text, err := a.read(Pickle, maxPickle)
 	if err != nil {
 		return nil, err
 	}
@@ -251,4 +254,70 @@ func (f *File) Read(t *Tensor) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
 	return out, nil
+}
+
+// Rows returns a reader of what Read returns, which does not hold it in memory; nil if the
+// elements do not lie row by row in the file. It reads all of the record, and fails at its end
+// if the checksum is wrong.
+func (f *File) Rows(t *Tensor) (io.Reader, error) {
+	width := int64(t.Kind.Size())
+	n, _ := tensor.Elements(t.Shape)
+	if width == 0 || !tensor.Contiguous(t.Shape, t.view.stride) {
+		return nil, nil
+	}
+	r := f.archive.Find(t.Record())
+	if r == nil {
+		return nil, fmt.Errorf("%w: it has no record %s", errFile, t.Record())
+	}
+	in, err := r.Open()
+	if err != nil {
+		return nil, fmt.Errorf("%s: record %s: %w", t.Name, r.Name, err)
+	}
+	return &viewReader{in: in, skip: t.view.offset * width, left: n * width, name: t.Name}, nil
+}
+
+// Held returns how many bytes Read holds in memory.
+func (f *File) Held(t *Tensor) int64 {
+	if r := f.archive.Find(t.Record()); r != nil {
+		return r.Size + t.Bytes()
+	}
+	return 0
+}
+
+// viewReader reads a part of a record, and all of it.
+type viewReader struct {
+	in         io.Reader
+	skip, left int64
+	name       string
+}
+
+func (v *viewReader) Read(b []byte) (int, error) {
+	if v.skip > 0 {
+		n, err := io.CopyN(io.Discard, v.in, v.skip)
+		if v.skip -= n; err != nil {
+			return 0, v.failed(err)
+		}
+	}
+	if v.left == 0 { // the rest, with the checksum
+		if _, err := io.Copy(io.Discard, v.in); err != nil {
+			return 0, v.failed(err)
+		}
+		return 0, io.EOF
+	}
+	n, err := v.in.Read(b[:min(int64(len(b)), v.left)])
+	v.left -= int64(n)
+	switch {
+	case err == io.EOF && v.left == 0:
+		err = nil // the next call returns it
+	case err != nil:
+		err = v.failed(err)
+	}
+	return n, err
+}
+
+func (v *viewReader) failed(err error) error {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("%s: %w", v.name, err)
 }

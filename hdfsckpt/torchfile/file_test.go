@@ -315,6 +315,9 @@ func readAll(t *testing.T, b []byte) {
 		_ = x.Tensors[i].Bytes()
 		end := bound.Memory(t, len(b), 100)
 		_, _ = x.Read(&x.Tensors[i])
+		if r, err := x.Rows(&x.Tensors[i]); r != nil && err == nil {
+			_, _ = io.Copy(io.Discard, r)
+		}
 		end()
 	}
 }
@@ -336,12 +339,18 @@ func FuzzMetadata(f *testing.F) {
 		for i := range m.Items {
 			_ = m.Items[i].Bytes()
 			end := bound.Memory(t, len(b)+len(data), 100)
-			_, _ = m.Items[i].Read(func(file string) (io.ReaderAt, error) {
+			open := func(file string) (io.ReaderAt, error) {
 				if !filepath.IsLocal(file) {
 					return nil, errors.New("a file elsewhere")
 				}
 				return bytes.NewReader(data), nil
-			})
+			}
+			_, _ = m.Items[i].Read(open)
+			for _, r := range []io.Reader{m.Items[i].Rows(open, 1<<20), m.Items[i].Parts(open, 1<<20)} {
+				if r != nil {
+					_, _ = io.Copy(io.Discard, r)
+				}
+			}
 			end()
 		}
 	})

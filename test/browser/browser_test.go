@@ -208,7 +208,7 @@ func (b browser) until(what, condition string) {
 	b.t.Helper()
 	poll := chromedp.Poll[any](condition, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(limit/3))
 	_, err := chromedp.Run(b.ctx, poll)
-	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // another page is being opened
+	for err != nil && (strings.Contains(err.Error(), "Cannot find context") || strings.Contains(err.Error(), "navigated")) { // another page is being opened
 		_, err = chromedp.Run(b.ctx, poll)
 	}
 	if err != nil {

@@ -50,7 +50,7 @@ var rooms = map[string][]string{
 	"container/steer":          {},
 	"container/warm":           {"container/proctree", "container/sandbox", "proto", "runtime"},
 	"hdfsckpt":                 {"hdfsckpt/format", "hdfsckpt/manifest", "hdfsckpt/retain", "hdfsckpt/store", "hdfsckpt/tensor", "hdfsckpt/writers"},
-	"hdfsckpt/inspect":         {"hdfsckpt", "hdfsckpt/format", "hdfsckpt/retain", "hdfsckpt/store", "hdfsckpt/tensor"},
+	"hdfsckpt/inspect":         {"hdfsckpt", "hdfsckpt/format", "hdfsckpt/manifest", "hdfsckpt/retain", "hdfsckpt/store", "hdfsckpt/tensor"},
 	"hdfsckpt/format":          {"hdfsckpt/manifest", "hdfsckpt/safetensors", "hdfsckpt/store", "hdfsckpt/tensor", "hdfsckpt/tfbundle", "hdfsckpt/torchfile"},
 	"hdfsckpt/manifest":        {"hdfsckpt/store"},
 	"hdfsckpt/retain":          {"hdfsckpt/format", "hdfsckpt/manifest", "hdfsckpt/store", "hdfsckpt/writers"},
