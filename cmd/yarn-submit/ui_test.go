@@ -155,8 +155,43 @@ func TestUIOfKeptJobs(t *testing.T) {
 			t.Errorf("%s answers %d: %s", path, code, text)
 		}
 	}
+	// What changes is read anew.
+	file := filepath.Join(shared, id, proto.StatusFile)
+	status, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file+".new", strings.ReplaceAll(string(status), `"kept"`, `"renamed"`))
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+	_, text := u.ask(t, browser, "/", "")
+	contains(t, text, "renamed")
 	if code, text := u.ask(t, browser, "/jobs/local-of-another-kind/", ""); code != http.StatusNotFound || !strings.Contains(text, "read the state of local-of-another-kind") {
 		t.Errorf("a job without a state answers %d: %s", code, text)
+	}
+}
+
+// TestUIWithoutItsCluster: what cannot be asked is said, and the local jobs are shown.
+func TestUIWithoutItsCluster(t *testing.T) {
+	t.Parallel() // it tries for some seconds
+	p := newPlace(t)
+	if out, errs, code := p.call("run", "--local", "--name", "here", "--worker", "1", "--", "true"); code != 0 {
+		t.Fatalf("run ended with %d:\n%s%s", code, out, errs)
+	}
+	u := p.uiWith("HADOOP_CONF_DIR=" + noCluster(t))
+	browser := u.browser(t)
+	code, text := u.ask(t, browser, "/", "")
+	contains(t, text, "here", "127.0.0.1:1", "HADOOP_CONF_DIR")
+	if code != http.StatusOK {
+		t.Errorf("the list answers %d", code)
+	}
+	for _, path := range []string{"/jobs.json", "/jobs/application_1_0001/"} {
+		code, text := u.ask(t, browser, path, "")
+		contains(t, text, "127.0.0.1:1", "HADOOP_CONF_DIR")
+		if code != http.StatusServiceUnavailable {
+			t.Errorf("%s answers %d", path, code)
+		}
 	}
 }
 
@@ -194,7 +229,16 @@ type uiProcess struct {
 
 func (p place) ui(args ...string) uiProcess {
 	p.t.Helper()
+	return p.uiWith("", args...)
+}
+
+// uiWith is ui with a variable of the environment.
+func (p place) uiWith(variable string, args ...string) uiProcess {
+	p.t.Helper()
 	cmd := p.command(append([]string{"ui", "--output", "json"}, args...)...)
+	if variable != "" {
+		cmd.Env = append(cmd.Env, variable)
+	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
