@@ -2,25 +2,26 @@ package mount
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
+
+	"github.com/sirupsen/logrus"
 )
 
-// area is the directory of the store for files that this mount has not completed, or is
-// removing. It is created at the first write, and never again: once it has been removed,
-// this mount has been fenced off.
-type area struct {
+// Area is the directory of one mount. Its methods may be called by many goroutines.
+type Area struct {
+	store  store.Store
+	writer string
+	log    *logrus.Entry
+
 	mu     sync.Mutex
-	dir    *node             // below the root, but in no one's sight
+	dir    string            // "" until it is made
 	stages map[string]*stage // by what their files get (store.Info.Birth)
 	made   []string          // directories of stages, of those before too
 }
@@ -28,146 +29,99 @@ type area struct {
 // stage is a directory in the area whose files inherit the same as those of their target
 // directory: the group, the access control list, the storage policy.
 type stage struct {
-	dir  *node
+	dir  string
 	made time.Time
 }
 
-// stageLife bounds how long a change of a directory's access control list remains
-// unnoticed: another stage is made then.
-var stageLife = 30 * time.Second
+// New returns the area of the mount that is called writer (writers.Dir).
+func newArea(s store.Store, writer string, log *logrus.Entry) *Area {
+	return &Area{store: s, writer: writer, log: log.WithField("store", s.URI())}
+}
 
-// get returns the area's directory, creating it at the first call.
-func (a *area) get(ctx context.Context, f *FS) (*node, error) {
+// StageLife bounds how long a change of a directory's access control list remains
+// unnoticed: another stage is made then. It is changed by tests only.
+var StageLife = 30 * time.Second
+
+// Dir returns the area's directory, creating it at the first call.
+func (a *Area) Dir(ctx context.Context) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.dir != nil {
+	if a.dir != "" {
 		return a.dir, nil
 	}
-	name := writers.Dir(f.o.Writer)
-	if err := store.MkdirAll(ctx, f.store, name, 0o755); err != nil {
-		return nil, fmt.Errorf("making the directory for what %s writes, which fails if it was fenced off: %w", f.o.Writer, err)
+	name := writers.Dir(a.writer)
+	if err := store.MkdirAll(ctx, a.store, name, 0o755); err != nil {
+		return "", fmt.Errorf("making the directory for what %s writes, which fails if it was fenced off: %w", a.writer, err)
 	}
-	info, err := f.store.Stat(ctx, name)
+	info, err := a.store.Stat(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("looking at the directory for what %s writes: %w", f.o.Writer, err)
+		return "", fmt.Errorf("looking at the directory for what %s writes: %w", a.writer, err)
 	}
-	a.dir = &node{dir: true, name: name, parent: f.root}
+	a.dir = name
 	a.stages = map[string]*stage{info.Birth: {dir: a.dir}}
 	return a.dir, nil
 }
 
-// stageFor finds or makes the stage for new files of d.
-func (a *area) stageFor(ctx context.Context, f *FS, d *node) (*node, error) {
-	area, err := a.get(ctx, f)
+// For finds or makes the directory for new files of a target directory, which get by birth
+// what it says (store.Info.Birth). target is empty if that directory is no longer there.
+func (a *Area) For(ctx context.Context, target, birth string) (string, error) {
+	area, err := a.Dir(ctx)
 	if err != nil {
-		return nil, err
-	}
-	birth, err := f.birth(ctx, d)
-	if errors.Is(err, syscall.ENOENT) { // removed meanwhile: what is written to will not be published there
-		return area, nil
-	}
-	if err != nil {
-		return nil, err
+		return "", err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.stages[birth]
-	if s != nil && (s.made.IsZero() || time.Since(s.made) < stageLife) {
+	if s != nil && (s.made.IsZero() || time.Since(s.made) < StageLife) {
 		return s.dir, nil
 	}
-	made, err := a.makeStage(ctx, f, d)
+	if target == "" {
+		return area, nil
+	}
+	made, err := a.makeStage(ctx, target)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	a.stages[birth] = &stage{made, time.Now()}
 	return made, nil
 }
 
-// makeStage makes a directory in d, so that it inherits what files in d do, and moves it
-// into the area: this requires no permission but that to write in d.
-func (a *area) makeStage(ctx context.Context, f *FS, d *node) (*node, error) {
-	target, ok := f.path(d)
-	if !ok {
-		return a.dir, nil
-	}
+// makeStage makes a directory in target, so that it inherits what files there do, and moves
+// it into the area: this requires no permission but that to write in target.
+func (a *Area) makeStage(ctx context.Context, target string) (string, error) {
 	born := store.TemporaryFor(path.Join(target, "stage"))
-	if err := f.store.Mkdir(ctx, born, 0o755); err != nil {
-		return nil, err
-	}
-	base := strings.TrimPrefix(path.Base(born), ".") // not a temporary file's
-	err := f.store.Rename(ctx, born, path.Join(a.dir.name, base))
-	if err != nil {
-		_ = f.store.Remove(ctx, born)
-		return nil, err
-	}
-	a.made = append(a.made, base)
-	if err := store.SameStorage(ctx, f.store, target, path.Join(a.dir.name, base)); err != nil {
-		f.log.WithField("store", f.store.URI()).Warnf("files for %s are written with the storage policy of %s: %v", target, a.dir.name, err)
-	}
-	return &node{dir: true, name: base, parent: a.dir}, nil
-}
-
-// birth returns what new files inherit from a directory. The kernel looks up each directory
-// on the way to a file, except the root.
-func (f *FS) birth(ctx context.Context, d *node) (string, error) {
-	f.mu.Lock()
-	birth := d.info.Birth
-	if d == f.root && time.Since(f.rootAt) > stageLife {
-		birth = ""
-	}
-	name, ok := f.pathLocked(d)
-	f.mu.Unlock()
-	if birth != "" || !ok {
-		return birth, nil
-	}
-	info, err := f.store.Stat(ctx, name)
-	if err != nil {
+	if err := a.store.Mkdir(ctx, born, 0o755); err != nil {
 		return "", err
 	}
-	f.mu.Lock()
-	d.info.Birth = info.Birth
-	if d == f.root {
-		f.rootAt = time.Now()
-	}
-	f.mu.Unlock()
-	return info.Birth, nil
-}
-
-// makeEmpty puts an empty file under a name, in one step.
-func (f *FS) makeEmpty(ctx context.Context, d *node, name string, perm fs.FileMode) error {
-	_, hidden, err := f.temporaryFor(ctx, d, path.Base(name))
+	base := strings.TrimPrefix(path.Base(born), ".") // not a temporary file's
+	dir := path.Join(a.dir, base)
+	err := a.store.Rename(ctx, born, dir)
 	if err != nil {
-		return err
+		_ = a.store.Remove(ctx, born)
+		return "", err
 	}
-	w, err := f.store.Stage(ctx, hidden, perm)
-	if err != nil {
-		return err
+	a.made = append(a.made, base)
+	if err := store.SameStorage(ctx, a.store, target, dir); err != nil {
+		a.log.Warnf("files for %s are written with the storage policy of %s: %v", target, a.dir, err)
 	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	if err := f.replace(ctx, hidden, name); err != nil {
-		_ = f.store.Remove(ctx, hidden)
-		return err
-	}
-	return nil
+	return dir, nil
 }
 
 // removeLimit bounds the removal of empty directories at the end.
 const removeLimit = 5 * time.Second
 
-// remove removes the directory at the end. It ignores that the directory is not empty, or
+// Remove removes the directory at the end. It ignores that the directory is not empty, or
 // was removed by another process.
-func (a *area) remove(f *FS) {
+func (a *Area) Remove() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.dir == nil {
+	if a.dir == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
 	defer cancel()
 	for _, base := range a.made {
-		_ = f.store.Remove(ctx, path.Join(a.dir.name, base))
+		_ = a.store.Remove(ctx, path.Join(a.dir, base))
 	}
-	_ = f.store.Remove(ctx, a.dir.name)
+	_ = a.store.Remove(ctx, a.dir)
 }

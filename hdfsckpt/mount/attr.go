@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/hdfsckpt/mount/errno"
 	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -40,7 +41,7 @@ func (f *FS) lookup(in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Sta
 			continue
 		}
 		if err != nil {
-			if c := d.children[name]; c != nil && errnoOf(err) == syscall.ENOENT && !c.hidden() {
+			if c := d.children[name]; c != nil && errno.Of(err) == syscall.ENOENT && !c.hidden() {
 				f.detachLocked(c)
 			}
 			f.mu.Unlock()
@@ -104,7 +105,7 @@ func (f *FS) attributes(n *node, out *fuse.AttrOut) fuse.Status {
 		// Changed through this mount in the meantime: the node's state is newer.
 	case err == nil && n.dir == info.IsDir() && (!n.known || same(n.info, info)):
 		n.info, n.known = info, true
-	case err == nil || errnoOf(err) == syscall.ENOENT:
+	case err == nil || errno.Of(err) == syscall.ENOENT:
 		// Another mount removed or replaced it. It stays for those who have it open;
 		// else ESTALE makes the kernel look up the name again.
 		return f.attrOfOpenLocked(n, false, out)

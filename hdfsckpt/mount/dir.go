@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path"
 	"strings"
 	"syscall"
 	"time"
 
 	"holdfast/hdfsckpt/formats"
+	"holdfast/hdfsckpt/mount/errno"
 	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -53,7 +55,7 @@ func (f *FS) list(d *node) ([]fuse.DirEntry, error) {
 		return entries, nil // removed while open: nothing is in it
 	}
 	infos, err := f.store.List(f.readCtx, name)
-	if f.isInput(d) && (errnoOf(err) == syscall.ENOENT || errnoOf(err) == syscall.ENOTDIR) {
+	if f.isInput(d) && (errno.Of(err) == syscall.ENOENT || errno.Of(err) == syscall.ENOTDIR) {
 		err = nil
 	}
 	if err != nil {
@@ -212,7 +214,7 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 	c, w, unlock := f.lockWorks(d, name, nil, "")
 	defer unlock()
 	hidden := w[0] != nil && w[0].local.Load()
-	retained, err := f.retain(ctx, p)
+	retained, err := f.retaining.Retain(ctx, p)
 	if err != nil {
 		return f.fail("unlink", p, err)
 	}
@@ -231,7 +233,7 @@ func (f *FS) unlink(in *fuse.InHeader, name string) fuse.Status {
 // soon, although it has readers. A mount that was fenced off has no area any more, so that
 // its requests remove nothing, whenever they arrive.
 func (f *FS) moveToArea(ctx context.Context, d *node, name, p string, n *node) error {
-	dir, err := f.area.get(ctx, f)
+	dir, err := f.area.Dir(ctx)
 	if errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.ENOSPC) {
 		return f.store.Remove(ctx, p) // or nothing could ever be removed
 	}
@@ -239,8 +241,7 @@ func (f *FS) moveToArea(ctx context.Context, d *node, name, p string, n *node) e
 		return err
 	}
 	// Not a temporary file's name: it is not being written.
-	removed := temporary{dir: dir, base: strings.TrimPrefix(store.TemporaryFor("removed"), ".")}
-	movedTo, _ := removed.path(f)
+	movedTo := path.Join(dir, strings.TrimPrefix(store.TemporaryFor("removed"), "."))
 	if err := f.store.Rename(ctx, p, movedTo); err != nil {
 		return err
 	}
@@ -250,7 +251,7 @@ func (f *FS) moveToArea(ctx context.Context, d *node, name, p string, n *node) e
 		stored := !n.hidden() || n.work.at == inPlace // its lock is held
 		open = n.opens > 0 && stored && !n.dir
 		if open {
-			n.removed = &removed
+			n.removed = movedTo
 		}
 		f.mu.Unlock()
 	}
@@ -267,12 +268,12 @@ func (f *FS) moveToArea(ctx context.Context, d *node, name, p string, n *node) e
 // close.
 func (f *FS) removeFromArea(n *node) {
 	f.mu.Lock()
-	if n.removed == nil || n.opens > 0 {
+	if n.removed == "" || n.opens > 0 {
 		f.mu.Unlock()
 		return
 	}
 	name, ok := f.contentLocked(n)
-	n.removed = nil
+	n.removed = ""
 	f.mu.Unlock()
 	ctx, leave, err := f.gate.Enter()
 	if err != nil || !ok {

@@ -15,7 +15,7 @@ func (f *FS) Remembered() (nodes, handles, works int) {
 
 // StagesLive sets how long a directory for new files is used.
 func StagesLive(t testing.TB, d time.Duration) {
-	former := stageLife
-	stageLife = d
-	t.Cleanup(func() { stageLife = former })
+	former := StageLife
+	StageLife = d
+	t.Cleanup(func() { StageLife = former })
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"holdfast/hdfsckpt/mount/caller"
+	"holdfast/hdfsckpt/mount/errno"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -112,7 +113,7 @@ func (f *FS) create(in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.St
 			return fuse.Status(syscall.EISDIR)
 		case err == nil:
 			exists = true
-		case errnoOf(err) != syscall.ENOENT:
+		case errno.Of(err) != syscall.ENOENT:
 			return f.fail("create", p, err)
 		}
 		if exists {
@@ -350,7 +351,7 @@ func (f *FS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	}
 	w := n.work
 	f.dropLocked(n)
-	last := n.opens == 0 && n.removed != nil
+	last := n.opens == 0 && n.removed != ""
 	f.mu.Unlock()
 	switch {
 	case h.work != nil:

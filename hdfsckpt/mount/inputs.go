@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"holdfast/hdfsckpt/mount/errno"
 	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -89,7 +90,7 @@ func (i *input) merge(stored store.Info, err error) (store.Info, error) {
 	switch {
 	case i == nil || err == nil && stored.IsDir():
 		return stored, err
-	case err == nil || errnoOf(err) == syscall.ENOENT || errnoOf(err) == syscall.ENOTDIR:
+	case err == nil || errno.Of(err) == syscall.ENOENT || errno.Of(err) == syscall.ENOTDIR:
 		return i.info, nil
 	}
 	return stored, err

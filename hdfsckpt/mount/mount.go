@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/hdfsckpt/mount/errno"
 	"holdfast/hdfsckpt/mount/gate"
 	"holdfast/hdfsckpt/store"
 
@@ -79,7 +80,7 @@ type FS struct {
 	o     Options
 	log   *logrus.Entry
 	gate  *gate.Gate
-	area  area
+	area  *Area
 	pool  sync.Pool // *[]byte of maxIO
 
 	readCtx    context.Context // ends with the mount
@@ -90,8 +91,8 @@ type FS struct {
 	closing    sync.Once
 	serving    atomic.Bool
 
-	quiet     logLimiter
-	retaining sync.Mutex // held while files of checkpoints are replaced or removed
+	errors    *errno.Log
+	retaining Changes // of visible files
 
 	mu         sync.Mutex
 	nodes      map[uint64]*node
@@ -101,7 +102,6 @@ type FS struct {
 	rootAt     time.Time // when the store was asked what files in the root get
 	lastNode   uint64
 	lastHandle uint64
-	replacing  map[string]bool // checkpoints of several files of which some were replaced
 }
 
 // New makes a file system of a store; ServeFD or Serve start it.
@@ -137,6 +137,9 @@ func New(store store.Store, o Options) (*FS, error) {
 		handles:       make(map[uint64]*handle),
 		works:         make(map[*work]struct{}),
 	}
+	f.area = newArea(store, o.Writer, o.Log)
+	f.errors = errno.NewLog(o.Log, store.URI())
+	f.retaining = Changes{Store: store, Log: func(name string, err error) { f.fail("retaining", name, err) }}
 	f.pool.New = func() any { b := make([]byte, maxIO); return &b }
 	f.readCtx, f.stopReads = context.WithCancel(context.Background())
 	f.root = &node{id: fuse.FUSE_ROOT_ID, dir: true, lookups: 1, children: make(map[string]*node)}
@@ -274,7 +277,7 @@ func (f *FS) shut(ctx context.Context) error {
 	go func() { // may wait for a store that does not answer
 		defer close(dropped)
 		f.dropWorks()
-		f.area.remove(f)
+		f.area.Remove()
 	}()
 	select {
 	case <-dropped:
@@ -333,6 +336,9 @@ func (f *FS) inUse() bool {
 	f.mu.Unlock()
 	return open > 0 || errors.Is(unix.Unmount(f.mountPoint, unix.MNT_EXPIRE), unix.EBUSY)
 }
+
+// fail turns an error of an operation on a file into a status, and logs it.
+func (f *FS) fail(op, name string, err error) fuse.Status { return f.errors.Fail(op, name, err) }
 
 // String names the file system for go-fuse.
 func (f *FS) String() string { return "holdfast" }

@@ -40,7 +40,7 @@ type node struct {
 	// work is the content while it is written; nil otherwise.
 	work *work
 	// removed is the name in the area of a file that was removed while it was open.
-	removed *temporary
+	removed string
 }
 
 // hidden reports whether the node's present content is not in the store under its name.
@@ -70,9 +70,8 @@ func (f *FS) path(n *node) (string, bool) {
 // contentLocked returns where the store has a node's content: under its name, or, if it was
 // removed while open, in the area.
 func (f *FS) contentLocked(n *node) (string, bool) {
-	if n.removed != nil {
-		p, ok := f.pathLocked(n.removed.dir)
-		return path.Join(p, n.removed.base), ok
+	if n.removed != "" {
+		return n.removed, true
 	}
 	return f.pathLocked(n)
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/hdfsckpt/mount/errno"
 	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -15,21 +16,75 @@ import (
 
 // temporaryFor chooses a hidden name in the area of this mount for a file that is to be
 // called base in d.
-func (f *FS) temporaryFor(ctx context.Context, d *node, base string) (temporary, string, error) {
-	dir, err := f.area.stageFor(ctx, f, d)
-	if err != nil {
-		return temporary{}, "", err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	t := temporary{dir: dir, base: store.TemporaryFor(base)}
-	p, _ := f.pathLocked(dir)
-	return t, path.Join(p, t.base), nil
+func (f *FS) temporaryFor(ctx context.Context, d *node, base string) (string, error) {
+	dir, err := f.stageFor(ctx, d)
+	return path.Join(dir, store.TemporaryFor(base)), err
 }
 
-func (t temporary) path(f *FS) (string, bool) {
-	p, ok := f.path(t.dir)
-	return path.Join(p, t.base), ok
+// stageFor finds or makes the directory of the area for new files of d.
+func (f *FS) stageFor(ctx context.Context, d *node) (string, error) {
+	dir, err := f.area.Dir(ctx)
+	if err != nil {
+		return "", err
+	}
+	birth, err := f.birth(ctx, d)
+	if errors.Is(err, syscall.ENOENT) { // removed meanwhile: what is written to will not be published there
+		return dir, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	target, ok := f.path(d)
+	if !ok {
+		target = ""
+	}
+	return f.area.For(ctx, target, birth)
+}
+
+// birth returns what new files inherit from a directory. The kernel looks up each directory
+// on the way to a file, except the root.
+func (f *FS) birth(ctx context.Context, d *node) (string, error) {
+	f.mu.Lock()
+	birth := d.info.Birth
+	if d == f.root && time.Since(f.rootAt) > StageLife {
+		birth = ""
+	}
+	name, ok := f.pathLocked(d)
+	f.mu.Unlock()
+	if birth != "" || !ok {
+		return birth, nil
+	}
+	info, err := f.store.Stat(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	f.mu.Lock()
+	d.info.Birth = info.Birth
+	if d == f.root {
+		f.rootAt = time.Now()
+	}
+	f.mu.Unlock()
+	return info.Birth, nil
+}
+
+// makeEmpty puts an empty file under a name, in one step.
+func (f *FS) makeEmpty(ctx context.Context, d *node, name string, perm fs.FileMode) error {
+	hidden, err := f.temporaryFor(ctx, d, path.Base(name))
+	if err != nil {
+		return err
+	}
+	w, err := f.store.Stage(ctx, hidden, perm)
+	if err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	if err := f.retaining.Rename(ctx, hidden, name); err != nil {
+		_ = f.store.Remove(ctx, hidden)
+		return err
+	}
+	return nil
 }
 
 // publish makes the content visible under the name, atomically. On failure the content is
@@ -71,9 +126,7 @@ func (w *work) publish() error {
 	}
 	name, err := w.rename(ctx)
 	if err != nil {
-		if tmp, ok := w.tmp.path(w.f); ok {
-			w.f.store.Remove(ctx, tmp)
-		}
+		w.f.store.Remove(ctx, w.tmp)
 		return w.fail("closing", err)
 	}
 	if name != "" {
@@ -92,7 +145,7 @@ func (w *work) createTemporary(ctx context.Context) (store.Writer, error) {
 	if d == nil {
 		return nil, syscall.ESTALE
 	}
-	tmp, name, err := w.f.temporaryFor(ctx, d, base)
+	name, err := w.f.temporaryFor(ctx, d, base)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +159,7 @@ func (w *work) createTemporary(ctx context.Context) (store.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.tmp, w.tmpPerm = tmp, perm
+	w.tmp, w.tmpPerm = name, perm
 	return s, nil
 }
 
@@ -114,17 +167,13 @@ func (w *work) createTemporary(ctx context.Context) (store.Writer, error) {
 // lost its name.
 func (w *work) rename(ctx context.Context) (string, error) {
 	for {
-		tmp, ok := w.tmp.path(w.f)
-		if !ok {
-			return "", syscall.ENOENT
-		}
 		name, ok := w.f.path(w.n)
 		if !ok {
-			return "", w.f.store.Remove(ctx, tmp)
+			return "", w.f.store.Remove(ctx, w.tmp)
 		}
-		err := w.setAttributes(ctx, tmp)
+		err := w.setAttributes(ctx)
 		if err == nil {
-			err = w.f.replace(ctx, tmp, name)
+			err = w.f.retaining.Rename(ctx, w.tmp, name)
 		}
 		if err == nil {
 			return name, nil
@@ -138,15 +187,15 @@ func (w *work) rename(ctx context.Context) (string, error) {
 }
 
 // setAttributes gives the hidden file the attributes that were set while it was open.
-func (w *work) setAttributes(ctx context.Context, tmp string) error {
+func (w *work) setAttributes(ctx context.Context) error {
 	if perm := fs.FileMode(w.perm.Load()).Perm(); perm != w.tmpPerm {
-		if err := w.f.store.Chmod(ctx, tmp, perm); err != nil {
+		if err := w.f.store.Chmod(ctx, w.tmp, perm); err != nil {
 			return err
 		}
 		w.tmpPerm = perm
 	}
 	if w.times != nil {
-		return w.f.store.Chtimes(ctx, tmp, w.times[0], w.times[1])
+		return w.f.store.Chtimes(ctx, w.tmp, w.times[0], w.times[1])
 	}
 	return nil
 }
@@ -253,7 +302,7 @@ func (w *work) dropAborted() {
 		return
 	}
 	w.f.log.WithField("store", w.f.store.URI()).Infof("%s: %s while it was being written: nothing of it is kept", w.base, *why)
-	w.err = &loggedError{syscall.EIO}
+	w.err = errno.Logged(syscall.EIO)
 	w.lost.Store(true)
 	w.discard()
 }

@@ -128,7 +128,7 @@ func (f *FS) readAt(h *handle, buf []byte, off int64) (int, error) {
 // if this mount has put another content under the node.
 func (f *FS) reader(h *handle) (*sharedReader, error) {
 	f.mu.Lock()
-	version, named := h.n.version, h.n.parent != nil || h.n.removed != nil
+	version, named := h.n.version, h.n.parent != nil || h.n.removed != ""
 	f.mu.Unlock()
 	h.mu.Lock()
 	if r := h.reader; r != nil && (h.readerVersion == version || !named) {

@@ -156,7 +156,7 @@ func (f *FS) renameStored(ctx context.Context, from, to *node, w *work, p1, p2 s
 		return false, syscall.ENOTDIR
 	}
 	if !hidden || w.at == inPlace || w.replaces {
-		err := f.replace(ctx, p1, p2)
+		err := f.retaining.Rename(ctx, p1, p2)
 		if err == nil {
 			return true, nil
 		}

@@ -3,75 +3,89 @@ package mount
 import (
 	"context"
 	"errors"
+	"sync"
 	"syscall"
 
 	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/retain"
+	"holdfast/hdfsckpt/store"
 )
 
-// replace renames in the store. Where that replaces a part of a complete checkpoint, the
+// Changes are those that one mount makes in a store, with what has to be retained before
+// each. Its methods may be called by many goroutines.
+type Changes struct {
+	Store store.Store
+	// Log is called with an error after which a change has been made all the same.
+	Log func(name string, err error)
+
+	retaining sync.Mutex // held while files of checkpoints are replaced or removed
+	mu        sync.Mutex
+	replacing map[string]bool // checkpoints of several files of which some were replaced
+}
+
+// Rename renames in the store. Where that replaces a part of a complete checkpoint, the
 // checkpoint is retained.
-func (f *FS) replace(ctx context.Context, from, to string) error {
+func (c *Changes) Rename(ctx context.Context, from, to string) error {
 	if retain.Concerns(to) {
 		// The usual case: nothing is there.
-		if err := f.store.RenameNew(ctx, from, to); !errors.Is(err, syscall.EEXIST) {
+		if err := c.Store.RenameNew(ctx, from, to); !errors.Is(err, syscall.EEXIST) {
 			if err == nil {
-				f.replaced(ctx, to)
+				c.replaced(ctx, to)
 			}
 			return err
 		}
-		f.retaining.Lock()
-		defer f.retaining.Unlock()
-		if err := retain.Replacing(ctx, f.store, to); err != nil {
+		c.retaining.Lock()
+		defer c.retaining.Unlock()
+		if err := retain.Replacing(ctx, c.Store, to); err != nil {
 			return err
 		}
-		f.noteReplacing(to)
+		c.noteReplacing(to)
 	}
-	err := f.store.Rename(ctx, from, to)
+	err := c.Store.Rename(ctx, from, to)
 	if err != nil && retain.Concerns(to) {
-		err = errors.Join(err, retain.NotReplaced(ctx, f.store, to))
+		err = errors.Join(err, retain.NotReplaced(ctx, c.Store, to))
 	}
 	return err
 }
 
 // noteReplacing notes that a file of a checkpoint is being replaced.
-func (f *FS) noteReplacing(name string) {
+func (c *Changes) noteReplacing(name string) {
 	owner, _ := formats.OwnerOf(name)
 	if owner.Checkpoint == name { // all of it
 		return
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.replacing == nil {
-		f.replacing = map[string]bool{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.replacing == nil {
+		c.replacing = map[string]bool{}
 	}
-	f.replacing[owner.Checkpoint] = true
+	c.replacing[owner.Checkpoint] = true
 }
 
 // replaced is called after a file has got a name that was free. It asks the store only
-// about checkpoints of which this mount has replaced files. An error is logged: the file
-// has its name already.
-func (f *FS) replaced(ctx context.Context, name string) {
+// about checkpoints of which files have been replaced. An error is logged: the file has its
+// name already.
+func (c *Changes) replaced(ctx context.Context, name string) {
 	owner, _ := formats.OwnerOf(name)
-	f.mu.Lock()
-	replacing := f.replacing[owner.Checkpoint]
-	f.mu.Unlock()
+	c.mu.Lock()
+	replacing := c.replacing[owner.Checkpoint]
+	c.mu.Unlock()
 	if !replacing {
 		return
 	}
-	f.retaining.Lock()
-	defer f.retaining.Unlock()
-	if err := retain.Replaced(ctx, f.store, name); err != nil {
-		f.fail("retaining", name, err)
+	c.retaining.Lock()
+	defer c.retaining.Unlock()
+	if err := retain.Replaced(ctx, c.Store, name); err != nil {
+		c.Log(name, err)
 	}
 }
 
-// retain reports whether a file that is to be removed was retained instead.
-func (f *FS) retain(ctx context.Context, name string) (bool, error) {
+// Retain reports whether a file that is to be removed was retained instead.
+func (c *Changes) Retain(ctx context.Context, name string) (bool, error) {
 	if !retain.Concerns(name) {
 		return false, nil
 	}
-	f.retaining.Lock()
-	defer f.retaining.Unlock()
-	return retain.Removing(ctx, f.store, name)
+	c.retaining.Lock()
+	defer c.retaining.Unlock()
+	return retain.Removing(ctx, c.Store, name)
 }

@@ -86,13 +86,9 @@ func (w *work) readBack(to *os.File) error {
 		s.Abort()
 		return err
 	}
-	name, ok := w.tmp.path(w.f)
-	if !ok {
-		return fmt.Errorf("the directory was removed: %w", syscall.ENOENT)
-	}
-	_, err := w.f.copyOut(name, to)
-	if rerr := w.f.store.Remove(w.f.gate.Context(), name); rerr != nil && !errors.Is(rerr, syscall.ENOENT) {
-		w.f.fail("removing the temporary file", name, rerr)
+	_, err := w.f.copyOut(w.tmp, to)
+	if rerr := w.f.store.Remove(w.f.gate.Context(), w.tmp); rerr != nil && !errors.Is(rerr, syscall.ENOENT) {
+		w.f.fail("removing the temporary file", w.tmp, rerr)
 	}
 	return err
 }
@@ -148,7 +144,7 @@ func (f *FS) moveToSpool(d *node) {
 	f.mu.Lock()
 	var works []*work
 	for w := range f.works {
-		if below(w.n, d) || w.tmp.dir != nil && below(w.tmp.dir, d) {
+		if below(w.n, d) {
 			works = append(works, w)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/hdfsckpt/mount/errno"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -52,21 +53,14 @@ type work struct {
 	grows    bool // written in place: an event file, or one that was new and opened to append
 	err      error
 	stream   store.Writer
-	sum      uint32 // CRC32C of what went into stream, or was uploaded
-	summed   bool   // sum is of the whole content
-	tmp      temporary
+	sum      uint32      // CRC32C of what went into stream, or was uploaded
+	summed   bool        // sum is of the whole content
+	tmp      string      // the hidden temporary file, in the mount's area
 	tmpPerm  fs.FileMode // what the temporary file was made with
 	app      store.Appender
 	unseen   bool // app has something that readers do not see yet
 	spool    *os.File
 	times    *[2]time.Time // to set when published
-}
-
-// temporary is a hidden file of the store in a directory, which may be renamed
-// meanwhile.
-type temporary struct {
-	dir  *node
-	base string
 }
 
 // takeWork finds or makes the work of a node for one more handle.
@@ -149,7 +143,7 @@ func (w *work) discard() {
 func (w *work) fail(op string, err error) error {
 	if w.err == nil {
 		w.f.fail(op, w.base, err)
-		w.err = &loggedError{errnoOf(err)}
+		w.err = errno.Logged(errno.Of(err))
 		w.lost.Store(true)
 	}
 	if w.at == inPlace && w.app != nil {
@@ -360,7 +354,7 @@ func (f *FS) dropWorks() {
 	for _, w := range f.worksNow() {
 		w.mu.Lock()
 		if w.err == nil {
-			w.err = &loggedError{syscall.EIO}
+			w.err = errno.Logged(syscall.EIO)
 			w.lost.Store(true)
 		}
 		w.discard()

@@ -1,4 +1,6 @@
-package mount
+// Package errno turns errors of the store into what the kernel is answered, and logs them:
+// the process that asked sees only the errno.
+package errno
 
 import (
 	"context"
@@ -9,12 +11,13 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/sirupsen/logrus"
 
 	"holdfast/hdfsckpt/mount/gate"
 )
 
-// errnoOf returns the errno for an error of the store.
-func errnoOf(err error) syscall.Errno {
+// Of returns the errno for an error of the store.
+func Of(err error) syscall.Errno {
 	var errno syscall.Errno
 	switch {
 	case err == nil:
@@ -43,26 +46,37 @@ func ordinary(errno syscall.Errno) bool {
 	return false
 }
 
-// loggedError repeats an error that was logged when it happened.
+// Logged returns an error that repeats one which was logged when it happened.
+func Logged(errno syscall.Errno) error { return &loggedError{errno} }
+
 type loggedError struct{ errno syscall.Errno }
 
 func (e *loggedError) Error() string { return "an earlier operation on it failed: " + e.errno.Error() }
 func (e *loggedError) Unwrap() error { return e.errno }
 
-// fail turns an error into a status and logs it, since the process that asked
-// sees only the errno.
-func (f *FS) fail(op, name string, err error) fuse.Status {
-	errno := errnoOf(err)
+// Log logs errors of operations on a store. Its methods may be called by many goroutines.
+type Log struct {
+	log   *logrus.Entry
+	quiet logLimiter
+}
+
+// NewLog returns a Log of the store of that name.
+func NewLog(log *logrus.Entry, uri string) *Log {
+	return &Log{log: log.WithField("store", uri)}
+}
+
+// Fail turns an error of an operation on a file into a status, and logs it.
+func (l *Log) Fail(op, name string, err error) fuse.Status {
+	errno := Of(err)
 	if errno == 0 {
 		return fuse.OK
 	}
-	e := f.log.WithField("store", f.store.URI())
 	var told *loggedError
 	switch {
 	case ordinary(errno), gate.IsClosed(err), errors.As(err, &told):
-		e.Debugf("%s %s: %v", op, name, err)
-	case f.quiet.first(op + " " + name + " " + errno.Error()):
-		e.Warnf("%s %s failed: %v", op, name, err)
+		l.log.Debugf("%s %s: %v", op, name, err)
+	case l.quiet.first(op + " " + name + " " + errno.Error()):
+		l.log.Warnf("%s %s failed: %v", op, name, err)
 	}
 	return fuse.Status(errno)
 }
