@@ -3,6 +3,8 @@ package mount
 import (
 	"testing"
 	"time"
+
+	"holdfast/hdfsckpt/mount/area"
 )
 
 // Remembered tells how many inodes, open files and files being written are
@@ -15,7 +17,7 @@ func (f *FS) Remembered() (nodes, handles, works int) {
 
 // StagesLive sets how long a directory for new files is used.
 func StagesLive(t testing.TB, d time.Duration) {
-	former := StageLife
-	StageLife = d
-	t.Cleanup(func() { StageLife = former })
+	former := area.StageLife
+	area.StageLife = d
+	t.Cleanup(func() { area.StageLife = former })
 }

@@ -15,8 +15,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/hdfsckpt/mount/area"
 	"holdfast/hdfsckpt/mount/errno"
 	"holdfast/hdfsckpt/mount/gate"
+	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -80,7 +82,7 @@ type FS struct {
 	o     Options
 	log   *logrus.Entry
 	gate  *gate.Gate
-	area  *Area
+	area  *area.Area
 	pool  sync.Pool // *[]byte of maxIO
 
 	readCtx    context.Context // ends with the mount
@@ -92,7 +94,7 @@ type FS struct {
 	serving    atomic.Bool
 
 	errors    *errno.Log
-	retaining Changes // of visible files
+	retaining retain.Changes // of visible files
 
 	mu         sync.Mutex
 	nodes      map[uint64]*node
@@ -137,9 +139,9 @@ func New(store store.Store, o Options) (*FS, error) {
 		handles:       make(map[uint64]*handle),
 		works:         make(map[*work]struct{}),
 	}
-	f.area = newArea(store, o.Writer, o.Log)
+	f.area = area.New(store, o.Writer, o.Log)
 	f.errors = errno.NewLog(o.Log, store.URI())
-	f.retaining = Changes{Store: store, Log: func(name string, err error) { f.fail("retaining", name, err) }}
+	f.retaining = retain.Changes{Store: store, Log: func(name string, err error) { f.fail("retaining", name, err) }}
 	f.pool.New = func() any { b := make([]byte, maxIO); return &b }
 	f.readCtx, f.stopReads = context.WithCancel(context.Background())
 	f.root = &node{id: fuse.FUSE_ROOT_ID, dir: true, lookups: 1, children: make(map[string]*node)}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdfast/hdfsckpt/mount/area"
 	"holdfast/hdfsckpt/mount/errno"
 	"holdfast/hdfsckpt/store"
 
@@ -46,7 +47,7 @@ func (f *FS) stageFor(ctx context.Context, d *node) (string, error) {
 func (f *FS) birth(ctx context.Context, d *node) (string, error) {
 	f.mu.Lock()
 	birth := d.info.Birth
-	if d == f.root && time.Since(f.rootAt) > StageLife {
+	if d == f.root && time.Since(f.rootAt) > area.StageLife {
 		birth = ""
 	}
 	name, ok := f.pathLocked(d)

@@ -109,7 +109,7 @@ var hdfsRules = []rule{
 	},
 	{
 		promise: "files have the group, the access control list and the storage policy of their directory on HDFS",
-		file:    "hdfsckpt/mount/area.go",
+		file:    "hdfsckpt/mount/area/area.go",
 		old: `	s := a.stages[birth]
 `,
 		new: `	s := a.stages[birth]
@@ -141,7 +141,7 @@ var hdfsRules = []rule{
 	},
 	{
 		promise: "a new file of a save takes five calls to the NameNode",
-		file:    "hdfsckpt/mount/retain.go",
+		file:    "hdfsckpt/retain/changes.go",
 		old:     `if err := c.Store.RenameNew(ctx, from, to); !errors.Is`,
 		new:     `if err := error(syscall.EEXIST); !errors.Is`,
 		pkg:     "hdfsckpt/mount", test: "TestHDFS/calls_of_a_save", limit: 5 * time.Minute,

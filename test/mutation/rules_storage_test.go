@@ -334,8 +334,8 @@ var storageRules = []rule{
 	},
 	{
 		promise: "what a save by fewer ranks leaves of the one that it saves over is retained with the rest of that",
-		file:    "hdfsckpt/mount/retain.go",
-		old: `	if err := retain.Replaced(ctx, c.Store, name); err != nil {
+		file:    "hdfsckpt/retain/changes.go",
+		old: `	if err := Replaced(ctx, c.Store, name); err != nil {
 		c.Log(name, err)
 	}
 `,
@@ -354,8 +354,8 @@ var storageRules = []rule{
 	},
 	{
 		promise: "what a script removes or saves over through its checkpoint path stays readable once",
-		file:    "hdfsckpt/mount/retain.go",
-		old: `	return retain.Removing(ctx, c.Store, name)
+		file:    "hdfsckpt/retain/changes.go",
+		old: `	return Removing(ctx, c.Store, name)
 `,
 		new: `	return false, nil
 `,
@@ -386,7 +386,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "a file is of the group of the directory that it is written to",
-		file:    "hdfsckpt/mount/area.go",
+		file:    "hdfsckpt/mount/area/area.go",
 		old: `	s := a.stages[birth]
 `,
 		new: `	s := a.stages[birth]

@@ -1,4 +1,7 @@
-package mount
+// Package area is where a mount writes: a directory of the store for files that the mount has
+// not completed, or is removing. It is created at the first write, and never again: once it
+// has been removed, the mount has been fenced off.
+package area
 
 import (
 	"context"
@@ -34,7 +37,7 @@ type stage struct {
 }
 
 // New returns the area of the mount that is called writer (writers.Dir).
-func newArea(s store.Store, writer string, log *logrus.Entry) *Area {
+func New(s store.Store, writer string, log *logrus.Entry) *Area {
 	return &Area{store: s, writer: writer, log: log.WithField("store", s.URI())}
 }
 

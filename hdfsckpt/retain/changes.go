@@ -1,4 +1,4 @@
-package mount
+package retain
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	"holdfast/hdfsckpt/formats"
-	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -26,7 +25,7 @@ type Changes struct {
 // Rename renames in the store. Where that replaces a part of a complete checkpoint, the
 // checkpoint is retained.
 func (c *Changes) Rename(ctx context.Context, from, to string) error {
-	if retain.Concerns(to) {
+	if Concerns(to) {
 		// The usual case: nothing is there.
 		if err := c.Store.RenameNew(ctx, from, to); !errors.Is(err, syscall.EEXIST) {
 			if err == nil {
@@ -36,14 +35,14 @@ func (c *Changes) Rename(ctx context.Context, from, to string) error {
 		}
 		c.retaining.Lock()
 		defer c.retaining.Unlock()
-		if err := retain.Replacing(ctx, c.Store, to); err != nil {
+		if err := Replacing(ctx, c.Store, to); err != nil {
 			return err
 		}
 		c.noteReplacing(to)
 	}
 	err := c.Store.Rename(ctx, from, to)
-	if err != nil && retain.Concerns(to) {
-		err = errors.Join(err, retain.NotReplaced(ctx, c.Store, to))
+	if err != nil && Concerns(to) {
+		err = errors.Join(err, NotReplaced(ctx, c.Store, to))
 	}
 	return err
 }
@@ -75,17 +74,17 @@ func (c *Changes) replaced(ctx context.Context, name string) {
 	}
 	c.retaining.Lock()
 	defer c.retaining.Unlock()
-	if err := retain.Replaced(ctx, c.Store, name); err != nil {
+	if err := Replaced(ctx, c.Store, name); err != nil {
 		c.Log(name, err)
 	}
 }
 
 // Retain reports whether a file that is to be removed was retained instead.
 func (c *Changes) Retain(ctx context.Context, name string) (bool, error) {
-	if !retain.Concerns(name) {
+	if !Concerns(name) {
 		return false, nil
 	}
 	c.retaining.Lock()
 	defer c.retaining.Unlock()
-	return retain.Removing(ctx, c.Store, name)
+	return Removing(ctx, c.Store, name)
 }
