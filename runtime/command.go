@@ -152,7 +152,12 @@ func placeholders(spec *proto.JobSpec, a Attempt) map[string]string {
 	for _, r := range spec.Roles {
 		values[r.Name+"_hosts"] = strings.Join(hosts(spec, r.Name, a.Ports), ",")
 	}
-	maps.Copy(values, frameworkOf(spec).member(spec, a).placeholders())
+	f := frameworkOf(spec)
+	m := f.member(spec, a)
+	maps.Copy(values, m.placeholders())
+	if f.Placeholders != nil {
+		maps.Copy(values, f.Placeholders(m))
+	}
 	values["role"] = a.Task.Role
 	values["index"] = strconv.Itoa(a.Task.Index)
 	values["task"] = a.Task.Name

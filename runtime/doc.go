@@ -22,12 +22,13 @@
 //	{node_rank}             the number of its container among theirs
 //	{master_addr}           the first of them
 //	{master_port}           and its port
+//	{machines}              with lightgbm, its parameter of that name
 //
 // # Environment
 //
 // Every task finds these, whatever the framework:
 //
-//	HOLDFAST_FRAMEWORK      tensorflow, pytorch, jax or none
+//	HOLDFAST_FRAMEWORK      tensorflow, pytorch, jax, xgboost, lightgbm or none
 //	HOLDFAST_TASK           worker-1
 //	HOLDFAST_ROLE           worker
 //	HOLDFAST_INDEX          1

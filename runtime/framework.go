@@ -14,7 +14,7 @@ import (
 
 // frameworks are all that there are, in the order in which they are offered and
 // consulted. The last one is for programs of any other kind.
-var frameworks = []*Framework{&tensorflow, &pytorch, &jax, &none}
+var frameworks = []*Framework{&tensorflow, &pytorch, &jax, &xgboost, &lightgbm, &none}
 
 // Framework is what Holdfast knows about one framework. Except for Name, every
 // field may be empty.
@@ -31,6 +31,9 @@ type Framework struct {
 	Commands      []string
 	LaunchModules []string
 	Imports       []string
+	// Secondary says that scripts which import another framework, too, are that one's:
+	// its library often serves a single process.
+	Secondary bool
 
 	// Observers are roles that are no members of the framework's cluster: they
 	// have no rank, and neither their loss nor their end affects the others.
@@ -49,6 +52,8 @@ type Framework struct {
 	Defaults map[string]string
 	// Env returns the environment variables by which a task finds its peers.
 	Env func(Member) map[string]string
+	// Placeholders are those that only this framework has.
+	Placeholders func(Member) map[string]string
 	// TensorBoard reports whether TensorBoard has the second port of a task.
 	TensorBoard func(*proto.JobSpec, Task) bool
 	// ProcessPerGPU says that scripts run as one process for each GPU of a task, unless
@@ -170,8 +175,9 @@ func (m Member) placeholders() map[string]string {
 // Peer is a member with the address at which the others reach it.
 type Peer struct {
 	Task
-	Host string
-	Port int
+	Host    string
+	Virtual string // the address that Host stands for, as a number
+	Port    int
 	// Processes is how many it is started as.
 	Processes int
 }
@@ -256,14 +262,14 @@ func (f *Framework) member(spec *proto.JobSpec, a Attempt) Member {
 		m.TensorBoardPort = a.MorePorts[0]
 	}
 	rank := 0
-	for _, t := range Tasks(spec) {
+	for i, t := range Tasks(spec) {
 		if f.observes(t.Role) {
 			continue
 		}
 		if t == a.Task {
 			m.Node, m.Rank = len(m.Members), rank+a.Local
 		}
-		p := Peer{Task: t, Host: t.Name, Port: a.Ports[t.Name], Processes: Processes(spec, t.Role)}
+		p := Peer{Task: t, Host: t.Name, Virtual: VirtualAddress(i), Port: a.Ports[t.Name], Processes: Processes(spec, t.Role)}
 		m.Members = append(m.Members, p)
 		rank += p.Processes
 	}

@@ -69,22 +69,28 @@ func (f *Framework) program(command []string) string {
 var imported = regexp.MustCompile(`(?m)^(?:import[ \t]+([\w., \t]+)|from[ \t]+([\w.]+)[ \t]+import\b)`)
 
 // ImportedFramework returns the framework whose modules a Python script imports, and
-// why, for a person; "" if it imports those of none, or of several.
+// why, for a person; "" if it imports those of none, or of several. A secondary one yields
+// to others.
 func ImportedFramework(script []byte) (name, why string) {
+	var found *Framework
+	several := false
 	for _, m := range imported.FindAllSubmatch(script, -1) {
 		for _, item := range strings.Split(string(m[1])+string(m[2]), ",") {
 			module, _, _ := strings.Cut(strings.TrimSpace(item), " ") // import torch as t
 			top, _, _ := strings.Cut(module, ".")
 			for _, f := range frameworks {
 				switch {
-				case !slices.Contains(f.Imports, top):
-				case name != "" && name != f.Name:
-					return "", ""
-				case name == "":
-					name, why = f.Name, fmt.Sprintf("imports %s", top)
+				case !slices.Contains(f.Imports, top) || f == found:
+				case found == nil || found.Secondary && !f.Secondary:
+					found, several, why = f, false, fmt.Sprintf("imports %s", top)
+				case f.Secondary == found.Secondary:
+					several = true
 				}
 			}
 		}
 	}
-	return name, why
+	if found == nil || several {
+		return "", ""
+	}
+	return found.Name, why
 }

@@ -35,6 +35,9 @@ import (
 //	HOLDFAST_MODEL_KEPT          1: a chief goes on from what the parameter servers
 //	                             hold, in place of the last checkpoint
 //	HOLDFAST_JAX_CLUSTER         0: jax.distributed.initialize needs its arguments
+//	HOLDFAST_XGBOOST_CLUSTER     0: xgboost.collective.init needs its arguments, and
+//	                             the script starts the tracker
+//	HOLDFAST_LIGHTGBM_CLUSTER    0: LightGBM needs its parameter machines
 //	HOLDFAST_STACKS              0: SIGQUIT does not make the program write where
 //	                             its threads stand (which needs no framework)
 //	HOLDFAST_TF1                 1: `import tensorflow` gives TensorFlow 2's

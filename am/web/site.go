@@ -133,8 +133,8 @@ func Secured(next http.Handler) http.Handler {
 // frame is what every page has.
 type frame struct {
 	*proto.JobStatus
-	HasJob, HasCheckpoints, HasPlots bool
-	Page                             string // of the navigation
+	HasJob, HasSpec, HasCheckpoints, HasPlots bool
+	Page                                      string // of the navigation
 	// Updates is how the script finds out about changes: "events", "poll", or "" where there
 	// are none.
 	Updates string
@@ -184,7 +184,7 @@ func (s *server) page(v view) http.Handler {
 			return
 		}
 		f := frame{
-			JobStatus: status, HasJob: s.Status != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
+			JobStatus: status, HasJob: s.Status != nil, HasSpec: s.Spec != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
 			Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, Jobs: s.Jobs, View: content,
 		}
 		if c, ok := content.(framed); ok {

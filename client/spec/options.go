@@ -150,7 +150,7 @@ var roleOptions = []option[proto.RoleSpec]{
 		},
 	}, {
 		name: "min", group: groupRoles, help: "start with so few tasks if need be (default: all)",
-		doc:  "after half a minute of waiting the job starts with so few; the others join when they get a container. Default: all. Not for `ps`, `pytorch` and `jax`",
+		doc:  "after half a minute of waiting the job starts with so few; the others join when they get a container. Default: all. Not for `ps`, `pytorch`, `jax`, `xgboost` and `lightgbm`",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Min, 0, maxCount) },
 	}, {
 		name: "memory", group: groupRoles, def: "2g", defOf: map[string]string{"ps": "1g"}, help: "memory of a task",
@@ -168,7 +168,7 @@ var roleOptions = []option[proto.RoleSpec]{
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Gpus, 0, maxCount) },
 	}, {
 		name: "processes", group: groupRoles, help: "processes of a task (pytorch: default one a GPU)",
-		doc:  "how many processes run the program in each task: [frameworks.md](frameworks.md#several-processes-a-task). Default: with `pytorch` one for each GPU, else 1",
+		doc:  "how many processes run the program in each task: [frameworks.md](frameworks.md#several-processes-a-task). Default: with `pytorch` and `xgboost` one for each GPU, else 1",
 		kind: func(r *proto.RoleSpec) kind { return number(&r.Processes, 0, maxCount) },
 	}, {
 		name: "finish", group: groupRoles, help: "how long evaluators may outlast the job (default 5m)",

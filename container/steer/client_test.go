@@ -113,6 +113,27 @@ func client() {
 				}
 			}()
 			return fmt.Errorf("%d", l.Addr().(*net.TCPAddr).Port)
+		case "serve": // NAME ADDRESS: listens without SO_REUSEADDR
+			at := netip.MustParseAddrPort(f[2])
+			s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			conns[f[1]] = s
+			mu.Unlock()
+			if err := unix.Bind(s, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}); err != nil {
+				return err
+			}
+			return unix.Listen(s, 8)
+		case "refuse": // NAME: accepts a connection and closes it
+			c, _, err := unix.Accept(get(f[1]))
+			if err != nil {
+				return err
+			}
+			return unix.Close(c)
+		case "close": // NAME
+			return unix.Close(get(f[1]))
 		case "dial": // Go's own way: ADDRESS
 			c, err := net.Dial("tcp", f[1])
 			if err != nil {

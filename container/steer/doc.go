@@ -8,7 +8,9 @@
 // A connect to a peer that is not there, because its virtual address has no route or no
 // process listens, is held for a second, since lost peers often return within moments, and
 // then refused; frameworks try again. The task's own virtual address always leads to
-// itself, and bind(2) to it binds all addresses, since peers connect to the real one.
+// itself, and bind(2) to it binds all addresses, since peers connect to the real one. Where
+// the task binds its own port, SO_REUSEADDR is set, so that its next attempt can listen
+// there at once.
 //
 // IPv4 and IPv4-mapped IPv6 destinations are steered. Where a peer has no IPv4 address, or
 // the task can be reached by IPv6 only, the task's IPv4 socket is replaced by an IPv6

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -436,4 +437,54 @@ func waitForConnecting(t *testing.T, to netip.AddrPort, count int) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// TestItsOwnPortIsFreeAtOnce: a program that does not set SO_REUSEADDR can listen on its
+// task's port again while connections of the attempt before have not expired (TIME_WAIT);
+// on other ports it cannot.
+func TestItsOwnPortIsFreeAtOnce(t *testing.T) {
+	for _, x := range []struct {
+		address string
+		own     bool
+		want    string
+	}{
+		{"0.0.0.0", true, "ok"},
+		{own.String(), true, "ok"},
+		{"0.0.0.0", false, "address already in use"},
+	} {
+		c := start(t)
+		port := lowPort(t)
+		at := netip.AddrPortFrom(netip.MustParseAddr(x.address), port)
+		route := steer.Route{Virtual: netip.AddrPortFrom(own, 4000), Host: "127.0.0.1", Port: port}
+		if !x.own {
+			route.Port++
+		}
+		c.supervisor.Replace([]steer.Route{route})
+		c.expect("ok", "serve s %s", at)
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.expect("ok", "refuse s") // who closes first keeps the address
+		if _, err := io.ReadAll(conn); err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		c.expect("ok", "close s")
+		c.expect(x.want, "serve s %s", at)
+	}
+}
+
+// lowPort returns a port that nobody uses at any address, nor will for a connection.
+func lowPort(t *testing.T) uint16 {
+	t.Helper()
+	for range 100 {
+		port := uint16(20000 + rand.IntN(10000))
+		if l, err := net.Listen("tcp4", fmt.Sprintf("0.0.0.0:%d", port)); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
 }

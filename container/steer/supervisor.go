@@ -153,7 +153,7 @@ func (s *Supervisor) handle(fd int, n *notification) error {
 	}
 	if n.number == unix.SYS_BIND {
 		if !s.table.isOwn(to.Addr()) {
-			return errNotOurs
+			return s.letBind(fd, n, to.Port())
 		}
 		return s.bind(fd, n, to.Port())
 	}
@@ -228,7 +228,30 @@ func (s *Supervisor) bind(listener int, n *notification, port uint16) error {
 		return err
 	}
 	defer unix.Close(sock)
+	s.reuse(sock, port)
 	return unix.Bind(sock, sockaddr(v6, netip.AddrPortFrom(anywhere(v6), port)))
+}
+
+// letBind lets the kernel bind a socket as the task asks.
+func (s *Supervisor) letBind(listener int, n *notification, port uint16) error {
+	if s.table.isOwnPort(port) {
+		if sock, err := duplicate(int(n.pid), int(n.args[0])); err == nil {
+			if stillThere(listener, n) == nil { // else it may be a socket of another process
+				s.reuse(sock, port)
+			}
+			unix.Close(sock)
+		}
+	}
+	return errNotOurs
+}
+
+// reuse has a TCP socket bind the task's port though connections of an attempt before have
+// not expired (TIME_WAIT): not every framework sets SO_REUSEADDR on what it listens with.
+// The connections that it will accept get the option from it.
+func (s *Supervisor) reuse(sock int, port uint16) {
+	if kind, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_TYPE); err == nil && kind == unix.SOCK_STREAM && s.table.isOwnPort(port) {
+		_ = unix.SetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) // else the port may be in use for a minute
+	}
 }
 
 func anywhere(v6 bool) netip.Addr {

@@ -70,6 +70,14 @@ func (t *table) isOwn(a netip.Addr) bool {
 	return t.own.IsValid() && a.Unmap() == t.own
 }
 
+// isOwnPort reports whether peers are led to a port of this host when they connect to the
+// task's virtual address.
+func (t *table) isOwnPort(port uint16) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.present.routes, func(r Route) bool { return r.Virtual.Addr() == t.own && r.Port == port })
+}
+
 // replace returns the former routes.
 func (t *table) replace(routes []Route) Routes {
 	t.mu.Lock()

@@ -11,7 +11,7 @@ var allSlices = []slice{
 		{"test/programs", []string{"TestLongTorchPrograms"}},
 	}},
 	{name: "programs-tensorflow", tests: []tests{
-		{"test/programs", []string{"TestLongTensorFlowPrograms", "TestLongJAXPrograms"}},
+		{"test/programs", []string{"TestLongTensorFlowPrograms", "TestLongJAXPrograms", "TestLongBoostingPrograms"}},
 	}},
 	{name: "programs-versions", tests: []tests{
 		{"test/programs", []string{"TestLongTensorFlowVersions"}},

@@ -307,10 +307,10 @@ var byteRules = []rule{
 	},
 	{
 		promise: "all that is looked into at once takes no more memory than one budget",
-		file:    "hdfsckpt/format/read.go",
-		old:     `n := min(max(size, 1), lookBudget/lookCost) * lookCost`,
+		file:    "hdfsckpt/format/look/look.go",
+		old:     `n := min(max(size, 1), budget/cost) * cost`,
 		new:     `n := min(max(size, 1), 1)`,
-		pkg:     "hdfsckpt/format", test: "TestLooksHaveOneBudget",
+		pkg:     "hdfsckpt/format/look", test: "TestLooksHaveOneBudget",
 	},
 	{
 		promise: "a small pickle cannot claim much memory",

@@ -21,6 +21,27 @@ var recoveryRules = []rule{
 		pkg:     "runtime", test: "TestPython",
 	},
 	{
+		promise: "an attempt listens at once where the one before did",
+		file:    "container/steer/supervisor.go",
+		old:     `return s.letBind(fd, n, to.Port())`,
+		new:     `return errNotOurs`,
+		pkg:     "container/steer", test: "TestItsOwnPortIsFreeAtOnce",
+	},
+	{
+		promise: "XGBoost's tracker stays until all ranks have ended their work",
+		file:    "runtime/python/_holdfast/xgboost.py",
+		old:     `            group.wait_for_others()`,
+		new:     `            pass`,
+		pkg:     "runtime", test: "TestXGBoostInitializesByItself",
+	},
+	{
+		promise: "a program that names its own machines of LightGBM keeps them",
+		file:    "runtime/python/_holdfast/lightgbm.py",
+		old:     `all(params.get(name) is None for name in _MACHINES)`,
+		new:     `True`,
+		pkg:     "runtime", test: "TestPython",
+	},
+	{
 		promise: "device filters that a script sets are left as they are",
 		file:    "runtime/python/_holdfast/tensorflow.py",
 		old:     `            if _has_filters(server, config):`,

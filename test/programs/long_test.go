@@ -13,6 +13,7 @@ import (
 func TestLongTensorFlowPrograms(t *testing.T) { runAll(t, "tensorflow") }
 func TestLongTensorFlowVersions(t *testing.T) { runAll(t, "tensorflow-versions") }
 func TestLongTorchPrograms(t *testing.T)      { runAll(t, "torch") }
+func TestLongBoostingPrograms(t *testing.T)   { runAll(t, "boosting") }
 func TestLongJAXPrograms(t *testing.T)        { runAll(t, "jax") }
 
 func runAll(t *testing.T, family string) {

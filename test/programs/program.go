@@ -44,6 +44,7 @@ var step = regexp.MustCompile(`\bstep (\d+) loss`)
 
 // Families are the programs, by the name of what they have in common.
 var Families = map[string][]Program{
+	"boosting":            boostingPrograms,
 	"jax":                 jaxPrograms,
 	"tensorflow-versions": tensorflowVersions,
 	"tensorflow":          tensorflowPrograms,

@@ -27,6 +27,8 @@ FRAMEWORKS = {
         "HOLDFAST_TF1",
     ),
     "jax": ("HOLDFAST_JAX_CLUSTER",),
+    "xgboost": ("HOLDFAST_XGBOOST_CLUSTER",),
+    "lightgbm": ("HOLDFAST_LIGHTGBM_CLUSTER",),
 }
 
 

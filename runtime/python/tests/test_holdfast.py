@@ -74,6 +74,68 @@ class JAX(unittest.TestCase):
         self.assertEqual(self.jax("import jax._src.clusters as c; print(c.ClusterEnv())", "class ClusterEnv:\n    def __repr__(self): return 'other'"), "other")
 
 
+class XGBoost(unittest.TestCase):
+    COLLECTIVE = (
+        "def init(**args): print(*('%s=%r' % i for i in sorted(args.items())))\n"
+        "def finalize(): pass\n"
+    )
+    JOB = {"DMLC_TRACKER_URI": "worker-0", "DMLC_TRACKER_PORT": "20000", "DMLC_TASK_ID": "03", "DMLC_NUM_WORKER": "11"}
+    FILLED = "dmlc_task_id='03' dmlc_tracker_port=20000 dmlc_tracker_uri='worker-0'"
+
+    def init(self, arguments, **settings):
+        with tempfile.TemporaryDirectory() as site:
+            os.mkdir(os.path.join(site, "xgboost"))
+            open(os.path.join(site, "xgboost", "__init__.py"), "w").close()
+            with open(os.path.join(site, "xgboost", "collective.py"), "w") as f:
+                f.write(self.COLLECTIVE)
+            script = "from xgboost import collective\ncollective.init(%s)" % arguments
+            return run(script, site, HOLDFAST_FRAMEWORK="xgboost", **dict(self.JOB, **settings))
+
+    def test_init_finds_the_job(self):
+        for given in ("", "dmlc_tracker_uri='worker-0', dmlc_tracker_port='20000'", "dmlc_communicator='rabit'"):
+            filled = self.init(given).replace("'20000'", "20000").replace("dmlc_communicator='rabit' ", "")
+            self.assertEqual(filled, self.FILLED, given)
+        self.assertEqual(self.init("dmlc_task_id='own'"), self.FILLED.replace("03", "own"))
+
+    def test_other_groups_are_left_alone(self):
+        for given in ("dmlc_tracker_uri='elsewhere'", "dmlc_tracker_port=1", "dmlc_communicator='federated'"):
+            self.assertEqual(self.init(given), given)
+        self.assertEqual(self.init("", HOLDFAST_XGBOOST_CLUSTER="0"), "")
+
+
+class LightGBM(unittest.TestCase):
+    BASIC = (
+        "class Booster:\n"
+        "    def __init__(self, params=None, train_set=None, model_file=None):\n"
+        "        print(*('%s=%s' % i for i in sorted((params or {}).items())))\n"
+    )
+    JOB = {"LIGHTGBM_MACHINES": "127.0.0.1:21,127.77.0.2:22", "LIGHTGBM_NUM_MACHINES": "2", "LIGHTGBM_LOCAL_LISTEN_PORT": "21"}
+
+    def booster(self, arguments, **settings):
+        with tempfile.TemporaryDirectory() as site:
+            os.mkdir(os.path.join(site, "lightgbm"))
+            open(os.path.join(site, "lightgbm", "__init__.py"), "w").close()
+            with open(os.path.join(site, "lightgbm", "basic.py"), "w") as f:
+                f.write(self.BASIC)
+            return run("from lightgbm.basic import Booster\nBooster(%s)" % arguments, site, HOLDFAST_FRAMEWORK="lightgbm", **dict(self.JOB, **settings))
+
+    def test_a_distributed_learner_finds_the_machines(self):
+        for given in ("{'tree_learner': 'data', 'num_machines': 7}, 1", "params={'tree_learner': 'data'}, train_set=1"):
+            self.assertEqual(self.booster(given), "local_listen_port=21 machines=127.0.0.1:21,127.77.0.2:22 num_machines=2 tree_learner=data", given)
+
+    def test_what_is_left_alone(self):
+        for given, want in (
+            ("{'tree_learner': 'serial'}, 1", "tree_learner=serial"),
+            ("{'a': 1}, 1", "a=1"),
+            ("None, 1", ""),
+            ("{'tree': 'data'}", "tree=data"),  # it trains nothing
+            ("{'tree': 'voting', 'workers': 'x:1'}, 1", "tree=voting workers=x:1"),
+        ):
+            self.assertEqual(self.booster(given), want, given)
+        self.assertEqual(self.booster("{'tree': 'data'}, 1", HOLDFAST_LIGHTGBM_CLUSTER="0"), "tree=data")
+        self.assertEqual(self.booster("{'tree': 'data'}, 1", LIGHTGBM_NUM_MACHINES="1"), "tree=data")
+
+
 class TensorFlow(unittest.TestCase):
     def test_codes_of_parts(self):
         for message, codes in (
