@@ -75,7 +75,7 @@ func Handler(site Site) http.Handler {
 		mux.HandleFunc("GET /changes", s.changes)
 		mux.HandleFunc("GET /status.json", s.statusJSON)
 	} else {
-		mux.Handle("GET /{$}", s.page(s.checkpoints))
+		mux.Handle("GET /{$}", s.page(bounded(s.checkpoints)))
 	}
 	if s.Samples != nil {
 		mux.Handle("GET /plots", s.page(s.plots))
@@ -84,6 +84,7 @@ func Handler(site Site) http.Handler {
 	}
 	if s.Checkpoints != nil {
 		for address, v := range map[string]view{"checkpoints": s.checkpoints, "checkpoint": s.checkpoint, "tensor": s.tensor, "difference": s.difference} {
+			v = bounded(v)
 			mux.Handle("GET /"+address, s.page(v))
 			mux.Handle("GET /"+address+".json", s.json(v))
 		}
@@ -132,8 +133,8 @@ func Secured(next http.Handler) http.Handler {
 // frame is what every page has.
 type frame struct {
 	*proto.JobStatus
-	HasJob, HasCheckpoints, HasPlots bool
-	Page                             string // of the navigation
+	HasJob, HasSpec, HasCheckpoints, HasPlots bool
+	Page                                      string // of the navigation
 	// Updates is how the script finds out about changes: "events", "poll", or "" where there
 	// are none.
 	Updates string
@@ -183,7 +184,7 @@ func (s *server) page(v view) http.Handler {
 			return
 		}
 		f := frame{
-			JobStatus: status, HasJob: s.Status != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
+			JobStatus: status, HasJob: s.Status != nil, HasSpec: s.Spec != nil, HasCheckpoints: s.Checkpoints != nil, HasPlots: s.Samples != nil, Page: name, JSON: "status.json",
 			Updates: s.updates(status, changed), PaceMs: s.pace.get().Milliseconds(), Now: begin, Jobs: s.Jobs, View: content,
 		}
 		if c, ok := content.(framed); ok {

@@ -8,8 +8,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	pb "google.golang.org/protobuf/proto"
 
 	"holdfast/client/cluster"
 	"holdfast/hdfsckpt/store"
@@ -17,14 +20,48 @@ import (
 	"holdfast/proto"
 )
 
-// keptRead bounds the directories that are looked into where a list has no limit: each means
-// to read a file.
+// keptRead is how many directories of jobs are looked into, the newest of each place.
 const keptRead = 1000
 
+// Memory remembers what the directories of jobs that are over say, so that a list that is made
+// again reads only those that have changed. The zero value remembers nothing yet, and nil never
+// does. It may be used concurrently.
+type Memory struct {
+	mu   sync.Mutex
+	seen map[string]remembered // by URI
+}
+
+type remembered struct {
+	changed time.Time         // the directory
+	summary *proto.JobSummary // nil: there is nothing to show
+}
+
+func (m *Memory) recall(uri string, changed time.Time) (r remembered, known bool) {
+	if m == nil {
+		return r, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, known = m.seen[uri]
+	return r, known && r.changed.Equal(changed)
+}
+
+func (m *Memory) remember(uri string, r remembered) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen == nil {
+		m.seen = map[string]remembered{}
+	}
+	m.seen[uri] = r
+}
+
 // listKept lists the jobs that have directories below one of a store, and are not known
-// already: the newest so many, or keptRead if limit is 0. Jobs whose state cannot be read, or
-// was never saved, are left out.
-func listKept(ctx context.Context, s store.Store, dir string, known map[string]bool, limit int) ([]*proto.JobSummary, error) {
+// already: of the keptRead newest. Jobs whose state cannot be read, or was never saved, are
+// left out.
+func listKept(ctx context.Context, s store.Store, dir string, known map[string]bool, memory *Memory) ([]*proto.JobSummary, error) {
 	entries, err := s.List(ctx, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -34,26 +71,37 @@ func listKept(ctx context.Context, s store.Store, dir string, known map[string]b
 	}
 	entries = slices.DeleteFunc(entries, func(e store.Info) bool { return !e.IsDir() || !isID(e.Name) || known[e.Name] })
 	slices.SortFunc(entries, func(a, b store.Info) int { return b.ModTime.Compare(a.ModTime) })
-	if limit == 0 {
-		limit = keptRead
-	}
-	found := make([]*proto.JobSummary, min(len(entries), limit))
+	found := make([]*proto.JobSummary, min(len(entries), keptRead))
 	var g errgroup.Group
 	g.SetLimit(stepsAtOnce)
 	for i := range found {
 		g.Go(func() error {
-			j := inHistory(s, dir, entries[i].Name)
-			if status, err := j.keptStatus(ctx); err == nil {
-				found[i] = &proto.JobSummary{
-					Id: j.ID, Name: status.Name, User: status.User, State: status.State, Why: status.Why, Step: status.Step,
-					StartedUnixMs: status.StartedUnixMs, EndedUnixMs: status.EndedUnixMs,
-				}
-			}
+			found[i] = inHistory(s, dir, entries[i].Name).summarize(ctx, entries[i].ModTime, memory)
 			return nil
 		})
 	}
 	_ = g.Wait() // none returns an error
 	return slices.DeleteFunc(found, func(e *proto.JobSummary) bool { return e == nil }), ctx.Err()
+}
+
+// summarize returns what a list says of the job, whose directory has changed at a time; nil if
+// that cannot be read.
+func (j *Job) summarize(ctx context.Context, changed time.Time, memory *Memory) *proto.JobSummary {
+	r, known := memory.recall(j.URI(), changed)
+	if !known {
+		r = remembered{changed: changed}
+		status, err := j.keptStatus(ctx)
+		if err == nil {
+			r.summary = &proto.JobSummary{
+				Id: j.ID, Name: status.Name, User: status.User, State: status.State, Why: status.Why, Step: status.Step,
+				StartedUnixMs: status.StartedUnixMs, EndedUnixMs: status.EndedUnixMs,
+			}
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) { // another may be gone next time
+			memory.remember(j.URI(), r)
+		}
+	}
+	return pb.CloneOf(r.summary)
 }
 
 // inHistory returns a job of which its directory is all that is known: dir/id of a store, which

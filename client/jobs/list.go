@@ -34,7 +34,8 @@ type ListOptions struct {
 	Kept bool
 	// History are URIs of directories, each with directories of ended jobs, of any user.
 	History []string
-	Steps   bool // read the steps of jobs on the cluster, and what they wait for, from their directories
+	Memory  *Memory // of lists made with Kept and History before; nil: none
+	Steps   bool    // read the steps of jobs on the cluster, and what they wait for, from their directories
 }
 
 // List returns the local jobs and, if HADOOP_CONF_DIR is set, those that the
@@ -49,15 +50,21 @@ func List(ctx context.Context, o ListOptions) (list []*proto.JobSummary, omitted
 	}
 	var problems error
 	var c *cluster.Cluster
+	var onYARN map[string]bool
 	if os.Getenv(conf.EnvDir) != "" {
+		var more []*proto.JobSummary
 		if c, err = cluster.Connect(); err == nil {
 			defer c.Close()
-			list, err = addYARN(ctx, c, list, o)
+			more, err = listYARN(ctx, c, o.Everybody)
+		}
+		onYARN, list = ids(more), append(list, more...)
+		if err == nil && o.Kept {
+			list, err = addKept(ctx, c, list, o.Memory)
 		}
 		problems = errors.Join(problems, err)
 	}
 	for _, uri := range o.History {
-		list, err = addHistory(ctx, uri, list, o.Limit)
+		list, err = addHistory(ctx, uri, list, o.Memory)
 		problems = errors.Join(problems, err)
 	}
 	list = slices.DeleteFunc(list, func(e *proto.JobSummary) bool { return !o.selects(e) })
@@ -67,18 +74,14 @@ func List(ctx context.Context, o ListOptions) (list []*proto.JobSummary, omitted
 		list = list[:o.Limit]
 	}
 	if c != nil && problems == nil && o.Steps {
-		readSteps(ctx, c, list)
+		readSteps(ctx, c, slices.DeleteFunc(slices.Clone(list), func(e *proto.JobSummary) bool { return e.User != c.User || !onYARN[e.Id] }))
 	}
 	return list, omitted, problems
 }
 
-// addYARN adds the jobs on a cluster to a list.
-func addYARN(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary, o ListOptions) ([]*proto.JobSummary, error) {
-	more, err := listYARN(ctx, c, o.Everybody)
-	list = append(list, more...)
-	if err != nil || !o.Kept {
-		return list, err
-	}
+// addKept adds this user's jobs of which the ResourceManager knows nothing any longer to a list
+// that has the others.
+func addKept(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary, memory *Memory) ([]*proto.JobSummary, error) {
 	home, err := c.OpenExisting(ctx, c.Home(c.User))
 	if errors.Is(err, fs.ErrNotExist) {
 		return list, nil
@@ -87,18 +90,18 @@ func addYARN(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary, 
 		return list, err
 	}
 	defer home.Close()
-	more, err = listKept(ctx, home, Root, ids(list), o.Limit)
+	more, err := listKept(ctx, home, Root, ids(list), memory)
 	return append(list, more...), err
 }
 
 // addHistory adds the jobs that have directories in one that a URI names.
-func addHistory(ctx context.Context, uri string, list []*proto.JobSummary, limit int) ([]*proto.JobSummary, error) {
+func addHistory(ctx context.Context, uri string, list []*proto.JobSummary, memory *Memory) ([]*proto.JobSummary, error) {
 	s, err := cluster.OpenDirectory(ctx, uri)
 	if err != nil {
 		return list, err
 	}
 	defer s.Close()
-	more, err := listKept(ctx, s, ".", ids(list), limit)
+	more, err := listKept(ctx, s, ".", ids(list), memory)
 	for _, e := range more {
 		e.Where = uri
 	}
@@ -184,7 +187,7 @@ const (
 	stepsAtOnce  = 8
 )
 
-// readSteps sets the steps of this user's jobs on the cluster, and what running ones wait for,
+// readSteps sets the steps of jobs of this user on the cluster, and what running ones wait for,
 // as far as that can be read from the jobs' directories within stepsTimeout.
 func readSteps(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary) {
 	ctx, cancel := context.WithTimeout(ctx, stepsTimeout)
@@ -197,9 +200,6 @@ func readSteps(ctx context.Context, c *cluster.Cluster, list []*proto.JobSummary
 	var g errgroup.Group
 	g.SetLimit(stepsAtOnce)
 	for _, e := range list {
-		if e.User != c.User || strings.HasPrefix(e.Id, LocalPrefix) {
-			continue
-		}
 		g.Go(func() error {
 			id, err := yarn.ParseApplicationID(e.Id)
 			if err != nil {

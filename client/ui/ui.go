@@ -36,7 +36,8 @@ type Options struct {
 // UI serves the pages. The caller closes it.
 type UI struct {
 	mux         *http.ServeMux
-	history     []string         // of Options
+	history     []string // of Options
+	memory      jobs.Memory
 	checkpoints *inspect.Browser // of Options; nil if there are none
 
 	mu sync.Mutex
@@ -114,7 +115,7 @@ func (u *UI) browser(id string, spec *proto.JobSpec) *inspect.Browser {
 
 // list lists jobs for the page.
 func (u *UI) list(ctx context.Context, q web.JobQuery) (web.Listing, error) {
-	o := jobs.ListOptions{Everybody: q.Everybody, Text: q.Text, Limit: jobsShown, Steps: true, Kept: true, History: u.history}
+	o := jobs.ListOptions{Everybody: q.Everybody, Text: q.Text, Limit: jobsShown, Steps: true, Kept: true, History: u.history, Memory: &u.memory}
 	if q.State != "" {
 		o.States = []string{q.State}
 	}
@@ -152,9 +153,11 @@ func (u *UI) job(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, err)
 		return
 	}
-	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../", Samples: j.Samples}
-	if spec, err := j.Spec(r.Context()); err == nil { // another user's cannot be read
-		site.Spec, site.Checkpoints = spec, u.browser(id, spec)
+	site := web.Site{Status: present{status}, Files: j.Store(), Dir: j.Dir(), Polled: true, Jobs: "../../"}
+	if spec, err := j.Spec(r.Context()); err == nil {
+		site.Spec, site.Checkpoints, site.Samples = spec, u.browser(id, spec), j.Samples
+	} else if errors.Is(err, fs.ErrPermission) && !status.State.Done() && status.TrackingUrl != "" {
+		status.Why += "; to those whom --view-acl names, it shows them at " + status.TrackingUrl
 	}
 	http.StripPrefix("/jobs/"+id, web.Handler(site)).ServeHTTP(w, r)
 }

@@ -548,9 +548,7 @@ func TestDoctorAndVersion(t *testing.T) {
 // A cluster that is not there is told within seconds, and with its own exit code.
 func TestClusterThatIsNotThere(t *testing.T) {
 	p := newPlace(t)
-	conf := t.TempDir()
-	write(t, filepath.Join(conf, "core-site.xml"), `<configuration><property><name>fs.defaultFS</name><value>hdfs://127.0.0.1:1</value></property></configuration>`)
-	write(t, filepath.Join(conf, "yarn-site.xml"), `<configuration><property><name>yarn.resourcemanager.address</name><value>127.0.0.1:1</value></property></configuration>`)
+	conf := noCluster(t)
 	for _, args := range [][]string{{"run", "--worker", "1", "--", "true"}, {"run", "--dry-run", "--worker", "1", "--", "true"}, {"list"}, {"doctor"}, {"status", "application_1_0001"}} {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel() // each tries for some seconds
@@ -563,6 +561,15 @@ func TestClusterThatIsNotThere(t *testing.T) {
 			contains(t, out, "127.0.0.1:1", "HADOOP_CONF_DIR")
 		})
 	}
+}
+
+// noCluster returns a Hadoop configuration of a cluster that does not answer.
+func noCluster(t *testing.T) string {
+	t.Helper()
+	conf := t.TempDir()
+	write(t, filepath.Join(conf, "core-site.xml"), `<configuration><property><name>fs.defaultFS</name><value>hdfs://127.0.0.1:1</value></property></configuration>`)
+	write(t, filepath.Join(conf, "yarn-site.xml"), `<configuration><property><name>yarn.resourcemanager.address</name><value>127.0.0.1:1</value></property></configuration>`)
+	return conf
 }
 
 func runFor(cmd *exec.Cmd, d time.Duration) (string, error) {

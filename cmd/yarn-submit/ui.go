@@ -74,7 +74,7 @@ func runUI(cmd *cobra.Command, o *uiOptions) error {
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
 		shown = "localhost"
 	}
-	if err := tellAddress(cmd, o, guard.Address(net.JoinHostPort(shown, port))); err != nil {
+	if err := tellAddress(cmd, o, guard.Address(net.JoinHostPort(shown, port)), listener.Addr()); err != nil {
 		listener.Close()
 		return err
 	}
@@ -97,13 +97,16 @@ func runUI(cmd *cobra.Command, o *uiOptions) error {
 }
 
 // tellAddress prints the address to open.
-func tellAddress(cmd *cobra.Command, o *uiOptions, address string) error {
+func tellAddress(cmd *cobra.Command, o *uiOptions, address string, listening net.Addr) error {
 	if o.json() {
 		return writeJSON(cmd.OutOrStdout(), map[string]string{"url": address})
 	}
 	if _, err := fmt.Fprintln(cmd.OutOrStdout(), address); err != nil {
 		return err
 	}
-	note(cmd, "open this address in a browser on this machine; Ctrl-C ends the pages")
+	note(cmd, "open this address in a browser; Ctrl-C ends the pages")
+	if at, ok := listening.(*net.TCPAddr); ok && !at.IP.IsLoopback() {
+		note(cmd, "the pages are not encrypted: whoever can read the network reads them, and the token; a port of 127.0.0.1 that ssh -L forwards is safe")
+	}
 	return nil
 }

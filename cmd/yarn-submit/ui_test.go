@@ -67,6 +67,7 @@ func TestUI(t *testing.T) {
 		"/jobs/" + id + "/plots":                       {"<svg"},
 		"/jobs/" + id + "/samples.csv?name=step":       {",7"},
 		"/jobs/" + id + "/checkpoints":                 {filepath.Join(p.dir, "ck"), ">5</a>", "sealed"},
+		"/jobs/" + id + "/checkpoint?dir=0&at=step-5":  {"step-5/data"},
 		"/checkpoints":                                 {filepath.Join(p.dir, "elsewhere"), ">9</a>", "complete", `href="../"`},
 		"/checkpoints/checkpoints.json":                {`"name":"step-9"`},
 	} {
@@ -155,8 +156,48 @@ func TestUIOfKeptJobs(t *testing.T) {
 			t.Errorf("%s answers %d: %s", path, code, text)
 		}
 	}
+	// What changes is read anew.
+	file := filepath.Join(shared, id, proto.StatusFile)
+	status, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file+".new", strings.ReplaceAll(string(status), `"kept"`, `"renamed"`))
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+	_, text := u.ask(t, browser, "/", "")
+	contains(t, text, "renamed")
 	if code, text := u.ask(t, browser, "/jobs/local-of-another-kind/", ""); code != http.StatusNotFound || !strings.Contains(text, "read the state of local-of-another-kind") {
 		t.Errorf("a job without a state answers %d: %s", code, text)
+	}
+}
+
+// TestUIWithoutItsCluster: what cannot be asked is said, and the local jobs are shown.
+func TestUIWithoutItsCluster(t *testing.T) {
+	t.Parallel() // it tries for some seconds
+	p := newPlace(t)
+	if out, errs, code := p.call("run", "--local", "--name", "here", "--worker", "1", "--", "true"); code != 0 {
+		t.Fatalf("run ended with %d:\n%s%s", code, out, errs)
+	}
+	u := p.uiWith("HADOOP_CONF_DIR=" + noCluster(t))
+	browser := u.browser(t)
+	for path, c := range map[string]struct {
+		code int
+		says string
+	}{
+		"/":                         {http.StatusOK, "here"},
+		"/jobs.json":                {http.StatusServiceUnavailable, `"kind":"unreachable"`},
+		"/jobs/application_1_0001/": {http.StatusServiceUnavailable, "does not answer"},
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			code, text := u.ask(t, browser, path, "")
+			contains(t, text, c.says, "127.0.0.1:1", "HADOOP_CONF_DIR")
+			if code != c.code {
+				t.Errorf("it answers %d", code)
+			}
+		})
 	}
 }
 
@@ -194,7 +235,16 @@ type uiProcess struct {
 
 func (p place) ui(args ...string) uiProcess {
 	p.t.Helper()
+	return p.uiWith("", args...)
+}
+
+// uiWith is ui with a variable of the environment.
+func (p place) uiWith(variable string, args ...string) uiProcess {
+	p.t.Helper()
 	cmd := p.command(append([]string{"ui", "--output", "json"}, args...)...)
+	if variable != "" {
+		cmd.Env = append(cmd.Env, variable)
+	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

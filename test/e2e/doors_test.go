@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,7 @@ import (
 	"holdfast/internal/hadoop/yarn"
 	"holdfast/internal/jobtls"
 	"holdfast/proto"
+	"holdfast/test/asuser"
 	"holdfast/test/testcluster"
 )
 
@@ -63,6 +65,7 @@ func TestDoors(t *testing.T) {
 	t.Run("commands", d.commands)
 	t.Run("master", d.ports)
 	t.Run("secrets", d.secrets)
+	t.Run("ui", d.ui)
 	t.Run("doctor", func(t *testing.T) {
 		stdout, stderr, code := d.as(testcluster.Alice, "doctor", "--cluster", "--output", "json")
 		found := examined(t, stdout)
@@ -317,6 +320,60 @@ func (d *doors) get(t *testing.T, user, from, url, cookie string) string {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf("%d %s\n%s", resp.StatusCode, resp.Header.Get("Location"), text)
+}
+
+// ui looks at the job with yarn-submit ui as its user, as one who may see it, and as one who
+// may not: it shows each no more than their commands do.
+func (d *doors) ui(t *testing.T) {
+	for _, c := range []struct {
+		user         string
+		listed       bool   // of all users' jobs
+		state, files string // what its page and those that need its directory answer
+		says         string
+	}{
+		{testcluster.Alice, true, "200", "200", `task=worker-0">worker-0</a>`},
+		{testcluster.Bob, true, "200", "404", "/proxy/" + d.j.id},
+		{testcluster.Stranger, false, "403", "403", "YARN does not let this user in"},
+	} {
+		t.Run(c.user, func(t *testing.T) {
+			k := d.c.KDC()
+			caller := asuser.Caller{
+				Submit: submit, ConfDir: d.c.ConfDir(), Home: t.TempDir(),
+				Env: []string{"KRB5_CONFIG=" + k.Config(), "KRB5CCNAME=" + k.TicketCache(c.user)},
+			}
+			address, stop, err := caller.UI(t.Context())
+			must(t, err)
+			defer stop()
+			jar, err := cookiejar.New(nil)
+			must(t, err)
+			browser := &http.Client{Jar: jar, Timeout: time.Minute}
+			get := func(address string) (code, text string) {
+				answer, err := browser.Get(address)
+				must(t, err)
+				defer answer.Body.Close()
+				all, err := io.ReadAll(answer.Body)
+				must(t, err)
+				return strconv.Itoa(answer.StatusCode), string(all)
+			}
+			if code, text := get(address); code != "200" || strings.Contains(text, d.j.id) != (c.user == testcluster.Alice) {
+				t.Errorf("the user's own jobs: %s\n%s", code, text)
+			}
+			site, _, _ := strings.Cut(address, "?")
+			if code, text := get(site + "?everybody=on"); code != "200" || strings.Contains(text, d.j.id) != c.listed {
+				t.Errorf("all jobs: %s\n%s", code, text)
+			}
+			code, text := get(site + "jobs/" + d.j.id + "/")
+			if code != c.state || !strings.Contains(text, c.says) || strings.Contains(text, `href="configuration"`) != (c.user == testcluster.Alice) {
+				t.Errorf("the job's page answers %s, want %s and %q:\n%s", code, c.state, c.says, text)
+			}
+			for _, p := range []string{"configuration", "checkpoints", "plots", "task?task=worker-0", "log?task=worker-0&attempt=0"} {
+				code, text := get(site + "jobs/" + d.j.id + "/" + p)
+				if code != c.files || c.user != testcluster.Alice && strings.Contains(text, "the secret of alice") {
+					t.Errorf("%s answers %s, want %s:\n%s", p, code, c.files, text)
+				}
+			}
+		})
+	}
 }
 
 func (d *doors) page(t *testing.T) {
