@@ -14,6 +14,7 @@ import (
 	"holdfast/container/warm"
 	"holdfast/proto"
 	"holdfast/runtime/tasklog"
+	"holdfast/runtime/tfevents"
 )
 
 // attempt is one run of the task's command, as one process or several.
@@ -29,6 +30,7 @@ type attempt struct {
 	command   sandbox.Command // of the first process
 	oomBefore int
 	linger    *linger // nil: its processes do not linger
+	events    *tfevents.Events
 	log       *logrus.Entry
 
 	stacks   atomic.Bool // it was asked to write where it stands
@@ -52,8 +54,9 @@ func (t *task) run(cfg Config, box *sandbox.Box, dir *jobStore, s *proto.Start, 
 	if len(s.Command) == 0 {
 		return nil, fmt.Errorf("there is no command to run: %w", syscall.ENOENT)
 	}
+	t.events.Begin()
 	a := &attempt{
-		number: s.Attempt, started: time.Now(), grace: t.stopGrace(),
+		number: s.Attempt, started: time.Now(), grace: t.stopGrace(), events: &t.events,
 		box: box, standby: t.Standby, oomBefore: oomKills(), log: log, stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 	t.port.Release()

@@ -119,21 +119,22 @@ func decisive(exits []*proto.Exited) int {
 }
 
 // step returns the last step that the first process has printed, or the first of the others
-// that prints any; 0 if none does.
+// that prints any, or else that of the last scalar in its event files; 0 if there is none.
 func (a *attempt) step() int64 {
 	for _, p := range a.processes {
 		if n := p.out.LastStep(); n != 0 {
 			return n
 		}
 	}
-	return 0
+	return a.events.LastStep()
 }
 
-// takeScalars returns the scalars that the processes have printed since its last call.
+// takeScalars returns the scalars that the processes have printed, or written to event files,
+// since its last call.
 func (a *attempt) takeScalars() []*proto.Scalar {
 	var all []tasklog.Scalar
-	for _, p := range a.processes {
-		for _, found := range p.out.TakeScalars() {
+	add := func(list []tasklog.Scalar) {
+		for _, found := range list {
 			i := slices.IndexFunc(all, func(s tasklog.Scalar) bool { return s.Name == found.Name })
 			switch {
 			case i >= 0:
@@ -143,6 +144,10 @@ func (a *attempt) takeScalars() []*proto.Scalar {
 			}
 		}
 	}
+	for _, p := range a.processes {
+		add(p.out.TakeScalars())
+	}
+	add(a.events.TakeScalars())
 	var list []*proto.Scalar
 	for _, s := range all {
 		reported := &proto.Scalar{Name: s.Name, Value: s.Last, Min: s.Min, Mean: s.Mean(), Max: s.Max}

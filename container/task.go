@@ -16,6 +16,7 @@ import (
 	"holdfast/container/steer"
 	"holdfast/proto"
 	"holdfast/runtime"
+	"holdfast/runtime/tfevents"
 )
 
 // task is what was prepared for the assigned task, and is shared by its attempts.
@@ -32,6 +33,7 @@ type task struct {
 	gpus        *gpu.Claim    // nil: the task may use all that it sees
 	lease       *master.Lease
 	checkpoints stage.Checkpoints
+	events      tfevents.Events // that it writes to a checkpoint path
 	steerer     steerer
 	forwarder   *steer.Forwarder // the steerer, where that is no supervisor
 	names       *peers.Names
@@ -128,7 +130,7 @@ func (t *task) note(format string, args ...any) {
 func (t *task) placeCheckpoints(ctx context.Context, cfg Config, box *sandbox.Box, commits *master.Commits) error {
 	specs := t.assign.Checkpoints
 	unmounted, err := t.checkpoints.Place(ctx, t.Stage, box, specs, stage.CheckpointOptions{
-		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.Err, OnCommit: commits.Add, Alone: t.assign.Spec.GetLocal(), Log: t.log,
+		Writer: proto.WriterName(t.assign.Job, cfg.Container), Lease: t.lease.Err, OnCommit: commits.Add, OnEvents: t.events.Write, Alone: t.assign.Spec.GetLocal(), Log: t.log,
 	})
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
@@ -170,7 +171,7 @@ func torn(ctx context.Context, s store.Store, age time.Duration) ([]format.Check
 	if err != nil {
 		return nil, err
 	}
-	list, err := format.Search{Rule: rule, Chosen: true}.List(ctx, s)
+	list, err := format.Search{Rule: rule, Chosen: true}.List(ctx, s, formats.All)
 	if err != nil {
 		return nil, err
 	}

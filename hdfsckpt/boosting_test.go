@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
-	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 )
 
 func boostingFixture(t testing.TB, name string) []byte {
@@ -66,7 +66,7 @@ model_30.ubj xgboost 1 unchecked (it does not begin as XGBoost's models do)
 	}
 	publish(t, s, "last_model.json", text)
 	publish(t, s, "last_model.json", bytes.Clone(text))
-	if retained := listRetained(t, s); len(retained) != 1 || retained[0].Kind != format.XGBoost || !retained[0].Whole() {
+	if retained := listRetained(t, s); len(retained) != 1 || retained[0].Kind != formats.XGBoost || !retained[0].Whole() {
 		t.Errorf("retained are %+v", retained)
 	}
 }
@@ -114,7 +114,7 @@ model_30.txt lightgbm 1 unchecked (it ends behind its trees, and before the end 
 	}
 	publish(t, s, "last_model.txt", python)
 	publish(t, s, "last_model.txt", bytes.Clone(python))
-	if retained := listRetained(t, s); len(retained) != 1 || retained[0].Kind != format.LightGBM || !retained[0].Whole() {
+	if retained := listRetained(t, s); len(retained) != 1 || retained[0].Kind != formats.LightGBM || !retained[0].Whole() {
 		t.Errorf("retained are %+v", retained)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/retain"
 )
 
@@ -28,7 +29,7 @@ func TestCopiesOfWorkersAreDiscarded(t *testing.T) {
 			t.Errorf("%s is retained: %v", name, !want)
 		}
 	}
-	for _, rule := range []format.Rule{{Format: format.Plain, Marker: "done"}, {Format: format.Plain, Quiet: 60}} {
+	for _, rule := range []format.Rule{{Format: formats.Plain, Marker: "done"}, {Format: formats.Plain, Quiet: 60}} {
 		must(t, format.SetRule(t.Context(), s, rule))
 		for _, c := range list(t, s) {
 			if c.Name == "workertemp_12" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt"
-	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 )
 
 func kerasFixture(t testing.TB, name string) []byte {
@@ -75,7 +75,7 @@ model_34.weights.h5 keras 1 unchecked (it was not closed by the program that wro
 	}
 	publish(t, s, "last.keras", archive)
 	publish(t, s, "last.keras", kerasFixture(t, "model.keras"))
-	if retained := listRetained(t, s); len(retained) != 1 || retained[0].Kind != format.Keras || !retained[0].Whole() {
+	if retained := listRetained(t, s); len(retained) != 1 || retained[0].Kind != formats.Keras || !retained[0].Whole() {
 		t.Errorf("retained are %+v", retained)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 )
@@ -23,7 +24,7 @@ func List(ctx context.Context, s store.Store) ([]format.Checkpoint, error) {
 	var manifests map[string]*manifest.Manifest
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { manifests, err = manifest.ReadAll(groupCtx, s); return err })
-	group.Go(func() (err error) { list, err = format.Search{Rule: rule}.List(groupCtx, s); return err })
+	group.Go(func() (err error) { list, err = format.Search{Rule: rule}.List(groupCtx, s, formats.All); return err })
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}

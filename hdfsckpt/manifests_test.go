@@ -8,6 +8,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 )
@@ -36,7 +37,7 @@ func TestManifestsAreReadOnce(t *testing.T) {
 	s := open()
 	err := store.MkdirAll(ctx, s, "step-10", 0o755)
 	if err == nil {
-		err = store.WriteFile(ctx, s, "step-10/"+format.Committed, nil, 0o644)
+		err = store.WriteFile(ctx, s, "step-10/"+formats.Committed, nil, 0o644)
 	}
 	var list []format.Checkpoint
 	if err == nil {

@@ -12,13 +12,14 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 )
 
 // pretended is a format as a new one would be written: this type in a file of its own,
-// and its place in format.All. A checkpoint is a directory NAME.pretended-N with a file
+// and its place in formats.All. A checkpoint is a directory NAME.pretended-N with a file
 // values, and a file done, which has the checksum of values and is written last.
 type pretended struct{}
 
@@ -89,9 +90,9 @@ func putPretended(t *testing.T, s store.Store, name string) {
 
 // TestOneFileAddsAFormat: all that is done with checkpoints follows from a format's value.
 func TestOneFileAddsAFormat(t *testing.T) {
-	saved := format.All
-	format.All = append([]format.Format{pretended{}}, saved...)
-	defer func() { format.All = saved }()
+	saved := formats.All
+	formats.All = append([]format.Format{pretended{}}, saved...)
+	defer func() { formats.All = saved }()
 	ctx, s := t.Context(), openLocal(t, t.TempDir())
 	defer s.Close()
 
@@ -106,8 +107,8 @@ func TestOneFileAddsAFormat(t *testing.T) {
 	}
 
 	rule := format.Rule{Format: "pretended"}
-	if err := rule.Check("./logs"); err != nil || rule.CompleteWhen() != "it has a file done" || !rule.MayComplete("x/done") || rule.MayComplete("x/values") {
-		t.Errorf("its rule: %v, %q", err, rule.CompleteWhen())
+	if err := formats.CheckRule(rule, "./logs"); err != nil || formats.CompleteWhen(rule) != "it has a file done" || !formats.MayComplete(rule, "x/done") || formats.MayComplete(rule, "x/values") {
+		t.Errorf("its rule: %v, %q", err, formats.CompleteWhen(rule))
 	}
 	must(t, format.SetRule(ctx, s, rule))
 	if got := states(list(t, s)); got != listed {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
@@ -98,7 +98,7 @@ func repair(ctx context.Context, s store.Store, age time.Duration, starts bool) 
 			return report, err
 		}
 	}
-	for _, p := range format.Pointers() {
+	for _, p := range formats.Pointers() {
 		if !p.Traits().RepairsPointer {
 			continue
 		}
@@ -117,7 +117,7 @@ func repair(ctx context.Context, s store.Store, age time.Duration, starts bool) 
 // drops what was recorded of them long ago.
 func clearAway(ctx context.Context, s store.Store, age time.Duration) ([]Aside, error) {
 	sw := &sweeper{s: s, all: age == 0, before: time.Now().Add(-age)}
-	err := errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), writers.Forget(ctx, s), forgetAside(ctx, s), format.ForgetSaves(ctx, s))
+	err := errors.Join(sw.sweep(ctx, ".", 0), removeTemporaries(ctx, s, ".", sw.dead), writers.Forget(ctx, s), forgetAside(ctx, s), formats.ForgetSaves(ctx, s))
 	if err != nil {
 		err = fmt.Errorf("what broken saves have left: %w", err)
 	}

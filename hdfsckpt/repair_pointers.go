@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 )
@@ -37,7 +38,7 @@ func (p *pointing) lookAround(ctx context.Context, dirs []string) (map[string]lo
 		looks[dir] = look{before: before}
 	}
 	// Whatever the store's own rule leaves out.
-	list, err := format.Search{Rule: format.Rule{Format: p.Traits().Kind}}.List(ctx, p.s)
+	list, err := format.Search{Rule: format.Rule{Format: p.Traits().Kind}}.List(ctx, p.s, formats.All)
 	for dir, l := range looks {
 		l.list = list
 		looks[dir] = l

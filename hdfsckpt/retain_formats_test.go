@@ -13,6 +13,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 )
@@ -68,7 +69,7 @@ var series = map[string]struct {
 	vague bool
 }{
 	"Trainer's": {name: "run/checkpoint-#", put: func(t *testing.T, s store.Store, name string) { putTrainer(t, s, name) }},
-	"Trainer's, by a marker": {rule: format.Rule{Format: format.Plain, Marker: "trainer_state.json"}, name: "checkpoint-#", vague: true,
+	"Trainer's, by a marker": {rule: format.Rule{Format: formats.Plain, Marker: "trainer_state.json"}, name: "checkpoint-#", vague: true,
 		put: func(t *testing.T, s store.Store, name string) {
 			putTrainer(t, s, name)
 			put(t, s, name+"/deeper/x", []byte("x"))
@@ -197,14 +198,14 @@ func TestReplacedIsRetained(t *testing.T) {
 		if got := list(t, s); !got[0].Whole() {
 			t.Errorf("after it was replaced: %s", states(got))
 		}
-		if retained := listRetained(t, s); !slices.ContainsFunc(retained, func(c format.Checkpoint) bool { return c.Kind == format.Distributed && c.Whole() }) {
+		if retained := listRetained(t, s); !slices.ContainsFunc(retained, func(c format.Checkpoint) bool { return c.Kind == formats.Distributed && c.Whole() }) {
 			t.Errorf("retained are %+v", retained)
 		}
 		// What goes from the new one is no part of the old.
 		publish(t, s, "dcp/__9_0.distcp", []byte("x"))
 		unlink(t, s, "dcp/__9_0.distcp")
 		for _, c := range listRetained(t, s) {
-			if c.Kind == format.Distributed && len(c.Files) != 3 {
+			if c.Kind == formats.Distributed && len(c.Files) != 3 {
 				t.Errorf("retained is %+v", c)
 			}
 		}
@@ -213,7 +214,7 @@ func TestReplacedIsRetained(t *testing.T) {
 			publish(t, s, name, first)
 			unlink(t, s, name)
 		}
-		retained = slices.DeleteFunc(listRetained(t, s), func(c format.Checkpoint) bool { return c.Kind == format.Distributed })
+		retained = slices.DeleteFunc(listRetained(t, s), func(c format.Checkpoint) bool { return c.Kind == formats.Distributed })
 		if len(retained) != 1 {
 			t.Errorf("retained are %+v", retained)
 		}

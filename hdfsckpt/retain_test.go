@@ -11,6 +11,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
@@ -195,7 +196,7 @@ func TestRetainedWhateverItsName(t *testing.T) {
 	})
 	onBoth(t, func(t *testing.T, s store.Store) {
 		for _, name := range []string{"step-10", "step-20"} {
-			for _, file := range []string{"manifest.json", "name.json", "weights", format.Committed} {
+			for _, file := range []string{"manifest.json", "name.json", "weights", formats.Committed} {
 				put(t, s, path.Join(name, file), []byte(file))
 			}
 			seal(t, s, name)

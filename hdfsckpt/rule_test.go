@@ -8,6 +8,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 )
 
 // TestRules looks at the same files by several rules.
@@ -28,15 +29,15 @@ func TestRules(t *testing.T) {
 		want string
 	}{
 		{format.Rule{}, "model_50.pt torch 1 complete\nstep-60 plain 0 complete\n" + strings.Replace(halfDone, "plain", "orbax", 1)},
-		{format.Rule{Format: format.Plain}, "step-60 plain 0 complete\n"},
-		{format.Rule{Format: format.Torch}, "model_50.pt torch 1 complete\n"},
-		{format.Rule{Format: format.Plain, Marker: "_SUCCESS"}, halfDone +
+		{format.Rule{Format: formats.Plain}, "step-60 plain 0 complete\n"},
+		{format.Rule{Format: formats.Torch}, "model_50.pt torch 1 complete\n"},
+		{format.Rule{Format: formats.Plain, Marker: "_SUCCESS"}, halfDone +
 			"step-60 plain 1 torn (it has no file _SUCCESS: the save did not get that far)\n" +
 			"100 plain 2 complete\n200 plain 1 torn (it has no file _SUCCESS: the save did not get that far)\n"},
-		{format.Rule{Format: format.Plain, Marker: "_SUC*"}, halfDone +
+		{format.Rule{Format: formats.Plain, Marker: "_SUC*"}, halfDone +
 			"step-60 plain 1 torn (it has no file _SUC*: the save did not get that far)\n" +
 			"100 plain 2 complete\n200 plain 1 torn (it has no file _SUC*: the save did not get that far)\n"},
-		{format.Rule{Format: format.Plain, Quiet: 60}, halfDone +
+		{format.Rule{Format: formats.Plain, Quiet: 60}, halfDone +
 			"model_40.npz plain 1 complete\nmodel_50.pt plain 1 complete\nstep-60 plain 1 complete\n100 plain 2 complete\n200 plain 1 complete\n"},
 	} {
 		must(t, format.SetRule(ctx, s, x.rule))
@@ -52,7 +53,7 @@ func TestRules(t *testing.T) {
 	}
 	must(t, s.Chtimes(ctx, "200/params/a", old, old))
 	// What is removed goes with its directories, the marker first.
-	must(t, format.SetRule(ctx, s, format.Rule{Format: format.Plain, Marker: "_SUCCESS"}))
+	must(t, format.SetRule(ctx, s, format.Rule{Format: formats.Plain, Marker: "_SUCCESS"}))
 	put(t, s, "400/params/deep/a", nil)
 	put(t, s, "400/_SUCCESS", nil)
 	must(t, hdfsckpt.PlanPrune(list(t, s), 1, 0).Execute(ctx, s))
@@ -72,7 +73,7 @@ func TestRulesLeaveTensorFlowAlone(t *testing.T) {
 	defer s.Close()
 	putCheckpoint(t, s, "model.ckpt-10", nil)
 	put(t, s, "checkpoint", stateFile("model.ckpt-10"))
-	must(t, format.SetRule(ctx, s, format.Rule{Format: format.Plain, Marker: "_SUCCESS"}))
+	must(t, format.SetRule(ctx, s, format.Rule{Format: formats.Plain, Marker: "_SUCCESS"}))
 	report, err := hdfsckpt.Repair(ctx, s, 0)
 	if err != nil || len(report.Pointed) != 0 {
 		t.Errorf("%v, %v", report, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
 )
@@ -57,7 +58,7 @@ func (w *sweeper) sweep(ctx context.Context, dir string, depth int) error {
 
 // leftover returns what an entry is, and of which format.
 func leftover(e store.Info) (format.Sweeper, format.Leftover) {
-	for _, f := range format.Sweepers() {
+	for _, f := range formats.Sweepers() {
 		if what := f.Leftover(e); what != format.NoLeftover {
 			return f, what
 		}

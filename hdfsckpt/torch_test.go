@@ -16,6 +16,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 )
@@ -116,7 +117,7 @@ checkpoint_0015.pth.tar torch 1 unchecked (it does not begin as torch.save's fil
 	if found[0].Step != format.NoStep || found[1].Step != 12 {
 		t.Errorf("steps: %+v", found)
 	}
-	if !(format.Rule{}).MayComplete("run/checkpoint.pth.tar") {
+	if !formats.MayComplete(format.Rule{}, "run/checkpoint.pth.tar") {
 		t.Error("nobody looks when one is written")
 	}
 }

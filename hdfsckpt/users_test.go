@@ -15,6 +15,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
 )
@@ -196,7 +197,7 @@ func TestTornIsMovedAside(t *testing.T) {
 			return b
 		}
 	}
-	marker := format.Rule{Format: format.Plain, Marker: "trainer_state.json"}
+	marker := format.Rule{Format: formats.Plain, Marker: "trainer_state.json"}
 	for name, c := range map[string]struct {
 		rule  format.Rule
 		build func(t *testing.T, s store.Store)
@@ -217,7 +218,7 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "runs/host/events.out.tfevents.1", []byte("x"))
 			put(t, s, "version_0/hparams.yaml", []byte("x"))
 		}, moved: "checkpoint-20 run_1/checkpoint-20"},
-		"by a marker of one's own": {rule: format.Rule{Format: format.Plain, Marker: "_SUCCESS"}, build: func(t *testing.T, s store.Store) {
+		"by a marker of one's own": {rule: format.Rule{Format: formats.Plain, Marker: "_SUCCESS"}, build: func(t *testing.T, s store.Store) {
 			put(t, s, "ckpt-10/weights", []byte("x"))
 			put(t, s, "ckpt-10/_SUCCESS", nil)
 			put(t, s, "ckpt-20/weights", []byte("x"))
@@ -235,23 +236,23 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "checkpoint-10/config.json", []byte("{}"))
 		}, moved: "checkpoint-10"},
 		"Trainer's first, with its model": {build: func(t *testing.T, s store.Store) {
-			must(t, format.BeginSave(context.Background(), s, "sub/checkpoint-10"))
+			must(t, formats.BeginSave(context.Background(), s, "sub/checkpoint-10"))
 			putTrainer(t, s, "sub/checkpoint-10", "training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth", "trainer_state.json")
 		}, moved: "sub/checkpoint-10"},
 		"Trainer's first, another rank's file": {build: func(t *testing.T, s store.Store) {
-			must(t, format.BeginSave(context.Background(), s, "checkpoint-10"))
-			must(t, format.BeginSave(context.Background(), s, "checkpoint-10")) // by each rank
+			must(t, formats.BeginSave(context.Background(), s, "checkpoint-10"))
+			must(t, formats.BeginSave(context.Background(), s, "checkpoint-10")) // by each rank
 			put(t, s, "checkpoint-10/rng_state_1.pth", torchFixture(t, "alone.pt"))
 		}, moved: "checkpoint-10"},
 		"Trainer's first, its optimizer alone": {build: func(t *testing.T, s store.Store) {
-			must(t, format.BeginSave(context.Background(), s, "checkpoint-10"))
+			must(t, formats.BeginSave(context.Background(), s, "checkpoint-10"))
 			put(t, s, "checkpoint-10/optimizer.pt", torchFixture(t, "alone.pt"))
 		}, moved: "checkpoint-10"},
 		"Trainer's second, the first of which is gone": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
-			must(t, format.BeginSave(ctx, s, "checkpoint-10"))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-10"))
 			putTrainer(t, s, "checkpoint-10")
-			must(t, format.BeginSave(ctx, s, "checkpoint-20"))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-20"))
 			for _, name := range filesBelow(t, s, "checkpoint-10") {
 				must(t, s.Remove(ctx, name))
 			}
@@ -265,25 +266,25 @@ func TestTornIsMovedAside(t *testing.T) {
 		"a program's own first": {build: func(t *testing.T, s store.Store) {
 			for i, alien := range []string{"model.pt", "random_states_0.pkl", "progress.json", "unet/model.safetensors"} {
 				dir := fmt.Sprintf("%d/checkpoint-10", i)
-				must(t, format.BeginSave(context.Background(), s, dir))
+				must(t, formats.BeginSave(context.Background(), s, dir))
 				put(t, s, dir+"/model.safetensors", safetensors(10))
 				put(t, s, path.Join(dir, alien), []byte("x"))
 			}
 		}},
 		"a program's own, of which it keeps the last": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
-			must(t, format.BeginSave(ctx, s, "checkpoint-10"))
-			must(t, format.BeginSave(ctx, s, "checkpoint-20"))
-			must(t, format.BeginSave(ctx, s, "checkpoint-30"))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-10"))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-20"))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-30"))
 			put(t, s, "checkpoint-30/config.json", []byte("{}"))
 			put(t, s, "checkpoint-30/model.safetensors", safetensors(10))
 		}},
 		"a program's own, which has ended": {build: func(t *testing.T, s store.Store) {
 			ctx := context.Background()
-			must(t, format.BeginSave(ctx, s, "checkpoint-10"))
+			must(t, formats.BeginSave(ctx, s, "checkpoint-10"))
 			put(t, s, "checkpoint-10/config.json", []byte("{}"))
 			put(t, s, "checkpoint-10/model.safetensors", safetensors(10))
-			must(t, format.SavesEnded(ctx, s))
+			must(t, formats.SavesEnded(ctx, s))
 		}},
 		"nobody's": {build: func(t *testing.T, s store.Store) {
 			put(t, s, "checkpoint-20", []byte("a file by that name"))
@@ -301,7 +302,7 @@ func TestTornIsMovedAside(t *testing.T) {
 			put(t, s, "step-30/COMMITTED", []byte(`{"shards":1}`))
 			put(t, s, "own/step-40/weights.npz", []byte("x"))
 		}, moved: "step-20"},
-		"step-N, as the spec says": {rule: format.Rule{Format: format.Plain}, build: func(t *testing.T, s store.Store) {
+		"step-N, as the spec says": {rule: format.Rule{Format: formats.Plain}, build: func(t *testing.T, s store.Store) {
 			put(t, s, "step-20/a", []byte("x"))
 		}, moved: "step-20"},
 		"files of torch.save": {build: func(t *testing.T, s store.Store) {
@@ -364,7 +365,7 @@ func TestFirstSaveOfTheLivingStays(t *testing.T) {
 				t.Errorf("with nothing but %s, %s is %s", part, c.Name, c.State)
 			}
 		}
-		must(t, format.BeginSave(ctx, s, name))
+		must(t, formats.BeginSave(ctx, s, name))
 	}
 	if report, err := hdfsckpt.Repair(ctx, s, time.Minute); err != nil || report.String() != "" {
 		t.Errorf("while others run: %s, %v", report, err)

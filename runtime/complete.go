@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"holdfast/hdfsckpt/formats"
 	"holdfast/proto"
 	"holdfast/runtime/tasklog"
 )
@@ -68,7 +69,7 @@ func Complete(spec *proto.JobSpec) error {
 		}
 	}
 	for _, c := range spec.Checkpoints {
-		if err := CheckpointRule(c).Check(c.Path); err != nil {
+		if err := formats.CheckRule(CheckpointRule(c), c.Path); err != nil {
 			return err
 		}
 	}

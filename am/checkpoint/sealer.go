@@ -6,6 +6,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 	"holdfast/internal/mailbox"
@@ -99,7 +100,7 @@ func (d *directory) take(c *proto.Committed) {
 	rule := runtime.CheckpointRule(d.spec)
 	for _, f := range c.Files {
 		d.sums.add(f)
-		if !rule.MayComplete(f.Name) {
+		if !formats.MayComplete(rule, f.Name) {
 			continue
 		}
 		d.changed = time.Now()

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 	"holdfast/proto"
@@ -94,7 +95,7 @@ func TestSumsAreOfFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := format.Checkpoint{
-				Name: name, Kind: format.Plain, State: format.Complete, Time: time.Now(),
+				Name: name, Kind: formats.Plain, State: format.Complete, Time: time.Now(),
 				Files: []format.File{{Name: name, Size: i.Size, ModTime: i.ModTime, Inode: i.Inode}},
 			}
 			m, err := hdfsckpt.Seal(context.Background(), s, found, manifest.Meta{}, sums.known)

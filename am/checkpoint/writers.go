@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/writers"
 	"holdfast/proto"
@@ -82,7 +82,7 @@ func (p *Preparer) finish(ctx context.Context, uri string, succeeded bool) error
 	defer store.Close()
 	err = p.removeWriters(ctx, store)
 	if succeeded {
-		err = errors.Join(err, format.SavesEnded(ctx, store))
+		err = errors.Join(err, formats.SavesEnded(ctx, store))
 	}
 	return err
 }

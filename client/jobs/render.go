@@ -10,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"holdfast/client/terminal"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/proto"
 	"holdfast/runtime"
 )
@@ -37,7 +38,7 @@ func WriteStatus(w io.Writer, s *proto.JobStatus, width int) error {
 	}
 	for _, c := range s.Checkpoints {
 		fmt.Fprintf(b, "  checkpoints: %s -> %s\n", c.Path, c.Uri)
-		if when := runtime.CheckpointRule(c).CompleteWhen(); when != "" {
+		if when := formats.CompleteWhen(runtime.CheckpointRule(c)); when != "" {
 			fmt.Fprintf(b, "    complete when %s\n", when)
 		}
 	}

@@ -48,7 +48,9 @@ type CheckpointOptions struct {
 	Writer   string                            // this agent's name in the stores
 	Lease    func() error                      // an error once it may change nothing any longer
 	OnCommit func(path string, c mount.Commit) // path is CheckpointSpec.path
-	Alone    bool                              // no other node can be tried
+	// OnEvents is mount.Options.OnEvents; name is unique among the task's checkpoint paths.
+	OnEvents func(name string, at int64, b []byte)
+	Alone    bool // no other node can be tried
 	Log      *logrus.Entry
 }
 
@@ -136,6 +138,7 @@ func (p *place) mount(ctx context.Context, s *Stage, box *sandbox.Box, o Checkpo
 		Writer: p.writer, Lease: o.Lease, Inputs: inputs,
 		Log:      o.Log.WithField("checkpoint", p.spec.Path),
 		OnCommit: func(c mount.Commit) { o.OnCommit(p.spec.Path, c) },
+		OnEvents: func(name string, at int64, b []byte) { o.OnEvents(p.spec.Path+"/"+name, at, b) },
 	})
 	if err != nil {
 		return failure.Node(fmt.Errorf("mounting %s on %s: %w", p.spec.Uri, p.spec.Path, err))

@@ -29,9 +29,6 @@ const (
 	Unchecked State = "unchecked"
 )
 
-// NoStep is the step of a checkpoint whose name has none.
-const NoStep = -1
-
 // Checkpoint is a checkpoint in a store.
 type Checkpoint struct {
 	Name    string    // the prefix, directory or file, relative to the store's root
@@ -60,6 +57,7 @@ type Checkpoint struct {
 	// Former is the name that a retained one had; empty for others.
 	Former string
 
+	format   Format // set by the search that found it
 	unlisted string // a directory of it that was too deep to be listed
 }
 
@@ -84,12 +82,12 @@ func (c *Checkpoint) IsDir() bool {
 	return len(c.Files) > 0 && strings.HasPrefix(c.Files[0].Name, c.Name+"/")
 }
 
-// Traits returns those of the checkpoint's format.
+// Traits returns those of the checkpoint's format; zero for one that no search has found.
 func (c *Checkpoint) Traits() Traits {
-	if f := Of(c.Kind); f != nil {
-		return f.Traits()
+	if c.format == nil {
+		return Traits{}
 	}
-	return Traits{}
+	return c.format.Traits()
 }
 
 // EndsByMarker reports whether the file that a save writes last is part of the format.
@@ -100,13 +98,13 @@ func (c *Checkpoint) EndsByMarker() bool { return !c.Traits().MayGrow }
 // Pointer returns the format's pointer; nil if programs choose among its checkpoints
 // by what is there.
 func (c *Checkpoint) Pointer() Pointer {
-	p, _ := Of(c.Kind).(Pointer)
+	p, _ := c.format.(Pointer)
 	return p
 }
 
 // Contents returns the format's reader of tensors and checksums; nil if it has none.
 func (c *Checkpoint) Contents() Contents {
-	r, _ := Of(c.Kind).(Contents)
+	r, _ := c.format.(Contents)
 	return r
 }
 
@@ -114,7 +112,7 @@ func (c *Checkpoint) Contents() Contents {
 // directories that each hold one of them.
 func (c *Checkpoint) SeriesDir() string {
 	dir := path.Dir(c.Name)
-	if c.Traits().AloneInStepDir && stepDir.MatchString(path.Base(dir)) {
+	if c.Traits().AloneInStepDir && IsStepDir(path.Base(dir)) {
 		dir = path.Dir(dir)
 	}
 	return dir

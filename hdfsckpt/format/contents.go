@@ -69,34 +69,40 @@ type Tensor struct {
 	File   string // in which it is, relative to the store's root; empty for one in several
 	Pieces int    // 1, or in how many it was cut
 
-	read    func() ([]byte, error)
-	strings func() ([]string, error) // of a tensor of strings, instead of read
-	// rows returns a reader of what read returns, and parts of the same elements in whatever
-	// order, which hold at most limit bytes in memory; nil where only read can put them
+	Source Source // set by the format
+}
+
+// Source is how a tensor's elements are read. It has Read or Strings, or neither if they
+// cannot be shown.
+type Source struct {
+	Read    func() ([]byte, error)
+	Strings func() ([]string, error) // of a tensor of strings
+	// Rows returns a reader of what Read returns, and Parts of the same elements in whatever
+	// order, which hold at most limit bytes in memory; nil where only Read can put them
 	// together, which holds so many bytes.
-	rows, parts func(limit int64) (io.Reader, error)
-	held        int64
+	Rows, Parts func(limit int64) (io.Reader, error)
+	Held        int64
 }
 
 // Read returns a tensor's elements row by row, little endian. Checksums that the
 // checkpoint has of them have been compared.
 func (t *Tensor) Read() ([]byte, error) {
-	if t.read == nil {
+	if t.Source.Read == nil {
 		return nil, fmt.Errorf("%s: elements of %s are no numbers: %w", t.Name, t.Kind, syscall.EINVAL)
 	}
-	return t.read()
+	return t.Source.Read()
 }
 
 // Rows returns a reader of what Read returns. It holds no more than limit bytes in memory:
 // EFBIG for a tensor that has to be put together in memory and is larger. Checksums have been
 // compared at its end.
-func (t *Tensor) Rows(limit int64) (io.Reader, error) { return t.reader(t.rows, limit) }
+func (t *Tensor) Rows(limit int64) (io.Reader, error) { return t.reader(t.Source.Rows, limit) }
 
 // Elements is Rows without an order of the elements.
-func (t *Tensor) Elements(limit int64) (io.Reader, error) { return t.reader(t.parts, limit) }
+func (t *Tensor) Elements(limit int64) (io.Reader, error) { return t.reader(t.Source.Parts, limit) }
 
 func (t *Tensor) reader(open func(limit int64) (io.Reader, error), limit int64) (io.Reader, error) {
-	if t.read != nil && open != nil {
+	if t.Source.Read != nil && open != nil {
 		r, err := open(limit)
 		if err != nil {
 			return nil, err
@@ -105,8 +111,8 @@ func (t *Tensor) reader(open func(limit int64) (io.Reader, error), limit int64) 
 			return t.whole(r), nil
 		}
 	}
-	if t.held > limit {
-		return nil, fmt.Errorf("%s: its elements do not lie row by row, and putting them together takes %d bytes of memory, more than the %d that are allowed here: %w", t.Name, t.held, limit, syscall.EFBIG)
+	if t.Source.Held > limit {
+		return nil, fmt.Errorf("%s: its elements do not lie row by row, and putting them together takes %d bytes of memory, more than the %d that are allowed here: %w", t.Name, t.Source.Held, limit, syscall.EFBIG)
 	}
 	b, err := t.Read()
 	return bytes.NewReader(b), err
@@ -141,10 +147,10 @@ func (x *exactReader) Read(b []byte) (int, error) {
 
 // Strings returns the elements of a tensor of strings.
 func (t *Tensor) Strings() ([]string, error) {
-	if t.strings == nil {
+	if t.Source.Strings == nil {
 		return nil, fmt.Errorf("%s: elements of %s are no strings: %w", t.Name, t.Kind, syscall.EINVAL)
 	}
-	return t.strings()
+	return t.Source.Strings()
 }
 
 // Opener opens each file of a checkpoint once. Its methods may be called by many
@@ -173,26 +179,32 @@ func (o *Opener) Open(name string) (store.Reader, error) {
 	return r, nil
 }
 
-// admit reports whether so many bytes of a file may be read into memory to find tensors.
+// Context is for all reads until the tensors are closed.
+func (o *Opener) Context() context.Context { return o.ctx }
+
+// Store is where the files are.
+func (o *Opener) Store() store.Store { return o.s }
+
+// Admit reports whether so many bytes of a file may be read into memory to find tensors.
 // EFBIG if not.
-func (o *Opener) admit(name string, size int64) error {
+func (o *Opener) Admit(name string, size int64) error {
 	if size > o.maxIndex {
 		return fmt.Errorf("%s: finding its tensors takes %d bytes in memory, more than the %d that are allowed here: %w", name, size, o.maxIndex, syscall.EFBIG)
 	}
 	return nil
 }
 
-// admitFile is admit for all of a file.
-func (o *Opener) admitFile(name string) error {
+// AdmitFile is Admit for all of a file.
+func (o *Opener) AdmitFile(name string) error {
 	r, err := o.Open(name)
 	if err != nil {
 		return err
 	}
-	return o.admit(name, r.Size())
+	return o.Admit(name, r.Size())
 }
 
-// below opens files by their names below a directory.
-func (o *Opener) below(dir string) func(string) (io.ReaderAt, error) {
+// Below opens files by their names below a directory.
+func (o *Opener) Below(dir string) func(string) (io.ReaderAt, error) {
 	return func(name string) (io.ReaderAt, error) { return o.Open(path.Join(dir, name)) }
 }
 

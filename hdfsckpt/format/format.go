@@ -1,10 +1,10 @@
-// Package format defines what makes a set of files a checkpoint: one Format for each form of
-// checkpoints, in a file of its own. Code that lists, seals, verifies, retains, moves aside or
-// removes checkpoints asks the format, and decides nothing by its name.
+// Package format defines what makes a set of files a checkpoint: the contract of a Format, of
+// which there is one for each form of checkpoints (package formats, beside this one). Code
+// that lists, seals, verifies, retains, moves aside or removes checkpoints asks the format,
+// and decides nothing by its name.
 //
-// What all formats share is in format.go (the contract and the list of formats),
-// checkpoint.go, contents.go, pointer.go and rule.go; walk.go searches a store for
-// checkpoints, and names.go, read.go and singlefile.go help formats do their part.
+// The contract is in format.go, contents.go and pointer.go. What all formats share is in
+// checkpoint.go, rule.go and names.go; walk.go searches a store for checkpoints.
 //
 // # Words
 //
@@ -17,14 +17,9 @@ package format
 
 import (
 	"context"
-	"errors"
 
 	"holdfast/hdfsckpt/store"
 )
-
-// All are the formats, in order of precedence: what one has claimed, those after it do
-// not see. It is changed by tests only.
-var All = []Format{distributed{}, orbax{}, plain{}, deepSpeed{}, directory{}, huggingFace{}, safeTensors{}, keras{}, xgboost{}, lightGBM{}, torch{}, tensorFlow{}}
 
 // Format is one form of checkpoints. Its methods may be called by many goroutines. A
 // format may also be a Contents, a Pointer, a Reviewer, a Sweeper or a SaveRecorder.
@@ -62,6 +57,8 @@ type Traits struct {
 	// before tasks start. It is set for TensorFlow's alone: the pointers of others are
 	// changed only when a person asks for it (Rollback).
 	RepairsPointer bool
+	// OwnRule: a rule of the user's making (Rule.Own) finds them, and no others.
+	OwnRule bool
 	// AloneInStepDir: a directory that is named after a step may hold one of a series.
 	AloneInStepDir bool
 }
@@ -77,6 +74,12 @@ type Owner struct {
 	// Series is the same for checkpoints that can take each other's place when one is
 	// removed; empty: none can, as no step is in the name.
 	Series string
+}
+
+// SavedInPlace is the checkpoint of that name, which a program saves over by replacing the
+// file that makes it one.
+func SavedInPlace(name string) Owner {
+	return Owner{Checkpoint: name, InPlace: true, Series: SeriesOf(name)}
 }
 
 // Claim is a group of a directory's entries that are one checkpoint.
@@ -131,72 +134,4 @@ type SaveRecorder interface {
 	SavesEnded(ctx context.Context, s store.Store) error
 	// ForgetSaves drops records of saves that are gone.
 	ForgetSaves(ctx context.Context, s store.Store) error
-}
-
-// BeginSave records that a task makes a directory, if a format wants to know that.
-func BeginSave(ctx context.Context, s store.Store, dir string) error {
-	for _, r := range having[SaveRecorder]() {
-		if r.BeginsSave(dir) {
-			return r.BeginSave(ctx, s, dir)
-		}
-	}
-	return nil
-}
-
-// SavesEnded records that a program has ended by itself, so that what it has begun to
-// save is as it should be.
-func SavesEnded(ctx context.Context, s store.Store) error {
-	var errs []error
-	for _, r := range having[SaveRecorder]() {
-		errs = append(errs, r.SavesEnded(ctx, s))
-	}
-	return errors.Join(errs...)
-}
-
-// ForgetSaves drops records of saves that are gone.
-func ForgetSaves(ctx context.Context, s store.Store) error {
-	var errs []error
-	for _, r := range having[SaveRecorder]() {
-		errs = append(errs, r.ForgetSaves(ctx, s))
-	}
-	return errors.Join(errs...)
-}
-
-// Of returns a format by its name; nil if there is none.
-func Of(k Kind) Format {
-	for _, f := range All {
-		if f.Traits().Kind == k {
-			return f
-		}
-	}
-	return nil
-}
-
-// OwnerOf returns the checkpoint that a file is a part of, by the file's name alone.
-func OwnerOf(file string) (Owner, bool) {
-	if isDiscarded(file) {
-		return Owner{}, false
-	}
-	for _, f := range All {
-		if o, ok := f.Owner(file); ok {
-			return o, true
-		}
-	}
-	return Owner{}, false
-}
-
-// Pointers returns the formats that have a pointer.
-func Pointers() []Pointer { return having[Pointer]() }
-
-// Sweepers returns the formats whose broken saves leave files.
-func Sweepers() []Sweeper { return having[Sweeper]() }
-
-func having[T any]() []T {
-	var some []T
-	for _, f := range All {
-		if t, ok := f.(T); ok {
-			some = append(some, t)
-		}
-	}
-	return some
 }

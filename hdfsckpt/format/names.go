@@ -1,11 +1,8 @@
 package format
 
 import (
-	"fmt"
-	"maps"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,13 +10,9 @@ import (
 )
 
 var (
-	// stepDir is a directory that is named after a step: 40, step_40, checkpoint-500,
-	// global_step40.
 	stepDir = regexp.MustCompile(`^((global_?)?step|checkpoint|ckpt|epoch|iter)?[-_=]?\d+$`)
-	// namedStepDir is one whose name also says that the number is a step.
-	namedStepDir = regexp.MustCompile(`^((global_?)?step|checkpoint|ckpt|epoch|iter)[-_=]?\d+$`)
-	endsIn       = regexp.MustCompile(`(?:^|[-_=.]|step|checkpoint|ckpt|epoch|iter)(\d+)$`)
-	digits       = regexp.MustCompile(`\d+`)
+	endsIn  = regexp.MustCompile(`(?:^|[-_=.]|step|checkpoint|ckpt|epoch|iter)(\d+)$`)
+	digits  = regexp.MustCompile(`\d+`)
 
 	// Lightning's names are made of KEY=VALUE: epoch=3-step=400-val_loss=0.25-v1. Of two
 	// files with the same values the later one gets a version.
@@ -29,6 +22,21 @@ var (
 	// fraction is at the end of names that have a loss in them: model.05-0.45.
 	fraction = regexp.MustCompile(`\d\.\d+$`)
 )
+
+// NoStep is the step of a name that has none.
+const NoStep = -1
+
+// IsStepDir reports whether a directory is named after a step: 40, step_40,
+// checkpoint-500, global_step40.
+func IsStepDir(base string) bool { return stepDir.MatchString(base) }
+
+// IsPlainDir reports whether a directory is called step-N.
+func IsPlainDir(base string) bool {
+	return strings.HasPrefix(base, "step-") && StepAfterDash(base) != NoStep
+}
+
+// IsPartsDir reports whether a directory is where a save collects its parts.
+func IsPartsDir(base string) bool { return strings.Contains(base, "_temp") }
 
 // StepAfterDash returns the step in a name: the number after its last dash.
 func StepAfterDash(name string) int64 {
@@ -59,47 +67,47 @@ func StepAtEnd(name string) int64 {
 	return NoStep
 }
 
-// fileStep is the step of a file: the directory's, if that is named after one, or the
+// FileStep is the step of a file: the directory's, if that is named after one, or the
 // number at the end of its own name, before the suffix.
-func fileStep(name, suffix string) int64 {
-	if dir := path.Base(path.Dir(name)); stepDir.MatchString(dir) {
+func FileStep(name, suffix string) int64 {
+	if dir := path.Base(path.Dir(name)); IsStepDir(dir) {
 		return StepAtEnd(dir)
 	}
 	return StepAtEnd(strings.TrimSuffix(path.Base(name), suffix))
 }
 
-// shape is a name but for its numbers.
-func shape(name string) string { return digits.ReplaceAllString(name, "#") }
+// Shape is a name but for its numbers.
+func Shape(name string) string { return digits.ReplaceAllString(name, "#") }
 
 // SeriesOf returns the series of a checkpoint by its name: those in its directory whose
 // names differ in their numbers alone; empty if its name has none.
 func SeriesOf(name string) string {
 	if base := path.Base(name); digits.MatchString(base) {
-		return path.Join(path.Dir(name), shape(base))
+		return path.Join(path.Dir(name), Shape(base))
 	}
 	return ""
 }
 
-// hidden reports whether a file lies in a hidden directory, such as the store's own, or
+// IsHidden reports whether a file lies in a hidden directory, such as the store's own, or
 // is being written.
-func hidden(file string) bool {
-	return strings.HasPrefix(file, hiddenPrefix) && path.Dir(file) != "." || store.IsTemporary(path.Base(file))
+func IsHidden(file string) bool {
+	return strings.HasPrefix(file, HiddenPrefix) && path.Dir(file) != "." || store.IsTemporary(path.Base(file))
 }
 
-// stepDirOf returns the directory named after a step that a file is a part of: its own
+// StepDirOf returns the directory named after a step that a file is a part of: its own
 // directory if that is called step-N, otherwise the outermost one.
-func stepDirOf(file string) (dir string, ok bool) {
-	if hidden(file) {
+func StepDirOf(file string) (dir string, ok bool) {
+	if IsHidden(file) {
 		return "", false
 	}
-	if dir := path.Dir(file); isPlainDir(path.Base(dir)) {
+	if dir := path.Dir(file); IsPlainDir(path.Base(dir)) {
 		return dir, true
 	}
-	if isPartsDir(path.Base(path.Dir(file))) {
+	if IsPartsDir(path.Base(path.Dir(file))) {
 		return "", false
 	}
 	for end, c := range file {
-		if c == '/' && stepDir.MatchString(path.Base(file[:end])) {
+		if c == '/' && IsStepDir(path.Base(file[:end])) {
 			return file[:end], true
 		}
 	}
@@ -110,28 +118,6 @@ func stepDirOf(file string) (dir string, ok bool) {
 // copy of what the chief saves, because all must take part in a save. It removes it at once.
 var workerTemp = regexp.MustCompile(`(^|/)workertemp_\d+(/|$)`)
 
-// isDiscarded reports whether an entry is, or lies in, a directory whose files their own
+// IsDiscarded reports whether an entry is, or lies in, a directory whose files their own
 // program discards: nobody's checkpoint.
-func isDiscarded(name string) bool { return workerTemp.MatchString(name) }
-
-// lacking says which of the files that a checkpoint needs are missing or too short;
-// empty if none is.
-func lacking(need, have map[string]int64) string {
-	var wrong []string
-	for _, name := range slices.Sorted(maps.Keys(need)) {
-		switch size, ok := have[name]; {
-		case !ok:
-			wrong = append(wrong, name+" is missing")
-		case size < need[name]:
-			wrong = append(wrong, fmt.Sprintf("%s has %d bytes, %d are needed", name, size, need[name]))
-		}
-	}
-	const most = 3
-	if n := len(wrong) - most; n > 0 {
-		wrong = append(wrong[:most], fmt.Sprintf("and %d more", n))
-	}
-	return strings.Join(wrong, ", ")
-}
-
-// tooDeep says why a checkpoint that was not listed completely is unchecked.
-func tooDeep(dir string) string { return fmt.Sprintf("%s lies too deep to be looked at", dir) }
+func IsDiscarded(name string) bool { return workerTemp.MatchString(name) }

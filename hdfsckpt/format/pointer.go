@@ -86,8 +86,8 @@ type saver struct {
 	File string `json:"file"` // relative to the store's root
 }
 
-// readPointer reads the file of a pointer; what it names, its format knows.
-func readPointer(ctx context.Context, s store.Store, file string) (Pointed, error) {
+// ReadPointerFile reads the file of a pointer; what it names, its format knows.
+func ReadPointerFile(ctx context.Context, s store.Store, file string) (Pointed, error) {
 	info, err := s.Stat(ctx, file)
 	if store.Vanished(err) {
 		return Pointed{Missing: true}, nil
@@ -110,8 +110,8 @@ func readPointer(ctx context.Context, s store.Store, file string) (Pointed, erro
 	return Pointed{Text: text, Written: info.ModTime}, nil
 }
 
-// rememberPointer records that a file is a format's pointer.
-func rememberPointer(ctx context.Context, s store.Store, file string) error {
+// RememberPointerFile records that a file is a format's pointer.
+func RememberPointerFile(ctx context.Context, s store.Store, file string) error {
 	name := path.Join(saversDir, store.EntryName(file)+".json")
 	if there, err := store.Exists(ctx, s, name); err != nil || there {
 		return err
@@ -119,9 +119,9 @@ func rememberPointer(ctx context.Context, s store.Store, file string) error {
 	return store.WriteRecord(ctx, s, name, saver{File: file})
 }
 
-// knownPointers returns the directories in which the file of that base name is recorded
+// KnownPointerFiles returns the directories in which the file of that base name is recorded
 // to be a format's pointer.
-func knownPointers(ctx context.Context, s store.Store, base string) (map[string]bool, error) {
+func KnownPointerFiles(ctx context.Context, s store.Store, base string) (map[string]bool, error) {
 	entries, err := s.List(ctx, saversDir)
 	if store.Vanished(err) {
 		return nil, nil

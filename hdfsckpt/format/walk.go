@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	maxDepth     = 5  // levels of directories that are searched
-	parallelism  = 16 // calls at a time
-	hiddenPrefix = "."
+	MaxDepth     = 5   // levels of directories that are searched
+	parallelism  = 16  // calls at a time
+	HiddenPrefix = "." // of what is no checkpoint, nor a part of one
 	// recent is how old the files of a save may be for it to count as in progress.
 	recent = 2 * time.Minute
 )
@@ -32,16 +32,16 @@ type Search struct {
 	Chosen bool
 }
 
-// List lists checkpoints, the newest last: by step, then by time. It looks into every
-// index and the like, and reads no values.
-func (q Search) List(ctx context.Context, s store.Store) ([]Checkpoint, error) {
+// List lists checkpoints of some formats, in order of precedence, the newest last: by
+// step, then by time. It looks into every index and the like, and reads no values.
+func (q Search) List(ctx context.Context, s store.Store, formats []Format) ([]Checkpoint, error) {
 	group, ctx := errgroup.WithContext(ctx)
-	w := &walker{Search: q, s: s, ctx: ctx, group: group, calls: make(chan struct{}, parallelism), listed: map[string][]store.Info{}}
+	w := &walker{Search: q, s: s, ctx: ctx, formats: formats, group: group, calls: make(chan struct{}, parallelism), listed: map[string][]store.Info{}}
 	group.Go(func() error { return w.directory(cmp.Or(q.Root, "."), 0) })
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	for _, f := range All {
+	for _, f := range formats {
 		if r, ok := f.(Reviewer); ok {
 			r.Review(q.Rule, w.found)
 		}
@@ -112,10 +112,11 @@ func (d *Dir) Do(f func() error) error { return d.w.limited(f) }
 // many of them use the store.
 type walker struct {
 	Search
-	s     store.Store
-	ctx   context.Context
-	group *errgroup.Group
-	calls chan struct{}
+	s       store.Store
+	ctx     context.Context
+	formats []Format
+	group   *errgroup.Group
+	calls   chan struct{}
 
 	mu     sync.Mutex
 	found  []Checkpoint
@@ -165,7 +166,7 @@ func (w *walker) directory(name string, depth int) error {
 		return err
 	}
 	d := &Dir{Store: w.s, Rule: w.Rule, Name: name, Depth: depth, Entries: slices.Clone(entries), w: w}
-	for _, f := range All {
+	for _, f := range w.formats {
 		if !w.Rule.Finds(f) || w.Chosen && hasPointer(f) {
 			continue
 		}
@@ -174,7 +175,7 @@ func (w *walker) directory(name string, depth int) error {
 			return err
 		}
 		for _, c := range claims {
-			w.group.Go(func() error { return w.check(c) })
+			w.group.Go(func() error { return w.check(f, c) })
 			if c.Whole {
 				return nil
 			}
@@ -185,7 +186,7 @@ func (w *walker) directory(name string, depth int) error {
 		return nil
 	}
 	for _, e := range d.Entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name, hiddenPrefix) && !isDiscarded(e.Name) && (w.Rule.Own() || !isPartsDir(e.Name)) {
+		if e.IsDir() && !strings.HasPrefix(e.Name, HiddenPrefix) && !IsDiscarded(e.Name) && (w.Rule.Own() || !IsPartsDir(e.Name)) {
 			w.group.Go(func() error { return w.directory(path.Join(name, e.Name), depth+1) })
 		}
 	}
@@ -197,8 +198,8 @@ func hasPointer(f Format) bool {
 	return ok
 }
 
-// check adds the checkpoint of a claim to those that were found.
-func (w *walker) check(claim Claim) error {
+// check adds the checkpoint of a format's claim to those that were found.
+func (w *walker) check(f Format, claim Claim) error {
 	var c *Checkpoint
 	err := w.limited(func() (err error) {
 		c, err = claim.Check(w.ctx)
@@ -210,14 +211,15 @@ func (w *walker) check(claim Claim) error {
 	if err != nil || c == nil {
 		return err
 	}
+	c.format = f
 	slices.SortFunc(c.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	if len(c.Files) > 0 {
 		c.Time = time.Time{} // that of the directory counts only where nothing is in it
 	}
-	for _, f := range c.Files {
-		c.Size += f.Size
-		if f.ModTime.After(c.Time) {
-			c.Time = f.ModTime
+	for _, x := range c.Files {
+		c.Size += x.Size
+		if x.ModTime.After(c.Time) {
+			c.Time = x.ModTime
 		}
 	}
 	if c.State == Torn && time.Since(c.Time) < recent {
@@ -229,8 +231,26 @@ func (w *walker) check(claim Claim) error {
 	return nil
 }
 
-// below adds all files of a directory to a checkpoint. One that has directories which
-// lie too deep cannot be checked (unlisted).
+// AddDir adds all files of a directory, and of those below it, to a checkpoint. One that
+// has directories which lie too deep cannot be checked (TooDeep).
+func (c *Checkpoint) AddDir(ctx context.Context, s store.Store, dir string) error {
+	return c.below(ctx, s, dir, 0)
+}
+
+// AddEntries is AddDir where the directory is listed already.
+func (c *Checkpoint) AddEntries(ctx context.Context, s store.Store, dir string, entries []store.Info) error {
+	return c.addBelow(ctx, s, dir, entries, 0)
+}
+
+// TooDeep says, for a person, why a checkpoint that was not listed completely cannot be
+// checked; empty for others.
+func (c *Checkpoint) TooDeep() string {
+	if c.unlisted == "" {
+		return ""
+	}
+	return c.unlisted + " lies too deep to be looked at"
+}
+
 func (c *Checkpoint) below(ctx context.Context, s store.Store, dir string, depth int) error {
 	entries, err := s.List(ctx, dir)
 	if store.Vanished(err) {
@@ -248,7 +268,7 @@ func (c *Checkpoint) addBelow(ctx context.Context, s store.Store, dir string, en
 		case !e.IsDir():
 			c.Files = append(c.Files, FileOf(dir, e))
 			c.Shards++
-		case depth < maxDepth:
+		case depth < MaxDepth:
 			if err := c.below(ctx, s, path.Join(dir, e.Name), depth+1); err != nil {
 				return err
 			}

@@ -35,6 +35,16 @@ func (w *work) openAppend() error {
 	return nil
 }
 
+// tellEvents tells Options.OnEvents what was appended, if the file is an event file.
+func (w *work) tellEvents(at int64, data []byte) {
+	if w.f.o.OnEvents == nil || !eventFile(w.base) {
+		return
+	}
+	if name, ok := w.f.path(w.n); ok {
+		w.f.o.OnEvents(name, at, data)
+	}
+}
+
 // flushAppend makes what was appended visible to readers.
 func (w *work) flushAppend() error {
 	if w.app == nil || !w.unseen {

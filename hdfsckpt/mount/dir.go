@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/store"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -105,7 +105,7 @@ func (f *FS) mkdir(in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Statu
 	}
 	defer leave()
 	perm := fs.FileMode(in.Mode).Perm()
-	if err := format.BeginSave(ctx, f.store, p); err != nil { // the directory is made all the same
+	if err := formats.BeginSave(ctx, f.store, p); err != nil { // the directory is made all the same
 		f.fail("record that a save begins in", p, err)
 	}
 	if err := f.store.Mkdir(ctx, p, perm); err != nil {

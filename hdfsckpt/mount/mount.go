@@ -46,6 +46,10 @@ type Options struct {
 	// many goroutines and delays the close or rename it is called from: it must
 	// not use the mount.
 	OnCommit func(Commit)
+	// OnEvents is called with what was appended to a TensorBoard event file, at an offset.
+	// It is called from many goroutines, of which each waits for it: it must not use the
+	// mount, nor keep the bytes.
+	OnEvents func(name string, at int64, b []byte)
 	// Inputs is a local directory that must not change while it is mounted. Its files and
 	// symbolic links are seen in the mount, read-only, and hide what the store has under
 	// their names; its directories are merged with the store's. Empty: there are none.

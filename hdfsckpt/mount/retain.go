@@ -5,7 +5,7 @@ import (
 	"errors"
 	"syscall"
 
-	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/retain"
 )
 
@@ -36,7 +36,7 @@ func (f *FS) replace(ctx context.Context, from, to string) error {
 
 // noteReplacing notes that a file of a checkpoint is being replaced.
 func (f *FS) noteReplacing(name string) {
-	owner, _ := format.OwnerOf(name)
+	owner, _ := formats.OwnerOf(name)
 	if owner.Checkpoint == name { // all of it
 		return
 	}
@@ -52,7 +52,7 @@ func (f *FS) noteReplacing(name string) {
 // about checkpoints of which this mount has replaced files. An error is logged: the file
 // has its name already.
 func (f *FS) replaced(ctx context.Context, name string) {
-	owner, _ := format.OwnerOf(name)
+	owner, _ := formats.OwnerOf(name)
 	f.mu.Lock()
 	replacing := f.replacing[owner.Checkpoint]
 	f.mu.Unlock()

@@ -255,7 +255,11 @@ func (w *work) write(data []byte, off int64, atEnd bool) error {
 		return nil
 	case w.at == inPlace && sequential:
 		w.unseen = true
-		return w.writeTo(w.app.Write, data)
+		if err := w.writeTo(w.app.Write, data); err != nil {
+			return err
+		}
+		w.tellEvents(off, data)
+		return nil
 	}
 	if err := w.toSpool(); err != nil {
 		return w.fail("spooling", err)

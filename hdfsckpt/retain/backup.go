@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 )
@@ -98,7 +99,7 @@ func (b *backup) read(ctx context.Context) error {
 		return nil
 	}
 	for _, f := range r.Files {
-		if owner, ok := format.OwnerOf(r.name(f)); ok && owner.Checkpoint == r.Name {
+		if owner, ok := formats.OwnerOf(r.name(f)); ok && owner.Checkpoint == r.Name {
 			b.record, b.owner = r, owner
 			return nil
 		}
@@ -173,7 +174,7 @@ func (b *backup) begin(ctx context.Context, h how, c *format.Checkpoint) error {
 	}
 	b.record = record{Name: b.owner.Checkpoint, How: h, Dir: c.IsDir()}
 	for _, f := range c.Files {
-		if o, ok := format.OwnerOf(f.Name); ok && o.Checkpoint == b.Name { // not a graph, say
+		if o, ok := formats.OwnerOf(f.Name); ok && o.Checkpoint == b.Name { // not a graph, say
 			pos, _ := b.position(f.Name)
 			b.Files = append(b.Files, pos)
 		}

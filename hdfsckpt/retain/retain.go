@@ -21,6 +21,7 @@ import (
 	"syscall"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/manifest"
 	"holdfast/hdfsckpt/store"
 )
@@ -33,7 +34,7 @@ const enough = 2
 // be retained: then Replacing must be called before it is replaced, and Removing before it
 // is removed. Calls for one directory must not overlap.
 func Concerns(file string) bool {
-	_, ok := format.OwnerOf(file)
+	_, ok := formats.OwnerOf(file)
 	return ok
 }
 
@@ -48,7 +49,7 @@ func Replacing(ctx context.Context, s store.Store, file string) error {
 }
 
 func replacing(ctx context.Context, s store.Store, file string) error {
-	owner, ok := format.OwnerOf(file)
+	owner, ok := formats.OwnerOf(file)
 	if !ok {
 		return nil
 	}
@@ -95,7 +96,7 @@ func replacing(ctx context.Context, s store.Store, file string) error {
 // NotReplaced is called when what Replacing was called for has failed: a file that is a
 // checkpoint by itself, and was retained, gets its name back, unless something has it.
 func NotReplaced(ctx context.Context, s store.Store, file string) error {
-	owner, ok := format.OwnerOf(file)
+	owner, ok := formats.OwnerOf(file)
 	if !ok || owner.Checkpoint != file {
 		return nil
 	}
@@ -123,7 +124,7 @@ func Replaced(ctx context.Context, s store.Store, file string) error {
 }
 
 func completed(ctx context.Context, s store.Store, file string) error {
-	owner, ok := format.OwnerOf(file)
+	owner, ok := formats.OwnerOf(file)
 	if !ok {
 		return nil
 	}
@@ -160,7 +161,7 @@ func Removing(ctx context.Context, s store.Store, file string) (retained bool, e
 }
 
 func removing(ctx context.Context, s store.Store, file string) (bool, error) {
-	owner, ok := format.OwnerOf(file)
+	owner, ok := formats.OwnerOf(file)
 	if !ok {
 		return false, nil
 	}
@@ -229,7 +230,7 @@ func (b *backup) others(ctx context.Context) (int, error) {
 			}
 			o.Checkpoint = name
 		} else {
-			of, ok := format.OwnerOf(name)
+			of, ok := formats.OwnerOf(name)
 			if !ok || of.Series != o.Series {
 				continue
 			}

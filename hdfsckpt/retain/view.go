@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/store"
 )
 
@@ -66,7 +67,7 @@ func (b *backup) look(ctx context.Context, w scope) (*format.Checkpoint, error) 
 		}
 	}
 	q := format.Search{Rule: rule, Root: path.Dir(b.Name), Chosen: ofStore}
-	found, err := q.List(ctx, &view{Store: b.s, b: b, scope: w})
+	found, err := q.List(ctx, &view{Store: b.s, b: b, scope: w}, formats.All)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (v *view) visible(ctx context.Context, dir string, root bool) ([]store.Info
 	}
 	var ours []store.Info
 	for _, e := range entries {
-		of, owned := format.OwnerOf(path.Join(dir, e.Name))
+		of, owned := formats.OwnerOf(path.Join(dir, e.Name))
 		if e.Name == path.Base(v.b.Name) || owned && !e.IsDir() && of.Checkpoint == v.b.Name {
 			ours = append(ours, e)
 		}

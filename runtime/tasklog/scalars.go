@@ -85,7 +85,7 @@ func (s *Scalars) InText(text string) {
 			continue
 		}
 		if name := scalarBefore(text[:at], strings.ContainsAny(text[at:end], ".eE")); name != "" && !strings.HasPrefix(text[end:], "%|") {
-			s.add(name, value)
+			s.Add(name, value)
 		}
 		at = end
 	}
@@ -99,8 +99,13 @@ func (s *Scalars) Take() []Scalar {
 	return found
 }
 
-func (s *Scalars) add(name string, value float64) {
+// Add takes in a scalar that was reported otherwise. Beyond MaxScalars names, and of a name
+// that is too long, it is ignored.
+func (s *Scalars) Add(name string, value float64) {
 	if !s.known[name] {
+		if len(name) > maxScalarName {
+			return
+		}
 		if len(s.known) == MaxScalars {
 			return
 		}

@@ -77,14 +77,14 @@ var storageRules = []rule{
 	// Files that belong together.
 	{
 		promise: "a directory of Trainer's is one checkpoint",
-		file:    "hdfsckpt/format/format.go",
+		file:    "hdfsckpt/formats/formats.go",
 		old:     `directory{}, huggingFace{}, safeTensors{}`,
 		new:     `safeTensors{}`,
 		pkg:     "hdfsckpt", test: "TestTrainersDirectories",
 	},
 	{
 		promise: "files of one save that are of no known format are one checkpoint, which prune does not take apart",
-		file:    "hdfsckpt/format/format.go",
+		file:    "hdfsckpt/formats/formats.go",
 		old:     `deepSpeed{}, directory{}, huggingFace{}`,
 		new:     `deepSpeed{}, huggingFace{}`,
 		pkg:     "hdfsckpt", test: "TestFilesThatBelongTogether",
@@ -134,7 +134,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "ckpt get copies all files of a directory of no known format",
-		file:    "hdfsckpt/format/format.go",
+		file:    "hdfsckpt/formats/formats.go",
 		old:     `deepSpeed{}, directory{}, huggingFace{}`,
 		new:     `deepSpeed{}, huggingFace{}`,
 		pkg:     "cmd/yarn-submit", test: "TestNotUnderstood",
@@ -175,7 +175,7 @@ var storageRules = []rule{
 	},
 	{
 		promise: "a torn checkpoint of torch.distributed.checkpoint is out of the way before tasks start",
-		file:    "hdfsckpt/format/dcp.go",
+		file:    "hdfsckpt/formats/dcp.go",
 		old: `	c.Certain = c.Shards > 0
 `,
 		new: ``,
@@ -264,8 +264,8 @@ var storageRules = []rule{
 	{
 		promise: "the first save of Trainer's, of which nothing but its model is there, is known to be torn",
 		file:    "hdfsckpt/mount/dir.go",
-		old:     `format.BeginSave(ctx, f.store, p); err != nil {`,
-		new:     `format.BeginSave(ctx, f.store, "."); err != nil {`,
+		old:     `formats.BeginSave(ctx, f.store, p); err != nil {`,
+		new:     `formats.BeginSave(ctx, f.store, "."); err != nil {`,
 		pkg:     "cmd/yarn-submit", test: "TestTornAndLost/kill,_10",
 	},
 
@@ -284,14 +284,14 @@ var storageRules = []rule{
 	},
 	{
 		promise: "whatever the script saves over stays readable once: torch.save",
-		file:    "hdfsckpt/format/singlefile.go",
+		file:    "hdfsckpt/format/format.go",
 		old:     `InPlace: true, `,
 		new:     ``,
 		pkg:     "hdfsckpt", test: "TestReplacedIsRetained/local",
 	},
 	{
 		promise: "a model of XGBoost whose end is missing is torn",
-		file:    "hdfsckpt/format/xgboost.go",
+		file:    "hdfsckpt/formats/xgboost.go",
 		old:     `if !ubjsonEnd.Match(end) {`,
 		new:     `if false {`,
 		pkg:     "hdfsckpt", test: "TestXGBoostCheckpoints",
@@ -326,8 +326,8 @@ var storageRules = []rule{
 	},
 	{
 		promise: "what a save by fewer ranks leaves of the one that it saves over is no part of the new one",
-		file:    "hdfsckpt/format/dcp.go",
-		old: `			c.leaveOut(need)
+		file:    "hdfsckpt/formats/dcp.go",
+		old: `			leaveOut(c, need)
 `,
 		new: ``,
 		pkg: "hdfsckpt", test: "TestSavedOverByFewerRanks/local",

@@ -18,6 +18,7 @@ import (
 
 	"holdfast/hdfsckpt"
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/mount"
 	"holdfast/hdfsckpt/retain"
 	"holdfast/hdfsckpt/store"
@@ -105,13 +106,13 @@ func (p *plain) run() {
 		for _, o := range interleave(p.rng, files) {
 			a.carryOut(p.t, o)
 		}
-		for _, o := range g.file(0, path.Join(at, format.Committed), fmt.Appendf(nil, `{"shards": %d}`, shards)) {
+		for _, o := range g.file(0, path.Join(at, formats.Committed), fmt.Appendf(nil, `{"shards": %d}`, shards)) {
 			a.carryOut(p.t, o)
 		}
 		p.committed.Store(id)
 		if id > 1 { // shutil.rmtree, in no order
 			old := fmt.Sprintf("step-%d", id-1)
-			names := []string{format.Committed}
+			names := []string{formats.Committed}
 			for i := range shards {
 				names = append(names, fmt.Sprintf("shard-%d", i))
 			}
@@ -192,7 +193,7 @@ func (p *plain) cut() {
 func (p *plain) whole(s store.Store, c *format.Checkpoint) int64 {
 	id := int64(-1)
 	for _, f := range c.Files {
-		if path.Base(f.Name) == format.Committed {
+		if path.Base(f.Name) == formats.Committed {
 			continue
 		}
 		b, err := store.ReadFile(context.Background(), s, f.Name)

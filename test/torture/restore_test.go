@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"path"
 
-	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tfbundle"
 )
@@ -45,7 +45,7 @@ func restore(ctx context.Context, s store.Store, dir string) (restored, error) {
 
 // readBundle reads every tensor of a checkpoint and sees that all are of one save.
 func readBundle(ctx context.Context, s store.Store, prefix string) (restored, error) {
-	x, err := format.ReadIndex(ctx, s, prefix)
+	x, err := formats.ReadIndex(ctx, s, prefix)
 	if err != nil {
 		return restored{}, err
 	}

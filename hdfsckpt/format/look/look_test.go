@@ -1,4 +1,4 @@
-package format
+package look
 
 import (
 	"context"
@@ -13,13 +13,13 @@ func TestLooksHaveOneBudget(t *testing.T) {
 	for name, x := range map[string]struct {
 		size int64
 		fit  int
-	}{"four at once": {lookBudget / lookCost / 4, 4}, "a larger one alone": {1 << 40, 1}} {
+	}{"four at once": {budget / cost / 4, 4}, "a larger one alone": {1 << 40, 1}} {
 		t.Run(name, func(t *testing.T) {
 			in, leave := make(chan struct{}, x.fit), make(chan struct{})
 			var wg sync.WaitGroup
 			for range x.fit {
 				wg.Go(func() {
-					if err := budgeted(t.Context(), x.size, func() error { in <- struct{}{}; <-leave; return nil }); err != nil {
+					if err := Budgeted(t.Context(), x.size, func() error { in <- struct{}{}; <-leave; return nil }); err != nil {
 						t.Error(err)
 					}
 				})
@@ -28,12 +28,12 @@ func TestLooksHaveOneBudget(t *testing.T) {
 				<-in
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			if err := budgeted(ctx, 1, func() error { return nil }); err == nil {
+			if err := Budgeted(ctx, 1, func() error { return nil }); err == nil {
 				t.Errorf("beside %d of %d bytes there is room for one more", x.fit, x.size)
 			}
 			cancel()
 			close(leave)
-			if err := budgeted(t.Context(), 1, func() error { return nil }); err != nil {
+			if err := Budgeted(t.Context(), 1, func() error { return nil }); err != nil {
 				t.Error(err)
 			}
 			wg.Wait()

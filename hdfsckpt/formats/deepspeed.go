@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"context"
@@ -11,24 +11,25 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 )
 
 // DeepSpeed is a directory global_stepN of DeepSpeed, beside a file `latest` that names
 // the last one whose save has ended (DeepSpeedEngine.save_checkpoint). Each rank writes
 // its own files; how many there are stands in none of their names.
-const DeepSpeed Kind = "deepspeed"
+const DeepSpeed format.Kind = "deepspeed"
 
 type deepSpeed struct{}
 
-var _ Pointer = deepSpeed{}
+var _ format.Pointer = deepSpeed{}
 
 // latest is the pointer.
 const latest = "latest"
 
-func (deepSpeed) Traits() Traits {
-	return Traits{
-		Kind: DeepSpeed, FoundBy: []Kind{Torch}, Last: []string{latest}, MayGrow: true,
+func (deepSpeed) Traits() format.Traits {
+	return format.Traits{
+		Kind: DeepSpeed, FoundBy: []format.Kind{Torch}, Last: []string{latest}, MayGrow: true,
 		CompleteWhen: "the files of model and optimizer in global_stepN are whole, and `latest` names it or a later one",
 	}
 }
@@ -46,12 +47,12 @@ var (
 // Owner returns none: a directory that is named after a step is known by that
 // (directory.Owner). What a program removes of it is not retained, as the files alone,
 // without the pointer and the directory that this names, do not show that they are all.
-func (deepSpeed) Owner(string) (Owner, bool) { return Owner{}, false }
+func (deepSpeed) Owner(string) (format.Owner, bool) { return format.Owner{}, false }
 
 // Claim takes the directories global_stepN which hold files by the names that ranks give
 // them.
-func (f deepSpeed) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
-	if _, inStepDir := stepDirOf(path.Join(d.Name, latest)); inStepDir || d.Depth >= maxDepth {
+func (f deepSpeed) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
+	if _, inStepDir := format.StepDirOf(path.Join(d.Name, latest)); inStepDir || d.Depth >= format.MaxDepth {
 		return nil, nil // a part of what that directory is
 	}
 	saves := map[string][]store.Info{}
@@ -70,7 +71,7 @@ func (f deepSpeed) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
 	if len(saves) == 0 {
 		return nil, nil
 	}
-	var at Pointed
+	var at format.Pointed
 	err := d.Do(func() (err error) {
 		at, err = f.ReadPointer(ctx, d.Store, d.Name)
 		return err
@@ -78,12 +79,12 @@ func (f deepSpeed) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	var claims []Claim
+	var claims []format.Claim
 	for _, base := range slices.Sorted(maps.Keys(saves)) {
-		claims = append(claims, Claim{Take: []string{base}, Check: func(ctx context.Context) (*Checkpoint, error) {
+		claims = append(claims, format.Claim{Take: []string{base}, Check: func(ctx context.Context) (*format.Checkpoint, error) {
 			name := path.Join(d.Name, base)
-			c := &Checkpoint{Name: name, Kind: DeepSpeed, Step: StepAtEnd(base), State: Unchecked, Current: at.Named() && at.Target == base}
-			if err := c.addBelow(ctx, d.Store, name, saves[base], 0); err != nil {
+			c := &format.Checkpoint{Name: name, Kind: DeepSpeed, Step: format.StepAtEnd(base), State: format.Unchecked, Current: at.Named() && at.Target == base}
+			if err := c.AddEntries(ctx, d.Store, name, saves[base]); err != nil {
 				return nil, err
 			}
 			return c, checkDeepSpeed(ctx, d.Store, c, at, saves[at.Target])
@@ -97,9 +98,9 @@ func isDeepSpeedFile(e store.Info) bool { return !e.IsDir() && deepSpeedFile.Mat
 // checkDeepSpeed judges a directory beside a pointer. current are the files of the
 // directory that the pointer names: as how many ranks there are stands nowhere, one is
 // complete only if it has those of as many.
-func checkDeepSpeed(ctx context.Context, s store.Store, c *Checkpoint, at Pointed, current []store.Info) error {
-	if c.unlisted != "" {
-		c.Why = tooDeep(c.unlisted)
+func checkDeepSpeed(ctx context.Context, s store.Store, c *format.Checkpoint, at format.Pointed, current []store.Info) error {
+	if c.TooDeep() != "" {
+		c.Why = c.TooDeep()
 		return nil
 	}
 	have := map[string]bool{}
@@ -118,10 +119,10 @@ func checkDeepSpeed(ctx context.Context, s store.Store, c *Checkpoint, at Pointe
 		case err != nil:
 			return err
 		case h.empty:
-			c.State, c.Why = Torn, base+" is empty"
+			c.State, c.Why = format.Torn, base+" is empty"
 			return nil
 		case h.damage != nil:
-			c.State, c.Why = Torn, base+": "+h.damage.Error()
+			c.State, c.Why = format.Torn, base+": "+h.damage.Error()
 			return nil
 		case !h.archive:
 			c.Why = "nothing shows whether " + base + " is whole"
@@ -129,18 +130,18 @@ func checkDeepSpeed(ctx context.Context, s store.Store, c *Checkpoint, at Pointe
 		}
 	}
 	if missing := missingOfDeepSpeed(have); missing != "" {
-		c.State, c.Why = Torn, missing+" is missing"
+		c.State, c.Why = format.Torn, missing+" is missing"
 		return nil
 	}
 	switch other := notOfDeepSpeed(have, current); {
-	case len(current) == 0 || StepAtEnd(at.Target) < c.Step:
+	case len(current) == 0 || format.StepAtEnd(at.Target) < c.Step:
 		c.Why = "the file " + latest + " beside it names neither it nor a later one that is there: its save may not have ended"
 	case last.After(at.Written):
 		c.Why = "it was written to after the file " + latest + " beside it: its save may not have ended"
 	case other != "":
 		c.Why = fmt.Sprintf("it has no %s, which %s has: its save may not have ended", other, at.Target)
 	default:
-		c.State = Complete
+		c.State = format.Complete
 	}
 	return nil
 }
@@ -185,8 +186,8 @@ func missingOfDeepSpeed(have map[string]bool) string {
 
 func (deepSpeed) PointerFile() string { return latest }
 
-func (deepSpeed) ReadPointer(ctx context.Context, s store.Store, dir string) (Pointed, error) {
-	p, err := readPointer(ctx, s, path.Join(dir, latest))
+func (deepSpeed) ReadPointer(ctx context.Context, s store.Store, dir string) (format.Pointed, error) {
+	p, err := format.ReadPointerFile(ctx, s, path.Join(dir, latest))
 	if err != nil || !p.Named() {
 		return p, err
 	}
@@ -199,16 +200,18 @@ func (deepSpeed) ReadPointer(ctx context.Context, s store.Store, dir string) (Po
 }
 
 // WritePointer names a directory as DeepSpeed does, without an end of line.
-func (f deepSpeed) WritePointer(ctx context.Context, s store.Store, dir string, before Pointed, _ []Checkpoint, to *Checkpoint) error {
+func (f deepSpeed) WritePointer(ctx context.Context, s store.Store, dir string, before format.Pointed, _ []format.Checkpoint, to *format.Checkpoint) error {
 	return store.WriteFile(ctx, s, path.Join(dir, latest), f.CopiedPointer(before, to), 0o644)
 }
 
-func (deepSpeed) CopiedPointer(_ Pointed, to *Checkpoint) []byte { return []byte(path.Base(to.Name)) }
+func (deepSpeed) CopiedPointer(_ format.Pointed, to *format.Checkpoint) []byte {
+	return []byte(path.Base(to.Name))
+}
 
 func (deepSpeed) RememberPointer(ctx context.Context, s store.Store, dir string) error {
-	return rememberPointer(ctx, s, path.Join(dir, latest))
+	return format.RememberPointerFile(ctx, s, path.Join(dir, latest))
 }
 
 func (deepSpeed) KnownPointers(ctx context.Context, s store.Store) (map[string]bool, error) {
-	return knownPointers(ctx, s, latest)
+	return format.KnownPointerFiles(ctx, s, latest)
 }

@@ -1,4 +1,4 @@
-package format_test
+package formats_test
 
 import (
 	"go/ast"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/test/sources"
 )
 
@@ -14,7 +14,7 @@ import (
 // the key of a map or otherwise; it asks the format.
 func TestFormatsAreDecidedHereOnly(t *testing.T) {
 	var kinds []string
-	for _, f := range format.All {
+	for _, f := range formats.All {
 		kinds = append(kinds, `"`+string(f.Traits().Kind)+`"`)
 	}
 	names := constants(t)
@@ -27,7 +27,7 @@ func TestFormatsAreDecidedHereOnly(t *testing.T) {
 		}
 		ast.Inspect(f.Syntax, func(n ast.Node) bool {
 			if decides(n, names, kinds) {
-				t.Errorf("%s decides by the name of a format: ask the format (hdfsckpt/format)", f.Position(n))
+				t.Errorf("%s decides by the name of a format: ask the format (format.Format)", f.Position(n))
 			}
 			return true
 		})
@@ -35,7 +35,7 @@ func TestFormatsAreDecidedHereOnly(t *testing.T) {
 }
 
 // here is this package's directory in the module.
-const here = "hdfsckpt/format"
+const here = "hdfsckpt/formats"
 
 // decides reports whether a node names a format by its constant, or compares a kind or a
 // format with its text.
@@ -43,7 +43,7 @@ func decides(n ast.Node, names, kinds []string) bool {
 	switch n := n.(type) {
 	case *ast.SelectorExpr:
 		x, ok := n.X.(*ast.Ident)
-		return ok && x.Name == "format" && slices.Contains(names, n.Sel.Name)
+		return ok && x.Name == "formats" && slices.Contains(names, n.Sel.Name)
 	case *ast.BinaryExpr:
 		named := func(e ast.Expr) bool {
 			s, ok := e.(*ast.SelectorExpr)
@@ -67,7 +67,7 @@ func constants(t *testing.T) (names []string) {
 		}
 		ast.Inspect(f.Syntax, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok {
-				if kind, ok := v.Type.(*ast.Ident); ok && kind.Name == "Kind" && len(v.Values) == 1 {
+				if kind, ok := v.Type.(*ast.SelectorExpr); ok && kind.Sel.Name == "Kind" && len(v.Values) == 1 {
 					names = append(names, v.Names[0].Name)
 				}
 			}

@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"bytes"
@@ -9,25 +9,27 @@ import (
 	"regexp"
 	"strings"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/onefile"
 	"holdfast/hdfsckpt/store"
 )
 
 // LightGBM is a file of Booster.save_model, or a snapshot of LightGBM's program: text that
 // begins with a line tree, and ends with the parameters and, if Python wrote it, with
 // what pandas called the categories.
-const LightGBM Kind = "lightgbm"
+const LightGBM format.Kind = "lightgbm"
 
 type lightGBM struct{}
 
-var _ Format = lightGBM{}
+var _ format.Format = lightGBM{}
 
 // lightGBMNames are those of the files; the last is what LightGBM's program calls
 // snapshots. All are names of other files, too, and count only if the file begins as
 // LightGBM's do.
 var lightGBMNames = []string{"*[0-9].txt", "*model*.txt", "*.model", "*.lgb", "*.snapshot_iter_*"}
 
-func (lightGBM) Traits() Traits {
-	return Traits{
+func (lightGBM) Traits() format.Traits {
+	return format.Traits{
 		Kind: LightGBM, Last: lightGBMNames,
 		CompleteWhen: "the file ends with LightGBM's parameters, which are written last",
 		MayGrow:      true, AloneInStepDir: true, Steady: true,
@@ -35,26 +37,26 @@ func (lightGBM) Traits() Traits {
 }
 
 func isLightGBMName(base string) bool {
-	return matchesAny(lightGBMNames, base) && !strings.HasPrefix(base, hiddenPrefix)
+	return matchesAny(lightGBMNames, base) && !strings.HasPrefix(base, format.HiddenPrefix)
 }
 
-func (lightGBM) Owner(file string) (Owner, bool) {
-	if !standsAlone(file) || !isLightGBMName(path.Base(file)) {
-		return Owner{}, false
+func (lightGBM) Owner(file string) (format.Owner, bool) {
+	if !onefile.StandsAlone(file) || !isLightGBMName(path.Base(file)) {
+		return format.Owner{}, false
 	}
-	return savedInPlace(file), true
+	return format.SavedInPlace(file), true
 }
 
-func (lightGBM) Claim(_ context.Context, d *Dir) ([]Claim, error) {
-	return claimFiles(d, isLightGBMName, checkLightGBM), nil
+func (lightGBM) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
+	return onefile.Claim(d, isLightGBMName, checkLightGBM), nil
 }
 
-func checkLightGBM(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
+func checkLightGBM(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	suffix := path.Ext(f.Name)
 	if snapshot.MatchString(suffix) {
 		suffix = ""
 	}
-	return checkEnds(ctx, s, f, Checkpoint{Kind: LightGBM, Step: fileStep(f.Name, suffix)}, false, judgeLightGBM)
+	return onefile.Check(ctx, s, f, format.Checkpoint{Kind: LightGBM, Step: format.FileStep(f.Name, suffix)}, false, judgeLightGBM)
 }
 
 // snapshot is what stands behind a model's name in that of a snapshot.
@@ -73,16 +75,16 @@ var (
 )
 
 func judgeLightGBM(r io.ReaderAt, size int64) error {
-	begin, end, err := endsOf(r, size, lightGBMTail)
+	begin, end, err := onefile.Ends(r, size, lightGBMTail)
 	switch {
 	case err != nil:
 		return err
 	case !bytes.HasPrefix(begin, lightGBMBegin):
-		return foreignError{errors.New("it does not begin as LightGBM's models do")}
+		return onefile.Foreign(errors.New("it does not begin as LightGBM's models do"))
 	case lightGBMEnd.Match(end):
 		return nil
 	case bytes.Contains(end, treesEnd): // LightGBM reads it, with what is there of the parameters
 		return errors.New("it ends behind its trees, and before the end of the parameters: whether something is missing cannot be seen")
 	}
-	return cutOffError{errors.New("it ends in the middle of its trees, or of what follows them")}
+	return onefile.CutOff(errors.New("it ends in the middle of its trees, or of what follows them"))
 }

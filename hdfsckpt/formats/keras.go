@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"archive/zip"
@@ -11,19 +11,21 @@ import (
 	"path"
 	"strings"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/onefile"
 	"holdfast/hdfsckpt/store"
 )
 
 // Keras is a file of a Keras model: an archive NAME.keras, or HDF5 (NAME.weights.h5, and
 // NAME.h5 if it begins as Keras writes it).
-const Keras Kind = "keras"
+const Keras format.Kind = "keras"
 
 type keras struct{}
 
-var _ Format = keras{}
+var _ format.Format = keras{}
 
-func (keras) Traits() Traits {
-	return Traits{
+func (keras) Traits() format.Traits {
+	return format.Traits{
 		Kind: Keras, Last: []string{"*.keras", "*.h5"},
 		CompleteWhen: "the archive's directory can be read; HDF5 has the length that its beginning says",
 		MayGrow:      true, AloneInStepDir: true, Steady: true,
@@ -34,7 +36,7 @@ func (keras) Traits() Traits {
 // is none of Keras's.
 func kerasSuffix(base string) string {
 	for _, s := range []string{".keras", ".weights.h5", ".h5"} {
-		if strings.HasSuffix(base, s) && !strings.HasPrefix(base, hiddenPrefix) {
+		if strings.HasSuffix(base, s) && !strings.HasPrefix(base, format.HiddenPrefix) {
 			return s
 		}
 	}
@@ -43,20 +45,20 @@ func kerasSuffix(base string) string {
 
 func isKerasName(base string) bool { return kerasSuffix(base) != "" }
 
-func (keras) Owner(file string) (Owner, bool) {
-	if !standsAlone(file) || !isKerasName(path.Base(file)) {
-		return Owner{}, false
+func (keras) Owner(file string) (format.Owner, bool) {
+	if !onefile.StandsAlone(file) || !isKerasName(path.Base(file)) {
+		return format.Owner{}, false
 	}
-	return savedInPlace(file), true
+	return format.SavedInPlace(file), true
 }
 
-func (keras) Claim(_ context.Context, d *Dir) ([]Claim, error) {
-	return claimFiles(d, isKerasName, checkKeras), nil
+func (keras) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
+	return onefile.Claim(d, isKerasName, checkKeras), nil
 }
 
-func checkKeras(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
+func checkKeras(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	suffix := kerasSuffix(f.Name)
-	return checkEnds(ctx, s, f, Checkpoint{Kind: Keras, Step: fileStep(f.Name, suffix)}, suffix != ".h5", func(r io.ReaderAt, size int64) error {
+	return onefile.Check(ctx, s, f, format.Checkpoint{Kind: Keras, Step: format.FileStep(f.Name, suffix)}, suffix != ".h5", func(r io.ReaderAt, size int64) error {
 		switch suffix {
 		case ".keras":
 			return checkKerasArchive(r, size)
@@ -64,7 +66,7 @@ func checkKeras(ctx context.Context, s store.Store, f File) (*Checkpoint, error)
 			if ours, err := isKerasHDF5(r, size); err != nil {
 				return err
 			} else if !ours {
-				return foreignError{errors.New("it is HDF5 of another program")}
+				return onefile.Foreign(errors.New("it is HDF5 of another program"))
 			}
 		}
 		return checkHDF5(r, size)
@@ -79,7 +81,7 @@ func checkKerasArchive(r io.ReaderAt, size int64) error {
 	}
 	z, err := zip.NewReader(r, size)
 	if err != nil {
-		return cutOffError{fmt.Errorf("its directory, at the end: %w", err)}
+		return onefile.CutOff(fmt.Errorf("its directory, at the end: %w", err))
 	}
 	for _, f := range z.File {
 		if f.Name == "config.json" {
@@ -119,7 +121,7 @@ func checkHDF5(r io.ReaderAt, size int64) error {
 	case err != nil:
 		return err
 	case uint64(size) < end:
-		return cutOffError{fmt.Errorf("it has %d bytes, %d are needed", size, end)}
+		return onefile.CutOff(fmt.Errorf("it has %d bytes, %d are needed", size, end))
 	case uint64(size) > end:
 		return fmt.Errorf("it has %d bytes, and says that it ends at %d", size, end)
 	}

@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"context"
@@ -6,27 +6,28 @@ import (
 	"regexp"
 	"strings"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 )
 
 // Directory is a directory of several files, some of a known format, without anything that
 // shows whether all of them are there: a program's own checkpoint-500 with model.pt and
 // optimizer.pt. It is listed as one checkpoint, and is never removed automatically.
-const Directory Kind = "directory"
+const Directory format.Kind = "directory"
 
 type directory struct{}
 
-var _ Format = directory{}
+var _ format.Format = directory{}
 
-func (directory) Traits() Traits {
-	return Traits{Kind: Directory, FoundBy: []Kind{Torch, Safetensors}, Unnamed: true}
+func (directory) Traits() format.Traits {
+	return format.Traits{Kind: Directory, FoundBy: []format.Kind{Torch, Safetensors}, Unnamed: true}
 }
 
 // Owner returns the directory named after a step that a file lies in: whatever its format,
 // it is written and removed as a whole.
-func (directory) Owner(file string) (Owner, bool) {
-	dir, ok := stepDirOf(file)
-	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok
+func (directory) Owner(file string) (format.Owner, bool) {
+	dir, ok := format.StepDirOf(file)
+	return format.Owner{Checkpoint: dir, Series: format.SeriesOf(dir)}, ok
 }
 
 var (
@@ -38,25 +39,25 @@ var (
 	besideModel = regexp.MustCompile(`^(training_args\.bin|optimizer\.(pt|pth|bin)|scheduler\.(pt|pth|bin)|scaler\.pt|rng_state(_\d+)?\.pth)$`)
 )
 
-func (directory) Claim(_ context.Context, d *Dir) ([]Claim, error) {
+func (directory) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	parts := belongTogether(d)
 	if parts == nil {
 		return nil, nil
 	}
-	whole := stepDir.MatchString(path.Base(d.Name))
-	claim := Claim{Whole: whole, Check: func(ctx context.Context) (*Checkpoint, error) {
-		c := &Checkpoint{Name: d.Name, Kind: Directory, Step: NoStep, State: Unchecked,
+	whole := format.IsStepDir(path.Base(d.Name))
+	claim := format.Claim{Whole: whole, Check: func(ctx context.Context) (*format.Checkpoint, error) {
+		c := &format.Checkpoint{Name: d.Name, Kind: Directory, Step: format.NoStep, State: format.Unchecked,
 			Why: "nothing in it shows whether all of its files are there; the spec can say which is written last: format=plain,marker=FILE"}
 		if whole { // with all that is below it
-			c.Step = StepAtEnd(path.Base(d.Name))
-			err := c.below(ctx, d.Store, d.Name, 0)
+			c.Step = format.StepAtEnd(path.Base(d.Name))
+			err := c.AddDir(ctx, d.Store, d.Name)
 			if len(c.Files) == 0 {
 				c = nil
 			}
 			return c, err
 		}
 		for _, f := range parts {
-			c.Files = append(c.Files, FileOf(d.Name, f))
+			c.Files = append(c.Files, format.FileOf(d.Name, f))
 			c.Shards++
 		}
 		return c, nil
@@ -64,18 +65,18 @@ func (directory) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 	for _, p := range parts {
 		claim.Take = append(claim.Take, p.Name)
 	}
-	return []Claim{claim}, nil
+	return []format.Claim{claim}, nil
 }
 
 // belongTogether returns the files of a directory that are one checkpoint together, and none
 // by itself; nil if there are none such. In a directory named after a step these are all
 // files, unless the only one may be a model. Elsewhere they are the files without a step in
 // their names, beside files that are no checkpoints.
-func belongTogether(d *Dir) []store.Info {
+func belongTogether(d *format.Dir) []store.Info {
 	var known, parts, others []store.Info
-	inStepDir := stepDir.MatchString(path.Base(d.Name))
+	inStepDir := format.IsStepDir(path.Base(d.Name))
 	for _, e := range d.Entries {
-		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
+		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, format.HiddenPrefix) {
 			continue
 		}
 		ext := suffixOf(e.Name)
@@ -88,7 +89,7 @@ func belongTogether(d *Dir) []store.Info {
 			return nil // TensorFlow's are known by their prefix
 		case !torch && ext != safetensorsSuffix:
 			others = append(others, e)
-		case torch && StepAtEnd(bare) != NoStep && !partOfMore.MatchString(bare):
+		case torch && format.StepAtEnd(bare) != format.NoStep && !partOfMore.MatchString(bare):
 			known = append(known, e)
 		default:
 			known = append(known, e)

@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"context"
@@ -6,48 +6,49 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 )
 
 // Plain is files of the program's own: a directory step-N, complete when it has a file
 // COMMITTED, which is written last; or what the store's Rule says.
-const Plain Kind = "plain"
+const Plain format.Kind = "plain"
 
 // Committed is the file that makes a plain checkpoint complete where the store's rule
 // says nothing else. If it is JSON with a number "shards", as many other files must be
 // there.
 const Committed = "COMMITTED"
 
+// namedStepDir is a directory whose name says that the number in it is a step.
+var namedStepDir = regexp.MustCompile(`^((global_?)?step|checkpoint|ckpt|epoch|iter)[-_=]?\d+$`)
+
 type plain struct{}
 
-var _ Reviewer = plain{}
+var _ format.Reviewer = plain{}
 
-func (plain) Traits() Traits {
-	return Traits{Kind: Plain, Last: []string{Committed}, Steady: true, CompleteWhen: "the directory step-N has a file COMMITTED"}
+func (plain) Traits() format.Traits {
+	return format.Traits{Kind: Plain, Last: []string{Committed}, Steady: true, OwnRule: true, CompleteWhen: "the directory step-N has a file COMMITTED"}
 }
 
-func isPlainDir(base string) bool {
-	return strings.HasPrefix(base, "step-") && StepAfterDash(base) != NoStep
+func (plain) Owner(file string) (format.Owner, bool) {
+	dir, ok := format.StepDirOf(file)
+	return format.Owner{Checkpoint: dir, Series: format.SeriesOf(dir)}, ok && format.IsPlainDir(path.Base(dir))
 }
 
-func (plain) Owner(file string) (Owner, bool) {
-	dir, ok := stepDirOf(file)
-	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok && isPlainDir(path.Base(dir))
-}
-
-func (plain) Claim(_ context.Context, d *Dir) ([]Claim, error) {
+func (plain) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	if d.Rule.Own() {
 		return claimByRule(d), nil
 	}
-	if !isPlainDir(path.Base(d.Name)) || holdsOthers(d.Entries) {
+	if !format.IsPlainDir(path.Base(d.Name)) || holdsOthers(d.Entries) {
 		return nil, nil
 	}
-	return []Claim{{Whole: true, Check: func(ctx context.Context) (*Checkpoint, error) { return checkPlain(ctx, d) }}}, nil
+	return []format.Claim{{Whole: true, Check: func(ctx context.Context) (*format.Checkpoint, error) { return checkPlain(ctx, d) }}}, nil
 }
 
 // holdsOthers reports whether a directory step-N is only where a program keeps
@@ -63,14 +64,14 @@ func holdsOthers(entries []store.Info) bool {
 	return others
 }
 
-func checkPlain(ctx context.Context, d *Dir) (*Checkpoint, error) {
-	c := &Checkpoint{Name: d.Name, Kind: Plain, Step: StepAfterDash(d.Name), State: Torn}
+func checkPlain(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) {
+	c := &format.Checkpoint{Name: d.Name, Kind: Plain, Step: format.StepAfterDash(d.Name), State: format.Torn}
 	committed := false
 	for _, e := range d.Entries {
 		if e.IsDir() {
 			continue
 		}
-		c.Files = append(c.Files, FileOf(d.Name, e))
+		c.Files = append(c.Files, format.FileOf(d.Name, e))
 		switch {
 		case e.Name == Committed:
 			committed = true
@@ -88,7 +89,7 @@ func checkPlain(ctx context.Context, d *Dir) (*Checkpoint, error) {
 	c.Marker = path.Join(d.Name, Committed)
 	text, err := store.ReadFile(ctx, d.Store, c.Marker)
 	if errors.Is(err, syscall.EFBIG) {
-		c.State, c.Why = Unchecked, err.Error()
+		c.State, c.Why = format.Unchecked, err.Error()
 		return c, nil
 	}
 	if err != nil {
@@ -97,7 +98,7 @@ func checkPlain(ctx context.Context, d *Dir) (*Checkpoint, error) {
 	if n := markedShards(text); n > c.Shards {
 		c.Why = fmt.Sprintf("it has %d shards, %s says %d", c.Shards, Committed, n)
 	} else {
-		c.State = Complete
+		c.State = format.Complete
 	}
 	return c, nil
 }
@@ -115,7 +116,7 @@ func markedShards(text []byte) int {
 // Review has directories step-N without a marker count as torn only where directories
 // beside them show that the program writes one; elsewhere they are of another form,
 // which nothing shows.
-func (plain) Review(r Rule, found []Checkpoint) {
+func (plain) Review(r format.Rule, found []format.Checkpoint) {
 	if r.Own() {
 		reviewByRule(r, found)
 		return
@@ -131,8 +132,8 @@ func (plain) Review(r Rule, found []Checkpoint) {
 		case c.Kind != Plain || c.Marker != "":
 		case r.Format == Plain || marks[path.Dir(c.Name)]:
 			c.Certain = true
-		case c.State == Torn:
-			c.State, c.Why = Unchecked, "it has no file "+Committed+", nor has a directory beside it; the spec can say which file is written last: format=plain,marker=FILE"
+		case c.State == format.Torn:
+			c.State, c.Why = format.Unchecked, "it has no file "+Committed+", nor has a directory beside it; the spec can say which file is written last: format=plain,marker=FILE"
 		}
 	}
 }
@@ -144,39 +145,39 @@ func (plain) Review(r Rule, found []Checkpoint) {
 // has not ended. Otherwise, and where directories in it are named so, those are looked
 // at. With a time of quiet each directory and each file in the root is one.
 
-func claimByRule(d *Dir) []Claim {
-	if d.Depth > 0 && !d.onlyHolds() {
-		return []Claim{{Whole: true, Check: func(ctx context.Context) (*Checkpoint, error) { return checkDirByRule(ctx, d) }}}
+func claimByRule(d *format.Dir) []format.Claim {
+	if d.Depth > 0 && !onlyHolds(d) {
+		return []format.Claim{{Whole: true, Check: func(ctx context.Context) (*format.Checkpoint, error) { return checkDirByRule(ctx, d) }}}
 	}
 	if d.Rule.Quiet <= 0 {
 		return nil
 	}
-	var claims []Claim
+	var claims []format.Claim
 	for _, e := range d.Entries {
-		if e.IsDir() || strings.HasPrefix(e.Name, hiddenPrefix) {
+		if e.IsDir() || strings.HasPrefix(e.Name, format.HiddenPrefix) {
 			continue
 		}
-		claims = append(claims, Claim{Check: func(context.Context) (*Checkpoint, error) {
-			step := StepAtEnd(strings.TrimSuffix(e.Name, path.Ext(e.Name)))
-			return judgeByRule(d.Rule, Checkpoint{Name: path.Join(d.Name, e.Name), Kind: Plain, Step: step, Files: []File{FileOf(d.Name, e)}, Shards: 1}), nil
+		claims = append(claims, format.Claim{Check: func(context.Context) (*format.Checkpoint, error) {
+			step := format.StepAtEnd(strings.TrimSuffix(e.Name, path.Ext(e.Name)))
+			return judgeByRule(d.Rule, format.Checkpoint{Name: path.Join(d.Name, e.Name), Kind: Plain, Step: step, Files: []format.File{format.FileOf(d.Name, e)}, Shards: 1}), nil
 		}})
 	}
 	return claims
 }
 
 // onlyHolds reports whether a directory is no checkpoint by its marker, but may hold some.
-func (d *Dir) onlyHolds() bool {
-	if d.Rule.Marker == "" || d.Depth > maxDepth ||
-		slices.ContainsFunc(d.Entries, func(e store.Info) bool { return !e.IsDir() && d.Rule.isMarker(e.Name) }) {
+func onlyHolds(d *format.Dir) bool {
+	if d.Rule.Marker == "" || d.Depth > format.MaxDepth ||
+		slices.ContainsFunc(d.Entries, func(e store.Info) bool { return !e.IsDir() && d.Rule.IsMarker(e.Name) }) {
 		return false
 	}
 	return !namedAsCheckpoint(path.Base(d.Name)) ||
 		slices.ContainsFunc(d.Entries, func(e store.Info) bool { return e.IsDir() && namedAsCheckpoint(e.Name) })
 }
 
-func checkDirByRule(ctx context.Context, d *Dir) (*Checkpoint, error) {
-	c := Checkpoint{Name: d.Name, Kind: Plain, Step: StepAtEnd(path.Base(d.Name))}
-	if err := c.addBelow(ctx, d.Store, d.Name, d.Entries, 0); err != nil {
+func checkDirByRule(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) {
+	c := format.Checkpoint{Name: d.Name, Kind: Plain, Step: format.StepAtEnd(path.Base(d.Name))}
+	if err := c.AddEntries(ctx, d.Store, d.Name, d.Entries); err != nil {
 		return nil, err
 	}
 	if len(c.Files) == 0 {
@@ -194,34 +195,34 @@ func checkDirByRule(ctx context.Context, d *Dir) (*Checkpoint, error) {
 
 // namedAsCheckpoint reports whether a directory is named as checkpoints are.
 func namedAsCheckpoint(base string) bool {
-	return !strings.HasPrefix(base, hiddenPrefix) && (StepAtEnd(base) != NoStep || isUnfinished(base))
+	return !strings.HasPrefix(base, format.HiddenPrefix) && (format.StepAtEnd(base) != format.NoStep || isUnfinished(base))
 }
 
 // judgeByRule decides by the store's rule.
-func judgeByRule(r Rule, c Checkpoint) *Checkpoint {
-	c.State = Torn
+func judgeByRule(r format.Rule, c format.Checkpoint) *format.Checkpoint {
+	c.State = format.Torn
 	var last time.Time
 	for _, f := range c.Files {
 		if f.ModTime.After(last) {
 			last = f.ModTime
 		}
-		if r.isMarker(path.Base(f.Name)) {
+		if r.IsMarker(path.Base(f.Name)) {
 			c.Marker = f.Name
 		}
 	}
-	quiet := time.Since(last)
+	quiet, wait := time.Since(last), time.Duration(r.Quiet*float64(time.Second))
 	switch {
 	case isUnfinished(c.Name):
 		c.Why, c.Certain = "its name is that of a save that has not ended", true
-	case c.unlisted != "":
-		c.State, c.Why = Unchecked, tooDeep(c.unlisted)
+	case c.TooDeep() != "":
+		c.State, c.Why = format.Unchecked, c.TooDeep()
 	case r.Marker != "" && c.Marker == "":
 		c.Why, c.Certain = fmt.Sprintf("it has no file %s: the save did not get that far", r.Marker), true
-	case r.Marker == "" && quiet < r.quiet():
-		c.State = InProgress
-		c.Why = fmt.Sprintf("it was written to %v ago, and counts as complete after %v", max(0, quiet).Round(time.Second), r.quiet())
+	case r.Marker == "" && quiet < wait:
+		c.State = format.InProgress
+		c.Why = fmt.Sprintf("it was written to %v ago, and counts as complete after %v", max(0, quiet).Round(time.Second), wait)
 	default:
-		c.State = Complete
+		c.State = format.Complete
 	}
 	return &c
 }
@@ -229,25 +230,25 @@ func judgeByRule(r Rule, c Checkpoint) *Checkpoint {
 // reviewByRule lets directories without the rule's marker count as torn only if they are
 // named as checkpoints are: by a word such as step, or as a complete one beside them. Whether
 // others that end in a number (run_2, with logs) are checkpoints is not known.
-func reviewByRule(r Rule, found []Checkpoint) {
+func reviewByRule(r format.Rule, found []format.Checkpoint) {
 	if r.Marker == "" {
 		return
 	}
 	whole := map[string]bool{}
 	for _, c := range found {
 		if c.Marker != "" {
-			whole[shape(c.Name)] = true
+			whole[format.Shape(c.Name)] = true
 		}
 	}
 	for i := range found {
 		c := &found[i]
 		base := path.Base(c.Name)
-		if c.Marker != "" || namedStepDir.MatchString(base) || whole[shape(c.Name)] || isUnfinished(base) && namedAsCheckpoint(finishedName(base)) {
+		if c.Marker != "" || namedStepDir.MatchString(base) || whole[format.Shape(c.Name)] || isUnfinished(base) && namedAsCheckpoint(finishedName(base)) {
 			continue
 		}
 		c.Certain = false
-		if c.State == Torn {
-			c.State, c.Why = Unchecked, "it has no file "+r.Marker+", and does not look like one of the checkpoints that have"
+		if c.State == format.Torn {
+			c.State, c.Why = format.Unchecked, "it has no file "+r.Marker+", and does not look like one of the checkpoints that have"
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"context"
@@ -13,24 +13,26 @@ import (
 	"strconv"
 	"strings"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/look"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 	"holdfast/hdfsckpt/tfbundle"
 )
 
 // TensorFlow is PREFIX.index and PREFIX.data-SSSSS-of-NNNNN (V2).
-const TensorFlow Kind = "tensorflow"
+const TensorFlow format.Kind = "tensorflow"
 
 type tensorFlow struct{}
 
 var _ interface {
-	Pointer
-	Contents
-	Sweeper
+	format.Pointer
+	format.Contents
+	format.Sweeper
 } = tensorFlow{}
 
-func (tensorFlow) Traits() Traits {
-	return Traits{
+func (tensorFlow) Traits() format.Traits {
+	return format.Traits{
 		Kind: TensorFlow,
 		// Saver, Checkpoint and CheckpointManager, with parameter servers too.
 		Last:           []string{"*" + indexSuffix, tfbundle.StateFile},
@@ -46,18 +48,15 @@ const indexSuffix = ".index"
 // tfFile takes the name of a file of a TensorFlow checkpoint apart.
 var tfFile = regexp.MustCompile(`^(.+)\.(index|meta|data-(\d{5})-of-(\d{5}))$`)
 
-// isPartsDir reports whether a directory is where a save collects its parts.
-func isPartsDir(base string) bool { return strings.Contains(base, "_temp") }
-
-func (tensorFlow) Owner(file string) (Owner, bool) {
+func (tensorFlow) Owner(file string) (format.Owner, bool) {
 	dir, base := path.Dir(file), path.Base(file)
 	m := tfFile.FindStringSubmatch(base)
-	if m == nil || m[2] == "meta" || strings.HasPrefix(file, hiddenPrefix) || store.IsTemporary(base) ||
-		isPartsDir(path.Base(dir)) || isPlainDir(path.Base(dir)) {
-		return Owner{}, false
+	if m == nil || m[2] == "meta" || strings.HasPrefix(file, format.HiddenPrefix) || store.IsTemporary(base) ||
+		format.IsPartsDir(path.Base(dir)) || format.IsPlainDir(path.Base(dir)) {
+		return format.Owner{}, false
 	}
-	return Owner{
-		Checkpoint: path.Join(dir, m[1]), Rule: Rule{Format: TensorFlow}, InPlace: true,
+	return format.Owner{
+		Checkpoint: path.Join(dir, m[1]), Rule: format.Rule{Format: TensorFlow}, InPlace: true,
 		Series: path.Join(dir, "*"+indexSuffix),
 	}, true
 }
@@ -67,11 +66,11 @@ type bundle struct {
 	prefix string
 	index  *store.Info
 	data   map[int]map[int]store.Info // by number of shards, by shard
-	files  []File
+	files  []format.File
 }
 
 // bundles returns the bundles among the entries of a directory, by prefix.
-func bundles(d *Dir) map[string]*bundle {
+func bundles(d *format.Dir) map[string]*bundle {
 	found := map[string]*bundle{}
 	for _, e := range d.Entries {
 		m := tfFile.FindStringSubmatch(e.Name)
@@ -83,7 +82,7 @@ func bundles(d *Dir) map[string]*bundle {
 			b = &bundle{prefix: m[1], data: map[int]map[int]store.Info{}}
 			found[m[1]] = b
 		}
-		b.files = append(b.files, FileOf(d.Name, e))
+		b.files = append(b.files, format.FileOf(d.Name, e))
 		switch {
 		case m[2] == "index":
 			b.index = &e
@@ -99,7 +98,7 @@ func bundles(d *Dir) map[string]*bundle {
 	return found
 }
 
-func (f tensorFlow) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
+func (f tensorFlow) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
 	found := bundles(d)
 	if len(found) == 0 {
 		return nil, nil
@@ -115,12 +114,12 @@ func (f tensorFlow) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
 			return nil, err
 		}
 	}
-	var claims []Claim
+	var claims []format.Claim
 	for _, b := range found {
 		if b.index == nil && len(b.data) == 0 { // a graph alone
 			continue
 		}
-		claims = append(claims, Claim{Check: func(ctx context.Context) (*Checkpoint, error) {
+		claims = append(claims, format.Claim{Check: func(ctx context.Context) (*format.Checkpoint, error) {
 			c, err := b.check(ctx, d)
 			if c != nil {
 				c.Current = b.prefix == current
@@ -131,8 +130,8 @@ func (f tensorFlow) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
 	return claims, nil
 }
 
-func (b *bundle) check(ctx context.Context, d *Dir) (*Checkpoint, error) {
-	c := &Checkpoint{Name: path.Join(d.Name, b.prefix), Kind: TensorFlow, Step: StepAfterDash(b.prefix), Files: b.files, State: Torn}
+func (b *bundle) check(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) {
+	c := &format.Checkpoint{Name: path.Join(d.Name, b.prefix), Kind: TensorFlow, Step: format.StepAfterDash(b.prefix), Files: b.files, State: format.Torn}
 	for of := range maps.Keys(b.data) {
 		c.Shards = max(c.Shards, of)
 	}
@@ -142,7 +141,7 @@ func (b *bundle) check(ctx context.Context, d *Dir) (*Checkpoint, error) {
 	}
 	c.Marker = path.Join(d.Name, b.index.Name)
 	x, err := readIndex(ctx, d.Store, c.Marker)
-	if isContent(err) {
+	if look.IsDamaged(err) {
 		c.Why = fmt.Sprintf("%s: %v", b.index.Name, err)
 		return c, nil
 	}
@@ -152,14 +151,14 @@ func (b *bundle) check(ctx context.Context, d *Dir) (*Checkpoint, error) {
 	c.Shards = x.Header.Shards
 	c.Files, c.Extra = b.split(x)
 	if c.Why = b.lacks(x); c.Why == "" {
-		c.State = Complete
+		c.State = format.Complete
 	}
 	return c, nil
 }
 
 // split parts the files of the save that the index is of from shards of another one,
 // which had another number of them.
-func (b *bundle) split(x *tfbundle.Index) (files, extra []File) {
+func (b *bundle) split(x *tfbundle.Index) (files, extra []format.File) {
 	for _, f := range b.files {
 		m := tfFile.FindStringSubmatch(path.Base(f.Name))
 		if of, err := strconv.Atoi(m[4]); err == nil && of != x.Header.Shards {
@@ -181,7 +180,7 @@ func (b *bundle) lacks(x *tfbundle.Index) string {
 			have[name] = f.Size
 		}
 	}
-	return lacking(need, have)
+	return look.Lacking(need, have)
 }
 
 // ReadIndex reads the index of a TensorFlow checkpoint.
@@ -189,16 +188,16 @@ func ReadIndex(ctx context.Context, s store.Store, prefix string) (*tfbundle.Ind
 	return readIndex(ctx, s, tfbundle.IndexFile(prefix))
 }
 
-// readIndex reads an index by its name; contentError if the file was read and is no index.
+// readIndex reads an index by its name; content if the file was read and is no index.
 func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index, error) {
 	r, err := s.Open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	w := &watchedReader{r: r}
+	w := look.Watch(r)
 	var x *tfbundle.Index
-	cancelled := budgeted(ctx, r.Size(), func() error {
+	cancelled := look.Budgeted(ctx, r.Size(), func() error {
 		x, err = tfbundle.Parse(w, r.Size())
 		return nil
 	})
@@ -208,36 +207,36 @@ func readIndex(ctx context.Context, s store.Store, name string) (*tfbundle.Index
 	if err == nil {
 		return x, nil
 	}
-	if w.failed() != nil {
-		return nil, errors.Join(err, w.failed())
+	if w.Failed() != nil {
+		return nil, errors.Join(err, w.Failed())
 	}
-	return nil, contentError{err}
+	return nil, look.Damaged(err)
 }
 
 // Tensors finds the tensors of a checkpoint by its index.
-func (tensorFlow) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
-	if err := o.admitFile(tfbundle.IndexFile(c.Name)); err != nil {
+func (tensorFlow) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+	if err := o.AdmitFile(tfbundle.IndexFile(c.Name)); err != nil {
 		return nil, err
 	}
-	x, err := ReadIndex(o.ctx, o.s, c.Name)
+	x, err := ReadIndex(o.Context(), o.Store(), c.Name)
 	if err != nil {
 		return nil, err
 	}
 	file := func(shard int) string { return tfbundle.DataFile(c.Name, shard, x.Header.Shards) }
 	open := func(shard int) (io.ReaderAt, error) { return o.Open(file(shard)) }
-	var all []*Tensor
+	var all []*format.Tensor
 	for _, e := range x.Tensors() {
-		t := &Tensor{Name: e.Name, Kind: e.DType.Kind(), Shape: e.Shape, Bytes: x.Bytes(e), Pieces: max(1, len(e.Slices))}
+		t := &format.Tensor{Name: e.Name, Kind: e.DType.Kind(), Shape: e.Shape, Bytes: x.Bytes(e), Pieces: max(1, len(e.Slices))}
 		if !e.Partitioned() {
 			t.File = file(e.Shard)
 		}
 		if t.Kind == tensor.StringKind {
-			t.strings = func() ([]string, error) { return x.Strings(open, e) }
+			t.Source.Strings = func() ([]string, error) { return x.Strings(open, e) }
 		} else {
-			t.read = func() ([]byte, error) { return x.Read(open, e) }
-			t.rows = func(int64) (io.Reader, error) { return x.Rows(open, e), nil }
-			t.parts = func(int64) (io.Reader, error) { return x.Parts(open, e), nil }
-			t.held = 2 * t.Bytes
+			t.Source.Read = func() ([]byte, error) { return x.Read(open, e) }
+			t.Source.Rows = func(int64) (io.Reader, error) { return x.Rows(open, e), nil }
+			t.Source.Parts = func(int64) (io.Reader, error) { return x.Parts(open, e), nil }
+			t.Source.Held = 2 * t.Bytes
 		}
 		all = append(all, t)
 	}
@@ -245,26 +244,26 @@ func (tensorFlow) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 }
 
 // Parts are the tensors: each has a checksum in the index.
-func (tensorFlow) Parts(ctx context.Context, s store.Store, c *Checkpoint) ([]Part, []Problem, error) {
+func (tensorFlow) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]format.Part, []format.Problem, error) {
 	name := tfbundle.IndexFile(c.Name)
 	x, err := readIndex(ctx, s, name)
 	switch {
-	case isContent(err):
-		return nil, []Problem{{File: name, Offset: -1, Text: err.Error()}}, nil
+	case look.IsDamaged(err):
+		return nil, []format.Problem{{File: name, Offset: -1, Text: err.Error()}}, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, nil // the checkpoint's state says so
 	case err != nil:
 		return nil, nil, err
 	}
-	var parts []Part
+	var parts []format.Part
 	for i := range x.Entries {
 		e := &x.Entries[i]
 		if e.Partitioned() {
 			continue
 		}
-		parts = append(parts, Part{
+		parts = append(parts, format.Part{
 			File: tfbundle.DataFile(c.Name, e.Shard, x.Header.Shards), Offset: e.Offset, Size: e.Size, Tensor: e.Name,
-			Check: func() Checker { return tfbundle.NewCheck(e) },
+			Check: func() format.Checker { return tfbundle.NewCheck(e) },
 		})
 	}
 	return parts, nil, nil
@@ -278,14 +277,14 @@ var (
 	tfTemporary = regexp.MustCompile(`^checkpoint\.tmp[0-9a-f]+$|\.(index|data-\d{5}-of-\d{5})\.tempstate\d+$`)
 )
 
-func (tensorFlow) Leftover(e store.Info) Leftover {
+func (tensorFlow) Leftover(e store.Info) format.Leftover {
 	switch {
 	case e.IsDir() && tfPartsDir.MatchString(e.Name):
-		return PartsDir
+		return format.PartsDir
 	case !e.IsDir() && tfTemporary.MatchString(e.Name):
-		return TemporaryFile
+		return format.TemporaryFile
 	}
-	return NoLeftover
+	return format.NoLeftover
 }
 
 func (tensorFlow) Part(e store.Info) bool { return !e.IsDir() && tfPart.MatchString(e.Name) }
@@ -294,8 +293,8 @@ func (tensorFlow) Part(e store.Info) bool { return !e.IsDir() && tfPart.MatchStr
 
 func (tensorFlow) PointerFile() string { return tfbundle.StateFile }
 
-func (tensorFlow) ReadPointer(ctx context.Context, s store.Store, dir string) (Pointed, error) {
-	p, err := readPointer(ctx, s, path.Join(dir, tfbundle.StateFile))
+func (tensorFlow) ReadPointer(ctx context.Context, s store.Store, dir string) (format.Pointed, error) {
+	p, err := format.ReadPointerFile(ctx, s, path.Join(dir, tfbundle.StateFile))
 	if err != nil || !p.Named() {
 		return p, err
 	}
@@ -307,7 +306,7 @@ func (tensorFlow) ReadPointer(ctx context.Context, s store.Store, dir string) (P
 }
 
 // stateOf is what a pointer named; nothing if it is not readable.
-func stateOf(p Pointed) tfbundle.CheckpointState {
+func stateOf(p format.Pointed) tfbundle.CheckpointState {
 	state, err := tfbundle.ParseState(p.Text)
 	if err != nil {
 		return tfbundle.CheckpointState{}
@@ -316,7 +315,7 @@ func stateOf(p Pointed) tfbundle.CheckpointState {
 }
 
 // WritePointer leaves absolute paths absolute.
-func (tensorFlow) WritePointer(ctx context.Context, s store.Store, dir string, before Pointed, list []Checkpoint, to *Checkpoint) error {
+func (tensorFlow) WritePointer(ctx context.Context, s store.Store, dir string, before format.Pointed, list []format.Checkpoint, to *format.Checkpoint) error {
 	whole := map[string]bool{}
 	for _, c := range list {
 		if c.Whole() {
@@ -337,7 +336,7 @@ func (tensorFlow) WritePointer(ctx context.Context, s store.Store, dir string, b
 	return store.WriteFile(ctx, s, path.Join(dir, tfbundle.StateFile), state.Bytes(), 0o644)
 }
 
-func (tensorFlow) CopiedPointer(before Pointed, to *Checkpoint) []byte {
+func (tensorFlow) CopiedPointer(before format.Pointed, to *format.Checkpoint) []byte {
 	state, name := stateOf(before), path.Base(to.Name)
 	state.Current = name
 	state.All = append(slices.DeleteFunc(state.All, func(s string) bool { return s == name }), name)
@@ -345,9 +344,9 @@ func (tensorFlow) CopiedPointer(before Pointed, to *Checkpoint) []byte {
 }
 
 func (tensorFlow) RememberPointer(ctx context.Context, s store.Store, dir string) error {
-	return rememberPointer(ctx, s, path.Join(dir, tfbundle.StateFile))
+	return format.RememberPointerFile(ctx, s, path.Join(dir, tfbundle.StateFile))
 }
 
 func (tensorFlow) KnownPointers(ctx context.Context, s store.Store) (map[string]bool, error) {
-	return knownPointers(ctx, s, tfbundle.StateFile)
+	return format.KnownPointerFiles(ctx, s, tfbundle.StateFile)
 }

@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"context"
@@ -11,17 +11,18 @@ import (
 	"strings"
 	"syscall"
 
+	"holdfast/hdfsckpt/format"
 	"holdfast/hdfsckpt/store"
 )
 
 // Orbax is a directory that Orbax wrote, with all that is in it. It is written under the
 // name NAME.orbax-checkpoint-tmp and renamed at the end; where that is not one step, it
 // is marked by a file commit_success.txt (orbax/checkpoint/_src/path/atomicity.py).
-const Orbax Kind = "orbax"
+const Orbax format.Kind = "orbax"
 
 type orbax struct{}
 
-var _ Format = orbax{}
+var _ format.Format = orbax{}
 
 const (
 	// orbaxMetadata is there from the beginning of a save; its end is entered before the
@@ -32,8 +33,8 @@ const (
 	orbaxTmp = ".orbax-checkpoint-tmp"
 )
 
-func (orbax) Traits() Traits {
-	return Traits{
+func (orbax) Traits() format.Traits {
+	return format.Traits{
 		Kind: Orbax, Last: []string{orbaxMetadata, orbaxCommit},
 		CompleteWhen: "the directory has its name, and " + orbaxMetadata + " says when it was committed",
 	}
@@ -41,24 +42,24 @@ func (orbax) Traits() Traits {
 
 // Owner returns none: of the files below a directory none shows that it is Orbax's. One
 // that is named after a step is known by that (directory.Owner).
-func (orbax) Owner(string) (Owner, bool) { return Owner{}, false }
+func (orbax) Owner(string) (format.Owner, bool) { return format.Owner{}, false }
 
-func (orbax) Claim(_ context.Context, d *Dir) ([]Claim, error) {
+func (orbax) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	name, _, unfinished := strings.Cut(path.Base(d.Name), orbaxTmp)
 	if !unfinished && !slices.ContainsFunc(d.Entries, func(e store.Info) bool { return e.Name == orbaxMetadata && e.Mode.IsRegular() }) || d.Name == "." {
 		return nil, nil
 	}
-	return []Claim{{Whole: true, Check: func(ctx context.Context) (*Checkpoint, error) {
-		c := &Checkpoint{Name: d.Name, Kind: Orbax, Step: NoStep, State: Unchecked}
-		if stepDir.MatchString(name) {
-			c.Step = StepAtEnd(name)
+	return []format.Claim{{Whole: true, Check: func(ctx context.Context) (*format.Checkpoint, error) {
+		c := &format.Checkpoint{Name: d.Name, Kind: Orbax, Step: format.NoStep, State: format.Unchecked}
+		if format.IsStepDir(name) {
+			c.Step = format.StepAtEnd(name)
 		}
-		err := c.addBelow(ctx, d.Store, d.Name, d.Entries, 0)
+		err := c.AddEntries(ctx, d.Store, d.Name, d.Entries)
 		switch {
 		case err != nil || len(c.Files) == 0:
 			return nil, err
 		case unfinished:
-			c.State, c.Why, c.Certain = Torn, "its name is that of a save that has not ended", c.Step != NoStep
+			c.State, c.Why, c.Certain = format.Torn, "its name is that of a save that has not ended", c.Step != format.NoStep
 		default:
 			err = checkOrbax(ctx, d.Store, c)
 		}
@@ -67,10 +68,10 @@ func (orbax) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 }
 
 // checkOrbax judges a directory that has its final name.
-func checkOrbax(ctx context.Context, s store.Store, c *Checkpoint) error {
+func checkOrbax(ctx context.Context, s store.Store, c *format.Checkpoint) error {
 	c.Marker = path.Join(c.Name, orbaxMetadata)
-	if c.unlisted != "" {
-		c.Why = tooDeep(c.unlisted)
+	if c.TooDeep() != "" {
+		c.Why = c.TooDeep()
 		return nil
 	}
 	text, err := store.ReadFile(ctx, s, c.Marker)
@@ -89,26 +90,26 @@ func checkOrbax(ctx context.Context, s store.Store, c *Checkpoint) error {
 		c.Why = orbaxMetadata + " is not readable: " + err.Error()
 		return nil
 	}
-	committed := metadata.Committed > 0 || c.has(orbaxCommit)
-	switch missing := c.missingItem(metadata.Items); {
+	committed := metadata.Committed > 0 || holds(c, orbaxCommit)
+	switch missing := missingItem(c, metadata.Items); {
 	case missing != "":
 		c.Why = "there is nothing of its item " + missing
 	case !committed:
 		c.Why = orbaxMetadata + " does not say that it was committed"
 	default:
-		c.State, c.Why = Complete, ""
+		c.State, c.Why = format.Complete, ""
 	}
 	return nil
 }
 
-// has reports whether a file is in the checkpoint's directory.
-func (c *Checkpoint) has(name string) bool {
-	return slices.ContainsFunc(c.Files, func(f File) bool { return f.Name == path.Join(c.Name, name) })
+// holds reports whether a file is in the checkpoint's directory.
+func holds(c *format.Checkpoint, name string) bool {
+	return slices.ContainsFunc(c.Files, func(f format.File) bool { return f.Name == path.Join(c.Name, name) })
 }
 
 // missingItem returns an item that the metadata names and that has no file; empty if there
 // is none such. A checkpoint of one object names no items.
-func (c *Checkpoint) missingItem(items json.RawMessage) string {
+func missingItem(c *format.Checkpoint, items json.RawMessage) string {
 	var names map[string]json.RawMessage
 	if json.Unmarshal(items, &names) != nil {
 		return ""

@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"context"
@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/format/onefile"
 	"holdfast/hdfsckpt/safetensors"
 	"holdfast/hdfsckpt/store"
 )
@@ -19,14 +22,14 @@ import (
 // Safetensors is a file of tensors whose header says how long it is; or such an index of
 // several (NAME.safetensors.index.json) with the files that it names, in the directory of
 // both.
-const Safetensors Kind = "safetensors"
+const Safetensors format.Kind = "safetensors"
 
 type safeTensors struct{}
 
-var _ Contents = safeTensors{}
+var _ format.Contents = safeTensors{}
 
-func (safeTensors) Traits() Traits {
-	return Traits{
+func (safeTensors) Traits() format.Traits {
+	return format.Traits{
 		Kind:         Safetensors,
 		Last:         []string{"*" + safetensorsSuffix, "*" + safetensorsIndex},
 		CompleteWhen: "the file has the length that its header says; with an index, all files that it names have",
@@ -56,37 +59,37 @@ func indexOfTensors(base string) string {
 	return ""
 }
 
-func (safeTensors) Owner(file string) (Owner, bool) {
+func (safeTensors) Owner(file string) (format.Owner, bool) {
 	dir, base := path.Split(file)
 	index := indexOfTensors(base)
-	if !standsAlone(file) || strings.HasPrefix(base, hiddenPrefix) || index == "" && path.Ext(base) != safetensorsSuffix {
-		return Owner{}, false
+	if !onefile.StandsAlone(file) || strings.HasPrefix(base, format.HiddenPrefix) || index == "" && path.Ext(base) != safetensorsSuffix {
+		return format.Owner{}, false
 	}
 	name := file
 	if index != "" {
 		name = path.Join(dir, index)
 	}
-	return savedInPlace(name), true
+	return format.SavedInPlace(name), true
 }
 
-func (safeTensors) Claim(_ context.Context, d *Dir) ([]Claim, error) {
-	var claims []Claim
+func (safeTensors) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
+	var claims []format.Claim
 	sharded := map[string][]store.Info{} // by the name of the index
 	for _, e := range d.Entries {
-		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, hiddenPrefix) {
+		if !e.Mode.IsRegular() || strings.HasPrefix(e.Name, format.HiddenPrefix) {
 			continue
 		}
 		switch index := indexOfTensors(e.Name); {
 		case index != "":
 			sharded[index] = append(sharded[index], e)
 		case path.Ext(e.Name) == safetensorsSuffix:
-			claims = append(claims, Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*Checkpoint, error) {
-				return checkSafetensors(ctx, d.Store, FileOf(d.Name, e))
+			claims = append(claims, format.Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*format.Checkpoint, error) {
+				return checkSafetensors(ctx, d.Store, format.FileOf(d.Name, e))
 			}})
 		}
 	}
 	for _, index := range slices.Sorted(maps.Keys(sharded)) {
-		claim := Claim{Check: func(ctx context.Context) (*Checkpoint, error) {
+		claim := format.Claim{Check: func(ctx context.Context) (*format.Checkpoint, error) {
 			return checkSharded(ctx, d, index, sharded[index])
 		}}
 		for _, e := range sharded[index] {
@@ -99,19 +102,19 @@ func (safeTensors) Claim(_ context.Context, d *Dir) ([]Claim, error) {
 
 // safetensorsStep is the step in a file's name, or of the directory that it is alone in.
 func safetensorsStep(name string) int64 {
-	return fileStep(strings.TrimSuffix(name, ".index.json"), safetensorsSuffix)
+	return format.FileStep(strings.TrimSuffix(name, ".index.json"), safetensorsSuffix)
 }
 
-func checkSafetensors(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
-	c := &Checkpoint{Name: f.Name, Kind: Safetensors, Step: safetensorsStep(f.Name), Files: []File{f}, Shards: 1, State: Complete}
+func checkSafetensors(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
+	c := &format.Checkpoint{Name: f.Name, Kind: Safetensors, Step: safetensorsStep(f.Name), Files: []format.File{f}, Shards: 1, State: format.Complete}
 	err := checkHeader(ctx, s, f.Name)
 	switch {
 	case errors.Is(err, fs.ErrPermission): // somebody else's file keeps nobody from the others
-		c.State, c.Why = Unchecked, err.Error()
-	case isContent(err):
-		c.State, c.Why = Unchecked, err.Error()
+		c.State, c.Why = format.Unchecked, err.Error()
+	case look.IsDamaged(err):
+		c.State, c.Why = format.Unchecked, err.Error()
 		if safetensors.IsCut(err) {
-			c.State, c.Certain = Torn, f.Size > 0 || c.Step != NoStep
+			c.State, c.Certain = format.Torn, f.Size > 0 || c.Step != format.NoStep
 		}
 	case err != nil:
 		return nil, err
@@ -120,13 +123,13 @@ func checkSafetensors(ctx context.Context, s store.Store, f File) (*Checkpoint, 
 }
 
 // checkSharded judges an index with the files that are there of those it names.
-func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Info) (*Checkpoint, error) {
-	c := &Checkpoint{Name: path.Join(d.Name, index), Kind: Safetensors, State: Unchecked,
+func checkSharded(ctx context.Context, d *format.Dir, index string, entries []store.Info) (*format.Checkpoint, error) {
+	c := &format.Checkpoint{Name: path.Join(d.Name, index), Kind: Safetensors, State: format.Unchecked,
 		Why: "it has no file " + index + ", which names all of its files"}
 	c.Step = safetensorsStep(c.Name)
 	sizes := map[string]int64{}
 	for _, e := range entries {
-		c.Files = append(c.Files, FileOf(d.Name, e))
+		c.Files = append(c.Files, format.FileOf(d.Name, e))
 		sizes[e.Name] = e.Size
 	}
 	c.Shards = len(entries)
@@ -137,7 +140,7 @@ func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Inf
 	c.Marker = c.Name
 	need := map[string]int64{}
 	switch err := shardsOf(ctx, d.Store, c.Name, need); {
-	case isContent(err) || errors.Is(err, fs.ErrPermission):
+	case look.IsDamaged(err) || errors.Is(err, fs.ErrPermission):
 		c.Why = err.Error()
 		return c, nil
 	case err != nil:
@@ -149,9 +152,9 @@ func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Inf
 			return c, nil
 		}
 	}
-	if c.Why = lacking(need, sizes); c.Why != "" {
-		if c.Step != NoStep { // what has none may be a model that is being put there
-			c.State = Torn
+	if c.Why = look.Lacking(need, sizes); c.Why != "" {
+		if c.Step != format.NoStep { // what has none may be a model that is being put there
+			c.State = format.Torn
 		}
 		return c, nil
 	}
@@ -160,20 +163,20 @@ func checkSharded(ctx context.Context, d *Dir, index string, entries []store.Inf
 		if err == nil {
 			continue
 		}
-		if !isContent(err) && !errors.Is(err, fs.ErrPermission) {
+		if !look.IsDamaged(err) && !errors.Is(err, fs.ErrPermission) {
 			return nil, err
 		}
 		c.Why = name + ": " + err.Error()
 		if safetensors.IsCut(err) {
-			c.State = Torn
+			c.State = format.Torn
 		}
 		return c, nil
 	}
-	c.State = Complete
+	c.State = format.Complete
 	return c, nil
 }
 
-// checkHeader reads the header of a file; contentError if the file was read and is not whole.
+// checkHeader reads the header of a file; content if the file was read and is not whole.
 func checkHeader(ctx context.Context, s store.Store, name string) error {
 	r, err := s.Open(ctx, name)
 	if err != nil {
@@ -185,10 +188,10 @@ func checkHeader(ctx context.Context, s store.Store, name string) error {
 }
 
 func readHeader(ctx context.Context, r store.Reader) (all []safetensors.Tensor, err error) {
-	w := &watchedReader{r: r}
+	w := look.Watch(r)
 	size, err := safetensors.HeaderSize(w, r.Size())
 	if err == nil {
-		cancelled := budgeted(ctx, size, func() error {
+		cancelled := look.Budgeted(ctx, size, func() error {
 			all, err = safetensors.Open(w, r.Size())
 			return nil
 		})
@@ -199,14 +202,14 @@ func readHeader(ctx context.Context, r store.Reader) (all []safetensors.Tensor, 
 	switch {
 	case err == nil:
 		return all, nil
-	case w.failed() != nil:
-		return nil, w.failed()
+	case w.Failed() != nil:
+		return nil, w.Failed()
 	}
-	return nil, contentError{err}
+	return nil, look.Damaged(err)
 }
 
-func (safeTensors) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
-	var all []*Tensor
+func (safeTensors) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+	var all []*format.Tensor
 	for _, f := range c.Files {
 		if path.Ext(f.Name) != safetensorsSuffix {
 			continue // the index
@@ -217,19 +220,19 @@ func (safeTensors) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 		}
 		header, err := safetensors.HeaderSize(r, r.Size())
 		if err == nil {
-			err = o.admit(f.Name, header)
+			err = o.Admit(f.Name, header)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		tensors, err := readHeader(o.ctx, r)
+		tensors, err := readHeader(o.Context(), r)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
 		for _, x := range tensors {
-			t := &Tensor{Name: x.Name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Size, File: f.Name, Pieces: 1}
+			t := &format.Tensor{Name: x.Name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Size, File: f.Name, Pieces: 1}
 			if x.Kind.Size() > 0 {
-				t.read = func() ([]byte, error) {
+				t.Source.Read = func() ([]byte, error) {
 					b := make([]byte, x.Size)
 					n, err := r.ReadAt(b, x.Offset)
 					if n == len(b) {
@@ -237,8 +240,8 @@ func (safeTensors) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 					}
 					return b, err
 				}
-				t.rows = func(int64) (io.Reader, error) { return io.NewSectionReader(r, x.Offset, x.Size), nil }
-				t.parts = t.rows
+				t.Source.Rows = func(int64) (io.Reader, error) { return io.NewSectionReader(r, x.Offset, x.Size), nil }
+				t.Source.Parts = t.Source.Rows
 			}
 			all = append(all, t)
 		}
@@ -247,6 +250,6 @@ func (safeTensors) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 }
 
 // Parts are none: the files have no checksums.
-func (safeTensors) Parts(context.Context, store.Store, *Checkpoint) ([]Part, []Problem, error) {
+func (safeTensors) Parts(context.Context, store.Store, *format.Checkpoint) ([]format.Part, []format.Problem, error) {
 	return nil, nil, nil
 }

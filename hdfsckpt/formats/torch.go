@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"context"
@@ -11,19 +11,22 @@ import (
 	"path"
 	"strings"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/format/onefile"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/torchfile"
 )
 
 // Torch is a file of torch.save.
-const Torch Kind = "torch"
+const Torch format.Kind = "torch"
 
 type torch struct{}
 
-var _ Contents = torch{}
+var _ format.Contents = torch{}
 
-func (torch) Traits() Traits {
-	return Traits{
+func (torch) Traits() format.Traits {
+	return format.Traits{
 		Kind:         Torch,
 		Last:         []string{"*.pt", "*.pth", "*.pth.tar", "*.bin", "*.ckpt"},
 		CompleteWhen: "the archive's directory, at the file's end, can be read",
@@ -49,44 +52,44 @@ func suffixOf(base string) string {
 // checkpoints by themselves.
 func isTorchName(base string) bool {
 	_, ok := torchSuffixes[suffixOf(base)]
-	return ok && base != "training_args.bin" && !strings.HasPrefix(base, hiddenPrefix)
+	return ok && base != "training_args.bin" && !strings.HasPrefix(base, format.HiddenPrefix)
 }
 
-func (torch) Owner(file string) (Owner, bool) {
-	if !standsAlone(file) || !isTorchName(path.Base(file)) {
-		return Owner{}, false
+func (torch) Owner(file string) (format.Owner, bool) {
+	if !onefile.StandsAlone(file) || !isTorchName(path.Base(file)) {
+		return format.Owner{}, false
 	}
-	return savedInPlace(file), true
+	return format.SavedInPlace(file), true
 }
 
-func (torch) Claim(_ context.Context, d *Dir) ([]Claim, error) {
-	return claimFiles(d, isTorchName, checkTorch), nil
+func (torch) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
+	return onefile.Claim(d, isTorchName, checkTorch), nil
 }
 
-func checkTorch(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
+func checkTorch(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	sure := torchSuffixes[suffixOf(f.Name)]
-	c := &Checkpoint{Name: f.Name, Kind: Torch, Step: fileStep(f.Name, suffixOf(f.Name)), Files: []File{f}, Shards: 1, State: Torn}
+	c := &format.Checkpoint{Name: f.Name, Kind: Torch, Step: format.FileStep(f.Name, suffixOf(f.Name)), Files: []format.File{f}, Shards: 1, State: format.Torn}
 	a, err := openTorch(ctx, s, f.Name)
 	switch {
 	case errors.Is(err, fs.ErrPermission): // somebody else's file keeps nobody from the others
 		if !sure {
 			return nil, nil
 		}
-		c.State, c.Why = Unchecked, err.Error()
+		c.State, c.Why = format.Unchecked, err.Error()
 	case err != nil:
 		return nil, err
 	case a.damage != nil:
 		c.Why, c.Certain = a.damage.Error(), sure
 	case a.archive:
-		c.State = Complete
+		c.State = format.Complete
 	case a.legacy:
-		c.State, c.Why = Unchecked, "it has the format of before PyTorch 1.6, in which a file that was cut off cannot be recognised: it has no checksums"
+		c.State, c.Why = format.Unchecked, "it has the format of before PyTorch 1.6, in which a file that was cut off cannot be recognised: it has no checksums"
 	case !sure:
 		return nil, nil // something else
 	case a.empty:
-		c.Why, c.Certain = "it is empty", c.Step != NoStep
+		c.Why, c.Certain = "it is empty", c.Step != format.NoStep
 	default:
-		c.State, c.Why = Unchecked, "it does not begin as torch.save's files do"
+		c.State, c.Why = format.Unchecked, "it does not begin as torch.save's files do"
 	}
 	return c, nil
 }
@@ -111,17 +114,17 @@ func openTorch(ctx context.Context, s store.Store, name string) (torchHead, erro
 	head = head[:n]
 	h := torchHead{empty: n == 0, legacy: torchfile.IsLegacy(head), archive: torchfile.IsZip(head)}
 	if h.archive {
-		w := &watchedReader{r: r}
+		w := look.Watch(r)
 		_, h.damage = torchfile.OpenArchive(w, r.Size())
-		err = w.failed()
+		err = w.Failed()
 	} else {
 		err = nil
 	}
 	return h, err
 }
 
-func (torch) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
-	if c.State == Unchecked {
+func (torch) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+	if c.State == format.Unchecked {
 		return nil, fmt.Errorf("its tensors cannot be shown: %s", c.Why)
 	}
 	r, err := o.Open(c.Name)
@@ -133,7 +136,7 @@ func (torch) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 		return nil, err
 	}
 	if pickle := a.Find(torchfile.Pickle); pickle != nil {
-		if err := o.admit(c.Name, pickle.Size); err != nil {
+		if err := o.Admit(c.Name, pickle.Size); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +144,7 @@ func (torch) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []*Tensor
+	var all []*format.Tensor
 	for i := range f.Tensors {
 		x := &f.Tensors[i]
 		name := x.Name
@@ -149,18 +152,20 @@ func (torch) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 			name = path.Base(c.Name)
 		}
 		rows := func(int64) (io.Reader, error) { return f.Rows(x) }
-		all = append(all, &Tensor{
+		all = append(all, &format.Tensor{
 			Name: name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Bytes(), File: c.Name, Pieces: 1,
-			read: func() ([]byte, error) { return f.Read(x) },
-			rows: rows, parts: rows, held: f.Held(x),
+			Source: format.Source{
+				Read: func() ([]byte, error) { return f.Read(x) },
+				Rows: rows, Parts: rows, Held: f.Held(x),
+			},
 		})
 	}
 	return all, nil
 }
 
 // Parts are the records of the archive.
-func (torch) Parts(ctx context.Context, s store.Store, c *Checkpoint) ([]Part, []Problem, error) {
-	if c.State == Unchecked {
+func (torch) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) ([]format.Part, []format.Problem, error) {
+	if c.State == format.Unchecked {
 		return nil, nil, nil
 	}
 	return archiveParts(ctx, s, c.Name, 0, -1, "")
@@ -169,7 +174,7 @@ func (torch) Parts(ctx context.Context, s store.Store, c *Checkpoint) ([]Part, [
 // archiveParts finds the records of an archive at offset in a file; length -1 is all of the
 // file. The parts are of the tensor with that name; if it is empty, the archive names the
 // tensors itself.
-func archiveParts(ctx context.Context, s store.Store, name string, offset, length int64, tensor string) (parts []Part, problems []Problem, err error) {
+func archiveParts(ctx context.Context, s store.Store, name string, offset, length int64, tensor string) (parts []format.Part, problems []format.Problem, err error) {
 	r, err := s.Open(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil // the checkpoint's state says so
@@ -181,13 +186,13 @@ func archiveParts(ctx context.Context, s store.Store, name string, offset, lengt
 	if length < 0 {
 		length = r.Size()
 	}
-	w := &watchedReader{r: r}
+	w := look.Watch(r)
 	f, err := torchfile.Open(io.NewSectionReader(w, offset, length), length)
-	if w.failed() != nil {
-		return nil, nil, w.failed()
+	if w.Failed() != nil {
+		return nil, nil, w.Failed()
 	}
 	if err != nil {
-		return nil, []Problem{{File: name, Offset: offset, Tensor: tensor, Text: err.Error()}}, nil
+		return nil, []format.Problem{{File: name, Offset: offset, Tensor: tensor, Text: err.Error()}}, nil
 	}
 	owners := map[string][]string{}
 	for i := range f.Tensors {
@@ -198,20 +203,20 @@ func archiveParts(ctx context.Context, s store.Store, name string, offset, lengt
 	for i := range records {
 		rec := &records[i]
 		at, err := rec.Offset()
-		if w.failed() != nil {
-			return nil, nil, w.failed()
+		if w.Failed() != nil {
+			return nil, nil, w.Failed()
 		}
 		if err != nil {
-			problems = append(problems, Problem{File: name, Offset: offset, Tensor: tensor, Text: fmt.Sprintf("record %s: %v", rec.Name, err)})
+			problems = append(problems, format.Problem{File: name, Offset: offset, Tensor: tensor, Text: fmt.Sprintf("record %s: %v", rec.Name, err)})
 			continue
 		}
 		owner := tensor
 		if owner == "" {
 			owner = strings.Join(owners[rec.Name], ", ")
 		}
-		parts = append(parts, Part{
+		parts = append(parts, format.Part{
 			File: name, Offset: offset + at, Size: rec.Size, Tensor: owner,
-			Check: func() Checker { return &recordCheck{rec, crc32.NewIEEE()} },
+			Check: func() format.Checker { return &recordCheck{rec, crc32.NewIEEE()} },
 		})
 	}
 	return parts, problems, nil

@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"bytes"
@@ -9,16 +9,18 @@ import (
 	"regexp"
 	"strings"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/onefile"
 	"holdfast/hdfsckpt/store"
 )
 
 // XGBoost is a file of Booster.save_model: UBJSON, or JSON. Both are one object with the
 // keys learner and version, in this order, so that what a save writes last is known.
-const XGBoost Kind = "xgboost"
+const XGBoost format.Kind = "xgboost"
 
 type xgboost struct{}
 
-var _ Format = xgboost{}
+var _ format.Format = xgboost{}
 
 // xgboostNames are those of the files. All but the first are names of other files, too,
 // and count only if the file begins as XGBoost's do.
@@ -26,8 +28,8 @@ var xgboostNames = []string{"*" + xgboostSuffix, "*[0-9].json", "*model*.json", 
 
 const xgboostSuffix = ".ubj"
 
-func (xgboost) Traits() Traits {
-	return Traits{
+func (xgboost) Traits() format.Traits {
+	return format.Traits{
 		Kind: XGBoost, Last: xgboostNames,
 		CompleteWhen: "the file ends with XGBoost's version, which is written last",
 		MayGrow:      true, AloneInStepDir: true, Steady: true,
@@ -35,23 +37,23 @@ func (xgboost) Traits() Traits {
 }
 
 func isXGBoostName(base string) bool {
-	return matchesAny(xgboostNames, base) && !strings.HasPrefix(base, hiddenPrefix)
+	return matchesAny(xgboostNames, base) && !strings.HasPrefix(base, format.HiddenPrefix)
 }
 
-func (xgboost) Owner(file string) (Owner, bool) {
-	if !standsAlone(file) || !isXGBoostName(path.Base(file)) {
-		return Owner{}, false
+func (xgboost) Owner(file string) (format.Owner, bool) {
+	if !onefile.StandsAlone(file) || !isXGBoostName(path.Base(file)) {
+		return format.Owner{}, false
 	}
-	return savedInPlace(file), true
+	return format.SavedInPlace(file), true
 }
 
-func (xgboost) Claim(_ context.Context, d *Dir) ([]Claim, error) {
-	return claimFiles(d, isXGBoostName, checkXGBoost), nil
+func (xgboost) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
+	return onefile.Claim(d, isXGBoostName, checkXGBoost), nil
 }
 
-func checkXGBoost(ctx context.Context, s store.Store, f File) (*Checkpoint, error) {
+func checkXGBoost(ctx context.Context, s store.Store, f format.File) (*format.Checkpoint, error) {
 	sure := path.Ext(f.Name) == xgboostSuffix
-	return checkEnds(ctx, s, f, Checkpoint{Kind: XGBoost, Step: fileStep(f.Name, path.Ext(f.Name))}, sure, judgeXGBoost)
+	return onefile.Check(ctx, s, f, format.Checkpoint{Kind: XGBoost, Step: format.FileStep(f.Name, path.Ext(f.Name))}, sure, judgeXGBoost)
 }
 
 var (
@@ -66,22 +68,22 @@ var (
 )
 
 func judgeXGBoost(r io.ReaderAt, size int64) error {
-	begin, end, err := endsOf(r, size, 128)
+	begin, end, err := onefile.Ends(r, size, 128)
 	switch {
 	case err != nil:
 		return err
 	case bytes.HasPrefix(begin, ubjsonBegin):
 		if !ubjsonEnd.Match(end) {
-			return cutOffError{errors.New("it does not end with XGBoost's version, which is written last")}
+			return onefile.CutOff(errors.New("it does not end with XGBoost's version, which is written last"))
 		}
 	case xgboostJSONBegin.Match(begin):
 		if !xgboostJSONEnd.Match(end) {
-			return cutOffError{errors.New("it does not end with XGBoost's version, which is written last")}
+			return onefile.CutOff(errors.New("it does not end with XGBoost's version, which is written last"))
 		}
 	case bytes.HasPrefix(ubjsonBegin, begin):
-		return cutOffError{errors.New("it ends before XGBoost's model begins")}
+		return onefile.CutOff(errors.New("it ends before XGBoost's model begins"))
 	default:
-		return foreignError{errors.New("it does not begin as XGBoost's models do")}
+		return onefile.Foreign(errors.New("it does not begin as XGBoost's models do"))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"context"
@@ -11,20 +11,22 @@ import (
 	"strings"
 	"syscall"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/look"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/torchfile"
 )
 
 // Distributed is a directory that torch.distributed.checkpoint wrote: *.distcp, and
 // .metadata, which is written last.
-const Distributed Kind = "dcp"
+const Distributed format.Kind = "dcp"
 
 type distributed struct{}
 
-var _ Contents = distributed{}
+var _ format.Contents = distributed{}
 
-func (distributed) Traits() Traits {
-	return Traits{
+func (distributed) Traits() format.Traits {
+	return format.Traits{
 		Kind: Distributed, Last: []string{torchfile.MetadataFile},
 		CompleteWhen: ".metadata can be read, and every file that it names is there with its length",
 	}
@@ -38,32 +40,32 @@ func isOfDistributed(base string) bool {
 }
 
 // Owner returns the directory, or the one named after a step in which that lies.
-func (distributed) Owner(file string) (Owner, bool) {
+func (distributed) Owner(file string) (format.Owner, bool) {
 	dir, base := path.Dir(file), path.Base(file)
-	if !isOfDistributed(base) || dir == "." || hidden(file) || isPartsDir(path.Base(dir)) {
-		return Owner{}, false
+	if !isOfDistributed(base) || dir == "." || format.IsHidden(file) || format.IsPartsDir(path.Base(dir)) {
+		return format.Owner{}, false
 	}
-	if outer, ok := stepDirOf(file); ok {
+	if outer, ok := format.StepDirOf(file); ok {
 		dir = outer
 	}
-	return savedInPlace(dir), true
+	return format.SavedInPlace(dir), true
 }
 
-func (distributed) Claim(_ context.Context, d *Dir) ([]Claim, error) {
+func (distributed) Claim(_ context.Context, d *format.Dir) ([]format.Claim, error) {
 	if !slices.ContainsFunc(d.Entries, func(e store.Info) bool { return !e.IsDir() && isOfDistributed(e.Name) }) {
 		return nil, nil
 	}
-	return []Claim{{Whole: true, Check: func(ctx context.Context) (*Checkpoint, error) { return checkDistributed(ctx, d) }}}, nil
+	return []format.Claim{{Whole: true, Check: func(ctx context.Context) (*format.Checkpoint, error) { return checkDistributed(ctx, d) }}}, nil
 }
 
-func checkDistributed(ctx context.Context, d *Dir) (*Checkpoint, error) {
-	c := &Checkpoint{Name: d.Name, Kind: Distributed, Step: distributedStep(path.Base(d.Name)), State: Torn}
+func checkDistributed(ctx context.Context, d *format.Dir) (*format.Checkpoint, error) {
+	c := &format.Checkpoint{Name: d.Name, Kind: Distributed, Step: distributedStep(path.Base(d.Name)), State: format.Torn}
 	sizes := map[string]int64{}
 	for _, e := range d.Entries {
 		if e.IsDir() {
 			continue
 		}
-		c.Files = append(c.Files, FileOf(d.Name, e))
+		c.Files = append(c.Files, format.FileOf(d.Name, e))
 		sizes[e.Name] = e.Size
 		if path.Ext(e.Name) == dcpSuffix {
 			c.Shards++
@@ -78,16 +80,16 @@ func checkDistributed(ctx context.Context, d *Dir) (*Checkpoint, error) {
 	m, err := readMetadata(ctx, d.Store, d.Name)
 	switch {
 	case errors.Is(err, syscall.EFBIG):
-		c.State, c.Why = Unchecked, err.Error()
+		c.State, c.Why = format.Unchecked, err.Error()
 	case err != nil && !torchfile.IsMetadataDamaged(err):
 		return nil, err
 	case err != nil:
 		c.Why = err.Error()
 	default:
 		need := m.Sizes()
-		if c.Why = lacking(need, sizes); c.Why == "" {
-			c.State = Complete
-			c.leaveOut(need)
+		if c.Why = look.Lacking(need, sizes); c.Why == "" {
+			c.State = format.Complete
+			leaveOut(c, need)
 		}
 	}
 	return c, nil
@@ -95,8 +97,8 @@ func checkDistributed(ctx context.Context, d *Dir) (*Checkpoint, error) {
 
 // leaveOut leaves out data files that the metadata does not name: a save by fewer ranks
 // does not replace all files of the one that it saves over.
-func (c *Checkpoint) leaveOut(named map[string]int64) {
-	c.Files = slices.DeleteFunc(c.Files, func(f File) bool {
+func leaveOut(c *format.Checkpoint, named map[string]int64) {
+	c.Files = slices.DeleteFunc(c.Files, func(f format.File) bool {
 		base := path.Base(f.Name)
 		if _, ok := named[base]; ok || path.Ext(base) != dcpSuffix {
 			return false
@@ -110,10 +112,10 @@ func (c *Checkpoint) leaveOut(named map[string]int64) {
 // distributedStep is the step in a directory's name, as far as that is sure: other numbers
 // at the end, as in pytorch_model_fsdp_0, count models.
 func distributedStep(base string) int64 {
-	if name, lightning := strings.CutSuffix(base, ".ckpt"); lightning || stepDir.MatchString(base) {
-		return StepAtEnd(name)
+	if name, lightning := strings.CutSuffix(base, ".ckpt"); lightning || format.IsStepDir(base) {
+		return format.StepAtEnd(name)
 	}
-	return StepAfterDash(base)
+	return format.StepAfterDash(base)
 }
 
 func readMetadata(ctx context.Context, s store.Store, dir string) (*torchfile.Metadata, error) {
@@ -124,7 +126,7 @@ func readMetadata(ctx context.Context, s store.Store, dir string) (*torchfile.Me
 	}
 	defer r.Close()
 	var m *torchfile.Metadata
-	err = budgeted(ctx, r.Size(), func() error {
+	err = look.Budgeted(ctx, r.Size(), func() error {
 		b, err := store.ReadOpened(r, name)
 		if err == nil {
 			m, err = torchfile.ParseMetadata(b)
@@ -134,26 +136,28 @@ func readMetadata(ctx context.Context, s store.Store, dir string) (*torchfile.Me
 	return m, err
 }
 
-func (distributed) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
-	if err := o.admitFile(path.Join(c.Name, torchfile.MetadataFile)); err != nil {
+func (distributed) Tensors(o *format.Opener, c *format.Checkpoint) ([]*format.Tensor, error) {
+	if err := o.AdmitFile(path.Join(c.Name, torchfile.MetadataFile)); err != nil {
 		return nil, err
 	}
-	m, err := readMetadata(o.ctx, o.s, c.Name)
+	m, err := readMetadata(o.Context(), o.Store(), c.Name)
 	if err != nil {
 		return nil, err
 	}
-	var all []*Tensor
+	var all []*format.Tensor
 	for i := range m.Items {
 		x := &m.Items[i]
 		if !x.Tensor {
 			continue
 		}
-		t := &Tensor{
+		t := &format.Tensor{
 			Name: x.Name, Kind: x.Kind, Shape: x.Shape, Bytes: x.Bytes(), Pieces: len(x.Chunks),
-			read:  func() ([]byte, error) { return x.Read(o.below(c.Name)) },
-			rows:  func(limit int64) (io.Reader, error) { return x.Rows(o.below(c.Name), limit), nil },
-			parts: func(limit int64) (io.Reader, error) { return x.Parts(o.below(c.Name), limit), nil },
-			held:  2 * x.Bytes(),
+			Source: format.Source{
+				Read:  func() ([]byte, error) { return x.Read(o.Below(c.Name)) },
+				Rows:  func(limit int64) (io.Reader, error) { return x.Rows(o.Below(c.Name), limit), nil },
+				Parts: func(limit int64) (io.Reader, error) { return x.Parts(o.Below(c.Name), limit), nil },
+				Held:  2 * x.Bytes(),
+			},
 		}
 		if len(x.Chunks) == 1 {
 			t.File = path.Join(c.Name, x.Chunks[0].File)
@@ -164,7 +168,7 @@ func (distributed) Tensors(o *Opener, c *Checkpoint) ([]*Tensor, error) {
 }
 
 // Parts are the records of the archives in the data files.
-func (distributed) Parts(ctx context.Context, s store.Store, c *Checkpoint) (parts []Part, problems []Problem, err error) {
+func (distributed) Parts(ctx context.Context, s store.Store, c *format.Checkpoint) (parts []format.Part, problems []format.Problem, err error) {
 	m, err := readMetadata(ctx, s, c.Name)
 	if torchfile.IsMetadataDamaged(err) || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil

@@ -1,4 +1,4 @@
-package format_test
+package formats_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 	"holdfast/hdfsckpt/store"
 	"holdfast/hdfsckpt/tensor"
 )
@@ -44,7 +45,7 @@ func fixtures(t *testing.T) (dir string, s store.Store, list []format.Checkpoint
 	s, err := store.NewLocal(dir)
 	if err == nil {
 		t.Cleanup(func() { s.Close() })
-		list, err = format.Search{}.List(t.Context(), s)
+		list, err = format.Search{}.List(t.Context(), s, formats.All)
 	}
 	if err != nil || len(list) < 8 {
 		t.Fatalf("%d checkpoints are found: %v", len(list), err)
@@ -88,7 +89,7 @@ func TestTensorsAreReadInPieces(t *testing.T) {
 			}
 		}
 	}
-	if kinds[format.TensorFlow] == 0 || kinds[format.Torch] == 0 || kinds[format.Distributed] == 0 || kinds[format.Safetensors] == 0 {
+	if kinds[formats.TensorFlow] == 0 || kinds[formats.Torch] == 0 || kinds[formats.Distributed] == 0 || kinds[formats.Safetensors] == 0 {
 		t.Errorf("tensors were read of %v", kinds)
 	}
 	slices.Sort(held)

@@ -1,4 +1,4 @@
-package format
+package formats
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/look"
 	"holdfast/hdfsckpt/safetensors"
 	"holdfast/hdfsckpt/store"
 )
@@ -19,24 +21,24 @@ import (
 // HuggingFace is a directory checkpoint-N of Hugging Face's Trainer: the model,
 // the optimizer, the scheduler, each rank's random state and trainer_state.json,
 // which the first rank writes last (Trainer._save_checkpoint).
-const HuggingFace Kind = "huggingface"
+const HuggingFace format.Kind = "huggingface"
 
 type huggingFace struct{}
 
-var _ SaveRecorder = huggingFace{}
+var _ format.SaveRecorder = huggingFace{}
 
-func (huggingFace) Traits() Traits {
-	return Traits{
-		Kind: HuggingFace, FoundBy: []Kind{Torch, Safetensors},
+func (huggingFace) Traits() format.Traits {
+	return format.Traits{
+		Kind: HuggingFace, FoundBy: []format.Kind{Torch, Safetensors},
 		Last:         []string{trainerState, "rng_state_*.pth"}, // other ranks may come after the first
 		CompleteWhen: "the directory checkpoint-N has trainer_state.json and its files of weights, with their lengths",
 		MayGrow:      true,
 	}
 }
 
-func (huggingFace) Owner(file string) (Owner, bool) {
-	dir, ok := stepDirOf(file)
-	return Owner{Checkpoint: dir, Series: SeriesOf(dir)}, ok && trainerDir.MatchString(path.Base(dir))
+func (huggingFace) Owner(file string) (format.Owner, bool) {
+	dir, ok := format.StepDirOf(file)
+	return format.Owner{Checkpoint: dir, Series: format.SeriesOf(dir)}, ok && trainerDir.MatchString(path.Base(dir))
 }
 
 // trainerState is the file without which Trainer cannot go on from a directory.
@@ -71,14 +73,14 @@ func isTrainers(entries []store.Info) bool {
 // Claim judges the directories checkpoint-N of one directory together. One is Trainer's if
 // its files show that, if another one's do, or, where it is the only one, if a task has begun
 // it as Trainer would (isFirstSave). Otherwise they are searched like any other directory.
-func (huggingFace) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
+func (huggingFace) Claim(ctx context.Context, d *format.Dir) ([]format.Claim, error) {
 	var dirs []store.Info
 	for _, e := range d.Entries {
 		if e.IsDir() && trainerDir.MatchString(e.Name) {
 			dirs = append(dirs, e)
 		}
 	}
-	if len(dirs) == 0 || d.Depth >= maxDepth {
+	if len(dirs) == 0 || d.Depth >= format.MaxDepth {
 		return nil, nil
 	}
 	contents, series, err := trainerContents(d, dirs)
@@ -95,15 +97,15 @@ func (huggingFace) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
 			return nil, err
 		}
 	}
-	var claims []Claim
+	var claims []format.Claim
 	for i, e := range dirs {
 		if !series && !first && !isTrainers(contents[i]) {
 			continue
 		}
-		claims = append(claims, Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*Checkpoint, error) {
+		claims = append(claims, format.Claim{Take: []string{e.Name}, Check: func(ctx context.Context) (*format.Checkpoint, error) {
 			name := path.Join(d.Name, e.Name)
-			c := &Checkpoint{Name: name, Kind: HuggingFace, Step: StepAtEnd(e.Name), State: Torn, Time: e.ModTime, Inferred: first}
-			err := c.addBelow(ctx, d.Store, name, contents[i], 0)
+			c := &format.Checkpoint{Name: name, Kind: HuggingFace, Step: format.StepAtEnd(e.Name), State: format.Torn, Time: e.ModTime, Inferred: first}
+			err := c.AddEntries(ctx, d.Store, name, contents[i])
 			if err == nil {
 				err = checkTrainer(ctx, d.Store, c)
 			}
@@ -115,7 +117,7 @@ func (huggingFace) Claim(ctx context.Context, d *Dir) ([]Claim, error) {
 
 // trainerContents lists directories checkpoint-N. series: by the store's rule, or by what
 // is in one, all of them are Trainer's.
-func trainerContents(d *Dir, dirs []store.Info) (contents [][]store.Info, series bool, err error) {
+func trainerContents(d *format.Dir, dirs []store.Info) (contents [][]store.Info, series bool, err error) {
 	contents = make([][]store.Info, len(dirs))
 	series = d.Rule.Format == HuggingFace
 	for i, e := range dirs {
@@ -128,7 +130,7 @@ func trainerContents(d *Dir, dirs []store.Info) (contents [][]store.Info, series
 }
 
 // checkTrainer judges a directory of Trainer's.
-func checkTrainer(ctx context.Context, s store.Store, c *Checkpoint) error {
+func checkTrainer(ctx context.Context, s store.Store, c *format.Checkpoint) error {
 	sizes := map[string]int64{}
 	for _, f := range c.Files {
 		sizes[strings.TrimPrefix(f.Name, c.Name+"/")] = f.Size
@@ -138,8 +140,8 @@ func checkTrainer(ctx context.Context, s store.Store, c *Checkpoint) error {
 		return nil
 	}
 	c.Marker = path.Join(c.Name, trainerState)
-	if c.unlisted != "" {
-		c.State, c.Why = Unchecked, tooDeep(c.unlisted)
+	if c.TooDeep() != "" {
+		c.State, c.Why = format.Unchecked, c.TooDeep()
 		return nil
 	}
 	whole, err := endsAsJSON(ctx, s, c.Marker)
@@ -159,22 +161,22 @@ func checkTrainer(ctx context.Context, s store.Store, c *Checkpoint) error {
 	case missingRank(sizes) != "":
 		c.Why = missingRank(sizes) + " is missing" // another rank may still write it
 	case weights == 0:
-		c.State, c.Why = Unchecked, "it has no file of weights by a name that is known"
+		c.State, c.Why = format.Unchecked, "it has no file of weights by a name that is known"
 	default:
-		c.State = Complete
+		c.State = format.Complete
 	}
 	return nil
 }
 
 // checkWeights counts the files of weights. sizes has the lengths of the directory's files
 // by name. why says what is wrong with them; empty if nothing is.
-func checkWeights(ctx context.Context, s store.Store, c *Checkpoint, sizes map[string]int64) (weights int, why string, err error) {
+func checkWeights(ctx context.Context, s store.Store, c *format.Checkpoint, sizes map[string]int64) (weights int, why string, err error) {
 	need := map[string]int64{}
 	for name := range sizes {
 		if path.Dir(name) != "." || !weightsIndex.MatchString(name) {
 			continue
 		}
-		if err := shardsOf(ctx, s, path.Join(c.Name, name), need); isContent(err) {
+		if err := shardsOf(ctx, s, path.Join(c.Name, name), need); look.IsDamaged(err) {
 			return 0, err.Error(), nil
 		} else if err != nil {
 			return 0, "", err
@@ -197,7 +199,7 @@ func checkWeights(ctx context.Context, s store.Store, c *Checkpoint, sizes map[s
 			return weights, name + ": " + why, nil
 		}
 	}
-	return weights, lacking(need, sizes), nil
+	return weights, look.Lacking(need, sizes), nil
 }
 
 // missingRank is the random state of a rank that is not there while that of a
@@ -240,7 +242,7 @@ const longestIndex = 64 << 20
 
 // shardsOf adds the shards that an index names (its weight_map) to need.
 func shardsOf(ctx context.Context, s store.Store, name string, need map[string]int64) error {
-	text, err := readAt(ctx, s, name, 0, longestIndex)
+	text, err := look.ReadAt(ctx, s, name, 0, longestIndex)
 	if err != nil {
 		return err
 	}
@@ -248,7 +250,7 @@ func shardsOf(ctx context.Context, s store.Store, name string, need map[string]i
 		Weights map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(text, &index); err != nil {
-		return contentError{fmt.Errorf("%s: %w", path.Base(name), err)}
+		return look.Damaged(fmt.Errorf("%s: %w", path.Base(name), err))
 	}
 	for _, shard := range index.Weights {
 		need[shard] = 1
@@ -264,9 +266,9 @@ func cutOff(ctx context.Context, s store.Store, name string) (string, error) {
 	}
 	err := checkHeader(ctx, s, name)
 	switch {
-	case isContent(err) && (safetensors.IsCut(err) || safetensors.IsForeign(err)):
+	case look.IsDamaged(err) && (safetensors.IsCut(err) || safetensors.IsForeign(err)):
 		return err.Error(), nil
-	case isContent(err):
+	case look.IsDamaged(err):
 		return "", nil
 	}
 	return "", err

@@ -1,4 +1,4 @@
-package format_test
+package formats_test
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/formats"
 )
 
 func TestMayComplete(t *testing.T) {
@@ -21,12 +22,12 @@ func TestMayComplete(t *testing.T) {
 		{format.Rule{Format: "plain", Quiet: 5}, "anything", ""},
 	} {
 		for _, name := range strings.Fields(x.yes) {
-			if !x.rule.MayComplete(name) {
+			if !formats.MayComplete(x.rule, name) {
 				t.Errorf("%v: %s completes nothing", x.rule, name)
 			}
 		}
 		for _, name := range strings.Fields(x.no) {
-			if x.rule.MayComplete(name) {
+			if formats.MayComplete(x.rule, name) {
 				t.Errorf("%v: %s may complete something", x.rule, name)
 			}
 		}
@@ -51,7 +52,7 @@ func TestCheckpointRulesAreChecked(t *testing.T) {
 		{format.Rule{Format: "plain", Quiet: -1}, "at most a day"},
 		{format.Rule{Format: "plain", Quiet: math.NaN()}, "at most a day"},
 	} {
-		err := x.rule.Check("./logs")
+		err := formats.CheckRule(x.rule, "./logs")
 		if x.want == "" && err != nil || x.want != "" && (err == nil || !strings.Contains(err.Error(), x.want) || !strings.Contains(err.Error(), "./logs")) {
 			t.Errorf("%v: %v, want %q", x.rule, err, x.want)
 		}
@@ -65,7 +66,7 @@ func TestCompleteWhen(t *testing.T) {
 		"nothing has changed for 2.5 s": {Format: "plain", Quiet: 2.5},
 		"the directory step-N has a file COMMITTED": {Format: "plain"},
 	} {
-		if got := rule.CompleteWhen(); got != want {
+		if got := formats.CompleteWhen(rule); got != want {
 			t.Errorf("%v: %q, want %q", rule, got, want)
 		}
 	}

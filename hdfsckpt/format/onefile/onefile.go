@@ -1,0 +1,98 @@
+// Package onefile has what formats whose checkpoints are single files have in common: where
+// such a file may lie, and how its two ends show whether all of it is there.
+package onefile
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/format/look"
+	"holdfast/hdfsckpt/store"
+)
+
+// StandsAlone reports whether a file may be a checkpoint by itself, by where it lies: not
+// in a directory that is one with all that is in it, nor among what is still written.
+func StandsAlone(file string) bool {
+	_, inStepDir := format.StepDirOf(file)
+	return !inStepDir && !format.IsHidden(file) && !format.IsPartsDir(path.Base(path.Dir(file)))
+}
+
+// Claim claims each file of a directory that is named as the format's are.
+func Claim(d *format.Dir, named func(base string) bool, check func(context.Context, store.Store, format.File) (*format.Checkpoint, error)) []format.Claim {
+	var claims []format.Claim
+	for _, e := range d.Entries {
+		if e.Mode.IsRegular() && named(e.Name) {
+			claims = append(claims, format.Claim{Check: func(ctx context.Context) (*format.Checkpoint, error) {
+				return check(ctx, d.Store, format.FileOf(d.Name, e))
+			}})
+		}
+	}
+	return claims
+}
+
+// CutOff marks what is wrong with a file as that it is not all there.
+func CutOff(err error) error { return cutOffError{err} }
+
+type cutOffError struct{ error }
+
+// Foreign marks what is wrong with a file as that it does not begin as the format's do.
+func Foreign(err error) error { return foreignError{err} }
+
+type foreignError struct{ error }
+
+// Check completes a checkpoint that is one file by what judge says of the file: a
+// CutOff, a Foreign or another one. Where the name shows the format only if the
+// file begins so (sure is not set), there is no checkpoint in a foreign, empty or
+// unreadable file.
+func Check(ctx context.Context, s store.Store, f format.File, c format.Checkpoint, sure bool, judge func(io.ReaderAt, int64) error) (*format.Checkpoint, error) {
+	c.Name, c.Files, c.Shards, c.State = f.Name, []format.File{f}, 1, format.Complete
+	r, err := s.Open(ctx, f.Name)
+	switch {
+	case errors.Is(err, fs.ErrPermission): // somebody else's file keeps nobody from the others
+		if !sure {
+			return nil, nil
+		}
+		c.State, c.Why = format.Unchecked, err.Error()
+		return &c, nil
+	case err != nil:
+		return nil, err
+	}
+	defer r.Close()
+	w := look.Watch(r)
+	wrong := judge(w, r.Size())
+	if w.Failed() != nil {
+		return nil, w.Failed()
+	}
+	var cut cutOffError
+	var foreign foreignError
+	switch {
+	case !sure && (r.Size() == 0 || errors.As(wrong, &foreign)):
+		return nil, nil
+	case r.Size() == 0:
+		c.State, c.Why, c.Certain = format.Torn, "it is empty", c.Step != format.NoStep
+	case errors.As(wrong, &cut):
+		c.State, c.Why, c.Certain = format.Torn, wrong.Error(), true
+	case wrong != nil:
+		c.State, c.Why = format.Unchecked, wrong.Error()
+	}
+	return &c, nil
+}
+
+// Ends returns the first bytes of a file, a few, and at most limit of its last ones.
+func Ends(r io.ReaderAt, size, limit int64) (begin, end []byte, err error) {
+	const few = 64
+	begin, end = make([]byte, min(size, few)), make([]byte, min(size, limit))
+	for _, part := range []struct {
+		b  []byte
+		at int64
+	}{{begin, 0}, {end, size - int64(len(end))}} {
+		if n, err := r.ReadAt(part.b, part.at); n < len(part.b) {
+			return nil, nil, err
+		}
+	}
+	return begin, end, nil
+}

@@ -1,0 +1,84 @@
+// Package formats has all forms of checkpoints that are known: one format.Format for each,
+// in a file of its own. formats.go has the list of them, and rule.go what follows from the
+// list for a store's rule; nothing outside names one of them to decide by it.
+package formats
+
+import (
+	"context"
+	"errors"
+
+	"holdfast/hdfsckpt/format"
+	"holdfast/hdfsckpt/store"
+)
+
+// All are the formats, in order of precedence: what one has claimed, those after it do
+// not see. It is changed by tests only.
+var All = []format.Format{distributed{}, orbax{}, plain{}, deepSpeed{}, directory{}, huggingFace{}, safeTensors{}, keras{}, xgboost{}, lightGBM{}, torch{}, tensorFlow{}}
+
+// BeginSave records that a task makes a directory, if a format wants to know that.
+func BeginSave(ctx context.Context, s store.Store, dir string) error {
+	for _, r := range having[format.SaveRecorder]() {
+		if r.BeginsSave(dir) {
+			return r.BeginSave(ctx, s, dir)
+		}
+	}
+	return nil
+}
+
+// SavesEnded records that a program has ended by itself, so that what it has begun to
+// save is as it should be.
+func SavesEnded(ctx context.Context, s store.Store) error {
+	var errs []error
+	for _, r := range having[format.SaveRecorder]() {
+		errs = append(errs, r.SavesEnded(ctx, s))
+	}
+	return errors.Join(errs...)
+}
+
+// ForgetSaves drops records of saves that are gone.
+func ForgetSaves(ctx context.Context, s store.Store) error {
+	var errs []error
+	for _, r := range having[format.SaveRecorder]() {
+		errs = append(errs, r.ForgetSaves(ctx, s))
+	}
+	return errors.Join(errs...)
+}
+
+// of returns a format by its name; nil if there is none.
+func of(k format.Kind) format.Format {
+	for _, f := range All {
+		if f.Traits().Kind == k {
+			return f
+		}
+	}
+	return nil
+}
+
+// OwnerOf returns the checkpoint that a file is a part of, by the file's name alone.
+func OwnerOf(file string) (format.Owner, bool) {
+	if format.IsDiscarded(file) {
+		return format.Owner{}, false
+	}
+	for _, f := range All {
+		if o, ok := f.Owner(file); ok {
+			return o, true
+		}
+	}
+	return format.Owner{}, false
+}
+
+// Pointers returns the formats that have a pointer.
+func Pointers() []format.Pointer { return having[format.Pointer]() }
+
+// Sweepers returns the formats whose broken saves leave files.
+func Sweepers() []format.Sweeper { return having[format.Sweeper]() }
+
+func having[T any]() []T {
+	var some []T
+	for _, f := range All {
+		if t, ok := f.(T); ok {
+			some = append(some, t)
+		}
+	}
+	return some
+}

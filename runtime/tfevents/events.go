@@ -1,0 +1,78 @@
+package tfevents
+
+import (
+	"sync"
+
+	"holdfast/runtime/tasklog"
+)
+
+// maxFiles bounds the files that are read at the same time; those that were written to
+// last are.
+const maxFiles = 8
+
+// Events are what event files have told. The zero value is ready to be used, by several
+// goroutines at once.
+type Events struct {
+	mu      sync.Mutex
+	files   []*file // the one that was written to last at the end
+	step    int64
+	scalars tasklog.Scalars
+}
+
+type file struct {
+	name string
+	decoder
+}
+
+// Write takes in bytes that were written to an event file at an offset.
+func (e *Events) Write(name string, at int64, b []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.file(name).write(at, b, func(step int64, list []scalar) {
+		if step != 0 && len(list) > 0 { // others have steps of their own: graphs and profiles
+			e.step = step
+		}
+		for _, s := range list {
+			e.scalars.Add(s.tag, s.value)
+		}
+	})
+}
+
+// file returns the file with a name. e.mu is held.
+func (e *Events) file(name string) *file {
+	last := &file{name: name}
+	kept := e.files[:0]
+	for _, f := range e.files {
+		if f.name == name {
+			last = f
+			continue
+		}
+		kept = append(kept, f)
+	}
+	if len(kept) == maxFiles {
+		kept = append(kept[:0], kept[1:]...)
+	}
+	e.files = append(kept, last)
+	return last
+}
+
+// Begin forgets the step and the scalars of the attempt before.
+func (e *Events) Begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.step, e.scalars = 0, tasklog.Scalars{}
+}
+
+// LastStep returns the step of the last scalar; 0 if there was none.
+func (e *Events) LastStep() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.step
+}
+
+// TakeScalars returns the scalars that were found since its last call.
+func (e *Events) TakeScalars() []tasklog.Scalar {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.scalars.Take()
+}
