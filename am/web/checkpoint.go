@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,9 +22,24 @@ const (
 	// has come, and patienceJSON how long an answer of JSON does.
 	patience     = 2 * time.Second
 	patienceJSON = 30 * time.Second
+	// lookTimeout bounds the time that looking into checkpoints takes for one answer.
+	lookTimeout = 45 * time.Second
 	// othersShown bounds the checkpoints that are offered for a comparison.
 	othersShown = 200
 )
+
+// bounded has a view fail in good time before its answer would be cut off.
+func bounded(v view) view {
+	return func(r *http.Request, status *proto.JobStatus) (string, any, error) {
+		ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
+		defer cancel()
+		name, content, err := v(r.WithContext(ctx), status)
+		if err != nil && ctx.Err() == context.DeadlineExceeded {
+			err = fmt.Errorf("looking into the checkpoints takes more than %v; try again, or use yarn-submit ckpt: %w", lookTimeout, err)
+		}
+		return name, content, err
+	}
+}
 
 // waiting returns a context for the time that a request may wait for a reading.
 func waiting(r *http.Request) (context.Context, context.CancelFunc) {

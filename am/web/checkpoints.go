@@ -53,6 +53,7 @@ type directoryView struct {
 	Index           int
 	Query           checkpointQuery
 	Error           string // why there is no listing
+	Listing         bool   // it is being made
 	Found           *inspect.Found
 	Rows            []checkpointRow // the newest first
 	Matching, Total int
@@ -144,6 +145,8 @@ func (s *server) checkpoints(r *http.Request, status *proto.JobStatus) (string, 
 	if q.Dir < 0 && len(all) > 1 {
 		each, q.Page = checkpointsEach, 1
 	}
+	ctx, cancel := waiting(r)
+	defer cancel()
 	for i, d := range all {
 		if q.Dir >= 0 && i != q.Dir {
 			continue
@@ -151,10 +154,16 @@ func (s *server) checkpoints(r *http.Request, status *proto.JobStatus) (string, 
 		view := directoryView{Directory: d, Index: i, Query: q}
 		view.Query.Dir = i
 		var err error
-		if view.Found, err = s.Checkpoints.List(r.Context(), i); err == nil {
+		view.Found, err = s.Checkpoints.List(ctx, i)
+		switch {
+		case err == nil:
 			view.show(each)
-		} else if view.Error = err.Error(); errors.Is(err, fs.ErrNotExist) && s.Spec != nil && !status.State.Done() {
+		case ctx.Err() != nil:
+			view.Listing, view.Error = true, "The directory is being listed: look again in a moment."
+		case errors.Is(err, fs.ErrNotExist) && s.Spec != nil && !status.State.Done():
 			view.Error = "There is none yet: the directory is made before the tasks start."
+		default:
+			view.Error = err.Error()
 		}
 		v.Directories = append(v.Directories, view)
 	}
@@ -233,6 +242,9 @@ func stepText(c *inspect.Checkpoint) string {
 
 func (v *checkpointsView) frame(f *frame) {
 	f.JSON = "checkpoints.json?" + v.Query.parameters().Encode()
+	if slices.ContainsFunc(v.Directories, func(d directoryView) bool { return d.Listing }) {
+		f.Updates = "poll"
+	}
 }
 
 // listingJSON is a page of the checkpoints of a directory as JSON.

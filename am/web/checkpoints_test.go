@@ -163,6 +163,26 @@ func TestADirectoryThatCannotBeListed(t *testing.T) {
 	}
 }
 
+// TestAListingThatTakesLong: a page does not wait for it, and shows it later.
+func TestAListingThatTakesLong(t *testing.T) {
+	dir := t.TempDir()
+	save(t, dir, "step-7/data", "step-7/COMMITTED")
+	gate := make(chan struct{})
+	b := inspect.NewBrowser([]inspect.Directory{{URI: dir}}, func(ctx context.Context, uri string) (store.Store, error) {
+		<-gate
+		return store.OpenExisting(ctx, uri, nil)
+	})
+	defer b.Close()
+	site := web.Site{Status: fixed{lossyJob()}, Checkpoints: b}
+	if text := get(t, site, "/checkpoints"); !strings.Contains(text, "is being listed") || !strings.Contains(text, `data-updates="poll"`) {
+		t.Errorf("while it is listed the page says\n%s", text)
+	}
+	close(gate)
+	if text := get(t, site, "/checkpoints"); !strings.Contains(text, ">7</a>") {
+		t.Errorf("after it was listed the page says\n%s", text)
+	}
+}
+
 // TestCheckpointsWithoutAJob: a directory can be browsed alone.
 func TestCheckpointsWithoutAJob(t *testing.T) {
 	dir := t.TempDir()

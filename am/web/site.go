@@ -75,7 +75,7 @@ func Handler(site Site) http.Handler {
 		mux.HandleFunc("GET /changes", s.changes)
 		mux.HandleFunc("GET /status.json", s.statusJSON)
 	} else {
-		mux.Handle("GET /{$}", s.page(s.checkpoints))
+		mux.Handle("GET /{$}", s.page(bounded(s.checkpoints)))
 	}
 	if s.Samples != nil {
 		mux.Handle("GET /plots", s.page(s.plots))
@@ -84,6 +84,7 @@ func Handler(site Site) http.Handler {
 	}
 	if s.Checkpoints != nil {
 		for address, v := range map[string]view{"checkpoints": s.checkpoints, "checkpoint": s.checkpoint, "tensor": s.tensor, "difference": s.difference} {
+			v = bounded(v)
 			mux.Handle("GET /"+address, s.page(v))
 			mux.Handle("GET /"+address+".json", s.json(v))
 		}

@@ -67,6 +67,7 @@ func TestUI(t *testing.T) {
 		"/jobs/" + id + "/plots":                       {"<svg"},
 		"/jobs/" + id + "/samples.csv?name=step":       {",7"},
 		"/jobs/" + id + "/checkpoints":                 {filepath.Join(p.dir, "ck"), ">5</a>", "sealed"},
+		"/jobs/" + id + "/checkpoint?dir=0&at=step-5":  {"step-5/data"},
 		"/checkpoints":                                 {filepath.Join(p.dir, "elsewhere"), ">9</a>", "complete", `href="../"`},
 		"/checkpoints/checkpoints.json":                {`"name":"step-9"`},
 	} {
@@ -181,17 +182,22 @@ func TestUIWithoutItsCluster(t *testing.T) {
 	}
 	u := p.uiWith("HADOOP_CONF_DIR=" + noCluster(t))
 	browser := u.browser(t)
-	code, text := u.ask(t, browser, "/", "")
-	contains(t, text, "here", "127.0.0.1:1", "HADOOP_CONF_DIR")
-	if code != http.StatusOK {
-		t.Errorf("the list answers %d", code)
-	}
-	for _, path := range []string{"/jobs.json", "/jobs/application_1_0001/"} {
-		code, text := u.ask(t, browser, path, "")
-		contains(t, text, "127.0.0.1:1", "HADOOP_CONF_DIR")
-		if code != http.StatusServiceUnavailable {
-			t.Errorf("%s answers %d", path, code)
-		}
+	for path, c := range map[string]struct {
+		code int
+		says string
+	}{
+		"/":                         {http.StatusOK, "here"},
+		"/jobs.json":                {http.StatusServiceUnavailable, `"kind":"unreachable"`},
+		"/jobs/application_1_0001/": {http.StatusServiceUnavailable, "does not answer"},
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			code, text := u.ask(t, browser, path, "")
+			contains(t, text, c.says, "127.0.0.1:1", "HADOOP_CONF_DIR")
+			if code != c.code {
+				t.Errorf("it answers %d", code)
+			}
+		})
 	}
 }
 

@@ -8,6 +8,45 @@ func TestLongEachRuleOfBytesHasATestThatFailsWithoutIt(t *testing.T) {
 
 // byteRules: what is read is what was written. Their tests need no cluster.
 var byteRules = []rule{
+	// Checkpoints as they are shown.
+	{
+		promise: "a tensor that was changed on the disk is not summarised as if it were whole",
+		file:    "hdfsckpt/tfbundle/values.go",
+		old: `		if wrong := r.check.End(); wrong != nil {
+			err = wrong
+		}
+`,
+		new: ``,
+		pkg: "hdfsckpt/format", test: "TestPiecesAreChecked",
+	},
+	{
+		promise: "a difference or a histogram does not take the memory of a tensor that lies in pieces",
+		file:    "hdfsckpt/format/contents.go",
+		old:     `if t.held > limit {`,
+		new:     `if t.held < 0 {`,
+		pkg:     "hdfsckpt/format", test: "TestTensorsAreReadInPieces",
+	},
+	{
+		promise: "the page reads one checkpoint at a time",
+		file:    "hdfsckpt/inspect/reading.go",
+		old:     `if !r.ended() {`,
+		new:     `if r.ended() {`,
+		pkg:     "hdfsckpt/inspect", test: "TestOneIsReadAtATime",
+	},
+	{
+		promise: "ten open pages list a checkpoint directory once",
+		file:    "hdfsckpt/inspect/browser.go",
+		old:     `if time.Now().Before(last.until) {`,
+		new:     `if time.Now().Before(last.until) && last.err != nil {`,
+		pkg:     "hdfsckpt/inspect", test: "TestAListingIsForAll",
+	},
+	{
+		promise: "the page marks the checkpoint that a restart takes, also after a rollback",
+		file:    "hdfsckpt/format/walk.go",
+		old:     `if c := &list[i]; c.Current && c.Whole() &&`,
+		new:     `if c := &list[i]; c.Current && !c.Whole() &&`,
+		pkg:     "hdfsckpt/inspect", test: "TestRestart",
+	},
 	// Encryption zones.
 	{
 		promise: "a file in an encryption zone is read as it was written",
