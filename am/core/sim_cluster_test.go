@@ -282,6 +282,9 @@ func (s *sim) disconnect(b *simBox, back time.Duration) {
 	s.alone(b)
 }
 
+// lookEvery is how often an agent without a connection looks for a master.
+const lookEvery = 500 * time.Millisecond
+
 // alone has an agent keep its lease without a connection: it begins anew where the
 // file that masters touch shows that there is none, or none that has begun to wait
 // (package proto, lease.go), unless the agent is cut off from that, too.
@@ -308,7 +311,8 @@ func (s *sim) alone(b *simBox) {
 			end = s.now.Add(limits.Lease)
 		}
 		named, last = s.announced, s.now
-		if left && !cut && s.down && !s.now.Before(end) {
+		noticed := proto.Untouched(limits.Lease) + 2*lookEvery // after a master's last sign of life
+		if left && !cut && s.down && !s.now.Before(end) && s.now.Sub(s.touchedAt) > noticed {
 			s.fail("the lease of %s has run out, and no application master serves", b.id)
 		}
 		if !s.now.Before(end) { // it stops its task and ends; nobody may hear of it
@@ -319,7 +323,7 @@ func (s *sim) alone(b *simBox) {
 			}
 			return
 		}
-		s.after(min(500*time.Millisecond, end.Sub(s.now)), look)
+		s.after(min(lookEvery, end.Sub(s.now)), look)
 	}
 	s.after(limits.Lease/4, look)
 }
@@ -339,6 +343,7 @@ func (s *sim) touch() {
 		}
 		last = s.now
 		s.touches++
+		s.touchedAt = s.now
 		s.confirmed = core.LivenessConfirmed{Since: since, Until: s.now.Add(until)}
 		s.step(s.confirmed)
 		pause := every

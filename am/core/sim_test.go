@@ -77,6 +77,7 @@ type sim struct {
 	linger       bool // workers stay after their work, until they are let end
 	job          *core.Job
 	down         bool
+	touchedAt    time.Time              // by a master
 	touches      int                    // of the file that shows that an application master lives
 	confirmed    core.LivenessConfirmed // the last
 	announced    int                    // the epoch of the one whose file that is

@@ -99,6 +99,8 @@ class _Group:
         # Never freed: what that complains of would hide why the program ends.
         atexit.register(tracker.__dict__.pop, "handle", None)
         tracker.start()
+        if tracker.worker_args()["dmlc_tracker_port"] != port:
+            raise RuntimeError("the tracker of XGBoost before 3.0 takes no notice of the port that it is to listen on, so the other ranks cannot find it; use XGBoost 3.0 or newer")
         self._tracker = tracker
 
     def wait_for_others(self):
