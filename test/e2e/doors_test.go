@@ -413,12 +413,22 @@ func (d *doors) page(t *testing.T) {
 
 func (d *doors) commands(t *testing.T) {
 	logs := d.c.HDFS() + "/user/alice/logs"
+	for end := time.Now().Add(long); ; time.Sleep(200 * time.Millisecond) { // it is copied every few seconds
+		stdout, stderr, code := d.as(testcluster.Alice, "logs", d.j.id, "am")
+		if strings.Contains(stdout, "prepared: mounting") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the log of the application master ended with %d:\n%s%s", code, stdout, stderr)
+		}
+	}
 	for _, c := range []struct {
 		user string
 		code int
 		args []string
 		says string
 	}{
+		{testcluster.Bob, 4, []string{"logs", d.j.id, "am"}, "only its user may see its directory"},
 		{testcluster.Bob, 0, []string{"status", d.j.id}, "it is alice's"},
 		{testcluster.Bob, 4, []string{"logs", d.j.id}, "only its user may see its directory"},
 		{testcluster.Bob, 4, []string{"kill", d.j.id}, "bob"},
