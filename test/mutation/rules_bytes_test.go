@@ -17,14 +17,14 @@ var byteRules = []rule{
 		}
 `,
 		new: ``,
-		pkg: "hdfsckpt/format", test: "TestPiecesAreChecked",
+		pkg: "hdfsckpt/formats", test: "TestPiecesAreChecked",
 	},
 	{
 		promise: "a difference or a histogram does not take the memory of a tensor that lies in pieces",
 		file:    "hdfsckpt/format/contents.go",
-		old:     `if t.held > limit {`,
-		new:     `if t.held < 0 {`,
-		pkg:     "hdfsckpt/format", test: "TestTensorsAreReadInPieces",
+		old:     `if t.Source.Held > limit {`,
+		new:     `if t.Source.Held < 0 {`,
+		pkg:     "hdfsckpt/formats", test: "TestTensorsAreReadInPieces",
 	},
 	{
 		promise: "the page reads one checkpoint at a time",
