@@ -108,6 +108,13 @@ programs: build ## run programs of many frameworks, and lose something of each (
 	@.ci/need java mvn python3 torch
 	@$(GO) run ./test/programs/cmd $(if $(ONLY),-only $(ONLY))
 
+.PHONY: pictures
+pictures: ## take pictures of the pages into dist/pictures, and that of the README
+	@.ci/need go chromium
+	@mkdir -p dist/pictures docs/pictures
+	@$(GO) test ./test/browser -count=1 -pictures $(CURDIR)/dist/pictures
+	@cp dist/pictures/overview.png docs/pictures/job.png
+
 .PHONY: verify
 verify: ## formatting, vet, staticcheck, buf lint
 	@.ci/need go

@@ -52,7 +52,8 @@ const (
 	listingValid = 5 * time.Second
 	listingCost  = 20
 	listingOld   = 2 * time.Minute
-	// idleTime is how long a store stays open, and its listing in memory, after the last use.
+	// idleTime is how long a store stays open, and its listing in memory, after the last use;
+	// but a listing at least as long as it is shown.
 	idleTime = 30 * time.Second
 )
 
@@ -226,17 +227,18 @@ func (b *Browser) use(ctx context.Context, d *directory, f func(store.Store) err
 	return f(s)
 }
 
-// touch has the directory closed after idleTime without use. d.mu is held.
+// touch has the directory closed after a time without use. d.mu is held.
 func (d *directory) touch() {
+	after := max(idleTime, time.Until(d.last.until))
 	if d.idle == nil {
-		d.idle = time.AfterFunc(idleTime, func() {
+		d.idle = time.AfterFunc(after, func() {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.close()
 		})
 		return
 	}
-	d.idle.Reset(idleTime)
+	d.idle.Reset(after)
 }
 
 // close closes the store, unless it is used, and drops the listing. d.mu is held.

@@ -82,6 +82,9 @@ func TestAListingIsForAll(t *testing.T) {
 			t.Errorf("listed %d times within a second", n)
 		}
 		time.Sleep(10 * time.Second)
+		if e, err := b.Checkpoint(t.Context(), 0, "step-7"); err != nil || e.Name != "step-7" || w.lists.Load() != 1 {
+			t.Errorf("for what is known already it is listed %d times: %+v, %v", w.lists.Load(), e, err)
+		}
 		look()
 		if n := w.lists.Load(); n != 2 || opens.Load() != 1 || w.closes.Load() != 0 {
 			t.Errorf("after ten seconds listed %d times, opened %d, closed %d", n, opens.Load(), w.closes.Load())

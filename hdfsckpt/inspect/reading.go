@@ -178,13 +178,26 @@ func (e *Entry) HasTensors() bool { return e.of != nil && e.of.Contents() != nil
 // ckpt rollback can change that.
 func (e *Entry) HasPointer() bool { return e.of != nil && e.of.Pointer() != nil }
 
-// Checkpoint returns a checkpoint by its location.
+// Checkpoint returns a checkpoint by its location, as of the last listing if that has it and is
+// not old.
 func (b *Browser) Checkpoint(ctx context.Context, dir int, location string) (*Entry, error) {
-	found, err := b.List(ctx, dir)
+	d, err := b.directory(dir)
 	if err != nil {
 		return nil, err
 	}
-	e, err := found.Find(location)
+	d.mu.Lock()
+	found := d.last.found
+	d.mu.Unlock()
+	var e *Entry
+	if found != nil && time.Since(found.At) < listingOld {
+		e, _ = found.Find(location) // else it may be newer
+	}
+	if e == nil {
+		if found, err = b.List(ctx, dir); err != nil {
+			return nil, err
+		}
+		e, err = found.Find(location)
+	}
 	if err == nil && e.of == nil {
 		err = missing{fmt.Sprintf("%s was moved aside, and is no checkpoint: it is in %s", e.Name, e.Aside)}
 	}

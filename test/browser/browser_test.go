@@ -99,6 +99,10 @@ func TestPages(t *testing.T) {
 	b.picture("plots-phone")
 	b.do(prefer("light"), chromedp.EmulateViewport(1280, 900))
 
+	b.open(s.TrackingUrl)
+	b.waitFor("#plots figcaption", "loss")
+	b.picture("overview")
+
 	// Without the script, all is there, and forms work.
 	plain := newBrowser(ctx, t, false)
 	plain.open(s.TrackingUrl + "?q=worker-1")
