@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"holdfast/am/core/pace"
+)
 
 // Event is something that happened. It is reported to Job.Step.
 type Event interface{ event() }
@@ -161,12 +165,12 @@ type Waiting struct{ Why string }
 
 // StepsReported holds the steps that tasks have reported since the previous such event.
 // Saving: a task has written part of a checkpoint since, or made progress that is no step.
-// It comes about once a second at most, and once in UsageInterval with what the tasks have
+// It comes about once a second at most, and once in pace.UsageInterval with what the tasks have
 // used.
 type StepsReported struct {
 	Steps  []Step
 	Saving bool
-	Usage  []Usage
+	Usage  []pace.Usage
 }
 
 // Step is the latest step that a task has reported.

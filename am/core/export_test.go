@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"holdfast/am/core/pace"
+)
 
 // Overlooked names a task that is not idle and that the next deadline does not count, or
 // that may be unreachable for ever; "" if there is none.
@@ -24,7 +28,7 @@ func (j *Job) Overlooked() string {
 // stall.
 func (r Journal) Paced() bool {
 	made := slices.ContainsFunc(r.Tasks, func(k TaskRecord) bool { return k.Step != 0 })
-	return r.Pace != nil && (r.Pace.Assumed && made || r.Pace.Pauses >= pausesKnown)
+	return r.Pace != nil && (r.Pace.Assumed && made || r.Pace.Pauses >= pace.Enough)
 }
 
 // IdleSpares counts the spares for any task, come or asked for.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
 
@@ -53,7 +54,7 @@ type Job struct {
 	closing        map[string]closing // nodes that are taken out of service
 	nodeTrouble    map[string][]time.Time
 	dirRemoved     time.Time // when a container's directory was removed last
-	pace           pace
+	pace           pace.Pace
 	reconciliation *reconciliation // while reconciling
 	liveness       livenessWindow
 
@@ -175,8 +176,8 @@ func (j *Job) Step(now time.Time, e Event) []Action {
 	}
 	j.now, j.actions = now, nil
 	routine := isRoutine(e)
-	paced := j.pace.known()
-	defer func() { j.needsJournal = !routine || len(j.actions) > 0 || paced != j.pace.known() }()
+	paced := j.pace.Known()
+	defer func() { j.needsJournal = !routine || len(j.actions) > 0 || paced != j.pace.Known() }()
 	if j.phase == reconciling {
 		j.takeReport(e)
 	} else {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
 
@@ -39,7 +40,7 @@ type Journal struct {
 	// Early is how tasks that restart together have failed before their first step.
 	Early early `json:"early,omitzero"`
 	// Pace is how steps were made; nil: nothing is known of them.
-	Pace *PaceRecord `json:"pace,omitempty"`
+	Pace *pace.Record `json:"pace,omitempty"`
 }
 
 // TaskRecord is the state of a task in a Journal.
@@ -120,7 +121,7 @@ func (j *Job) Journal() Journal {
 		known.Tasks = slices.Clone(known.Tasks)
 		return known
 	}
-	r := Journal{Generation: j.generation, Requests: j.requests, GangStart: j.phase == assembling, Saves: j.consistentSaves, PeersNeeded: j.peersNeeded, DirectoryRemoved: millis(j.dirRemoved), Pace: j.pace.record(), Early: j.early,
+	r := Journal{Generation: j.generation, Requests: j.requests, GangStart: j.phase == assembling, Saves: j.consistentSaves, PeersNeeded: j.peersNeeded, DirectoryRemoved: millis(j.dirRemoved), Pace: j.pace.Record(), Early: j.early,
 		Spares: j.spareRecords(), SpareLosses: toMillis(j.spareLosses), NoSparesBefore: millis(j.noSparesUntil)}
 	if j.outcome != proto.JobState_JOB_STATE_UNSPECIFIED {
 		r.Outcome, r.Why = j.outcome, j.why
@@ -171,7 +172,7 @@ func (j *Job) Resume(r Journal) {
 	j.generation, j.requests, j.consistentSaves = r.Generation, r.Requests, r.Saves
 	j.peersNeeded = r.PeersNeeded
 	j.outcome, j.why, j.dirRemoved = r.Outcome, r.Why, fromMilli(r.DirectoryRemoved)
-	j.pace.resume(r.Pace)
+	j.pace.Resume(r.Pace)
 	j.early = r.Early
 	j.resumeSpares(r)
 	if !r.GangStart {

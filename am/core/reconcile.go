@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
 
@@ -159,7 +160,7 @@ func (j *Job) decideFromReports(r *reconciliation) {
 	newest := r.newest()
 	journal, lost, apart := j.journalFromReports(r, newest)
 	if !journal.GangStart {
-		journal.Pace = assumedPace()
+		journal.Pace = pace.Assumed()
 	}
 	r.noteExpiring(&journal, newest, j.limits.LeaseExpiry)
 	stray := journal.stray()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/pace"
 )
 
 // hang has the job make no steps any longer, if it is known by now how it makes them:
@@ -78,7 +79,7 @@ func (s *sim) reportUsage() {
 		}
 		if p.box.connected && p.box.master == s.epoch {
 			p.reports++
-			e.Usage = append(e.Usage, core.Usage{Task: task, CPU: p.cpu})
+			e.Usage = append(e.Usage, pace.Usage{Task: task, CPU: p.cpu})
 		}
 	}
 	if len(e.Usage) > 0 {

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
 
 // A job that has made steps, and makes none for too long, has stalled: first the event log
 // says so; then the task that has made no step for longest is restarted, then all are, and
-// then the job ends. Tasks that are busy postpone each of these (pace.go).
+// then the job ends. Tasks that are busy postpone each of these (package pace).
 
 // stepped takes in which steps tasks have made, and that they have saved.
 func (j *Job) stepped(e StepsReported) {
@@ -24,15 +25,15 @@ func (j *Job) stepped(e StepsReported) {
 		}
 	}
 	switch {
-	case p.begun.IsZero():
+	case !p.Due():
 	case news:
-		if p.warned {
-			p.warned = false
+		if p.Warned {
+			p.Warned = false
 			j.record(nil, KindResumed, "steps are made again")
 		}
-		p.step(j.now)
+		p.Step(j.now)
 	case e.Saving:
-		p.saved(j.now)
+		p.Saved(j.now)
 	}
 }
 
@@ -53,33 +54,33 @@ func (j *Job) complete() bool {
 func (j *Job) watchSteps() {
 	p := &j.pace
 	if !j.complete() {
-		p.restart(time.Time{})
+		p.Restart(time.Time{})
 		return
 	}
-	if p.begun.IsZero() {
-		p.begun = j.now
+	if !p.Due() {
+		p.Restart(j.now)
 	}
 	if !j.past(j.stallDeadline()) {
 		return
 	}
-	t, silent := j.longestSilent(), j.now.Sub(p.since())
+	t, silent := j.longestSilent(), j.now.Sub(p.Since())
 	if t == nil { // what runs has never reported a step
-		p.restart(j.now)
+		p.Restart(j.now)
 		return
 	}
-	if !p.warned && silent >= p.limit(j.limits.StallWarning) {
-		p.warned = true
+	if !p.Warned && silent >= p.Limit(j.limits.StallWarning) {
+		p.Warned = true
 		j.record(nil, KindStalled, "no task has made a step for %s, %d times the longest recent pause at least; the longest silent is %s, since step %d",
-			silent.Round(time.Second), stallFactor, t.name, t.progress.step)
+			silent.Round(time.Second), pace.Factor, t.name, t.progress.step)
 	}
 	if !j.past(j.stallDue()) {
 		return
 	}
 	if busy := j.busiest(); busy != nil && j.now.Before(j.lastStallDue()) {
-		if !p.waits {
-			p.waits = true
+		if !p.Waits {
+			p.Waits = true
 			j.record(t, KindStalled, "no task has made a step for %s, but %s; it is left running until %s have passed, or no task is busy",
-				silent.Round(time.Second), busy.describeUsage(), j.lastStallDue().Sub(p.since()))
+				silent.Round(time.Second), busy.describeUsage(), j.lastStallDue().Sub(p.Since()))
 		}
 		return
 	}
@@ -90,29 +91,29 @@ func (j *Job) watchSteps() {
 // no task is busy; zero: not while nothing changes.
 func (j *Job) stallDue() time.Time {
 	p := &j.pace
-	if p.begun.IsZero() || j.limits.Stall < 0 || !p.known() {
+	if !p.Due() || j.limits.Stall < 0 || !p.Known() {
 		return time.Time{}
 	}
-	return p.since().Add(p.limit(j.limits.Stall))
+	return p.Since().Add(p.Limit(j.limits.Stall))
 }
 
 // lastStallDue is the same also if tasks are busy.
 func (j *Job) lastStallDue() time.Time {
-	return j.pace.since().Add(leniency * j.pace.limit(j.limits.Stall))
+	return j.pace.Since().Add(pace.Leniency * j.pace.Limit(j.limits.Stall))
 }
 
 // stallDeadline is when watchSteps is to look again; zero: not before the next event.
 func (j *Job) stallDeadline() time.Time {
 	p := &j.pace
 	var next earliest
-	if p.begun.IsZero() || len(p.pauses) == 0 && !p.assumed {
+	if !p.Due() || !p.Measured() {
 		return next.time
 	}
-	if !p.warned {
-		next.consider(p.since().Add(p.limit(j.limits.StallWarning)))
+	if !p.Warned {
+		next.consider(p.Since().Add(p.Limit(j.limits.StallWarning)))
 	}
 	due := j.stallDue()
-	if p.waits && !due.IsZero() { // usage is reported before that, or is out of date
+	if p.Waits && !due.IsZero() { // usage is reported before that, or is out of date
 		due = j.lastStallDue()
 		if idle := j.idleAgain(); idle.Before(due) {
 			due = idle
@@ -148,15 +149,60 @@ func (j *Job) longestSilent() *task {
 	return found
 }
 
+// takeUsage takes in what tasks have used.
+func (j *Job) takeUsage(reports []pace.Usage) {
+	for _, r := range reports {
+		t := j.named[r.Task]
+		if t == nil || t.notRunning() {
+			continue
+		}
+		t.run.usage.Take(j.now, r)
+	}
+}
+
+// busiest is the task that uses most CPU of those that are busy and that are to make
+// steps; nil if there is none.
+func (j *Job) busiest() *task {
+	var found *task
+	for _, t := range j.tasks {
+		if !t.makesSteps() || j.now.Sub(t.run.usage.Busy()) >= pace.BusyFor {
+			continue
+		}
+		if found == nil || t.run.usage.CPUs() > found.run.usage.CPUs() {
+			found = t
+		}
+	}
+	return found
+}
+
+// idleAgain is when no task is busy any longer, unless another report says that one is.
+func (j *Job) idleAgain() time.Time {
+	var last time.Time
+	for _, t := range j.tasks {
+		if t.makesSteps() && t.run.usage.Busy().After(last) {
+			last = t.run.usage.Busy()
+		}
+	}
+	return last.Add(pace.BusyFor)
+}
+
+// makesSteps reports whether the task runs and may be one that makes the job's steps.
+func (t *task) makesSteps() bool { return t.state == running && !t.optional() && !t.service() }
+
+// describeUsage is for the user.
+func (t *task) describeUsage() string {
+	return fmt.Sprintf("%s is busy: %s", t.name, &t.run.usage)
+}
+
 // escalate restarts the task that keeps the job from going on: first it alone, as after a
 // failure of its own, and if that has not helped, all tasks with it. If that has not
 // helped either, it is stopped for the last time, so that it reports where it is.
 func (j *Job) escalate(t *task, silent time.Duration) {
 	t.loss.why = fmt.Sprintf("no task has made a step for %s, and it has been silent for longest, since step %d", silent.Round(time.Second), t.progress.step)
-	j.record(t, KindStalled, "%s; %s", t.loss.why, [...]string{"it is started again", "all tasks are started again", "the job ends"}[min(j.pace.tried, stallTries)])
+	j.record(t, KindStalled, "%s; %s", t.loss.why, [...]string{"it is started again", "all tasks are started again", "the job ends"}[min(j.pace.Tried, stallTries)])
 	j.halt(t, StopStalled, CauseUnknown, 0)
-	j.pace.tried++
-	if j.pace.tried == stallTries {
+	j.pace.Tried++
+	if j.pace.Tried == stallTries {
 		j.restart(t, "was lost", 0, func(*task) bool { return true })
 	}
 }
@@ -171,7 +217,7 @@ func (j *Job) endedStalled(t *task, e TaskExited) {
 		t.loss.tail = e.Stack
 		t.loss.why += "; it stood at " + innermost(e.Stack)
 	}
-	if j.pace.tried > stallTries {
+	if j.pace.Tried > stallTries {
 		j.fail(t, fmt.Sprintf("has stalled, also after it and then all tasks were started again: %s (--restart-stalled)", cmp.Or(t.loss.why, "it made no steps")))
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
 
@@ -105,31 +106,31 @@ func TestTranscriptsOfStalls(t *testing.T) {
 // TestBusyTasks: a job whose task works without making steps, as by an export or an
 // evaluation, gets three times the limit, and no more.
 func TestBusyTasks(t *testing.T) {
-	cpu := func(cpus float64) func(*core.Usage) {
-		return func(u *core.Usage) { u.CPU += time.Duration(cpus * float64(time.Minute)) }
+	cpu := func(cpus float64) func(*pace.Usage) {
+		return func(u *pace.Usage) { u.CPU += time.Duration(cpus * float64(time.Minute)) }
 	}
 	for name, c := range map[string]struct {
-		uses    func(*core.Usage) // in a minute
+		uses    func(*pace.Usage) // in a minute
 		minutes int               // for how long it does
 		after   int               // the minutes after which it is restarted
 	}{
 		"it computes":             {cpu(1), 60, 30},
-		"it writes":               {func(u *core.Usage) { u.Bytes += 100 << 20 }, 60, 30},
+		"it writes":               {func(u *pace.Usage) { u.Bytes += 100 << 20 }, 60, 30},
 		"it computes for a while": {cpu(1), 20, 21},
 		"its threads are idle":    {cpu(0.05), 60, 10},
-		"it polls seldom":         {func(u *core.Usage) { u.Bytes += 1 << 20 }, 60, 10},
+		"it polls seldom":         {func(u *pace.Usage) { u.Bytes += 1 << 20 }, 60, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := trains(t, psAndWorkers(1, 2), 3)
 			p.steps(12, time.Second, "worker-0", "worker-1")
-			u := core.Usage{Task: "worker-1"}
+			u := pace.Usage{Task: "worker-1"}
 			restarted := func() int { return p.named("worker-0").Attempt + p.named("worker-1").Attempt }
 			minutes := 0
 			for ; restarted() == 0 && minutes < 60; minutes++ {
 				if minutes < c.minutes {
 					c.uses(&u)
 				}
-				p.step(core.StepsReported{Usage: []core.Usage{u}})
+				p.step(core.StepsReported{Usage: []pace.Usage{u}})
 				p.wait(time.Minute)
 			}
 			if minutes < c.after || minutes > c.after+1 {

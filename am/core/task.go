@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/am/core/pace"
 	"holdfast/proto"
 )
 
@@ -92,7 +93,7 @@ type attempt struct {
 	stop         stop
 	finishBy     time.Time
 	lingered     bool // it has said that it lingers
-	usage        usage
+	usage        pace.Meter
 }
 
 // stop is why an attempt was told to end, and what follows. The zero value: it was not.

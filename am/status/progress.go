@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/pace"
 )
 
 // stepsInterval is how often steps are reported to core.
@@ -25,12 +26,12 @@ type progress struct {
 	saving bool             // part of a checkpoint was written, or such progress made, since core was told
 	told   time.Time        // when core was told last
 
-	usage     map[string]core.Usage // the latest, by task, since core was told
+	usage     map[string]pace.Usage // the latest, by task, since core was told
 	usageTold time.Time
 }
 
 func newProgress() *progress {
-	return &progress{steps: map[string]int64{}, news: map[string]int64{}, other: map[string]int64{}, usage: map[string]core.Usage{}}
+	return &progress{steps: map[string]int64{}, news: map[string]int64{}, other: map[string]int64{}, usage: map[string]pace.Usage{}}
 }
 
 // report takes in the step that a task reports, and reports whether it is new.
@@ -50,7 +51,7 @@ func (p *progress) report(now time.Time, task string, step int64) bool {
 // use takes in what a task's attempt has used.
 func (p *progress) use(task string, cpu time.Duration, bytes int64) {
 	if cpu != 0 || bytes != 0 {
-		p.usage[task] = core.Usage{Task: task, CPU: cpu, Bytes: bytes}
+		p.usage[task] = pace.Usage{Task: task, CPU: cpu, Bytes: bytes}
 	}
 }
 
@@ -71,7 +72,7 @@ func (p *progress) due(now time.Time) bool {
 }
 
 func (p *progress) usageDue(now time.Time) bool {
-	return len(p.usage) > 0 && now.Sub(p.usageTold) >= core.UsageInterval
+	return len(p.usage) > 0 && now.Sub(p.usageTold) >= pace.UsageInterval
 }
 
 // take returns what core is to be told, and forgets it.

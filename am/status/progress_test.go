@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/am/core"
+	"holdfast/am/core/pace"
 )
 
 func TestProgress(t *testing.T) {
@@ -47,11 +48,11 @@ func TestProgress(t *testing.T) {
 	}
 	p.use("worker-0", time.Second, 5)
 	now = now.Add(time.Second)
-	if want := (core.StepsReported{Usage: []core.Usage{{Task: "worker-0", CPU: time.Second, Bytes: 5}}}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) {
+	if want := (core.StepsReported{Usage: []pace.Usage{{Task: "worker-0", CPU: time.Second, Bytes: 5}}}); !p.due(now) || !reflect.DeepEqual(p.take(now), want) {
 		t.Errorf("core is not told what a task has used")
 	}
 	p.use("worker-0", 2*time.Second, 5)
-	if p.due(now.Add(core.UsageInterval/2)) || !p.due(now.Add(core.UsageInterval)) {
+	if p.due(now.Add(pace.UsageInterval/2)) || !p.due(now.Add(pace.UsageInterval)) {
 		t.Error("core is told too often, or too seldom, what a task has used")
 	}
 }

@@ -152,7 +152,7 @@ var recoveryRules = []rule{
 	{
 		promise: "a stall that restarts do not end ends the job",
 		file:    "am/core/stall.go",
-		old:     `if j.pace.tried > stallTries {`,
+		old:     `if j.pace.Tried > stallTries {`,
 		new:     `if false {`,
 		pkg:     "am/core", test: "TestTranscriptsOfStalls/nothing-helps",
 	},
