@@ -227,14 +227,14 @@ var byteRules = []rule{
 	},
 	{
 		promise: "which DataNode makes writing slow is found out",
-		file:    "internal/hadoop/hdfs/write/slow.go",
+		file:    "internal/hadoop/hdfs/write/speed/speed.go",
 		old:     `if o.best < poorSpeed || slowFactor*o.best < best {`,
 		new:     `if false {`,
-		pkg:     "internal/hadoop/hdfs/write", test: "TestSlowDataNodesAreFoundOut",
+		pkg:     "internal/hadoop/hdfs/write/speed", test: "TestSlowDataNodesAreFoundOut",
 	},
 	{
 		promise: "a DataNode that says itself that it is slow is understood",
-		file:    "internal/hadoop/hdfs/write/slow.go",
+		file:    "internal/hadoop/hdfs/write/pipeline.go",
 		old:     `return flag>>7&3 == 2`,
 		new:     `return flag == 1<<31`,
 		pkg:     "internal/hadoop/hdfs/write", test: "TestSlowFlag",

@@ -53,7 +53,7 @@ var hdfsRules = []rule{
 	// Writers that are given up.
 	{
 		promise: "what another writer has taken over is not taken from it when the first one gives up",
-		file:    "internal/hadoop/hdfs/write/file.go",
+		file:    "internal/hadoop/hdfs/write/complete.go",
 		old: `	if ours, err := f.ours(ctx); err != nil || !ours {
 		return err
 	}
@@ -151,8 +151,8 @@ var hdfsRules = []rule{
 	{
 		promise: "writing is not held up by a slow DataNode for more than a block",
 		file:    "internal/hadoop/hdfs/write/stream.go",
-		old:     `slow := f.c.speeds.slow(time.Now())`,
-		new:     `slow := f.c.speeds.slow(time.Now())[:0]`,
+		old:     `slow := f.c.speeds.Slow(time.Now())`,
+		new:     `slow := f.c.speeds.Slow(time.Now())[:0]`,
 		pkg:     "internal/hadoop/hdfs/write", test: "TestASlowDataNodeIsLeft", limit: 5 * time.Minute,
 	},
 	{

@@ -7,15 +7,15 @@ import (
 
 	"github.com/klauspost/reedsolomon"
 
+	"holdfast/internal/hadoop/hdfs/budget"
 	"holdfast/internal/hadoop/hdfs/transfer"
-	"holdfast/internal/hadoop/hdfs/write"
 )
 
 // Shared is what the clients of one process have in common: memory for the files
 // that they have open, what was read of them, and what any client has found out about
 // DataNodes.
 type Shared struct {
-	memory *write.Memory
+	memory *budget.Memory
 	cache  cache
 	// silent are the DataNodes that did not answer lately, slow those that were much
 	// slower than others of the same block: they are asked last.
@@ -34,7 +34,7 @@ func NewShared() *Shared { return newShared(openFiles) }
 
 func newShared(memory int64) *Shared {
 	s := &Shared{coders: map[policy]reedsolomon.Encoder{}}
-	s.memory = write.NewMemory(memory, func() { s.relieve(time.Now()) })
+	s.memory = budget.New(memory, func() { s.relieve(time.Now()) })
 	return s
 }
 

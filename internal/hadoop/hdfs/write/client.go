@@ -13,7 +13,9 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/budget"
 	"holdfast/internal/hadoop/hdfs/transfer"
+	"holdfast/internal/hadoop/hdfs/write/speed"
 	"holdfast/internal/hadoop/hdfs/zone"
 	"holdfast/internal/hadoop/notice"
 	"holdfast/internal/hadoop/rpc"
@@ -34,7 +36,7 @@ type Options struct {
 	Window int
 	// Memory bounds what open files hold together; 48 MiB for those of this
 	// Client.
-	Memory *Memory
+	Memory *budget.Memory
 	// Timeout is how long a DataNode may be silent: 60 s, plus 5 s for each
 	// DataNode of the pipeline, as dfs.client.socket-timeout.
 	Timeout time.Duration
@@ -62,7 +64,7 @@ type Client struct {
 	o    Options
 	name string // lease holder
 
-	speeds speeds
+	speeds speed.Nodes
 
 	mu    sync.Mutex
 	files int           // that are open
@@ -86,7 +88,7 @@ func New(nn rpc.Caller, o Options) *Client {
 		o.Window = 4 << 20
 	}
 	if o.Memory == nil {
-		o.Memory = NewMemory(48<<20, nil)
+		o.Memory = budget.New(48<<20, nil)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 60 * time.Second

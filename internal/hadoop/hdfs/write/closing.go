@@ -51,14 +51,14 @@ func (f *File) endBlock(last *packet) error {
 		return f.err
 	}
 	c.length = f.s.acked
-	rate, measured := f.s.sample.speed(c.length)
+	rate, measured := f.s.sample.Speed(c.length)
 	f.s.block.NumBytes = pb.Uint64(uint64(c.length))
 	f.queue = f.queue[1:]
 	f.ending = true
 	c.pipe.closing = c
 	f.mu.Unlock()
 	if measured {
-		f.c.speeds.note(c.nodes, rate, time.Now())
+		f.c.speeds.Note(infos(c.nodes), rate, time.Now())
 	}
 	c.pipe.send(last.bytes(), f.c.o.Timeout) // what fails is broken, and the closing sees it
 	f.s.closing, f.s.previous = c, f.s.block

@@ -66,6 +66,6 @@
 //
 // An open file holds at most Options.Window bytes that are not acked, and what it
 // was given last. All files together hold at most Options.Memory,
-// and what each was given last (memory.go). A packet that is being filled takes
+// and what each was given last (package budget). A packet that is being filled takes
 // as much as is in it, roughly.
 package write

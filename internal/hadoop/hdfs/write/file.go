@@ -8,11 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	pb "google.golang.org/protobuf/proto"
-
-	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/zone"
-	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -193,7 +189,7 @@ func (f *File) enqueue(p *packet) error {
 	if len(f.queue)+len(f.acks) == 0 {
 		f.progress()
 	}
-	f.s.sample.work()
+	f.s.sample.Work()
 	p.seq = f.seq
 	f.seq++
 	f.queue = append(f.queue, p)
@@ -298,93 +294,3 @@ func (f *File) close() error {
 	f.c.letGo()
 	return nil
 }
-
-// completeLimit bounds the wait for the DataNodes to report the last block to the
-// NameNode.
-const completeLimit = 2 * time.Minute
-
-// complete repeats the call until the NameNode knows enough replicas of the last block
-// (dfs.namenode.replication.min).
-func (f *File) complete() error {
-	ctx, cancel := context.WithTimeout(f.running, completeLimit)
-	defer cancel()
-	for wait := backoff.New(2*time.Millisecond, 2*time.Second); ; {
-		resp := &wire.CompleteResponseProto{}
-		err := f.c.nn.Call(ctx, "complete", &wire.CompleteRequestProto{
-			Src: &f.path, ClientName: &f.c.name, Last: f.s.previous, FileId: &f.id,
-		}, resp)
-		if err != nil {
-			return fmt.Errorf("completing %s: %w", f.path, err)
-		}
-		if resp.GetResult() {
-			return nil
-		}
-		if !wait.Wait(ctx) {
-			return fmt.Errorf("completing %s: the NameNode did not hear of enough replicas of its last block within %s", f.path, completeLimit)
-		}
-	}
-}
-
-// Abort abandons the file: one that was created is deleted, one that was opened by Append
-// keeps what was flushed, and one that another writer has taken over is left to it. After
-// Close it does nothing.
-func (f *File) Abort() error {
-	if f.ended {
-		return nil
-	}
-	f.ended = true
-	f.mu.Lock()
-	f.aborted = true
-	f.cond.Broadcast()
-	f.mu.Unlock()
-	f.stop()
-	<-f.done
-	f.watch.Stop()
-	f.c.letGo()
-	if f.current != nil {
-		f.current.free()
-	}
-	for _, p := range append(f.queue, f.acks...) {
-		p.free()
-	}
-	f.current, f.queue, f.acks = nil, nil, nil
-	ctx, cancel := context.WithTimeout(context.Background(), abortLimit)
-	defer cancel()
-	if err := f.giveUp(ctx); err != nil {
-		return fmt.Errorf("giving up %s: %w", f.path, err)
-	}
-	return nil
-}
-
-// giveUp gives the lease up, which would be renewed as long as other files are open. Both
-// calls name the file by its path and ask for no lease of ours (FSNamesystem.delete and
-// recoverLease, which takes it from whoever has it), so they are made only while the file is
-// this one: another writer may have taken it over, or another file be at its path.
-func (f *File) giveUp(ctx context.Context) error {
-	if ours, err := f.ours(ctx); err != nil || !ours {
-		return err
-	}
-	if f.created {
-		return f.c.nn.Call(ctx, "delete", &wire.DeleteRequestProto{Src: &f.path, Recursive: pb.Bool(false)}, &wire.DeleteResponseProto{})
-	}
-	return f.c.nn.Call(ctx, "recoverLease", &wire.RecoverLeaseRequestProto{Src: &f.path, ClientName: &f.c.name}, &wire.RecoverLeaseResponseProto{})
-}
-
-// ours reports whether the file is still at its path, and its lease this Client's
-// (FSNamesystem.checkLease, which fsync makes).
-func (f *File) ours(ctx context.Context) (bool, error) {
-	there := &wire.GetFileInfoResponseProto{}
-	if err := f.c.nn.Call(ctx, "getFileInfo", &wire.GetFileInfoRequestProto{Src: &f.path}, there); err != nil {
-		return false, err
-	}
-	if there.GetFs().GetFileId() != f.id {
-		return false, nil
-	}
-	err := f.c.nn.Call(ctx, "fsync", &wire.FsyncRequestProto{Src: &f.path, Client: &f.c.name, FileId: &f.id}, &wire.FsyncResponseProto{})
-	if rpc.IsRemote(err, "org.apache.hadoop.hdfs.server.namenode.LeaseExpiredException") || rpc.IsRemote(err, "java.io.FileNotFoundException") {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-const abortLimit = 10 * time.Second

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"holdfast/internal/hadoop/hdfs/budget"
 	"holdfast/internal/hadoop/hdfs/write"
 )
 
@@ -14,7 +15,7 @@ import (
 // all get on, together they hold little, and nothing once they are closed.
 func TestMemoryIsShared(t *testing.T) {
 	const files, size, piece, limit = 24, 3 << 20, 100_003, 1 << 20
-	memory := write.NewMemory(limit, nil)
+	memory := budget.New(limit, nil)
 	c := clientWith(t, write.Options{Replication: 2, BlockSize: 16 << 20, Memory: memory})
 	all := make([]*write.File, files)
 	for i := range all {

@@ -8,6 +8,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/budget"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
 
@@ -55,7 +56,7 @@ type packet struct {
 	repeated int
 	sealed   []byte
 	*buffer
-	memory *Memory
+	memory *budget.Memory
 }
 
 // buffer has room for data, and in front of it for the header and the checksums,
@@ -88,7 +89,7 @@ func (b *buffer) free() { buffers[slices.Index(rooms[:], b.room)].Put(b) }
 func (b *buffer) dataAt() int { return len(b.b) - b.room }
 
 // newPacket makes a packet with room for about n bytes at first. The caller must free it.
-func newPacket(m *Memory, sums Checksum, offset int64, n int) *packet {
+func newPacket(m *budget.Memory, sums Checksum, offset int64, n int) *packet {
 	p := &packet{offset: offset, sums: sums, memory: m}
 	p.hold(newBuffer(n))
 	return p
@@ -171,7 +172,7 @@ func (p *packet) bytes() []byte {
 const heartbeatSeq = -1
 
 func heartbeat() []byte {
-	p := newPacket(new(Memory), standard, 0, 0)
+	p := newPacket(new(budget.Memory), standard, 0, 0)
 	p.seq = heartbeatSeq
 	return p.bytes()
 }

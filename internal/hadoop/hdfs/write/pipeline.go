@@ -91,7 +91,7 @@ func (f *File) connect(stage wire.OpWriteBlockProto_BlockConstructionStage, stam
 	p := &pipeline{f: f, conn: conn, timeout: timeout, probe: probe, reader: make(chan struct{}), bad: -1}
 	f.s.pipe = p
 	f.mu.Lock()
-	f.s.sample.start(f.s.acked, true)
+	f.s.sample.Start(f.s.acked, true)
 	f.mu.Unlock()
 	go p.readAcks(r, len(f.s.nodes))
 	return -1, nil
@@ -261,9 +261,21 @@ func (p *pipeline) acked(seq int64) error {
 	f.s.acked = max(f.s.acked, done.end())
 	done.free()
 	if len(f.queue)+len(f.acks) == 0 {
-		f.s.sample.pause()
+		f.s.sample.Pause()
 	}
 	p.taken()
 	f.cond.Broadcast()
 	return nil
 }
+
+// slowAcks is how many acks in a row may have a DataNode's flag for being slow, which
+// DataNodes set if dfs.pipeline.slownode is on; as
+// dfs.client.mark.slownode.as.badnode.threshold.
+const slowAcks = 10
+
+// errSlow: a DataNode reports that it is slow.
+var errSlow = errors.New("it reports that it is slow")
+
+// saysSlow reads a DataNode's flag in an ack (PipelineAck.java: the status has 4 bits,
+// one is reserved, ECN has 2, and then 2 are SLOW, of which 2 is the value SLOW).
+func saysSlow(flag uint32) bool { return flag>>7&3 == 2 }

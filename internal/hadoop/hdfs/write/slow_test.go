@@ -4,57 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/encoding/protodelim"
 	pb "google.golang.org/protobuf/proto"
 
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
-
-func TestSlowDataNodesAreFoundOut(t *testing.T) {
-	pipeline := func(names ...string) (nodes []node) {
-		for _, n := range names {
-			nodes = append(nodes, node{info: &wire.DatanodeInfoProto{Id: &wire.DatanodeIDProto{DatanodeUuid: pb.String(n)}}})
-		}
-		return nodes
-	}
-	start := time.Now()
-	var s speeds
-	for i, step := range []struct {
-		nodes []node
-		rate  float64 // MiB a second
-		want  []string
-	}{
-		{pipeline("a", "b"), 100, nil},
-		{pipeline("a", "c"), 20, []string{"c"}},           // a is known to be fast
-		{pipeline("d", "e"), 20, []string{"c", "d", "e"}}, // one of them, and which is not known
-		{pipeline("d", "b"), 90, []string{"c", "e"}},
-		{pipeline("c", "b"), 30, []string{"e"}}, // within the factor
-	} {
-		now := start.Add(time.Duration(i) * time.Minute / 2)
-		s.note(step.nodes, step.rate*(1<<20), now)
-		var got []string
-		for _, n := range s.slow(now) {
-			got = append(got, n.GetId().GetDatanodeUuid())
-		}
-		slices.Sort(got)
-		if fmt.Sprint(got) != fmt.Sprint(step.want) {
-			t.Errorf("after block %d: %v, want %v", i, got, step.want)
-		}
-	}
-	if got := s.slow(start.Add(time.Hour)); len(got) > 0 {
-		t.Errorf("an hour later: %v", got)
-	}
-	s.note(pipeline("x", "y"), 1, start.Add(time.Hour))
-	if got := s.slow(start.Add(time.Hour)); len(got) != 2 {
-		t.Errorf("after a block at 1 MiB a second, with nothing to compare it with: %v", got)
-	}
-}
 
 // TestSlowFlag has what PipelineAck.combineHeader makes.
 func TestSlowFlag(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/internal/backoff"
 	"holdfast/internal/hadoop/hdfs/transfer"
+	"holdfast/internal/hadoop/hdfs/write/speed"
 	"holdfast/internal/hadoop/rpc"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -33,7 +34,7 @@ type streamState struct {
 	ackedTo           int64
 
 	// Under File.mu.
-	sample sample
+	sample speed.Sample
 	acked  int64 // bytes of the block that all DataNodes have
 	sent   int64 // bytes of the block that any may have
 }
@@ -211,6 +212,15 @@ func (f *File) awaitKeys(why error, tries int) bool {
 	return true
 }
 
+// infos are what the NameNode says of DataNodes.
+func infos(nodes []node) []*wire.DatanodeInfoProto {
+	list := make([]*wire.DatanodeInfoProto, len(nodes))
+	for i, n := range nodes {
+		list[i] = n.info
+	}
+	return list
+}
+
 func nodesOf(b *wire.LocatedBlockProto) []node {
 	nodes := make([]node, len(b.Locs))
 	for i, l := range b.Locs {
@@ -232,7 +242,7 @@ const addBlockLimit = 60 * time.Second
 func (f *File) addBlock() (*wire.LocatedBlockProto, error) {
 	ctx, cancel := context.WithTimeout(f.running, addBlockLimit)
 	defer cancel()
-	slow := f.c.speeds.slow(time.Now())
+	slow := f.c.speeds.Slow(time.Now())
 	excluded := slices.Concat(f.s.excluded, slow)
 	for wait := backoff.New(50*time.Millisecond, 2*time.Second); ; {
 		resp := &wire.AddBlockResponseProto{}

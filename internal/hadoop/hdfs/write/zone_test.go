@@ -7,6 +7,7 @@ import (
 
 	pb "google.golang.org/protobuf/proto"
 
+	"holdfast/internal/hadoop/hdfs/budget"
 	"holdfast/internal/hadoop/hdfs/zone"
 	wire "holdfast/internal/hadoop/wire/hdfs"
 )
@@ -18,7 +19,7 @@ func TestEncrypted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, memory := range map[string]*Memory{"enough": NewMemory(64<<20, nil), "little": NewMemory(1, nil)} {
+	for name, memory := range map[string]*budget.Memory{"enough": budget.New(64<<20, nil), "little": budget.New(1, nil)} {
 		for _, begin := range []int64{0, 1, 511, 1<<40 + 7} { // opened to append
 			c := New(nil, Options{Memory: memory})
 			f := newFile(c, "/zone/f", &wire.HdfsFileStatusProto{

@@ -1,4 +1,5 @@
-package write
+// Package budget bounds the memory that the open files of a client hold together.
+package budget
 
 import "sync/atomic"
 
@@ -12,9 +13,9 @@ type Memory struct {
 	relieve func()
 }
 
-// NewMemory returns a Memory with a limit in bytes. relieve, if it is not nil, frees cached data
+// New returns a Memory with a limit in bytes. relieve, if it is not nil, frees cached data
 // until the limit is met; it may be called from many goroutines.
-func NewMemory(limit int64, relieve func()) *Memory { return &Memory{limit: limit, relieve: relieve} }
+func New(limit int64, relieve func()) *Memory { return &Memory{limit: limit, relieve: relieve} }
 
 // Relieve frees cached data if the limit is exceeded. The caller may hold no lock that this
 // needs.
