@@ -56,6 +56,9 @@ func (s *sim) restartAM() {
 			s.forget()
 			spares = nil
 		} else {
+			if s.saved.Partial {
+				s.excuseStall(s.saved)
+			}
 			s.job.Resume(s.saved)
 		}
 		e := core.Recovered{Attempt: epoch + 1, Containers: map[string]string{}}
@@ -144,6 +147,18 @@ func (s *sim) stepsKnown(known core.Journal) bool {
 	return slices.ContainsFunc(known.Tasks, func(k core.TaskRecord) bool { return k.Step > 0 })
 }
 
+// excuseStall ends a stall where an application master that knows only part of the journal
+// cannot know that steps are due.
+func (s *sim) excuseStall(known core.Journal) {
+	if s.stepsKnown(known) {
+		return
+	}
+	s.doomed = false
+	for _, p := range s.alive {
+		p.hangs = false
+	}
+}
+
 // forget has the job taken over without a journal, and now and then without
 // anything else. What nobody can know is not asked of it: that it counts on
 // from numbers that were given a moment ago to what is gone already.
@@ -159,12 +174,8 @@ func (s *sim) forget() {
 	case s.r.IntN(3) == 0:
 		known = core.Journal{}
 	}
-	if known.Partial = true; !s.stepsKnown(known) { // so it is not known that they are due
-		s.doomed = false
-		for _, p := range s.alive {
-			p.hangs = false
-		}
-	}
+	known.Partial = true
+	s.excuseStall(known)
 	s.job.Resume(known)
 	for task, p := range s.newest {
 		s.unsure[task] = known.Generation < p.generation || !slices.ContainsFunc(known.Tasks, func(k core.TaskRecord) bool {
