@@ -42,7 +42,7 @@ type Limits struct {
 	Orphan time.Duration
 	// Stall is how long the job may make no step until something is done about it;
 	// less than zero: nothing is. StallWarning is the same for the line in the event
-	// log. Both may be longer (pace.go).
+	// log. Both may be longer (package pace).
 	Stall, StallWarning time.Duration
 	// Stop is the time that tasks get between SIGTERM and SIGKILL when they are stopped
 	// at the job's end, to start again together, or because a move cannot wait; less

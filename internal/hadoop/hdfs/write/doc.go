@@ -52,7 +52,7 @@
 // minutes (Options.Stall), whatever is tried.
 //
 // A DataNode that is slow rather than lost is done without for the next blocks, or left
-// at once when acks say that it is slow (slow.go).
+// at once when acks say that it is slow (pipeline.go).
 //
 // Files are replicated, also in directories with an erasure coding policy; erasure-coded
 // files cannot be added to (ENOTSUP).
