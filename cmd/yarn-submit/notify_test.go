@@ -89,7 +89,9 @@ func TestNotifications(t *testing.T) {
 	}
 	r.until(t, "the job to end", last("ended", proto.JobState_JOB_STATE_KILLED, "", "killed"))
 
-	failing := p.detached("--worker", "1", "--restarts", "0", "--notify", r.url(), "--", "sh", "-c", "sleep 0.5; exit 3")
+	due := filepath.Join(p.dir, "due")
+	failing := p.detached("--worker", "1", "--restarts", "0", "--notify", r.url(), "--", "sh", "-c", `until [ -e "$0" ]; do sleep 0.05; done; exit 3`, due)
+	write(t, due, "")
 	r.until(t, "the job to fail", func(got []*proto.Notification) bool {
 		n := got[len(got)-1]
 		return n.Id == failing && n.Event == "failed" && n.State == proto.JobState_JOB_STATE_FAILED && strings.Contains(n.Text, "worker-0")
