@@ -20,8 +20,9 @@ const (
 	chartPoints = 300
 	// tasksPlotted is how many tasks are plotted.
 	tasksPlotted = 8
-	// checkpointsMarked bounds the marks of checkpoints.
-	checkpointsMarked = 200
+	// markDistance is the least distance between marks of checkpoints, in percent of the
+	// axis's width: it bounds their number.
+	markDistance = 1.25
 )
 
 // SampleSource returns those measurements of a job that a request asks for; the caller may
@@ -243,19 +244,28 @@ func (v *plots) mark(status *proto.JobStatus, all *proto.JobSamples) {
 	v.Checkpoints = v.checkpoints(all)
 }
 
-// checkpoints marks when checkpoints were complete, the last ones of many.
+// checkpoints marks when checkpoints were complete; of those that are close to each other,
+// the last.
 func (a *axis) checkpoints(all *proto.JobSamples) (list []mark) {
+	first := 0.0 // of those that the last mark stands for
 	for _, s := range all.GetSeries() {
 		if s.Name != proto.SeriesCompleteStep || s.Scalar {
 			continue
 		}
 		for i, at := range s.Times() {
-			if a.has(at) && s.Has(i) {
-				list = append(list, mark{X: a.x(at), Class: "sealed", Title: momentTitle(at, fmt.Sprintf("checkpoint of step %s complete", plain(float64(s.Max[i]))))})
+			if !a.has(at) || !s.Has(i) {
+				continue
 			}
+			m := mark{X: a.x(at), Class: "sealed", Title: momentTitle(at, fmt.Sprintf("checkpoint of step %s complete", plain(float64(s.Max[i]))))}
+			if last := len(list) - 1; last >= 0 && m.X-first < markDistance {
+				list[last] = m
+				continue
+			}
+			first = m.X
+			list = append(list, m)
 		}
 	}
-	return list[max(0, len(list)-checkpointsMarked):]
+	return list
 }
 
 // samplesJSON answers with samples as JSON: the parameters name and task select, each any

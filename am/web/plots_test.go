@@ -133,11 +133,32 @@ func TestSamplesAsNumbers(t *testing.T) {
 	}
 }
 
-// TestPlotsOfManyTasks: the page of a large job that has run for long stays small.
-func TestPlotsOfManyTasks(t *testing.T) {
-	text := get(t, measured(1000), "/plots")
-	if len(text) > 300<<10 || !strings.Contains(text, "8 of 1000 tasks") {
-		t.Errorf("the page has %d bytes", len(text))
+// TestPlotsOfALongLargeJob: the pages of a job with a thousand tasks and a week of
+// measurements stay small, however many checkpoints there were.
+func TestPlotsOfALongLargeJob(t *testing.T) {
+	const week = 7 * 24 * time.Hour
+	start := time.UnixMilli(1_800_000_000_000)
+	job := largeJob(1000)
+	job.StartedUnixMs, job.EndedUnixMs, job.State = start.UnixMilli(), start.Add(week).UnixMilli(), proto.JobState_JOB_STATE_SUCCEEDED
+	var tasks []samples.Task
+	for _, k := range job.Tasks {
+		tasks = append(tasks, samples.Task{Name: k.Task, Role: k.Role})
+	}
+	s := samples.New(job.Id, start, tasks)
+	for at := time.Duration(0); at < week; at += time.Minute {
+		now := start.Add(at)
+		s.AddStep(now, int64(at.Seconds()), 2)
+		s.AddScalars(now, "worker-0", []*proto.Scalar{{Name: "loss", Min: 1, Mean: 2 + float64(at%7), Max: 9}})
+		s.AddCheckpoint(now, int64(at.Seconds()))
+		for _, k := range tasks[:10] {
+			s.AddUsage(now, k.Name, at/2+1, 1<<30)
+		}
+	}
+	site := web.Site{Status: fixed{job}, Samples: source(s)}
+	for page, want := range map[string]string{"/": "<b>loss</b>", "/plots": "8 of 1000 tasks"} {
+		if text := get(t, site, page); len(text) > 300<<10 || !strings.Contains(text, want) {
+			t.Errorf("%s has %d bytes", page, len(text))
+		}
 	}
 }
 
