@@ -120,7 +120,9 @@ func (a *agent) run(stream proto.AgentService_ConnectClient) {
 		case *proto.ToAgent_Tokens:
 			a.tokens <- m.Tokens.Credentials
 		case *proto.ToAgent_Release:
+			a.mu.Lock() // nothing may be sent meanwhile
 			_ = stream.CloseSend()
+			a.mu.Unlock()
 			return
 		}
 	}
